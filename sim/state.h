@@ -1,0 +1,203 @@
+// The state of a simulated machine as one mapped file, shared by the library, nvidia-smi and penstock-sim. Plain C, no pointers;
+// it decides nothing: how a fault shows is in nvml/, what a machine is made of in machine.cc.
+#ifndef PENSTOCK_SIM_STATE_H_
+#define PENSTOCK_SIM_STATE_H_
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+  kSimMagic = 0x4d495350,  // "PSIM"
+  kSimLayout = 1,          // raised with every change of the structs below; a reader refuses any other
+  kSimMaxGpus = 16,
+  kSimMaxLinks = 18,
+  kSimMaxProcesses = 64,
+  kSimMaxFaults = 32,
+  kSimEventSlots = 256,
+};
+
+// "The device has no such value": the library answers NOT_SUPPORTED.
+#define SIM_NA UINT32_MAX
+
+// Where a lost GPU shows.
+enum { kSimLostInHandle = 1, kSimLostInGetter = 2 };
+
+enum { kSimFaultNone = 0, kSimFaultHang = 1, kSimFaultError = 2 };
+
+typedef struct {
+  uint32_t pid;
+  uint32_t type;  // 'C' compute, 'G' graphics, 'M' an MPS client
+  uint32_t sm_percent;
+  uint32_t reserved;
+  uint64_t memory_bytes;
+  char name[128];
+} SimProcess;
+
+typedef struct {
+  uint32_t active;
+  uint32_t remote_type;  // 0 GPU, 2 NVSwitch, as NVML has it
+  uint32_t remote_domain, remote_bus, remote_device;
+  uint32_t remote_pci_id, remote_subsystem_id;
+  uint32_t remote_link;
+} SimNvLink;
+
+// [corrected 0, uncorrected 1][SRAM 0, DRAM 1]
+typedef struct {
+  uint64_t count[2][2];
+} SimEccCounts;
+
+typedef struct {
+  // Identity
+  char name[96];
+  char uuid[64];
+  char serial[32];  // empty: none
+  char vbios[32];
+  char part_number[32];
+  char inforom_image[32];
+  char cpu_list[128];  // as local_cpulist of sysfs; empty: not known
+  uint32_t domain, bus, device;
+  uint32_t pci_id;        // device << 16 | vendor
+  uint32_t subsystem_id;  // likewise
+  uint32_t pci_class;     // as sysfs shows it, 0x030200
+  uint32_t minor;
+  uint32_t module_id;
+  uint32_t brand, architecture, cc_major, cc_minor;
+  uint32_t multiprocessors, cores, memory_bus_bits;
+  uint32_t encoders, decoders, jpegs, ofas;
+  int32_t numa_node;
+
+  // Memory, bytes. `used` is what is allocated besides the processes below.
+  uint64_t memory_total, memory_reserved, memory_used;
+  uint64_t bar1_total, bar1_used;
+
+  // Links
+  uint32_t pcie_gen_max, pcie_gen_host, pcie_gen_current, pcie_gen_idle;
+  uint32_t pcie_width_max, pcie_width;
+  uint32_t pcie_replays;
+  uint32_t nvlink_count, nvlink_version, nvlink_mbps;
+  SimNvLink nvlinks[kSimMaxLinks];
+  uint8_t topology[kSimMaxGpus];   // NVML's level to each GPU of this machine
+  uint8_t nvlink_to[kSimMaxGpus];  // links that lead to each GPU, straight or through switches
+
+  // Power in mW, energy in mJ, temperatures in °C, clocks in MHz
+  uint32_t power_draw, power_idle, power_limit, power_default, power_min, power_max;
+  uint32_t temperature, memory_temperature;
+  uint32_t limits_are_margins;
+  int32_t limit_shutdown, limit_slowdown, limit_max, limit_memory;
+  uint32_t clock_sm, clock_memory, clock_video;
+  uint32_t clock_sm_max, clock_memory_max, clock_video_max, clock_app;
+  uint32_t clock_sm_idle, clock_memory_idle;
+  uint64_t energy;
+  uint64_t clock_event_reasons;
+  uint32_t pstate, pstate_idle;
+
+  // Modes
+  uint32_t persistence, compute_mode, display_active;
+  uint32_t ecc_current, ecc_pending;
+  uint32_t mig_max, mig_current, mig_pending;
+  uint32_t gsp_mode;
+  uint32_t fans, fan_percent;
+  uint32_t fabric;
+
+  // Use, percent
+  uint32_t use_gpu, use_memory, use_encoder, use_decoder, use_jpeg, use_ofa;
+
+  // Health
+  uint32_t removed;  // unplugged: neither counted nor in sysfs
+  uint32_t lost;     // kSimLostInHandle | kSimLostInGetter
+  uint32_t recovery_action;
+  uint32_t has_remapper, remapper_banks;
+  uint32_t remapped_correctable, remapped_uncorrectable, remap_pending, remap_failure;
+  uint32_t has_retirement;
+  uint32_t retired_single, retired_double, retire_pending;
+  uint32_t sram_threshold_exceeded;
+  SimEccCounts ecc_volatile, ecc_aggregate;
+
+  uint32_t process_count;
+  uint32_t reserved;
+  SimProcess processes[kSimMaxProcesses];
+} SimGpu;
+
+// One call made to fail or hang.
+typedef struct {
+  uint32_t mode;      // kSimFaultNone: the slot is free
+  uint32_t function;  // SimHash of the name with or without its version; 0: every call
+  int32_t gpu;        // -1: every GPU, and calls that name none
+  uint32_t milliseconds;  // of a hang; 0: until healed
+  uint32_t code;          // of an error
+  uint32_t remaining;     // calls it still strikes; 0: no end
+} SimFault;
+
+typedef struct {
+  uint64_t sequence;
+  uint64_t type;  // NVML's bit
+  uint64_t data;
+  uint32_t gpu;
+  uint32_t reserved;
+} SimEvent;
+
+typedef struct {
+  uint32_t magic;
+  uint32_t layout;
+  uint64_t size;         // of the whole file
+  uint64_t instance;     // random: tells one machine from its successor in the same place
+  uint32_t generation;   // odd while a writer is at work; also the futex a hanging call waits on
+  uint32_t event_futex;  // low half of event_head
+  uint64_t event_head;   // sequence number of the newest event; the first is 1
+
+  char machine[64];
+  char product_name[96];
+  char product_vendor[64];
+
+  char driver_version[32];  // of the kernel module; empty: none installed
+  char library_version[32];  // of the library that lies beside it
+  uint32_t driver_branch;    // 550 of 550.54.15
+  uint32_t cuda_version;     // 12040 for 12.4
+  uint32_t loaded;
+  uint32_t load_count;  // a session lives within one load
+  uint32_t gpu_count;
+  uint32_t fault_count;  // slots in use, so that the usual call looks at one word
+  uint32_t uvm_major;
+  uint32_t caps_major;
+
+  SimFault faults[kSimMaxFaults];
+  SimEvent events[kSimEventSlots];
+  SimGpu gpus[kSimMaxGpus];
+} SimState;
+
+// FNV-1a of the first `length` bytes; never 0, which means "every call".
+static inline uint32_t SimHash(const char* text, uint32_t length) {
+  uint32_t hash = 2166136261u;
+  for (uint32_t i = 0; i < length; i++) hash = (hash ^ (uint8_t)text[i]) * 16777619u;
+  return hash ? hash : 1;
+}
+
+// Length of a function's name without its _vN.
+static inline uint32_t SimBaseLength(const char* name) {
+  uint32_t n = 0;
+  while (name[n]) n++;
+  if (n > 3 && name[n - 1] >= '0' && name[n - 1] <= '9' && name[n - 2] == 'v' && name[n - 3] == '_') return n - 3;
+  return n;
+}
+
+// Whether the bytes of a file of `size` are a state that this program understands.
+enum { kSimStateOk = 0, kSimStateForeign = 1, kSimStateTruncated = 2, kSimStateOtherLayout = 3 };
+static inline int SimCheckState(const SimState* state, uint64_t size) {
+  if (size < 16) return size >= 4 && state->magic == kSimMagic ? kSimStateTruncated : kSimStateForeign;
+  if (state->magic != kSimMagic) return kSimStateForeign;
+  if (state->layout != kSimLayout) return kSimStateOtherLayout;
+  if (size < sizeof(SimState) || state->size != sizeof(SimState)) return kSimStateTruncated;
+  if (state->gpu_count > kSimMaxGpus || state->fault_count > kSimMaxFaults) return kSimStateForeign;
+  for (uint32_t i = 0; i < state->gpu_count; i++)
+    if (state->gpus[i].process_count > kSimMaxProcesses) return kSimStateForeign;
+  return kSimStateOk;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // PENSTOCK_SIM_STATE_H_

@@ -1,0 +1,93 @@
+#include <gtest/gtest.h>
+
+#include "base/executor.h"
+#include "base/published.h"
+#include "base/quantity.h"
+#include "base/result.h"
+#include "base/strings.h"
+
+namespace penstock::base {
+namespace {
+
+using namespace std::chrono_literals;
+
+Result<int> Half(int n) {
+  if (n % 2 != 0) return Error(Code::kInvalidArgument, "odd");
+  return n / 2;
+}
+
+Result<int> Quarter(int n) {
+  ASSIGN(const int half, Half(n));
+  return Half(half);
+}
+
+TEST(Result, PassesTheFirstErrorUp) {
+  EXPECT_EQ(*Quarter(12), 3);
+  EXPECT_EQ(Quarter(6).error().message(), "odd");
+  EXPECT_EQ(Quarter(6).error().Within("quarter").ToString(), "INVALID_ARGUMENT: quarter: odd");
+  EXPECT_EQ(ErrnoError(ENOENT, "open").code(), Code::kNotFound);
+}
+
+TEST(Quantity, ReadsSizesAsKubernetesDoes) {
+  EXPECT_EQ(ParseBytes("10Gi")->count, 10ull << 30);
+  EXPECT_EQ(ParseBytes("1.5G")->count, 1'500'000'000u);
+  EXPECT_EQ(ParseBytes("4096")->count, 4096u);
+  for (const char* wrong : {"", "Gi", "-1", "10gb", "1e30", "99999999999999999999Pi", "1.2.3Mi"}) EXPECT_FALSE(ParseBytes(wrong).ok()) << wrong;
+  EXPECT_EQ(FormatBytes(Mebibytes(40960)), "40 GiB");
+}
+
+TEST(Quantity, ReadsDurationsAsGoDoes) {
+  EXPECT_EQ(*ParseDuration("1h30m"), 90min);
+  EXPECT_EQ(*ParseDuration("2.5s"), 2500ms);
+  for (const char* wrong : {"", "10", "m", "10 m", "-5s", "999999999999h"}) EXPECT_FALSE(ParseDuration(wrong).ok()) << wrong;
+}
+
+TEST(Clock, WritesTimesThatItReadsBack) {
+  const WallTime time = WallTime(1'700'000'000s) + 123ms;
+  EXPECT_EQ(FormatTime(time), "2023-11-14T22:13:20.123Z");
+  EXPECT_EQ(ParseTime(FormatTime(time)), time);
+  EXPECT_EQ(FormatDuration(250s), "4m10s");
+  EXPECT_EQ(FormatDuration(320ms), "320ms");
+}
+
+TEST(Strings, MatchGlobsWithoutCase) {
+  EXPECT_TRUE(GlobMatch("*a100*", "NVIDIA A100-SXM4-40GB"));
+  EXPECT_TRUE(GlobMatch("tesla ?4", "Tesla T4"));
+  EXPECT_FALSE(GlobMatch("*a100", "NVIDIA A100-SXM4-40GB"));
+  EXPECT_TRUE(GlobMatch("*", ""));
+}
+
+TEST(Strings, KnowUtf8) {
+  EXPECT_TRUE(IsUtf8("µ–漢😀"));
+  for (const char* wrong : {"\xff", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe6\xbc"}) EXPECT_FALSE(IsUtf8(wrong));
+}
+
+TEST(ManualExecutor, RunsTimersInOrderOfTime) {
+  ManualExecutor executor;
+  std::string order;
+  executor.PostAfter(2s, [&] { order += 'b'; });
+  executor.PostAfter(1s, [&] {
+    order += 'a';
+    executor.PostAfter(500ms, [&] { order += 'x'; });
+  });
+  const TimerId cancelled = executor.PostAfter(1s, [&] { order += '!'; });
+  executor.Cancel(cancelled);
+  executor.Advance(3s);
+  EXPECT_EQ(order, "axb");
+}
+
+TEST(Published, TellsSubscribersUntilTheyLeave) {
+  Published<int> value(1);
+  int seen = 0;
+  auto subscription = value.Subscribe([&](const auto& snapshot) { seen = *snapshot; }, true);
+  EXPECT_EQ(seen, 1);
+  value.Set(2);
+  EXPECT_EQ(seen, 2);
+  subscription.Reset();
+  value.Set(3);
+  EXPECT_EQ(seen, 2);
+  EXPECT_EQ(*value.Get(), 3);
+}
+
+}  // namespace
+}  // namespace penstock::base

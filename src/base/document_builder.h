@@ -1,0 +1,46 @@
+// Builds marked values from parser events; shared by the YAML and the JSON reader, private to base.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/document.h"
+
+namespace penstock::base::internal {
+
+/// Takes events in order and keeps what was built. Refuses what the strict reader refuses: duplicate keys, over-deep nesting.
+class Builder {
+ public:
+  Builder(Problems& problems, int most_depth) : problems_(problems), most_depth_(most_depth) {}
+
+  void Scalar(Value value);
+  void Begin(Value::Kind kind, Mark mark);
+  void End();
+  /// A map's key where the parser tells keys apart (JSON); with YAML a key comes as a scalar.
+  void Key(std::string key, Mark mark);
+
+  bool too_deep() const { return too_deep_; }
+  Value Take() { return std::move(root_); }
+
+ private:
+  struct Open {
+    Value value;
+    Value::List list;
+    Value::Map map;
+    std::set<std::string, std::less<>> keys;
+    bool has_key = false;
+    std::string key;
+    Mark key_mark;
+  };
+  void Place(Value value);
+  bool WantsKey() const { return !open_.empty() && open_.back().value.kind == Value::Kind::kMap && !open_.back().has_key; }
+
+  Problems& problems_;
+  int most_depth_;
+  bool too_deep_ = false;
+  Value root_;
+  std::vector<Open> open_;
+};
+
+}  // namespace penstock::base::internal

@@ -1,0 +1,32 @@
+// Sizes and times as users write them.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace penstock::base {
+
+/// A number of bytes.
+struct Bytes {
+  std::uint64_t count = 0;
+  auto operator<=>(const Bytes&) const = default;
+  std::uint64_t mebibytes() const { return count >> 20; }
+};
+
+constexpr Bytes Mebibytes(std::uint64_t n) { return {n << 20}; }
+
+/// "10Gi", "512Mi", "1.5G", "4096": Kubernetes quantities without the milli forms. Error says what is accepted.
+Result<Bytes> ParseBytes(std::string_view text);
+
+/// "40960 MiB" style for people: the largest binary unit that loses nothing below a tenth: "40 GiB", "39.5 GiB", "512 MiB".
+std::string FormatBytes(Bytes bytes);
+
+/// Go's durations: "10m", "1h30m", "500ms", "2.5s". A bare number is an error that proposes a unit.
+Result<Duration> ParseDuration(std::string_view text);
+
+}  // namespace penstock::base

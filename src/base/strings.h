@@ -1,0 +1,31 @@
+// Small text helpers that the standard library of g++ 12 lacks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock::base {
+
+std::vector<std::string> Split(std::string_view text, char separator);
+std::string Join(std::span<const std::string> parts, std::string_view separator);
+std::string_view Trim(std::string_view text);
+std::string ToLower(std::string_view text);
+
+/// The whole text as a number, or nothing: no blanks, no sign but '-', no overflow.
+std::optional<std::int64_t> ParseInt(std::string_view text, int radix = 10);
+std::optional<std::uint64_t> ParseUint(std::string_view text, int radix = 10);
+
+/// Shell-style match of the whole text: '*', '?'; letters compare without case.
+bool GlobMatch(std::string_view pattern, std::string_view text);
+
+/// Valid UTF-8 as RFC 3629 has it.
+bool IsUtf8(std::string_view text);
+
+/// The candidate nearest to the word by edit distance, if near enough to be a slip: what "did you mean" offers.
+std::optional<std::string> Nearest(std::string_view word, std::span<const std::string> candidates);
+
+}  // namespace penstock::base

@@ -1,0 +1,72 @@
+// Control groups of our own, in the unified hierarchy (cgroup v2, pure or beside v1): membership, device rules by BPF, notice of emptiness.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "os/fd.h"
+
+namespace penstock::os {
+
+/// Character devices that a group's processes may not open, minor by minor (first to last, inclusive).
+struct DeviceRange {
+  std::uint32_t major = 0;
+  std::uint32_t first_minor = 0;
+  std::uint32_t last_minor = 0;
+  bool operator==(const DeviceRange&) const = default;
+};
+
+/// What a group admits: everything but `guarded`, of which only `admitted` may be opened.
+struct DeviceRules {
+  std::vector<DeviceRange> guarded;
+  std::vector<DeviceRange> admitted;
+};
+
+/// The unified hierarchy of this machine as we may use it.
+class CgroupTree {
+ public:
+  /// Finds the cgroup2 mount (/sys/fs/cgroup, or /sys/fs/cgroup/unified on hybrid machines) and proves, once, in a group of its own that is
+  /// removed again, that we may create groups there and attach device programs. Errors say which right is missing.
+  static base::Result<CgroupTree> Open(const std::string& group_name);
+
+  /// The directory all our groups are in: "<mount>/<group_name>".
+  const std::string& path() const { return path_; }
+
+  /// Names of the groups that exist.
+  std::vector<std::string> List() const;
+
+  /// Makes a group whose processes obey the rules (BPF_PROG_TYPE_CGROUP_DEVICE), with a note that stays with the group as long as it exists
+  /// (extended attribute trusted.penstock, at most 60 KiB). All or nothing.
+  base::Status Create(const std::string& name, const DeviceRules& rules, const std::string& note) const;
+
+  /// The note given at creation.
+  base::Result<std::string> Note(const std::string& name) const;
+
+  /// Moves a process (all its threads) into the group.
+  base::Status Enter(const std::string& name, pid_t pid) const;
+
+  /// Processes in the group and below.
+  std::vector<pid_t> Members(const std::string& name) const;
+
+  /// cgroup.events: "populated 1" while any process lives in the group or below. False also where the group is gone.
+  bool Populated(const std::string& name) const;
+
+  /// An open cgroup.events: poll gives EPOLLPRI when `populated` changes.
+  base::Result<UniqueFd> OpenEvents(const std::string& name) const;
+
+  /// SIGKILL to all members (cgroup.kill, or one by one before Linux 5.14).
+  base::Status Kill(const std::string& name) const;
+
+  /// Removes an empty group, and empty groups below it.
+  base::Status Remove(const std::string& name) const;
+
+ private:
+  explicit CgroupTree(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+}  // namespace penstock::os

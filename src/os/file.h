@@ -1,0 +1,40 @@
+// Whole files: read with a bound, written so that a crash leaves the old or the new one.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "os/fd.h"
+
+namespace penstock::os {
+
+inline constexpr std::size_t kMostFileBytes = 16u << 20;
+
+/// The content of a file. Blocks. Errors by errno; kResourceExhausted where it is larger than `most`.
+base::Result<std::string> ReadFile(const std::string& path, std::size_t most = kMostFileBytes);
+
+/// The rest of an open file, from its current offset.
+base::Result<std::string> ReadAll(int fd, const std::string& name, std::size_t most = kMostFileBytes);
+
+/// Writes to a temporary file beside, syncs, renames: readers see the old or the new content, also after a crash. Nothing is left behind
+/// on failure (a full or read-only disk).
+base::Status WriteFileAtomically(const std::string& path, std::string_view content, unsigned mode = 0644);
+
+/// Writes to an existing file in one write(2), as sysfs and cgroupfs want it.
+base::Status WriteControlFile(const std::string& path, std::string_view content);
+
+/// mkdir -p.
+base::Status MakeDirectories(const std::string& path, unsigned mode = 0755);
+
+/// Names in a directory without . and .., sorted.
+base::Result<std::vector<std::string>> ListDirectory(const std::string& path);
+
+bool Exists(const std::string& path);
+
+/// What a symbolic link says.
+base::Result<std::string> ReadLink(const std::string& path);
+
+}  // namespace penstock::os

@@ -1,0 +1,33 @@
+// Shared libraries, loaded when asked for; a missing symbol is an ordinary answer.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "os/root.h"
+
+namespace penstock::os {
+
+/// A library loaded by dlopen. Not thread-safe while loading; Symbol may be called from any thread.
+class Library {
+ public:
+  /// Loads a file by path, or by SONAME through the system's own search path. kNotFound where there is none, kFailedPrecondition where the
+  /// file is there and cannot be loaded (another architecture, a truncated file, a libc too old); the message is dlerror's.
+  static base::Result<Library> Load(const std::string& path);
+
+  /// Loads a file of a root through /proc/self/fd, since the root's absolute links would lead into our own files.
+  static base::Result<Library> LoadFrom(const Root& root, const std::string& path);
+
+  Library(Library&& other) noexcept;
+  Library& operator=(Library&& other) noexcept;
+  ~Library();
+
+  /// The symbol's address, or null where the library lacks it.
+  void* Symbol(const char* name) const;
+
+ private:
+  explicit Library(void* handle) : handle_(handle) {}
+  void* handle_ = nullptr;
+};
+
+}  // namespace penstock::os

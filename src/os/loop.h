@@ -1,0 +1,52 @@
+// An executor on one thread that also waits for descriptors: epoll, timers, posted functions.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/executor.h"
+#include "base/result.h"
+
+namespace penstock::os {
+
+/// One thread that runs functions, timers and descriptor callbacks one after another. Post, PostAfter and Cancel: any thread; the rest on
+/// the loop's own thread or before Start.
+class Loop final : public base::Executor {
+ public:
+  /// `name` becomes the thread's name (15 characters at most).
+  explicit Loop(std::string name);
+  ~Loop() override;  ///< Stop
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  /// Runs the loop on a thread of its own.
+  void Start();
+
+  /// Runs the loop on the calling thread until Stop.
+  void Run();
+
+  /// Ends the loop after the function that runs now, and joins the thread that Start made. What was posted and has not run is destroyed unrun.
+  void Stop();
+
+  bool InLoop() const;
+
+  const base::Clock& clock() const override;
+  void Post(std::function<void()> function) override;
+  base::TimerId PostAfter(base::Duration delay, std::function<void()> function) override;
+  void Cancel(base::TimerId timer) override;
+
+  /// Calls back with epoll events (EPOLLIN, ...) of a descriptor, level-triggered, until Unwatch. The descriptor stays the caller's and must be
+  /// unwatched before it is closed.
+  base::Status Watch(int fd, std::uint32_t events, std::function<void(std::uint32_t)> callback);
+  base::Status Rewatch(int fd, std::uint32_t events);
+  void Unwatch(int fd);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+
+}  // namespace penstock::os

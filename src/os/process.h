@@ -1,0 +1,69 @@
+// Processes as /proc shows them, and children of our own by posix_spawn. Nothing here knows of accelerators.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "os/fd.h"
+
+namespace penstock::os {
+
+/// A process at one moment. `start` (clock ticks since boot, proc(5) field 22) tells a process from a later one with the same pid.
+struct ProcessInfo {
+  pid_t pid = 0;
+  pid_t parent = 0;
+  std::uint64_t start = 0;
+  uid_t uid = 0;
+  std::string command;               ///< argv joined by blanks, or [comm] where there is none; at most 4 KiB
+  std::string cgroup;                ///< path in the unified hierarchy, or of the first v1 hierarchy where there is none: "/user.slice/..."
+  std::vector<std::string> cgroups;  ///< paths in all hierarchies
+};
+
+/// kNotFound when the process is gone. `proc` is the proc file system's root, "/proc".
+base::Result<ProcessInfo> ReadProcess(const std::string& proc, pid_t pid);
+
+/// Start time only: cheap.
+base::Result<std::uint64_t> ReadProcessStart(const std::string& proc, pid_t pid);
+
+std::vector<pid_t> ListProcesses(const std::string& proc);
+
+/// Name of a user, or its number as text.
+std::string UserName(uid_t uid);
+
+/// The machine's boot id, which changes with every boot.
+base::Result<std::string> ReadBootId(const std::string& proc);
+
+/// PSS of a process in bytes (smaps_rollup; ours only, or as root).
+base::Result<std::uint64_t> ReadPss(const std::string& proc, pid_t pid);
+
+/// User and system time that a process has used, in nanoseconds.
+base::Result<std::uint64_t> ReadCpuTime(const std::string& proc, pid_t pid);
+
+/// A child of ours. The destructor leaves it running.
+struct Child {
+  pid_t pid = 0;
+  UniqueFd pidfd;  ///< readable when it has ended
+};
+
+struct SpawnOptions {
+  std::vector<std::string> arguments;      ///< argv; [0] is the program, found by path
+  std::vector<std::string> environment;    ///< whole environment, "NAME=value"; empty means ours
+  std::vector<std::pair<int, int>> descriptors;  ///< {ours, the child's number}; all others are closed on exec
+  bool new_session = false;
+  int standard_output = -1;  ///< descriptor for 1 and 2, or inherited
+};
+
+/// posix_spawn: a fork of a process with gRPC threads could deadlock.
+base::Result<Child> Spawn(const SpawnOptions& options);
+
+/// A pidfd of any process.
+base::Result<UniqueFd> OpenPidfd(pid_t pid);
+
+/// The path of the running program itself, links resolved.
+std::string OwnPath();
+
+}  // namespace penstock::os

@@ -1,0 +1,36 @@
+// Paths below a root that may be another file system's: absolute links inside it stay inside it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "os/fd.h"
+#include "os/file.h"
+
+namespace penstock::os {
+
+/// A directory whose content is opened with openat2(RESOLVE_IN_ROOT): an absolute link such as /usr/lib/libx.so -> /lib/libx.so.1 leads to
+/// the root's own file, and no path escapes. Where the kernel has no openat2 (before 5.6), paths are opened below the root without that
+/// protection. Any thread.
+class Root {
+ public:
+  /// Errors by errno where the directory cannot be opened.
+  static base::Result<Root> Open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+
+  /// Opens a path below the root ("/dev/nvidia0" or "dev/nvidia0").
+  base::Result<UniqueFd> OpenFile(const std::string& path, int flags) const;
+  base::Result<std::string> Read(const std::string& path, std::size_t most = kMostFileBytes) const;
+  base::Result<std::vector<std::string>> List(const std::string& path) const;
+  base::Result<std::string> ReadLink(const std::string& path) const;
+  bool Exists(const std::string& path) const;
+
+ private:
+  Root(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  std::string path_;
+  UniqueFd fd_;
+};
+
+}  // namespace penstock::os

@@ -1,0 +1,25 @@
+// Tells when something changes at a path, also one that does not exist yet. Falls back to polling where inotify is exhausted.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "os/loop.h"
+
+namespace penstock::os {
+
+/// Calls back on the loop's thread when the file or directory at `path`, or the nearest existing folder on the way to it, changes: created,
+/// removed, renamed, written, its entries changed. Level-triggered by meaning: the callback looks for itself. Bursts within 10 ms become one
+/// call. Where no inotify watch is to be had, calls back every second instead.
+class PathWatch {
+ public:
+  PathWatch(Loop& loop, std::string path, std::function<void()> callback);
+  ~PathWatch();  // on the loop's thread, or after it has stopped
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace penstock::os

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Fetches and builds the parts of a real Kubernetes, once: each part lives in a cache outside the checkout, in a folder named by a
+hash of everything it is made from. Prints the folders; a second run takes a moment.
+
+  packages/   etcd, containerd, kubectl (Debian 13), runc, CNI plugins, busybox (Debian 12), unpacked and not installed
+  kubernetes/ kube-apiserver, kube-controller-manager, kube-scheduler, kubelet: one binary under four names
+  peer/       kubelet-peer, the tests' own other side of the device plugin protocol
+  images/     pause.tar, busybox.tar
+
+Needs root, apt, gcc, and the Go module proxy. Building Kubernetes takes about 6 minutes on two cores, 2.5 GB of memory and 4 GB of
+disk, in the Go build cache."""
+import contextlib
+import fcntl
+import hashlib
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import image
+
+HERE = Path(__file__).resolve().parent
+GO = HERE / "go"
+# Debian 12's own etcd, containerd and kubectl are too old (containerd 1.6 ignores CDI in silence). Debian 13's need nothing newer
+# than Debian 12's libc, except its runc.
+PACKAGES = {"trixie": ["etcd-server", "containerd", "kubectl"], "bookworm": ["runc", "containernetworking-plugins", "busybox-static"]}
+PROGRAMS = ["usr/bin/etcd", "usr/bin/kubectl", "usr/bin/containerd", "usr/bin/containerd-shim-runc-v2", "usr/bin/ctr",
+            "usr/sbin/runc", "bin/busybox"]
+COMPILER = {"trixie-backports": ["golang-1.26-go", "golang-1.26-src"]}  # for machines whose Go is older than go.mod asks for
+COMPONENTS = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"]
+
+
+def home() -> Path:
+    return Path(os.environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir)
+
+
+def cache() -> Path:
+    """The folder for whatever costs time and can be made again; scripts/setup and the tests share it."""
+    default = Path(os.environ.get("XDG_CACHE_HOME") or home() / ".cache") / "penstock"
+    return Path(os.environ.get("PENSTOCK_CACHE") or default)
+
+
+def key(*ingredients: object) -> str:
+    digest = hashlib.sha256()
+    for ingredient in ingredients:
+        digest.update(ingredient.read_bytes() if isinstance(ingredient, Path) else repr(ingredient).encode())
+        digest.update(b"\0")
+    return digest.hexdigest()[:12]
+
+
+@contextlib.contextmanager
+def building(target: Path):
+    """Yields an empty folder that becomes `target` if the body succeeds, or None if `target` is there already. One at a time."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with open(target.parent / f".{target.name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if target.exists():
+            yield None
+            return
+        scratch = target.parent / f".{target.name}.making"
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        start = time.monotonic()
+        print(f"making {target} ...", file=sys.stderr, flush=True)
+        yield scratch
+        scratch.rename(target)
+        print(f"made {target} in {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+
+
+def run(*command, **options):
+    subprocess.run([str(word) for word in command], check=True, **options)
+
+
+def mirror() -> str:
+    targets = subprocess.run(["apt-get", "indextargets", "--format", "$(SITE) $(LABEL)", "Created-By: Packages"],
+                             check=True, capture_output=True, text=True).stdout
+    for line in targets.splitlines():
+        if line.endswith(" Debian"):
+            return line.removesuffix(" Debian")
+    sys.exit("parts.py: no Debian mirror in this machine's apt sources; the bench needs Debian packages")
+
+
+def unpack_packages(suites: dict[str, list[str]], into: Path):
+    """Downloads packages of releases that need not be this machine's, with lists and settings of their own, and unpacks them."""
+    source = mirror()
+    for suite, names in suites.items():
+        apt = into / "apt" / suite
+        for folder in ("lists/partial", "cache/archives/partial", "empty.d", "debs"):
+            (apt / folder).mkdir(parents=True)
+        (apt / "sources.list").write_text(
+            f"deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] {source} {suite} main\n")
+        command = ["apt-get", "-qq", "-o", f"Dir::State::Lists={apt}/lists", "-o", f"Dir::Cache={apt}/cache",
+                   "-o", f"Dir::Etc::sourcelist={apt}/sources.list", "-o", f"Dir::Etc::sourceparts={apt}/empty.d",
+                   "-o", "Dir::State::status=/dev/null", "-o", "APT::Get::List-Cleanup=0", "-o", "APT::Sandbox::User=root"]
+        run(*command, "update")
+        run(*command, "download", *names, cwd=apt / "debs")
+        for deb in sorted((apt / "debs").glob("*.deb")):
+            run("dpkg", "-x", deb, into)
+    shutil.rmtree(into / "apt")
+
+
+def packages() -> Path:
+    target = cache() / "bench" / f"packages-{key(PACKAGES, PROGRAMS)}"
+    with building(target) as scratch:
+        if scratch:
+            unpack_packages(PACKAGES, scratch)
+            (scratch / "sbin").mkdir(exist_ok=True)
+            for program in PROGRAMS:
+                (scratch / "sbin" / Path(program).name).symlink_to(f"../{program}")
+    return target
+
+
+def go_environment() -> dict[str, str]:
+    """An environment whose `go` is new enough: the machine's own, or one from Debian's backports."""
+    environment = {**os.environ, "HOME": str(home()), "CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
+    wanted = tuple(map(int, re.search(r"^go (\d+)\.(\d+)", (GO / "go.mod").read_text(), re.M).groups()))
+    if go := shutil.which("go"):
+        answer = subprocess.run([go, "version"], capture_output=True, text=True, env=environment).stdout
+        if (found := re.search(r"go(\d+)\.(\d+)", answer)) and tuple(map(int, found.groups())) >= wanted:
+            return environment
+    compiler = cache() / "bench" / f"go-{key(COMPILER)}"
+    with building(compiler) as scratch:
+        if scratch:
+            unpack_packages(COMPILER, scratch)
+    root = compiler / "usr/lib/go-1.26"
+    return {**environment, "GOROOT": str(root), "PATH": f"{root}/bin:{environment.get('PATH', os.defpath)}"}
+
+
+def go_build(package: str, output: Path, linker_flags: str):
+    run("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", linker_flags, "-o", output, f"./{package}", cwd=GO, env=go_environment())
+
+
+def kubernetes() -> Path:
+    version = re.search(r"k8s.io/kubernetes v(\S+)", (GO / "go.mod").read_text()).group(1)
+    major, minor, _ = version.split(".")
+    at = "k8s.io/component-base/version"  # unset, every component would report v0.0.0-master and version checks misbehave
+    flags = (f"-s -w -X {at}.gitVersion=v{version} -X {at}.gitMajor={major} -X {at}.gitMinor={minor} -X {at}.gitTreeState=clean")
+    target = cache() / "bench" / f"kubernetes-{key(GO / 'go.mod', GO / 'go.sum', GO / 'kubernetes/main.go', flags)}"
+    with building(target) as scratch:
+        if scratch:
+            go_build("kubernetes", scratch / "kubernetes", flags)
+            for component in COMPONENTS:
+                (scratch / component).symlink_to("kubernetes")
+    return target
+
+
+def peer() -> Path:
+    target = cache() / "bench" / f"peer-{key(GO / 'go.mod', GO / 'go.sum', GO / 'kubelet-peer/main.go')}"
+    with building(target) as scratch:
+        if scratch:
+            go_build("kubelet-peer", scratch / "kubelet-peer", "-s -w")
+    return target
+
+
+def images() -> Path:
+    busybox = packages() / "sbin/busybox"
+    target = cache() / "bench" / f"images-{key(HERE / 'pause.c', HERE / 'image.py', busybox, 'busybox with its links')}"
+    with building(target) as scratch:
+        if scratch:
+            run("gcc", "-Os", "-static", "-o", scratch / "pause", HERE / "pause.c")
+            image.write("registry.local/pause:1", scratch / "pause.tar", {"/pause": scratch / "pause"}, entrypoint="/pause")
+            applets = subprocess.run([busybox, "--list"], check=True, capture_output=True, text=True).stdout.split()
+            links = {f"/bin/{Path(applet).name}": "->busybox" for applet in applets if applet != "busybox"}
+            image.write("registry.local/busybox:1", scratch / "busybox.tar", {"/bin/busybox": busybox, "/tmp": "DIR"} | links)
+    return target
+
+
+class Parts:
+    """Where everything lies; makes what is missing."""
+
+    def __init__(self):
+        self.packages, self.kubernetes, self.peer, self.images = packages(), kubernetes(), peer(), images()
+        self.path = f"{self.packages}/sbin:{self.kubernetes}:{self.peer}"
+        self.cni = self.packages / "usr/lib/cni"
+        self.runc = self.packages / "sbin/runc"
+        self.pause = self.images / "pause"
+
+
+if __name__ == "__main__":
+    parts = Parts()
+    print(parts.packages, parts.kubernetes, parts.peer, parts.images, sep="\n")
