@@ -1,0 +1,65 @@
+// The second seam to a vendor: pure tables from the model to the names its users know. No I/O, no state, any thread.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/model.h"
+
+namespace penstock::device {
+
+/// What a consumer needs to use devices: the vendor-neutral form of Allocate's answer, of a process's environment, of CDI edits.
+struct Edits {
+  struct File {
+    std::string container_path;  ///< as the consumer opens it
+    std::string host_path;       ///< below the machine's dev root: "/dev/nvidia0"
+    std::string permissions;     ///< of "rwm"
+    bool operator==(const File&) const = default;
+  };
+  std::map<std::string, std::string> environment;
+  std::vector<File> files;
+};
+
+/// What a piece of evidence asks for (reference/xid.md; the classes are ours, vendors map onto them).
+enum class Severity {
+  kIgnore,  ///< counted
+  kWarn,    ///< told, the device stays in use
+  kDrain,   ///< no new work
+  kReset,   ///< unhealthy until it was reset
+  kGone,    ///< unhealthy until a reboot, a driver reload or hands
+};
+std::string_view ToString(Severity severity);
+
+struct Verdict {
+  Severity severity = Severity::kWarn;
+  std::string reason;  ///< one sentence for people: "XID 79: GPU has fallen off the bus"
+};
+
+/// What a vendor calls things.
+class Dialect {
+ public:
+  virtual ~Dialect() = default;
+
+  virtual std::string_view vendor() const = 0;
+
+  /// The extended resource under which whole devices are offered: "nvidia.com/gpu".
+  virtual std::string_view resource() const = 0;
+
+  /// For a container that gets exactly these devices.
+  virtual Edits ForContainer(std::span<const Facts* const> devices, const Driver& driver) const = 0;
+
+  /// For a process on this machine that gets exactly these devices; no devices: what hides all of them.
+  virtual Edits ForProcess(std::span<const Facts* const> devices, const Driver& driver) const = 0;
+
+  /// What evidence means, by the vendor's documentation.
+  virtual Verdict Judge(const Evidence& evidence) const = 0;
+
+  /// Evidence in a line of the kernel's log; nothing where the line says nothing of this vendor's devices.
+  virtual std::optional<Evidence> FromKernelLog(std::string_view line) const = 0;
+};
+
+}  // namespace penstock::device

@@ -1,0 +1,50 @@
+// Names of the model's values.
+#include "device/model.h"
+
+#include "base/strings.h"
+#include "device/dialect.h"
+
+#include <array>
+#include <cstdio>
+
+namespace penstock::device {
+
+std::string ToString(const PciAddress& address) {
+  std::array<char, 32> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), "%04x:%02x:%02x.%x", address.domain, address.bus, address.device, address.function);
+  return buffer.data();
+}
+
+std::optional<PciAddress> ParsePciAddress(std::string_view text) {
+  const auto parts = base::Split(text, ':');
+  if (parts.size() != 3) return std::nullopt;
+  const auto tail = base::Split(parts[2], '.');
+  if (tail.size() > 2) return std::nullopt;
+  const auto domain = base::ParseUint(parts[0], 16), bus = base::ParseUint(parts[1], 16), slot = base::ParseUint(tail[0], 16);
+  const auto function = tail.size() == 2 ? base::ParseUint(tail[1], 16) : 0;
+  if (!domain || !bus || !slot || !function || *domain > 0xffffffff || *bus > 0xff || *slot > 0x1f || *function > 7) return std::nullopt;
+  return PciAddress{static_cast<std::uint32_t>(*domain), static_cast<std::uint32_t>(*bus), static_cast<std::uint32_t>(*slot), static_cast<std::uint32_t>(*function)};
+}
+
+std::string_view ToString(HealthState state) {
+  switch (state) {
+    case HealthState::kHealthy: return "healthy";
+    case HealthState::kUnhealthy: return "unhealthy";
+    case HealthState::kUnknown: return "unknown";
+    case HealthState::kGone: return "gone";
+  }
+  return "unknown";
+}
+
+std::string_view ToString(Severity severity) {
+  switch (severity) {
+    case Severity::kIgnore: return "ignore";
+    case Severity::kWarn: return "warn";
+    case Severity::kDrain: return "drain";
+    case Severity::kReset: return "reset";
+    case Severity::kGone: return "gone";
+  }
+  return "warn";
+}
+
+}  // namespace penstock::device

@@ -1,0 +1,25 @@
+// Every vendor there is: the one place that names them. Backends are linked into workers, dialects also into the agent.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "device/backend.h"
+#include "device/dialect.h"
+
+namespace penstock::vendor {
+
+/// Names of the vendors whose backends a worker can hold: "nvidia".
+std::vector<std::string_view> Names();
+
+/// The backend of a vendor; null for an unknown name.
+std::unique_ptr<device::Backend> MakeBackend(std::string_view vendor, const device::Paths& paths);
+
+/// The dialects of all vendors; they live as long as the program. Links no backend.
+const std::vector<const device::Dialect*>& Dialects();
+
+/// The dialect of a vendor; null for an unknown name.
+const device::Dialect* FindDialect(std::string_view vendor);
+
+}  // namespace penstock::vendor
