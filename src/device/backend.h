@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,30 @@ class Backend {
 
   /// Lets go of the driver: no open device files remain.
   virtual void Close() = 0;
+};
+
+/// The same backend as node/ sees it: calls that answer later, on the executor of the one who asked. Implemented by Remote.
+class AsyncBackend {
+ public:
+  template <typename T>
+  using Done = std::function<void(base::Result<T>)>;
+
+  virtual ~AsyncBackend() = default;
+  virtual void Open(Done<Driver> done) = 0;
+  virtual void List(Done<std::vector<std::string>> done) = 0;
+  virtual void Describe(const std::string& address, Done<Facts> done) = 0;
+  virtual void Read(const std::string& address, Done<Reading> done) = 0;
+
+  /// Ends the connection to the driver, which is let go of; the next Open starts anew. Calls under way fail with kCancelled.
+  virtual void Stop() = 0;
+
+  /// What the owner hears unasked: evidence as it comes; `ended` when the connection broke (the worker died or hung): all calls have failed and
+  /// facts must be read anew.
+  struct Events {
+    std::function<void(std::vector<Evidence>)> evidence;
+    std::function<void(base::Error)> ended;
+  };
+  virtual void Listen(Events events) = 0;
 };
 
 /// Where this machine's things lie, as the program itself sees them.

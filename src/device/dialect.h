@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "device/backend.h"
 #include "device/model.h"
 
 namespace penstock::device {
@@ -57,6 +58,9 @@ class Dialect {
 
   /// What evidence means, by the vendor's documentation.
   virtual Verdict Judge(const Evidence& evidence) const = 0;
+
+  /// Paths whose coming, going or changing means that the driver came, went or changed: its library, its module, its control device.
+  virtual std::vector<std::string> DriverPaths(const Paths& paths) const = 0;
 
   /// Evidence in a line of the kernel's log; nothing where the line says nothing of this vendor's devices.
   virtual std::optional<Evidence> FromKernelLog(std::string_view line) const = 0;

@@ -1,0 +1,45 @@
+// From a request to devices: reserve (pure) and commit (the edits a consumer needs). Realizing has nothing to do for whole devices.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "device/dialect.h"
+#include "node/inventory/inventory.h"
+#include "node/ledger/ledger.h"
+#include "node/share/offer.h"
+
+namespace penstock::node::allocate {
+
+/// What somebody asks for.
+struct Request {
+  std::string door;
+  int count = 1;
+  std::string model;                  ///< glob over the model's name; empty: any
+  std::vector<std::string> devices;   ///< ids or indices; given: exactly these, and count is their number
+};
+
+/// Chooses free, usable slots of the door's offers: exactly those named, or the best-linked set of `count`. kResourceExhausted: not now, perhaps
+/// later, the message says what it would wait for; kNotFound, kFailedPrecondition: never with this hardware and configuration; kInvalidArgument.
+base::Result<std::vector<ledger::Slot>> Reserve(const Request& request, const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
+                                                const std::vector<share::Offer>& offers);
+
+/// `size` of the available ids, those that must be included first, near to each other; deterministic. Empty when in doubt: then the kubelet
+/// chooses. Unknown ids are doubt.
+std::vector<std::string> Prefer(const std::vector<std::string>& available, const std::vector<std::string>& must_include, std::size_t size,
+                                const inventory::Snapshot& inventory);
+
+enum class Consumer { kContainer, kProcess };
+
+/// What the consumer of these slots needs. kNotFound where a device is not there any more.
+base::Result<device::Edits> Commit(const std::vector<ledger::Slot>& slots, Consumer consumer, const inventory::Snapshot& inventory, const share::DialectOf& dialect_of);
+
+/// The character devices that those who hold none of a vendor's devices may not open, and those that go with these slots: what a cgroup enforces.
+struct DeviceAccess {
+  std::vector<device::DeviceNumbers> guarded;
+  std::vector<device::DeviceNumbers> admitted;
+};
+DeviceAccess AccessFor(const std::vector<ledger::Slot>& slots, const inventory::Snapshot& inventory);
+
+}  // namespace penstock::node::allocate

@@ -1,0 +1,62 @@
+// Who waits for devices, first come, first served. On the control executor.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/executor.h"
+#include "node/allocate/allocate.h"
+
+namespace penstock::node::allocate {
+
+/// One who waits.
+struct Waiting {
+  std::string ticket;  ///< "q-7"
+  Request request;
+  std::string user;
+  std::string command;
+  base::WallTime since{};
+  std::string reason;  ///< what it waits for
+};
+
+/// Serves requests strictly in order: one that could be served waits behind an earlier one of the same door, so that large requests are not
+/// starved. Bounded: at most 1,000 wait.
+class Queue {
+ public:
+  /// Tries to reserve and record; called for the first in line whenever something changed.
+  using Attempt = std::function<base::Result<void>(const Waiting&)>;
+  struct Callbacks {
+    /// Reserves and hands for this one. kResourceExhausted: keep waiting, with the message as the reason; any other error ends the wait.
+    Attempt attempt;
+    /// Its place (from 0) or reason changed.
+    std::function<void(const Waiting&, std::size_t position)> progress;
+    /// It is out of the line: served, or failed (kDeadlineExceeded after its wait, kCancelled, or the attempt's error).
+    std::function<void(const Waiting&, base::Status)> done;
+  };
+  Queue(base::Executor& executor, Callbacks callbacks);
+  ~Queue();
+
+  /// Puts one in line and tries at once, through the executor. `wait` 0: fail at once if not served now. Returns its ticket.
+  /// kResourceExhausted where the line is full.
+  base::Result<std::string> Add(Waiting waiting, base::Duration wait);
+
+  /// Takes one out of the line: done is called with kCancelled. kNotFound.
+  base::Status Cancel(const std::string& ticket, const std::string& why);
+
+  /// Something changed: try the first in line, and those after it while they are served.
+  void Try();
+
+  std::vector<Waiting> List() const;
+
+ private:
+  struct Place;
+  base::Executor& executor_;
+  Callbacks callbacks_;
+  std::vector<std::unique_ptr<Place>> line_;
+  std::uint64_t next_ticket_ = 1;
+};
+
+}  // namespace penstock::node::allocate

@@ -1,0 +1,99 @@
+// Who holds what: the one truth about use on this node. Knows no door's protocol and no vendor.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/published.h"
+#include "base/result.h"
+
+namespace penstock::node::ledger {
+
+/// A process that uses a device.
+struct Process {
+  pid_t pid = 0;
+  std::uint64_t start = 0;  ///< tells it from a later one with the same pid (proc(5) field 22)
+  std::string user;
+  std::string command;
+  bool operator==(const Process&) const = default;
+};
+
+/// What one consumer can hold. A whole device's slot has the device's own id.
+struct Slot {
+  std::string id;
+  std::string device;
+  bool operator==(const Slot&) const = default;
+};
+
+enum class LeaseState {
+  kHanded,  ///< given out, holder not known yet
+  kHeld,
+};
+
+/// How far the limits of a lease are enforced.
+enum class Enforcement {
+  kVisibility,  ///< environment variables only
+  kDevices,     ///< other devices' files cannot be opened
+};
+std::string_view ToString(Enforcement enforcement);
+
+/// Slots given to one consumer, all or none.
+struct Lease {
+  std::string id;
+  std::string door;  ///< "kubelet", "local"
+  std::vector<Slot> slots;
+  LeaseState state = LeaseState::kHanded;
+  Enforcement enforcement = Enforcement::kDevices;
+  base::WallTime since{};
+
+  // The holder, as far as it is known.
+  std::vector<Process> processes;
+  std::string user;
+  std::string command;
+  std::string pod, pod_uid, namespace_name, container;
+
+  bool operator==(const Lease&) const = default;
+};
+
+/// Everything at one moment.
+struct Snapshot {
+  std::uint64_t generation = 0;
+  std::vector<Lease> leases;                             ///< by id
+  std::map<std::string, std::vector<Process>> outside;   ///< device id → processes that nobody handed it to
+
+  const Lease* FindLease(std::string_view id) const;
+  /// The lease that has a slot on the device; null where it is free of leases.
+  const Lease* HolderOf(std::string_view device) const;
+  bool Free(std::string_view device) const;  ///< no lease and nobody outside
+};
+
+/// Keeps the snapshot. On the control executor; each change publishes once.
+class Ledger {
+ public:
+  base::Published<Snapshot>& published() { return published_; }
+  base::Published<Snapshot>::Snapshot Get() const { return published_.Get(); }
+
+  /// Records a lease whose slots are all free. kAlreadyExists names a slot that is not, and its holder; then nothing is recorded.
+  base::Status Hand(Lease lease);
+
+  /// Changes what is known of a lease's holder; its slots, door and since stay. kNotFound where there is no such lease.
+  base::Status Update(const Lease& lease);
+
+  /// Gives the slots back. Nothing happens where there is no such lease.
+  void Release(const std::string& id);
+
+  /// Who is on a device without a lease; empty: nobody.
+  void SetOutside(const std::string& device, std::vector<Process> processes);
+
+ private:
+  void Publish(Snapshot next);
+  base::Published<Snapshot> published_;
+};
+
+}  // namespace penstock::node::ledger
