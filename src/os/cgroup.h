@@ -1,11 +1,11 @@
 // Control groups of our own, in the unified hierarchy (cgroup v2, pure or beside v1): membership, device rules by BPF, notice of emptiness.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include <sys/types.h>
 
 #include "base/result.h"
 #include "os/fd.h"

@@ -32,6 +32,9 @@ base::Status MakeDirectories(const std::string& path, unsigned mode = 0755);
 /// Names in a directory without . and .., sorted.
 base::Result<std::vector<std::string>> ListDirectory(const std::string& path);
 
+/// The same of an open directory.
+base::Result<std::vector<std::string>> ListAll(UniqueFd directory, const std::string& name);
+
 bool Exists(const std::string& path);
 
 /// What a symbolic link says.

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "os/fd.h"
 #include "os/root.h"
 
 namespace penstock::os {
@@ -26,8 +27,12 @@ class Library {
   void* Symbol(const char* name) const;
 
  private:
-  explicit Library(void* handle) : handle_(handle) {}
+  Library(void* handle, std::string name, UniqueFd file) : handle_(handle), name_(std::move(name)), file_(std::move(file)) {}
+  void Close();
+
   void* handle_ = nullptr;
+  std::string name_;
+  UniqueFd file_;  // open as long as the library is: the loader knows it by the descriptor's number
 };
 
 }  // namespace penstock::os

@@ -11,11 +11,12 @@
 
 namespace penstock::os {
 
-/// One thread that runs functions, timers and descriptor callbacks one after another. Post, PostAfter and Cancel: any thread; the rest on
-/// the loop's own thread or before Start.
+/// One thread that runs functions, timers and descriptor callbacks one after another. Post, PostAfter, Cancel and Stop: any thread; the
+/// rest on the loop's own thread, before Start or after Stop. Every function may call everything here. Without work the thread sleeps in
+/// the kernel. Timers are exact to a millisecond, never early.
 class Loop final : public base::Executor {
  public:
-  /// `name` becomes the thread's name (15 characters at most).
+  /// `name` becomes the name of the thread that Start makes (15 characters at most).
   explicit Loop(std::string name);
   ~Loop() override;  ///< Stop
   Loop(const Loop&) = delete;
@@ -24,10 +25,11 @@ class Loop final : public base::Executor {
   /// Runs the loop on a thread of its own.
   void Start();
 
-  /// Runs the loop on the calling thread until Stop.
+  /// Runs the loop on the calling thread until Stop. A stopped loop does not run again.
   void Run();
 
-  /// Ends the loop after the function that runs now, and joins the thread that Start made. What was posted and has not run is destroyed unrun.
+  /// Ends the loop after the function that runs now, and joins the thread that Start made (not when called on it). What was posted and has
+  /// not run, or is posted later, is destroyed unrun.
   void Stop();
 
   bool InLoop() const;
@@ -37,16 +39,17 @@ class Loop final : public base::Executor {
   base::TimerId PostAfter(base::Duration delay, std::function<void()> function) override;
   void Cancel(base::TimerId timer) override;
 
-  /// Calls back with epoll events (EPOLLIN, ...) of a descriptor, level-triggered, until Unwatch. The descriptor stays the caller's and must be
-  /// unwatched before it is closed.
+  /// Calls back with epoll events (EPOLLIN, ...) of a descriptor, level-triggered, until Unwatch. The descriptor stays the caller's and
+  /// must be unwatched before it is closed.
   base::Status Watch(int fd, std::uint32_t events, std::function<void(std::uint32_t)> callback);
+  /// Changes the events that a watched descriptor waits for.
   base::Status Rewatch(int fd, std::uint32_t events);
+  /// Its callback is not called again, also where its event was already on the way. Nothing where the descriptor is not watched.
   void Unwatch(int fd);
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
-
 
 }  // namespace penstock::os

@@ -1,11 +1,12 @@
 // Processes as /proc shows them, and children of our own by posix_spawn. Nothing here knows of accelerators.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <sys/types.h>
 
 #include "base/result.h"
 #include "os/fd.h"
@@ -18,9 +19,9 @@ struct ProcessInfo {
   pid_t parent = 0;
   std::uint64_t start = 0;
   uid_t uid = 0;
-  std::string command;               ///< argv joined by blanks, or [comm] where there is none; at most 4 KiB
+  std::string command;               ///< argv joined by blanks, or [comm] where there is none; printable UTF-8, at most 4 KiB
   std::string cgroup;                ///< path in the unified hierarchy, or of the first v1 hierarchy where there is none: "/user.slice/..."
-  std::vector<std::string> cgroups;  ///< paths in all hierarchies
+  std::vector<std::string> cgroups;  ///< the different paths in all hierarchies
 };
 
 /// kNotFound when the process is gone. `proc` is the proc file system's root, "/proc".
@@ -50,14 +51,15 @@ struct Child {
 };
 
 struct SpawnOptions {
-  std::vector<std::string> arguments;      ///< argv; [0] is the program, found by path
-  std::vector<std::string> environment;    ///< whole environment, "NAME=value"; empty means ours
+  std::vector<std::string> arguments;            ///< argv; [0] is the program: a path, or a name found through PATH
+  std::vector<std::string> environment;          ///< whole environment, "NAME=value"; empty means ours
   std::vector<std::pair<int, int>> descriptors;  ///< {ours, the child's number}; all others are closed on exec
   bool new_session = false;
   int standard_output = -1;  ///< descriptor for 1 and 2, or inherited
 };
 
-/// posix_spawn: a fork of a process with gRPC threads could deadlock.
+/// posix_spawn: a fork of a process with gRPC threads could deadlock. The child starts with default signal handling and no signal blocked.
+/// The caller reaps it (waitid(P_PIDFD) or waitpid). kNotFound where there is no such program; kUnimplemented before Linux 5.3 (no pidfd).
 base::Result<Child> Spawn(const SpawnOptions& options);
 
 /// A pidfd of any process.

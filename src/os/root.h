@@ -11,7 +11,8 @@
 namespace penstock::os {
 
 /// A directory whose content is opened with openat2(RESOLVE_IN_ROOT): an absolute link such as /usr/lib/libx.so -> /lib/libx.so.1 leads to
-/// the root's own file, and no path escapes. Where the kernel has no openat2 (before 5.6), paths are opened below the root without that
+/// the root's own file, and no path escapes; links of /proc that are no paths (self/exe) are refused unless the root is "/". Where the
+/// kernel has no openat2 (before 5.6, or an old container engine's seccomp filter), paths are opened below the root without that
 /// protection. Any thread.
 class Root {
  public:
@@ -28,9 +29,10 @@ class Root {
   bool Exists(const std::string& path) const;
 
  private:
-  Root(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  Root(std::string path, UniqueFd fd, bool confined) : path_(std::move(path)), fd_(std::move(fd)), confined_(confined) {}
   std::string path_;
   UniqueFd fd_;
+  bool confined_ = true;
 };
 
 }  // namespace penstock::os

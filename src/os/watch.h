@@ -10,8 +10,8 @@
 namespace penstock::os {
 
 /// Calls back on the loop's thread when the file or directory at `path`, or the nearest existing folder on the way to it, changes: created,
-/// removed, renamed, written, its entries changed. Level-triggered by meaning: the callback looks for itself. Bursts within 10 ms become one
-/// call. Where no inotify watch is to be had, calls back every second instead.
+/// removed, renamed, written, its entries changed. Level-triggered by meaning: the callback looks for itself. Bursts within 10 ms become
+/// one call. Where no inotify watch is to be had, calls back every second instead.
 class PathWatch {
  public:
   PathWatch(Loop& loop, std::string path, std::function<void()> callback);

@@ -1,0 +1,147 @@
+// Whole files by plain system calls. Knows nothing of what is in them.
+#include "os/file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace penstock::os {
+namespace {
+
+using base::ErrnoError;
+
+std::string Folder(const std::string& path) {
+  const auto slash = path.find_last_of('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+base::Status WriteWhole(int fd, std::string_view content, const std::string& name) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return ErrnoError(errno, "write " + name);
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+base::Status FillAndRename(UniqueFd file, const std::string& temporary, const std::string& path, std::string_view content, unsigned mode) {
+  TRY(WriteWhole(file.get(), content, path));
+  if (::fchmod(file.get(), mode) != 0) return ErrnoError(errno, "set the mode of " + path);
+  if (::fsync(file.get()) != 0) return ErrnoError(errno, "sync " + path);
+  file.Reset();
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return ErrnoError(errno, "replace " + path);
+  return {};
+}
+
+// A rename is only safe from a crash once the directory is on disk too; a file system that cannot sync directories has nothing to lose.
+void SyncFolder(const std::string& folder) {
+  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd) ::fsync(fd.get());
+}
+
+}  // namespace
+
+base::Result<std::string> ReadAll(int fd, const std::string& name, std::size_t most) {
+  std::string content;
+  std::size_t filled = 0;
+  for (;;) {
+    if (filled == content.size()) content.resize(std::max<std::size_t>(4096, content.size() * 2));
+    const ssize_t got = ::read(fd, content.data() + filled, content.size() - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ErrnoError(errno, "read " + name);
+    if (got == 0) break;
+    filled += static_cast<std::size_t>(got);
+    if (filled > most) return base::Error(base::Code::kResourceExhausted, name + " is larger than " + std::to_string(most) + " bytes");
+  }
+  content.resize(filled);
+  return content;
+}
+
+base::Result<std::string> ReadFile(const std::string& path, std::size_t most) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  if (!fd) return ErrnoError(errno, "open " + path);
+  return ReadAll(fd.get(), path, most);
+}
+
+base::Status WriteFileAtomically(const std::string& path, std::string_view content, unsigned mode) {
+  const std::string folder = Folder(path);
+  std::string temporary = folder + "/." + path.substr(path.find_last_of('/') + 1) + ".XXXXXX";
+  UniqueFd file(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!file) return ErrnoError(errno, "create a file in " + folder);
+  auto written = FillAndRename(std::move(file), temporary, path, content, mode);
+  if (!written.ok()) {
+    ::unlink(temporary.c_str());
+    return written;
+  }
+  SyncFolder(folder);
+  return {};
+}
+
+base::Status WriteControlFile(const std::string& path, std::string_view content) {
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  if (!fd) return ErrnoError(errno, "open " + path);
+  ssize_t written = 0;
+  do { written = ::write(fd.get(), content.data(), content.size()); } while (written < 0 && errno == EINTR);
+  if (written < 0) return ErrnoError(errno, "write to " + path);
+  if (static_cast<std::size_t>(written) != content.size())
+    return base::Error(base::Code::kDataLoss, path + " took only a part of what was written");
+  return {};
+}
+
+base::Status MakeDirectories(const std::string& path, unsigned mode) {
+  if (path.empty()) return ErrnoError(ENOENT, "make a directory without a name");
+  std::size_t end = 0;
+  while (end != std::string::npos) {
+    end = path.find('/', end + 1);
+    const std::string folder = path.substr(0, end);
+    if (::mkdir(folder.c_str(), mode) == 0) continue;
+    // Whatever mkdir objects to (it exists, or stands on a read-only file system) does not matter where there is a directory.
+    const int error = errno;
+    struct stat status {};
+    if (::stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) continue;
+    return ErrnoError(error == EEXIST ? ENOTDIR : error, "make the directory " + folder);
+  }
+  return {};
+}
+
+base::Result<std::vector<std::string>> ListAll(UniqueFd directory, const std::string& name) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(directory.get()), ::closedir);
+  if (!stream) return ErrnoError(errno, "list " + name);
+  directory.Release();
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = ::readdir(stream.get())) {
+    const std::string_view entry_name = entry->d_name;
+    if (entry_name != "." && entry_name != "..") names.emplace_back(entry_name);
+    errno = 0;
+  }
+  if (errno != 0) return ErrnoError(errno, "list " + name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+base::Result<std::vector<std::string>> ListDirectory(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return ErrnoError(errno, "list " + path);
+  return ListAll(std::move(fd), path);
+}
+
+bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+base::Result<std::string> ReadLink(const std::string& path) {
+  std::string target(4096, '\0');
+  const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
+  if (length < 0) return ErrnoError(errno, "read the link " + path);
+  target.resize(static_cast<std::size_t>(length));
+  return target;
+}
+
+}  // namespace penstock::os

@@ -1,0 +1,80 @@
+// dlopen and dlsym as values. Never keeps a failure: the next call tries again.
+#include "os/library.h"
+
+#include <utility>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+
+namespace penstock::os {
+namespace {
+
+using base::Code;
+using base::Error;
+
+// Whether the loader missed the library itself, and not one that it depends on.
+bool IsMissing(const std::string& path, const std::string& message) {
+  if (path.find('/') != std::string::npos) return !Exists(path);
+  return message.rfind(path + ": cannot open shared object file", 0) == 0;
+}
+
+base::Result<void*> Open(const std::string& path) {
+  void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle != nullptr) return handle;
+  const char* said = ::dlerror();
+  const std::string message = said != nullptr ? said : path + ": cannot be loaded";
+  return Error(IsMissing(path, message) ? Code::kNotFound : Code::kFailedPrecondition, message);
+}
+
+}  // namespace
+
+base::Result<Library> Library::Load(const std::string& path) {
+  // dlopen("") would be this program itself.
+  if (path.empty()) return Error(Code::kInvalidArgument, "a library without a name");
+  ASSIGN(void* handle, Open(path));
+  return Library(handle, path, UniqueFd());
+}
+
+base::Result<Library> Library::LoadFrom(const Root& root, const std::string& path) {
+  ASSIGN(UniqueFd file, root.OpenFile(path, O_RDONLY));
+  const std::string name = "/proc/self/fd/" + std::to_string(file.get());
+  auto handle = Open(name);
+  if (!handle.ok()) {
+    const std::string& message = handle.error().message();
+    const bool named = message.rfind(name + ": ", 0) == 0;
+    return Error(Code::kFailedPrecondition, root.path() + (path.starts_with('/') || root.path().ends_with('/') ? "" : "/") + path + ": " +
+                                                (named ? message.substr(name.size() + 2) : message));
+  }
+  return Library(*handle, name, std::move(file));
+}
+
+Library::Library(Library&& other) noexcept
+    : handle_(std::exchange(other.handle_, nullptr)), name_(std::move(other.name_)), file_(std::move(other.file_)) {}
+
+Library& Library::operator=(Library&& other) noexcept {
+  if (this == &other) return *this;
+  Close();
+  handle_ = std::exchange(other.handle_, nullptr);
+  name_ = std::move(other.name_);
+  file_ = std::move(other.file_);
+  return *this;
+}
+
+Library::~Library() { Close(); }
+
+void Library::Close() {
+  if (handle_ == nullptr) return;
+  ::dlclose(std::exchange(handle_, nullptr));
+  if (!file_) return;
+  // A library may refuse to be unloaded (NODELETE). The loader then still knows it as /proc/self/fd/N, and would hand it out for whatever
+  // file is opened as N later: N must never be free again.
+  if (void* still = ::dlopen(name_.c_str(), RTLD_NOW | RTLD_NOLOAD); still != nullptr) {
+    ::dlclose(still);
+    file_.Release();
+  }
+  file_.Reset();
+}
+
+void* Library::Symbol(const char* name) const { return handle_ != nullptr ? ::dlsym(handle_, name) : nullptr; }
+
+}  // namespace penstock::os

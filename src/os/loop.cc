@@ -1,0 +1,262 @@
+// The event loop: epoll for descriptors, its timeout for timers, an eventfd for functions from other threads.
+#include "os/loop.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <deque>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "os/fd.h"
+
+namespace penstock::os {
+namespace {
+
+constexpr std::uint64_t kWake = std::numeric_limits<std::uint64_t>::max();
+
+using Function = std::function<void()>;
+using Callback = std::function<void(std::uint32_t)>;
+
+// The generation tells a descriptor from an earlier one of the same number whose event is still in the batch.
+struct Watched {
+  std::uint32_t generation = 0;
+  std::shared_ptr<const Callback> callback;
+};
+
+std::uint64_t Key(int fd, std::uint32_t generation) { return (std::uint64_t{generation} << 32) | static_cast<std::uint32_t>(fd); }
+
+}  // namespace
+
+struct Loop::State {
+  explicit State(std::string loop_name)
+      : name(std::move(loop_name)), epoll(::epoll_create1(EPOLL_CLOEXEC)), wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = kWake;
+    if (epoll && wake && ::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) == 0) return;
+    base::Log(base::kError, "no event loop can be made", {{"error", base::ErrnoError(errno, "epoll").message()}});
+    std::abort();
+  }
+
+  bool InLoop() const { return owner.load() == std::this_thread::get_id(); }
+  void Wake();
+  void Run();
+  void RunPosted();
+  void RunTimers();
+  void Wait();
+  void Dispatch(const epoll_event& event);
+  int Timeout();
+  void DropPending();
+
+  const std::string name;
+  const base::SystemClock clock;
+  const UniqueFd epoll;
+  const UniqueFd wake;
+  std::atomic<std::thread::id> owner{};
+  std::atomic<bool> stopping{false};
+
+  std::mutex mutex;  // guards the next five
+  std::deque<Function> posted;
+  std::map<std::pair<base::TimePoint, base::TimerId>, Function> timers;
+  std::unordered_map<base::TimerId, base::TimePoint> deadlines;
+  base::TimerId next_timer = 1;
+  bool woken = false;
+
+  std::unordered_map<int, Watched> watches;  // the loop's thread only
+  std::uint32_t next_generation = 0;
+
+  std::mutex join_mutex;
+  std::thread thread;
+};
+
+// Under the mutex. One write wakes the loop for any number of functions.
+void Loop::State::Wake() {
+  if (woken || InLoop()) return;
+  woken = true;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake.get(), &one, sizeof one);
+}
+
+void Loop::State::Run() {
+  owner = std::this_thread::get_id();
+  while (!stopping) {
+    RunTimers();
+    RunPosted();
+    if (!stopping) Wait();
+  }
+  DropPending();
+  owner = std::thread::id();
+}
+
+// What these functions post runs in the next round, so that descriptors have their turn.
+void Loop::State::RunPosted() {
+  std::unique_lock lock(mutex);
+  for (std::size_t left = posted.size(); left > 0 && !posted.empty() && !stopping; --left) {
+    Function function = std::move(posted.front());
+    posted.pop_front();
+    lock.unlock();
+    function();
+    function = nullptr;
+    lock.lock();
+  }
+}
+
+void Loop::State::RunTimers() {
+  const base::TimePoint now = clock.Now();
+  std::unique_lock lock(mutex);
+  while (!timers.empty() && timers.begin()->first.first <= now && !stopping) {
+    auto timer = timers.extract(timers.begin());
+    deadlines.erase(timer.key().second);
+    lock.unlock();
+    timer.mapped()();
+    timer.mapped() = nullptr;
+    lock.lock();
+  }
+}
+
+int Loop::State::Timeout() {
+  std::lock_guard lock(mutex);
+  if (!posted.empty()) return 0;
+  if (timers.empty()) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(timers.begin()->first.first - clock.Now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, std::numeric_limits<int>::max()));
+}
+
+void Loop::State::Wait() {
+  std::array<epoll_event, 64> events;
+  const int count = ::epoll_wait(epoll.get(), events.data(), static_cast<int>(events.size()), Timeout());
+  for (int i = 0; i < count && !stopping; ++i) Dispatch(events[static_cast<std::size_t>(i)]);
+}
+
+void Loop::State::Dispatch(const epoll_event& event) {
+  if (event.data.u64 == kWake) {
+    std::lock_guard lock(mutex);
+    std::uint64_t count = 0;
+    [[maybe_unused]] const ssize_t got = ::read(wake.get(), &count, sizeof count);
+    woken = false;
+    return;
+  }
+  const auto watch = watches.find(static_cast<int>(event.data.u64 & 0xffffffffu));
+  if (watch == watches.end() || watch->second.generation != event.data.u64 >> 32) return;
+  const std::shared_ptr<const Callback> callback = watch->second.callback;  // it may unwatch itself
+  (*callback)(event.events);
+}
+
+// The destructors of functions may call us again, so they run without the mutex.
+void Loop::State::DropPending() {
+  std::unique_lock lock(mutex);
+  while (!posted.empty() || !timers.empty()) {
+    auto dropped_functions = std::exchange(posted, {});
+    auto dropped_timers = std::exchange(timers, {});
+    deadlines.clear();
+    lock.unlock();
+    dropped_functions.clear();
+    dropped_timers.clear();
+    lock.lock();
+  }
+}
+
+Loop::Loop(std::string name) : state_(std::make_unique<State>(std::move(name))) {}
+
+Loop::~Loop() {
+  if (InLoop()) std::abort();  // it would destroy the thread it runs on
+  Stop();
+}
+
+void Loop::Start() {
+  state_->thread = std::thread([state = state_.get()] {
+    ::pthread_setname_np(::pthread_self(), state->name.substr(0, 15).c_str());
+    state->Run();
+  });
+}
+
+void Loop::Run() { state_->Run(); }
+
+void Loop::Stop() {
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->stopping = true;
+    state_->Wake();
+  }
+  if (InLoop()) return;
+  {
+    std::lock_guard lock(state_->join_mutex);
+    if (state_->thread.joinable()) state_->thread.join();
+  }
+  if (state_->owner.load() == std::thread::id()) state_->DropPending();
+}
+
+bool Loop::InLoop() const { return state_->InLoop(); }
+
+const base::Clock& Loop::clock() const { return state_->clock; }
+
+void Loop::Post(std::function<void()> function) {
+  std::lock_guard lock(state_->mutex);
+  if (state_->stopping) return;  // the argument is destroyed after the lock
+  state_->posted.push_back(std::move(function));
+  state_->Wake();
+}
+
+base::TimerId Loop::PostAfter(base::Duration delay, std::function<void()> function) {
+  const base::TimePoint now = clock().Now();
+  // A delay for ever must not wrap around.
+  const base::TimePoint deadline = delay > base::TimePoint::max() - now ? base::TimePoint::max() : now + delay;
+  std::lock_guard lock(state_->mutex);
+  const base::TimerId id = state_->next_timer++;
+  if (state_->stopping) return id;
+  const bool first = state_->timers.empty() || deadline < state_->timers.begin()->first.first;
+  state_->timers.emplace(std::pair(deadline, id), std::move(function));
+  state_->deadlines.emplace(id, deadline);
+  if (first) state_->Wake();
+  return id;
+}
+
+void Loop::Cancel(base::TimerId timer) {
+  Function dropped;
+  std::lock_guard lock(state_->mutex);
+  const auto deadline = state_->deadlines.find(timer);
+  if (deadline == state_->deadlines.end()) return;
+  auto node = state_->timers.extract({deadline->second, timer});
+  state_->deadlines.erase(deadline);
+  if (node) dropped = std::move(node.mapped());
+}
+
+base::Status Loop::Watch(int fd, std::uint32_t events, std::function<void(std::uint32_t)> callback) {
+  const std::uint32_t generation = state_->next_generation++ & 0x7fffffffu;
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = Key(fd, generation);
+  if (::epoll_ctl(state_->epoll.get(), EPOLL_CTL_ADD, fd, &event) != 0) return base::ErrnoError(errno, "watch a descriptor");
+  state_->watches[fd] = {generation, std::make_shared<const Callback>(std::move(callback))};
+  return {};
+}
+
+base::Status Loop::Rewatch(int fd, std::uint32_t events) {
+  const auto watch = state_->watches.find(fd);
+  if (watch == state_->watches.end()) return base::Error(base::Code::kNotFound, "the descriptor is not watched");
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = Key(fd, watch->second.generation);
+  if (::epoll_ctl(state_->epoll.get(), EPOLL_CTL_MOD, fd, &event) != 0) return base::ErrnoError(errno, "watch a descriptor");
+  return {};
+}
+
+void Loop::Unwatch(int fd) {
+  auto watch = state_->watches.extract(fd);
+  if (watch) ::epoll_ctl(state_->epoll.get(), EPOLL_CTL_DEL, fd, nullptr);
+}
+
+}  // namespace penstock::os

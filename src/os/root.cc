@@ -1,0 +1,79 @@
+// Paths below a root, by openat2. Never resolves a path by itself.
+#include "os/root.h"
+
+#include <cerrno>
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace penstock::os {
+namespace {
+
+using base::ErrnoError;
+
+int OpenInRoot(int root, const char* path, int flags) {
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags);
+  how.mode = (flags & O_CREAT) != 0 ? 0644 : 0;
+  how.resolve = RESOLVE_IN_ROOT;
+  // EAGAIN: something on the way was renamed meanwhile, and the kernel cannot tell whether ".." was safe (openat2(2)).
+  for (int attempt = 0;; ++attempt) {
+    const long fd = ::syscall(SYS_openat2, root, path, &how, sizeof how);
+    if (fd >= 0 || (errno != EAGAIN && errno != EINTR) || attempt == 100) return static_cast<int>(fd);
+  }
+}
+
+bool IsSystemRoot(int fd) {
+  struct stat here {
+  }, system{};
+  return ::fstat(fd, &here) == 0 && ::stat("/", &system) == 0 && here.st_dev == system.st_dev && here.st_ino == system.st_ino;
+}
+
+// A filter that does not know the call may answer anything, so ask whether it opens what is known to open.
+bool KernelConfines(int root) { return static_cast<bool>(UniqueFd(OpenInRoot(root, ".", O_PATH | O_CLOEXEC))); }
+
+}  // namespace
+
+base::Result<Root> Root::Open(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return ErrnoError(errno, "open the root " + path);
+  const bool confined = !IsSystemRoot(fd.get()) && KernelConfines(fd.get());
+  return Root(path, std::move(fd), confined);
+}
+
+base::Result<UniqueFd> Root::OpenFile(const std::string& path, int flags) const {
+  flags |= O_CLOEXEC;
+  if ((flags & O_PATH) == 0) flags |= O_NOCTTY;  // openat2 refuses what O_PATH would ignore
+  const auto start = path.find_first_not_of('/');
+  const std::string below = start == std::string::npos ? "." : path.substr(start);
+  UniqueFd fd(confined_ ? OpenInRoot(fd_.get(), below.c_str(), flags) : ::openat(fd_.get(), below.c_str(), flags, 0644));
+  if (!fd) return ErrnoError(errno, "open " + path + (path_ == "/" ? "" : " in " + path_));
+  return fd;
+}
+
+base::Result<std::string> Root::Read(const std::string& path, std::size_t most) const {
+  ASSIGN(const UniqueFd fd, OpenFile(path, O_RDONLY));
+  return ReadAll(fd.get(), path, most);
+}
+
+base::Result<std::vector<std::string>> Root::List(const std::string& path) const {
+  ASSIGN(UniqueFd fd, OpenFile(path, O_RDONLY | O_DIRECTORY));
+  return ListAll(std::move(fd), path);
+}
+
+base::Result<std::string> Root::ReadLink(const std::string& path) const {
+  ASSIGN(const UniqueFd fd, OpenFile(path, O_PATH | O_NOFOLLOW));
+  std::string target(4096, '\0');
+  const ssize_t length = ::readlinkat(fd.get(), "", target.data(), target.size());
+  // The empty path names a link only; for anything else the kernel says ENOENT, where readlink(2) says EINVAL.
+  if (length < 0) return ErrnoError(errno == ENOENT ? EINVAL : errno, "read the link " + path);
+  target.resize(static_cast<std::size_t>(length));
+  return target;
+}
+
+bool Root::Exists(const std::string& path) const { return OpenFile(path, O_PATH).ok(); }
+
+}  // namespace penstock::os
