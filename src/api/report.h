@@ -1,0 +1,73 @@
+// The one report of a node: what `penstock status -o json`, `penstock ps -o json` and /debug/state say. Documented in docs/reference/report.md; stable.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace penstock::api {
+
+struct HolderReport {
+  std::string slot;
+  std::string device;  ///< id
+  int index = -1;
+  std::string state;  ///< "handed", "held", "outside"
+  std::string kind;   ///< "run", "pod", "outside"
+  std::string lease;  ///< empty for outside
+  std::vector<std::int64_t> pids;
+  std::string user, command;
+  std::string pod, namespace_name, container;
+  std::string enforcement;  ///< "devices", "visibility"; empty for outside
+  std::string since;        ///< RFC 3339
+};
+
+struct DeviceReport {
+  std::string id, vendor, model;
+  int index = -1;
+  std::string pci;
+  std::optional<int> numa;
+  std::uint64_t memory_bytes = 0;
+  std::string health_state;  ///< "healthy", "unhealthy", "unknown", "gone"
+  std::string health_reason;
+  std::string health_since;
+  std::string door;      ///< "kubelet", "local", ""
+  std::string withheld;  ///< why it is offered nowhere although it is well
+  std::vector<HolderReport> holders;
+};
+
+struct DoorReport {
+  std::string name;   ///< "kubelet", "local"
+  std::string state;  ///< "open", "waiting", "closed", "stepped-back"
+  std::string reason;
+  std::vector<std::string> resources;  ///< "nvidia.com/gpu"
+};
+
+struct VendorReport {
+  std::string vendor;
+  std::string driver;  ///< version; empty while there is none
+  std::string runtime;
+  std::string reason;
+};
+
+struct Report {
+  std::uint64_t generation = 0;
+  std::string node, version;
+  std::int64_t agent_pid = 0;
+  std::vector<VendorReport> vendors;
+  std::vector<DeviceReport> devices;
+  std::vector<DoorReport> doors;
+};
+
+/// {"generation", "node", "version", "agentPid", "vendors", "devices": [...], "doors": [...]}.
+std::string ToJson(const Report& report);
+
+/// {"holders": [...]}: the same holders, flat.
+std::string HoldersToJson(const Report& report);
+
+base::Result<Report> ParseReport(std::string_view json);
+
+}  // namespace penstock::api

@@ -1,0 +1,44 @@
+// Joins what the kubelet, cgroups, processes and drivers say into the ledger: who holds which lease, and who is on a device without one.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/executor.h"
+#include "device/model.h"
+#include "node/inventory/inventory.h"
+#include "node/ledger/ledger.h"
+#include "os/process.h"
+
+namespace penstock::node::attribute {
+
+/// A container that holds devices, as the kubelet tells it. `pod_uid` and the names may be missing, whichever source knows them.
+struct PodHolding {
+  std::string pod_uid, pod, namespace_name, container;
+  std::vector<std::string> devices;
+  bool operator==(const PodHolding&) const = default;
+};
+
+/// What the processes of this machine look like, for the pids asked about: read on an I/O thread, given to the pure functions below.
+using ProcessTable = std::map<pid_t, os::ProcessInfo>;
+
+/// Lets kubelet leases say what pods hold: makes leases for pods that none is known of (after a restart of the agent), fills in names, moves
+/// handed to held, and releases leases that no pod holds any more and that were handed before `settled` (a lease younger than the kubelet's
+/// own list may just not be in it yet).
+void ApplyPods(const std::vector<PodHolding>& pods, base::WallTime settled, base::WallTime now, ledger::Ledger& ledger);
+
+/// Which of the driver's processes belong to which lease (by cgroup: "pod<uid>" of the lease's pod, or the lease's own group; by process tree
+/// for leases that are visibility only), and who is outside.
+struct Attributed {
+  std::map<std::string, std::vector<ledger::Process>> by_lease;
+  std::map<std::string, std::vector<ledger::Process>> outside;  ///< device id → processes
+};
+Attributed Attribute(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger, const ProcessTable& processes);
+
+/// The pids to look up for Attribute.
+std::set<pid_t> PidsOf(const inventory::Snapshot& inventory);
+
+}  // namespace penstock::node::attribute
