@@ -15,7 +15,9 @@ namespace penstock::os {
 class PathWatch {
  public:
   PathWatch(Loop& loop, std::string path, std::function<void()> callback);
-  ~PathWatch();  // on the loop's thread, or after it has stopped
+  ~PathWatch();  ///< on the loop's thread, or after it has stopped
+  PathWatch(const PathWatch&) = delete;
+  PathWatch& operator=(const PathWatch&) = delete;
 
  private:
   struct State;

@@ -1,0 +1,206 @@
+// Files, roots and libraries, in temporary folders.
+#include "os/file.h"
+
+#include <filesystem>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <link.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "os/library.h"
+#include "os/root.h"
+#include "os/temporary_folder.h"
+
+namespace penstock::os {
+namespace {
+
+using base::Code;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(File, ReadsWhatWasWritten) {
+  const TemporaryFolder folder;
+  const std::string content = std::string(100'000, 'x') + std::string("\0end", 4);
+  ASSERT_TRUE(WriteFileAtomically(folder / "a", content, 0600).ok());
+  EXPECT_EQ(*ReadFile(folder / "a"), content);
+  struct stat status {};
+  ASSERT_EQ(::stat((folder / "a").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+}
+
+TEST(File, RefusesWhatIsLargerThanTheBound) {
+  const TemporaryFolder folder;
+  folder.Write("a", std::string(1000, 'x'));
+  EXPECT_TRUE(ReadFile(folder / "a", 1000).ok());
+  EXPECT_EQ(ReadFile(folder / "a", 999).error().code(), Code::kResourceExhausted);
+}
+
+TEST(File, ReplacesAFileWithoutLeavingAnythingBeside) {
+  const TemporaryFolder folder;
+  folder.Write("a", "old");
+  ASSERT_TRUE(WriteFileAtomically(folder / "a", "new").ok());
+  EXPECT_EQ(*ReadFile(folder / "a"), "new");
+  EXPECT_THAT(*ListDirectory(folder.path()), ElementsAre("a"));
+}
+
+TEST(File, LeavesNothingBehindWhereItCannotReplace) {
+  const TemporaryFolder folder;
+  folder.Write("a/inside", "");
+  EXPECT_FALSE(WriteFileAtomically(folder / "a", "new").ok());
+  EXPECT_THAT(*ListDirectory(folder.path()), ElementsAre("a"));
+}
+
+TEST(File, LeavesTheOldContentAndNothingElseOnAFullDisk) {
+  const TemporaryFolder folder;
+  folder.Write("a", "old");
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  auto* const handler = ::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{1000, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const auto written = WriteFileAtomically(folder / "a", std::string(5000, 'x'));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  ::signal(SIGXFSZ, handler);
+  EXPECT_FALSE(written.ok());
+  EXPECT_EQ(*ReadFile(folder / "a"), "old");
+  EXPECT_THAT(*ListDirectory(folder.path()), ElementsAre("a"));
+}
+
+TEST(File, MakesDirectoriesOnTheWayAndMindsThoseThatAreThere) {
+  const TemporaryFolder folder;
+  EXPECT_TRUE(MakeDirectories(folder / "a/b//c/").ok());
+  EXPECT_TRUE(MakeDirectories(folder / "a/b/c").ok());
+  EXPECT_TRUE(std::filesystem::is_directory(folder / "a/b/c"));
+  folder.Write("file", "");
+  EXPECT_EQ(MakeDirectories(folder / "file/x").error().code(), Code::kNotFound);
+}
+
+TEST(File, ListsNamesSorted) {
+  const TemporaryFolder folder;
+  folder.Write("b", "");
+  folder.Write("a", "");
+  folder.Write(".c", "");
+  EXPECT_THAT(*ListDirectory(folder.path()), ElementsAre(".c", "a", "b"));
+  EXPECT_EQ(ListDirectory(folder / "none").error().code(), Code::kNotFound);
+}
+
+TEST(File, DoesNotCreateAControlFile) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(WriteControlFile(folder / "control", "1").error().code(), Code::kNotFound);
+  folder.Write("control", "");
+  EXPECT_TRUE(WriteControlFile(folder / "control", "1").ok());
+  EXPECT_EQ(*ReadFile(folder / "control"), "1");
+}
+
+TEST(Root, FollowsAbsoluteLinksInsideItself) {
+  const TemporaryFolder folder;
+  folder.Write("lib/libx.so.1", "the root's own");
+  folder.Link("usr/lib/libx.so", "/lib/libx.so.1");
+  const auto root = Root::Open(folder.path());
+  ASSERT_TRUE(root.ok());
+  EXPECT_EQ(*root->Read("/usr/lib/libx.so"), "the root's own");
+  EXPECT_EQ(*root->Read("usr/lib/libx.so"), "the root's own");
+  EXPECT_EQ(*root->ReadLink("/usr/lib/libx.so"), "/lib/libx.so.1");
+  EXPECT_EQ(root->ReadLink("/lib/libx.so.1").error().code(), Code::kInvalidArgument);
+}
+
+TEST(Root, LetsNoPathEscape) {
+  const TemporaryFolder folder;
+  folder.Write("outside", "secret");
+  folder.Write("root/inside", "");
+  folder.Link("root/link", "../../outside");
+  const auto root = Root::Open(folder / "root");
+  ASSERT_TRUE(root.ok());
+  EXPECT_FALSE(root->Exists("/../outside"));
+  EXPECT_FALSE(root->Exists("link"));
+  EXPECT_TRUE(root->Exists("../inside"));
+}
+
+TEST(Root, ListsAndSaysWhatIsMissing) {
+  const TemporaryFolder folder;
+  folder.Write("dev/b", "");
+  folder.Write("dev/a", "");
+  const auto root = Root::Open(folder.path());
+  ASSERT_TRUE(root.ok());
+  EXPECT_THAT(*root->List("/dev"), ElementsAre("a", "b"));
+  EXPECT_THAT(*root->List("/"), ElementsAre("dev"));
+  const auto missing = root->Read("/dev/c");
+  EXPECT_EQ(missing.error().code(), Code::kNotFound);
+  EXPECT_THAT(missing.error().message(), HasSubstr("/dev/c in " + folder.path()));
+  EXPECT_EQ(Root::Open(folder / "none").error().code(), Code::kNotFound);
+}
+
+TEST(Root, OfTheSystemFollowsLinksOfProc) {
+  const auto root = Root::Open("/");
+  ASSERT_TRUE(root.ok());
+  EXPECT_TRUE(root->OpenFile("/proc/self/exe", O_RDONLY).ok());
+}
+
+// A library that every system has, as a file to copy.
+std::string PathOf(const char* soname, const char* symbol) {
+  void* handle = ::dlopen(soname, RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return "";
+  Dl_info info{};
+  const bool found = ::dladdr(::dlsym(handle, symbol), &info) != 0;
+  const std::string path = found ? info.dli_fname : "";
+  ::dlclose(handle);
+  return path;
+}
+
+TEST(Library, AnswersNullForASymbolItLacks) {
+  const auto library = Library::Load("libm.so.6");
+  ASSERT_TRUE(library.ok());
+  EXPECT_NE(library->Symbol("cos"), nullptr);
+  EXPECT_EQ(library->Symbol("nvmlInit_v2"), nullptr);
+}
+
+TEST(Library, TellsAMissingFileFromABrokenOne) {
+  const TemporaryFolder folder;
+  folder.Write("broken.so", "no library");
+  EXPECT_EQ(Library::Load("libpenstock-none.so.1").error().code(), Code::kNotFound);
+  EXPECT_EQ(Library::Load(folder / "none.so").error().code(), Code::kNotFound);
+  EXPECT_EQ(Library::Load(folder / "broken.so").error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(Library::Load("").error().code(), Code::kInvalidArgument);
+  const auto root = Root::Open(folder.path());
+  EXPECT_EQ(Library::LoadFrom(*root, "none.so").error().code(), Code::kNotFound);
+  const auto broken = Library::LoadFrom(*root, "/broken.so");
+  EXPECT_EQ(broken.error().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(broken.error().message(), HasSubstr(folder / "broken.so"));
+}
+
+TEST(Library, IsLoadedFromTheRootThatItsLinksMean) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "lib");
+  std::filesystem::copy_file(PathOf("libm.so.6", "cos"), folder / "lib/libthing.so.1");
+  folder.Link("usr/lib/libthing.so", "/lib/libthing.so.1");
+  const auto root = Root::Open(folder.path());
+  const auto library = Library::LoadFrom(*root, "/usr/lib/libthing.so");
+  ASSERT_TRUE(library.ok()) << library.error().message();
+  const auto cosine = reinterpret_cast<double (*)(double)>(library->Symbol("cos"));
+  ASSERT_NE(cosine, nullptr);
+  EXPECT_EQ(cosine(0), 1);
+}
+
+// The loader knows libraries by the name they were opened with, and descriptor numbers come back.
+TEST(Library, IsNeverMistakenForAnotherWithTheSameDescriptorNumber) {
+  const TemporaryFolder folder;
+  std::filesystem::copy_file(PathOf("libm.so.6", "cos"), folder / "first.so");
+  std::filesystem::copy_file(PathOf("libresolv.so.2", "ns_name_pton"), folder / "second.so");
+  const auto root = Root::Open(folder.path());
+  auto first = Library::LoadFrom(*root, "first.so");
+  auto second = Library::LoadFrom(*root, "second.so");
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(second->Symbol("cos"), nullptr);
+  EXPECT_NE(second->Symbol("ns_name_pton"), nullptr);
+  *first = *std::move(second);
+  EXPECT_EQ(first->Symbol("cos"), nullptr);
+  EXPECT_NE(first->Symbol("ns_name_pton"), nullptr);
+}
+
+}  // namespace
+}  // namespace penstock::os

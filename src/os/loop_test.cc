@@ -1,0 +1,210 @@
+// The event loop, on its own thread or on the test's.
+#include "os/loop.h"
+
+#include <array>
+#include <future>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "os/fd.h"
+
+namespace penstock::os {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+
+struct Pipe {
+  Pipe() {
+    std::array<int, 2> fds{};
+    if (::pipe2(fds.data(), O_CLOEXEC | O_NONBLOCK) != 0) std::abort();
+    out.Reset(fds[0]);
+    in.Reset(fds[1]);
+  }
+  void Write() const { ASSERT_EQ(::write(in.get(), "x", 1), 1); }
+  void Drain() const {
+    std::array<char, 16> buffer{};
+    ASSERT_GT(::read(out.get(), buffer.data(), buffer.size()), 0);
+  }
+  UniqueFd out, in;
+};
+
+TEST(Loop, RunsPostedFunctionsInOrder) {
+  Loop loop("test");
+  std::vector<int> order;
+  loop.Post([&] {
+    order.push_back(1);
+    loop.Post([&] { order.push_back(3); });
+    loop.Post([&] { loop.Stop(); });
+  });
+  loop.Post([&] { order.push_back(2); });
+  loop.Run();
+  EXPECT_THAT(order, ElementsAre(1, 2, 3));
+}
+
+TEST(Loop, RunsTimersInTheOrderOfTheirDeadlinesAndNeverEarly) {
+  Loop loop("test");
+  std::vector<int> order;
+  const auto start = loop.clock().Now();
+  loop.PostAfter(milliseconds(4), [&] {
+    order.push_back(2);
+    loop.Stop();
+  });
+  loop.PostAfter(milliseconds(2), [&] { order.push_back(1); });
+  loop.PostAfter(base::Duration::max(), [&] { order.push_back(3); });
+  loop.Run();
+  EXPECT_THAT(order, ElementsAre(1, 2));
+  EXPECT_GE(loop.clock().Now() - start, milliseconds(4));
+}
+
+TEST(Loop, NeverRunsATimerThatWasCancelledOnItsThreadEvenIfItWasDue) {
+  Loop loop("test");
+  bool ran = false;
+  base::TimerId second = 0;
+  loop.PostAfter(milliseconds(0), [&] { loop.Cancel(second); });
+  second = loop.PostAfter(milliseconds(0), [&] { ran = true; });
+  loop.PostAfter(milliseconds(1), [&] { loop.Stop(); });
+  loop.Run();
+  EXPECT_FALSE(ran);
+}
+
+TEST(Loop, TakesFunctionsAndTimersFromAnyThread) {
+  Loop loop("test");
+  loop.Start();
+  std::promise<void> done;
+  int count = 0;  // on the loop's thread only
+  constexpr int kThreads = 4, kEach = 500;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kEach; ++i) {
+        const auto timer = loop.PostAfter(hours(1), [] {});
+        loop.Post([&] {
+          EXPECT_TRUE(loop.InLoop());
+          if (++count == kThreads * kEach) done.set_value();
+        });
+        loop.Cancel(timer);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  done.get_future().get();
+  EXPECT_FALSE(loop.InLoop());
+}
+
+TEST(Loop, WakesForATimerThatIsSoonerThanTheOneItSleepsFor) {
+  Loop loop("test");
+  loop.Start();
+  loop.PostAfter(hours(1), [] {});
+  std::promise<void> done;
+  loop.PostAfter(milliseconds(1), [&] { done.set_value(); });
+  EXPECT_EQ(done.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+}
+
+TEST(Loop, CallsBackAsLongAsADescriptorIsReady) {
+  Loop loop("test");
+  const Pipe pipe;
+  int calls = 0;
+  ASSERT_TRUE(loop.Watch(pipe.out.get(), EPOLLIN,
+                         [&](std::uint32_t events) {
+                           EXPECT_EQ(events, static_cast<std::uint32_t>(EPOLLIN));
+                           if (++calls == 3) loop.Stop();
+                         })
+                  .ok());
+  pipe.Write();
+  loop.Run();
+  EXPECT_EQ(calls, 3);
+}
+
+TEST(Loop, GivesNoStaleEventToADescriptorOfTheSameNumber) {
+  Loop loop("test");
+  Pipe first, second;
+  int stale = 0;
+  // Both are ready at once; whichever comes first replaces the other, whose event is already on the way.
+  const auto replace = [&](Pipe& self, Pipe& other) {
+    return [&](std::uint32_t) {
+      const int number = other.out.get();
+      loop.Unwatch(number);
+      loop.Unwatch(self.out.get());
+      Pipe fresh;
+      ASSERT_EQ(::dup3(fresh.out.get(), number, O_CLOEXEC), number);
+      ASSERT_TRUE(loop.Watch(number, EPOLLIN, [&](std::uint32_t) { ++stale; }).ok());
+      other.in = std::move(fresh.in);
+      loop.PostAfter(milliseconds(1), [&] { loop.Stop(); });
+    };
+  };
+  ASSERT_TRUE(loop.Watch(first.out.get(), EPOLLIN, replace(first, second)).ok());
+  ASSERT_TRUE(loop.Watch(second.out.get(), EPOLLIN, replace(second, first)).ok());
+  first.Write();
+  second.Write();
+  loop.Run();
+  EXPECT_EQ(stale, 0);
+}
+
+TEST(Loop, ChangesTheEventsOfAWatchedDescriptor) {
+  Loop loop("test");
+  const Pipe pipe;
+  std::uint32_t seen = 0;
+  ASSERT_TRUE(loop.Watch(pipe.in.get(), 0,
+                         [&](std::uint32_t events) {
+                           seen = events;
+                           loop.Stop();
+                         })
+                  .ok());
+  loop.Post([&] { EXPECT_TRUE(loop.Rewatch(pipe.in.get(), EPOLLOUT).ok()); });
+  loop.Run();
+  EXPECT_EQ(seen, static_cast<std::uint32_t>(EPOLLOUT));
+  EXPECT_FALSE(loop.Rewatch(pipe.out.get(), EPOLLIN).ok());
+  EXPECT_FALSE(loop.Watch(-1, EPOLLIN, [](std::uint32_t) {}).ok());
+}
+
+TEST(Loop, DestroysUnrunWhatIsLeftWhenItStops) {
+  auto token = std::make_shared<int>();
+  std::weak_ptr<int> watched = token;
+  bool ran = false;
+  Loop loop("test");
+  loop.Post([&] { loop.Stop(); });
+  loop.Post([&ran, token] { ran = true; });
+  loop.PostAfter(hours(1), [&ran, token] { ran = true; });
+  token.reset();
+  loop.Run();
+  EXPECT_TRUE(watched.expired());
+  token = std::make_shared<int>();
+  watched = token;
+  loop.Post([&ran, token] { ran = true; });
+  token.reset();
+  EXPECT_TRUE(watched.expired());
+  EXPECT_FALSE(ran);
+}
+
+TEST(Loop, StopsFromItsOwnFunctionAndFromOutside) {
+  Loop first("test");
+  first.Start();
+  first.Post([&] { first.Stop(); });
+  Loop second("test");
+  second.Start();
+  second.Stop();
+  second.Stop();
+}
+
+TEST(Loop, SleepsInTheKernelWhileThereIsNothingToDo) {
+  Loop loop("test");
+  loop.PostAfter(milliseconds(50), [&] { loop.Stop(); });
+  timespec before{}, after{};
+  ASSERT_EQ(::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before), 0);
+  loop.Run();
+  ASSERT_EQ(::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after), 0);
+  const auto used = (after.tv_sec - before.tv_sec) * 1'000'000'000L + after.tv_nsec - before.tv_nsec;
+  EXPECT_LT(used, 20'000'000L);
+}
+
+}  // namespace
+}  // namespace penstock::os

@@ -1,0 +1,156 @@
+// inotify on every folder on the way to a path and on the path itself. Says that something changed, never what.
+#include "os/watch.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "os/fd.h"
+
+namespace penstock::os {
+namespace {
+
+constexpr auto kDebounce = std::chrono::milliseconds(10);
+constexpr auto kPoll = std::chrono::seconds(1);
+constexpr std::uint32_t kEntries = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF;
+constexpr std::uint32_t kContent = kEntries | IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB;
+
+/// One step on the way: "/var", whose entry `next` ("lib") leads on; "" for the path itself.
+struct Step {
+  std::string path;
+  std::string next;
+};
+
+std::vector<Step> StepsTo(const std::string& path) {
+  std::vector<Step> steps;
+  if (path.starts_with('/'))
+    steps.push_back({"/", ""});
+  else
+    steps.push_back({".", ""});
+  for (std::size_t start = 0; start < path.size();) {
+    const std::size_t end = std::min(path.find('/', start), path.size());
+    if (end > start) {
+      steps.back().next = path.substr(start, end - start);
+      steps.push_back({path.substr(0, end), ""});
+    }
+    start = end + 1;
+  }
+  return steps;
+}
+
+}  // namespace
+
+struct PathWatch::State : std::enable_shared_from_this<PathWatch::State> {
+  State(Loop& its_loop, const std::string& path, std::function<void()> function)
+      : loop(its_loop), steps(StepsTo(path)), callback(std::move(function)) {}
+
+  void Arm();
+  bool WatchSteps();
+  void ReadEvents();
+  bool Matters(int watch, const inotify_event& event) const;
+  void Schedule(base::Duration delay);
+  void Fire();
+  void End();
+
+  Loop& loop;
+  const std::vector<Step> steps;
+  std::function<void()> callback;
+  UniqueFd inotify;
+  std::map<int, std::size_t> watches;  // inotify's number → step
+  base::TimerId timer = 0;
+  bool polling = false;  // the timer is a poll, not a debounce
+};
+
+void PathWatch::State::Arm() {
+  if (!inotify) {
+    inotify.Reset(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+    if (inotify && !loop.Watch(inotify.get(), EPOLLIN, [this](std::uint32_t) { ReadEvents(); }).ok()) inotify.Reset();
+  }
+  if (!inotify || !WatchSteps()) Schedule(kPoll);
+}
+
+// Downwards, so that what appears behind us is told by the watch above it. False where something stays unseen.
+bool PathWatch::State::WatchSteps() {
+  bool all = true;
+  std::map<int, std::size_t> armed;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const int watch = ::inotify_add_watch(inotify.get(), steps[i].path.c_str(), i + 1 == steps.size() ? kContent : kEntries);
+    if (watch >= 0) {
+      armed[watch] = i;
+    } else if (errno == ENOENT || errno == ENOTDIR) {
+      break;
+    } else {
+      all = false;
+    }
+  }
+  for (const auto& [watch, step] : watches) {
+    if (!armed.contains(watch)) ::inotify_rm_watch(inotify.get(), watch);
+  }
+  watches = std::move(armed);
+  return all;
+}
+
+// Further up, only the next folder on the way matters. In the folder of the path itself everything does: the path may be a link whose
+// target is swapped there, as a mounted ConfigMap does it.
+bool PathWatch::State::Matters(int watch, const inotify_event& event) const {
+  if ((event.mask & IN_Q_OVERFLOW) != 0) return true;
+  const auto step = watches.find(watch);
+  if (step == watches.end()) return false;
+  if (event.len == 0 || step->second + 2 >= steps.size()) return true;
+  return steps[step->second].next == event.name;
+}
+
+void PathWatch::State::ReadEvents() {
+  alignas(inotify_event) std::array<char, 4096> buffer;
+  bool matters = false;
+  for (;;) {
+    const ssize_t got = ::read(inotify.get(), buffer.data(), buffer.size());
+    if (got <= 0) break;
+    for (const char* at = buffer.data(); at < buffer.data() + got;) {
+      const auto* event = reinterpret_cast<const inotify_event*>(at);
+      matters = matters || Matters(event->wd, *event);
+      if ((event->mask & IN_IGNORED) != 0) watches.erase(event->wd);
+      at += sizeof *event + event->len;
+    }
+  }
+  if (matters) Schedule(kDebounce);
+}
+
+void PathWatch::State::Schedule(base::Duration delay) {
+  const bool poll = delay == kPoll;
+  if (timer != 0 && (poll || !polling)) return;
+  if (timer != 0) loop.Cancel(timer);
+  polling = poll;
+  timer = loop.PostAfter(delay, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->Fire();
+  });
+}
+
+// Watches are renewed before the callback looks, so that what happens after its look is told again.
+void PathWatch::State::Fire() {
+  timer = 0;
+  Arm();
+  callback();
+}
+
+void PathWatch::State::End() {
+  loop.Cancel(timer);
+  if (inotify) loop.Unwatch(inotify.get());
+  inotify.Reset();
+}
+
+PathWatch::PathWatch(Loop& loop, std::string path, std::function<void()> callback)
+    : state_(std::make_shared<State>(loop, path, std::move(callback))) {
+  state_->Arm();
+}
+
+PathWatch::~PathWatch() { state_->End(); }
+
+}  // namespace penstock::os
