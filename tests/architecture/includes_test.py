@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Checks every `#include "..."` of src/, sim/, hook/ and guard/ against the table in docs/architecture.md.
+
+usage: includes_test.py [SOURCE_DIR]"""
+import re
+import sys
+from pathlib import Path
+
+root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+GENERATED = re.compile(r"\.pb\.h$")  # made by protoc in the build folder
+
+
+def read_table(text: str) -> tuple[dict[str, list[str]], list[set[str]]]:
+    """The rooms with what each may include, in the table's order; and the steps of node/, each a set of siblings."""
+    table = text.split("<!-- include table -->")[1].split("<!-- end -->")[0]
+    rows = [[re.findall(r"`([^`]+)`", cell) for cell in line.strip("|").split("|")] for line in table.splitlines() if line.startswith("| `")]
+    order = next(line for line in table.splitlines() if line.startswith("Order in `node/`"))
+    steps = [set(re.findall(r"`([a-z]+)`", step)) for step in order.split(":", 1)[1].split("<")]
+    return {room: row[1] for row in rows for room in row[0]}, steps
+
+
+def find_room(file: str, table: dict[str, list[str]]) -> str | None:
+    """The first row whose pattern the path begins with; `*` stands for one folder and is kept, so that siblings differ."""
+    for room in table:
+        if match := re.match(re.escape(room).replace(r"\*", "[^/]+") + "(?=/|$)", file):
+            return match.group()
+    return None
+
+
+def allowed(file: str, included: str, table: dict[str, list[str]], steps: list[set[str]]) -> bool:
+    room, other = find_room(file, table), find_room(included, table)
+    if room == other:
+        return True
+    row = next(row for row in table if re.fullmatch(re.escape(row).replace(r"\*", "[^/]+"), room))
+    if row == "src/node/*" and included.startswith("src/node/"):
+        place = {name: i for i, step in enumerate(steps) for name in step}
+        return place.get(included.split("/")[2], len(steps)) < place.get(file.split("/")[2], -1)
+    return any(re.match(re.escape(pattern).replace(r"\*", "[^/]+") + "/", included) for pattern in table[row])
+
+
+def problems() -> list[str]:
+    table, steps = read_table((root / "docs/architecture.md").read_text())
+    found = []
+    sources = [path for top in ("src", "sim", "hook", "guard") for path in sorted((root / top).rglob("*")) if path.suffix in (".h", ".cc", ".c")]
+    for path in sources:
+        file = str(path.relative_to(root))
+        if find_room(file, table) is None:
+            found.append(f"{file}: its room is not in the table of docs/architecture.md")
+            continue
+        text = path.read_text(errors="replace")
+        for match in INCLUDE.finditer(text):
+            line = text[: match.start()].count("\n") + 1
+            beside = (path.parent / match.group(1)).resolve()
+            included = f"src/{match.group(1)}"
+            if not (root / included).exists() and beside.exists():
+                included = str(beside.relative_to(root))
+                if file.startswith("src/"):
+                    found.append(f"{file}:{line}: include by path from src/: {match.group(1)}")
+            if GENERATED.search(included):
+                continue
+            if not (root / included).exists():
+                found.append(f"{file}:{line}: no such file: {match.group(1)}")
+            elif not allowed(file, included, table, steps):
+                found.append(f"{file}:{line}: {find_room(file, table)} may not include {match.group(1)}")
+    if not sources:
+        found.append(f"no sources under {root}")
+    return found
+
+
+def self_test():
+    """The check itself must be able to fail."""
+    table, steps = read_table((root / "docs/architecture.md").read_text())
+    for file, included, answer in [
+            ("src/base/log.cc", "src/os/fd.h", False), ("src/os/fd.cc", "src/base/result.h", True),
+            ("src/vendor/nvidia/nvml.cc", "src/api/node_config.h", False), ("src/vendor/nvidia/nvml.cc", "src/device/model.h", True),
+            ("src/vendor/nvidia/dialect/xid.cc", "src/os/fd.h", False), ("src/vendor/amd/a.cc", "src/vendor/nvidia/nvml.h", False),
+            ("src/node/ledger/ledger.cc", "src/node/allocate/allocate.h", False),
+            ("src/node/allocate/allocate.cc", "src/node/ledger/ledger.h", True),
+            ("src/node/labels.cc", "src/edge/kubelet/client.h", False), ("src/edge/http/http.cc", "src/edge/kubelet/client.h", False),
+            ("src/door/local.cc", "src/vendor/nvidia/nvml.h", False), ("src/door/local.cc", "src/edge/broker/server.h", True),
+            ("src/door/local.cc", "src/app/agent/main.h", False), ("src/app/agent/main.cc", "src/door/local.h", True),
+            ("sim/nvml/library.cc", "src/vendor/nvidia/nvml_abi.h", False), ("sim/nvml/library.cc", "src/base/result.h", False),
+            ("sim/main.cc", "src/base/result.h", True), ("src/device/model.cc", "src/os/fd.h", False),
+            ("src/device/remote.cc", "src/os/fd.h", True)]:
+        if allowed(file, included, table, steps) != answer:
+            sys.exit(f"the check is broken: {file} including {included} should be {'allowed' if answer else 'refused'}")
+
+
+self_test()
+if found := problems():
+    sys.exit("\n".join(found) + f"\n{len(found)} includes that the table of docs/architecture.md does not allow")

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""A real Kubernetes on one machine, in namespaces of its own: nothing outside DIR changes, several can run side by side.
+
+  cluster.py up DIR [NODES]             start one (default: 1 node, n1); returns when every node is Ready and prints how long that took
+  cluster.py in DIR [-n K] CMD...       run CMD where node K's daemons run (default n1); kubectl, ctr and kubelet-peer are on PATH
+  cluster.py stop|start DIR [-n K] X    kill -9 or start daemon X: etcd apiserver controller-manager scheduler containerd kubelet, or
+                                        one that a test has added
+  cluster.py down DIR                   stop everything; DIR stays, with log/ and nK/log/; `up` on it again is a reboot
+
+A node's kubelet directory is DIR/nK/kubelet, seen as /var/lib/kubelet inside. Writes to /etc, /var and /opt stay in DIR. Keep DIR short
+(a unix socket's path may have 107 characters) and outside /etc, /var, /opt and /run. Needs root. The first run fetches and builds the
+parts (parts.py). Environment: APISERVER_FLAGS, KUBELET_CONFIG (extra lines), CONTAINERD_CDI=false, BENCH_IMAGES="a.tar b.tar"."""
+import ctypes
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pki
+from inside import address, cgroup_hierarchies, wait_until
+from parts import Parts
+
+INSIDE = Path(__file__).with_name("inside.py")
+SYSCTLS = {"vm/overcommit_memory": "1", "kernel/panic": "10", "kernel/panic_on_oops": "1"}  # and what the kubelet sets them to
+
+
+class CommandFailed(RuntimeError):
+    """A command inside ended with another status than 0; says which, and what it printed."""
+
+
+def die_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+class Cluster:
+    """The cluster of one directory, seen from outside its namespaces."""
+
+    def __init__(self, directory: str | Path):
+        self.dir = Path(directory).resolve()
+        self.parts = Parts()
+
+    def up(self, nodes: int = 1, tied: bool = False, kubelet_settings: str = "") -> float:
+        """Returns the seconds until every node was Ready. `tied`: all of it is killed when the calling thread ends, however it ends."""
+        environment = os.environ | ({"KUBELET_CONFIG": kubelet_settings} if kubelet_settings else {})
+        start = time.monotonic()
+        (self.dir / "log").mkdir(parents=True, exist_ok=True)
+        (self.dir / "ready").unlink(missing_ok=True)
+        pki.make(self.dir / "pki", {f"n{k}": address(k) for k in range(1, nodes + 1)})
+        (self.dir / "sysctl").write_text("\n".join(Path("/proc/sys", name).read_text().strip() for name in SYSCTLS))
+        log = open(self.dir / "log/host.log", "w")
+        host = subprocess.Popen(
+            ["unshare", "-m", "-n", "-u", "-i", "-p", "-f", "--kill-child", "--propagation", "private", "--mount-proc",
+             sys.executable, INSIDE, "host", self.dir, str(nodes)], env=environment,
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=die_with_parent if tied else None)
+        children = Path(f"/proc/{host.pid}/task/{host.pid}/children")
+        init = wait_until(lambda: host.poll() is not None or children.read_text().strip(), 10, "the first process of the namespaces")
+        if init is not True:
+            (self.dir / "init.pid").write_text(init)
+        wait_until(lambda: (self.dir / "ready").exists() or host.poll() is not None, 240, "the nodes to be Ready")
+        if not (self.dir / "ready").exists():
+            raise RuntimeError("the cluster did not start:\n" + (self.dir / "log/host.log").read_text()[-4000:])
+        return time.monotonic() - start
+
+    def entering(self, node: int = 1) -> list[str]:
+        """What goes before a command to run it where the node's daemons run."""
+        enter = ["nsenter", "-t", (self.dir / "init.pid").read_text().strip(), "-m", "-n", "-u", "-i", "-p"]
+        if node != 1:
+            enter += ["nsenter", "-t", (self.dir / f"n{node}/init.pid").read_text().strip(), "-m", "-n", "-u", "-i", "-p"]
+        return [*enter, "env", f"KUBECONFIG={self.dir}/pki/admin.kubeconfig", f"PATH={self.parts.path}:{os.environ['PATH']}"]
+
+    def run(self, *command, node: int = 1, check: bool = True, **options) -> subprocess.CompletedProcess:
+        options = {"capture_output": True, "text": True, "stdin": None if "input" in options else subprocess.DEVNULL} | options
+        done = subprocess.run([*self.entering(node), *(str(word) for word in command)], **options)
+        if check and done.returncode:
+            raise CommandFailed(f"{shlex.join(map(str, command))} ended with {done.returncode}:\n{done.stdout or ''}{done.stderr or ''}")
+        return done
+
+    def home(self, daemon: str, node: int = 1) -> Path:
+        own = self.dir / f"n{node}"
+        return own if (own / "run" / daemon).exists() else self.dir
+
+    def start(self, daemon: str, node: int = 1):
+        self.run(sys.executable, INSIDE, "start", self.home(daemon, node), daemon, node=node)
+
+    def kill(self, daemon: str, node: int = 1, number: int = signal.SIGKILL):
+        """Sends the signal and, where it is SIGKILL, waits until the process is gone."""
+        self.run(sys.executable, INSIDE, "kill", self.home(daemon, node), daemon, int(number), node=node)
+
+    def down(self):
+        """Kills everything and removes what it left in the kernel; safe on a cluster that is half up, half down or long gone."""
+        if (self.dir / "init.pid").exists():
+            init = int((self.dir / "init.pid").read_text())
+            if self._is_ours(init):
+                os.kill(init, signal.SIGKILL)
+                wait_until(lambda: not Path(f"/proc/{init}").exists(), 20, "the namespaces' processes to end")
+        wait_until(self._cgroups_removed, 20, "the cluster's cgroups to empty")
+        if (self.dir / "sysctl").exists():
+            for (name, kubelets), value in zip(SYSCTLS.items(), (self.dir / "sysctl").read_text().split()):
+                if value != kubelets:  # else a second cluster had started when they were saved
+                    Path("/proc/sys", name).write_text(value)
+        for file in ("ready", "init.pid"):
+            (self.dir / file).unlink(missing_ok=True)
+
+    def _is_ours(self, pid: int) -> bool:
+        """Whether the pid still names the first process of these namespaces: pids are used again."""
+        try:
+            if os.readlink(f"/proc/{pid}/ns/pid") == os.readlink("/proc/self/ns/pid"):
+                return False
+            return f"{self.dir}/".encode() in Path(f"/proc/{pid}/mountinfo").read_bytes()
+        except OSError:
+            return False
+
+    def _cgroups_removed(self) -> bool:
+        groups = [group for root in cgroup_hierarchies() for group in root.glob(f"bench-{self.dir.name}-n*")]
+        for group in groups:
+            for folder, _, _ in os.walk(group, topdown=False):
+                try:
+                    os.rmdir(folder)
+                except OSError:
+                    pass
+        return not any(group.exists() for group in groups)
+
+
+def main(arguments: list[str]) -> int:
+    match arguments:
+        case ["up", directory, *nodes] if len(nodes) <= 1:
+            cluster = Cluster(directory)
+            seconds = cluster.up(int(nodes[0]) if nodes else 1)
+            print(f"{(cluster.dir / 'log/host.log').read_text()}up in {seconds:.1f} s")
+        case ["in", directory, "-n", k, *command] if command:
+            os.execvp("nsenter", [*Cluster(directory).entering(int(k)), *command])
+        case ["in", directory, *command] if command:
+            os.execvp("nsenter", [*Cluster(directory).entering(), *command])
+        case ["start", directory, "-n", k, name]:
+            Cluster(directory).start(name, int(k))
+        case ["start", directory, name]:
+            Cluster(directory).start(name)
+        case ["stop", directory, "-n", k, name]:
+            Cluster(directory).kill(name, int(k))
+        case ["stop", directory, name]:
+            Cluster(directory).kill(name)
+        case ["down", directory]:
+            Cluster(directory).down()
+        case _:
+            print(__doc__, file=sys.stderr)
+            return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,29 @@
+"""What must be true whatever has happened."""
+from actors import GPU, Agent, Kubernetes, Machine
+
+
+def pods_that_run(kubernetes: Kubernetes) -> dict[str, int]:
+    """Name -> GPUs asked for."""
+    found = {}
+    for pod in kubernetes.get("pods")["items"]:
+        limits = pod["spec"]["containers"][0].get("resources", {}).get("limits", {})
+        if GPU in limits and kubernetes.ready(pod["metadata"]["name"]):
+            found[pod["metadata"]["name"]] = int(limits[GPU])
+    return found
+
+
+def nothing_given_twice(kubernetes: Kubernetes, machine: Machine) -> dict[str, set[str]]:
+    """Each running pod sees as many real GPUs as it asked for, and no GPU is seen by two. Returns who has which."""
+    asked = pods_that_run(kubernetes)
+    seen = {pod: kubernetes.visible(pod) for pod in asked}
+    for pod, count in asked.items():
+        assert len(seen[pod]) == len(set(seen[pod])) == count, f"{pod} asked for {count} and sees {seen[pod]}"
+        assert set(seen[pod]) <= set(machine.minors()), f"{pod} sees a GPU that does not exist: {seen[pod]}"
+    everything = [uuid for uuids in seen.values() for uuid in uuids]
+    assert len(everything) == len(set(everything)), f"a GPU was given twice: {seen}"
+    return {pod: set(uuids) for pod, uuids in seen.items()}
+
+
+def ledger_agrees(agent: Agent, kubernetes: Kubernetes, machine: Machine) -> bool:
+    """`penstock ps` says exactly what the pods see; for use in waits."""
+    return agent.held_by_pods() == nothing_given_twice(kubernetes, machine)

@@ -1,0 +1,25 @@
+"""Somebody else's device plugin on the same node."""
+from actors import wait_for
+from inside import define
+
+
+def kubelet_door(agent) -> dict:
+    return next(door for door in agent.status()["doors"] if door["name"] == "kubelet")
+
+
+def test_another_plugin_for_the_resource_is_named_and_left_alone(agent, cluster, kubernetes, machine, request):
+    agent.stop()
+    define(cluster.dir / "n1", "other-plugin", ["kubelet-peer", "serve", "nvidia.com/gpu", "3"])
+    cluster.start("other-plugin")
+    request.addfinalizer(lambda: cluster.kill("other-plugin"))
+    theirs = {f"someone-elses-{i}" for i in range(3)}
+    wait_for(lambda: kubernetes.gpus_the_kubelet_has() == theirs, 10, "the other plugin's list at the kubelet")
+
+    agent.start()
+    door = wait_for(lambda: (door := kubelet_door(agent))["state"] == "stepped-back" and door, 15, "our door to step back")
+    assert "someone-else" in door["reason"]
+    assert kubernetes.gpus_the_kubelet_has() == theirs
+
+    cluster.kill("other-plugin")
+    wait_for(lambda: kubernetes.gpus_the_kubelet_has() == set(machine.minors()), 60, "our list, once the other has gone")
+    assert kubelet_door(agent)["state"] == "open"
