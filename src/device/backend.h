@@ -58,6 +58,9 @@ class AsyncBackend {
   /// Ends the connection to the driver, which is let go of; the next Open starts anew. Calls under way fail with kCancelled.
   virtual void Stop() = 0;
 
+  /// Connections of ours that hang in a driver call which the kernel does not let end. 0 again once all have ended.
+  virtual int abandoned() const = 0;
+
   /// What the owner hears unasked: evidence as it comes; `ended` when the connection broke (the worker died or hung): all calls have failed and
   /// facts must be read anew.
   struct Events {

@@ -15,7 +15,7 @@ namespace penstock::device {
 
 /// The agent's end. All methods and callbacks on the loop's thread (the agent's control loop); nothing blocks. A call that is not answered by its
 /// deadline fails with kDeadlineExceeded; the worker is then killed and, if the kernel does not let it die, abandoned: left behind with its
-/// pidfd watched. The next call starts a new worker. At most three abandoned workers are tolerated at a time; then calls fail with
+/// pidfd watched. The next call starts a new worker. At most eight abandoned workers are tolerated at a time; then calls fail with
 /// kUnavailable until one of them has died.
 class Remote final : public AsyncBackend {
  public:
@@ -36,16 +36,19 @@ class Remote final : public AsyncBackend {
   void Read(const std::string& address, Done<Reading> done) override;
   void Stop() override;
 
-  pid_t pid() const;       ///< 0 where no worker runs
-  int abandoned() const;   ///< workers that hang in the kernel
+  pid_t pid() const;  ///< 0 where no worker runs
+  int abandoned() const override;
 
  private:
   struct State;
   std::shared_ptr<State> state_;
 };
 
-/// The worker's end: serves a backend on the descriptors of its lanes (control 3, sampling 4, events 5) until the agent closes them.
-/// Returns the process's exit status.
+/// The descriptors on which a worker finds its lanes: sockets, from the agent.
+inline constexpr int kControlLane = 3, kSamplingLane = 4, kEventsLane = 5;
+
+/// The worker's end: serves a backend on its lanes, a thread for each, until the agent closes them or is dead. Returns the process's exit
+/// status, to be given to _exit: a thread may still hang in the backend.
 int ServeBackend(std::unique_ptr<Backend> backend);
 
 }  // namespace penstock::device

@@ -38,6 +38,9 @@ struct Attributed {
 };
 Attributed Attribute(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger, const ProcessTable& processes);
 
+/// Looks up processes and their ancestors in /proc; those that have ended are left out. Blocks: on an I/O thread.
+ProcessTable ReadProcesses(const std::string& proc_root, const std::set<pid_t>& pids);
+
 /// The pids to look up for Attribute.
 std::set<pid_t> PidsOf(const inventory::Snapshot& inventory);
 

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -50,25 +49,36 @@ class Discovery {
  private:
   struct Known {
     std::string address;
-    std::string id;       // empty while it could not be described
-    std::string hanging;  // why it is left out
+    std::string id;  // empty while it could not be described
   };
+  struct Hang {
+    int times = 0;
+    base::TimePoint retry_at{};
+  };
+  enum class Phase { kWaiting, kOpening, kDescribing, kServing };
+
   void Open();
-  void Opened(base::Result<device::Driver> driver);
-  void Describe(bool fresh);
+  void List(bool fresh);
+  void Listed(const std::vector<std::string>& addresses, bool fresh);
   void DescribeNext(std::size_t position, bool fresh);
+  void HandleFacts(Known& known, base::Result<device::Facts> facts);
   void Described(bool fresh);
-  void Poll();
   void ReadNext(std::size_t position);
-  void HandleReading(const Known& known, base::Result<device::Reading> reading);
+  void HandleReading(const std::string& id, base::Result<device::Reading> reading);
+  void ReportLost(const std::string& id, const base::Error& error);
+  void Evidence(const std::vector<device::Evidence>& evidence);
+
+  /// The connection broke, or a call hung: everything is done anew with another one.
   void Ended(const base::Error& error);
-  void Lost(const std::string& reason);
-  void Retry(const std::string& reason);
+  /// There is no driver to be had now: say why, try later.
+  void NoDriver(const base::Error& error);
   void FirstLookDone();
-  void Schedule(base::Duration delay, void (Discovery::*what)());
-  /// Wraps a callback so that it is dropped once this object is gone or the connection it belongs to has ended.
-  template <typename Function>
-  auto Current(Function function);
+  void After(base::Duration delay, void (Discovery::*what)());
+  bool LeftOut(const std::string& address) const;
+
+  /// Wraps a callback so that it is dropped once this object is gone or its connection has ended.
+  template <typename Value>
+  std::function<void(base::Result<Value>)> Current(std::function<void(base::Result<Value>)> function);
 
   base::Executor& executor_;
   device::AsyncBackend& backend_;
@@ -77,13 +87,14 @@ class Discovery {
   const Callbacks callbacks_;
   base::Backoff backoff_;
   base::TimerId timer_ = 0;
-  enum class Phase { kIdle, kOpening, kDescribing, kServing } phase_ = Phase::kIdle;
-  bool nudged_ = false;
-  std::shared_ptr<const device::Driver> driver_;
+  Phase phase_ = Phase::kWaiting;
+  bool look_again_ = false;
   std::vector<Known> known_;
   std::vector<device::Facts> described_;
-  std::map<std::string, int> hangs_;  // address → how often it hung a worker
-  std::string in_flight_;             // address of the call under way
+  std::map<std::string, Hang> hangs_;     // by address
+  std::map<std::string, std::string> ids_;  // address → id, kept over connections: a device that answers nothing is still known
+  std::string in_flight_;                 // address of the call under way
+  std::string driver_version_;
   std::function<void()> first_look_;
   std::shared_ptr<std::uint64_t> connection_ = std::make_shared<std::uint64_t>(0);
 };

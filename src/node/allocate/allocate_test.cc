@@ -1,0 +1,154 @@
+#include "node/allocate/allocate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "node/allocate/choose.h"
+
+namespace penstock::node::allocate {
+namespace {
+
+using base::Code;
+using device::HealthState;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// A box of GPUs in linked pairs (0,1), (2,3), ...: each has four lanes to its partner; the first half is one NUMA node, the second another.
+inventory::Snapshot Box(int count) {
+  inventory::Snapshot snapshot;
+  snapshot.vendors.push_back({"acme", std::make_shared<const device::Driver>(device::Driver{.vendor = "acme", .guarded = {{195, 0, 253}}}), ""});
+  for (int i = 0; i < count; ++i) {
+    device::Facts facts;
+    facts.id = "G" + std::to_string(i);
+    facts.vendor = "acme";
+    facts.model = i == 0 ? "Acme Small" : "Acme Big";
+    facts.index = i;
+    facts.numa_node = i < count / 2 ? 0 : 1;
+    facts.files = {{"/dev/acme" + std::to_string(i), 195, static_cast<std::uint32_t>(i)}};
+    facts.links = {{"G" + std::to_string(i ^ 1), device::Nearness::kPciSwitch, 4}};
+    snapshot.devices.push_back({std::make_shared<const device::Facts>(facts), {HealthState::kHealthy, "", {}}, nullptr, {}});
+  }
+  return snapshot;
+}
+
+class Acme final : public device::Dialect {
+ public:
+  std::string_view vendor() const override { return "acme"; }
+  std::string_view resource() const override { return "acme.com/gpu"; }
+  device::Edits ForContainer(std::span<const device::Facts* const> devices, const device::Driver&) const override { return Edit(devices); }
+  device::Edits ForProcess(std::span<const device::Facts* const> devices, const device::Driver&) const override { return Edit(devices); }
+  device::Verdict Judge(const device::Evidence&) const override { return {}; }
+  std::vector<std::string> DriverPaths(const device::Paths&) const override { return {}; }
+  std::optional<device::Evidence> FromKernelLog(std::string_view) const override { return std::nullopt; }
+
+ private:
+  static device::Edits Edit(std::span<const device::Facts* const> devices) {
+    device::Edits edits;
+    for (const device::Facts* one : devices) {
+      edits.environment["ACME"] += one->id;
+      edits.files.push_back({one->files[0].path, one->files[0].path, "rw"});
+      if (edits.files.size() == 1) edits.files.push_back({"/dev/acmectl", "/dev/acmectl", "rw"});
+    }
+    return edits;
+  }
+};
+
+const Acme kAcme;
+const device::Dialect* DialectOf(std::string_view) { return &kAcme; }
+
+std::vector<share::Offer> Offers(const inventory::Snapshot& box, const ledger::Snapshot& ledger = {}) {
+  return share::ComputeOffers(box, ledger, [](const device::Facts&) { return std::string("local"); }, DialectOf);
+}
+
+std::vector<std::string> Ids(const base::Result<std::vector<ledger::Slot>>& slots) {
+  std::vector<std::string> ids;
+  if (!slots.ok()) return {slots.error().ToString()};
+  for (const auto& slot : *slots) ids.push_back(slot.id);
+  return ids;
+}
+
+TEST(Offer, LeavesOutWhatIsWithheldAndMarksWhatCannotBeUsed) {
+  auto box = Box(4);
+  auto withheld = *box.devices[0].facts;
+  withheld.withheld = "MIG mode is enabled";
+  box.devices[0].facts = std::make_shared<const device::Facts>(withheld);
+  box.devices[1].health = {HealthState::kUnhealthy, "XID 79", {}};
+  ledger::Snapshot ledger;
+  ledger.outside["G2"] = {{42, 1, "ann", "python"}};
+  const auto offers = Offers(box, ledger);
+  ASSERT_EQ(offers.size(), 1u);
+  EXPECT_EQ(offers[0].resource, "acme.com/gpu");
+  ASSERT_EQ(offers[0].slots.size(), 3u);
+  EXPECT_EQ(offers[0].slots[0].reason, "XID 79");
+  EXPECT_THAT(offers[0].slots[1].reason, HasSubstr("process 42 (python) of ann"));
+  EXPECT_TRUE(offers[0].slots[2].usable);
+}
+
+TEST(Reserve, TakesLinkedDevicesTogether) {
+  const auto box = Box(8);
+  ledger::Snapshot ledger;
+  ledger.leases.push_back({.id = "x", .slots = {{"G0", "G0"}}});
+  EXPECT_THAT(Ids(Reserve({.door = "local", .count = 2}, box, ledger, Offers(box))), ElementsAre("G2", "G3"));
+  EXPECT_THAT(Ids(Reserve({.door = "local", .count = 1}, box, {}, Offers(box))), ElementsAre("G0"));
+}
+
+TEST(Reserve, ByModelAndByName) {
+  const auto box = Box(4);
+  EXPECT_THAT(Ids(Reserve({.door = "local", .model = "*small"}, box, {}, Offers(box))), ElementsAre("G0"));
+  EXPECT_THAT(Ids(Reserve({.door = "local", .devices = {"3", "G1"}}, box, {}, Offers(box))), ElementsAre("G3", "G1"));
+  EXPECT_EQ(Reserve({.door = "local", .devices = {"1", "G1"}}, box, {}, Offers(box)).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Reserve({.door = "local", .devices = {"9"}}, box, {}, Offers(box)).error().code(), Code::kNotFound);
+}
+
+TEST(Reserve, SaysWhetherWaitingHelps) {
+  const auto box = Box(2);
+  ledger::Snapshot ledger;
+  ledger.leases.push_back({.id = "r-1", .slots = {{"G0", "G0"}}, .user = "ann"});
+  const auto later = Reserve({.door = "local", .count = 2}, box, ledger, Offers(box));
+  EXPECT_EQ(later.error().code(), Code::kResourceExhausted);
+  EXPECT_THAT(later.error().message(), HasSubstr("GPU 0 (G0): held by r-1 of ann"));
+  EXPECT_EQ(Reserve({.door = "local", .count = 3}, box, ledger, Offers(box)).error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(Reserve({.door = "kubelet", .devices = {"G0"}}, box, ledger, Offers(box)).error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(Reserve({.door = "local", .count = 0}, box, ledger, Offers(box)).error().code(), Code::kInvalidArgument);
+}
+
+TEST(Prefer, HonoursWhatMustBeInAndIsTheSameForAnyOrder) {
+  const auto box = Box(8);
+  std::vector<std::string> available = {"G7", "G1", "G2", "G3", "G6", "G0"};
+  EXPECT_THAT(Prefer(available, {"G7"}, 2, box), ElementsAre("G7", "G6"));
+  const auto first = Prefer(available, {}, 4, box);
+  std::mt19937 random(1);
+  for (int i = 0; i < 20; ++i) {
+    std::shuffle(available.begin(), available.end(), random);
+    EXPECT_EQ(Prefer(available, {}, 4, box), first);
+  }
+}
+
+TEST(Prefer, IsEmptyWhenInDoubt) {
+  const auto box = Box(2);
+  EXPECT_THAT(Prefer({"G0", "unknown"}, {}, 1, box), IsEmpty());
+  EXPECT_THAT(Prefer({"G0"}, {"G1"}, 1, box), IsEmpty());
+  EXPECT_THAT(Prefer({"G0", "G1"}, {}, 3, box), IsEmpty());
+  EXPECT_THAT(Prefer({"G0", "G1"}, {}, 0, box), IsEmpty());
+}
+
+TEST(Commit, GivesEachSharedFileOnceAndSortsByIndex) {
+  const auto box = Box(4);
+  const auto edits = Commit({{"G3", "G3"}, {"G1", "G1"}}, Consumer::kContainer, box, DialectOf);
+  ASSERT_TRUE(edits.ok());
+  EXPECT_EQ(edits->environment.at("ACME"), "G1G3");
+  EXPECT_EQ(edits->files.size(), 3u);
+  EXPECT_EQ(Commit({{"G9", "G9"}}, Consumer::kContainer, box, DialectOf).error().code(), Code::kNotFound);
+}
+
+TEST(AccessFor, GuardsAllAndAdmitsTheSlotsOwn) {
+  const auto access = AccessFor({{"G2", "G2"}}, Box(4));
+  EXPECT_THAT(access.guarded, ElementsAre(device::DeviceNumbers{195, 0, 253}));
+  EXPECT_THAT(access.admitted, ElementsAre(device::DeviceNumbers{195, 2, 2}));
+}
+
+}  // namespace
+}  // namespace penstock::node::allocate

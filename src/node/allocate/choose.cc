@@ -1,0 +1,71 @@
+// Greedy choice by links; the exact optimum comes with sharing.
+#include "node/allocate/choose.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace penstock::node::allocate {
+namespace {
+
+/// One fabric lane outweighs any PCIe neighbourhood; neighbourhoods are ranked by Nearness.
+int Score(const device::Facts& a, const device::Facts& b) {
+  for (const device::Link& link : a.links)
+    if (link.peer == b.id) return 100 * link.fabric_lanes + 10 * static_cast<int>(link.nearness);
+  return a.numa_node && a.numa_node == b.numa_node ? 5 : 0;
+}
+
+struct Choice {
+  std::vector<std::size_t> members;
+  int score = 0;
+};
+
+Choice Grow(const std::vector<std::vector<int>>& scores, Choice choice, std::size_t size) {
+  const std::size_t count = scores.size();
+  std::vector<int> gain(count, 0);
+  std::vector<bool> taken(count, false);
+  const auto take = [&](std::size_t member) {
+    taken[member] = true;
+    for (std::size_t i = 0; i < count; ++i) gain[i] += scores[member][i];
+  };
+  for (const std::size_t member : choice.members) {
+    choice.score += gain[member];
+    take(member);
+  }
+  while (choice.members.size() < size) {
+    std::size_t best = count;
+    for (std::size_t i = 0; i < count; ++i)
+      if (!taken[i] && (best == count || gain[i] > gain[best])) best = i;
+    choice.members.push_back(best);
+    choice.score += gain[best];
+    take(best);
+  }
+  return choice;
+}
+
+}  // namespace
+
+std::vector<std::size_t> ChooseNear(const std::vector<const device::Facts*>& candidates, std::size_t fixed, std::size_t size) {
+  const std::size_t count = candidates.size();
+  if (size < fixed || size > count || size == 0) return {};
+  std::vector<std::vector<int>> scores(count, std::vector<int>(count, 0));
+  for (std::size_t i = 0; i < count; ++i)
+    for (std::size_t j = 0; j < count; ++j)
+      if (i != j) scores[i][j] = Score(*candidates[i], *candidates[j]);
+
+  Choice best;
+  if (fixed > 0) {
+    Choice start;
+    start.members.resize(fixed);
+    std::iota(start.members.begin(), start.members.end(), std::size_t{0});
+    best = Grow(scores, std::move(start), size);
+  } else {
+    for (std::size_t first = 0; first < count; ++first) {
+      Choice choice = Grow(scores, {{first}, 0}, size);
+      if (best.members.empty() || choice.score > best.score) best = std::move(choice);
+    }
+  }
+  std::sort(best.members.begin(), best.members.end());
+  return best.members;
+}
+
+}  // namespace penstock::node::allocate

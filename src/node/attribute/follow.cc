@@ -1,0 +1,67 @@
+// The coalescing loop around Attribute.
+#include "node/attribute/follow.h"
+
+namespace penstock::node::attribute {
+
+struct Follow::State : std::enable_shared_from_this<State> {
+  State(base::Executor& c, base::Executor& i, std::string p, inventory::Inventory& inv, ledger::Ledger& led)
+      : control(c), io(i), proc_root(std::move(p)), inventory(inv), ledger(led) {}
+
+  void Changed() {
+    again = true;
+    if (looking || ended) return;
+    looking = true;
+    control.Post([self = shared_from_this()] { self->Look(); });
+  }
+
+  void Look() {
+    if (ended) return;
+    again = false;
+    const auto pids = PidsOf(*inventory.published().Get());
+    if (pids.empty()) return Apply({});
+    io.Post([self = shared_from_this(), pids] {
+      auto table = ReadProcesses(self->proc_root, pids);
+      self->control.Post([self, table = std::move(table)] { self->Apply(table); });
+    });
+  }
+
+  void Apply(const ProcessTable& table) {
+    if (ended) return;
+    const auto snapshot = inventory.published().Get();
+    const Attributed now = Attribute(*snapshot, *ledger.Get(), table);
+    for (const inventory::Entry& entry : snapshot->devices) {
+      const auto outside = now.outside.find(entry.facts->id);
+      ledger.SetOutside(entry.facts->id, outside == now.outside.end() ? std::vector<ledger::Process>{} : outside->second);
+    }
+    for (ledger::Lease lease : ledger.Get()->leases) {
+      if (lease.door != "kubelet") continue;  // the local door knows its own processes from their group
+      const auto found = now.by_lease.find(lease.id);
+      lease.processes = found == now.by_lease.end() ? std::vector<ledger::Process>{} : found->second;
+      (void)ledger.Update(lease);
+    }
+    looking = false;
+    if (again) Changed();
+  }
+
+  base::Executor& control;
+  base::Executor& io;
+  const std::string proc_root;
+  inventory::Inventory& inventory;
+  ledger::Ledger& ledger;
+  bool looking = false, again = false, ended = false;
+  base::Subscription on_inventory, on_ledger;
+};
+
+Follow::Follow(base::Executor& control, base::Executor& io, std::string proc_root, inventory::Inventory& inventory, ledger::Ledger& ledger)
+    : state_(std::make_shared<State>(control, io, std::move(proc_root), inventory, ledger)) {
+  state_->on_inventory = inventory.published().Subscribe([state = state_.get()](const auto&) { state->Changed(); });
+  state_->on_ledger = ledger.published().Subscribe([state = state_.get()](const auto&) { state->Changed(); });
+}
+
+Follow::~Follow() {
+  state_->ended = true;
+  state_->on_inventory.Reset();
+  state_->on_ledger.Reset();
+}
+
+}  // namespace penstock::node::attribute

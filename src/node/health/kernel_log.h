@@ -1,0 +1,29 @@
+// Hears of devices in the kernel's log. Judges nothing.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "device/dialect.h"
+#include "os/loop.h"
+
+namespace penstock::node::health {
+
+/// Reads the kernel's log from now on and calls back with what the dialects find in it. On the loop's thread.
+class KernelLogFeed {
+ public:
+  /// Errors where the log cannot be read (no such file, no right): then XIDs come from the driver's events alone.
+  static base::Result<std::unique_ptr<KernelLogFeed>> Open(os::Loop& loop, const std::string& path, std::vector<const device::Dialect*> dialects,
+                                                           std::function<void(const device::Evidence&)> heard);
+  ~KernelLogFeed();
+
+ private:
+  KernelLogFeed();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace penstock::node::health

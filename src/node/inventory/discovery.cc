@@ -1,0 +1,239 @@
+// The level-triggered loop: open, list, describe each, read each, and again. One call at a time, so that a hang names its device.
+#include "node/inventory/discovery.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace penstock::node::inventory {
+
+using base::Code;
+using base::Error;
+using base::Result;
+
+namespace {
+
+constexpr base::Duration kHangRetry = std::chrono::seconds(30);
+constexpr char kLeft[] = "it is not there any more: unplugged, or bound to another driver";
+
+}  // namespace
+
+Discovery::Discovery(base::Executor& executor, device::AsyncBackend& backend, Inventory& inventory, Options options, Callbacks callbacks)
+    : executor_(executor), backend_(backend), inventory_(inventory), options_(std::move(options)), callbacks_(std::move(callbacks)),
+      backoff_(options_.retry_first, options_.retry_most) {
+  std::weak_ptr<std::uint64_t> alive = connection_;
+  backend_.Listen({.evidence = [this, alive](std::vector<device::Evidence> evidence) { if (!alive.expired()) Evidence(evidence); },
+                   .ended = [this, alive](Error error) { if (!alive.expired()) Ended(error); }});
+}
+
+Discovery::~Discovery() {
+  connection_.reset();
+  executor_.Cancel(timer_);
+}
+
+template <typename Value>
+std::function<void(Result<Value>)> Discovery::Current(std::function<void(Result<Value>)> function) {
+  return [function = std::move(function), weak = std::weak_ptr(connection_), mine = *connection_](Result<Value> value) {
+    const auto now = weak.lock();
+    if (now && *now == mine) function(std::move(value));
+  };
+}
+
+void Discovery::After(base::Duration delay, void (Discovery::*what)()) {
+  executor_.Cancel(timer_);
+  timer_ = executor_.PostAfter(delay, [this, what] { (this->*what)(); });
+}
+
+void Discovery::Start() { Open(); }
+
+void Discovery::OnFirstLook(std::function<void()> callback) { first_look_ = std::move(callback); }
+
+void Discovery::FirstLookDone() {
+  if (auto callback = std::exchange(first_look_, nullptr)) callback();
+}
+
+void Discovery::Nudge() {
+  if (phase_ == Phase::kWaiting) {
+    Open();
+  } else if (phase_ == Phase::kServing && in_flight_.empty()) {
+    executor_.Cancel(timer_);
+    List(false);
+  } else {
+    look_again_ = true;
+  }
+}
+
+void Discovery::Open() {
+  executor_.Cancel(timer_);
+  phase_ = Phase::kOpening;
+  look_again_ = false;
+  backend_.Open(Current<device::Driver>([this](Result<device::Driver> driver) {
+    if (!driver.ok()) return NoDriver(driver.error());
+    if (driver->version != driver_version_) base::Log(base::kInfo, "driver found", {{"vendor", options_.vendor}, {"version", driver->version}});
+    driver_version_ = driver->version;
+    inventory_.SetVendor({options_.vendor, std::make_shared<const device::Driver>(*std::move(driver)), ""});
+    backoff_.Reset();
+    List(true);
+  }));
+}
+
+void Discovery::NoDriver(const Error& error) {
+  ++*connection_;
+  phase_ = Phase::kWaiting;
+  in_flight_.clear();
+  backend_.Stop();
+  driver_version_.clear();
+  const VendorEntry* before = inventory_.published().Get()->FindVendor(options_.vendor);
+  if (before == nullptr || before->driver != nullptr || before->reason != error.message())
+    base::Log(base::kWarn, "no driver", {{"vendor", options_.vendor}, {"why", error.message()}});
+  inventory_.SetVendor({options_.vendor, nullptr, error.message()});
+  inventory_.SetFacts(options_.vendor, {}, "the driver is gone: " + error.message(), executor_.clock().Wall());
+  After(look_again_ ? base::Duration(std::chrono::milliseconds(20)) : backoff_.Next(), &Discovery::Open);
+  look_again_ = false;
+  FirstLookDone();
+}
+
+void Discovery::Ended(const Error& error) {
+  if (phase_ == Phase::kWaiting) return;
+  ++*connection_;
+  executor_.Cancel(timer_);
+  const std::string address = std::exchange(in_flight_, "");
+  if (error.code() == Code::kDeadlineExceeded && !address.empty()) {
+    Hang& hang = hangs_[address];
+    hang.retry_at = executor_.clock().Now() + kHangRetry * (1 << std::min(hang.times++, 6));
+    base::Log(base::kError, "a driver call hangs; the device is left out until it answers", {{"device", ids_[address]}, {"address", address}, {"times", hang.times}});
+  } else {
+    base::Log(base::kWarn, "worker ended", {{"vendor", options_.vendor}, {"why", error.message()}});
+  }
+  phase_ = Phase::kWaiting;
+  // A hang is known by its device and is answered at once; what keeps ending for other reasons is slowed down.
+  const bool hung = error.code() == Code::kDeadlineExceeded && !address.empty();
+  After(hung ? base::Duration(0) : backoff_.Next(), &Discovery::Open);
+}
+
+bool Discovery::LeftOut(const std::string& address) const {
+  const auto hang = hangs_.find(address);
+  if (hang == hangs_.end()) return false;
+  return backend_.abandoned() > 0 || executor_.clock().Now() < hang->second.retry_at;
+}
+
+void Discovery::List(bool fresh) {
+  phase_ = fresh ? Phase::kDescribing : Phase::kServing;
+  in_flight_.clear();
+  backend_.List(Current<std::vector<std::string>>([this, fresh](Result<std::vector<std::string>> addresses) {
+    if (!addresses.ok()) return NoDriver(addresses.error());
+    Listed(*addresses, fresh);
+  }));
+}
+
+void Discovery::Listed(const std::vector<std::string>& addresses, bool fresh) {
+  const bool same = std::equal(addresses.begin(), addresses.end(), known_.begin(), known_.end(), [](const std::string& a, const Known& b) { return a == b.address; });
+  const bool undescribed = std::any_of(known_.begin(), known_.end(), [this](const Known& known) { return known.id.empty() && !LeftOut(known.address); });
+  if (!fresh && same && !undescribed && !look_again_) return ReadNext(0);
+  look_again_ = false;
+  if (!fresh && !same) ids_.clear();  // numbers may have shifted: what is behind an address is not known any more
+  phase_ = Phase::kDescribing;
+  known_.clear();
+  described_.clear();
+  for (const std::string& address : addresses) known_.push_back({address, ""});
+  DescribeNext(0, fresh);
+}
+
+void Discovery::DescribeNext(std::size_t position, bool fresh) {
+  while (position < known_.size() && LeftOut(known_[position].address)) HandleFacts(known_[position++], Error(Code::kDataLoss, "a driver call about it hangs"));
+  if (position == known_.size()) return Described(fresh);
+  in_flight_ = known_[position].address;
+  backend_.Describe(in_flight_, Current<device::Facts>([this, position, fresh](Result<device::Facts> facts) {
+    if (!facts.ok() && facts.error().code() == Code::kDeadlineExceeded) return Ended(facts.error());
+    in_flight_.clear();
+    HandleFacts(known_[position], std::move(facts));
+    DescribeNext(position + 1, fresh);
+  }));
+}
+
+void Discovery::HandleFacts(Known& known, Result<device::Facts> facts) {
+  if (facts.ok()) {
+    known.id = facts->id;
+    ids_[known.address] = facts->id;
+    described_.push_back(*std::move(facts));
+    return;
+  }
+  base::Log(base::kWarn, "a device could not be described", {{"vendor", options_.vendor}, {"address", known.address}, {"why", facts.error().message()}});
+  const auto id = ids_.find(known.address);
+  const auto snapshot = inventory_.published().Get();
+  const Entry* entry = id == ids_.end() ? nullptr : snapshot->Find(id->second);
+  if (entry == nullptr) return;
+  known.id = id->second;
+  described_.push_back(*entry->facts);
+}
+
+void Discovery::Described(bool fresh) {
+  inventory_.SetFacts(options_.vendor, std::move(described_), kLeft, executor_.clock().Wall());
+  described_.clear();
+  if (fresh) callbacks_.described(fresh);
+  phase_ = Phase::kServing;
+  ReadNext(0);
+}
+
+void Discovery::ReadNext(std::size_t position) {
+  while (position < known_.size() && (known_[position].id.empty() || LeftOut(known_[position].address))) {
+    if (!known_[position].id.empty()) ReportLost(known_[position].id, Error(Code::kDeadlineExceeded, "a driver call about it hangs"));
+    ++position;
+  }
+  if (position == known_.size()) {
+    in_flight_.clear();
+    FirstLookDone();
+    if (look_again_) {
+      look_again_ = false;
+      return List(false);
+    }
+    timer_ = executor_.PostAfter(options_.poll, [this] { List(false); });
+    return;
+  }
+  in_flight_ = known_[position].address;
+  backend_.Read(in_flight_, Current<device::Reading>([this, position](Result<device::Reading> reading) {
+    const Known& known = known_[position];
+    if (!reading.ok() && reading.error().code() == Code::kDeadlineExceeded) {
+      ReportLost(known.id, reading.error());
+      return Ended(reading.error());
+    }
+    if (reading.ok()) hangs_.erase(known.address);
+    HandleReading(known.id, std::move(reading));
+    ReadNext(position + 1);
+  }));
+}
+
+void Discovery::HandleReading(const std::string& id, Result<device::Reading> reading) {
+  if (!reading.ok()) return ReportLost(id, reading.error());
+  callbacks_.reading(id, *reading);
+  inventory_.SetReading(id, *std::move(reading), executor_.clock().Wall());
+}
+
+void Discovery::ReportLost(const std::string& id, const Error& error) {
+  device::Reading silent;
+  silent.reachable = false;
+  device::Evidence evidence;
+  evidence.device = id;
+  evidence.kind = error.code() == Code::kDeadlineExceeded ? "hang" : "unreadable";
+  evidence.text = error.message();
+  evidence.standing = true;
+  silent.evidence.push_back(std::move(evidence));
+  HandleReading(id, std::move(silent));
+}
+
+void Discovery::ReadSoon(const std::string& id) {
+  if (phase_ != Phase::kServing || !in_flight_.empty()) {
+    look_again_ = true;
+    return;
+  }
+  const auto known = std::find_if(known_.begin(), known_.end(), [&id](const Known& one) { return one.id == id; });
+  if (known == known_.end() || LeftOut(known->address)) return;
+  executor_.Cancel(timer_);
+  ReadNext(static_cast<std::size_t>(known - known_.begin()));
+}
+
+void Discovery::Evidence(const std::vector<device::Evidence>& evidence) {
+  for (const device::Evidence& one : evidence) callbacks_.evidence(one);
+}
+
+}  // namespace penstock::node::inventory

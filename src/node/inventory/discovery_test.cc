@@ -1,0 +1,211 @@
+#include "node/inventory/discovery.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+
+namespace penstock::node::inventory {
+namespace {
+
+using base::Code;
+using base::Error;
+using device::HealthState;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using namespace std::chrono_literals;
+
+/// A backend whose devices and mishaps the test sets; answers come through the executor, as a worker's do.
+class ScriptedBackend final : public device::AsyncBackend {
+ public:
+  explicit ScriptedBackend(base::Executor& executor) : executor_(executor) {}
+
+  void Listen(Events events) override { events_ = std::move(events); }
+  void Open(Done<device::Driver> done) override {
+    ++opened;
+    Answer(done, absent.empty() ? base::Result<device::Driver>(device::Driver{.vendor = "acme", .version = version}) : Error(Code::kNotFound, absent));
+  }
+  void List(Done<std::vector<std::string>> done) override {
+    std::vector<std::string> addresses;
+    for (std::size_t i = 0; i < devices.size(); ++i) addresses.push_back(std::to_string(i));
+    Answer(done, absent.empty() ? base::Result<std::vector<std::string>>(addresses) : Error(Code::kUnavailable, absent));
+  }
+  void Describe(const std::string& address, Done<device::Facts> done) override {
+    if (hangs.contains(address)) return Hang(std::move(done));
+    device::Facts facts;
+    facts.id = devices[std::stoul(address)];
+    facts.vendor = "acme";
+    facts.index = std::stoi(address);
+    Answer(done, lost.contains(address) ? base::Result<device::Facts>(Error(Code::kDataLoss, "lost")) : facts);
+  }
+  void Read(const std::string& address, Done<device::Reading> done) override {
+    read.push_back(address);
+    if (hangs.contains(address)) return Hang(std::move(done));
+    device::Reading reading;
+    reading.reachable = !lost.contains(address);
+    Answer(done, base::Result<device::Reading>(reading));
+  }
+  void Stop() override { ++stopped; }
+  int abandoned() const override { return abandoned_; }
+
+  std::string version = "1.0", absent;
+  std::vector<std::string> devices{"A", "B", "C"};
+  std::set<std::string> hangs, lost;
+  std::vector<std::string> read;
+  int opened = 0, stopped = 0, abandoned_ = 0;
+  Events events_;
+
+ private:
+  template <typename T>
+  void Answer(Done<T> done, base::Result<T> result) {
+    executor_.Post([done = std::move(done), result = std::move(result)] { done(result); });
+  }
+  template <typename T>
+  void Hang(Done<T> done) {
+    executor_.PostAfter(5s, [this, done = std::move(done)] {
+      abandoned_ = 1;
+      done(Error(Code::kDeadlineExceeded, "no answer within 5s"));
+      events_.ended(Error(Code::kDeadlineExceeded, "no answer within 5s"));
+    });
+  }
+  base::Executor& executor_;
+};
+
+class DiscoveryTest : public ::testing::Test {
+ protected:
+  std::vector<std::string> Ids() const {
+    std::vector<std::string> ids;
+    for (const Entry& entry : inventory_.published().Get()->devices)
+      if (entry.health.state != HealthState::kGone) ids.push_back(entry.facts->id);
+    return ids;
+  }
+  void Start() {
+    discovery_.Start();
+    executor_.RunUntilIdle();
+  }
+
+  base::ManualExecutor executor_;
+  ScriptedBackend backend_{executor_};
+  Inventory inventory_;
+  std::map<std::string, device::Reading> readings_;
+  int opened_anew_ = 0;
+  Discovery discovery_{executor_, backend_, inventory_, {.vendor = "acme"},
+                       {.reading = [this](const std::string& id, const device::Reading& reading) { readings_[id] = reading; },
+                        .evidence = [](const device::Evidence&) {},
+                        .described = [this](bool fresh) { opened_anew_ += fresh ? 1 : 0; }}};
+};
+
+TEST_F(DiscoveryTest, FindsAndReadsAllBeforeTheFirstLookIsDone) {
+  bool looked = false;
+  discovery_.OnFirstLook([&] { looked = readings_.size() == 3; });
+  Start();
+  EXPECT_TRUE(looked);
+  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
+  EXPECT_EQ(inventory_.published().Get()->FindVendor("acme")->driver->version, "1.0");
+}
+
+TEST_F(DiscoveryTest, SaysWhyThereIsNoDriverAndFindsItWhenNudged) {
+  backend_.absent = "no library";
+  bool looked = false;
+  discovery_.OnFirstLook([&] { looked = true; });
+  Start();
+  EXPECT_TRUE(looked);
+  EXPECT_EQ(inventory_.published().Get()->FindVendor("acme")->reason, "no library");
+  backend_.absent.clear();
+  discovery_.Nudge();
+  executor_.RunUntilIdle();
+  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
+}
+
+TEST_F(DiscoveryTest, TriesAgainByItselfWithBackOff) {
+  backend_.absent = "no library";
+  Start();
+  executor_.Advance(20s);
+  EXPECT_LE(backend_.opened, 6);
+  backend_.absent.clear();
+  executor_.Advance(15s);
+  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
+}
+
+TEST_F(DiscoveryTest, ADriverThatGoesTakesItsDevicesAndBringsThemBack) {
+  Start();
+  backend_.absent = "unloaded";
+  executor_.Advance(5s);
+  EXPECT_TRUE(Ids().empty());
+  EXPECT_THAT(inventory_.published().Get()->devices[0].health.reason, HasSubstr("unloaded"));
+  EXPECT_GE(backend_.stopped, 1);
+  backend_.absent.clear();
+  backend_.version = "2.0";
+  executor_.Advance(15s);
+  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
+  EXPECT_EQ(inventory_.published().Get()->FindVendor("acme")->driver->version, "2.0");
+  EXPECT_EQ(opened_anew_, 2);
+}
+
+TEST_F(DiscoveryTest, AHangLeavesOutOneDeviceAndTheOthersGoOn) {
+  Start();
+  backend_.hangs = {"1"};
+  executor_.Advance(11s);
+  EXPECT_EQ(readings_["B"].evidence.at(0).kind, "hang");
+  readings_.clear();
+  executor_.Advance(5s);
+  EXPECT_TRUE(readings_["A"].reachable);
+  EXPECT_TRUE(readings_["C"].reachable);
+  EXPECT_EQ(readings_["B"].evidence.at(0).kind, "hang");
+  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
+}
+
+TEST_F(DiscoveryTest, AHungDeviceIsAskedAgainOnlyAfterTheWorkerThatHungHasEnded) {
+  Start();
+  backend_.hangs = {"1"};
+  executor_.Advance(11s);
+  backend_.read.clear();
+  executor_.Advance(300s);
+  EXPECT_EQ(std::count(backend_.read.begin(), backend_.read.end(), "1"), 0);
+  backend_.hangs.clear();
+  backend_.abandoned_ = 0;
+  executor_.Advance(6s);
+  EXPECT_TRUE(readings_["B"].reachable);
+}
+
+TEST_F(DiscoveryTest, AHangAtTheFirstLookKeepsNobodyElseWaiting) {
+  backend_.hangs = {"0"};
+  bool looked = false;
+  discovery_.OnFirstLook([&] { looked = true; });
+  Start();
+  executor_.Advance(6s);
+  EXPECT_TRUE(looked);
+  EXPECT_THAT(Ids(), ElementsAre("B", "C"));
+}
+
+TEST_F(DiscoveryTest, ADeviceThatCannotBeDescribedAnyMoreIsStillKnown) {
+  Start();
+  backend_.lost = {"2"};
+  backend_.events_.ended(Error(Code::kUnavailable, "worker died"));
+  executor_.Advance(10s);
+  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
+  EXPECT_FALSE(readings_["C"].reachable);
+}
+
+TEST_F(DiscoveryTest, SeesAddedAndRemovedDevices) {
+  Start();
+  backend_.devices = {"A", "B", "C", "D"};
+  executor_.Advance(5s);
+  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C", "D"));
+  backend_.devices = {"A", "C", "D"};
+  executor_.Advance(5s);
+  EXPECT_THAT(Ids(), ElementsAre("A", "C", "D"));
+  EXPECT_THAT(inventory_.published().Get()->Find("B")->health.reason, HasSubstr("not there any more"));
+}
+
+TEST_F(DiscoveryTest, AnswersOfAnEndedConnectionAreDropped) {
+  discovery_.Start();
+  backend_.events_.ended(Error(Code::kUnavailable, "worker died"));
+  executor_.RunUntilIdle();
+  EXPECT_TRUE(Ids().empty());
+  executor_.Advance(2s);
+  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
+}
+
+}  // namespace
+}  // namespace penstock::node::inventory

@@ -1,0 +1,104 @@
+// Merging what backends say into the snapshot.
+#include "node/inventory/inventory.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+namespace penstock::node::inventory {
+namespace {
+
+template <typename Entries>
+auto* FindIn(Entries& entries, std::string_view id) {
+  const auto found = std::find_if(entries.begin(), entries.end(), [id](const auto& entry) { return entry.facts->id == id; });
+  return found == entries.end() ? nullptr : &*found;
+}
+
+void SetHealthOf(Entry& entry, device::HealthState state, const std::string& reason, base::WallTime now) {
+  if (entry.health.state == state && entry.health.reason == reason) return;
+  // A better reason for the same state does not make it younger.
+  const base::WallTime since = entry.health.state == state && entry.health.since != base::WallTime{} ? entry.health.since : now;
+  entry.health = {state, reason, since};
+}
+
+}  // namespace
+
+const Entry* Snapshot::Find(std::string_view id) const { return FindIn(devices, id); }
+
+const VendorEntry* Snapshot::FindVendor(std::string_view vendor) const {
+  const auto found = std::find_if(vendors.begin(), vendors.end(), [vendor](const VendorEntry& entry) { return entry.vendor == vendor; });
+  return found == vendors.end() ? nullptr : &*found;
+}
+
+void Inventory::SetVendor(VendorEntry vendor) {
+  Snapshot next = Copy();
+  const auto found = std::find_if(next.vendors.begin(), next.vendors.end(), [&](const VendorEntry& entry) { return entry.vendor == vendor.vendor; });
+  if (found == next.vendors.end()) {
+    next.vendors.push_back(std::move(vendor));
+  } else {
+    const bool same_driver = found->driver == vendor.driver || (found->driver && vendor.driver && *found->driver == *vendor.driver);
+    if (same_driver && found->reason == vendor.reason) return;
+    *found = std::move(vendor);
+  }
+  ++next.facts_generation;
+  published_.Set(std::move(next));
+}
+
+void Inventory::SetFacts(const std::string& vendor, std::vector<device::Facts> facts, const std::string& gone_reason, base::WallTime now) {
+  Snapshot next = Copy();
+  bool facts_changed = false, state_changed = false;
+  std::set<std::string> there;
+  for (device::Facts& now_there : facts) {
+    there.insert(now_there.id);
+    Entry* known = FindIn(next.devices, now_there.id);
+    if (known == nullptr) {
+      next.devices.push_back({std::make_shared<const device::Facts>(std::move(now_there)), {device::HealthState::kUnknown, "not looked at yet", now}, nullptr, {}});
+      facts_changed = true;
+      continue;
+    }
+    if (known->health.state == device::HealthState::kGone) {
+      SetHealthOf(*known, device::HealthState::kUnknown, "back, not looked at yet", now);
+      state_changed = true;
+    }
+    if (!(*known->facts == now_there)) {
+      known->facts = std::make_shared<const device::Facts>(std::move(now_there));
+      facts_changed = true;
+    }
+  }
+  for (Entry& entry : next.devices) {
+    if (entry.facts->vendor != vendor || entry.health.state == device::HealthState::kGone || there.contains(entry.facts->id)) continue;
+    SetHealthOf(entry, device::HealthState::kGone, gone_reason, now);
+    entry.reading = nullptr;
+    state_changed = true;
+  }
+  if (!facts_changed && !state_changed) return;
+  std::stable_sort(next.devices.begin(), next.devices.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.facts->vendor, a.facts->index, a.facts->id) < std::tie(b.facts->vendor, b.facts->index, b.facts->id);
+  });
+  next.facts_generation += facts_changed ? 1 : 0;
+  next.state_generation += state_changed ? 1 : 0;
+  published_.Set(std::move(next));
+}
+
+void Inventory::SetReading(const std::string& id, device::Reading reading, base::WallTime now) {
+  Snapshot next = Copy();
+  Entry* entry = FindIn(next.devices, id);
+  if (entry == nullptr) return;
+  entry->reading = std::make_shared<const device::Reading>(std::move(reading));
+  entry->read_at = now;
+  ++next.state_generation;
+  published_.Set(std::move(next));
+}
+
+void Inventory::SetHealth(const std::string& id, device::HealthState state, const std::string& reason, base::WallTime now) {
+  Snapshot next = Copy();
+  Entry* entry = FindIn(next.devices, id);
+  if (entry == nullptr) return;
+  const device::Health before = entry->health;
+  SetHealthOf(*entry, state, reason, now);
+  if (entry->health == before) return;
+  ++next.state_generation;
+  published_.Set(std::move(next));
+}
+
+}  // namespace penstock::node::inventory

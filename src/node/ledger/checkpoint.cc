@@ -1,0 +1,110 @@
+// The checkpoint's JSON. The only file of the ledger that knows nlohmann.
+#include "node/ledger/checkpoint.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/document.h"
+
+namespace penstock::node::ledger {
+namespace {
+
+using base::Code;
+using base::Error;
+using nlohmann::json;
+
+constexpr int kVersion = 1;
+
+json ToJson(const Lease& lease) {
+  json slots = json::array(), processes = json::array();
+  for (const Slot& slot : lease.slots) slots.push_back({{"id", slot.id}, {"device", slot.device}});
+  for (const Process& process : lease.processes)
+    processes.push_back({{"pid", process.pid}, {"start", process.start}, {"user", process.user}, {"command", process.command}});
+  return {{"id", lease.id},           {"door", lease.door},       {"slots", slots},
+          {"state", lease.state == LeaseState::kHeld ? "held" : "handed"},
+          {"enforcement", std::string(ToString(lease.enforcement))},
+          {"since", base::FormatTime(lease.since)},
+          {"processes", processes},   {"user", lease.user},       {"command", lease.command},
+          {"pod", lease.pod},         {"podUid", lease.pod_uid},  {"namespace", lease.namespace_name},
+          {"container", lease.container}};
+}
+
+std::vector<Slot> ReadSlots(const base::Value* list, base::Problems& problems) {
+  std::vector<Slot> slots;
+  if (list == nullptr) return slots;
+  for (const base::Value& item : *list->list) {
+    base::MapReader reader(item, "slot", problems);
+    slots.push_back({reader.String("id").value_or(""), reader.String("device").value_or("")});
+    reader.Finish();
+    if (slots.back().id.empty() || slots.back().device.empty()) problems.Add(item.mark, "a slot needs an id and a device");
+  }
+  return slots;
+}
+
+std::vector<Process> ReadProcesses(const base::Value* list, base::Problems& problems) {
+  std::vector<Process> processes;
+  if (list == nullptr) return processes;
+  for (const base::Value& item : *list->list) {
+    base::MapReader reader(item, "process", problems);
+    Process process;
+    process.pid = static_cast<pid_t>(reader.Int("pid", 1, INT32_MAX).value_or(0));
+    process.start = static_cast<std::uint64_t>(reader.Int("start", 0, INT64_MAX).value_or(0));
+    process.user = reader.String("user").value_or("");
+    process.command = reader.String("command").value_or("");
+    reader.Finish();
+    processes.push_back(std::move(process));
+  }
+  return processes;
+}
+
+Lease ReadLease(const base::Value& value, base::Problems& problems) {
+  base::MapReader reader(value, "lease", problems);
+  for (const char* key : {"id", "door", "slots"}) reader.Require(key);
+  Lease lease;
+  lease.id = reader.String("id").value_or("");
+  lease.door = reader.String("door").value_or("");
+  lease.slots = ReadSlots(reader.List("slots"), problems);
+  lease.state = reader.OneOf("state", {"held", "handed"}) == "held" ? LeaseState::kHeld : LeaseState::kHanded;
+  lease.enforcement = reader.OneOf("enforcement", {"devices", "visibility"}) == "visibility" ? Enforcement::kVisibility : Enforcement::kDevices;
+  lease.since = base::ParseTime(reader.String("since").value_or(""));
+  lease.processes = ReadProcesses(reader.List("processes"), problems);
+  lease.user = reader.String("user").value_or("");
+  lease.command = reader.String("command").value_or("");
+  lease.pod = reader.String("pod").value_or("");
+  lease.pod_uid = reader.String("podUid").value_or("");
+  lease.namespace_name = reader.String("namespace").value_or("");
+  lease.container = reader.String("container").value_or("");
+  reader.Finish();
+  return lease;
+}
+
+}  // namespace
+
+std::string EncodeCheckpoint(const Snapshot& snapshot, std::string_view boot_id) {
+  json leases = json::array();
+  for (const Lease& lease : snapshot.leases) leases.push_back(ToJson(lease));
+  return json({{"version", kVersion}, {"bootId", std::string(boot_id)}, {"leases", leases}}).dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+base::Result<std::vector<Lease>> DecodeCheckpoint(std::string_view text, std::string_view boot_id, std::string_view file) {
+  const auto damaged = [](const Error& error) { return Error(Code::kDataLoss, error.message()); };
+  auto document = base::ParseJson(text, file);
+  if (!document.ok()) return damaged(document.error());
+  base::Problems problems{std::string(file)};
+  base::MapReader reader(*document, "", problems);
+  reader.Require("version");
+  // A newer version may have other keys, so its number is looked at before anything else is judged.
+  const auto version = reader.Int("version", 1, INT32_MAX);
+  if (version && *version > kVersion)
+    return Error(Code::kFailedPrecondition, std::string(file) + " was written by a newer Penstock (format " + std::to_string(*version) + ", this one knows " +
+                                                std::to_string(kVersion) + "): run that version, or start with another --state-dir");
+  const std::string written_in = reader.String("bootId").value_or("");
+  std::vector<Lease> leases;
+  if (const base::Value* list = reader.List("leases"))
+    for (const base::Value& item : *list->list) leases.push_back(ReadLease(item, problems));
+  reader.Finish();
+  if (!problems.empty()) return damaged(problems.ToError());
+  if (written_in != boot_id) return std::vector<Lease>{};
+  return leases;
+}
+
+}  // namespace penstock::node::ledger

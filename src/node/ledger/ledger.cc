@@ -1,0 +1,78 @@
+// Changes to the ledger: all or nothing, one publication each.
+#include "node/ledger/ledger.h"
+
+#include <algorithm>
+
+namespace penstock::node::ledger {
+
+using base::Code;
+using base::Error;
+
+std::string_view ToString(Enforcement enforcement) { return enforcement == Enforcement::kDevices ? "devices" : "visibility"; }
+
+const Lease* Snapshot::FindLease(std::string_view id) const {
+  const auto found = std::find_if(leases.begin(), leases.end(), [id](const Lease& lease) { return lease.id == id; });
+  return found == leases.end() ? nullptr : &*found;
+}
+
+const Lease* Snapshot::HolderOf(std::string_view device) const {
+  const auto found = std::find_if(leases.begin(), leases.end(), [device](const Lease& lease) {
+    return std::any_of(lease.slots.begin(), lease.slots.end(), [device](const Slot& slot) { return slot.device == device; });
+  });
+  return found == leases.end() ? nullptr : &*found;
+}
+
+bool Snapshot::Free(std::string_view device) const { return HolderOf(device) == nullptr && !outside.contains(std::string(device)); }
+
+void Ledger::Publish(Snapshot next) {
+  ++next.generation;
+  published_.Set(std::move(next));
+}
+
+base::Status Ledger::Hand(Lease lease) {
+  const auto now = Get();
+  if (now->FindLease(lease.id) != nullptr) return Error(Code::kAlreadyExists, "there is a lease " + lease.id + " already");
+  for (const Slot& slot : lease.slots)
+    for (const Lease& other : now->leases)
+      for (const Slot& taken : other.slots)
+        if (taken.id == slot.id) return Error(Code::kAlreadyExists, slot.id + " is held by " + other.id);
+  Snapshot next = *now;
+  const auto place = std::lower_bound(next.leases.begin(), next.leases.end(), lease, [](const Lease& a, const Lease& b) { return a.id < b.id; });
+  next.leases.insert(place, std::move(lease));
+  Publish(std::move(next));
+  return {};
+}
+
+base::Status Ledger::Update(const Lease& lease) {
+  Snapshot next = *Get();
+  const auto found = std::find_if(next.leases.begin(), next.leases.end(), [&lease](const Lease& one) { return one.id == lease.id; });
+  if (found == next.leases.end()) return Error(Code::kNotFound, "there is no lease " + lease.id);
+  Lease updated = lease;
+  updated.slots = found->slots;
+  updated.door = found->door;
+  updated.since = found->since;
+  if (updated == *found) return {};
+  *found = std::move(updated);
+  Publish(std::move(next));
+  return {};
+}
+
+void Ledger::Release(const std::string& id) {
+  Snapshot next = *Get();
+  if (std::erase_if(next.leases, [&id](const Lease& lease) { return lease.id == id; }) > 0) Publish(std::move(next));
+}
+
+void Ledger::SetOutside(const std::string& device, std::vector<Process> processes) {
+  Snapshot next = *Get();
+  const auto found = next.outside.find(device);
+  if (processes.empty()) {
+    if (found == next.outside.end()) return;
+    next.outside.erase(found);
+  } else {
+    if (found != next.outside.end() && found->second == processes) return;
+    next.outside[device] = std::move(processes);
+  }
+  Publish(std::move(next));
+}
+
+}  // namespace penstock::node::ledger

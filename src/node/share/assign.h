@@ -1,0 +1,12 @@
+// Which door each device belongs to, by configuration. Pure.
+#pragma once
+
+#include "api/node_config.h"
+#include "node/share/offer.h"
+
+namespace penstock::node::share {
+
+/// The first rule that matches a device counts; else the kubelet's door where it is open, else the local one; "" where that is closed, too.
+DoorOf AssignDoors(const api::NodeConfig& config, bool kubelet_open, bool local_open);
+
+}  // namespace penstock::node::share
