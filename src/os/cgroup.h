@@ -1,6 +1,7 @@
 // Control groups of our own, in the unified hierarchy (cgroup v2, pure or beside v1): membership, device rules by BPF, notice of emptiness.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,13 +21,17 @@ struct DeviceRange {
   bool operator==(const DeviceRange&) const = default;
 };
 
-/// What a group admits: everything but `guarded`, of which only `admitted` may be opened.
+/// As many ranges, guarded and admitted together, as every kernel since 4.15 takes in one program.
+inline constexpr std::size_t kMostDeviceRanges = 800;
+
+/// What a group admits: everything but `guarded`, of which only `admitted` may be opened for reading or writing. Making a device file is
+/// not opening the device, and stays allowed.
 struct DeviceRules {
   std::vector<DeviceRange> guarded;
   std::vector<DeviceRange> admitted;
 };
 
-/// The unified hierarchy of this machine as we may use it.
+/// The unified hierarchy of this machine as we may use it. Any thread; calls block for microseconds.
 class CgroupTree {
  public:
   /// Finds the cgroup2 mount (/sys/fs/cgroup, or /sys/fs/cgroup/unified on hybrid machines) and proves, once, in a group of its own that is
@@ -36,17 +41,19 @@ class CgroupTree {
   /// The directory all our groups are in: "<mount>/<group_name>".
   const std::string& path() const { return path_; }
 
-  /// Names of the groups that exist.
+  /// Names of the groups that exist, sorted.
   std::vector<std::string> List() const;
 
   /// Makes a group whose processes obey the rules (BPF_PROG_TYPE_CGROUP_DEVICE), with a note that stays with the group as long as it exists
-  /// (extended attribute trusted.penstock, at most 60 KiB). All or nothing.
+  /// (extended attribute trusted.penstock, at most 60 KiB). All or nothing, but for a crash in between: a group without a note is
+  /// unfinished, and nothing was ever in it. kInvalidArgument for a name that is no file name and for rules beyond kMostDeviceRanges or
+  /// upside down; kAlreadyExists.
   base::Status Create(const std::string& name, const DeviceRules& rules, const std::string& note) const;
 
   /// The note given at creation.
   base::Result<std::string> Note(const std::string& name) const;
 
-  /// Moves a process (all its threads) into the group.
+  /// Moves a process (all its threads) into the group. Files that it has open already stay open.
   base::Status Enter(const std::string& name, pid_t pid) const;
 
   /// Processes in the group and below.
@@ -55,14 +62,21 @@ class CgroupTree {
   /// cgroup.events: "populated 1" while any process lives in the group or below. False also where the group is gone.
   bool Populated(const std::string& name) const;
 
-  /// An open cgroup.events: poll gives EPOLLPRI when `populated` changes.
+  /// An open cgroup.events: poll gives EPOLLPRI when `populated` changes, again and again until ReadEvents. Wait for EPOLLPRI alone: the
+  /// file counts as readable at any time. Ask ReadEvents once after opening.
   base::Result<UniqueFd> OpenEvents(const std::string& name) const;
+
+  /// Acknowledges the notice of an open cgroup.events and says whether the group is populated. False also where the group is gone.
+  static bool ReadEvents(int events);
 
   /// SIGKILL to all members (cgroup.kill, or one by one before Linux 5.14).
   base::Status Kill(const std::string& name) const;
 
-  /// Removes an empty group, and empty groups below it.
+  /// Removes an empty group, and empty groups below it; nothing where it is gone. kFailedPrecondition while a process lives in it.
   base::Status Remove(const std::string& name) const;
+
+  /// Removes path() itself; kFailedPrecondition while there are groups in it.
+  base::Status RemoveTree() const;
 
  private:
   explicit CgroupTree(std::string path) : path_(std::move(path)) {}

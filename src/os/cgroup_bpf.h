@@ -1,0 +1,26 @@
+// The BPF program that decides which devices a control group's processes may open. Assembled here, so that no compiler and no libbpf is
+// needed.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <linux/bpf.h>
+
+#include "base/result.h"
+#include "os/cgroup.h"
+#include "os/fd.h"
+
+namespace penstock::os {
+
+/// A BPF_PROG_TYPE_CGROUP_DEVICE program (kernel/bpf/cgroup.c): answers 1 to allow an access, 0 to refuse it with EPERM.
+/// kInvalidArgument for too many ranges, or one whose last minor is before its first.
+base::Result<std::vector<bpf_insn>> BuildDeviceProgram(const DeviceRules& rules);
+
+/// Gives a program to the kernel. kPermissionDenied and kUnimplemented say which capability or kernel option is missing.
+base::Result<UniqueFd> LoadDeviceProgram(std::span<const bpf_insn> program);
+
+/// Attaches it to a control group's open directory, beside what others have attached, for as long as the group exists.
+base::Status AttachDeviceProgram(int group, int program);
+
+}  // namespace penstock::os

@@ -1,0 +1,216 @@
+// Control groups against the kernel, as root: what is refused is really refused, and emptiness is noticed.
+#include "os/cgroup.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <functional>
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "os/temporary_folder.h"
+
+namespace penstock::os {
+namespace {
+
+using base::Code;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Not;
+
+// The test program has one thread, so it may fork.
+class CgroupTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto tree = CgroupTree::Open("penstock-test-" + std::to_string(::getpid()));
+    ASSERT_TRUE(tree.ok()) << tree.error().message();
+    tree_ = std::make_unique<CgroupTree>(*std::move(tree));
+  }
+
+  void TearDown() override {
+    for (const pid_t pid : children_) {
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, nullptr, 0);
+    }
+    if (tree_ == nullptr) return;
+    for (const std::string& name : tree_->List()) EXPECT_TRUE(tree_->Remove(name).ok());
+    EXPECT_TRUE(tree_->RemoveTree().ok());
+  }
+
+  std::string Node(unsigned minor) const {
+    const std::string path = folder_ / ("node" + std::to_string(minor));
+    if (::mknod(path.c_str(), S_IFCHR | 0666, ::makedev(195, minor)) != 0 && errno != EEXIST) ADD_FAILURE() << "mknod: " << errno;
+    return path;
+  }
+
+  /// A child in the group, whose exit status is what the function answers.
+  pid_t Start(const std::string& group, const std::function<int()>& function) {
+    const pid_t pid = ::fork();
+    if (pid == 0) ::_exit(tree_->Enter(group, ::getpid()).ok() ? function() : 255);
+    children_.push_back(pid);
+    return pid;
+  }
+
+  int Finish(pid_t pid) {
+    int status = 0;
+    EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+    std::erase(children_, pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+  /// errno of opening a path inside the group, 0 for success.
+  int OpenInside(const std::string& group, const std::string& path, int flags = O_RDWR) {
+    return Finish(Start(group, [&] { return ::open(path.c_str(), flags) >= 0 ? 0 : errno; }));
+  }
+
+  pid_t StartSleeper(const std::string& group) {
+    const pid_t pid = Start(group, [] { return ::pause(); });
+    while (!tree_->Populated(group)) ::sched_yield();
+    return pid;
+  }
+
+  TemporaryFolder folder_;
+  std::unique_ptr<CgroupTree> tree_;
+  std::vector<pid_t> children_;
+};
+
+constexpr int kNoDriver = ENXIO;  // the kernel let us through to a device that nobody serves
+const DeviceRules kFirstOnly{.guarded = {{195, 0, 254}}, .admitted = {{195, 0, 0}}};
+
+TEST_F(CgroupTest, RefusesOtherDevicesThanTheAdmitted) {
+  ASSERT_TRUE(tree_->Create("g", kFirstOnly, "note").ok());
+  for (const int flags : {O_RDONLY, O_WRONLY, O_RDWR}) {
+    EXPECT_EQ(OpenInside("g", Node(0), flags), kNoDriver);
+    EXPECT_EQ(OpenInside("g", Node(1), flags), EPERM);
+  }
+  EXPECT_EQ(OpenInside("g", Node(255)), kNoDriver);
+  EXPECT_EQ(OpenInside("g", "/dev/null"), 0);
+  EXPECT_EQ(::open(Node(1).c_str(), O_RDWR), -1);
+  EXPECT_EQ(errno, kNoDriver) << "outside of the group nothing is refused";
+}
+
+TEST_F(CgroupTest, HoldsForChildrenToo) {
+  ASSERT_TRUE(tree_->Create("g", kFirstOnly, "").ok());
+  const std::string node = Node(1);
+  const pid_t pid = Start("g", [&] {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(::open(node.c_str(), O_RDONLY) >= 0 ? 0 : errno);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WEXITSTATUS(status);
+  });
+  EXPECT_EQ(Finish(pid), EPERM);
+}
+
+TEST_F(CgroupTest, TakesThreeHundredRanges) {
+  DeviceRules rules;
+  for (std::uint32_t minor = 0; minor < 300; ++minor) rules.guarded.push_back({195, 2 * minor, 2 * minor});
+  rules.admitted = {{195, 0, 0}};
+  ASSERT_TRUE(tree_->Create("g", rules, "").ok());
+  EXPECT_EQ(OpenInside("g", Node(0)), kNoDriver);
+  EXPECT_EQ(OpenInside("g", Node(1)), kNoDriver);
+  EXPECT_EQ(OpenInside("g", Node(598)), EPERM);
+}
+
+TEST_F(CgroupTest, TakesAsManyRangesAsItSays) {
+  DeviceRules rules;
+  for (std::uint32_t minor = 0; minor < kMostDeviceRanges; ++minor) rules.guarded.push_back({195, 2 * minor, 2 * minor});
+  ASSERT_TRUE(tree_->Create("g", rules, "").ok());
+  EXPECT_EQ(OpenInside("g", Node(2 * kMostDeviceRanges - 2)), EPERM);
+  EXPECT_EQ(OpenInside("g", Node(2 * kMostDeviceRanges - 3)), kNoDriver);
+}
+
+TEST_F(CgroupTest, KeepsItsNote) {
+  const std::string note(60u << 10, 'n');
+  ASSERT_TRUE(tree_->Create("long", {}, note).ok());
+  ASSERT_TRUE(tree_->Create("empty", {}, "").ok());
+  EXPECT_EQ(*tree_->Note("long"), note);
+  EXPECT_EQ(*tree_->Note("empty"), "");
+  EXPECT_FALSE(tree_->Note("none").ok());
+  const auto again = CgroupTree::Open("penstock-test-" + std::to_string(::getpid()));
+  ASSERT_TRUE(again.ok());
+  EXPECT_THAT(again->List(), ElementsAre("empty", "long"));
+  EXPECT_EQ(*again->Note("long"), note);
+}
+
+TEST_F(CgroupTest, NoticesThatItIsEmptyAfterKill9) {
+  ASSERT_TRUE(tree_->Create("g", {}, "").ok());
+  const pid_t pid = StartSleeper("g");
+  EXPECT_THAT(tree_->Members("g"), ElementsAre(pid));
+  const auto events = tree_->OpenEvents("g");
+  ASSERT_TRUE(events.ok());
+  EXPECT_TRUE(CgroupTree::ReadEvents(events->get()));
+  pollfd poll{events->get(), POLLPRI, 0};
+  EXPECT_EQ(::poll(&poll, 1, 0), 0) << "nothing has changed yet";
+  ::kill(pid, SIGKILL);
+  EXPECT_EQ(::poll(&poll, 1, 20'000), 1);
+  EXPECT_TRUE(poll.revents & POLLPRI);
+  EXPECT_FALSE(CgroupTree::ReadEvents(events->get()));
+  EXPECT_EQ(::poll(&poll, 1, 0), 0) << "the notice is acknowledged";
+  EXPECT_FALSE(tree_->Populated("g"));
+  EXPECT_EQ(Finish(pid), -SIGKILL);
+}
+
+TEST_F(CgroupTest, KillsAllItsMembersAndCanThenBeRemoved) {
+  ASSERT_TRUE(tree_->Create("g", {}, "").ok());
+  const pid_t first = StartSleeper("g");
+  const pid_t second = StartSleeper("g");
+  EXPECT_EQ(tree_->Remove("g").error().code(), Code::kFailedPrecondition);
+  ASSERT_TRUE(tree_->Kill("g").ok());
+  EXPECT_EQ(Finish(first), -SIGKILL);
+  EXPECT_EQ(Finish(second), -SIGKILL);
+  EXPECT_THAT(tree_->Members("g"), IsEmpty());
+  EXPECT_TRUE(tree_->Remove("g").ok());
+  EXPECT_TRUE(tree_->Remove("g").ok()) << "what is gone is removed";
+  EXPECT_THAT(tree_->List(), IsEmpty());
+  EXPECT_FALSE(tree_->Populated("g"));
+  EXPECT_FALSE(tree_->Kill("g").ok());
+  EXPECT_FALSE(tree_->Enter("g", ::getpid()).ok());
+}
+
+TEST_F(CgroupTest, CountsGroupsBelow) {
+  ASSERT_TRUE(tree_->Create("g", kFirstOnly, "").ok());
+  ASSERT_EQ(::mkdir((tree_->path() + "/g/below").c_str(), 0755), 0);
+  const pid_t pid = StartSleeper("g");
+  ASSERT_TRUE(tree_->Enter("g", pid).ok());
+  std::ofstream(tree_->path() + "/g/below/cgroup.procs") << pid << std::flush;
+  EXPECT_THAT(tree_->Members("g"), ElementsAre(pid));
+  EXPECT_TRUE(tree_->Populated("g"));
+  ASSERT_TRUE(tree_->Kill("g").ok());
+  EXPECT_EQ(Finish(pid), -SIGKILL);
+  EXPECT_TRUE(tree_->Remove("g").ok());
+}
+
+TEST_F(CgroupTest, IsMadeWholeOrNotAtAll) {
+  ASSERT_TRUE(tree_->Create("g", {}, "first").ok());
+  EXPECT_EQ(tree_->Create("g", {}, "second").error().code(), Code::kAlreadyExists);
+  EXPECT_EQ(*tree_->Note("g"), "first");
+  EXPECT_EQ(tree_->Create("h", {.guarded = {{195, 1, 0}}, .admitted = {}}, "").error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(tree_->Create("h", {}, std::string(61u << 10, 'n')).error().code(), Code::kInvalidArgument);
+  for (const char* name : {"", ".", "..", "a/b", "../g"})
+    EXPECT_EQ(tree_->Create(name, {}, "").error().code(), Code::kInvalidArgument) << name;
+  EXPECT_THAT(tree_->List(), ElementsAre("g"));
+}
+
+TEST_F(CgroupTest, SaysWhichRightIsMissing) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    if (::setuid(65534) != 0) ::_exit(1);
+    const auto tree = CgroupTree::Open("penstock-test-unprivileged");
+    const bool said =
+        !tree.ok() && tree.error().code() == Code::kPermissionDenied && tree.error().message().starts_with("no right to create");
+    ::_exit(said ? 0 : 2);
+  }
+  EXPECT_EQ(Finish(pid), 0);
+}
+
+}  // namespace
+}  // namespace penstock::os
