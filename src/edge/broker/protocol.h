@@ -1,0 +1,102 @@
+// The broker's protocol: requests and answers as lines of JSON (docs/reference/broker-protocol.md). No sockets, no decisions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace penstock::edge::broker {
+
+inline constexpr int kProtocolVersion = 1;
+inline constexpr std::size_t kMostLineBytes = 64u << 10;  ///< of a request, its newline included
+inline constexpr int kMostDevices = 1024;                 ///< that one request can ask for
+
+enum class Operation { kVersion, kRun, kQueue, kCancel, kStatus, kPs, kDown };
+
+/// "run": wait for devices, then enter a group that may use just these.
+struct RunRequest {
+  int count = 1;
+  std::string model;                   ///< glob; empty: any
+  std::vector<std::string> devices;    ///< ids or indices; given: exactly these
+  std::optional<base::Duration> wait;  ///< nothing: for ever; 0: now or never
+  std::string command;                 ///< for people
+  bool operator==(const RunRequest&) const = default;
+};
+
+struct Request {
+  Operation operation = Operation::kVersion;
+  RunRequest run;      ///< of kRun
+  std::string ticket;  ///< of kCancel
+  bool operator==(const Request&) const = default;
+};
+
+/// Reads one line. kInvalidArgument says everything that is wrong with it, kUnimplemented names the operations there are.
+base::Result<Request> DecodeRequest(std::string_view line);
+std::string EncodeRequest(const Request& request);
+
+/// Somebody in the line.
+struct WaitingRun {
+  std::string ticket;
+  int position = 0;  ///< from 0
+  std::string reason;
+  std::string user, command;
+  int count = 1;
+  std::string model;
+  std::vector<std::string> devices;
+  std::string since;  ///< RFC 3339
+  bool operator==(const WaitingRun&) const = default;
+};
+
+struct GrantedDevice {
+  std::string id;
+  int index = -1;
+  std::string model;
+  bool operator==(const GrantedDevice&) const = default;
+};
+
+/// What the caller got; it is in its group already.
+struct GrantedRun {
+  std::string lease;
+  std::vector<GrantedDevice> devices;
+  std::map<std::string, std::string> environment;
+  std::string enforcement;  ///< "devices", "visibility"
+  std::string reason;       ///< why it is visibility only
+  bool operator==(const GrantedRun&) const = default;
+};
+
+/// The agent that answers.
+struct VersionAnswer {
+  std::string version;
+  int protocol = kProtocolVersion;
+  std::int64_t pid = 0;
+};
+
+std::string EncodeError(const base::Error& error);
+std::string EncodeWaiting(const WaitingRun& waiting);           ///< {"waiting": {...}}, any number of times before the last answer
+std::string EncodeGranted(const GrantedRun& granted);           ///< {"granted": {...}}
+std::string EncodeQueue(const std::vector<WaitingRun>& queue);  ///< {"queue": [...]}
+std::string EncodeVersion(const VersionAnswer& version);        ///< {"version", "protocol", "pid"}
+std::string EncodeDone(std::string_view what);                  ///< {"done": "..."}
+
+/// One answer to "run".
+struct RunAnswer {
+  std::optional<WaitingRun> waiting;
+  std::optional<GrantedRun> granted;
+};
+
+/// Each gives the error that an {"error": ...} answer carries, and kDataLoss for what is no such answer. Keys that a newer agent adds are
+/// passed over.
+base::Result<RunAnswer> DecodeRunAnswer(std::string_view line);
+base::Result<std::vector<WaitingRun>> DecodeQueue(std::string_view line);
+base::Result<VersionAnswer> DecodeVersion(std::string_view line);
+/// For answers whose content is somebody else's: the error where it is one, else the line itself.
+base::Result<std::string> DecodeAny(std::string_view line);
+
+}  // namespace penstock::edge::broker
