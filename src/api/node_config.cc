@@ -1,0 +1,226 @@
+// NodeConfig from and to its document. Reads no file: the text comes from the caller.
+#include "api/node_config.h"
+
+#include <algorithm>
+
+#include "api/node_config_check.h"
+#include "base/document.h"
+#include "base/strings.h"
+
+namespace penstock::api {
+
+namespace {
+
+using base::MapReader;
+using base::Mark;
+using base::Problems;
+using base::Value;
+using namespace std::chrono_literals;
+
+constexpr std::string_view kApiVersion = "penstock.io/v1alpha1";
+constexpr std::string_view kKind = "NodeConfig";
+constexpr base::Duration kLeastPoll = 100ms;
+constexpr base::Duration kMostPoll = 1h;
+constexpr base::Duration kMostProbation = 24h;
+
+const Value kNothing;
+
+/// The map at a key, or an empty one.
+const Value& MapAt(MapReader& reader, std::string_view key) {
+  const Value* map = reader.Map(key);
+  return map != nullptr ? *map : kNothing;
+}
+
+void ReadHeader(MapReader& top) {
+  for (const auto& [key, wanted] : {std::pair("apiVersion", kApiVersion), std::pair("kind", kKind)}) {
+    const auto text = top.String(key);
+    if (!top.Has(key)) {
+      top.Require(key);
+    } else if (text && *text != wanted) {
+      top.Problem(key, "is \"" + *text + "\"; this program reads \"" + std::string(wanted) + "\"");
+    }
+  }
+}
+
+void ReadPaths(MapReader& top, Problems& problems, PathsConfig& paths) {
+  MapReader reader(MapAt(top, "paths"), "paths", problems);
+  for (const PathOption& option : PathOptions())
+    if (auto path = reader.String(option.key)) paths.*option.member = *std::move(path);
+  reader.Finish();
+}
+
+/// auto, on, off; true and false mean on and off.
+void ReadSwitch(MapReader& reader, std::string_view key, Switch& target) {
+  const Value* value = reader.Any(key);
+  if (value == nullptr || value->kind == Value::Kind::kNull) return;
+  if (value->kind == Value::Kind::kBool) {
+    target = value->boolean ? Switch::kOn : Switch::kOff;
+  } else if (value->kind == Value::Kind::kString && value->text == "auto") {
+    target = Switch::kAuto;
+  } else if (value->kind == Value::Kind::kString && (value->text == "on" || value->text == "off")) {
+    target = value->text == "on" ? Switch::kOn : Switch::kOff;
+  } else {
+    reader.Problem(key,
+                   (value->text.empty() ? std::string(Describe(value->kind)) : "\"" + value->text + "\"") + " is none of auto, on, off");
+  }
+}
+
+/// Ids, indices and globs: strings, or numbers for indices.
+std::vector<std::string> ReadSelectors(MapReader& reader, Problems& problems) {
+  std::vector<std::string> selectors;
+  const Value* list = reader.List("devices");
+  if (list == nullptr) return selectors;
+  for (const Value& item : *list->list) {
+    const bool index = item.kind == Value::Kind::kInt && item.integer >= 0;
+    if (index || (item.kind == Value::Kind::kString && !item.text.empty())) {
+      selectors.push_back(index ? std::to_string(item.integer) : item.text);
+    } else {
+      problems.Add(item.mark,
+                   reader.Path("devices") + ": an item must be a device's id, its index, or a glob over the model such as \"*A100*\"");
+    }
+  }
+  if (list->list->empty()) reader.Problem("devices", "is empty; leave the key out to mean all devices");
+  return selectors;
+}
+
+std::vector<DoorRule> ReadAssign(MapReader& doors, Problems& problems) {
+  std::vector<DoorRule> rules;
+  const Value* list = doors.List("assign");
+  if (list == nullptr) return rules;
+  for (const Value& item : *list->list) {
+    MapReader reader(item, "doors.assign[" + std::to_string(rules.size()) + "]", problems);
+    DoorRule rule{.devices = ReadSelectors(reader, problems)};
+    reader.Require("door");
+    rule.door = reader.OneOf("door", {"kubelet", "local", "none"}).value_or("none");
+    reader.Finish();
+    rules.push_back(std::move(rule));
+  }
+  return rules;
+}
+
+void ReadDoors(MapReader& top, Problems& problems, NodeConfig& config) {
+  MapReader doors(MapAt(top, "doors"), "doors", problems);
+  MapReader kubelet(MapAt(doors, "kubelet"), "doors.kubelet", problems);
+  ReadSwitch(kubelet, "enabled", config.kubelet_door);
+  kubelet.Finish();
+  MapReader local(MapAt(doors, "local"), "doors.local", problems);
+  ReadSwitch(local, "enabled", config.local_door);
+  if (auto group = local.String("group")) config.local_group = *std::move(group);
+  local.Finish();
+  config.doors = ReadAssign(doors, problems);
+  doors.Finish();
+}
+
+void ReadHealth(MapReader& top, Problems& problems, NodeConfig& config) {
+  MapReader health(MapAt(top, "health"), "health", problems);
+  config.poll = health.Time("poll", kLeastPoll, kMostPoll).value_or(config.poll);
+  config.probation = health.Time("probation", 0s, kMostProbation).value_or(config.probation);
+  health.Finish();
+}
+
+/// Where the value of a dotted path such as "doors.assign[0].door" stands; of the nearest map above it where it is not there.
+Mark MarkOf(const Value& document, std::string_view path) {
+  const Value* at = &document;
+  for (const std::string& step : base::Split(path, '.')) {
+    const auto bracket = step.find('[');
+    const Value* next = at->Find(step.substr(0, bracket));
+    if (next != nullptr && bracket != std::string::npos) {
+      const auto index = base::ParseUint(std::string_view(step).substr(bracket + 1, step.size() - bracket - 2));
+      next = next->list && index && *index < next->list->size() ? &(*next->list)[*index] : nullptr;
+    }
+    if (next == nullptr) break;
+    at = next;
+  }
+  return at->mark;
+}
+
+/// A scalar that reads back as the same string.
+std::string Quoted(std::string_view text) {
+  static constexpr std::string_view kHex = "0123456789abcdef";
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      quoted += {'\\', c};
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      quoted += {'\\', 'x', kHex[static_cast<unsigned char>(c) >> 4], kHex[c & 15]};
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + '"';
+}
+
+std::string_view Text(Switch value) { return value == Switch::kAuto ? "auto" : value == Switch::kOn ? "on" : "off"; }
+
+/// Exact, unlike base::FormatDuration, which is for reading at a glance.
+std::string Text(base::Duration duration) {
+  const auto nanoseconds = duration.count();
+  if (nanoseconds % 1'000'000'000 == 0) return std::to_string(nanoseconds / 1'000'000'000) + "s";
+  if (nanoseconds % 1'000'000 == 0) return std::to_string(nanoseconds / 1'000'000) + "ms";
+  return std::to_string(nanoseconds) + "ns";
+}
+
+std::string AssignText(const std::vector<DoorRule>& rules) {
+  if (rules.empty()) return "  assign: []\n";
+  std::string text = "  assign:\n";
+  for (const DoorRule& rule : rules) {
+    std::vector<std::string> devices;
+    for (const std::string& device : rule.devices) devices.push_back(Quoted(device));
+    text += "    - {" + (devices.empty() ? "" : "devices: [" + base::Join(devices, ", ") + "], ") + "door: " + rule.door + "}\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+const std::vector<PathOption>& PathOptions() {
+  static const std::vector<PathOption> options = {
+      {"--driver-root", "driverRoot", &PathsConfig::driver_root, "root of the file system that holds the vendor's driver"},
+      {"--nvml-library", "nvmlLibrary", &PathsConfig::nvml_library, "libnvidia-ml.so.1 itself, not relative to the driver root"},
+      {"--sysfs-root", "sysfsRoot", &PathsConfig::sysfs_root, "stands for /sys"},
+      {"--dev-root", "devRoot", &PathsConfig::dev_root, "folder that holds dev/, or a /dev itself; the driver root where not given"},
+      {"--proc-root", "procRoot", &PathsConfig::proc_root, "stands for /proc"},
+      {"--cdi-root", "cdiRoot", &PathsConfig::cdi_root, "folder of CDI specifications"},
+      {"--kubelet-dir", "kubeletDir", &PathsConfig::kubelet_dir, "the kubelet's folder"},
+      {"--state-dir", "stateDir", &PathsConfig::state_dir, "what must outlive a reboot: checkpoint, log"},
+      {"--run-dir", "runDir", &PathsConfig::run_dir, "sockets and lock of the running agent"},
+  };
+  return options;
+}
+
+base::Result<NodeConfig> ParseNodeConfig(std::string_view text, std::string_view file) {
+  ASSIGN(const Value document, base::ParseYaml(text, file));
+  Problems problems{std::string(file)};
+  NodeConfig config;
+  MapReader top(document, "", problems);
+  ReadHeader(top);
+  MapReader node(MapAt(top, "node"), "node", problems);
+  if (auto name = node.String("name")) config.node_name = *std::move(name);
+  node.Finish();
+  ReadPaths(top, problems, config.paths);
+  ReadDoors(top, problems, config);
+  ReadHealth(top, problems, config);
+  MapReader http(MapAt(top, "http"), "http", problems);
+  if (auto listen = http.String("listen")) config.listen = *std::move(listen);
+  http.Finish();
+  top.Finish();
+  internal::Check(config, [&](std::string_view key, const std::string& message) {
+    problems.Add(MarkOf(document, key), std::string(key) + ": " + message);
+  });
+  if (!problems.empty()) return problems.ToError();
+  return config;
+}
+
+std::string ToYaml(const NodeConfig& config) {
+  std::string text = "apiVersion: " + std::string(kApiVersion) + "\nkind: " + std::string(kKind) + "\n";
+  text += "node:\n  name: " + Quoted(config.node_name) + "\npaths:\n";
+  for (const PathOption& option : PathOptions()) text += "  " + std::string(option.key) + ": " + Quoted(config.paths.*option.member) + "\n";
+  text += "doors:\n  kubelet:\n    enabled: " + std::string(Text(config.kubelet_door)) + "\n";
+  text += "  local:\n    enabled: " + std::string(Text(config.local_door)) + "\n    group: " + Quoted(config.local_group) + "\n";
+  text += AssignText(config.doors);
+  text += "health:\n  poll: " + Text(config.poll) + "\n  probation: " + Text(config.probation) + "\n";
+  text += "http:\n  listen: " + Quoted(config.listen) + "\n";
+  return text;
+}
+
+}  // namespace penstock::api

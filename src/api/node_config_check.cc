@@ -1,0 +1,88 @@
+// What one key alone cannot tell, and what holds for a value wherever it came from (a file or a flag). Touches no file.
+#include "api/node_config_check.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "api/listen.h"
+#include "base/strings.h"
+
+namespace penstock::api::internal {
+
+namespace {
+
+/// Room for the names of our sockets in <kubeletDir>/device-plugins; a unique one is needed for each registration
+/// (docs/reference/config.md).
+constexpr std::size_t kPluginSocketName = 40;
+
+void CheckPaths(const PathsConfig& paths, const Report& report) {
+  for (const PathOption& option : PathOptions()) {
+    const std::string& path = paths.*option.member;
+    const std::string key = "paths." + std::string(option.key);
+    const bool may_be_empty = option.member == &PathsConfig::nvml_library || option.member == &PathsConfig::dev_root;
+    if (path.empty()) {
+      if (!may_be_empty) report(key, "must not be empty");
+    } else if (path.front() != '/') {
+      report(key, "\"" + path + "\" must be an absolute path");
+    } else if (path.find('\0') != std::string::npos) {
+      report(key, "has a zero byte in it");
+    }
+  }
+}
+
+void CheckSocketPath(const std::string& folder, std::size_t name, std::string_view what, std::string_view key, const Report& report) {
+  if (folder.size() + name <= kLongestSocketPath) return;
+  report(key, "is too long: the path of " + std::string(what) + " in it would have " + std::to_string(folder.size() + name) +
+                  " bytes, and a unix socket's has at most 107; choose a shorter folder");
+}
+
+void CheckDoors(const NodeConfig& config, const Report& report) {
+  if (config.local_group.empty() || config.local_group.find_first_of(": \t\n") != std::string::npos)
+    report("doors.local.group", "\"" + config.local_group + "\" is no name of a group");
+  for (std::size_t i = 0; i < config.doors.size(); ++i) {
+    const DoorRule& rule = config.doors[i];
+    const std::string key = "doors.assign[" + std::to_string(i) + "].door";
+    const bool closed =
+        (rule.door == "kubelet" && config.kubelet_door == Switch::kOff) || (rule.door == "local" && config.local_door == Switch::kOff);
+    if (closed) report(key, "gives devices to the door \"" + rule.door + "\", which is switched off (doors." + rule.door + ".enabled)");
+  }
+}
+
+void CheckNodeName(const std::string& name, const Report& report) {
+  const bool printable = std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isgraph(c) != 0 && c != '/'; });
+  if (!printable || name.size() > 253)
+    report("node.name", "\"" + name + "\" is no name of a node: at most 253 visible characters without blanks and slashes");
+}
+
+}  // namespace
+
+void Check(const NodeConfig& config, const Report& report) {
+  CheckPaths(config.paths, report);
+  CheckSocketPath(config.paths.run_dir, std::string_view("/penstock.sock").size(), "the socket", "paths.runDir", report);
+  if (config.kubelet_door != Switch::kOff)
+    CheckSocketPath(config.paths.kubelet_dir, std::string_view("/device-plugins/").size() + kPluginSocketName, "a device plugin's socket",
+                    "paths.kubeletDir", report);
+  CheckDoors(config, report);
+  CheckNodeName(config.node_name, report);
+  if (auto listen = ParseListen(config.listen); !listen.ok()) report("http.listen", listen.error().message());
+}
+
+}  // namespace penstock::api::internal
+
+namespace penstock::api {
+
+base::Status Validate(const NodeConfig& config) {
+  std::vector<std::string> problems;
+  internal::Check(config, [&problems](std::string_view key, const std::string& message) {
+    std::string name(key);
+    for (const PathOption& option : PathOptions())
+      if (key == "paths." + std::string(option.key)) name += " (" + std::string(option.flag) + ")";
+    if (key == "node.name") name += " (--node-name)";
+    if (key == "http.listen") name += " (--listen)";
+    problems.push_back(name + ": " + message);
+  });
+  if (problems.empty()) return {};
+  return base::Error(base::Code::kInvalidArgument, base::Join(problems, "\n"));
+}
+
+}  // namespace penstock::api

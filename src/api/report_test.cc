@@ -1,0 +1,124 @@
+#include "api/report.h"
+
+#include <fstream>
+#include <iterator>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace penstock::api {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+Report Sample() {
+  Report report;
+  report.generation = 7;
+  report.node = "gpu-7";
+  report.version = "0.1.0";
+  report.agent_pid = 42;
+  report.vendors = {{.vendor = "nvidia", .driver = "550.54.15", .runtime = "12.4", .reason = ""}};
+  DeviceReport device;
+  device.id = "GPU-1";
+  device.vendor = "nvidia";
+  device.model = "NVIDIA A100-SXM4-40GB";
+  device.index = 0;
+  device.pci = "0000:07:00.0";
+  device.numa = 3;
+  device.memory_bytes = 42949672960;
+  device.health_state = "healthy";
+  device.health_since = "2026-11-21T03:42:00.000Z";
+  device.door = "kubelet";
+  device.holders = {{.slot = "GPU-1",
+                     .device = "GPU-1",
+                     .index = 0,
+                     .state = "held",
+                     .kind = "pod",
+                     .lease = "k-1",
+                     .pids = {100, 101},
+                     .user = "root",
+                     .command = "train",
+                     .pod = "train-0",
+                     .namespace_name = "ml",
+                     .container = "main",
+                     .enforcement = "devices",
+                     .since = "2026-11-21T03:42:01.000Z"}};
+  report.devices = {device, {.id = "GPU-2"}};
+  report.doors = {{.name = "kubelet", .state = "open", .reason = "", .resources = {"nvidia.com/gpu"}}};
+  return report;
+}
+
+TEST(Report, HasTheShapeThatIsPromised) {
+  const json document = json::parse(ToJson(Sample()));
+  EXPECT_EQ(document, json::parse(R"({
+    "generation": 7, "node": "gpu-7", "version": "0.1.0", "agentPid": 42,
+    "vendors": [{"vendor": "nvidia", "driver": "550.54.15", "runtime": "12.4", "reason": ""}],
+    "devices": [
+      {"id": "GPU-1", "vendor": "nvidia", "model": "NVIDIA A100-SXM4-40GB", "index": 0, "pci": "0000:07:00.0", "numa": 3, "memoryBytes": 42949672960,
+       "health": {"state": "healthy", "reason": "", "since": "2026-11-21T03:42:00.000Z"}, "door": "kubelet", "withheld": "",
+       "holders": [{"slot": "GPU-1", "device": "GPU-1", "index": 0, "state": "held", "kind": "pod", "lease": "k-1", "pids": [100, 101], "user": "root",
+                    "command": "train", "pod": "train-0", "namespace": "ml", "container": "main", "enforcement": "devices",
+                    "since": "2026-11-21T03:42:01.000Z"}]},
+      {"id": "GPU-2", "vendor": "", "model": "", "index": null, "pci": "", "numa": null, "memoryBytes": 0,
+       "health": {"state": "", "reason": "", "since": ""}, "door": "", "withheld": "", "holders": []}],
+    "doors": [{"name": "kubelet", "state": "open", "reason": "", "resources": ["nvidia.com/gpu"]}]})"));
+}
+
+TEST(Report, AnEmptyNodeHasListsNotNulls) {
+  const json document = json::parse(ToJson({}));
+  for (const char* key : {"vendors", "devices", "doors"}) EXPECT_TRUE(document[key].is_array()) << key;
+  EXPECT_EQ(HoldersToJson({}), R"({"holders":[]})");
+}
+
+TEST(Report, ListsHoldersFlat) {
+  const json document = json::parse(HoldersToJson(Sample()));
+  ASSERT_EQ(document["holders"].size(), 1u);
+  EXPECT_EQ(document["holders"][0], json::parse(ToJson(Sample()))["devices"][0]["holders"][0]);
+}
+
+TEST(Report, ReadsBackWhatItWrote) {
+  const auto report = ParseReport(ToJson(Sample()));
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  EXPECT_EQ(ToJson(*report), ToJson(Sample()));
+  EXPECT_EQ(report->devices[1].index, -1);
+  EXPECT_FALSE(report->devices[1].numa);
+}
+
+TEST(Report, ReadsANewerAgentsReportAndRefusesWhatIsNone) {
+  EXPECT_TRUE(ParseReport(R"({"generation": 1, "devices": [{"id": "x", "new": 1}], "doors": [], "more": {}})").ok());
+  for (const char* bad :
+       {"", "[]", "{", "null", "{}", R"({"generation": 1, "devices": 3, "doors": []})",
+        R"({"generation": "x", "devices": [], "doors": []})", R"({"generation": 1, "devices": [{"id": 5}], "doors": []})",
+        R"({"generation": 1, "devices": [5], "doors": []})", R"({"generation": 1, "devices": [{"health": []}], "doors": []})"}) {
+    const auto report = ParseReport(bad);
+    ASSERT_FALSE(report.ok()) << bad;
+    EXPECT_EQ(report.error().code(), base::Code::kDataLoss);
+  }
+}
+
+TEST(Report, ReplacesBytesThatAreNoUtf8) {
+  Report report = Sample();
+  report.devices[0].holders[0].command = "bad\xff";
+  EXPECT_THAT(ToJson(report), HasSubstr("bad\xEF\xBF\xBD"));
+}
+
+/// Every key of a document, at any depth.
+void Keys(const json& value, std::vector<std::string>& keys) {
+  for (const auto& [key, below] : value.items()) {
+    if (value.is_object()) keys.push_back(key);
+    Keys(below, keys);
+  }
+}
+
+TEST(Report, TheReferenceDocumentsEveryKey) {
+  std::ifstream file(PENSTOCK_SOURCE_DIR "/docs/reference/report.md");
+  const std::string reference{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::vector<std::string> keys;
+  Keys(json::parse(ToJson(Sample())), keys);
+  for (const std::string& key : keys) EXPECT_THAT(reference, HasSubstr("`" + key + "`"));
+}
+
+}  // namespace
+}  // namespace penstock::api
