@@ -1,6 +1,7 @@
 // Who waits for devices, first come, first served. On the control executor.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -36,27 +37,37 @@ class Queue {
     /// It is out of the line: served, or failed (kDeadlineExceeded after its wait, kCancelled, or the attempt's error).
     std::function<void(const Waiting&, base::Status)> done;
   };
+  /// Callbacks run on the executor and may call everything here, but not destroy the queue.
   Queue(base::Executor& executor, Callbacks callbacks);
   ~Queue();
 
-  /// Puts one in line and tries at once, through the executor. `wait` 0: fail at once if not served now. Returns its ticket.
-  /// kResourceExhausted where the line is full.
+  static constexpr std::size_t kMost = 1000;
+  static constexpr base::Duration kForEver = base::Duration::max();
+
+  /// Puts one in line and tries soon, through the executor. `wait` 0: kDeadlineExceeded at once if it is not served by the first try; any
+  /// other wait begins now. Returns its ticket. kResourceExhausted where the line is full.
   base::Result<std::string> Add(Waiting waiting, base::Duration wait);
 
   /// Takes one out of the line: done is called with kCancelled. kNotFound.
   base::Status Cancel(const std::string& ticket, const std::string& why);
 
-  /// Something changed: try the first in line, and those after it while they are served.
+  /// Something changed: try soon the first in line, and those after it while they are served. Cheap; many calls make one try.
   void Try();
 
   std::vector<Waiting> List() const;
 
  private:
   struct Place;
+  void TryAll();
+  void Tell(Place& place, std::size_t position, const std::string& reason);
+  void Remove(const std::string& ticket, const base::Status& status);
+
   base::Executor& executor_;
-  Callbacks callbacks_;
-  std::vector<std::unique_ptr<Place>> line_;
+  const Callbacks callbacks_;
+  std::vector<std::shared_ptr<Place>> line_;
   std::uint64_t next_ticket_ = 1;
+  bool try_posted_ = false;
+  std::shared_ptr<Queue*> self_;  // null inside once destroyed: for functions on their way
 };
 
 }  // namespace penstock::node::allocate
