@@ -1,0 +1,77 @@
+// Coalesced, atomic writes.
+#include "node/ledger/keeper.h"
+
+#include <cstdio>
+
+#include "base/log.h"
+#include "node/ledger/checkpoint.h"
+#include "os/file.h"
+
+namespace penstock::node::ledger {
+
+struct Keeper::State : std::enable_shared_from_this<State> {
+  State(base::Executor& c, base::Executor& i, Ledger& l, std::string p, std::string b) : control(c), io(i), ledger(l), path(std::move(p)), boot_id(std::move(b)) {}
+
+  void Changed() {
+    dirty = true;
+    if (writing || ended) return;
+    writing = true;
+    control.Post([self = shared_from_this()] { self->Write(); });
+  }
+
+  void Write() {
+    if (ended) return;
+    dirty = false;
+    io.Post([self = shared_from_this(), snapshot = ledger.Get()] {
+      const base::Status written = os::WriteFileAtomically(self->path, EncodeCheckpoint(*snapshot, self->boot_id), 0600);
+      self->control.Post([self, written] { self->Written(written); });
+    });
+  }
+
+  void Written(const base::Status& written) {
+    writing = false;
+    if (!written.ok()) {
+      base::Log(base::kError, "the ledger's checkpoint cannot be written; leases survive a restart as far as cgroups and the kubelet tell", {{"path", path}, {"why", written.error().message()}});
+      writing = true;
+      control.PostAfter(std::chrono::seconds(10), [self = shared_from_this()] { self->Write(); });
+      return;
+    }
+    if (dirty) Changed();
+  }
+
+  base::Executor& control;
+  base::Executor& io;
+  Ledger& ledger;
+  const std::string path, boot_id;
+  bool dirty = false, writing = false, ended = false;
+  base::Subscription on_ledger;
+};
+
+Keeper::Keeper(base::Executor& control, base::Executor& io, Ledger& ledger, std::string path, std::string boot_id)
+    : state_(std::make_shared<State>(control, io, ledger, std::move(path), std::move(boot_id))) {
+  state_->on_ledger = ledger.published().Subscribe([state = state_.get(), last = std::vector<Lease>()](const auto& snapshot) mutable {
+    if (snapshot->leases == last) return;  // who is outside is not kept: processes tell it anew
+    last = snapshot->leases;
+    state->Changed();
+  });
+}
+
+Keeper::~Keeper() {
+  state_->ended = true;
+  state_->on_ledger.Reset();
+}
+
+base::Result<std::vector<Lease>> Keeper::Load(const std::string& path, const std::string& boot_id) {
+  const auto text = os::ReadFile(path);
+  if (!text.ok()) {
+    if (text.error().code() != base::Code::kNotFound) base::Log(base::kWarn, "the ledger's checkpoint cannot be read", {{"why", text.error().message()}});
+    return std::vector<Lease>{};
+  }
+  auto leases = DecodeCheckpoint(*text, boot_id, path);
+  if (leases.ok() || leases.error().code() == base::Code::kFailedPrecondition) return leases;
+  base::Log(base::kWarn, "the ledger's checkpoint is damaged and set aside", {{"why", leases.error().message()}, {"kept as", path + ".damaged"}});
+  (void)std::rename(path.c_str(), (path + ".damaged").c_str());
+  return std::vector<Lease>{};
+}
+
+}  // namespace penstock::node::ledger

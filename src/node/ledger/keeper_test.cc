@@ -1,0 +1,64 @@
+#include "node/ledger/keeper.h"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "node/ledger/checkpoint.h"
+#include "os/file.h"
+
+namespace penstock::node::ledger {
+namespace {
+
+class KeeperTest : public ::testing::Test {
+ protected:
+  KeeperTest() : folder_(testing::TempDir() + "keeper-" + std::to_string(getpid()) + "-" + testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~KeeperTest() override { std::filesystem::remove_all(folder_); }
+
+  static Lease One(const std::string& id) {
+    Lease lease;
+    lease.id = id;
+    lease.door = "local";
+    lease.slots = {{id, id}};
+    return lease;
+  }
+  std::string folder_;
+  std::string path_ = folder_ + "/ledger.json";
+  base::ManualExecutor executor_;
+  Ledger ledger_;
+};
+
+TEST_F(KeeperTest, WritesOnceForManyChangesAndOnlyAfterThem) {
+  Keeper keeper(executor_, executor_, ledger_, path_, "boot");
+  ASSERT_TRUE(ledger_.Hand(One("a")).ok());
+  ASSERT_TRUE(ledger_.Hand(One("b")).ok());
+  EXPECT_FALSE(os::Exists(path_));
+  executor_.RunUntilIdle();
+  EXPECT_EQ(Keeper::Load(path_, "boot")->size(), 2u);
+}
+
+TEST_F(KeeperTest, TriesAgainAfterAFailedWrite) {
+  std::filesystem::remove_all(folder_);
+  Keeper keeper(executor_, executor_, ledger_, path_, "boot");
+  ASSERT_TRUE(ledger_.Hand(One("a")).ok());
+  executor_.RunUntilIdle();
+  std::filesystem::create_directories(folder_);
+  executor_.Advance(std::chrono::seconds(10));
+  EXPECT_EQ(Keeper::Load(path_, "boot")->size(), 1u);
+}
+
+TEST_F(KeeperTest, SetsADamagedFileAsideAndLeavesANewerOneAlone) {
+  ASSERT_TRUE(os::WriteFileAtomically(path_, "{half").ok());
+  EXPECT_TRUE(Keeper::Load(path_, "boot")->empty());
+  EXPECT_EQ(*os::ReadFile(path_ + ".damaged"), "{half");
+  ASSERT_TRUE(os::WriteFileAtomically(path_, R"({"version": 99})").ok());
+  EXPECT_EQ(Keeper::Load(path_, "boot").error().code(), base::Code::kFailedPrecondition);
+  EXPECT_TRUE(os::Exists(path_));
+}
+
+}  // namespace
+}  // namespace penstock::node::ledger
