@@ -13,8 +13,8 @@
 namespace penstock::device {
 
 /// One vendor's devices on this machine. Each call concerns as little as it can, so that one that hangs tells which device hangs it:
-/// Describe and Read touch one device. Calls block; what a call may take is the caller's deadline (see remote.h). Wait may run beside the others
-/// on a thread of its own; the others are called one at a time.
+/// Describe and Read touch one device. Calls block; what a call may take is the caller's deadline (see remote.h). Wait may run beside the
+/// others on a thread of its own; the others are called one at a time.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -61,8 +61,8 @@ class AsyncBackend {
   /// Connections of ours that hang in a driver call which the kernel does not let end. 0 again once all have ended.
   virtual int abandoned() const = 0;
 
-  /// What the owner hears unasked: evidence as it comes; `ended` when the connection broke (the worker died or hung): all calls have failed and
-  /// facts must be read anew.
+  /// What the owner hears unasked: evidence as it comes; `ended` when the connection broke (the worker died or hung): all calls have failed
+  /// and facts must be read anew.
   struct Events {
     std::function<void(std::vector<Evidence>)> evidence;
     std::function<void(base::Error)> ended;

@@ -49,7 +49,8 @@ base::Result<std::vector<Evidence>> DecodeEvidence(std::string_view body);
 /// Puts the length in front.
 std::string Frame(std::string_view content);
 
-/// Takes one whole frame out of the front of a buffer: its content; nothing where it is not complete yet. kDataLoss for an impossible length.
+/// Takes one whole frame out of the front of a buffer: its content; nothing where it is not complete yet. kDataLoss for an impossible
+/// length.
 base::Result<std::optional<std::string>> TakeFrame(std::string& buffer);
 
 }  // namespace penstock::device::codec

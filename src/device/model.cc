@@ -1,11 +1,11 @@
 // Names of the model's values.
 #include "device/model.h"
 
-#include "base/strings.h"
-#include "device/dialect.h"
-
 #include <array>
 #include <cstdio>
+
+#include "base/strings.h"
+#include "device/dialect.h"
 
 namespace penstock::device {
 
@@ -23,7 +23,8 @@ std::optional<PciAddress> ParsePciAddress(std::string_view text) {
   const auto domain = base::ParseUint(parts[0], 16), bus = base::ParseUint(parts[1], 16), slot = base::ParseUint(tail[0], 16);
   const auto function = tail.size() == 2 ? base::ParseUint(tail[1], 16) : 0;
   if (!domain || !bus || !slot || !function || *domain > 0xffffffff || *bus > 0xff || *slot > 0x1f || *function > 7) return std::nullopt;
-  return PciAddress{static_cast<std::uint32_t>(*domain), static_cast<std::uint32_t>(*bus), static_cast<std::uint32_t>(*slot), static_cast<std::uint32_t>(*function)};
+  return PciAddress{static_cast<std::uint32_t>(*domain), static_cast<std::uint32_t>(*bus), static_cast<std::uint32_t>(*slot),
+                    static_cast<std::uint32_t>(*function)};
 }
 
 std::string_view ToString(HealthState state) {

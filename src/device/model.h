@@ -46,12 +46,12 @@ struct DeviceNumbers {
 /// How near two devices are, worst first, so that a greater value is nearer.
 enum class Nearness {
   kUnknown,
-  kSystem,        ///< across sockets
-  kNode,          ///< same NUMA node, different host bridges
-  kHostBridge,    ///< same host bridge
-  kPciSwitches,   ///< several PCIe switches, no host bridge
-  kPciSwitch,     ///< one PCIe switch
-  kBoard,         ///< same board
+  kSystem,       ///< across sockets
+  kNode,         ///< same NUMA node, different host bridges
+  kHostBridge,   ///< same host bridge
+  kPciSwitches,  ///< several PCIe switches, no host bridge
+  kPciSwitch,    ///< one PCIe switch
+  kBoard,        ///< same board
 };
 
 /// From one device to another one.
@@ -104,9 +104,9 @@ struct Facts {
 /// The driver behind a vendor's devices.
 struct Driver {
   std::string vendor;
-  std::string version;           ///< "550.54.15"
-  std::string runtime_version;   ///< highest API version it serves: "12.4"
-  std::vector<DeviceFile> files; ///< shared by all its devices: control nodes
+  std::string version;            ///< "550.54.15"
+  std::string runtime_version;    ///< highest API version it serves: "12.4"
+  std::vector<DeviceFile> files;  ///< shared by all its devices: control nodes
   std::vector<DeviceNumbers> guarded;
   bool operator==(const Driver&) const = default;
 };
@@ -119,10 +119,10 @@ struct Evidence {
   EvidenceSource source = EvidenceSource::kPoll;
   std::string device;  ///< id; empty where only the PCI address is known
   std::optional<PciAddress> pci;
-  std::string kind;         ///< the vendor's family of codes: "xid", "recovery-action", "lost", "remap-failure", "ras"
-  std::int64_t code = 0;    ///< number within the kind
-  std::string text;         ///< what the source said, for people
-  bool standing = false;    ///< true: holds as long as each reading repeats it; false: happened once
+  std::string kind;       ///< the vendor's family of codes: "xid", "recovery-action", "lost", "remap-failure", "ras"
+  std::int64_t code = 0;  ///< number within the kind
+  std::string text;       ///< what the source said, for people
+  bool standing = false;  ///< true: holds as long as each reading repeats it; false: happened once
   bool operator==(const Evidence&) const = default;
 };
 
@@ -139,9 +139,9 @@ struct Reading {
   std::vector<Evidence> evidence;
   std::vector<DeviceProcess> processes;
   std::optional<base::Bytes> memory_used;
-  std::optional<double> utilization;      ///< percent
-  std::optional<double> temperature;      ///< degrees Celsius
-  std::optional<double> power;            ///< watts
+  std::optional<double> utilization;  ///< percent
+  std::optional<double> temperature;  ///< degrees Celsius
+  std::optional<double> power;        ///< watts
   /// Whether the driver itself can say that a device needs nothing done (then silence of evidence means well); false on old drivers.
   bool tells_recovery = false;
   bool operator==(const Reading&) const = default;

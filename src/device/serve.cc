@@ -1,0 +1,132 @@
+// The worker's end of the lanes: a thread for each, blocking. Decides nothing; how long a call may take is the agent's business.
+#include <array>
+#include <cerrno>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "device/codec.h"
+#include "device/remote.h"
+
+namespace penstock::device {
+namespace {
+
+using base::Code;
+using base::Error;
+
+constexpr auto kLongestWait = std::chrono::seconds(10);
+constexpr int kPauseAfterAnErrorMs = 1000;
+constexpr int kPauseWithoutEventsMs = 30000;  // a device that has events may come later
+
+/// What the threads share; it outlives them all, since one may hang for ever.
+struct Served {
+  explicit Served(std::unique_ptr<Backend> a_backend) : backend(std::move(a_backend)) {}
+
+  const std::unique_ptr<Backend> backend;
+  std::mutex calls;  // all but Wait come one at a time
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool opened = false;
+};
+
+bool Send(int lane, const codec::Answer& answer) {
+  std::string content = codec::EncodeAnswer(answer);
+  if (content.size() > codec::kMostFrameBytes) {
+    content = codec::EncodeAnswer({answer.id, Error(Code::kResourceExhausted, "the answer is larger than a frame may be"), ""});
+  }
+  const std::string frame = codec::Frame(content);
+  for (std::size_t done = 0; done < frame.size();) {
+    const ssize_t sent = ::send(lane, frame.data() + done, frame.size() - done, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) return false;
+    done += static_cast<std::size_t>(sent);
+  }
+  return true;
+}
+
+template <typename T>
+codec::Answer AnswerOf(std::uint64_t id, const base::Result<T>& result) {
+  if (!result.ok()) return {id, result.error(), ""};
+  return {id, {}, codec::Encode(*result)};
+}
+
+codec::Answer Perform(Served& served, const codec::Request& request) {
+  std::lock_guard one_at_a_time(served.calls);
+  if (request.operation == "list") return AnswerOf(request.id, served.backend->List());
+  if (request.operation == "describe") return AnswerOf(request.id, served.backend->Describe(request.argument));
+  if (request.operation == "read") return AnswerOf(request.id, served.backend->Read(request.argument));
+  if (request.operation != "open")
+    return {request.id, Error(Code::kInvalidArgument, "no operation is called \"" + request.operation + "\""), ""};
+  const auto driver = served.backend->Open();
+  {
+    std::lock_guard lock(served.mutex);
+    served.opened = driver.ok();
+  }
+  served.changed.notify_all();
+  return AnswerOf(request.id, driver);
+}
+
+/// Answers requests until the lane ends: the exit status.
+int ServeCalls(Served& served, int lane) {
+  std::string in;
+  std::array<char, 4096> buffer;
+  for (;;) {
+    auto frame = codec::TakeFrame(in);
+    if (!frame.ok()) {
+      base::Log(base::kError, "the agent sent what is no frame", {{"error", frame.error().message()}});
+      return 1;
+    }
+    if (*frame) {
+      const auto request = codec::DecodeRequest(**frame);
+      if (!request.ok()) {
+        base::Log(base::kError, "the agent sent what is no request", {{"error", request.error().message()}});
+        return 1;
+      }
+      if (!Send(lane, Perform(served, *request))) return 0;
+      continue;
+    }
+    const ssize_t got = ::recv(lane, buffer.data(), buffer.size(), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return 0;
+    in.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+}
+
+/// Waits, but not beyond the lane's end: false then.
+bool Pause(int lane, int milliseconds) {
+  pollfd end{.fd = lane, .events = POLLIN, .revents = 0};
+  return ::poll(&end, 1, milliseconds) == 0;
+}
+
+void PushEvents(Served& served, int lane) {
+  for (;;) {
+    {
+      std::unique_lock lock(served.mutex);
+      served.changed.wait(lock, [&] { return served.opened; });
+    }
+    auto evidence = served.backend->Wait(kLongestWait);
+    if (!evidence.ok()) {
+      const bool never = evidence.error().code() == Code::kUnimplemented;
+      if (!never) base::Log(base::kWarn, "no events are to be had for now", {{"error", evidence.error().message()}});
+      if (!Pause(lane, never ? kPauseWithoutEventsMs : kPauseAfterAnErrorMs)) return;
+    } else if (!evidence->empty() && !Send(lane, AnswerOf(0, evidence))) {
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+int ServeBackend(std::unique_ptr<Backend> backend) {
+  const auto served = std::make_shared<Served>(std::move(backend));
+  std::thread([served] { ServeCalls(*served, kSamplingLane); }).detach();
+  std::thread([served] { PushEvents(*served, kEventsLane); }).detach();
+  return ServeCalls(*served, kControlLane);
+}
+
+}  // namespace penstock::device

@@ -1,0 +1,87 @@
+// A worker for tests: a backend whose devices do what their addresses say. Never part of the product.
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+#include <string_view>
+#include <thread>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "device/remote.h"
+
+namespace penstock::device {
+namespace {
+
+class ScriptedBackend final : public Backend {
+ public:
+  explicit ScriptedBackend(std::string script) : script_(std::move(script)) {}
+
+  std::string vendor() const override { return "acme"; }
+
+  base::Result<Driver> Open() override {
+    if (script_ == "no-driver") return base::Error(base::Code::kNotFound, "no driver; install one");
+    if (script_ == "hang-at-open") Hang();
+    opened_ = true;
+    return Driver{"acme", "1.0", "2.0", {}, {}};
+  }
+
+  base::Result<std::vector<std::string>> List() override { return std::vector<std::string>{"0", "1"}; }
+
+  base::Result<Facts> Describe(const std::string& address) override {
+    if (address == "hang") Hang();
+    if (address == "die") ::raise(SIGKILL);
+    if (address == "exit") ::_exit(7);
+    if (address == "garbage") SendGarbage("\x7f\xff\xff\xffnot a frame");
+    if (address == "unasked") SendGarbage(std::string_view("\0\0\0\x08{\"id\":9}", 12));
+    if (address == "close") CloseLanes();
+    if (address == "lost") return base::Error(base::Code::kDataLoss, "does not answer");
+    Facts facts;
+    facts.id = "device-" + address;
+    facts.address = address;
+    return facts;
+  }
+
+  base::Result<Reading> Read(const std::string& address) override {
+    if (address == "hang") Hang();
+    if (address == "event") {
+      std::lock_guard lock(mutex_);
+      event_ = true;
+      changed_.notify_all();
+    }
+    return Reading{};
+  }
+
+  base::Result<std::vector<Evidence>> Wait(std::chrono::milliseconds most) override {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, most, [&] { return event_; })) return std::vector<Evidence>{};
+    event_ = false;
+    return std::vector<Evidence>{{EvidenceSource::kEvent, "device-0", std::nullopt, "trouble", 79, "", false}};
+  }
+
+  void Close() override {}
+
+ private:
+  [[noreturn]] static void Hang() {
+    for (;;) ::pause();
+  }
+  static void SendGarbage(std::string_view bytes) { (void)::send(kControlLane, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
+  static void CloseLanes() {
+    for (const int lane : {kControlLane, kSamplingLane, kEventsLane}) ::shutdown(lane, SHUT_RDWR);
+    Hang();
+  }
+
+  const std::string script_;
+  bool opened_ = false;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool event_ = false;
+};
+
+}  // namespace
+}  // namespace penstock::device
+
+int main(int argc, char** argv) {
+  const int status = penstock::device::ServeBackend(std::make_unique<penstock::device::ScriptedBackend>(argc > 1 ? argv[1] : ""));
+  ::_exit(status);
+}
