@@ -106,6 +106,7 @@ TEST(Report, ReplacesBytesThatAreNoUtf8) {
 
 /// Every key of a document, at any depth.
 void Keys(const json& value, std::vector<std::string>& keys) {
+  if (!value.is_structured()) return;  // items() of a scalar is the scalar itself
   for (const auto& [key, below] : value.items()) {
     if (value.is_object()) keys.push_back(key);
     Keys(below, keys);
