@@ -1,0 +1,106 @@
+// What a container, a process and a log line of an NVIDIA machine look like.
+#include "vendor/nvidia/dialect/dialect.h"
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "vendor/nvidia/dialect/kernel_log.h"
+#include "vendor/nvidia/dialect/kinds.h"
+#include "vendor/nvidia/dialect/xid.h"
+
+namespace penstock::vendor::nvidia {
+namespace {
+
+using device::Driver;
+using device::Edits;
+using device::Evidence;
+using device::Facts;
+using device::Severity;
+using device::Verdict;
+
+using Devices = std::span<const Facts* const>;
+
+std::string Ids(Devices devices) {
+  std::vector<std::string> ids;
+  for (const Facts* facts : devices) ids.push_back(facts->id);
+  return base::Join(ids, ",");
+}
+
+void AddFiles(Edits& edits, const std::vector<device::DeviceFile>& files) {
+  for (const device::DeviceFile& file : files) {
+    const Edits::File edit{file.path, file.path, "rw"};
+    if (std::find(edits.files.begin(), edits.files.end(), edit) == edits.files.end()) edits.files.push_back(edit);
+  }
+}
+
+std::vector<Edits::File> Files(Devices devices, const Driver& driver) {
+  Edits edits;
+  for (const Facts* facts : devices) AddFiles(edits, facts->files);
+  if (!devices.empty()) AddFiles(edits, driver.files);
+  return edits.files;
+}
+
+class NvidiaDialect final : public device::Dialect {
+ public:
+  std::string_view vendor() const override { return kVendor; }
+
+  std::string_view resource() const override { return "nvidia.com/gpu"; }
+
+  // NVIDIA_VISIBLE_DEVICES: NVIDIA container toolkit, "User guide"; "void" means a container without GPUs.
+  Edits ForContainer(Devices devices, const Driver& driver) const override {
+    return {{{"NVIDIA_VISIBLE_DEVICES", devices.empty() ? "void" : Ids(devices)}}, Files(devices, driver)};
+  }
+
+  // CUDA programming guide, "CUDA environment variables": only devices before an invalid index are visible, so -1 hides all. An empty value
+  // would do as well, but is lost where environments are passed on.
+  Edits ForProcess(Devices devices, const Driver& driver) const override {
+    return {{{"CUDA_DEVICE_ORDER", "PCI_BUS_ID"},
+             {"CUDA_VISIBLE_DEVICES", devices.empty() ? "-1" : Ids(devices)},
+             {"NVIDIA_VISIBLE_DEVICES", devices.empty() ? "void" : Ids(devices)}},
+            Files(devices, driver)};
+  }
+
+  Verdict Judge(const Evidence& evidence) const override {
+    const auto& kind = evidence.kind;
+    const auto said = [&](std::string_view otherwise) { return evidence.text.empty() ? std::string(otherwise) : evidence.text; };
+    if (kind == kXid) return JudgeXid(evidence.code, evidence.text);
+    if (kind == kRecoveryAction) return JudgeRecoveryAction(evidence.code);
+    if (kind == kLost) return {Severity::kGone, "the GPU is lost: " + said("it does not answer")};
+    if (kind == kResetRequired) return {Severity::kReset, "the driver says that the GPU must be reset"};
+    if (kind == kUnavailable) return {Severity::kReset, "the driver says that the GPU is unavailable"};
+    if (kind == kRemapFailure) return {Severity::kReset, "a memory row could not be remapped: the GPU may have to be replaced"};
+    if (kind == kPoison && evidence.code != 0) return {Severity::kReset, "poisoned data that could not be contained"};
+    if (kind == kPoison) return {Severity::kWarn, "poisoned data, contained"};
+    if (kind == kRemapPending) return {Severity::kWarn, "a memory row is remapped with the next reset"};
+    if (kind == kEccUncorrectable)
+      return {Severity::kWarn, "uncorrectable ECC errors since the last reset: " + std::to_string(evidence.code)};
+    if (kind == kRecoveryChanged) return {Severity::kIgnore, "the driver's recovery action changed"};
+    if (kind == kSxid) return {Severity::kWarn, "SXID " + std::to_string(evidence.code) + " of an NVSwitch: " + said("no text")};
+    return {Severity::kWarn, said(kind)};
+  }
+
+  std::vector<std::string> DriverPaths(const device::Paths& paths) const override {
+    const auto below = [](const std::string& root, std::string_view path) { return (root == "/" ? "" : root) + std::string(path); };
+    std::vector<std::string> found{below(paths.sysfs_root, "/module/nvidia"), below(paths.dev_root, "/dev/nvidiactl")};
+    // A dev root that is itself a /dev.
+    found.push_back(below(paths.dev_root, "/nvidiactl"));
+    if (!paths.library.empty()) {
+      found.push_back(paths.library);
+      return found;
+    }
+    for (const std::string_view folder : kLibraryFolders)
+      found.push_back(below(paths.driver_root, std::string(folder) + "/" + std::string(kLibraryName)));
+    return found;
+  }
+
+  std::optional<Evidence> FromKernelLog(std::string_view line) const override { return ParseKernelLine(line); }
+};
+
+}  // namespace
+
+const device::Dialect& TheDialect() {
+  static const NvidiaDialect dialect;
+  return dialect;
+}
+
+}  // namespace penstock::vendor::nvidia

@@ -1,0 +1,41 @@
+// Names that backend and dialect share: the kinds of evidence of NVIDIA devices, and where a driver's files lie.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace penstock::vendor::nvidia {
+
+inline constexpr std::string_view kVendor = "nvidia";
+
+// Device::Evidence::kind. `code` is given with each.
+inline constexpr std::string_view kXid = "xid";                             ///< the XID; 999: the driver did not say which
+inline constexpr std::string_view kSxid = "sxid";                           ///< an NVSwitch's SXID; the PCI address is the switch's
+inline constexpr std::string_view kRecoveryAction = "recovery-action";      ///< NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
+inline constexpr std::string_view kRecoveryChanged = "recovery-changed";    ///< it has changed; ask what it is
+inline constexpr std::string_view kUnavailable = "unavailable";             ///< nvmlEventTypeGpuUnavailableError
+inline constexpr std::string_view kLost = "lost";                           ///< nvmlReturn_t that said so; 0 from the kernel's log
+inline constexpr std::string_view kResetRequired = "reset-required";        ///< NVML_ERROR_RESET_REQUIRED
+inline constexpr std::string_view kRemapPending = "remap-pending";          ///< 1
+inline constexpr std::string_view kRemapFailure = "remap-failure";          ///< 1
+inline constexpr std::string_view kEccUncorrectable = "ecc-uncorrectable";  ///< number of errors since the last reset
+inline constexpr std::string_view kPoison = "poison";                       ///< 0 contained, 1 fatal
+
+/// NVML's name for an XID that it does not know.
+inline constexpr std::int64_t kUnknownXid = 999;
+
+inline constexpr std::string_view kLibraryName = "libnvidia-ml.so.1";
+
+/// Where distributions and driver containers put the library, below a driver root.
+inline constexpr std::array<std::string_view, 9> kLibraryFolders{"/usr/lib/x86_64-linux-gnu",
+                                                                 "/usr/lib64",
+                                                                 "/usr/lib/aarch64-linux-gnu",
+                                                                 "/lib64",
+                                                                 "/usr/lib",
+                                                                 "/lib/x86_64-linux-gnu",
+                                                                 "/lib/aarch64-linux-gnu",
+                                                                 "/lib",
+                                                                 "/usr/lib/wsl/lib"};
+
+}  // namespace penstock::vendor::nvidia
