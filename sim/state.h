@@ -17,6 +17,7 @@ enum {
   kSimMaxProcesses = 64,
   kSimMaxFaults = 32,
   kSimEventSlots = 256,
+  kSimMaxNodes = 16,
 };
 
 // "The device has no such value": the library answers NOT_SUPPORTED.
@@ -116,16 +117,22 @@ typedef struct {
   uint32_t sram_threshold_exceeded;
   SimEccCounts ecc_volatile, ecc_aggregate;
 
+  uint32_t announced;  // the kernel log has told this GPU's UUID since the driver was loaded
   uint32_t process_count;
-  uint32_t reserved;
   SimProcess processes[kSimMaxProcesses];
 } SimGpu;
 
+// A NUMA node of the machine.
+typedef struct {
+  int32_t number;
+  char cpu_list[128];
+} SimNode;
+
 // One call made to fail or hang.
 typedef struct {
-  uint32_t mode;      // kSimFaultNone: the slot is free
-  uint32_t function;  // SimHash of the name with or without its version; 0: every call
-  int32_t gpu;        // -1: every GPU, and calls that name none
+  uint32_t mode;          // kSimFaultNone: the slot is free
+  uint32_t function;      // SimHash of the name with or without its version; 0: every call
+  int32_t gpu;            // -1: every GPU, and calls that name none
   uint32_t milliseconds;  // of a hang; 0: until healed
   uint32_t code;          // of an error
   uint32_t remaining;     // calls it still strikes; 0: no end
@@ -145,23 +152,26 @@ typedef struct {
   uint64_t size;         // of the whole file
   uint64_t instance;     // random: tells one machine from its successor in the same place
   uint32_t generation;   // odd while a writer is at work; also the futex a hanging call waits on
-  uint32_t event_futex;  // low half of event_head
+  uint32_t event_futex;  // raised by every change: what a wait for events waits on
   uint64_t event_head;   // sequence number of the newest event; the first is 1
 
   char machine[64];
   char product_name[96];
   char product_vendor[64];
 
-  char driver_version[32];  // of the kernel module; empty: none installed
+  char driver_version[32];   // of the kernel module; empty: none installed
   char library_version[32];  // of the library that lies beside it
   uint32_t driver_branch;    // 550 of 550.54.15
   uint32_t cuda_version;     // 12040 for 12.4
   uint32_t loaded;
   uint32_t load_count;  // a session lives within one load
   uint32_t gpu_count;
-  uint32_t fault_count;  // slots in use, so that the usual call looks at one word
+  uint32_t fault_count;  // 0: no slot is in use, so that the usual call looks at one word
   uint32_t uvm_major;
   uint32_t caps_major;
+  uint32_t node_count;
+  uint32_t reserved;
+  SimNode nodes[kSimMaxNodes];
 
   SimFault faults[kSimMaxFaults];
   SimEvent events[kSimEventSlots];
@@ -190,7 +200,7 @@ static inline int SimCheckState(const SimState* state, uint64_t size) {
   if (state->magic != kSimMagic) return kSimStateForeign;
   if (state->layout != kSimLayout) return kSimStateOtherLayout;
   if (size < sizeof(SimState) || state->size != sizeof(SimState)) return kSimStateTruncated;
-  if (state->gpu_count > kSimMaxGpus || state->fault_count > kSimMaxFaults) return kSimStateForeign;
+  if (state->gpu_count > kSimMaxGpus || state->fault_count > kSimMaxFaults || state->node_count > kSimMaxNodes) return kSimStateForeign;
   for (uint32_t i = 0; i < state->gpu_count; i++)
     if (state->gpus[i].process_count > kSimMaxProcesses) return kSimStateForeign;
   return kSimStateOk;

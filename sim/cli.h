@@ -1,0 +1,54 @@
+// What the verbs of penstock-sim share: exit codes, the table, the root. Each verb is a function in a cli_*.cc; main.cc reads the flags.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace penstock::sim::cli {
+
+enum ExitCode { kOk = 0, kFailed = 1, kUsage = 2 };
+
+/// Prints "penstock-sim: message" to standard error; kUsage for errors of the caller's making, else kFailed.
+int Fail(const base::Error& error);
+
+/// Rows under a header in aligned columns.
+void PrintTable(const std::vector<std::vector<std::string>>& rows);
+
+enum class Output { kTable, kJson, kYaml };
+
+int List(Output output);
+int Describe(const std::string& machine, Output output);
+
+struct StartOptions {
+  std::string machine, root, driver, seed;
+  bool no_driver = false, replace = false;
+};
+int Start(const StartOptions& options);
+int Stop(const std::string& root);
+int ShowStatus(const std::string& root, Output output);
+
+struct SetOptions {
+  std::string root, target;
+  std::vector<std::string> settings;
+};
+int Set(const SetOptions& options);
+
+struct FaultOptions {
+  std::string root, target;
+  std::vector<std::string> words;  // kind and its arguments
+  std::string text, where = "both";
+  std::uint32_t count = 0;
+  bool corrected = false, no_log = false, no_event = false, alone = false;
+};
+int Fault(const FaultOptions& options);
+
+struct HealOptions {
+  std::string root, target, driver;
+};
+int Heal(const HealOptions& options);
+
+}  // namespace penstock::sim::cli

@@ -1,0 +1,154 @@
+// The verbs set, fault and heal: what happens to a running machine.
+#include <functional>
+#include <iostream>
+
+#include "base/strings.h"
+#include "sim/cli.h"
+#include "sim/control.h"
+#include "sim/machine.h"
+
+namespace penstock::sim::cli {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Status;
+
+Error Usage(const std::string& message) { return {Code::kInvalidArgument, message + "; see penstock-sim fault --help"}; }
+
+base::Result<Control> OpenControl(const std::string& root) {
+  ASSIGN(const Assets assets, FindAssets());
+  return Control::Open(root, assets);
+}
+
+base::Result<std::uint32_t> Number(const std::string& text, const std::string& what, std::uint32_t most) {
+  const auto number = base::ParseUint(text);
+  if (!number || *number > most) return Usage("\"" + text + "\" is no " + what);
+  return static_cast<std::uint32_t>(*number);
+}
+
+Status ForEach(Control& control, const std::string& target, const std::function<Status(std::uint32_t)>& act) {
+  ASSIGN(const auto gpus, control.Find(target));
+  for (const std::uint32_t gpu : gpus) TRY(act(gpu));
+  return {};
+}
+
+// One entry strikes all GPUs, and calls that name none; a GPU of its own has one each.
+Status ForEachOrAll(Control& control, const std::string& target, const std::function<Status(std::int32_t)>& act) {
+  if (target == "all") return act(-1);
+  return ForEach(control, target, [&](std::uint32_t gpu) { return act(static_cast<std::int32_t>(gpu)); });
+}
+
+std::string CallName(const std::string& word) { return word == "all" ? "" : word; }
+
+Status Hang(Control& control, const FaultOptions& options) {
+  std::string call;
+  std::uint32_t milliseconds = 0;
+  for (std::size_t i = 1; i < options.words.size(); i++) {
+    const std::string& word = options.words[i];
+    if (word == "forever") continue;
+    if (!word.empty() && word[0] >= '0' && word[0] <= '9') {
+      ASSIGN(milliseconds, Number(word, "number of milliseconds", 3600000));
+    } else {
+      call = CallName(word);
+    }
+  }
+  if (options.count && milliseconds == 0) return Usage("a hang for ever ends when it is healed; --count needs milliseconds");
+  return ForEachOrAll(control, options.target,
+                      [&](std::int32_t gpu) { return control.FaultCall(gpu, call, kSimFaultHang, milliseconds, 0, options.count); });
+}
+
+Status FailCall(Control& control, const FaultOptions& options) {
+  if (options.words.size() != 3) return Usage("error needs a call (or all) and a code");
+  ASSIGN(const std::uint32_t code, Number(options.words[2], "code of nvmlReturn_t", 999));
+  if (code == 0) return Usage("code 0 is success");
+  return ForEachOrAll(control, options.target, [&](std::int32_t gpu) {
+    return control.FaultCall(gpu, CallName(options.words[1]), kSimFaultError, 0, code, options.count);
+  });
+}
+
+Status DriverFault(Control& control, const std::vector<std::string>& words) {
+  if (words[0] == "unload" && words.size() == 1) return control.UnloadDriver();
+  if (words[0] == "mismatch" && words.size() <= 2) {
+    const std::string version = words.size() == 2 ? words[1] : "";
+    if (!version.empty() && !IsDriverVersion(version)) return Usage("\"" + version + "\" is no driver version");
+    return control.MismatchDriver(version);
+  }
+  return Usage("the driver's faults are unload and mismatch [VERSION]");
+}
+
+Status XidFault(Control& control, const FaultOptions& options) {
+  if (options.words.size() != 2) return Usage("xid needs its number");
+  ASSIGN(const std::uint32_t xid, Number(options.words[1], "XID", 9999));
+  const Control::XidOptions xid_options{options.text, !options.no_log, !options.no_event, !options.alone};
+  return ForEach(control, options.target, [&](std::uint32_t gpu) { return control.Xid(gpu, xid, xid_options); });
+}
+
+Status Act(Control& control, const FaultOptions& options) {
+  if (options.target == "driver") return DriverFault(control, options.words);
+  const std::string& kind = options.words[0];
+  const auto each = [&](const std::function<Status(std::uint32_t)>& act) { return ForEach(control, options.target, act); };
+  if (kind == "xid") return XidFault(control, options);
+  if (kind == "hang") return Hang(control, options);
+  if (kind == "error") return FailCall(control, options);
+  if (kind == "recovery-action") {
+    const auto action = options.words.size() == 2 ? RecoveryActionNumber(options.words[1]) : std::nullopt;
+    if (!action) return Usage("recovery-action needs one of " + base::Join(RecoveryActionNames(), ", "));
+    return each([&](std::uint32_t gpu) { return control.SetRecoveryAction(gpu, *action); });
+  }
+  if (options.words.size() != 1) return Usage(kind + " takes no argument");
+  if (kind == "ecc")
+    return each([&](std::uint32_t gpu) { return control.EccErrors(gpu, options.count ? options.count : 1, options.corrected); });
+  if (kind == "remap-pending") return each([&](std::uint32_t gpu) { return control.Remap(gpu, false); });
+  if (kind == "remap-failure") return each([&](std::uint32_t gpu) { return control.Remap(gpu, true); });
+  if (kind == "remove") return each([&](std::uint32_t gpu) { return control.Unplug(gpu); });
+  if (kind == "lost") {
+    const std::uint32_t where = options.where == "handle"   ? kSimLostInHandle
+                                : options.where == "getter" ? kSimLostInGetter
+                                                            : kSimLostInHandle | kSimLostInGetter;
+    return each([&](std::uint32_t gpu) { return control.Lose(gpu, where); });
+  }
+  const std::vector<std::string> kinds = {"xid",  "ecc",  "remap-pending", "remap-failure", "lost", "remove", "recovery-action",
+                                          "hang", "error"};
+  const auto near = base::Nearest(kind, kinds);
+  return Usage("no fault \"" + kind + "\"" + (near ? "; did you mean " + *near + "?" : ""));
+}
+
+Status HealTarget(Control& control, const HealOptions& options) {
+  const bool all = options.target == "all", driver = options.target == "driver";
+  if (!options.driver.empty() && !all && !driver) return Usage("--driver goes with the target driver or all");
+  if (!driver) TRY(ForEach(control, options.target, [&](std::uint32_t gpu) { return control.HealGpu(gpu); }));
+  if (all) TRY(control.HealCalls());
+  if (all || driver) return control.LoadDriver(options.driver);
+  return {};
+}
+
+}  // namespace
+
+int Set(const SetOptions& options) {
+  auto control = OpenControl(options.root);
+  if (!control.ok()) return Fail(control.error());
+  const Status status = ForEach(*control, options.target, [&](std::uint32_t gpu) -> Status {
+    for (const std::string& setting : options.settings) TRY(control->Set(gpu, setting));
+    return {};
+  });
+  return status.ok() ? kOk : Fail(status.error());
+}
+
+int Fault(const FaultOptions& options) {
+  auto control = OpenControl(options.root);
+  if (!control.ok()) return Fail(control.error());
+  const Status status = Act(*control, options);
+  return status.ok() ? kOk : Fail(status.error());
+}
+
+int Heal(const HealOptions& options) {
+  if (!options.driver.empty() && !IsDriverVersion(options.driver))
+    return Fail({Code::kInvalidArgument, "--driver " + options.driver + ": is no driver version; write it as 550.54.15"});
+  auto control = OpenControl(options.root);
+  if (!control.ok()) return Fail(control.error());
+  const Status status = HealTarget(*control, options);
+  return status.ok() ? kOk : Fail(status.error());
+}
+
+}  // namespace penstock::sim::cli

@@ -1,0 +1,333 @@
+#include "sim/control.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <unistd.h>
+
+#include "base/strings.h"
+#include "sim/compile.h"
+#include "sim/xid.h"
+
+namespace penstock::sim {
+namespace {
+
+namespace fs = std::filesystem;
+
+using base::Code;
+using base::Error;
+
+constexpr std::uint64_t kEventSingleBit = 0x1, kEventDoubleBit = 0x2, kEventRemap = 0x400, kEventRemapFailure = 0x800,
+                        kEventUnavailable = 0x4000, kEventRecoveryAction = 0x8000;
+
+struct Action {
+  std::uint32_t number;
+  const char *name, *text;
+};
+constexpr Action kActions[] = {
+    {0, "none", "None"},           {1, "gpu-reset", "GPU Reset Required"},    {2, "node-reboot", "Node Reboot Required"},
+    {3, "drain-p2p", "Drain P2P"}, {4, "drain-and-reset", "Drain and Reset"}, {5, "recover-imex-domain", "Recover IMEX Domain"},
+    {6, "bus-reset", "Bus Reset"}, {7, "system-reboot", "System Reboot"}};
+
+constexpr const char* kFunctionNames[] = {
+#define F(branch, name, parameters) #name,
+#define D F
+#include "sim/nvml/functions.def"
+#undef F
+#undef D
+};
+
+base::Status CheckFunction(const std::string& name) {
+  std::vector<std::string> names;
+  for (const char* known : kFunctionNames) {
+    names.emplace_back(known);
+    names.emplace_back(known, SimBaseLength(known));
+  }
+  if (std::find(names.begin(), names.end(), name) != names.end()) return {};
+  const auto near = base::Nearest(name, names);
+  return Error(Code::kInvalidArgument,
+               "the simulated library has no function \"" + name + "\"" + (near ? "; did you mean " + *near + "?" : ""));
+}
+
+base::Status WriteText(const std::string& path, std::string_view text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) return base::ErrnoError(errno, "write " + path);
+  return {};
+}
+
+// A folder that is ours to fill: absent or empty.
+base::Status CheckRoot(const std::string& root) {
+  std::error_code error;
+  if (fs::exists(root + "/.penstock-sim", error))
+    return Error(Code::kAlreadyExists,
+                 "a simulated machine is already at " + root + "; stop it (penstock-sim stop --root " + root + ") or start with --replace");
+  if (!fs::exists(root, error)) {
+    fs::create_directories(root, error);
+    if (error) return base::ErrnoError(error.value(), "create " + root);
+    return {};
+  }
+  if (!fs::is_directory(root, error)) return Error(Code::kFailedPrecondition, root + " is no folder");
+  if (!fs::is_empty(root, error))
+    return Error(Code::kFailedPrecondition, root + " holds other files; give an empty or new folder as --root");
+  return {};
+}
+
+}  // namespace
+
+std::optional<std::uint32_t> RecoveryActionNumber(const std::string& name) {
+  for (const Action& action : kActions)
+    if (name == action.name) return action.number;
+  return std::nullopt;
+}
+
+std::vector<std::string> RecoveryActionNames() {
+  std::vector<std::string> names;
+  for (const Action& action : kActions) names.emplace_back(action.name);
+  return names;
+}
+
+std::string RecoveryActionText(std::uint32_t action) { return action < std::size(kActions) ? kActions[action].text : "Unknown"; }
+
+base::Result<Control> Control::Start(const std::string& root, const Assets& assets, const Catalogue& catalogue,
+                                     const LoadedMachine& machine, const StartOptions& options) {
+  TRY(CheckRoot(root));
+  SimState state;
+  Compile(machine.machine, catalogue, {options.driver, options.no_driver, options.seed}, state);
+  // First the marker that makes the folder ours, so that stop can clear whatever a failure leaves; the state, which the library looks
+  // for, last.
+  std::error_code error;
+  fs::create_directories(root + "/.penstock-sim", error);
+  if (error) return base::ErrnoError(error.value(), "create " + root + "/.penstock-sim");
+  ASSIGN(const std::string models, ReadText(assets.share_folder + "/models/nvidia.yaml"));
+  TRY(WriteText(root + "/.penstock-sim/models.yaml", models));
+  TRY(WriteText(root + "/.penstock-sim/machine.yaml", machine.text));
+  ASSIGN(const TreeReport report, SyncTree(root, assets, state));
+  ASSIGN(StateFile file, StateFile::Create(root, state));
+  Control control(root, assets, std::move(file));
+  control.report_ = report;
+  return control;
+}
+
+base::Result<Control> Control::Open(const std::string& root, const Assets& assets) {
+  ASSIGN(StateFile file, StateFile::Open(root));
+  return Control(root, assets, std::move(file));
+}
+
+base::Result<std::vector<std::uint32_t>> Control::Find(const std::string& target) const {
+  const SimState& now = state();
+  std::vector<std::uint32_t> found;
+  for (std::uint32_t i = 0; i < now.gpu_count; i++) {
+    const SimGpu& gpu = now.gpus[i];
+    const std::string address = ToString(PciAddress{gpu.domain, gpu.bus, gpu.device});
+    if (target == "all" || target == std::to_string(i) || target == gpu.uuid || base::ToLower(target) == address) found.push_back(i);
+  }
+  if (!found.empty() || (target == "all" && now.gpu_count == 0)) return found;
+  const std::string there = now.gpu_count == 0   ? "none"
+                            : now.gpu_count == 1 ? "only GPU 0"
+                                                 : "GPUs 0 to " + std::to_string(now.gpu_count - 1);
+  return Error(Code::kNotFound,
+               "no GPU \"" + target + "\" in this machine: it has " + there + "; name one by number, UUID or PCI address, or say all");
+}
+
+base::Status Control::Sync() {
+  auto report = SyncTree(root_, assets_, file_.state());
+  if (!report.ok()) return report.error();
+  report_ = *report;
+  return {};
+}
+
+base::Status Control::LogXid(StateFile::Change& change, std::uint32_t gpu, std::uint32_t xid, const std::string& text) {
+  SimGpu& device = change->gpus[gpu];
+  char address[32];
+  std::snprintf(address, sizeof address, "%04x:%02x:%02x", device.domain, device.bus, device.device);
+  if (!device.announced) {
+    device.announced = 1;
+    TRY(AppendKernelLog(root_, std::string("NVRM: GPU at PCI:") + address + ": " + device.uuid));
+  }
+  return AppendKernelLog(root_, XidLine(*change, device, xid, text));
+}
+
+base::Status Control::ChangeAction(StateFile::Change& change, std::uint32_t gpu, std::uint32_t action, bool log, bool event) {
+  SimGpu& device = change->gpus[gpu];
+  const std::uint32_t before = device.recovery_action;
+  device.recovery_action = action;
+  // Drivers before 565 have no recovery action to show.
+  if (before == action || change->driver_branch < 565) return {};
+  char text[160];
+  std::snprintf(text, sizeof text, "GPU recovery action changed from 0x%x (%s) to 0x%x (%s)", before, RecoveryActionText(before).c_str(),
+                action, RecoveryActionText(action).c_str());
+  if (log) TRY(LogXid(change, gpu, 154, text));
+  if (event) change.AddEvent(gpu, kEventRecoveryAction, 0);
+  return {};
+}
+
+void Control::MarkLost(StateFile::Change& change, std::uint32_t gpu, std::uint32_t where, bool event) {
+  change->gpus[gpu].lost = where;
+  if (event && change->driver_branch >= 565) change.AddEvent(gpu, kEventUnavailable, 0);
+}
+
+base::Status Control::Xid(std::uint32_t gpu, std::uint32_t xid, const XidOptions& options) {
+  ASSIGN(StateFile::Change change, file_.Begin());
+  SimGpu& device = change->gpus[gpu];
+  if (options.log) TRY(LogXid(change, gpu, xid, options.text.empty() ? XidText(xid) : options.text));
+  if (options.event)
+    for (const XidEvent& event : XidEvents(change->driver_branch, xid)) change.AddEvent(gpu, event.type, event.data);
+  if (!options.consequences) return {};
+  if (xid == 79) MarkLost(change, gpu, kSimLostInHandle | kSimLostInGetter, false);
+  if (xid == 48) device.ecc_volatile.count[1][1]++, device.ecc_aggregate.count[1][1]++;
+  if (xid == 63 && device.has_remapper) device.remap_pending = 1;
+  if (xid == 64 && device.has_remapper) device.remap_failure = 1;
+  if (const auto action = XidRecoveryAction(change->driver_branch, xid))
+    return ChangeAction(change, gpu, *action, options.log, options.event);
+  return {};
+}
+
+base::Status Control::EccErrors(std::uint32_t gpu, std::uint64_t count, bool corrected) {
+  ASSIGN(StateFile::Change change, file_.Begin());
+  SimGpu& device = change->gpus[gpu];
+  if (device.ecc_current != 1) return Error(Code::kFailedPrecondition, "GPU " + std::to_string(gpu) + " (" + device.name + ") has no ECC");
+  device.ecc_volatile.count[corrected ? 0 : 1][1] += count;
+  device.ecc_aggregate.count[corrected ? 0 : 1][1] += count;
+  change.AddEvent(gpu, corrected ? kEventSingleBit : kEventDoubleBit, 0);
+  return {};
+}
+
+base::Status Control::Remap(std::uint32_t gpu, bool failure) {
+  ASSIGN(StateFile::Change change, file_.Begin());
+  SimGpu& device = change->gpus[gpu];
+  if (!device.has_remapper && !device.has_retirement)
+    return Error(Code::kFailedPrecondition, "GPU " + std::to_string(gpu) + " (" + device.name + ") neither remaps rows nor retires pages");
+  const std::uint32_t xid = failure ? 64 : 63;
+  TRY(LogXid(change, gpu, xid, XidText(xid)));
+  for (const XidEvent& event : XidEvents(change->driver_branch, xid)) change.AddEvent(gpu, event.type, event.data);
+  if (!device.has_remapper) {
+    device.retired_double++;
+    device.retire_pending = 1;
+    return {};
+  }
+  if (failure)
+    device.remap_failure = 1;
+  else
+    device.remap_pending = 1, device.remapped_uncorrectable++;
+  if (change->driver_branch >= 550) change.AddEvent(gpu, failure ? kEventRemapFailure : kEventRemap, 0);
+  if (const auto action = XidRecoveryAction(change->driver_branch, xid)) return ChangeAction(change, gpu, *action, true, true);
+  return {};
+}
+
+base::Status Control::Lose(std::uint32_t gpu, std::uint32_t where) {
+  ASSIGN(StateFile::Change change, file_.Begin());
+  const SimGpu& device = change->gpus[gpu];
+  TRY(AppendKernelLog(root_,
+                      "NVRM: GPU " + ToString(PciAddress{device.domain, device.bus, device.device}) + ": GPU has fallen off the bus."));
+  MarkLost(change, gpu, where, true);
+  return ChangeAction(change, gpu, 1, true, true);
+}
+
+base::Status Control::Unplug(std::uint32_t gpu) {
+  {
+    ASSIGN(StateFile::Change change, file_.Begin());
+    change->gpus[gpu].removed = 1;
+    change->gpus[gpu].process_count = 0;
+  }
+  return Sync();
+}
+
+base::Status Control::SetRecoveryAction(std::uint32_t gpu, std::uint32_t action) {
+  ASSIGN(StateFile::Change change, file_.Begin());
+  return ChangeAction(change, gpu, action, true, true);
+}
+
+base::Status Control::FaultCall(std::int32_t gpu, const std::string& function, std::uint32_t mode, std::uint32_t milliseconds,
+                                std::uint32_t code, std::uint32_t count) {
+  if (!function.empty()) TRY(CheckFunction(function));
+  ASSIGN(StateFile::Change change, file_.Begin());
+  for (SimFault& slot : change->faults) {
+    if (slot.mode != kSimFaultNone) continue;
+    slot = {mode, function.empty() ? 0 : SimHash(function.c_str(), static_cast<std::uint32_t>(function.size())), gpu, milliseconds, code,
+            count};
+    change->fault_count = std::min<std::uint32_t>(change->fault_count + 1, kSimMaxFaults);
+    return {};
+  }
+  return Error(Code::kResourceExhausted, "all " + std::to_string(kSimMaxFaults) + " places for faults of calls are taken; heal some first");
+}
+
+base::Status Control::UnloadDriver() {
+  {
+    ASSIGN(StateFile::Change change, file_.Begin());
+    change->loaded = 0;
+  }
+  return Sync();
+}
+
+base::Status Control::MismatchDriver(const std::string& library_version) {
+  {
+    ASSIGN(StateFile::Change change, file_.Begin());
+    if (!change->driver_version[0]) return Error(Code::kFailedPrecondition, "this machine has no driver");
+    std::string version = library_version;
+    if (version.empty()) {
+      // What an unattended upgrade leaves: the next patch of the library beside the old module.
+      auto parts = base::Split(change->driver_version, '.');
+      parts.back() = std::to_string(base::ParseUint(parts.back()).value_or(0) + 1);
+      if (parts.back().size() < 2) parts.back().insert(0, "0");
+      version = base::Join(parts, ".");
+    }
+    std::memset(change->library_version, 0, sizeof change->library_version);
+    std::memcpy(change->library_version, version.data(), std::min(version.size(), sizeof change->library_version - 1));
+  }
+  return Sync();
+}
+
+base::Status Control::LoadDriver(const std::string& version) {
+  const std::string models_path = root_ + "/.penstock-sim/models.yaml", machine_path = root_ + "/.penstock-sim/machine.yaml";
+  ASSIGN(const std::string models, ReadText(models_path));
+  ASSIGN(const Catalogue catalogue, ReadCatalogue(models, models_path));
+  ASSIGN(const std::string text, ReadText(machine_path));
+  ASSIGN(const Machine machine, ReadMachine(text, machine_path, catalogue));
+  std::string wanted = !version.empty() ? version : state().driver_version;
+  if (wanted.empty()) wanted = machine.driver;
+  if (wanted.empty()) return {};  // a machine that never had one
+  {
+    ASSIGN(StateFile::Change change, file_.Begin());
+    const bool same = change->loaded && wanted == change->driver_version;
+    if (!same) {
+      change->load_count++;
+      for (SimGpu& gpu : change->gpus) gpu.announced = 0, gpu.ecc_volatile = {};
+    }
+    ApplyDriver(machine, catalogue, wanted, *change);
+    change->loaded = 1;
+  }
+  return Sync();
+}
+
+base::Status Control::HealGpu(std::uint32_t gpu) {
+  {
+    ASSIGN(StateFile::Change change, file_.Begin());
+    SimGpu& device = change->gpus[gpu];
+    device.removed = device.lost = 0;
+    device.recovery_action = 0;
+    device.ecc_volatile = device.ecc_aggregate = {};
+    device.sram_threshold_exceeded = 0;
+    device.remapped_correctable = device.remapped_uncorrectable = device.remap_pending = device.remap_failure = 0;
+    device.retired_single = device.retired_double = device.retire_pending = 0;
+    for (SimFault& fault : change->faults)
+      if (fault.gpu == static_cast<std::int32_t>(gpu)) fault = {};
+    // Counted faults free their own slot, so the number is taken anew.
+    change->fault_count = static_cast<std::uint32_t>(std::count_if(std::begin(change->faults), std::end(change->faults),
+                                                                   [](const SimFault& fault) { return fault.mode != kSimFaultNone; }));
+  }
+  return Sync();
+}
+
+base::Status Control::HealCalls() {
+  ASSIGN(StateFile::Change change, file_.Begin());
+  for (SimFault& fault : change->faults) fault = {};
+  change->fault_count = 0;
+  return {};
+}
+
+}  // namespace penstock::sim

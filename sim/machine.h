@@ -1,0 +1,82 @@
+// Machine files and the model catalogue: what a simulated machine is made of. Strict reading only; builds nothing.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace penstock::sim {
+
+/// A PCI address; the function is always 0 for what we simulate.
+struct PciAddress {
+  std::uint32_t domain = 0, bus = 0, device = 0;
+  auto operator<=>(const PciAddress&) const = default;
+};
+
+/// "0000:07:00.0", as sysfs spells it.
+std::string ToString(const PciAddress& address);
+std::optional<PciAddress> ParsePciAddress(std::string_view text);
+
+/// Facts of one GPU model, in the catalogue's units (MiB, W, MHz, °C). Nothing where the device has no such thing.
+struct Model {
+  std::string name, old_name, brand, old_brand, architecture;
+  int cc_major = 0, cc_minor = 0;
+  std::uint32_t pci_id = 0, subsystem_id = 0, subsystem_vendor = 0x10de, pci_class = 0x030200;
+  std::uint32_t multiprocessors = 0, cores_per_multiprocessor = 0;
+  std::uint64_t memory_total = 0, memory_old = 0, memory_reserved = 0, bar1 = 0;
+  std::uint32_t bus_bits = 0;
+  std::uint32_t pcie_generation = 0, pcie_width = 0, pcie_idle_generation = 0;
+  std::uint32_t nvlink_count = 0, nvlink_version = 0, nvlink_mbps = 0;
+  std::uint32_t power_default = 0, power_min = 0, power_max = 0, power_idle = 0;
+  std::uint32_t clock_sm = 0, clock_memory = 0, clock_video = 0, clock_idle_sm = 0, clock_idle_memory = 0;
+  std::optional<std::uint32_t> clock_application;
+  std::uint32_t idle_state = 0;
+  bool limits_are_margins = false;
+  int limit_shutdown = 0, limit_slowdown = 0, limit_max = 0, limit_memory = 0;
+  std::uint32_t temperature_idle = 30;
+  std::optional<std::uint32_t> temperature_memory;
+  bool ecc = false, page_retirement = false, fabric = false;
+  std::uint32_t remapper_banks = 0;
+  std::uint32_t encoders = 0, decoders = 0, jpegs = 0, ofas = 0;
+  std::uint32_t mig = 0;
+  std::uint32_t fans = 0, fan_percent = 0;
+  std::optional<std::uint32_t> gsp_since;
+  std::string vbios, part_number, inforom;
+};
+
+using Catalogue = std::map<std::string, Model>;
+
+struct MachineGpu {
+  std::string model;
+  PciAddress pci;
+  int numa = -1;
+  std::optional<int> pcie_switch;  // GPUs behind the same one
+  std::optional<int> minor;
+  std::string uuid, serial;  // made up where empty
+  bool nvlinks_down = false;
+};
+
+struct Machine {
+  std::string name, description, product_vendor, product_name, driver;
+  bool persistence = false;
+  std::map<int, std::string> numa;  // node → CPU list
+  std::vector<MachineGpu> gpus;
+  std::uint32_t nvswitch_pci_id = 0;
+  std::vector<PciAddress> nvswitches;
+};
+
+/// Reads the catalogue, or says with file, line and column all that is wrong with it.
+base::Result<Catalogue> ReadCatalogue(std::string_view text, std::string_view file);
+
+/// Reads a machine file; models must be in the catalogue. Errors as above.
+base::Result<Machine> ReadMachine(std::string_view text, std::string_view file, const Catalogue& catalogue);
+
+/// A driver's version: "550.54.15", "595.80".
+bool IsDriverVersion(std::string_view text);
+
+}  // namespace penstock::sim

@@ -1,0 +1,184 @@
+// -q: the part of the long listing that tools read.
+#include <cstdio>
+
+#include "commands.h"
+
+namespace smi {
+namespace {
+
+// Prints "label : value" with the colon where this driver has it.
+class Printer {
+ public:
+  explicit Printer(unsigned branch) : column_(branch >= 590 ? 55 : 42) {}
+  void Head(int depth, const std::string& label) const { std::printf("%*s%s\n", depth * 4, "", label.c_str()); }
+  void Line(int depth, const std::string& label, const std::string& value) const {
+    std::printf("%*s%-*s: %s\n", depth * 4, "", column_ - depth * 4, label.c_str(), value.c_str());
+  }
+  void Line(int depth, const std::string& label, std::optional<NvUint> value, const char* unit = "") const {
+    Line(depth, label, value ? std::to_string(*value) + unit : "N/A");
+  }
+
+ private:
+  int column_;
+};
+
+std::string Enabled(std::optional<NvUint> value) { return value ? (*value ? "Enabled" : "Disabled") : "N/A"; }
+
+std::string Watts(std::optional<NvUint> milliwatts) {
+  if (!milliwatts) return "N/A";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f W", *milliwatts / 1000.0);
+  return text;
+}
+
+const char* Architecture(std::optional<NvUint> number) {
+  static const char* const kNames[] = {"Volta", "Turing", "Ampere", "Ada Lovelace", "Hopper", "Blackwell"};
+  return number && *number >= 5 && *number <= 10 ? kNames[*number - 5] : "N/A";
+}
+
+void Identity(const Printer& out, const Gpu& gpu) {
+  const auto brand = gpu.Number("nvmlDeviceGetBrand");
+  out.Line(1, "Product Name", gpu.Text("nvmlDeviceGetName").value_or("N/A"));
+  out.Line(1, "Product Brand", brand == 2 ? "Tesla" : brand == 5 ? "GeForce" : "NVIDIA");
+  out.Line(1, "Product Architecture", Architecture(gpu.Number("nvmlDeviceGetArchitecture")));
+  out.Line(1, "Display Active", Enabled(gpu.Number("nvmlDeviceGetDisplayActive")));
+  out.Line(1, "Persistence Mode", Enabled(gpu.Number("nvmlDeviceGetPersistenceMode")));
+  out.Head(1, "MIG Mode");
+  out.Line(2, "Current", Enabled(gpu.Pair("nvmlDeviceGetMigMode", 0)));
+  out.Line(2, "Pending", Enabled(gpu.Pair("nvmlDeviceGetMigMode", 1)));
+  out.Line(1, "Serial Number", gpu.Text("nvmlDeviceGetSerial").value_or("N/A"));
+  out.Line(1, "GPU UUID", gpu.Text("nvmlDeviceGetUUID").value_or("N/A"));
+  out.Line(1, "Minor Number", gpu.Number("nvmlDeviceGetMinorNumber"));
+  out.Line(1, "VBIOS Version", gpu.Text("nvmlDeviceGetVbiosVersion").value_or("N/A"));
+  out.Line(1, "GPU Part Number", gpu.Text("nvmlDeviceGetBoardPartNumber").value_or("N/A"));
+  if (gpu.nvml().Branch() >= 565) {
+    static const char* const kActions[] = {"None",      "Reset",        "Reboot", "Drain P2P", "Drain and Reset", "Recover IMEX Domain",
+                                           "Bus Reset", "System Reboot"};
+    const auto action = gpu.Field(NV_FI_RECOVERY_ACTION);
+    out.Line(1, "GPU Recovery Action", action && *action < 8 ? kActions[*action] : "N/A");
+  }
+}
+
+void Bus(const Printer& out, const Gpu& gpu) {
+  const auto pci = gpu.Pci().value_or(NvPciInfo{});
+  char text[32];
+  const auto hex = [&](const char* format, unsigned value) {
+    std::snprintf(text, sizeof text, format, value);
+    return std::string(text);
+  };
+  out.Head(1, "PCI");
+  out.Line(2, "Bus", hex("0x%02X", pci.bus));
+  out.Line(2, "Device", hex("0x%02X", pci.device));
+  out.Line(2, "Domain", hex("0x%04X", pci.domain));
+  out.Line(2, "Device Id", hex("0x%08X", pci.pciDeviceId));
+  out.Line(2, "Bus Id", pci.busId);
+  out.Line(2, "Sub System Id", hex("0x%08X", pci.pciSubSystemId));
+  out.Head(2, "GPU Link Info");
+  out.Head(3, "PCIe Generation");
+  out.Line(4, "Max", gpu.Number("nvmlDeviceGetMaxPcieLinkGeneration"));
+  out.Line(4, "Current", gpu.Number("nvmlDeviceGetCurrPcieLinkGeneration"));
+}
+
+void Memory(const Printer& out, const Gpu& gpu) {
+  const auto memory = gpu.MemoryMiB();
+  const auto mib = [](NvUlong value) { return std::to_string(value) + " MiB"; };
+  out.Line(1, "Fan Speed", gpu.Number("nvmlDeviceGetFanSpeed"), " %");
+  const auto state = gpu.Number("nvmlDeviceGetPerformanceState");
+  out.Line(1, "Performance State", state ? "P" + std::to_string(*state) : "N/A");
+  out.Head(1, "FB Memory Usage");
+  out.Line(2, "Total", memory ? mib(memory->total) : "N/A");
+  if (memory && memory->reserved) out.Line(2, "Reserved", mib(*memory->reserved));
+  out.Line(2, "Used", memory ? mib(memory->used) : "N/A");
+  out.Line(2, "Free", memory ? mib(memory->free) : "N/A");
+  if (const auto bar = gpu.Struct<NvBar1Memory>("nvmlDeviceGetBAR1MemoryInfo")) {
+    out.Head(1, "BAR1 Memory Usage");
+    out.Line(2, "Total", mib(bar->bar1Total >> 20));
+    out.Line(2, "Used", mib(bar->bar1Used >> 20));
+    out.Line(2, "Free", mib(bar->bar1Free >> 20));
+  }
+  static const char* const kModes[] = {"Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process"};
+  out.Line(1, "Compute Mode", kModes[gpu.Number("nvmlDeviceGetComputeMode").value_or(0) & 3]);
+}
+
+void Health(const Printer& out, const Gpu& gpu) {
+  const auto count = [](std::optional<NvUlong> value) { return value ? std::to_string(*value) : "N/A"; };
+  out.Head(1, "ECC Mode");
+  out.Line(2, "Current", Enabled(gpu.Pair("nvmlDeviceGetEccMode", 0)));
+  out.Line(2, "Pending", Enabled(gpu.Pair("nvmlDeviceGetEccMode", 1)));
+  out.Head(1, "ECC Errors");
+  for (const NvUint counter : {NV_ECC_VOLATILE, NV_ECC_AGGREGATE}) {
+    out.Head(2, counter == NV_ECC_VOLATILE ? "Volatile" : "Aggregate");
+    out.Line(3, "DRAM Correctable", count(gpu.Ecc(0, counter)));
+    out.Line(3, "DRAM Uncorrectable", count(gpu.Ecc(1, counter)));
+  }
+  const auto yes_no = [](std::optional<NvUint> value) { return value ? (*value ? "Yes" : "No") : "N/A"; };
+  if (gpu.Remapped(0)) {
+    out.Head(1, "Remapped Rows");
+    out.Line(2, "Correctable Error", gpu.Remapped(0));
+    out.Line(2, "Uncorrectable Error", gpu.Remapped(1));
+    out.Line(2, "Pending", std::string(yes_no(gpu.Remapped(2))));
+    out.Line(2, "Remapping Failure Occurred", std::string(yes_no(gpu.Remapped(3))));
+  } else {
+    out.Line(1, "Remapped Rows", "N/A");
+  }
+}
+
+void Physics(const Printer& out, const Gpu& gpu) {
+  out.Head(1, "Temperature");
+  out.Line(2, "GPU Current Temp", gpu.Number("nvmlDeviceGetTemperature", NvUint{0}), " C");
+  out.Head(1, gpu.nvml().Branch() >= 535 ? "GPU Power Readings" : "Power Readings");
+  out.Line(2, gpu.nvml().Branch() >= 570 ? "Average Power Draw" : "Power Draw", Watts(gpu.Number("nvmlDeviceGetPowerUsage")));
+  out.Line(2, "Current Power Limit", Watts(gpu.Number("nvmlDeviceGetPowerManagementLimit")));
+  out.Line(2, "Default Power Limit", Watts(gpu.Number("nvmlDeviceGetPowerManagementDefaultLimit")));
+  out.Line(2, "Min Power Limit", Watts(gpu.Pair("nvmlDeviceGetPowerManagementLimitConstraints", 0)));
+  out.Line(2, "Max Power Limit", Watts(gpu.Pair("nvmlDeviceGetPowerManagementLimitConstraints", 1)));
+  out.Head(1, "Clocks");
+  out.Line(2, "SM", gpu.Number("nvmlDeviceGetClockInfo", NvUint{NV_CLOCK_SM}), " MHz");
+  out.Line(2, "Memory", gpu.Number("nvmlDeviceGetClockInfo", NvUint{NV_CLOCK_MEM}), " MHz");
+  out.Head(1, "Max Clocks");
+  out.Line(2, "SM", gpu.Number("nvmlDeviceGetMaxClockInfo", NvUint{NV_CLOCK_SM}), " MHz");
+  out.Line(2, "Memory", gpu.Number("nvmlDeviceGetMaxClockInfo", NvUint{NV_CLOCK_MEM}), " MHz");
+}
+
+void Processes(const Gpu& gpu) {
+  const Printer out(0);  // here the colon never moved
+  const auto processes = gpu.Processes();
+  if (processes.empty()) {
+    out.Line(1, "Processes", "None");
+    return;
+  }
+  out.Head(1, "Processes");
+  for (const Process& process : processes) {
+    out.Line(2, "GPU instance ID", "N/A");
+    out.Line(2, "Compute instance ID", "N/A");
+    out.Line(2, "Process ID", process.pid);
+    out.Line(3, "Type", std::string(1, process.type));
+    out.Line(3, "Name", process.name);
+    out.Line(3, "Used GPU Memory", std::to_string(process.bytes >> 20) + " MiB");
+  }
+}
+
+}  // namespace
+
+int PrintDetails(const Nvml& nvml, const Gpus& gpus) {
+  const Printer out(nvml.Branch());
+  std::printf("\n==============NVSMI LOG==============\n\n");
+  out.Line(0, "Timestamp", Timestamp("%a %b %e %H:%M:%S %Y"));
+  out.Line(0, "Driver Version", nvml.DriverVersion());
+  out.Line(0, "CUDA Version", nvml.CudaVersion());
+  std::printf("\n");
+  out.Line(0, "Attached GPUs", std::to_string(gpus.found.size() + gpus.lost.size()));
+  for (const Gpu& gpu : gpus.found) {
+    std::printf("GPU %s\n", BusId(gpu).c_str());
+    Identity(out, gpu);
+    Bus(out, gpu);
+    Memory(out, gpu);
+    Health(out, gpu);
+    Physics(out, gpu);
+    Processes(gpu);
+    std::printf("\n");
+  }
+  return kOk;
+}
+
+}  // namespace smi

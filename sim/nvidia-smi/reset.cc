@@ -1,0 +1,133 @@
+// -r: resets a GPU, which is the one thing that NVML offers no call for; so the state file is changed, as the driver would.
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "sim/state.h"
+
+namespace smi {
+namespace {
+
+// As the library finds it: named by the environment, or upwards from the program.
+std::string StatePath() {
+  const char* given = std::getenv("PENSTOCK_SIM_STATE");
+  if (given && given[0]) return given;
+  char path[PATH_MAX];
+  const ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
+  std::string folder(path, size > 0 ? static_cast<std::size_t>(size) : 0);
+  while (!folder.empty()) {
+    folder.resize(folder.rfind('/'));
+    const std::string state = folder + "/.penstock-sim/state";
+    if (access(state.c_str(), F_OK) == 0) return state;
+  }
+  return "";
+}
+
+class Locked {
+ public:
+  explicit Locked(const std::string& path) : fd_(open(path.c_str(), O_RDWR | O_CLOEXEC)) {
+    struct stat info {};
+    if (fd_ < 0 || fstat(fd_, &info) != 0 || static_cast<std::size_t>(info.st_size) < sizeof(SimState)) return;
+    void* mapped = mmap(nullptr, sizeof(SimState), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+    if (mapped == MAP_FAILED || SimCheckState(static_cast<SimState*>(mapped), static_cast<std::uint64_t>(info.st_size)) != kSimStateOk)
+      return;
+    if (flock(fd_, LOCK_EX) != 0) return;
+    state_ = static_cast<SimState*>(mapped);
+    __atomic_fetch_or(&state_->generation, 1u, __ATOMIC_ACQ_REL);
+  }
+  ~Locked() {
+    if (!state_) return;
+    __atomic_add_fetch(&state_->generation, 1u, __ATOMIC_ACQ_REL);
+    __atomic_add_fetch(&state_->event_futex, 1u, __ATOMIC_ACQ_REL);
+    syscall(SYS_futex, &state_->generation, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+    syscall(SYS_futex, &state_->event_futex, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+    flock(fd_, LOCK_UN);
+    close(fd_);
+  }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+  SimState* state() { return state_; }
+
+ private:
+  int fd_;
+  SimState* state_ = nullptr;
+};
+
+std::string BusIdOf(const SimGpu& gpu) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%08X:%02X:%02X.0", gpu.domain, gpu.bus, gpu.device);
+  return text;
+}
+
+// What a reset cures: the fall from the bus, pending remaps, volatile counters, an action that asked for no more than a reset.
+void Reset(SimGpu& gpu) {
+  gpu.lost = 0;
+  gpu.ecc_volatile = {};
+  if (gpu.recovery_action != 2 && gpu.recovery_action != 7) gpu.recovery_action = 0;
+  gpu.remap_pending = gpu.retire_pending = 0;
+  gpu.ecc_current = gpu.ecc_pending;
+  gpu.mig_current = gpu.mig_pending;
+  gpu.use_gpu = gpu.use_memory = 0;
+}
+
+int ResetOne(SimGpu& gpu) {
+  const std::string bus = BusIdOf(gpu);
+  if (gpu.process_count > 0) {
+    std::printf(
+        "GPU %s is currently in use by one or more processes (e.g. CUDA application, graphics application or monitoring application).\n"
+        "Unable to reset this GPU because it's being used by some other process.\n",
+        bus.c_str());
+    return kOther;
+  }
+  Reset(gpu);
+  std::printf("GPU %s was successfully reset.\n", bus.c_str());
+  return kOk;
+}
+
+bool Wanted(const std::vector<std::string>& ids, const SimGpu& gpu, unsigned index) {
+  return ids.empty() || std::any_of(ids.begin(), ids.end(), [&](const std::string& id) {
+           return id == std::to_string(index) || id == gpu.uuid || strcasecmp(id.c_str(), BusIdOf(gpu).c_str()) == 0 ||
+                  strcasecmp(("0000" + id).c_str(), BusIdOf(gpu).c_str()) == 0;
+         });
+}
+
+}  // namespace
+
+int ResetGpus(const Nvml&, const std::vector<std::string>& wanted) {
+  const std::string path = StatePath();
+  if (!path.empty() && access(path.c_str(), W_OK) != 0) {
+    std::puts("Unable to reset GPUs: Insufficient Permissions");
+    return kNoPermission;
+  }
+  Locked locked(path);
+  if (!locked.state()) {
+    std::puts("Unable to reset GPUs: the simulated machine's state cannot be read");
+    return kOther;
+  }
+  int status = kNotFound;
+  unsigned index = 0;
+  for (SimGpu* gpu = locked.state()->gpus; gpu < locked.state()->gpus + locked.state()->gpu_count; gpu++) {
+    if (gpu->removed) continue;
+    if (!Wanted(wanted, *gpu, index++)) continue;
+    const int one = ResetOne(*gpu);
+    status = status == kNotFound || one != kOk ? one : status;
+  }
+  if (status == kNotFound)
+    std::puts("No devices were found");
+  else if (status == kOk)
+    std::puts("All done.");
+  return status;
+}
+
+}  // namespace smi

@@ -1,0 +1,154 @@
+// The default table. Widths and headings by driver branch.
+#include <cstdio>
+
+#include "commands.h"
+
+namespace smi {
+namespace {
+
+struct Widths {
+  int total, name, bus, usage;  // of the table, and of its three columns between the bars
+};
+
+Widths WidthsOf(unsigned branch) {
+  if (branch < 530) return {79, 31, 22, 22};
+  if (branch < 550) return {89, 41, 22, 22};
+  return {91, 41, 24, 22};
+}
+
+std::string Repeat(char c, int count) { return std::string(static_cast<std::size_t>(count > 0 ? count : 0), c); }
+
+std::string Left(const std::string& text, int width) { return text + Repeat(' ', width - static_cast<int>(text.size())); }
+std::string Right(const std::string& text, int width) { return Repeat(' ', width - static_cast<int>(text.size())) + text; }
+// Longer names end in dots.
+std::string Cut(const std::string& text, int width) {
+  const auto size = static_cast<std::size_t>(width);
+  return text.size() <= size ? Left(text, width) : text.substr(0, size - 3) + "...";
+}
+
+std::string Rule(const Widths& w, char fill, char left, char middle) {
+  return std::string(1, left) + Repeat(fill, w.name) + middle + Repeat(fill, w.bus) + middle + Repeat(fill, w.usage) +
+         (left == '+' ? '+' : '|');
+}
+
+void Line(const std::string& text) { std::printf("%s\n", text.c_str()); }
+
+std::string Number(std::optional<NvUint> value, const char* unit) { return value ? std::to_string(*value) + unit : "N/A"; }
+
+void PrintBanner(const Nvml& nvml, const Widths& w) {
+  std::printf("%s       \n", Timestamp("%a %b %e %H:%M:%S %Y").c_str());
+  Line("+" + Repeat('-', w.total - 2) + "+");
+  const std::string version = nvml.DriverVersion();
+  const bool split = nvml.Branch() >= 610;
+  std::string text = "| NVIDIA-SMI " + Left(version, w.total < 89 ? 12 : 22) + " " + (split ? "KMD Version: " : "Driver Version: ") +
+                     Left(version, w.total < 89 ? 12 : 14) + " " + (split ? "CUDA UMD Version: " : "CUDA Version: ") + nvml.CudaVersion();
+  Line(Left(text, w.total - 1) + "|");
+  Line(Rule(w, '-', nvml.Branch() >= 580 ? '+' : '|', '+'));
+  const bool mig = nvml.Branch() >= 450;
+  if (w.total == 79) {
+    Line("| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |");
+    Line("| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |");
+  } else {
+    Line("| GPU  Name                 Persistence-M |" + Left(" Bus-Id" + Repeat(' ', w.bus - 15) + " Disp.A", w.bus - 1) +
+         " | Volatile Uncorr. ECC |");
+    Line("| Fan  Temp   Perf          Pwr:Usage/Cap |" + Right("Memory-Usage", w.bus - 1) + " | GPU-Util  Compute M. |");
+  }
+  if (mig) Line("|" + Repeat(' ', w.name) + "|" + Repeat(' ', w.bus) + "|               MIG M. |");
+  Line(Rule(w, '=', '|', '+'));
+}
+
+std::string EccCell(const Gpu& gpu) {
+  const auto mode = gpu.Pair("nvmlDeviceGetEccMode", 0), pending = gpu.Pair("nvmlDeviceGetEccMode", 1);
+  if (!mode) return "N/A";
+  if (*mode != pending) return *mode ? "On*" : "Off*";
+  if (!*mode) return "Off";
+  if (gpu.Pair("nvmlDeviceGetMigMode", 0).value_or(0)) return "On";
+  return std::to_string(gpu.Ecc(1, 0).value_or(0));
+}
+
+std::string ComputeCell(const Gpu& gpu) {
+  static const char* const kModes[] = {"Default", "E. Thread", "Prohibited", "E. Process"};
+  return kModes[gpu.Number("nvmlDeviceGetComputeMode").value_or(0) & 3];
+}
+
+std::string MigCell(const Gpu& gpu) {
+  const auto mode = gpu.Pair("nvmlDeviceGetMigMode", 0);
+  return mode ? (*mode ? "Enabled" : "Disabled") : "N/A";
+}
+
+std::string NameRow(const Gpu& gpu, const Widths& w) {
+  const std::string persistence = gpu.Number("nvmlDeviceGetPersistenceMode").value_or(0) ? "On" : "Off";
+  const int name_width = w.name - 13;
+  return "|" + Right(std::to_string(gpu.index()), 4) + "  " + Cut(gpu.Text("nvmlDeviceGetName").value_or("N/A"), name_width) +
+         Right(persistence, 5) + (w.total == 79 ? "  |" : "  |");
+}
+
+std::string PowerCell(const Gpu& gpu) {
+  const auto draw = gpu.Number("nvmlDeviceGetPowerUsage"), limit = gpu.Number("nvmlDeviceGetEnforcedPowerLimit");
+  const auto watts = [](std::optional<NvUint> value) { return value ? std::to_string((*value + 500) / 1000) + "W" : "N/A"; };
+  return watts(draw) + " / " + Right(watts(limit), 5);
+}
+
+std::string MemoryCell(const Gpu& gpu) {
+  const auto memory = gpu.MemoryMiB();
+  if (!memory) return "N/A";
+  return std::to_string(memory->used) + "MiB / " + Right(std::to_string(memory->total), 6) + "MiB";
+}
+
+void PrintGpu(const Gpu& gpu, const Widths& w) {
+  const std::string active = gpu.Number("nvmlDeviceGetDisplayActive").value_or(0) ? "On" : "Off";
+  const auto use = gpu.Struct<NvUtilization>("nvmlDeviceGetUtilizationRates");
+  Line(NameRow(gpu, w) + Left("   " + BusId(gpu), w.bus - 4) + Right(active, 3) + " |" + Right(EccCell(gpu), w.usage - 1) + " |");
+  const std::string temperature = Number(gpu.Number("nvmlDeviceGetTemperature", NvUint{0}), "C");
+  const auto state = gpu.Number("nvmlDeviceGetPerformanceState");
+  const std::string left = Right(Number(gpu.Number("nvmlDeviceGetFanSpeed"), "%"), 4) + Right(temperature, 6) + "    " +
+                           Left(state ? "P" + std::to_string(*state) : "N/A", 3);
+  Line("|" + left + Right(PowerCell(gpu), w.name - static_cast<int>(left.size()) - 1) + " |" + Right(MemoryCell(gpu), w.bus - 1) + " |" +
+       Right(use ? std::to_string(use->gpu) + "%" : "N/A", 9) + Right(ComputeCell(gpu), w.usage - 10) + " |");
+  if (gpu.nvml().Branch() >= 450)
+    Line("|" + Repeat(' ', w.name) + "|" + Repeat(' ', w.bus) + "|" + Right(MigCell(gpu), w.usage - 1) + " |");
+  Line(Rule(w, '-', '+', '+'));
+}
+
+std::string CutFront(const std::string& text, int width) {
+  const auto size = static_cast<std::size_t>(width);
+  return text.size() <= size ? Left(text, width) : "..." + text.substr(text.size() - size + 3);
+}
+
+void PrintProcesses(const Nvml& nvml, const Gpus& gpus, const Widths& w) {
+  const unsigned branch = nvml.Branch();
+  const int inner = w.total - 2;
+  // 570 gave wide pids their room.
+  const int pid_width = branch >= 570 ? 16 : 10;
+  const int name_width = inner - (3 + 2 + 10 + pid_width + 7 + 3) - 13;
+  Line("");
+  Line("+" + Repeat('-', inner) + "+");
+  Line("|" + Left(" Processes:", inner) + "|");
+  Line("|" + Left("  GPU   GI   CI" + Right("PID", pid_width - 2) + "   Type   Process name", inner - 12) + "GPU Memory  |");
+  Line("|" + Left("        ID   ID", inner - 12) + "Usage       |");
+  Line("|" + Repeat('=', inner) + "|");
+  bool any = false;
+  for (const Gpu& gpu : gpus.found) {
+    for (const Process& process : gpu.Processes()) {
+      any = true;
+      const std::string memory = std::to_string(process.bytes >> 20) + "MiB";
+      Line("|" + Right(std::to_string(gpu.index()), 5) + "   N/A  N/A" + Right(std::to_string(process.pid), pid_width) +
+           Right(std::string(1, process.type), 7) + "   " + CutFront(process.name, name_width) +
+           Right(memory, inner - 5 - 11 - pid_width - 7 - 3 - name_width - 1) + " |");
+    }
+  }
+  if (!any) Line("|" + Left("  No running processes found", inner) + "|");
+  Line("+" + Repeat('-', inner) + "+");
+}
+
+}  // namespace
+
+int PrintTable(const Nvml& nvml, const Gpus& gpus) {
+  const Widths w = WidthsOf(nvml.Branch());
+  PrintBanner(nvml, w);
+  for (const Gpu& gpu : gpus.found) PrintGpu(gpu, w);
+  PrintProcesses(nvml, gpus, w);
+  return kOk;
+}
+
+}  // namespace smi

@@ -1,0 +1,88 @@
+// What every file of the simulated library shares: the session, the way into a call, and small helpers. Runs inside other people's
+// processes: libc only, nothing exported but nvml*, no thread of its own, no signal, no environment variable but PENSTOCK_SIM_STATE.
+#ifndef PENSTOCK_SIM_NVML_LIBRARY_H_
+#define PENSTOCK_SIM_NVML_LIBRARY_H_
+
+#include "../state.h"
+#include "nvml_abi.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+// Declarations of all exports, and a number for each.
+#define F(branch, name, parameters) EXPORT NvReturn name parameters;
+#define D F
+#include "functions.def"
+#undef F
+#undef D
+EXPORT const char* nvmlErrorString(NvReturn result);
+
+enum Function {
+#define F(branch, name, parameters) kFunction_##name,
+#define D F
+#include "functions.def"
+#undef F
+#undef D
+  kFunctionCount
+};
+
+// What a handle points to; its place in the table is the GPU's slot in the state.
+struct SimDevice {
+  uint32_t slot;
+};
+
+// Maps the state and starts a session, or says why not. Counted, like NVML's own.
+NvReturn SessionStart(void);
+NvReturn SessionEnd(void);
+
+// The state of the running session. Null outside one.
+SimState* SessionState(void);
+// Whether the process may change the state file (as only root may change a driver's settings).
+int SessionMayWrite(void);
+
+// The way into a call that names no device, or one: checks the session, the driver's age, the handle, and applies faults. On NV_SUCCESS
+// `*gpu` is the device; everything but NV_SUCCESS is the answer to give.
+NvReturn Enter(enum Function function);
+NvReturn EnterDevice(enum Function function, NvDevice device, SimGpu** gpu);
+
+// Handles: of a slot, and back; null and -1 where there is none.
+NvDevice HandleOf(uint32_t slot);
+int SlotOf(NvDevice device);
+// The other device of a call that names two.
+NvReturn OtherDevice(NvDevice device, SimGpu** gpu);
+
+// Copies a string into the caller's buffer: INVALID_ARGUMENT, INSUFFICIENT_SIZE, NOT_SUPPORTED for an empty one.
+NvReturn CopyText(const char* text, char* buffer, NvUint length);
+// Stores a value that may be SIM_NA (NOT_SUPPORTED).
+NvReturn Give(uint32_t value, NvUint* result);
+// Writes "DDDDDDDD:BB:DD.0" or, legacy, "DDDD:BB:DD.0".
+void FillPci(NvPciInfo* pci, uint32_t domain, uint32_t bus, uint32_t device, uint32_t id, uint32_t subsystem);
+
+// All memory in use besides the reserved part, bytes.
+uint64_t UsedBytes(const SimGpu* gpu);
+// One for every process; a slot's name for a pid, or null.
+const char* ProcessName(const SimState* state, uint32_t pid);
+
+// Locks the state file for a change, and ends the change. 0: no permission.
+int StateLock(void);
+void StateUnlock(void);
+
+uint64_t NowMicroseconds(void);  // CLOCK_REALTIME
+
+// Opens a device call: `gpu` is the device from here on.
+#define DEVICE_CALL(name)                                           \
+  SimGpu* gpu = 0;                                                  \
+  {                                                                 \
+    NvReturn entered = EnterDevice(kFunction_##name, device, &gpu); \
+    if (entered != NV_SUCCESS) return entered;                      \
+  }
+
+#define SYSTEM_CALL(name)                       \
+  {                                             \
+    NvReturn entered = Enter(kFunction_##name); \
+    if (entered != NV_SUCCESS) return entered;  \
+  }
+
+#define NEED(pointer) \
+  if (!(pointer)) return NV_INVALID_ARGUMENT
+
+#endif  // PENSTOCK_SIM_NVML_LIBRARY_H_

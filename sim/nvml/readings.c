@@ -1,0 +1,287 @@
+// What a device is doing: memory, use, heat, power, clocks. Reads the state, changes nothing.
+#include <string.h>
+
+#include "library.h"
+
+uint64_t UsedBytes(const SimGpu* gpu) {
+  uint64_t used = gpu->memory_used;
+  for (uint32_t i = 0; i < gpu->process_count && i < kSimMaxProcesses; i++) used += gpu->processes[i].memory_bytes;
+  const uint64_t most = gpu->memory_total - gpu->memory_reserved;
+  return used < most ? used : most;
+}
+
+NvReturn nvmlDeviceGetMemoryInfo(NvDevice device, NvMemory* memory) {
+  NEED(memory);
+  DEVICE_CALL(nvmlDeviceGetMemoryInfo);
+  memory->total = gpu->memory_total;
+  memory->used = gpu->memory_reserved + UsedBytes(gpu);
+  memory->free = memory->total - memory->used;
+  return NV_SUCCESS;
+}
+
+NvReturn nvmlDeviceGetMemoryInfo_v2(NvDevice device, NvMemory2* memory) {
+  NEED(memory);
+  DEVICE_CALL(nvmlDeviceGetMemoryInfo_v2);
+  if (memory->version != NV_STRUCT_VERSION(NvMemory2, 2)) return NV_ARGUMENT_VERSION_MISMATCH;
+  memory->total = gpu->memory_total;
+  memory->reserved = gpu->memory_reserved;
+  memory->used = UsedBytes(gpu);
+  memory->free = memory->total - memory->reserved - memory->used;
+  return NV_SUCCESS;
+}
+
+NvReturn nvmlDeviceGetBAR1MemoryInfo(NvDevice device, NvBar1Memory* memory) {
+  NEED(memory);
+  DEVICE_CALL(nvmlDeviceGetBAR1MemoryInfo);
+  memory->bar1Total = gpu->bar1_total;
+  memory->bar1Used = gpu->bar1_used;
+  memory->bar1Free = gpu->bar1_total - gpu->bar1_used;
+  return NV_SUCCESS;
+}
+
+// All utilization calls answer NOT_SUPPORTED while MIG is on.
+static uint32_t Use(const SimGpu* gpu, uint32_t percent) { return gpu->mig_current == NV_ENABLED ? SIM_NA : percent; }
+
+NvReturn nvmlDeviceGetUtilizationRates(NvDevice device, NvUtilization* use) {
+  NEED(use);
+  DEVICE_CALL(nvmlDeviceGetUtilizationRates);
+  const NvReturn result = Give(Use(gpu, gpu->use_gpu), &use->gpu);
+  return result == NV_SUCCESS ? Give(Use(gpu, gpu->use_memory), &use->memory) : result;
+}
+
+static NvReturn EngineUse(const SimGpu* gpu, uint32_t percent, NvUint* result, NvUint* period_us) {
+  NEED(period_us);
+  *period_us = 167000;
+  return Give(Use(gpu, percent), result);
+}
+
+NvReturn nvmlDeviceGetEncoderUtilization(NvDevice device, NvUint* percent, NvUint* period_us) {
+  DEVICE_CALL(nvmlDeviceGetEncoderUtilization);
+  return EngineUse(gpu, gpu->use_encoder, percent, period_us);
+}
+
+NvReturn nvmlDeviceGetDecoderUtilization(NvDevice device, NvUint* percent, NvUint* period_us) {
+  DEVICE_CALL(nvmlDeviceGetDecoderUtilization);
+  return EngineUse(gpu, gpu->use_decoder, percent, period_us);
+}
+
+NvReturn nvmlDeviceGetJpgUtilization(NvDevice device, NvUint* percent, NvUint* period_us) {
+  DEVICE_CALL(nvmlDeviceGetJpgUtilization);
+  return EngineUse(gpu, gpu->use_jpeg, percent, period_us);
+}
+
+NvReturn nvmlDeviceGetOfaUtilization(NvDevice device, NvUint* percent, NvUint* period_us) {
+  DEVICE_CALL(nvmlDeviceGetOfaUtilization);
+  return EngineUse(gpu, gpu->use_ofa, percent, period_us);
+}
+
+NvReturn nvmlDeviceGetTemperature(NvDevice device, NvUint sensor, NvUint* celsius) {
+  if (sensor != 0) return NV_INVALID_ARGUMENT;
+  DEVICE_CALL(nvmlDeviceGetTemperature);
+  return Give(gpu->temperature, celsius);
+}
+
+NvReturn nvmlDeviceGetTemperatureV(NvDevice device, NvTemperature* temperature) {
+  NEED(temperature);
+  DEVICE_CALL(nvmlDeviceGetTemperatureV);
+  if (temperature->version != NV_STRUCT_VERSION(NvTemperature, 1)) return NV_ARGUMENT_VERSION_MISMATCH;
+  if (temperature->sensorType != 0) return NV_INVALID_ARGUMENT;
+  NvUint celsius;
+  const NvReturn result = Give(gpu->temperature, &celsius);
+  if (result == NV_SUCCESS) temperature->temperature = (int)celsius;
+  return result;
+}
+
+NvReturn nvmlDeviceGetTemperatureThreshold(NvDevice device, NvUint threshold, NvUint* celsius) {
+  if (threshold > 7) return NV_INVALID_ARGUMENT;
+  DEVICE_CALL(nvmlDeviceGetTemperatureThreshold);
+  // Ada and Hopper give margins, by field values only.
+  if (gpu->limits_are_margins) return NV_NOT_SUPPORTED;
+  switch (threshold) {
+    case NV_THRESHOLD_SHUTDOWN: return Give((uint32_t)gpu->limit_shutdown, celsius);
+    case NV_THRESHOLD_SLOWDOWN: return Give((uint32_t)gpu->limit_slowdown, celsius);
+    case NV_THRESHOLD_GPU_MAX: return Give((uint32_t)gpu->limit_max, celsius);
+    case NV_THRESHOLD_MEM_MAX: return gpu->limit_memory ? Give((uint32_t)gpu->limit_memory, celsius) : NV_NOT_SUPPORTED;
+    default: return NV_NOT_SUPPORTED;
+  }
+}
+
+NvReturn nvmlDeviceGetMarginTemperature(NvDevice device, NvMarginTemperature* margin) {
+  NEED(margin);
+  DEVICE_CALL(nvmlDeviceGetMarginTemperature);
+  if (margin->version != NV_STRUCT_VERSION(NvMarginTemperature, 1)) return NV_ARGUMENT_VERSION_MISMATCH;
+  if (!gpu->limits_are_margins) return NV_NOT_SUPPORTED;
+  margin->marginTemperature = 87 - (int)gpu->temperature;
+  return NV_SUCCESS;
+}
+
+NvReturn nvmlDeviceGetFanSpeed(NvDevice device, NvUint* percent) {
+  DEVICE_CALL(nvmlDeviceGetFanSpeed);
+  return Give(gpu->fan_percent, percent);
+}
+
+NvReturn nvmlDeviceGetFanSpeed_v2(NvDevice device, NvUint fan, NvUint* percent) {
+  DEVICE_CALL(nvmlDeviceGetFanSpeed_v2);
+  if (gpu->fan_percent != SIM_NA && fan >= gpu->fans) return NV_INVALID_ARGUMENT;
+  return Give(gpu->fan_percent, percent);
+}
+
+NvReturn nvmlDeviceGetNumFans(NvDevice device, NvUint* count) {
+  DEVICE_CALL(nvmlDeviceGetNumFans);
+  return Give(gpu->fans, count);
+}
+
+NvReturn nvmlDeviceGetPowerManagementMode(NvDevice device, NvUint* mode) {
+  DEVICE_CALL(nvmlDeviceGetPowerManagementMode);
+  return Give(NV_ENABLED, mode);
+}
+
+NvReturn nvmlDeviceGetPowerUsage(NvDevice device, NvUint* milliwatt) {
+  DEVICE_CALL(nvmlDeviceGetPowerUsage);
+  return Give(gpu->power_draw, milliwatt);
+}
+
+NvReturn nvmlDeviceGetEnforcedPowerLimit(NvDevice device, NvUint* milliwatt) {
+  DEVICE_CALL(nvmlDeviceGetEnforcedPowerLimit);
+  return Give(gpu->power_limit, milliwatt);
+}
+
+NvReturn nvmlDeviceGetPowerManagementLimit(NvDevice device, NvUint* milliwatt) {
+  DEVICE_CALL(nvmlDeviceGetPowerManagementLimit);
+  return Give(gpu->power_limit, milliwatt);
+}
+
+NvReturn nvmlDeviceGetPowerManagementDefaultLimit(NvDevice device, NvUint* milliwatt) {
+  DEVICE_CALL(nvmlDeviceGetPowerManagementDefaultLimit);
+  return Give(gpu->power_default, milliwatt);
+}
+
+NvReturn nvmlDeviceGetPowerManagementLimitConstraints(NvDevice device, NvUint* least, NvUint* most) {
+  DEVICE_CALL(nvmlDeviceGetPowerManagementLimitConstraints);
+  const NvReturn result = Give(gpu->power_min, least);
+  return result == NV_SUCCESS ? Give(gpu->power_max, most) : result;
+}
+
+NvReturn nvmlDeviceGetTotalEnergyConsumption(NvDevice device, NvUlong* millijoule) {
+  NEED(millijoule);
+  DEVICE_CALL(nvmlDeviceGetTotalEnergyConsumption);
+  if (gpu->architecture < NV_ARCH_VOLTA || gpu->power_draw == SIM_NA) return NV_NOT_SUPPORTED;
+  // Grows with time at the present draw: µs × mW / 10⁶ = mJ/1000.
+  *millijoule = gpu->energy + NowMicroseconds() / 1000u % 100000000000u * gpu->power_draw / 1000u;
+  return NV_SUCCESS;
+}
+
+static NvReturn Clock(NvUint type, uint32_t sm, uint32_t memory, uint32_t video, NvUint* mhz) {
+  switch (type) {
+    case NV_CLOCK_GRAPHICS:
+    case NV_CLOCK_SM: return Give(sm, mhz);
+    case NV_CLOCK_MEM: return Give(memory, mhz);
+    case NV_CLOCK_VIDEO: return Give(video, mhz);
+    default: return NV_INVALID_ARGUMENT;
+  }
+}
+
+NvReturn nvmlDeviceGetClockInfo(NvDevice device, NvUint type, NvUint* mhz) {
+  DEVICE_CALL(nvmlDeviceGetClockInfo);
+  return Clock(type, gpu->clock_sm, gpu->clock_memory, gpu->clock_video, mhz);
+}
+
+NvReturn nvmlDeviceGetMaxClockInfo(NvDevice device, NvUint type, NvUint* mhz) {
+  DEVICE_CALL(nvmlDeviceGetMaxClockInfo);
+  return Clock(type, gpu->clock_sm_max, gpu->clock_memory_max, gpu->clock_video_max, mhz);
+}
+
+static NvReturn AppClock(const SimGpu* gpu, NvUint type, NvUint* mhz) {
+  const uint32_t memory = gpu->clock_app == SIM_NA ? SIM_NA : gpu->clock_memory_max;
+  return Clock(type, gpu->clock_app, memory, SIM_NA, mhz);
+}
+
+NvReturn nvmlDeviceGetClock(NvDevice device, NvUint type, NvUint id, NvUint* mhz) {
+  DEVICE_CALL(nvmlDeviceGetClock);
+  switch (id) {
+    case NV_CLOCK_ID_CURRENT: return Clock(type, gpu->clock_sm, gpu->clock_memory, gpu->clock_video, mhz);
+    case NV_CLOCK_ID_APP_TARGET:
+    case NV_CLOCK_ID_APP_DEFAULT: return AppClock(gpu, type, mhz);
+    case NV_CLOCK_ID_BOOST_MAX: return Clock(type, gpu->clock_sm_max, gpu->clock_memory_max, SIM_NA, mhz);
+    default: return NV_INVALID_ARGUMENT;
+  }
+}
+
+NvReturn nvmlDeviceGetApplicationsClock(NvDevice device, NvUint type, NvUint* mhz) {
+  DEVICE_CALL(nvmlDeviceGetApplicationsClock);
+  return SessionState()->driver_branch >= 590 ? NV_DEPRECATED : AppClock(gpu, type, mhz);
+}
+
+NvReturn nvmlDeviceGetDefaultApplicationsClock(NvDevice device, NvUint type, NvUint* mhz) {
+  DEVICE_CALL(nvmlDeviceGetDefaultApplicationsClock);
+  return SessionState()->driver_branch >= 590 ? NV_DEPRECATED : AppClock(gpu, type, mhz);
+}
+
+NvReturn nvmlDeviceGetSupportedMemoryClocks(NvDevice device, NvUint* count, NvUint* mhz) {
+  NEED(count);
+  DEVICE_CALL(nvmlDeviceGetSupportedMemoryClocks);
+  const int fits = *count >= 1 && mhz;
+  *count = 1;
+  if (!fits) return NV_INSUFFICIENT_SIZE;
+  return Give(gpu->clock_memory_max, mhz);
+}
+
+NvReturn nvmlDeviceGetSupportedGraphicsClocks(NvDevice device, NvUint memory, NvUint* count, NvUint* mhz) {
+  NEED(count);
+  DEVICE_CALL(nvmlDeviceGetSupportedGraphicsClocks);
+  if (memory != gpu->clock_memory_max) return NV_NOT_FOUND;
+  const NvUint lowest = gpu->clock_sm_idle < 210 ? gpu->clock_sm_idle : 210;
+  const NvUint steps = (gpu->clock_sm_max - lowest) / 15 + 1;
+  const int fits = *count >= steps && mhz;
+  *count = steps;
+  if (!fits) return NV_INSUFFICIENT_SIZE;
+  for (NvUint i = 0; i < steps; i++) mhz[i] = gpu->clock_sm_max - 15 * i;
+  return NV_SUCCESS;
+}
+
+NvReturn nvmlDeviceGetPerformanceState(NvDevice device, NvUint* state) {
+  DEVICE_CALL(nvmlDeviceGetPerformanceState);
+  return Give(gpu->pstate, state);
+}
+
+NvReturn nvmlDeviceGetPowerState(NvDevice device, NvUint* state) {
+  DEVICE_CALL(nvmlDeviceGetPowerState);
+  return Give(gpu->pstate, state);
+}
+
+static NvReturn Reasons(uint64_t reasons, NvUlong* result) {
+  NEED(result);
+  *result = reasons;
+  return NV_SUCCESS;
+}
+
+enum { kAllReasons = 0x1ff };
+
+NvReturn nvmlDeviceGetCurrentClocksThrottleReasons(NvDevice device, NvUlong* reasons) {
+  DEVICE_CALL(nvmlDeviceGetCurrentClocksThrottleReasons);
+  return Reasons(gpu->clock_event_reasons, reasons);
+}
+
+NvReturn nvmlDeviceGetSupportedClocksThrottleReasons(NvDevice device, NvUlong* reasons) {
+  DEVICE_CALL(nvmlDeviceGetSupportedClocksThrottleReasons);
+  return Reasons(kAllReasons, reasons);
+}
+
+NvReturn nvmlDeviceGetCurrentClocksEventReasons(NvDevice device, NvUlong* reasons) {
+  DEVICE_CALL(nvmlDeviceGetCurrentClocksEventReasons);
+  return Reasons(gpu->clock_event_reasons, reasons);
+}
+
+NvReturn nvmlDeviceGetSupportedClocksEventReasons(NvDevice device, NvUlong* reasons) {
+  DEVICE_CALL(nvmlDeviceGetSupportedClocksEventReasons);
+  return Reasons(kAllReasons, reasons);
+}
+
+NvReturn nvmlDeviceGetViolationStatus(NvDevice device, NvUint policy, NvViolation* time) {
+  NEED(time);
+  DEVICE_CALL(nvmlDeviceGetViolationStatus);
+  if (policy > 11) return NV_INVALID_ARGUMENT;
+  time->referenceTime = NowMicroseconds();
+  time->violationTime = 0;
+  return NV_SUCCESS;
+}

@@ -1,0 +1,289 @@
+// Finds the machine's state, opens and closes sessions, and lets each call in or turns it away. Knows no device fact.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "library.h"
+
+enum { kPathSize = 4096 };
+
+static const struct {
+  uint32_t branch;
+  const char* name;
+} kFunctions[kFunctionCount] = {
+#define F(branch, name, parameters) {branch, #name},
+#define D F
+#include "functions.def"
+#undef F
+#undef D
+};
+
+// One per process. Held for a moment only, so a spin with sched_yield does; libpthread's symbols would bind the library to a newer libc.
+static int g_lock;
+static uint32_t g_sessions;
+static SimState* g_state;
+static int g_writable;
+static int g_lock_fd = -1;
+static uint32_t g_load;     // the driver load this session belongs to
+static char g_version[32];  // of this library; fixed once known, as a mapped library's is
+static struct SimDevice g_devices[kSimMaxGpus];
+
+static void Lock(void) {
+  while (__atomic_exchange_n(&g_lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
+}
+static void Unlock(void) { __atomic_store_n(&g_lock, 0, __ATOMIC_RELEASE); }
+
+// The path under which the loader mapped this library: production opens it through /proc/self/fd, so dladdr's name would not do.
+static int OwnPath(char* path) {
+  FILE* maps = fopen("/proc/self/maps", "re");
+  if (!maps) return 0;
+  const uintptr_t here = (uintptr_t)kFunctions;
+  char line[kPathSize + 128];
+  int found = 0;
+  while (!found && fgets(line, sizeof line, maps)) {
+    unsigned long from, to;
+    int name_at = 0;
+    if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %n", &from, &to, &name_at) < 2 || here < from || here >= to) continue;
+    line[strcspn(line, "\n")] = 0;
+    found = name_at > 0 && line[name_at] == '/' && strlen(line + name_at) < kPathSize;
+    if (found) strcpy(path, line + name_at);
+  }
+  fclose(maps);
+  if (!found) return 0;
+  char* deleted = strstr(path, " (deleted)");
+  if (deleted) *deleted = 0;
+  return 1;
+}
+
+// "libnvidia-ml.so.550.54.15" carries the version; "libnvidia-ml.so.1" does not.
+static void LearnVersion(const char* path) {
+  const char* name = strrchr(path, '/');
+  const char* prefix = "/libnvidia-ml.so.";
+  if (g_version[0] || !name || strncmp(name, prefix, strlen(prefix)) != 0) return;
+  const char* version = name + strlen(prefix);
+  if (strchr(version, '.')) snprintf(g_version, sizeof g_version, "%s", version);
+}
+
+static int OpenState(int* writable) {
+  char path[kPathSize] = "";
+  char own[kPathSize] = "";
+  if (OwnPath(own)) LearnVersion(own);
+  const char* given = getenv("PENSTOCK_SIM_STATE");
+  if (given && given[0]) {
+    snprintf(path, sizeof path, "%s", given);
+    *writable = 1;
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd >= 0) return fd;
+    *writable = 0;
+    return open(path, O_RDONLY | O_CLOEXEC);
+  }
+  // From <root>/usr/lib/x86_64-linux-gnu upwards to <root>, and "/" at last.
+  for (char* slash = strrchr(own, '/'); slash; slash = strrchr(own, '/')) {
+    *slash = 0;
+    const int length = snprintf(path, sizeof path, "%s/.penstock-sim/state", own);
+    if (length < 0 || length >= (int)sizeof path) continue;
+    *writable = 1;
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0 && (errno == EACCES || errno == EROFS || errno == EPERM)) {
+      *writable = 0;
+      fd = open(path, O_RDONLY | O_CLOEXEC);
+    }
+    if (fd >= 0 || (errno != ENOENT && errno != ENOTDIR)) return fd;
+  }
+  errno = ENOENT;
+  return -1;
+}
+
+// Maps the state file, or keeps the mapping if it is still the same machine.
+static NvReturn Attach(void) {
+  int writable = 0;
+  const int fd = OpenState(&writable);
+  if (fd < 0) return errno == ENOENT ? NV_DRIVER_NOT_LOADED : NV_UNKNOWN;
+  const off_t size = lseek(fd, 0, SEEK_END);
+  void* mapped = size < (off_t)sizeof(SimState) ? MAP_FAILED
+                                                : mmap(NULL, sizeof(SimState), PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
+  if (mapped == MAP_FAILED || SimCheckState(mapped, (uint64_t)size) != kSimStateOk) {
+    if (mapped != MAP_FAILED) munmap(mapped, sizeof(SimState));
+    close(fd);
+    return NV_UNKNOWN;
+  }
+  SimState* state = mapped;
+  if (g_state && g_state->instance == state->instance && g_writable == writable) {
+    munmap(mapped, sizeof(SimState));
+    close(fd);
+    return NV_SUCCESS;
+  }
+  // An older mapping stays: a call that hangs on it may still be looking.
+  if (g_lock_fd >= 0) close(g_lock_fd);
+  g_lock_fd = fd;
+  g_state = state;
+  g_writable = writable;
+  return NV_SUCCESS;
+}
+
+static NvReturn CheckDriver(const SimState* state) {
+  if (!state->loaded || !state->driver_version[0]) return NV_DRIVER_NOT_LOADED;
+  if (!g_version[0]) snprintf(g_version, sizeof g_version, "%s", state->library_version);
+  return strcmp(g_version, state->driver_version) == 0 ? NV_SUCCESS : NV_LIB_RM_VERSION_MISMATCH;
+}
+
+static NvReturn ApplyFaults(SimState* state, enum Function function, int slot);
+
+NvReturn SessionStart(void) {
+  Lock();
+  NvReturn result = NV_SUCCESS;
+  if (g_sessions == 0) {
+    result = Attach();
+    if (result == NV_SUCCESS) result = CheckDriver(g_state);
+    if (result == NV_SUCCESS) {
+      g_load = g_state->load_count;
+      for (uint32_t i = 0; i < kSimMaxGpus; i++) g_devices[i].slot = i;
+    }
+  }
+  SimState* state = g_state;
+  Unlock();
+  // A hang of nvmlInit must not keep the lock.
+  if (result == NV_SUCCESS) result = ApplyFaults(state, kFunction_nvmlInit_v2, -1);
+  if (result != NV_SUCCESS) return result;
+  Lock();
+  g_sessions++;
+  Unlock();
+  return NV_SUCCESS;
+}
+
+NvReturn SessionEnd(void) {
+  Lock();
+  const NvReturn result = g_sessions ? NV_SUCCESS : NV_UNINITIALIZED;
+  if (g_sessions) g_sessions--;
+  Unlock();
+  return result;
+}
+
+SimState* SessionState(void) { return __atomic_load_n(&g_sessions, __ATOMIC_ACQUIRE) ? g_state : NULL; }
+int SessionMayWrite(void) { return g_writable; }
+
+int StateLock(void) {
+  if (!g_writable || g_lock_fd < 0) return 0;
+  while (flock(g_lock_fd, LOCK_EX) != 0)
+    if (errno != EINTR) return 0;
+  __atomic_fetch_or(&g_state->generation, 1, __ATOMIC_ACQ_REL);
+  return 1;
+}
+
+void StateUnlock(void) {
+  __atomic_add_fetch(&g_state->generation, 1, __ATOMIC_ACQ_REL);
+  syscall(SYS_futex, &g_state->generation, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+  flock(g_lock_fd, LOCK_UN);
+}
+
+uint64_t NowMicroseconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
+}
+
+static void Pause(uint32_t milliseconds) {
+  struct timespec left = {milliseconds / 1000, (long)(milliseconds % 1000) * 1000000};
+  while (nanosleep(&left, &left) != 0 && errno == EINTR) {}
+}
+
+// Until the fault in this slot is healed: as in a call stuck in the kernel, no signal handler ends it.
+static void HangUntilHealed(SimState* state, const SimFault* slot, const SimFault* fault) {
+  for (;;) {
+    const uint32_t seen = __atomic_load_n(&state->generation, __ATOMIC_ACQUIRE);
+    if (memcmp(slot, fault, offsetof(SimFault, remaining)) != 0) return;
+    const struct timespec second = {1, 0};
+    syscall(SYS_futex, &state->generation, FUTEX_WAIT, seen, &second, NULL, 0);
+  }
+}
+
+// Whether a counted fault has a strike left for this call.
+static int TakeStrike(SimFault* slot) {
+  uint32_t left = __atomic_load_n(&slot->remaining, __ATOMIC_ACQUIRE);
+  if (left == 0 || !g_writable) return slot->mode != kSimFaultNone;
+  while (left > 0) {
+    if (__atomic_compare_exchange_n(&slot->remaining, &left, left - 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+      if (left == 1) __atomic_store_n(&slot->mode, (uint32_t)kSimFaultNone, __ATOMIC_RELEASE);
+      return 1;
+    }
+  }
+  return 0;
+}
+
+static NvReturn ApplyFaults(SimState* state, enum Function function, int slot) {
+  if (__atomic_load_n(&state->fault_count, __ATOMIC_ACQUIRE) == 0) return NV_SUCCESS;
+  const char* name = kFunctions[function].name;
+  const uint32_t whole = SimHash(name, (uint32_t)strlen(name));
+  const uint32_t base = SimHash(name, SimBaseLength(name));
+  for (uint32_t i = 0; i < kSimMaxFaults; i++) {
+    SimFault* at = &state->faults[i];
+    const SimFault fault = *at;
+    if (fault.mode == kSimFaultNone || (fault.function && fault.function != whole && fault.function != base)) continue;
+    if (fault.gpu >= 0 && fault.gpu != slot) continue;
+    if (!TakeStrike(at)) continue;
+    if (fault.mode == kSimFaultError) return (NvReturn)fault.code;
+    if (fault.milliseconds)
+      Pause(fault.milliseconds);
+    else
+      HangUntilHealed(state, at, &fault);
+  }
+  return NV_SUCCESS;
+}
+
+static NvReturn CheckSession(enum Function function, SimState** state) {
+  *state = SessionState();
+  if (!*state) return NV_UNINITIALIZED;
+  if (!(*state)->loaded) return NV_DRIVER_NOT_LOADED;
+  if ((*state)->load_count != g_load) return NV_UNKNOWN;  // another driver was loaded underneath: this session's handles are void
+  if (kFunctions[function].branch > (*state)->driver_branch) return NV_FUNCTION_NOT_FOUND;
+  return NV_SUCCESS;
+}
+
+NvReturn Enter(enum Function function) {
+  SimState* state;
+  const NvReturn result = CheckSession(function, &state);
+  return result == NV_SUCCESS ? ApplyFaults(state, function, -1) : result;
+}
+
+NvReturn EnterDevice(enum Function function, NvDevice device, SimGpu** gpu) {
+  SimState* state;
+  NvReturn result = CheckSession(function, &state);
+  if (result != NV_SUCCESS) return result;
+  const int slot = SlotOf(device);
+  if (slot < 0 || (uint32_t)slot >= state->gpu_count) return NV_INVALID_ARGUMENT;
+  *gpu = &state->gpus[slot];
+  if ((*gpu)->removed) return NV_GPU_IS_LOST;
+  result = ApplyFaults(state, function, slot);
+  if (result != NV_SUCCESS) return result;
+  // The driver keeps the recovery action itself, so the field query still answers for it (health.c), and a set stays registered.
+  const int asks_driver = function == kFunction_nvmlDeviceGetFieldValues;
+  if (((*gpu)->lost & kSimLostInGetter) && !asks_driver) return NV_GPU_IS_LOST;
+  return NV_SUCCESS;
+}
+
+NvDevice HandleOf(uint32_t slot) { return slot < kSimMaxGpus ? &g_devices[slot] : NULL; }
+
+int SlotOf(NvDevice device) {
+  const uintptr_t at = (uintptr_t)device, first = (uintptr_t)g_devices;
+  if (at < first || at >= first + sizeof g_devices || (at - first) % sizeof g_devices[0] != 0) return -1;
+  return (int)((at - first) / sizeof g_devices[0]);
+}
+
+NvReturn OtherDevice(NvDevice device, SimGpu** gpu) {
+  SimState* state = SessionState();
+  const int slot = SlotOf(device);
+  if (!state || slot < 0 || (uint32_t)slot >= state->gpu_count) return NV_INVALID_ARGUMENT;
+  *gpu = &state->gpus[slot];
+  return (*gpu)->removed || ((*gpu)->lost & kSimLostInGetter) ? NV_GPU_IS_LOST : NV_SUCCESS;
+}
