@@ -1,0 +1,267 @@
+// Lines of JSON to requests and answers, and back. Reads with base's strict reader; the only file of this room that knows nlohmann.
+#include "edge/broker/protocol.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/document.h"
+#include "base/strings.h"
+#include "os/process_text.h"
+
+namespace penstock::edge::broker {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::MapReader;
+using base::Value;
+using nlohmann::json;
+
+constexpr std::array<std::pair<std::string_view, Operation>, 7> kOperations = {{
+    {"version", Operation::kVersion},
+    {"run", Operation::kRun},
+    {"queue", Operation::kQueue},
+    {"cancel", Operation::kCancel},
+    {"status", Operation::kStatus},
+    {"ps", Operation::kPs},
+    {"down", Operation::kDown},
+}};
+constexpr base::Duration kLongestWait = std::chrono::hours(24 * 3650);
+constexpr std::size_t kMostNameBytes = 256;
+constexpr std::size_t kMostCommandBytes = 4096;
+
+// What is not UTF-8 becomes U+FFFD: a name must not keep an answer from being sent.
+std::string ToLine(const json& document) { return document.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+Error UnknownOperation(const std::string& word) {
+  std::vector<std::string> names;
+  for (const auto& [name, operation] : kOperations) names.emplace_back(name);
+  const auto meant = base::Nearest(word, names);
+  return {Code::kUnimplemented, "there is no operation \"" + word + "\"" + (meant ? ": did you mean \"" + *meant + "\"?" : "") +
+                                    " (there are " + base::Join(names, ", ") + ")"};
+}
+
+base::Result<Operation> FindOperation(const std::string& word) {
+  for (const auto& [name, operation] : kOperations)
+    if (name == word) return operation;
+  return UnknownOperation(word.substr(0, kMostNameBytes));
+}
+
+std::string_view NameOf(Operation operation) {
+  for (const auto& [name, known] : kOperations)
+    if (known == operation) return name;
+  return "";
+}
+
+bool IsPrintable(const std::string& text) {
+  return std::none_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+}
+
+// A name that others will see on their terminals.
+void CheckName(MapReader& reader, std::string_view key, const std::string& name) {
+  if (name.size() > kMostNameBytes) reader.Problem(key, "is longer than " + std::to_string(kMostNameBytes) + " bytes");
+  if (!IsPrintable(name)) reader.Problem(key, "contains control characters");
+}
+
+RunRequest ReadRun(MapReader& reader) {
+  RunRequest run;
+  run.devices = reader.Strings("devices").value_or(run.devices);
+  run.count = static_cast<int>(reader.Int("gpus", 1, kMostDevices).value_or(1));
+  if (reader.Has("devices")) {
+    if (run.devices.empty()) reader.Problem("devices", "names none");
+    if (run.devices.size() > kMostDevices) reader.Problem("devices", "names more than " + std::to_string(kMostDevices));
+    if (reader.Has("gpus")) reader.Problem("gpus", "cannot be said together with devices, which already says how many");
+    if (reader.Has("model")) reader.Problem("model", "cannot be said together with devices, which already says which");
+    for (const std::string& device : run.devices) CheckName(reader, "devices", device);
+    run.count = static_cast<int>(run.devices.size());
+  }
+  run.model = reader.String("model").value_or("");
+  CheckName(reader, "model", run.model);
+  run.wait = reader.Time("wait", base::Duration::zero(), kLongestWait);
+  const std::string command = reader.String("command").value_or("");
+  if (!command.empty()) run.command = os::DescribeCommand(std::string_view(command).substr(0, kMostCommandBytes), "");
+  return run;
+}
+
+json ToJson(const WaitingRun& run) {
+  json document = {{"ticket", run.ticket},   {"position", run.position}, {"reason", run.reason}, {"user", run.user},
+                   {"command", run.command}, {"gpus", run.count},        {"since", run.since}};
+  if (!run.model.empty()) document["model"] = run.model;
+  if (!run.devices.empty()) document["devices"] = run.devices;
+  return document;
+}
+
+Error DamagedAnswer(const Error& error) { return {Code::kDataLoss, "the agent's answer cannot be read: " + error.message()}; }
+
+Code CodeNamed(std::string_view name) {
+  for (int code = static_cast<int>(Code::kCancelled); code <= static_cast<int>(Code::kUnauthenticated); ++code)
+    if (base::Name(static_cast<Code>(code)) == name) return static_cast<Code>(code);
+  return Code::kUnknown;
+}
+
+// The answer as a map, or the error it carries.
+base::Result<Value> ReadAnswer(std::string_view line) {
+  auto parsed = base::ParseJson(line, "answer", {.bytes = 16u << 20});
+  if (!parsed.ok()) return DamagedAnswer(parsed.error());
+  if (parsed->kind != Value::Kind::kMap) return Error(Code::kDataLoss, "the agent's answer is no object");
+  const Value* error = parsed->Find("error");
+  if (error == nullptr) return parsed;
+  const Value* code = error->Find("code");
+  const Value* message = error->Find("message");
+  if (code == nullptr || message == nullptr) return Error(Code::kDataLoss, "the agent's answer is an error without code or message");
+  return Error(CodeNamed(code->text), message->text);
+}
+
+WaitingRun ReadWaiting(const Value& value, base::Problems& problems) {
+  MapReader reader(value, "waiting", problems);
+  WaitingRun run;
+  run.ticket = reader.String("ticket").value_or("");
+  run.position = static_cast<int>(reader.Int("position", 0, std::numeric_limits<int>::max()).value_or(0));
+  run.reason = reader.String("reason").value_or("");
+  run.user = reader.String("user").value_or("");
+  run.command = reader.String("command").value_or("");
+  run.count = static_cast<int>(reader.Int("gpus", 0, std::numeric_limits<int>::max()).value_or(1));
+  run.model = reader.String("model").value_or("");
+  run.devices = reader.Strings("devices").value_or(run.devices);
+  run.since = reader.String("since").value_or("");
+  return run;
+}
+
+GrantedRun ReadGranted(const Value& value, base::Problems& problems) {
+  MapReader reader(value, "granted", problems);
+  GrantedRun run;
+  reader.Require("lease");
+  reader.Require("environment");
+  run.lease = reader.String("lease").value_or("");
+  run.enforcement = reader.String("enforcement").value_or("");
+  run.reason = reader.String("reason").value_or("");
+  if (const Value* environment = reader.Map("environment"))
+    for (const auto& entry : *environment->map) run.environment[entry.key] = entry.value.text;
+  if (const Value* devices = reader.List("devices")) {
+    for (const Value& item : *devices->list) {
+      MapReader device(item, "devices", problems);
+      run.devices.push_back({device.String("id").value_or(""), static_cast<int>(device.Int("index", -1, 1 << 20).value_or(-1)),
+                             device.String("model").value_or("")});
+    }
+  }
+  return run;
+}
+
+}  // namespace
+
+base::Result<Request> DecodeRequest(std::string_view line) {
+  if (line.size() > kMostLineBytes) return Error(Code::kInvalidArgument, "a request is longer than 64 KiB");
+  ASSIGN(const Value value, base::ParseJson(line, "request", {.bytes = kMostLineBytes, .depth = 8}));
+  base::Problems problems("request");
+  if (value.kind != Value::Kind::kMap) problems.Add(value.mark, "is " + std::string(Describe(value.kind)) + " where an object is expected");
+  if (!problems.empty()) return problems.ToError();
+
+  MapReader reader(value, "", problems);
+  reader.Require("op");
+  const auto word = reader.String("op");
+  if (!word) return problems.ToError();
+  Request request;
+  ASSIGN(request.operation, FindOperation(*word));
+  if (request.operation == Operation::kRun) request.run = ReadRun(reader);
+  if (request.operation == Operation::kCancel) {
+    reader.Require("ticket");
+    request.ticket = reader.String("ticket").value_or("");
+    CheckName(reader, "ticket", request.ticket);
+  }
+  reader.Finish();
+  if (!problems.empty()) return problems.ToError();
+  return request;
+}
+
+std::string EncodeRequest(const Request& request) {
+  json document = {{"op", NameOf(request.operation)}};
+  if (request.operation == Operation::kCancel) document["ticket"] = request.ticket;
+  if (request.operation == Operation::kRun) {
+    if (request.run.devices.empty())
+      document["gpus"] = request.run.count;
+    else
+      document["devices"] = request.run.devices;
+    if (!request.run.model.empty()) document["model"] = request.run.model;
+    if (request.run.wait) document["wait"] = std::to_string(std::chrono::ceil<std::chrono::milliseconds>(*request.run.wait).count()) + "ms";
+    if (!request.run.command.empty()) document["command"] = request.run.command.substr(0, kMostCommandBytes);
+  }
+  return ToLine(document);
+}
+
+std::string EncodeError(const Error& error) {
+  return ToLine({{"error", {{"code", base::Name(error.code())}, {"message", error.message()}}}});
+}
+
+std::string EncodeWaiting(const WaitingRun& waiting) { return ToLine({{"waiting", ToJson(waiting)}}); }
+
+std::string EncodeGranted(const GrantedRun& granted) {
+  json devices = json::array();
+  for (const GrantedDevice& device : granted.devices)
+    devices.push_back({{"id", device.id}, {"index", device.index}, {"model", device.model}});
+  json document = {{"lease", granted.lease},
+                   {"devices", std::move(devices)},
+                   {"environment", json(granted.environment)},
+                   {"enforcement", granted.enforcement}};
+  if (granted.environment.empty()) document["environment"] = json::object();
+  if (!granted.reason.empty()) document["reason"] = granted.reason;
+  return ToLine({{"granted", std::move(document)}});
+}
+
+std::string EncodeQueue(const std::vector<WaitingRun>& queue) {
+  json list = json::array();
+  for (const WaitingRun& run : queue) list.push_back(ToJson(run));
+  return ToLine({{"queue", std::move(list)}});
+}
+
+std::string EncodeVersion(const VersionAnswer& version) {
+  return ToLine({{"version", version.version}, {"protocol", version.protocol}, {"pid", version.pid}});
+}
+
+std::string EncodeDone(std::string_view what) { return ToLine({{"done", what}}); }
+
+base::Result<RunAnswer> DecodeRunAnswer(std::string_view line) {
+  ASSIGN(const Value value, ReadAnswer(line));
+  base::Problems problems("answer");
+  RunAnswer answer;
+  if (const Value* waiting = value.Find("waiting")) answer.waiting = ReadWaiting(*waiting, problems);
+  if (const Value* granted = value.Find("granted")) answer.granted = ReadGranted(*granted, problems);
+  if (!problems.empty()) return DamagedAnswer(problems.ToError());
+  if (!answer.waiting && !answer.granted) return Error(Code::kDataLoss, "the agent's answer to \"run\" is neither waiting nor granted");
+  return answer;
+}
+
+base::Result<std::vector<WaitingRun>> DecodeQueue(std::string_view line) {
+  ASSIGN(const Value value, ReadAnswer(line));
+  base::Problems problems("answer");
+  MapReader reader(value, "", problems);
+  reader.Require("queue");
+  std::vector<WaitingRun> queue;
+  if (const Value* list = reader.List("queue"))
+    for (const Value& item : *list->list) queue.push_back(ReadWaiting(item, problems));
+  if (!problems.empty()) return DamagedAnswer(problems.ToError());
+  return queue;
+}
+
+base::Result<VersionAnswer> DecodeVersion(std::string_view line) {
+  ASSIGN(const Value value, ReadAnswer(line));
+  base::Problems problems("answer");
+  MapReader reader(value, "", problems);
+  for (const char* key : {"version", "protocol", "pid"}) reader.Require(key);
+  VersionAnswer answer;
+  answer.version = reader.String("version").value_or("");
+  answer.protocol = static_cast<int>(reader.Int("protocol", 1, 1 << 20).value_or(0));
+  answer.pid = reader.Int("pid", 1, std::numeric_limits<pid_t>::max()).value_or(0);
+  if (!problems.empty()) return DamagedAnswer(problems.ToError());
+  return answer;
+}
+
+base::Result<std::string> DecodeAny(std::string_view line) {
+  TRY(ReadAnswer(line));
+  return std::string(line);
+}
+
+}  // namespace penstock::edge::broker

@@ -1,0 +1,154 @@
+// What the broker reads from strangers: garbage, slips and lies, and what it says to them.
+#include "edge/broker/protocol.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace penstock::edge::broker {
+namespace {
+
+using base::Code;
+using base::Error;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(Protocol, ReadsARun) {
+  const auto request = DecodeRequest(R"({"op":"run","gpus":2,"model":"A100*","wait":"10m","command":"python train.py"})");
+  ASSERT_TRUE(request.ok()) << request.error().ToString();
+  EXPECT_EQ(request->operation, Operation::kRun);
+  EXPECT_EQ(request->run.count, 2);
+  EXPECT_EQ(request->run.model, "A100*");
+  EXPECT_EQ(request->run.wait, std::chrono::minutes(10));
+  EXPECT_EQ(request->run.command, "python train.py");
+}
+
+TEST(Protocol, TakesOneDeviceAndWaitsForEverUnlessTold) {
+  const auto request = DecodeRequest(R"({"op":"run"})");
+  ASSERT_TRUE(request.ok());
+  EXPECT_EQ(request->run.count, 1);
+  EXPECT_EQ(request->run.wait, std::nullopt);
+}
+
+TEST(Protocol, CountsTheDevicesThatAreNamed) {
+  const auto request = DecodeRequest(R"({"op":"run","devices":["0","GPU-1"]})");
+  ASSERT_TRUE(request.ok());
+  EXPECT_EQ(request->run.count, 2);
+  EXPECT_THAT(request->run.devices, ElementsAre("0", "GPU-1"));
+}
+
+struct Bad {
+  std::string line;
+  Code code;
+  std::string says;
+};
+
+class BadRequest : public testing::TestWithParam<Bad> {};
+
+TEST_P(BadRequest, IsRefusedWithAReason) {
+  const auto request = DecodeRequest(GetParam().line);
+  ASSERT_FALSE(request.ok());
+  EXPECT_EQ(request.error().code(), GetParam().code);
+  EXPECT_THAT(request.error().message(), HasSubstr(GetParam().says));
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, BadRequest,
+                         testing::Values(Bad{"", Code::kInvalidArgument, "request"}, Bad{"hello", Code::kInvalidArgument, "request:1"},
+                                         Bad{R"({"op":"run")", Code::kInvalidArgument, "request:1"},
+                                         Bad{R"({"op":"run"}{"op":"run"})", Code::kInvalidArgument, ""},
+                                         Bad{"[]", Code::kInvalidArgument, "where an object is expected"},
+                                         Bad{"null", Code::kInvalidArgument, "where an object"}, Bad{"{}", Code::kInvalidArgument, "op"},
+                                         Bad{R"({"op":7})", Code::kInvalidArgument, "op: is an integer"},
+                                         Bad{"{\"op\":\"\xff\"}", Code::kInvalidArgument, "UTF-8"},
+                                         Bad{std::string(70000, ' '), Code::kInvalidArgument, "64 KiB"},
+                                         Bad{std::string(1000, '['), Code::kInvalidArgument, "request:1"},
+                                         Bad{R"({"op":"stauts"})", Code::kUnimplemented, "did you mean \"status\""},
+                                         Bad{R"({"op":"rm -rf"})", Code::kUnimplemented, "there are version, run"},
+                                         Bad{R"({"op":"run","gpus":1,"gpus":2})", Code::kInvalidArgument, "gpus"},
+                                         Bad{R"({"op":"run","gpu":1})", Code::kInvalidArgument, "did you mean"},
+                                         Bad{R"({"op":"run","gpus":0})", Code::kInvalidArgument, "gpus"},
+                                         Bad{R"({"op":"run","gpus":-1})", Code::kInvalidArgument, "gpus"},
+                                         Bad{R"({"op":"run","gpus":1e99})", Code::kInvalidArgument, "gpus"},
+                                         Bad{R"({"op":"run","gpus":99999999999999999999})", Code::kInvalidArgument, "gpus"},
+                                         Bad{R"({"op":"run","gpus":"1"})", Code::kInvalidArgument, "gpus: is a string"},
+                                         Bad{R"({"op":"run","devices":[]})", Code::kInvalidArgument, "names none"},
+                                         Bad{R"({"op":"run","devices":["0"],"gpus":1})", Code::kInvalidArgument, "together"},
+                                         Bad{R"({"op":"run","devices":[0]})", Code::kInvalidArgument, "an item is an integer"},
+                                         Bad{R"({"op":"run","model":"\u001b[2J"})", Code::kInvalidArgument, "control characters"},
+                                         Bad{R"({"op":"run","wait":"10"})", Code::kInvalidArgument, "unit"},
+                                         Bad{R"({"op":"run","wait":[]})", Code::kInvalidArgument, "wait"},
+                                         Bad{R"({"op":"run","wait":"-5s"})", Code::kInvalidArgument, "wait"},
+                                         Bad{R"({"op":"run","memory":"10Gi"})", Code::kInvalidArgument, "memory"},
+                                         Bad{R"({"op":"cancel"})", Code::kInvalidArgument, "ticket"},
+                                         Bad{R"({"op":"status","x":1})", Code::kInvalidArgument, "x"}));
+
+TEST(Protocol, SaysEverythingThatIsWrongAtOnce) {
+  const auto request = DecodeRequest(R"({"op":"run","gpus":"two","wait":"soon","colour":"red"})");
+  ASSERT_FALSE(request.ok());
+  for (const char* part : {"gpus", "wait", "colour"}) EXPECT_THAT(request.error().message(), HasSubstr(part));
+}
+
+TEST(Protocol, LetsNoControlCharactersIntoACommand) {
+  const auto request = DecodeRequest(R"({"op":"run","command":"\u001b[2Jls\nrm"})");
+  ASSERT_TRUE(request.ok());
+  EXPECT_EQ(request->run.command, "?[2Jls rm");
+}
+
+TEST(Protocol, ReadsTheRequestsThatItWrites) {
+  Request run;
+  run.operation = Operation::kRun;
+  run.run = {.count = 3, .model = "*T4", .wait = std::chrono::milliseconds(90), .command = "a \"b\" \xc3\xa9"};
+  Request named;
+  named.operation = Operation::kRun;
+  named.run = {.count = 1, .devices = {"GPU-5"}};
+  Request cancel;
+  cancel.operation = Operation::kCancel;
+  cancel.ticket = "q-4";
+  for (const Request& request : {run, named, cancel, Request{Operation::kPs}}) {
+    const auto read = DecodeRequest(EncodeRequest(request));
+    ASSERT_TRUE(read.ok()) << read.error().ToString();
+    EXPECT_EQ(*read, request);
+  }
+}
+
+TEST(Protocol, WritesRequestsThatFitALineWhateverTheCommand) {
+  Request request;
+  request.operation = Operation::kRun;
+  request.run.command = std::string(1u << 20, '\x01');
+  EXPECT_LT(EncodeRequest(request).size(), kMostLineBytes);
+}
+
+TEST(Protocol, ReadsTheAnswersThatItWrites) {
+  const WaitingRun waiting{"q-1", 2, "8 of 8 are in use", "eva", "sh", 4, "A100*", {}, "2026-11-21T03:42:00.123Z"};
+  const GrantedRun granted{"r-1", {{"GPU-1", 0, "A100"}}, {{"CUDA_VISIBLE_DEVICES", "GPU-1"}}, "devices", ""};
+  auto answer = DecodeRunAnswer(EncodeWaiting(waiting));
+  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
+  EXPECT_EQ(answer->waiting, waiting);
+  answer = DecodeRunAnswer(EncodeGranted(granted));
+  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
+  EXPECT_EQ(answer->granted, granted);
+  const auto queue = DecodeQueue(EncodeQueue({waiting, waiting}));
+  ASSERT_TRUE(queue.ok());
+  EXPECT_THAT(*queue, ElementsAre(waiting, waiting));
+  EXPECT_EQ(DecodeVersion(EncodeVersion({"1.2.3", 1, 77}))->pid, 77);
+}
+
+TEST(Protocol, CarriesErrorsWithTheirCode) {
+  const std::string line = EncodeError(Error(Code::kResourceExhausted, "none is free \xff"));
+  EXPECT_EQ(line, "{\"error\":{\"code\":\"RESOURCE_EXHAUSTED\",\"message\":\"none is free \xef\xbf\xbd\"}}");
+  for (const auto& error : {DecodeRunAnswer(line).error(), DecodeQueue(line).error(), DecodeAny(line).error()}) {
+    EXPECT_EQ(error.code(), Code::kResourceExhausted);
+    EXPECT_THAT(error.message(), HasSubstr("none is free"));
+  }
+}
+
+TEST(Protocol, TakesNothingForAnAnswerThatIsNone) {
+  for (const char* line : {"", "{}", "[]", "{\"granted\":1}", "{\"granted\":{}}", "{\"error\":{}}", "{\"waiting\":{\"position\":\"x\"}}"})
+    EXPECT_EQ(DecodeRunAnswer(line).error().code(), Code::kDataLoss) << line;
+}
+
+TEST(Protocol, PassesOverWhatANewerAgentAdds) {
+  EXPECT_TRUE(DecodeRunAnswer(R"({"granted":{"lease":"r","environment":{},"colour":"red"},"more":1})").ok());
+}
+
+}  // namespace
+}  // namespace penstock::edge::broker

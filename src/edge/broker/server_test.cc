@@ -1,0 +1,268 @@
+// The broker's socket, both sides of it, on a loop of its own.
+#include "edge/broker/server.h"
+
+#include <atomic>
+#include <filesystem>
+#include <future>
+#include <mutex>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "edge/broker/client.h"
+
+namespace penstock::edge::broker {
+namespace {
+
+using base::Code;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+constexpr base::Duration kPatience = seconds(10);
+
+class BrokerTest : public testing::Test {
+ protected:
+  BrokerTest() {
+    run_dir_ =
+        testing::TempDir() + "broker-" + std::to_string(::getpid()) + "-" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    loop_.Start();
+  }
+  ~BrokerTest() override {
+    OnLoop([this] {
+      server_.reset();
+      kept_.clear();
+    });
+    loop_.Stop();
+    std::filesystem::remove_all(run_dir_);
+  }
+
+  void OnLoop(const std::function<void()>& function) {
+    std::promise<void> done;
+    loop_.Post([&] {
+      function();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+  void Start(ServerLimits limits = {}, const std::string& group = "no-such-group") {
+    OnLoop([&] {
+      server_ = std::make_unique<Server>(
+          loop_, run_dir_, group, [this](std::shared_ptr<Session> session, const Request& request) { Handle(std::move(session), request); },
+          limits);
+      const auto started = server_->Start();
+      ASSERT_TRUE(started.ok()) << started.error().ToString();
+    });
+  }
+
+  // Answers everything but "run", which it keeps.
+  void Handle(std::shared_ptr<Session> session, const Request& request) {
+    uid_ = session->peer().uid;
+    pid_ = session->peer().pid;
+    pidfd_ = static_cast<bool>(session->peer().pidfd);
+    if (request.operation == Operation::kRun) {
+      session->OnClosed([this] { ++given_up_; });
+      session->Progress(EncodeWaiting({.ticket = "q-1"}));
+      kept_.push_back(std::move(session));
+      return;
+    }
+    session->Answer(request.operation == Operation::kStatus ? std::string(status_bytes_, '\n') + "{}" : EncodeVersion({"1", 1, 1}));
+  }
+
+  Client Connect() {
+    auto client = Client::Connect(run_dir_);
+    EXPECT_TRUE(client.ok()) << client.error().ToString();
+    return std::move(*client);
+  }
+  // The agent closes, whatever it says before.
+  static bool Closes(Client& client) {
+    for (;;) {
+      const auto line = client.ReadLine(kPatience);
+      if (!line.ok()) return line.error().code() == Code::kUnavailable;
+    }
+  }
+  bool Soon(const std::function<bool()>& holds) {
+    for (int i = 0; i < 1000; ++i) {
+      bool held = false;
+      OnLoop([&] { held = holds(); });
+      if (held) return true;
+      ::poll(nullptr, 0, 5);
+    }
+    return false;
+  }
+
+  std::string run_dir_;
+  os::Loop loop_{"broker-test"};
+  std::unique_ptr<Server> server_;
+  std::vector<std::shared_ptr<Session>> kept_;
+  std::size_t status_bytes_ = 0;
+  int given_up_ = 0;
+  uid_t uid_ = 0;
+  pid_t pid_ = 0;
+  bool pidfd_ = false;
+};
+
+TEST_F(BrokerTest, AnswersAndKnowsWhoAsks) {
+  Start();
+  Client client = Connect();
+  const auto answer = client.Ask(R"({"op":"version"})", kPatience);
+  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
+  EXPECT_TRUE(DecodeVersion(*answer).ok());
+  EXPECT_EQ(uid_, ::getuid());
+  EXPECT_EQ(pid_, ::getpid());
+  EXPECT_TRUE(pidfd_);
+}
+
+TEST_F(BrokerTest, AnswersSeveralRequestsOnOneConnectionInOrder) {
+  Start();
+  Client client = Connect();
+  ASSERT_TRUE(client.SendLine("{\"op\":\"version\"}\nnonsense\n{\"op\":\"status\"}").ok());
+  EXPECT_THAT(*client.ReadLine(kPatience), HasSubstr("protocol"));
+  EXPECT_THAT(*client.ReadLine(kPatience), HasSubstr("INVALID_ARGUMENT"));
+  EXPECT_EQ(*client.ReadLine(kPatience), "{}");
+}
+
+TEST_F(BrokerTest, WaitsForTheEndOfALineThatComesInPieces) {
+  Start();
+  Client client = Connect();
+  for (const char c : std::string(R"({"op":"version"})")) ASSERT_EQ(::send(client.fd(), &c, 1, 0), 1);
+  EXPECT_EQ(client.ReadLine(milliseconds(20)).error().code(), Code::kDeadlineExceeded);
+  ASSERT_TRUE(client.SendLine("").ok());
+  EXPECT_TRUE(client.ReadLine(kPatience).ok());
+}
+
+TEST_F(BrokerTest, HoldsTheNextRequestUntilTheFirstIsAnswered) {
+  Start();
+  Client client = Connect();
+  ASSERT_TRUE(client.SendLine("{\"op\":\"run\"}\n{\"op\":\"version\"}").ok());
+  EXPECT_THAT(*client.ReadLine(kPatience), HasSubstr("waiting"));
+  EXPECT_EQ(client.ReadLine(milliseconds(20)).error().code(), Code::kDeadlineExceeded);
+  OnLoop([this] { kept_.at(0)->Answer(EncodeDone("x")); });
+  EXPECT_THAT(*client.ReadLine(kPatience), HasSubstr("done"));
+  EXPECT_THAT(*client.ReadLine(kPatience), HasSubstr("protocol"));
+}
+
+TEST_F(BrokerTest, NoticesThatOneWhoWaitsHasGone) {
+  Start();
+  {
+    Client client = Connect();
+    ASSERT_TRUE(client.SendLine(R"({"op":"run"})").ok());
+    ASSERT_TRUE(client.ReadLine(kPatience).ok());
+  }
+  EXPECT_TRUE(Soon([this] { return given_up_ == 1 && server_->clients() == 0; }));
+}
+
+TEST_F(BrokerTest, NoticesItAlsoBehindUnreadRequests) {
+  Start();
+  {
+    Client client = Connect();
+    ASSERT_TRUE(client.SendLine("{\"op\":\"run\"}\n{\"op\":\"version\"}\n{\"op\":\"version\"}").ok());
+    ASSERT_TRUE(client.ReadLine(kPatience).ok());
+  }
+  EXPECT_TRUE(Soon([this] { return given_up_ == 1; }));
+}
+
+TEST_F(BrokerTest, AnswersOneWhoSendsNothingMore) {
+  Start();
+  status_bytes_ = 1u << 20;
+  Client client = Connect();
+  ASSERT_TRUE(client.SendLine(R"({"op":"status"})").ok());
+  ASSERT_EQ(::shutdown(client.fd(), SHUT_WR), 0);
+  EXPECT_EQ(client.ReadLine(kPatience)->size(), status_bytes_ + 2);
+  EXPECT_TRUE(Closes(client));
+}
+
+TEST_F(BrokerTest, EndsAConnectionWhoseLineIsTooLong) {
+  Start();
+  Client client = Connect();
+  ASSERT_TRUE(client.SendLine(std::string(200000, 'x')).ok());
+  EXPECT_THAT(*client.ReadLine(kPatience), HasSubstr("64 KiB"));
+  EXPECT_TRUE(Closes(client));
+  Client another = Connect();
+  EXPECT_TRUE(another.Ask(R"({"op":"version"})", kPatience).ok());
+}
+
+TEST_F(BrokerTest, DropsOneWhoAsksNothing) {
+  Start({.idle = milliseconds(30)});
+  Client client = Connect();
+  EXPECT_TRUE(Closes(client));
+}
+
+TEST_F(BrokerTest, KeepsOneWhoWaitsForItsAnswer) {
+  Start({.idle = milliseconds(30)});
+  Client client = Connect();
+  ASSERT_TRUE(client.SendLine(R"({"op":"run"})").ok());
+  ASSERT_TRUE(client.ReadLine(kPatience).ok());
+  EXPECT_EQ(client.ReadLine(milliseconds(100)).error().code(), Code::kDeadlineExceeded);
+}
+
+TEST_F(BrokerTest, DropsOneWhoDoesNotReadItsAnswers) {
+  status_bytes_ = 1u << 20;
+  Start({.output_bytes = 1u << 20});
+  Client client = Connect();
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(client.SendLine(R"({"op":"status"})").ok());
+  EXPECT_TRUE(Soon([this] { return server_->clients() == 0; }));
+}
+
+TEST_F(BrokerTest, TellsTheOneTooManyWhy) {
+  Start({.clients = 2, .for_root = 0});
+  Client first = Connect();
+  Client second = Connect();
+  ASSERT_TRUE(Soon([this] { return server_->clients() == 2; }));
+  Client third = Connect();
+  EXPECT_THAT(*third.ReadLine(kPatience), HasSubstr("RESOURCE_EXHAUSTED"));
+  EXPECT_TRUE(Closes(third));
+  EXPECT_TRUE(first.Ask(R"({"op":"version"})", kPatience).ok());
+}
+
+TEST_F(BrokerTest, IsOpenToItsOwnerAloneWithoutAGroup) {
+  Start();
+  struct stat socket {};
+  ASSERT_EQ(::stat(SocketPath(run_dir_).c_str(), &socket), 0);
+  EXPECT_EQ(socket.st_mode & 0777, 0600u);
+  EXPECT_THAT(server_->access(), HasSubstr("there is no group no-such-group"));
+}
+
+TEST_F(BrokerTest, ReplacesTheSocketOfAnAgentThatWasKilled) {
+  Start();
+  std::filesystem::create_hard_link(SocketPath(run_dir_), run_dir_ + "/left");
+  OnLoop([this] { server_.reset(); });
+  EXPECT_FALSE(std::filesystem::exists(SocketPath(run_dir_)));
+  std::filesystem::rename(run_dir_ + "/left", SocketPath(run_dir_));
+  Start();
+  Client client = Connect();
+  EXPECT_TRUE(client.Ask(R"({"op":"version"})", kPatience).ok());
+}
+
+TEST_F(BrokerTest, WorksBelowAPathLongerThanASocketsNameMayBe) {
+  const std::string top = run_dir_;
+  run_dir_ += "/" + std::string(120, 'd');
+  Start();
+  Client client = Connect();
+  EXPECT_TRUE(client.Ask(R"({"op":"version"})", kPatience).ok());
+  OnLoop([this] { server_.reset(); });
+  run_dir_ = top;
+}
+
+TEST_F(BrokerTest, SaysWhatToDoWhereNoAgentIs) {
+  const auto none = Client::Connect(run_dir_);
+  EXPECT_EQ(none.error().code(), Code::kUnavailable);
+  EXPECT_EQ(none.error().message(), "no agent answers at " + run_dir_ + "/penstock.sock: start one with `penstock up`");
+}
+
+TEST_F(BrokerTest, TellsAWaitingClientThatTheAgentEnded) {
+  Start();
+  Client client = Connect();
+  ASSERT_TRUE(client.SendLine(R"({"op":"run"})").ok());
+  ASSERT_TRUE(client.ReadLine(kPatience).ok());
+  OnLoop([this] { server_.reset(); });
+  EXPECT_THAT(client.ReadLine(kPatience).error().message(), HasSubstr("ended while it was asked"));
+}
+
+}  // namespace
+}  // namespace penstock::edge::broker
