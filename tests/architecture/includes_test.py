@@ -51,18 +51,17 @@ def problems() -> list[str]:
         text = path.read_text(errors="replace")
         for match in INCLUDE.finditer(text):
             line = text[: match.start()].count("\n") + 1
-            beside = (path.parent / match.group(1)).resolve()
-            included = f"src/{match.group(1)}"
-            if not (root / included).exists() and beside.exists():
-                included = str(beside.relative_to(root))
-                if file.startswith("src/"):
-                    found.append(f"{file}:{line}: include by path from src/: {match.group(1)}")
+            named = match.group(1)
+            candidates = [root / "src" / named, root / named, path.parent / named]
+            included = str(next((c.resolve() for c in candidates if c.exists()), candidates[0]).relative_to(root))
+            if file.startswith("src/") and included != f"src/{named}":
+                found.append(f"{file}:{line}: include by path from src/: {named}")
             if GENERATED.search(included):
                 continue
             if not (root / included).exists():
-                found.append(f"{file}:{line}: no such file: {match.group(1)}")
+                found.append(f"{file}:{line}: no such file: {named}")
             elif not allowed(file, included, table, steps):
-                found.append(f"{file}:{line}: {find_room(file, table)} may not include {match.group(1)}")
+                found.append(f"{file}:{line}: {find_room(file, table)} may not include {named}")
     if not sources:
         found.append(f"no sources under {root}")
     return found

@@ -36,16 +36,16 @@ class Machine:
 
     def __init__(self, root: Path, programs: Path):
         self.root, self.sim = root, programs / "penstock-sim"
-        self._sim("start", "dgx-a100", "--root", root)
+        self._sim("start", "dgx-a100", "--replace")
 
-    def _sim(self, *arguments):
-        subprocess.run([str(self.sim), *(str(word) for word in arguments)], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    def _sim(self, *words: str):
+        subprocess.run([str(self.sim), "--root", str(self.root), *words], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
-    def fault(self, *words):
-        self._sim("fault", *words, "--root", self.root)
+    def fault(self, gpu: str, *words: str):
+        self._sim("fault", gpu, *words)
 
     def heal(self):
-        self._sim("heal", "--root", self.root)
+        self._sim("heal", "all")
 
     def minors(self) -> dict[str, int]:
         """GPU UUID -> minor number of its device file, as the driver's own /proc files say."""
@@ -137,7 +137,11 @@ class Agent:
         return self.cluster.run("busybox", "wget", "-q", "-O", "-", f"http://{self.listen}/metrics").stdout
 
 
-CONFIG = """
+# How long a cured device is watched before it is offered again; scenarios have no time for the default.
+CONFIG = """apiVersion: penstock.io/v1alpha1
+kind: NodeConfig
+health:
+  probation: 1s
 """
 
 

@@ -37,7 +37,7 @@ def sweep():
     """Removes what a run left that was killed before it could; a folder's name says whose it was."""
     for leftover in Path("/tmp").glob(f"{PREFIX}*"):
         owner = leftover.name.removeprefix(PREFIX).split("-")[0]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+        if owner.isdigit() and not Path(f"/proc/{owner}/exe").exists():  # a zombie has none
             remove(leftover)
 
 
