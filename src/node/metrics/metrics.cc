@@ -1,0 +1,184 @@
+// The families of the metrics page. Calls no vendor, reads no file.
+#include "node/metrics/metrics.h"
+
+#include <array>
+#include <map>
+#include <utility>
+
+#include "node/metrics/exposition.h"
+#include "node/share/offer.h"
+
+namespace penstock::node::metrics {
+
+namespace {
+
+using device::HealthState;
+using inventory::Entry;
+using Type = Exposition::Type;
+
+/// A device and the labels that all its series carry.
+struct Device {
+  const Entry* entry;
+  Labels labels;
+};
+
+std::vector<Device> DevicesOf(const inventory::Snapshot& inventory) {
+  std::vector<Device> devices;
+  devices.reserve(inventory.devices.size());
+  for (const Entry& entry : inventory.devices) {
+    Device device{.entry = &entry};
+    device.labels.Add("device", entry.facts->id);
+    device.labels.Add("index", entry.facts->index < 0 ? "" : std::to_string(entry.facts->index));
+    device.labels.Add("model", entry.facts->model);
+    devices.push_back(std::move(device));
+  }
+  return devices;
+}
+
+void AddInfo(const std::vector<Device>& devices, const inventory::Snapshot& inventory, Exposition& page) {
+  page.Family("accelerator_info", Type::kGauge, "Facts about an accelerator, as labels; the value is always 1.");
+  for (const Device& device : devices) {
+    const device::Facts& facts = *device.entry->facts;
+    const auto* vendor = inventory.FindVendor(facts.vendor);
+    Labels labels = device.labels;
+    labels.Add("vendor", facts.vendor);
+    labels.Add("architecture", facts.architecture);
+    labels.Add("pci", facts.pci ? ToString(*facts.pci) : "");
+    labels.Add("numa", facts.numa_node ? std::to_string(*facts.numa_node) : "");
+    labels.Add("driver", vendor != nullptr && vendor->driver ? vendor->driver->version : "");
+    page.Add(labels, std::uint64_t{1});
+  }
+}
+
+void AddHealth(const std::vector<Device>& devices, Exposition& page) {
+  page.Family("accelerator_healthy", Type::kGauge, "Whether an accelerator can be used: 1, or 0 whatever the reason.");
+  for (const Device& device : devices) page.Add(device.labels, std::uint64_t{device.entry->health.state == HealthState::kHealthy});
+
+  page.Family("accelerator_health_state", Type::kGauge, "State of health: 1 for the state that an accelerator is in, 0 for the others.");
+  static constexpr std::array kStates = {HealthState::kHealthy, HealthState::kUnhealthy, HealthState::kUnknown, HealthState::kGone};
+  for (const Device& device : devices) {
+    for (const HealthState state : kStates)
+      page.Add(Labels(device.labels).Add("state", ToString(state)), std::uint64_t{device.entry->health.state == state});
+  }
+}
+
+/// The last reading where it still says something: of a device that is there and answers.
+const device::Reading* ReadingOf(const Entry& entry) {
+  return entry.reading && entry.reading->reachable && entry.health.state != HealthState::kGone ? entry.reading.get() : nullptr;
+}
+
+/// One sample for each device where the member is known, divided by `divisor`.
+void AddReadings(const std::vector<Device>& devices, std::optional<double> device::Reading::*member, double divisor, Exposition& page) {
+  for (const Device& device : devices) {
+    const auto* reading = ReadingOf(*device.entry);
+    if (reading != nullptr && reading->*member) page.Add(device.labels, *(reading->*member) / divisor);
+  }
+}
+
+void AddMemory(const std::vector<Device>& devices, Exposition& page) {
+  page.Family("accelerator_memory_bytes", Type::kGauge, "Memory of an accelerator.");
+  for (const Device& device : devices)
+    if (device.entry->facts->memory.count > 0) page.Add(device.labels, device.entry->facts->memory.count);
+
+  page.Family("accelerator_memory_used_bytes", Type::kGauge, "Memory of an accelerator that is in use.");
+  for (const Device& device : devices) {
+    const auto* reading = ReadingOf(*device.entry);
+    if (reading != nullptr && reading->memory_used) page.Add(device.labels, reading->memory_used->count);
+  }
+}
+
+void AddTelemetry(const std::vector<Device>& devices, Exposition& page) {
+  AddMemory(devices, page);
+  page.Family("accelerator_utilization_ratio", Type::kGauge, "Share of time in which an accelerator was at work, from 0 to 1.");
+  AddReadings(devices, &device::Reading::utilization, 100, page);
+  page.Family("accelerator_temperature_celsius", Type::kGauge, "Temperature of an accelerator.");
+  AddReadings(devices, &device::Reading::temperature, 1, page);
+  page.Family("accelerator_power_watts", Type::kGauge, "Power that an accelerator draws.");
+  AddReadings(devices, &device::Reading::power, 1, page);
+  page.Family("accelerator_read_timestamp_seconds", Type::kGauge, "When an accelerator was last looked at, in Unix time.");
+  for (const Device& device : devices) {
+    if (device.entry->reading == nullptr) continue;
+    page.Add(device.labels, std::chrono::duration<double>(device.entry->read_at.time_since_epoch()).count());
+  }
+}
+
+void AddHolders(const std::vector<Device>& devices, const ledger::Snapshot& ledger, Exposition& page) {
+  page.Family("accelerator_held", Type::kGauge, "Who was given an accelerator, as labels; the value is always 1.");
+  for (const Device& device : devices) {
+    for (const ledger::Lease& lease : ledger.leases) {
+      for (const ledger::Slot& slot : lease.slots) {
+        if (slot.device != device.entry->facts->id) continue;
+        Labels labels = device.labels;
+        labels.Add("slot", slot.id).Add("door", lease.door).Add("kind", lease.door == share::kKubeletDoor ? "pod" : "run");
+        labels.Add("namespace", lease.namespace_name).Add("pod", lease.pod).Add("container", lease.container);
+        labels.Add("user", lease.user).Add("lease", lease.id);
+        page.Add(labels, std::uint64_t{1});
+      }
+    }
+  }
+  page.Family("accelerator_outside_processes", Type::kGauge, "Processes on an accelerator that were not given it.");
+  for (const Device& device : devices) {
+    const auto found = ledger.outside.find(device.entry->facts->id);
+    page.Add(device.labels, std::uint64_t{found == ledger.outside.end() ? 0 : found->second.size()});
+  }
+}
+
+void AddEvidence(const std::vector<health::EvidenceCount>& evidence, Exposition& page) {
+  page.Family("accelerator_evidence_total", Type::kCounter,
+              "What was heard about the health of an accelerator, by the vendor's kind and code.");
+  for (const health::EvidenceCount& count : evidence) {
+    Labels labels;
+    labels.Add("device", count.device)
+        .Add("kind", count.kind)
+        .Add("code", std::to_string(count.code))
+        .Add("severity", ToString(count.severity));
+    page.Add(labels, count.count);
+  }
+}
+
+void AddDrivers(const inventory::Snapshot& inventory, Exposition& page) {
+  page.Family("penstock_driver_present", Type::kGauge, "Whether the driver of a vendor can be used.");
+  for (const inventory::VendorEntry& vendor : inventory.vendors) {
+    Labels labels;
+    labels.Add("vendor", vendor.vendor).Add("version", vendor.driver ? vendor.driver->version : "");
+    page.Add(labels, std::uint64_t{vendor.driver != nullptr});
+  }
+}
+
+void AddLeases(const ledger::Snapshot& ledger, Exposition& page) {
+  std::map<std::pair<std::string_view, std::string_view>, std::uint64_t> counts;
+  for (const std::string_view door : {share::kKubeletDoor, share::kLocalDoor})
+    for (const std::string_view state : {"handed", "held"}) counts[{door, state}] = 0;
+  for (const ledger::Lease& lease : ledger.leases) ++counts[{lease.door, lease.state == ledger::LeaseState::kHeld ? "held" : "handed"}];
+  page.Family("penstock_leases", Type::kGauge, "Leases in the ledger.");
+  for (const auto& [key, count] : counts) page.Add(Labels().Add("door", key.first).Add("state", key.second), count);
+}
+
+void AddOurselves(const Figures& figures, Exposition& page) {
+  page.Family("penstock_queue_length", Type::kGauge, "Requests that wait for accelerators.");
+  page.Add({}, std::uint64_t{figures.queue_length});
+  page.Family("penstock_process_resident_memory_bytes", Type::kGauge, "Resident memory of a process of Penstock.");
+  for (const ProcessCost& cost : figures.processes) page.Add(Labels().Add("process", cost.process), cost.resident_bytes);
+  page.Family("penstock_process_cpu_seconds_total", Type::kCounter, "User and system time that a process of Penstock has used.");
+  for (const ProcessCost& cost : figures.processes) page.Add(Labels().Add("process", cost.process), cost.cpu_seconds);
+  page.Family("penstock_build_info", Type::kGauge, "Version of the agent, as a label; the value is always 1.");
+  page.Add(Labels().Add("version", figures.version), std::uint64_t{1});
+}
+
+}  // namespace
+
+std::string Render(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger, const Figures& figures) {
+  Exposition page;
+  const std::vector<Device> devices = DevicesOf(inventory);
+  AddInfo(devices, inventory, page);
+  AddHealth(devices, page);
+  AddTelemetry(devices, page);
+  AddHolders(devices, ledger, page);
+  AddEvidence(figures.evidence, page);
+  AddDrivers(inventory, page);
+  AddLeases(ledger, page);
+  AddOurselves(figures, page);
+  return page.Take();
+}
+
+}  // namespace penstock::node::metrics

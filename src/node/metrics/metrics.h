@@ -1,0 +1,34 @@
+// The metrics page: devices, health, holders and our own cost, from snapshots only. Calls no vendor, reads no file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "node/health/health.h"
+#include "node/inventory/inventory.h"
+#include "node/ledger/ledger.h"
+
+namespace penstock::node::metrics {
+
+/// What one of our own processes costs.
+struct ProcessCost {
+  std::string process;  ///< "agent", "worker"
+  std::uint64_t resident_bytes = 0;
+  double cpu_seconds = 0;
+};
+
+/// What the page tells besides the snapshots.
+struct Figures {
+  std::string version;
+  std::size_t queue_length = 0;
+  std::vector<ProcessCost> processes;
+  std::vector<health::EvidenceCount> evidence;
+};
+
+/// The page in the text exposition format (exposition.h). Any thread. What is not known is left out, never 0. The families are documented
+/// in docs/reference/metrics.md; names and labels are stable.
+std::string Render(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger, const Figures& figures);
+
+}  // namespace penstock::node::metrics
