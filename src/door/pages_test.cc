@@ -1,0 +1,85 @@
+#include "door/pages.h"
+
+#include <array>
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include "base/strings.h"
+#include "os/fd.h"
+
+namespace penstock::door {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class PagesTest : public testing::Test {
+ protected:
+  PagesTest()
+      : pages_(loop_, {.metrics = [] { return std::string("x 1\n"); },
+                       .report = [] { return std::string(R"({"generation":1})"); },
+                       .not_ready = [this] { return not_ready_; }}) {}
+  void Start() {
+    const auto started = pages_.Start("127.0.0.1:0");
+    ASSERT_TRUE(started.ok()) << started.error().message();
+    loop_.Start();
+  }
+  void TearDown() override { loop_.Stop(); }
+
+  std::string Get(const std::string& path) {
+    const os::UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(*base::ParseUint(pages_.where().substr(pages_.where().rfind(':') + 1))));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    const std::string request = "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n";
+    EXPECT_EQ(::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL), static_cast<ssize_t>(request.size()));
+    std::string text;
+    std::array<char, 4096> buffer;
+    for (ssize_t count = 0; (count = ::recv(fd.get(), buffer.data(), buffer.size(), 0)) > 0;)
+      text.append(buffer.data(), static_cast<std::size_t>(count));
+    return text;
+  }
+
+  os::Loop loop_{"pages"};
+  std::string not_ready_;
+  Pages pages_;
+};
+
+TEST_F(PagesTest, ServeWhatTheirSourcesSay) {
+  Start();
+  EXPECT_THAT(Get("/metrics"), AllOf(HasSubstr("Content-Type: text/plain; version=0.0.4"), EndsWith("x 1\n")));
+  EXPECT_THAT(Get("/debug/state"), AllOf(HasSubstr("Content-Type: application/json"), EndsWith("{\"generation\":1}\n")));
+  EXPECT_THAT(Get("/healthz"), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(Get("/readyz"), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(PagesTest, SayWhyTheAgentIsNotReady) {
+  not_ready_ = "devices have not been looked for yet";
+  Start();
+  EXPECT_THAT(Get("/readyz"), AllOf(StartsWith("HTTP/1.1 503"), EndsWith("devices have not been looked for yet\n")));
+  EXPECT_THAT(Get("/healthz"), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(PagesTest, CanBeSwitchedOff) {
+  ASSERT_TRUE(pages_.Start("off").ok());
+  EXPECT_EQ(pages_.where(), "");
+}
+
+TEST_F(PagesTest, SayWhatToDoWhereTheAddressIsTaken) {
+  Start();
+  os::Loop other_loop{"other"};
+  Pages other(other_loop, {});
+  const auto taken = other.Start(pages_.where().substr(7));
+  ASSERT_FALSE(taken.ok());
+  EXPECT_THAT(taken.error().message(), HasSubstr("choose another address with --listen"));
+}
+
+}  // namespace
+}  // namespace penstock::door

@@ -1,0 +1,104 @@
+// From the snapshots to the one report. Pure, but for this process's own id.
+#include "door/report.h"
+
+#include <unistd.h>
+
+namespace penstock::door {
+
+namespace {
+
+using node::ledger::Lease;
+using node::ledger::LeaseState;
+using node::ledger::Process;
+
+api::HolderReport HolderOf(const Lease& lease, const node::ledger::Slot& slot, int index) {
+  api::HolderReport holder;
+  holder.slot = slot.id;
+  holder.device = slot.device;
+  holder.index = index;
+  holder.state = lease.state == LeaseState::kHeld ? "held" : "handed";
+  holder.kind = lease.door == node::share::kKubeletDoor ? "pod" : "run";
+  holder.lease = lease.id;
+  for (const Process& process : lease.processes) holder.pids.push_back(process.pid);
+  holder.user = lease.user;
+  holder.command = lease.command;
+  if (!lease.processes.empty()) {
+    if (holder.user.empty()) holder.user = lease.processes.front().user;
+    if (holder.command.empty()) holder.command = lease.processes.front().command;
+  }
+  holder.pod = lease.pod;
+  holder.namespace_name = lease.namespace_name;
+  holder.container = lease.container;
+  holder.enforcement = ToString(lease.enforcement);
+  holder.since = base::FormatTime(lease.since);
+  return holder;
+}
+
+api::HolderReport OutsideHolder(const Process& process, const std::string& device, int index) {
+  api::HolderReport holder;
+  holder.device = device;
+  holder.index = index;
+  holder.state = "outside";
+  holder.kind = "outside";
+  holder.pids = {process.pid};
+  holder.user = process.user;
+  holder.command = process.command;
+  return holder;
+}
+
+std::vector<api::HolderReport> HoldersOf(const device::Facts& facts, const node::ledger::Snapshot& ledger) {
+  std::vector<api::HolderReport> holders;
+  for (const Lease& lease : ledger.leases)
+    for (const auto& slot : lease.slots)
+      if (slot.device == facts.id) holders.push_back(HolderOf(lease, slot, facts.index));
+  if (const auto outside = ledger.outside.find(facts.id); outside != ledger.outside.end())
+    for (const Process& process : outside->second) holders.push_back(OutsideHolder(process, facts.id, facts.index));
+  return holders;
+}
+
+api::DeviceReport DeviceOf(const node::inventory::Entry& entry, const node::ledger::Snapshot& ledger, const ReportContext& context) {
+  const device::Facts& facts = *entry.facts;
+  api::DeviceReport device;
+  device.id = facts.id;
+  device.vendor = facts.vendor;
+  device.model = facts.model;
+  device.index = facts.index;
+  if (facts.pci) device.pci = ToString(*facts.pci);
+  device.numa = facts.numa_node;
+  device.memory_bytes = facts.memory.count;
+  device.health_state = ToString(entry.health.state);
+  device.health_reason = entry.health.reason;
+  device.health_since = base::FormatTime(entry.health.since);
+  if (context.door_of) device.door = context.door_of(facts);
+  device.withheld = facts.withheld;
+  device.holders = HoldersOf(facts, ledger);
+  return device;
+}
+
+api::VendorReport VendorOf(const node::inventory::VendorEntry& entry) {
+  api::VendorReport vendor;
+  vendor.vendor = entry.vendor;
+  vendor.reason = entry.reason;
+  if (entry.driver) {
+    vendor.driver = entry.driver->version;
+    vendor.runtime = entry.driver->runtime_version;
+  }
+  return vendor;
+}
+
+}  // namespace
+
+api::Report MakeReport(const node::inventory::Snapshot& inventory, const node::ledger::Snapshot& ledger, const ReportContext& context) {
+  api::Report report;
+  // Each of these only grows, so that their sum tells any two reports apart.
+  report.generation = inventory.facts_generation + inventory.state_generation + ledger.generation;
+  report.node = context.node;
+  report.version = PENSTOCK_VERSION;
+  report.agent_pid = ::getpid();
+  for (const auto& vendor : inventory.vendors) report.vendors.push_back(VendorOf(vendor));
+  for (const auto& entry : inventory.devices) report.devices.push_back(DeviceOf(entry, ledger, context));
+  if (context.doors) report.doors = context.doors();
+  return report;
+}
+
+}  // namespace penstock::door

@@ -1,0 +1,131 @@
+#include "door/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace penstock::door {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+
+const base::WallTime kWhen{1700000000s};
+
+node::inventory::Entry Device(const std::string& id, int index) {
+  device::Facts facts;
+  facts.id = id;
+  facts.vendor = "nvidia";
+  facts.model = "NVIDIA A100";
+  facts.index = index;
+  facts.pci = device::PciAddress{.bus = 7};
+  facts.memory = base::Mebibytes(1);
+  return {.facts = std::make_shared<device::Facts>(facts),
+          .health = {.state = device::HealthState::kHealthy, .reason = "", .since = kWhen}};
+}
+
+struct Fixture {
+  Fixture() {
+    inventory.facts_generation = 2;
+    inventory.state_generation = 30;
+    device::Driver driver;
+    driver.version = "550.54.15";
+    driver.runtime_version = "12.4";
+    inventory.vendors = {{.vendor = "nvidia", .driver = std::make_shared<device::Driver>(driver)},
+                         {.vendor = "amd", .reason = "there is no amdgpu module"}};
+    inventory.devices = {Device("GPU-0", 0), Device("GPU-1", 1), Device("GPU-2", 2)};
+    inventory.devices[2].health = {.state = device::HealthState::kUnhealthy, .reason = "XID 79", .since = kWhen};
+    ledger.generation = 400;
+    context.node = "gpu-7";
+    context.doors = [] { return std::vector<api::DoorReport>{{.name = "kubelet", .state = "open"}}; };
+    context.door_of = [](const device::Facts& facts) { return facts.index == 0 ? "kubelet" : "local"; };
+  }
+  api::Report Make() const { return MakeReport(inventory, ledger, context); }
+
+  node::inventory::Snapshot inventory;
+  node::ledger::Snapshot ledger;
+  ReportContext context;
+};
+
+TEST(MakeReport, TellsDevicesVendorsAndDoors) {
+  const api::Report report = Fixture().Make();
+  EXPECT_EQ(report.generation, 432u);
+  EXPECT_EQ(report.node, "gpu-7");
+  EXPECT_EQ(report.version, PENSTOCK_VERSION);
+  EXPECT_EQ(report.agent_pid, ::getpid());
+  ASSERT_EQ(report.vendors.size(), 2u);
+  EXPECT_EQ(report.vendors[0].driver, "550.54.15");
+  EXPECT_EQ(report.vendors[0].runtime, "12.4");
+  EXPECT_EQ(report.vendors[1].driver, "");
+  EXPECT_EQ(report.vendors[1].reason, "there is no amdgpu module");
+  ASSERT_EQ(report.devices.size(), 3u);
+  EXPECT_EQ(report.devices[0].door, "kubelet");
+  EXPECT_EQ(report.devices[1].door, "local");
+  EXPECT_EQ(report.devices[0].pci, "0000:07:00.0");
+  EXPECT_EQ(report.devices[0].memory_bytes, 1u << 20);
+  EXPECT_EQ(report.devices[0].health_state, "healthy");
+  EXPECT_EQ(report.devices[2].health_state, "unhealthy");
+  EXPECT_EQ(report.devices[2].health_reason, "XID 79");
+  EXPECT_EQ(report.devices[2].health_since, "2023-11-14T22:13:20.000Z");
+  ASSERT_EQ(report.doors.size(), 1u);
+}
+
+TEST(MakeReport, TellsWhoHoldsWhat) {
+  Fixture fixture;
+  node::ledger::Lease pod{
+      .id = "k-1", .door = "kubelet", .slots = {{"GPU-0", "GPU-0"}}, .state = node::ledger::LeaseState::kHeld, .since = kWhen};
+  pod.pod = "train-0";
+  pod.namespace_name = "ml";
+  pod.container = "main";
+  pod.processes = {{.pid = 100, .user = "root", .command = "python train.py"}, {.pid = 101}};
+  node::ledger::Lease run{.id = "r-1", .door = "local", .slots = {{"GPU-1", "GPU-1"}, {"GPU-2", "GPU-2"}}};
+  run.enforcement = node::ledger::Enforcement::kVisibility;
+  run.user = "ann";
+  run.command = "sleep 1";
+  fixture.ledger.leases = {pod, run};
+
+  const api::Report report = fixture.Make();
+  ASSERT_EQ(report.devices[0].holders.size(), 1u);
+  const api::HolderReport& of_pod = report.devices[0].holders[0];
+  EXPECT_EQ(of_pod.slot, "GPU-0");
+  EXPECT_EQ(of_pod.device, "GPU-0");
+  EXPECT_EQ(of_pod.index, 0);
+  EXPECT_EQ(of_pod.state, "held");
+  EXPECT_EQ(of_pod.kind, "pod");
+  EXPECT_EQ(of_pod.lease, "k-1");
+  EXPECT_THAT(of_pod.pids, ElementsAre(100, 101));
+  EXPECT_EQ(of_pod.user, "root");
+  EXPECT_EQ(of_pod.command, "python train.py");
+  EXPECT_EQ(of_pod.namespace_name + "/" + of_pod.pod + "/" + of_pod.container, "ml/train-0/main");
+  EXPECT_EQ(of_pod.enforcement, "devices");
+  EXPECT_EQ(of_pod.since, "2023-11-14T22:13:20.000Z");
+
+  for (const int index : {1, 2}) {
+    ASSERT_EQ(report.devices[index].holders.size(), 1u);
+    const api::HolderReport& of_run = report.devices[index].holders[0];
+    EXPECT_EQ(of_run.index, index);
+    EXPECT_EQ(of_run.state, "handed");
+    EXPECT_EQ(of_run.kind, "run");
+    EXPECT_EQ(of_run.user, "ann");
+    EXPECT_EQ(of_run.command, "sleep 1");
+    EXPECT_EQ(of_run.enforcement, "visibility");
+  }
+}
+
+TEST(MakeReport, TellsWhoIsOnADeviceWithoutHavingBeenGivenIt) {
+  Fixture fixture;
+  fixture.ledger.outside["GPU-1"] = {{.pid = 7, .user = "bob", .command = "python x.py"}, {.pid = 8, .user = "ann", .command = "y"}};
+  const api::Report report = fixture.Make();
+  ASSERT_EQ(report.devices[1].holders.size(), 2u);
+  const api::HolderReport& outside = report.devices[1].holders[0];
+  EXPECT_EQ(outside.state, "outside");
+  EXPECT_EQ(outside.kind, "outside");
+  EXPECT_EQ(outside.lease, "");
+  EXPECT_THAT(outside.pids, ElementsAre(7));
+  EXPECT_EQ(outside.user, "bob");
+  EXPECT_EQ(outside.command, "python x.py");
+  EXPECT_TRUE(report.devices[0].holders.empty());
+}
+
+}  // namespace
+}  // namespace penstock::door
