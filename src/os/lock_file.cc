@@ -1,10 +1,10 @@
 // flock and a pid.
 #include "os/lock_file.h"
 
+#include <cerrno>
+
 #include <fcntl.h>
 #include <sys/file.h>
-
-#include <cerrno>
 
 #include "base/strings.h"
 #include "os/file.h"
@@ -35,7 +35,8 @@ base::Result<UniqueFd> Lock(const std::string& path, int how) {
     return base::Error(base::Code::kAlreadyExists, path + " is held by " + holder);
   }
   const std::string pid = std::to_string(::getpid()) + "\n";
-  if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) return base::ErrnoError(errno, "write " + path);
+  if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
+    return base::ErrnoError(errno, "write " + path);
   return fd;
 }
 

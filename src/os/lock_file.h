@@ -1,10 +1,10 @@
 // A file that one process holds at a time, and that names its holder.
 #pragma once
 
-#include <sys/types.h>
-
 #include <optional>
 #include <string>
+
+#include <sys/types.h>
 
 #include "base/result.h"
 #include "os/fd.h"

@@ -73,7 +73,10 @@ class CgroupTest : public testing::Test {
 
   pid_t StartSleeper(const std::string& group) {
     const pid_t pid = Start(group, [] { return ::pause(); });
-    while (!tree_->Populated(group)) ::sched_yield();
+    for (auto members = tree_->Members(group); std::find(members.begin(), members.end(), pid) == members.end();) {
+      ::sched_yield();
+      members = tree_->Members(group);
+    }
     return pid;
   }
 
