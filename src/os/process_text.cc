@@ -50,7 +50,8 @@ std::optional<StatFields> ParseStat(std::string_view text) {
   const auto system = base::ParseUint(fields[12]);
   const auto start = base::ParseUint(fields[19]);
   if (!parent || *parent < 0 || *parent > 0x7fffffff || !user || !system || !start) return std::nullopt;
-  return StatFields{std::string(text.substr(open + 1, close - open - 1)), static_cast<int>(*parent), *user, *system, *start};
+  const bool ended = (fields[0] == "Z" || fields[0] == "X") && base::ParseUint(fields[17]).value_or(0) <= 1;
+  return StatFields{std::string(text.substr(open + 1, close - open - 1)), static_cast<int>(*parent), *user, *system, *start, ended};
 }
 
 std::vector<std::string> ParseCgroups(std::string_view text) {

@@ -16,6 +16,7 @@ struct StatFields {
   std::uint64_t user = 0;    ///< (14) clock ticks
   std::uint64_t system = 0;  ///< (15) clock ticks
   std::uint64_t start = 0;   ///< (22) clock ticks since boot
+  bool ended = false;        ///< (3, 20) a zombie without living threads: waits for its parent only
 };
 std::optional<StatFields> ParseStat(std::string_view text);
 

@@ -1,0 +1,94 @@
+// `penstock queue`: who waits for GPUs, and taking somebody out of the line. Asks the agent, decides nothing.
+#include <algorithm>
+#include <iomanip>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "app/penstock/verbs.h"
+#include "edge/broker/client.h"
+#include "edge/broker/protocol.h"
+
+namespace penstock::app {
+namespace {
+
+using edge::broker::WaitingRun;
+
+constexpr char kFooter[] = R"(Examples:
+  penstock queue                 # who waits, first in line first
+  penstock queue -o json
+  penstock queue cancel q-7      # your own, or as root anybody's
+
+Exit status: 0 done, 1 not done (the message says why).)";
+
+std::string Wants(const WaitingRun& run) {
+  if (run.devices.empty()) return std::to_string(run.count) + (run.model.empty() ? "" : " " + run.model);
+  std::string names;
+  for (const std::string& device : run.devices) names += (names.empty() ? "" : ",") + device;
+  return names;
+}
+
+void Print(const std::vector<WaitingRun>& queue) {
+  if (queue.empty()) {
+    std::cout << "nobody waits\n";
+    return;
+  }
+  std::vector<std::vector<std::string>> rows = {{"TICKET", "USER", "GPUS", "SINCE", "COMMAND", "WAITS FOR"}};
+  for (const WaitingRun& run : queue) rows.push_back({run.ticket, run.user, Wants(run), run.since, run.command.substr(0, 40), run.reason});
+  std::vector<std::size_t> widths(rows[0].size());
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i + 1 < row.size(); ++i) std::cout << std::left << std::setw(static_cast<int>(widths[i])) << row[i] << "  ";
+    std::cout << row.back() << "\n";
+  }
+}
+
+base::Result<std::string> Ask(const Common& common, const edge::broker::Request& request) {
+  ASSIGN(const auto config, Resolve(common.settings));
+  ASSIGN(auto client, edge::broker::Client::Connect(config.paths.run_dir));
+  return client.Ask(EncodeRequest(request));
+}
+
+base::Status List(const Common& common) {
+  ASSIGN(const std::string answer, Ask(common, {.operation = edge::broker::Operation::kQueue}));
+  if (common.json) {
+    std::cout << answer << "\n";
+    return {};
+  }
+  ASSIGN(const auto queue, edge::broker::DecodeQueue(answer));
+  Print(queue);
+  return {};
+}
+
+base::Status Cancel(const Common& common, const std::string& ticket) {
+  ASSIGN(const std::string answer, Ask(common, {.operation = edge::broker::Operation::kCancel, .ticket = ticket}));
+  std::cout << (common.json ? answer : ticket + " is cancelled") << "\n";
+  return {};
+}
+
+int ToExitCode(const base::Status& status) {
+  if (status.ok()) return 0;
+  std::cerr << "penstock: " << status.error().message() << "\n";
+  return 1;
+}
+
+}  // namespace
+
+void AddQueue(CLI::App& app, const Common& common, int& exit_code) {
+  CLI::App* queue = app.add_subcommand("queue", "Shows who waits for GPUs, and cancels");
+  queue->footer(kFooter);
+  queue->fallthrough();
+  queue->require_subcommand(0, 1);
+  queue->add_subcommand("list", "Shows who waits, first in line first")->fallthrough();
+  CLI::App* cancel = queue->add_subcommand("cancel", "Takes one out of the line")->fallthrough();
+  const auto ticket = std::make_shared<std::string>();
+  cancel->add_option("TICKET", *ticket, "As `penstock queue` shows it")->required();
+  queue->callback(
+      [cancel, ticket, &common, &exit_code] { exit_code = ToExitCode(cancel->parsed() ? Cancel(common, *ticket) : List(common)); });
+}
+
+}  // namespace penstock::app

@@ -1,0 +1,205 @@
+// `penstock run`: asks the agent, waits its turn, becomes the command. Says on standard error what it waits for.
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "app/penstock/verbs.h"
+#include "base/quantity.h"
+#include "base/strings.h"
+#include "edge/broker/client.h"
+#include "edge/broker/protocol.h"
+
+namespace penstock::app {
+namespace {
+
+using base::Code;
+using base::Error;
+using edge::broker::GrantedRun;
+using edge::broker::WaitingRun;
+
+constexpr int kWaitRanOut = 124;
+constexpr int kOwnFailure = 125;
+constexpr int kCannotExecute = 126;
+constexpr int kNoSuchCommand = 127;
+constexpr base::Duration kPatience = std::chrono::seconds(30);
+
+constexpr char kFooter[] = R"(Examples:
+  penstock run -- python train.py                      # one GPU, whichever is free
+  penstock run --gpus 2 --model 'A100*' -- ./train.sh
+  penstock run --device 0,3 --wait 10m -- nvidia-smi -L
+  penstock run --wait 0 -- ./probe                     # now or not at all
+
+The command replaces this process: its terminal, signals and exit status are its own. It can open its own GPUs only, sees them
+in CUDA_VISIBLE_DEVICES and its kin, and PENSTOCK_LEASE names what it holds. The GPUs come back when it and everything it
+started have ended. Ctrl-C gives the place in line up.
+
+Exit status: the command's own; 124 the wait ran out, 125 Penstock could not do it (the message says why), 126 the command
+cannot be executed, 127 there is no such command.)";
+
+struct RunOptions {
+  std::int64_t gpus = 1;
+  std::string model;
+  std::vector<std::string> devices;
+  std::string wait;
+  std::string memory, cores, compute;
+};
+
+int Fail(int status, const std::string& message) {
+  std::cerr << "penstock: " << message << "\n";
+  return status;
+}
+
+int Fail(const Error& error) { return Fail(error.code() == Code::kDeadlineExceeded ? kWaitRanOut : kOwnFailure, error.message()); }
+
+/// One line on a terminal that replaces itself; elsewhere the first one only.
+class WaitLine {
+ public:
+  explicit WaitLine(bool terminal) : terminal_(terminal) {}
+  ~WaitLine() { Clear(); }
+
+  void Show(const WaitingRun& waiting) {
+    const std::string what = waiting.count == 1 ? "1 GPU" : std::to_string(waiting.count) + " GPUs";
+    const std::string text = "penstock: waiting for " + what + " as " + waiting.ticket + ", place " + std::to_string(waiting.position + 1) +
+                             ": " + waiting.reason;
+    if (terminal_)
+      std::cerr << "\r\x1b[K" << text.substr(0, Width()) << std::flush;
+    else if (!shown_)
+      std::cerr << text << std::endl;
+    shown_ = true;
+  }
+
+  void Clear() {
+    if (terminal_ && shown_) std::cerr << "\r\x1b[K" << std::flush;
+    shown_ = false;
+  }
+
+ private:
+  static std::size_t Width() {
+    winsize size{};
+    return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u : 79u;
+  }
+  const bool terminal_;
+  bool shown_ = false;
+};
+
+// What nothing enforces yet is not taken: a limit that does not hold is worse than none.
+std::optional<std::string> RefusedLimit(const RunOptions& options) {
+  if (!options.memory.empty())
+    return "--memory: this version cannot enforce a memory limit inside a GPU, so it takes none; leave it out, a whole GPU is given";
+  if (!options.cores.empty() || !options.compute.empty())
+    return std::string(options.cores.empty() ? "--compute" : "--cores") +
+           ": this version cannot enforce a compute limit inside a GPU, so it takes none; leave it out, a whole GPU is given";
+  return std::nullopt;
+}
+
+base::Result<edge::broker::Request> ToRequest(const RunOptions& options, bool gpus_given, const std::vector<std::string>& command) {
+  if (options.gpus < 1 && gpus_given)
+    return Error(Code::kInvalidArgument, "--gpus " + std::to_string(options.gpus) +
+                                             ": ask for 1 or more; without GPUs no Penstock is needed, start the command itself");
+  if (options.gpus > edge::broker::kMostDevices)
+    return Error(Code::kInvalidArgument,
+                 "--gpus " + std::to_string(options.gpus) + ": at most " + std::to_string(edge::broker::kMostDevices));
+  if (!options.devices.empty() && (gpus_given || !options.model.empty()))
+    return Error(Code::kInvalidArgument, "--device says already which GPUs and how many: leave --gpus and --model out");
+  edge::broker::Request request;
+  request.operation = edge::broker::Operation::kRun;
+  request.run = {
+      .count = static_cast<int>(options.gpus), .model = options.model, .devices = options.devices, .command = base::Join(command, " ")};
+  if (options.wait.empty()) return request;
+  if (options.wait == "0") {
+    request.run.wait = base::Duration::zero();
+    return request;
+  }
+  auto wait = base::ParseDuration(options.wait);
+  if (!wait.ok()) return wait.error().Within("--wait");
+  request.run.wait = *wait;
+  return request;
+}
+
+/// Waits in line. The agent keeps the time; a limit here is for an agent that no longer answers.
+base::Result<GrantedRun> Ask(const std::string& run_dir, const edge::broker::Request& request, WaitLine& line) {
+  ASSIGN(auto client, edge::broker::Client::Connect(run_dir));
+  TRY(client.SendLine(EncodeRequest(request)));
+  std::optional<base::Duration> patience = kPatience;
+  for (;;) {
+    const auto text = client.ReadLine(patience);
+    if (!text.ok())
+      return text.error().code() == Code::kDeadlineExceeded ? Error(Code::kUnavailable, text.error().message()) : text.error();
+    ASSIGN(const auto answer, edge::broker::DecodeRunAnswer(*text));
+    if (answer.granted) return *answer.granted;
+    if (answer.waiting) line.Show(*answer.waiting);
+    patience.reset();
+    if (request.run.wait) patience = *request.run.wait + kPatience;
+  }
+}
+
+bool IsThere(const std::string& command) {
+  if (command.find('/') != std::string::npos) return ::access(command.c_str(), F_OK) == 0;
+  const char* path = std::getenv("PATH");
+  for (const std::string& folder : base::Split(path != nullptr ? path : "/bin:/usr/bin", ':')) {
+    struct stat file {};
+    if (::stat(((folder.empty() ? "." : folder) + "/" + command).c_str(), &file) == 0 && !S_ISDIR(file.st_mode)) return true;
+  }
+  return false;
+}
+
+int Become(const std::vector<std::string>& command) {
+  std::vector<char*> arguments;
+  for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  ::execvp(arguments[0], arguments.data());
+  const int error = errno;
+  return Fail(error == ENOENT ? kNoSuchCommand : kCannotExecute, command[0] + ": " + std::strerror(error));
+}
+
+int Run(const Common& common, const RunOptions& options, bool gpus_given, const std::vector<std::string>& command) {
+  if (command.empty()) return Fail(kOwnFailure, "run what? Say the command after `--`: penstock run --gpus 1 -- python train.py");
+  if (const auto refused = RefusedLimit(options)) return Fail(kOwnFailure, *refused);
+  const auto request = ToRequest(options, gpus_given, command);
+  if (!request.ok()) return Fail(kOwnFailure, request.error().message());
+  if (!IsThere(command[0])) return Fail(kNoSuchCommand, command[0] + ": there is no such command");
+  const auto config = Resolve(common.settings);
+  if (!config.ok()) return Fail(kOwnFailure, config.error().message());
+
+  WaitLine line(common.terminal);
+  const auto granted = Ask(config->paths.run_dir, *request, line);
+  line.Clear();
+  if (!granted.ok()) return Fail(granted.error());
+  if (granted->enforcement == "visibility") std::cerr << "penstock: visibility only: " << granted->reason << "\n";
+  for (const auto& [name, value] : granted->environment) ::setenv(name.c_str(), value.c_str(), 1);
+  ::setenv("PENSTOCK_LEASE", granted->lease.c_str(), 1);
+  return Become(command);
+}
+
+}  // namespace
+
+void AddRun(CLI::App& app, const Common& common, int& exit_code) {
+  CLI::App* run = app.add_subcommand("run", "Runs a command on GPUs of its own, after waiting for them");
+  run->footer(kFooter);
+  run->fallthrough();
+  run->prefix_command();
+  run->usage("Usage: penstock run [OPTIONS] -- COMMAND [ARGUMENTS...]");
+  const auto options = std::make_shared<RunOptions>();
+  CLI::Option* gpus = run->add_option("--gpus", options->gpus, "How many GPUs [1]")->type_name("N");
+  run->add_option("--model", options->model, "Only GPUs whose model matches, e.g. 'A100*' or '*T4*'")->type_name("GLOB");
+  run->add_option("--device", options->devices, "Exactly these, by UUID or index, separated by commas")
+      ->type_name("UUID|INDEX,...")
+      ->delimiter(',')
+      ->expected(1);
+  run->add_option("--wait", options->wait, "How long to wait, e.g. 10m; 0: not at all [for ever]")->type_name("TIME");
+  for (const auto& [flag, value] :
+       {std::pair{"--memory", &options->memory}, {"--cores", &options->cores}, {"--compute", &options->compute}})
+    run->add_option(flag, *value, "Refused until it can be enforced")->type_name("LIMIT");
+  run->callback([run, gpus, options, &common, &exit_code] { exit_code = Run(common, *options, gpus->count() > 0, run->remaining()); });
+}
+
+}  // namespace penstock::app

@@ -1,0 +1,77 @@
+// Control groups on the control loop. Adds nothing to os::CgroupTree but the waiting.
+#include "door/groups.h"
+
+#include <array>
+#include <charconv>
+#include <map>
+#include <utility>
+
+#include <sys/epoll.h>
+
+namespace penstock::door {
+namespace {
+
+constexpr char kOrdinaryRunDir[] = "/run/penstock";
+constexpr char kGroup[] = "penstock";
+
+class Cgroups final : public Groups {
+ public:
+  Cgroups(os::Loop& loop, os::CgroupTree tree) : loop_(loop), tree_(std::move(tree)) {}
+  ~Cgroups() override {
+    for (const auto& [name, events] : watched_) loop_.Unwatch(events.get());
+    (void)tree_.RemoveTree();  // refused while somebody is left in it: the next agent finds it
+  }
+
+  std::vector<std::string> List() const override { return tree_.List(); }
+  base::Result<std::string> Note(const std::string& name) const override { return tree_.Note(name); }
+  base::Status Create(const std::string& name, const os::DeviceRules& rules, const std::string& note) override {
+    return tree_.Create(name, rules, note);
+  }
+  base::Status Enter(const std::string& name, pid_t pid) override { return tree_.Enter(name, pid); }
+  std::vector<pid_t> Members(const std::string& name) const override { return tree_.Members(name); }
+  bool Populated(const std::string& name) const override { return tree_.Populated(name); }
+  base::Status Watch(const std::string& name, std::function<void()> changed) override;
+  void Unwatch(const std::string& name) override;
+  base::Status Remove(const std::string& name) override { return tree_.Remove(name); }
+
+ private:
+  os::Loop& loop_;
+  os::CgroupTree tree_;
+  std::map<std::string, os::UniqueFd> watched_;
+};
+
+base::Status Cgroups::Watch(const std::string& name, std::function<void()> changed) {
+  ASSIGN(os::UniqueFd events, tree_.OpenEvents(name));
+  const int fd = events.get();
+  (void)os::CgroupTree::ReadEvents(fd);  // notices begin after the first reading
+  TRY(loop_.Watch(fd, EPOLLPRI, [fd, changed = std::move(changed)](std::uint32_t) {
+    (void)os::CgroupTree::ReadEvents(fd);
+    changed();
+  }));
+  Unwatch(name);
+  watched_.emplace(name, std::move(events));
+  return {};
+}
+
+void Cgroups::Unwatch(const std::string& name) {
+  const auto events = watched_.extract(name);
+  if (events) loop_.Unwatch(events.mapped().get());
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<Groups>> OpenCgroups(os::Loop& loop, const std::string& group_name) {
+  ASSIGN(os::CgroupTree tree, os::CgroupTree::Open(group_name));
+  return std::unique_ptr<Groups>(std::make_unique<Cgroups>(loop, std::move(tree)));
+}
+
+std::string CgroupNameFor(const std::string& run_dir) {
+  if (run_dir == kOrdinaryRunDir) return kGroup;
+  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a: the same in every build
+  for (const char c : run_dir) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  std::array<char, 17> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), hash, 16).ptr;
+  return std::string(kGroup) + "-" + std::string(text.data(), end);
+}
+
+}  // namespace penstock::door

@@ -1,0 +1,62 @@
+// The note's JSON.
+#include "door/lease_note.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/document.h"
+#include "node/share/offer.h"
+
+namespace penstock::door {
+namespace {
+
+using base::Code;
+using base::Error;
+using nlohmann::json;
+
+constexpr std::size_t kMostCommandBytes = 2048;
+
+Error Damaged(const std::string& id, const std::string& why) {
+  return {Code::kDataLoss, "the note of control group " + id + " cannot be read: " + why};
+}
+
+}  // namespace
+
+std::string EncodeNote(const node::ledger::Lease& lease) {
+  json slots = json::array();
+  for (const node::ledger::Slot& slot : lease.slots) slots.push_back({{"id", slot.id}, {"device", slot.device}});
+  return json({{"lease", lease.id},
+               {"slots", std::move(slots)},
+               {"since", base::FormatTime(lease.since)},
+               {"user", lease.user},
+               {"command", lease.command.substr(0, kMostCommandBytes)}})
+      .dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+base::Result<node::ledger::Lease> DecodeNote(std::string_view note, const std::string& id) {
+  const auto parsed = base::ParseJson(note, "note");
+  if (!parsed.ok()) return Damaged(id, parsed.error().message());
+  base::Problems problems("note");
+  base::MapReader reader(*parsed, "", problems);
+  for (const char* key : {"lease", "slots"}) reader.Require(key);
+  node::ledger::Lease lease;
+  lease.id = reader.String("lease").value_or("");
+  lease.door = node::share::kLocalDoor;
+  lease.state = node::ledger::LeaseState::kHeld;
+  lease.enforcement = node::ledger::Enforcement::kDevices;
+  lease.since = base::ParseTime(reader.String("since").value_or(""));
+  lease.user = reader.String("user").value_or("");
+  lease.command = reader.String("command").value_or("");
+  if (const base::Value* slots = reader.List("slots")) {
+    for (const base::Value& item : *slots->list) {
+      base::MapReader slot(item, "slots", problems);
+      for (const char* key : {"id", "device"}) slot.Require(key);
+      lease.slots.push_back({slot.String("id").value_or(""), slot.String("device").value_or("")});
+    }
+  }
+  if (!problems.empty()) return Damaged(id, problems.ToError().message());
+  if (lease.id != id) return Damaged(id, "it names lease " + lease.id);
+  if (lease.slots.empty()) return Damaged(id, "it names no slots");
+  return lease;
+}
+
+}  // namespace penstock::door

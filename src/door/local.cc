@@ -1,0 +1,191 @@
+// Requests of the broker's socket to calls on the node, and back.
+#include "door/local.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <unistd.h>
+
+#include "base/log.h"
+#include "node/allocate/allocate.h"
+#include "os/process.h"
+
+namespace penstock::door {
+
+using base::Code;
+using base::Error;
+using edge::broker::Operation;
+using edge::broker::Request;
+using edge::broker::RunRequest;
+using node::allocate::Waiting;
+
+namespace {
+
+edge::broker::WaitingRun Describe(const Waiting& waiting, std::size_t position) {
+  return {.ticket = waiting.ticket,
+          .position = static_cast<int>(position),
+          .reason = waiting.reason,
+          .user = waiting.user,
+          .command = waiting.command,
+          .count = waiting.request.count,
+          .model = waiting.request.model,
+          .devices = waiting.request.devices,
+          .since = base::FormatTime(waiting.since)};
+}
+
+void Refuse(const std::shared_ptr<edge::broker::Session>& session, Code code, const std::string& message) {
+  session->Answer(edge::broker::EncodeError(Error(code, message)));
+}
+
+}  // namespace
+
+LocalDoor::LocalDoor(os::Loop& loop, base::Executor& io, Node node, Options options, Callbacks callbacks,
+                     LocalLeases::OpenGroups open_groups)
+    : loop_(loop),
+      io_(io),
+      node_(std::move(node)),
+      options_(std::move(options)),
+      callbacks_(std::move(callbacks)),
+      leases_(loop, io, options_.proc_root, node_.inventory, node_.ledger, std::move(open_groups)),
+      queue_(loop, {[this](const Waiting& waiting) { return Attempt(waiting); },
+                    [this](const Waiting& waiting, std::size_t position) { TellProgress(waiting, position); },
+                    [this](const Waiting& waiting, const base::Status& status) { TellDone(waiting, status); }}),
+      self_(std::make_shared<LocalDoor*>(this)),
+      server_(loop, options_.run_dir, options_.group, [this](SessionPtr session, const Request& request) { Handle(session, request); }) {
+  on_offers_ = node_.offers.Subscribe([this](const auto&) { queue_.Try(); });
+  on_ledger_ = node_.ledger.published().Subscribe([this](const auto&) { queue_.Try(); });
+}
+
+LocalDoor::~LocalDoor() {
+  *self_ = nullptr;
+  on_offers_.Reset();
+  on_ledger_.Reset();
+}
+
+void LocalDoor::Recover(const std::vector<node::ledger::Lease>& checkpoint) { leases_.Recover(checkpoint); }
+
+base::Status LocalDoor::Open() {
+  const auto started = server_.Start();
+  closed_reason_ = started.ok() ? "" : started.error().message();
+  return started;
+}
+
+api::DoorReport LocalDoor::Report() const {
+  api::DoorReport report;
+  report.name = node::share::kLocalDoor;
+  if (!options_.enabled || !closed_reason_.empty()) {
+    report.state = "closed";
+    report.reason = options_.enabled ? closed_reason_ : "switched off in the configuration (doors.local.enabled)";
+    return report;
+  }
+  report.state = "open";
+  report.reason = server_.access();
+  if (!leases_.visibility_reason().empty()) report.reason += "; visibility only: " + leases_.visibility_reason();
+  for (const auto& offer : *node_.offers.Get())
+    if (offer.door == node::share::kLocalDoor) report.resources.push_back(offer.resource);
+  return report;
+}
+
+void LocalDoor::Handle(const SessionPtr& session, const Request& request) {
+  switch (request.operation) {
+    case Operation::kVersion: return session->Answer(edge::broker::EncodeVersion({.version = PENSTOCK_VERSION, .pid = ::getpid()}));
+    case Operation::kRun: return HandleRun(session, request.run);
+    case Operation::kQueue: return HandleQueue(session);
+    case Operation::kCancel: return HandleCancel(session, request.ticket);
+    case Operation::kStatus: return HandleReport(session, false);
+    case Operation::kPs: return HandleReport(session, true);
+    case Operation::kDown: return HandleDown(session);
+  }
+}
+
+// Who asks is looked up on the I/O thread: a user database may be slow. Askers keep their order there.
+void LocalDoor::HandleRun(const SessionPtr& session, const RunRequest& run) {
+  if (!options_.enabled) return Refuse(session, Code::kFailedPrecondition, "the local door is " + Report().reason);
+  const edge::broker::Peer& peer = session->peer();
+  if (peer.pid <= 0)
+    return Refuse(session, Code::kFailedPrecondition,
+                  "the agent cannot see your process, which lives in another pid namespace (a container)");
+  if (!peer.pidfd) return session->Close();
+  const auto gone = std::make_shared<bool>(false);
+  session->OnClosed([gone] { *gone = true; });
+  io_.Post([self = self_, gone, &loop = loop_, proc = options_.proc_root, session, run, pid = peer.pid, uid = peer.uid] {
+    node::ledger::Process process{pid, os::ReadProcessStart(proc, pid).value_or(0), os::UserName(uid), run.command};
+    loop.Post([self, gone, session, run, process = std::move(process)] {
+      if (*self != nullptr && !*gone) (*self)->StandInLine(session, run, process);
+    });
+  });
+}
+
+void LocalDoor::StandInLine(const SessionPtr& session, const RunRequest& run, node::ledger::Process process) {
+  Waiting waiting;
+  waiting.request = {std::string(node::share::kLocalDoor), run.count, run.model, run.devices};
+  waiting.user = process.user;
+  waiting.command = run.command;
+  waiting.since = loop_.clock().Wall();
+  const auto ticket = queue_.Add(std::move(waiting), run.wait.value_or(node::allocate::Queue::kForEver));
+  if (!ticket.ok()) return session->Answer(edge::broker::EncodeError(ticket.error()));
+  askers_[*ticket] = {session, std::move(process), {}};
+  session->OnClosed([self = self_, ticket = *ticket] {
+    if (*self != nullptr) (void)(*self)->queue_.Cancel(ticket, "the program that waited has gone");
+  });
+}
+
+base::Status LocalDoor::Attempt(const Waiting& waiting) {
+  Asker& asker = askers_.at(waiting.ticket);
+  const auto inventory = node_.inventory.published().Get();
+  ASSIGN(const auto slots, node::allocate::Reserve(waiting.request, *inventory, *node_.ledger.Get(), *node_.offers.Get()));
+  ASSIGN(const auto edits, node::allocate::Commit(slots, node::allocate::Consumer::kProcess, *inventory, node_.dialect_of));
+  ASSIGN(const auto lease, leases_.Admit({slots, waiting.user, waiting.command, asker.process, asker.session->peer().pidfd.get()}));
+  asker.granted.lease = lease.id;
+  asker.granted.environment = edits.environment;
+  asker.granted.enforcement = node::ledger::ToString(lease.enforcement);
+  if (lease.enforcement == node::ledger::Enforcement::kVisibility) asker.granted.reason = leases_.visibility_reason();
+  for (const auto& slot : slots)
+    if (const auto* entry = inventory->Find(slot.device))
+      asker.granted.devices.push_back({entry->facts->id, entry->facts->index, entry->facts->model});
+  return {};
+}
+
+void LocalDoor::TellProgress(const Waiting& waiting, std::size_t position) {
+  askers_.at(waiting.ticket).session->Progress(edge::broker::EncodeWaiting(Describe(waiting, position)));
+}
+
+void LocalDoor::TellDone(const Waiting& waiting, const base::Status& status) {
+  const auto asker = askers_.extract(waiting.ticket);
+  if (!asker) return;
+  asker.mapped().session->Answer(status.ok() ? edge::broker::EncodeGranted(asker.mapped().granted)
+                                             : edge::broker::EncodeError(status.error()));
+}
+
+bool LocalDoor::MayRule(const Session& session) const { return session.peer().uid == 0 || session.peer().uid == ::geteuid(); }
+
+void LocalDoor::HandleCancel(const SessionPtr& session, const std::string& ticket) {
+  const auto asker = askers_.find(ticket);
+  if (asker != askers_.end() && !MayRule(*session) && asker->second.session->peer().uid != session->peer().uid)
+    return Refuse(session, Code::kPermissionDenied,
+                  ticket + " is a ticket of " + asker->second.process.user + ": only they and root may cancel it");
+  const auto cancelled = queue_.Cancel(ticket, "cancelled by `penstock queue cancel " + ticket + "`");
+  session->Answer(cancelled.ok() ? edge::broker::EncodeDone(ticket + " is cancelled") : edge::broker::EncodeError(cancelled.error()));
+}
+
+void LocalDoor::HandleQueue(const SessionPtr& session) {
+  std::vector<edge::broker::WaitingRun> queue;
+  for (const Waiting& waiting : queue_.List()) queue.push_back(Describe(waiting, queue.size()));
+  session->Answer(edge::broker::EncodeQueue(queue));
+}
+
+void LocalDoor::HandleReport(const SessionPtr& session, bool holders_only) {
+  leases_.RefreshProcesses();
+  const api::Report report = callbacks_.report();
+  session->Answer(holders_only ? api::HoldersToJson(report) : api::ToJson(report));
+}
+
+void LocalDoor::HandleDown(const SessionPtr& session) {
+  if (!MayRule(*session)) return Refuse(session, Code::kPermissionDenied, "only root and the user that the agent runs as may end it");
+  base::Log(base::kInfo, "asked to end",
+            {{"uid", static_cast<long>(session->peer().uid)}, {"pid", static_cast<long>(session->peer().pid)}});
+  session->Answer(edge::broker::EncodeDone("the agent ends"));
+  callbacks_.end();
+}
+
+}  // namespace penstock::door

@@ -1,0 +1,94 @@
+// The local door: programs of this machine ask the broker, wait their turn, and hold devices. Joins edge/broker to the node.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/report.h"
+#include "base/executor.h"
+#include "door/local_leases.h"
+#include "edge/broker/server.h"
+#include "node/allocate/queue.h"
+#include "node/share/offer.h"
+#include "os/loop.h"
+
+namespace penstock::door {
+
+/// On the control executor, which is the loop.
+class LocalDoor {
+ public:
+  struct Options {
+    std::string run_dir;
+    std::string group = "penstock";
+    std::string proc_root = "/proc";
+    bool enabled = true;  ///< false: nothing is given out here; status, ps, queue and down are answered all the same
+  };
+  /// The node, as far as this door needs it. All must outlive the door.
+  struct Node {
+    node::inventory::Inventory& inventory;
+    node::ledger::Ledger& ledger;
+    base::Published<std::vector<node::share::Offer>>& offers;
+    node::share::DialectOf dialect_of;
+  };
+  struct Callbacks {
+    std::function<api::Report()> report;  ///< for status and ps
+    std::function<void()> end;            ///< somebody entitled asks the agent to end
+  };
+
+  /// `open_groups` is OpenCgroups in production. `io` is where /proc and the user database are read.
+  LocalDoor(os::Loop& loop, base::Executor& io, Node node, Options options, Callbacks callbacks, LocalLeases::OpenGroups open_groups);
+  ~LocalDoor();
+
+  /// Takes over what an agent before us gave out; `checkpoint` is a hint. Before Open, and before another door hands anything. Blocks.
+  void Recover(const std::vector<node::ledger::Lease>& checkpoint);
+
+  /// Begins to listen. The caller holds the run directory's lock.
+  base::Status Open();
+
+  /// "open", with who may come in and how far leases are enforced; "closed" and why.
+  api::DoorReport Report() const;
+
+  /// How many wait.
+  std::size_t waiting() const { return queue_.List().size(); }
+
+ private:
+  using Session = edge::broker::Session;
+  using SessionPtr = std::shared_ptr<Session>;
+  /// One who asked to run something.
+  struct Asker {
+    SessionPtr session;
+    node::ledger::Process process;
+    edge::broker::GrantedRun granted;
+  };
+
+  void Handle(const SessionPtr& session, const edge::broker::Request& request);
+  void HandleRun(const SessionPtr& session, const edge::broker::RunRequest& run);
+  void HandleCancel(const SessionPtr& session, const std::string& ticket);
+  void HandleQueue(const SessionPtr& session);
+  void HandleReport(const SessionPtr& session, bool holders_only);
+  void HandleDown(const SessionPtr& session);
+  void StandInLine(const SessionPtr& session, const edge::broker::RunRequest& run, node::ledger::Process process);
+
+  base::Status Attempt(const node::allocate::Waiting& waiting);
+  void TellProgress(const node::allocate::Waiting& waiting, std::size_t position);
+  void TellDone(const node::allocate::Waiting& waiting, const base::Status& status);
+  bool MayRule(const Session& session) const;
+
+  os::Loop& loop_;
+  base::Executor& io_;
+  const Node node_;
+  const Options options_;
+  const Callbacks callbacks_;
+  LocalLeases leases_;
+  std::map<std::string, Asker> askers_;  // by ticket
+  node::allocate::Queue queue_;
+  base::Subscription on_offers_, on_ledger_;
+  std::string closed_reason_ = "not open yet";  // empty while it listens
+  std::shared_ptr<LocalDoor*> self_;            // null inside once destroyed: for functions on their way
+  edge::broker::Server server_;                 // last: its sessions call back into the rest while they are closed
+};
+
+}  // namespace penstock::door

@@ -1,0 +1,239 @@
+// Leases that end with their processes. The kernel's groups are the truth, the ledger follows them.
+#include "door/local_leases.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <utility>
+
+#include <poll.h>
+
+#include "base/log.h"
+#include "door/lease_note.h"
+#include "node/allocate/allocate.h"
+#include "node/share/offer.h"
+#include "os/process.h"
+
+namespace penstock::door {
+namespace {
+
+using base::Code;
+using base::Error;
+using node::ledger::Enforcement;
+using node::ledger::Lease;
+using node::ledger::LeaseState;
+using node::ledger::Process;
+
+constexpr base::Duration kOpenAgain = std::chrono::seconds(30);
+constexpr base::Duration kRemoveAgain = std::chrono::milliseconds(100);
+constexpr base::Duration kRemoveAgainMost = std::chrono::seconds(30);
+constexpr std::size_t kMostProcessesShown = 64;
+
+bool HasEnded(int pidfd) {
+  pollfd end{pidfd, POLLIN, 0};
+  return pidfd < 0 || ::poll(&end, 1, 0) != 0;
+}
+
+os::DeviceRange ToRange(const device::DeviceNumbers& numbers) { return {numbers.major, numbers.first_minor, numbers.last_minor}; }
+
+os::DeviceRules RulesFor(const Lease& lease, const node::inventory::Snapshot& inventory) {
+  const auto access = node::allocate::AccessFor(lease.slots, inventory);
+  os::DeviceRules rules;
+  std::transform(access.guarded.begin(), access.guarded.end(), std::back_inserter(rules.guarded), ToRange);
+  std::transform(access.admitted.begin(), access.admitted.end(), std::back_inserter(rules.admitted), ToRange);
+  return rules;
+}
+
+// A want of resources in the kernel is no reason to stand in line for devices.
+Error NotForLackOfDevices(const Error& error) {
+  return error.code() == Code::kResourceExhausted ? Error(Code::kUnavailable, error.message()) : error;
+}
+
+}  // namespace
+
+LocalLeases::LocalLeases(base::Executor& control, base::Executor& io, std::string proc_root, node::inventory::Inventory& inventory,
+                         node::ledger::Ledger& ledger, OpenGroups open_groups)
+    : control_(control),
+      proc_root_(std::move(proc_root)),
+      inventory_(inventory),
+      ledger_(ledger),
+      open_groups_(std::move(open_groups)),
+      families_(control, io, proc_root_, [this](const Family& family) { FamilyChanged(family); }) {
+  TryOpenGroups();
+}
+
+LocalLeases::~LocalLeases() {
+  for (const auto& [name, timer] : watched_) {
+    control_.Cancel(timer);
+    groups_->Unwatch(name);
+  }
+}
+
+// Rights may come later (a remounted file system, a restarted container): a refusal is not kept for ever.
+void LocalLeases::TryOpenGroups() {
+  if (groups_ || control_.clock().Now() < next_open_) return;
+  next_open_ = control_.clock().Now() + kOpenAgain;
+  auto opened = open_groups_();
+  if (opened.ok()) {
+    groups_ = std::move(*opened);
+    visibility_reason_.clear();
+    return;
+  }
+  if (visibility_reason_.empty())
+    base::Log(base::kWarn, "no control groups can be made, so leases are visibility only", {{"reason", opened.error().message()}});
+  visibility_reason_ = opened.error().message();
+}
+
+// Unique over restarts too: the time of birth, and a number.
+std::string LocalLeases::NextId() {
+  const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(control_.clock().Wall().time_since_epoch()).count();
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), now, 36).ptr;
+  return "r-" + std::string(text.data(), end) + "-" + std::to_string(next_id_++);
+}
+
+base::Result<Lease> LocalLeases::Admit(const Admission& admission) {
+  TryOpenGroups();
+  Lease lease;
+  lease.id = NextId();
+  lease.door = node::share::kLocalDoor;
+  lease.slots = admission.slots;
+  lease.state = LeaseState::kHeld;
+  lease.enforcement = groups_ ? Enforcement::kDevices : Enforcement::kVisibility;
+  lease.since = control_.clock().Wall();
+  lease.processes = {admission.process};
+  lease.user = admission.user;
+  lease.command = admission.command;
+  if (HasEnded(admission.pidfd)) return Error(Code::kCancelled, "the process that asked has ended");
+  TRY(ledger_.Hand(lease));
+  if (!groups_) {
+    families_.Follow({lease.id, lease.user, lease.processes});
+    return lease;
+  }
+  if (const auto entered = EnterGroup(lease, admission); !entered.ok()) {
+    ledger_.Release(lease.id);
+    return NotForLackOfDevices(entered.error()).Within("make a group for lease " + lease.id);
+  }
+  return lease;
+}
+
+base::Status LocalLeases::EnterGroup(const Lease& lease, const Admission& admission) {
+  TRY(groups_->Create(lease.id, RulesFor(lease, *inventory_.published().Get()), EncodeNote(lease)));
+  base::Status entered = groups_->Watch(lease.id, [this, name = lease.id] { LookAtGroup(name); });
+  if (entered.ok()) entered = groups_->Enter(lease.id, admission.process.pid);
+  // Alive after the move: the number was not another process's meanwhile.
+  if (entered.ok() && HasEnded(admission.pidfd)) entered = Error(Code::kCancelled, "the process that asked has ended");
+  watched_.emplace(lease.id, 0);
+  if (!entered.ok()) {
+    RemoveGroup(lease.id, kRemoveAgain);
+    return entered;
+  }
+  return {};
+}
+
+// Called when the kernel says that something changed, and where nothing may have been said.
+void LocalLeases::LookAtGroup(const std::string& name) {
+  if (!watched_.contains(name) || groups_->Populated(name)) return;
+  ledger_.Release(name);
+  RemoveGroup(name, kRemoveAgain);
+}
+
+void LocalLeases::RemoveGroup(const std::string& name, base::Duration again) {
+  groups_->Unwatch(name);
+  const auto removed = groups_->Remove(name);
+  if (removed.ok()) {
+    watched_.erase(name);
+    return;
+  }
+  // The kernel may still be busy with its last process.
+  if (again >= kRemoveAgainMost)
+    base::Log(base::kWarn, "a control group cannot be removed yet", {{"group", name}, {"error", removed.error().message()}});
+  watched_[name] = control_.PostAfter(again, [this, name, again] { RemoveGroup(name, std::min(again * 2, kRemoveAgainMost)); });
+}
+
+void LocalLeases::Recover(const std::vector<Lease>& checkpoint) {
+  if (groups_)
+    for (const std::string& name : groups_->List()) RecoverGroup(name, checkpoint);
+  for (const Lease& lease : checkpoint)
+    if (lease.door == node::share::kLocalDoor && lease.enforcement == Enforcement::kVisibility) RecoverFamily(lease);
+}
+
+void LocalLeases::RecoverGroup(const std::string& name, const std::vector<Lease>& checkpoint) {
+  if (!groups_->Populated(name)) return RemoveGroup(name, kRemoveAgain);
+  base::Result<std::string> note = groups_->Note(name);
+  base::Result<Lease> lease = note.ok() ? DecodeNote(*note, name) : base::Result<Lease>(note.error());
+  if (!lease.ok()) {
+    const auto known = std::find_if(checkpoint.begin(), checkpoint.end(), [&](const Lease& one) { return one.id == name; });
+    base::Log(base::kError,
+              known != checkpoint.end() ? "the note of a control group is damaged; the checkpoint knows its lease"
+                                        : "the note of a control group is damaged; its processes run on and may hold any device",
+              {{"group", name}, {"error", lease.error().message()}});
+    if (known != checkpoint.end()) lease = *known;
+  }
+  if (lease.ok()) {
+    lease->processes = ProcessesOf(name, {});
+    if (const auto handed = ledger_.Hand(*lease); !handed.ok())
+      base::Log(base::kError, "a lease cannot be taken over", {{"lease", name}, {"error", handed.error().message()}});
+  }
+  WatchGroup(name);
+}
+
+void LocalLeases::WatchGroup(const std::string& name) {
+  const auto watching = groups_->Watch(name, [this, name] { LookAtGroup(name); });
+  if (!watching.ok())
+    base::Log(base::kError, "a control group cannot be watched", {{"group", name}, {"error", watching.error().message()}});
+  watched_.emplace(name, 0);
+  LookAtGroup(name);
+}
+
+void LocalLeases::RecoverFamily(const Lease& lease) {
+  const Family family = FindFamilies(proc_root_, {{lease.id, lease.user, lease.processes}}).front();
+  if (family.members.empty()) return;
+  Lease taken = lease;
+  taken.state = LeaseState::kHeld;
+  taken.processes = family.members;
+  if (const auto handed = ledger_.Hand(taken); !handed.ok()) {
+    base::Log(base::kError, "a lease cannot be taken over", {{"lease", lease.id}, {"error", handed.error().message()}});
+    return;
+  }
+  families_.Follow(family);
+}
+
+void LocalLeases::FamilyChanged(const Family& family) {
+  if (family.members.empty()) return ledger_.Release(family.lease);
+  const auto ledger = ledger_.Get();
+  const Lease* known = ledger->FindLease(family.lease);
+  if (known == nullptr) return;
+  Lease lease = *known;
+  lease.processes = family.members;
+  (void)ledger_.Update(lease);
+}
+
+std::vector<Process> LocalLeases::ProcessesOf(const std::string& group, const std::vector<Process>& known) const {
+  std::vector<pid_t> pids = groups_->Members(group);
+  std::sort(pids.begin(), pids.end());
+  pids.erase(std::unique(pids.begin(), pids.end()), pids.end());
+  if (pids.size() > kMostProcessesShown) pids.resize(kMostProcessesShown);
+  std::vector<Process> processes;
+  for (const pid_t pid : pids) {
+    const auto info = os::ReadProcess(proc_root_, pid);
+    if (!info.ok()) continue;
+    const auto same =
+        std::find_if(known.begin(), known.end(), [&](const Process& one) { return one.pid == pid && one.start == info->start; });
+    processes.push_back({pid, info->start, same != known.end() ? same->user : os::UserName(info->uid), info->command});
+  }
+  return processes;
+}
+
+void LocalLeases::RefreshProcesses() {
+  const auto ledger = ledger_.Get();
+  for (const Lease& known : ledger->leases) {
+    if (!watched_.contains(known.id)) continue;
+    Lease lease = known;
+    lease.processes = ProcessesOf(known.id, known.processes);
+    if (!lease.processes.empty() && lease.processes != known.processes) (void)ledger_.Update(lease);
+  }
+}
+
+}  // namespace penstock::door

@@ -1,0 +1,76 @@
+// The leases of the local door from their beginning to their end: processes put into groups, watched, given back. Knows no protocol.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/executor.h"
+#include "base/result.h"
+#include "door/family.h"
+#include "door/groups.h"
+#include "node/inventory/inventory.h"
+#include "node/ledger/ledger.h"
+
+namespace penstock::door {
+
+/// On the control executor. At its end the groups and those in them stay as they are, for the next agent.
+class LocalLeases {
+ public:
+  using OpenGroups = std::function<base::Result<std::unique_ptr<Groups>>()>;
+
+  LocalLeases(base::Executor& control, base::Executor& io, std::string proc_root, node::inventory::Inventory& inventory,
+              node::ledger::Ledger& ledger, OpenGroups open_groups);
+  ~LocalLeases();
+
+  /// What is to be held, by which process. `pidfd` tells that the process still is the one that asked.
+  struct Admission {
+    std::vector<node::ledger::Slot> slots;
+    std::string user;
+    std::string command;
+    node::ledger::Process process;
+    int pidfd = -1;
+  };
+
+  /// Records the lease and puts the process into its group, or, where there can be no groups, follows it. All or nothing. The lease ends by
+  /// itself when all its processes have.
+  base::Result<node::ledger::Lease> Admit(const Admission& admission);
+
+  /// Finds the leases of an agent before us: groups by their notes, and what was visibility only by the checkpoint and the processes.
+  /// Blocks for a look at /proc. Once, before the first Admit.
+  void Recover(const std::vector<node::ledger::Lease>& checkpoint);
+
+  /// Brings the processes of leases that have a group up to date in the ledger.
+  void RefreshProcesses();
+
+  /// Why leases are visibility only; empty where they are not.
+  const std::string& visibility_reason() const { return visibility_reason_; }
+
+ private:
+  base::Status EnterGroup(const node::ledger::Lease& lease, const Admission& admission);
+  void TryOpenGroups();
+  void RecoverGroup(const std::string& name, const std::vector<node::ledger::Lease>& checkpoint);
+  void RecoverFamily(const node::ledger::Lease& lease);
+  void WatchGroup(const std::string& name);
+  void LookAtGroup(const std::string& name);
+  void RemoveGroup(const std::string& name, base::Duration again);
+  void FamilyChanged(const Family& family);
+  std::vector<node::ledger::Process> ProcessesOf(const std::string& group, const std::vector<node::ledger::Process>& known) const;
+  std::string NextId();
+
+  base::Executor& control_;
+  const std::string proc_root_;
+  node::inventory::Inventory& inventory_;
+  node::ledger::Ledger& ledger_;
+  const OpenGroups open_groups_;
+  std::unique_ptr<Groups> groups_;  // null: visibility only
+  std::string visibility_reason_;
+  base::TimePoint next_open_{};
+  std::map<std::string, base::TimerId> watched_;  // groups, with the timer of a removal to be repeated
+  FamilyWatch families_;
+  std::uint64_t next_id_ = 1;
+};
+
+}  // namespace penstock::door
