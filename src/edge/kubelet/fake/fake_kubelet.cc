@@ -1,0 +1,382 @@
+// The device manager of pkg/kubelet/cm/devicemanager as far as a plugin can tell, on gRPC's synchronous API.
+#include "edge/kubelet/fake/fake_kubelet.h"
+
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include "deviceplugin.grpc.pb.h"
+#include "edge/kubelet/grpc_unix.h"
+#include "podresources.grpc.pb.h"
+
+namespace penstock::edge::kubelet {
+namespace {
+
+constexpr auto kCallWithin = std::chrono::seconds(30);
+
+/// A registered plugin: its connection and the stream that is read from it.
+struct Client {
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<v1beta1::DevicePlugin::Stub> stub;
+  grpc::ClientContext stream;
+};
+
+}  // namespace
+
+struct FakeKubelet::Impl : std::enable_shared_from_this<FakeKubelet::Impl> {
+  /// What is known of one resource.
+  struct Resource {
+    std::shared_ptr<Client> client;  // the newest; null when closed
+    std::map<std::string, SeenDevice> devices;
+    int registrations = 0;
+    int messages = 0;
+    std::vector<std::string> endpoints;
+  };
+
+  class Registration final : public v1beta1::Registration::Service {
+   public:
+    explicit Registration(Impl& impl) : impl_(impl) {}
+    grpc::Status Register(grpc::ServerContext*, const v1beta1::RegisterRequest* request, v1beta1::Empty*) override {
+      return impl_.Register(*request);
+    }
+
+   private:
+    Impl& impl_;
+  };
+
+  class PodResourcesServer final : public v1::PodResourcesLister::Service {
+   public:
+    explicit PodResourcesServer(Impl& impl) : impl_(impl) {}
+    grpc::Status List(grpc::ServerContext* context, const v1::ListPodResourcesRequest*, v1::ListPodResourcesResponse* response) override;
+    grpc::Status GetAllocatableResources(grpc::ServerContext* context, const v1::AllocatableResourcesRequest*,
+                                         v1::AllocatableResourcesResponse* response) override;
+
+   private:
+    void Wait(grpc::ServerContext& context);
+    Impl& impl_;
+  };
+
+  explicit Impl(std::string folder) : dir(std::move(folder)), registration(*this), pod_resources(*this) {}
+
+  grpc::Status Register(const v1beta1::RegisterRequest& request);
+  void Read(const std::string& name, const std::shared_ptr<Client>& client);
+  void Disconnect(Resource& resource);
+  std::shared_ptr<Client> ClientOf(const std::string& name) const;
+  template <typename Predicate>
+  bool Await(std::chrono::milliseconds within, Predicate predicate) const {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, within, predicate);
+  }
+  const Resource& Of(const std::string& name) const {
+    static const Resource kNone;
+    const auto found = resources.find(name);
+    return found == resources.end() ? kNone : found->second;
+  }
+
+  const std::string dir;
+  Registration registration;
+  PodResourcesServer pod_resources;
+  std::unique_ptr<grpc::Server> registration_server, pod_resources_server;
+
+  mutable std::mutex mutex;
+  mutable std::condition_variable changed;
+  std::map<std::string, Resource> resources;
+  std::vector<std::pair<std::shared_ptr<Client>, std::thread>> readers;
+  std::string refusal;
+  std::vector<FakePod> pods;
+  std::chrono::milliseconds delay{};
+  bool dead = true;
+};
+
+void FakeKubelet::Impl::PodResourcesServer::Wait(grpc::ServerContext& context) {
+  std::unique_lock lock(impl_.mutex);
+  const auto until = std::chrono::steady_clock::now() + impl_.delay;
+  while (std::chrono::steady_clock::now() < until && !context.IsCancelled() && !impl_.dead) {
+    impl_.changed.wait_for(lock, std::chrono::milliseconds(5));
+  }
+}
+
+grpc::Status FakeKubelet::Impl::PodResourcesServer::List(grpc::ServerContext* context, const v1::ListPodResourcesRequest*,
+                                                         v1::ListPodResourcesResponse* response) {
+  Wait(*context);
+  std::lock_guard lock(impl_.mutex);
+  for (const auto& pod : impl_.pods) {
+    auto* message = response->add_pod_resources();
+    message->set_namespace_(pod.namespace_name);
+    message->set_name(pod.pod);
+    auto* container = message->add_containers();
+    container->set_name(pod.container);
+    for (const auto& id : pod.ids) {
+      auto* devices = container->add_devices();
+      devices->set_resource_name(pod.resource);
+      devices->add_device_ids(id);
+    }
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeKubelet::Impl::PodResourcesServer::GetAllocatableResources(grpc::ServerContext* context,
+                                                                            const v1::AllocatableResourcesRequest*,
+                                                                            v1::AllocatableResourcesResponse* response) {
+  Wait(*context);
+  std::lock_guard lock(impl_.mutex);
+  for (const auto& [name, resource] : impl_.resources) {
+    for (const auto& [id, device] : resource.devices) {
+      if (!device.healthy) continue;
+      auto* devices = response->add_devices();
+      devices->set_resource_name(name);
+      devices->add_device_ids(id);
+    }
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeKubelet::Impl::Register(const v1beta1::RegisterRequest& request) {
+  {
+    std::lock_guard lock(mutex);
+    auto& resource = resources[request.resource_name()];
+    ++resource.registrations;
+    resource.endpoints.push_back(request.endpoint());
+    changed.notify_all();
+    if (!refusal.empty()) return {grpc::StatusCode::UNKNOWN, refusal};
+  }
+  if (request.version() != "v1beta1") return {grpc::StatusCode::UNKNOWN, "requested API version is not supported by kubelet"};
+  auto client = std::make_shared<Client>();
+  client->channel = OpenChannel(dir + "/device-plugins/" + request.endpoint());
+  client->stub = v1beta1::DevicePlugin::NewStub(client->channel);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
+  v1beta1::DevicePluginOptions options;
+  if (const auto status = client->stub->GetDevicePluginOptions(&context, v1beta1::Empty(), &options); !status.ok()) {
+    return {grpc::StatusCode::UNKNOWN, "failed to dial device plugin: " + status.error_message()};
+  }
+  std::lock_guard lock(mutex);
+  if (dead) return {grpc::StatusCode::UNAVAILABLE, "the kubelet was killed"};
+  resources[request.resource_name()].client = client;
+  readers.emplace_back(client, std::thread([this, name = request.resource_name(), client] { Read(name, client); }));
+  return grpc::Status::OK;
+}
+
+void FakeKubelet::Impl::Read(const std::string& name, const std::shared_ptr<Client>& client) {
+  const auto reader = client->stub->ListAndWatch(&client->stream, v1beta1::Empty());
+  v1beta1::ListAndWatchResponse message;
+  while (reader->Read(&message)) {
+    std::lock_guard lock(mutex);
+    auto& resource = resources[name];
+    resource.devices.clear();
+    for (const auto& device : message.devices()) {
+      auto& seen = resource.devices[device.id()];
+      seen.healthy = device.health() == "Healthy";
+      for (const auto& node : device.topology().nodes()) seen.numa_nodes.push_back(static_cast<int>(node.id()));
+    }
+    ++resource.messages;
+    changed.notify_all();
+  }
+  (void)reader->Finish();
+  std::lock_guard lock(mutex);
+  Disconnect(resources[name]);
+}
+
+/// Whichever stream ended, it is the newest client that is closed (server.runClient asks for the client by name).
+void FakeKubelet::Impl::Disconnect(Resource& resource) {
+  if (resource.client) resource.client->stream.TryCancel();
+  resource.client = nullptr;
+  for (auto& [id, device] : resource.devices) device.healthy = false;
+  changed.notify_all();
+}
+
+std::shared_ptr<Client> FakeKubelet::Impl::ClientOf(const std::string& name) const {
+  std::lock_guard lock(mutex);
+  return Of(name).client;
+}
+
+FakeKubelet::FakeKubelet(std::string kubelet_dir) : impl_(std::make_shared<Impl>(std::move(kubelet_dir))) {}
+
+FakeKubelet::~FakeKubelet() { Kill(); }
+
+std::string FakeKubelet::kubelet_dir() const { return impl_->dir; }
+
+namespace {
+
+std::unique_ptr<grpc::Server> Serve(grpc::Service& service, const std::string& path) {
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(UnixTarget(path), grpc::InsecureServerCredentials());
+  builder.RegisterService(&service);
+  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 2);
+  return builder.BuildAndStart();
+}
+
+/// Makes a socket file that nobody listens on, as a killed process leaves it.
+void LeaveDeadSocket(const std::string& path) {
+  std::filesystem::remove(path + ".dead");
+  std::filesystem::rename(path, path + ".dead");
+}
+
+}  // namespace
+
+void FakeKubelet::Start() {
+  namespace fs = std::filesystem;
+  const fs::path plugins = impl_->dir + "/device-plugins";
+  fs::create_directories(plugins);
+  fs::create_directories(impl_->dir + "/pod-resources");
+  for (const auto& entry : fs::directory_iterator(plugins)) {
+    if (entry.is_socket()) fs::remove(entry.path());
+  }
+  {
+    std::lock_guard lock(impl_->mutex);
+    impl_->dead = false;
+    for (auto& [name, resource] : impl_->resources) resource.devices.clear();
+  }
+  impl_->pod_resources_server = Serve(impl_->pod_resources, impl_->dir + "/pod-resources/kubelet.sock");
+  impl_->registration_server = Serve(impl_->registration, plugins / "kubelet.sock");
+}
+
+void FakeKubelet::Kill() {
+  if (impl_->registration_server == nullptr) return;
+  // gRPC removes its socket when it ends; a killed process does not.
+  const std::string socket = impl_->dir + "/device-plugins/kubelet.sock";
+  if (std::filesystem::exists(socket)) LeaveDeadSocket(socket);
+  decltype(impl_->readers) readers;
+  {
+    std::lock_guard lock(impl_->mutex);
+    impl_->dead = true;
+    readers.swap(impl_->readers);
+    impl_->changed.notify_all();
+  }
+  for (auto& [client, thread] : readers) client->stream.TryCancel();
+  for (auto& [client, thread] : readers) thread.join();
+  impl_->registration_server->Shutdown(std::chrono::system_clock::now());
+  impl_->registration_server.reset();
+  impl_->pod_resources_server->Shutdown(std::chrono::system_clock::now());
+  impl_->pod_resources_server.reset();
+  if (std::filesystem::exists(socket + ".dead")) std::filesystem::rename(socket + ".dead", socket);
+}
+
+bool FakeKubelet::WaitForDevices(const std::string& resource, const std::function<bool(const Devices&)>& predicate,
+                                 std::chrono::milliseconds within) const {
+  return impl_->Await(within, [&] { return predicate(impl_->Of(resource).devices); });
+}
+
+bool FakeKubelet::WaitForHealthy(const std::string& resource, std::size_t count, std::chrono::milliseconds within) const {
+  return WaitForDevices(
+      resource,
+      [count](const Devices& devices) {
+        std::size_t healthy = 0;
+        for (const auto& [id, device] : devices) healthy += device.healthy ? 1 : 0;
+        return healthy == count;
+      },
+      within);
+}
+
+int FakeKubelet::Registrations(const std::string& resource) const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->Of(resource).registrations;
+}
+
+bool FakeKubelet::WaitForRegistrations(const std::string& resource, int count, std::chrono::milliseconds within) const {
+  return impl_->Await(within, [&] { return impl_->Of(resource).registrations >= count; });
+}
+
+std::vector<std::string> FakeKubelet::Endpoints(const std::string& resource) const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->Of(resource).endpoints;
+}
+
+int FakeKubelet::Messages(const std::string& resource) const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->Of(resource).messages;
+}
+
+base::Result<SeenAllocation> FakeKubelet::Allocate(const std::string& resource, const std::vector<std::string>& ids) const {
+  const auto client = impl_->ClientOf(resource);
+  if (!client) return base::Error(base::Code::kUnavailable, "no plugin serves " + resource);
+  v1beta1::AllocateRequest request;
+  auto* container = request.add_container_requests();
+  for (const auto& id : ids) container->add_devices_ids(id);
+  v1beta1::AllocateResponse response;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kCallWithin);
+  if (const auto status = client->stub->Allocate(&context, request, &response); !status.ok()) return FromGrpc(status);
+  if (response.container_responses_size() != 1) return base::Error(base::Code::kInternal, "not one answer for one container");
+  const auto& answer = response.container_responses(0);
+  SeenAllocation seen;
+  seen.environment = {answer.envs().begin(), answer.envs().end()};
+  for (const auto& file : answer.devices()) seen.files.push_back(file.container_path() + ":" + file.host_path() + ":" + file.permissions());
+  for (const auto& mount : answer.mounts()) seen.mounts.push_back(mount.container_path() + ":" + mount.host_path());
+  for (const auto& device : answer.cdi_devices()) seen.cdi_devices.push_back(device.name());
+  return seen;
+}
+
+base::Result<std::vector<std::string>> FakeKubelet::Prefer(const std::string& resource, const std::vector<std::string>& available,
+                                                           const std::vector<std::string>& must_include, int size) const {
+  const auto client = impl_->ClientOf(resource);
+  if (!client) return base::Error(base::Code::kUnavailable, "no plugin serves " + resource);
+  v1beta1::PreferredAllocationRequest request;
+  auto* container = request.add_container_requests();
+  for (const auto& id : available) container->add_available_deviceids(id);
+  for (const auto& id : must_include) container->add_must_include_deviceids(id);
+  container->set_allocation_size(size);
+  v1beta1::PreferredAllocationResponse response;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kCallWithin);
+  if (const auto status = client->stub->GetPreferredAllocation(&context, request, &response); !status.ok()) return FromGrpc(status);
+  if (response.container_responses_size() != 1) return base::Error(base::Code::kInternal, "not one answer for one container");
+  const auto& ids = response.container_responses(0).deviceids();
+  return std::vector<std::string>(ids.begin(), ids.end());
+}
+
+base::Status FakeKubelet::SendBytes(const std::string& resource, const std::string& method, const std::string& bytes) const {
+  const auto client = impl_->ClientOf(resource);
+  if (!client) return base::Error(base::Code::kUnavailable, "no plugin serves " + resource);
+  grpc::GenericStub stub(client->channel);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kCallWithin);
+  const grpc::Slice slice(bytes);
+  const grpc::ByteBuffer request(&slice, 1);
+  grpc::ByteBuffer response;
+  grpc::Status status;
+  std::mutex mutex;
+  std::condition_variable ended;
+  bool done = false;
+  stub.UnaryCall(&context, method, {}, &request, &response, [&](const grpc::Status& answer) {
+    std::lock_guard lock(mutex);
+    status = answer;
+    done = true;
+    ended.notify_all();
+  });
+  std::unique_lock lock(mutex);
+  ended.wait(lock, [&] { return done; });
+  if (status.ok()) return {};
+  return FromGrpc(status);
+}
+
+void FakeKubelet::EndStream(const std::string& resource) {
+  if (const auto client = impl_->ClientOf(resource)) client->stream.TryCancel();
+}
+
+void FakeKubelet::Refuse(const std::string& message) {
+  std::lock_guard lock(impl_->mutex);
+  impl_->refusal = message;
+}
+
+void FakeKubelet::SetPods(std::vector<FakePod> pods) {
+  std::lock_guard lock(impl_->mutex);
+  impl_->pods = std::move(pods);
+}
+
+void FakeKubelet::SetPodResourcesDelay(std::chrono::milliseconds delay) {
+  std::lock_guard lock(impl_->mutex);
+  impl_->delay = delay;
+  impl_->changed.notify_all();
+}
+
+}  // namespace penstock::edge::kubelet
