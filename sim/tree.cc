@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <set>
 #include <vector>
 
@@ -15,7 +16,9 @@
 #include <unistd.h>
 
 #include "base/strings.h"
+#include "sim/compile.h"
 #include "sim/machine.h"
+#include "sim/symbols.h"
 
 namespace penstock::sim {
 namespace {
@@ -55,12 +58,17 @@ class Builder {
     if (symlink(target.c_str(), Path(path).c_str()) != 0) Fail(errno, "link " + Path(path));
   }
 
-  void Copy(const std::string& from, const std::string& path) {
+  // `edit` changes the copy before it gets its name.
+  void Copy(
+      const std::string& from, const std::string& path,
+      const std::function<base::Status(const std::string&)>& edit = [](const std::string&) { return base::Status(); }) {
     Folder(fs::path(path).parent_path());
     std::error_code error;
     // A new file beside, then renamed: a process that has the old one mapped keeps it whole.
     const std::string temporary = Path(path) + ".new";
     fs::copy_file(from, temporary, fs::copy_options::overwrite_existing, error);
+    if (!error)
+      if (const auto edited = edit(temporary); !edited.ok() && error_.empty()) error_ = edited.error().message();
     if (!error) fs::rename(temporary, Path(path), error);
     if (error) Fail(error.value(), "copy " + from + " to " + Path(path));
   }
@@ -277,7 +285,8 @@ void SyncLibraries(Builder& tree, const Assets& assets, const SimState& state) {
   if (version.empty()) {
     tree.Remove("usr/bin/nvidia-smi");
   } else if (!fs::exists(tree.Path(folder + "/" + keep), error)) {
-    tree.Copy(assets.library_folder + "/libnvidia-ml.so.1", folder + "/" + keep);
+    tree.Copy(assets.library_folder + "/libnvidia-ml.so.1", folder + "/" + keep,
+              [&](const std::string& path) { return HideNewerSymbols(path, DriverBranch(version)); });
     tree.Copy(assets.library_folder + "/nvidia-smi", "usr/bin/nvidia-smi");
     tree.Link(folder + "/libnvidia-ml.so.1", keep);
   }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "nvml.h"
+#include "sim/nvidia-smi/nvml.h"
 
 namespace smi {
 

@@ -1,7 +1,7 @@
 // -q: the part of the long listing that tools read.
 #include <cstdio>
 
-#include "commands.h"
+#include "sim/nvidia-smi/commands.h"
 
 namespace smi {
 namespace {

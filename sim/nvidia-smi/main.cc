@@ -6,7 +6,7 @@
 #include <ctime>
 #include <string>
 
-#include "commands.h"
+#include "sim/nvidia-smi/commands.h"
 
 namespace smi {
 namespace {

@@ -1,4 +1,4 @@
-#include "nvml.h"
+#include "sim/nvidia-smi/nvml.h"
 
 #include <algorithm>
 #include <climits>

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <functional>
 
-#include "commands.h"
+#include "sim/nvidia-smi/commands.h"
 
 namespace smi {
 namespace {

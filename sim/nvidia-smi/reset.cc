@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "commands.h"
+#include "sim/nvidia-smi/commands.h"
 #include "sim/state.h"
 
 namespace smi {

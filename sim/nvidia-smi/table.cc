@@ -1,7 +1,7 @@
 // The default table. Widths and headings by driver branch.
 #include <cstdio>
 
-#include "commands.h"
+#include "sim/nvidia-smi/commands.h"
 
 namespace smi {
 namespace {
@@ -28,7 +28,7 @@ std::string Cut(const std::string& text, int width) {
 
 std::string Rule(const Widths& w, char fill, char left, char middle) {
   return std::string(1, left) + Repeat(fill, w.name) + middle + Repeat(fill, w.bus) + middle + Repeat(fill, w.usage) +
-         (left == '+' ? '+' : '|');
+         (fill == '-' ? '+' : '|');
 }
 
 void Line(const std::string& text) { std::printf("%s\n", text.c_str()); }
@@ -76,35 +76,37 @@ std::string MigCell(const Gpu& gpu) {
   return mode ? (*mode ? "Enabled" : "Disabled") : "N/A";
 }
 
+// "  On   |" in the narrow table, "On  |" in the wide ones.
 std::string NameRow(const Gpu& gpu, const Widths& w) {
-  const std::string persistence = gpu.Number("nvmlDeviceGetPersistenceMode").value_or(0) ? "On" : "Off";
-  const int name_width = w.name - 13;
-  return "|" + Right(std::to_string(gpu.index()), 4) + "  " + Cut(gpu.Text("nvmlDeviceGetName").value_or("N/A"), name_width) +
-         Right(persistence, 5) + (w.total == 79 ? "  |" : "  |");
+  const std::string persistence = Left(gpu.Number("nvmlDeviceGetPersistenceMode").value_or(0) ? "On" : "Off", 3);
+  const bool narrow = w.total == 79;
+  const std::string name = Cut(gpu.Text("nvmlDeviceGetName").value_or("N/A"), narrow ? 18 : 31);
+  return "|" + Right(std::to_string(gpu.index()), 4) + "  " + name + (narrow ? "  " + persistence + "  |" : persistence + " |");
 }
 
-std::string PowerCell(const Gpu& gpu) {
+std::string PowerCell(const Gpu& gpu, const Widths& w) {
   const auto draw = gpu.Number("nvmlDeviceGetPowerUsage"), limit = gpu.Number("nvmlDeviceGetEnforcedPowerLimit");
   const auto watts = [](std::optional<NvUint> value) { return value ? std::to_string((*value + 500) / 1000) + "W" : "N/A"; };
-  return watts(draw) + " / " + Right(watts(limit), 5);
+  return watts(draw) + " / " + Right(watts(limit), w.total == 79 ? 4 : 5);
 }
 
-std::string MemoryCell(const Gpu& gpu) {
+std::string MemoryCell(const Gpu& gpu, const Widths& w) {
   const auto memory = gpu.MemoryMiB();
   if (!memory) return "N/A";
-  return std::to_string(memory->used) + "MiB / " + Right(std::to_string(memory->total), 6) + "MiB";
+  return std::to_string(memory->used) + "MiB / " + Right(std::to_string(memory->total), w.bus == 24 ? 6 : 5) + "MiB";
 }
 
 void PrintGpu(const Gpu& gpu, const Widths& w) {
   const std::string active = gpu.Number("nvmlDeviceGetDisplayActive").value_or(0) ? "On" : "Off";
   const auto use = gpu.Struct<NvUtilization>("nvmlDeviceGetUtilizationRates");
-  Line(NameRow(gpu, w) + Left("   " + BusId(gpu), w.bus - 4) + Right(active, 3) + " |" + Right(EccCell(gpu), w.usage - 1) + " |");
+  Line(NameRow(gpu, w) + Left(Repeat(' ', w.bus - 21) + BusId(gpu), w.bus - 4) + Right(active, 3) + " |" +
+       Right(EccCell(gpu), w.usage - 1) + " |");
   const std::string temperature = Number(gpu.Number("nvmlDeviceGetTemperature", NvUint{0}), "C");
   const auto state = gpu.Number("nvmlDeviceGetPerformanceState");
   const std::string left = Right(Number(gpu.Number("nvmlDeviceGetFanSpeed"), "%"), 4) + Right(temperature, 6) + "    " +
                            Left(state ? "P" + std::to_string(*state) : "N/A", 3);
-  Line("|" + left + Right(PowerCell(gpu), w.name - static_cast<int>(left.size()) - 1) + " |" + Right(MemoryCell(gpu), w.bus - 1) + " |" +
-       Right(use ? std::to_string(use->gpu) + "%" : "N/A", 9) + Right(ComputeCell(gpu), w.usage - 10) + " |");
+  Line("|" + left + Right(PowerCell(gpu, w), w.name - static_cast<int>(left.size()) - 1) + " |" + Right(MemoryCell(gpu, w), w.bus - 1) +
+       " |" + Right(use ? std::to_string(use->gpu) + "%" : "N/A", 8) + Right(ComputeCell(gpu), w.usage - 9) + " |");
   if (gpu.nvml().Branch() >= 450)
     Line("|" + Repeat(' ', w.name) + "|" + Repeat(' ', w.bus) + "|" + Right(MigCell(gpu), w.usage - 1) + " |");
   Line(Rule(w, '-', '+', '+'));
@@ -116,25 +118,23 @@ std::string CutFront(const std::string& text, int width) {
 }
 
 void PrintProcesses(const Nvml& nvml, const Gpus& gpus, const Widths& w) {
-  const unsigned branch = nvml.Branch();
   const int inner = w.total - 2;
   // 570 gave wide pids their room.
-  const int pid_width = branch >= 570 ? 16 : 10;
-  const int name_width = inner - (3 + 2 + 10 + pid_width + 7 + 3) - 13;
-  Line("");
+  const int pid_width = nvml.Branch() >= 570 ? 16 : 10;
+  const int rest = inner - 1 - (16 + pid_width + 7 + 3);  // the name and the memory share it
+  Line(Repeat(' ', w.total));
   Line("+" + Repeat('-', inner) + "+");
   Line("|" + Left(" Processes:", inner) + "|");
-  Line("|" + Left("  GPU   GI   CI" + Right("PID", pid_width - 2) + "   Type   Process name", inner - 12) + "GPU Memory  |");
-  Line("|" + Left("        ID   ID", inner - 12) + "Usage       |");
+  Line("|" + Left("  GPU   GI   CI" + Right("PID", pid_width + 1) + "   Type   Process name", inner - 11) + "GPU Memory |");
+  Line("|" + Left("        ID   ID", inner - 11) + "Usage      |");
   Line("|" + Repeat('=', inner) + "|");
   bool any = false;
   for (const Gpu& gpu : gpus.found) {
     for (const Process& process : gpu.Processes()) {
       any = true;
-      const std::string memory = std::to_string(process.bytes >> 20) + "MiB";
       Line("|" + Right(std::to_string(gpu.index()), 5) + "   N/A  N/A" + Right(std::to_string(process.pid), pid_width) +
-           Right(std::string(1, process.type), 7) + "   " + CutFront(process.name, name_width) +
-           Right(memory, inner - 5 - 11 - pid_width - 7 - 3 - name_width - 1) + " |");
+           Right(std::string(1, process.type), 7) + "   " + CutFront(process.name, rest - 10) +
+           Right(std::to_string(process.bytes >> 20) + "MiB", 10) + " |");
     }
   }
   if (!any) Line("|" + Left("  No running processes found", inner) + "|");

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "library.h"
+#include "sim/nvml/library.h"
 
 enum { kSetMagic = 0x53455645 };
 
@@ -116,8 +116,13 @@ static NvReturn Wait(enum Function function, NvEventSet set, NvEventData* data, 
   }
 }
 
+// Callers of the first version have a struct that ends before the MIG ids.
 NvReturn nvmlEventSetWait(NvEventSet set, NvEventData* data, NvUint milliseconds) {
-  return Wait(kFunction_nvmlEventSetWait, set, data, milliseconds);
+  NEED(data);
+  NvEventData whole;
+  const NvReturn result = Wait(kFunction_nvmlEventSetWait, set, &whole, milliseconds);
+  if (result == NV_SUCCESS) memcpy(data, &whole, __builtin_offsetof(NvEventData, gpuInstanceId));
+  return result;
 }
 
 NvReturn nvmlEventSetWait_v2(NvEventSet set, NvEventData* data, NvUint milliseconds) {

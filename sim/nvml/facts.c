@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "library.h"
+#include "sim/nvml/library.h"
 
 NvReturn nvmlDeviceGetName(NvDevice device, NvText* name, NvUint length) {
   DEVICE_CALL(nvmlDeviceGetName);

@@ -1,7 +1,7 @@
 // ECC, retired pages, remapped rows and field values, the recovery action among them. Reads the state, changes nothing.
 #include <string.h>
 
-#include "library.h"
+#include "sim/nvml/library.h"
 
 NvReturn nvmlDeviceGetEccMode(NvDevice device, NvUint* current, NvUint* pending) {
   DEVICE_CALL(nvmlDeviceGetEccMode);

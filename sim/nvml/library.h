@@ -3,15 +3,15 @@
 #ifndef PENSTOCK_SIM_NVML_LIBRARY_H_
 #define PENSTOCK_SIM_NVML_LIBRARY_H_
 
-#include "../state.h"
-#include "nvml_abi.h"
+#include "sim/nvml/nvml_abi.h"
+#include "sim/state.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
 // Declarations of all exports, and a number for each.
 #define F(branch, name, parameters) EXPORT NvReturn name parameters;
 #define D F
-#include "functions.def"
+#include "sim/nvml/functions.def"
 #undef F
 #undef D
 EXPORT const char* nvmlErrorString(NvReturn result);
@@ -19,7 +19,7 @@ EXPORT const char* nvmlErrorString(NvReturn result);
 enum Function {
 #define F(branch, name, parameters) kFunction_##name,
 #define D F
-#include "functions.def"
+#include "sim/nvml/functions.def"
 #undef F
 #undef D
   kFunctionCount

@@ -1,5 +1,5 @@
 // How a device is set: persistence, compute mode, power limit, display, MIG, accounting. The only calls that change the state.
-#include "library.h"
+#include "sim/nvml/library.h"
 
 NvReturn nvmlDeviceGetPersistenceMode(NvDevice device, NvUint* mode) {
   DEVICE_CALL(nvmlDeviceGetPersistenceMode);

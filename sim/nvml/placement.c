@@ -1,7 +1,7 @@
 // Where a device sits: NUMA, CPUs, PCIe, NVLink, fabric. Reads the state, changes nothing.
 #include <string.h>
 
-#include "library.h"
+#include "sim/nvml/library.h"
 
 NvReturn nvmlDeviceGetNumaNodeId(NvDevice device, NvUint* node) {
   NEED(node);

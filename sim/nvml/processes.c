@@ -1,7 +1,7 @@
 // Who uses a device. Copies out of the state between two writes, never half of one.
 #include <string.h>
 
-#include "library.h"
+#include "sim/nvml/library.h"
 
 const char* ProcessName(const SimState* state, uint32_t pid) {
   for (uint32_t i = 0; i < state->gpu_count; i++)

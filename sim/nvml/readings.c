@@ -1,7 +1,7 @@
 // What a device is doing: memory, use, heat, power, clocks. Reads the state, changes nothing.
 #include <string.h>
 
-#include "library.h"
+#include "sim/nvml/library.h"
 
 uint64_t UsedBytes(const SimGpu* gpu) {
   uint64_t used = gpu->memory_used;

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "library.h"
+#include "sim/nvml/library.h"
 
 enum { kPathSize = 4096 };
 
@@ -24,7 +24,7 @@ static const struct {
 } kFunctions[kFunctionCount] = {
 #define F(branch, name, parameters) {branch, #name},
 #define D F
-#include "functions.def"
+#include "sim/nvml/functions.def"
 #undef F
 #undef D
 };

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "library.h"
+#include "sim/nvml/library.h"
 
 NvReturn nvmlInit(void) { return SessionStart(); }
 NvReturn nvmlInit_v2(void) { return SessionStart(); }

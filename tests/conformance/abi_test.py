@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Compiles our declarations of NVML's ABI against NVIDIA's own headers (12.9 and 13.x): a wrong size, offset, value or signature fails.
+
+usage: abi_test.py COMPILER
+
+Each abi_*.cc is one of our declarations: abi_sim.cc the simulated library's, abi_vendor.cc those that the agent calls through."""
+import subprocess
+import sys
+from pathlib import Path
+
+here = Path(__file__).parent
+root = here.parent.parent
+
+
+def compile_against(compiler: str, source: Path, headers: Path, extra: list[str] = []) -> subprocess.CompletedProcess:
+    command = [compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wno-invalid-offsetof", "-isystem", str(headers), "-I", str(root), "-I", str(root / "src"), "-I", str(here)]
+    return subprocess.run([*command, *extra, str(source)], capture_output=True, text=True)
+
+
+def must_fail(compiler: str, headers: Path) -> bool:
+    """The comparison itself must be able to fail: a struct of ours that has lost a member."""
+    broken = 'extern "C" {\ntypedef struct { unsigned long long total, free; } Broken;\n}\n#include <nvml.h>\n#include "abi.h"\nSAME_SIZE(Broken, nvmlMemory_t);\n'
+    command = [compiler, "-std=c++20", "-fsyntax-only", "-isystem", str(headers), "-I", str(here), "-x", "c++", "-"]
+    return subprocess.run(command, input=broken, capture_output=True, text=True).returncode != 0
+
+
+def main() -> int:
+    compiler = sys.argv[1] if len(sys.argv) > 1 else "c++"
+    folders = subprocess.run([here / "setup"], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+    sources = sorted(here.glob("abi_*.cc"))
+    failures = 0
+    for folder in map(Path, folders):
+        if not must_fail(compiler, folder):
+            print(f"{folder.name}: the comparison accepts a struct that lacks a member")
+            failures += 1
+        for source in sources:
+            done = compile_against(compiler, source, folder)
+            print(f"{source.name} against {folder.name}: {'the same' if done.returncode == 0 else 'DIFFERENT'}")
+            if done.returncode:
+                print(done.stderr)
+                failures += 1
+    return 1 if failures or not sources or not folders else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

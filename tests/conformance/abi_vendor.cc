@@ -1,0 +1,163 @@
+// The declarations that the agent calls NVML through against NVIDIA's nvml.h. Compiled, never run, once for each version of that header.
+#define NVML_NO_UNVERSIONED_FUNC_DEFS  // declares old spellings too, without renaming the new
+#include <nvml.h>
+
+#include "abi.h"
+#include "vendor/nvidia/nvml.h"
+
+namespace penstock::conformance {
+
+namespace abi = vendor::nvidia::abi;
+using vendor::nvidia::Function;
+using vendor::nvidia::Functions;
+
+template <typename T>
+struct SignatureOf;
+template <typename... Parameters>
+struct SignatureOf<Function<Parameters...>> {
+  using Type = abi::Return(Parameters...);
+};
+
+#define SAME_FUNCTION(member, name) \
+  static_assert(SameSignature<SignatureOf<decltype(Functions::member)>::Type, decltype(::name)>::value, #name)
+
+SAME_FUNCTION(init, nvmlInit_v2);
+SAME_FUNCTION(shutdown, nvmlShutdown);
+SAME_FUNCTION(driver_version, nvmlSystemGetDriverVersion);
+SAME_FUNCTION(cuda_version, nvmlSystemGetCudaDriverVersion_v2);
+SAME_FUNCTION(count, nvmlDeviceGetCount_v2);
+SAME_FUNCTION(handle_by_index, nvmlDeviceGetHandleByIndex_v2);
+SAME_FUNCTION(uuid, nvmlDeviceGetUUID);
+SAME_FUNCTION(name, nvmlDeviceGetName);
+SAME_FUNCTION(serial, nvmlDeviceGetSerial);
+SAME_FUNCTION(vbios, nvmlDeviceGetVbiosVersion);
+SAME_FUNCTION(part_number, nvmlDeviceGetBoardPartNumber);
+SAME_FUNCTION(minor, nvmlDeviceGetMinorNumber);
+SAME_FUNCTION(brand, nvmlDeviceGetBrand);
+SAME_FUNCTION(max_pcie_generation, nvmlDeviceGetMaxPcieLinkGeneration);
+SAME_FUNCTION(max_pcie_width, nvmlDeviceGetMaxPcieLinkWidth);
+SAME_FUNCTION(pci, nvmlDeviceGetPciInfo_v3);
+SAME_FUNCTION(compute_capability, nvmlDeviceGetCudaComputeCapability);
+SAME_FUNCTION(mig_mode, nvmlDeviceGetMigMode);
+SAME_FUNCTION(memory, nvmlDeviceGetMemoryInfo);
+SAME_FUNCTION(memory_v2, nvmlDeviceGetMemoryInfo_v2);
+SAME_FUNCTION(common_ancestor, nvmlDeviceGetTopologyCommonAncestor);
+SAME_FUNCTION(nvlink_state, nvmlDeviceGetNvLinkState);
+SAME_FUNCTION(nvlink_remote_type, nvmlDeviceGetNvLinkRemoteDeviceType);
+SAME_FUNCTION(nvlink_remote_pci, nvmlDeviceGetNvLinkRemotePciInfo_v2);
+SAME_FUNCTION(utilization, nvmlDeviceGetUtilizationRates);
+SAME_FUNCTION(temperature, nvmlDeviceGetTemperature);
+SAME_FUNCTION(power, nvmlDeviceGetPowerUsage);
+SAME_FUNCTION(field_values, nvmlDeviceGetFieldValues);
+SAME_FUNCTION(remapped_rows, nvmlDeviceGetRemappedRows);
+SAME_FUNCTION(ecc_errors, nvmlDeviceGetTotalEccErrors);
+SAME_FUNCTION(event_set_create, nvmlEventSetCreate);
+SAME_FUNCTION(event_set_free, nvmlEventSetFree);
+SAME_FUNCTION(supported_events, nvmlDeviceGetSupportedEventTypes);
+SAME_FUNCTION(register_events, nvmlDeviceRegisterEvents);
+SAME_FUNCTION(event_wait, nvmlEventSetWait_v2);
+
+SAME_SIZE(abi::PciInfo, nvmlPciInfo_t);
+SAME_MEMBER(abi::PciInfo, nvmlPciInfo_t, bus_id_legacy, busIdLegacy);
+SAME_MEMBER(abi::PciInfo, nvmlPciInfo_t, domain, domain);
+SAME_MEMBER(abi::PciInfo, nvmlPciInfo_t, bus, bus);
+SAME_MEMBER(abi::PciInfo, nvmlPciInfo_t, device, device);
+SAME_MEMBER(abi::PciInfo, nvmlPciInfo_t, device_id, pciDeviceId);
+SAME_MEMBER(abi::PciInfo, nvmlPciInfo_t, subsystem_id, pciSubSystemId);
+SAME_MEMBER(abi::PciInfo, nvmlPciInfo_t, bus_id, busId);
+
+SAME_SIZE(abi::Memory, nvmlMemory_t);
+SAME_MEMBER(abi::Memory, nvmlMemory_t, total, total);
+SAME_MEMBER(abi::Memory, nvmlMemory_t, free, free);
+SAME_MEMBER(abi::Memory, nvmlMemory_t, used, used);
+
+SAME_SIZE(abi::MemoryV2, nvmlMemory_v2_t);
+SAME_MEMBER(abi::MemoryV2, nvmlMemory_v2_t, version, version);
+SAME_MEMBER(abi::MemoryV2, nvmlMemory_v2_t, total, total);
+SAME_MEMBER(abi::MemoryV2, nvmlMemory_v2_t, reserved, reserved);
+SAME_MEMBER(abi::MemoryV2, nvmlMemory_v2_t, free, free);
+SAME_MEMBER(abi::MemoryV2, nvmlMemory_v2_t, used, used);
+SAME_VALUE(abi::kMemoryV2, nvmlMemory_v2);
+
+SAME_SIZE(abi::Utilization, nvmlUtilization_t);
+SAME_MEMBER(abi::Utilization, nvmlUtilization_t, gpu, gpu);
+SAME_MEMBER(abi::Utilization, nvmlUtilization_t, memory, memory);
+
+SAME_SIZE(abi::ProcessInfoV1, nvmlProcessInfo_v1_t);
+SAME_MEMBER(abi::ProcessInfoV1, nvmlProcessInfo_v1_t, used_memory, usedGpuMemory);
+SAME_SIZE(abi::ProcessInfo, nvmlProcessInfo_v2_t);
+SAME_MEMBER(abi::ProcessInfo, nvmlProcessInfo_v2_t, pid, pid);
+SAME_MEMBER(abi::ProcessInfo, nvmlProcessInfo_v2_t, used_memory, usedGpuMemory);
+SAME_MEMBER(abi::ProcessInfo, nvmlProcessInfo_v2_t, gpu_instance, gpuInstanceId);
+SAME_MEMBER(abi::ProcessInfo, nvmlProcessInfo_v2_t, compute_instance, computeInstanceId);
+
+SAME_SIZE(abi::EventData, nvmlEventData_t);
+SAME_MEMBER(abi::EventData, nvmlEventData_t, device, device);
+SAME_MEMBER(abi::EventData, nvmlEventData_t, type, eventType);
+SAME_MEMBER(abi::EventData, nvmlEventData_t, data, eventData);
+SAME_MEMBER(abi::EventData, nvmlEventData_t, gpu_instance, gpuInstanceId);
+SAME_MEMBER(abi::EventData, nvmlEventData_t, compute_instance, computeInstanceId);
+
+SAME_SIZE(abi::FieldValue, nvmlFieldValue_t);
+SAME_MEMBER(abi::FieldValue, nvmlFieldValue_t, field, fieldId);
+SAME_MEMBER(abi::FieldValue, nvmlFieldValue_t, scope, scopeId);
+SAME_MEMBER(abi::FieldValue, nvmlFieldValue_t, timestamp, timestamp);
+SAME_MEMBER(abi::FieldValue, nvmlFieldValue_t, latency, latencyUsec);
+SAME_MEMBER(abi::FieldValue, nvmlFieldValue_t, type, valueType);
+SAME_MEMBER(abi::FieldValue, nvmlFieldValue_t, status, nvmlReturn);
+SAME_MEMBER(abi::FieldValue, nvmlFieldValue_t, value, value);
+
+SAME_VALUE(abi::kSuccess, NVML_SUCCESS);
+SAME_VALUE(abi::kUninitialized, NVML_ERROR_UNINITIALIZED);
+SAME_VALUE(abi::kInvalidArgument, NVML_ERROR_INVALID_ARGUMENT);
+SAME_VALUE(abi::kNotSupported, NVML_ERROR_NOT_SUPPORTED);
+SAME_VALUE(abi::kNoPermission, NVML_ERROR_NO_PERMISSION);
+SAME_VALUE(abi::kNotFound, NVML_ERROR_NOT_FOUND);
+SAME_VALUE(abi::kInsufficientSize, NVML_ERROR_INSUFFICIENT_SIZE);
+SAME_VALUE(abi::kDriverNotLoaded, NVML_ERROR_DRIVER_NOT_LOADED);
+SAME_VALUE(abi::kTimeout, NVML_ERROR_TIMEOUT);
+SAME_VALUE(abi::kFunctionNotFound, NVML_ERROR_FUNCTION_NOT_FOUND);
+SAME_VALUE(abi::kGpuIsLost, NVML_ERROR_GPU_IS_LOST);
+SAME_VALUE(abi::kResetRequired, NVML_ERROR_RESET_REQUIRED);
+SAME_VALUE(abi::kOperatingSystem, NVML_ERROR_OPERATING_SYSTEM);
+SAME_VALUE(abi::kLibRmVersionMismatch, NVML_ERROR_LIB_RM_VERSION_MISMATCH);
+SAME_VALUE(abi::kInUse, NVML_ERROR_IN_USE);
+SAME_VALUE(abi::kNoData, NVML_ERROR_NO_DATA);
+SAME_VALUE(abi::kArgumentVersionMismatch, NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+SAME_VALUE(abi::kNotReady, NVML_ERROR_NOT_READY);
+SAME_VALUE(abi::kGpuNotFound, NVML_ERROR_GPU_NOT_FOUND);
+SAME_VALUE(abi::kUnknown, NVML_ERROR_UNKNOWN);
+
+SAME_VALUE(abi::kEventDoubleBitEcc, nvmlEventTypeDoubleBitEccError);
+SAME_VALUE(abi::kEventXid, nvmlEventTypeXidCriticalError);
+SAME_VALUE(abi::kEventDramRetirement, nvmlEventTypeDramRetirementEvent);
+SAME_VALUE(abi::kEventDramRetirementFailure, nvmlEventTypeDramRetirementFailure);
+SAME_VALUE(abi::kEventNonFatalPoison, nvmlEventTypeNonFatalPoisonError);
+SAME_VALUE(abi::kEventFatalPoison, nvmlEventTypeFatalPoisonError);
+SAME_VALUE(abi::kEventGpuUnavailable, nvmlEventTypeGpuUnavailableError);
+SAME_VALUE(abi::kEventRecoveryAction, nvmlEventTypeGpuRecoveryAction);
+
+SAME_VALUE(abi::kUnsignedInt, NVML_VALUE_TYPE_UNSIGNED_INT);
+SAME_VALUE(abi::kUnsignedLong, NVML_VALUE_TYPE_UNSIGNED_LONG);
+SAME_VALUE(abi::kUnsignedLongLong, NVML_VALUE_TYPE_UNSIGNED_LONG_LONG);
+SAME_VALUE(abi::kSignedLongLong, NVML_VALUE_TYPE_SIGNED_LONG_LONG);
+SAME_VALUE(abi::kSignedInt, NVML_VALUE_TYPE_SIGNED_INT);
+SAME_VALUE(abi::kFieldRecoveryAction, NVML_FI_DEV_GET_GPU_RECOVERY_ACTION);
+SAME_VALUE(abi::kTopologySingle, NVML_TOPOLOGY_SINGLE);
+SAME_VALUE(abi::kTopologyMultiple, NVML_TOPOLOGY_MULTIPLE);
+SAME_VALUE(abi::kTopologyHostBridge, NVML_TOPOLOGY_HOSTBRIDGE);
+SAME_VALUE(abi::kTopologyNode, NVML_TOPOLOGY_NODE);
+SAME_VALUE(abi::kTopologySystem, NVML_TOPOLOGY_SYSTEM);
+SAME_VALUE(abi::kNvLinkToGpu, NVML_NVLINK_DEVICE_TYPE_GPU);
+SAME_VALUE(abi::kNvLinkToSwitch, NVML_NVLINK_DEVICE_TYPE_SWITCH);
+SAME_VALUE(abi::kUncorrectedErrors, NVML_MEMORY_ERROR_TYPE_UNCORRECTED);
+SAME_VALUE(abi::kVolatileCounter, NVML_VOLATILE_ECC);
+SAME_VALUE(abi::kTemperatureOfTheGpu, NVML_TEMPERATURE_GPU);
+static_assert(abi::kUuidLength >= NVML_DEVICE_UUID_V2_BUFFER_SIZE && abi::kNameLength >= NVML_DEVICE_NAME_V2_BUFFER_SIZE);
+static_assert(abi::kSerialLength >= NVML_DEVICE_SERIAL_BUFFER_SIZE && abi::kVbiosLength >= NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE);
+static_assert(abi::kPartNumberLength >= NVML_DEVICE_PART_NUMBER_BUFFER_SIZE && abi::kVersionLength >= NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE);
+#if NVML_API_VERSION >= 13
+static_assert(abi::kMostNvLinks >= NVML_NVLINK_MAX_LINKS);
+#endif
+
+}  // namespace penstock::conformance
