@@ -84,7 +84,7 @@ void ApplyPods(const std::vector<PodHolding>& pods, base::WallTime settled, base
     (void)ledger.Update(described);
   }
   for (const ledger::Lease& lease : before->leases)
-    if (lease.door == kDoor && !confirmed.contains(lease.id) && lease.since < settled) ledger.Release(lease.id);
+    if (lease.door == kDoor && !confirmed.contains(lease.id) && (lease.state == ledger::LeaseState::kHeld || lease.since < settled)) ledger.Release(lease.id);
   for (const PodHolding* pod : unknown) {
     ledger::Lease lease;
     lease.id = LeaseIdFor(*pod);
@@ -108,6 +108,18 @@ ProcessTable ReadProcesses(const std::string& proc_root, const std::set<pid_t>& 
     }
   }
   return table;
+}
+
+std::set<std::string> PodsWithProcesses(const std::string& proc_root, const std::set<std::string>& uids) {
+  std::set<std::string> alive;
+  if (uids.empty()) return alive;
+  for (const pid_t pid : os::ListProcesses(proc_root)) {
+    const auto process = os::ReadProcess(proc_root, pid);
+    if (!process.ok()) continue;
+    for (const std::string& uid : uids)
+      if (InPod(*process, uid)) alive.insert(uid);
+  }
+  return alive;
 }
 
 std::set<pid_t> PidsOf(const inventory::Snapshot& inventory) {

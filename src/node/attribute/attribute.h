@@ -26,8 +26,8 @@ struct PodHolding {
 using ProcessTable = std::map<pid_t, os::ProcessInfo>;
 
 /// Lets kubelet leases say what pods hold: makes leases for pods that none is known of (after a restart of the agent), fills in names, moves
-/// handed to held, and releases leases that no pod holds any more and that were handed before `settled` (a lease younger than the kubelet's
-/// own list may just not be in it yet).
+/// handed to held, and releases leases that no pod holds any more. A lease whose pod was never named is kept until it is older than `settled`: it
+/// may be younger than the kubelet's own list.
 void ApplyPods(const std::vector<PodHolding>& pods, base::WallTime settled, base::WallTime now, ledger::Ledger& ledger);
 
 /// Which of the driver's processes belong to which lease (by cgroup: "pod<uid>" of the lease's pod, or the lease's own group; by process tree
@@ -40,6 +40,9 @@ Attributed Attribute(const inventory::Snapshot& inventory, const ledger::Snapsho
 
 /// Looks up processes and their ancestors in /proc; those that have ended are left out. Blocks: on an I/O thread.
 ProcessTable ReadProcesses(const std::string& proc_root, const std::set<pid_t>& pids);
+
+/// Those of the pods (by uid) that have a process. Blocks: on an I/O thread.
+std::set<std::string> PodsWithProcesses(const std::string& proc_root, const std::set<std::string>& uids);
 
 /// The pids to look up for Attribute.
 std::set<pid_t> PidsOf(const inventory::Snapshot& inventory);

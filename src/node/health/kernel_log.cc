@@ -9,26 +9,26 @@
 namespace penstock::node::health {
 
 struct KernelLogFeed::State {
-  State(os::Loop& l, os::KernelLog k, std::vector<const device::Dialect*> d, std::function<void(const device::Evidence&)> h)
+  State(os::Loop& l, os::KernelLog k, std::vector<const device::Dialect*> d, Heard h)
       : loop(l), log(std::move(k)), dialects(std::move(d)), heard(std::move(h)) {}
 
   void Read() {
     for (const os::KernelRecord& record : log.Read())
       for (const device::Dialect* dialect : dialects)
-        if (const auto evidence = dialect->FromKernelLog(record.text)) heard(*evidence);
+        if (const auto evidence = dialect->FromKernelLog(record.text)) heard(dialect->vendor(), *evidence);
   }
 
   os::Loop& loop;
   os::KernelLog log;
   std::vector<const device::Dialect*> dialects;
-  std::function<void(const device::Evidence&)> heard;
+  Heard heard;
   std::unique_ptr<os::PathWatch> watch;  // where the log is a plain file, which epoll does not know
 };
 
 KernelLogFeed::KernelLogFeed() = default;
 
 base::Result<std::unique_ptr<KernelLogFeed>> KernelLogFeed::Open(os::Loop& loop, const std::string& path, std::vector<const device::Dialect*> dialects,
-                                                                 std::function<void(const device::Evidence&)> heard) {
+                                                                 Heard heard) {
   ASSIGN(os::KernelLog log, os::KernelLog::Open(path, true));
   std::unique_ptr<KernelLogFeed> feed(new KernelLogFeed);
   feed->state_ = std::make_unique<State>(loop, std::move(log), std::move(dialects), std::move(heard));

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -15,9 +16,12 @@ namespace penstock::node::health {
 /// Reads the kernel's log from now on and calls back with what the dialects find in it. On the loop's thread.
 class KernelLogFeed {
  public:
+  /// Which vendor's evidence was found in a record.
+  using Heard = std::function<void(std::string_view vendor, const device::Evidence&)>;
+
   /// Errors where the log cannot be read (no such file, no right): then XIDs come from the driver's events alone.
   static base::Result<std::unique_ptr<KernelLogFeed>> Open(os::Loop& loop, const std::string& path, std::vector<const device::Dialect*> dialects,
-                                                           std::function<void(const device::Evidence&)> heard);
+                                                           Heard heard);
   ~KernelLogFeed();
 
  private:

@@ -1,0 +1,55 @@
+// penstock-agent: options, then the agent.
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+
+#include "app/agent/agent.h"
+#include "app/options.h"
+#include "base/log.h"
+#include "os/process.h"
+
+namespace penstock::app {
+namespace {
+
+constexpr char kFooter[] = R"(Examples:
+  penstock-agent                                     # this machine's own accelerators
+  penstock-agent --config /etc/penstock/node.yaml
+  penstock-agent --driver-root /run/nvidia/driver --listen off
+
+Exit status: 0 ended as asked, 1 could not start (the log says why), 2 wrong use.)";
+
+int Main(int argc, char** argv) {
+  CLI::App app("The agent of one node: finds its accelerators, offers them to the kubelet and to local programs, keeps who holds what.\n"
+               "People start it with `penstock up`; systemd and DaemonSets start it directly.", "penstock-agent");
+  app.set_version_flag("--version", std::string("penstock-agent ") + PENSTOCK_VERSION);
+  app.footer(kFooter);
+  Settings settings;
+  AddNodeOptions(app, settings);
+  bool no_wait = false, verbose = false;
+  std::string worker;
+  app.add_flag("--no-wait", no_wait, "Fail at once where another agent runs, instead of waiting for its lock");
+  app.add_flag("--verbose", verbose, "Log more");
+  app.add_option("--worker", worker, "The worker program (default: penstock-worker beside this program)");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int status = app.exit(error);
+    return status == 0 ? 0 : 2;
+  }
+  base::StartLog("penstock-agent", verbose ? base::kDebug : base::kInfo);
+  auto config = Resolve(settings);
+  if (!config.ok()) {
+    std::cerr << config.error().message() << "\n";
+    return 1;
+  }
+  if (worker.empty()) {
+    const std::string own = os::OwnPath();
+    worker = own.substr(0, own.rfind('/')) + "/penstock-worker";
+  }
+  return RunAgent({.config = *std::move(config), .worker = worker, .wait_for_lock = !no_wait});
+}
+
+}  // namespace
+}  // namespace penstock::app
+
+int main(int argc, char** argv) { return penstock::app::Main(argc, argv); }

@@ -1,0 +1,49 @@
+// One vendor's way into the inventory: worker, discovery, and the watches that say "look now". Construction only.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/node_config.h"
+#include "device/dialect.h"
+#include "device/remote.h"
+#include "node/health/health.h"
+#include "node/inventory/discovery.h"
+#include "os/watch.h"
+
+namespace penstock::app {
+
+/// On the control loop.
+class VendorLine {
+ public:
+  VendorLine(os::Loop& control, const api::NodeConfig& config, const std::string& worker, const device::Dialect& dialect, node::inventory::Inventory& inventory,
+             node::health::Monitor& monitor);
+
+  void Start(std::function<void()> first_look);
+
+  /// Judges evidence and looks at its device soon.
+  void Hear(const device::Evidence& evidence);
+
+  const std::string& vendor() const { return vendor_; }
+  pid_t worker_pid() const { return remote_.pid(); }
+  int abandoned_workers() const { return remote_.abandoned(); }
+
+ private:
+  void DriverOpened();
+
+  os::Loop& control_;
+  const std::string vendor_;
+  node::inventory::Inventory& inventory_;
+  node::health::Monitor& monitor_;
+  const std::vector<std::string> driver_paths_;
+  device::Remote remote_;
+  node::inventory::Discovery discovery_;
+  std::vector<std::unique_ptr<os::PathWatch>> watches_;
+};
+
+/// The vendor's paths of a configuration.
+device::Paths PathsOf(const api::NodeConfig& config);
+
+}  // namespace penstock::app

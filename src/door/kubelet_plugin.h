@@ -1,0 +1,40 @@
+// The kubelet's door: offers become device plugins, an Allocate becomes a lease and its edits, pods become holders.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/report.h"
+#include "edge/kubelet/device_plugin.h"
+#include "node/share/offers.h"
+
+namespace penstock::door {
+
+/// On the control loop. One device plugin for each resource offered at this door.
+class KubeletDoor {
+ public:
+  struct Options {
+    std::string kubelet_dir = "/var/lib/kubelet";
+    std::string proc_root = "/proc";
+    /// Where a device file ("/dev/nvidia0") lies on this machine.
+    std::function<std::string(const std::string&)> host_path;
+  };
+  /// `io` reads the kubelet's checkpoint.
+  KubeletDoor(os::Loop& control, base::Executor& io, Options options, node::inventory::Inventory& inventory, node::ledger::Ledger& ledger,
+              node::share::Offers& offers, node::share::DialectOf dialect_of);
+  ~KubeletDoor();
+
+  /// Begins to advertise and to ask the kubelet who holds what.
+  void Open();
+
+  api::DoorReport Report() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace penstock::door

@@ -1,0 +1,160 @@
+// Level-triggered: each look joins everything anew.
+#include "door/kubelet_pods.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/log.h"
+#include "os/watch.h"
+
+namespace penstock::door {
+
+using base::Result;
+using edge::kubelet::Checkpoint;
+using edge::kubelet::CheckpointEntry;
+using edge::kubelet::PodDevices;
+using node::attribute::PodHolding;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr base::Duration kSoon = 150ms;   // while a holder is not known
+constexpr base::Duration kSteady = 10s;   // while leases are out: nobody reports a release
+constexpr base::Duration kSettled = 30s;  // a lease is younger than the kubelet's own notes at most so long
+constexpr int kSoonLooks = 100;
+
+/// The uid in the checkpoint for a container of List. Entries of deleted pods linger, so among several the pod that has processes is meant.
+std::string UidOf(const PodDevices& one, const std::vector<CheckpointEntry>& checkpoint, const std::set<std::string>& alive) {
+  std::vector<std::string> candidates;
+  for (const CheckpointEntry& entry : checkpoint)
+    if (entry.resource == one.resource && entry.container == one.container && entry.ids == one.ids) candidates.push_back(entry.pod_uid);
+  if (candidates.size() == 1) return candidates.front();
+  const auto living = std::find_if(candidates.begin(), candidates.end(), [&alive](const std::string& uid) { return alive.contains(uid); });
+  return living == candidates.end() ? "" : *living;
+}
+
+template <typename Entries>
+void KeepOurs(Entries& entries, const std::function<bool(const std::string&)>& ours) {
+  std::erase_if(entries, [&ours](const auto& entry) { return entry.ids.empty() || !ours(entry.resource); });
+}
+
+std::set<std::string> UidsIn(const std::vector<CheckpointEntry>& checkpoint) {
+  std::set<std::string> uids;
+  for (const CheckpointEntry& entry : checkpoint) uids.insert(entry.pod_uid);
+  return uids;
+}
+
+}  // namespace
+
+std::vector<PodHolding> JoinPods(const std::vector<PodDevices>& list, const std::vector<CheckpointEntry>& checkpoint,
+                                 const std::set<std::string>& alive) {
+  std::vector<PodHolding> pods;
+  std::set<std::string> taken;
+  for (const PodDevices& one : list) {
+    taken.insert(one.ids.begin(), one.ids.end());
+    pods.push_back({UidOf(one, checkpoint, alive), one.pod, one.namespace_name, one.container, one.ids});
+  }
+  for (const CheckpointEntry& entry : checkpoint) {
+    const bool known = std::any_of(entry.ids.begin(), entry.ids.end(), [&taken](const std::string& id) { return taken.contains(id); });
+    if (known || !alive.contains(entry.pod_uid)) continue;
+    taken.insert(entry.ids.begin(), entry.ids.end());
+    pods.push_back({entry.pod_uid, "", "", entry.container, entry.ids});
+  }
+  return pods;
+}
+
+struct KubeletPods::State : std::enable_shared_from_this<State> {
+  State(os::Loop& c, base::Executor& i, std::string dir, std::string proc, node::ledger::Ledger& l,
+        std::function<bool(const std::string&)> o)
+      : control(c),
+        io(i),
+        kubelet_dir(std::move(dir)),
+        proc_root(std::move(proc)),
+        ledger(l),
+        ours(std::move(o)),
+        resources(c, kubelet_dir) {}
+
+  void Look() {
+    if (looking) {
+      again = true;
+      return;
+    }
+    looking = true;
+    again = false;
+    control.Cancel(timer);
+    asked = control.clock().Wall();
+    resources.List([weak = weak_from_this()](Result<std::vector<PodDevices>> list) {
+      if (const auto self = weak.lock()) self->Listed(std::move(list));
+    });
+  }
+
+  void Listed(Result<std::vector<PodDevices>> list) {
+    if (!list.ok()) return Done();  // no kubelet now: nothing is concluded from its silence
+    KeepOurs(*list, ours);
+    io.Post([weak = weak_from_this(), list = *std::move(list)] {
+      const auto self = weak.lock();
+      if (!self) return;
+      auto checkpoint = edge::kubelet::ReadCheckpoint(self->kubelet_dir);
+      std::set<std::string> alive;
+      if (checkpoint.ok()) {
+        KeepOurs(checkpoint->entries, self->ours);
+        // Looking through all processes is only worth it where the list does not tell everything.
+        if (checkpoint->entries.size() > list.size())
+          alive = node::attribute::PodsWithProcesses(self->proc_root, UidsIn(checkpoint->entries));
+      }
+      self->control.Post([weak, list, checkpoint = std::move(checkpoint), alive = std::move(alive)] {
+        if (const auto here = weak.lock()) here->Join(list, checkpoint, alive);
+      });
+    });
+  }
+
+  void Join(const std::vector<PodDevices>& list, const Result<Checkpoint>& checkpoint, const std::set<std::string>& alive) {
+    if (!checkpoint.ok() && checkpoint.error().code() != base::Code::kNotFound)
+      base::Log(base::kWarn, "the kubelet's checkpoint cannot be read", {{"why", checkpoint.error().message()}});
+    const std::vector<CheckpointEntry> entries = checkpoint.ok() ? checkpoint->entries : std::vector<CheckpointEntry>{};
+    node::attribute::ApplyPods(JoinPods(list, entries, alive), asked - kSettled, control.clock().Wall(), ledger);
+    Done();
+  }
+
+  void Done() {
+    looking = false;
+    if (again) return Look();
+    const auto snapshot = ledger.Get();
+    const auto of_kubelet = [](const node::ledger::Lease& lease) { return lease.door == node::share::kKubeletDoor; };
+    const bool any = std::any_of(snapshot->leases.begin(), snapshot->leases.end(), of_kubelet);
+    const bool unknown = std::any_of(snapshot->leases.begin(), snapshot->leases.end(), [&](const node::ledger::Lease& lease) {
+      return of_kubelet(lease) && (lease.pod.empty() || lease.pod_uid.empty());
+    });
+    soon_looks = unknown ? soon_looks + 1 : 0;
+    if (!any) return;
+    timer = control.PostAfter(unknown && soon_looks < kSoonLooks ? kSoon : kSteady, [this] { Look(); });
+  }
+
+  os::Loop& control;
+  base::Executor& io;
+  const std::string kubelet_dir, proc_root;
+  node::ledger::Ledger& ledger;
+  const std::function<bool(const std::string&)> ours;
+  edge::kubelet::PodResources resources;
+  std::unique_ptr<os::PathWatch> watch;
+  base::TimerId timer = 0;
+  base::WallTime asked{};
+  bool looking = false, again = false;
+  int soon_looks = 0;
+};
+
+KubeletPods::KubeletPods(os::Loop& control, base::Executor& io, const std::string& kubelet_dir, const std::string& proc_root,
+                         node::ledger::Ledger& ledger, std::function<bool(const std::string&)> ours)
+    : state_(std::make_shared<State>(control, io, kubelet_dir, proc_root, ledger, std::move(ours))) {
+  state_->watch = std::make_unique<os::PathWatch>(control, kubelet_dir + "/device-plugins/kubelet_internal_checkpoint",
+                                                  [state = state_.get()] { state->Look(); });
+}
+
+KubeletPods::~KubeletPods() {
+  state_->control.Cancel(state_->timer);
+  state_->watch.reset();
+}
+
+void KubeletPods::Look() { state_->Look(); }
+
+}  // namespace penstock::door
