@@ -1,0 +1,113 @@
+// penstock-worker: one vendor's library in a process of its own, so that a call which hangs in the driver hangs nobody else. Started by the
+// agent on three lanes; has no configuration, listener or state. Links base, os, device and vendor only.
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <getopt.h>
+#include <malloc.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "device/remote.h"
+#include "vendor/all.h"
+
+namespace {
+
+using penstock::device::Paths;
+
+enum ExitStatus { kOk = 0, kFailed = 1, kUsage = 2 };
+
+constexpr char kHelp[] =
+    R"(penstock-worker VENDOR [options]
+
+Holds one vendor's driver library for penstock-agent, which starts it and talks to it on the descriptors 3, 4 and 5.
+It ends when the agent closes them. There is no reason to start it by hand.
+
+Vendors: %s
+
+Options:
+  --driver-root DIR     where the driver's files are (default /)
+  --nvml-library FILE   NVIDIA's management library; not relative to the driver root
+  --sysfs-root DIR      stands for /sys
+  --dev-root DIR        the folder that holds dev/, or itself a /dev (default /)
+  --proc-root DIR       stands for /proc
+  --help, --version
+
+Example, as the agent does it:
+  penstock-worker nvidia --driver-root /run/nvidia/driver
+
+Exit status: 0 the agent closed the lanes, 1 it sent what is no request, 2 wrong arguments.
+)";
+
+struct Arguments {
+  std::string vendor;
+  Paths paths;
+};
+
+std::string KnownVendors() {
+  std::string names;
+  for (const std::string_view name : penstock::vendor::Names()) names += (names.empty() ? "" : ", ") + std::string(name);
+  return names;
+}
+
+int Usage(const std::string& problem) {
+  std::fprintf(stderr, "penstock-worker: %s; see penstock-worker --help\n", problem.c_str());
+  return kUsage;
+}
+
+/// The arguments, or the exit status where there is nothing to run.
+std::pair<std::optional<Arguments>, int> Parse(int argc, char** argv) {
+  Arguments arguments;
+  const std::array<option, 8> options{
+      option{"driver-root", required_argument, nullptr, 'd'}, option{"nvml-library", required_argument, nullptr, 'l'},
+      option{"sysfs-root", required_argument, nullptr, 's'},  option{"dev-root", required_argument, nullptr, 'v'},
+      option{"proc-root", required_argument, nullptr, 'p'},   option{"help", no_argument, nullptr, 'h'},
+      option{"version", no_argument, nullptr, 'V'},           option{nullptr, 0, nullptr, 0}};
+  for (int found = 0; (found = ::getopt_long(argc, argv, "", options.data(), nullptr)) != -1;) {
+    switch (found) {
+      case 'd': arguments.paths.driver_root = optarg; break;
+      case 'l': arguments.paths.library = optarg; break;
+      case 's': arguments.paths.sysfs_root = optarg; break;
+      case 'v': arguments.paths.dev_root = optarg; break;
+      case 'p': arguments.paths.proc_root = optarg; break;
+      case 'h': std::printf(kHelp, KnownVendors().c_str()); return {std::nullopt, kOk};
+      case 'V': std::printf("penstock-worker %s\n", PENSTOCK_VERSION); return {std::nullopt, kOk};
+      default: return {std::nullopt, kUsage};  // getopt has said what is wrong
+    }
+  }
+  if (optind + 1 != argc) return {std::nullopt, Usage("one vendor is expected (" + KnownVendors() + ")")};
+  arguments.vendor = argv[optind];
+  return {std::move(arguments), kOk};
+}
+
+bool HasLanes() {
+  for (const int lane : {penstock::device::kControlLane, penstock::device::kSamplingLane, penstock::device::kEventsLane}) {
+    int type = 0;
+    socklen_t size = sizeof type;
+    if (::getsockopt(lane, SOL_SOCKET, SO_TYPE, &type, &size) != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ::mallopt(M_ARENA_MAX, 1);  // three threads that rarely allocate need no heap each
+  const auto [arguments, status] = Parse(argc, argv);
+  if (!arguments) return status;
+  auto backend = penstock::vendor::MakeBackend(arguments->vendor, arguments->paths);
+  if (!backend) return Usage("no vendor is called \"" + arguments->vendor + "\" (" + KnownVendors() + ")");
+  if (!HasLanes()) return Usage("the descriptors 3, 4 and 5 are no lanes; penstock-agent starts this program");
+
+  // A signal to the agent's whole group is the agent's to answer: it closes the lanes.
+  std::signal(SIGINT, SIG_IGN);
+  std::signal(SIGTERM, SIG_IGN);
+  penstock::base::StartLog("penstock-worker");
+  const int served = penstock::device::ServeBackend(std::move(backend));
+  ::_exit(served);  // a thread may hang in the driver: nothing can be torn down
+}

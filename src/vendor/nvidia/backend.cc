@@ -1,0 +1,193 @@
+// The backend: an initialized NVML, the GPUs that were described, and what of it changes when the driver does.
+#include "vendor/nvidia/backend.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "base/strings.h"
+#include "vendor/nvidia/dialect/kinds.h"
+#include "vendor/nvidia/events.h"
+#include "vendor/nvidia/facts.h"
+#include "vendor/nvidia/reading.h"
+
+namespace penstock::vendor::nvidia {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Result;
+
+constexpr unsigned kMostGpus = 1024;
+
+/// NVML between nvmlInit and nvmlShutdown.
+class Session {
+ public:
+  static Result<std::shared_ptr<Session>> Start(Nvml nvml) {
+    const abi::Return answer = nvml->init();
+    if (answer != abi::kSuccess) return ToError(answer, nvml->init.name);
+    return std::shared_ptr<Session>(new Session(std::move(nvml)));
+  }
+  ~Session() {
+    events.reset();
+    nvml->shutdown();
+  }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  const Nvml nvml;
+  std::unique_ptr<Events> events;
+  std::map<std::string, Gpu> gpus;  // by address, as described last
+
+ private:
+  explicit Session(Nvml loaded) : nvml(std::move(loaded)), events(std::make_unique<Events>(nvml)) {}
+};
+
+/// nvmlInit's answers as sentences that say what to do.
+Error CannotInitialize(const Error& error, const std::string& module_version) {
+  if (error.code() == Code::kFailedPrecondition) {
+    const std::string module = module_version.empty() ? "the loaded kernel module" : "the loaded kernel module (" + module_version + ")";
+    return {Code::kFailedPrecondition,
+            "the NVIDIA driver library and " + module +
+                " are of different versions: reboot, or reload the kernel module, to finish the driver's update"};
+  }
+  if (error.code() == Code::kUnavailable && module_version.empty())
+    return {Code::kNotFound, "the NVIDIA kernel driver is not loaded: run \"modprobe nvidia\", or install the driver for this kernel"};
+  if (error.code() == Code::kPermissionDenied)
+    return {Code::kFailedPrecondition, "the NVIDIA driver may not be used here (" + error.message() +
+                                           "): see the rights of /dev/nvidiactl and the device rules of this cgroup"};
+  if (error.code() == Code::kNotFound) return {Code::kNotFound, "the NVIDIA driver sees no GPU (" + error.message() + ")"};
+  return {Code::kUnavailable, "the NVIDIA driver does not start (" + error.message() + "); see the kernel's log"};
+}
+
+std::string VersionText(int cuda) { return std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10); }
+
+class NvidiaBackend final : public device::Backend {
+ public:
+  explicit NvidiaBackend(const device::Paths& paths) : paths_(paths), files_(paths) {}
+
+  std::string vendor() const override { return std::string(kVendor); }
+  Result<device::Driver> Open() override;
+  Result<std::vector<std::string>> List() override;
+  Result<device::Facts> Describe(const std::string& address) override;
+  Result<device::Reading> Read(const std::string& address) override;
+  Result<std::vector<device::Evidence>> Wait(std::chrono::milliseconds most) override;
+  void Close() override { Use(nullptr); }
+
+ private:
+  std::shared_ptr<Session> Current() const {
+    std::lock_guard lock(mutex_);
+    return session_;
+  }
+  void Use(std::shared_ptr<Session> session) {
+    std::lock_guard lock(mutex_);
+    session_.swap(session);
+  }
+  base::Status CheckDriver() const;
+  static Error NotOpen() { return {Code::kUnavailable, "the NVIDIA driver is not open"}; }
+  static Error Gone(const Error& error) { return {Code::kUnavailable, "the NVIDIA driver went away: " + error.message()}; }
+
+  const device::Paths paths_;
+  const MachineFiles files_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<Session> session_;  // Wait runs beside the others, so it is taken by value
+  std::string module_at_open_;
+};
+
+Result<device::Driver> NvidiaBackend::Open() {
+  Close();
+  ASSIGN(Nvml nvml, Nvml::Load(paths_));
+  module_at_open_ = files_.ModuleVersion();
+  auto started = Session::Start(std::move(nvml));
+  if (!started.ok()) return CannotInitialize(started.error(), module_at_open_);
+  const std::shared_ptr<Session> session = *std::move(started);
+
+  device::Driver driver;
+  driver.vendor = kVendor;
+  std::array<char, abi::kVersionLength + 1> version{};
+  if (session->nvml->driver_version(version.data(), abi::kVersionLength) == abi::kSuccess) driver.version = version.data();
+  int cuda = 0;
+  if (session->nvml->cuda_version(&cuda) == abi::kSuccess && cuda > 0) driver.runtime_version = VersionText(cuda);
+  driver.files = files_.ControlFiles();
+  driver.guarded = files_.GpuNumbers();
+  Use(session);
+  return driver;
+}
+
+/// The library answers from what it knew when it was initialized; the module's file tells what the kernel has now. Where there was no such
+/// file from the start (a simulated /sys, another kernel) it tells nothing.
+base::Status NvidiaBackend::CheckDriver() const {
+  if (module_at_open_.empty()) return {};
+  const std::string now = files_.ModuleVersion();
+  if (now.empty()) return Error(Code::kUnavailable, "the NVIDIA driver went away: its kernel module was unloaded");
+  if (now == module_at_open_) return {};
+  return Error(Code::kFailedPrecondition, "the NVIDIA driver " + module_at_open_ + " was replaced by " + now);
+}
+
+Result<std::vector<std::string>> NvidiaBackend::List() {
+  const auto session = Current();
+  if (!session) return NotOpen();
+  TRY(CheckDriver());
+  unsigned count = 0;
+  const abi::Return answer = session->nvml->count(&count);
+  if (answer != abi::kSuccess) return Gone(ToError(answer, session->nvml->count.name));
+  if (count > kMostGpus) return Error(Code::kInternal, "the NVIDIA driver claims to have " + std::to_string(count) + " GPUs");
+  std::vector<std::string> addresses;
+  for (unsigned index = 0; index < count; ++index) addresses.push_back(std::to_string(index));
+  std::erase_if(session->gpus, [count](const auto& gpu) { return base::ParseUint(gpu.first).value_or(count) >= count; });
+  session->events->Expect(count);
+  return addresses;
+}
+
+/// Looks up a handle by address; on failure says by which code.
+Result<abi::Device> FindHandle(const Session& session, const std::string& address, abi::Return& answer) {
+  const auto index = base::ParseUint(address);
+  if (!index || *index >= kMostGpus) return Error(Code::kInvalidArgument, "\"" + address + "\" is no index of a GPU");
+  abi::Device handle = nullptr;
+  answer = session.nvml->handle_by_index(static_cast<unsigned>(*index), &handle);
+  if (answer == abi::kSuccess && handle != nullptr) return handle;
+  const Error error = ToError(answer, session.nvml->handle_by_index.name);
+  if (SaysDriverGone(answer)) return Error(Code::kUnavailable, "the NVIDIA driver went away: " + error.message());
+  if (answer == abi::kInvalidArgument || answer == abi::kNotFound) return Error(Code::kNotFound, "there is no GPU " + address);
+  return Error(Code::kDataLoss, "GPU " + address + " does not answer: " + error.message());
+}
+
+Result<device::Facts> NvidiaBackend::Describe(const std::string& address) {
+  const auto session = Current();
+  if (!session) return NotOpen();
+  abi::Return answer = abi::kSuccess;
+  ASSIGN(const abi::Device handle, FindHandle(*session, address, answer));
+  ASSIGN(device::Facts facts, GatherFacts(session->nvml, files_, handle, address));
+  Gpu& gpu = session->gpus[address];
+  gpu = {handle, facts.id, facts.pci, CountLanes(session->nvml, files_, handle)};
+  facts.links = GatherLinks(session->nvml, gpu, session->gpus);
+  session->events->Register(handle, facts.id);
+  return facts;
+}
+
+Result<device::Reading> NvidiaBackend::Read(const std::string& address) {
+  const auto session = Current();
+  if (!session) return NotOpen();
+  const auto known = session->gpus.find(address);
+  const std::string id = known != session->gpus.end() ? known->second.id : "";
+  abi::Return answer = abi::kSuccess;
+  const auto handle = FindHandle(*session, address, answer);
+  if (handle.ok()) return TakeReading(session->nvml, *handle, id);
+  // A lost GPU may show here and nowhere else.
+  if (handle.error().code() == Code::kDataLoss) return Unreachable(answer, session->nvml->handle_by_index.name, id);
+  return handle.error();
+}
+
+Result<std::vector<device::Evidence>> NvidiaBackend::Wait(std::chrono::milliseconds most) {
+  const auto session = Current();
+  if (!session) return NotOpen();
+  return session->events->Wait(most);
+}
+
+}  // namespace
+
+std::unique_ptr<device::Backend> MakeBackend(const device::Paths& paths) { return std::make_unique<NvidiaBackend>(paths); }
+
+}  // namespace penstock::vendor::nvidia

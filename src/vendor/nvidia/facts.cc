@@ -1,0 +1,206 @@
+// Facts, one call each; an answer that is missing leaves its fact empty.
+#include "vendor/nvidia/facts.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "base/strings.h"
+#include "vendor/nvidia/dialect/kinds.h"
+
+namespace penstock::vendor::nvidia {
+namespace {
+
+using base::Code;
+using base::Error;
+using device::Facts;
+
+using TextFunction = Function<abi::Device, char*, unsigned>;
+
+std::string Text(const TextFunction& function, abi::Device device, unsigned length) {
+  std::array<char, 128> buffer{};  // one more than the longest, so that it always ends
+  if (function(device, buffer.data(), std::min<unsigned>(length, buffer.size() - 1)) != abi::kSuccess) return "";
+  return buffer.data();
+}
+
+std::string Hex(unsigned number) {
+  std::array<char, 16> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), "0x%04x", number);
+  return buffer.data();
+}
+
+/// nvmlBrandType_t. 4 and 16 on are not reported.
+std::string Brand(unsigned brand) {
+  constexpr std::array<std::string_view, 15> kBrands{"",           "Quadro",     "Tesla",          "NVS",
+                                                     "",           "GeForce",    "Titan",          "NVIDIA vApps",
+                                                     "NVIDIA vPC", "NVIDIA vCS", "NVIDIA RTX vWS", "NVIDIA Cloud Gaming",
+                                                     "Quadro RTX", "NVIDIA RTX", "NVIDIA"};
+  return brand < kBrands.size() ? std::string(kBrands[brand]) : "";
+}
+
+void AddDetail(Facts& facts, const char* name, std::string value) {
+  if (!value.empty()) facts.details[name] = std::move(value);
+}
+
+std::optional<unsigned> Number(const Function<abi::Device, unsigned*>& function, abi::Device device) {
+  unsigned number = 0;
+  if (function(device, &number) != abi::kSuccess) return std::nullopt;
+  return number;
+}
+
+void AddPci(const Nvml& nvml, const MachineFiles& files, abi::Device device, Facts& facts) {
+  abi::PciInfo pci{};
+  if (nvml->pci(device, &pci) != abi::kSuccess || pci.bus > 0xff || pci.device > 0x1f) return;
+  facts.pci = device::PciAddress{pci.domain, pci.bus, pci.device, 0};
+  AddDetail(facts, "pci.vendor-id", Hex(pci.device_id & 0xffff));
+  AddDetail(facts, "pci.device-id", Hex(pci.device_id >> 16));
+  if (pci.subsystem_id != 0) {
+    AddDetail(facts, "pci.subsystem-vendor-id", Hex(pci.subsystem_id & 0xffff));
+    AddDetail(facts, "pci.subsystem-device-id", Hex(pci.subsystem_id >> 16));
+  }
+  facts.numa_node = files.NumaNode(*facts.pci);
+  facts.cpu_affinity = files.NearCpus(*facts.pci);
+}
+
+void AddMemory(const Nvml& nvml, abi::Device device, Facts& facts) {
+  abi::MemoryV2 memory{};
+  memory.version = abi::kMemoryV2;
+  if (nvml->memory_v2(device, &memory) == abi::kSuccess) {
+    facts.memory = base::Bytes{memory.total};
+    return;
+  }
+  abi::Memory old{};
+  if (nvml->memory(device, &old) == abi::kSuccess) facts.memory = base::Bytes{old.total};
+}
+
+void AddArchitecture(const Nvml& nvml, abi::Device device, Facts& facts) {
+  int major = 0, minor = 0;
+  if (nvml->compute_capability(device, &major, &minor) != abi::kSuccess) return;
+  facts.architecture_version = std::to_string(major) + "." + std::to_string(minor);
+  facts.architecture = Architecture(major, minor);
+}
+
+void AddMig(const Nvml& nvml, abi::Device device, Facts& facts) {
+  unsigned current = 0, pending = 0;
+  if (nvml->mig_mode(device, &current, &pending) != abi::kSuccess) return;
+  const auto name = [](unsigned mode) { return std::string(mode == 0 ? "disabled" : "enabled"); };
+  // MIG user guide, "Enable MIG mode": Hopper and later need no reset.
+  const bool needs_reset = facts.architecture == "ampere" || facts.architecture.empty();
+  facts.modes.push_back({"mig",
+                         name(current),
+                         name(pending),
+                         {"disabled", "enabled"},
+                         device::ModeScope::kDevice,
+                         needs_reset ? device::ModeEffect::kAfterReset : device::ModeEffect::kNow});
+  if (current != 0) facts.withheld = "MIG mode is enabled";
+}
+
+void AddDetails(const Nvml& nvml, abi::Device device, Facts& facts) {
+  AddDetail(facts, "vbios", Text(nvml->vbios, device, abi::kVbiosLength));
+  AddDetail(facts, "part-number", Text(nvml->part_number, device, abi::kPartNumberLength));
+  if (const auto brand = Number(nvml->brand, device)) AddDetail(facts, "brand", Brand(*brand));
+  if (const auto generation = Number(nvml->max_pcie_generation, device)) AddDetail(facts, "pcie.generation", std::to_string(*generation));
+  if (const auto width = Number(nvml->max_pcie_width, device)) AddDetail(facts, "pcie.width", std::to_string(*width));
+}
+
+device::Nearness ToNearness(unsigned level) {
+  switch (level) {
+    case abi::kTopologyInternal: return device::Nearness::kBoard;
+    case abi::kTopologySingle: return device::Nearness::kPciSwitch;
+    case abi::kTopologyMultiple: return device::Nearness::kPciSwitches;
+    case abi::kTopologyHostBridge: return device::Nearness::kHostBridge;
+    case abi::kTopologyNode: return device::Nearness::kNode;
+    case abi::kTopologySystem: return device::Nearness::kSystem;
+    default: return device::Nearness::kUnknown;
+  }
+}
+
+}  // namespace
+
+bool SaysLost(abi::Return code) { return code == abi::kGpuIsLost || code == abi::kResetRequired || code == abi::kUnknown; }
+
+bool SaysDriverGone(abi::Return code) {
+  return code == abi::kUninitialized || code == abi::kDriverNotLoaded || code == abi::kLibRmVersionMismatch;
+}
+
+std::string Architecture(int major, int minor) {
+  switch (major) {
+    case 1: return "tesla";
+    case 2: return "fermi";
+    case 3: return "kepler";
+    case 5: return "maxwell";
+    case 6: return "pascal";
+    case 7: return minor < 5 ? "volta" : "turing";
+    case 8: return minor < 9 ? "ampere" : "ada-lovelace";
+    case 9: return "hopper";
+    case 10:
+    case 12: return "blackwell";
+    case 13: return "rubin";
+    default: return "";
+  }
+}
+
+base::Result<Facts> GatherFacts(const Nvml& nvml, const MachineFiles& files, abi::Device device, const std::string& address) {
+  Facts facts;
+  facts.vendor = kVendor;
+  facts.address = address;
+  facts.index = static_cast<int>(base::ParseInt(address).value_or(-1));
+
+  std::array<char, abi::kUuidLength + 1> uuid{};
+  const abi::Return answer = nvml->uuid(device, uuid.data(), abi::kUuidLength);
+  if (SaysDriverGone(answer))
+    return Error(Code::kUnavailable, "the NVIDIA driver went away: " + ToError(answer, nvml->uuid.name).message());
+  if (SaysLost(answer)) return Error(Code::kDataLoss, "GPU " + address + " does not answer: " + ToError(answer, nvml->uuid.name).message());
+  if (answer == abi::kSuccess) facts.id = uuid.data();
+  AddPci(nvml, files, device, facts);
+  if (facts.id.empty() && facts.pci) facts.id = ToString(*facts.pci);
+  if (facts.id.empty()) return Error(Code::kDataLoss, "GPU " + address + " tells neither a UUID nor a PCI address");
+
+  facts.model = Text(nvml->name, device, abi::kNameLength);
+  facts.serial = Text(nvml->serial, device, abi::kSerialLength);
+  AddMemory(nvml, device, facts);
+  AddArchitecture(nvml, device, facts);
+  AddMig(nvml, device, facts);
+  AddDetails(nvml, device, facts);
+  if (const auto minor = Number(nvml->minor, device)) facts.files.push_back(files.GpuFile(*minor));
+  return facts;
+}
+
+Lanes CountLanes(const Nvml& nvml, const MachineFiles& files, abi::Device device) {
+  Lanes lanes;
+  for (unsigned link = 0; link < abi::kMostNvLinks; ++link) {
+    unsigned up = 0;
+    const abi::Return answer = nvml->nvlink_state(device, link, &up);
+    if (answer != abi::kSuccess) break;  // no NVLinks, or no more of them
+    if (up == 0) continue;
+    unsigned type = abi::kNvLinkToGpu;
+    const bool typed = nvml->nvlink_remote_type(device, link, &type) == abi::kSuccess;
+    abi::PciInfo pci{};
+    const bool addressed = nvml->nvlink_remote_pci(device, link, &pci) == abi::kSuccess;
+    const device::PciAddress remote{pci.domain, pci.bus, pci.device, 0};
+    // Drivers before 470 do not tell the type; their switches are PCI functions.
+    if (typed ? type == abi::kNvLinkToSwitch : addressed && files.IsSwitch(remote)) {
+      ++lanes.to_switches;
+    } else if (addressed) {
+      ++lanes.direct[remote];
+    }
+  }
+  return lanes;
+}
+
+std::vector<device::Link> GatherLinks(const Nvml& nvml, const Gpu& gpu, const std::map<std::string, Gpu>& gpus) {
+  std::vector<device::Link> links;
+  for (const auto& [address, peer] : gpus) {
+    if (peer.id == gpu.id) continue;
+    unsigned level = ~0u;
+    const bool known = nvml->common_ancestor(gpu.handle, peer.handle, &level) == abi::kSuccess;
+    device::Link link{peer.id, known ? ToNearness(level) : device::Nearness::kUnknown,
+                      std::min(gpu.lanes.to_switches, peer.lanes.to_switches)};
+    if (peer.pci)
+      if (const auto direct = gpu.lanes.direct.find(*peer.pci); direct != gpu.lanes.direct.end()) link.fabric_lanes += direct->second;
+    links.push_back(std::move(link));
+  }
+  return links;
+}
+
+}  // namespace penstock::vendor::nvidia

@@ -1,0 +1,118 @@
+// Small readers of single files.
+#include "vendor/nvidia/machine_files.h"
+
+#include <array>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "base/strings.h"
+#include "os/file.h"
+#include "os/root.h"
+
+namespace penstock::vendor::nvidia {
+namespace {
+
+using device::DeviceFile;
+
+// Documentation/admin-guide/devices.txt: 195 is NVIDIA's; numbers of the other modules are given out when they are loaded.
+constexpr std::uint32_t kUsualMajor = 195;
+constexpr std::uint32_t kLastGpuMinor = 253;
+constexpr std::uint32_t kControlMinor = 255, kModesetMinor = 254;
+
+/// A file below /dev. `dev_root` is the folder that holds dev/, or itself a /dev.
+struct Node {
+  bool exists = false;
+  bool is_device = false;
+  std::uint32_t major = 0, minor = 0;
+};
+
+Node Look(const std::string& dev_root, const std::string& name) {
+  const auto root = os::Root::Open(dev_root);
+  if (!root.ok()) return {};
+  const std::string folder = root->Exists("/dev") ? "/dev/" : "/";
+  const auto file = root->OpenFile(folder + name, O_PATH);
+  struct stat about {};
+  if (!file.ok() || ::fstat(file->get(), &about) != 0) return {};
+  return {true, S_ISCHR(about.st_mode), major(about.st_rdev), minor(about.st_rdev)};
+}
+
+std::string ReadTrimmed(const std::string& path) {
+  const auto text = os::ReadFile(path, 4096);
+  return text.ok() ? std::string(base::Trim(*text)) : "";
+}
+
+}  // namespace
+
+DeviceFile MachineFiles::GpuFile(unsigned minor) const {
+  const std::string name = "nvidia" + std::to_string(minor);
+  const Node node = Look(paths_.dev_root, name);
+  if (node.is_device) return {"/dev/" + name, node.major, node.minor};
+  return {"/dev/" + name, GpuMajor(), minor};
+}
+
+std::vector<DeviceFile> MachineFiles::ControlFiles() const {
+  const auto majors = Majors();
+  const auto major_of = [&](const char* module, std::uint32_t otherwise) {
+    const auto found = majors.find(module);
+    return found != majors.end() ? found->second : otherwise;
+  };
+  const std::array usual{DeviceFile{"nvidiactl", GpuMajor(), kControlMinor}, DeviceFile{"nvidia-uvm", major_of("nvidia-uvm", 0), 0},
+                         DeviceFile{"nvidia-uvm-tools", major_of("nvidia-uvm", 0), 1},
+                         DeviceFile{"nvidia-modeset", GpuMajor(), kModesetMinor}};
+  std::vector<DeviceFile> files;
+  for (const DeviceFile& file : usual) {
+    const Node node = Look(paths_.dev_root, file.path);
+    if (!node.exists) continue;
+    // Something else in its place (a plain file where nodes may not be made) still has the name; the numbers are the usual ones.
+    files.push_back(node.is_device ? DeviceFile{"/dev/" + file.path, node.major, node.minor}
+                                   : DeviceFile{"/dev/" + file.path, file.major, file.minor});
+  }
+  return files;
+}
+
+std::vector<device::DeviceNumbers> MachineFiles::GpuNumbers() const { return {{GpuMajor(), 0, kLastGpuMinor}}; }
+
+std::map<std::string, std::uint32_t> MachineFiles::Majors() const {
+  std::map<std::string, std::uint32_t> majors;
+  const auto text = os::ReadFile(paths_.proc_root + "/devices", 65536);
+  if (!text.ok()) return majors;
+  for (const std::string& line : base::Split(*text, '\n')) {
+    if (line == "Block devices:") break;
+    const std::string_view entry = base::Trim(line);
+    const auto blank = entry.find(' ');
+    if (blank == std::string_view::npos) continue;
+    const auto number = base::ParseUint(entry.substr(0, blank));
+    if (number && *number <= 0xfff) majors.emplace(base::Trim(entry.substr(blank)), static_cast<std::uint32_t>(*number));
+  }
+  return majors;
+}
+
+std::uint32_t MachineFiles::GpuMajor() const {
+  const auto majors = Majors();
+  for (const char* name : {"nvidia-frontend", "nvidia"})
+    if (const auto found = majors.find(name); found != majors.end()) return found->second;
+  return kUsualMajor;
+}
+
+std::string MachineFiles::PciFile(const device::PciAddress& pci, const char* name) const {
+  return ReadTrimmed(paths_.sysfs_root + "/bus/pci/devices/" + ToString(pci) + "/" + name);
+}
+
+std::optional<int> MachineFiles::NumaNode(const device::PciAddress& pci) const {
+  const auto node = base::ParseInt(PciFile(pci, "numa_node"));
+  if (!node || *node < 0 || *node > 0xffff) return std::nullopt;
+  return static_cast<int>(*node);
+}
+
+std::string MachineFiles::NearCpus(const device::PciAddress& pci) const {
+  std::string list = PciFile(pci, "local_cpulist");
+  return list.find_first_not_of("0123456789,-") == std::string::npos ? list : "";
+}
+
+bool MachineFiles::IsSwitch(const device::PciAddress& pci) const { return PciFile(pci, "class").starts_with("0x0680"); }
+
+std::string MachineFiles::ModuleVersion() const { return ReadTrimmed(paths_.sysfs_root + "/module/nvidia/version"); }
+
+}  // namespace penstock::vendor::nvidia
