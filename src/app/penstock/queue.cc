@@ -1,14 +1,15 @@
 // `penstock queue`: who waits for GPUs, and taking somebody out of the line. Asks the agent, decides nothing.
-#include <algorithm>
-#include <iomanip>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
+#include "app/penstock/table.h"
 #include "app/penstock/verbs.h"
+#include "base/clock.h"
 #include "edge/broker/client.h"
 #include "edge/broker/protocol.h"
 
@@ -36,15 +37,12 @@ void Print(const std::vector<WaitingRun>& queue) {
     std::cout << "nobody waits\n";
     return;
   }
-  std::vector<std::vector<std::string>> rows = {{"TICKET", "USER", "GPUS", "SINCE", "COMMAND", "WAITS FOR"}};
-  for (const WaitingRun& run : queue) rows.push_back({run.ticket, run.user, Wants(run), run.since, run.command.substr(0, 40), run.reason});
-  std::vector<std::size_t> widths(rows[0].size());
-  for (const auto& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i + 1 < row.size(); ++i) std::cout << std::left << std::setw(static_cast<int>(widths[i])) << row[i] << "  ";
-    std::cout << row.back() << "\n";
-  }
+  const base::WallTime now = std::chrono::system_clock::now();
+  Table table({"TICKET", "USER", "GPUS", "SINCE", "COMMAND", "WAITS FOR"});
+  for (const WaitingRun& run : queue)
+    table.Add(
+        {run.ticket, run.user, Wants(run), base::FormatDuration(now - base::ParseTime(run.since)), run.command.substr(0, 40), run.reason});
+  std::cout << table.Render(StyleOf(STDOUT_FILENO));
 }
 
 base::Result<std::string> Ask(const Common& common, const edge::broker::Request& request) {

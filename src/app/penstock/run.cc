@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -183,11 +184,11 @@ int Run(const Common& common, const RunOptions& options, bool gpus_given, const 
 }  // namespace
 
 void AddRun(CLI::App& app, const Common& common, int& exit_code) {
-  CLI::App* run = app.add_subcommand("run", "Runs a command on GPUs of its own, after waiting for them");
+  CLI::App* run = app.add_subcommand(
+      "run", "Runs a command on GPUs of its own, after waiting for them: penstock run [OPTIONS] -- COMMAND [ARGUMENTS...]");
   run->footer(kFooter);
   run->fallthrough();
   run->prefix_command();
-  run->usage("Usage: penstock run [OPTIONS] -- COMMAND [ARGUMENTS...]");
   const auto options = std::make_shared<RunOptions>();
   CLI::Option* gpus = run->add_option("--gpus", options->gpus, "How many GPUs [1]")->type_name("N");
   run->add_option("--model", options->model, "Only GPUs whose model matches, e.g. 'A100*' or '*T4*'")->type_name("GLOB");

@@ -1,0 +1,84 @@
+// Control groups that exist only in a test. For tests only.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/executor.h"
+#include "door/groups.h"
+
+namespace penstock::door {
+
+/// The kernel's part: outlives the Groups that an agent opens, as the kernel outlives agents.
+struct FakeKernel {
+  struct Group {
+    os::DeviceRules rules;
+    std::string note;
+    std::vector<pid_t> members;
+    std::function<void()> changed;
+  };
+  std::map<std::string, Group> groups;
+  std::string fail;                ///< name of the call that fails
+  int busy = 0;                    ///< that many removals fail
+  std::function<void()> entering;  ///< called before a process enters
+
+  /// The processes of a group end, and whoever watches is told.
+  void End(const std::string& name) {
+    Group& group = groups.at(name);
+    group.members.clear();
+    if (const auto changed = group.changed) changed();
+  }
+};
+
+class FakeGroups final : public Groups {
+ public:
+  explicit FakeGroups(FakeKernel& kernel) : kernel_(kernel) {}
+
+  std::vector<std::string> List() const override {
+    std::vector<std::string> names;
+    for (const auto& [name, group] : kernel_.groups) names.push_back(name);
+    return names;
+  }
+  base::Result<std::string> Note(const std::string& name) const override { return kernel_.groups.at(name).note; }
+  base::Status Create(const std::string& name, const os::DeviceRules& rules, const std::string& note) override {
+    TRY(MayFail("create"));
+    kernel_.groups[name] = {rules, note, {}, {}};
+    return {};
+  }
+  base::Status Enter(const std::string& name, pid_t pid) override {
+    if (kernel_.entering) kernel_.entering();
+    TRY(MayFail("enter"));
+    kernel_.groups.at(name).members.push_back(pid);
+    return {};
+  }
+  std::vector<pid_t> Members(const std::string& name) const override { return kernel_.groups.at(name).members; }
+  bool Populated(const std::string& name) const override {
+    return kernel_.groups.contains(name) && !kernel_.groups.at(name).members.empty();
+  }
+  base::Status Watch(const std::string& name, std::function<void()> changed) override {
+    TRY(MayFail("watch"));
+    kernel_.groups.at(name).changed = std::move(changed);
+    return {};
+  }
+  void Unwatch(const std::string& name) override {
+    if (const auto group = kernel_.groups.find(name); group != kernel_.groups.end()) group->second.changed = nullptr;
+  }
+  base::Status Remove(const std::string& name) override {
+    if (Populated(name) || kernel_.busy-- > 0) return base::Error(base::Code::kFailedPrecondition, "busy");
+    kernel_.groups.erase(name);
+    return {};
+  }
+
+ private:
+  base::Status MayFail(const std::string& call) const {
+    if (kernel_.fail == call) return base::Error(base::Code::kResourceExhausted, call + " fails");
+    return {};
+  }
+  FakeKernel& kernel_;
+};
+
+}  // namespace penstock::door

@@ -1,0 +1,254 @@
+// Leases from their beginning to their end, with groups and a clock of the test's own.
+#include "door/local_leases.h"
+
+#include <csignal>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "door/fake_groups.h"
+#include "door/lease_note.h"
+#include "os/process.h"
+
+namespace penstock::door {
+namespace {
+
+using base::Code;
+using base::Error;
+using node::ledger::Enforcement;
+using node::ledger::Lease;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class LocalLeasesTest : public testing::Test {
+ protected:
+  LocalLeasesTest() {
+    device::Driver driver;
+    driver.vendor = "nvidia";
+    driver.guarded = {{195, 0, 127}};
+    inventory_.SetVendor({"nvidia", std::make_shared<const device::Driver>(driver), ""});
+    std::vector<device::Facts> facts(2);
+    for (int i = 0; i < 2; ++i) {
+      auto& one = facts[static_cast<std::size_t>(i)];
+      one.id = "GPU-" + std::to_string(i);
+      one.vendor = "nvidia";
+      one.index = i;
+      one.files = {{"/dev/nvidia" + std::to_string(i), 195, static_cast<std::uint32_t>(i)}};
+    }
+    inventory_.SetFacts("nvidia", facts, "", executor_.clock().Wall());
+    pidfd_ = *os::OpenPidfd(::getpid());
+    StartAgent();
+  }
+
+  void StartAgent(const std::vector<Lease>& checkpoint = {}) {
+    leases_.reset();
+    ledger_ = std::make_unique<node::ledger::Ledger>();
+    leases_ = std::make_unique<LocalLeases>(executor_, executor_, "/proc", inventory_, *ledger_,
+                                            [this]() -> base::Result<std::unique_ptr<Groups>> {
+                                              if (!no_rights_.empty()) return Error(Code::kPermissionDenied, no_rights_);
+                                              return std::unique_ptr<Groups>(std::make_unique<FakeGroups>(kernel_));
+                                            });
+    leases_->Recover(checkpoint);
+  }
+  base::Result<Lease> Admit(const std::string& device, int pidfd = 0) {
+    const std::uint64_t start = *os::ReadProcessStart("/proc", ::getpid());
+    return leases_->Admit({{{device, device}}, "eva", "train", {::getpid(), start, "eva", "train"}, pidfd == 0 ? pidfd_.get() : pidfd});
+  }
+  std::vector<Lease> Held() const { return ledger_->Get()->leases; }
+
+  base::ManualExecutor executor_;
+  node::inventory::Inventory inventory_;
+  FakeKernel kernel_;
+  std::string no_rights_;
+  os::UniqueFd pidfd_;
+  std::unique_ptr<node::ledger::Ledger> ledger_;
+  std::unique_ptr<LocalLeases> leases_;
+};
+
+TEST_F(LocalLeasesTest, PutsTheProcessIntoAGroupThatAdmitsItsDevicesOnly) {
+  const auto lease = Admit("GPU-1");
+  ASSERT_TRUE(lease.ok()) << lease.error().ToString();
+  EXPECT_EQ(lease->enforcement, Enforcement::kDevices);
+  const auto& group = kernel_.groups.at(lease->id);
+  EXPECT_THAT(group.rules.guarded, ElementsAre(os::DeviceRange{195, 0, 127}));
+  EXPECT_THAT(group.rules.admitted, ElementsAre(os::DeviceRange{195, 1, 1}));
+  EXPECT_THAT(group.members, ElementsAre(::getpid()));
+  EXPECT_THAT(Held(), ElementsAre(*lease));
+}
+
+TEST_F(LocalLeasesTest, GivesTheDevicesBackWhenTheGroupIsEmpty) {
+  const std::string id = Admit("GPU-1")->id;
+  kernel_.groups.at(id).changed();
+  EXPECT_THAT(Held(), SizeIs(1)) << "not empty yet";
+  kernel_.End(id);
+  EXPECT_THAT(Held(), IsEmpty());
+  EXPECT_THAT(kernel_.groups, IsEmpty());
+}
+
+TEST_F(LocalLeasesTest, RemovesAGroupLaterThatTheKernelStillHolds) {
+  const std::string id = Admit("GPU-1")->id;
+  kernel_.busy = 3;
+  kernel_.End(id);
+  EXPECT_THAT(Held(), IsEmpty()) << "the devices do not wait for that";
+  EXPECT_THAT(kernel_.groups, SizeIs(1));
+  executor_.Advance(seconds(2));
+  EXPECT_THAT(kernel_.groups, IsEmpty());
+}
+
+TEST_F(LocalLeasesTest, HoldsNothingAfterAFailureAtAnyStep) {
+  for (const char* call : {"create", "watch", "enter"}) {
+    kernel_.fail = call;
+    const auto lease = Admit("GPU-1");
+    ASSERT_FALSE(lease.ok()) << call;
+    EXPECT_EQ(lease.error().code(), Code::kUnavailable) << "or it would stand in line for devices that are free";
+    EXPECT_THAT(Held(), IsEmpty()) << call;
+    EXPECT_THAT(kernel_.groups, IsEmpty()) << call;
+  }
+  kernel_.fail.clear();
+  EXPECT_TRUE(Admit("GPU-1").ok());
+}
+
+TEST_F(LocalLeasesTest, NoticesAProcessThatEndedOnTheWay) {
+  EXPECT_EQ(Admit("GPU-1", -1).error().code(), Code::kCancelled);
+  auto child = os::Spawn({.arguments = {"/bin/sleep", "600"}});
+  ASSERT_TRUE(child.ok());
+  kernel_.entering = [&child] {
+    ::kill(child->pid, SIGKILL);
+    ::waitid(P_PID, static_cast<id_t>(child->pid), nullptr, WEXITED);
+    // Whatever has the number now is not the one that asked.
+  };
+  kernel_.fail = "";
+  const auto lease = Admit("GPU-1", child->pidfd.get());
+  EXPECT_EQ(lease.error().code(), Code::kCancelled);
+  EXPECT_THAT(Held(), IsEmpty());
+}
+
+TEST_F(LocalLeasesTest, DoesNotGiveADeviceTwice) {
+  ASSERT_TRUE(Admit("GPU-1").ok());
+  EXPECT_EQ(Admit("GPU-1").error().code(), Code::kAlreadyExists);
+  EXPECT_THAT(kernel_.groups, SizeIs(1));
+}
+
+TEST_F(LocalLeasesTest, TakesOverItsLeasesAfterARestart) {
+  const auto lease = Admit("GPU-1");
+  StartAgent();
+  ASSERT_THAT(Held(), SizeIs(1));
+  const Lease taken = Held().at(0);
+  EXPECT_EQ(taken.id, lease->id);
+  EXPECT_EQ(taken.slots, lease->slots);
+  EXPECT_EQ(taken.user, "eva");
+  EXPECT_EQ(taken.command, "train");
+  EXPECT_EQ(base::FormatTime(taken.since), base::FormatTime(lease->since));
+  EXPECT_EQ(taken.processes.at(0).pid, ::getpid());
+  kernel_.End(lease->id);
+  EXPECT_THAT(Held(), IsEmpty());
+}
+
+TEST_F(LocalLeasesTest, RemovesAtStartWhatEndedWhileNoAgentRan) {
+  const std::string id = Admit("GPU-1")->id;
+  leases_.reset();
+  kernel_.groups.at(id).members.clear();
+  StartAgent();
+  EXPECT_THAT(Held(), IsEmpty());
+  EXPECT_THAT(kernel_.groups, IsEmpty());
+}
+
+TEST_F(LocalLeasesTest, FallsBackToTheCheckpointForADamagedNote) {
+  const auto lease = Admit("GPU-1");
+  kernel_.groups.at(lease->id).note = "{\"lease\":";
+  StartAgent({*lease});
+  ASSERT_THAT(Held(), SizeIs(1));
+  EXPECT_EQ(Held().at(0).slots, lease->slots);
+}
+
+TEST_F(LocalLeasesTest, LeavesTheProcessesOfAnUnknownGroupAlone) {
+  kernel_.groups["r-0-1"] = {{}, "rubbish", {::getpid()}, {}};
+  StartAgent();
+  EXPECT_THAT(Held(), IsEmpty());
+  kernel_.End("r-0-1");
+  EXPECT_THAT(kernel_.groups, IsEmpty()) << "but tidies up after them";
+}
+
+TEST_F(LocalLeasesTest, NamesNoLeaseTwiceOverRestarts) {
+  const std::string first = Admit("GPU-1")->id;
+  executor_.Advance(seconds(1));
+  StartAgent();
+  EXPECT_NE(Admit("GPU-0")->id, first);
+}
+
+TEST_F(LocalLeasesTest, FollowsTheProcessWithoutRightsForGroups) {
+  no_rights_ = "root is needed";
+  StartAgent();
+  EXPECT_EQ(leases_->visibility_reason(), "root is needed");
+  auto child = os::Spawn({.arguments = {"/bin/sleep", "600"}});
+  ASSERT_TRUE(child.ok());
+  const auto lease = leases_->Admit({{{"GPU-0", "GPU-0"}},
+                                     os::UserName(::getuid()),
+                                     "sleep",
+                                     {child->pid, *os::ReadProcessStart("/proc", child->pid), "", ""},
+                                     child->pidfd.get()});
+  ASSERT_TRUE(lease.ok());
+  EXPECT_EQ(lease->enforcement, Enforcement::kVisibility);
+  executor_.Advance(seconds(3));
+  ASSERT_THAT(Held(), SizeIs(1));
+
+  StartAgent({Held().at(0)});
+  ASSERT_THAT(Held(), SizeIs(1)) << "a restart is lived through, by the checkpoint";
+  ::kill(child->pid, SIGKILL);
+  ::waitid(P_PID, static_cast<id_t>(child->pid), nullptr, WEXITED);
+  executor_.Advance(seconds(2));
+  EXPECT_THAT(Held(), IsEmpty());
+}
+
+TEST_F(LocalLeasesTest, FindsOutThatRightsCameLater) {
+  no_rights_ = "read-only";
+  StartAgent();
+  no_rights_.clear();
+  executor_.Advance(seconds(60));
+  EXPECT_EQ(Admit("GPU-0")->enforcement, Enforcement::kDevices);
+  EXPECT_EQ(leases_->visibility_reason(), "");
+}
+
+TEST_F(LocalLeasesTest, BringsTheProcessesOfAGroupUpToDate) {
+  const std::string id = Admit("GPU-0")->id;
+  kernel_.groups.at(id).members = {::getppid()};
+  leases_->RefreshProcesses();
+  EXPECT_EQ(Held().at(0).processes.at(0).pid, ::getppid());
+}
+
+TEST(LeaseNote, ReadsWhatItWrites) {
+  Lease lease;
+  lease.id = "r-1";
+  lease.slots = {{"a", "b"}, {"c", "d"}};
+  lease.user = "eva";
+  lease.command = "x \"y\" \xff";
+  const auto read = DecodeNote(EncodeNote(lease), "r-1");
+  ASSERT_TRUE(read.ok()) << read.error().ToString();
+  EXPECT_EQ(read->slots, lease.slots);
+  EXPECT_EQ(read->door, "local");
+}
+
+TEST(LeaseNote, IsRefusedWhereItIsDamaged) {
+  Lease lease;
+  lease.id = "r-1";
+  lease.slots = {{"a", "b"}};
+  EXPECT_THAT(DecodeNote(EncodeNote(lease), "r-2").error().message(), HasSubstr("names lease r-1"));
+  for (const char* note :
+       {"", "x", "{}", "[]", R"({"lease":"r-1"})", R"({"lease":"r-1","slots":[]})", R"({"lease":"r-1","slots":[{"id":"a"}]})",
+        R"({"lease":"r-1","slots":[7]})", R"({"lease":"r-1","lease":"r-1","slots":[{"id":"a","device":"b"}]})"})
+    EXPECT_EQ(DecodeNote(note, "r-1").error().code(), Code::kDataLoss) << note;
+}
+
+TEST(Groups, AreNamedAfterTheRunDirectory) {
+  EXPECT_EQ(CgroupNameFor("/run/penstock"), "penstock");
+  EXPECT_NE(CgroupNameFor("/tmp/a"), CgroupNameFor("/tmp/b"));
+  EXPECT_THAT(CgroupNameFor("/tmp/a"), testing::StartsWith("penstock-"));
+}
+
+}  // namespace
+}  // namespace penstock::door

@@ -1,0 +1,288 @@
+// The local door through its real socket: a loop, clients, and groups of the test's own.
+#include "door/local.h"
+
+#include <future>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "door/fake_groups.h"
+#include "edge/broker/client.h"
+#include "os/process.h"
+#include "os/temporary_folder.h"
+
+namespace penstock::door {
+namespace {
+
+using base::Code;
+using base::Error;
+using edge::broker::Client;
+using edge::broker::Request;
+using edge::broker::RunAnswer;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr base::Duration kPatience = std::chrono::seconds(10);
+
+class Acme final : public device::Dialect {
+ public:
+  std::string_view vendor() const override { return "acme"; }
+  std::string_view resource() const override { return "acme.com/gpu"; }
+  device::Edits ForContainer(std::span<const device::Facts* const>, const device::Driver&) const override { return {}; }
+  device::Edits ForProcess(std::span<const device::Facts* const> devices, const device::Driver&) const override {
+    device::Edits edits;
+    for (const device::Facts* one : devices) edits.environment["ACME_VISIBLE"] += one->id + ";";
+    return edits;
+  }
+  device::Verdict Judge(const device::Evidence&) const override { return {}; }
+  std::vector<std::string> DriverPaths(const device::Paths&) const override { return {}; }
+  std::optional<device::Evidence> FromKernelLog(std::string_view) const override { return std::nullopt; }
+};
+
+class LocalDoorTest : public testing::Test {
+ protected:
+  LocalDoorTest() {
+    loop_.Start();
+    io_.Start();
+    OnLoop([this] {
+      device::Driver driver;
+      driver.vendor = "acme";
+      inventory_.SetVendor({"acme", std::make_shared<const device::Driver>(driver), ""});
+      std::vector<device::Facts> facts(2);
+      std::vector<node::share::Offer> offers = {{"acme.com/gpu", "local", {}}};
+      for (int i = 0; i < 2; ++i) {
+        auto& one = facts[static_cast<std::size_t>(i)];
+        one.id = "G" + std::to_string(i);
+        one.vendor = "acme";
+        one.model = "Acme Big";
+        one.index = i;
+        one.files = {{"/dev/acme" + std::to_string(i), 195, static_cast<std::uint32_t>(i)}};
+        offers[0].slots.push_back({{one.id, one.id}, true, "", {}});
+      }
+      inventory_.SetFacts("acme", facts, "", loop_.clock().Wall());
+      for (const auto& one : facts) inventory_.SetHealth(one.id, device::HealthState::kHealthy, "", loop_.clock().Wall());
+      offers_.Set(offers);
+    });
+  }
+  ~LocalDoorTest() override {
+    OnLoop([this] { door_.reset(); });
+    io_.Stop();
+    loop_.Stop();
+  }
+
+  void OnLoop(const std::function<void()>& function) {
+    std::promise<void> done;
+    loop_.Post([&] {
+      function();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+  void Start(bool enabled = true) {
+    OnLoop([this, enabled] {
+      door_ = std::make_unique<LocalDoor>(
+          loop_, io_, LocalDoor::Node{inventory_, ledger_, offers_, [this](std::string_view) { return &acme_; }},
+          LocalDoor::Options{run_dir_.path(), "no-such-group", "/proc", enabled},
+          LocalDoor::Callbacks{[this] { return MakeReport(); }, [this] { ++ended_; }}, [this]() -> base::Result<std::unique_ptr<Groups>> {
+            if (!no_rights_.empty()) return Error(Code::kPermissionDenied, no_rights_);
+            return std::unique_ptr<Groups>(std::make_unique<FakeGroups>(kernel_));
+          });
+      const auto opened = door_->Open();
+      ASSERT_TRUE(opened.ok()) << opened.error().ToString();
+    });
+  }
+  api::Report MakeReport() const {
+    api::Report report;
+    report.node = "n1";
+    report.doors = {door_->Report()};
+    return report;
+  }
+
+  Client Connect() { return std::move(*Client::Connect(run_dir_.path())); }
+  Client Ask(const std::string& line) {
+    Client client = Connect();
+    EXPECT_TRUE(client.SendLine(line).ok());
+    return client;
+  }
+  static base::Result<RunAnswer> Next(Client& client) {
+    ASSIGN(const auto line, client.ReadLine(kPatience));
+    return edge::broker::DecodeRunAnswer(line);
+  }
+  /// Ends the processes of the lease that holds the device.
+  void EndHolderOf(const std::string& device) {
+    OnLoop([&] { kernel_.End(ledger_.Get()->HolderOf(device)->id); });
+  }
+  std::size_t Held() const { return ledger_.Get()->leases.size(); }
+  bool Soon(const std::function<bool()>& holds) {
+    for (int i = 0; i < 1000; ++i) {
+      bool held = false;
+      OnLoop([&] { held = holds(); });
+      if (held) return true;
+      ::poll(nullptr, 0, 5);
+    }
+    return false;
+  }
+
+  os::TemporaryFolder run_dir_;
+  os::Loop loop_{"control"}, io_{"io"};
+  Acme acme_;
+  FakeKernel kernel_;
+  std::string no_rights_;
+  node::inventory::Inventory inventory_;
+  node::ledger::Ledger ledger_;
+  base::Published<std::vector<node::share::Offer>> offers_;
+  std::unique_ptr<LocalDoor> door_;
+  int ended_ = 0;
+};
+
+TEST_F(LocalDoorTest, GivesAFreeDeviceAtOnce) {
+  Start();
+  Client client = Ask(R"({"op":"run","command":"train"})");
+  const auto answer = Next(client);
+  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
+  ASSERT_TRUE(answer->granted);
+  ASSERT_THAT(answer->granted->devices, SizeIs(1));
+  const std::string id = answer->granted->devices[0].id;
+  EXPECT_EQ(answer->granted->environment.at("ACME_VISIBLE"), id + ";");
+  EXPECT_EQ(answer->granted->enforcement, "devices");
+  OnLoop([&] {
+    const auto* lease = ledger_.Get()->HolderOf(id);
+    ASSERT_NE(lease, nullptr);
+    EXPECT_EQ(lease->id, answer->granted->lease);
+    EXPECT_EQ(lease->command, "train");
+    EXPECT_EQ(lease->processes.at(0).pid, ::getpid());
+    EXPECT_EQ(lease->processes.at(0).start, *os::ReadProcessStart("/proc", ::getpid()));
+    EXPECT_THAT(kernel_.groups.at(lease->id).members, ElementsAre(::getpid()));
+  });
+}
+
+TEST_F(LocalDoorTest, KeepsTheLeaseWhenTheConnectionCloses) {
+  Start();
+  { ASSERT_TRUE(Next(*std::make_unique<Client>(Ask(R"({"op":"run"})")))->granted); }
+  Client other = Connect();
+  ASSERT_TRUE(other.Ask(R"({"op":"version"})", kPatience).ok());
+  EXPECT_EQ(Held(), 1u);
+}
+
+TEST_F(LocalDoorTest, ServesFirstComeFirst) {
+  Start();
+  Client holder = Ask(R"({"op":"run"})");
+  ASSERT_TRUE(Next(holder)->granted);
+  Client large = Ask(R"({"op":"run","gpus":2})");
+  const auto waits = Next(large);
+  ASSERT_TRUE(waits->waiting) << "one is free, two are wanted";
+  EXPECT_EQ(waits->waiting->position, 0);
+  EXPECT_THAT(waits->waiting->reason, HasSubstr("held by"));
+  Client small = Ask(R"({"op":"run"})");
+  EXPECT_EQ(Next(small)->waiting->position, 1) << "although one is free";
+  EndHolderOf("G0");
+  EXPECT_TRUE(Next(large)->granted);
+  EXPECT_EQ(Next(small)->waiting->position, 0);
+  EndHolderOf("G1");
+  EXPECT_TRUE(Next(small)->granted);
+}
+
+TEST_F(LocalDoorTest, ForgetsOneWhoGoesWhileItWaits) {
+  Start();
+  Client holder = Ask(R"({"op":"run","gpus":2})");
+  ASSERT_TRUE(Next(holder)->granted);
+  { ASSERT_TRUE(Next(*std::make_unique<Client>(Ask(R"({"op":"run"})")))->waiting); }
+  EXPECT_TRUE(Soon([this] { return door_->waiting() == 0; }));
+}
+
+TEST_F(LocalDoorTest, NeverLetsOneIntoTheLineWhoLeftBeforeItWasLookedUp) {
+  Start();
+  std::promise<void> blocked;
+  auto release = blocked.get_future().share();
+  io_.Post([release] { release.wait(); });  // a user database that takes its time
+  { Client gone = Ask(R"({"op":"run"})"); }
+  Client alive = Ask(R"({"op":"run"})");
+  Client other = Connect();
+  ASSERT_TRUE(other.Ask(R"({"op":"version"})", kPatience).ok());
+  blocked.set_value();
+  EXPECT_TRUE(Next(alive)->granted);
+  EXPECT_EQ(Held(), 1u);
+}
+
+TEST_F(LocalDoorTest, ListsAndCancelsWhoWaits) {
+  Start();
+  Client holder = Ask(R"({"op":"run","gpus":2})");
+  ASSERT_TRUE(Next(holder)->granted);
+  Client waiter = Ask(R"({"op":"run","model":"*Big","command":"sleep"})");
+  ASSERT_TRUE(Next(waiter)->waiting);
+  Client other = Connect();
+  const auto queue = edge::broker::DecodeQueue(*other.Ask(R"({"op":"queue"})", kPatience));
+  ASSERT_THAT(*queue, SizeIs(1));
+  EXPECT_EQ(queue->at(0).ticket, "q-2");
+  EXPECT_EQ(queue->at(0).command, "sleep");
+  EXPECT_EQ(queue->at(0).model, "*Big");
+  EXPECT_TRUE(other.Ask(R"({"op":"cancel","ticket":"q-2"})", kPatience).ok());
+  EXPECT_EQ(Next(waiter).error().code(), Code::kCancelled);
+  EXPECT_EQ(other.Ask(R"({"op":"cancel","ticket":"q-2"})", kPatience).error().code(), Code::kNotFound);
+}
+
+TEST_F(LocalDoorTest, AnswersAWaitThatRanOutAndOneThatNeverCanEnd) {
+  Start();
+  Client holder = Ask(R"({"op":"run","gpus":2})");
+  ASSERT_TRUE(Next(holder)->granted);
+  Client hasty = Ask(R"({"op":"run","wait":"0s"})");
+  EXPECT_EQ(Next(hasty).error().code(), Code::kDeadlineExceeded);
+  Client greedy = Ask(R"({"op":"run","gpus":3})");
+  EXPECT_EQ(Next(greedy).error().code(), Code::kFailedPrecondition);
+}
+
+TEST_F(LocalDoorTest, SaysThatItIsVisibilityOnlyAndWhy) {
+  no_rights_ = "root is needed";
+  Start();
+  Client client = Ask(R"({"op":"run"})");
+  const auto answer = Next(client);
+  EXPECT_EQ(answer->granted->enforcement, "visibility");
+  EXPECT_EQ(answer->granted->reason, "root is needed");
+  Client other = Connect();
+  EXPECT_THAT(*other.Ask(R"({"op":"status"})", kPatience), HasSubstr("visibility only: root is needed"));
+}
+
+TEST_F(LocalDoorTest, AnswersTheRestWhereItIsSwitchedOff) {
+  Start(false);
+  Client client = Ask(R"({"op":"run"})");
+  EXPECT_THAT(Next(client).error().message(), HasSubstr("switched off"));
+  const auto status = client.Ask(R"({"op":"status"})", kPatience);
+  ASSERT_TRUE(status.ok());
+  EXPECT_EQ(api::ParseReport(*status)->doors.at(0).state, "closed");
+}
+
+TEST_F(LocalDoorTest, TellsItsStateAndResources) {
+  Start();
+  OnLoop([this] {
+    const auto report = door_->Report();
+    EXPECT_EQ(report.state, "open");
+    EXPECT_THAT(report.reason, HasSubstr("no group no-such-group"));
+    EXPECT_THAT(report.resources, ElementsAre("acme.com/gpu"));
+  });
+}
+
+TEST_F(LocalDoorTest, PassesOnThatTheAgentShallEnd) {
+  Start();
+  Client client = Connect();
+  EXPECT_TRUE(client.Ask(R"({"op":"down"})", kPatience).ok());
+  OnLoop([this] { EXPECT_EQ(ended_, 1); });
+}
+
+TEST_F(LocalDoorTest, EndsWithSomebodyInLine) {
+  Start();
+  Client holder = Ask(R"({"op":"run","gpus":2})");
+  ASSERT_TRUE(Next(holder)->granted);
+  Client waiter = Ask(R"({"op":"run"})");
+  ASSERT_TRUE(Next(waiter)->waiting);
+  OnLoop([this] { door_.reset(); });
+  EXPECT_EQ(Next(waiter).error().code(), Code::kUnavailable);
+  EXPECT_EQ(Held(), 1u) << "what was given out stays";
+}
+
+}  // namespace
+}  // namespace penstock::door
