@@ -1,6 +1,8 @@
 // Log lines through spdlog, with repeats held back. The only file that knows spdlog.
 #include "base/log.h"
 
+// Compiled in: the shared library of fmt would bring the shared libstdc++ into programs that are linked without it.
+#define FMT_HEADER_ONLY
 #define SPDLOG_FMT_EXTERNAL
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
