@@ -51,6 +51,15 @@ SAME_FUNCTION(power, nvmlDeviceGetPowerUsage);
 SAME_FUNCTION(field_values, nvmlDeviceGetFieldValues);
 SAME_FUNCTION(remapped_rows, nvmlDeviceGetRemappedRows);
 SAME_FUNCTION(ecc_errors, nvmlDeviceGetTotalEccErrors);
+// Lists of processes are called with records of either version behind a void*.
+template <typename Record>
+using ProcessList = abi::Return(abi::Device, unsigned*, Record*);
+static_assert(SameSignature<ProcessList<abi::ProcessInfo>, decltype(::nvmlDeviceGetComputeRunningProcesses_v3)>::value);
+static_assert(SameSignature<ProcessList<abi::ProcessInfo>, decltype(::nvmlDeviceGetComputeRunningProcesses_v2)>::value);
+static_assert(SameSignature<ProcessList<abi::ProcessInfoV1>, decltype(::nvmlDeviceGetComputeRunningProcesses)>::value);
+static_assert(SameSignature<ProcessList<abi::ProcessInfo>, decltype(::nvmlDeviceGetGraphicsRunningProcesses_v3)>::value);
+static_assert(SameSignature<ProcessList<abi::ProcessInfo>, decltype(::nvmlDeviceGetMPSComputeRunningProcesses_v3)>::value);
+
 SAME_FUNCTION(event_set_create, nvmlEventSetCreate);
 SAME_FUNCTION(event_set_free, nvmlEventSetFree);
 SAME_FUNCTION(supported_events, nvmlDeviceGetSupportedEventTypes);
@@ -84,6 +93,7 @@ SAME_MEMBER(abi::Utilization, nvmlUtilization_t, gpu, gpu);
 SAME_MEMBER(abi::Utilization, nvmlUtilization_t, memory, memory);
 
 SAME_SIZE(abi::ProcessInfoV1, nvmlProcessInfo_v1_t);
+SAME_MEMBER(abi::ProcessInfoV1, nvmlProcessInfo_v1_t, pid, pid);
 SAME_MEMBER(abi::ProcessInfoV1, nvmlProcessInfo_v1_t, used_memory, usedGpuMemory);
 SAME_SIZE(abi::ProcessInfo, nvmlProcessInfo_v2_t);
 SAME_MEMBER(abi::ProcessInfo, nvmlProcessInfo_v2_t, pid, pid);
@@ -143,6 +153,9 @@ SAME_VALUE(abi::kUnsignedLongLong, NVML_VALUE_TYPE_UNSIGNED_LONG_LONG);
 SAME_VALUE(abi::kSignedLongLong, NVML_VALUE_TYPE_SIGNED_LONG_LONG);
 SAME_VALUE(abi::kSignedInt, NVML_VALUE_TYPE_SIGNED_INT);
 SAME_VALUE(abi::kFieldRecoveryAction, NVML_FI_DEV_GET_GPU_RECOVERY_ACTION);
+SAME_VALUE(abi::kDouble, NVML_VALUE_TYPE_DOUBLE);
+SAME_VALUE(abi::kNotAvailable, NVML_VALUE_NOT_AVAILABLE);
+SAME_VALUE(abi::kTopologyInternal, NVML_TOPOLOGY_INTERNAL);
 SAME_VALUE(abi::kTopologySingle, NVML_TOPOLOGY_SINGLE);
 SAME_VALUE(abi::kTopologyMultiple, NVML_TOPOLOGY_MULTIPLE);
 SAME_VALUE(abi::kTopologyHostBridge, NVML_TOPOLOGY_HOSTBRIDGE);
