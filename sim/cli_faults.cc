@@ -88,6 +88,9 @@ Status Act(Control& control, const FaultOptions& options) {
   if (options.target == "driver") return DriverFault(control, options.words);
   const std::string& kind = options.words[0];
   const auto each = [&](const std::function<Status(std::uint32_t)>& act) { return ForEach(control, options.target, act); };
+  // All of them can, or nothing happens.
+  if (kind == "ecc") TRY(each([&](std::uint32_t gpu) { return control.CheckEcc(gpu); }));
+  if (kind.starts_with("remap-")) TRY(each([&](std::uint32_t gpu) { return control.CheckRemap(gpu); }));
   if (kind == "xid") return XidFault(control, options);
   if (kind == "hang") return Hang(control, options);
   if (kind == "error") return FailCall(control, options);
@@ -128,10 +131,9 @@ Status HealTarget(Control& control, const HealOptions& options) {
 int Set(const SetOptions& options) {
   auto control = OpenControl(options.root);
   if (!control.ok()) return Fail(control.error());
-  const Status status = ForEach(*control, options.target, [&](std::uint32_t gpu) -> Status {
-    for (const std::string& setting : options.settings) TRY(control->Set(gpu, setting));
-    return {};
-  });
+  const auto gpus = control->Find(options.target);
+  if (!gpus.ok()) return Fail(gpus.error());
+  const Status status = control->Set(*gpus, options.settings);
   return status.ok() ? kOk : Fail(status.error());
 }
 

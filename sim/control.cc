@@ -1,6 +1,7 @@
 #include "sim/control.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -79,6 +80,11 @@ base::Status CheckRoot(const std::string& root) {
 
 }  // namespace
 
+std::uint64_t NowMicroseconds() {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+}
+
 std::optional<std::uint32_t> RecoveryActionNumber(const std::string& name) {
   for (const Action& action : kActions)
     if (name == action.name) return action.number;
@@ -93,23 +99,29 @@ std::vector<std::string> RecoveryActionNames() {
 
 std::string RecoveryActionText(std::uint32_t action) { return action < std::size(kActions) ? kActions[action].text : "Unknown"; }
 
+// The state, which the library looks for, comes last.
+base::Result<Control> Control::Build(const std::string& root, const Assets& assets, const LoadedMachine& machine, SimState& state) {
+  ASSIGN(const std::string models, ReadText(assets.share_folder + "/models/nvidia.yaml"));
+  TRY(WriteText(root + "/.penstock-sim/models.yaml", models));
+  TRY(WriteText(root + "/.penstock-sim/machine.yaml", machine.text));
+  ASSIGN(const TreeReport report, SyncTree(root, assets, state));
+  for (SimGpu& gpu : state.gpus) gpu.energy_since = NowMicroseconds();
+  ASSIGN(StateFile file, StateFile::Create(root, state));
+  Control control(root, assets, std::move(file));
+  control.report_ = report;
+  return control;
+}
+
 base::Result<Control> Control::Start(const std::string& root, const Assets& assets, const Catalogue& catalogue,
                                      const LoadedMachine& machine, const StartOptions& options) {
   TRY(CheckRoot(root));
   SimState state;
   Compile(machine.machine, catalogue, {options.driver, options.no_driver, options.seed}, state);
-  // First the marker that makes the folder ours, so that stop can clear whatever a failure leaves; the state, which the library looks
-  // for, last.
   std::error_code error;
   fs::create_directories(root + "/.penstock-sim", error);
   if (error) return base::ErrnoError(error.value(), "create " + root + "/.penstock-sim");
-  ASSIGN(const std::string models, ReadText(assets.share_folder + "/models/nvidia.yaml"));
-  TRY(WriteText(root + "/.penstock-sim/models.yaml", models));
-  TRY(WriteText(root + "/.penstock-sim/machine.yaml", machine.text));
-  ASSIGN(const TreeReport report, SyncTree(root, assets, state));
-  ASSIGN(StateFile file, StateFile::Create(root, state));
-  Control control(root, assets, std::move(file));
-  control.report_ = report;
+  auto control = Build(root, assets, machine, state);
+  if (!control.ok()) (void)RemoveTree(root);  // nothing is left half done
   return control;
 }
 
@@ -187,10 +199,22 @@ base::Status Control::Xid(std::uint32_t gpu, std::uint32_t xid, const XidOptions
   return {};
 }
 
+base::Status Control::CheckEcc(std::uint32_t gpu) const {
+  const SimGpu& device = state().gpus[gpu];
+  if (device.ecc_current == 1) return {};
+  return Error(Code::kFailedPrecondition, "GPU " + std::to_string(gpu) + " (" + device.name + ") has no ECC");
+}
+
+base::Status Control::CheckRemap(std::uint32_t gpu) const {
+  const SimGpu& device = state().gpus[gpu];
+  if (device.has_remapper || device.has_retirement) return {};
+  return Error(Code::kFailedPrecondition, "GPU " + std::to_string(gpu) + " (" + device.name + ") neither remaps rows nor retires pages");
+}
+
 base::Status Control::EccErrors(std::uint32_t gpu, std::uint64_t count, bool corrected) {
+  TRY(CheckEcc(gpu));
   ASSIGN(StateFile::Change change, file_.Begin());
   SimGpu& device = change->gpus[gpu];
-  if (device.ecc_current != 1) return Error(Code::kFailedPrecondition, "GPU " + std::to_string(gpu) + " (" + device.name + ") has no ECC");
   device.ecc_volatile.count[corrected ? 0 : 1][1] += count;
   device.ecc_aggregate.count[corrected ? 0 : 1][1] += count;
   change.AddEvent(gpu, corrected ? kEventSingleBit : kEventDoubleBit, 0);
@@ -198,10 +222,9 @@ base::Status Control::EccErrors(std::uint32_t gpu, std::uint64_t count, bool cor
 }
 
 base::Status Control::Remap(std::uint32_t gpu, bool failure) {
+  TRY(CheckRemap(gpu));
   ASSIGN(StateFile::Change change, file_.Begin());
   SimGpu& device = change->gpus[gpu];
-  if (!device.has_remapper && !device.has_retirement)
-    return Error(Code::kFailedPrecondition, "GPU " + std::to_string(gpu) + " (" + device.name + ") neither remaps rows nor retires pages");
   const std::uint32_t xid = failure ? 64 : 63;
   TRY(LogXid(change, gpu, xid, XidText(xid)));
   for (const XidEvent& event : XidEvents(change->driver_branch, xid)) change.AddEvent(gpu, event.type, event.data);

@@ -31,8 +31,8 @@ class Control {
   /// Slots of "3", "all", a UUID or a PCI address; kNotFound with what there is.
   base::Result<std::vector<std::uint32_t>> Find(const std::string& target) const;
 
-  /// One "key=value" for one GPU: see `penstock-sim set --help`.
-  base::Status Set(std::uint32_t gpu, const std::string& setting);
+  /// "key=value"s (see `penstock-sim set --help`) for some GPUs: all of them or, on an error, none.
+  base::Status Set(const std::vector<std::uint32_t>& gpus, const std::vector<std::string>& settings);
 
   struct XidOptions {
     std::string text;          // instead of the usual one
@@ -41,6 +41,9 @@ class Control {
     bool consequences = true;  // a lost GPU, counters, the recovery action
   };
   base::Status Xid(std::uint32_t gpu, std::uint32_t xid, const XidOptions& options);
+  /// Whether a GPU can have such a fault at all: kFailedPrecondition says why not.
+  base::Status CheckEcc(std::uint32_t gpu) const;
+  base::Status CheckRemap(std::uint32_t gpu) const;
   base::Status EccErrors(std::uint32_t gpu, std::uint64_t count, bool corrected);
   base::Status Remap(std::uint32_t gpu, bool failure);
   base::Status Lose(std::uint32_t gpu, std::uint32_t where);
@@ -63,6 +66,7 @@ class Control {
 
  private:
   Control(std::string root, Assets assets, StateFile file) : root_(std::move(root)), assets_(std::move(assets)), file_(std::move(file)) {}
+  static base::Result<Control> Build(const std::string& root, const Assets& assets, const LoadedMachine& machine, SimState& state);
   base::Status Sync();
   base::Status LogXid(StateFile::Change& change, std::uint32_t gpu, std::uint32_t xid, const std::string& text);
   base::Status ChangeAction(StateFile::Change& change, std::uint32_t gpu, std::uint32_t action, bool log, bool event);
@@ -73,6 +77,9 @@ class Control {
   StateFile file_;
   TreeReport report_;
 };
+
+/// Time as the simulated driver stamps it, since 1970.
+std::uint64_t NowMicroseconds();
 
 /// The number of a recovery action's name ("none", "gpu-reset", …), and the names.
 std::optional<std::uint32_t> RecoveryActionNumber(const std::string& name);

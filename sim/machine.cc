@@ -303,10 +303,12 @@ base::Result<Machine> ReadMachine(std::string_view text, std::string_view file, 
   ReadNuma(map, machine, problems);
   ReadSwitches(map, machine, problems);
   if (const Value* gpus = map.List("gpus")) {
+    const std::size_t before = problems.size();
     if (gpus->list->size() > kSimMaxGpus) map.Problem("gpus", "lists more than " + std::to_string(kSimMaxGpus) + " GPUs");
     for (std::size_t i = 0; i < gpus->list->size() && i < kSimMaxGpus; i++)
       machine.gpus.push_back(ReadGpu((*gpus->list)[i], "gpus[" + std::to_string(i) + "]", machine, catalogue, problems));
-    CheckUnique(*gpus, machine, problems);
+    // What could not be read would only look like a clash.
+    if (problems.size() == before) CheckUnique(*gpus, machine, problems);
   }
   map.Finish();
   if (!problems.empty()) return problems.ToError();

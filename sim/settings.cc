@@ -25,6 +25,13 @@ base::Result<std::uint64_t> Memory(const std::string& key, const std::string& va
   return bytes->count;
 }
 
+// What was used up to now, before the draw changes.
+void SettleEnergy(SimGpu& gpu) {
+  const std::uint64_t now = NowMicroseconds();
+  if (now > gpu.energy_since) gpu.energy += (now - gpu.energy_since) / 1000 * gpu.power_draw / 1000;
+  gpu.energy_since = now;
+}
+
 // Power, clocks and link follow use, as they would.
 void Work(SimGpu& gpu, std::uint32_t percent) {
   const bool idle = percent == 0;
@@ -77,9 +84,8 @@ Status SetMig(SimGpu& gpu, const std::string& value) {
   return {};
 }
 
-}  // namespace
-
-Status Control::Set(std::uint32_t index, const std::string& setting) {
+// Applies one "key=value" to a copy.
+Status Apply(SimGpu& gpu, const std::string& setting) {
   const std::size_t equals = setting.find('=');
   const std::string key = setting.substr(0, equals), value = equals == std::string::npos ? "" : setting.substr(equals + 1);
   const std::vector<std::string> keys = {"utilisation", "utilization",  "memory-used", "temperature", "power",
@@ -89,8 +95,6 @@ Status Control::Set(std::uint32_t index, const std::string& setting) {
     return Error(Code::kInvalidArgument,
                  "no setting \"" + key + "\"; " + (near ? "did you mean " + *near + "?" : "there are " + base::Join(keys, ", ")));
   }
-  ASSIGN(StateFile::Change change, file_.Begin());
-  SimGpu& gpu = change->gpus[index];
   if (key == "process") return AddProcess(gpu, value);
   if (key == "mig") return SetMig(gpu, value);
   if (key == "no-processes") {
@@ -111,6 +115,20 @@ Status Control::Set(std::uint32_t index, const std::string& setting) {
   } else if (key == "persistence") {
     ASSIGN(gpu.persistence, Number(key, value, 1, "on (1) or off (0)"));
   }
+  return {};
+}
+
+}  // namespace
+
+Status Control::Set(const std::vector<std::uint32_t>& gpus, const std::vector<std::string>& settings) {
+  ASSIGN(StateFile::Change change, file_.Begin());
+  std::vector<SimGpu> changed;
+  for (const std::uint32_t index : gpus) {
+    changed.push_back(change->gpus[index]);
+    SettleEnergy(changed.back());
+    for (const std::string& setting : settings) TRY(Apply(changed.back(), setting));
+  }
+  for (std::size_t i = 0; i < gpus.size(); i++) change->gpus[gpus[i]] = changed[i];
   return {};
 }
 

@@ -91,7 +91,7 @@ typedef struct {
   uint32_t clock_sm, clock_memory, clock_video;
   uint32_t clock_sm_max, clock_memory_max, clock_video_max, clock_app;
   uint32_t clock_sm_idle, clock_memory_idle;
-  uint64_t energy;
+  uint64_t energy, energy_since;  // up to a time (µs since 1970), from which on the present draw adds to it
   uint64_t clock_event_reasons;
   uint32_t pstate, pstate_idle;
 

@@ -356,6 +356,26 @@ base::Status RemoveTree(const std::string& root) {
   return {};
 }
 
+namespace {
+
+// As the kernel writes bytes that would end or disturb a record.
+std::string Escape(std::string_view text) {
+  std::string escaped;
+  char code[8];
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 32 && byte < 127 && c != '\\') {
+      escaped += c;
+      continue;
+    }
+    std::snprintf(code, sizeof code, "\\x%02x", byte);
+    escaped += code;
+  }
+  return escaped;
+}
+
+}  // namespace
+
 base::Status AppendKernelLog(const std::string& root, std::string_view text) {
   const std::string path = root + "/dev/kmsg";
   const int fd = open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
@@ -369,7 +389,7 @@ base::Status AppendKernelLog(const std::string& root, std::string_view text) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   const std::string record =
-      "4," + std::to_string(sequence) + "," + std::to_string(now.tv_sec * 1000000 + now.tv_nsec / 1000) + ",-;" + std::string(text) + "\n";
+      "4," + std::to_string(sequence) + "," + std::to_string(now.tv_sec * 1000000 + now.tv_nsec / 1000) + ",-;" + Escape(text) + "\n";
   const bool written = write(fd, record.data(), record.size()) == static_cast<ssize_t>(record.size());
   const int error = errno;
   close(fd);

@@ -34,7 +34,7 @@ struct SimDevice {
 NvReturn SessionStart(void);
 NvReturn SessionEnd(void);
 
-// The state of the running session. Null outside one.
+// The state of the session; stays mapped when it ends, since another thread may be inside a call. Null before the first.
 SimState* SessionState(void);
 // Whether the process may change the state file (as only root may change a driver's settings).
 int SessionMayWrite(void);

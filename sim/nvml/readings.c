@@ -166,8 +166,9 @@ NvReturn nvmlDeviceGetTotalEnergyConsumption(NvDevice device, NvUlong* millijoul
   NEED(millijoule);
   DEVICE_CALL(nvmlDeviceGetTotalEnergyConsumption);
   if (gpu->architecture < NV_ARCH_VOLTA || gpu->power_draw == SIM_NA) return NV_NOT_SUPPORTED;
-  // Grows with time at the present draw: µs × mW / 10⁶ = mJ/1000.
-  *millijoule = gpu->energy + NowMicroseconds() / 1000u % 100000000000u * gpu->power_draw / 1000u;
+  // Grows with time at the present draw.
+  const uint64_t now = NowMicroseconds(), microseconds = now > gpu->energy_since ? now - gpu->energy_since : 0;
+  *millijoule = gpu->energy + microseconds / 1000u * gpu->power_draw / 1000u;
   return NV_SUCCESS;
 }
 

@@ -170,7 +170,7 @@ NvReturn SessionEnd(void) {
   return result;
 }
 
-SimState* SessionState(void) { return __atomic_load_n(&g_sessions, __ATOMIC_ACQUIRE) ? g_state : NULL; }
+SimState* SessionState(void) { return g_state; }
 int SessionMayWrite(void) { return g_writable; }
 
 int StateLock(void) {
@@ -242,8 +242,8 @@ static NvReturn ApplyFaults(SimState* state, enum Function function, int slot) {
 }
 
 static NvReturn CheckSession(enum Function function, SimState** state) {
-  *state = SessionState();
-  if (!*state) return NV_UNINITIALIZED;
+  *state = g_state;
+  if (!__atomic_load_n(&g_sessions, __ATOMIC_ACQUIRE)) return NV_UNINITIALIZED;
   if (!(*state)->loaded) return NV_DRIVER_NOT_LOADED;
   if ((*state)->load_count != g_load) return NV_UNKNOWN;  // another driver was loaded underneath: this session's handles are void
   if (kFunctions[function].branch > (*state)->driver_branch) return NV_FUNCTION_NOT_FOUND;

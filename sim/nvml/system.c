@@ -254,8 +254,8 @@ NvReturn nvmlDeviceGetHandleByUUIDV(const NvUuid* uuid, NvDevice* device) {
 
 static NvReturn ByPci(enum Function function, const char* address, NvDevice* device) {
   const SimState* state = SessionState();
-  unsigned domain = 0, bus, slot, end = 0;
-  if (sscanf(address, "%x:%x:%x.%*x%n", &domain, &bus, &slot, (int*)&end) < 3) {
+  unsigned domain = 0, bus, slot;
+  if (sscanf(address, "%x:%x:%x.%*x", &domain, &bus, &slot) < 3) {
     domain = 0;
     if (sscanf(address, "%x:%x.%*x", &bus, &slot) < 2) return NV_INVALID_ARGUMENT;
   }

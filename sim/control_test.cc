@@ -1,0 +1,211 @@
+#include "sim/control.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "sim/testing.h"
+
+namespace penstock::sim {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using testing::BuiltAssets;
+using ::testing::EndsWith;
+using testing::Folder;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::Started;
+
+std::string Read(const std::string& path) {
+  auto text = ReadText(path);
+  return text.ok() ? *text : "(" + text.error().message() + ")";
+}
+
+std::vector<std::string> Names(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+TEST(Tree, HasWhatADriverAndItsKernelWouldShow) {
+  Folder folder;
+  const Control control = Started(folder / "m", "dgx-a100");
+  const std::string device = folder / "m/sys/bus/pci/devices/0000:47:00.0";
+  EXPECT_EQ(Read(device + "/vendor"), "0x10de\n");
+  EXPECT_EQ(Read(device + "/device"), "0x20b0\n");
+  EXPECT_EQ(Read(device + "/class"), "0x030200\n");
+  EXPECT_EQ(Read(device + "/numa_node"), "1\n");
+  EXPECT_EQ(Read(device + "/local_cpulist"), "16-31,144-159\n");
+  EXPECT_THAT(fs::canonical(device + "/driver").string(), EndsWith("m/sys/bus/pci/drivers/nvidia"));
+  EXPECT_THAT(fs::canonical(folder / "m/sys/bus/pci/drivers/nvidia/0000:47:00.0"), fs::canonical(device));
+  EXPECT_EQ(Read(folder / "m/sys/bus/pci/devices/0000:c4:00.0/class"), "0x068000\n");
+  EXPECT_EQ(Read(folder / "m/sys/module/nvidia/version"), "550.54.15\n");
+  EXPECT_EQ(Read(folder / "m/sys/class/dmi/id/product_name"), "DGXA100 920-23687-2531-001\n");
+  EXPECT_EQ(Read(folder / "m/sys/devices/system/node/node3/cpulist"), "48-63,176-191\n");
+  EXPECT_THAT(Read(folder / "m/proc/driver/nvidia/version"), HasSubstr("Kernel Module  550.54.15  "));
+  EXPECT_THAT(Read(folder / "m/proc/driver/nvidia/gpus/0000:47:00.0/information"),
+              AllOf(HasSubstr(control.state().gpus[2].uuid), HasSubstr("Device Minor: \t 2\n")));
+  EXPECT_EQ(fs::read_symlink(folder / "m/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"), "libnvidia-ml.so.550.54.15");
+  EXPECT_EQ(access((folder / "m/usr/bin/nvidia-smi").c_str(), X_OK), 0);
+}
+
+TEST(Tree, HasDeviceNodesWhereTheKernelAllowsThemElseFiles) {
+  Folder folder;
+  const Control control = Started(folder / "m", "mixed");
+  for (const auto& [name, minor_number] : {std::pair("nvidia0", 0u), {"nvidia2", 2u}, {"nvidiactl", 255u}, {"nvidia-modeset", 254u}}) {
+    struct stat info {};
+    ASSERT_EQ(stat((folder / (std::string("m/dev/") + name)).c_str(), &info), 0) << name;
+    if (control.tree().character_devices)
+      EXPECT_TRUE(S_ISCHR(info.st_mode) && info.st_rdev == makedev(195, minor_number)) << name;
+    else
+      EXPECT_TRUE(S_ISREG(info.st_mode)) << name;
+  }
+}
+
+TEST(Tree, AMachineWithoutADriverHasOnlyItsHardware) {
+  Folder folder;
+  (void)Started(folder / "m", "t4-x1", {.no_driver = true});
+  EXPECT_EQ(Read(folder / "m/sys/bus/pci/devices/0000:00:1e.0/device"), "0x1eb8\n");
+  EXPECT_FALSE(fs::exists(folder / "m/sys/bus/pci/devices/0000:00:1e.0/driver"));
+  EXPECT_THAT(Names(folder / "m/dev"), ::testing::ElementsAre("kmsg"));
+  EXPECT_FALSE(fs::exists(folder / "m/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"));
+}
+
+TEST(Tree, AGeForceBringsItsAudioFunction) {
+  Folder folder;
+  (void)Started(folder / "m", "mixed");
+  EXPECT_EQ(Read(folder / "m/sys/bus/pci/devices/0000:65:00.0/class"), "0x030000\n");
+  EXPECT_EQ(Read(folder / "m/sys/bus/pci/devices/0000:65:00.1/device"), "0x1aef\n");
+}
+
+TEST(Control, RefusesAFolderThatHoldsOtherFilesAndASecondMachine) {
+  Folder folder;
+  std::ofstream(folder / "letter") << "keep me";
+  const auto machine = LoadMachine(BuiltAssets(), testing::BuiltCatalogue(), "t4-x1");
+  const auto start = [&](const std::string& root) { return Control::Start(root, BuiltAssets(), testing::BuiltCatalogue(), *machine, {}); };
+  EXPECT_THAT(start(folder.path()).error().message(), HasSubstr("holds other files"));
+  ASSERT_TRUE(start(folder / "m").ok());
+  EXPECT_EQ(start(folder / "m").error().code(), base::Code::kAlreadyExists);
+  EXPECT_EQ(Read(folder / "letter"), "keep me");
+}
+
+TEST(Control, StoppingLeavesNothingAndTouchesNothingElse) {
+  Folder folder;
+  (void)Started(folder / "m", "t4-x1");
+  ASSERT_TRUE(RemoveTree(folder / "m").ok());
+  EXPECT_FALSE(fs::exists(folder / "m"));
+  fs::create_directories(folder / "other/usr");
+  EXPECT_FALSE(RemoveTree(folder / "other").ok());
+  EXPECT_TRUE(fs::exists(folder / "other/usr"));
+}
+
+TEST(Control, AFailedStartLeavesNothing) {
+  Folder folder;
+  Assets assets = BuiltAssets();
+  assets.library_folder = folder / "nowhere";
+  const auto machine = LoadMachine(BuiltAssets(), testing::BuiltCatalogue(), "t4-x1");
+  EXPECT_FALSE(Control::Start(folder / "m", assets, testing::BuiltCatalogue(), *machine, {}).ok());
+  EXPECT_FALSE(fs::exists(folder / "m"));
+}
+
+TEST(Control, AnUnpluggedGpuIsGoneFromSysAndDevAndComesBack) {
+  Folder folder;
+  Control control = Started(folder / "m", "dgx-a100");
+  ASSERT_TRUE(control.Unplug(3).ok());
+  const auto there = [&](const std::string& path) { return fs::exists(fs::symlink_status(folder / ("m/" + path))); };
+  for (const auto* path : {"sys/bus/pci/devices/0000:4e:00.0", "sys/bus/pci/drivers/nvidia/0000:4e:00.0", "dev/nvidia3",
+                           "proc/driver/nvidia/gpus/0000:4e:00.0"})
+    EXPECT_FALSE(there(path)) << path;
+  EXPECT_TRUE(there("dev/nvidia4"));
+  ASSERT_TRUE(control.HealGpu(3).ok());
+  EXPECT_TRUE(there("sys/bus/pci/devices/0000:4e:00.0") && there("dev/nvidia3"));
+}
+
+TEST(Control, AnotherDriverBringsItsLibraryAndItsNames) {
+  Folder folder;
+  Control control = Started(folder / "m", "a100-40gb-x1");
+  ASSERT_TRUE(control.UnloadDriver().ok());
+  EXPECT_FALSE(fs::exists(folder / "m/sys/module/nvidia"));
+  ASSERT_TRUE(control.LoadDriver("450.80.02").ok());
+  EXPECT_THAT(Names(folder / "m/usr/lib/x86_64-linux-gnu"), ::testing::ElementsAre("libnvidia-ml.so.1", "libnvidia-ml.so.450.80.02"));
+  EXPECT_EQ(Read(folder / "m/sys/module/nvidia/version"), "450.80.02\n");
+  EXPECT_STREQ(control.state().gpus[0].name, "A100-SXM4-40GB");
+}
+
+TEST(Control, FindsGpusByNumberUuidAndAddress) {
+  Folder folder;
+  const Control control = Started(folder / "m", "dgx-a100");
+  EXPECT_EQ(*control.Find("5"), std::vector<std::uint32_t>{5});
+  EXPECT_EQ(*control.Find(control.state().gpus[5].uuid), std::vector<std::uint32_t>{5});
+  EXPECT_EQ(*control.Find("0000:0F:00.0"), std::vector<std::uint32_t>{1});
+  EXPECT_EQ(control.Find("all")->size(), 8u);
+  EXPECT_THAT(control.Find("8").error().message(), HasSubstr("GPUs 0 to 7"));
+}
+
+TEST(Control, AnXidIsLoggedOnceWithTheGpuNamedBeforeIt) {
+  Folder folder;
+  Control control = Started(folder / "m", "dgx-a100");
+  ASSERT_TRUE(control.Xid(0, 31, {}).ok());
+  ASSERT_TRUE(control.Xid(0, 13, {.text = "two\nlines"}).ok());
+  const std::string log = Read(folder / "m/dev/kmsg");
+  EXPECT_THAT(log, ::testing::MatchesRegex("4,0,[0-9]+,-;NVRM: GPU at PCI:0000:07:00: GPU-[^\n]*\n"
+                                           "4,1,[0-9]+,-;NVRM: Xid \\(PCI:0000:07:00\\): 31, [^\n]*\n"
+                                           "4,2,[0-9]+,-;NVRM: Xid \\(PCI:0000:07:00\\): 13, [^\n]*two.x0alines\n"));
+}
+
+TEST(Control, Xid79LosesTheGpuAndAsksForAResetFrom565) {
+  Folder folder;
+  Control control = Started(folder / "m", "dgx-a100", {.driver = "570.133.20"});
+  ASSERT_TRUE(control.Xid(2, 79, {}).ok());
+  EXPECT_EQ(control.state().gpus[2].lost, static_cast<std::uint32_t>(kSimLostInHandle | kSimLostInGetter));
+  EXPECT_EQ(control.state().gpus[2].recovery_action, 1u);
+  EXPECT_THAT(Read(folder / "m/dev/kmsg"), HasSubstr("154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"));
+  ASSERT_TRUE(control.HealGpu(2).ok());
+  EXPECT_EQ(control.state().gpus[2].lost + control.state().gpus[2].recovery_action, 0u);
+}
+
+TEST(Control, SettingsAreTakenAllOrNone) {
+  Folder folder;
+  Control control = Started(folder / "m", "mixed");
+  EXPECT_THAT(control.Set({0}, {"temperature=70", "utilisaton=5"}).error().message(), HasSubstr("did you mean utilisation?"));
+  EXPECT_EQ(control.state().gpus[0].temperature, 33u);
+  EXPECT_THAT(control.Set({0, 1}, {"mig=enabled"}).error().message(), HasSubstr("RTX 3090 has no MIG"));
+  EXPECT_EQ(control.state().gpus[0].mig_current, 0u);
+  ASSERT_TRUE(control.Set({0}, {"utilisation=100", "process=12:1024:a", "process=12:2048:a", "process=13:1Gi"}).ok());
+  EXPECT_EQ(control.state().gpus[0].process_count, 2u);
+  EXPECT_EQ(control.state().gpus[0].processes[0].memory_bytes, 2048ull << 20);
+  EXPECT_EQ(control.state().gpus[0].clock_sm, 1410u);
+  for (const auto* bad : {"utilisation=101", "process=0:1", "process=12", "memory-used=90000", "temperature=hot", "power="})
+    EXPECT_FALSE(control.Set({0}, {bad}).ok()) << bad;
+}
+
+TEST(Control, FaultsOfCallsNeedANameThatTheLibraryHas) {
+  Folder folder;
+  Control control = Started(folder / "m", "t4-x1");
+  EXPECT_THAT(control.FaultCall(0, "nvmlDeviceGetMemoryinfo", kSimFaultHang, 10, 0, 0).error().message(),
+              HasSubstr("did you mean nvmlDeviceGetMemoryInfo"));
+  EXPECT_TRUE(control.FaultCall(0, "nvmlDeviceGetMemoryInfo", kSimFaultHang, 10, 0, 0).ok());
+  EXPECT_EQ(control.state().fault_count, 1u);
+  ASSERT_TRUE(control.HealGpu(0).ok());
+  EXPECT_EQ(control.state().fault_count, 0u);
+}
+
+TEST(Control, RefusesFaultsThatAModelCannotHave) {
+  Folder folder;
+  Control control = Started(folder / "m", "mixed");
+  EXPECT_THAT(control.EccErrors(1, 1, false).error().message(), HasSubstr("RTX 3090) has no ECC"));
+  EXPECT_THAT(control.Remap(1, false).error().message(), HasSubstr("neither remaps rows nor retires pages"));
+  ASSERT_TRUE(control.Remap(2, false).ok());  // a T4 retires pages instead
+  EXPECT_EQ(control.state().gpus[2].retire_pending, 1u);
+  EXPECT_THAT(Read(folder / "m/dev/kmsg"), Not(HasSubstr("65:00")));
+}
+
+}  // namespace
+}  // namespace penstock::sim

@@ -1,0 +1,270 @@
+// The simulated library through a real dlopen, as a stranger would load it.
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "sim/testing.h"
+
+extern "C" {
+#include "sim/nvml/nvml_abi.h"
+}
+
+namespace penstock::sim {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Folder;
+using testing::Started;
+
+// The library of a machine's tree; a copy of its own, so that two can be loaded at once.
+class Library {
+ public:
+  explicit Library(const std::string& root)
+      : handle_(dlopen((root + "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1").c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    EXPECT_NE(handle_, nullptr) << dlerror();
+  }
+  ~Library() {
+    if (handle_) dlclose(handle_);
+  }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  template <typename... Arguments>
+  NvReturn operator()(const char* name, Arguments... arguments) const {
+    void* symbol = dlsym(handle_, name);
+    EXPECT_NE(symbol, nullptr) << name;
+    return symbol ? reinterpret_cast<NvReturn (*)(Arguments...)>(symbol)(arguments...) : NV_FUNCTION_NOT_FOUND;
+  }
+  bool Has(const char* name) const { return dlsym(handle_, name) != nullptr; }
+
+  NvDevice Device(NvUint index) const {
+    NvDevice device = nullptr;
+    EXPECT_EQ((*this)("nvmlDeviceGetHandleByIndex_v2", index, &device), NV_SUCCESS);
+    return device;
+  }
+
+ private:
+  void* handle_;
+};
+
+TEST(Library, FindsItsMachineByWhereItLies) {
+  Folder folder;
+  (void)Started(folder / "a", "dgx-a100");
+  (void)Started(folder / "b", "t4-x1");
+  const Library dgx(folder / "a"), t4(folder / "b");
+  ASSERT_EQ(dgx("nvmlInit_v2"), NV_SUCCESS);
+  ASSERT_EQ(t4("nvmlInit_v2"), NV_SUCCESS);
+  NvUint count = 0;
+  EXPECT_EQ(dgx("nvmlDeviceGetCount_v2", &count), NV_SUCCESS);
+  EXPECT_EQ(count, 8u);
+  EXPECT_EQ(t4("nvmlDeviceGetCount_v2", &count), NV_SUCCESS);
+  EXPECT_EQ(count, 1u);
+}
+
+TEST(Library, FindsItsMachineThroughAnOpenFile) {
+  Folder folder;
+  (void)Started(folder / "m", "t4-x1");
+  const int fd = open((folder / "m/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.535.183.01").c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  void* handle = dlopen(("/proc/self/fd/" + std::to_string(fd)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  close(fd);
+  ASSERT_NE(handle, nullptr) << dlerror();
+  EXPECT_EQ(reinterpret_cast<NvReturn (*)()>(dlsym(handle, "nvmlInit_v2"))(), NV_SUCCESS);
+  dlclose(handle);
+}
+
+TEST(Library, CountsItsSessions) {
+  Folder folder;
+  (void)Started(folder / "m", "t4-x1");
+  const Library nvml(folder / "m");
+  NvUint count = 0;
+  EXPECT_EQ(nvml("nvmlDeviceGetCount_v2", &count), NV_UNINITIALIZED);
+  EXPECT_EQ(nvml("nvmlShutdown"), NV_UNINITIALIZED);
+  ASSERT_EQ(nvml("nvmlInit_v2"), NV_SUCCESS);
+  ASSERT_EQ(nvml("nvmlInit_v2"), NV_SUCCESS);
+  EXPECT_EQ(nvml("nvmlShutdown"), NV_SUCCESS);
+  EXPECT_EQ(nvml("nvmlDeviceGetCount_v2", &count), NV_SUCCESS);
+  EXPECT_EQ(nvml("nvmlShutdown"), NV_SUCCESS);
+  EXPECT_EQ(nvml("nvmlDeviceGetCount_v2", &count), NV_UNINITIALIZED);
+}
+
+TEST(Library, AnswersUnknownForABrokenStateAndNotLoadedForNone) {
+  Folder folder;
+  (void)Started(folder / "m", "t4-x1");
+  const Library nvml(folder / "m");
+  const std::string path = StatePath(folder / "m");
+  ASSERT_EQ(truncate(path.c_str(), 100), 0);
+  EXPECT_EQ(nvml("nvmlInit_v2"), NV_UNKNOWN);
+  std::ofstream(path) << "something else that is longer than sixteen bytes";
+  EXPECT_EQ(nvml("nvmlInit_v2"), NV_UNKNOWN);
+  fs::remove(path);
+  EXPECT_EQ(nvml("nvmlInit_v2"), NV_DRIVER_NOT_LOADED);
+}
+
+TEST(Library, AnOldDriverLacksNewFunctions) {
+  Folder folder;
+  (void)Started(folder / "old", "a100-40gb-x1", {.driver = "450.80.02"});
+  (void)Started(folder / "new", "a100-40gb-x1");
+  const Library old(folder / "old"), fresh(folder / "new");
+  EXPECT_FALSE(old.Has("nvmlDeviceGetMemoryInfo_v2") || old.Has("nvmlDeviceGetGspFirmwareMode"));
+  EXPECT_TRUE(old.Has("nvmlDeviceGetMemoryInfo") && old.Has("nvmlDeviceGetComputeRunningProcesses_v2"));
+  EXPECT_TRUE(fresh.Has("nvmlDeviceGetMemoryInfo_v2") && fresh.Has("nvmlDeviceGetGspFirmwareMode"));
+  EXPECT_FALSE(fresh.Has("nvmlDeviceGetTemperatureV"));
+  EXPECT_EQ(old("nvmlInit_v2"), NV_SUCCESS);
+}
+
+TEST(Library, ALostGpuShowsWhereItIsToldTo) {
+  Folder folder;
+  Control control = Started(folder / "m", "dgx-a100");
+  const Library nvml(folder / "m");
+  ASSERT_EQ(nvml("nvmlInit_v2"), NV_SUCCESS);
+  const NvDevice kept = nvml.Device(4);
+  NvDevice device = nullptr;
+  NvUint watts = 0;
+  const auto look_up = [&] { return nvml("nvmlDeviceGetHandleByIndex_v2", NvUint{4}, &device); };
+  const auto get = [&] { return nvml("nvmlDeviceGetPowerUsage", kept, &watts); };
+  ASSERT_TRUE(control.Lose(4, kSimLostInHandle).ok());
+  EXPECT_EQ(look_up(), NV_GPU_IS_LOST);
+  EXPECT_EQ(get(), NV_SUCCESS);
+  ASSERT_TRUE(control.Lose(4, kSimLostInGetter).ok());
+  EXPECT_EQ(look_up(), NV_SUCCESS);
+  EXPECT_EQ(get(), NV_GPU_IS_LOST);
+  ASSERT_TRUE(control.HealGpu(4).ok());
+  EXPECT_EQ(look_up(), NV_SUCCESS);
+  EXPECT_EQ(get(), NV_SUCCESS);
+}
+
+TEST(Library, CountedErrorsStrikeThatOften) {
+  Folder folder;
+  Control control = Started(folder / "m", "dgx-a100");
+  const Library nvml(folder / "m");
+  ASSERT_EQ(nvml("nvmlInit_v2"), NV_SUCCESS);
+  ASSERT_TRUE(control.FaultCall(1, "nvmlDeviceGetPowerUsage", kSimFaultError, 0, NV_UNKNOWN, 2).ok());
+  NvUint watts = 0;
+  EXPECT_EQ(nvml("nvmlDeviceGetPowerUsage", nvml.Device(0), &watts), NV_SUCCESS);
+  EXPECT_EQ(nvml("nvmlDeviceGetPowerUsage", nvml.Device(1), &watts), NV_UNKNOWN);
+  EXPECT_EQ(nvml("nvmlDeviceGetPowerUsage", nvml.Device(1), &watts), NV_UNKNOWN);
+  EXPECT_EQ(nvml("nvmlDeviceGetPowerUsage", nvml.Device(1), &watts), NV_SUCCESS);
+}
+
+TEST(Library, AHangingInitHangsUntilHealedAndOthersGoOn) {
+  Folder folder;
+  Control control = Started(folder / "m", "dgx-a100");
+  const Library nvml(folder / "m");
+  ASSERT_EQ(nvml("nvmlInit_v2"), NV_SUCCESS);
+  ASSERT_TRUE(control.FaultCall(-1, "nvmlInit", kSimFaultHang, 0, 0, 0).ok());
+  std::atomic<bool> done = false;
+  std::thread stuck([&] {
+    EXPECT_EQ(nvml("nvmlInit_v2"), NV_SUCCESS);
+    done = true;
+  });
+  NvUint count = 0;
+  EXPECT_EQ(nvml("nvmlDeviceGetCount_v2", &count), NV_SUCCESS);
+  EXPECT_FALSE(done);
+  ASSERT_TRUE(control.HealCalls().ok());
+  stuck.join();
+  EXPECT_TRUE(done);
+}
+
+TEST(Library, EverySetSeesAnEventOnceAndNoneFromBeforeIt) {
+  Folder folder;
+  Control control = Started(folder / "m", "dgx-a100");
+  const Library nvml(folder / "m");
+  ASSERT_EQ(nvml("nvmlInit_v2"), NV_SUCCESS);
+  ASSERT_TRUE(control.Xid(0, 31, {}).ok());
+  NvEventSet sets[2] = {};
+  for (NvEventSet& set : sets) {
+    ASSERT_EQ(nvml("nvmlEventSetCreate", &set), NV_SUCCESS);
+    ASSERT_EQ(nvml("nvmlDeviceRegisterEvents", nvml.Device(0), NvUlong{NV_EVENT_XID}, set), NV_SUCCESS);
+  }
+  NvEventData data{};
+  EXPECT_EQ(nvml("nvmlEventSetWait_v2", sets[0], &data, NvUint{0}), NV_TIMEOUT);
+  ASSERT_TRUE(control.Xid(1, 13, {}).ok());  // not registered
+  ASSERT_TRUE(control.Xid(0, 43, {}).ok());
+  for (NvEventSet& set : sets) {
+    EXPECT_EQ(nvml("nvmlEventSetWait_v2", set, &data, NvUint{1000}), NV_SUCCESS);
+    EXPECT_EQ(data.device, nvml.Device(0));
+    EXPECT_EQ(data.eventData, 43u);
+    EXPECT_EQ(nvml("nvmlEventSetWait_v2", set, &data, NvUint{0}), NV_TIMEOUT);
+    EXPECT_EQ(nvml("nvmlEventSetFree", set), NV_SUCCESS);
+  }
+}
+
+TEST(Library, OneUnsupportedEventTypeFailsTheRegistration) {
+  Folder folder;
+  (void)Started(folder / "m", "mixed");
+  const Library nvml(folder / "m");
+  ASSERT_EQ(nvml("nvmlInit_v2"), NV_SUCCESS);
+  NvEventSet set = nullptr;
+  ASSERT_EQ(nvml("nvmlEventSetCreate", &set), NV_SUCCESS);
+  const NvDevice geforce = nvml.Device(1);
+  EXPECT_EQ(nvml("nvmlDeviceRegisterEvents", geforce, NvUlong{NV_EVENT_XID | NV_EVENT_DOUBLE_BIT_ECC}, set), NV_NOT_SUPPORTED);
+  NvUlong types = 0;
+  ASSERT_EQ(nvml("nvmlDeviceGetSupportedEventTypes", geforce, &types), NV_SUCCESS);
+  EXPECT_EQ(nvml("nvmlDeviceRegisterEvents", geforce, types, set), NV_SUCCESS);
+  EXPECT_EQ(nvml("nvmlEventSetFree", set), NV_SUCCESS);
+}
+
+TEST(Library, RefusesHandlesAndBuffersThatAreNoGood) {
+  Folder folder;
+  (void)Started(folder / "m", "t4-x1");
+  const Library nvml(folder / "m");
+  ASSERT_EQ(nvml("nvmlInit_v2"), NV_SUCCESS);
+  char text[96];
+  char* const buffer = text;
+  NvUint value = 0;
+  const NvDevice device = nvml.Device(0), wild = reinterpret_cast<NvDevice>(&value);
+  EXPECT_EQ(nvml("nvmlDeviceGetName", wild, buffer, NvUint{96}), NV_INVALID_ARGUMENT);
+  EXPECT_EQ(nvml("nvmlDeviceGetName", NvDevice{nullptr}, buffer, NvUint{96}), NV_INVALID_ARGUMENT);
+  EXPECT_EQ(nvml("nvmlDeviceGetName", device, buffer, NvUint{8}), NV_INSUFFICIENT_SIZE);
+  EXPECT_EQ(nvml("nvmlDeviceGetName", device, buffer, NvUint{9}), NV_SUCCESS);
+  EXPECT_STREQ(text, "Tesla T4");
+  NvDevice other = nullptr;
+  EXPECT_EQ(nvml("nvmlDeviceGetHandleByIndex_v2", NvUint{1}, &other), NV_INVALID_ARGUMENT);
+  EXPECT_EQ(nvml("nvmlDeviceGetHandleByUUID", static_cast<const char*>("GPU-none"), &other), NV_NOT_FOUND);
+  NvMemory2 memory{};
+  EXPECT_EQ(nvml("nvmlDeviceGetMemoryInfo_v2", device, &memory), NV_ARGUMENT_VERSION_MISMATCH);
+}
+
+TEST(Library, ProcessListsAskForRoom) {
+  Folder folder;
+  Control control = Started(folder / "m", "t4-x1");
+  ASSERT_TRUE(control.Set({0}, {"process=10:100", "process=11:100", "process=12:50:desktop:G"}).ok());
+  const Library nvml(folder / "m");
+  ASSERT_EQ(nvml("nvmlInit_v2"), NV_SUCCESS);
+  NvUint count = 0;
+  EXPECT_EQ(nvml("nvmlDeviceGetComputeRunningProcesses_v3", nvml.Device(0), &count, static_cast<NvProcess2*>(nullptr)),
+            NV_INSUFFICIENT_SIZE);
+  EXPECT_EQ(count, 2u);
+  NvProcess2 processes[4] = {};
+  NvProcess2* const list = processes;
+  count = 4;
+  EXPECT_EQ(nvml("nvmlDeviceGetComputeRunningProcesses_v3", nvml.Device(0), &count, list), NV_SUCCESS);
+  EXPECT_EQ(count, 2u);
+  EXPECT_EQ(processes[1].pid, 11u);
+  EXPECT_EQ(processes[1].usedGpuMemory, 100u << 20);
+}
+
+TEST(Library, AnotherDriverUnderneathEndsTheSession) {
+  Folder folder;
+  Control control = Started(folder / "m", "t4-x1");
+  const Library nvml(folder / "m");
+  ASSERT_EQ(nvml("nvmlInit_v2"), NV_SUCCESS);
+  NvUint count = 0;
+  ASSERT_TRUE(control.UnloadDriver().ok());
+  EXPECT_EQ(nvml("nvmlDeviceGetCount_v2", &count), NV_DRIVER_NOT_LOADED);
+  ASSERT_TRUE(control.LoadDriver("").ok());
+  EXPECT_EQ(nvml("nvmlDeviceGetCount_v2", &count), NV_UNKNOWN);
+  EXPECT_EQ(nvml("nvmlShutdown"), NV_SUCCESS);
+  EXPECT_EQ(nvml("nvmlInit_v2"), NV_SUCCESS);
+  EXPECT_EQ(nvml("nvmlDeviceGetCount_v2", &count), NV_SUCCESS);
+}
+
+}  // namespace
+}  // namespace penstock::sim

@@ -1,0 +1,118 @@
+#include "sim/machine.h"
+
+#include <memory>
+
+#include <gmock/gmock.h>
+
+#include "sim/compile.h"
+#include "sim/testing.h"
+
+namespace penstock::sim {
+namespace {
+
+using ::testing::AllOf;
+using testing::BuiltAssets;
+using testing::BuiltCatalogue;
+using testing::BuiltMachine;
+using ::testing::HasSubstr;
+
+std::string ErrorOf(std::string_view text) {
+  const auto machine = ReadMachine(text, "lab.yaml", BuiltCatalogue());
+  return machine.ok() ? "" : machine.error().message();
+}
+
+std::unique_ptr<SimState> Compiled(const std::string& name, const CompileOptions& options = {}) {
+  auto state = std::make_unique<SimState>();
+  Compile(BuiltMachine(name), BuiltCatalogue(), options, *state);
+  return state;
+}
+
+TEST(MachineFile, EveryOneThatWeShipIsRead) {
+  const auto names = MachineNames(BuiltAssets());
+  ASSERT_TRUE(names.ok());
+  EXPECT_THAT(*names, ::testing::IsSupersetOf({"a100-40gb-x1", "dgx-a100", "empty", "mixed", "t4-x1"}));
+  for (const std::string& name : *names) EXPECT_EQ(BuiltMachine(name).name, name);
+}
+
+TEST(MachineFile, NamesAllItsProblemsWithLineAndColumn) {
+  const std::string error = ErrorOf(
+      "name: lab\n"
+      "drivr: 550.54.15\n"
+      "numa: {0: 0-3}\n"
+      "gpus:\n"
+      "  - {model: a100-sxm4-40bg, pci: \"0000:07:00.0\"}\n"
+      "  - {model: t4, pci: \"07:00\", numa: 4}\n");
+  EXPECT_THAT(error, AllOf(HasSubstr("lab.yaml:2:"), HasSubstr("drivr"), HasSubstr("driver")));
+  EXPECT_THAT(error, AllOf(HasSubstr("lab.yaml:5:13"), HasSubstr("a100-sxm4-40gb")));
+  EXPECT_THAT(error, AllOf(HasSubstr("lab.yaml:6:22"), HasSubstr("is no PCI address")));
+  EXPECT_THAT(error, HasSubstr("names a node that the machine's \"numa\" does not list"));
+  EXPECT_THAT(error, ::testing::Not(HasSubstr("by PCI address")));  // a slip is not told as a clash
+}
+
+TEST(MachineFile, RefusesTwoGpusAtOneAddressAndAWrongOrder) {
+  EXPECT_THAT(ErrorOf("name: lab\ngpus:\n  - {model: t4, pci: \"0000:07:00.0\"}\n  - {model: t4, pci: \"0000:07:00.0\"}\n"),
+              AllOf(HasSubstr("lab.yaml:4:5"), HasSubstr("two devices at PCI address 0000:07:00.0")));
+  EXPECT_THAT(ErrorOf("name: lab\ngpus:\n  - {model: t4, pci: \"0000:08:00.0\"}\n  - {model: t4, pci: \"0000:07:00.0\"}\n"),
+              HasSubstr("list them by PCI address"));
+}
+
+TEST(MachineFile, RefusesMoreGpusThanAMachineHolds) {
+  std::string text = "name: lab\ngpus:\n";
+  for (int i = 0; i < 17; i++) text += "  - {model: t4, pci: \"0000:" + std::to_string(10 + i) + ":00.0\"}\n";
+  EXPECT_THAT(ErrorOf(text), HasSubstr("more than 16 GPUs"));
+}
+
+TEST(MachineFile, RefusesWhatIsNoMachine) {
+  EXPECT_THAT(ErrorOf(""), HasSubstr("lab.yaml"));
+  EXPECT_THAT(ErrorOf("- 1\n"), HasSubstr("lab.yaml:1:1"));
+  EXPECT_THAT(ErrorOf("name: lab\ngpus: 3\n"), HasSubstr("lab.yaml:2:7"));
+  EXPECT_THAT(ErrorOf("name: lab\nname: lab\ngpus: []\n"), HasSubstr("lab.yaml:2:1"));
+}
+
+TEST(MachineFile, AnUnknownNameListsTheKnown) {
+  const auto machine = LoadMachine(BuiltAssets(), BuiltCatalogue(), "dgx-a200");
+  ASSERT_FALSE(machine.ok());
+  EXPECT_THAT(machine.error().message(), AllOf(HasSubstr("dgx-a200"), HasSubstr("dgx-a100"), HasSubstr("mixed")));
+}
+
+TEST(Compile, NamesAndSizesAreThoseOfTheDriver) {
+  const auto now = Compiled("a100-40gb-x1"), before = Compiled("a100-40gb-x1", {.driver = "460.32.03"});
+  EXPECT_STREQ(now->gpus[0].name, "NVIDIA A100-SXM4-40GB");
+  EXPECT_STREQ(before->gpus[0].name, "A100-SXM4-40GB");
+  EXPECT_EQ(now->gpus[0].memory_total >> 20, 40960u);
+  EXPECT_EQ(before->gpus[0].memory_total >> 20, 40536u);
+  EXPECT_EQ(now->cuda_version, 12040u);
+  EXPECT_EQ(before->cuda_version, 11020u);
+}
+
+TEST(Compile, IdentitiesStayTheSameAndASeedTellsMachinesApart) {
+  const auto one = Compiled("dgx-a100"), again = Compiled("dgx-a100"), other = Compiled("dgx-a100", {.seed = "n2"});
+  EXPECT_STREQ(one->gpus[7].uuid, again->gpus[7].uuid);
+  EXPECT_STRNE(one->gpus[7].uuid, other->gpus[7].uuid);
+  EXPECT_STRNE(one->gpus[7].serial, other->gpus[7].serial);
+  EXPECT_STRNE(one->gpus[6].uuid, one->gpus[7].uuid);
+}
+
+TEST(Compile, ADgxHasTwoLinksToEachSwitch) {
+  const auto state = Compiled("dgx-a100");
+  for (std::uint32_t gpu = 0; gpu < 8; gpu++) {
+    std::map<std::uint32_t, int> links;
+    for (const SimNvLink& link : state->gpus[gpu].nvlinks)
+      if (link.active) links[link.remote_bus]++;
+    EXPECT_THAT(links, ::testing::ElementsAre(std::pair(0xc4u, 2), std::pair(0xc5u, 2), std::pair(0xc6u, 2), std::pair(0xc7u, 2),
+                                              std::pair(0xc8u, 2), std::pair(0xc9u, 2)));
+  }
+  EXPECT_EQ(state->gpus[0].topology[1], 20);
+  EXPECT_EQ(state->gpus[0].topology[2], 50);
+  EXPECT_EQ(state->gpus[0].nvlink_to[5], 12);
+}
+
+TEST(Compile, WithoutADriverTheGpusAreStillThere) {
+  const auto state = Compiled("t4-x1", {.no_driver = true});
+  EXPECT_EQ(state->gpu_count, 1u);
+  EXPECT_FALSE(state->loaded);
+  EXPECT_STREQ(state->driver_version, "");
+}
+
+}  // namespace
+}  // namespace penstock::sim

@@ -1,0 +1,51 @@
+#include "sim/xid.h"
+
+#include <cstring>
+#include <memory>
+
+#include <gmock/gmock.h>
+
+#include "sim/compile.h"
+#include "sim/testing.h"
+
+namespace penstock::sim {
+namespace {
+
+std::string Line(const std::string& driver, std::uint32_t xid, bool busy) {
+  auto state = std::make_unique<SimState>();
+  Compile(testing::BuiltMachine("dgx-a100"), testing::BuiltCatalogue(), {.driver = driver}, *state);
+  if (busy) {
+    state->gpus[1].process_count = 1;
+    state->gpus[1].processes[0].pid = 4711;
+    std::strcpy(state->gpus[1].processes[0].name, "train.py");
+  }
+  return XidLine(*state, state->gpus[1], xid, "text");
+}
+
+TEST(Xid, TheLineHasTheFormOfTheDriver) {
+  EXPECT_EQ(Line("470.82.01", 31, true), "NVRM: Xid (PCI:0000:0f:00): 31, pid=4711, text");
+  EXPECT_EQ(Line("470.82.01", 79, true), "NVRM: Xid (PCI:0000:0f:00): 79, text");
+  EXPECT_EQ(Line("550.54.15", 31, true), "NVRM: Xid (PCI:0000:0f:00): 31, pid=4711, name=train.py, text");
+  EXPECT_EQ(Line("550.54.15", 79, true), "NVRM: Xid (PCI:0000:0f:00): 79, pid='<unknown>', name=<unknown>, text");
+  EXPECT_EQ(Line("570.133.20", 31, false), "NVRM: Xid (PCI:0000:0f:00): 31, text");
+  EXPECT_EQ(Line("570.133.20", 31, true), "NVRM: Xid (PCI:0000:0f:00): 31, pid=4711, name=train.py, text");
+}
+
+TEST(Xid, OnlySomeRaiseEventsAndLaterDriversMore) {
+  const auto types = [](std::uint32_t branch, std::uint32_t xid) {
+    std::uint64_t all = 0;
+    for (const XidEvent& event : XidEvents(branch, xid)) all |= event.type;
+    return all;
+  };
+  EXPECT_EQ(types(550, 48), 0x8u);
+  EXPECT_EQ(types(550, 79), 0u);
+  EXPECT_EQ(types(570, 79), 0x4000u);
+  EXPECT_EQ(types(590, 79), 0x4008u);
+  EXPECT_EQ(types(590, 119), 0x4000u);
+  EXPECT_EQ(types(550, 154), 0u);
+  EXPECT_EQ(types(565, 154), 0x8000u);
+  EXPECT_EQ(types(595, 140), 0u);
+}
+
+}  // namespace
+}  // namespace penstock::sim
