@@ -134,7 +134,9 @@ base::Status LocalLeases::EnterGroup(const Lease& lease, const Admission& admiss
 
 // Called when the kernel says that something changed, and where nothing may have been said.
 void LocalLeases::LookAtGroup(const std::string& name) {
-  if (!watched_.contains(name) || groups_->Populated(name)) return;
+  const auto watched = watched_.find(name);
+  const bool being_removed = watched != watched_.end() && watched->second != 0;
+  if (watched == watched_.end() || being_removed || groups_->Populated(name)) return;
   ledger_.Release(name);
   RemoveGroup(name, kRemoveAgain);
 }
@@ -226,7 +228,10 @@ std::vector<Process> LocalLeases::ProcessesOf(const std::string& group, const st
   return processes;
 }
 
+// The kernel tells of a change at most every 10 ms (CGROUP_FILE_NOTIFY_MIN_INTV), so a group that has just ended may not be told of yet.
 void LocalLeases::RefreshProcesses() {
+  const auto names = watched_;
+  for (const auto& [name, timer] : names) LookAtGroup(name);
   const auto ledger = ledger_.Get();
   for (const Lease& known : ledger->leases) {
     if (!watched_.contains(known.id)) continue;

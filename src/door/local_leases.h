@@ -42,7 +42,7 @@ class LocalLeases {
   /// Blocks for a look at /proc. Once, before the first Admit.
   void Recover(const std::vector<node::ledger::Lease>& checkpoint);
 
-  /// Brings the processes of leases that have a group up to date in the ledger.
+  /// Brings the leases that have a group up to date in the ledger: their processes, and whether there are any.
   void RefreshProcesses();
 
   /// Why leases are visibility only; empty where they are not.

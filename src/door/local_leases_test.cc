@@ -221,6 +221,17 @@ TEST_F(LocalLeasesTest, BringsTheProcessesOfAGroupUpToDate) {
   EXPECT_EQ(Held().at(0).processes.at(0).pid, ::getppid());
 }
 
+TEST_F(LocalLeasesTest, GivesBackWhatHasEndedAlsoWhereTheKernelHasNotToldYet) {
+  const std::string id = Admit("GPU-0")->id;
+  kernel_.busy = 1;
+  kernel_.groups.at(id).members.clear();
+  leases_->RefreshProcesses();
+  EXPECT_THAT(Held(), IsEmpty());
+  leases_->RefreshProcesses();  // a removal is on its way already
+  executor_.Advance(seconds(1));
+  EXPECT_THAT(kernel_.groups, IsEmpty());
+}
+
 TEST(LeaseNote, ReadsWhatItWrites) {
   Lease lease;
   lease.id = "r-1";

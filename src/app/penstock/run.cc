@@ -162,7 +162,8 @@ int Become(const std::vector<std::string>& command) {
   return Fail(error == ENOENT ? kNoSuchCommand : kCannotExecute, command[0] + ": " + std::strerror(error));
 }
 
-int Run(const Common& common, const RunOptions& options, bool gpus_given, const std::vector<std::string>& command) {
+int Run(const Common& common, const RunOptions& options, bool gpus_given) {
+  const std::vector<std::string>& command = common.command;
   if (command.empty()) return Fail(kOwnFailure, "run what? Say the command after `--`: penstock run --gpus 1 -- python train.py");
   if (const auto refused = RefusedLimit(options)) return Fail(kOwnFailure, *refused);
   const auto request = ToRequest(options, gpus_given, command);
@@ -181,26 +182,55 @@ int Run(const Common& common, const RunOptions& options, bool gpus_given, const 
   return Become(command);
 }
 
+// How many words an option takes on the command line: itself, and a value that is not joined to it.
+std::size_t WordsOf(const CLI::App& run, const std::string& word) {
+  const bool is_long = word.starts_with("--");
+  if (word.find('=') != std::string::npos || (!is_long && word.size() > 2)) return 1;
+  const CLI::Option* option = run.get_option_no_throw(word);
+  if (option == nullptr) option = run.get_parent()->get_option_no_throw(word);
+  return option != nullptr && option->get_items_expected_min() > 0 ? 2 : 1;
+}
+
 }  // namespace
+
+std::vector<std::string> CutCommand(const CLI::App& app, std::vector<std::string>& arguments) {
+  const CLI::App& run = *app.get_subcommand("run");
+  bool in_run = false;
+  for (std::size_t at = 0; at < arguments.size();) {
+    const std::string& word = arguments[at];
+    if (word.size() > 1 && word.front() == '-' && word != "--") {
+      at += WordsOf(run, word);
+    } else if (!in_run) {
+      if (word != run.get_name()) return {};
+      in_run = true;
+      ++at;
+    } else {
+      const auto cut = arguments.begin() + static_cast<std::ptrdiff_t>(at);
+      const std::vector<std::string> command(cut + (word == "--" ? 1 : 0), arguments.end());
+      arguments.erase(cut, arguments.end());
+      return command;
+    }
+  }
+  return {};
+}
 
 void AddRun(CLI::App& app, const Common& common, int& exit_code) {
   CLI::App* run = app.add_subcommand(
       "run", "Runs a command on GPUs of its own, after waiting for them: penstock run [OPTIONS] -- COMMAND [ARGUMENTS...]");
   run->footer(kFooter);
   run->fallthrough();
-  run->prefix_command();
   const auto options = std::make_shared<RunOptions>();
   CLI::Option* gpus = run->add_option("--gpus", options->gpus, "How many GPUs [1]")->type_name("N");
   run->add_option("--model", options->model, "Only GPUs whose model matches, e.g. 'A100*' or '*T4*'")->type_name("GLOB");
   run->add_option("--device", options->devices, "Exactly these, by UUID or index, separated by commas")
-      ->type_name("UUID|INDEX,...")
+      ->type_name("UUID|INDEX")
       ->delimiter(',')
-      ->expected(1);
+      ->allow_extra_args(false);
   run->add_option("--wait", options->wait, "How long to wait, e.g. 10m; 0: not at all [for ever]")->type_name("TIME");
   for (const auto& [flag, value] :
        {std::pair{"--memory", &options->memory}, {"--cores", &options->cores}, {"--compute", &options->compute}})
     run->add_option(flag, *value, "Refused until it can be enforced")->type_name("LIMIT");
-  run->callback([run, gpus, options, &common, &exit_code] { exit_code = Run(common, *options, gpus->count() > 0, run->remaining()); });
+  run->callback([gpus, options, &common, &exit_code] { exit_code = Run(common, *options, gpus->count() > 0); });
 }
 
 }  // namespace penstock::app
