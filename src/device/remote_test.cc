@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "device/testing/asking.h"
 #include "os/file.h"
 #include "os/process.h"
 
@@ -20,90 +21,30 @@ using base::Code;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-/// How long a test waits for what must come. Never waited out when all is well.
-constexpr auto kSurely = std::chrono::seconds(20);
-
-class RemoteTest : public testing::Test {
+class RemoteTest : public testing::Test, public Asking {
  protected:
-  RemoteTest() : loop_("test") { loop_.Start(); }
-
-  ~RemoteTest() override {
-    OnLoop([&] { remote_.reset(); });
-    loop_.Stop();
-  }
-
-  void Make(const std::string& script = "", base::Duration deadline = kSurely) {
+  void Start(const std::string& script = "", base::Duration deadline = kSurely) {
     Remote::Options options;
     options.command = {PENSTOCK_BINARY_DIR "/tests/scripted_worker", script};
     options.call_deadline = deadline;
     options.open_deadline = script == "hang-at-open" ? deadline : kSurely;
-    OnLoop([&] {
-      remote_ = std::make_unique<Remote>(loop_, options);
-      remote_->Listen({.evidence = [&](std::vector<Evidence> evidence) { evidence_.set_value(std::move(evidence)); },
-                       .ended = [&](base::Error error) { ended_.set_value(std::move(error)); }});
-    });
+    Make(std::move(options));
   }
-
-  void OnLoop(std::function<void()> function) {
-    std::promise<void> ran;
-    loop_.Post([&] {
-      function();
-      ran.set_value();
-    });
-    ran.get_future().wait();
-  }
-
-  /// Calls a method of the remote and waits for its answer.
-  template <typename T>
-  base::Result<T> Ask(std::function<void(std::function<void(base::Result<T>)>)> method) {
-    auto answer = std::make_shared<std::promise<base::Result<T>>>();
-    loop_.Post([&, answer] { method([answer](base::Result<T> result) { answer->set_value(std::move(result)); }); });
-    auto future = answer->get_future();
-    if (future.wait_for(kSurely) != std::future_status::ready) return base::Error(Code::kInternal, "the test waited too long");
-    return future.get();
-  }
-  base::Result<Driver> Open() {
-    return Ask<Driver>([&](auto done) { remote_->Open(done); });
-  }
-  base::Result<Facts> Describe(const std::string& address) {
-    return Ask<Facts>([&](auto done) { remote_->Describe(address, done); });
-  }
-  base::Result<Reading> Read(const std::string& address) {
-    return Ask<Reading>([&](auto done) { remote_->Read(address, done); });
-  }
-  base::Error Ended() {
-    auto future = ended_.get_future();
-    if (future.wait_for(kSurely) != std::future_status::ready) return {Code::kInternal, "the test waited too long"};
-    base::Error error = future.get();
-    ended_ = {};
-    return error;
-  }
-  pid_t Pid() {
-    pid_t pid = 0;
-    OnLoop([&] { pid = remote_->pid(); });
-    return pid;
-  }
-
-  os::Loop loop_;
-  std::unique_ptr<Remote> remote_;
-  std::promise<std::vector<Evidence>> evidence_;
-  std::promise<base::Error> ended_;
 };
 
 TEST_F(RemoteTest, AnswersThroughAWorkerProcess) {
-  Make();
+  Start();
   const auto driver = Open();
   ASSERT_TRUE(driver.ok()) << driver.error().ToString();
   EXPECT_EQ(driver->version, "1.0");
-  EXPECT_GT(Pid(), 0);
-  const auto addresses = Ask<std::vector<std::string>>([&](auto done) { remote_->List(done); });
-  EXPECT_EQ(*addresses, (std::vector<std::string>{"0", "1"}));
+  EXPECT_GT(pid(), 0);
+  EXPECT_EQ(*List(), (std::vector<std::string>{"0", "1"}));
   EXPECT_EQ(Describe("1")->id, "device-1");
   EXPECT_TRUE(Read("1").ok());
 }
 
 TEST_F(RemoteTest, PassesABackendsErrorsOnUnchanged) {
-  Make("no-driver");
+  Start("no-driver");
   const auto driver = Open();
   ASSERT_FALSE(driver.ok());
   EXPECT_EQ(driver.error().code(), Code::kNotFound);
@@ -112,50 +53,48 @@ TEST_F(RemoteTest, PassesABackendsErrorsOnUnchanged) {
 }
 
 TEST_F(RemoteTest, HandsEventsOnAsTheyCome) {
-  Make();
+  Start();
   ASSERT_TRUE(Open().ok());
   ASSERT_TRUE(Read("event").ok());
-  auto evidence = evidence_.get_future();
-  ASSERT_EQ(evidence.wait_for(kSurely), std::future_status::ready);
-  const auto events = evidence.get();
+  const auto events = Heard();
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].kind, "trouble");
   EXPECT_EQ(events[0].code, 79);
 }
 
 TEST_F(RemoteTest, KillsAWorkerThatHangsAndStartsAnother) {
-  Make("", milliseconds(500));
+  Start("", milliseconds(500));
   ASSERT_TRUE(Open().ok());
-  const pid_t first = Pid();
+  const pid_t first = pid();
   EXPECT_EQ(Describe("hang").error().code(), Code::kDeadlineExceeded);
   const base::Error ended = Ended();
   EXPECT_EQ(ended.code(), Code::kDeadlineExceeded);
   EXPECT_THAT(ended.message(), HasSubstr("describe hang"));
   EXPECT_EQ(Describe("1").error().code(), Code::kUnavailable) << "nothing but Open starts a worker";
   ASSERT_TRUE(Open().ok());
-  EXPECT_NE(Pid(), first);
+  EXPECT_NE(pid(), first);
   EXPECT_EQ(Describe("1")->id, "device-1");
 }
 
 TEST_F(RemoteTest, BlamesTheCallThatHangsAndNotThoseBehindIt) {
-  Make("", milliseconds(500));
+  Start("", milliseconds(500));
   ASSERT_TRUE(Open().ok());
   std::promise<base::Code> hung, behind;
-  loop_.Post([&] {
-    remote_->Read("hang", [&](const auto& result) { hung.set_value(result.error().code()); });
-    remote_->Describe("1", [&](const auto& result) { behind.set_value(result.error().code()); });
+  loop().Post([&] {
+    remote().Read("hang", [&](const auto& result) { hung.set_value(result.error().code()); });
+    remote().Describe("1", [&](const auto& result) { behind.set_value(result.error().code()); });
   });
   EXPECT_EQ(hung.get_future().get(), Code::kDeadlineExceeded);
   EXPECT_EQ(behind.get_future().get(), Code::kUnavailable);
 }
 
 TEST_F(RemoteTest, GivesUpAnOpenThatHangs) {
-  Make("hang-at-open", milliseconds(100));
+  Start("hang-at-open", milliseconds(100));
   EXPECT_EQ(Open().error().code(), Code::kDeadlineExceeded);
 }
 
 TEST_F(RemoteTest, SaysHowAWorkerDied) {
-  Make();
+  Start();
   ASSERT_TRUE(Open().ok());
   EXPECT_EQ(Describe("die").error().code(), Code::kUnavailable);
   EXPECT_THAT(Ended().message(), HasSubstr("signal 9"));
@@ -165,23 +104,18 @@ TEST_F(RemoteTest, SaysHowAWorkerDied) {
 }
 
 TEST_F(RemoteTest, ReapsItsWorkers) {
-  Make();
+  Start();
   ASSERT_TRUE(Open().ok());
-  const pid_t pid = Pid();
-  const auto pidfd = os::OpenPidfd(pid);
-  OnLoop([&] { remote_->Stop(); });
-  EXPECT_EQ(Pid(), 0);
+  const pid_t first = pid();
+  Stop();
+  EXPECT_EQ(pid(), 0);
   ASSERT_TRUE(Open().ok());
-  int abandoned = 1;
-  for (const auto late = std::chrono::steady_clock::now() + kSurely; abandoned > 0 && std::chrono::steady_clock::now() < late;) {
-    OnLoop([&] { abandoned = remote_->abandoned(); });
-  }
-  EXPECT_EQ(abandoned, 0);
-  EXPECT_FALSE(os::Exists("/proc/" + std::to_string(pid)));
+  EXPECT_TRUE(NoneAbandonedAtLast());
+  EXPECT_FALSE(os::Exists("/proc/" + std::to_string(first)));
 }
 
 TEST_F(RemoteTest, EndsAWorkerThatTalksRubbish) {
-  Make();
+  Start();
   for (const char* address : {"garbage", "unasked"}) {
     ASSERT_TRUE(Open().ok());
     EXPECT_EQ(Describe(address).error().code(), Code::kInternal) << address;
@@ -190,35 +124,33 @@ TEST_F(RemoteTest, EndsAWorkerThatTalksRubbish) {
 }
 
 TEST_F(RemoteTest, EndsAWorkerThatLivesOnWithoutLanes) {
-  Make();
+  Start();
   ASSERT_TRUE(Open().ok());
   EXPECT_EQ(Describe("close").error().code(), Code::kUnavailable);
   EXPECT_THAT(Ended().message(), HasSubstr("closed its lanes"));
 }
 
 TEST_F(RemoteTest, TellsAProgramThatIsNotThere) {
-  Remote::Options options;
-  options.command = {"/nonexistent/worker"};
-  OnLoop([&] { remote_ = std::make_unique<Remote>(loop_, options); });
+  Make({.command = {"/nonexistent/worker"}});
   const auto driver = Open();
   ASSERT_FALSE(driver.ok());
   EXPECT_THAT(driver.error().message(), HasSubstr("/nonexistent/worker"));
 }
 
 TEST_F(RemoteTest, StopsWithoutCallingItAnEnd) {
-  Make();
+  Start();
   ASSERT_TRUE(Open().ok());
   auto answer = std::make_shared<std::promise<base::Code>>();
   OnLoop([&] {
-    remote_->Describe("hang", [answer](const auto& result) { answer->set_value(result.error().code()); });
-    remote_->Stop();
+    remote().Describe("hang", [answer](const auto& result) { answer->set_value(result.error().code()); });
+    remote().Stop();
   });
   EXPECT_EQ(answer->get_future().get(), Code::kCancelled);
-  EXPECT_EQ(ended_.get_future().wait_for(milliseconds(0)), std::future_status::timeout);
+  EXPECT_TRUE(NoneEnded());
 }
 
 TEST_F(RemoteTest, ItsWorkerEndsWhenTheAgentsEndsClose) {
-  Make();
+  Start();
   ASSERT_TRUE(Open().ok());
   // A second worker by hand, whose lanes we close without killing it.
   os::SpawnOptions spawn;

@@ -1,0 +1,138 @@
+// A loop with a Remote on it, asked from a test's own thread as if calls blocked. For tests only.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "device/remote.h"
+
+namespace penstock::device {
+
+class Asking {
+ public:
+  /// How long what must come is waited for. Never waited out when all is well.
+  static constexpr auto kSurely = std::chrono::seconds(20);
+
+  Asking() : loop_("test") { loop_.Start(); }
+  ~Asking() {
+    OnLoop([&] { remote_.reset(); });
+    loop_.Stop();
+  }
+  Asking(const Asking&) = delete;
+  Asking& operator=(const Asking&) = delete;
+
+  void Make(Remote::Options options) {
+    OnLoop([&] {
+      remote_ = std::make_unique<Remote>(loop_, std::move(options));
+      remote_->Listen({.evidence = [&](std::vector<Evidence> evidence) { evidence_.Put(std::move(evidence)); },
+                       .ended = [&](base::Error error) { ended_.Put(std::move(error)); }});
+    });
+  }
+
+  void OnLoop(std::function<void()> function) {
+    std::promise<void> ran;
+    loop_.Post([&] {
+      function();
+      ran.set_value();
+    });
+    ran.get_future().wait();
+  }
+
+  base::Result<Driver> Open() {
+    return Ask<Driver>([&](auto done) { remote_->Open(done); });
+  }
+  base::Result<std::vector<std::string>> List() {
+    return Ask<std::vector<std::string>>([&](auto done) { remote_->List(done); });
+  }
+  base::Result<Facts> Describe(const std::string& address) {
+    return Ask<Facts>([&](auto done) { remote_->Describe(address, done); });
+  }
+  base::Result<Reading> Read(const std::string& address) {
+    return Ask<Reading>([&](auto done) { remote_->Read(address, done); });
+  }
+  void Stop() {
+    OnLoop([&] { remote_->Stop(); });
+  }
+  pid_t pid() {
+    pid_t pid = 0;
+    OnLoop([&] { pid = remote_->pid(); });
+    return pid;
+  }
+  int abandoned() {
+    int abandoned = 0;
+    OnLoop([&] { abandoned = remote_->abandoned(); });
+    return abandoned;
+  }
+
+  /// The error with which the worker ended; once for each end.
+  base::Error Ended() { return ended_.Take().value_or(TooLate()); }
+  /// Whether none has ended that was not asked for.
+  bool NoneEnded() { return ended_.empty(); }
+  /// The next events; none where none came.
+  std::vector<Evidence> Heard() { return evidence_.Take().value_or(std::vector<Evidence>{}); }
+
+  /// Waits until nothing is abandoned any more.
+  bool NoneAbandonedAtLast() {
+    const auto late = std::chrono::steady_clock::now() + kSurely;
+    while (abandoned() > 0)
+      if (std::chrono::steady_clock::now() > late) return false;
+    return true;
+  }
+
+  os::Loop& loop() { return loop_; }
+  Remote& remote() { return *remote_; }
+
+ private:
+  static base::Error TooLate() { return {base::Code::kInternal, "the test waited too long"}; }
+
+  /// From the loop's thread to the test's.
+  template <typename T>
+  class Inbox {
+   public:
+    void Put(T value) {
+      std::lock_guard lock(mutex_);
+      values_.push_back(std::move(value));
+      changed_.notify_all();
+    }
+    std::optional<T> Take() {
+      std::unique_lock lock(mutex_);
+      if (!changed_.wait_for(lock, kSurely, [&] { return !values_.empty(); })) return std::nullopt;
+      T value = std::move(values_.front());
+      values_.pop_front();
+      return value;
+    }
+    bool empty() {
+      std::lock_guard lock(mutex_);
+      return values_.empty();
+    }
+
+   private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<T> values_;
+  };
+
+  template <typename T>
+  base::Result<T> Ask(std::function<void(AsyncBackend::Done<T>)> method) {
+    auto answer = std::make_shared<std::promise<base::Result<T>>>();
+    loop_.Post([&, answer] { method([answer](base::Result<T> result) { answer->set_value(std::move(result)); }); });
+    auto future = answer->get_future();
+    if (future.wait_for(kSurely) != std::future_status::ready) return TooLate();
+    return future.get();
+  }
+
+  Inbox<std::vector<Evidence>> evidence_;
+  Inbox<base::Error> ended_;
+  os::Loop loop_;
+  std::unique_ptr<Remote> remote_;
+};
+
+}  // namespace penstock::device

@@ -1,0 +1,117 @@
+// penstock-worker on a simulated machine, asked through device/remote as the agent does it.
+#include <csignal>
+#include <future>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "device/testing/asking.h"
+#include "vendor/nvidia/testing/simulated_machine.h"
+
+namespace penstock {
+namespace {
+
+using base::Code;
+using device::Asking;
+using std::chrono::milliseconds;
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::SizeIs;
+using vendor::nvidia::SimulatedMachine;
+
+device::Remote::Options WorkerOn(const SimulatedMachine& machine, base::Duration deadline = Asking::kSurely) {
+  const device::Paths paths = machine.paths();
+  return {.command = {PENSTOCK_BINARY_DIR "/bin/penstock-worker", "nvidia", "--driver-root", paths.driver_root, "--sysfs-root",
+                      paths.sysfs_root, "--dev-root", paths.dev_root, "--proc-root", paths.proc_root},
+          .call_deadline = deadline};
+}
+
+TEST(Worker, DescribesAMachine) {
+  const SimulatedMachine machine("dgx-a100");
+  Asking worker;
+  worker.Make(WorkerOn(machine));
+  const auto driver = worker.Open();
+  ASSERT_TRUE(driver.ok()) << driver.error().ToString();
+  EXPECT_EQ(driver->version, "550.54.15");
+  const auto addresses = worker.List();
+  ASSERT_THAT(*addresses, SizeIs(8));
+  for (const std::string& address : *addresses) {
+    EXPECT_EQ(worker.Describe(address)->model, "NVIDIA A100-SXM4-40GB");
+    EXPECT_TRUE(worker.Read(address)->reachable);
+  }
+}
+
+TEST(Worker, PassesEventsOn) {
+  const SimulatedMachine machine("a100-40gb-x1");
+  Asking worker;
+  worker.Make(WorkerOn(machine));
+  ASSERT_TRUE(worker.Open().ok());
+  ASSERT_TRUE(worker.List().ok());
+  const auto facts = worker.Describe("0");
+  ASSERT_TRUE(facts.ok());
+  machine.Sim({"fault", "0", "xid", "63", "--alone"});
+  const auto events = worker.Heard();
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(events[0].device, facts->id);
+}
+
+TEST(Worker, ThatHangsInADriverCallIsReplaced) {
+  const SimulatedMachine machine("dgx-a100");
+  Asking worker;
+  worker.Make(WorkerOn(machine, milliseconds(700)));
+  ASSERT_TRUE(worker.Open().ok());
+  const pid_t first = worker.pid();
+  const auto addresses = worker.List();
+  for (const std::string& address : *addresses) ASSERT_TRUE(worker.Describe(address).ok());
+  machine.Sim({"fault", "5", "hang", "nvmlDeviceGetTemperature", "forever"});
+  EXPECT_TRUE(worker.Read("4").ok());
+  EXPECT_EQ(worker.Read("5").error().code(), Code::kDeadlineExceeded);
+  EXPECT_THAT(worker.Ended().message(), HasSubstr("read 5"));
+  ASSERT_TRUE(worker.Open().ok());
+  EXPECT_NE(worker.pid(), first);
+  EXPECT_TRUE(worker.Describe("4").ok());
+  machine.Sim({"heal", "5"});
+  EXPECT_TRUE(worker.Describe("5").ok());
+  EXPECT_TRUE(worker.Read("5")->reachable);
+}
+
+TEST(Worker, LivesThroughADriverThatGoesAndComesBackNewer) {
+  const SimulatedMachine machine("dgx-a100");
+  Asking worker;
+  worker.Make(WorkerOn(machine));
+  ASSERT_TRUE(worker.Open().ok());
+  machine.Sim({"fault", "driver", "unload"});
+  EXPECT_EQ(worker.List().error().code(), Code::kUnavailable);
+  worker.Stop();
+  EXPECT_EQ(worker.Open().error().code(), Code::kNotFound);
+  machine.Sim({"heal", "driver", "--driver", "570.133.20"});
+  worker.Stop();
+  const auto driver = worker.Open();
+  ASSERT_TRUE(driver.ok()) << driver.error().ToString();
+  EXPECT_EQ(driver->version, "570.133.20");
+  EXPECT_THAT(*worker.List(), SizeIs(8));
+}
+
+TEST(Worker, ThatIsKilledIsReplaced) {
+  const SimulatedMachine machine("t4-x1");
+  Asking worker;
+  worker.Make(WorkerOn(machine));
+  ASSERT_TRUE(worker.Open().ok());
+  ::kill(worker.pid(), SIGKILL);
+  EXPECT_THAT(worker.Ended().message(), HasSubstr("signal 9"));
+  EXPECT_TRUE(worker.Open().ok());
+}
+
+TEST(Worker, AnswersWithoutADriver) {
+  const SimulatedMachine machine("empty");
+  Asking worker;
+  worker.Make(WorkerOn(machine));
+  const auto driver = worker.Open();
+  ASSERT_FALSE(driver.ok());
+  EXPECT_THAT(driver.error().code(), AnyOf(Code::kNotFound, Code::kUnavailable));
+  EXPECT_THAT(driver.error().message(), HasSubstr("driver"));
+  EXPECT_GT(worker.pid(), 0) << "it stays, for another try";
+}
+
+}  // namespace
+}  // namespace penstock
