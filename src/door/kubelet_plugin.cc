@@ -106,7 +106,7 @@ struct KubeletDoor::State {
     const bool bad = state.phase == PluginState::Phase::kRefused || state.phase == PluginState::Phase::kSteppedBack;
     base::Log(bad ? base::kWarn : base::kInfo, "kubelet",
               {{"resource", resource}, {"state", ToString(state.phase)}, {"why", state.reason}});
-    if (state.phase == PluginState::Phase::kServing) pods.Look();
+    if (state.phase == PluginState::Phase::kServing) pods.LookAfterKubeletStart();
   }
 
   Result<std::vector<ContainerEdits>> Allocate(const AllocateRequest& request) {

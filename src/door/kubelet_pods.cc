@@ -19,9 +19,11 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr base::Duration kSoon = 150ms;   // while a holder is not known
-constexpr base::Duration kSteady = 10s;   // while leases are out: nobody reports a release
+constexpr base::Duration kFresh = 1s;     // while a new kubelet may still be taking up the pods it finds
+constexpr base::Duration kSteady = 10s;   // nobody reports a release, nor a pod that came back with what it had
 constexpr base::Duration kSettled = 30s;  // a lease is younger than the kubelet's own notes at most so long
 constexpr int kSoonLooks = 100;
+constexpr int kFreshLooks = 30;
 
 /// The uid in the checkpoint for a container of List. Entries of deleted pods linger, so among several the pod that has processes is meant.
 std::string UidOf(const PodDevices& one, const std::vector<CheckpointEntry>& checkpoint, const std::set<std::string>& alive) {
@@ -121,13 +123,17 @@ struct KubeletPods::State : std::enable_shared_from_this<State> {
     if (again) return Look();
     const auto snapshot = ledger.Get();
     const auto of_kubelet = [](const node::ledger::Lease& lease) { return lease.door == node::share::kKubeletDoor; };
-    const bool any = std::any_of(snapshot->leases.begin(), snapshot->leases.end(), of_kubelet);
     const bool unknown = std::any_of(snapshot->leases.begin(), snapshot->leases.end(), [&](const node::ledger::Lease& lease) {
       return of_kubelet(lease) && (lease.pod.empty() || lease.pod_uid.empty());
     });
     soon_looks = unknown ? soon_looks + 1 : 0;
-    if (!any) return;
-    timer = control.PostAfter(unknown && soon_looks < kSoonLooks ? kSoon : kSteady, [this] { Look(); });
+    base::Duration next = kSteady;
+    if (fresh_looks > 0) {
+      --fresh_looks;
+      next = kFresh;
+    }
+    if (unknown && soon_looks < kSoonLooks) next = kSoon;
+    timer = control.PostAfter(next, [this] { Look(); });
   }
 
   os::Loop& control;
@@ -140,7 +146,7 @@ struct KubeletPods::State : std::enable_shared_from_this<State> {
   base::TimerId timer = 0;
   base::WallTime asked{};
   bool looking = false, again = false;
-  int soon_looks = 0;
+  int soon_looks = 0, fresh_looks = 0;
 };
 
 KubeletPods::KubeletPods(os::Loop& control, base::Executor& io, const std::string& kubelet_dir, const std::string& proc_root,
@@ -156,5 +162,10 @@ KubeletPods::~KubeletPods() {
 }
 
 void KubeletPods::Look() { state_->Look(); }
+
+void KubeletPods::LookAfterKubeletStart() {
+  state_->fresh_looks = kFreshLooks;
+  state_->Look();
+}
 
 }  // namespace penstock::door

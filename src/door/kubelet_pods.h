@@ -25,7 +25,7 @@ std::vector<node::attribute::PodHolding> JoinPods(const std::vector<edge::kubele
                                                   const std::set<std::string>& alive);
 
 /// On the control loop. Looks when told, when the kubelet's checkpoint changes, soon again while a lease's holder is not known, and every
-/// ten seconds while any lease is out.
+/// ten seconds.
 class KubeletPods {
  public:
   KubeletPods(os::Loop& control, base::Executor& io, const std::string& kubelet_dir, const std::string& proc_root,
@@ -33,6 +33,10 @@ class KubeletPods {
   ~KubeletPods();
 
   void Look();
+
+  /// A kubelet that has just started lists its pods only as it takes them up, and rewrites no checkpoint for those that keep what they had
+  /// (a reboot): looks every second for half a minute.
+  void LookAfterKubeletStart();
 
  private:
   struct State;
