@@ -15,8 +15,8 @@ GPU = "nvidia.com/gpu"
 OPENED, REFUSED = "allowed", "refused"
 
 
-def wait_for(predicate, deadline: float, what: str):
-    """Asks until the answer is true, and returns it; a command that fails meanwhile counts as no."""
+def wait_for(predicate, deadline: float, what: str, details=lambda: ""):
+    """Asks until the answer is true, and returns it; a command that fails meanwhile counts as no. `details` tells more when it fails."""
     def ask():
         try:
             return predicate()
@@ -28,7 +28,7 @@ def wait_for(predicate, deadline: float, what: str):
     try:
         return wait_until(ask, deadline, what)
     except TimeoutError as error:
-        pytest.fail(f"{error}\n{failures[-1] if failures else ''}")
+        pytest.fail("\n".join([str(error), str(details()), *failures[-1:]]))
 
 
 class Machine:

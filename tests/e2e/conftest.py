@@ -57,7 +57,8 @@ def cluster(request):
     finally:
         keep_logs(bench, request.config.getoption("--logs"))
         if request.config.getoption("--keep"):
-            print(f"\nthe cluster still runs: tests/e2e/cluster/cluster.py in {directory} bash; cluster.py down {directory}")
+            print(f"\nthe cluster still runs; look around with: tests/e2e/cluster/cluster.py in {directory} bash\n"
+                  f"end it with: tests/e2e/cluster/cluster.py down {directory}")
         else:
             remove(directory)
 

@@ -1,5 +1,5 @@
 """What must be true whatever has happened."""
-from actors import GPU, Agent, Kubernetes, Machine
+from actors import GPU, Agent, Kubernetes, Machine, wait_for
 
 
 def pods_that_run(kubernetes: Kubernetes) -> dict[str, int]:
@@ -24,6 +24,11 @@ def nothing_given_twice(kubernetes: Kubernetes, machine: Machine) -> dict[str, s
     return {pod: set(uuids) for pod, uuids in seen.items()}
 
 
-def ledger_agrees(agent: Agent, kubernetes: Kubernetes, machine: Machine) -> bool:
-    """`penstock ps` says exactly what the pods see; for use in waits."""
-    return agent.held_by_pods() == nothing_given_twice(kubernetes, machine)
+def wait_until_ledger_agrees(agent: Agent, kubernetes: Kubernetes, machine: Machine, deadline: float = 20):
+    """Until `penstock ps` says exactly what the pods see."""
+    def disagreement():
+        given, said = nothing_given_twice(kubernetes, machine), agent.held_by_pods()
+        return None if given == said else f"the pods see {given}, penstock ps says {said}"
+
+    last: list[str | None] = []
+    wait_for(lambda: last.append(disagreement()) or last[-1] is None, deadline, "penstock ps to agree with the pods", lambda: last[-1:])

@@ -3,7 +3,7 @@ import time
 
 import pytest
 from actors import Agent, wait_for
-from invariants import ledger_agrees, nothing_given_twice
+from invariants import nothing_given_twice, wait_until_ledger_agrees
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def all_is_as_before(before, agent, kubernetes, machine):
     """The pods still have what they had, the ledger knows it, the two free GPUs can be had, and no more than those."""
     kubernetes.wait_running(*before, deadline=60)
     kubernetes.wait_for_gpus(8)
-    wait_for(lambda: ledger_agrees(agent, kubernetes, machine), 20, "penstock ps to agree with the pods")
+    wait_until_ledger_agrees(agent, kubernetes, machine)
     assert nothing_given_twice(kubernetes, machine) == before
     kubernetes.run_pod("rest", gpus=2)
     kubernetes.create_pod("too-many", gpus=1)
@@ -45,7 +45,7 @@ def test_nothing_is_lost_when_containerd_is_killed(three_pods, cluster, agent, k
 def test_nothing_is_lost_when_the_agent_is_killed(three_pods, agent, kubernetes, machine):
     agent.kill()
     agent.start()
-    wait_for(lambda: ledger_agrees(agent, kubernetes, machine), 10, "penstock ps to agree with the pods")
+    wait_until_ledger_agrees(agent, kubernetes, machine, deadline=10)
     all_is_as_before(three_pods, agent, kubernetes, machine)
 
 
@@ -67,7 +67,7 @@ def test_a_pod_that_ended_while_the_agent_was_away_frees_its_gpus(three_pods, ag
     given = nothing_given_twice(kubernetes, machine)
     assert freed < given.pop("heir")
     assert given == three_pods
-    wait_for(lambda: ledger_agrees(agent, kubernetes, machine), 20, "penstock ps to agree with the pods")
+    wait_until_ledger_agrees(agent, kubernetes, machine)
 
 
 def test_two_agents_hand_over(three_pods, cluster, agent, kubernetes, machine, request):
@@ -93,8 +93,7 @@ def test_two_agents_hand_over(three_pods, cluster, agent, kubernetes, machine, r
 
 def test_after_a_reboot_pods_come_back_with_gpus_of_their_own(three_pods, cluster, agent, kubernetes, machine):
     agent.at_every_boot()
-    cluster.down()
-    cluster.up(tied=True, kubelet_settings="nodeStatusUpdateFrequency: 1s\n")
+    cluster.reboot()
 
     def run_again():
         pods = {pod["metadata"]["name"]: pod["status"] for pod in kubernetes.get("pods")["items"]}
@@ -105,6 +104,6 @@ def test_after_a_reboot_pods_come_back_with_gpus_of_their_own(three_pods, cluste
     kubernetes.wait_for_gpus(8)
     given = nothing_given_twice(kubernetes, machine)
     assert set(given) == set(three_pods)
-    wait_for(lambda: ledger_agrees(agent, kubernetes, machine), 20, "penstock ps to agree with the pods")
+    wait_until_ledger_agrees(agent, kubernetes, machine)
     kubernetes.run_pod("rest", gpus=2)
     nothing_given_twice(kubernetes, machine)

@@ -44,6 +44,7 @@ class Cluster:
 
     def up(self, nodes: int = 1, tied: bool = False, kubelet_settings: str = "") -> float:
         """Returns the seconds until every node was Ready. `tied`: all of it is killed when the calling thread ends, however it ends."""
+        self.as_started = {"nodes": nodes, "tied": tied, "kubelet_settings": kubelet_settings}
         environment = os.environ | ({"KUBELET_CONFIG": kubelet_settings} if kubelet_settings else {})
         start = time.monotonic()
         (self.dir / "log").mkdir(parents=True, exist_ok=True)
@@ -103,6 +104,11 @@ class Cluster:
                     Path("/proc/sys", name).write_text(value)
         for file in ("ready", "init.pid"):
             (self.dir / file).unlink(missing_ok=True)
+
+    def reboot(self):
+        """Kills everything at once and starts again on the same disks, with a new boot id."""
+        self.down()
+        self.up(**self.as_started)
 
     def _is_ours(self, pid: int) -> bool:
         """Whether the pid still names the first process of these namespaces: pids are used again."""
