@@ -64,6 +64,7 @@ LocalLeases::LocalLeases(base::Executor& control, base::Executor& io, std::strin
 }
 
 LocalLeases::~LocalLeases() {
+  LookAtAllGroups();
   for (const auto& [name, timer] : watched_) {
     control_.Cancel(timer);
     groups_->Unwatch(name);
@@ -229,9 +230,13 @@ std::vector<Process> LocalLeases::ProcessesOf(const std::string& group, const st
 }
 
 // The kernel tells of a change at most every 10 ms (CGROUP_FILE_NOTIFY_MIN_INTV), so a group that has just ended may not be told of yet.
-void LocalLeases::RefreshProcesses() {
+void LocalLeases::LookAtAllGroups() {
   const auto names = watched_;
   for (const auto& [name, timer] : names) LookAtGroup(name);
+}
+
+void LocalLeases::RefreshProcesses() {
+  LookAtAllGroups();
   const auto ledger = ledger_.Get();
   for (const Lease& known : ledger->leases) {
     if (!watched_.contains(known.id)) continue;

@@ -55,6 +55,7 @@ class LocalLeases {
   void RecoverFamily(const node::ledger::Lease& lease);
   void WatchGroup(const std::string& name);
   void LookAtGroup(const std::string& name);
+  void LookAtAllGroups();
   void RemoveGroup(const std::string& name, base::Duration again);
   void FamilyChanged(const Family& family);
   std::vector<node::ledger::Process> ProcessesOf(const std::string& group, const std::vector<node::ledger::Process>& known) const;

@@ -144,7 +144,7 @@ base::Result<GrantedRun> Ask(const std::string& run_dir, const edge::broker::Req
 }
 
 bool IsThere(const std::string& command) {
-  if (command.find('/') != std::string::npos) return ::access(command.c_str(), F_OK) == 0;
+  if (command.find('/') != std::string::npos) return ::access(command.c_str(), F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
   const char* path = std::getenv("PATH");
   for (const std::string& folder : base::Split(path != nullptr ? path : "/bin:/usr/bin", ':')) {
     struct stat file {};

@@ -1,0 +1,6 @@
+"""Options of the integration tests that are written in Python."""
+from pathlib import Path
+
+
+def pytest_addoption(parser):
+    parser.addoption("--programs", type=Path, default=Path(__file__).parents[2] / "build/dev/bin", help="folder of penstock, penstock-agent and their kin")

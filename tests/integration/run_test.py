@@ -1,0 +1,373 @@
+"""`penstock run` on a simulated DGX A100, with real control groups: as root. What a user of the local door relies on, one thing a test."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+from node import Node, alive, wait_until  # noqa: E402
+
+# Opens every GPU's device file and prints what came of it, by index: ENXIO is what an unbacked device node answers to those who may open it.
+OPEN_ALL = """
+import errno, os, sys
+for i in range(8):
+    try:
+        os.open(f"{sys.argv[1]}/dev/nvidia{i}", os.O_RDWR)
+        print("opened")
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+"""
+READ_ONLY_CGROUPS = ("unshare", "--mount", "--propagation", "private", "sh", "-c",
+                     "for at in $(awk '$3 ~ /^cgroup2?$/ {print $2}' /proc/self/mounts); do mount -o remount,bind,ro $at || exit 1; done; exec \"$@\"", "sh")
+PYTHON = "/usr/bin/python3"  # one that every user may execute
+NOBODY, USERS = 65534, 100
+
+
+@pytest.fixture
+def make_node(request):
+    if os.getuid() != 0:
+        pytest.fail("control groups need root")
+    nodes = []
+
+    def make(**options) -> Node:
+        home = Path(tempfile.mkdtemp(prefix="penstock-run-"))
+        home.chmod(0o755)
+        nodes.append(Node(home, request.config.getoption("--programs"), **options))
+        return nodes[-1]
+
+    yield make
+    for node in nodes:
+        if request.node.stash.get(FAILED, False):
+            print(node.log()[-6000:])
+        node.end()
+
+
+@pytest.fixture
+def node(make_node) -> Node:
+    node = make_node()
+    node.start_agent()
+    return node
+
+
+FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    if report.failed:
+        item.stash[FAILED] = True
+
+
+def free(node: Node):
+    wait_until(lambda: not node.holders(), "all devices to come back")
+
+
+# The command and what it gets.
+
+
+def test_a_command_can_open_its_own_gpu_and_no_other(node):
+    lines = node.penstock("run", "--device", "3", "--", PYTHON, "-c", OPEN_ALL, node.root).stdout.split()
+    assert lines == ["EPERM"] * 3 + ["ENXIO"] + ["EPERM"] * 4
+
+
+def test_a_command_sees_its_gpus_in_its_environment(node):
+    ids = {device["index"]: device["id"] for device in node.report()["devices"]}
+    seen = dict(line.split("=", 1) for line in node.penstock("run", "--device", "2,5", "env").stdout.splitlines())
+    assert seen["CUDA_VISIBLE_DEVICES"] == f"{ids[2]},{ids[5]}"
+    assert re.fullmatch(r"r-[0-9a-z]+-\d+", seen["PENSTOCK_LEASE"])
+
+
+def test_a_command_replaces_penstock_and_keeps_its_own_exit_status_and_signals(node):
+    program = node.start("--", "sh", "-c", "echo $$; exit 7")
+    assert program.communicate()[0].split() == [str(program.pid)]
+    assert program.returncode == 7
+    program = node.start("--", "sh", "-c", "kill -TERM $$")
+    assert program.wait() == -signal.SIGTERM
+
+
+def test_a_command_gets_its_words_as_they_were_said(node):
+    words = ["[a,b]", "", "--gpus", "--", "-o", "status"]
+    assert node.penstock("run", "--", "printf", "%s|", *words).stdout == "|".join(words) + "|"
+
+
+def test_a_command_has_no_descriptor_of_penstock(node):
+    program = f"import os; print([os.readlink(f'/proc/self/fd/{{n}}') for n in os.listdir('/proc/self/fd') if os.path.exists(f'/proc/self/fd/{{n}}')])"
+    assert "socket" not in node.penstock("run", "--", PYTHON, "-c", program).stdout
+
+
+@pytest.mark.parametrize("words, status, says", [
+    (("--", "no-such-program"), 127, "no such command"),
+    (("--", "/etc/passwd"), 126, "Permission denied"),
+    (("--gpus", "9", "--", "true"), 125, "has 8"),
+    (("--gpus", "0", "--", "true"), 125, "ask for 1 or more"),
+    (("--model", "*H100*", "--", "true"), 125, "H100"),
+    (("--device", "9", "--", "true"), 125, "no device 9"),
+    (("--memory", "10Gi", "--", "true"), 125, "cannot enforce"),
+    (("--cores", "50", "--", "true"), 125, "cannot enforce"),
+    (("--wait", "10", "--", "true"), 125, "unit"),
+    ((), 125, "Say the command"),
+    (("--gpu", "1", "--", "true"), 2, "--gpu"),
+])
+def test_what_cannot_be_done_is_said_with_its_exit_status(node, words, status, says):
+    done = node.penstock("run", *words, check=False)
+    assert (done.returncode, says in done.stderr) == (status, True), done.stderr
+    assert node.holders() == []
+
+
+def test_without_an_agent_it_says_how_to_start_one(make_node):
+    done = make_node().penstock("run", "--", "true", check=False)
+    assert done.returncode == 125
+    assert "start one with `penstock up`" in done.stderr
+
+
+# The line.
+
+
+def test_first_come_first_served(node):
+    seven, one = node.hold(7), node.hold(1)
+    large = node.start("--gpus", 2, "--", "sh", "-c", "echo served; exec sleep 1000")
+    wait_until(lambda: len(node.queue()) == 1, "the large request to stand in line")
+    small = node.start("--", "sh", "-c", "echo served; exec sleep 1000")
+    wait_until(lambda: len(node.queue()) == 2, "the small request to stand behind it")
+    one.kill()
+    wait_until(lambda: len(node.held()) == 7, "one device to come back")
+    assert [entry["gpus"] for entry in node.queue()] == [2, 1], "the small one must not overtake"
+    seven.kill()
+    assert large.stdout.readline() == "served\n" and small.stdout.readline() == "served\n"
+    assert len(node.held()) == 3
+
+
+def test_who_waits_without_a_terminal_says_so_once(node):
+    holder = node.hold(8)
+    waiter = node.start("--", "true")
+    line = waiter.stderr.readline()
+    assert re.match(r"penstock: waiting for 1 GPU as q-\d+, place 1: .*held by", line)
+    holder.kill()
+    assert waiter.wait() == 0
+    assert waiter.stderr.read() == ""
+
+
+def test_who_waits_on_a_terminal_sees_a_line_that_renews_itself(node):
+    holder = node.hold(8)
+    ours, theirs = os.openpty()
+    waiter = node.start("--", "true", stderr=theirs)
+    os.close(theirs)
+    seen = b""
+    while b"waiting for 1 GPU" not in seen:
+        seen += os.read(ours, 4096)
+    assert seen.startswith(b"\r\x1b[K")
+    holder.kill()
+    assert waiter.wait() == 0
+    assert os.read(ours, 4096).endswith(b"\r\x1b[K"), "nothing of it is left"
+    os.close(ours)
+
+
+@pytest.mark.parametrize("wait", ["0", "200ms"])
+def test_a_wait_that_runs_out_is_124(node, wait):
+    node.hold(8)
+    done = node.penstock("run", "--wait", wait, "--", "true", check=False)
+    assert done.returncode == 124
+    assert "held by" in done.stderr
+    assert node.queue() == []
+
+
+def test_the_queue_lists_and_cancels(node):
+    node.hold(8)
+    waiter = node.start("--gpus", 2, "--model", "*A100*", "--", "sleep", "7")
+    entry = wait_until(node.queue, "somebody to wait")[0]
+    assert (entry["gpus"], entry["model"], entry["command"], entry["user"]) == (2, "*A100*", "sleep 7", "root")
+    assert entry["ticket"] in node.penstock("queue").stdout
+    node.penstock("queue", "cancel", entry["ticket"])
+    assert waiter.wait(10) == 125
+    assert "cancelled" in waiter.communicate()[1]
+    assert node.queue() == []
+    assert node.penstock("queue", "cancel", entry["ticket"], check=False).returncode == 1
+
+
+def test_ctrl_c_gives_the_place_up(node):
+    node.hold(8)
+    waiter = node.start("--", "true")
+    wait_until(node.queue, "somebody to wait")
+    waiter.send_signal(signal.SIGINT)
+    assert waiter.wait(10) == -signal.SIGINT
+    wait_until(lambda: not node.queue(), "the line to be empty")
+
+
+# The devices come back.
+
+
+def test_the_devices_come_back_when_the_command_is_killed(node):
+    node.hold(8).kill()
+    free(node)
+    wait_until(lambda: not node.groups(), "the group to be removed")
+
+
+def test_the_devices_stay_with_a_daemon_whose_parents_were_killed(node):
+    program = node.hold(1, "sh", "-c", "setsid sh -c 'sleep 1000 & echo $!; wait' & wait")
+    daemon = int(program.stdout.readline())
+    leader = int(Path(f"/proc/{daemon}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(leader, signal.SIGKILL)
+    program.kill()
+    program.wait()
+    wait_until(lambda: node.holders()[0]["pids"] == [daemon], "the daemon to be the holder")
+    os.kill(daemon, signal.SIGKILL)
+    free(node)
+
+
+def test_the_ledger_is_the_same_after_the_agent_was_killed(node):
+    two, one = node.hold(2), node.hold(1)
+    before = node.holders()
+    node.kill_agent()
+    node.start_agent()
+    assert node.holders() == before
+    two.kill()
+    wait_until(lambda: len(node.held()) == 1, "the two to come back to the new agent")
+    one.kill()
+    free(node)
+
+
+def test_what_ended_while_no_agent_ran_is_free_at_once(node):
+    holder = node.hold(8)
+    node.kill_agent()
+    holder.kill()
+    holder.wait()
+    node.start_agent()
+    assert node.holders() == []
+    assert node.groups() == []
+
+
+def test_one_who_waits_is_told_that_the_agent_ended(node):
+    node.hold(8)
+    waiter = node.start("--", "true")
+    wait_until(node.queue, "somebody to wait")
+    node.kill_agent()
+    assert waiter.wait(10) == 125
+    assert "ended" in waiter.communicate()[1]
+
+
+def test_nothing_is_lost_or_given_twice_when_many_come_and_go(node):
+    program = "import os, time; print(os.environ['CUDA_VISIBLE_DEVICES'], flush=True); time.sleep(0.05)"
+    runs = [node.start("--gpus", 1 + i % 3, "--", PYTHON, "-c", program) for i in range(40)]
+    most = 0
+    while any(run.poll() is None for run in runs):
+        holders = node.holders()
+        assert len({holder["index"] for holder in holders}) == len(holders), "a device given twice"
+        most = max(most, len(holders))
+    for i, run in enumerate(runs):
+        assert run.returncode == 0, run.communicate()
+        assert len(run.communicate()[0].strip().split(",")) == 1 + i % 3
+    assert most > 3, "they did run at the same time"
+    free(node)
+
+
+# Who may come in.
+
+
+def as_user(*groups: int) -> dict:
+    return {"user": NOBODY, "group": NOBODY, "extra_groups": list(groups), "env": {"PATH": os.environ["PATH"]}}
+
+
+def test_others_are_refused_with_what_to_do(node):
+    node.programs = Path(shutil.copytree(node.programs, node.home / "bin"))
+    done = node.penstock("run", "--", "true", check=False, **as_user())
+    assert done.returncode == 125
+    assert "root makes a group penstock" in done.stderr
+
+
+def test_members_of_the_group_run_under_their_own_name(make_node):
+    node = make_node(config="doors: {local: {group: users}}\n")
+    node.programs = Path(shutil.copytree(node.programs, node.home / "bin"))
+    node.start_agent()
+    assert "members of group users" in node.door("local")["reason"]
+    stranger = node.penstock("run", "--", "true", check=False, **as_user())
+    assert stranger.returncode == 125 and "you are not in group users" in stranger.stderr
+
+    opened = node.penstock("run", "--device", "0", "--", PYTHON, "-c", OPEN_ALL, node.root, **as_user(USERS)).stdout.split()
+    assert opened == ["ENXIO"] + ["EPERM"] * 7
+    member = node.start("--gpus", 8, "--", "sleep", "1000", **as_user(USERS))
+    holder = wait_until(node.holders, "the member to hold")[0]
+    assert (holder["user"], holder["enforcement"]) == ("nobody", "devices")
+    node.start("--", "true")
+    ticket = wait_until(node.queue, "root to wait")[0]["ticket"]
+    refused = node.penstock("queue", "cancel", ticket, check=False, **as_user(USERS))
+    assert refused.returncode == 1 and "ticket of root" in refused.stderr
+    assert node.penstock("down", check=False, **as_user(USERS)).returncode == 1
+    assert node.agent.poll() is None
+    member.kill()
+
+
+# Without rights.
+
+
+@pytest.fixture
+def weak_node(make_node) -> Node:
+    node = make_node()
+    node.start_agent(READ_ONLY_CGROUPS)
+    return node
+
+
+def test_without_rights_it_says_visibility_only(weak_node):
+    done = weak_node.penstock("run", "--device", "1", "--", "env")
+    assert "penstock: visibility only:" in done.stderr and "read-only" in done.stderr
+    assert f"CUDA_VISIBLE_DEVICES={weak_node.report()['devices'][1]['id']}\n" in done.stdout
+    assert "visibility only" in weak_node.door("local")["reason"]
+    holder = weak_node.hold(1)
+    assert weak_node.holders()[0]["enforcement"] == "visibility"
+    holder.kill()
+    holder.wait()
+    free(weak_node)
+
+
+def test_without_rights_the_process_tree_is_followed(weak_node):
+    program = weak_node.hold(1, "sh", "-c", "setsid sh -c 'sleep 1000 & echo $!' & wait; exec sleep 1000")
+    daemon = int(program.stdout.readline())
+    program.kill()
+    program.wait()
+    wait_until(lambda: weak_node.holders()[0]["pids"] == [daemon], "the daemon to be the holder")
+    weak_node.kill_agent()
+    weak_node.start_agent(READ_ONLY_CGROUPS)
+    assert weak_node.holders()[0]["pids"] == [daemon], "a restart is lived through"
+    os.kill(daemon, signal.SIGKILL)
+    wait_until(lambda: not alive(daemon), "the daemon to end")
+    free(weak_node)
+
+
+# Beside others.
+
+
+def test_a_gpu_that_somebody_uses_without_asking_is_passed_over(node):
+    outsider = subprocess.Popen(["sleep", "1000"])
+    try:
+        node.sim("set", "0", f"process={outsider.pid}:1024:sleep")
+        wait_until(lambda: any(holder["state"] == "outside" for holder in node.holders()), "the outsider to be seen")
+        ids = node.penstock("run", "--gpus", "7", "--", "printenv", "CUDA_VISIBLE_DEVICES").stdout
+        assert node.report()["devices"][0]["id"] not in ids
+        assert node.penstock("run", "--device", "0", "--wait", "0", "--", "true", check=False).returncode == 124
+    finally:
+        outsider.kill()
+        outsider.wait()
+
+
+def test_a_gpu_that_is_ill_is_passed_over_and_used_again_once_well(node):
+    node.sim("fault", "0", "lost")
+    wait_until(lambda: len(node.usable()) == 7, "the fault to be seen")
+    waiter = node.start("--gpus", 8, "--", "true")
+    wait_until(node.queue, "eight to be waited for")
+    node.sim("heal", "0")
+    assert waiter.wait(30) == 0
+
+
+def test_down_leaves_nothing_behind(node):
+    node.penstock("run", "--", "true")
+    node.penstock("down")
+    assert node.agent.wait(10) == 0
+    assert not (node.run_dir / "penstock.sock").exists()
+    assert node.group_tree() is None

@@ -1,0 +1,146 @@
+"""One machine for a test: simulated GPUs, the agent on it, and programs that run under `penstock run`. Says nothing about what should be
+true; the tests do."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+
+def wait_until(predicate, what: str, seconds: float = 15, every: float = 0.02):
+    """Asks until the answer is true and returns it; a deadline that passes names what was waited for and what was last seen."""
+    deadline = time.monotonic() + seconds
+    while not (answer := predicate()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"gave up after {seconds} s waiting for {what}; last seen: {answer!r}")
+        time.sleep(every)
+    return answer
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+class Node:
+    """A simulated machine below `home`, and the agent that serves it."""
+
+    def __init__(self, home: Path, programs: Path, machine: str = "dgx-a100", config: str = ""):
+        self.home, self.programs = home, programs
+        self.root, self.run_dir, self.state_dir = home / "machine", home / "run", home / "state"
+        self.config = home / "node.yaml"
+        self.config.write_text("apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\nhealth: {poll: 100ms, probation: 0s}\n" + config)
+        self.agent: subprocess.Popen | None = None
+        self.started: list[subprocess.Popen] = []
+        self.sim("start", machine)
+
+    def sim(self, *words: str):
+        subprocess.run([self.programs / "penstock-sim", "--root", self.root, *words], check=True, stdout=subprocess.DEVNULL)
+
+    # The agent.
+
+    def start_agent(self, wrapper: tuple = (), devices: int = 8):
+        command = [*wrapper, self.programs / "penstock-agent", "--config", self.config, "--driver-root", self.root, "--dev-root", self.root,
+                   "--sysfs-root", self.root / "sys", "--kubelet-dir", "/nonexistent", "--state-dir", self.state_dir, "--run-dir", self.run_dir,
+                   "--listen", "off"]
+        with open(self.home / "agent.log", "ab") as log:
+            self.agent = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+        wait_until(lambda: len(self.usable()) == devices, f"{devices} usable devices")
+
+    def kill_agent(self):
+        """kill -9, to the agent alone: its workers notice by themselves."""
+        self.agent.kill()
+        self.agent.wait()
+
+    def end_agent(self):
+        if self.agent.poll() is None:
+            self.agent.terminate()
+            assert self.agent.wait(10) == 0, self.log()
+
+    def log(self) -> str:
+        return (self.home / "agent.log").read_text(errors="replace")
+
+    # What the tool says.
+
+    def penstock(self, *words, check=True, **options) -> subprocess.CompletedProcess:
+        options = {"capture_output": True, "text": True, "timeout": 30, "stdin": subprocess.DEVNULL} | options
+        done = subprocess.run([self.programs / "penstock", "--run-dir", self.run_dir, *words], **options)
+        assert not check or done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def report(self) -> dict | None:
+        done = self.penstock("status", "-o", "json", check=False)
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def usable(self) -> list[dict]:
+        report = self.report()
+        return [device for device in report["devices"] if device["health"]["state"] == "healthy"] if report else []
+
+    def holders(self) -> list[dict]:
+        return json.loads(self.penstock("ps", "-o", "json").stdout)["holders"]
+
+    def held(self) -> set[int]:
+        return {holder["index"] for holder in self.holders()}
+
+    def queue(self) -> list[dict]:
+        return json.loads(self.penstock("queue", "-o", "json").stdout)["queue"]
+
+    def door(self, name: str) -> dict:
+        return next(door for door in self.report()["doors"] if door["name"] == name)
+
+    # Programs on GPUs.
+
+    def start(self, *words, **options) -> subprocess.Popen:
+        """`penstock run WORDS`, not waited for."""
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "stdin": subprocess.DEVNULL} | options
+        process = subprocess.Popen([self.programs / "penstock", "--run-dir", self.run_dir, "run", *map(str, words)], **options)
+        self.started.append(process)
+        return process
+
+    def hold(self, gpus: int, *words) -> subprocess.Popen:
+        """A program that holds GPUs until it is killed; it has begun when this returns."""
+        program = self.start("--gpus", gpus, "--", *(words or ("sleep", "1000")))
+        wait_until(lambda: any(program.pid in holder["pids"] for holder in self.holders()), f"{gpus} GPUs to be held")
+        return program
+
+    def group_tree(self) -> Path | None:
+        """The folder of the agent's control groups, where there is one."""
+        trees = [Path(root, self.group_name()) for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")]
+        return next((tree for tree in trees if tree.exists()), None)
+
+    def groups(self) -> list[Path]:
+        tree = self.group_tree()
+        return [group for group in tree.iterdir() if group.is_dir()] if tree else []
+
+    def group_name(self) -> str:
+        """As the agent names its control group after its run directory: FNV-1a."""
+        value = 0xCBF29CE484222325
+        for byte in str(self.run_dir).encode():
+            value = (value ^ byte) * 0x100000001B3 % 2**64
+        return f"penstock-{value:x}"
+
+    def end(self):
+        """Ends everything that a test left: programs in its groups, programs it started, the agent, the machine."""
+        for group in self.groups():
+            for pid in (group / "cgroup.procs").read_text().split():
+                os.kill(int(pid), signal.SIGKILL)
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        if self.agent is not None:
+            if self.agent.poll() is None:
+                wait_until(lambda: not self.groups(), "the groups to be removed")
+                self.end_agent()
+            else:
+                for group in self.groups():
+                    wait_until(lambda: "populated 0" in (group / "cgroup.events").read_text(), "a group to be empty")
+                    group.rmdir()
+                if tree := self.group_tree():
+                    tree.rmdir()
+        self.sim("stop")
+        shutil.rmtree(self.home, ignore_errors=True)
