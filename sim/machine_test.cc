@@ -107,6 +107,21 @@ TEST(Compile, ADgxHasTwoLinksToEachSwitch) {
   EXPECT_EQ(state->gpus[0].nvlink_to[5], 12);
 }
 
+TEST(Compile, AnHgxH100HasUnevenLinksToItsFourSwitches) {
+  const auto machine = ReadMachine(
+      "name: hgx\ndriver: 550.54.15\ngpus:\n  - {model: h100-sxm-80gb, pci: \"0000:1b:00.0\"}\n"
+      "nvswitches: {pciId: 0x22a3, pci: [\"0000:07:00.0\", \"0000:08:00.0\", \"0000:09:00.0\", \"0000:0a:00.0\"]}\n",
+      "hgx.yaml", BuiltCatalogue());
+  ASSERT_TRUE(machine.ok()) << machine.error().message();
+  auto state = std::make_unique<SimState>();
+  Compile(*machine, BuiltCatalogue(), {}, *state);
+  std::map<std::uint32_t, int> links;
+  for (const SimNvLink& link : state->gpus[0].nvlinks) links[link.remote_bus]++;
+  EXPECT_THAT(links, ::testing::ElementsAre(std::pair(7u, 4), std::pair(8u, 5), std::pair(9u, 5), std::pair(10u, 4)));
+  EXPECT_TRUE(state->gpus[0].limits_are_margins);
+  EXPECT_EQ(state->gpus[0].fabric, 3u);
+}
+
 TEST(Compile, WithoutADriverTheGpusAreStillThere) {
   const auto state = Compiled("t4-x1", {.no_driver = true});
   EXPECT_EQ(state->gpu_count, 1u);

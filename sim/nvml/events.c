@@ -48,11 +48,12 @@ NvReturn nvmlEventSetCreate(NvEventSet* set) {
 }
 
 NvReturn nvmlEventSetFree(NvEventSet set) {
-  SYSTEM_CALL(nvmlEventSetFree);
-  if (!set || set->magic != kSetMagic) return NV_INVALID_ARGUMENT;
+  const NvReturn result = Enter(kFunction_nvmlEventSetFree);
+  if (!set || set->magic != kSetMagic) return result == NV_SUCCESS ? NV_INVALID_ARGUMENT : result;
+  // The set is the caller's and is given back also where the driver is gone.
   set->magic = 0;
   free(set);
-  return NV_SUCCESS;
+  return result;
 }
 
 NvReturn nvmlDeviceRegisterEvents(NvDevice device, NvUlong types, NvEventSet set) {
