@@ -55,5 +55,5 @@ struct SameSignature<R1(A1...), R2(A2...)> {
 // Values of constants; sizes of structs; place and size of members.
 #define SAME_VALUE(ours, theirs) static_assert(static_cast<unsigned long long>(ours) == static_cast<unsigned long long>(theirs))
 #define SAME_SIZE(ours, theirs) static_assert(sizeof(ours) == sizeof(theirs) && alignof(ours) == alignof(theirs))
-#define SAME_MEMBER(ours, theirs, our_member, their_member)                                                          \
+#define SAME_MEMBER(ours, theirs, our_member, their_member) \
   static_assert(offsetof(ours, our_member) == offsetof(theirs, their_member) && sizeof(ours::our_member) == sizeof(theirs::their_member))

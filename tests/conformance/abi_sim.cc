@@ -16,8 +16,8 @@ namespace penstock::conformance {
 constexpr bool TakesSeveralVersions(std::string_view name) { return name == "nvmlDeviceGetGpuFabricInfoV"; }
 
 // Each exported function has the signature that the header declares.
-#define F(branch, name, parameters)                                                                          \
-  using Sim_##name = NvReturn parameters;                                                                    \
+#define F(branch, name, parameters)       \
+  using Sim_##name = NvReturn parameters; \
   static_assert(SameSignature<Sim_##name, decltype(::name)>::value || TakesSeveralVersions(#name), #name);
 #define D F
 #include "sim/nvml/functions.def"

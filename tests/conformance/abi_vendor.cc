@@ -168,7 +168,8 @@ SAME_VALUE(abi::kVolatileCounter, NVML_VOLATILE_ECC);
 SAME_VALUE(abi::kTemperatureOfTheGpu, NVML_TEMPERATURE_GPU);
 static_assert(abi::kUuidLength >= NVML_DEVICE_UUID_V2_BUFFER_SIZE && abi::kNameLength >= NVML_DEVICE_NAME_V2_BUFFER_SIZE);
 static_assert(abi::kSerialLength >= NVML_DEVICE_SERIAL_BUFFER_SIZE && abi::kVbiosLength >= NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE);
-static_assert(abi::kPartNumberLength >= NVML_DEVICE_PART_NUMBER_BUFFER_SIZE && abi::kVersionLength >= NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE);
+static_assert(abi::kPartNumberLength >= NVML_DEVICE_PART_NUMBER_BUFFER_SIZE &&
+              abi::kVersionLength >= NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE);
 #if NVML_API_VERSION >= 13
 static_assert(abi::kMostNvLinks >= NVML_NVLINK_MAX_LINKS);
 #endif
