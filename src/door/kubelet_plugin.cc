@@ -208,6 +208,11 @@ KubeletDoor::KubeletDoor(os::Loop& control, base::Executor& io, Options options,
 
 KubeletDoor::~KubeletDoor() = default;
 
+void KubeletDoor::Recover(const std::vector<Lease>& checkpoint) {
+  for (const Lease& lease : checkpoint)
+    if (lease.door == node::share::kKubeletDoor) (void)state_->ledger.Hand(lease);  // refused where a slot has changed doors since
+}
+
 void KubeletDoor::Open() { state_->Open(); }
 
 api::DoorReport KubeletDoor::Report() const {

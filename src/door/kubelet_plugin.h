@@ -27,6 +27,10 @@ class KubeletDoor {
               node::share::Offers& offers, node::share::DialectOf dialect_of);
   ~KubeletDoor();
 
+  /// Takes over what an agent before us handed to pods, so that their processes are not taken for strangers until the kubelet has confirmed
+  /// them.
+  void Recover(const std::vector<node::ledger::Lease>& checkpoint);
+
   /// Begins to advertise and to ask the kubelet who holds what.
   void Open();
 

@@ -1,14 +1,14 @@
 // Start-up as an ordered list of steps; the members' order is the order of destruction, last first.
 #include "app/agent/agent.h"
 
+#include <array>
+#include <climits>
+#include <optional>
+
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
-
-#include <array>
-#include <climits>
-#include <optional>
 
 #include "api/listen.h"
 #include "app/agent/costs.h"
@@ -53,21 +53,28 @@ bool IsOpen(api::Switch setting, bool automatic) { return setting == api::Switch
 class Agent {
  public:
   Agent(const AgentOptions& options, std::vector<node::ledger::Lease> remembered, std::string boot_id)
-      : options_(options), config_(options.config), node_(NodeName(config_)),
-        kubelet_open_(IsOpen(config_.kubelet_door, os::Exists(config_.paths.kubelet_dir))), local_open_(IsOpen(config_.local_door, true)),
+      : options_(options),
+        config_(options.config),
+        node_(NodeName(config_)),
+        kubelet_open_(IsOpen(config_.kubelet_door, os::Exists(config_.paths.kubelet_dir))),
+        local_open_(IsOpen(config_.local_door, true)),
         door_of_(node::share::AssignDoors(config_, kubelet_open_, local_open_)),
-        monitor_(control_, inventory_, vendor::FindDialect, {.probation = config_.probation}), offers_(inventory_, ledger_, door_of_, vendor::FindDialect),
+        monitor_(control_, inventory_, vendor::FindDialect, {.probation = config_.probation}),
+        offers_(inventory_, ledger_, door_of_, vendor::FindDialect),
         keeper_(control_, io_, ledger_, config_.paths.state_dir + "/ledger.json", std::move(boot_id)),
-        follow_(control_, io_, config_.paths.proc_root, inventory_, ledger_), remembered_(std::move(remembered)),
-        pages_(control_, {.metrics = [this] { return Metrics(); }, .report = [this] { return api::ToJson(Report()); }, .not_ready = [this] { return not_ready_; }}) {}
+        follow_(control_, io_, config_.paths.proc_root, inventory_, ledger_),
+        remembered_(std::move(remembered)),
+        pages_(control_, {.metrics = [this] { return Metrics(); },
+                          .report = [this] { return api::ToJson(Report()); },
+                          .not_ready = [this] { return not_ready_; }}) {}
 
   int Run() {
     io_.Start();
     const std::array<std::pair<const char*, Status (Agent::*)()>, 5> steps = {{{"signals", &Agent::WatchSignals},
-                                                                              {"kernel log", &Agent::ListenToKernel},
-                                                                              {"local door", &Agent::OpenLocalDoor},
-                                                                              {"pages", &Agent::OpenPages},
-                                                                              {"devices", &Agent::LookForDevices}}};
+                                                                               {"kernel log", &Agent::ListenToKernel},
+                                                                               {"local door", &Agent::OpenLocalDoor},
+                                                                               {"pages", &Agent::OpenPages},
+                                                                               {"devices", &Agent::LookForDevices}}};
     for (const auto& [name, step] : steps) {
       edge::systemd::Notify(std::string("STATUS=starting: ") + name);
       if (const Status done = (this->*step)(); !done.ok()) {
@@ -98,14 +105,16 @@ class Agent {
 
   Status ListenToKernel() {
     const std::string path = HostPath(PathsOf(config_).dev_root, "/dev/kmsg");
-    auto feed = node::health::KernelLogFeed::Open(control_, path, vendor::Dialects(), [this](std::string_view vendor, const device::Evidence& evidence) {
-      for (const auto& line : lines_)
-        if (line->vendor() == vendor) line->Hear(evidence);
-    });
+    auto feed = node::health::KernelLogFeed::Open(control_, path, vendor::Dialects(),
+                                                  [this](std::string_view vendor, const device::Evidence& evidence) {
+                                                    for (const auto& line : lines_)
+                                                      if (line->vendor() == vendor) line->Hear(evidence);
+                                                  });
     if (feed.ok()) {
       kernel_log_ = *std::move(feed);
     } else {
-      base::Log(base::kWarn, "the kernel's log cannot be read; errors are heard of from the driver alone", {{"why", feed.error().message()}});
+      base::Log(base::kWarn, "the kernel's log cannot be read; errors are heard of from the driver alone",
+                {{"why", feed.error().message()}});
     }
     return {};
   }
@@ -113,7 +122,8 @@ class Agent {
   Status OpenLocalDoor() {
     const std::string& run_dir = config_.paths.run_dir;
     local_.emplace(control_, io_, door::LocalDoor::Node{inventory_, ledger_, offers_.published(), vendor::FindDialect},
-                   door::LocalDoor::Options{.run_dir = run_dir, .group = config_.local_group, .proc_root = config_.paths.proc_root, .enabled = local_open_},
+                   door::LocalDoor::Options{
+                       .run_dir = run_dir, .group = config_.local_group, .proc_root = config_.paths.proc_root, .enabled = local_open_},
                    door::LocalDoor::Callbacks{.report = [this] { return Report(); }, .end = [this] { control_.Stop(); }},
                    [this, group = door::CgroupNameFor(run_dir)] { return door::OpenCgroups(control_, group); });
     local_->Recover(remembered_);
@@ -129,14 +139,20 @@ class Agent {
   Status LookForDevices() {
     if (kubelet_open_)
       kubelet_.emplace(control_, io_,
-                       door::KubeletDoor::Options{.kubelet_dir = config_.paths.kubelet_dir,
-                                                  .proc_root = config_.paths.proc_root,
-                                                  .host_path = [root = PathsOf(config_).dev_root](const std::string& path) { return HostPath(root, path); }},
+                       door::KubeletDoor::Options{
+                           .kubelet_dir = config_.paths.kubelet_dir,
+                           .proc_root = config_.paths.proc_root,
+                           .host_path = [root = PathsOf(config_).dev_root](const std::string& path) { return HostPath(root, path); }},
                        inventory_, ledger_, offers_, vendor::FindDialect);
+    if (kubelet_) kubelet_->Recover(remembered_);
     const auto& dialects = vendor::Dialects();
     lines_to_look_ = dialects.size();
-    for (const device::Dialect* dialect : dialects) lines_.push_back(std::make_unique<VendorLine>(control_, config_, options_.worker, *dialect, inventory_, monitor_));
-    for (const auto& line : lines_) line->Start([this] { if (--lines_to_look_ == 0) FirstLookDone(); });
+    for (const device::Dialect* dialect : dialects)
+      lines_.push_back(std::make_unique<VendorLine>(control_, config_, options_.worker, *dialect, inventory_, monitor_));
+    for (const auto& line : lines_)
+      line->Start([this] {
+        if (--lines_to_look_ == 0) FirstLookDone();
+      });
     costs_.emplace(control_, io_, [this] { return Processes(); });
     return {};
   }
@@ -151,7 +167,8 @@ class Agent {
   }
 
   api::Report Report() const {
-    return door::MakeReport(*inventory_.published().Get(), *ledger_.Get(), {.node = node_, .doors = [this] { return Doors(); }, .door_of = door_of_});
+    return door::MakeReport(*inventory_.published().Get(), *ledger_.Get(),
+                            {.node = node_, .doors = [this] { return Doors(); }, .door_of = door_of_});
   }
 
   std::vector<api::DoorReport> Doors() const {
@@ -159,7 +176,11 @@ class Agent {
     if (kubelet_) {
       doors.push_back(kubelet_->Report());
     } else {
-      doors.push_back({.name = "kubelet", .state = "closed", .reason = config_.kubelet_door == api::Switch::kOff ? "switched off" : "there is no kubelet: no folder " + config_.paths.kubelet_dir});
+      doors.push_back({.name = "kubelet",
+                       .state = "closed",
+                       .reason = config_.kubelet_door == api::Switch::kOff
+                                     ? "switched off"
+                                     : "there is no kubelet: no folder " + config_.paths.kubelet_dir});
     }
     if (local_) doors.push_back(local_->Report());
     return doors;
@@ -167,7 +188,10 @@ class Agent {
 
   std::string Metrics() const {
     return node::metrics::Render(*inventory_.published().Get(), *ledger_.Get(),
-                                 {.version = PENSTOCK_VERSION, .queue_length = local_ ? local_->waiting() : 0, .processes = costs_ ? costs_->Get() : std::vector<node::metrics::ProcessCost>{}, .evidence = monitor_.Counts()});
+                                 {.version = PENSTOCK_VERSION,
+                                  .queue_length = local_ ? local_->waiting() : 0,
+                                  .processes = costs_ ? costs_->Get() : std::vector<node::metrics::ProcessCost>{},
+                                  .evidence = monitor_.Counts()});
   }
 
   std::map<std::string, pid_t> Processes() const {

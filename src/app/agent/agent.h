@@ -12,12 +12,12 @@ namespace penstock::app {
 /// What the agent starts and where it was told to be, beside its configuration.
 struct AgentOptions {
   api::NodeConfig config;
-  std::string worker;        ///< path of penstock-worker
-  bool wait_for_lock = true; ///< false: another agent is an error
+  std::string worker;         ///< path of penstock-worker
+  bool wait_for_lock = true;  ///< false: another agent is an error
 };
 
-/// Runs an agent on the calling thread until SIGTERM or SIGINT, or until somebody entitled asks it to end. Returns its exit status: 0 ended as
-/// asked, 1 could not start (the log says why).
+/// Runs an agent on the calling thread until SIGTERM or SIGINT, or until somebody entitled asks it to end. Returns its exit status: 0 ended
+/// as asked, 1 could not start (the log says why).
 int RunAgent(const AgentOptions& options);
 
 }  // namespace penstock::app

@@ -36,7 +36,9 @@ struct Costs::State : std::enable_shared_from_this<State> {
         const auto here = weak.lock();
         if (!here) return;
         here->latest = costs;
-        here->timer = here->control->PostAfter(std::chrono::seconds(10), [weak] { if (const auto again = weak.lock()) again->Ask(); });
+        here->timer = here->control->PostAfter(std::chrono::seconds(10), [weak] {
+          if (const auto again = weak.lock()) again->Ask();
+        });
       });
     });
   }
@@ -48,7 +50,8 @@ struct Costs::State : std::enable_shared_from_this<State> {
   base::TimerId timer = 0;
 };
 
-Costs::Costs(base::Executor& control, base::Executor& io, std::function<std::map<std::string, pid_t>()> processes) : state_(std::make_shared<State>()) {
+Costs::Costs(base::Executor& control, base::Executor& io, std::function<std::map<std::string, pid_t>()> processes)
+    : state_(std::make_shared<State>()) {
   state_->control = &control;
   state_->io = &io;
   state_->processes = std::move(processes);

@@ -1,7 +1,7 @@
 // penstock-agent: options, then the agent.
-#include <CLI/CLI.hpp>
-
 #include <iostream>
+
+#include <CLI/CLI.hpp>
 
 #include "app/agent/agent.h"
 #include "app/options.h"
@@ -19,8 +19,10 @@ constexpr char kFooter[] = R"(Examples:
 Exit status: 0 ended as asked, 1 could not start (the log says why), 2 wrong use.)";
 
 int Main(int argc, char** argv) {
-  CLI::App app("The agent of one node: finds its accelerators, offers them to the kubelet and to local programs, keeps who holds what.\n"
-               "People start it with `penstock up`; systemd and DaemonSets start it directly.", "penstock-agent");
+  CLI::App app(
+      "The agent of one node: finds its accelerators, offers them to the kubelet and to local programs, keeps who holds what.\n"
+      "People start it with `penstock up`; systemd and DaemonSets start it directly.",
+      "penstock-agent");
   app.set_version_flag("--version", std::string("penstock-agent ") + PENSTOCK_VERSION);
   app.footer(kFooter);
   Settings settings;

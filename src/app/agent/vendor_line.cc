@@ -5,8 +5,8 @@ namespace penstock::app {
 namespace {
 
 std::vector<std::string> WorkerCommand(const std::string& worker, std::string_view vendor, const device::Paths& paths) {
-  return {worker,         std::string(vendor), "--driver-root", paths.driver_root, "--nvml-library", paths.library, "--sysfs-root", paths.sysfs_root,
-          "--dev-root",   paths.dev_root,      "--proc-root",   paths.proc_root};
+  return {worker,         std::string(vendor), "--driver-root", paths.driver_root, "--nvml-library", paths.library,
+          "--sysfs-root", paths.sysfs_root,    "--dev-root",    paths.dev_root,    "--proc-root",    paths.proc_root};
 }
 
 }  // namespace
@@ -22,16 +22,24 @@ device::Paths PathsOf(const api::NodeConfig& config) {
 
 VendorLine::VendorLine(os::Loop& control, const api::NodeConfig& config, const std::string& worker, const device::Dialect& dialect,
                        node::inventory::Inventory& inventory, node::health::Monitor& monitor)
-    : control_(control), vendor_(dialect.vendor()), inventory_(inventory), monitor_(monitor), driver_paths_(dialect.DriverPaths(PathsOf(config))),
+    : control_(control),
+      vendor_(dialect.vendor()),
+      inventory_(inventory),
+      monitor_(monitor),
+      driver_paths_(dialect.DriverPaths(PathsOf(config))),
       remote_(control, {.command = WorkerCommand(worker, dialect.vendor(), PathsOf(config))}),
       discovery_(control, remote_, inventory, {.vendor = vendor_, .poll = config.poll},
                  {.reading = [this](const std::string& id, const device::Reading& reading) { monitor_.OnReading(id, reading); },
                   .evidence = [this](const device::Evidence& evidence) { Hear(evidence); },
-                  .described = [this](bool fresh) { if (fresh) DriverOpened(); }}) {}
+                  .described =
+                      [this](bool fresh) {
+                        if (fresh) DriverOpened();
+                      }}) {}
 
 void VendorLine::Start(std::function<void()> first_look) {
   discovery_.OnFirstLook(std::move(first_look));
-  for (const std::string& path : driver_paths_) watches_.push_back(std::make_unique<os::PathWatch>(control_, path, [this] { discovery_.Nudge(); }));
+  for (const std::string& path : driver_paths_)
+    watches_.push_back(std::make_unique<os::PathWatch>(control_, path, [this] { discovery_.Nudge(); }));
   discovery_.Start();
 }
 
@@ -42,7 +50,8 @@ void VendorLine::Hear(const device::Evidence& evidence) {
 
 void VendorLine::DriverOpened() {
   const auto snapshot = inventory_.published().Get();
-  if (const auto* vendor = snapshot->FindVendor(vendor_); vendor != nullptr && vendor->driver != nullptr) monitor_.OnDriverOpened(vendor_, vendor->driver->version);
+  if (const auto* vendor = snapshot->FindVendor(vendor_); vendor != nullptr && vendor->driver != nullptr)
+    monitor_.OnDriverOpened(vendor_, vendor->driver->version);
 }
 
 }  // namespace penstock::app

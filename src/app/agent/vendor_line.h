@@ -18,8 +18,8 @@ namespace penstock::app {
 /// On the control loop.
 class VendorLine {
  public:
-  VendorLine(os::Loop& control, const api::NodeConfig& config, const std::string& worker, const device::Dialect& dialect, node::inventory::Inventory& inventory,
-             node::health::Monitor& monitor);
+  VendorLine(os::Loop& control, const api::NodeConfig& config, const std::string& worker, const device::Dialect& dialect,
+             node::inventory::Inventory& inventory, node::health::Monitor& monitor);
 
   void Start(std::function<void()> first_look);
 

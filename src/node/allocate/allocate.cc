@@ -40,7 +40,8 @@ std::vector<Candidate> CandidatesOf(const Request& request, const inventory::Sna
     if (offer.door != request.door) continue;
     for (const share::OfferedSlot& slot : offer.slots) {
       const inventory::Entry* entry = inventory.Find(slot.slot.device);
-      if (entry != nullptr && (request.model.empty() || base::GlobMatch(request.model, entry->facts->model))) candidates.push_back({&slot, entry});
+      if (entry != nullptr && (request.model.empty() || base::GlobMatch(request.model, entry->facts->model)))
+        candidates.push_back({&slot, entry});
     }
   }
   return candidates;
@@ -51,20 +52,24 @@ bool Names(const std::string& wanted, const device::Facts& facts) { return wante
 Error NotOffered(const std::string& wanted, const inventory::Snapshot& inventory, const std::string& door) {
   for (const inventory::Entry& entry : inventory.devices) {
     if (!Names(wanted, *entry.facts)) continue;
-    if (!entry.facts->withheld.empty()) return {Code::kFailedPrecondition, Name(*entry.facts) + " is not offered: " + entry.facts->withheld};
+    if (!entry.facts->withheld.empty())
+      return {Code::kFailedPrecondition, Name(*entry.facts) + " is not offered: " + entry.facts->withheld};
     return {Code::kFailedPrecondition, Name(*entry.facts) + " does not belong to the " + door + " door (see `penstock status`)"};
   }
   return {Code::kNotFound, "there is no device " + wanted + " on this node (see `penstock status`)"};
 }
 
-Result<std::vector<ledger::Slot>> ReserveNamed(const Request& request, const inventory::Snapshot& inventory, const ledger::Snapshot& ledger, const std::vector<Candidate>& candidates) {
+Result<std::vector<ledger::Slot>> ReserveNamed(const Request& request, const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
+                                               const std::vector<Candidate>& candidates) {
   std::vector<ledger::Slot> slots;
   std::string waits_for;
   for (const std::string& wanted : request.devices) {
-    const auto found = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& one) { return Names(wanted, *one.entry->facts); });
+    const auto found =
+        std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& one) { return Names(wanted, *one.entry->facts); });
     if (found == candidates.end()) return NotOffered(wanted, inventory, request.door);
     const ledger::Slot& slot = found->offered->slot;
-    if (std::find(slots.begin(), slots.end(), slot) != slots.end()) return Error(Code::kInvalidArgument, "device " + wanted + " is named twice");
+    if (std::find(slots.begin(), slots.end(), slot) != slots.end())
+      return Error(Code::kInvalidArgument, "device " + wanted + " is named twice");
     slots.push_back(slot);
     const std::string obstacle = Obstacle(*found, ledger);
     if (!obstacle.empty() && waits_for.empty()) waits_for = Name(*found->entry->facts) + ": " + obstacle;
@@ -82,7 +87,8 @@ Error TooMany(const Request& request, std::size_t have, const inventory::Snapsho
 
 }  // namespace
 
-Result<std::vector<ledger::Slot>> Reserve(const Request& request, const inventory::Snapshot& inventory, const ledger::Snapshot& ledger, const std::vector<share::Offer>& offers) {
+Result<std::vector<ledger::Slot>> Reserve(const Request& request, const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
+                                          const std::vector<share::Offer>& offers) {
   const auto candidates = CandidatesOf(request, inventory, offers);
   if (!request.devices.empty()) return ReserveNamed(request, inventory, ledger, candidates);
   if (request.count < 1) return Error(Code::kInvalidArgument, "asked for " + std::to_string(request.count) + " GPUs; ask for 1 or more");
@@ -100,13 +106,15 @@ Result<std::vector<ledger::Slot>> Reserve(const Request& request, const inventor
     }
   }
   if (free.size() < count)
-    return Error(Code::kResourceExhausted, std::to_string(count) + " wanted, " + std::to_string(free.size()) + " of " + std::to_string(candidates.size()) + " free; " + last_obstacle);
+    return Error(Code::kResourceExhausted, std::to_string(count) + " wanted, " + std::to_string(free.size()) + " of " +
+                                               std::to_string(candidates.size()) + " free; " + last_obstacle);
   std::vector<ledger::Slot> slots;
   for (const std::size_t position : ChooseNear(free, 0, count)) slots.push_back({free[position]->id, free[position]->id});
   return slots;
 }
 
-std::vector<std::string> Prefer(const std::vector<std::string>& available, const std::vector<std::string>& must_include, std::size_t size, const inventory::Snapshot& inventory) {
+std::vector<std::string> Prefer(const std::vector<std::string>& available, const std::vector<std::string>& must_include, std::size_t size,
+                                const inventory::Snapshot& inventory) {
   const std::set<std::string> offered(available.begin(), available.end());
   const std::set<std::string> fixed(must_include.begin(), must_include.end());
   if (!std::includes(offered.begin(), offered.end(), fixed.begin(), fixed.end())) return {};
@@ -121,7 +129,8 @@ std::vector<std::string> Prefer(const std::vector<std::string>& available, const
   return chosen;
 }
 
-Result<device::Edits> Commit(const std::vector<ledger::Slot>& slots, Consumer consumer, const inventory::Snapshot& inventory, const share::DialectOf& dialect_of) {
+Result<device::Edits> Commit(const std::vector<ledger::Slot>& slots, Consumer consumer, const inventory::Snapshot& inventory,
+                             const share::DialectOf& dialect_of) {
   std::map<std::string, std::vector<const device::Facts*>> by_vendor;
   for (const ledger::Slot& slot : slots) {
     const inventory::Entry* entry = inventory.Find(slot.device);
@@ -132,9 +141,11 @@ Result<device::Edits> Commit(const std::vector<ledger::Slot>& slots, Consumer co
   for (auto& [vendor, devices] : by_vendor) {
     const device::Dialect* dialect = dialect_of(vendor);
     const inventory::VendorEntry* driver = inventory.FindVendor(vendor);
-    if (dialect == nullptr || driver == nullptr || driver->driver == nullptr) return Error(Code::kUnavailable, "the " + vendor + " driver is gone" + (driver != nullptr ? ": " + driver->reason : ""));
+    if (dialect == nullptr || driver == nullptr || driver->driver == nullptr)
+      return Error(Code::kUnavailable, "the " + vendor + " driver is gone" + (driver != nullptr ? ": " + driver->reason : ""));
     std::sort(devices.begin(), devices.end(), [](const device::Facts* a, const device::Facts* b) { return a->index < b->index; });
-    device::Edits more = consumer == Consumer::kContainer ? dialect->ForContainer(devices, *driver->driver) : dialect->ForProcess(devices, *driver->driver);
+    device::Edits more =
+        consumer == Consumer::kContainer ? dialect->ForContainer(devices, *driver->driver) : dialect->ForProcess(devices, *driver->driver);
     edits.environment.merge(more.environment);
     for (auto& file : more.files)
       if (std::find(edits.files.begin(), edits.files.end(), file) == edits.files.end()) edits.files.push_back(std::move(file));

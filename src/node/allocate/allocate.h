@@ -16,14 +16,15 @@ namespace penstock::node::allocate {
 struct Request {
   std::string door;
   int count = 1;
-  std::string model;                  ///< glob over the model's name; empty: any
-  std::vector<std::string> devices;   ///< ids or indices; given: exactly these, and count is their number
+  std::string model;                 ///< glob over the model's name; empty: any
+  std::vector<std::string> devices;  ///< ids or indices; given: exactly these, and count is their number
 };
 
-/// Chooses free, usable slots of the door's offers: exactly those named, or the best-linked set of `count`. kResourceExhausted: not now, perhaps
-/// later, the message says what it would wait for; kNotFound, kFailedPrecondition: never with this hardware and configuration; kInvalidArgument.
-base::Result<std::vector<ledger::Slot>> Reserve(const Request& request, const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
-                                                const std::vector<share::Offer>& offers);
+/// Chooses free, usable slots of the door's offers: exactly those named, or the best-linked set of `count`. kResourceExhausted: not now,
+/// perhaps later, the message says what it would wait for; kNotFound, kFailedPrecondition: never with this hardware and configuration;
+/// kInvalidArgument.
+base::Result<std::vector<ledger::Slot>> Reserve(const Request& request, const inventory::Snapshot& inventory,
+                                                const ledger::Snapshot& ledger, const std::vector<share::Offer>& offers);
 
 /// `size` of the available ids, those that must be included first, near to each other; deterministic. Empty when in doubt: then the kubelet
 /// chooses. Unknown ids are doubt.
@@ -33,9 +34,11 @@ std::vector<std::string> Prefer(const std::vector<std::string>& available, const
 enum class Consumer { kContainer, kProcess };
 
 /// What the consumer of these slots needs. kNotFound where a device is not there any more.
-base::Result<device::Edits> Commit(const std::vector<ledger::Slot>& slots, Consumer consumer, const inventory::Snapshot& inventory, const share::DialectOf& dialect_of);
+base::Result<device::Edits> Commit(const std::vector<ledger::Slot>& slots, Consumer consumer, const inventory::Snapshot& inventory,
+                                   const share::DialectOf& dialect_of);
 
-/// The character devices that those who hold none of a vendor's devices may not open, and those that go with these slots: what a cgroup enforces.
+/// The character devices that those who hold none of a vendor's devices may not open, and those that go with these slots: what a cgroup
+/// enforces.
 struct DeviceAccess {
   std::vector<device::DeviceNumbers> guarded;
   std::vector<device::DeviceNumbers> admitted;

@@ -1,10 +1,11 @@
 #include "node/allocate/allocate.h"
 
+#include <random>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <random>
-
+#include "device/testing/acme.h"
 #include "node/allocate/choose.h"
 
 namespace penstock::node::allocate {
@@ -16,51 +17,21 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// A box of GPUs in linked pairs (0,1), (2,3), ...: each has four lanes to its partner; the first half is one NUMA node, the second another.
+/// A box of linked pairs (0,1), (2,3), ..., all healthy.
 inventory::Snapshot Box(int count) {
   inventory::Snapshot snapshot;
-  snapshot.vendors.push_back({"acme", std::make_shared<const device::Driver>(device::Driver{.vendor = "acme", .guarded = {{195, 0, 253}}}), ""});
-  for (int i = 0; i < count; ++i) {
-    device::Facts facts;
-    facts.id = "G" + std::to_string(i);
-    facts.vendor = "acme";
-    facts.model = i == 0 ? "Acme Small" : "Acme Big";
-    facts.index = i;
-    facts.numa_node = i < count / 2 ? 0 : 1;
-    facts.files = {{"/dev/acme" + std::to_string(i), 195, static_cast<std::uint32_t>(i)}};
-    facts.links = {{"G" + std::to_string(i ^ 1), device::Nearness::kPciSwitch, 4}};
-    snapshot.devices.push_back({std::make_shared<const device::Facts>(facts), {HealthState::kHealthy, "", {}}, nullptr, {}});
-  }
+  snapshot.vendors.push_back({"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
+  for (int i = 0; i < count; ++i)
+    snapshot.devices.push_back(
+        {std::make_shared<const device::Facts>(device::testing::AcmeDevice(i, count)), {HealthState::kHealthy, "", {}}, nullptr, {}});
   return snapshot;
 }
 
-class Acme final : public device::Dialect {
- public:
-  std::string_view vendor() const override { return "acme"; }
-  std::string_view resource() const override { return "acme.com/gpu"; }
-  device::Edits ForContainer(std::span<const device::Facts* const> devices, const device::Driver&) const override { return Edit(devices); }
-  device::Edits ForProcess(std::span<const device::Facts* const> devices, const device::Driver&) const override { return Edit(devices); }
-  device::Verdict Judge(const device::Evidence&) const override { return {}; }
-  std::vector<std::string> DriverPaths(const device::Paths&) const override { return {}; }
-  std::optional<device::Evidence> FromKernelLog(std::string_view) const override { return std::nullopt; }
-
- private:
-  static device::Edits Edit(std::span<const device::Facts* const> devices) {
-    device::Edits edits;
-    for (const device::Facts* one : devices) {
-      edits.environment["ACME"] += one->id;
-      edits.files.push_back({one->files[0].path, one->files[0].path, "rw"});
-      if (edits.files.size() == 1) edits.files.push_back({"/dev/acmectl", "/dev/acmectl", "rw"});
-    }
-    return edits;
-  }
-};
-
-const Acme kAcme;
-const device::Dialect* DialectOf(std::string_view) { return &kAcme; }
+const auto DialectOf = device::testing::FindAcme;
 
 std::vector<share::Offer> Offers(const inventory::Snapshot& box, const ledger::Snapshot& ledger = {}) {
-  return share::ComputeOffers(box, ledger, [](const device::Facts&) { return std::string("local"); }, DialectOf);
+  return share::ComputeOffers(
+      box, ledger, [](const device::Facts&) { return std::string("local"); }, DialectOf);
 }
 
 std::vector<std::string> Ids(const base::Result<std::vector<ledger::Slot>>& slots) {
@@ -93,6 +64,18 @@ TEST(Reserve, TakesLinkedDevicesTogether) {
   ledger.leases.push_back({.id = "x", .slots = {{"G0", "G0"}}});
   EXPECT_THAT(Ids(Reserve({.door = "local", .count = 2}, box, ledger, Offers(box))), ElementsAre("G2", "G3"));
   EXPECT_THAT(Ids(Reserve({.door = "local", .count = 1}, box, {}, Offers(box))), ElementsAre("G0"));
+}
+
+TEST(Reserve, ALinkThatOneSideKnowsIsEnough) {
+  auto box = Box(4);
+  for (const int first : {0, 2}) {
+    auto facts = *box.devices[static_cast<std::size_t>(first)].facts;
+    facts.links.clear();
+    box.devices[static_cast<std::size_t>(first)].facts = std::make_shared<const device::Facts>(facts);
+  }
+  ledger::Snapshot ledger;
+  ledger.leases.push_back({.id = "x", .slots = {{"G0", "G0"}}});
+  EXPECT_THAT(Ids(Reserve({.door = "local", .count = 2}, box, ledger, Offers(box))), ElementsAre("G2", "G3"));
 }
 
 TEST(Reserve, ByModelAndByName) {
@@ -139,7 +122,7 @@ TEST(Commit, GivesEachSharedFileOnceAndSortsByIndex) {
   const auto box = Box(4);
   const auto edits = Commit({{"G3", "G3"}, {"G1", "G1"}}, Consumer::kContainer, box, DialectOf);
   ASSERT_TRUE(edits.ok());
-  EXPECT_EQ(edits->environment.at("ACME"), "G1G3");
+  EXPECT_EQ(edits->environment.at("ACME"), "G1,G3");
   EXPECT_EQ(edits->files.size(), 3u);
   EXPECT_EQ(Commit({{"G9", "G9"}}, Consumer::kContainer, box, DialectOf).error().code(), Code::kNotFound);
 }

@@ -7,10 +7,17 @@
 namespace penstock::node::allocate {
 namespace {
 
-/// One fabric lane outweighs any PCIe neighbourhood; neighbourhoods are ranked by Nearness.
+const device::Link* FindLink(const device::Facts& from, const device::Facts& to) {
+  const auto found = std::find_if(from.links.begin(), from.links.end(), [&to](const device::Link& link) { return link.peer == to.id; });
+  return found == from.links.end() ? nullptr : &*found;
+}
+
+/// One fabric lane outweighs any PCIe neighbourhood; neighbourhoods are ranked by Nearness. One side may not know of the link: the device
+/// described first knew nothing of its peers yet.
 int Score(const device::Facts& a, const device::Facts& b) {
-  for (const device::Link& link : a.links)
-    if (link.peer == b.id) return 100 * link.fabric_lanes + 10 * static_cast<int>(link.nearness);
+  const device::Link* link = FindLink(a, b);
+  if (link == nullptr) link = FindLink(b, a);
+  if (link != nullptr) return 100 * link->fabric_lanes + 10 * static_cast<int>(link->nearness);
   return a.numa_node && a.numa_node == b.numa_node ? 5 : 0;
 }
 

@@ -18,12 +18,15 @@ bool Holds(const ledger::Lease& lease, const std::string& device) {
 
 /// Whether the pod's devices are exactly the lease's.
 bool Matches(const ledger::Lease& lease, const PodHolding& pod) {
-  return lease.slots.size() == pod.devices.size() && std::all_of(pod.devices.begin(), pod.devices.end(), [&](const std::string& device) { return Holds(lease, device); });
+  return lease.slots.size() == pod.devices.size() &&
+         std::all_of(pod.devices.begin(), pod.devices.end(), [&](const std::string& device) { return Holds(lease, device); });
 }
 
 void Describe(ledger::Lease& lease, const PodHolding& pod) {
   lease.state = ledger::LeaseState::kHeld;
-  const auto set = [](std::string& known, const std::string& told) { if (!told.empty()) known = told; };
+  const auto set = [](std::string& known, const std::string& told) {
+    if (!told.empty()) known = told;
+  };
   set(lease.pod, pod.pod);
   set(lease.pod_uid, pod.pod_uid);
   set(lease.namespace_name, pod.namespace_name);
@@ -32,7 +35,8 @@ void Describe(ledger::Lease& lease, const PodHolding& pod) {
 
 bool SameContainer(const ledger::Lease& lease, const PodHolding& pod) {
   const auto same = [](const std::string& known, const std::string& told) { return known.empty() || told.empty() || known == told; };
-  return same(lease.pod_uid, pod.pod_uid) && same(lease.namespace_name, pod.namespace_name) && same(lease.pod, pod.pod) && same(lease.container, pod.container);
+  return same(lease.pod_uid, pod.pod_uid) && same(lease.namespace_name, pod.namespace_name) && same(lease.pod, pod.pod) &&
+         same(lease.container, pod.container);
 }
 
 /// A container's cgroup carries its pod's uid, with '-' or, under the systemd driver, '_': ".../pod<uid>/..." or "...-pod<uid>.slice/...".
@@ -46,7 +50,8 @@ bool InPod(const os::ProcessInfo& process, const std::string& uid) {
 
 bool InGroup(const os::ProcessInfo& process, const std::string& lease) {
   const std::string tail = "/" + lease;
-  return std::any_of(process.cgroups.begin(), process.cgroups.end(), [&](const std::string& path) { return path.ends_with(tail) || path.find(tail + "/") != std::string::npos; });
+  return std::any_of(process.cgroups.begin(), process.cgroups.end(),
+                     [&](const std::string& path) { return path.ends_with(tail) || path.find(tail + "/") != std::string::npos; });
 }
 
 bool InTree(const os::ProcessInfo& process, const ledger::Lease& lease, const ProcessTable& table) {
@@ -73,7 +78,9 @@ void ApplyPods(const std::vector<PodHolding>& pods, base::WallTime settled, base
   std::set<std::string> confirmed;
   std::vector<const PodHolding*> unknown;
   for (const PodHolding& pod : pods) {
-    const auto lease = std::find_if(before->leases.begin(), before->leases.end(), [&](const ledger::Lease& one) { return one.door == kDoor && Matches(one, pod) && SameContainer(one, pod); });
+    const auto lease = std::find_if(before->leases.begin(), before->leases.end(), [&](const ledger::Lease& one) {
+      return one.door == kDoor && Matches(one, pod) && SameContainer(one, pod);
+    });
     if (lease == before->leases.end()) {
       unknown.push_back(&pod);
       continue;
@@ -84,7 +91,8 @@ void ApplyPods(const std::vector<PodHolding>& pods, base::WallTime settled, base
     (void)ledger.Update(described);
   }
   for (const ledger::Lease& lease : before->leases)
-    if (lease.door == kDoor && !confirmed.contains(lease.id) && (lease.state == ledger::LeaseState::kHeld || lease.since < settled)) ledger.Release(lease.id);
+    if (lease.door == kDoor && !confirmed.contains(lease.id) && (lease.state == ledger::LeaseState::kHeld || lease.since < settled))
+      ledger.Release(lease.id);
   for (const PodHolding* pod : unknown) {
     ledger::Lease lease;
     lease.id = LeaseIdFor(*pod);
@@ -139,7 +147,8 @@ Attributed Attribute(const inventory::Snapshot& inventory, const ledger::Snapsho
       const auto found = processes.find(used.pid);
       if (found == processes.end()) continue;  // ended since, or in a pid namespace that we do not see
       const ledger::Process process{used.pid, found->second.start, os::UserName(found->second.uid), found->second.command};
-      auto& list = lease != nullptr && Belongs(found->second, *lease, processes) ? result.by_lease[lease->id] : result.outside[entry.facts->id];
+      auto& list =
+          lease != nullptr && Belongs(found->second, *lease, processes) ? result.by_lease[lease->id] : result.outside[entry.facts->id];
       if (std::find(list.begin(), list.end(), process) == list.end()) list.push_back(process);
     }
   }

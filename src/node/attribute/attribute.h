@@ -25,13 +25,13 @@ struct PodHolding {
 /// What the processes of this machine look like, for the pids asked about: read on an I/O thread, given to the pure functions below.
 using ProcessTable = std::map<pid_t, os::ProcessInfo>;
 
-/// Lets kubelet leases say what pods hold: makes leases for pods that none is known of (after a restart of the agent), fills in names, moves
-/// handed to held, and releases leases that no pod holds any more. A lease whose pod was never named is kept until it is older than `settled`: it
-/// may be younger than the kubelet's own list.
+/// Lets kubelet leases say what pods hold: makes leases for pods that none is known of (after a restart of the agent), fills in names,
+/// moves handed to held, and releases leases that no pod holds any more. A lease whose pod was never named is kept until it is older than
+/// `settled`: it may be younger than the kubelet's own list.
 void ApplyPods(const std::vector<PodHolding>& pods, base::WallTime settled, base::WallTime now, ledger::Ledger& ledger);
 
-/// Which of the driver's processes belong to which lease (by cgroup: "pod<uid>" of the lease's pod, or the lease's own group; by process tree
-/// for leases that are visibility only), and who is outside.
+/// Which of the driver's processes belong to which lease (by cgroup: "pod<uid>" of the lease's pod, or the lease's own group; by process
+/// tree for leases that are visibility only), and who is outside.
 struct Attributed {
   std::map<std::string, std::vector<ledger::Process>> by_lease;
   std::map<std::string, std::vector<ledger::Process>> outside;  ///< device id → processes

@@ -94,7 +94,8 @@ TEST(Attribute, KnowsAPodsProcessByItsCgroupInBothDrivers) {
   auto lease = Handed("k-1", {"G0"});
   lease.pod_uid = kUid;
   ledger.leases = {lease};
-  for (const char* path : {"/kubepods/burstable/pod6f1c0b5a-1111-2222-3333-444455556666/abc", "/kubepods.slice/kubepods-pod6f1c0b5a_1111_2222_3333_444455556666.slice/cri-x.scope"}) {
+  for (const char* path : {"/kubepods/burstable/pod6f1c0b5a-1111-2222-3333-444455556666/abc",
+                           "/kubepods.slice/kubepods-pod6f1c0b5a_1111_2222_3333_444455556666.slice/cri-x.scope"}) {
     const auto result = Attribute(WithProcess(42), ledger, {{42, Process(42, path)}});
     EXPECT_THAT(result.outside, IsEmpty()) << path;
     EXPECT_EQ(result.by_lease.at("k-1").at(0).pid, 42);

@@ -66,7 +66,8 @@ std::string Monitor::OnEvidence(const device::Evidence& evidence) {
 
   const device::Verdict verdict = Judge(id, evidence);
   Count(id, evidence, verdict.severity);
-  base::Log(TakesOut(verdict.severity) ? base::kError : base::kWarn, verdict.reason, {{"device", id}, {"severity", ToString(verdict.severity)}});
+  base::Log(TakesOut(verdict.severity) ? base::kError : base::kWarn, verdict.reason,
+            {{"device", id}, {"severity", ToString(verdict.severity)}});
   if (!TakesOut(verdict.severity)) return id;
   tracked.happened.insert_or_assign(what, Trouble{verdict.severity, verdict.reason});
   tracked.well_since.reset();
@@ -106,7 +107,8 @@ std::optional<std::string> Monitor::StandingTrouble(const std::string& id, const
 
 std::optional<std::string> Monitor::HappenedTrouble(const Tracked& tracked, bool driver_tells) const {
   for (const auto& [what, trouble] : tracked.happened)
-    if (!trouble.proven_over && !driver_tells) return trouble.reason + "; this driver cannot say when it is over: reset the device or reload the driver";
+    if (!trouble.proven_over && !driver_tells)
+      return trouble.reason + "; this driver cannot say when it is over: reset the device or reload the driver";
   return std::nullopt;
 }
 
@@ -134,7 +136,9 @@ void Monitor::Evaluate(const std::string& id, Tracked& tracked) {
     tracked.was_unwell = false;
     return Set(id, HealthState::kHealthy, "");
   }
-  Set(id, HealthState::kUnhealthy, (happened.empty() ? std::string("it was unwell") : happened) + "; looks well again, on probation for " + base::FormatDuration(options_.probation));
+  Set(id, HealthState::kUnhealthy,
+      (happened.empty() ? std::string("it was unwell") : happened) + "; looks well again, on probation for " +
+          base::FormatDuration(options_.probation));
   tracked.timer = executor_.PostAfter(left, [this, id] { Evaluate(id, devices_[id]); });
 }
 

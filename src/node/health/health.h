@@ -23,9 +23,9 @@ struct EvidenceCount {
   std::uint64_t count = 0;
 };
 
-/// On the control executor. A device is healthy when it answers and nothing speaks against it. What happened once and asks for a drain or more
-/// keeps it unhealthy until the driver itself says that nothing needs doing (or, with drivers that cannot say, until the device was away and is
-/// back, or the driver was reloaded) and it then looks well for the probation. It is not held back for ever.
+/// On the control executor. A device is healthy when it answers and nothing speaks against it. What happened once and asks for a drain or
+/// more keeps it unhealthy until the driver itself says that nothing needs doing (or, with drivers that cannot say, until the device was
+/// away and is back, or the driver was reloaded) and it then looks well for the probation. It is not held back for ever.
 class Monitor {
  public:
   struct Options {

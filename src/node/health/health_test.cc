@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "device/testing/acme.h"
+
 namespace penstock::node::health {
 namespace {
 
@@ -12,27 +14,11 @@ using device::Severity;
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
-/// Judges the code as the severity's number.
-class NumberDialect final : public device::Dialect {
- public:
-  std::string_view vendor() const override { return "acme"; }
-  std::string_view resource() const override { return "acme.com/gpu"; }
-  device::Edits ForContainer(std::span<const device::Facts* const>, const device::Driver&) const override { return {}; }
-  device::Edits ForProcess(std::span<const device::Facts* const>, const device::Driver&) const override { return {}; }
-  device::Verdict Judge(const Evidence& evidence) const override { return {static_cast<Severity>(evidence.code), "code " + std::to_string(evidence.code)}; }
-  std::vector<std::string> DriverPaths(const device::Paths&) const override { return {}; }
-  std::optional<Evidence> FromKernelLog(std::string_view) const override { return std::nullopt; }
-};
-
 class MonitorTest : public ::testing::Test {
  protected:
   MonitorTest() {
-    device::Facts facts;
-    facts.id = "A";
-    facts.vendor = "acme";
-    facts.pci = device::PciAddress{0, 7, 0, 0};
-    inventory_.SetFacts("acme", {facts}, "", executor_.clock().Wall());
-    monitor_.OnReading("A", Good());
+    inventory_.SetFacts("acme", {device::testing::AcmeDevice(0, 1)}, "", executor_.clock().Wall());
+    monitor_.OnReading("G0", Good());
   }
   static device::Reading Good(bool tells = true) {
     device::Reading reading;
@@ -46,17 +32,16 @@ class MonitorTest : public ::testing::Test {
   }
   static Evidence Event(Severity severity) {
     Evidence evidence;
-    evidence.device = "A";
+    evidence.device = "G0";
     evidence.kind = "code";
     evidence.code = static_cast<int>(severity);
     return evidence;
   }
-  device::Health Now() { return inventory_.published().Get()->Find("A")->health; }
+  device::Health Now() { return inventory_.published().Get()->Find("G0")->health; }
 
   base::ManualExecutor executor_;
   inventory::Inventory inventory_;
-  NumberDialect dialect_;
-  Monitor monitor_{executor_, inventory_, [this](std::string_view) { return &dialect_; }, {.probation = 10s}};
+  Monitor monitor_{executor_, inventory_, device::testing::FindAcme, {.probation = 10s}};
 };
 
 TEST_F(MonitorTest, ADeviceThatAnswersIsHealthyAtOnce) { EXPECT_EQ(Now().state, HealthState::kHealthy); }
@@ -82,7 +67,7 @@ TEST_F(MonitorTest, AnEventTakesADeviceOutUntilTheDriverSaysWellForTheProbation)
   monitor_.OnEvidence(Event(Severity::kReset));
   EXPECT_EQ(Now().state, HealthState::kUnhealthy);
   EXPECT_EQ(Now().reason, "code 3");
-  monitor_.OnReading("A", Good());
+  monitor_.OnReading("G0", Good());
   EXPECT_EQ(Now().state, HealthState::kUnhealthy);
   EXPECT_THAT(Now().reason, HasSubstr("on probation"));
   executor_.Advance(9s);
@@ -93,10 +78,10 @@ TEST_F(MonitorTest, AnEventTakesADeviceOutUntilTheDriverSaysWellForTheProbation)
 
 TEST_F(MonitorTest, ProbationBeginsAnewWithNewTrouble) {
   monitor_.OnEvidence(Event(Severity::kReset));
-  monitor_.OnReading("A", Good());
+  monitor_.OnReading("G0", Good());
   executor_.Advance(9s);
   monitor_.OnEvidence(Event(Severity::kGone));
-  monitor_.OnReading("A", Good());
+  monitor_.OnReading("G0", Good());
   executor_.Advance(9s);
   EXPECT_EQ(Now().state, HealthState::kUnhealthy);
   executor_.Advance(1s);
@@ -105,11 +90,11 @@ TEST_F(MonitorTest, ProbationBeginsAnewWithNewTrouble) {
 
 TEST_F(MonitorTest, WithAnOldDriverOnlyAnAbsenceOrAReloadEndsWhatHappened) {
   monitor_.OnEvidence(Event(Severity::kReset));
-  monitor_.OnReading("A", Good(false));
+  monitor_.OnReading("G0", Good(false));
   executor_.Advance(60s);
   EXPECT_EQ(Now().state, HealthState::kUnhealthy);
-  monitor_.OnReading("A", Silent());
-  monitor_.OnReading("A", Good(false));
+  monitor_.OnReading("G0", Silent());
+  monitor_.OnReading("G0", Good(false));
   executor_.Advance(10s);
   EXPECT_EQ(Now().state, HealthState::kHealthy);
 }
@@ -117,18 +102,18 @@ TEST_F(MonitorTest, WithAnOldDriverOnlyAnAbsenceOrAReloadEndsWhatHappened) {
 TEST_F(MonitorTest, StandingEvidenceHoldsAsLongAsItStands) {
   device::Reading bad = Good();
   bad.evidence.push_back(Event(Severity::kGone));
-  monitor_.OnReading("A", bad);
+  monitor_.OnReading("G0", bad);
   executor_.Advance(60s);
   EXPECT_EQ(Now().state, HealthState::kUnhealthy);
-  monitor_.OnReading("A", Good());
+  monitor_.OnReading("G0", Good());
   executor_.Advance(10s);
   EXPECT_EQ(Now().state, HealthState::kHealthy);
 }
 
 TEST_F(MonitorTest, ADeviceWhoseCallHangsIsUnknown) {
   device::Reading hung = Silent();
-  hung.evidence.push_back({.device = "A", .kind = "hang", .text = "a driver call about it hangs", .standing = true});
-  monitor_.OnReading("A", hung);
+  hung.evidence.push_back({.device = "G0", .kind = "hang", .text = "a driver call about it hangs", .standing = true});
+  monitor_.OnReading("G0", hung);
   EXPECT_EQ(Now().state, HealthState::kUnknown);
   EXPECT_EQ(Now().reason, "a driver call about it hangs");
 }
@@ -137,7 +122,7 @@ TEST_F(MonitorTest, FindsTheDeviceByTheKernelLogsAddressWithoutFunction) {
   Evidence evidence = Event(Severity::kGone);
   evidence.device.clear();
   evidence.pci = device::ParsePciAddress("0000:07:00");
-  EXPECT_EQ(monitor_.OnEvidence(evidence), "A");
+  EXPECT_EQ(monitor_.OnEvidence(evidence), "G0");
   EXPECT_EQ(Now().state, HealthState::kUnhealthy);
   evidence.pci = device::ParsePciAddress("0000:08:00");
   EXPECT_EQ(monitor_.OnEvidence(evidence), "");

@@ -27,8 +27,8 @@ struct KernelLogFeed::State {
 
 KernelLogFeed::KernelLogFeed() = default;
 
-base::Result<std::unique_ptr<KernelLogFeed>> KernelLogFeed::Open(os::Loop& loop, const std::string& path, std::vector<const device::Dialect*> dialects,
-                                                                 Heard heard) {
+base::Result<std::unique_ptr<KernelLogFeed>> KernelLogFeed::Open(os::Loop& loop, const std::string& path,
+                                                                 std::vector<const device::Dialect*> dialects, Heard heard) {
   ASSIGN(os::KernelLog log, os::KernelLog::Open(path, true));
   std::unique_ptr<KernelLogFeed> feed(new KernelLogFeed);
   feed->state_ = std::make_unique<State>(loop, std::move(log), std::move(dialects), std::move(heard));

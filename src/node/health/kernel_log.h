@@ -20,8 +20,8 @@ class KernelLogFeed {
   using Heard = std::function<void(std::string_view vendor, const device::Evidence&)>;
 
   /// Errors where the log cannot be read (no such file, no right): then XIDs come from the driver's events alone.
-  static base::Result<std::unique_ptr<KernelLogFeed>> Open(os::Loop& loop, const std::string& path, std::vector<const device::Dialect*> dialects,
-                                                           Heard heard);
+  static base::Result<std::unique_ptr<KernelLogFeed>> Open(os::Loop& loop, const std::string& path,
+                                                           std::vector<const device::Dialect*> dialects, Heard heard);
   ~KernelLogFeed();
 
  private:

@@ -19,11 +19,21 @@ constexpr char kLeft[] = "it is not there any more: unplugged, or bound to anoth
 }  // namespace
 
 Discovery::Discovery(base::Executor& executor, device::AsyncBackend& backend, Inventory& inventory, Options options, Callbacks callbacks)
-    : executor_(executor), backend_(backend), inventory_(inventory), options_(std::move(options)), callbacks_(std::move(callbacks)),
+    : executor_(executor),
+      backend_(backend),
+      inventory_(inventory),
+      options_(std::move(options)),
+      callbacks_(std::move(callbacks)),
       backoff_(options_.retry_first, options_.retry_most) {
   std::weak_ptr<std::uint64_t> alive = connection_;
-  backend_.Listen({.evidence = [this, alive](std::vector<device::Evidence> evidence) { if (!alive.expired()) Evidence(evidence); },
-                   .ended = [this, alive](Error error) { if (!alive.expired()) Ended(error); }});
+  backend_.Listen({.evidence =
+                       [this, alive](std::vector<device::Evidence> evidence) {
+                         if (!alive.expired()) Evidence(evidence);
+                       },
+                   .ended =
+                       [this, alive](Error error) {
+                         if (!alive.expired()) Ended(error);
+                       }});
 }
 
 Discovery::~Discovery() {
@@ -69,7 +79,8 @@ void Discovery::Open() {
   look_again_ = false;
   backend_.Open(Current<device::Driver>([this](Result<device::Driver> driver) {
     if (!driver.ok()) return NoDriver(driver.error());
-    if (driver->version != driver_version_) base::Log(base::kInfo, "driver found", {{"vendor", options_.vendor}, {"version", driver->version}});
+    if (driver->version != driver_version_)
+      base::Log(base::kInfo, "driver found", {{"vendor", options_.vendor}, {"version", driver->version}});
     driver_version_ = driver->version;
     inventory_.SetVendor({options_.vendor, std::make_shared<const device::Driver>(*std::move(driver)), ""});
     backoff_.Reset();
@@ -101,7 +112,8 @@ void Discovery::Ended(const Error& error) {
   if (error.code() == Code::kDeadlineExceeded && !address.empty()) {
     Hang& hang = hangs_[address];
     hang.retry_at = executor_.clock().Now() + kHangRetry * (1 << std::min(hang.times++, 6));
-    base::Log(base::kError, "a driver call hangs; the device is left out until it answers", {{"device", ids_[address]}, {"address", address}, {"times", hang.times}});
+    base::Log(base::kError, "a driver call hangs; the device is left out until it answers",
+              {{"device", ids_[address]}, {"address", address}, {"times", hang.times}});
   } else {
     base::Log(base::kWarn, "worker ended", {{"vendor", options_.vendor}, {"why", error.message()}});
   }
@@ -127,8 +139,10 @@ void Discovery::List(bool fresh) {
 }
 
 void Discovery::Listed(const std::vector<std::string>& addresses, bool fresh) {
-  const bool same = std::equal(addresses.begin(), addresses.end(), known_.begin(), known_.end(), [](const std::string& a, const Known& b) { return a == b.address; });
-  const bool undescribed = std::any_of(known_.begin(), known_.end(), [this](const Known& known) { return known.id.empty() && !LeftOut(known.address); });
+  const bool same = std::equal(addresses.begin(), addresses.end(), known_.begin(), known_.end(),
+                               [](const std::string& a, const Known& b) { return a == b.address; });
+  const bool undescribed =
+      std::any_of(known_.begin(), known_.end(), [this](const Known& known) { return known.id.empty() && !LeftOut(known.address); });
   if (!fresh && same && !undescribed && !look_again_) return ReadNext(0);
   look_again_ = false;
   if (!fresh && !same) ids_.clear();  // numbers may have shifted: what is behind an address is not known any more
@@ -140,15 +154,16 @@ void Discovery::Listed(const std::vector<std::string>& addresses, bool fresh) {
 }
 
 void Discovery::DescribeNext(std::size_t position, bool fresh) {
-  while (position < known_.size() && LeftOut(known_[position].address)) HandleFacts(known_[position++], Error(Code::kDataLoss, "a driver call about it hangs"));
+  while (position < known_.size() && LeftOut(known_[position].address))
+    HandleFacts(known_[position++], Error(Code::kDataLoss, "a driver call about it hangs"));
   if (position == known_.size()) return Described(fresh);
   in_flight_ = known_[position].address;
   backend_.Describe(in_flight_, Current<device::Facts>([this, position, fresh](Result<device::Facts> facts) {
-    if (!facts.ok() && facts.error().code() == Code::kDeadlineExceeded) return Ended(facts.error());
-    in_flight_.clear();
-    HandleFacts(known_[position], std::move(facts));
-    DescribeNext(position + 1, fresh);
-  }));
+                      if (!facts.ok() && facts.error().code() == Code::kDeadlineExceeded) return Ended(facts.error());
+                      in_flight_.clear();
+                      HandleFacts(known_[position], std::move(facts));
+                      DescribeNext(position + 1, fresh);
+                    }));
 }
 
 void Discovery::HandleFacts(Known& known, Result<device::Facts> facts) {
@@ -158,7 +173,8 @@ void Discovery::HandleFacts(Known& known, Result<device::Facts> facts) {
     described_.push_back(*std::move(facts));
     return;
   }
-  base::Log(base::kWarn, "a device could not be described", {{"vendor", options_.vendor}, {"address", known.address}, {"why", facts.error().message()}});
+  base::Log(base::kWarn, "a device could not be described",
+            {{"vendor", options_.vendor}, {"address", known.address}, {"why", facts.error().message()}});
   const auto id = ids_.find(known.address);
   const auto snapshot = inventory_.published().Get();
   const Entry* entry = id == ids_.end() ? nullptr : snapshot->Find(id->second);
@@ -192,15 +208,15 @@ void Discovery::ReadNext(std::size_t position) {
   }
   in_flight_ = known_[position].address;
   backend_.Read(in_flight_, Current<device::Reading>([this, position](Result<device::Reading> reading) {
-    const Known& known = known_[position];
-    if (!reading.ok() && reading.error().code() == Code::kDeadlineExceeded) {
-      ReportLost(known.id, reading.error());
-      return Ended(reading.error());
-    }
-    if (reading.ok()) hangs_.erase(known.address);
-    HandleReading(known.id, std::move(reading));
-    ReadNext(position + 1);
-  }));
+                  const Known& known = known_[position];
+                  if (!reading.ok() && reading.error().code() == Code::kDeadlineExceeded) {
+                    ReportLost(known.id, reading.error());
+                    return Ended(reading.error());
+                  }
+                  if (reading.ok()) hangs_.erase(known.address);
+                  HandleReading(known.id, std::move(reading));
+                  ReadNext(position + 1);
+                }));
 }
 
 void Discovery::HandleReading(const std::string& id, Result<device::Reading> reading) {

@@ -1,5 +1,5 @@
-// Keeps one vendor's part of the inventory true: opens the driver, describes devices, reads them in turn, lives through drivers that come late,
-// vanish, change or hang. Judges no evidence.
+// Keeps one vendor's part of the inventory true: opens the driver, describes devices, reads them in turn, lives through drivers that come
+// late, vanish, change or hang. Judges no evidence.
 #pragma once
 
 #include <functional>
@@ -91,9 +91,9 @@ class Discovery {
   bool look_again_ = false;
   std::vector<Known> known_;
   std::vector<device::Facts> described_;
-  std::map<std::string, Hang> hangs_;     // by address
+  std::map<std::string, Hang> hangs_;       // by address
   std::map<std::string, std::string> ids_;  // address → id, kept over connections: a device that answers nothing is still known
-  std::string in_flight_;                 // address of the call under way
+  std::string in_flight_;                   // address of the call under way
   std::string driver_version_;
   std::function<void()> first_look_;
   std::shared_ptr<std::uint64_t> connection_ = std::make_shared<std::uint64_t>(0);

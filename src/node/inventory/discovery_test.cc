@@ -1,9 +1,9 @@
 #include "node/inventory/discovery.h"
 
+#include <deque>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <deque>
 
 namespace penstock::node::inventory {
 namespace {
@@ -23,7 +23,8 @@ class ScriptedBackend final : public device::AsyncBackend {
   void Listen(Events events) override { events_ = std::move(events); }
   void Open(Done<device::Driver> done) override {
     ++opened;
-    Answer(done, absent.empty() ? base::Result<device::Driver>(device::Driver{.vendor = "acme", .version = version}) : Error(Code::kNotFound, absent));
+    Answer(done, absent.empty() ? base::Result<device::Driver>(device::Driver{.vendor = "acme", .version = version})
+                                : Error(Code::kNotFound, absent));
   }
   void List(Done<std::vector<std::string>> done) override {
     std::vector<std::string> addresses;
@@ -89,7 +90,10 @@ class DiscoveryTest : public ::testing::Test {
   Inventory inventory_;
   std::map<std::string, device::Reading> readings_;
   int opened_anew_ = 0;
-  Discovery discovery_{executor_, backend_, inventory_, {.vendor = "acme"},
+  Discovery discovery_{executor_,
+                       backend_,
+                       inventory_,
+                       {.vendor = "acme"},
                        {.reading = [this](const std::string& id, const device::Reading& reading) { readings_[id] = reading; },
                         .evidence = [](const device::Evidence&) {},
                         .described = [this](bool fresh) { opened_anew_ += fresh ? 1 : 0; }}};

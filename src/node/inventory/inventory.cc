@@ -32,7 +32,8 @@ const VendorEntry* Snapshot::FindVendor(std::string_view vendor) const {
 
 void Inventory::SetVendor(VendorEntry vendor) {
   Snapshot next = Copy();
-  const auto found = std::find_if(next.vendors.begin(), next.vendors.end(), [&](const VendorEntry& entry) { return entry.vendor == vendor.vendor; });
+  const auto found =
+      std::find_if(next.vendors.begin(), next.vendors.end(), [&](const VendorEntry& entry) { return entry.vendor == vendor.vendor; });
   if (found == next.vendors.end()) {
     next.vendors.push_back(std::move(vendor));
   } else {
@@ -52,7 +53,10 @@ void Inventory::SetFacts(const std::string& vendor, std::vector<device::Facts> f
     there.insert(now_there.id);
     Entry* known = FindIn(next.devices, now_there.id);
     if (known == nullptr) {
-      next.devices.push_back({std::make_shared<const device::Facts>(std::move(now_there)), {device::HealthState::kUnknown, "not looked at yet", now}, nullptr, {}});
+      next.devices.push_back({std::make_shared<const device::Facts>(std::move(now_there)),
+                              {device::HealthState::kUnknown, "not looked at yet", now},
+                              nullptr,
+                              {}});
       facts_changed = true;
       continue;
     }

@@ -28,8 +28,8 @@ struct VendorEntry {
   std::string reason;                            ///< why there is none: one sentence that says what to do
 };
 
-/// All devices at one moment, ordered by vendor and index. A change of health or of a reading leaves facts_generation alone, so that nothing that
-/// follows from facts is computed again.
+/// All devices at one moment, ordered by vendor and index. A change of health or of a reading leaves facts_generation alone, so that
+/// nothing that follows from facts is computed again.
 struct Snapshot {
   std::uint64_t facts_generation = 0;
   std::uint64_t state_generation = 0;

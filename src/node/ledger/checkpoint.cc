@@ -19,12 +19,18 @@ json ToJson(const Lease& lease) {
   for (const Slot& slot : lease.slots) slots.push_back({{"id", slot.id}, {"device", slot.device}});
   for (const Process& process : lease.processes)
     processes.push_back({{"pid", process.pid}, {"start", process.start}, {"user", process.user}, {"command", process.command}});
-  return {{"id", lease.id},           {"door", lease.door},       {"slots", slots},
+  return {{"id", lease.id},
+          {"door", lease.door},
+          {"slots", slots},
           {"state", lease.state == LeaseState::kHeld ? "held" : "handed"},
           {"enforcement", std::string(ToString(lease.enforcement))},
           {"since", base::FormatTime(lease.since)},
-          {"processes", processes},   {"user", lease.user},       {"command", lease.command},
-          {"pod", lease.pod},         {"podUid", lease.pod_uid},  {"namespace", lease.namespace_name},
+          {"processes", processes},
+          {"user", lease.user},
+          {"command", lease.command},
+          {"pod", lease.pod},
+          {"podUid", lease.pod_uid},
+          {"namespace", lease.namespace_name},
           {"container", lease.container}};
 }
 
@@ -64,7 +70,8 @@ Lease ReadLease(const base::Value& value, base::Problems& problems) {
   lease.door = reader.String("door").value_or("");
   lease.slots = ReadSlots(reader.List("slots"), problems);
   lease.state = reader.OneOf("state", {"held", "handed"}) == "held" ? LeaseState::kHeld : LeaseState::kHanded;
-  lease.enforcement = reader.OneOf("enforcement", {"devices", "visibility"}) == "visibility" ? Enforcement::kVisibility : Enforcement::kDevices;
+  lease.enforcement =
+      reader.OneOf("enforcement", {"devices", "visibility"}) == "visibility" ? Enforcement::kVisibility : Enforcement::kDevices;
   lease.since = base::ParseTime(reader.String("since").value_or(""));
   lease.processes = ReadProcesses(reader.List("processes"), problems);
   lease.user = reader.String("user").value_or("");
@@ -82,7 +89,9 @@ Lease ReadLease(const base::Value& value, base::Problems& problems) {
 std::string EncodeCheckpoint(const Snapshot& snapshot, std::string_view boot_id) {
   json leases = json::array();
   for (const Lease& lease : snapshot.leases) leases.push_back(ToJson(lease));
-  return json({{"version", kVersion}, {"bootId", std::string(boot_id)}, {"leases", leases}}).dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  return json({{"version", kVersion}, {"bootId", std::string(boot_id)}, {"leases", leases}})
+             .dump(1, ' ', false, json::error_handler_t::replace) +
+         "\n";
 }
 
 base::Result<std::vector<Lease>> DecodeCheckpoint(std::string_view text, std::string_view boot_id, std::string_view file) {
@@ -95,8 +104,9 @@ base::Result<std::vector<Lease>> DecodeCheckpoint(std::string_view text, std::st
   // A newer version may have other keys, so its number is looked at before anything else is judged.
   const auto version = reader.Int("version", 1, INT32_MAX);
   if (version && *version > kVersion)
-    return Error(Code::kFailedPrecondition, std::string(file) + " was written by a newer Penstock (format " + std::to_string(*version) + ", this one knows " +
-                                                std::to_string(kVersion) + "): run that version, or start with another --state-dir");
+    return Error(Code::kFailedPrecondition, std::string(file) + " was written by a newer Penstock (format " + std::to_string(*version) +
+                                                ", this one knows " + std::to_string(kVersion) +
+                                                "): run that version, or start with another --state-dir");
   const std::string written_in = reader.String("bootId").value_or("");
   std::vector<Lease> leases;
   if (const base::Value* list = reader.List("leases"))

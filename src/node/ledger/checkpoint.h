@@ -12,8 +12,8 @@ namespace penstock::node::ledger {
 /// JSON with a version, the boot id it belongs to, and the leases.
 std::string EncodeCheckpoint(const Snapshot& snapshot, std::string_view boot_id);
 
-/// The leases in a checkpoint of this boot; none of another boot. kFailedPrecondition where a newer version of the agent wrote it (then it must
-/// be left alone), kDataLoss where it is damaged (then it is started without).
+/// The leases in a checkpoint of this boot; none of another boot. kFailedPrecondition where a newer version of the agent wrote it (then it
+/// must be left alone), kDataLoss where it is damaged (then it is started without).
 base::Result<std::vector<Lease>> DecodeCheckpoint(std::string_view text, std::string_view boot_id, std::string_view file);
 
 }  // namespace penstock::node::ledger

@@ -10,7 +10,8 @@
 namespace penstock::node::ledger {
 
 struct Keeper::State : std::enable_shared_from_this<State> {
-  State(base::Executor& c, base::Executor& i, Ledger& l, std::string p, std::string b) : control(c), io(i), ledger(l), path(std::move(p)), boot_id(std::move(b)) {}
+  State(base::Executor& c, base::Executor& i, Ledger& l, std::string p, std::string b)
+      : control(c), io(i), ledger(l), path(std::move(p)), boot_id(std::move(b)) {}
 
   void Changed() {
     dirty = true;
@@ -31,7 +32,8 @@ struct Keeper::State : std::enable_shared_from_this<State> {
   void Written(const base::Status& written) {
     writing = false;
     if (!written.ok()) {
-      base::Log(base::kError, "the ledger's checkpoint cannot be written; leases survive a restart as far as cgroups and the kubelet tell", {{"path", path}, {"why", written.error().message()}});
+      base::Log(base::kError, "the ledger's checkpoint cannot be written; leases survive a restart as far as cgroups and the kubelet tell",
+                {{"path", path}, {"why", written.error().message()}});
       writing = true;
       control.PostAfter(std::chrono::seconds(10), [self = shared_from_this()] { self->Write(); });
       return;
@@ -64,12 +66,14 @@ Keeper::~Keeper() {
 base::Result<std::vector<Lease>> Keeper::Load(const std::string& path, const std::string& boot_id) {
   const auto text = os::ReadFile(path);
   if (!text.ok()) {
-    if (text.error().code() != base::Code::kNotFound) base::Log(base::kWarn, "the ledger's checkpoint cannot be read", {{"why", text.error().message()}});
+    if (text.error().code() != base::Code::kNotFound)
+      base::Log(base::kWarn, "the ledger's checkpoint cannot be read", {{"why", text.error().message()}});
     return std::vector<Lease>{};
   }
   auto leases = DecodeCheckpoint(*text, boot_id, path);
   if (leases.ok() || leases.error().code() == base::Code::kFailedPrecondition) return leases;
-  base::Log(base::kWarn, "the ledger's checkpoint is damaged and set aside", {{"why", leases.error().message()}, {"kept as", path + ".damaged"}});
+  base::Log(base::kWarn, "the ledger's checkpoint is damaged and set aside",
+            {{"why", leases.error().message()}, {"kept as", path + ".damaged"}});
   (void)std::rename(path.c_str(), (path + ".damaged").c_str());
   return std::vector<Lease>{};
 }

@@ -1,10 +1,9 @@
 #include "node/ledger/keeper.h"
 
-#include <gtest/gtest.h>
-
-#include <unistd.h>
-
 #include <filesystem>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "node/ledger/checkpoint.h"
 #include "os/file.h"
@@ -14,7 +13,9 @@ namespace {
 
 class KeeperTest : public ::testing::Test {
  protected:
-  KeeperTest() : folder_(testing::TempDir() + "keeper-" + std::to_string(getpid()) + "-" + testing::UnitTest::GetInstance()->current_test_info()->name()) {
+  KeeperTest()
+      : folder_(testing::TempDir() + "keeper-" + std::to_string(getpid()) + "-" +
+                testing::UnitTest::GetInstance()->current_test_info()->name()) {
     std::filesystem::create_directories(folder_);
   }
   ~KeeperTest() override { std::filesystem::remove_all(folder_); }

@@ -37,7 +37,8 @@ base::Status Ledger::Hand(Lease lease) {
       for (const Slot& taken : other.slots)
         if (taken.id == slot.id) return Error(Code::kAlreadyExists, slot.id + " is held by " + other.id);
   Snapshot next = *now;
-  const auto place = std::lower_bound(next.leases.begin(), next.leases.end(), lease, [](const Lease& a, const Lease& b) { return a.id < b.id; });
+  const auto place =
+      std::lower_bound(next.leases.begin(), next.leases.end(), lease, [](const Lease& a, const Lease& b) { return a.id < b.id; });
   next.leases.insert(place, std::move(lease));
   Publish(std::move(next));
   return {};

@@ -1,13 +1,13 @@
 // Who holds what: the one truth about use on this node. Knows no door's protocol and no vendor.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <sys/types.h>
 
 #include "base/clock.h"
 #include "base/published.h"
@@ -64,8 +64,8 @@ struct Lease {
 /// Everything at one moment.
 struct Snapshot {
   std::uint64_t generation = 0;
-  std::vector<Lease> leases;                             ///< by id
-  std::map<std::string, std::vector<Process>> outside;   ///< device id → processes that nobody handed it to
+  std::vector<Lease> leases;                            ///< by id
+  std::map<std::string, std::vector<Process>> outside;  ///< device id → processes that nobody handed it to
 
   const Lease* FindLease(std::string_view id) const;
   /// The lease that has a slot on the device; null where it is free of leases.

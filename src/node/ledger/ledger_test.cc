@@ -85,7 +85,8 @@ TEST(Checkpoint, OfAnotherBootHoldsNothing) {
 
 TEST(Checkpoint, ANewerOneIsLeftAloneAndADamagedOneIsSaid) {
   EXPECT_EQ(DecodeCheckpoint(R"({"version": 2, "strange": []})", "b", "f").error().code(), Code::kFailedPrecondition);
-  for (const char* text : {"", "{", R"({"version": "1"})", R"({"version": 1, "leases": [{"id": "a"}]})", R"({"version": 1, "leases": [{"id": "a", "door": "l", "slots": [1]}]})"})
+  for (const char* text : {"", "{", R"({"version": "1"})", R"({"version": 1, "leases": [{"id": "a"}]})",
+                           R"({"version": 1, "leases": [{"id": "a", "door": "l", "slots": [1]}]})"})
     EXPECT_EQ(DecodeCheckpoint(text, "b", "f").error().code(), Code::kDataLoss) << text;
 }
 

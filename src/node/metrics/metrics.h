@@ -14,7 +14,7 @@ namespace penstock::node::metrics {
 
 /// What one of our own processes costs.
 struct ProcessCost {
-  std::string process;  ///< "agent", "worker"
+  std::string process;  ///< "agent", "worker-nvidia"
   std::uint64_t resident_bytes = 0;
   double cpu_seconds = 0;
 };

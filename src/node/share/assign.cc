@@ -10,15 +10,17 @@ namespace {
 
 bool Matches(const api::DoorRule& rule, const device::Facts& facts) {
   return rule.devices.empty() || std::any_of(rule.devices.begin(), rule.devices.end(), [&](const std::string& wanted) {
-    return wanted == facts.id || base::ParseInt(wanted) == facts.index || base::GlobMatch(wanted, facts.model);
-  });
+           return wanted == facts.id || base::ParseInt(wanted) == facts.index || base::GlobMatch(wanted, facts.model);
+         });
 }
 
 }  // namespace
 
 DoorOf AssignDoors(const api::NodeConfig& config, bool kubelet_open, bool local_open) {
   return [rules = config.doors, kubelet_open, local_open](const device::Facts& facts) -> std::string {
-    const auto open = [&](std::string_view door) -> std::string { return std::string((door == kKubeletDoor && kubelet_open) || (door == kLocalDoor && local_open) ? door : ""); };
+    const auto open = [&](std::string_view door) -> std::string {
+      return std::string((door == kKubeletDoor && kubelet_open) || (door == kLocalDoor && local_open) ? door : "");
+    };
     for (const api::DoorRule& rule : rules)
       if (Matches(rule, facts)) return open(rule.door);
     return open(kubelet_open ? kKubeletDoor : kLocalDoor);

@@ -1,0 +1,60 @@
+// A vendor that does not exist, for tests of what must work with any vendor.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "device/dialect.h"
+
+namespace penstock::device::testing {
+
+/// Names of Acme: environment "ACME" holds the ids joined by commas; each device brings its own files, all share /dev/acmectl. An
+/// evidence's code is its severity.
+class AcmeDialect final : public Dialect {
+ public:
+  std::string_view vendor() const override { return "acme"; }
+  std::string_view resource() const override { return "acme.com/gpu"; }
+  Edits ForContainer(std::span<const Facts* const> devices, const Driver&) const override { return Edit(devices); }
+  Edits ForProcess(std::span<const Facts* const> devices, const Driver&) const override { return Edit(devices); }
+  Verdict Judge(const Evidence& evidence) const override {
+    return {static_cast<Severity>(evidence.code), "code " + std::to_string(evidence.code)};
+  }
+  std::vector<std::string> DriverPaths(const Paths&) const override { return {}; }
+  std::optional<Evidence> FromKernelLog(std::string_view) const override { return std::nullopt; }
+
+ private:
+  static Edits Edit(std::span<const Facts* const> devices) {
+    Edits edits;
+    for (const Facts* one : devices) {
+      std::string& ids = edits.environment["ACME"];
+      ids += (ids.empty() ? "" : ",") + one->id;
+      for (const DeviceFile& file : one->files) edits.files.push_back({file.path, file.path, "rw"});
+    }
+    edits.files.push_back({"/dev/acmectl", "/dev/acmectl", "rw"});
+    return edits;
+  }
+};
+
+/// The dialect of every vendor asked about.
+inline const Dialect* FindAcme(std::string_view) {
+  static const AcmeDialect acme;
+  return &acme;
+}
+
+/// "G<index>", in one half of the machine or the other, with /dev/acme<index> (195:<index>) and four lanes to its neighbour of the pair.
+inline Facts AcmeDevice(int index, int count) {
+  Facts facts;
+  facts.id = "G" + std::to_string(index);
+  facts.vendor = "acme";
+  facts.model = index == 0 ? "Acme Small" : "Acme Big";
+  facts.index = index;
+  facts.pci = PciAddress{0, static_cast<std::uint32_t>(index + 7), 0, 0};
+  facts.numa_node = index < count / 2 ? 0 : 1;
+  facts.files = {{"/dev/acme" + std::to_string(index), 195, static_cast<std::uint32_t>(index)}};
+  facts.links = {{"G" + std::to_string(index ^ 1), Nearness::kPciSwitch, 4}};
+  return facts;
+}
+
+inline Driver AcmeDriver() { return {.vendor = "acme", .version = "1.0", .guarded = {{195, 0, 253}}}; }
+
+}  // namespace penstock::device::testing
