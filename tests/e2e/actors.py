@@ -39,7 +39,8 @@ class Machine:
         self._sim("start", "dgx-a100", "--replace")
 
     def _sim(self, *words: str):
-        subprocess.run([str(self.sim), "--root", str(self.root), *words], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        done = subprocess.run([str(self.sim), "--root", str(self.root), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        assert done.returncode == 0, f"penstock-sim {' '.join(words)}: {done.stderr}"
 
     def fault(self, gpu: str, *words: str):
         self._sim("fault", gpu, *words)

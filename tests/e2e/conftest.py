@@ -87,7 +87,10 @@ def machine(cluster, request):
 
 @pytest.fixture(scope="session")
 def the_agent(cluster, machine, request):
-    return Agent(cluster, machine, request.config.getoption("--programs"))
+    agent = Agent(cluster, machine, request.config.getoption("--programs"))
+    yield agent
+    if agent.running() and not request.config.getoption("--keep"):
+        agent.stop()  # it removes what it made outside the cluster's own folders
 
 
 @pytest.fixture
