@@ -1,0 +1,70 @@
+// What holds for every vendor there is: this is where a forgotten step of docs/dev/add-a-vendor.md shows.
+#include "vendor/all.h"
+
+#include <filesystem>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "os/file.h"
+
+namespace penstock::vendor {
+namespace {
+
+TEST(Vendors, HaveABackendADialectAndAFolderEach) {
+  std::set<std::string> folders;
+  for (const auto& entry : std::filesystem::directory_iterator(PENSTOCK_SOURCE_DIR "/src/vendor"))
+    if (entry.is_directory()) folders.insert(entry.path().filename());
+  std::set<std::string> named;
+  for (const std::string_view vendor : Names()) {
+    named.emplace(vendor);
+    const auto backend = MakeBackend(vendor, {});
+    ASSERT_NE(backend, nullptr) << vendor;
+    EXPECT_EQ(backend->vendor(), vendor);
+    ASSERT_NE(FindDialect(vendor), nullptr) << vendor;
+    EXPECT_EQ(FindDialect(vendor)->vendor(), vendor);
+  }
+  EXPECT_EQ(named, folders);
+  EXPECT_EQ(Dialects().size(), named.size());
+  EXPECT_EQ(MakeBackend("none", {}), nullptr);
+  EXPECT_EQ(FindDialect("none"), nullptr);
+}
+
+TEST(Vendors, OfferQualifiedResourcesThatDiffer) {
+  std::set<std::string_view> resources;
+  for (const device::Dialect* dialect : Dialects()) {
+    EXPECT_THAT(std::string(dialect->resource()), testing::MatchesRegex("[a-z0-9.-]+/[a-z0-9.-]+"));
+    EXPECT_TRUE(resources.insert(dialect->resource()).second);
+  }
+}
+
+/// A machine without the vendor's driver is the most frequent machine there is.
+TEST(Vendors, SayWhatIsMissingOnAnEmptyMachine) {
+  const std::string nothing = testing::TempDir() + "empty-machine";
+  for (const char* folder : {"", "/sys", "/proc", "/dev"}) std::filesystem::create_directories(nothing + folder);
+  for (const std::string_view vendor : Names()) {
+    const auto backend =
+        MakeBackend(vendor, {.driver_root = nothing, .sysfs_root = nothing + "/sys", .dev_root = nothing, .proc_root = nothing + "/proc"});
+    const auto driver = backend->Open();
+    ASSERT_FALSE(driver.ok()) << vendor;
+    EXPECT_EQ(driver.error().code(), base::Code::kNotFound) << vendor;
+    EXPECT_GT(driver.error().message().size(), 30u) << "one sentence that says what to do: " << driver.error().message();
+    EXPECT_FALSE(backend->List().ok()) << vendor;
+    EXPECT_FALSE(backend->Describe("0").ok()) << vendor;
+    EXPECT_FALSE(backend->Read("0").ok()) << vendor;
+  }
+}
+
+TEST(Vendors, JudgeWhatTheyDoNotKnowWithoutTakingADeviceOut) {
+  device::Evidence strange;
+  strange.kind = "no such kind";
+  strange.code = 123456789;
+  for (const device::Dialect* dialect : Dialects()) {
+    EXPECT_LE(dialect->Judge(strange).severity, device::Severity::kWarn) << dialect->vendor();
+    EXPECT_EQ(dialect->FromKernelLog("usb 1-1: new high-speed USB device"), std::nullopt) << dialect->vendor();
+  }
+}
+
+}  // namespace
+}  // namespace penstock::vendor
