@@ -1,6 +1,8 @@
 // Wiring of one vendor.
 #include "app/agent/vendor_line.h"
 
+#include "base/log.h"
+
 namespace penstock::app {
 namespace {
 
@@ -38,8 +40,11 @@ VendorLine::VendorLine(os::Loop& control, const api::NodeConfig& config, const s
 
 void VendorLine::Start(std::function<void()> first_look) {
   discovery_.OnFirstLook(std::move(first_look));
-  for (const std::string& path : driver_paths_)
-    watches_.push_back(std::make_unique<os::PathWatch>(control_, path, [this] { discovery_.Nudge(); }));
+  const auto look = [this] {
+    base::Log(base::kDebug, "the driver's files changed", {{"vendor", vendor_}});
+    discovery_.Nudge();
+  };
+  for (const std::string& path : driver_paths_) watches_.push_back(std::make_unique<os::PathWatch>(control_, path, look));
   discovery_.Start();
 }
 

@@ -184,6 +184,7 @@ void Discovery::HandleFacts(Known& known, Result<device::Facts> facts) {
 }
 
 void Discovery::Described(bool fresh) {
+  base::Log(base::kDebug, "devices described", {{"vendor", options_.vendor}, {"count", described_.size()}});
   inventory_.SetFacts(options_.vendor, std::move(described_), kLeft, executor_.clock().Wall());
   described_.clear();
   if (fresh) callbacks_.described(fresh);
@@ -198,6 +199,7 @@ void Discovery::ReadNext(std::size_t position) {
   }
   if (position == known_.size()) {
     in_flight_.clear();
+    base::Log(base::kDebug, "devices read", {{"vendor", options_.vendor}});
     FirstLookDone();
     if (look_again_) {
       look_again_ = false;
