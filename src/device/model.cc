@@ -27,6 +27,12 @@ std::optional<PciAddress> ParsePciAddress(std::string_view text) {
                     static_cast<std::uint32_t>(*function)};
 }
 
+bool ModelMatches(std::string_view glob, std::string_view model) {
+  if (base::GlobMatch(glob, model)) return true;
+  const auto blank = model.find(' ');
+  return blank != std::string_view::npos && base::GlobMatch(glob, model.substr(blank + 1));
+}
+
 std::string_view ToString(HealthState state) {
   switch (state) {
     case HealthState::kHealthy: return "healthy";

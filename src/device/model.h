@@ -27,6 +27,9 @@ std::string ToString(const PciAddress& address);
 /// Reads "0000:07:00.0", "00000000:07:00.0" and, without a function as kernel logs have it, "0000:07:00". Nothing for anything else.
 std::optional<PciAddress> ParsePciAddress(std::string_view text);
 
+/// Whether a model's name matches a glob, without case, with or without its first word: people write "A100*" for "NVIDIA A100-SXM4-40GB".
+bool ModelMatches(std::string_view glob, std::string_view model);
+
 /// A character device that a container needs. `path` is what the container calls it; where it lies on this machine is dev root + path.
 struct DeviceFile {
   std::string path;  ///< "/dev/nvidia0"

@@ -40,7 +40,7 @@ std::vector<Candidate> CandidatesOf(const Request& request, const inventory::Sna
     if (offer.door != request.door) continue;
     for (const share::OfferedSlot& slot : offer.slots) {
       const inventory::Entry* entry = inventory.Find(slot.slot.device);
-      if (entry != nullptr && (request.model.empty() || base::GlobMatch(request.model, entry->facts->model)))
+      if (entry != nullptr && (request.model.empty() || device::ModelMatches(request.model, entry->facts->model)))
         candidates.push_back({&slot, entry});
     }
   }

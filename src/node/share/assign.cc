@@ -10,7 +10,7 @@ namespace {
 
 bool Matches(const api::DoorRule& rule, const device::Facts& facts) {
   return rule.devices.empty() || std::any_of(rule.devices.begin(), rule.devices.end(), [&](const std::string& wanted) {
-           return wanted == facts.id || base::ParseInt(wanted) == facts.index || base::GlobMatch(wanted, facts.model);
+           return wanted == facts.id || base::ParseInt(wanted) == facts.index || device::ModelMatches(wanted, facts.model);
          });
 }
 
