@@ -61,10 +61,12 @@ class AsyncBackend {
   /// Connections of ours that hang in a driver call which the kernel does not let end. 0 again once all have ended.
   virtual int abandoned() const = 0;
 
-  /// What the owner hears unasked: evidence as it comes; `ended` when the connection broke (the worker died or hung): all calls have failed
-  /// and facts must be read anew.
+  /// What the owner hears unasked: evidence as it comes; `doubt` when waiting for it has begun to fail, which may be how a driver tells
+  /// that a device is lost: nothing is known, a look will tell; `ended` when the connection broke (the worker died or hung): all calls have
+  /// failed and facts must be read anew.
   struct Events {
     std::function<void(std::vector<Evidence>)> evidence;
+    std::function<void()> doubt;
     std::function<void(base::Error)> ended;
   };
   virtual void Listen(Events events) = 0;

@@ -195,6 +195,10 @@ bool Remote::State::Receive(Lane& lane) {
 
 void Remote::State::OnFrame(std::size_t lane, std::string_view frame) {
   auto answer = codec::DecodeAnswer(frame);
+  if (answer.ok() && lane == kEvents && !answer->status.ok()) {
+    if (events.doubt && !closed) events.doubt();
+    return;
+  }
   if (answer.ok() && lane == kEvents) {
     auto evidence = codec::DecodeEvidence(answer->body);
     if (evidence.ok()) {

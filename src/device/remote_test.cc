@@ -62,6 +62,16 @@ TEST_F(RemoteTest, HandsEventsOnAsTheyCome) {
   EXPECT_EQ(events[0].code, 79);
 }
 
+TEST_F(RemoteTest, SaysWhenEventsFailAndHearsTheNextOneAtOnce) {
+  Start();
+  ASSERT_TRUE(Open().ok());
+  ASSERT_TRUE(Read("deaf").ok());
+  EXPECT_TRUE(Doubted());
+  ASSERT_TRUE(Read("event").ok());
+  EXPECT_EQ(Heard().size(), 1u);
+  EXPECT_TRUE(NoneEnded());
+}
+
 TEST_F(RemoteTest, KillsAWorkerThatHangsAndStartsAnother) {
   Start("", milliseconds(500));
   ASSERT_TRUE(Open().ok());

@@ -20,6 +20,7 @@ using base::Code;
 using base::Error;
 
 constexpr auto kLongestWait = std::chrono::seconds(10);
+constexpr int kFailuresTold = 16;  // in a row: as many GPUs as a machine has
 constexpr int kPauseAfterAnErrorMs = 1000;
 constexpr int kPauseWithoutEventsMs = 30000;  // a device that has events may come later
 
@@ -103,20 +104,26 @@ bool Pause(int lane, int milliseconds) {
   return ::poll(&end, 1, milliseconds) == 0;
 }
 
+/// A wait may fail because a GPU was lost, once for each: such failures are told and waited on at once. What keeps failing is slowed down.
 void PushEvents(Served& served, int lane) {
-  for (;;) {
+  for (int failures = 0;;) {
     {
       std::unique_lock lock(served.mutex);
       served.changed.wait(lock, [&] { return served.opened; });
     }
-    auto evidence = served.backend->Wait(kLongestWait);
-    if (!evidence.ok()) {
-      const bool never = evidence.error().code() == Code::kUnimplemented;
-      if (!never) base::Log(base::kWarn, "no events are to be had for now", {{"error", evidence.error().message()}});
-      if (!Pause(lane, never ? kPauseWithoutEventsMs : kPauseAfterAnErrorMs)) return;
-    } else if (!evidence->empty() && !Send(lane, AnswerOf(0, evidence))) {
-      return;
+    const auto evidence = served.backend->Wait(kLongestWait);
+    if (evidence.ok()) {
+      failures = 0;
+      if (!evidence->empty() && !Send(lane, AnswerOf(0, evidence))) return;
+      continue;
     }
+    if (evidence.error().code() == Code::kUnimplemented) {
+      if (!Pause(lane, kPauseWithoutEventsMs)) return;
+      continue;
+    }
+    base::Log(base::kWarn, "no events are to be had for now", {{"error", evidence.error().message()}});
+    const bool told = ++failures <= kFailuresTold;
+    if (told ? !Send(lane, AnswerOf(0, evidence)) : !Pause(lane, kPauseAfterAnErrorMs)) return;
   }
 }
 

@@ -121,7 +121,7 @@ struct KubeletDoor::State {
       }
       answers.push_back(*std::move(edits));
     }
-    pods.Look();
+    pods.LookSoon();
     return answers;
   }
 

@@ -82,12 +82,20 @@ struct KubeletPods::State : std::enable_shared_from_this<State> {
       return;
     }
     looking = true;
-    again = false;
+    again = coming = false;
     control.Cancel(timer);
     asked = control.clock().Wall();
     resources.List([weak = weak_from_this()](Result<std::vector<PodDevices>> list) {
       if (const auto self = weak.lock()) self->Listed(std::move(list));
     });
+  }
+
+  void LookSoon() {
+    soon_looks = 0;
+    if (looking || coming) return;
+    coming = true;
+    control.Cancel(timer);
+    timer = control.PostAfter(kSoon, [this] { Look(); });
   }
 
   void Listed(Result<std::vector<PodDevices>> list) {
@@ -146,6 +154,7 @@ struct KubeletPods::State : std::enable_shared_from_this<State> {
   base::TimerId timer = 0;
   base::WallTime asked{};
   bool looking = false, again = false;
+  bool coming = false;  // a look that was asked for, by the timer
   int soon_looks = 0, fresh_looks = 0;
 };
 
@@ -162,6 +171,8 @@ KubeletPods::~KubeletPods() {
 }
 
 void KubeletPods::Look() { state_->Look(); }
+
+void KubeletPods::LookSoon() { state_->LookSoon(); }
 
 void KubeletPods::LookAfterKubeletStart() {
   state_->fresh_looks = kFreshLooks;

@@ -34,6 +34,9 @@ class KubeletPods {
 
   void Look();
 
+  /// Something was handed to the kubelet, which does not tell whom it is for before it has our answer. Many of these make one look.
+  void LookSoon();
+
   /// A kubelet that has just started lists its pods only as it takes them up, and rewrites no checkpoint for those that keep what they had
   /// (a reboot): looks every second for half a minute.
   void LookAfterKubeletStart();

@@ -33,6 +33,7 @@ class Asking {
     OnLoop([&] {
       remote_ = std::make_unique<Remote>(loop_, std::move(options));
       remote_->Listen({.evidence = [&](std::vector<Evidence> evidence) { evidence_.Put(std::move(evidence)); },
+                       .doubt = [&] { doubts_.Put(true); },
                        .ended = [&](base::Error error) { ended_.Put(std::move(error)); }});
     });
   }
@@ -78,6 +79,9 @@ class Asking {
   bool NoneEnded() { return ended_.empty(); }
   /// The next events; none where none came.
   std::vector<Evidence> Heard() { return evidence_.Take().value_or(std::vector<Evidence>{}); }
+
+  /// Waits until the events were said to fail.
+  bool Doubted() { return doubts_.Take().has_value(); }
 
   /// Waits until nothing is abandoned any more.
   bool NoneAbandonedAtLast() {
@@ -130,6 +134,7 @@ class Asking {
   }
 
   Inbox<std::vector<Evidence>> evidence_;
+  Inbox<bool> doubts_;
   Inbox<base::Error> ended_;
   os::Loop loop_;
   std::unique_ptr<Remote> remote_;

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -44,9 +45,9 @@ class ScriptedBackend final : public Backend {
 
   base::Result<Reading> Read(const std::string& address) override {
     if (address == "hang") Hang();
-    if (address == "event") {
+    if (address == "event" || address == "deaf") {
       std::lock_guard lock(mutex_);
-      event_ = true;
+      (address == "event" ? event_ : deaf_) = true;
       changed_.notify_all();
     }
     return Reading{};
@@ -54,7 +55,8 @@ class ScriptedBackend final : public Backend {
 
   base::Result<std::vector<Evidence>> Wait(std::chrono::milliseconds most) override {
     std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, most, [&] { return event_; })) return std::vector<Evidence>{};
+    if (!changed_.wait_for(lock, most, [&] { return event_ || deaf_; })) return std::vector<Evidence>{};
+    if (std::exchange(deaf_, false)) return base::Error(base::Code::kUnavailable, "a device is lost");
     event_ = false;
     return std::vector<Evidence>{{EvidenceSource::kEvent, "device-0", std::nullopt, "trouble", 79, "", false}};
   }
@@ -75,7 +77,7 @@ class ScriptedBackend final : public Backend {
   bool opened_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool event_ = false;
+  bool event_ = false, deaf_ = false;
 };
 
 }  // namespace

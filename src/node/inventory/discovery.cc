@@ -30,6 +30,10 @@ Discovery::Discovery(base::Executor& executor, device::AsyncBackend& backend, In
                        [this, alive](std::vector<device::Evidence> evidence) {
                          if (!alive.expired()) Evidence(evidence);
                        },
+                   .doubt =
+                       [this, alive] {
+                         if (!alive.expired() && phase_ != Phase::kWaiting) Nudge();
+                       },
                    .ended =
                        [this, alive](Error error) {
                          if (!alive.expired()) Ended(error);

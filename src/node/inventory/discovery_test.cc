@@ -108,6 +108,15 @@ TEST_F(DiscoveryTest, FindsAndReadsAllBeforeTheFirstLookIsDone) {
   EXPECT_EQ(inventory_.published().Get()->FindVendor("acme")->driver->version, "1.0");
 }
 
+TEST_F(DiscoveryTest, LooksAtAllDevicesAtOnceWhenEventsFail) {
+  Start();
+  backend_.lost = {"1"};
+  backend_.events_.doubt();
+  executor_.RunUntilIdle();
+  EXPECT_FALSE(readings_["B"].reachable);
+  EXPECT_TRUE(readings_["C"].reachable);
+}
+
 TEST_F(DiscoveryTest, SaysWhyThereIsNoDriverAndFindsItWhenNudged) {
   backend_.absent = "no library";
   bool looked = false;
