@@ -182,7 +182,7 @@ const std::vector<PathOption>& PathOptions() {
       {"--proc-root", "procRoot", &PathsConfig::proc_root, "stands for /proc"},
       {"--cdi-root", "cdiRoot", &PathsConfig::cdi_root, "folder of CDI specifications"},
       {"--kubelet-dir", "kubeletDir", &PathsConfig::kubelet_dir, "the kubelet's folder"},
-      {"--state-dir", "stateDir", &PathsConfig::state_dir, "what must outlive a reboot: checkpoint, log"},
+      {"--state-dir", "stateDir", &PathsConfig::state_dir, "what must outlive a restart of the agent: checkpoint, log"},
       {"--run-dir", "runDir", &PathsConfig::run_dir, "sockets and lock of the running agent"},
   };
   return options;

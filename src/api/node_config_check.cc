@@ -51,7 +51,8 @@ void CheckDoors(const NodeConfig& config, const Report& report) {
 void CheckNodeName(const std::string& name, const Report& report) {
   const bool printable = std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isgraph(c) != 0 && c != '/'; });
   if (!printable || name.size() > 253)
-    report("node.name", "\"" + name + "\" is no name of a node: at most 253 visible characters without blanks and slashes");
+    report("node.name", (printable ? "\"" + name + "\"" : std::string("this")) +
+                            " is no name of a node: at most 253 visible characters without blanks and slashes");
 }
 
 }  // namespace

@@ -1,0 +1,141 @@
+// The command line told from its own definition. Runs no verb.
+#include "app/penstock/introspect.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "base/strings.h"
+
+namespace penstock::app {
+
+namespace {
+
+std::vector<const CLI::App*> VerbsOf(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+/// The options of a verb and of the program above it, which every verb takes.
+std::vector<const CLI::Option*> OptionsOf(const CLI::App& verb, const CLI::App& app) {
+  auto options = verb.get_options([](const CLI::Option* option) { return option->nonpositional(); });
+  if (&verb == &app) return options;
+  for (const CLI::Option* option : OptionsOf(app, app))
+    if (std::none_of(options.begin(), options.end(), [&](const CLI::Option* own) { return own->get_name() == option->get_name(); }))
+      options.push_back(option);
+  return options;
+}
+
+std::vector<std::string> FlagsOf(const CLI::App& verb, const CLI::App& app, bool with_value_only) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : OptionsOf(verb, app)) {
+    if (with_value_only && option->get_items_expected_max() == 0) continue;
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  }
+  return flags;
+}
+
+/// The words that can follow a verb: its own verbs, or what a positional admits.
+std::vector<std::string> WordsOf(const CLI::App& verb) {
+  std::vector<std::string> words;
+  for (const CLI::App* below : VerbsOf(verb)) words.push_back(below->get_name());
+  if (verb.get_name() == "completion") words = {"bash", "zsh", "fish"};
+  return words;
+}
+
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+/// In single quotes of a shell.
+std::string Quoted(std::string text) {
+  for (std::size_t at = 0; (at = text.find('\'', at)) != std::string::npos; at += 4) text.replace(at, 1, "'\\''");
+  return "'" + text + "'";
+}
+
+std::string BashCompletion(const CLI::App& app) {
+  std::vector<std::string> verbs = WordsOf(app);
+  std::string text = "# bash completion for penstock: source <(penstock completion bash)\n_penstock() {\n";
+  text += "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} verb= words= i\n";
+  text += "  for ((i = 1; i < COMP_CWORD; i++)); do\n    case ${COMP_WORDS[i]} in\n";
+  text += "      --) return ;;\n      " + base::Join(verbs, "|") + ") verb=${COMP_WORDS[i]}; break ;;\n    esac\n  done\n";
+  text += "  case $before in\n    -o|--output) COMPREPLY=($(compgen -W 'table wide json' -- \"$word\")); return ;;\n";
+  text += "    " + base::Join(FlagsOf(app, app, true), "|") + ") return ;;\n  esac\n  case $verb in\n";
+  for (const CLI::App* verb : VerbsOf(app)) {
+    auto words = FlagsOf(*verb, app, false);
+    for (const std::string& word : WordsOf(*verb)) words.push_back(word);
+    text += "    " + verb->get_name() + ") words=" + Quoted(base::Join(words, " ")) + " ;;\n";
+  }
+  auto first = verbs;
+  for (const std::string& flag : FlagsOf(app, app, false)) first.push_back(flag);
+  text += "    *) words=" + Quoted(base::Join(first, " ")) + " ;;\n  esac\n";
+  return text + "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n}\ncomplete -o default -F _penstock penstock\n";
+}
+
+std::string ZshCompletion(const CLI::App& app) {
+  std::string text =
+      "#compdef penstock\n# zsh completion for penstock: penstock completion zsh > \"${fpath[1]}/_penstock\"\n_penstock() {\n  local -a "
+      "verbs=(\n";
+  for (const CLI::App* verb : VerbsOf(app)) text += "    " + Quoted(verb->get_name() + ":" + FirstLine(verb->get_description())) + "\n";
+  text += "  )\n  local verb=${words[(r)" + base::Join(WordsOf(app), "|") + "]}\n  case $verb in\n";
+  for (const CLI::App* verb : VerbsOf(app)) {
+    text += "    " + verb->get_name() + ")\n      _arguments";
+    for (const CLI::Option* option : OptionsOf(*verb, app)) {
+      for (const std::string& name : option->get_lnames()) {
+        std::string help = FirstLine(option->get_description());
+        std::replace_if(
+            help.begin(), help.end(), [](char c) { return c == '[' || c == ']' || c == ':'; }, ' ');
+        text += " \\\n        " +
+                Quoted("--" + name + "[" + help + "]" +
+                       (option->get_items_expected_max() > 0 ? ":" + base::Split(option->get_type_name(), ':').front() + ":_files" : ""));
+      }
+    }
+    const auto words = WordsOf(*verb);
+    text +=
+        words.empty() ? " \\\n        '*:file:_files' ;;\n" : " \\\n        " + Quoted("*:word:(" + base::Join(words, " ") + ")") + " ;;\n";
+  }
+  return text + "    *) _describe verb verbs ;;\n  esac\n}\n_penstock \"$@\"\n";
+}
+
+std::string FishCompletion(const CLI::App& app) {
+  std::string text = "# fish completion for penstock: penstock completion fish > ~/.config/fish/completions/penstock.fish\n";
+  const auto add = [&text](const std::string& when, const CLI::Option* option) {
+    for (const std::string& name : option->get_lnames())
+      text += "complete -c penstock" + when + " -l " + name + (option->get_items_expected_max() > 0 ? " -r" : "") + " -d " +
+              Quoted(FirstLine(option->get_description())) + "\n";
+  };
+  for (const CLI::Option* option : OptionsOf(app, app)) add("", option);
+  for (const CLI::App* verb : VerbsOf(app)) {
+    text +=
+        "complete -c penstock -n __fish_use_subcommand -a " + verb->get_name() + " -d " + Quoted(FirstLine(verb->get_description())) + "\n";
+    const std::string when = " -n '__fish_seen_subcommand_from " + verb->get_name() + "'";
+    for (const CLI::Option* option :
+         verb->get_options([](const CLI::Option* o) { return o->nonpositional() && o->get_name() != "--help"; }))
+      add(when, option);
+    for (const std::string& word : WordsOf(*verb)) text += "complete -c penstock" + when + " -a " + word + "\n";
+  }
+  return text;
+}
+
+void AppendHelp(const CLI::App& app, const std::string& name, const std::string& prefix, std::string& page) {
+  page += "\n## " + name + "\n\n```\n" + app.help(prefix) + "```\n";
+  for (const CLI::App* verb : VerbsOf(app)) AppendHelp(*verb, name + " " + verb->get_name(), name, page);
+}
+
+}  // namespace
+
+std::string Completion(const CLI::App& app, const std::string& shell) {
+  if (shell == "bash") return BashCompletion(app);
+  if (shell == "zsh") return ZshCompletion(app);
+  return shell == "fish" ? FishCompletion(app) : "";
+}
+
+std::string Markdown(const CLI::App& app) {
+  std::string page =
+      "# The command line\n\nMade by `penstock help --markdown`; a test holds it to the program. The options of the program itself are "
+      "understood before and after\n"
+      "every verb.\n";
+  AppendHelp(app, app.get_name(), "", page);
+  return page;
+}
+
+}  // namespace penstock::app

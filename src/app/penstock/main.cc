@@ -1,0 +1,190 @@
+// penstock: the user's tool. The command line and nothing else; each verb is a function elsewhere.
+#include <algorithm>
+#include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <unistd.h>
+
+#include "app/penstock/ask.h"
+#include "app/penstock/config.h"
+#include "app/penstock/introspect.h"
+#include "app/penstock/up.h"
+#include "app/penstock/verbs.h"
+
+namespace penstock::app {
+
+namespace {
+
+constexpr int kWrongUse = 2;
+
+constexpr char kFooter[] = R"(Examples:
+  penstock up --simulate dgx-a100 --detach    # a simulated machine, to try it
+  penstock run --gpus 1 -- nvidia-smi -L      # a program on one GPU
+  penstock status                             # devices, health, doors
+  penstock ps                                 # who holds what
+  penstock down
+
+Exit status: 0 done, 1 failed (a message says why), 2 wrong use. `run` ends with its command's own.)";
+
+constexpr char kUpFooter[] = R"(Examples:
+  penstock up                                    # this machine's accelerators; Ctrl-C ends it
+  penstock up --detach                           # in the background, until `penstock down`
+  penstock up --simulate t4-x1 --run-dir ~/sim/run --state-dir ~/sim/state --listen off
+  penstock up --config /etc/penstock/node.yaml
+
+Exit status: the agent's own in the foreground; with --detach 0 once it is ready, 1 where it could not start or
+runs already.)";
+
+constexpr char kDownFooter[] = R"(Examples:
+  penstock down
+  penstock down --run-dir ~/sim/run
+
+Exit status: 0 no agent runs any more, 1 it could not be ended.)";
+
+constexpr char kStatusFooter[] = R"(Examples:
+  penstock status
+  penstock status -o wide
+  penstock status -o json | jq '.devices[] | select(.health.state != "healthy")'
+
+Exit status: 0 shown, 1 no agent answers.)";
+
+constexpr char kPsFooter[] = R"(Examples:
+  penstock ps
+  penstock ps -o json | jq -r '.holders[] | [.index, .user, .pod] | @tsv'
+
+Exit status: 0 shown, 1 no agent answers.)";
+
+constexpr char kConfigFooter[] = R"(Examples:
+  penstock config check node.yaml
+  penstock config show --config node.yaml --run-dir /tmp/run    # what would be in force
+
+Exit status: 0 well, 1 there are problems, all of them shown with line and column.)";
+
+constexpr char kCompletionFooter[] = R"(Examples:
+  source <(penstock completion bash)
+  penstock completion zsh > "${fpath[1]}/_penstock"
+  penstock completion fish > ~/.config/fish/completions/penstock.fish)";
+
+/// The command line: what it sets, and how it ended.
+struct CommandLine {
+  CommandLine();
+
+  CLI::App app{"Brings this machine's accelerators under control to the programs that want them.", "penstock"};
+  Common common;
+  UpOptions up;
+  std::string output = "table";
+  std::string config_file;
+  std::string shell;
+  std::string help_on;
+  bool markdown = false;
+  int exit_code = 0;
+
+ private:
+  CLI::App* Verb(CLI::App& parent, const std::string& name, const std::string& description, const char* footer, std::function<int()> run);
+  void AddAgentVerbs();
+  void AddConfig();
+  void AddHelp();
+  int Help() const;
+};
+
+CommandLine::CommandLine() {
+  app.footer(kFooter);
+  app.set_version_flag("--version", std::string("penstock ") + PENSTOCK_VERSION);
+  app.require_subcommand(0, 1);
+  common.terminal = ::isatty(STDERR_FILENO) != 0;
+  app.add_option_function<std::string>(
+         "-o,--output",
+         [this](const std::string& format) {
+           common.json = format == "json";
+           common.wide = format == "wide";
+         },
+         "how lists are printed: table, wide or json")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"table", "wide", "json"}));
+  AddNodeOptions(app, common.settings);
+  AddAgentVerbs();
+  AddConfig();
+  AddHelp();
+}
+
+CLI::App* CommandLine::Verb(CLI::App& parent, const std::string& name, const std::string& description, const char* footer,
+                            std::function<int()> run) {
+  CLI::App* verb = parent.add_subcommand(name, description)->fallthrough();
+  verb->footer(footer);
+  if (run) verb->callback([this, run = std::move(run)] { exit_code = run(); });
+  return verb;
+}
+
+void CommandLine::AddAgentVerbs() {
+  CLI::App* verb = Verb(app, "up", "Start an agent on this machine and show what it found", kUpFooter, [this] { return Up(common, up); });
+  verb->add_option("--simulate", up.simulate, "a simulated machine instead of this one's devices (see penstock-sim list)")
+      ->type_name("MACHINE");
+  verb->add_flag("--detach", up.detach, "return once the agent is ready, and let it run");
+  Verb(app, "down", "End the agent, and remove a simulated machine", kDownFooter, [this] { return Down(common); });
+  AddRun(app, common, exit_code);
+  AddQueue(app, common, exit_code);
+  Verb(app, "status", "Show devices, their health and who holds them, and the doors", kStatusFooter, [this] { return Status(common); });
+  Verb(app, "ps", "Show who holds which device", kPsFooter, [this] { return Ps(common); });
+}
+
+void CommandLine::AddConfig() {
+  CLI::App* config = Verb(app, "config", "Check a configuration, or show the one in force", kConfigFooter, nullptr);
+  config->require_subcommand(1);
+  CLI::App* check = Verb(*config, "check", "Tell all problems of a file", "", [this] { return CheckConfig(config_file); });
+  check->add_option("FILE", config_file, "a NodeConfig document; - for standard input")->required()->type_name("");
+  Verb(*config, "show", "Print the configuration that the file and the flags make, every key included", "",
+       [this] { return ShowConfig(common); });
+}
+
+void CommandLine::AddHelp() {
+  CLI::App* completion = Verb(app, "completion", "Print a completion script for a shell", kCompletionFooter, [this] {
+    std::cout << Completion(app, shell);
+    return 0;
+  });
+  completion->add_option("SHELL", shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}))->type_name("");
+  Verb(app, "version", "Print the version", "", [] {
+    std::cout << "penstock " << PENSTOCK_VERSION << "\n";
+    return 0;
+  });
+  CLI::App* help = Verb(app, "help", "Show help on a verb", "", [this] { return Help(); });
+  help->add_option("VERB", help_on, "a verb; left out: all of them in short")->type_name("");
+  help->add_flag("--markdown", markdown, "everything, as the page docs/reference/cli.md");
+}
+
+int CommandLine::Help() const {
+  if (markdown) {
+    std::cout << Markdown(app);
+    return 0;
+  }
+  const auto verbs = app.get_subcommands([this](const CLI::App* verb) { return verb->get_name() == help_on; });
+  if (verbs.empty() && !help_on.empty()) {
+    std::cerr << "penstock help: there is no verb \"" << help_on << "\"; see penstock --help\n";
+    return kWrongUse;
+  }
+  std::cout << (verbs.empty() ? app.help() : verbs.front()->help("penstock"));
+  return 0;
+}
+
+int Main(int argc, char** argv) {
+  CommandLine line;
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  line.common.command = CutCommand(line.app, arguments);
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+  try {
+    line.app.parse(std::move(arguments));
+  } catch (const CLI::ParseError& error) { return line.app.exit(error) == 0 ? 0 : kWrongUse; }
+  if (line.app.get_subcommands().empty()) {
+    std::cerr << line.app.help();
+    return kWrongUse;
+  }
+  return line.exit_code;
+}
+
+}  // namespace
+
+}  // namespace penstock::app
+
+int main(int argc, char** argv) { return penstock::app::Main(argc, argv); }

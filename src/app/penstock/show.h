@@ -1,0 +1,21 @@
+// What `penstock up`, `status` and `ps` print for people, from a report. Pure; programs read the JSON.
+#pragma once
+
+#include <string>
+
+#include "api/report.h"
+#include "app/penstock/table.h"
+#include "base/clock.h"
+
+namespace penstock::app {
+
+/// What an agent found: the devices with their ids, what is wrong, the drivers, the doors and why one is not open.
+std::string ShowFound(const api::Report& report, const Style& style, base::WallTime now);
+
+/// The devices as they stand: health, door, holder. `wide` adds ids and since when.
+std::string ShowStatus(const api::Report& report, bool wide, const Style& style, base::WallTime now);
+
+/// Who holds what.
+std::string ShowHolders(const api::Report& report, const Style& style, base::WallTime now);
+
+}  // namespace penstock::app

@@ -1,0 +1,124 @@
+#include "app/penstock/show.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/strings.h"
+
+namespace penstock::app {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+const base::WallTime kNow = base::ParseTime("2026-11-21T04:00:00.000Z");
+
+api::DeviceReport Device(int index) {
+  api::DeviceReport device;
+  device.id = "GPU-5d3e1a52-0000-4000-8000-00000000000" + std::to_string(index);
+  device.vendor = "nvidia";
+  device.model = "NVIDIA A100-SXM4-40GB";
+  device.index = index;
+  device.pci = "0000:07:00.0";
+  device.numa = 3;
+  device.memory_bytes = 42949672960;
+  device.health_state = "healthy";
+  device.health_since = "2026-11-21T03:00:00.000Z";
+  device.door = "local";
+  return device;
+}
+
+api::Report Sample() {
+  api::Report report;
+  report.vendors = {{.vendor = "nvidia", .driver = "550.54.15", .runtime = "12.4"}};
+  report.devices = {Device(0), Device(1), Device(2), Device(3)};
+  report.devices[1].holders = {{.device = report.devices[1].id,
+                                .index = 1,
+                                .state = "held",
+                                .kind = "run",
+                                .pids = {10, 11, 12, 13},
+                                .user = "ann",
+                                .command = "python train.py",
+                                .enforcement = "devices",
+                                .since = "2026-11-21T03:56:00.000Z"}};
+  report.devices[2].holders = {
+      {.index = 2, .state = "handed", .kind = "pod", .pod = "train-0", .namespace_name = "ml", .container = "main"},
+      {.index = 2, .state = "outside", .kind = "outside", .pids = {77}, .user = "bob", .command = "x\033[2Jy"}};
+  report.devices[3].health_state = "unhealthy";
+  report.devices[3].health_reason = "XID 79: GPU has fallen off the bus";
+  report.devices[3].health_since = "2026-11-21T03:58:00.000Z";
+  report.doors = {{.name = "kubelet", .state = "closed", .reason = "there is no /var/lib/kubelet"},
+                  {.name = "local", .state = "open", .resources = {"nvidia.com/gpu"}}};
+  return report;
+}
+
+std::size_t Widest(const std::string& text) {
+  std::size_t widest = 0;
+  for (const std::string& line : base::Split(text, '\n')) widest = std::max(widest, line.size());
+  return widest;
+}
+
+TEST(Show, TellsWhatWasFoundAndWhichDoorsAreOpen) {
+  const std::string text = ShowFound(Sample(), {}, kNow);
+  EXPECT_THAT(text, StartsWith("INDEX  MODEL           MEMORY  UUID                                      PCI           NUMA  HEALTH\n"
+                               "0      A100-SXM4-40GB  40 GiB  GPU-5d3e1a52-0000-4000-8000-000000000000  0000:07:00.0  3     healthy\n"));
+  EXPECT_THAT(text, HasSubstr("3: unhealthy for 2m: XID 79: GPU has fallen off the bus\n"));
+  EXPECT_THAT(text, HasSubstr("nvidia driver 550.54.15 (API 12.4)\n"));
+  EXPECT_THAT(text, HasSubstr("kubelet  closed  -               there is no /var/lib/kubelet\n"));
+  EXPECT_THAT(text, EndsWith("local    open    nvidia.com/gpu  -\n"));
+  EXPECT_LE(Widest(text), 102u);
+}
+
+TEST(Show, SaysWithoutADriverWhatIsMissingAndOffersASimulation) {
+  api::Report report;
+  report.vendors = {{.vendor = "nvidia", .reason = "libnvidia-ml.so.1 is not in /: install the driver"}};
+  const std::string text = ShowFound(report, {}, kNow);
+  EXPECT_THAT(text, StartsWith("no nvidia driver: libnvidia-ml.so.1 is not in /: install the driver\n"));
+  EXPECT_THAT(text, HasSubstr("penstock up --simulate dgx-a100"));
+}
+
+TEST(Show, TellsHealthDoorAndHolder) {
+  const std::string text = ShowStatus(Sample(), false, {}, kNow);
+  EXPECT_THAT(text, HasSubstr("healthy    local  free\n"));
+  EXPECT_THAT(text, HasSubstr("healthy    local  ann: python train.py\n"));
+  EXPECT_THAT(text, HasSubstr("healthy    local  ml/train-0/main (and 1 more)\n"));
+  EXPECT_THAT(text, HasSubstr("\n3: unhealthy for 2m: XID 79"));
+  EXPECT_THAT(text, Not(HasSubstr("GPU-5d3e1a52")));
+  EXPECT_LE(Widest(text), 100u);
+  EXPECT_THAT(ShowStatus(Sample(), true, {}, kNow), AllOf(HasSubstr("GPU-5d3e1a52-0000-4000-8000-000000000000"), HasSubstr("1h")));
+}
+
+TEST(Show, SaysWhyAWellDeviceIsNotOffered) {
+  api::Report report = Sample();
+  report.devices[0].withheld = "MIG mode is enabled";
+  EXPECT_THAT(ShowStatus(report, false, {}, kNow),
+              AllOf(HasSubstr("local  withheld\n"), HasSubstr("0: not offered: MIG mode is enabled\n")));
+}
+
+TEST(Show, TellsWhoHoldsWhat) {
+  const std::string text = ShowHolders(Sample(), {}, kNow);
+  EXPECT_THAT(text, HasSubstr("1      held     4m   devices  10,11,12,+1  ann   python train.py\n"));
+  EXPECT_THAT(text, HasSubstr("ml/train-0/main\n"));
+  EXPECT_THAT(text, HasSubstr("2      outside  -    -        77           bob   x?[2Jy\n")) << "a name must not drive the terminal";
+  EXPECT_EQ(ShowHolders({}, {}, kNow), "nobody holds a device\n");
+}
+
+TEST(Table, CutsTheLastColumnToTheTerminal) {
+  Table table({"A", "B"});
+  table.Add({"1", std::string(100, 'x')});
+  table.Add({"2", "é"});
+  EXPECT_EQ(table.Render({.width = 40}), "A  B\n1  " + std::string(36, 'x') + "…\n2  é\n");
+}
+
+TEST(Table, UsesColoursOnlyWhereTheyAreWanted) {
+  Table table({"A"});
+  table.Add({Cell("1", Color::kRed)});
+  EXPECT_EQ(table.Render({}), "A\n1\n");
+  EXPECT_THAT(table.Render({.color = true}), HasSubstr("\033[31m1\033[0m"));
+}
+
+}  // namespace
+}  // namespace penstock::app

@@ -1,0 +1,48 @@
+// Columns, colours and the width of a terminal: how `penstock` prints lists. Knows nothing of what is in them.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock::app {
+
+/// How to print: what a terminal at the descriptor can show, and what the user wants (NO_COLOR, https://no-color.org).
+struct Style {
+  bool color = false;
+  std::size_t width = 0;  ///< columns; 0: as wide as it comes
+};
+Style StyleOf(int fd);
+
+enum class Color { kNone, kBold, kGreen, kYellow, kRed, kDim };
+
+/// The text in a colour, where colours are used.
+std::string Paint(std::string_view text, Color color, const Style& style);
+
+struct Cell {
+  std::string text;
+  Color color = Color::kNone;
+
+  Cell(std::string t, Color c = Color::kNone) : text(std::move(t)), color(c) {}
+  Cell(const char* t) : text(t) {}
+};
+
+/// Rows under a header in aligned columns, two blanks apart. The last column is cut where a line would be wider than the terminal. Control
+/// characters, which other programs' names may have, are shown as '?'.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> header) : header_(std::move(header)) {}
+  void Add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
+  bool empty() const { return rows_.empty(); }
+  std::string Render(const Style& style) const;
+
+ private:
+  std::vector<std::string> header_;
+  std::vector<std::vector<Cell>> rows_;
+};
+
+/// Without control characters.
+std::string Printable(std::string_view text);
+
+}  // namespace penstock::app
