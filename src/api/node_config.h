@@ -36,10 +36,10 @@ struct NodeConfig {
   PathsConfig paths;
   std::string node_name;  ///< empty: the host's name
 
-  Switch kubelet_door = Switch::kAuto;  ///< auto: where the kubelet's directory exists
-  Switch local_door = Switch::kAuto;    ///< auto: on
-  std::string local_group = "penstock"; ///< members may use the local door; where no such group exists, root only
-  std::vector<DoorRule> doors;          ///< before the default: the kubelet's door where it is open, else the local one
+  Switch kubelet_door = Switch::kAuto;   ///< auto: where the kubelet's directory exists
+  Switch local_door = Switch::kAuto;     ///< auto: on
+  std::string local_group = "penstock";  ///< members may use the local door; where no such group exists, root only
+  std::vector<DoorRule> doors;           ///< before the default: the kubelet's door where it is open, else the local one
 
   base::Duration poll = std::chrono::seconds(5);        ///< between two looks at a device
   base::Duration probation = std::chrono::seconds(10);  ///< how long a device must look well before it is used again
@@ -55,8 +55,8 @@ std::string ToYaml(const NodeConfig& config);
 
 /// A path that can be set by a flag of the same name and a key below `paths`.
 struct PathOption {
-  std::string_view flag;         ///< "--driver-root"
-  std::string_view key;          ///< "driverRoot"
+  std::string_view flag;  ///< "--driver-root"
+  std::string_view key;   ///< "driverRoot"
   std::string PathsConfig::*member;
   std::string_view help;
 };

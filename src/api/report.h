@@ -1,4 +1,5 @@
-// The one report of a node: what `penstock status -o json`, `penstock ps -o json` and /debug/state say. Documented in docs/reference/report.md; stable.
+// The one report of a node: what `penstock status -o json`, `penstock ps -o json` and /debug/state say. Documented in
+// docs/reference/report.md; stable.
 #pragma once
 
 #include <cstdint>

@@ -32,7 +32,8 @@ TEST(Quantity, ReadsSizesAsKubernetesDoes) {
   EXPECT_EQ(ParseBytes("10Gi")->count, 10ull << 30);
   EXPECT_EQ(ParseBytes("1.5G")->count, 1'500'000'000u);
   EXPECT_EQ(ParseBytes("4096")->count, 4096u);
-  for (const char* wrong : {"", "Gi", "-1", "10gb", "1e30", "99999999999999999999Pi", "1.2.3Mi"}) EXPECT_FALSE(ParseBytes(wrong).ok()) << wrong;
+  for (const char* wrong : {"", "Gi", "-1", "10gb", "1e30", "99999999999999999999Pi", "1.2.3Mi"})
+    EXPECT_FALSE(ParseBytes(wrong).ok()) << wrong;
   EXPECT_EQ(FormatBytes(Mebibytes(40960)), "40 GiB");
 }
 

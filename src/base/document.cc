@@ -103,9 +103,11 @@ Error Problems::ToError() const {
   return {Code::kInvalidArgument, text};
 }
 
-MapReader::MapReader(const Value& value, std::string where, Problems& problems) : value_(value), where_(std::move(where)), problems_(problems) {
+MapReader::MapReader(const Value& value, std::string where, Problems& problems)
+    : value_(value), where_(std::move(where)), problems_(problems) {
   if (value.kind != Value::Kind::kMap && value.kind != Value::Kind::kNull)
-    problems_.Add(value.mark, (where_.empty() ? std::string("this") : where_) + " is " + std::string(Describe(value.kind)) + " where a map is expected");
+    problems_.Add(value.mark, (where_.empty() ? std::string("this") : where_) + " is " + std::string(Describe(value.kind)) +
+                                  " where a map is expected");
 }
 
 std::string MapReader::Path(std::string_view key) const { return where_.empty() ? std::string(key) : where_ + "." + std::string(key); }

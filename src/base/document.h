@@ -35,8 +35,8 @@ class Value {
   Mark mark;
   bool boolean = false;
   std::int64_t integer = 0;
-  double number = 0;       // also set for kInt
-  std::string text;        // the scalar as written (unquoted), whatever its kind
+  double number = 0;  // also set for kInt
+  std::string text;   // the scalar as written (unquoted), whatever its kind
   std::shared_ptr<const List> list;
   std::shared_ptr<const Map> map;
 

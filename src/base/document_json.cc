@@ -1,7 +1,7 @@
 // JSON through nlohmann's event parser, with positions counted by the input iterator. The only file of base that knows nlohmann.
-#include <nlohmann/json.hpp>
-
 #include <iterator>
+
+#include <nlohmann/json.hpp>
 
 #include "base/document.h"
 #include "base/document_builder.h"
@@ -68,7 +68,8 @@ class Handler {
   using string_t = std::string;
   using binary_t = nlohmann::json::binary_t;
 
-  Handler(Problems& problems, int most_depth, Position& position) : problems_(problems), builder_(problems, most_depth), position_(position) {}
+  Handler(Problems& problems, int most_depth, Position& position)
+      : problems_(problems), builder_(problems, most_depth), position_(position) {}
 
   bool null() { return Place({}); }
   bool boolean(bool boolean) {

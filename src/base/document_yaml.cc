@@ -1,13 +1,13 @@
 // YAML through yaml-cpp's event parser, whose own trees lose duplicates and positions. The only file that knows yaml-cpp.
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/exceptions.h>
-#include <yaml-cpp/parser.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <sstream>
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
 
 #include "base/document.h"
 #include "base/document_builder.h"
@@ -18,7 +18,9 @@ namespace {
 
 Mark ToMark(const YAML::Mark& mark) { return {mark.line + 1, mark.column + 1}; }
 
-bool OneOf(std::string_view text, std::initializer_list<std::string_view> words) { return std::find(words.begin(), words.end(), text) != words.end(); }
+bool OneOf(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), text) != words.end();
+}
 
 /// Types a plain scalar by YAML 1.2's core schema (https://yaml.org/spec/1.2.2/#1032-tag-resolution).
 void TypePlain(Value& value) {
@@ -40,7 +42,8 @@ void TypePlain(Value& value) {
     value.number = static_cast<double>(value.integer);
     return;
   }
-  const bool numeric = !digits.empty() && digits.find_first_not_of("0123456789.eE+-") == std::string_view::npos && (std::isdigit(static_cast<unsigned char>(digits[0])) != 0 || digits[0] == '.');
+  const bool numeric = !digits.empty() && digits.find_first_not_of("0123456789.eE+-") == std::string_view::npos &&
+                       (std::isdigit(static_cast<unsigned char>(digits[0])) != 0 || digits[0] == '.');
   char* end = nullptr;
   const double number = numeric ? std::strtod(text.c_str(), &end) : 0;
   if (numeric && *end == '\0' && std::isfinite(number)) {
@@ -81,8 +84,12 @@ class Handler final : public YAML::EventHandler {
     builder_.Scalar(std::move(value));
   }
 
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override { Begin(Value::Kind::kList, mark, tag, anchor); }
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override { Begin(Value::Kind::kMap, mark, tag, anchor); }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    Begin(Value::Kind::kList, mark, tag, anchor);
+  }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    Begin(Value::Kind::kMap, mark, tag, anchor);
+  }
   void OnSequenceEnd() override { builder_.End(); }
   void OnMapEnd() override { builder_.End(); }
 

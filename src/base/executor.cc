@@ -39,8 +39,7 @@ bool ManualExecutor::RunOne() {
 }
 
 void ManualExecutor::RunUntilIdle() {
-  while (RunOne()) {
-  }
+  while (RunOne()) {}
 }
 
 void ManualExecutor::Advance(Duration by) {

@@ -4,12 +4,12 @@
 // Compiled in: the shared library of fmt would bring the shared libstdc++ into programs that are linked without it.
 #define FMT_HEADER_ONLY
 #define SPDLOG_FMT_EXTERNAL
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
-
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
 
 namespace penstock::base {
 namespace {
@@ -65,7 +65,8 @@ void AppendValue(std::string& line, std::string_view value) {
 /// True where the line is to be written; then `held` is how many like it were not.
 bool Admit(State& state, std::string key, int& held) {
   const TimePoint now = std::chrono::steady_clock::now();
-  if (state.repeats.size() >= kMostTracked) std::erase_if(state.repeats, [now](const auto& entry) { return now - entry.second.begin > kWindow; });
+  if (state.repeats.size() >= kMostTracked)
+    std::erase_if(state.repeats, [now](const auto& entry) { return now - entry.second.begin > kWindow; });
   if (state.repeats.size() >= kMostTracked) state.repeats.clear();
   Repeat& repeat = state.repeats[std::move(key)];
   held = 0;

@@ -34,7 +34,17 @@ const Unit* FindUnit(std::span<const Unit> units, std::string_view name) {
   return nullptr;
 }
 
-constexpr std::array<Unit, 11> kSizes = {{{"", 1}, {"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40}, {"Pi", 0x1p50}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"P", 1e15}}};
+constexpr std::array<Unit, 11> kSizes = {{{"", 1},
+                                          {"Ki", 0x1p10},
+                                          {"Mi", 0x1p20},
+                                          {"Gi", 0x1p30},
+                                          {"Ti", 0x1p40},
+                                          {"Pi", 0x1p50},
+                                          {"k", 1e3},
+                                          {"M", 1e6},
+                                          {"G", 1e9},
+                                          {"T", 1e12},
+                                          {"P", 1e15}}};
 constexpr std::array<Unit, 7> kTimes = {{{"h", 3600e9}, {"m", 60e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"µs", 1e3}, {"ns", 1}}};
 
 }  // namespace
@@ -44,7 +54,8 @@ Result<Bytes> ParseBytes(std::string_view text) {
   double number = 0;
   const Unit* unit = TakeNumber(rest, number) ? FindUnit(kSizes, rest) : nullptr;
   if (unit == nullptr || number * unit->factor >= 0x1p63)
-    return Error(Code::kInvalidArgument, "\"" + std::string(text) + "\" is not a size: write bytes or a quantity such as 512Mi, 10Gi or 1.5G");
+    return Error(Code::kInvalidArgument,
+                 "\"" + std::string(text) + "\" is not a size: write bytes or a quantity such as 512Mi, 10Gi or 1.5G");
   return Bytes{static_cast<std::uint64_t>(std::llround(number * unit->factor))};
 }
 
@@ -60,7 +71,8 @@ std::string FormatBytes(Bytes bytes) {
 
 Result<Duration> ParseDuration(std::string_view text) {
   const auto wrong = [text](std::string_view why) {
-    return Error(Code::kInvalidArgument, "\"" + std::string(text) + "\" is not a duration" + std::string(why) + ": write for example 500ms, 30s, 10m or 1h30m");
+    return Error(Code::kInvalidArgument,
+                 "\"" + std::string(text) + "\" is not a duration" + std::string(why) + ": write for example 500ms, 30s, 10m or 1h30m");
   };
   if (text.empty()) return wrong("");
   double total = 0;

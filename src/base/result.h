@@ -100,8 +100,8 @@ using Status = Result<void>;
 #define PENSTOCK_CONCAT(a, b) PENSTOCK_CONCAT_(a, b)
 
 /// Evaluates a Result and returns its error from the enclosing function.
-#define TRY(expression)                                                 \
-  do {                                                                  \
+#define TRY(expression)                                                              \
+  do {                                                                               \
     if (auto try_result = (expression); !try_result.ok()) return try_result.error(); \
   } while (false)
 

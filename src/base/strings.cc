@@ -38,7 +38,8 @@ std::size_t EditDistance(std::string_view a, std::string_view b) {
 std::vector<std::string> Split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   std::size_t begin = 0;
-  for (std::size_t end; (end = text.find(separator, begin)) != std::string_view::npos; begin = end + 1) parts.emplace_back(text.substr(begin, end - begin));
+  for (std::size_t end; (end = text.find(separator, begin)) != std::string_view::npos; begin = end + 1)
+    parts.emplace_back(text.substr(begin, end - begin));
   parts.emplace_back(text.substr(begin));
   return parts;
 }
@@ -90,7 +91,11 @@ bool GlobMatch(std::string_view pattern, std::string_view text) {
 bool IsUtf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const auto lead = static_cast<unsigned char>(text[i]);
-    const int length = lead < 0x80 ? 1 : lead >= 0xC2 && lead < 0xE0 ? 2 : lead >= 0xE0 && lead < 0xF0 ? 3 : lead >= 0xF0 && lead < 0xF5 ? 4 : 0;
+    const int length = lead < 0x80                   ? 1
+                       : lead >= 0xC2 && lead < 0xE0 ? 2
+                       : lead >= 0xE0 && lead < 0xF0 ? 3
+                       : lead >= 0xF0 && lead < 0xF5 ? 4
+                                                     : 0;
     if (length == 0 || i + length > text.size()) return false;
     for (int k = 1; k < length; ++k) {
       const auto next = static_cast<unsigned char>(text[i + k]);

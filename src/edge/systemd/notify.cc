@@ -1,12 +1,12 @@
 // One datagram.
 #include "edge/systemd/notify.h"
 
-#include <sys/socket.h>
-#include <sys/un.h>
-
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include "os/fd.h"
 
@@ -22,7 +22,8 @@ void Notify(std::string_view assignments) {
   if (path[0] == '@') address.sun_path[0] = '\0';
   const os::UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket) return;
-  (void)::sendto(socket.get(), assignments.data(), assignments.size(), MSG_NOSIGNAL | MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&address), static_cast<socklen_t>(length));
+  (void)::sendto(socket.get(), assignments.data(), assignments.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
+                 reinterpret_cast<const sockaddr*>(&address), static_cast<socklen_t>(length));
 }
 
 }  // namespace penstock::edge::systemd
