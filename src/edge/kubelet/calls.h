@@ -3,9 +3,9 @@
 
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -16,74 +16,107 @@
 #include "base/executor.h"
 #include "base/result.h"
 #include "edge/kubelet/grpc_unix.h"
+#include "os/file.h"
 
 namespace penstock::edge::kubelet {
 
 /// Calls that end with their owner. Connecting to a unix socket takes well under a millisecond, so no connection is kept: nothing idles,
-/// and a server that was restarted is simply found.
+/// and a server that was restarted is simply found. Made, used and destroyed on the executor's thread.
 class Calls {
  public:
-  explicit Calls(base::Executor& executor) : state_(std::make_shared<State>()) { state_->executor = &executor; }
+  explicit Calls(base::Executor& executor) : state_(std::make_shared<State>()) {
+    StartGrpc();
+    state_->executor = &executor;
+  }
 
   /// Cancels what is under way and waits for gRPC to let go of it (milliseconds). No callback runs afterwards.
   ~Calls() {
-    std::set<std::shared_ptr<grpc::ClientContext>> contexts;
+    decltype(State::calls) calls;
     {
       std::lock_guard lock(state_->mutex);
       state_->executor = nullptr;
-      contexts = state_->contexts;
+      calls = state_->calls;
     }
-    for (const auto& context : contexts) context->TryCancel();
+    for (const auto& [key, call] : calls) call->context.TryCancel();
     std::unique_lock lock(state_->mutex);
-    state_->ended.wait(lock, [this] { return state_->contexts.empty(); });
+    state_->ended.wait(lock, [this] { return state_->running == 0; });
+    state_->calls.clear();
   }
   Calls(const Calls&) = delete;
   Calls& operator=(const Calls&) = delete;
 
-  /// Starts `Service::Stub::async`'s method by `start(async, context, request, response, done)`; calls back on the executor. Executor's
-  /// thread.
+  /// Starts a method of `Service::Stub::async` by `start(async, context, request, response, done)`; calls back on the executor.
   template <typename Service, typename Response, typename Request, typename Start>
   void Call(const std::string& socket, Request request, base::Duration within, Start start,
             std::function<void(base::Result<Response>)> done) {
-    struct InFlight {
+    if (!os::Exists(socket)) {
+      return state_->Later([weak = std::weak_ptr(state_), done = std::move(done), socket] {
+        if (const auto alive = weak.lock(); alive && alive->executor != nullptr) {
+          done(base::Error(base::Code::kUnavailable, socket + " does not exist"));
+        }
+      });
+    }
+    struct TypedCall : InFlight {
       std::shared_ptr<grpc::Channel> channel;
       std::unique_ptr<typename Service::Stub> stub;
-      grpc::ClientContext context;
       Request request;
       Response response;
     };
-    auto call = std::make_shared<InFlight>();
+    auto owned = std::make_shared<TypedCall>();
+    auto* const call = owned.get();
     call->channel = OpenChannel(socket);
     call->stub = Service::NewStub(call->channel);
     call->request = std::move(request);
-    const std::shared_ptr<grpc::ClientContext> context(call, &call->context);
-    context->set_deadline(std::chrono::system_clock::now() + within);
+    call->context.set_deadline(std::chrono::system_clock::now() + within);
     {
       std::lock_guard lock(state_->mutex);
-      state_->contexts.insert(context);
+      state_->calls.emplace(call, std::move(owned));
+      ++state_->running;
     }
-    start(call->stub->async(), context.get(), &call->request, &call->response,
-          [call, context, state = state_, done = std::move(done)](const grpc::Status& status) mutable {
+    start(call->stub->async(), &call->context, &call->request, &call->response,
+          [call, state = state_, done = std::move(done)](const grpc::Status& status) mutable {
             auto result = status.ok() ? base::Result<Response>(std::move(call->response)) : base::Result<Response>(FromGrpc(status));
-            std::lock_guard lock(state->mutex);
-            state->contexts.erase(context);
-            if (state->executor != nullptr) {
-              state->executor->Post([state_weak = std::weak_ptr(state), done = std::move(done), result = std::move(result)]() mutable {
-                if (const auto alive = state_weak.lock(); alive && alive->executor != nullptr) done(std::move(result));
-              });
-            }
-            state->ended.notify_all();
+            state->Later([weak = std::weak_ptr(state), call, done = std::move(done), result = std::move(result)]() mutable {
+              if (const auto alive = weak.lock(); alive && alive->Drop(call)) done(std::move(result));
+            });
+            state->Ended();
           });
   }
 
  private:
+  struct InFlight {
+    virtual ~InFlight() = default;
+    grpc::ClientContext context;
+  };
+
+  /// Owns the calls, so that their channels end on the executor's thread: gRPC 1.51 joins its callback threads when the last channel ends,
+  /// and must not do so on one of them.
   struct State {
+    /// Posts unless the owner is gone.
+    void Later(std::function<void()> function) {
+      std::lock_guard lock(mutex);
+      if (executor != nullptr) executor->Post(std::move(function));
+    }
+    /// False when the call, and its owner, are gone already.
+    bool Drop(const void* key) {
+      std::unique_lock lock(mutex);
+      const auto node = calls.extract(key);
+      lock.unlock();
+      return !node.empty();
+    }
+    void Ended() {
+      std::lock_guard lock(mutex);
+      --running;
+      ended.notify_all();
+    }
+
     std::mutex mutex;
     std::condition_variable ended;
-    base::Executor* executor = nullptr;  // null once the owner is gone; written on its thread
-    std::set<std::shared_ptr<grpc::ClientContext>> contexts;
+    base::Executor* executor = nullptr;  // null once the owner is gone
+    std::map<const void*, std::shared_ptr<InFlight>> calls;
+    int running = 0;
   };
-  std::shared_ptr<State> state_;
+  const std::shared_ptr<State> state_;
 };
 
 }  // namespace penstock::edge::kubelet

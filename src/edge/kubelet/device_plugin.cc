@@ -57,7 +57,7 @@ class DevicePlugin::Impl : public std::enable_shared_from_this<DevicePlugin::Imp
         folder_(Folder(options_)),
         kubelet_socket_(folder_ + "/kubelet.sock"),
         backoff_(options_.retry_first, options_.retry_most),
-        calls_(loop),
+        registration_(std::make_unique<Calls>(loop)),
         pod_resources_(loop, options_.kubelet_dir),
         others_(loop, {options_.kubelet_dir, options_.resource, options_.socket_prefix, options_.proc_root}) {}
 
@@ -98,6 +98,7 @@ class DevicePlugin::Impl : public std::enable_shared_from_this<DevicePlugin::Imp
   void Registered(const base::Status& answer);
   void StreamsChanged();
   void FolderChanged();
+  void AuditAfter(base::Duration delay);
   void Audit();
   void AuditAnswered(const std::vector<std::string>& counted);
 
@@ -126,11 +127,13 @@ class DevicePlugin::Impl : public std::enable_shared_from_this<DevicePlugin::Imp
   std::optional<FileIdentity> registering_with_;
   bool yielding_ = false;             // to another plugin, when last looked for
   std::vector<std::string> sockets_;  // in the folder when last looked at
-  std::size_t streams_ = 0;
+  std::size_t streams_ = 0;           // open
+  std::uint64_t opened_ = 0;          // ever, at the present server
+  bool dropped_ = false;              // a stream ended since the registration began
   base::TimePoint stream_since_{};
 
   std::unique_ptr<os::PathWatch> watch_;
-  Calls calls_;
+  std::unique_ptr<Calls> registration_;
   PodResources pod_resources_;
   OtherPlugins others_;
 };
@@ -146,7 +149,6 @@ base::Result<std::unique_ptr<DevicePlugin>> DevicePlugin::Create(os::Loop& loop,
                                                          std::to_string(kMostSocketPath) +
                                                          "; mount the kubelet's folder under a shorter path");
   }
-  RouteGrpcLog();
   auto impl = std::make_shared<Impl>(loop, std::move(options), std::move(callbacks));
   impl->Start();
   return std::unique_ptr<DevicePlugin>(new DevicePlugin(std::move(impl)));
@@ -184,6 +186,11 @@ void DevicePlugin::Impl::RetryAfter(base::Duration delay) {
   });
 }
 
+void DevicePlugin::Impl::AuditAfter(base::Duration delay) {
+  loop_.Cancel(audit_);
+  audit_ = loop_.PostAfter(delay, Later(&Impl::Audit));
+}
+
 void DevicePlugin::Impl::RetryNow() {
   loop_.Cancel(retry_);
   retry_ = 0;
@@ -194,6 +201,11 @@ void DevicePlugin::Impl::Look() {
   if (!HasDevices()) return SetState(Phase::kWaitingForDevices, "no devices are known yet");
   const auto kubelet = SocketAt(kubelet_socket_);
   if (!LookAtKubelet(kubelet)) return;
+  // A kubelet that starts removes all sockets: it would wait for ours in vain.
+  if (step_ == Step::kRegistering && (kubelet != registering_with_ || !SocketAt(server_->socket()))) {
+    registration_ = std::make_unique<Calls>(loop_);
+    step_ = Step::kIdle;
+  }
   if (step_ != Step::kIdle || retry_ != 0) return;
   LookForOthers();
 }
@@ -250,6 +262,7 @@ void DevicePlugin::Impl::Register(const FileIdentity& kubelet) {
   }
   step_ = Step::kRegistering;
   registering_with_ = kubelet;
+  dropped_ = false;
   // Told once: a kubelet that keeps refusing is not a new state each time.
   if (state_.phase != Phase::kRefused && state_.phase != Phase::kWaitingForKubelet) SetState(Phase::kRegistering, "");
   v1beta1::RegisterRequest request;
@@ -257,7 +270,7 @@ void DevicePlugin::Impl::Register(const FileIdentity& kubelet) {
   request.set_endpoint(server_->socket().substr(folder_.size() + 1));
   request.set_resource_name(options_.resource);
   request.mutable_options()->set_get_preferred_allocation_available(true);
-  calls_.Call<v1beta1::Registration, v1beta1::Empty>(
+  registration_->Call<v1beta1::Registration, v1beta1::Empty>(
       kubelet_socket_, std::move(request), kRegisterWithin,
       [](auto* stub, auto* context, const auto* message, auto* response, auto finished) {
         stub->Register(context, message, response, std::function<void(grpc::Status)>(std::move(finished)));
@@ -269,9 +282,9 @@ void DevicePlugin::Impl::Registered(const base::Status& answer) {
   step_ = Step::kIdle;
   if (answer.ok()) {
     registered_with_ = registering_with_;
-    if (streams_ == 0) {
+    if (streams_ == 0 && SocketAt(kubelet_socket_) == registered_with_) {
       step_ = Step::kAwaitingStream;
-      RetryAfter(options_.stream_within);
+      RetryAfter(dropped_ ? backoff_.Next() : options_.stream_within);
     }
     return Look();
   }
@@ -286,16 +299,20 @@ void DevicePlugin::Impl::Registered(const base::Status& answer) {
 }
 
 void DevicePlugin::Impl::StreamsChanged() {
-  const std::size_t before = std::exchange(streams_, server_ != nullptr ? server_->streams() : 0);
+  const auto [open, opened] = server_ != nullptr ? server_->streams() : PluginServer::Streams();
+  const std::size_t before = std::exchange(streams_, open);
+  const bool came = std::exchange(opened_, opened) != opened;
   const auto now = loop_.clock().Now();
   if (streams_ > 0) {
     if (before == 0) stream_since_ = now;
     RetryNow();
     // One of several has ended: it may have been the kubelet's.
-    if (streams_ < before) audit_ = audit_ != 0 ? audit_ : loop_.PostAfter(kAuditAfter, Later(&Impl::Audit));
-  } else if (before > 0) {
-    if (now - stream_since_ >= kGoodStream) backoff_.Reset();
-    if (step_ == Step::kIdle) RetryAfter(backoff_.Next());
+    if (before == 0) AuditAfter(options_.audit_every);
+    if (streams_ < before) AuditAfter(kAuditAfter);
+  } else if (before > 0 || came) {
+    dropped_ = true;
+    if (before > 0 && now - stream_since_ >= kGoodStream) backoff_.Reset();
+    if (step_ == Step::kIdle || step_ == Step::kAwaitingStream) RetryAfter(backoff_.Next());
     if (state_.phase == Phase::kServing) SetState(Phase::kRegistering, "the kubelet dropped the list's stream");
   }
   Look();
@@ -306,15 +323,15 @@ void DevicePlugin::Impl::FolderChanged() {
     const bool some_left = !std::includes(sockets.begin(), sockets.end(), sockets_.begin(), sockets_.end());
     sockets_ = std::move(sockets);
     if (some_left && state_.phase == Phase::kSteppedBack && seen_ == SocketAt(kubelet_socket_)) RetryNow();
-    if (streams_ > 0 && audit_ == 0) audit_ = loop_.PostAfter(kAuditAfter, Later(&Impl::Audit));
+    if (streams_ > 0) AuditAfter(kAuditAfter);
   }
   Look();
 }
 
 /// When another plugin for our resource came and went, the kubelet has dropped our devices and does not end our stream to say so.
 void DevicePlugin::Impl::Audit() {
-  audit_ = 0;
-  if (streams_ == 0 || step_ != Step::kIdle) return;
+  if (streams_ == 0) return;
+  AuditAfter(options_.audit_every);
   pod_resources_.GetAllocatable([this](const auto& allocatable) {
     if (!allocatable.ok()) return;
     const auto found = allocatable->find(options_.resource);
@@ -363,6 +380,7 @@ void DevicePlugin::Impl::RetireServer() {
   if (retiring_.joinable()) retiring_.join();
   if (old != nullptr) retiring_ = std::thread([server = std::move(old)] {});
   streams_ = 0;
+  opened_ = 0;
 }
 
 void DevicePlugin::Impl::SetState(Phase phase, std::string reason) {

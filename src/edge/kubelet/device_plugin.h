@@ -116,6 +116,7 @@ class DevicePlugin {
     base::Duration retry_most = std::chrono::seconds(10);
     base::Duration stream_within = std::chrono::seconds(5);  ///< after an accepted registration, then it is repeated
     base::Duration recheck = std::chrono::seconds(5);        ///< of another plugin that serves the resource
+    base::Duration audit_every = std::chrono::minutes(1);    ///< whether the kubelet, while it reads our list, counts our devices
   };
   struct Callbacks {
     /// On a thread of gRPC: read snapshots or post to an executor, do not block. An error's message becomes the pod's event.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <google/protobuf/stubs/logging.h>
+#include <grpc/grpc.h>
 #include <grpc/support/log.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
@@ -48,7 +49,7 @@ std::shared_ptr<grpc::Channel> OpenChannel(const std::string& path) {
   return grpc::CreateCustomChannel(UnixTarget(path), grpc::InsecureChannelCredentials(), arguments);
 }
 
-void RouteGrpcLog() {
+void StartGrpc() {
   static std::once_flag once;
   std::call_once(once, [] {
     gpr_set_log_function([](gpr_log_func_args* said) {
@@ -58,6 +59,8 @@ void RouteGrpcLog() {
     google::protobuf::SetLogHandler([](google::protobuf::LogLevel, const char*, int, const std::string& said) {
       base::Log(base::kWarn, "protobuf says", {{"text", said}});
     });
+    // And never grpc_shutdown: the last one joins threads, one of which may be polling for ten more seconds.
+    grpc_init();
   });
 }
 

@@ -22,8 +22,9 @@ std::string UnixTarget(const std::string& path);
 /// A connection of its own that shares no back-off with earlier ones to the same path.
 std::shared_ptr<grpc::Channel> OpenChannel(const std::string& path);
 
-/// Sends what gRPC and protobuf themselves have to say to our log. Once in a process's life; later calls do nothing.
-void RouteGrpcLog();
+/// To be called before anything else of gRPC: starts it for the rest of the process's life and sends what it has to say to our log. Later
+/// calls do nothing.
+void StartGrpc();
 
 base::Error FromGrpc(const grpc::Status& status);
 grpc::Status ToGrpc(const base::Error& error);

@@ -26,6 +26,7 @@ class RunningPlugin {
     options.socket_prefix = prefix;
     options.retry_first = std::chrono::milliseconds(20);
     options.retry_most = std::chrono::milliseconds(100);
+    options.audit_every = std::chrono::milliseconds(1500);
     options.recheck = std::chrono::milliseconds(50);
     callbacks.allocate = [](const AllocateRequest& request, const Reply<std::vector<ContainerEdits>>& reply) {
       std::vector<ContainerEdits> edits;

@@ -36,6 +36,7 @@ struct Feed {
   std::uint64_t generation = 0;
   bool closed = false;
   std::set<Stream*> streams;
+  std::uint64_t opened = 0;
   std::function<void()> streams_changed;
 };
 
@@ -48,6 +49,7 @@ class Stream final : public grpc::ServerWriteReactor<v1beta1::ListAndWatchRespon
     {
       std::lock_guard lock(feed_->mutex);
       feed_->streams.insert(this);
+      ++feed_->opened;
       ending_ = feed_->closed;
     }
     feed_->streams_changed();
@@ -330,6 +332,7 @@ struct PluginServer::Impl {
 PluginServer::PluginServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 base::Result<std::unique_ptr<PluginServer>> PluginServer::Start(Config config) {
+  StartGrpc();
   auto impl = std::make_unique<Impl>(config);
   grpc::ServerBuilder builder;
   int bound = 0;
@@ -370,9 +373,10 @@ void PluginServer::Publish(std::shared_ptr<const std::vector<PluginDevice>> devi
   Stir(feed, [](Stream&) {});
 }
 
-std::size_t PluginServer::streams() const {
+PluginServer::Streams PluginServer::streams() const {
+  const Feed& feed = *impl_->service.feed;
   std::lock_guard lock(impl_->service.feed->mutex);
-  return impl_->service.feed->streams.size();
+  return {feed.streams.size(), feed.opened};
 }
 
 void PluginServer::EndStreams() {

@@ -33,8 +33,11 @@ class PluginServer {
   /// Sends the list to all streams, and to those that come; a stream that is slow gets the latest only. Sorted by id, ids unique.
   void Publish(std::shared_ptr<const std::vector<PluginDevice>> devices);
 
-  /// Streams that are open.
-  std::size_t streams() const;
+  struct Streams {
+    std::size_t open = 0;
+    std::uint64_t opened = 0;  ///< since Start
+  };
+  Streams streams() const;
 
   /// Ends the streams there are; the kubelet then takes the plugin for gone.
   void EndStreams();

@@ -225,6 +225,7 @@ void LeaveDeadSocket(const std::string& path) {
 
 void FakeKubelet::Start() {
   namespace fs = std::filesystem;
+  StartGrpc();
   const fs::path plugins = impl_->dir + "/device-plugins";
   fs::create_directories(plugins);
   fs::create_directories(impl_->dir + "/pod-resources");
