@@ -1,0 +1,85 @@
+"""What all our processes cost when nothing happens: proportional memory, and processor time. Eight GPUs, both doors and the page open, the
+kubelet reading its list, health polled at the default interval."""
+import os
+import time
+from pathlib import Path
+
+from bed import Bed, now
+from figures import Bench
+
+KIB = 1024
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def memory(pid: int) -> dict:
+    """smaps_rollup in KiB."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    return {line.split(":")[0]: int(line.split()[1]) for line in lines}
+
+
+def share_of(pid: int, words: tuple) -> int:
+    """PSS in KiB of the mappings whose path has one of the words in it."""
+    total, counted = 0, False
+    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        first = line.split(maxsplit=1)[0]
+        if not first.endswith(":"):
+            counted = any(word in line for word in words)
+        elif counted and first == "Pss:":
+            total += int(line.split()[1])
+    return total
+
+
+def ticks(pid: int) -> float:
+    """Seconds in user and system mode, as the kernel's clock ticks have them."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def precise(pid: int) -> float | None:
+    """The same in nanoseconds as the scheduler counts it; nothing where the kernel does not."""
+    try:
+        return sum(int(Path(task, "schedstat").read_text().split()[0]) for task in Path(f"/proc/{pid}/task").iterdir()) / 1e9
+    except FileNotFoundError:
+        return None
+
+
+def switches(pid: int) -> int:
+    total = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        total += sum(int(line.split()[1]) for line in Path(task, "status").read_text().splitlines() if "ctxt_switches" in line)
+    return total
+
+
+def measure(programs, smoke: bool) -> Bench:
+    bench = Bench("footprint", "All our processes, 8 GPUs, at rest")
+    with Bed(programs) as bed:
+        begin = bed.start_agent()
+        bed.kubelet.wait_listed(8, begin)
+        time.sleep(0.2 if smoke else 15)  # until its first looks at the kubelet are over
+        pids = bed.processes()
+        before = {name: (ticks(pid), precise(pid), switches(pid)) for name, pid in pids.items()}
+        start = now()
+        time.sleep(0.5 if smoke else 60)
+        seconds = (now() - start) / 1e9
+        after = {name: (ticks(pid), precise(pid), switches(pid)) for name, pid in pids.items()}
+        kept = {name: memory(pid) for name, pid in pids.items()}
+        library = sum(share_of(pid, ("libnvidia-ml", str(bed.root))) for pid in pids.values())
+        threads = {name: len(os.listdir(f"/proc/{pid}/task")) for name, pid in pids.items()}
+
+    bench.add("PSS", "MiB", sum(found["Pss"] for found in kept.values()) / KIB, goal=12)
+    for name, found in kept.items():
+        bench.add(name, "MiB", found["Pss"] / KIB, detail=True)
+        bench.add(f"{name}, memory of its own (anonymous)", "MiB", found["Pss_Anon"] / KIB, detail=True)
+    bench.add("the simulated driver's library and state, in the above", "MiB", library / KIB, detail=True)
+    bench.add("RSS", "MiB", sum(found["Rss"] for found in kept.values()) / KIB)
+    for what, place in (("clock ticks", 0), ("scheduler", 1)):
+        used = {name: None if before[name][place] is None else 100 * (after[name][place] - before[name][place]) / seconds for name in pids}
+        if None in used.values():
+            continue
+        bench.add(f"processor time by {what}", "% of a core", sum(used.values()), goal=0.3)
+        for name, percent in used.items():
+            bench.add(name, "% of a core", percent, detail=True)
+    for name in pids:
+        bench.add(f"{name}: context switches", "1/s", (after[name][2] - before[name][2]) / seconds)
+    bench.note(f"Processor time over {seconds:.0f} s; threads: {', '.join(f'{name} {count}' for name, count in threads.items())}.")
+    return bench

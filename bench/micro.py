@@ -1,0 +1,27 @@
+"""Pure functions through Google Benchmark: each figure is the time of one call, its spread that of repetitions."""
+import json
+import subprocess
+from collections import defaultdict
+
+from figures import Bench
+
+GOALS = {"MetricsPage/2240": 1000, "PreferredAllocation/16": 1000}  # µs
+
+
+def measure(programs, smoke: bool) -> Bench:
+    bench = Bench("micro", "Single functions")
+    options = ["--benchmark_min_time=0.001"] if smoke else ["--benchmark_min_time=0.1", "--benchmark_repetitions=9"]
+    done = subprocess.run([programs / "bench-micro", "--benchmark_format=json", *options], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"bench-micro: {done.stderr}")
+    times, labels = defaultdict(list), {}
+    for run in json.loads(done.stdout)["benchmarks"]:
+        if run.get("error_occurred"):
+            raise RuntimeError(f"{run['name']}: {run['error_message']}")
+        if run["run_type"] == "iteration":
+            times[run["run_name"]].append(run["cpu_time"] / 1000)
+            labels[run["run_name"]] = " ".join([run.get("label", ""), f"({run['series']:.0f} series)" if "series" in run else ""]).strip()
+    for name, values in times.items():
+        goal = next((bound for prefix, bound in GOALS.items() if name.startswith(prefix)), None)
+        bench.add(f"{name} {labels[name]}".strip(), "µs", values, goal=goal)
+    return bench
