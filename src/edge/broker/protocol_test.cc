@@ -42,6 +42,9 @@ struct Bad {
   std::string says;
 };
 
+// The test's name, in lists of tests; without it the object's bytes.
+void PrintTo(const Bad& bad, std::ostream* out) { *out << bad.says.substr(0, 40); }
+
 class BadRequest : public testing::TestWithParam<Bad> {};
 
 TEST_P(BadRequest, IsRefusedWithAReason) {

@@ -16,6 +16,9 @@ struct Line {
   const char* text;
 };
 
+// The test's name, in lists of tests; without it the object's bytes.
+void PrintTo(const Line& line, std::ostream* out) { *out << line.kind << ' ' << line.code; }
+
 class KnownLine : public testing::TestWithParam<Line> {};
 
 TEST_P(KnownLine, IsUnderstood) {
