@@ -128,7 +128,12 @@ base::Status CgroupTree::Create(const std::string& name, const DeviceRules& rule
   ASSIGN(const auto instructions, BuildDeviceProgram(rules));
   ASSIGN(const UniqueFd program, LoadDeviceProgram(instructions));
   const std::string path = path_ + "/" + name;
-  TRY(MakeGroup(path));
+  auto made = MakeGroup(path);
+  if (!made.ok() && !IsFolder(path_)) {  // somebody tidied the empty folder of all our groups away
+    TRY(MakeGroup(path_));
+    made = MakeGroup(path);
+  }
+  TRY(made);
   auto equipped = Equip(path, program.get(), note);
   if (!equipped.ok()) ::rmdir(path.c_str());
   return equipped;

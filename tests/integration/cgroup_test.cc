@@ -203,6 +203,12 @@ TEST_F(CgroupTest, IsMadeWholeOrNotAtAll) {
   EXPECT_THAT(tree_->List(), ElementsAre("g"));
 }
 
+TEST_F(CgroupTest, MakesTheFolderOfAllGroupsAgainWhereItWasTidiedAway) {
+  ASSERT_EQ(::rmdir(tree_->path().c_str()), 0);
+  EXPECT_TRUE(tree_->Create("again", {}, "note").ok());
+  EXPECT_EQ(*tree_->Note("again"), "note");
+}
+
 TEST_F(CgroupTest, SaysWhichRightIsMissing) {
   const pid_t pid = ::fork();
   if (pid == 0) {
