@@ -31,10 +31,12 @@ void AddNodeOptions(CLI::App& app, Settings& settings) {
     app.add_option_function<std::string>(
            flag, [&settings, flag](const std::string& value) { settings.flags[flag] = value; }, help)
         ->type_name(value_name)
+        ->take_last()
         ->group(kNodeGroup);
   };
   app.add_option("--config", settings.config_file, "configuration, a NodeConfig document; flags count more")
       ->type_name("FILE")
+      ->take_last()
       ->group(kNodeGroup);
   for (const api::PathOption& option : api::PathOptions()) {
     const api::PathsConfig defaults;

@@ -50,6 +50,8 @@ TEST(Options, CountMoreThanTheFile) {
   EXPECT_EQ(config->node_name, "from-file");
 }
 
+TEST(Options, TheLastOfAFlagCounts) { EXPECT_EQ(Resolve(Parse("--run-dir /a verb --run-dir /b"))->paths.run_dir, "/b"); }
+
 TEST(Options, TakeRelativePathsFromTheWorkingFolder) {
   const auto config = Resolve(Parse("--run-dir ./x/../run/ --driver-root /"));
   ASSERT_TRUE(config.ok());

@@ -1,0 +1,166 @@
+"""`penstock up`, `status` and `down`: an agent's life as its user sees it, on simulated machines. No root, no network but the loopback."""
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+DEADLINE = 30
+
+
+class Home:
+    """Folders of one agent, and the program on them."""
+
+    def __init__(self, folder: Path, programs: Path):
+        self.run_dir, self.state_dir = folder / "run", folder / "state"
+        self.base = [str(programs / "penstock"), "--run-dir", str(self.run_dir), "--state-dir", str(self.state_dir),
+                     "--kubelet-dir", str(folder / "none"), "--driver-root", str(folder), "--listen", "127.0.0.1:0"]
+        self.simulated = [part for part in self.base if part not in ("--driver-root", str(folder))]
+
+    def penstock(self, *words: str, simulated: bool = False) -> subprocess.CompletedProcess:
+        return subprocess.run([*(self.simulated if simulated else self.base), *words], capture_output=True, text=True, timeout=60)
+
+    def start(self, *words: str) -> subprocess.Popen:
+        return subprocess.Popen([*self.simulated, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def report(self) -> dict:
+        return json.loads(self.penstock("status", "-o", "json").stdout)
+
+    def up(self, machine: str = "dgx-a100") -> subprocess.CompletedProcess:
+        return self.penstock("up", "--detach", "--simulate", machine, simulated=True)
+
+
+@pytest.fixture
+def home(request):
+    with tempfile.TemporaryDirectory(prefix="penstock-up-") as folder:  # short: sockets lie in it
+        home = Home(Path(folder), request.config.getoption("--programs").resolve())
+        yield home
+        home.penstock("down")
+
+
+def wait_for(condition) -> bool:
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+    return True
+
+
+def ended(pid: int) -> bool:
+    """Waits until a process is gone; one that nobody reaps has no files open any more."""
+    def gone():
+        try:
+            return not os.listdir(f"/proc/{pid}/fd")
+        except (ProcessLookupError, FileNotFoundError, PermissionError):
+            return True
+
+    return wait_for(gone)
+
+
+def test_up_shows_what_it_found_and_down_leaves_nothing_running(home):
+    up = home.up()
+    assert up.returncode == 0, up.stderr
+    rows = [line.split() for line in up.stdout.splitlines() if "A100-SXM4-40GB" in line]
+    assert [row[0] for row in rows] == [str(i) for i in range(8)]
+    assert all(row[4].startswith("GPU-") and row[5].startswith("0000:") and row[-1] == "healthy" for row in rows), up.stdout
+    assert "kubelet  closed" in up.stdout and "local    open" in up.stdout
+
+    report = home.report()
+    assert len(report["devices"]) == 8 and {door["name"]: door["state"] for door in report["doors"]} == {"kubelet": "closed", "local": "open"}
+    table = home.penstock("status").stdout
+    assert table.count("free") == 8 and "\033" not in table
+    assert home.penstock("ps").stdout == "nobody holds a device\n"
+
+    down = home.penstock("down")
+    assert down.returncode == 0 and "has ended" in down.stdout and "simulated machine is removed" in down.stdout
+    assert ended(report["agentPid"])
+    assert sorted(path.name for path in home.run_dir.iterdir()) == ["agent.lock"]
+    again = home.penstock("down")
+    assert again.returncode == 0 and "No agent was running" in again.stdout
+
+
+def test_a_second_agent_is_told_who_the_first_is(home):
+    assert home.up().returncode == 0
+    pid = home.report()["agentPid"]
+    second = home.up("t4-x1")
+    assert second.returncode == 1
+    assert f"process {pid} since 20" in second.stderr
+    assert len(home.report()["devices"]) == 8, "the first one's simulated machine was left alone"
+
+
+def test_in_the_foreground_an_interrupt_ends_the_agent_and_its_machine(home):
+    up = home.start("up", "--simulate", "t4-x1")
+    for line in up.stdout:
+        if line.startswith("local"):
+            break
+    pid = home.report()["agentPid"]
+    up.send_signal(signal.SIGINT)
+    assert up.wait(DEADLINE) == 0
+    assert ended(pid) and not (home.run_dir / "sim").exists()
+
+
+def test_without_a_driver_it_says_what_is_missing_and_keeps_looking(home):
+    up = home.penstock("up", "--detach")
+    assert up.returncode == 0, up.stderr
+    assert up.stdout.startswith("no nvidia driver: ") and "install" in up.stdout and "penstock up --simulate dgx-a100" in up.stdout
+    assert home.report()["devices"] == []
+
+
+def test_what_a_killed_agent_left_is_cleared(home):
+    assert home.up().returncode == 0
+    pid = home.report()["agentPid"]
+    os.kill(pid, signal.SIGKILL)
+    assert ended(pid)
+    with open(home.run_dir / "agent.lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)  # the kernel takes its files back one after the other
+    wait_for(lambda: "no agent answers" in home.penstock("status").stderr)
+    assert home.up("t4-x1").returncode == 0
+    assert len(home.report()["devices"]) == 1
+
+
+def test_bad_input_gets_one_clear_message_and_changes_nothing(home, tmp_path):
+    config = tmp_path / "bad.yaml"
+    config.write_text("apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\npats: {}\nhealth: {poll: 5}\n")
+    for words in (["up", "--config", str(config)], ["config", "check", str(config)], ["status", "--config", str(config)]):
+        bad = home.penstock(*words)
+        assert bad.returncode == 1
+        assert f'{config}:3:1: unknown key "pats"; did you mean "paths"?' in bad.stderr and f"{config}:4:16: health.poll" in bad.stderr
+    unknown = home.up("no-such-machine")
+    assert unknown.returncode == 1 and "dgx-a100" in unknown.stderr
+    assert home.penstock("up", "--no-such-flag").returncode == 2
+    assert home.penstock("no-such-verb").returncode == 2
+    assert home.penstock("status").returncode == 1
+
+
+def test_detached_it_tells_why_the_agent_could_not_start(home):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        up = home.penstock("up", "--detach", "--listen", f"127.0.0.1:{taken.getsockname()[1]}")
+    assert up.returncode == 1 and "another program listens there already" in up.stderr and "ended with status 1" in up.stderr
+
+
+def test_the_pages_are_served(home):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    up = home.penstock("up", "--detach", "--simulate", "t4-x1", "--listen", f"127.0.0.1:{port}", simulated=True)
+    assert up.returncode == 0, up.stderr
+
+    def get(path: str) -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            return answer.read().decode()
+
+    assert get("/healthz") == get("/readyz") == "ok\n"
+    assert json.loads(get("/debug/state"))["devices"] == home.report()["devices"]
+    page = get("/metrics")
+    assert 'accelerator_healthy{device="GPU-' in page and 'penstock_process_resident_memory_bytes{process="agent"}' in page
+    checked = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True, text=True, timeout=30)
+    assert checked.returncode == 0, checked.stderr
