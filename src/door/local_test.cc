@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "device/testing/acme.h"
 #include "door/fake_groups.h"
 #include "edge/broker/client.h"
 #include "os/process.h"
@@ -27,21 +28,6 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 constexpr base::Duration kPatience = std::chrono::seconds(10);
-
-class Acme final : public device::Dialect {
- public:
-  std::string_view vendor() const override { return "acme"; }
-  std::string_view resource() const override { return "acme.com/gpu"; }
-  device::Edits ForContainer(std::span<const device::Facts* const>, const device::Driver&) const override { return {}; }
-  device::Edits ForProcess(std::span<const device::Facts* const> devices, const device::Driver&) const override {
-    device::Edits edits;
-    for (const device::Facts* one : devices) edits.environment["ACME_VISIBLE"] += one->id + ";";
-    return edits;
-  }
-  device::Verdict Judge(const device::Evidence&) const override { return {}; }
-  std::vector<std::string> DriverPaths(const device::Paths&) const override { return {}; }
-  std::optional<device::Evidence> FromKernelLog(std::string_view) const override { return std::nullopt; }
-};
 
 class LocalDoorTest : public testing::Test {
  protected:
@@ -85,13 +71,13 @@ class LocalDoorTest : public testing::Test {
 
   void Start(bool enabled = true) {
     OnLoop([this, enabled] {
-      door_ = std::make_unique<LocalDoor>(
-          loop_, io_, LocalDoor::Node{inventory_, ledger_, offers_, [this](std::string_view) { return &acme_; }},
-          LocalDoor::Options{run_dir_.path(), "no-such-group", "/proc", enabled},
-          LocalDoor::Callbacks{[this] { return MakeReport(); }, [this] { ++ended_; }}, [this]() -> base::Result<std::unique_ptr<Groups>> {
-            if (!no_rights_.empty()) return Error(Code::kPermissionDenied, no_rights_);
-            return std::unique_ptr<Groups>(std::make_unique<FakeGroups>(kernel_));
-          });
+      door_ = std::make_unique<LocalDoor>(loop_, io_, LocalDoor::Node{inventory_, ledger_, offers_, device::testing::FindAcme},
+                                          LocalDoor::Options{run_dir_.path(), "no-such-group", "/proc", enabled},
+                                          LocalDoor::Callbacks{[this] { return MakeReport(); }, [this] { ++ended_; }},
+                                          [this]() -> base::Result<std::unique_ptr<Groups>> {
+                                            if (!no_rights_.empty()) return Error(Code::kPermissionDenied, no_rights_);
+                                            return std::unique_ptr<Groups>(std::make_unique<FakeGroups>(kernel_));
+                                          });
       const auto opened = door_->Open();
       ASSERT_TRUE(opened.ok()) << opened.error().ToString();
     });
@@ -130,7 +116,6 @@ class LocalDoorTest : public testing::Test {
 
   os::TemporaryFolder run_dir_;
   os::Loop loop_{"control"}, io_{"io"};
-  Acme acme_;
   FakeKernel kernel_;
   std::string no_rights_;
   node::inventory::Inventory inventory_;
@@ -148,7 +133,7 @@ TEST_F(LocalDoorTest, GivesAFreeDeviceAtOnce) {
   ASSERT_TRUE(answer->granted);
   ASSERT_THAT(answer->granted->devices, SizeIs(1));
   const std::string id = answer->granted->devices[0].id;
-  EXPECT_EQ(answer->granted->environment.at("ACME_VISIBLE"), id + ";");
+  EXPECT_EQ(answer->granted->environment.at("ACME"), id);
   EXPECT_EQ(answer->granted->enforcement, "devices");
   OnLoop([&] {
     const auto* lease = ledger_.Get()->HolderOf(id);
