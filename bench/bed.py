@@ -3,6 +3,7 @@ clock's nanoseconds, the same in all processes."""
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -145,5 +146,12 @@ class Bed:
                 continue  # ended while we looked
         return found
 
-    def penstock(self, *words) -> subprocess.CompletedProcess:
-        return subprocess.run([self.programs / "penstock", "--run-dir", self.run_dir, *words], capture_output=True, text=True, check=True)
+    def page(self, path: str) -> bytes:
+        """A page of the agent's, over a connection of its own."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(self.run_dir / "pages.sock"))
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n".encode())
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+        if not answer.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(f"{path}: {answer[:200]}")
+        return answer
