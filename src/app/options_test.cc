@@ -23,7 +23,7 @@ Settings Parse(const std::string& line) {
 }
 
 std::string Written(const std::string& content) {
-  const std::string path = testing::TempDir() + "/options_test_" + testing::UnitTest::GetInstance()->current_test_info()->name() + ".yaml";
+  std::string path = testing::TempDir() + "/options_test_" + testing::UnitTest::GetInstance()->current_test_info()->name() + ".yaml";
   EXPECT_TRUE(os::WriteFileAtomically(path, "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n" + content).ok());
   return path;
 }

@@ -64,7 +64,7 @@ std::vector<PluginSocket> ListPluginSockets(const std::string& folder, const std
   const auto names = os::ListDirectory(folder);
   if (!names.ok()) return sockets;
   for (const auto& name : *names) {
-    if (name == kKubeletSocket || !IsSocket(folder + "/" + name)) continue;
+    if (name == kKubeletSocket || !IsSocket(std::string(folder).append("/").append(name))) continue;
     sockets.push_back(ProbeSocket(folder, name, proc_root));
   }
   return sockets;
