@@ -1,9 +1,15 @@
 # gRPC as we link it: Debian's static archives without TLS (unix sockets need none), so that section garbage collection can drop what is
 # not used and no process maps the whole of libgrpc. Offers the target penstock_grpc and the function penstock_proto.
+# With the thread sanitizer the shared libraries are taken: it can be told to pass over modules that were built without it
+# (tests/tsan.supp).
 include_guard(GLOBAL)
 
 set(CMAKE_FIND_LIBRARY_SUFFIXES_SAVED ${CMAKE_FIND_LIBRARY_SUFFIXES})
-set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
+if(PENSTOCK_SANITIZE MATCHES thread)
+  set(CMAKE_FIND_LIBRARY_SUFFIXES .so)
+else()
+  set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
+endif()
 set(archives)
 foreach(name grpc++_unsecure grpc_unsecure gpr upb address_sorting re2 cares protobuf-lite z
         absl_bad_optional_access absl_bad_variant_access absl_base absl_city absl_civil_time absl_cord absl_cord_internal absl_cordz_functions
