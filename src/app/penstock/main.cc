@@ -13,6 +13,7 @@
 #include "app/penstock/introspect.h"
 #include "app/penstock/up.h"
 #include "app/penstock/verbs.h"
+#include "base/strings.h"
 
 namespace penstock::app {
 
@@ -81,6 +82,9 @@ struct CommandLine {
   std::string help_on;
   bool markdown = false;
   int exit_code = 0;
+
+  /// Where the first word is no verb: says so, with the verb that may be meant.
+  bool RefusesVerb() const;
 
  private:
   CLI::App* Verb(CLI::App& parent, const std::string& name, const std::string& description, const char* footer, std::function<int()> run);
@@ -154,6 +158,20 @@ void CommandLine::AddHelp() {
   help->add_flag("--markdown", markdown, "everything, as the page docs/reference/cli.md");
 }
 
+bool CommandLine::RefusesVerb() const {
+  const auto words = app.remaining();
+  if (!app.get_subcommands().empty() || words.empty() || words.front().starts_with("-")) return false;
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) verbs.push_back(verb->get_name());
+  std::cerr << "penstock: there is no verb \"" << words.front() << "\"; ";
+  if (const auto near = base::Nearest(words.front(), verbs)) {
+    std::cerr << "did you mean \"" << *near << "\"?\n";
+  } else {
+    std::cerr << "there are " << base::Join(verbs, ", ") << "\n";
+  }
+  return true;
+}
+
 int CommandLine::Help() const {
   if (markdown) {
     std::cout << Markdown(app);
@@ -175,7 +193,10 @@ int Main(int argc, char** argv) {
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {
     line.app.parse(std::move(arguments));
-  } catch (const CLI::ParseError& error) { return line.app.exit(error) == 0 ? 0 : kWrongUse; }
+  } catch (const CLI::ParseError& error) {
+    if (line.RefusesVerb()) return kWrongUse;
+    return line.app.exit(error) == 0 ? 0 : kWrongUse;
+  }
   if (line.app.get_subcommands().empty()) {
     std::cerr << line.app.help();
     return kWrongUse;

@@ -77,7 +77,7 @@ int ToExitCode(const base::Status& status) {
 }  // namespace
 
 void AddQueue(CLI::App& app, const Common& common, int& exit_code) {
-  CLI::App* queue = app.add_subcommand("queue", "Shows who waits for GPUs, and cancels");
+  CLI::App* queue = app.add_subcommand("queue", "Show who waits for GPUs, or cancel");
   queue->footer(kFooter);
   queue->fallthrough();
   queue->require_subcommand(0, 1);

@@ -216,7 +216,7 @@ std::vector<std::string> CutCommand(const CLI::App& app, std::vector<std::string
 
 void AddRun(CLI::App& app, const Common& common, int& exit_code) {
   CLI::App* run = app.add_subcommand(
-      "run", "Runs a command on GPUs of its own, after waiting for them: penstock run [OPTIONS] -- COMMAND [ARGUMENTS...]");
+      "run", "Run a command on GPUs of its own, after waiting for them: penstock run [OPTIONS] -- COMMAND [ARGUMENTS...]");
   run->footer(kFooter);
   run->fallthrough();
   const auto options = std::make_shared<RunOptions>();
