@@ -1,0 +1,118 @@
+#include "edge/kubelet/pod_resources.h"
+
+#include <future>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "edge/kubelet/fake/fake_kubelet.h"
+#include "edge/kubelet/plugin_fixture.h"
+#include "os/temporary_folder.h"
+
+namespace penstock::edge::kubelet {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::Pair;
+
+class PodResourcesTest : public testing::Test {
+ protected:
+  ~PodResourcesTest() override { loop_.Stop(); }
+
+  /// Asks on the loop and waits for the answer.
+  base::Result<std::vector<PodDevices>> List() {
+    std::promise<base::Result<std::vector<PodDevices>>> answer;
+    loop_.Post([&] { client_.List([&](auto result) { answer.set_value(std::move(result)); }); });
+    return answer.get_future().get();
+  }
+
+  using Allocatable = std::map<std::string, std::vector<std::string>>;
+  base::Result<Allocatable> GetAllocatable() {
+    std::promise<base::Result<Allocatable>> answer;
+    loop_.Post([&] { client_.GetAllocatable([&](auto result) { answer.set_value(std::move(result)); }); });
+    return answer.get_future().get();
+  }
+
+  os::TemporaryFolder folder_;
+  FakeKubelet kubelet_{folder_ / "kubelet"};
+  os::Loop loop_{"test"};
+  PodResources client_{loop_, folder_ / "kubelet", milliseconds(500)};
+};
+
+TEST_F(PodResourcesTest, FoldsTheKubeletsEntriesByContainerAndResource) {
+  kubelet_.Start();
+  kubelet_.SetPods({{"research", "train-0", "main", kGpu, {"GPU-b", "GPU-a"}}, {"default", "serve", "web", "rdma/hca", {"mlx5_0"}}});
+  loop_.Start();
+  const auto list = List();
+  ASSERT_TRUE(list.ok()) << list.error().ToString();
+  EXPECT_THAT(*list, ElementsAre(PodDevices{"default", "serve", "web", "rdma/hca", {"mlx5_0"}},
+                                 PodDevices{"research", "train-0", "main", kGpu, {"GPU-a", "GPU-b"}}));
+}
+
+TEST_F(PodResourcesTest, ReadsAnAnswerOfManyMegabytes) {
+  kubelet_.Start();
+  std::vector<FakePod> pods;
+  for (int i = 0; i < 100; ++i)
+    pods.push_back({"default", "pod-" + std::to_string(i), "c", kGpu, std::vector<std::string>(700, std::string(60, 'x'))});
+  kubelet_.SetPods(pods);
+  loop_.Start();
+  const auto list = List();
+  ASSERT_TRUE(list.ok()) << list.error().ToString();
+  EXPECT_EQ(list->size(), 100u);
+}
+
+TEST_F(PodResourcesTest, TellsWhatTheKubeletCountsAndFindsItAgainAfterARestart) {
+  RunningPlugin plugin(folder_ / "kubelet");
+  kubelet_.Start();
+  plugin.Start({{"GPU-b", true, {}}, {"GPU-a", true, {}}, {"GPU-c", false, {}}});
+  loop_.Start();
+  for (int restart = 0; restart < 3; ++restart) {
+    ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 2));
+    const auto allocatable = GetAllocatable();
+    ASSERT_TRUE(allocatable.ok()) << allocatable.error().ToString();
+    EXPECT_THAT(*allocatable, ElementsAre(Pair(kGpu, ElementsAre("GPU-a", "GPU-b"))));
+    kubelet_.Restart();
+  }
+}
+
+TEST_F(PodResourcesTest, SaysThatThereIsNoKubelet) {
+  loop_.Start();
+  EXPECT_EQ(List().error().code(), base::Code::kUnavailable);
+  kubelet_.Start();
+  EXPECT_TRUE(List().ok());
+  kubelet_.Kill();
+  EXPECT_EQ(List().error().code(), base::Code::kUnavailable);
+}
+
+TEST_F(PodResourcesTest, GivesASlowKubeletUpWithoutHoldingAnythingElseUp) {
+  kubelet_.Start();
+  kubelet_.SetPodResourcesDelay(std::chrono::seconds(30));
+  loop_.Start();
+  std::promise<base::Code> slow;
+  std::promise<void> other;
+  loop_.Post([&] {
+    client_.List([&](const auto& result) { slow.set_value(result.error().code()); });
+    loop_.Post([&] { other.set_value(); });
+  });
+  auto answer = slow.get_future();
+  other.get_future().get();
+  EXPECT_EQ(answer.wait_for(milliseconds(0)), std::future_status::timeout);
+  EXPECT_EQ(answer.get(), base::Code::kDeadlineExceeded);
+}
+
+TEST_F(PodResourcesTest, CallsNobodyBackOnceItIsGone) {
+  kubelet_.Start();
+  kubelet_.SetPodResourcesDelay(std::chrono::seconds(30));
+  bool called = false;
+  {
+    PodResources client(loop_, folder_ / "kubelet");
+    for (int i = 0; i < 10; ++i) client.List([&](const auto&) { called = true; });
+  }
+  loop_.Start();
+  EXPECT_EQ(List().error().code(), base::Code::kDeadlineExceeded);  // the loop has run
+  EXPECT_FALSE(called);
+}
+
+}  // namespace
+}  // namespace penstock::edge::kubelet
