@@ -9,6 +9,12 @@
 
 namespace penstock::node::ledger {
 
+namespace {
+
+constexpr base::Duration kRest = std::chrono::milliseconds(20);  // between two writes: each waits for the disk twice
+
+}  // namespace
+
 struct Keeper::State : std::enable_shared_from_this<State> {
   State(base::Executor& c, base::Executor& i, Ledger& l, std::string p, std::string b)
       : control(c), io(i), ledger(l), path(std::move(p)), boot_id(std::move(b)) {}
@@ -30,14 +36,17 @@ struct Keeper::State : std::enable_shared_from_this<State> {
   }
 
   void Written(const base::Status& written) {
-    writing = false;
     if (!written.ok()) {
       base::Log(base::kError, "the ledger's checkpoint cannot be written; leases survive a restart as far as cgroups and the kubelet tell",
                 {{"path", path}, {"why", written.error().message()}});
-      writing = true;
       control.PostAfter(std::chrono::seconds(10), [self = shared_from_this()] { self->Write(); });
       return;
     }
+    control.PostAfter(kRest, [self = shared_from_this()] { self->Rested(); });
+  }
+
+  void Rested() {
+    writing = false;
     if (dirty) Changed();
   }
 

@@ -11,8 +11,8 @@
 namespace penstock::node::ledger {
 
 /// The checkpoint at `path`, kept current: written on the I/O executor after the change was published, so after the answer that made it;
-/// several changes become one write. A failed write (full or read-only disk) is logged and repeated with the next change, at the latest
-/// after 10 s.
+/// several changes become one write, and two writes are 20 ms apart at least. A failed write (full or read-only disk) is logged and
+/// repeated with the next change, at the latest after 10 s.
 class Keeper {
  public:
   Keeper(base::Executor& control, base::Executor& io, Ledger& ledger, std::string path, std::string boot_id);

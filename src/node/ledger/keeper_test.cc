@@ -42,6 +42,18 @@ TEST_F(KeeperTest, WritesOnceForManyChangesAndOnlyAfterThem) {
   EXPECT_EQ(Keeper::Load(path_, "boot")->size(), 2u);
 }
 
+TEST_F(KeeperTest, WritesAtOnceAndRestsBeforeTheNextTime) {
+  Keeper keeper(executor_, executor_, ledger_, path_, "boot");
+  ASSERT_TRUE(ledger_.Hand(One("a")).ok());
+  executor_.RunUntilIdle();
+  EXPECT_EQ(Keeper::Load(path_, "boot")->size(), 1u);
+  ASSERT_TRUE(ledger_.Hand(One("b")).ok());
+  executor_.RunUntilIdle();
+  EXPECT_EQ(Keeper::Load(path_, "boot")->size(), 1u);
+  executor_.Advance(std::chrono::milliseconds(20));
+  EXPECT_EQ(Keeper::Load(path_, "boot")->size(), 2u);
+}
+
 TEST_F(KeeperTest, TriesAgainAfterAFailedWrite) {
   std::filesystem::remove_all(folder_);
   Keeper keeper(executor_, executor_, ledger_, path_, "boot");
