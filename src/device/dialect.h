@@ -37,7 +37,8 @@ std::string_view ToString(Severity severity);
 
 struct Verdict {
   Severity severity = Severity::kWarn;
-  std::string reason;  ///< one sentence for people: "XID 79: GPU has fallen off the bus"
+  std::string reason;     ///< one sentence for people: "XID 79: GPU has fallen off the bus"
+  bool silences = false;  ///< the device answers nothing while it lasts, so that an answer says that it is over
 };
 
 /// What a vendor calls things.

@@ -17,7 +17,7 @@ class AcmeDialect final : public Dialect {
   Edits ForContainer(std::span<const Facts* const> devices, const Driver&) const override { return Edit(devices); }
   Edits ForProcess(std::span<const Facts* const> devices, const Driver&) const override { return Edit(devices); }
   Verdict Judge(const Evidence& evidence) const override {
-    return {static_cast<Severity>(evidence.code), "code " + std::to_string(evidence.code)};
+    return {static_cast<Severity>(evidence.code), "code " + std::to_string(evidence.code), evidence.kind == "silencing"};
   }
   std::vector<std::string> DriverPaths(const Paths&) const override { return {}; }
   std::optional<Evidence> FromKernelLog(std::string_view) const override { return std::nullopt; }

@@ -69,7 +69,7 @@ std::string Monitor::OnEvidence(const device::Evidence& evidence) {
   base::Log(TakesOut(verdict.severity) ? base::kError : base::kWarn, verdict.reason,
             {{"device", id}, {"severity", ToString(verdict.severity)}});
   if (!TakesOut(verdict.severity)) return id;
-  tracked.happened.insert_or_assign(what, Trouble{verdict.severity, verdict.reason});
+  tracked.happened.insert_or_assign(what, Trouble{verdict.severity, verdict.reason, verdict.silences});
   tracked.well_since.reset();
   tracked.last.reset();  // what was seen before it happened says nothing about now
   Evaluate(id, tracked);
@@ -78,8 +78,9 @@ std::string Monitor::OnEvidence(const device::Evidence& evidence) {
 
 void Monitor::OnReading(const std::string& id, const device::Reading& reading) {
   Tracked& tracked = devices_[id];
-  if (!reading.reachable)
-    for (auto& [what, trouble] : tracked.happened) trouble.proven_over = true;  // once it answers again, that is
+  // What began before the device was silent is over once it answers again; so is what would have silenced it.
+  for (auto& [what, trouble] : tracked.happened)
+    if (!reading.reachable || trouble.silences) trouble.proven_over = true;
   tracked.last = reading;
   Evaluate(id, tracked);
 }

@@ -51,6 +51,7 @@ class Monitor {
   struct Trouble {
     device::Severity severity;
     std::string reason;
+    bool silences = false;
     bool proven_over = false;  // the driver was reloaded, or the device was away, since
   };
   struct Tracked {

@@ -99,6 +99,16 @@ TEST_F(MonitorTest, WithAnOldDriverOnlyAnAbsenceOrAReloadEndsWhatHappened) {
   EXPECT_EQ(Now().state, HealthState::kHealthy);
 }
 
+TEST_F(MonitorTest, WhatSilencesADeviceIsOverOnceItAnswers) {
+  Evidence lost = Event(Severity::kGone);
+  lost.kind = "silencing";
+  monitor_.OnEvidence(lost);
+  EXPECT_EQ(Now().state, HealthState::kUnhealthy);
+  monitor_.OnReading("G0", Good(false));  // it came and went between two looks
+  executor_.Advance(10s);
+  EXPECT_EQ(Now().state, HealthState::kHealthy);
+}
+
 TEST_F(MonitorTest, StandingEvidenceHoldsAsLongAsItStands) {
   device::Reading bad = Good();
   bad.evidence.push_back(Event(Severity::kGone));

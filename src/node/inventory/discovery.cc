@@ -69,7 +69,7 @@ void Discovery::FirstLookDone() {
 void Discovery::Nudge() {
   if (phase_ == Phase::kWaiting) {
     Open();
-  } else if (phase_ == Phase::kServing && in_flight_.empty()) {
+  } else if (!busy_) {
     executor_.Cancel(timer_);
     List(false);
   } else {
@@ -80,6 +80,7 @@ void Discovery::Nudge() {
 void Discovery::Open() {
   executor_.Cancel(timer_);
   phase_ = Phase::kOpening;
+  busy_ = true;
   look_again_ = false;
   backend_.Open(Current<device::Driver>([this](Result<device::Driver> driver) {
     if (!driver.ok()) return NoDriver(driver.error());
@@ -95,6 +96,7 @@ void Discovery::Open() {
 void Discovery::NoDriver(const Error& error) {
   ++*connection_;
   phase_ = Phase::kWaiting;
+  busy_ = false;
   in_flight_.clear();
   backend_.Stop();
   driver_version_.clear();
@@ -111,6 +113,7 @@ void Discovery::NoDriver(const Error& error) {
 void Discovery::Ended(const Error& error) {
   if (phase_ == Phase::kWaiting) return;
   ++*connection_;
+  busy_ = false;
   executor_.Cancel(timer_);
   const std::string address = std::exchange(in_flight_, "");
   if (error.code() == Code::kDeadlineExceeded && !address.empty()) {
@@ -135,6 +138,7 @@ bool Discovery::LeftOut(const std::string& address) const {
 
 void Discovery::List(bool fresh) {
   phase_ = fresh ? Phase::kDescribing : Phase::kServing;
+  busy_ = true;
   in_flight_.clear();
   backend_.List(Current<std::vector<std::string>>([this, fresh](Result<std::vector<std::string>> addresses) {
     if (!addresses.ok()) return NoDriver(addresses.error());
@@ -203,6 +207,7 @@ void Discovery::ReadNext(std::size_t position) {
   }
   if (position == known_.size()) {
     in_flight_.clear();
+    busy_ = false;
     base::Log(base::kDebug, "devices read", {{"vendor", options_.vendor}});
     FirstLookDone();
     if (look_again_) {
@@ -244,13 +249,14 @@ void Discovery::ReportLost(const std::string& id, const Error& error) {
 }
 
 void Discovery::ReadSoon(const std::string& id) {
-  if (phase_ != Phase::kServing || !in_flight_.empty()) {
+  if (busy_ || phase_ != Phase::kServing) {
     look_again_ = true;
     return;
   }
   const auto known = std::find_if(known_.begin(), known_.end(), [&id](const Known& one) { return one.id == id; });
   if (known == known_.end() || LeftOut(known->address)) return;
   executor_.Cancel(timer_);
+  busy_ = true;
   ReadNext(static_cast<std::size_t>(known - known_.begin()));
 }
 

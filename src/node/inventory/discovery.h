@@ -88,6 +88,7 @@ class Discovery {
   base::Backoff backoff_;
   base::TimerId timer_ = 0;
   Phase phase_ = Phase::kWaiting;
+  bool busy_ = false;  // a look is under way: another one waits for its end
   bool look_again_ = false;
   std::vector<Known> known_;
   std::vector<device::Facts> described_;

@@ -211,6 +211,25 @@ TEST_F(DiscoveryTest, SeesAddedAndRemovedDevices) {
   EXPECT_THAT(inventory_.published().Get()->Find("B")->health.reason, HasSubstr("not there any more"));
 }
 
+TEST_F(DiscoveryTest, NudgesDuringALookMakeOneMore) {
+  discovery_.Start();
+  for (int i = 0; i < 5; ++i) {
+    discovery_.Nudge();
+    discovery_.ReadSoon("A");
+  }
+  executor_.RunUntilIdle();
+  backend_.read.clear();
+  executor_.Advance(5s);
+  EXPECT_THAT(backend_.read, ElementsAre("0", "1", "2"));
+  backend_.read.clear();
+  discovery_.Nudge();
+  discovery_.Nudge();
+  discovery_.ReadSoon("B");
+  executor_.RunUntilIdle();
+  EXPECT_LE(backend_.read.size(), 6u);
+  EXPECT_GE(backend_.read.size(), 3u);
+}
+
 TEST_F(DiscoveryTest, AnswersOfAnEndedConnectionAreDropped) {
   discovery_.Start();
   backend_.events_.ended(Error(Code::kUnavailable, "worker died"));

@@ -11,6 +11,8 @@
 namespace penstock::vendor::nvidia {
 namespace {
 
+constexpr std::int64_t kFallenOffTheBus = 79;
+
 using device::Driver;
 using device::Edits;
 using device::Evidence;
@@ -63,9 +65,13 @@ class NvidiaDialect final : public device::Dialect {
   Verdict Judge(const Evidence& evidence) const override {
     const auto& kind = evidence.kind;
     const auto said = [&](std::string_view otherwise) { return evidence.text.empty() ? std::string(otherwise) : evidence.text; };
-    if (kind == kXid) return JudgeXid(evidence.code, evidence.text);
+    if (kind == kXid) {
+      auto verdict = JudgeXid(evidence.code, evidence.text);
+      verdict.silences = evidence.code == kFallenOffTheBus;
+      return verdict;
+    }
     if (kind == kRecoveryAction) return JudgeRecoveryAction(evidence.code);
-    if (kind == kLost) return {Severity::kGone, "the GPU is lost: " + said("it does not answer")};
+    if (kind == kLost) return {Severity::kGone, "the GPU is lost: " + said("it does not answer"), true};
     if (kind == kResetRequired) return {Severity::kReset, "the driver says that the GPU must be reset"};
     if (kind == kUnavailable) return {Severity::kReset, "the driver says that the GPU is unavailable"};
     if (kind == kRemapFailure) return {Severity::kReset, "a memory row could not be remapped: the GPU may have to be replaced"};
