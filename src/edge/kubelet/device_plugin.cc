@@ -250,7 +250,7 @@ void DevicePlugin::Impl::LookForOthers() {
     yielding_ = other.has_value();
     if (!other) return Register(*kubelet);
     SetState(Phase::kSteppedBack, options_.resource + " is already served by " + other->Describe() +
-                                      "; remove that plugin, or give Penstock's kubelet door up (doors.kubelet: off)");
+                                      "; remove that plugin, or close Penstock's kubelet door (doors.kubelet.enabled: off)");
     RetryAfter(options_.recheck);
   });
 }
