@@ -22,6 +22,8 @@ struct PathsConfig {
   std::string kubelet_dir = "/var/lib/kubelet";
   std::string state_dir = "/var/lib/penstock";
   std::string run_dir = "/run/penstock";
+  std::string host_driver_root;  ///< driver_root as the host calls it, where that differs (in a container); empty: driver_root
+  std::string host_dev_root;     ///< dev_root as the host calls it: what Allocate answers; empty: host_driver_root, else dev_root
 };
 
 /// Which door some devices belong to; the first rule that matches a device counts.
@@ -31,6 +33,42 @@ struct DoorRule {
 };
 
 enum class Switch { kAuto, kOn, kOff };
+
+/// How an allocation names its devices to the container.
+enum class DeviceIds { kUuid, kIndex };
+
+/// Which labels the node gets, and on which ways they leave.
+struct LabelsConfig {
+  Switch node = Switch::kAuto;           ///< straight on the Node object; auto: in a cluster
+  Switch node_feature = Switch::kOff;    ///< as NFD's NodeFeature object; auto: where its CRD is installed
+  std::string features_file;             ///< as a file of NFD's features.d; empty: none
+  Switch host_features = Switch::kAuto;  ///< feature.node.kubernetes.io/*; auto: where no NFD labels this node
+  bool timestamp = true;                 ///< nvidia.com/gfd.timestamp
+  std::string machine_type_file = "/sys/class/dmi/id/product_name";
+  bool operator==(const LabelsConfig&) const = default;
+};
+
+/// Where a ConfigMap with a configuration for each kind of node is, and which of its keys counts when the node's label names none.
+struct ConfigMapConfig {
+  std::string name;  ///< empty: there is none
+  std::string namespace_name;
+  std::string default_key;
+  std::vector<std::string> fallbacks = {"named", "single"};  ///< "named", "single", "empty", tried in this order
+  std::string node_label = "nvidia.com/device-plugin.config";
+  bool operator==(const ConfigMapConfig&) const = default;
+};
+
+/// What the agent has to do with an API server.
+struct ClusterConfig {
+  Switch enabled = Switch::kAuto;     ///< auto: in a pod, or where a kubeconfig is named
+  std::string kubeconfig;             ///< empty: in-cluster
+  std::string namespace_name;         ///< of events and NodeFeature objects; empty: the pod's own, else "default"
+  Switch node_state = Switch::kAuto;  ///< the node's penstock.io object; auto: where its CRD is installed
+  Switch events = Switch::kOn;        ///< Events on the Node
+  Switch node_status = Switch::kOn;   ///< one patch of nodes/status after the kubelet has the list
+  ConfigMapConfig config_map;
+  bool operator==(const ClusterConfig&) const = default;
+};
 
 struct NodeConfig {
   PathsConfig paths;
@@ -45,6 +83,10 @@ struct NodeConfig {
   base::Duration probation = std::chrono::seconds(10);  ///< how long a device must look well before it is used again
 
   std::string listen = "127.0.0.1:9400";  ///< host:port, unix:PATH, or "off"
+
+  DeviceIds device_ids = DeviceIds::kUuid;
+  LabelsConfig labels;
+  ClusterConfig cluster;
 };
 
 /// Reads and checks a whole document (YAML; JSON is YAML). Everything wrong at once, with file:line:column and a hint (kInvalidArgument).

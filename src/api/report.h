@@ -54,6 +54,24 @@ struct VendorReport {
   std::string reason;
 };
 
+/// The configuration in force.
+struct ConfigurationReport {
+  std::string origin;                ///< "defaults", "file /etc/penstock/node.yaml", "ConfigMap ns/name, key any"
+  std::string since;                 ///< RFC 3339
+  std::string problem;               ///< why a newer one is not in force: all that is wrong with it; empty where there is none
+  std::string problem_origin;        ///< where that one came from
+  std::vector<std::string> not_yet;  ///< what it asks for that this version cannot do, by the names of its keys
+};
+
+/// A condition as Kubernetes has them.
+struct ConditionReport {
+  std::string type;  ///< "Ready", "DevicesHealthy", "ConfigurationApplied", "DriverReady"
+  bool status = false;
+  std::string reason;  ///< one word: "AllHealthy"
+  std::string message;
+  std::string since;  ///< of the last change of `status`
+};
+
 struct Report {
   std::uint64_t generation = 0;
   std::string node, version;
@@ -61,6 +79,9 @@ struct Report {
   std::vector<VendorReport> vendors;
   std::vector<DeviceReport> devices;
   std::vector<DoorReport> doors;
+  ConfigurationReport configuration;
+  std::vector<ConditionReport> conditions;
+  std::vector<std::string> enforcement;  ///< kinds in force here: "devices", "visibility"
 };
 
 /// {"generation", "node", "version", "agentPid", "vendors", "devices": [...], "doors": [...]}.

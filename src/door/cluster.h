@@ -1,0 +1,72 @@
+// The cluster's door: what the API server is told of this node (labels, events, its status, its penstock.io object), and the wishes it has
+// for it (a ConfigMap's key, chosen by a label). Decides nothing about devices.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "api/node_config.h"
+#include "api/report.h"
+#include "base/executor.h"
+#include "base/result.h"
+#include "edge/kube/api.h"
+
+namespace penstock::door {
+
+/// A configuration that the cluster wishes for this node; `text` empty where none applies (then the agent's own is in force).
+struct WishedConfig {
+  std::string origin;  ///< "ConfigMap gpu-operator/time-slicing-config, key a100-40gb (label nvidia.com/device-plugin.config)"
+  std::string text;
+  std::string problem;  ///< why there is none although one was wished for: then what is in force stays
+  bool operator==(const WishedConfig&) const = default;
+};
+
+/// What the cluster is told; values of one moment.
+struct ClusterNews {
+  api::Report report;
+  std::optional<std::map<std::string, std::string>> labels;  ///< nothing before the first look at the devices
+  bool operator==(const ClusterNews&) const;
+};
+
+/// Lives on the api's executor, a thread of its own; Show may be called from any thread.
+class ClusterDoor {
+ public:
+  struct Options {
+    std::string node;
+    std::string namespace_name;
+    api::ClusterConfig config;
+    api::LabelsConfig labels;
+  };
+  struct Callbacks {
+    /// The wish, whenever it changes. On the door's executor: the callee posts it on.
+    std::function<void(const WishedConfig&)> wished;
+    /// Whether NFD labels this node (annotation nfd.node.kubernetes.io/feature-labels), whenever it changes.
+    std::function<void(bool)> nfd;
+    /// The door's state for status: connected or why not, which RBAC rule is missing, writes so far.
+    std::function<void(const api::DoorReport&)> state;
+  };
+
+  ClusterDoor(edge::kube::Api& api, Options options, Callbacks callbacks);
+  ~ClusterDoor();  ///< on the executor
+
+  void Start();
+
+  /// What there is to tell now. Only differences are written, and only once what was written before is known to have arrived.
+  void Show(ClusterNews news);
+
+  /// The kubelet has this list: resource → capacity and allocatable, as it will say itself. Brings the Node object up to date at once.
+  struct Amount {
+    std::size_t capacity = 0, allocatable = 0;
+    bool operator==(const Amount&) const = default;
+  };
+  void ShowKubeletHas(const std::map<std::string, Amount>& resources);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace penstock::door

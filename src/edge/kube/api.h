@@ -1,0 +1,85 @@
+// What the rest of this folder and the doors ask of an API server: calls that answer later, and streams. Client implements it over HTTP.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "base/executor.h"
+#include "base/result.h"
+
+namespace penstock::edge::kube {
+
+using Json = nlohmann::json;
+
+/// A kind of object as its URL names it: {"apps", "v1", "daemonsets"}; the core group is "".
+struct Resource {
+  std::string group, version, plural;
+
+  /// "/api/v1/nodes/n1/status", "/apis/penstock.io/v1alpha1/nodestates/n1", "/api/v1/namespaces/x/configmaps".
+  std::string Path(std::string_view namespace_name = "", std::string_view name = "", std::string_view subresource = "") const;
+};
+
+struct Call {
+  std::string method = "GET";
+  std::string path;                          ///< Resource::Path
+  std::map<std::string, std::string> query;  ///< values not yet escaped
+  std::string content_type;                  ///< of the body
+  std::string body;
+  base::Duration deadline = std::chrono::seconds(10);  ///< of the whole call, attempts after 429 included
+};
+
+struct Answer {
+  int status = 200;
+  std::string body;
+};
+
+// Content types of a PATCH.
+inline constexpr std::string_view kApplyPatch = "application/apply-patch+yaml";
+inline constexpr std::string_view kMergePatch = "application/merge-patch+json";
+inline constexpr std::string_view kStrategicMergePatch = "application/strategic-merge-patch+json";
+inline constexpr std::string_view kJsonPatch = "application/json-patch+json";
+
+/// A GET whose answer is a line after another. Destroying it ends it; then nothing is called any more.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+};
+
+/// On one executor: calls are made on its thread, and answered on it. Errors: 400 and 422 kInvalidArgument, 401 kUnauthenticated, 403
+/// kPermissionDenied with the RBAC rule that is missing, 404 kNotFound, 409 kAborted (kAlreadyExists for AlreadyExists), 410 kOutOfRange,
+/// 429 after all attempts kResourceExhausted, 5xx and no connection kUnavailable, 504 and no answer in time kDeadlineExceeded.
+class Api {
+ public:
+  using Done = std::function<void(base::Result<Answer>)>;
+
+  virtual ~Api() = default;
+  virtual base::Executor& executor() = 0;
+
+  /// `done` is called once, never from within this call; never after the destructor.
+  virtual void Do(Call call, Done done) = 0;
+
+  /// `line` gets each line without its end, `end` the reason: ok where the server closed an answer that was well. The deadline of the call
+  /// is that of the answer's first byte; a peer that is silent for longer than TCP allows ends it with kUnavailable.
+  virtual std::unique_ptr<Stream> Open(Call call, std::function<void(std::string_view)> line, std::function<void(base::Status)> end) = 0;
+};
+
+// The calls people make, put together. `object` needs apiVersion, kind and metadata.name.
+
+/// Server-side apply of the fields in `object` under a field manager; `force` takes fields that others manage.
+Call Apply(const Resource& resource, std::string_view namespace_name, const Json& object, std::string_view field_manager, bool force = true,
+           std::string_view subresource = "");
+Call Get(const Resource& resource, std::string_view namespace_name, std::string_view name);
+Call Create(const Resource& resource, std::string_view namespace_name, const Json& object, std::string_view field_manager);
+Call Patch(const Resource& resource, std::string_view namespace_name, std::string_view name, std::string_view content_type,
+           const Json& patch, std::string_view field_manager, std::string_view subresource = "");
+Call Delete(const Resource& resource, std::string_view namespace_name, std::string_view name);
+
+/// The answer's body as JSON: kDataLoss where it is none.
+base::Result<Json> Parse(const base::Result<Answer>& answer);
+
+}  // namespace penstock::edge::kube

@@ -1,0 +1,55 @@
+// The labels of this node, from facts alone: what its users select on. Writes them nowhere.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "api/node_config.h"
+#include "base/published.h"
+#include "node/inventory/inventory.h"
+#include "node/share/offer.h"
+#include "os/machine_facts.h"
+
+namespace penstock::node::label {
+
+/// Label key → value. Each a valid Kubernetes label.
+using LabelSet = std::map<std::string, std::string>;
+
+/// What the labels say beside the devices.
+struct Context {
+  os::MachineFacts machine;
+  std::int64_t timestamp = 0;  ///< seconds since 1970 of the agent's or the configuration's start: gfd.timestamp
+  api::LabelsConfig config;
+  bool host_features = true;  ///< feature.node.kubernetes.io/* are ours to say
+};
+
+/// Pure. Without devices and driver of a vendor there are none of its labels. Health changes no label; a device that is gone is not
+/// counted.
+LabelSet ComputeLabels(const inventory::Snapshot& inventory, const share::DialectOf& dialect_of, const Context& context);
+
+/// Follows the inventory's facts. On the control executor; publishes on it, at once, and only changes. Before the first look at the devices
+/// is over (Begin) nothing is published: a missing label must mean that the device is missing.
+class Labels {
+ public:
+  Labels(inventory::Inventory& inventory, share::DialectOf dialect_of);
+
+  /// The first look is over, or the context is another one now.
+  void Set(Context context);
+
+  base::Published<LabelSet>& published() { return published_; }
+  bool begun() const { return begun_; }
+
+ private:
+  void Compute();
+
+  inventory::Inventory& inventory_;
+  share::DialectOf dialect_of_;
+  Context context_;
+  bool begun_ = false;
+  std::uint64_t facts_generation_ = 0;
+  base::Published<LabelSet> published_;
+  base::Subscription on_inventory_;
+};
+
+}  // namespace penstock::node::label

@@ -1,0 +1,44 @@
+// What kind of machine this is: kernel, distribution, processor, PCI functions, product. No accelerator in it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace penstock::os {
+
+/// One PCI function as sysfs tells it.
+struct PciFunction {
+  std::string address;  ///< "0000:07:00.0"
+  std::uint16_t vendor = 0, device = 0;
+  std::uint32_t class_code = 0;  ///< 24 bits: 0x030200
+  std::string config;            ///< the first bytes of its configuration space; 64 without rights, up to 4096 with them
+};
+
+/// Facts that stay as they are until a reboot, PCI excepted.
+struct MachineFacts {
+  std::string product;                            ///< DMI product name; empty where there is none
+  std::string kernel;                             ///< uname -r
+  std::string os_id, os_version_id, os_codename;  ///< of os-release
+  std::string cpu_vendor;                         ///< "GenuineIntel", as NFD says it: "Intel"
+  int cpu_family = 0, cpu_model = 0;
+  std::vector<std::string> cpu_flags;  ///< CPUID features by the names that NFD uses: "AVX2"
+  bool multithreading = false;
+  int numa_nodes = 0;
+  std::vector<PciFunction> pci;
+};
+
+/// Where it is read: in a container the machine's own os-release lies elsewhere than the container's.
+struct MachinePaths {
+  std::string sysfs_root = "/sys";
+  std::string proc_root = "/proc";
+  std::string os_release = "/etc/os-release";
+  std::string product_file = "/sys/class/dmi/id/product_name";
+};
+
+/// What cannot be read is empty. Blocks.
+MachineFacts ReadMachineFacts(const MachinePaths& paths);
+
+}  // namespace penstock::os
