@@ -25,6 +25,9 @@ struct Edits {
   std::vector<File> files;
 };
 
+/// How devices are named to a container's runtime.
+enum class DeviceNames { kIds, kIndices };
+
 /// What a piece of evidence asks for (reference/xid.md; the classes are ours, vendors map onto them).
 enum class Severity {
   kIgnore,  ///< counted
@@ -51,8 +54,8 @@ class Dialect {
   /// The extended resource under which whole devices are offered: "nvidia.com/gpu".
   virtual std::string_view resource() const = 0;
 
-  /// For a container that gets exactly these devices.
-  virtual Edits ForContainer(std::span<const Facts* const> devices, const Driver& driver) const = 0;
+  /// For a container that gets exactly these devices, told to it by these names.
+  virtual Edits ForContainer(std::span<const Facts* const> devices, const Driver& driver, DeviceNames names) const = 0;
 
   /// For a process on this machine that gets exactly these devices; no devices: what hides all of them.
   virtual Edits ForProcess(std::span<const Facts* const> devices, const Driver& driver) const = 0;

@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "door/kubelet_pods.h"
-#include "node/allocate/allocate.h"
 
 namespace penstock::door {
 
@@ -136,8 +135,7 @@ struct KubeletDoor::State {
       ASSIGN(Slot slot, UsableSlot(id));
       lease.slots.push_back(std::move(slot));
     }
-    ASSIGN(const device::Edits edits,
-           node::allocate::Commit(lease.slots, node::allocate::Consumer::kContainer, *inventory.published().Get(), dialect_of));
+    ASSIGN(const device::Edits edits, node::allocate::Commit(lease.slots, options.consumer(), *inventory.published().Get(), dialect_of));
     TRY(ReleaseFormerHolders(lease.slots));
     handed.push_back(lease.id);
     TRY(ledger.Hand(std::move(lease)));

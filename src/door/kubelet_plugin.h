@@ -9,6 +9,7 @@
 
 #include "api/report.h"
 #include "edge/kubelet/device_plugin.h"
+#include "node/allocate/allocate.h"
 #include "node/share/offers.h"
 
 namespace penstock::door {
@@ -21,6 +22,8 @@ class KubeletDoor {
     std::string proc_root = "/proc";
     /// Where a device file ("/dev/nvidia0") lies on this machine.
     std::function<std::string(const std::string&)> host_path;
+    /// How devices are named to containers from now on; asked at each Allocate.
+    std::function<node::allocate::Consumer()> consumer = [] { return node::allocate::Consumer::kContainer; };
   };
   /// `io` reads the kubelet's checkpoint.
   KubeletDoor(os::Loop& control, base::Executor& io, Options options, node::inventory::Inventory& inventory, node::ledger::Ledger& ledger,

@@ -14,7 +14,7 @@ class AcmeDialect final : public Dialect {
  public:
   std::string_view vendor() const override { return "acme"; }
   std::string_view resource() const override { return "acme.com/gpu"; }
-  Edits ForContainer(std::span<const Facts* const> devices, const Driver&) const override { return Edit(devices); }
+  Edits ForContainer(std::span<const Facts* const> devices, const Driver&, DeviceNames) const override { return Edit(devices); }
   Edits ForProcess(std::span<const Facts* const> devices, const Driver&) const override { return Edit(devices); }
   Verdict Judge(const Evidence& evidence) const override {
     return {static_cast<Severity>(evidence.code), "code " + std::to_string(evidence.code), evidence.kind == "silencing"};

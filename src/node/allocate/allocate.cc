@@ -144,8 +144,9 @@ Result<device::Edits> Commit(const std::vector<ledger::Slot>& slots, Consumer co
     if (dialect == nullptr || driver == nullptr || driver->driver == nullptr)
       return Error(Code::kUnavailable, "the " + vendor + " driver is gone" + (driver != nullptr ? ": " + driver->reason : ""));
     std::sort(devices.begin(), devices.end(), [](const device::Facts* a, const device::Facts* b) { return a->index < b->index; });
-    device::Edits more =
-        consumer == Consumer::kContainer ? dialect->ForContainer(devices, *driver->driver) : dialect->ForProcess(devices, *driver->driver);
+    const auto names = consumer == Consumer::kContainerByIndex ? device::DeviceNames::kIndices : device::DeviceNames::kIds;
+    device::Edits more = consumer == Consumer::kProcess ? dialect->ForProcess(devices, *driver->driver)
+                                                        : dialect->ForContainer(devices, *driver->driver, names);
     edits.environment.merge(more.environment);
     for (auto& file : more.files)
       if (std::find(edits.files.begin(), edits.files.end(), file) == edits.files.end()) edits.files.push_back(std::move(file));

@@ -31,7 +31,7 @@ base::Result<std::vector<ledger::Slot>> Reserve(const Request& request, const in
 std::vector<std::string> Prefer(const std::vector<std::string>& available, const std::vector<std::string>& must_include, std::size_t size,
                                 const inventory::Snapshot& inventory);
 
-enum class Consumer { kContainer, kProcess };
+enum class Consumer { kContainer, kContainerByIndex, kProcess };
 
 /// What the consumer of these slots needs. kNotFound where a device is not there any more.
 base::Result<device::Edits> Commit(const std::vector<ledger::Slot>& slots, Consumer consumer, const inventory::Snapshot& inventory,

@@ -22,10 +22,10 @@ using device::Verdict;
 
 using Devices = std::span<const Facts* const>;
 
-std::string Ids(Devices devices) {
-  std::vector<std::string> ids;
-  for (const Facts* facts : devices) ids.push_back(facts->id);
-  return base::Join(ids, ",");
+std::string Names(Devices devices, device::DeviceNames names = device::DeviceNames::kIds) {
+  std::vector<std::string> all;
+  for (const Facts* facts : devices) all.push_back(names == device::DeviceNames::kIds ? facts->id : std::to_string(facts->index));
+  return base::Join(all, ",");
 }
 
 void AddFiles(Edits& edits, const std::vector<device::DeviceFile>& files) {
@@ -49,16 +49,16 @@ class NvidiaDialect final : public device::Dialect {
   std::string_view resource() const override { return "nvidia.com/gpu"; }
 
   // NVIDIA_VISIBLE_DEVICES: NVIDIA container toolkit, "User guide"; "void" means a container without GPUs.
-  Edits ForContainer(Devices devices, const Driver& driver) const override {
-    return {{{"NVIDIA_VISIBLE_DEVICES", devices.empty() ? "void" : Ids(devices)}}, Files(devices, driver)};
+  Edits ForContainer(Devices devices, const Driver& driver, device::DeviceNames names) const override {
+    return {{{"NVIDIA_VISIBLE_DEVICES", devices.empty() ? "void" : Names(devices, names)}}, Files(devices, driver)};
   }
 
   // CUDA programming guide, "CUDA environment variables": only devices before an invalid index are visible, so -1 hides all. An empty value
   // would do as well, but is lost where environments are passed on.
   Edits ForProcess(Devices devices, const Driver& driver) const override {
     return {{{"CUDA_DEVICE_ORDER", "PCI_BUS_ID"},
-             {"CUDA_VISIBLE_DEVICES", devices.empty() ? "-1" : Ids(devices)},
-             {"NVIDIA_VISIBLE_DEVICES", devices.empty() ? "void" : Ids(devices)}},
+             {"CUDA_VISIBLE_DEVICES", devices.empty() ? "-1" : Names(devices)},
+             {"NVIDIA_VISIBLE_DEVICES", devices.empty() ? "void" : Names(devices)}},
             Files(devices, driver)};
   }
 

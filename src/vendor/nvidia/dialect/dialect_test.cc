@@ -36,7 +36,7 @@ Severity Of(std::string_view kind, std::int64_t code, const std::string& text = 
 TEST(NvidiaDialect, GivesAContainerItsDevicesInTheOrderAsked) {
   const Facts a = Gpu("GPU-a", 3), b = Gpu("GPU-b", 0);
   const std::vector<const Facts*> devices{&a, &b};
-  const device::Edits edits = TheDialect().ForContainer(devices, kDriver);
+  const device::Edits edits = TheDialect().ForContainer(devices, kDriver, device::DeviceNames::kIds);
   EXPECT_THAT(edits.environment, ElementsAre(Pair("NVIDIA_VISIBLE_DEVICES", "GPU-a,GPU-b")));
   std::vector<std::string> paths;
   for (const auto& file : edits.files) {
@@ -45,6 +45,13 @@ TEST(NvidiaDialect, GivesAContainerItsDevicesInTheOrderAsked) {
     paths.push_back(file.container_path);
   }
   EXPECT_THAT(paths, ElementsAre("/dev/nvidia3", "/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm"));
+}
+
+TEST(NvidiaDialect, NamesDevicesByIndexWhereThatIsWanted) {
+  const Facts a = Gpu("GPU-a", 3), b = Gpu("GPU-b", 0);
+  const std::vector<const Facts*> devices{&a, &b};
+  EXPECT_THAT(TheDialect().ForContainer(devices, kDriver, device::DeviceNames::kIndices).environment,
+              ElementsAre(Pair("NVIDIA_VISIBLE_DEVICES", "3,0")));
 }
 
 TEST(NvidiaDialect, GivesAProcessWhatCudaReads) {
