@@ -16,6 +16,12 @@ std::string ReasonNotUsable(const inventory::Entry& entry, const ledger::Snapsho
          ", which nobody handed it to";
 }
 
+/// Not read since it first appeared. Nothing speaks against it, so it must not be shown as unusable; one that is back after it was gone was
+/// offered before and stays.
+bool NotLookedAt(const inventory::Entry& entry) {
+  return entry.health.state == device::HealthState::kUnknown && entry.read_at == base::WallTime{};
+}
+
 }  // namespace
 
 std::vector<Offer> ComputeOffers(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger, const DoorOf& door_of,
@@ -24,7 +30,7 @@ std::vector<Offer> ComputeOffers(const inventory::Snapshot& inventory, const led
   for (const inventory::Entry& entry : inventory.devices) {
     const device::Dialect* dialect = dialect_of(entry.facts->vendor);
     const std::string door = door_of(*entry.facts);
-    if (dialect == nullptr || door.empty() || !entry.facts->withheld.empty()) continue;
+    if (dialect == nullptr || door.empty() || !entry.facts->withheld.empty() || NotLookedAt(entry)) continue;
     auto offer = std::find_if(offers.begin(), offers.end(),
                               [&](const Offer& one) { return one.resource == dialect->resource() && one.door == door; });
     if (offer == offers.end()) offer = offers.insert(offers.end(), Offer{std::string(dialect->resource()), door, {}});

@@ -41,7 +41,7 @@ struct Offer {
 using DialectOf = std::function<const device::Dialect*(std::string_view vendor)>;
 
 /// The offers that follow from the facts, the health and the ledger: a device with somebody outside on it is not usable while that lasts;
-/// one that is withheld by its facts is not offered at all.
+/// one that is withheld by its facts, or was never looked at, is not offered at all.
 std::vector<Offer> ComputeOffers(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger, const DoorOf& door_of,
                                  const DialectOf& dialect_of);
 
