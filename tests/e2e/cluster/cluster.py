@@ -9,7 +9,8 @@
 
 A node's kubelet directory is DIR/nK/kubelet, seen as /var/lib/kubelet inside. Writes to /etc, /var and /opt stay in DIR. Keep DIR short
 (a unix socket's path may have 107 characters) and outside /etc, /var, /opt and /run. Needs root. The first run fetches and builds the
-parts (parts.py). Environment: APISERVER_FLAGS, KUBELET_CONFIG (extra lines), CONTAINERD_CDI=false, BENCH_IMAGES="a.tar b.tar"."""
+parts (parts.py). Environment: BENCH_RELEASE=older, APISERVER_FLAGS, KUBELET_CONFIG (extra lines), CONTAINERD_CDI=false,
+BENCH_IMAGES="a.tar b.tar". A file DIR/nK/mounts with lines "SOURCE TARGET" shows folders of the machine to everything on node K."""
 import ctypes
 import os
 import shlex
@@ -36,19 +37,23 @@ def die_with_parent():
 
 
 class Cluster:
-    """The cluster of one directory, seen from outside its namespaces."""
+    """The cluster of one directory, seen from outside its namespaces. `release`: "current" or "older" Kubernetes."""
 
-    def __init__(self, directory: str | Path):
+    def __init__(self, directory: str | Path, release: str | None = None):
         self.dir = Path(directory).resolve()
-        self.parts = Parts()
+        said = self.dir / "release"
+        self.release = release or os.environ.get("BENCH_RELEASE") or (said.read_text() if said.exists() else "current")
+        self.parts = Parts(self.release)
 
-    def up(self, nodes: int = 1, tied: bool = False, kubelet_settings: str = "") -> float:
+    def up(self, nodes: int = 1, tied: bool = False, kubelet_settings: str = "", apiserver_flags: str = "") -> float:
         """Returns the seconds until every node was Ready. `tied`: all of it is killed when the calling thread ends, however it ends."""
-        self.as_started = {"nodes": nodes, "tied": tied, "kubelet_settings": kubelet_settings}
-        environment = os.environ | ({"KUBELET_CONFIG": kubelet_settings} if kubelet_settings else {})
+        self.as_started = {"nodes": nodes, "tied": tied, "kubelet_settings": kubelet_settings, "apiserver_flags": apiserver_flags}
+        settings = {"KUBELET_CONFIG": kubelet_settings, "APISERVER_FLAGS": apiserver_flags, "BENCH_RELEASE": self.release}
+        environment = os.environ | {name: value for name, value in settings.items() if value}
         start = time.monotonic()
         (self.dir / "log").mkdir(parents=True, exist_ok=True)
         (self.dir / "ready").unlink(missing_ok=True)
+        (self.dir / "release").write_text(self.release)
         pki.make(self.dir / "pki", {f"n{k}": address(k) for k in range(1, nodes + 1)})
         (self.dir / "sysctl").write_text("\n".join(Path("/proc/sys", name).read_text().strip() for name in SYSCTLS))
         log = open(self.dir / "log/host.log", "w")

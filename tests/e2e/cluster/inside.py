@@ -177,6 +177,10 @@ def private_files(home: Path):
     shell("mount", "--make-rshared", "/")
     Path("/etc/resolv.conf").unlink(missing_ok=True)
     Path("/etc/resolv.conf").touch()
+    wanted = (home / "mounts").read_text() if (home / "mounts").exists() else ""
+    for source, target in (line.split() for line in wanted.splitlines()):
+        Path(target).mkdir(parents=True, exist_ok=True)
+        shell("mount", "--bind", source, target)
 
 
 def new_boot_id(home: Path):
@@ -237,7 +241,7 @@ def enter_environment(directory: Path, parts: Parts):
 
 def become_host(directory: Path, nodes: int):
     """The first process in the namespaces of n1 and the control plane; ends as the one that reaps orphans."""
-    parts, begin = Parts(), time.monotonic()
+    parts, begin = Parts(os.environ["BENCH_RELEASE"]), time.monotonic()
     enter_environment(directory, parts)
     private_files(directory / "n1")
     new_boot_id(directory / "n1")
@@ -260,7 +264,7 @@ def become_host(directory: Path, nodes: int):
 
 
 def become_node(directory: Path, k: int):
-    parts = Parts()
+    parts = Parts(os.environ["BENCH_RELEASE"])
     enter_environment(directory, parts)
     private_files(directory / f"n{k}")
     new_boot_id(directory / f"n{k}")

@@ -3,12 +3,14 @@
 hash of everything it is made from. Prints the folders; a second run takes a moment.
 
   packages/   etcd, containerd, kubectl (Debian 13), runc, CNI plugins, busybox (Debian 12), unpacked and not installed
-  kubernetes/ kube-apiserver, kube-controller-manager, kube-scheduler, kubelet: one binary under four names
+  kubernetes/ kube-apiserver, kube-controller-manager, kube-scheduler, kubelet: one binary under four names; a second folder has an
+              older release
   peer/       kubelet-peer, the tests' own other side of the device plugin protocol
+  tools/      helm, and NFD's master, worker and CRDs
   images/     pause.tar, busybox.tar
 
 Needs root, apt, gcc, and the Go module proxy. Building Kubernetes takes about 6 minutes on two cores, 2.5 GB of memory and 4 GB of
-disk, in the Go build cache."""
+disk, in the Go build cache; the older one nearly as long again; the tools, which share its libraries, half a minute."""
 import contextlib
 import fcntl
 import hashlib
@@ -24,7 +26,8 @@ from pathlib import Path
 import image
 
 HERE = Path(__file__).resolve().parent
-GO = HERE / "go"
+GO, GO_OLDER, GO_TOOLS = HERE / "go", HERE / "go-older", HERE / "go-tools"
+RELEASES = {"current": GO, "older": GO_OLDER}
 # Debian 12's own etcd, containerd and kubectl are too old (containerd 1.6 ignores CDI in silence). Debian 13's need nothing newer
 # than Debian 12's libc, except its runc.
 PACKAGES = {"trixie": ["etcd-server", "containerd", "kubectl"], "bookworm": ["runc", "containernetworking-plugins", "busybox-static"]}
@@ -130,19 +133,24 @@ def go_environment() -> dict[str, str]:
     return {**environment, "GOROOT": str(root), "PATH": f"{root}/bin:{environment.get('PATH', os.defpath)}"}
 
 
-def go_build(package: str, output: Path, linker_flags: str):
-    run("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", linker_flags, "-o", output, f"./{package}", cwd=GO, env=go_environment())
+def go_build(package: str, output: Path, linker_flags: str, module: Path = GO):
+    run("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", linker_flags, "-o", output, package, cwd=module, env=go_environment())
 
 
-def kubernetes() -> Path:
-    version = re.search(r"k8s.io/kubernetes v(\S+)", (GO / "go.mod").read_text()).group(1)
+def module_version(name: str, module: Path) -> str:
+    return re.search(rf"^\s*(?:require )?{re.escape(name)} v(\S+)", (module / "go.mod").read_text(), re.M).group(1)
+
+
+def kubernetes(release: str = "current") -> Path:
+    module = RELEASES[release]
+    version = module_version("k8s.io/kubernetes", module)
     major, minor, _ = version.split(".")
     at = "k8s.io/component-base/version"  # unset, every component would report v0.0.0-master and version checks misbehave
     flags = (f"-s -w -X {at}.gitVersion=v{version} -X {at}.gitMajor={major} -X {at}.gitMinor={minor} -X {at}.gitTreeState=clean")
-    target = cache() / "bench" / f"kubernetes-{key(GO / 'go.mod', GO / 'go.sum', GO / 'kubernetes/main.go', flags)}"
+    target = cache() / "bench" / f"kubernetes-{key(module / 'go.mod', module / 'go.sum', module / 'kubernetes/main.go', flags)}"
     with building(target) as scratch:
         if scratch:
-            go_build("kubernetes", scratch / "kubernetes", flags)
+            go_build("./kubernetes", scratch / "kubernetes", flags, module)
             for component in COMPONENTS:
                 (scratch / component).symlink_to("kubernetes")
     return target
@@ -152,7 +160,24 @@ def peer() -> Path:
     target = cache() / "bench" / f"peer-{key(GO / 'go.mod', GO / 'go.sum', GO / 'kubelet-peer/main.go')}"
     with building(target) as scratch:
         if scratch:
-            go_build("kubelet-peer", scratch / "kubelet-peer", "-s -w")
+            go_build("./kubelet-peer", scratch / "kubelet-peer", "-s -w")
+    return target
+
+
+def tools() -> Path:
+    nfd, version = "sigs.k8s.io/node-feature-discovery", module_version("sigs.k8s.io/node-feature-discovery", GO_TOOLS)
+    # As in NFD's own image, whose pods see the machine's /sys as /host-sys.
+    flags = f"-s -w -X {nfd}/pkg/utils/hostpath.pathPrefix=/host- -X {nfd}/pkg/version.version=v{version}"
+    target = cache() / "bench" / f"tools-{key(GO_TOOLS / 'go.mod', GO_TOOLS / 'go.sum', flags, 'helm', 'nfd-master', 'nfd-worker')}"
+    with building(target) as scratch:
+        if scratch:
+            go_build("helm.sh/helm/v3/cmd/helm", scratch / "helm", "-s -w", GO_TOOLS)
+            for program in ("nfd-master", "nfd-worker"):
+                go_build(f"{nfd}/cmd/{program}", scratch / program, flags, GO_TOOLS)
+            source = subprocess.run(["go", "list", "-m", "-f", "{{.Dir}}", nfd], check=True, capture_output=True, text=True, cwd=GO_TOOLS,
+                                    env=go_environment()).stdout.strip()
+            for manifest in ("nfd-crds/nfd-api-crds.yaml", "rbac/master-clusterrole.yaml", "rbac/worker-role.yaml"):
+                shutil.copyfile(Path(source, "deployment/base", manifest), scratch / Path(manifest).name)
     return target
 
 
@@ -170,11 +195,12 @@ def images() -> Path:
 
 
 class Parts:
-    """Where everything lies; makes what is missing."""
+    """Where everything lies; makes what is missing. `release`: which Kubernetes, "current" or "older"."""
 
-    def __init__(self):
-        self.packages, self.kubernetes, self.peer, self.images = packages(), kubernetes(), peer(), images()
-        self.path = f"{self.packages}/sbin:{self.kubernetes}:{self.peer}"
+    def __init__(self, release: str = "current"):
+        self.packages, self.kubernetes, self.peer, self.tools, self.images = packages(), kubernetes(release), peer(), tools(), images()
+        self.version = module_version("k8s.io/kubernetes", RELEASES[release])
+        self.path = f"{self.packages}/sbin:{self.kubernetes}:{self.peer}:{self.tools}"
         self.cni = self.packages / "usr/lib/cni"
         self.runc = self.packages / "sbin/runc"
         self.pause = self.images / "pause"
@@ -182,4 +208,4 @@ class Parts:
 
 if __name__ == "__main__":
     parts = Parts()
-    print(parts.packages, parts.kubernetes, parts.peer, parts.images, sep="\n")
+    print(parts.packages, parts.kubernetes, kubernetes("older"), parts.peer, parts.tools, parts.images, sep="\n")

@@ -4,6 +4,8 @@
 //	kubelet-peer serve RESOURCE COUNT   be a device plugin for RESOURCE until killed, registering again whenever the kubelet restarts
 //	kubelet-peer allocatable            print pod-resources GetAllocatableResources as JSON
 //	kubelet-peer list                   print pod-resources List as JSON
+//	kubelet-peer changes RESOURCE       ask GetAllocatableResources every 20 ms until killed; at each change print the seconds since 1970
+//	                                    and the count (-1: the kubelet does not answer)
 package main
 
 import (
@@ -112,8 +114,38 @@ func ask(question func(context.Context, resources.PodResourcesListerClient) (any
 	json.NewEncoder(os.Stdout).Encode(answer)
 }
 
+func changes(resource string) {
+	connection := dial(podResources)
+	defer connection.Close()
+	client := resources.NewPodResourcesListerClient(connection)
+	for last := -2; ; time.Sleep(20 * time.Millisecond) {
+		if count := count(client, resource); count != last {
+			fmt.Printf("%.3f %d\n", float64(time.Now().UnixMilli())/1000, count)
+			last = count
+		}
+	}
+}
+
+func count(client resources.PodResourcesListerClient, resource string) int {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	answer, err := client.GetAllocatableResources(ctx, &resources.AllocatableResourcesRequest{})
+	if err != nil {
+		return -1
+	}
+	found := 0
+	for _, devices := range answer.Devices {
+		if devices.ResourceName == resource {
+			found += len(devices.DeviceIds)
+		}
+	}
+	return found
+}
+
 func main() {
 	switch {
+	case len(os.Args) == 3 && os.Args[1] == "changes":
+		changes(os.Args[2])
 	case len(os.Args) == 4 && os.Args[1] == "serve":
 		count, err := strconv.Atoi(os.Args[3])
 		if err != nil {
@@ -129,7 +161,7 @@ func main() {
 			return client.List(ctx, &resources.ListPodResourcesRequest{})
 		})
 	default:
-		fmt.Fprintln(os.Stderr, "usage: kubelet-peer serve RESOURCE COUNT | allocatable | list")
+		fmt.Fprintln(os.Stderr, "usage: kubelet-peer serve RESOURCE COUNT | allocatable | list | changes RESOURCE")
 		os.Exit(2)
 	}
 }
