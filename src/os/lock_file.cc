@@ -21,10 +21,10 @@ std::optional<pid_t> NamedIn(const std::string& path) {
   return static_cast<pid_t>(*pid);
 }
 
-base::Result<UniqueFd> Lock(const std::string& path, int how) {
+base::Result<UniqueFd> Lock(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!fd) return base::ErrnoError(errno, "open " + path);
-  while (::flock(fd.get(), LOCK_EX | how) != 0) {
+  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno != EWOULDBLOCK) return base::ErrnoError(errno, "lock " + path);
     std::string holder = "another process";
@@ -43,12 +43,7 @@ base::Result<UniqueFd> Lock(const std::string& path, int how) {
 }  // namespace
 
 base::Result<LockFile> LockFile::Take(const std::string& path) {
-  ASSIGN(UniqueFd fd, Lock(path, LOCK_NB));
-  return LockFile(std::move(fd));
-}
-
-base::Result<LockFile> LockFile::Wait(const std::string& path) {
-  ASSIGN(UniqueFd fd, Lock(path, 0));
+  ASSIGN(UniqueFd fd, Lock(path));
   return LockFile(std::move(fd));
 }
 

@@ -17,9 +17,6 @@ class LockFile {
   /// Takes the lock at once. kAlreadyExists where another process holds it; the message names it.
   static base::Result<LockFile> Take(const std::string& path);
 
-  /// Waits for it. Blocks.
-  static base::Result<LockFile> Wait(const std::string& path);
-
   /// The process that the file names, where one holds the lock now; nothing where nobody does.
   static std::optional<pid_t> Holder(const std::string& path);
 

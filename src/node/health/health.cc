@@ -153,6 +153,13 @@ void Monitor::Set(const std::string& id, HealthState state, const std::string& r
   inventory_.SetHealth(id, state, reason, executor_.clock().Wall());
 }
 
+void Monitor::SetProbation(base::Duration probation) {
+  if (options_.probation == probation) return;
+  options_.probation = probation;
+  for (auto& [id, tracked] : devices_)
+    if (tracked.last) Evaluate(id, tracked);
+}
+
 std::vector<EvidenceCount> Monitor::Counts() const {
   std::vector<EvidenceCount> counts;
   counts.reserve(counts_.size());

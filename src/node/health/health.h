@@ -45,6 +45,9 @@ class Monitor {
   /// The vendor's driver was opened anew: what its reload ends has ended.
   void OnDriverOpened(const std::string& vendor, const std::string& version);
 
+  /// From now on, also for devices that are on probation.
+  void SetProbation(base::Duration probation);
+
   std::vector<EvidenceCount> Counts() const;
 
  private:
@@ -73,7 +76,7 @@ class Monitor {
   base::Executor& executor_;
   inventory::Inventory& inventory_;
   DialectOf dialect_of_;
-  const Options options_;
+  Options options_;
   std::map<std::string, Tracked> devices_;
   std::map<std::string, std::string> driver_versions_;
   std::map<std::tuple<std::string, std::string, std::int64_t>, EvidenceCount> counts_;

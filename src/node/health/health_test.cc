@@ -88,6 +88,14 @@ TEST_F(MonitorTest, ProbationBeginsAnewWithNewTrouble) {
   EXPECT_EQ(Now().state, HealthState::kHealthy);
 }
 
+TEST_F(MonitorTest, AShorterProbationCountsForThoseThatAreOnIt) {
+  monitor_.OnEvidence(Event(Severity::kReset));
+  monitor_.OnReading("G0", Good());
+  executor_.Advance(2s);
+  monitor_.SetProbation(1s);
+  EXPECT_EQ(Now().state, HealthState::kHealthy);
+}
+
 TEST_F(MonitorTest, WithAnOldDriverOnlyAnAbsenceOrAReloadEndsWhatHappened) {
   monitor_.OnEvidence(Event(Severity::kReset));
   monitor_.OnReading("G0", Good(false));

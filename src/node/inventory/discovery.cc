@@ -77,6 +77,14 @@ void Discovery::Nudge() {
   }
 }
 
+void Discovery::SetPoll(base::Duration poll) {
+  if (options_.poll == poll) return;
+  options_.poll = poll;
+  if (phase_ == Phase::kServing && !busy_) After(poll, &Discovery::Look);
+}
+
+void Discovery::Look() { List(false); }
+
 void Discovery::Open() {
   executor_.Cancel(timer_);
   phase_ = Phase::kOpening;
@@ -214,7 +222,7 @@ void Discovery::ReadNext(std::size_t position) {
       look_again_ = false;
       return List(false);
     }
-    timer_ = executor_.PostAfter(options_.poll, [this] { List(false); });
+    After(options_.poll, &Discovery::Look);
     return;
   }
   in_flight_ = known_[position].address;

@@ -43,6 +43,9 @@ class Discovery {
   /// Reads one device now, out of turn: something was heard of it.
   void ReadSoon(const std::string& id);
 
+  /// How long to wait between two readings, from now on.
+  void SetPoll(base::Duration poll);
+
   /// Called once, when the first attempt to find devices has ended, well or not.
   void OnFirstLook(std::function<void()> callback);
 
@@ -58,6 +61,7 @@ class Discovery {
   enum class Phase { kWaiting, kOpening, kDescribing, kServing };
 
   void Open();
+  void Look();
   void List(bool fresh);
   void Listed(const std::vector<std::string>& addresses, bool fresh);
   void DescribeNext(std::size_t position, bool fresh);
@@ -83,7 +87,7 @@ class Discovery {
   base::Executor& executor_;
   device::AsyncBackend& backend_;
   Inventory& inventory_;
-  const Options options_;
+  Options options_;
   const Callbacks callbacks_;
   base::Backoff backoff_;
   base::TimerId timer_ = 0;

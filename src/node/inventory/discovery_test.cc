@@ -117,6 +117,14 @@ TEST_F(DiscoveryTest, LooksAtAllDevicesAtOnceWhenEventsFail) {
   EXPECT_TRUE(readings_["C"].reachable);
 }
 
+TEST_F(DiscoveryTest, AShorterPollCountsAtOnce) {
+  Start();
+  backend_.read.clear();
+  discovery_.SetPoll(1s);
+  executor_.Advance(1s);
+  EXPECT_THAT(backend_.read, ElementsAre("0", "1", "2"));
+}
+
 TEST_F(DiscoveryTest, SaysWhyThereIsNoDriverAndFindsItWhenNudged) {
   backend_.absent = "no library";
   bool looked = false;
