@@ -180,6 +180,7 @@ const std::vector<PathOption>& PathOptions() {
       {"--sysfs-root", "sysfsRoot", &PathsConfig::sysfs_root, "stands for /sys"},
       {"--dev-root", "devRoot", &PathsConfig::dev_root, "folder that holds dev/, or a /dev itself; the driver root where not given"},
       {"--proc-root", "procRoot", &PathsConfig::proc_root, "stands for /proc"},
+      {"--os-release", "osRelease", &PathsConfig::os_release, "the machine's os-release, for labels"},
       {"--cdi-root", "cdiRoot", &PathsConfig::cdi_root, "folder of CDI specifications"},
       {"--kubelet-dir", "kubeletDir", &PathsConfig::kubelet_dir, "the kubelet's folder"},
       {"--state-dir", "stateDir", &PathsConfig::state_dir, "what must outlive a restart of the agent: checkpoint, log"},

@@ -18,6 +18,7 @@ struct PathsConfig {
   std::string sysfs_root = "/sys";
   std::string dev_root;  ///< the folder that holds dev/, or a /dev itself; empty: the driver root
   std::string proc_root = "/proc";
+  std::string os_release = "/etc/os-release";  ///< the machine's own, which in a container lies elsewhere
   std::string cdi_root = "/var/run/cdi";
   std::string kubelet_dir = "/var/lib/kubelet";
   std::string state_dir = "/var/lib/penstock";
