@@ -1,6 +1,7 @@
 // The second seam to a vendor: pure tables from the model to the names its users know. No I/O, no state, any thread.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
@@ -44,6 +45,15 @@ struct Verdict {
   bool silences = false;  ///< the device answers nothing while it lasts, so that an answer says that it is over
 };
 
+/// What the labels of a node about one vendor's devices are made of. Borrowed for the time of the call.
+struct LabelFacts {
+  std::vector<const Facts*> devices;          ///< those that are there, in order of index
+  const Driver* driver = nullptr;             ///< null: none
+  std::vector<std::string_view> pci_configs;  ///< configuration spaces of its accelerators as far as they could be read, driver or not
+  std::string machine;                        ///< the machine's product name; empty: not known
+  std::optional<std::int64_t> timestamp;      ///< seconds since 1970 that a label shall tell
+};
+
 /// What a vendor calls things.
 class Dialect {
  public:
@@ -68,6 +78,13 @@ class Dialect {
 
   /// Evidence in a line of the kernel's log; nothing where the line says nothing of this vendor's devices.
   virtual std::optional<Evidence> FromKernelLog(std::string_view line) const = 0;
+
+  /// The vendor's number in PCI configuration spaces.
+  virtual std::uint16_t pci_vendor() const = 0;
+
+  /// What its users select nodes on: label → value, in the charset of labels; values may be longer than a label's may be. The order of the
+  /// devices must not change a label; where they differ in model, labels that speak of one model speak of the same one each time.
+  virtual std::map<std::string, std::string> Labels(const LabelFacts& facts) const = 0;
 };
 
 }  // namespace penstock::device

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,7 @@ struct MachineFacts {
   std::string cpu_vendor;                         ///< "GenuineIntel", as NFD says it: "Intel"
   int cpu_family = 0, cpu_model = 0;
   std::vector<std::string> cpu_flags;  ///< CPUID features by the names that NFD uses: "AVX2"
-  bool multithreading = false;
+  std::optional<bool> multithreading;  ///< whether some core runs more than one thread
   int numa_nodes = 0;
   std::vector<PciFunction> pci;
 };

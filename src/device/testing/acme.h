@@ -21,6 +21,11 @@ class AcmeDialect final : public Dialect {
   }
   std::vector<std::string> DriverPaths(const Paths&) const override { return {}; }
   std::optional<Evidence> FromKernelLog(std::string_view) const override { return std::nullopt; }
+  std::uint16_t pci_vendor() const override { return 0xacce; }
+  std::map<std::string, std::string> Labels(const LabelFacts& facts) const override {
+    if (facts.devices.empty()) return {};
+    return {{"acme.com/gpu.count", std::to_string(facts.devices.size())}, {"acme.com/gpu.first", facts.devices.front()->id}};
+  }
 
  private:
   static Edits Edit(std::span<const Facts* const> devices) {

@@ -1,9 +1,10 @@
 // The labels of this node, from facts alone: what its users select on. Writes them nowhere.
 #pragma once
 
-#include <functional>
+#include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "api/node_config.h"
 #include "base/published.h"
@@ -24,12 +25,13 @@ struct Context {
   bool host_features = true;  ///< feature.node.kubernetes.io/* are ours to say
 };
 
-/// Pure. Without devices and driver of a vendor there are none of its labels. Health changes no label; a device that is gone is not
-/// counted.
+/// Pure. Without devices and driver of a vendor there are none of its labels but the one that says that its hardware is there. Health
+/// changes no label; a device that is gone is not counted. What Kubernetes would refuse is left out, what is too long is cut; both are
+/// logged.
 LabelSet ComputeLabels(const inventory::Snapshot& inventory, const share::DialectOf& dialect_of, const Context& context);
 
 /// Follows the inventory's facts. On the control executor; publishes on it, at once, and only changes. Before the first look at the devices
-/// is over (Begin) nothing is published: a missing label must mean that the device is missing.
+/// is over (the first Set) nothing is published: a missing label must mean that the device is missing.
 class Labels {
  public:
   Labels(inventory::Inventory& inventory, share::DialectOf dialect_of);
@@ -41,13 +43,14 @@ class Labels {
   bool begun() const { return begun_; }
 
  private:
-  void Compute();
+  void Compute(const inventory::Snapshot& snapshot);
 
   inventory::Inventory& inventory_;
   share::DialectOf dialect_of_;
   Context context_;
   bool begun_ = false;
-  std::uint64_t facts_generation_ = 0;
+  std::uint64_t facts_generation_ = 0;  // of what was computed last, with the devices that were gone then
+  std::vector<bool> gone_;
   base::Published<LabelSet> published_;
   base::Subscription on_inventory_;
 };

@@ -58,6 +58,7 @@ void AddPci(const Nvml& nvml, const MachineFiles& files, abi::Device device, Fac
     AddDetail(facts, "pci.subsystem-vendor-id", Hex(pci.subsystem_id & 0xffff));
     AddDetail(facts, "pci.subsystem-device-id", Hex(pci.subsystem_id >> 16));
   }
+  AddDetail(facts, kPciClass, files.PciClass(*facts.pci));
   facts.numa_node = files.NumaNode(*facts.pci);
   facts.cpu_affinity = files.NearCpus(*facts.pci);
 }
@@ -101,6 +102,39 @@ void AddDetails(const Nvml& nvml, abi::Device device, Facts& facts) {
   if (const auto brand = Number(nvml->brand, device)) AddDetail(facts, "brand", Brand(*brand));
   if (const auto generation = Number(nvml->max_pcie_generation, device)) AddDetail(facts, "pcie.generation", std::to_string(*generation));
   if (const auto width = Number(nvml->max_pcie_width, device)) AddDetail(facts, "pcie.width", std::to_string(*width));
+}
+
+/// nvmlGpuVirtualizationMode_t
+void AddVirtualization(const Nvml& nvml, abi::Device device, Facts& facts) {
+  constexpr std::array<const char*, 5> kModes{"none", "passthrough", "vgpu", "host-vgpu", "host-vsga"};
+  const auto mode = Number(nvml->virtualization_mode, device);
+  if (mode && *mode < kModes.size()) AddDetail(facts, kVirtualization, kModes[*mode]);
+}
+
+template <typename Info>
+void AddFabric(const Info& info, Facts& facts) {
+  if (info.state != abi::kFabricCompleted || info.status != abi::kSuccess) return;
+  std::string uuid;
+  bool zero = true;
+  for (std::size_t i = 0; i < sizeof info.cluster_uuid; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) uuid += '-';
+    std::array<char, 4> digits{};
+    std::snprintf(digits.data(), digits.size(), "%02x", info.cluster_uuid[i]);
+    uuid += digits.data();
+    zero = zero && info.cluster_uuid[i] == 0;
+  }
+  // A node whose fabric ends with it has the zero UUID: it is in no cluster.
+  if (zero) return;
+  facts.details[kFabricCluster] = uuid;
+  facts.details[kFabricClique] = std::to_string(info.clique);
+}
+
+void AddFabric(const Nvml& nvml, abi::Device device, Facts& facts) {
+  abi::FabricInfo info{};
+  if (nvml->fabric(device, &info) == abi::kSuccess) return AddFabric(info, facts);
+  abi::FabricInfoV2 newer{};
+  newer.version = abi::kFabricInfoV2;
+  if (nvml->fabric_v2(device, &newer) == abi::kSuccess) AddFabric(newer, facts);
 }
 
 device::Nearness ToNearness(unsigned level) {
@@ -162,6 +196,8 @@ base::Result<Facts> GatherFacts(const Nvml& nvml, const MachineFiles& files, abi
   AddArchitecture(nvml, device, facts);
   AddMig(nvml, device, facts);
   AddDetails(nvml, device, facts);
+  AddVirtualization(nvml, device, facts);
+  AddFabric(nvml, device, facts);
   if (const auto minor = Number(nvml->minor, device)) facts.files.push_back(files.GpuFile(*minor));
   return facts;
 }

@@ -111,7 +111,9 @@ std::string MachineFiles::NearCpus(const device::PciAddress& pci) const {
   return list.find_first_not_of("0123456789,-") == std::string::npos ? list : "";
 }
 
-bool MachineFiles::IsSwitch(const device::PciAddress& pci) const { return PciFile(pci, "class").starts_with("0x0680"); }
+std::string MachineFiles::PciClass(const device::PciAddress& pci) const { return PciFile(pci, "class"); }
+
+bool MachineFiles::IsSwitch(const device::PciAddress& pci) const { return PciClass(pci).starts_with("0x0680"); }
 
 std::string MachineFiles::ModuleVersion() const { return ReadTrimmed(paths_.sysfs_root + "/module/nvidia/version"); }
 

@@ -31,6 +31,9 @@ class MachineFiles {
   /// Its near CPUs as a list: "0-15,64-79"; empty where not known.
   std::string NearCpus(const device::PciAddress& pci) const;
 
+  /// "0x030200"; empty where not known.
+  std::string PciClass(const device::PciAddress& pci) const;
+
   /// Whether it is a bridge that is no PCI bridge, as NVSwitches are (class 0x0680).
   bool IsSwitch(const device::PciAddress& pci) const;
 

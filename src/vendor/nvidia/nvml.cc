@@ -90,6 +90,7 @@ void BindIdentity(const os::Library& library, Functions& f) {
   Bind(library, f.pci, {"nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v2", "nvmlDeviceGetPciInfo"});
   Bind(library, f.compute_capability, {"nvmlDeviceGetCudaComputeCapability"});
   Bind(library, f.mig_mode, {"nvmlDeviceGetMigMode"});
+  Bind(library, f.virtualization_mode, {"nvmlDeviceGetVirtualizationMode"});
 }
 
 void BindPlacement(const os::Library& library, Functions& f) {
@@ -99,6 +100,8 @@ void BindPlacement(const os::Library& library, Functions& f) {
   Bind(library, f.nvlink_state, {"nvmlDeviceGetNvLinkState"});
   Bind(library, f.nvlink_remote_type, {"nvmlDeviceGetNvLinkRemoteDeviceType"});
   Bind(library, f.nvlink_remote_pci, {"nvmlDeviceGetNvLinkRemotePciInfo_v2", "nvmlDeviceGetNvLinkRemotePciInfo"});
+  Bind(library, f.fabric, {"nvmlDeviceGetGpuFabricInfo"});
+  Bind(library, f.fabric_v2, {"nvmlDeviceGetGpuFabricInfoV"});
 }
 
 void BindReadings(const os::Library& library, Functions& f) {

@@ -32,7 +32,7 @@ struct Functions {
   Function<unsigned*> count;
   Function<unsigned, abi::Device*> handle_by_index;
   Function<abi::Device, char*, unsigned> uuid, name, serial, vbios, part_number;
-  Function<abi::Device, unsigned*> minor, brand, max_pcie_generation, max_pcie_width;
+  Function<abi::Device, unsigned*> minor, brand, max_pcie_generation, max_pcie_width, virtualization_mode;
   Function<abi::Device, abi::PciInfo*> pci;
   Function<abi::Device, int*, int*> compute_capability;
   Function<abi::Device, unsigned*, unsigned*> mig_mode;
@@ -42,6 +42,8 @@ struct Functions {
   Function<abi::Device, abi::Device, unsigned*> common_ancestor;
   Function<abi::Device, unsigned, unsigned*> nvlink_state, nvlink_remote_type;
   Function<abi::Device, unsigned, abi::PciInfo*> nvlink_remote_pci;
+  Function<abi::Device, abi::FabricInfo*> fabric;
+  Function<abi::Device, abi::FabricInfoV2*> fabric_v2;
 
   Function<abi::Device, abi::Utilization*> utilization;
   Function<abi::Device, unsigned, unsigned*> temperature;

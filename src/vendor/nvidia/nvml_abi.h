@@ -134,6 +134,25 @@ struct FieldValue {
 };
 inline constexpr unsigned kFieldRecoveryAction = 230;  ///< NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, from driver 565
 
+/// nvmlGpuFabricInfo_t
+struct FabricInfo {
+  unsigned char cluster_uuid[16];
+  Return status;
+  unsigned clique;
+  unsigned char state;
+};
+/// nvmlGpuFabricInfo_v2_t
+struct FabricInfoV2 {
+  unsigned version;
+  unsigned char cluster_uuid[16];
+  Return status;
+  unsigned clique;
+  unsigned char state;
+  unsigned health_mask;
+};
+inline constexpr unsigned kFabricInfoV2 = sizeof(FabricInfoV2) | (2u << 24);
+inline constexpr unsigned char kFabricCompleted = 3;  ///< NVML_GPU_FABRIC_STATE_COMPLETED
+
 // nvmlGpuTopologyLevel_t
 inline constexpr unsigned kTopologyInternal = 0;
 inline constexpr unsigned kTopologySingle = 10;
@@ -155,6 +174,7 @@ inline constexpr unsigned kTemperatureOfTheGpu = 0;  ///< NVML_TEMPERATURE_GPU
 static_assert(sizeof(PciInfo) == 68 && offsetof(PciInfo, domain) == 16 && offsetof(PciInfo, bus_id) == 36);
 static_assert(sizeof(Memory) == 24 && sizeof(MemoryV2) == 40 && offsetof(MemoryV2, total) == 8);
 static_assert(sizeof(ProcessInfoV1) == 16 && sizeof(ProcessInfo) == 24);
+static_assert(sizeof(FabricInfo) == 28 && sizeof(FabricInfoV2) == 36);
 static_assert(sizeof(EventData) == 32 && sizeof(FieldValue) == 40 && offsetof(FieldValue, value) == 32);
 
 }  // namespace penstock::vendor::nvidia::abi

@@ -6,6 +6,7 @@
 #include "base/strings.h"
 #include "vendor/nvidia/dialect/kernel_log.h"
 #include "vendor/nvidia/dialect/kinds.h"
+#include "vendor/nvidia/dialect/labels.h"
 #include "vendor/nvidia/dialect/xid.h"
 
 namespace penstock::vendor::nvidia {
@@ -100,6 +101,10 @@ class NvidiaDialect final : public device::Dialect {
   }
 
   std::optional<Evidence> FromKernelLog(std::string_view line) const override { return ParseKernelLine(line); }
+
+  std::uint16_t pci_vendor() const override { return kPciVendor; }
+
+  std::map<std::string, std::string> Labels(const device::LabelFacts& facts) const override { return NodeLabels(facts); }
 };
 
 }  // namespace

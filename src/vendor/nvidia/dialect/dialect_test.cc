@@ -23,6 +23,7 @@ using testing::UnorderedElementsAre;
 Facts Gpu(const std::string& id, std::uint32_t minor) {
   Facts facts;
   facts.id = id;
+  facts.index = static_cast<int>(minor);
   facts.files = {{"/dev/nvidia" + std::to_string(minor), 195, minor}};
   return facts;
 }

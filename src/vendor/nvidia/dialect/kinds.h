@@ -8,6 +8,7 @@
 namespace penstock::vendor::nvidia {
 
 inline constexpr std::string_view kVendor = "nvidia";
+inline constexpr std::uint16_t kPciVendor = 0x10de;
 
 // Device::Evidence::kind. `code` is given with each.
 inline constexpr std::string_view kXid = "xid";                             ///< the XID; 999: the driver did not say which
@@ -21,6 +22,12 @@ inline constexpr std::string_view kRemapPending = "remap-pending";          ///<
 inline constexpr std::string_view kRemapFailure = "remap-failure";          ///< 1
 inline constexpr std::string_view kEccUncorrectable = "ecc-uncorrectable";  ///< number of errors since the last reset
 inline constexpr std::string_view kPoison = "poison";                       ///< 0 contained, 1 fatal
+
+// Facts::details that labels are made of.
+inline constexpr char kPciClass[] = "pci.class";             ///< "0x030200", as sysfs has it
+inline constexpr char kFabricCluster[] = "fabric.cluster";   ///< UUID of the NVLink fabric it has joined; never the zero one
+inline constexpr char kFabricClique[] = "fabric.clique";     ///< its clique in there
+inline constexpr char kVirtualization[] = "virtualization";  ///< "none", "passthrough", "vgpu", "host-vgpu", "host-vsga"
 
 /// NVML's name for an XID that it does not know.
 inline constexpr std::int64_t kUnknownXid = 999;

@@ -1,0 +1,54 @@
+// Character by character.
+#include "api/labels.h"
+
+#include <algorithm>
+
+namespace penstock::api {
+namespace {
+
+constexpr std::size_t kMostName = 63, kMostPrefix = 253;
+
+bool IsLower(char c) { return c >= 'a' && c <= 'z'; }
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsAlphanumeric(char c) { return IsLower(c) || IsDigit(c) || (c >= 'A' && c <= 'Z'); }
+bool IsNameCharacter(char c) { return IsAlphanumeric(c) || c == '-' || c == '_' || c == '.'; }
+
+bool IsName(std::string_view name) {
+  return !name.empty() && name.size() <= kMostName && IsAlphanumeric(name.front()) && IsAlphanumeric(name.back()) &&
+         std::all_of(name.begin(), name.end(), IsNameCharacter);
+}
+
+/// RFC 1123 subdomain: labels of lower-case letters, digits and "-", joined by dots.
+bool IsSubdomain(std::string_view text) {
+  if (text.empty() || text.size() > kMostPrefix) return false;
+  char before = '.';
+  for (const char c : text) {
+    const bool edge = c == '.' || c == '-';
+    if (!edge && !IsLower(c) && !IsDigit(c)) return false;
+    // No label begins or ends with "-" or is empty.
+    if ((before == '.' && edge) || (before == '-' && c == '.')) return false;
+    before = c;
+  }
+  return before != '.' && before != '-';
+}
+
+}  // namespace
+
+bool IsLabelKey(std::string_view key) {
+  const auto slash = key.find('/');
+  if (slash == std::string_view::npos) return IsName(key);
+  return IsSubdomain(key.substr(0, slash)) && IsName(key.substr(slash + 1));
+}
+
+bool IsLabelValue(std::string_view value) { return value.empty() || IsName(value); }
+
+std::optional<std::string> FitLabelValue(std::string_view value) {
+  if (IsLabelValue(value)) return std::string(value);
+  if (!std::all_of(value.begin(), value.end(), IsNameCharacter)) return std::nullopt;
+  while (!value.empty() && !IsAlphanumeric(value.front())) value.remove_prefix(1);
+  value = value.substr(0, kMostName);
+  while (!value.empty() && !IsAlphanumeric(value.back())) value.remove_suffix(1);
+  return value.empty() ? std::nullopt : std::optional<std::string>(value);
+}
+
+}  // namespace penstock::api

@@ -1,0 +1,110 @@
+// Each vendor's labels from its dialect, the host's from NFD's table; then only what Kubernetes takes.
+#include "node/label/labels.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "api/labels.h"
+#include "base/log.h"
+#include "node/label/host_features.h"
+
+namespace penstock::node::label {
+namespace {
+
+bool IsThere(const inventory::Entry& entry) { return entry.health.state != device::HealthState::kGone; }
+
+/// "pci.class" of a device's details; 0 where it is not told.
+std::uint32_t ClassOf(const device::Facts& facts) {
+  const auto found = facts.details.find("pci.class");
+  if (found == facts.details.end() || !found->second.starts_with("0x")) return 0;
+  std::uint32_t number = 0;
+  const char* const end = found->second.data() + found->second.size();
+  const auto [stop, error] = std::from_chars(found->second.data() + 2, end, number, 16);
+  return error == std::errc() && stop == end ? number : 0;
+}
+
+/// What a vendor has on the PCI bus and in the inventory. The bus was read at some time; a device that came since is in the inventory.
+struct VendorHas {
+  device::LabelFacts facts;
+  std::set<PciKind> kinds;
+};
+
+VendorHas Gather(const inventory::Snapshot& inventory, const inventory::VendorEntry& vendor, const device::Dialect& dialect,
+                 const Context& context) {
+  VendorHas has;
+  has.facts.driver = vendor.driver.get();
+  has.facts.machine = context.machine.product;
+  if (context.config.timestamp) has.facts.timestamp = context.timestamp;
+  for (const inventory::Entry& entry : inventory.devices) {
+    if (entry.facts->vendor != vendor.vendor || !entry.facts->parent.empty() || !IsThere(entry)) continue;
+    has.facts.devices.push_back(entry.facts.get());
+    if (const std::uint32_t code = ClassOf(*entry.facts); IsAcceleratorClass(code))
+      has.kinds.emplace(static_cast<std::uint16_t>(code >> 8), dialect.pci_vendor());
+  }
+  for (const os::PciFunction& function : context.machine.pci) {
+    if (function.vendor != dialect.pci_vendor() || !IsAcceleratorClass(function.class_code)) continue;
+    has.kinds.emplace(static_cast<std::uint16_t>(function.class_code >> 8), function.vendor);
+    has.facts.pci_configs.push_back(function.config);
+  }
+  return has;
+}
+
+/// A label that would be refused is left out, so that it does not cost the others; what is only too long is cut.
+LabelSet Valid(LabelSet labels) {
+  for (auto at = labels.begin(); at != labels.end();) {
+    const auto value = api::FitLabelValue(at->second);
+    if (api::IsLabelKey(at->first) && value) {
+      if (*value != at->second) base::Log(base::kInfo, "label cut to what Kubernetes takes", {{"key", at->first}, {"value", at->second}});
+      at->second = *value;
+      ++at;
+    } else {
+      base::Log(base::kWarn, "label left out: Kubernetes would not take it", {{"key", at->first}, {"value", at->second}});
+      at = labels.erase(at);
+    }
+  }
+  return labels;
+}
+
+std::vector<bool> WhichAreGone(const inventory::Snapshot& inventory) {
+  std::vector<bool> gone;
+  for (const inventory::Entry& entry : inventory.devices) gone.push_back(!IsThere(entry));
+  return gone;
+}
+
+}  // namespace
+
+LabelSet ComputeLabels(const inventory::Snapshot& inventory, const share::DialectOf& dialect_of, const Context& context) {
+  LabelSet labels;
+  std::set<PciKind> accelerators;
+  for (const inventory::VendorEntry& vendor : inventory.vendors) {
+    const device::Dialect* dialect = dialect_of(vendor.vendor);
+    if (dialect == nullptr) continue;
+    const VendorHas has = Gather(inventory, vendor, *dialect, context);
+    labels.merge(dialect->Labels(has.facts));
+    accelerators.insert(has.kinds.begin(), has.kinds.end());
+  }
+  if (context.host_features) labels.merge(HostFeatures(context.machine, accelerators));
+  return Valid(std::move(labels));
+}
+
+Labels::Labels(inventory::Inventory& inventory, share::DialectOf dialect_of) : inventory_(inventory), dialect_of_(std::move(dialect_of)) {
+  on_inventory_ = inventory_.published().Subscribe([this](const base::Published<inventory::Snapshot>::Snapshot& snapshot) {
+    if (begun_ && (snapshot->facts_generation != facts_generation_ || WhichAreGone(*snapshot) != gone_)) Compute(*snapshot);
+  });
+}
+
+void Labels::Set(Context context) {
+  context_ = std::move(context);
+  Compute(*inventory_.published().Get());
+}
+
+void Labels::Compute(const inventory::Snapshot& snapshot) {
+  facts_generation_ = snapshot.facts_generation;
+  gone_ = WhichAreGone(snapshot);
+  LabelSet labels = ComputeLabels(snapshot, dialect_of_, context_);
+  if (std::exchange(begun_, true) && labels == *published_.Get()) return;
+  published_.Set(std::move(labels));
+}
+
+}  // namespace penstock::node::label

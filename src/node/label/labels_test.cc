@@ -1,0 +1,196 @@
+// Which labels a node has when, with vendors made up. The catalogue of real machines is in tests/.
+#include "node/label/labels.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "device/testing/acme.h"
+#include "node/label/host_features.h"
+
+namespace penstock::node::label {
+namespace {
+
+using device::testing::AcmeDevice;
+using device::testing::AcmeDriver;
+using device::testing::FindAcme;
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::Key;
+using testing::Not;
+using testing::Pair;
+
+constexpr base::WallTime kNow{std::chrono::seconds(1700000000)};
+
+Context WithoutFeatures() {
+  Context context;
+  context.host_features = false;
+  return context;
+}
+
+void Fill(inventory::Inventory& inventory, int count) {
+  inventory.SetVendor({"acme", std::make_shared<const device::Driver>(AcmeDriver()), ""});
+  std::vector<device::Facts> devices;
+  for (int i = 0; i < count; ++i) devices.push_back(AcmeDevice(i, count));
+  inventory.SetFacts("acme", std::move(devices), "pulled", kNow);
+}
+
+/// Labels that were published, in order.
+struct Heard {
+  explicit Heard(Labels& labels) : on(labels.published().Subscribe([this](const auto& set) { all.push_back(*set); })) {}
+  std::vector<LabelSet> all;
+  base::Subscription on;
+};
+
+// GFD#71, DP#733: labels that went away while the agent was starting again.
+TEST(Labels, DP733AreNotToldBeforeTheFirstLookIsOver) {
+  inventory::Inventory inventory;
+  Labels labels(inventory, FindAcme);
+  const Heard heard(labels);
+  Fill(inventory, 2);
+  EXPECT_TRUE(heard.all.empty());
+  EXPECT_FALSE(labels.begun());
+  labels.Set(WithoutFeatures());
+  EXPECT_TRUE(labels.begun());
+  EXPECT_THAT(heard.all, ElementsAre(ElementsAre(Pair("acme.com/gpu.count", "2"), Pair("acme.com/gpu.first", "G0"))));
+}
+
+// DP#733: a driver that comes late.
+TEST(Labels, DP733ComeWithADriverThatComesLate) {
+  inventory::Inventory inventory;
+  inventory.SetVendor({"acme", nullptr, "no driver"});
+  Labels labels(inventory, FindAcme);
+  const Heard heard(labels);
+  labels.Set(WithoutFeatures());
+  EXPECT_THAT(heard.all, ElementsAre(LabelSet{})) << "none is an answer too";
+  Fill(inventory, 1);
+  EXPECT_THAT(heard.all.back(), Contains(Pair("acme.com/gpu.count", "1")));
+}
+
+TEST(Labels, ChangeWithTheDevicesAndWithNothingElse) {
+  inventory::Inventory inventory;
+  Fill(inventory, 2);
+  Labels labels(inventory, FindAcme);
+  const Heard heard(labels);
+  labels.Set(WithoutFeatures());
+  labels.Set(WithoutFeatures());
+  device::Reading reading;
+  reading.utilization = 50;
+  inventory.SetReading("G0", reading, kNow);
+  inventory.SetHealth("G0", device::HealthState::kHealthy, "", kNow);
+  inventory.SetHealth("G0", device::HealthState::kUnhealthy, "XID 48", kNow);
+  inventory.SetVendor({"acme", std::make_shared<const device::Driver>(AcmeDriver()), "said otherwise"});
+  EXPECT_EQ(heard.all.size(), 1u);
+  inventory.SetFacts("acme", {AcmeDevice(1, 2)}, "pulled", kNow);
+  ASSERT_EQ(heard.all.size(), 2u) << "at once";
+  EXPECT_THAT(heard.all.back(), ElementsAre(Pair("acme.com/gpu.count", "1"), Pair("acme.com/gpu.first", "G1")));
+  Fill(inventory, 2);
+  EXPECT_EQ(heard.all.back(), heard.all.front());
+}
+
+TEST(Labels, FollowTheirContext) {
+  inventory::Inventory inventory;
+  Fill(inventory, 1);
+  Labels labels(inventory, FindAcme);
+  Context context = WithoutFeatures();
+  labels.Set(context);
+  EXPECT_THAT(*labels.published().Get(), Not(Contains(Key("feature.node.kubernetes.io/kernel-version.full"))));
+  context.host_features = true;
+  context.machine.kernel = "6.1.0";
+  labels.Set(context);
+  EXPECT_THAT(*labels.published().Get(), Contains(Pair("feature.node.kubernetes.io/kernel-version.full", "6.1.0")));
+}
+
+TEST(Labels, KnowAnAcceleratorOnTheBusWithoutADriver) {
+  inventory::Snapshot snapshot;
+  snapshot.vendors = {{"acme", nullptr, "no driver"}};
+  Context context;
+  context.machine.pci = {
+      {"0000:01:00.0", 0xacce, 1, 0x030200, ""}, {"0000:01:00.1", 0xacce, 2, 0x040300, ""}, {"0000:02:00.0", 0x8086, 3, 0x030000, ""}};
+  EXPECT_THAT(ComputeLabels(snapshot, FindAcme, context), ElementsAre(Pair("feature.node.kubernetes.io/pci-0302_acce.present", "true"),
+                                                                      Pair("feature.node.kubernetes.io/pci-acce.present", "true")));
+}
+
+TEST(Labels, KnowAnAcceleratorThatCameAfterTheBusWasRead) {
+  inventory::Inventory inventory;
+  device::Facts facts = AcmeDevice(0, 1);
+  facts.details["pci.class"] = "0x120000";
+  inventory.SetVendor({"acme", std::make_shared<const device::Driver>(AcmeDriver()), ""});
+  inventory.SetFacts("acme", {facts}, "", kNow);
+  EXPECT_THAT(ComputeLabels(*inventory.published().Get(), FindAcme, {}),
+              AllOf(Contains(Pair("feature.node.kubernetes.io/pci-1200_acce.present", "true")),
+                    Contains(Pair("feature.node.kubernetes.io/pci-acce.present", "true"))));
+  facts.details["pci.class"] = "nonsense";
+  inventory.SetFacts("acme", {facts}, "", kNow);
+  EXPECT_THAT(ComputeLabels(*inventory.published().Get(), FindAcme, {}), Not(Contains(Key("feature.node.kubernetes.io/pci-acce.present"))));
+}
+
+TEST(Labels, LeaveOutWhatKubernetesWouldRefuse) {
+  inventory::Inventory inventory;
+  inventory.SetVendor({"acme", std::make_shared<const device::Driver>(AcmeDriver()), ""});
+  device::Facts facts = AcmeDevice(0, 1);
+  facts.id = "no value";
+  inventory.SetFacts("acme", {facts}, "", kNow);
+  Context context;
+  context.machine.os_id = "my linux";
+  context.machine.cpu_flags = {"AVX2", "A B"};
+  EXPECT_THAT(ComputeLabels(*inventory.published().Get(), FindAcme, context),
+              ElementsAre(Pair("acme.com/gpu.count", "1"), Pair("feature.node.kubernetes.io/cpu-cpuid.AVX2", "true")));
+  facts.id = "_" + std::string(70, 'a') + "_";
+  inventory.SetFacts("acme", {facts}, "", kNow);
+  EXPECT_EQ(ComputeLabels(*inventory.published().Get(), FindAcme, {}).at("acme.com/gpu.first"), std::string(63, 'a')) << "cut";
+}
+
+LabelSet Features(const os::MachineFacts& machine) {
+  LabelSet labels;
+  for (const auto& [key, value] : HostFeatures(machine, {})) labels[key.substr(key.find('/') + 1)] = value;
+  return labels;
+}
+
+TEST(HostFeatures, TakeVersionsApartAsNfdDoes) {
+  const auto kernel = [](const char* release) {
+    os::MachineFacts machine;
+    machine.kernel = release;
+    return Features(machine);
+  };
+  EXPECT_THAT(kernel("6.1.0-18-amd64"), ElementsAre(Pair("kernel-version.full", "6.1.0-18-amd64"), Pair("kernel-version.major", "6"),
+                                                    Pair("kernel-version.minor", "1"), Pair("kernel-version.revision", "0")));
+  EXPECT_THAT(kernel("5.15.133+"), ElementsAre(Pair("kernel-version.full", "5.15.133"), Pair("kernel-version.major", "5"),
+                                               Pair("kernel-version.minor", "15"), Pair("kernel-version.revision", "133")));
+  EXPECT_THAT(kernel("4.18.0-553.el8_10.x86_64"), Contains(Pair("kernel-version.revision", "0")));
+  EXPECT_THAT(kernel("6.12"), Not(Contains(Key("kernel-version.revision"))));
+  EXPECT_THAT(kernel("6.1.0+deb12"), ElementsAre(Pair("kernel-version.full", "6.1.0_deb12"))) << "no number after all";
+  EXPECT_THAT(kernel(""), ElementsAre());
+}
+
+TEST(HostFeatures, TellTheDistribution) {
+  os::MachineFacts machine;
+  machine.os_id = "ubuntu";
+  machine.os_version_id = "22.04";
+  EXPECT_THAT(Features(machine),
+              ElementsAre(Pair("system-os_release.ID", "ubuntu"), Pair("system-os_release.VERSION_ID", "22.04"),
+                          Pair("system-os_release.VERSION_ID.major", "22"), Pair("system-os_release.VERSION_ID.minor", "04")));
+  machine.os_version_id = "12";
+  EXPECT_THAT(Features(machine), Not(Contains(Key("system-os_release.VERSION_ID.minor"))));
+  machine.os_version_id = "rolling";
+  EXPECT_THAT(Features(machine), Not(Contains(Key("system-os_release.VERSION_ID.major"))));
+}
+
+TEST(HostFeatures, TellTheProcessorWithoutWhatNobodySelectsOn) {
+  os::MachineFacts machine;
+  EXPECT_THAT(Features(machine), ElementsAre());
+  machine.cpu_vendor = "AMD";
+  machine.cpu_family = 25;
+  machine.cpu_model = 1;
+  machine.cpu_flags = {"AVX2", "SSE2", "BMI1", "AESNI"};
+  machine.multithreading = false;
+  machine.numa_nodes = 2;
+  EXPECT_THAT(Features(machine), ElementsAre(Pair("cpu-cpuid.AESNI", "true"), Pair("cpu-cpuid.AVX2", "true"),
+                                             Pair("cpu-hardware_multithreading", "false"), Pair("cpu-model.family", "25"),
+                                             Pair("cpu-model.id", "1"), Pair("cpu-model.vendor_id", "AMD"), Pair("memory-numa", "true")));
+  machine.numa_nodes = 1;
+  EXPECT_THAT(Features(machine), Not(Contains(Key("memory-numa"))));
+}
+
+}  // namespace
+}  // namespace penstock::node::label
