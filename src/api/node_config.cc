@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "api/node_config_check.h"
+#include "api/node_config_sections.h"
 #include "base/document.h"
 #include "base/strings.h"
 
@@ -15,6 +16,10 @@ using base::MapReader;
 using base::Mark;
 using base::Problems;
 using base::Value;
+using internal::MapAt;
+using internal::Quoted;
+using internal::ReadSwitch;
+using internal::Text;
 using namespace std::chrono_literals;
 
 constexpr std::string_view kApiVersion = "penstock.io/v1alpha1";
@@ -22,14 +27,6 @@ constexpr std::string_view kKind = "NodeConfig";
 constexpr base::Duration kLeastPoll = 100ms;
 constexpr base::Duration kMostPoll = 1h;
 constexpr base::Duration kMostProbation = 24h;
-
-const Value kNothing;
-
-/// The map at a key, or an empty one.
-const Value& MapAt(MapReader& reader, std::string_view key) {
-  const Value* map = reader.Map(key);
-  return map != nullptr ? *map : kNothing;
-}
 
 void ReadHeader(MapReader& top) {
   for (const auto& [key, wanted] : {std::pair("apiVersion", kApiVersion), std::pair("kind", kKind)}) {
@@ -47,22 +44,6 @@ void ReadPaths(MapReader& top, Problems& problems, PathsConfig& paths) {
   for (const PathOption& option : PathOptions())
     if (auto path = reader.String(option.key)) paths.*option.member = *std::move(path);
   reader.Finish();
-}
-
-/// auto, on, off; true and false mean on and off.
-void ReadSwitch(MapReader& reader, std::string_view key, Switch& target) {
-  const Value* value = reader.Any(key);
-  if (value == nullptr || value->kind == Value::Kind::kNull) return;
-  if (value->kind == Value::Kind::kBool) {
-    target = value->boolean ? Switch::kOn : Switch::kOff;
-  } else if (value->kind == Value::Kind::kString && value->text == "auto") {
-    target = Switch::kAuto;
-  } else if (value->kind == Value::Kind::kString && (value->text == "on" || value->text == "off")) {
-    target = value->text == "on" ? Switch::kOn : Switch::kOff;
-  } else {
-    reader.Problem(key,
-                   (value->text.empty() ? std::string(Describe(value->kind)) : "\"" + value->text + "\"") + " is none of auto, on, off");
-  }
 }
 
 /// Ids, indices and globs: strings, or numbers for indices.
@@ -134,24 +115,6 @@ Mark MarkOf(const Value& document, std::string_view path) {
   return at->mark;
 }
 
-/// A scalar that reads back as the same string.
-std::string Quoted(std::string_view text) {
-  static constexpr std::string_view kHex = "0123456789abcdef";
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      quoted += {'\\', c};
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      quoted += {'\\', 'x', kHex[static_cast<unsigned char>(c) >> 4], kHex[c & 15]};
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + '"';
-}
-
-std::string_view Text(Switch value) { return value == Switch::kAuto ? "auto" : value == Switch::kOn ? "on" : "off"; }
-
 /// Exact, unlike base::FormatDuration, which is for reading at a glance.
 std::string Text(base::Duration duration) {
   const auto nanoseconds = duration.count();
@@ -185,6 +148,10 @@ const std::vector<PathOption>& PathOptions() {
       {"--kubelet-dir", "kubeletDir", &PathsConfig::kubelet_dir, "the kubelet's folder"},
       {"--state-dir", "stateDir", &PathsConfig::state_dir, "what must outlive a restart of the agent: checkpoint, log"},
       {"--run-dir", "runDir", &PathsConfig::run_dir, "sockets and lock of the running agent"},
+      {"--host-driver-root", "hostDriverRoot", &PathsConfig::host_driver_root,
+       "what the host calls the driver root, where that differs (in a container)"},
+      {"--host-dev-root", "hostDevRoot", &PathsConfig::host_dev_root,
+       "what the host calls the dev root: where containers are told to find device files"},
   };
   return options;
 }
@@ -204,6 +171,9 @@ base::Result<NodeConfig> ParseNodeConfig(std::string_view text, std::string_view
   MapReader http(MapAt(top, "http"), "http", problems);
   if (auto listen = http.String("listen")) config.listen = *std::move(listen);
   http.Finish();
+  internal::ReadDevicePlugin(top, problems, config);
+  internal::ReadLabels(top, problems, config.labels);
+  internal::ReadCluster(top, problems, config.cluster);
   top.Finish();
   internal::Check(config, [&](std::string_view key, const std::string& message) {
     problems.Add(MarkOf(document, key), std::string(key) + ": " + message);
@@ -221,6 +191,7 @@ std::string ToYaml(const NodeConfig& config) {
   text += AssignText(config.doors);
   text += "health:\n  poll: " + Text(config.poll) + "\n  probation: " + Text(config.probation) + "\n";
   text += "http:\n  listen: " + Quoted(config.listen) + "\n";
+  text += internal::DevicePluginText(config) + internal::LabelsText(config.labels) + internal::ClusterText(config.cluster);
   return text;
 }
 

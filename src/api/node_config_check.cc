@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "api/labels.h"
 #include "api/listen.h"
 #include "base/strings.h"
 
@@ -19,7 +20,8 @@ void CheckPaths(const PathsConfig& paths, const Report& report) {
   for (const PathOption& option : PathOptions()) {
     const std::string& path = paths.*option.member;
     const std::string key = "paths." + std::string(option.key);
-    const bool may_be_empty = option.member == &PathsConfig::nvml_library || option.member == &PathsConfig::dev_root;
+    const bool may_be_empty = option.member == &PathsConfig::nvml_library || option.member == &PathsConfig::dev_root ||
+                              option.member == &PathsConfig::host_driver_root || option.member == &PathsConfig::host_dev_root;
     if (path.empty()) {
       if (!may_be_empty) report(key, "must not be empty");
     } else if (path.front() != '/') {
@@ -55,6 +57,43 @@ void CheckNodeName(const std::string& name, const Report& report) {
                             " is no name of a node: at most 253 visible characters without blanks and slashes");
 }
 
+bool OnlyOf(std::string_view text, std::string_view others) {
+  return std::all_of(text.begin(), text.end(), [others](unsigned char c) {
+    return (c < 0x80 && std::isalnum(c) != 0) || others.find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
+bool EndsWell(std::string_view text) { return OnlyOf(text.substr(0, 1), "") && OnlyOf(text.substr(text.size() - 1), ""); }
+
+/// As Kubernetes names objects (RFC 1123): subdomains have dots, labels have none.
+bool IsObjectName(std::string_view name, bool dots) {
+  return !name.empty() && name.size() <= (dots ? 253u : 63u) && name == base::ToLower(name) && OnlyOf(name, dots ? "-." : "-") &&
+         EndsWell(name);
+}
+
+void CheckOptionalPath(std::string_view key, const std::string& path, const Report& report) {
+  if (!path.empty() && path.front() != '/') report(key, "\"" + path + "\" must be an absolute path");
+  if (path.find('\0') != std::string::npos) report(key, "has a zero byte in it");
+}
+
+void CheckNamespace(std::string_view key, const std::string& name, const Report& report) {
+  if (!name.empty() && !IsObjectName(name, false)) report(key, "\"" + name + "\" is no name of a namespace");
+}
+
+void CheckCluster(const NodeConfig& config, const Report& report) {
+  CheckOptionalPath("labels.featuresFile", config.labels.features_file, report);
+  CheckOptionalPath("labels.machineTypeFile", config.labels.machine_type_file, report);
+  CheckOptionalPath("cluster.kubeconfig", config.cluster.kubeconfig, report);
+  CheckNamespace("cluster.namespace", config.cluster.namespace_name, report);
+  const ConfigMapConfig& map = config.cluster.config_map;
+  if (!map.name.empty() && !IsObjectName(map.name, true))
+    report("cluster.config.configMap", "\"" + map.name + "\" is no name of a ConfigMap");
+  CheckNamespace("cluster.config.namespace", map.namespace_name, report);
+  if (map.default_key.size() > 253 || !OnlyOf(map.default_key, "-_."))
+    report("cluster.config.default", "\"" + map.default_key + "\" can be no key of a ConfigMap");
+  if (!IsLabelKey(map.node_label)) report("cluster.config.nodeLabel", "\"" + map.node_label + "\" is no key of a label");
+}
+
 }  // namespace
 
 void Check(const NodeConfig& config, const Report& report) {
@@ -66,6 +105,7 @@ void Check(const NodeConfig& config, const Report& report) {
   CheckDoors(config, report);
   CheckNodeName(config.node_name, report);
   if (auto listen = ParseListen(config.listen); !listen.ok()) report("http.listen", listen.error().message());
+  CheckCluster(config, report);
 }
 
 }  // namespace penstock::api::internal

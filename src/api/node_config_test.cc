@@ -36,6 +36,11 @@ doors:
   assign: [{devices: ["GPU-1", 0, "*A100*"], door: local}, {door: none}]
 health: {poll: 1500ms, probation: 1m}
 http: {listen: "[::1]:1"}
+devicePlugin: {deviceIDStrategy: index}
+labels: {node: off, nodeFeature: auto, featuresFile: /f, hostFeatures: on, timestamp: false, machineTypeFile: /m}
+cluster:
+  {enabled: on, kubeconfig: /kc, namespace: ns, nodeState: off, events: off, nodeStatus: false,
+   config: {configMap: cm, namespace: other, default: a100, fallback: [single], nodeLabel: example.com/config}}
 )");
   EXPECT_EQ(config.node_name, "gpu-7");
   EXPECT_EQ(config.paths.driver_root, "/d");
@@ -57,6 +62,13 @@ http: {listen: "[::1]:1"}
   EXPECT_EQ(config.poll, 1500ms);
   EXPECT_EQ(config.probation, 1min);
   EXPECT_EQ(config.listen, "[::1]:1");
+  EXPECT_EQ(config.device_ids, DeviceIds::kIndex);
+  const LabelsConfig labels = {Switch::kOff, Switch::kAuto, "/f", Switch::kOn, false, "/m"};
+  EXPECT_EQ(config.labels, labels);
+  const ClusterConfig cluster = {
+      Switch::kOn, "/kc", "ns", Switch::kOff, Switch::kOff, Switch::kOff, {"cm", "other", "a100", {"single"}, "example.com/config"}};
+  EXPECT_EQ(config.cluster, cluster);
+  EXPECT_EQ(ToYaml(Parsed(ToYaml(config).substr(kHeader.size()))), ToYaml(config));
 }
 
 TEST(NodeConfig, WhatItPrintsReadsBackTheSame) {
@@ -112,6 +124,22 @@ TEST(NodeConfig, PointsAtARuleForADoorThatIsSwitchedOff) {
   const std::string error =
       ErrorOf(ParseNodeConfig(kHeader + "doors:\n  local: {enabled: off}\n  assign: [{door: none}, {door: local}]\n", "f"));
   EXPECT_THAT(error, HasSubstr("f:5:33: doors.assign[1].door: gives devices to the door \"local\", which is switched off"));
+}
+
+TEST(NodeConfig, RefusesNamesThatKubernetesWouldRefuse) {
+  const std::string error = ErrorOf(ParseNodeConfig(kHeader + R"(labels: {featuresFile: features.d/x, node: maybe}
+cluster:
+  namespace: Not_A_Name
+  config: {configMap: "two words", default: "a/b", fallback: [first], nodeLabel: "-x"}
+)",
+                                                    "f"));
+  EXPECT_THAT(error, HasSubstr("f:3:24: labels.featuresFile: \"features.d/x\" must be an absolute path"));
+  EXPECT_THAT(error, HasSubstr("f:3:44: labels.node: \"maybe\" is none of auto, on, off"));
+  EXPECT_THAT(error, HasSubstr("f:5:14: cluster.namespace: \"Not_A_Name\" is no name of a namespace"));
+  EXPECT_THAT(error, HasSubstr("cluster.config.configMap: \"two words\" is no name of a ConfigMap"));
+  EXPECT_THAT(error, HasSubstr("cluster.config.default: \"a/b\" can be no key of a ConfigMap"));
+  EXPECT_THAT(error, HasSubstr("cluster.config.fallback: an item is none of named, single, empty"));
+  EXPECT_THAT(error, HasSubstr("cluster.config.nodeLabel: \"-x\" is no key of a label"));
 }
 
 TEST(NodeConfig, ValidateNamesTheFlagOfABadPath) {

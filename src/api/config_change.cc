@@ -1,0 +1,80 @@
+// Compares printed documents, so that no key can be forgotten.
+#include "api/config_change.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/document.h"
+#include "base/strings.h"
+
+namespace penstock::api {
+
+namespace {
+
+using base::Value;
+using Flat = std::vector<std::pair<std::string, std::string>>;
+
+std::string Text(const Value& value) {
+  std::vector<std::string> parts;
+  if (value.kind == Value::Kind::kList) {
+    for (const Value& item : *value.list) parts.push_back(Text(item));
+    return "[" + base::Join(parts, ", ") + "]";
+  }
+  if (value.kind == Value::Kind::kMap) {
+    for (const auto& entry : *value.map) parts.push_back(entry.key + ": " + Text(entry.value));
+    return "{" + base::Join(parts, ", ") + "}";
+  }
+  return value.text;
+}
+
+void Flatten(const Value& value, const std::string& prefix, Flat& flat) {
+  for (const auto& entry : *value.map) {
+    const std::string key = prefix.empty() ? entry.key : prefix + "." + entry.key;
+    if (entry.value.kind == Value::Kind::kMap) {
+      Flatten(entry.value, key, flat);
+    } else {
+      flat.emplace_back(key, Text(entry.value));
+    }
+  }
+}
+
+Flat Flatten(const NodeConfig& config) {
+  Flat flat;
+  const auto document = base::ParseYaml(ToYaml(config), "configuration");
+  if (document.ok() && document->map) Flatten(*document, "", flat);
+  return flat;
+}
+
+}  // namespace
+
+std::string_view ToString(Effect effect) { return effect == Effect::kNow ? "now" : "restart"; }
+
+Effect EffectOf(std::string_view key) {
+  static constexpr std::array<std::string_view, 5> kNow = {"health.", "labels.", "devicePlugin.", "paths.host", "cluster.config."};
+  const bool now = std::any_of(kNow.begin(), kNow.end(), [key](std::string_view prefix) { return key.starts_with(prefix); });
+  return now ? Effect::kNow : Effect::kRestart;
+}
+
+std::vector<Change> Changes(const NodeConfig& now, const NodeConfig& next) {
+  const Flat before = Flatten(now), after = Flatten(next);
+  std::vector<Change> changes;
+  for (std::size_t i = 0; i < before.size() && i < after.size(); ++i)
+    if (before[i].second != after[i].second)
+      changes.push_back({before[i].first, before[i].second, after[i].second, EffectOf(before[i].first)});
+  return changes;
+}
+
+NodeConfig KeepUntilRestart(const NodeConfig& running, NodeConfig next) {
+  NodeConfig kept = running;
+  kept.paths.host_driver_root = std::move(next.paths.host_driver_root);
+  kept.paths.host_dev_root = std::move(next.paths.host_dev_root);
+  kept.poll = next.poll;
+  kept.probation = next.probation;
+  kept.device_ids = next.device_ids;
+  kept.labels = std::move(next.labels);
+  kept.cluster.config_map = std::move(next.cluster.config_map);
+  return kept;
+}
+
+}  // namespace penstock::api

@@ -1,0 +1,60 @@
+#include "api/config_change.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace penstock::api {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+/// A configuration in which no key has its default.
+NodeConfig AllDifferent() {
+  auto config = ParseNodeConfig(R"(apiVersion: penstock.io/v1alpha1
+kind: NodeConfig
+node: {name: gpu-7}
+paths:
+  {driverRoot: /d, nvmlLibrary: /n.so, sysfsRoot: /s, devRoot: /v, procRoot: /p, cdiRoot: /c, kubeletDir: /k, stateDir: /st, runDir: /r,
+   osRelease: /o, hostDriverRoot: /hd, hostDevRoot: /hv}
+doors:
+  kubelet: {enabled: on}
+  local: {enabled: on, group: lab}
+  assign: [{devices: ["GPU-1", 0], door: local}]
+health: {poll: 1500ms, probation: 1m}
+http: {listen: "[::1]:1"}
+devicePlugin: {deviceIDStrategy: index}
+labels: {node: off, nodeFeature: auto, featuresFile: /f, hostFeatures: on, timestamp: false, machineTypeFile: /m}
+cluster:
+  {enabled: on, kubeconfig: /kc, namespace: ns, nodeState: off, events: off, nodeStatus: false,
+   config: {configMap: cm, namespace: other, default: a100, fallback: [single], nodeLabel: example.com/config}}
+)",
+                                "all");
+  EXPECT_TRUE(config.ok()) << (config.ok() ? "" : config.error().message());
+  return config.value_or({});
+}
+
+TEST(ConfigChange, IsNothingBetweenEqualConfigurations) { EXPECT_THAT(Changes(AllDifferent(), AllDifferent()), IsEmpty()); }
+
+TEST(ConfigChange, NamesEachKeyWithItsValuesAndWhenItCounts) {
+  NodeConfig now, next;
+  next.labels.timestamp = false;
+  next.paths.state_dir = "/elsewhere";
+  next.cluster.config_map.fallbacks = {"empty"};
+  next.doors = {{.devices = {"0"}, .door = "local"}};
+  EXPECT_THAT(Changes(now, next), ElementsAre(Change{"paths.stateDir", "/var/lib/penstock", "/elsewhere", Effect::kRestart},
+                                              Change{"doors.assign", "[]", "[{devices: [0], door: local}]", Effect::kRestart},
+                                              Change{"labels.timestamp", "true", "false", Effect::kNow},
+                                              Change{"cluster.config.fallback", "[named, single, empty]", "[empty]", Effect::kNow}));
+}
+
+TEST(ConfigChange, WhatIsKeptUntilARestartIsWhatIsSaidToNeedOne) {
+  const auto changes = Changes({}, AllDifferent());
+  EXPECT_GT(changes.size(), 30u);
+  const NodeConfig kept = KeepUntilRestart({}, AllDifferent());
+  for (const Change& left : Changes(kept, AllDifferent())) EXPECT_EQ(left.effect, Effect::kRestart) << left.key;
+  for (const Change& taken : Changes({}, kept)) EXPECT_EQ(taken.effect, Effect::kNow) << taken.key;
+}
+
+}  // namespace
+}  // namespace penstock::api
