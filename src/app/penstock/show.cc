@@ -33,13 +33,6 @@ Color ColorOf(std::string_view health) {
   return health == "unhealthy" ? Color::kRed : Color::kYellow;
 }
 
-/// "4m10s", since then; empty where the time is not known.
-std::string AgeOf(const std::string& since, base::WallTime now) {
-  const base::WallTime then = base::ParseTime(since);
-  if (since.empty() || then == base::WallTime{} || now < then) return "";
-  return base::FormatDuration(now - then);
-}
-
 /// In one cell: "ml/train-0/main", "ann: python train.py".
 std::string NameOf(const HolderReport& holder) {
   if (holder.kind == "pod") {
@@ -54,7 +47,8 @@ std::string NameOf(const HolderReport& holder) {
 Cell HolderCell(const DeviceReport& device) {
   if (device.holders.empty()) return device.withheld.empty() ? Cell("free", Color::kDim) : Cell("withheld", Color::kYellow);
   const HolderReport& first = device.holders.front();
-  std::string text = (first.state == "outside" ? "outside: " : "") + NameOf(first);
+  const std::string name = NameOf(first);  // none in a report that has counts of holders only
+  std::string text = first.state == "outside" && !name.empty() ? "outside: " + name : name.empty() ? first.state : name;
   if (device.holders.size() > 1) text += " (and " + std::to_string(device.holders.size() - 1) + " more)";
   return {text, first.state == "outside" ? Color::kYellow : Color::kNone};
 }
@@ -104,7 +98,41 @@ bool NoDriver(const Report& report) {
   return std::all_of(report.vendors.begin(), report.vendors.end(), [](const api::VendorReport& vendor) { return vendor.driver.empty(); });
 }
 
+std::string Conditions(const Report& report, bool wide, const Style& style, base::WallTime now) {
+  Table table({"CONDITION", "STATUS", "FOR", "REASON", "MESSAGE"});
+  for (const api::ConditionReport& condition : report.conditions)
+    if (wide || !condition.status)
+      table.Add({condition.type,
+                 {condition.status ? "true" : "false", condition.status ? Color::kGreen : Color::kYellow},
+                 AgeOf(condition.since, now),
+                 condition.reason,
+                 condition.message});
+  return table.empty() ? "" : "\n" + table.Render(style);
+}
+
 }  // namespace
+
+std::string AgeOf(const std::string& since, base::WallTime now) {
+  const base::WallTime then = base::ParseTime(since);
+  if (since.empty() || then == base::WallTime{} || now < then) return "";
+  return base::FormatDuration(now - then);
+}
+
+std::string ShowConfiguration(const Report& report, bool wide, const Style& style, base::WallTime now) {
+  const api::ConfigurationReport& config = report.configuration;
+  std::string text;
+  if (!config.origin.empty() && (wide || config.origin != "defaults" || !config.problem.empty())) {
+    const std::string age = AgeOf(config.since, now);
+    text += "\nconfiguration: " + Printable(config.origin) + (age.empty() ? "" : ", in force for " + age) + "\n";
+  }
+  if (!config.problem.empty()) {
+    text += Paint("not in force: " + Printable(config.problem_origin), Color::kYellow, style) + "\n";
+    for (const std::string& line : base::Split(config.problem, '\n'))
+      if (!line.empty()) text += "  " + Printable(line) + "\n";
+  }
+  for (const std::string& one : config.not_yet) text += Paint("not yet: " + Printable(one), Color::kYellow, style) + "\n";
+  return text + Conditions(report, wide, style, now);
+}
 
 std::string ShowFound(const Report& report, const Style& style, base::WallTime now) {
   Table table({"INDEX", "MODEL", "MEMORY", "UUID", "PCI", "NUMA", "HEALTH"});
@@ -144,7 +172,7 @@ std::string ShowStatus(const Report& report, bool wide, const Style& style, base
     table.Add(std::move(row));
   }
   std::string text = table.empty() ? "no devices\n" : table.Render(style) + Notes(report, style, now);
-  text += "\n" + Drivers(report) + Doors(report, style);
+  text += "\n" + Drivers(report) + Doors(report, style) + ShowConfiguration(report, wide, style, now);
   if (wide)
     text += "\nnode " + Printable(report.node) + ", agent " + Printable(report.version) + ", process " + std::to_string(report.agent_pid) +
             "\n";

@@ -15,6 +15,12 @@ std::string ShowFound(const api::Report& report, const Style& style, base::WallT
 /// The devices as they stand: health, door, holder. `wide` adds ids and since when.
 std::string ShowStatus(const api::Report& report, bool wide, const Style& style, base::WallTime now);
 
+/// What is in force and what of it is not, and the conditions: those that are not so, with `wide` all of them.
+std::string ShowConfiguration(const api::Report& report, bool wide, const Style& style, base::WallTime now);
+
+/// "4m10s", since then (RFC 3339); empty where the time is not known.
+std::string AgeOf(const std::string& since, base::WallTime now);
+
 /// Who holds what.
 std::string ShowHolders(const api::Report& report, const Style& style, base::WallTime now);
 

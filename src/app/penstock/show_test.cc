@@ -98,6 +98,29 @@ TEST(Show, SaysWhyAWellDeviceIsNotOffered) {
               AllOf(HasSubstr("local  withheld\n"), HasSubstr("0: not offered: MIG mode is enabled\n")));
 }
 
+TEST(Show, TellsTheConfigurationWhatOfItIsNotInForceAndWhatIsNotSo) {
+  api::Report report = Sample();
+  report.configuration = {.origin = "defaults"};
+  report.conditions = {{.type = "Ready", .status = true, .reason = "Serving", .since = "2026-11-21T03:00:00Z"},
+                       {.type = "DevicesHealthy", .reason = "DeviceUnhealthy", .message = "3 is not", .since = "2026-11-21T03:58:00Z"}};
+  std::string text = ShowStatus(report, false, {}, kNow);
+  EXPECT_THAT(text, Not(HasSubstr("configuration:"))) << "nobody asked for anything";
+  EXPECT_THAT(text, HasSubstr("DevicesHealthy  false   2m   DeviceUnhealthy  3 is not\n"));
+  EXPECT_THAT(text, Not(HasSubstr("Ready ")));
+  EXPECT_THAT(ShowStatus(report, true, {}, kNow), AllOf(HasSubstr("configuration: defaults\n"), HasSubstr("Ready           true    1h ")));
+
+  report.configuration = {.origin = "ConfigMap gpu/cfg, key any",
+                          .since = "2026-11-21T03:55:00.000Z",
+                          .problem = "any:3:1: unknown key \"shring\"\nany:4:1: version: v2",
+                          .problem_origin = "ConfigMap gpu/cfg, key new",
+                          .not_yet = {"sharing.timeSlicing: comes later"}};
+  text = ShowStatus(report, false, {}, kNow);
+  EXPECT_THAT(text, HasSubstr("configuration: ConfigMap gpu/cfg, key any, in force for 5m\n"
+                              "not in force: ConfigMap gpu/cfg, key new\n"
+                              "  any:3:1: unknown key \"shring\"\n  any:4:1: version: v2\n"
+                              "not yet: sharing.timeSlicing: comes later\n"));
+}
+
 TEST(Show, TellsWhoHoldsWhat) {
   const std::string text = ShowHolders(Sample(), {}, kNow);
   EXPECT_THAT(text, HasSubstr("1      held     4m   devices  10,11,12,+1  ann   python train.py\n"));
