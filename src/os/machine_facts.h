@@ -15,10 +15,12 @@ struct PciFunction {
   std::string address;  ///< "0000:07:00.0"
   std::uint16_t vendor = 0, device = 0;
   std::uint32_t class_code = 0;  ///< 24 bits: 0x030200
-  std::string config;            ///< the first bytes of its configuration space; 64 without rights, up to 4096 with them
+  /// Of display controllers, coprocessors and processing accelerators: the configuration space, 256 bytes; 64 without rights
+  /// (CAP_SYS_ADMIN). Empty for others: there are devices that do not bear being read.
+  std::string config;
 };
 
-/// Facts that stay as they are until a reboot, PCI excepted.
+/// Facts that stay as they are until a reboot, PCI excepted. What is not known is empty, 0 or nothing.
 struct MachineFacts {
   std::string product;                            ///< DMI product name; empty where there is none
   std::string kernel;                             ///< uname -r
@@ -39,7 +41,10 @@ struct MachinePaths {
   std::string product_file = "/sys/class/dmi/id/product_name";
 };
 
-/// What cannot be read is empty. Blocks.
+/// All of them: DMI, uname, os-release, CPUID or /proc/cpuinfo, sysfs. Blocks.
 MachineFacts ReadMachineFacts(const MachinePaths& paths);
+
+/// The PCI functions that there are now, by address: what changes with hot-plugging. Blocks.
+std::vector<PciFunction> ReadPciFunctions(const std::string& sysfs_root);
 
 }  // namespace penstock::os
