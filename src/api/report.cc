@@ -49,11 +49,31 @@ Json ToJsonValue(const DeviceReport& device) {
 }
 
 Json ToJsonValue(const DoorReport& door) {
-  return {{"name", door.name}, {"state", door.state}, {"reason", door.reason}, {"resources", door.resources}};
+  return {{"name", door.name},
+          {"state", door.state},
+          {"reason", door.reason},
+          {"resources", door.resources},
+          {"enforcement", door.enforcement}};
 }
 
 Json ToJsonValue(const VendorReport& vendor) {
   return {{"vendor", vendor.vendor}, {"driver", vendor.driver}, {"runtime", vendor.runtime}, {"reason", vendor.reason}};
+}
+
+Json ToJsonValue(const ConfigurationReport& configuration) {
+  return {{"origin", configuration.origin},
+          {"since", configuration.since},
+          {"problem", configuration.problem},
+          {"problemOrigin", configuration.problem_origin},
+          {"notYet", configuration.not_yet}};
+}
+
+Json ToJsonValue(const ConditionReport& condition) {
+  return {{"type", condition.type},
+          {"status", condition.status},
+          {"reason", condition.reason},
+          {"message", condition.message},
+          {"since", condition.since}};
 }
 
 template <typename T>
@@ -123,7 +143,28 @@ DoorReport ParseDoor(const Json& json) {
   Take(json, "state", door.state);
   Take(json, "reason", door.reason);
   Take(json, "resources", door.resources);
+  Take(json, "enforcement", door.enforcement);
   return door;
+}
+
+ConfigurationReport ParseConfiguration(const Json& json) {
+  ConfigurationReport configuration;
+  Take(json, "origin", configuration.origin);
+  Take(json, "since", configuration.since);
+  Take(json, "problem", configuration.problem);
+  Take(json, "problemOrigin", configuration.problem_origin);
+  Take(json, "notYet", configuration.not_yet);
+  return configuration;
+}
+
+ConditionReport ParseCondition(const Json& json) {
+  ConditionReport condition;
+  Take(json, "type", condition.type);
+  Take(json, "status", condition.status);
+  Take(json, "reason", condition.reason);
+  Take(json, "message", condition.message);
+  Take(json, "since", condition.since);
+  return condition;
 }
 
 VendorReport ParseVendor(const Json& json) {
@@ -145,6 +186,10 @@ Report ParseWhole(const Json& json) {
     for (const Json& vendor : Items(*vendors)) report.vendors.push_back(ParseVendor(vendor));
   for (const Json& device : Items(json.at("devices"))) report.devices.push_back(ParseDevice(device));
   for (const Json& door : Items(json.at("doors"))) report.doors.push_back(ParseDoor(door));
+  if (const auto found = json.find("configuration"); found != json.end()) report.configuration = ParseConfiguration(*found);
+  if (const auto conditions = json.find("conditions"); conditions != json.end())
+    for (const Json& condition : Items(*conditions)) report.conditions.push_back(ParseCondition(condition));
+  Take(json, "enforcement", report.enforcement);
   return report;
 }
 
@@ -157,7 +202,10 @@ std::string ToJson(const Report& report) {
                {"agentPid", report.agent_pid},
                {"vendors", ListOf(report.vendors)},
                {"devices", ListOf(report.devices)},
-               {"doors", ListOf(report.doors)}});
+               {"doors", ListOf(report.doors)},
+               {"configuration", ToJsonValue(report.configuration)},
+               {"conditions", ListOf(report.conditions)},
+               {"enforcement", report.enforcement}});
 }
 
 std::string HoldersToJson(const Report& report) {

@@ -41,10 +41,11 @@ struct DeviceReport {
 };
 
 struct DoorReport {
-  std::string name;   ///< "kubelet", "local"
+  std::string name;   ///< "kubelet", "local", "cluster"
   std::string state;  ///< "open", "waiting", "closed", "stepped-back"
   std::string reason;
   std::vector<std::string> resources;  ///< "nvidia.com/gpu"
+  std::string enforcement;             ///< of what is given out there: "devices", "visibility"; empty where it gives nothing out
 };
 
 struct VendorReport {
@@ -65,7 +66,7 @@ struct ConfigurationReport {
 
 /// A condition as Kubernetes has them.
 struct ConditionReport {
-  std::string type;  ///< "Ready", "DevicesHealthy", "ConfigurationApplied", "DriverReady"
+  std::string type;  ///< "Ready", "DriverReady", "DevicesHealthy", "ConfigurationApplied", "KubeletDoor"
   bool status = false;
   std::string reason;  ///< one word: "AllHealthy"
   std::string message;
@@ -84,7 +85,7 @@ struct Report {
   std::vector<std::string> enforcement;  ///< kinds in force here: "devices", "visibility"
 };
 
-/// {"generation", "node", "version", "agentPid", "vendors", "devices": [...], "doors": [...]}.
+/// {"generation", "node", "version", "agentPid", "vendors", "devices", "doors", "configuration", "conditions", "enforcement"}.
 std::string ToJson(const Report& report);
 
 /// {"holders": [...]}: the same holders, flat.

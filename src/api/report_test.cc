@@ -46,7 +46,14 @@ Report Sample() {
                      .enforcement = "devices",
                      .since = "2026-11-21T03:42:01.000Z"}};
   report.devices = {device, {.id = "GPU-2"}};
-  report.doors = {{.name = "kubelet", .state = "open", .reason = "", .resources = {"nvidia.com/gpu"}}};
+  report.doors = {{.name = "kubelet", .state = "open", .reason = "", .resources = {"nvidia.com/gpu"}, .enforcement = "devices"}};
+  report.configuration = {.origin = "file /etc/penstock/node.yaml",
+                          .since = "2026-11-21T03:41:00.000Z",
+                          .problem = "line 3: unknown key",
+                          .problem_origin = "ConfigMap gpu/config, key any",
+                          .not_yet = {"sharing.mps"}};
+  report.conditions = {{.type = "Ready", .status = true, .reason = "Ready", .message = "", .since = "2026-11-21T03:42:00.000Z"}};
+  report.enforcement = {"devices"};
   return report;
 }
 
@@ -63,12 +70,16 @@ TEST(Report, HasTheShapeThatIsPromised) {
                     "since": "2026-11-21T03:42:01.000Z"}]},
       {"id": "GPU-2", "vendor": "", "model": "", "index": null, "pci": "", "numa": null, "memoryBytes": 0,
        "health": {"state": "", "reason": "", "since": ""}, "door": "", "withheld": "", "holders": []}],
-    "doors": [{"name": "kubelet", "state": "open", "reason": "", "resources": ["nvidia.com/gpu"]}]})"));
+    "doors": [{"name": "kubelet", "state": "open", "reason": "", "resources": ["nvidia.com/gpu"], "enforcement": "devices"}],
+    "configuration": {"origin": "file /etc/penstock/node.yaml", "since": "2026-11-21T03:41:00.000Z", "problem": "line 3: unknown key",
+                      "problemOrigin": "ConfigMap gpu/config, key any", "notYet": ["sharing.mps"]},
+    "conditions": [{"type": "Ready", "status": true, "reason": "Ready", "message": "", "since": "2026-11-21T03:42:00.000Z"}],
+    "enforcement": ["devices"]})"));
 }
 
 TEST(Report, AnEmptyNodeHasListsNotNulls) {
   const json document = json::parse(ToJson({}));
-  for (const char* key : {"vendors", "devices", "doors"}) EXPECT_TRUE(document[key].is_array()) << key;
+  for (const char* key : {"vendors", "devices", "doors", "conditions", "enforcement"}) EXPECT_TRUE(document[key].is_array()) << key;
   EXPECT_EQ(HoldersToJson({}), R"({"holders":[]})");
 }
 
@@ -91,7 +102,9 @@ TEST(Report, ReadsANewerAgentsReportAndRefusesWhatIsNone) {
   for (const char* bad :
        {"", "[]", "{", "null", "{}", R"({"generation": 1, "devices": 3, "doors": []})",
         R"({"generation": "x", "devices": [], "doors": []})", R"({"generation": 1, "devices": [{"id": 5}], "doors": []})",
-        R"({"generation": 1, "devices": [5], "doors": []})", R"({"generation": 1, "devices": [{"health": []}], "doors": []})"}) {
+        R"({"generation": 1, "devices": [5], "doors": []})", R"({"generation": 1, "devices": [], "doors": [], "configuration": 3})",
+        R"({"generation": 1, "devices": [], "doors": [], "conditions": {}})",
+        R"({"generation": 1, "devices": [{"health": []}], "doors": []})"}) {
     const auto report = ParseReport(bad);
     ASSERT_FALSE(report.ok()) << bad;
     EXPECT_EQ(report.error().code(), base::Code::kDataLoss);

@@ -1,0 +1,278 @@
+// The report as an object of the API server and back: names of people and commands stay on the node. Its keys are a promise
+// (docs/reference/node-state.md, the CRD): add, never rename.
+#include "api/node_state.h"
+
+#include <algorithm>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "base/strings.h"
+
+namespace penstock::api {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kLongestText = 4096;  // etcd takes 1.5 MiB for a whole object
+
+/// At most so long, and never half a character: what follows the cut is replaced together with what is no UTF-8.
+std::string Cut(const std::string& text) { return text.size() <= kLongestText ? text : text.substr(0, kLongestText) + "…"; }
+
+/// Kubernetes' times have no fractions: "2026-11-21T03:42:00Z".
+std::string WholeSeconds(const std::string& time) {
+  const auto point = time.find('.');
+  return point == std::string::npos ? time : time.substr(0, point) + "Z";
+}
+
+/// Times are of a format that the API server checks: one that is not known is left out.
+void PutTime(Json& object, const char* key, const std::string& time) {
+  if (!time.empty()) object[key] = WholeSeconds(time);
+}
+
+Json HoldersOf(const DeviceReport& device) {
+  std::map<std::string, int> counts{{"handed", 0}, {"held", 0}, {"outside", 0}};
+  for (const HolderReport& holder : device.holders) ++counts[holder.state];
+  return {{"handed", counts["handed"]}, {"held", counts["held"]}, {"outside", counts["outside"]}};
+}
+
+bool IsHeld(const DeviceReport& device) {
+  return std::any_of(device.holders.begin(), device.holders.end(), [](const HolderReport& holder) { return holder.state != "outside"; });
+}
+
+Json DeviceOf(const DeviceReport& device) {
+  Json health = {{"state", device.health_state}, {"reason", Cut(device.health_reason)}};
+  PutTime(health, "since", device.health_since);
+  Json object = {{"id", device.id},
+                 {"vendor", device.vendor},
+                 {"model", device.model},
+                 {"pci", device.pci},
+                 {"memoryBytes", device.memory_bytes},
+                 {"health", std::move(health)},
+                 {"door", device.door},
+                 {"withheld", Cut(device.withheld)},
+                 // A whole device is one slot, where it is offered at all.
+                 {"slots", device.door.empty() || !device.withheld.empty() ? 0 : 1},
+                 {"holders", HoldersOf(device)}};
+  if (device.index >= 0) object["index"] = device.index;
+  if (device.numa) object["numa"] = *device.numa;
+  return object;
+}
+
+Json DoorOf(const DoorReport& door) {
+  return {{"name", door.name},
+          {"state", door.state},
+          {"reason", Cut(door.reason)},
+          {"resources", door.resources},
+          {"enforcement", door.enforcement}};
+}
+
+Json VendorOf(const VendorReport& vendor) {
+  return {{"vendor", vendor.vendor}, {"driver", vendor.driver}, {"runtime", vendor.runtime}, {"reason", Cut(vendor.reason)}};
+}
+
+Json ConfigurationOf(const ConfigurationReport& configuration) {
+  Json object = {{"origin", configuration.origin},
+                 {"problem", Cut(configuration.problem)},
+                 {"problemOrigin", configuration.problem_origin},
+                 {"notYet", configuration.not_yet}};
+  PutTime(object, "since", configuration.since);
+  return object;
+}
+
+Json ConditionOf(const ConditionReport& condition) {
+  Json object = {{"type", condition.type},
+                 {"status", condition.status ? "True" : "False"},
+                 {"reason", condition.reason},
+                 {"message", Cut(condition.message)}};
+  PutTime(object, "lastTransitionTime", condition.since);
+  return object;
+}
+
+template <typename T>
+Json ListOf(const std::vector<T>& items, Json (*one)(const T&)) {
+  Json list = Json::array();
+  for (const T& item : items) list.push_back(one(item));
+  return list;
+}
+
+/// "8 NVIDIA A100-SXM4-40GB, 1 Tesla T4".
+std::string ModelsOf(const Report& report) {
+  std::map<std::string, int> counts;
+  for (const DeviceReport& device : report.devices) ++counts[device.model];
+  std::vector<std::string> models;
+  for (const auto& [model, count] : counts) models.push_back(std::to_string(count) + " " + model);
+  return base::Join(models, ", ");
+}
+
+std::string DriversOf(const Report& report) {
+  std::vector<std::string> drivers;
+  for (const VendorReport& vendor : report.vendors)
+    if (!vendor.driver.empty()) drivers.push_back(vendor.driver);
+  return drivers.empty() ? "none" : base::Join(drivers, ", ");
+}
+
+/// A column's worth of an origin: the key of a ConfigMap, the name of a file.
+std::string ShortOrigin(const std::string& origin) {
+  if (const auto key = origin.find(", key "); key != std::string::npos) {
+    const std::string name = origin.substr(key + 6);
+    return name.substr(0, name.find(' '));
+  }
+  if (origin.starts_with("file ")) return origin.substr(origin.find_last_of("/ ") + 1);
+  return origin;
+}
+
+Json SummaryOf(const Report& report) {
+  const auto healthy = std::count_if(report.devices.begin(), report.devices.end(),
+                                     [](const DeviceReport& device) { return device.health_state == "healthy"; });
+  const auto door =
+      std::find_if(report.doors.begin(), report.doors.end(), [](const DoorReport& candidate) { return candidate.name == "kubelet"; });
+  return {
+      {"driver", DriversOf(report)},
+      {"models", ModelsOf(report)},
+      {"devices", report.devices.size()},
+      {"healthy", healthy},
+      {"held", std::count_if(report.devices.begin(), report.devices.end(), IsHeld)},
+      {"door", door == report.doors.end() ? "" : door->state},
+      {"configuration", ShortOrigin(report.configuration.origin) + (report.configuration.problem.empty() ? "" : " (newer one refused)")}};
+}
+
+/// The value of a key, or the target as it is where the key is absent or null.
+template <typename T>
+void Take(const Json& object, const char* key, T& target) {
+  (void)object.get_ref<const Json::object_t&>();  // throws where this is no object
+  const auto found = object.find(key);
+  if (found != object.end() && !found->is_null()) found->get_to(target);
+}
+
+Json Items(const Json& object, const char* key) {
+  Json list = Json::array();
+  if (const auto found = object.find(key); found != object.end() && !found->is_null()) list = found->get_ref<const Json::array_t&>();
+  return list;
+}
+
+/// As many holders as were counted, without names. More than any device has are not believed.
+void AddHolders(DeviceReport& device, const Json& counts, const char* state) {
+  constexpr int kMost = 4096;
+  int count = 0;
+  Take(counts, state, count);
+  for (int i = 0; i < std::min(count, kMost); ++i) {
+    HolderReport holder;
+    holder.device = device.id;
+    holder.index = device.index;
+    holder.state = state;
+    if (holder.state == "outside") holder.kind = "outside";
+    device.holders.push_back(std::move(holder));
+  }
+}
+
+DeviceReport ParseDevice(const Json& json) {
+  DeviceReport device;
+  Take(json, "id", device.id);
+  Take(json, "vendor", device.vendor);
+  Take(json, "model", device.model);
+  Take(json, "index", device.index);
+  Take(json, "pci", device.pci);
+  if (const auto numa = json.find("numa"); numa != json.end() && !numa->is_null()) device.numa = numa->get<int>();
+  Take(json, "memoryBytes", device.memory_bytes);
+  if (const auto health = json.find("health"); health != json.end()) {
+    Take(*health, "state", device.health_state);
+    Take(*health, "reason", device.health_reason);
+    Take(*health, "since", device.health_since);
+  }
+  Take(json, "door", device.door);
+  Take(json, "withheld", device.withheld);
+  if (const auto holders = json.find("holders"); holders != json.end())
+    for (const char* state : {"handed", "held", "outside"}) AddHolders(device, *holders, state);
+  return device;
+}
+
+DoorReport ParseDoor(const Json& json) {
+  DoorReport door;
+  Take(json, "name", door.name);
+  Take(json, "state", door.state);
+  Take(json, "reason", door.reason);
+  Take(json, "resources", door.resources);
+  Take(json, "enforcement", door.enforcement);
+  return door;
+}
+
+VendorReport ParseVendor(const Json& json) {
+  VendorReport vendor;
+  Take(json, "vendor", vendor.vendor);
+  Take(json, "driver", vendor.driver);
+  Take(json, "runtime", vendor.runtime);
+  Take(json, "reason", vendor.reason);
+  return vendor;
+}
+
+ConfigurationReport ParseConfiguration(const Json& json) {
+  ConfigurationReport configuration;
+  Take(json, "origin", configuration.origin);
+  Take(json, "since", configuration.since);
+  Take(json, "problem", configuration.problem);
+  Take(json, "problemOrigin", configuration.problem_origin);
+  Take(json, "notYet", configuration.not_yet);
+  return configuration;
+}
+
+ConditionReport ParseCondition(const Json& json) {
+  ConditionReport condition;
+  std::string status;
+  Take(json, "type", condition.type);
+  Take(json, "status", status);
+  Take(json, "reason", condition.reason);
+  Take(json, "message", condition.message);
+  Take(json, "lastTransitionTime", condition.since);
+  condition.status = status == "True";
+  return condition;
+}
+
+Report ParseStatus(const Json& object) {
+  Report report;
+  Take(object.at("metadata"), "name", report.node);
+  const auto found = object.find("status");
+  if (found == object.end() || found->is_null()) return report;
+  const Json& status = *found;
+  Take(status, "version", report.version);
+  for (const Json& vendor : Items(status, "vendors")) report.vendors.push_back(ParseVendor(vendor));
+  for (const Json& device : Items(status, "devices")) report.devices.push_back(ParseDevice(device));
+  for (const Json& door : Items(status, "doors")) report.doors.push_back(ParseDoor(door));
+  if (const auto configuration = status.find("configuration"); configuration != status.end())
+    report.configuration = ParseConfiguration(*configuration);
+  for (const Json& condition : Items(status, "conditions")) report.conditions.push_back(ParseCondition(condition));
+  Take(status, "enforcement", report.enforcement);
+  return report;
+}
+
+}  // namespace
+
+Json NodeStateOf(const Report& report) {
+  const Json object = {{"apiVersion", std::string(kNodeStateGroup) + "/" + std::string(kNodeStateVersion)},
+                       {"kind", "NodeState"},
+                       {"metadata", {{"name", report.node}}},
+                       {"status",
+                        {{"version", report.version},
+                         {"summary", SummaryOf(report)},
+                         {"vendors", ListOf(report.vendors, VendorOf)},
+                         {"devices", ListOf(report.devices, DeviceOf)},
+                         {"doors", ListOf(report.doors, DoorOf)},
+                         {"enforcement", report.enforcement},
+                         {"configuration", ConfigurationOf(report.configuration)},
+                         {"conditions", ListOf(report.conditions, ConditionOf)}}}};
+  // What a driver or a kernel says need not be UTF-8, which JSON must be.
+  return Json::parse(object.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+base::Result<Report> ReportOf(const Json& node_state) {
+  try {
+    if (const std::string kind = node_state.value("kind", "NodeState"); kind != "NodeState")
+      return base::Error(base::Code::kDataLoss, "this is a " + kind + ", no NodeState");
+    return ParseStatus(node_state);
+  } catch (const nlohmann::json::exception& exception) {
+    return base::Error(base::Code::kDataLoss, std::string("this is no NodeState: ") + exception.what());
+  }
+}
+
+}  // namespace penstock::api

@@ -1,0 +1,215 @@
+#include "api/node_state.h"
+
+#include <fstream>
+#include <iterator>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/document.h"
+
+namespace penstock::api {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+DeviceReport Device(const std::string& id, int index) {
+  DeviceReport device;
+  device.id = id;
+  device.vendor = "nvidia";
+  device.model = "NVIDIA A100-SXM4-40GB";
+  device.index = index;
+  device.pci = "0000:07:00.0";
+  device.numa = 3;
+  device.memory_bytes = 42949672960;
+  device.health_state = "healthy";
+  device.health_since = "2026-11-21T03:42:00.123Z";
+  device.door = "kubelet";
+  return device;
+}
+
+Report Sample() {
+  Report report;
+  report.generation = 7;
+  report.node = "gpu-7";
+  report.version = "0.1.0";
+  report.agent_pid = 42;
+  report.vendors = {{.vendor = "nvidia", .driver = "550.54.15", .runtime = "12.4"}};
+  report.devices = {Device("GPU-0", 0), Device("GPU-1", 1)};
+  report.devices[0].holders = {{.slot = "GPU-0",
+                                .device = "GPU-0",
+                                .state = "held",
+                                .kind = "pod",
+                                .lease = "k-1",
+                                .pids = {100},
+                                .user = "ann",
+                                .command = "python secret.py",
+                                .pod = "train-0",
+                                .namespace_name = "ml",
+                                .container = "main"}};
+  report.devices[1].health_state = "unhealthy";
+  report.devices[1].health_reason = "XID 79";
+  report.doors = {{.name = "kubelet", .state = "open", .resources = {"nvidia.com/gpu"}, .enforcement = "devices"}};
+  report.configuration = {.origin = "ConfigMap gpu-operator/time-slicing-config, key a100 (label nvidia.com/device-plugin.config)",
+                          .since = "2026-11-21T03:41:00.000Z"};
+  report.conditions = {{.type = "Ready", .status = true, .reason = "Ready", .since = "2026-11-21T03:42:00.123Z"},
+                       {.type = "DevicesHealthy", .status = false, .reason = "DeviceUnhealthy", .message = "GPU-1: XID 79"}};
+  report.enforcement = {"devices"};
+  return report;
+}
+
+TEST(NodeState, HasTheShapeThatIsPromised) {
+  EXPECT_EQ(NodeStateOf(Sample()), json::parse(R"json({
+    "apiVersion": "penstock.io/v1alpha1", "kind": "NodeState", "metadata": {"name": "gpu-7"},
+    "status": {
+      "version": "0.1.0",
+      "summary": {"driver": "550.54.15", "models": "2 NVIDIA A100-SXM4-40GB", "devices": 2, "healthy": 1, "held": 1, "door": "open",
+                  "configuration": "a100"},
+      "vendors": [{"vendor": "nvidia", "driver": "550.54.15", "runtime": "12.4", "reason": ""}],
+      "devices": [
+        {"id": "GPU-0", "vendor": "nvidia", "model": "NVIDIA A100-SXM4-40GB", "index": 0, "pci": "0000:07:00.0", "numa": 3, "memoryBytes": 42949672960,
+         "health": {"state": "healthy", "reason": "", "since": "2026-11-21T03:42:00Z"}, "door": "kubelet", "withheld": "", "slots": 1,
+         "holders": {"handed": 0, "held": 1, "outside": 0}},
+        {"id": "GPU-1", "vendor": "nvidia", "model": "NVIDIA A100-SXM4-40GB", "index": 1, "pci": "0000:07:00.0", "numa": 3, "memoryBytes": 42949672960,
+         "health": {"state": "unhealthy", "reason": "XID 79", "since": "2026-11-21T03:42:00Z"}, "door": "kubelet", "withheld": "", "slots": 1,
+         "holders": {"handed": 0, "held": 0, "outside": 0}}],
+      "doors": [{"name": "kubelet", "state": "open", "reason": "", "resources": ["nvidia.com/gpu"], "enforcement": "devices"}],
+      "enforcement": ["devices"],
+      "configuration": {"origin": "ConfigMap gpu-operator/time-slicing-config, key a100 (label nvidia.com/device-plugin.config)",
+                        "since": "2026-11-21T03:41:00Z", "problem": "", "problemOrigin": "", "notYet": []},
+      "conditions": [
+        {"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2026-11-21T03:42:00Z"},
+        {"type": "DevicesHealthy", "status": "False", "reason": "DeviceUnhealthy", "message": "GPU-1: XID 79"}]}})json"));
+}
+
+TEST(NodeState, NamesNobodyAndNothingThatChangesWithoutMeaning) {
+  Report report = Sample();
+  const std::string text = NodeStateOf(report).dump();
+  for (const char* secret : {"ann", "secret.py", "train-0", "k-1"}) EXPECT_THAT(text, Not(HasSubstr(secret)));
+  report.generation = 8;
+  report.agent_pid = 43;
+  EXPECT_EQ(NodeStateOf(report).dump(), text);
+}
+
+TEST(NodeState, ReadsBackWhatItWrote) {
+  const json object = NodeStateOf(Sample());
+  const auto report = ReportOf(object);
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  EXPECT_EQ(report->node, "gpu-7");
+  EXPECT_EQ(report->devices[0].holders.size(), 1u);
+  EXPECT_EQ(report->devices[0].holders[0].state, "held");
+  EXPECT_TRUE(report->conditions[0].status);
+  EXPECT_EQ(NodeStateOf(*report), object);
+}
+
+TEST(NodeState, ReadsANewerAgentsAndAnEmptyOneAndRefusesWhatIsNone) {
+  EXPECT_TRUE(ReportOf(json::parse(R"({"metadata": {"name": "x"}})")).ok());
+  EXPECT_TRUE(ReportOf(json::parse(R"({"metadata": {"name": "x"}, "status": {"new": 1, "devices": [{"id": "y", "new": {}}]}})")).ok());
+  for (const char* bad : {"null", "[]", "3", "{}", R"({"kind": "Node", "metadata": {"name": "x"}})", R"({"metadata": {"name": 3}})",
+                          R"({"metadata": {"name": "x"}, "status": {"devices": {}}})",
+                          R"({"metadata": {"name": "x"}, "status": {"devices": [3]}})", R"({"metadata": {"name": "x"}, "status": []})"}) {
+    const auto report = ReportOf(json::parse(bad));
+    ASSERT_FALSE(report.ok()) << bad;
+    EXPECT_EQ(report.error().code(), base::Code::kDataLoss);
+  }
+}
+
+TEST(NodeState, BelievesNoAbsurdCounts) {
+  const auto report = ReportOf(
+      json::parse(R"({"metadata": {"name": "x"}, "status": {"devices": [{"id": "y", "holders": {"held": 2000000000, "handed": -5}}]}})"));
+  ASSERT_TRUE(report.ok());
+  EXPECT_LE(report->devices[0].holders.size(), 4096u);
+}
+
+TEST(NodeState, IsJsonWhateverADriverSays) {
+  Report report = Sample();
+  report.devices[1].health_reason = "bad\xff" + std::string(100'000, 'x');
+  const std::string text = NodeStateOf(report).dump();
+  EXPECT_THAT(text, HasSubstr("bad\xEF\xBF\xBDx"));
+  EXPECT_LT(text.size(), 10'000u);
+}
+
+TEST(NodeState, NamesTheConfigurationInAColumnsWidth) {
+  Report report = Sample();
+  const auto configuration = [&report] { return NodeStateOf(report)["status"]["summary"]["configuration"].get<std::string>(); };
+  report.configuration.origin = "file /etc/penstock/node.yaml";
+  EXPECT_EQ(configuration(), "node.yaml");
+  report.configuration.problem = "line 3";
+  EXPECT_EQ(configuration(), "node.yaml (newer one refused)");
+  report.configuration = {.origin = "defaults"};
+  EXPECT_EQ(configuration(), "defaults");
+}
+
+base::Value ReadDefinition() {
+  std::ifstream file(PENSTOCK_SOURCE_DIR "/deploy/helm/penstock/crds/penstock.io_nodestates.yaml");
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  auto value = base::ParseYaml(text, "penstock.io_nodestates.yaml");
+  EXPECT_TRUE(value.ok()) << value.error().message();
+  return *value;
+}
+
+const base::Value& At(const base::Value& value, const std::string& key) {
+  const base::Value* found = value.Find(key);
+  static const base::Value kNone;
+  EXPECT_NE(found, nullptr) << key;
+  return found == nullptr ? kNone : *found;
+}
+
+/// That the schema has the type of the value, and of all below it.
+void ExpectDescribed(const base::Value& schema, const json& value, const std::string& path) {
+  const std::string type = At(schema, "type").text;
+  EXPECT_EQ(type, value.is_object() ? "object" : value.is_array() ? "array" : value.is_number() ? "integer" : "string") << path;
+  if (value.is_array())
+    for (const json& item : value) ExpectDescribed(At(schema, "items"), item, path + "[]");
+  if (!value.is_object() || path == "/metadata") return;
+  for (const auto& [key, below] : value.items()) {
+    const base::Value* property = At(schema, "properties").Find(key);
+    ASSERT_NE(property, nullptr) << path << "/" << key;
+    ExpectDescribed(*property, below, path + "/" + key);
+  }
+}
+
+TEST(NodeState, TheSchemaDescribesAllThatIsWritten) {
+  const base::Value definition = ReadDefinition();
+  EXPECT_EQ(At(At(definition, "spec"), "group").text, kNodeStateGroup);
+  EXPECT_EQ(At(At(At(definition, "spec"), "names"), "plural").text, kNodeStatePlural);
+  const base::Value& version = At(At(definition, "spec"), "versions").list->front();
+  EXPECT_EQ(At(version, "name").text, kNodeStateVersion);
+  Report report = Sample();
+  report.configuration.not_yet = {"sharing.mps"};
+  ExpectDescribed(At(At(version, "schema"), "openAPIV3Schema"), NodeStateOf(report), "");
+}
+
+TEST(NodeState, EveryColumnShowsSomethingThatIsWritten) {
+  const json object = NodeStateOf(Sample());
+  const base::Value definition = ReadDefinition();
+  for (const base::Value& column : *At(At(At(definition, "spec"), "versions").list->front(), "additionalPrinterColumns").list) {
+    std::string path = At(column, "jsonPath").text;
+    if (path == ".metadata.creationTimestamp" || path.find("[?") != std::string::npos) continue;
+    std::replace(path.begin(), path.end(), '.', '/');
+    EXPECT_TRUE(object.contains(json::json_pointer(path))) << path;
+  }
+}
+
+/// Every key of a document, at any depth.
+void Keys(const json& value, std::vector<std::string>& keys) {
+  if (!value.is_structured()) return;  // items() of a scalar is the scalar itself
+  for (const auto& [key, below] : value.items()) {
+    if (value.is_object()) keys.push_back(key);
+    Keys(below, keys);
+  }
+}
+
+TEST(NodeState, TheReferenceDocumentsEveryKey) {
+  std::ifstream file(PENSTOCK_SOURCE_DIR "/docs/reference/node-state.md");
+  const std::string reference{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::vector<std::string> keys;
+  Keys(NodeStateOf(Sample())["status"], keys);
+  for (const std::string& key : keys) EXPECT_THAT(reference, HasSubstr("`" + key + "`"));
+}
+
+}  // namespace
+}  // namespace penstock::api
