@@ -1,0 +1,166 @@
+// What field managers of ours own, found by the objects' own notes (metadata.managedFields) and given back.
+#include <algorithm>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "app/penstock/cleanup.h"
+#include "base/strings.h"
+
+namespace penstock::app {
+
+using base::Code;
+using base::Result;
+using edge::kube::Resource;
+
+namespace {
+
+constexpr std::string_view kManagers = "penstock";  // and those that begin so
+constexpr base::Duration kBetweenLooks = std::chrono::milliseconds(500);
+
+bool IsOurs(const std::string& manager) { return manager == kManagers || manager.starts_with(std::string(kManagers) + "-"); }
+
+/// Field managers of ours that applied something to the object itself, not to a subresource of it.
+std::vector<std::string> OurManagers(const Json& object) {
+  std::set<std::string> managers;
+  const Json& fields = At(object, {"metadata", "managedFields"});
+  if (fields.is_array())
+    for (const Json& entry : fields)
+      if (IsOurs(TextAt(entry, {"manager"})) && TextAt(entry, {"operation"}) == "Apply" && TextAt(entry, {"subresource"}).empty())
+        managers.insert(TextAt(entry, {"manager"}));
+  return {managers.begin(), managers.end()};
+}
+
+std::set<std::string> KeysAt(const Json& object, std::string_view map) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : TextsAt(object, {"metadata", map})) keys.insert(key);
+  return keys;
+}
+
+/// The keys that one version of an object has and the next one has not.
+std::vector<std::string> Vanished(const Json& before, const Json& after, std::string_view map) {
+  const auto had = KeysAt(before, map), has = KeysAt(after, map);
+  std::vector<std::string> gone;
+  std::set_difference(had.begin(), had.end(), has.begin(), has.end(), std::back_inserter(gone));
+  return gone;
+}
+
+class Cleaner {
+ public:
+  Cleaner(const Server& server, const CleanupOptions& options, CleanupOutcome& outcome)
+      : server_(server), options_(options), outcome_(outcome) {}
+
+  void Nodes() {
+    const auto nodes = List(kinds::Nodes(), "");
+    if (!nodes.ok()) return Fail("the nodes cannot be read", nodes.error());
+    for (const Json& node : *nodes)
+      for (const std::string& manager : OurManagers(node)) GiveBack(node, manager);
+  }
+
+  void Objects(const Resource& kind, std::string_view namespace_name, const std::string& what, bool only_ours) {
+    const auto there = HasKind(kind);
+    if (!there.ok()) return Fail("whether there are " + what + " objects is not known", there.error());
+    if (!*there) return;
+    const auto objects = List(kind, namespace_name);
+    if (!objects.ok()) return Fail(what + " objects cannot be read", objects.error());
+    for (const Json& object : *objects)
+      if (!only_ours || IsMadeByUs(object)) Remove(kind, object, what);
+  }
+
+ private:
+  Result<std::vector<Json>> List(const Resource& kind, std::string_view namespace_name) {
+    std::map<std::string, std::string> query;
+    if (!options_.cluster.node.empty() && namespace_name.empty()) query["fieldSelector"] = "metadata.name=" + options_.cluster.node;
+    return ListObjects(server_, kind, namespace_name, std::move(query));
+  }
+
+  /// Everybody may ask for the kinds that there are; a list of a kind that is not there may be refused before it is missed.
+  Result<bool> HasKind(const Resource& kind) {
+    const auto group = edge::kube::Parse(server_({.path = "/apis/" + kind.group + "/" + kind.version}));
+    if (!group.ok() && group.error().code() == Code::kNotFound) return false;
+    if (!group.ok()) return group.error();
+    const Json& resources = At(*group, {"resources"});
+    return resources.is_array() &&
+           std::any_of(resources.begin(), resources.end(), [&kind](const Json& one) { return TextAt(one, {"name"}) == kind.plural; });
+  }
+
+  bool IsMadeByUs(const Json& object) const {
+    const std::string& node = options_.cluster.node;
+    if (!node.empty() && TextAt(object, {"metadata", "labels", "nfd.node.kubernetes.io/node-name"}) != node) return false;
+    return !OurManagers(object).empty();
+  }
+
+  /// Applies nothing under the manager's name: the server takes away what it alone owns. The uid keeps a node that was deleted meanwhile
+  /// from being made anew.
+  void GiveBack(const Json& node, const std::string& manager) {
+    const std::string name = TextAt(node, {"metadata", "name"});
+    Json nothing = {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", name}}}};
+    if (const std::string uid = TextAt(node, {"metadata", "uid"}); !uid.empty()) nothing["metadata"]["uid"] = uid;
+    edge::kube::Call call = edge::kube::Apply(kinds::Nodes(), "", nothing, manager);
+    if (options_.dry_run) call.query["dryRun"] = "All";
+    const auto after = edge::kube::Parse(server_(std::move(call)));
+    if (!after.ok() && after.error().code() == Code::kNotFound) return;
+    if (!after.ok()) return Fail("node " + name, after.error());
+    for (const char* map : {"labels", "annotations"}) {
+      const auto gone = Vanished(node, *after, map);
+      if (!gone.empty()) Removed("node " + name + ": " + std::to_string(gone.size()) + " " + map + " (" + base::Join(gone, ", ") + ")");
+    }
+  }
+
+  void Remove(const Resource& kind, const Json& object, const std::string& what) {
+    const std::string name = TextAt(object, {"metadata", "name"}), space = TextAt(object, {"metadata", "namespace"});
+    edge::kube::Call call = edge::kube::Delete(kind, space, name);
+    if (options_.dry_run) call.query["dryRun"] = "All";
+    const auto done = server_(std::move(call));
+    if (!done.ok() && done.error().code() == Code::kNotFound) return;
+    if (!done.ok()) return Fail(what + " " + name, done.error());
+    Removed(what + " " + (space.empty() ? name : space + "/" + name));
+  }
+
+  void Removed(std::string what) { outcome_.removed.push_back(std::move(what)); }
+  void Fail(const std::string& what, const base::Error& error) { outcome_.failures.push_back(what + ": " + error.message()); }
+
+  const Server& server_;
+  const CleanupOptions& options_;
+  CleanupOutcome& outcome_;
+};
+
+}  // namespace
+
+CleanupOutcome CleanCluster(const Server& server, const CleanupOptions& options) {
+  CleanupOutcome outcome;
+  Cleaner cleaner(server, options, outcome);
+  cleaner.Nodes();
+  cleaner.Objects(kinds::NodeStates(), "", "NodeState", false);
+  cleaner.Objects(kinds::NodeFeatures(), options.namespace_name, "NodeFeature", true);
+  return outcome;
+}
+
+std::vector<std::string> WaitForDaemonSet(const Server& server, const std::string& name, base::Duration timeout, const base::Clock& clock,
+                                          const Sleep& sleep) {
+  const auto slash = name.find('/');
+  if (slash == std::string::npos) return {name + ": a DaemonSet is named NAMESPACE/NAME"};
+  const auto end = clock.Now() + timeout;
+  std::string last;
+  while (true) {
+    const auto set = GetObject(server, {"apps", "v1", "daemonsets"}, name.substr(0, slash), name.substr(slash + 1));
+    if (set.ok()) {
+      const auto number = [&set](std::string_view key) {
+        const Json& value = At(*set, {"status", key});
+        return value.is_number_integer() ? value.get<std::int64_t>() : 0;
+      };
+      const Json& generation = At(*set, {"metadata", "generation"});
+      const bool seen = !generation.is_number_integer() || number("observedGeneration") >= generation.get<std::int64_t>();
+      if (seen && number("numberReady") >= number("desiredNumberScheduled")) return {};
+      last = std::to_string(number("numberReady")) + " of " + std::to_string(number("desiredNumberScheduled")) + " of its pods are ready";
+    } else {
+      if (set.error().code() == Code::kNotFound) return {};
+      last = set.error().message();
+    }
+    if (clock.Now() >= end)
+      return {"DaemonSet " + name + ": " + last + " after " + base::FormatDuration(timeout) + "; going on without it"};
+    sleep(kBetweenLooks);
+  }
+}
+
+}  // namespace penstock::app

@@ -1,0 +1,63 @@
+// What an agent leaves in its folders: known names only, so that a folder that holds other things keeps them.
+#include <array>
+#include <cerrno>
+
+#include <unistd.h>
+
+#include "app/penstock/cleanup.h"
+#include "os/file.h"
+#include "os/lock_file.h"
+
+namespace penstock::app {
+
+namespace {
+
+constexpr char kLock[] = "agent.lock";
+
+/// What is to be removed, the lock last: who holds it keeps agents out until all is gone.
+std::vector<std::string> Files(const api::NodeConfig& config, bool with_lock) {
+  std::vector<std::string> files;
+  const auto add = [&files](const std::string& path) {
+    if (os::Exists(path)) files.push_back(path);
+  };
+  for (const char* name : {"ledger.json", "agent.log"}) add(config.paths.state_dir + "/" + name);
+  if (!config.labels.features_file.empty()) add(config.labels.features_file);
+  add(config.paths.run_dir + "/penstock.sock");
+  if (with_lock) add(config.paths.run_dir + "/" + kLock);
+  return files;
+}
+
+}  // namespace
+
+std::vector<std::string> LeftOnHost(const api::NodeConfig& config) { return Files(config, true); }
+
+base::Result<CleanupOutcome> CleanHost(const api::NodeConfig& config, bool dry_run) {
+  CleanupOutcome outcome;
+  if (dry_run) {
+    outcome.removed = LeftOnHost(config);
+    return outcome;
+  }
+  const std::string lock_path = config.paths.run_dir + "/" + kLock;
+  const bool locked_before = os::Exists(lock_path);
+  const bool has_folder = os::Exists(config.paths.run_dir);
+  std::optional<os::LockFile> lock;
+  if (has_folder) {
+    auto taken = os::LockFile::Take(lock_path);
+    if (!taken.ok()) return base::Error(base::Code::kFailedPrecondition, taken.error().message());
+    lock.emplace(*std::move(taken));
+  }
+  for (const std::string& file : Files(config, has_folder)) {
+    const bool told = file != lock_path || locked_before;
+    if (::unlink(file.c_str()) == 0) {
+      if (told) outcome.removed.push_back(file);
+    } else if (errno != ENOENT) {
+      outcome.failures.push_back(base::ErrnoError(errno, "remove " + file).message());
+    }
+  }
+  // A mount point, and a folder in which other things lie, stay.
+  for (const std::string& folder : {config.paths.state_dir, config.paths.run_dir})
+    if (::rmdir(folder.c_str()) == 0) outcome.removed.push_back(folder);
+  return outcome;
+}
+
+}  // namespace penstock::app

@@ -1,0 +1,80 @@
+// Calls that are waited for.
+#include "app/penstock/cluster.h"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "api/node_state.h"
+#include "edge/kube/access.h"
+#include "edge/kube/client.h"
+
+namespace penstock::app {
+
+using base::Result;
+using edge::kube::Answer;
+using edge::kube::Call;
+using edge::kube::Resource;
+
+namespace {
+
+constexpr int kMostPages = 1000;  // against a server that never ends a list
+
+bool IsUnreached(const base::Error& error) {
+  return error.code() == base::Code::kUnavailable || error.code() == base::Code::kDeadlineExceeded;
+}
+
+}  // namespace
+
+void AddClusterOptions(CLI::App& app, ClusterOptions& options) {
+  app.add_option("--kubeconfig", options.kubeconfig, "file that says where the cluster is; left out: as kubectl finds it")
+      ->type_name("FILE");
+  app.add_option("--context", options.context, "the kubeconfig's context; left out: the current one")->type_name("NAME");
+}
+
+Result<Cluster> FindCluster(const ClusterOptions& options) {
+  const auto access = edge::kube::FindAccess(options.kubeconfig, options.context);
+  if (!access.ok()) {
+    const std::string hint = access.error().code() == base::Code::kNotFound
+                                 ? "; name a kubeconfig with --kubeconfig, or ask this machine's own agent with `penstock status`"
+                                 : "";
+    return base::Error(access.error().code(), "no cluster: " + access.error().message() + hint);
+  }
+  return Cluster{[access = *access](Call call) -> Result<Answer> {
+                   auto answer = edge::kube::CallAndWait(access, std::move(call));
+                   if (answer.ok() || !IsUnreached(answer.error())) return answer;
+                   return answer.error().Within("the API server " + access.server + " (" + access.from + ")");
+                 },
+                 access->namespace_name.empty() ? "default" : access->namespace_name};
+}
+
+namespace kinds {
+Resource Nodes() { return {"", "v1", "nodes"}; }
+Resource NodeStates() {
+  return {std::string(api::kNodeStateGroup), std::string(api::kNodeStateVersion), std::string(api::kNodeStatePlural)};
+}
+Resource Pods() { return {"", "v1", "pods"}; }
+Resource NodeFeatures() { return {"nfd.k8s-sigs.io", "v1alpha1", "nodefeatures"}; }
+}  // namespace kinds
+
+Result<Json> GetObject(const Server& server, const Resource& kind, std::string_view namespace_name, std::string_view name) {
+  return edge::kube::Parse(server(edge::kube::Get(kind, namespace_name, name)));
+}
+
+Result<std::vector<Json>> ListObjects(const Server& server, const Resource& kind, std::string_view namespace_name,
+                                      std::map<std::string, std::string> query) {
+  query["limit"] = "500";
+  std::vector<Json> all;
+  for (int page = 0; page < kMostPages; ++page) {
+    ASSIGN(const Json list, edge::kube::Parse(server({.path = kind.Path(namespace_name), .query = query})));
+    const Json& items = At(list, {"items"});
+    if (!items.is_array()) return base::Error(base::Code::kDataLoss, kind.Path(namespace_name) + ": the answer is no list");
+    for (const Json& item : items)
+      if (item.is_object()) all.push_back(item);
+    const std::string next = TextAt(list, {"metadata", "continue"});
+    if (next.empty()) return all;
+    query["continue"] = next;
+  }
+  return base::Error(base::Code::kDataLoss, kind.Path(namespace_name) + ": the list does not end");
+}
+
+}  // namespace penstock::app

@@ -1,0 +1,178 @@
+// Objects asked for, joined and printed.
+#include "app/penstock/cluster_verbs.h"
+
+#include <chrono>
+#include <iostream>
+
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "api/node_state.h"
+#include "app/penstock/explain.h"
+#include "app/penstock/nodes.h"
+#include "app/penstock/show.h"
+#include "base/strings.h"
+
+namespace penstock::app {
+
+using base::Code;
+using base::Error;
+using base::Result;
+
+namespace {
+
+constexpr char kAgentPods[] = "app.kubernetes.io/name=penstock";
+
+Style OutputStyle() { return StyleOf(STDOUT_FILENO); }
+base::WallTime Now() { return std::chrono::system_clock::now(); }
+
+Error NoKind() {
+  return {Code::kFailedPrecondition,
+          "this cluster has no NodeState objects (nodestates.penstock.io): install the chart with penstock.nodeState.crd=true, or ask a "
+          "node's own agent there with `penstock status`"};
+}
+
+Error NoNode(const std::string& node, const std::vector<std::string>& names) {
+  const auto near = base::Nearest(node, names);
+  return {Code::kNotFound, "the cluster has no node \"" + node + "\"" + (near ? "; did you mean \"" + *near + "\"?" : "")};
+}
+
+/// All reports; an error that says so where the kind is missing.
+Result<std::vector<Json>> Reports(const Server& server) {
+  auto reports = ListObjects(server, kinds::NodeStates());
+  if (!reports.ok() && reports.error().code() == Code::kNotFound) return NoKind();
+  return reports;
+}
+
+/// The agent's pods help to say why there is no report; where they may not be read, it is said without them.
+std::vector<Json> AgentPods(const Server& server, std::map<std::string, std::string> query = {}) {
+  query["labelSelector"] = kAgentPods;
+  return ListObjects(server, kinds::Pods(), "", std::move(query)).value_or({});
+}
+
+std::vector<std::string> NamesOf(const std::vector<Json>& objects) {
+  std::vector<std::string> names;
+  for (const Json& object : objects) names.push_back(TextAt(object, {"metadata", "name"}));
+  return names;
+}
+
+/// One node's objects; which of them there are is the caller's to judge.
+struct OneNode {
+  NodeView view;
+  bool kind_missing = false;
+};
+
+Result<OneNode> ReadNode(const Server& server, const std::string& name) {
+  OneNode one;
+  std::vector<Json> nodes, states;
+  auto node = GetObject(server, kinds::Nodes(), "", name);
+  if (node.ok()) {
+    nodes.push_back(*std::move(node));
+  } else if (node.error().code() != Code::kNotFound) {
+    return node.error();
+  }
+  auto state = GetObject(server, kinds::NodeStates(), "", name);
+  if (state.ok()) {
+    states.push_back(*std::move(state));
+  } else if (state.error().code() == Code::kNotFound) {
+    // The same answer for a missing object and a missing kind: a list tells which.
+    auto any = ListObjects(server, kinds::NodeStates(), "", {{"fieldSelector", "metadata.name=" + name}});
+    one.kind_missing = !any.ok() && any.error().code() == Code::kNotFound;
+  } else {
+    return state.error();
+  }
+  if (nodes.empty() && states.empty()) {
+    const auto all = ListObjects(server, kinds::Nodes());
+    return NoNode(name, all.ok() ? NamesOf(*all) : std::vector<std::string>{});
+  }
+  one.view = JoinNodes(nodes, states, AgentPods(server, {{"fieldSelector", "spec.nodeName=" + name}})).front();
+  return one;
+}
+
+/// The pods of a node and those without one, as far as they may be read.
+PodsView PodsOf(const Server& server, const NodeView& node) {
+  const auto resources = ResourceNames(node);
+  if (resources.empty()) return {};
+  std::vector<Json> pods;
+  for (const std::string& on : {node.name, std::string()}) {
+    auto some = ListObjects(server, kinds::Pods(), "", {{"fieldSelector", "spec.nodeName=" + on}});
+    if (!some.ok()) return {.unknown = some.error().message()};
+    for (Json& pod : *some) pods.push_back(std::move(pod));
+  }
+  return ReadPods(pods, node.name, resources);
+}
+
+std::string StatusOf(const NodeView& node, const Common& common) {
+  if (!node.report) return base::Join(ProblemsOf(node), "; ") + "\n";
+  std::string text = ShowStatus(*node.report, common.wide, OutputStyle(), Now());
+  const std::string age = AgeOf(node.reported_at, Now());
+  return age.empty() ? text : text + "\nnothing has changed for " + age + "\n";
+}
+
+Result<std::string> StatusOfOne(const Server& server, const Common& common, const std::string& name) {
+  ASSIGN(const OneNode one, ReadNode(server, name));
+  if (one.kind_missing) return NoKind();
+  if (!one.view.report) return Error(Code::kNotFound, "node " + name + ": " + base::Join(ProblemsOf(one.view), "; "));
+  return common.json ? api::ToJson(*one.view.report) : StatusOf(one.view, common);
+}
+
+int Print(std::string_view verb, const ClusterOptions& options, const std::function<Result<std::string>(const Server&)>& text_of) {
+  const auto cluster = FindCluster(options);
+  const auto text = cluster.ok() ? text_of(cluster->server) : Result<std::string>(cluster.error());
+  if (!text.ok()) {
+    std::cerr << "penstock " << verb << ": " << text.error().message() << "\n";
+    return 1;
+  }
+  std::cout << *text << (text->ends_with('\n') ? "" : "\n");
+  return std::cout.flush() ? 0 : 1;
+}
+
+}  // namespace
+
+Result<std::string> NodesText(const Server& server, const Common& common) {
+  ASSIGN(const auto nodes, ListObjects(server, kinds::Nodes()));
+  ASSIGN(const auto states, Reports(server));
+  const auto views = JoinNodes(nodes, states, AgentPods(server));
+  return common.json ? NodesToJson(views) : ShowNodes(views, common.wide, OutputStyle(), Now());
+}
+
+Result<std::string> ExplainText(const Server& server, const Common& common, const std::string& node) {
+  ASSIGN(OneNode one, ReadNode(server, node));
+  PodsView pods = PodsOf(server, one.view);
+  const Explanation explanation = Explain(std::move(one.view), std::move(pods), one.kind_missing);
+  return common.json ? ExplanationToJson(explanation) : ShowExplanation(explanation, OutputStyle(), Now());
+}
+
+Result<std::string> NodeStatusText(const Server& server, const Common& common, const std::string& node) {
+  if (!node.empty()) return StatusOfOne(server, common, node);
+  ASSIGN(const auto states, Reports(server));
+  std::string text;
+  Json all = Json::array();
+  for (const NodeView& view : JoinNodes({}, states, {})) {
+    if (common.json && view.report) all.push_back(Json::parse(api::ToJson(*view.report)));
+    text += (text.empty() ? "" : "\n") + ("== node " + Printable(view.name)) + "\n" + StatusOf(view, common);
+  }
+  if (common.json) return Json{{"reports", std::move(all)}}.dump();
+  return text.empty() ? "no agent has reported to this cluster yet\n" : text;
+}
+
+std::vector<std::string> NodeNames(const ClusterOptions& options) {
+  const auto cluster = FindCluster(options);
+  if (!cluster.ok()) return {};
+  const auto nodes = ListObjects(cluster->server, kinds::Nodes());
+  return nodes.ok() ? NamesOf(*nodes) : std::vector<std::string>{};
+}
+
+int Nodes(const Common& common, const ClusterOptions& options) {
+  return Print("nodes", options, [&](const Server& server) { return NodesText(server, common); });
+}
+
+int ExplainNode(const Common& common, const ClusterOptions& options) {
+  return Print("explain", options, [&](const Server& server) { return ExplainText(server, common, options.node); });
+}
+
+int NodeStatus(const Common& common, const ClusterOptions& options) {
+  return Print("status", options, [&](const Server& server) { return NodeStatusText(server, common, options.node); });
+}
+
+}  // namespace penstock::app

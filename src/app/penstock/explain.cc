@@ -1,0 +1,220 @@
+// What stands between the devices that there are and the numbers on the Node object.
+#include "app/penstock/explain.h"
+
+#include <algorithm>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "app/penstock/cluster.h"
+#include "base/quantity.h"
+#include "base/strings.h"
+
+namespace penstock::app {
+
+namespace {
+
+using api::DeviceReport;
+using api::Report;
+
+constexpr char kConfigLabel[] = "nvidia.com/device-plugin.config";
+
+const api::DoorReport* KubeletDoor(const Report& report) {
+  const auto door = std::find_if(report.doors.begin(), report.doors.end(), [](const auto& one) { return one.name == "kubelet"; });
+  return door == report.doors.end() ? nullptr : &*door;
+}
+
+/// Whether a device is behind a resource: the only one of the door, or the one whose domain begins with its vendor's name.
+bool IsBehind(const DeviceReport& device, const std::string& resource, const std::vector<std::string>& resources) {
+  return device.door == "kubelet" && (resources.size() == 1 || resource.starts_with(device.vendor));
+}
+
+bool Outside(const DeviceReport& device) {
+  return std::any_of(device.holders.begin(), device.holders.end(), [](const auto& holder) { return holder.state == "outside"; });
+}
+
+bool Held(const DeviceReport& device) {
+  return std::any_of(device.holders.begin(), device.holders.end(), [](const auto& holder) { return holder.state != "outside"; });
+}
+
+ResourceView ViewOf(const std::string& name, const NodeView& node, const PodsView& pods) {
+  const auto in = [&name](const auto& amounts) {
+    const auto found = amounts.find(name);
+    return found == amounts.end() ? 0 : found->second;
+  };
+  ResourceView view{.name = name, .capacity = in(node.capacity), .allocatable = in(node.allocatable), .requested = in(pods.requested)};
+  const api::DoorReport* door = node.report ? KubeletDoor(*node.report) : nullptr;
+  if (door == nullptr || std::find(door->resources.begin(), door->resources.end(), name) == door->resources.end()) return view;
+  view.ours = true;
+  for (const DeviceReport& device : node.report->devices) {
+    if (!IsBehind(device, name, door->resources) || !device.withheld.empty()) continue;
+    ++view.offered;
+    view.usable += device.health_state == "healthy" && !Outside(device) ? 1 : 0;
+    view.held += Held(device) ? 1 : 0;
+  }
+  return view;
+}
+
+std::string Indices(const std::vector<const DeviceReport*>& devices) {
+  std::vector<std::string> indices;
+  for (const DeviceReport* device : devices) indices.push_back(device->index < 0 ? device->id : std::to_string(device->index));
+  return (indices.size() == 1 ? "device " : "devices ") + base::Join(indices, ", ");
+}
+
+/// Devices for which the same is true are told together.
+using Groups = std::map<std::string, std::vector<const DeviceReport*>>;
+
+void AddUnwell(const Report& report, std::vector<Finding>& findings) {
+  Groups groups;
+  for (const DeviceReport& device : report.devices)
+    if (device.health_state != "healthy")
+      groups[device.health_state + (device.health_reason.empty() ? "" : ": " + device.health_reason)].push_back(&device);
+  for (const auto& [reason, devices] : groups) {
+    const bool gone = devices.front()->health_state == "gone";
+    const bool probation = reason.find("on probation") != std::string::npos;
+    findings.push_back({Indices(devices) + ": " + reason,
+                        gone ? "bring it back (its power, its slot, its driver); it is offered again by itself"
+                        : probation
+                            ? "wait: it comes back by itself when the probation is over"
+                            : "look the reason up in docs/operations.md; the device comes back by itself once the driver says it is well"});
+  }
+}
+
+void AddWithheld(const Report& report, std::vector<Finding>& findings) {
+  Groups withheld;
+  std::vector<const DeviceReport*> outside, nowhere;
+  for (const DeviceReport& device : report.devices) {
+    if (!device.withheld.empty()) withheld[device.withheld].push_back(&device);
+    if (Outside(device)) outside.push_back(&device);
+    if (device.door.empty() && device.withheld.empty()) nowhere.push_back(&device);
+  }
+  for (const auto& [reason, devices] : withheld)
+    findings.push_back(
+        {Indices(devices) + ": offered nowhere: " + reason, "change that on the node; the device is offered by itself then"});
+  if (!outside.empty())
+    findings.push_back({Indices(outside) + ": in use by processes that nobody gave them to, so the kubelet is told that they are unusable",
+                        "`penstock ps` on the node names the processes; end them, or give their owner the device with `penstock run`"});
+  if (!nowhere.empty())
+    findings.push_back(
+        {Indices(nowhere) + ": the configuration gives them to no door that is open", "see `doors` in the agent's configuration"});
+}
+
+void AddDoor(const Report& report, std::vector<Finding>& findings) {
+  const api::DoorReport* door = KubeletDoor(report);
+  if (door == nullptr || door->state == "open") return;
+  const std::string what = "the kubelet's door is " + door->state + (door->reason.empty() ? "" : ": " + door->reason);
+  if (door->state == "stepped-back") {
+    findings.push_back(
+        {what, "take the other device plugin away from this node; ours follows at once (`kubectl penstock migrate` says how)"});
+  } else if (door->state == "closed") {
+    findings.push_back({what, "let the agent see the kubelet's folder (paths.kubeletDir), or switch doors.kubelet on"});
+  } else {
+    findings.push_back({what, "see that the kubelet runs; the door opens by itself when it answers"});
+  }
+}
+
+void AddConfiguration(const NodeView& node, const std::string& wish, std::vector<Finding>& findings) {
+  const api::ConfigurationReport& config = node.report->configuration;
+  if (!config.problem.empty())
+    findings.push_back(
+        {"a newer configuration (" + config.problem_origin + ") is not in force: " + base::Join(base::Split(config.problem, '\n'), "; "),
+         "mend it (`penstock config check FILE` tells the same); it is taken up as soon as it is right"});
+  for (const std::string& one : config.not_yet)
+    findings.push_back({"not yet to be had: " + one, "nothing is needed; the rest of the configuration is in force"});
+  const std::string key = wish.empty() ? "" : wish.substr(wish.find('=') + 1);
+  if (!key.empty() && config.problem.empty() && (config.origin + " ").find(", key " + key + " ") == std::string::npos)
+    findings.push_back(
+        {"the label " + wish + " has no effect: " + (config.origin.empty() ? "nothing is configured" : config.origin + " is in force"),
+         "name the ConfigMap that has the key in the chart's value config.name (or config.map)"});
+}
+
+void AddNumbers(const ResourceView& resource, const NodeView& node, std::vector<Finding>& findings) {
+  if (!resource.ours) {
+    if (resource.capacity == 0)
+      findings.push_back(
+          {resource.name + ": 0, left by a device plugin that is gone",
+           "nothing is needed: no pod can get it. The kubelet keeps the name until it starts with a Node object that lacks it"});
+    return;
+  }
+  const api::DoorReport* door = KubeletDoor(*node.report);
+  if (door == nullptr || door->state != "open") return;  // told already
+  if (resource.capacity != resource.offered || resource.allocatable != resource.usable)
+    findings.push_back(
+        {resource.name + ": the Node object says " + std::to_string(resource.allocatable) + " of " + std::to_string(resource.capacity) +
+             ", the agent tells the kubelet " + std::to_string(resource.usable) + " of " + std::to_string(resource.offered),
+         "wait 10 s, the kubelet's own beat; if it stays so, look at the kubelet's log and for another plugin of the same name"});
+}
+
+void AddAgent(const NodeView& node, bool kind_missing, std::vector<Finding>& findings) {
+  for (const AgentPod& agent : node.agents)
+    if (!agent.ready)
+      findings.push_back({"the agent's pod " + agent.namespace_name + "/" + agent.name + " is not ready: " + agent.state,
+                          "kubectl -n " + agent.namespace_name + " logs " + agent.name});
+  if (!node.unreadable.empty())
+    findings.push_back({"its report cannot be read: " + node.unreadable, "use a penstock of the agent's version"});
+  if (node.report || !node.unreadable.empty()) return;
+  if (kind_missing) {
+    findings.push_back({"the cluster has no kind NodeState, so no agent can report here",
+                        "install the chart with penstock.nodeState.crd=true, or ask the node itself: `penstock status` there"});
+  } else if (node.agents.empty()) {
+    findings.push_back({"no report from this node, and no pod of Penstock on it",
+                        "see that the DaemonSet's node selector, affinity and tolerations admit the node"});
+  } else {
+    findings.push_back(
+        {"no report from this node", "kubectl -n " + node.agents.front().namespace_name + " logs " + node.agents.front().name});
+  }
+}
+
+void AddWaiting(const Explanation& explanation, std::vector<Finding>& findings) {
+  for (const ResourceView& resource : explanation.resources) {
+    std::vector<std::string> pods;
+    for (const WaitingPod& pod : explanation.pods.waiting)
+      if (pod.resource == resource.name) pods.push_back(pod.namespace_name + "/" + pod.name + " (" + std::to_string(pod.amount) + ")");
+    const bool full = resource.ours && resource.requested >= resource.allocatable;
+    if (!pods.empty() && full)
+      findings.push_back({resource.name + ": all " + std::to_string(resource.allocatable) + " are given out, and " +
+                              std::to_string(pods.size()) + (pods.size() == 1 ? " pod waits" : " pods wait"),
+                          "end a pod that holds one, or add a node"});
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> ResourceNames(const NodeView& node) {
+  std::set<std::string> names;
+  const api::DoorReport* door = node.report ? KubeletDoor(*node.report) : nullptr;
+  if (door != nullptr) names.insert(door->resources.begin(), door->resources.end());
+  // A node has resources of others, too (hugepages have no domain, network cards do): those of a domain that is ours are told, and zeros.
+  std::set<std::string> domains = {"nvidia.com"};
+  for (const std::string& name : names) domains.insert(name.substr(0, name.find('/')));
+  for (const auto& [name, amount] : node.capacity)
+    if (domains.contains(name.substr(0, name.find('/')))) names.insert(name);
+  return {names.begin(), names.end()};
+}
+
+Explanation Explain(NodeView node, PodsView pods, bool kind_missing) {
+  Explanation explanation{.node = std::move(node), .pods = std::move(pods)};
+  const NodeView& one = explanation.node;
+  if (const auto label = one.labels.find(kConfigLabel); label != one.labels.end()) explanation.wish = label->first + "=" + label->second;
+  for (const std::string& name : ResourceNames(one)) explanation.resources.push_back(ViewOf(name, one, explanation.pods));
+  std::vector<Finding>& findings = explanation.findings;
+  if (!one.exists) findings.push_back({"the cluster has no Node of this name, but a report", "kubectl delete nodestate " + one.name});
+  if (one.exists && !one.ready) findings.push_back({"the node is not ready", "kubectl describe node " + one.name + " says why"});
+  if (one.cordoned) findings.push_back({"the node is cordoned: no new pod is put on it", "kubectl uncordon " + one.name});
+  AddAgent(one, kind_missing, findings);
+  if (one.report) {
+    for (const api::VendorReport& vendor : one.report->vendors)
+      if (vendor.driver.empty())
+        findings.push_back({"no " + vendor.vendor + " driver" + (vendor.reason.empty() ? "" : ": " + vendor.reason),
+                            "install it; the agent takes it up by itself, without a restart"});
+    AddDoor(*one.report, findings);
+    AddUnwell(*one.report, findings);
+    AddWithheld(*one.report, findings);
+    AddConfiguration(one, explanation.wish, findings);
+  }
+  for (const ResourceView& resource : explanation.resources) AddNumbers(resource, one, findings);
+  AddWaiting(explanation, findings);
+  return explanation;
+}
+
+}  // namespace penstock::app
