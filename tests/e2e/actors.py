@@ -34,9 +34,9 @@ def wait_for(predicate, deadline: float, what: str, details=lambda: ""):
 class Machine:
     """A simulated machine below `root`, as penstock-sim starts it. It shares no code with the agent: facts are read from its files."""
 
-    def __init__(self, root: Path, programs: Path):
-        self.root, self.sim = root, programs / "penstock-sim"
-        self._sim("start", "dgx-a100", "--replace")
+    def __init__(self, root: Path, programs: Path, name: str = "dgx-a100"):
+        self.root, self.sim, self.name = root, programs / "penstock-sim", name
+        self._sim("start", name, "--replace")
 
     def _sim(self, *words: str):
         done = subprocess.run([str(self.sim), "--root", str(self.root), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True)
@@ -47,6 +47,9 @@ class Machine:
 
     def heal(self):
         self._sim("heal", "all")
+
+    def unload_driver(self):
+        self._sim("fault", "driver", "unload")
 
     def minors(self) -> dict[str, int]:
         """GPU UUID -> minor number of its device file, as the driver's own /proc files say."""

@@ -1,20 +1,18 @@
 """Fixtures of the end-to-end tests: one cluster and one simulated DGX A100 for all scenarios, an agent that a scenario may break, and
 between scenarios a node that is whole again. Says nothing about what Penstock should do; the scenarios do."""
 import os
-import shutil
 import signal
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "cluster")]
 
+import benches  # noqa: E402
 from actors import Agent, Kubernetes, Machine  # noqa: E402
 from cluster import Cluster  # noqa: E402
 
-PREFIX = "penstock-e2e-"
 ROOT = Path(__file__).parents[2]
 
 
@@ -28,50 +26,18 @@ def pytest_configure(config):
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # being told to end is a reason to clean up
 
 
-def remove(directory: Path):
-    Cluster(directory).down()
-    shutil.rmtree(directory, ignore_errors=True)
-
-
-def sweep():
-    """Removes what a run left that was killed before it could; a folder's name says whose it was."""
-    for leftover in Path("/tmp").glob(f"{PREFIX}*"):
-        owner = leftover.name.removeprefix(PREFIX).split("-")[0]
-        if owner.isdigit() and not Path(f"/proc/{owner}/exe").exists():  # a zombie has none
-            remove(leftover)
-
-
 @pytest.fixture(scope="session")
 def cluster(request):
     if os.getuid() != 0:
         pytest.fail("the end-to-end tests start a Kubernetes and need root: tests/e2e/run")
-    sweep()
-    # Not in $TMPDIR: the paths of unix sockets must be short, and /var is private inside the cluster.
-    directory = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir="/tmp"))
-    directory.chmod(0o755)
-    bench = Cluster(directory)
+    benches.sweep()
+    bench = Cluster(benches.make())
     try:
         # The kubelet writes the node's status every 10 s; here every second, so that scenarios wait for Penstock and not for that.
         bench.up(tied=not request.config.getoption("--keep"), kubelet_settings="nodeStatusUpdateFrequency: 1s\n")
         yield bench
     finally:
-        keep_logs(bench, request.config.getoption("--logs"))
-        if request.config.getoption("--keep"):
-            print(f"\nthe cluster still runs; look around with: tests/e2e/cluster/cluster.py in {directory} bash\n"
-                  f"end it with: tests/e2e/cluster/cluster.py down {directory}")
-        else:
-            remove(directory)
-
-
-def keep_logs(bench: Cluster, folder: Path | None):
-    if folder is None:
-        return
-    shutil.rmtree(folder, ignore_errors=True)
-    for log in bench.dir.glob("**/log/*.log"):
-        if "containers" not in log.parts:
-            target = folder / log.relative_to(bench.dir)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(log, target)
+        benches.end(bench, request.config)
 
 
 @pytest.fixture(scope="session")

@@ -115,6 +115,29 @@ class Cluster:
         self.down()
         self.up(**self.as_started)
 
+    def reboot_node(self, k: int):
+        """Kills all of a node but n1 at once and starts it again on the same disk; returns when the API server has heard from it."""
+        assert k != 1, "n1 has the control plane: reboot() takes all down"
+        boot = self._boot_id(k)
+        init = (self.dir / f"n{k}/init.pid").read_text().strip()
+        self.run("kill", "-9", init)
+        wait_until(lambda: self.run("test", "-d", f"/proc/{init}", check=False).returncode, 20, f"the processes of n{k} to end")
+        wait_until(lambda: self._cgroups_removed(f"n{k}"), 20, f"the cgroups of n{k} to empty")
+        settings = {"BENCH_RELEASE": self.release, "KUBELET_CONFIG": self.as_started["kubelet_settings"]}
+        self.run(sys.executable, INSIDE, "join", self.dir, k, env=os.environ | settings)
+        wait_until(lambda: self._boot_id(k) not in ("", boot), 60, f"the kubelet of n{k} to say that it has booted")
+
+    def _boot_id(self, k: int) -> str:
+        return self.run("kubectl", "get", "node", f"n{k}", "-o", "jsonpath={.status.nodeInfo.bootID}", check=False).stdout
+
+    def import_image(self, archive: Path, nodes: int):
+        """Gives an image to the nodes' containerd, as pulling it would."""
+        command = ["ctr", "-n", "k8s.io", "images", "import", str(archive)]
+        imports = [subprocess.Popen([*self.entering(k), *command], stdout=subprocess.DEVNULL) for k in range(1, nodes + 1)]
+        for k, done in enumerate(imports, 1):
+            if done.wait():
+                raise CommandFailed(f"ctr images import {archive} on n{k} ended with {done.returncode}")
+
     def _is_ours(self, pid: int) -> bool:
         """Whether the pid still names the first process of these namespaces: pids are used again."""
         try:
@@ -124,8 +147,8 @@ class Cluster:
         except OSError:
             return False
 
-    def _cgroups_removed(self) -> bool:
-        groups = [group for root in cgroup_hierarchies() for group in root.glob(f"bench-{self.dir.name}-n*")]
+    def _cgroups_removed(self, node: str = "n*") -> bool:
+        groups = [group for root in cgroup_hierarchies() for group in root.glob(f"bench-{self.dir.name}-{node}")]
         for group in groups:
             for folder, _, _ in os.walk(group, topdown=False):
                 try:

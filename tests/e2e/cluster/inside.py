@@ -2,7 +2,7 @@
 """What runs inside a cluster's namespaces: the first process of each node, and the daemons it starts. cluster.py calls it; it never
 looks outside the namespaces it was started in.
 
-  inside.py host DIR NODES | node DIR K | start HOME DAEMON | kill HOME DAEMON SIGNAL"""
+  inside.py host DIR NODES | node DIR K | join DIR K | start HOME DAEMON | kill HOME DAEMON SIGNAL"""
 import os
 import shlex
 import signal
@@ -223,9 +223,10 @@ def join(directory: Path, k: int):
     children = Path(f"/proc/{inner.pid}/task/{inner.pid}/children")
     init = wait_until(lambda: children.read_text().strip(), 10, f"the first process of n{k}")
     (home / "init.pid").write_text(init)
+    wait_until(lambda: not succeeds("ip", "link", "show", f"v{k}"), 10, f"the old cable of n{k} to be gone")  # after a reboot
     shell("ip", "link", "add", f"v{k}", "type", "veth", "peer", "name", "eth0", "netns", init)
     shell("ip", "link", "set", f"v{k}", "master", "br0", "up")
-    shell("ip", "route", "add", f"10.244.{k}.0/24", "via", address(k))
+    shell("ip", "route", "replace", f"10.244.{k}.0/24", "via", address(k))
     (home / "wired").write_text("go\n")
 
 
@@ -282,6 +283,8 @@ def main(arguments: list[str]):
             become_host(Path(directory), int(nodes))
         case ["node", directory, k]:
             become_node(Path(directory), int(k))
+        case ["join", directory, k]:
+            join(Path(directory), int(k))
         case ["start", home, name]:
             start(Path(home), name)
         case ["kill", home, name, number]:
