@@ -144,7 +144,7 @@ TEST(NodeState, NamesTheConfigurationInAColumnsWidth) {
 }
 
 base::Value ReadDefinition() {
-  std::ifstream file(PENSTOCK_SOURCE_DIR "/deploy/helm/penstock/crds/penstock.io_nodestates.yaml");
+  std::ifstream file(PENSTOCK_SOURCE_DIR "/deploy/helm/penstock/files/penstock.io_nodestates.yaml");
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   auto value = base::ParseYaml(text, "penstock.io_nodestates.yaml");
   EXPECT_TRUE(value.ok()) << value.error().message();

@@ -1,0 +1,200 @@
+{{- define "penstock.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "penstock.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "penstock.namespace" -}}
+{{- .Values.namespaceOverride | default .Release.Namespace -}}
+{{- end -}}
+
+{{- define "penstock.serviceAccount" -}}
+{{- .Values.penstock.serviceAccount.name | default (include "penstock.fullname" .) -}}
+{{- end -}}
+
+{{- define "penstock.image" -}}
+{{- printf "%s:%v" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- end -}}
+
+{{/* What a selector may hold, without selectorLabelsOverride. */}}
+{{- define "penstock.ownLabels" -}}
+app.kubernetes.io/name: {{ include "penstock.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- if .Values.componentSelectorLabels.enabled }}
+app.kubernetes.io/component: agent
+{{- end }}
+{{- end -}}
+
+{{- define "penstock.selectorLabels" -}}
+{{- if .Values.selectorLabelsOverride -}}
+{{- toYaml .Values.selectorLabelsOverride -}}
+{{- else -}}
+{{- include "penstock.ownLabels" . -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "penstock.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{ include "penstock.podLabels" . }}
+{{- end -}}
+
+{{- define "penstock.podLabels" -}}
+{{ include "penstock.ownLabels" . }}
+{{- with .Values.selectorLabelsOverride }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* The ConfigMap with configurations for nodes; empty: there is none. */}}
+{{- define "penstock.configMap" -}}
+{{- if .Values.config.name -}}
+{{- .Values.config.name -}}
+{{- else if .Values.config.map -}}
+{{- include "penstock.fullname" . }}-configs
+{{- end -}}
+{{- end -}}
+
+{{/* "true" where the container is privileged. */}}
+{{- define "penstock.privileged" -}}
+{{- if kindIs "bool" .Values.penstock.privileged -}}
+{{- .Values.penstock.privileged -}}
+{{- else -}}
+{{- empty .Values.runtimeClassName -}}
+{{- end -}}
+{{- end -}}
+
+{{/* "true" where the runtime brings driver and devices into the container. */}}
+{{- define "penstock.injected" -}}
+{{- not (empty .Values.runtimeClassName) -}}
+{{- end -}}
+
+{{- define "penstock.securityContext" -}}
+{{- if .Values.securityContext -}}
+{{- toYaml .Values.securityContext -}}
+{{- else if eq (include "penstock.privileged" .) "true" -}}
+privileged: true
+readOnlyRootFilesystem: true
+{{- else -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+  # Who holds a device: the folders and links below /proc/PID/fd of other users' processes.
+  add: [SYS_PTRACE, DAC_READ_SEARCH]
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+{{- end -}}
+
+{{- define "penstock.updateStrategy" -}}
+{{- $strategy := deepCopy (.Values.updateStrategy | default (dict "type" "RollingUpdate")) -}}
+{{- if and (eq ($strategy.type | default "RollingUpdate") "RollingUpdate") (not $strategy.rollingUpdate) -}}
+{{- $surge := dict "maxSurge" 1 "maxUnavailable" 0 -}}
+{{- $replace := dict "maxSurge" 0 "maxUnavailable" 1 -}}
+{{- $_ := set $strategy "rollingUpdate" (ternary $replace $surge (not (not .Values.devicePlugin.enableHostNetwork))) -}}
+{{- end -}}
+{{- toYaml $strategy -}}
+{{- end -}}
+
+{{/* NVIDIA's own: nodes that NFD, or somebody by hand, has marked. */}}
+{{- define "penstock.affinity" -}}
+{{- if .Values.affinity -}}
+{{- toYaml .Values.affinity -}}
+{{- else if .Values.penstock.onlyLabelledNodes -}}
+nodeAffinity:
+  requiredDuringSchedulingIgnoredDuringExecution:
+    nodeSelectorTerms:
+    {{- range $key, $value := dict "feature.node.kubernetes.io/pci-10de.present" "true" "feature.node.kubernetes.io/cpu-model.vendor_id" "NVIDIA" "nvidia.com/gpu.present" "true" }}
+    - matchExpressions:
+      - {key: {{ $key }}, operator: In, values: [{{ $value | quote }}]}
+    {{- end }}
+{{- end -}}
+{{- end -}}
+
+{{/* Where pods of this release may run: of the agent's and of the clean-up's. */}}
+{{- define "penstock.placement" -}}
+nodeSelector:
+  {{- toYaml (merge (dict) (.Values.nodeSelector | default dict) (dict "kubernetes.io/os" "linux")) | nindent 2 }}
+{{- with include "penstock.affinity" . }}
+affinity:
+  {{- . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{- define "penstock.admissionPolicy" -}}
+{{- if kindIs "bool" .Values.penstock.admissionPolicy -}}
+{{- .Values.penstock.admissionPolicy -}}
+{{- else -}}
+{{- semverCompare ">=1.32.0-0" .Capabilities.KubeVersion.Version -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "penstock.onOff" -}}
+{{- if kindIs "bool" . -}}{{- if . -}}on{{- else -}}off{{- end -}}{{- else -}}{{- . -}}{{- end -}}
+{{- end -}}
+
+{{/* The agent's NodeConfig, from the values; penstock.config counts most. */}}
+{{- define "penstock.nodeConfig" -}}
+{{- $own := .Values.penstock -}}
+{{- $driver := .Values.nvidiaDriverRoot | default "/" -}}
+{{- $dev := .Values.nvidiaDevRoot | default $driver -}}
+{{- $paths := dict "hostDriverRoot" $driver "hostDevRoot" $dev "kubeletDir" "/var/lib/kubelet" "runDir" $own.runDir "stateDir" $own.stateDir -}}
+{{- if eq (include "penstock.injected" .) "false" -}}
+{{- $_ := set $paths "driverRoot" "/driver-root" -}}
+{{- $_ := set $paths "devRoot" (ternary "/" (ternary "/driver-root" "/dev-root" (eq $dev $driver)) (eq $dev "/")) -}}
+{{- end -}}
+{{- $labels := dict "node" (ternary (include "penstock.onOff" $own.labels.node) "off" .Values.gfd.enabled) -}}
+{{- $_ := set $labels "nodeFeature" (ternary (include "penstock.onOff" $own.labels.nodeFeature) "off" .Values.gfd.enabled) -}}
+{{- $_ := set $labels "hostFeatures" (include "penstock.onOff" $own.labels.hostFeatures) -}}
+{{- if and $own.labels.featuresFile .Values.gfd.enabled -}}
+{{- $_ := set $labels "featuresFile" $own.labels.featuresFile -}}
+{{- end -}}
+{{- if kindIs "bool" .Values.gfd.noTimestamp -}}
+{{- $_ := set $labels "timestamp" (not .Values.gfd.noTimestamp) -}}
+{{- end -}}
+{{- $cluster := dict "enabled" "on" "namespace" (include "penstock.namespace" .) "events" $own.events "nodeStatus" $own.nodeStatus -}}
+{{- $_ := set $cluster "nodeState" (ternary "auto" "off" $own.nodeState.enabled) -}}
+{{- with include "penstock.configMap" . -}}
+{{- $map := dict "configMap" . "namespace" (include "penstock.namespace" $) "fallback" ($.Values.config.fallbackStrategies | default list) -}}
+{{- with $.Values.config.default -}}{{- $_ := set $map "default" . -}}{{- end -}}
+{{- $_ := set $cluster "config" $map -}}
+{{- end -}}
+{{- $doors := dict "kubelet" (dict "enabled" (ternary "on" "off" .Values.devicePlugin.enabled)) "local" (dict "enabled" "off") -}}
+{{- $config := dict "apiVersion" "penstock.io/v1alpha1" "kind" "NodeConfig" "paths" $paths "labels" $labels "cluster" $cluster "doors" $doors -}}
+{{- toYaml (mergeOverwrite $config (deepCopy $own.config)) -}}
+{{- end -}}
+
+{{/* Values that were given and have no effect here: shown after an install. */}}
+{{- define "penstock.withoutEffect" -}}
+{{- $said := list -}}
+{{- range $key, $value := omit .Values.gfd "enabled" "noTimestamp" -}}
+{{- if not (kindIs "invalid" $value) -}}{{- $said = append $said (printf "gfd.%s: there is one container, and labels follow the hardware's events" $key) -}}{{- end -}}
+{{- end -}}
+{{- range $key, $value := .Values.mps -}}
+{{- if not (kindIs "invalid" $value) -}}{{- $said = append $said (printf "mps.%s: sharing is not there yet" $key) -}}{{- end -}}
+{{- end -}}
+{{- if .Values.nfd -}}{{- $said = append $said "nfd: this chart installs no NFD and needs none" -}}{{- end -}}
+{{- if (.Values.configManager | default dict).resources -}}{{- $said = append $said "configManager.resources: there is no config-manager" -}}{{- end -}}
+{{- if and .Values.nvidiaDriverCapabilities (not .Values.runtimeClassName) -}}{{- $said = append $said "nvidiaDriverCapabilities: no runtimeClassName injects a driver" -}}{{- end -}}
+{{- join "\n" $said -}}
+{{- end -}}

@@ -1,0 +1,81 @@
+"""Fixtures of the chart's tests: helm from the bench's cache, the chart, and our `penstock` to read what the chart writes for the agent."""
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "tests/e2e/cluster")]
+
+import parts  # noqa: E402
+
+
+def pytest_addoption(parser):
+    parser.addoption("--programs", type=Path, default=ROOT / "build/dev/bin", help="folder of penstock")
+
+
+class Rendered(list):
+    """The objects that a set of values gives."""
+
+    def one(self, kind: str, name: str = "penstock") -> dict:
+        found = [thing for thing in self if thing["kind"] == kind and thing["metadata"]["name"] == name]
+        assert len(found) == 1, f"{kind} {name}: {len(found)} of them among {[(t['kind'], t['metadata']['name']) for t in self]}"
+        return found[0]
+
+    def kinds(self) -> set[str]:
+        return {thing["kind"] for thing in self}
+
+    def pod(self) -> dict:
+        return self.one("DaemonSet")["spec"]["template"]["spec"]
+
+    def container(self) -> dict:
+        return self.pod()["containers"][0]
+
+    def environment(self) -> dict[str, str]:
+        return {variable["name"]: variable.get("value") for variable in self.container()["env"]}
+
+    def mounts(self) -> dict[str, dict]:
+        return {mount["mountPath"]: mount for mount in self.container()["volumeMounts"]}
+
+    def host_paths(self) -> dict[str, str]:
+        return {volume["name"]: volume["hostPath"]["path"] for volume in self.pod()["volumes"] if "hostPath" in volume}
+
+    def node_config(self) -> str:
+        return self.one("ConfigMap", "penstock-agent")["data"]["node.yaml"]
+
+
+class Chart:
+    """deploy/helm/penstock as users of helm see it."""
+
+    def __init__(self, helm: Path):
+        self.helm, self.path = helm, ROOT / "deploy/helm/penstock"
+
+    def run(self, *words: str) -> subprocess.CompletedProcess:
+        return subprocess.run([str(self.helm), *map(str, words)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+    def try_render(self, *words: str, values: dict | None = None, namespace: str = "penstock", kubernetes: str = "1.36.3"):
+        given = ["--set-json", ",".join(f"{key}={json.dumps(value)}" for key, value in values.items())] if values else []
+        return self.run("template", "penstock", self.path, "--namespace", namespace, "--kube-version", kubernetes, *given, *words)
+
+    def render(self, *words: str, **options) -> Rendered:
+        done = self.try_render(*words, **options)
+        assert done.returncode == 0, done.stderr
+        return Rendered(thing for thing in yaml.safe_load_all(done.stdout) if thing)
+
+    def refusal(self, *words: str, **options) -> str:
+        done = self.try_render(*words, **options)
+        assert done.returncode != 0, "the values were accepted"
+        return done.stderr
+
+
+@pytest.fixture(scope="session")
+def chart() -> Chart:
+    return Chart(parts.tools() / "helm")
+
+
+@pytest.fixture(scope="session")
+def programs(request) -> Path:
+    return request.config.getoption("--programs")

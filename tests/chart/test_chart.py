@@ -1,0 +1,197 @@
+"""What the chart makes of its values, by structure; that it runs is what the end-to-end tests say."""
+import re
+import subprocess
+
+import pytest
+import yaml
+
+from conftest import ROOT
+
+SETTINGS = {
+    "defaults": {},
+    "a ConfigMap of ours": {"config.map": {"default": "version: v1\n", "a100": "version: v1\n"}, "config.default": "a100"},
+    "a ConfigMap of theirs": {"config.name": "time-slicing-config"},
+    "a driver container": {"nvidiaDriverRoot": "/run/nvidia/driver"},
+    "driver and devices apart": {"nvidiaDriverRoot": "/run/nvidia/driver", "nvidiaDevRoot": "/run/nvidia"},
+    "a runtime class": {"runtimeClassName": "nvidia"},
+    "labels alone": {"devicePlugin.enabled": False},
+    "no labels": {"gfd.enabled": False},
+    "labels all ways": {"penstock.labels": {"node": "on", "nodeFeature": "auto", "featuresFile": "/etc/f/features.d/penstock"}, "gfd.noTimestamp": True},
+    "little": {"penstock.nodeState.enabled": False, "penstock.nodeStatus": False, "penstock.events": False},
+    "a NodeConfig": {"penstock.config": {"health": {"poll": "2s"}, "doors": {"assign": [{"devices": [0], "door": "none"}]}}},
+}
+
+
+def program_version() -> str:
+    return re.search(r"project\(penstock VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
+
+
+def rules_of(role: dict) -> set[tuple]:
+    return {(resource, verb, tuple(rule.get("resourceNames", ()))) for rule in role["rules"] for resource in rule["resources"]
+            for verb in rule["verbs"]}
+
+
+# --- the pod ----------------------------------------------------------------------------------------------------------------------------
+def test_helm_finds_nothing_wrong(chart):
+    done = chart.run("lint", "--strict", "--namespace", "penstock", chart.path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_one_container_and_no_init_container_with_a_read_only_root(chart):
+    pod = chart.render().pod()
+    assert len(pod["containers"]) == 1 and "initContainers" not in pod
+    assert pod["hostPID"] is True and "hostNetwork" not in pod
+    assert pod["priorityClassName"] == "system-node-critical" and pod["terminationGracePeriodSeconds"] <= 10
+    assert pod["containers"][0]["securityContext"] == {"privileged": True, "readOnlyRootFilesystem": True}
+
+
+def test_the_image_is_the_one_that_the_build_names(chart):
+    assert chart.render().container()["image"] == f"localhost/penstock:{program_version()}"
+    assert chart.render(values={"image": {"repository": "r.example/p", "tag": 2}}).container()["image"] == "r.example/p:2"
+
+
+def test_an_update_brings_the_new_pod_up_first(chart):
+    assert chart.render().one("DaemonSet")["spec"]["updateStrategy"] == {
+        "type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    own = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "20%"}}
+    assert chart.render(values={"updateStrategy": own}).one("DaemonSet")["spec"]["updateStrategy"] == own
+    assert chart.render(values={"updateStrategy": {"type": "OnDelete"}}).one("DaemonSet")["spec"]["updateStrategy"] == {"type": "OnDelete"}
+
+
+def test_on_the_nodes_own_network_an_update_takes_the_old_pod_away_first(chart):
+    things = chart.render(values={"devicePlugin.enableHostNetwork": True})
+    assert things.pod()["hostNetwork"] is True
+    assert things.one("DaemonSet")["spec"]["updateStrategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
+    assert "two pods cannot share" in chart.refusal(values={"devicePlugin.enableHostNetwork": True, "updateStrategy.rollingUpdate.maxSurge": 1})
+
+
+def test_probes_ask_the_pages(chart):
+    container = chart.render(values={"penstock.port": 9999}).container()
+    assert container["ports"] == [{"name": "metrics", "containerPort": 9999}] and "--listen=:9999" in container["args"]
+    assert container["livenessProbe"]["httpGet"] == container["startupProbe"]["httpGet"] == {"path": "/healthz", "port": "metrics"}
+    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "metrics"}
+
+
+def test_of_the_kubelets_folder_only_two_parts_are_mounted(chart):
+    paths = chart.render().host_paths()
+    assert {path for path in paths.values() if path.startswith("/var/lib/kubelet")} == {
+        "/var/lib/kubelet/device-plugins", "/var/lib/kubelet/pod-resources"}
+    moved = chart.render(values={"penstock.kubelet.podResourcesDir": "/var/lib/k0s/kubelet/pod-resources"})
+    assert moved.host_paths()["pod-resources"] == "/var/lib/k0s/kubelet/pod-resources"
+    assert "/var/lib/kubelet/pod-resources" in moved.mounts()
+
+
+def test_nothing_is_left_in_the_hosts_dev(chart):
+    container = chart.render().container()
+    assert "/dev" in chart.render().mounts() and not container["terminationMessagePath"].startswith("/dev")
+
+
+def test_a_runtime_class_makes_the_pod_unprivileged_and_brings_driver_and_devices(chart):
+    things = chart.render(values={"runtimeClassName": "nvidia"})
+    context = things.container()["securityContext"]
+    assert "privileged" not in context and context["allowPrivilegeEscalation"] is False and context["readOnlyRootFilesystem"] is True
+    assert context["capabilities"] == {"drop": ["ALL"], "add": ["SYS_PTRACE", "DAC_READ_SEARCH"]}
+    assert not {"/dev", "/driver-root"} & set(things.mounts())
+    assert things.environment()["NVIDIA_VISIBLE_DEVICES"] == "all"
+    assert "driverRoot: /driver-root" not in things.node_config()
+
+
+def test_a_driver_root_elsewhere_is_mounted_and_told_by_its_own_name(chart):
+    things = chart.render(values={"nvidiaDriverRoot": "/run/nvidia/driver"})
+    assert things.host_paths()["driver-root"] == "/run/nvidia/driver"
+    assert things.mounts()["/driver-root"]["readOnly"] and things.mounts()["/driver-root"]["mountPropagation"] == "HostToContainer"
+    paths = yaml.safe_load(things.node_config())["paths"]
+    assert (paths["driverRoot"], paths["hostDriverRoot"]) == ("/driver-root", "/run/nvidia/driver")
+    assert (paths["devRoot"], paths["hostDevRoot"]) == ("/driver-root", "/run/nvidia/driver")
+    apart = chart.render(values=SETTINGS["driver and devices apart"])
+    assert apart.host_paths()["dev-root"] == "/run/nvidia"
+    paths = yaml.safe_load(apart.node_config())["paths"]
+    assert (paths["devRoot"], paths["hostDevRoot"]) == ("/dev-root", "/run/nvidia")
+
+
+def test_by_default_every_linux_node_gets_an_agent_and_on_request_the_marked_ones(chart):
+    pod = chart.render().pod()
+    assert pod["nodeSelector"] == {"kubernetes.io/os": "linux"} and "affinity" not in pod
+    terms = chart.render(values={"penstock.onlyLabelledNodes": True}).pod()["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert {(rule["key"], *rule["values"]) for term in terms for rule in term["matchExpressions"]} == {
+        ("feature.node.kubernetes.io/pci-10de.present", "true"), ("feature.node.kubernetes.io/cpu-model.vendor_id", "NVIDIA"),
+        ("nvidia.com/gpu.present", "true")}
+
+
+# --- what the agent is told -------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("values", SETTINGS.values(), ids=SETTINGS.keys())
+def test_the_agent_understands_what_it_is_told(chart, programs, tmp_path, values):
+    file = tmp_path / "node.yaml"
+    file.write_text(chart.render(values=values).node_config())
+    done = subprocess.run([programs / "penstock", "config", "check", file], capture_output=True, text=True)
+    assert done.returncode == 0, file.read_text() + done.stdout + done.stderr
+
+
+def test_a_configmap_is_watched_and_no_pod_restarts_when_it_changes(chart):
+    first, second = (chart.render(values={"config.map": {"default": text}}) for text in ("version: v1\n", "version: v1\nflags: {}\n"))
+    assert first.one("ConfigMap", "penstock-configs")["data"] != second.one("ConfigMap", "penstock-configs")["data"]
+    assert first.one("DaemonSet") == second.one("DaemonSet")
+    assert yaml.safe_load(first.node_config())["cluster"]["config"] == {
+        "configMap": "penstock-configs", "namespace": "penstock", "fallback": ["named", "single"]}
+
+
+def test_a_change_of_the_agents_own_settings_restarts_the_pods(chart):
+    one, other = (chart.render(values={"penstock.config.health": {"poll": poll}}) for poll in ("1s", "2s"))
+    assert one.one("DaemonSet") != other.one("DaemonSet")
+
+
+# --- rights -----------------------------------------------------------------------------------------------------------------------------
+def test_the_rights_are_these_and_no_more(chart):
+    things = chart.render()
+    assert rules_of(things.one("ClusterRole")) == {
+        ("nodes", "get", ()), ("nodes", "list", ()), ("nodes", "watch", ()), ("nodes", "patch", ()), ("nodes/status", "patch", ()),
+        *(("nodestates", verb, ()) for verb in ("get", "list", "watch", "create", "patch"))}
+    events = things.one("Role", "penstock-events")
+    assert events["metadata"]["namespace"] == "default" and rules_of(events) == {("events", "create", ()), ("events", "patch", ())}
+    assert not [thing for thing in things if thing["kind"] == "Role" and thing["metadata"]["name"] == "penstock"]
+
+
+def test_a_right_goes_with_what_it_is_for(chart):
+    rules = rules_of(chart.render(values={**SETTINGS["little"], "gfd.enabled": False}).one("ClusterRole"))
+    assert rules == {("nodes", verb, ()) for verb in ("get", "list", "watch")}
+    assert "Role" not in chart.render(values={"penstock.events": False, "penstock.cleanup.enabled": False}).kinds()
+    named = rules_of(chart.render(values={"config.name": "mine"}).one("Role"))
+    assert named == {("configmaps", verb, ("mine",)) for verb in ("get", "list", "watch")}
+    assert ("nodefeatures", "patch", ()) in rules_of(chart.render(values={"penstock.labels.nodeFeature": "on"}).one("Role"))
+
+
+def test_writes_are_held_to_the_own_node_where_tokens_name_it(chart):
+    policy = chart.render(kubernetes="1.32.0").one("ValidatingAdmissionPolicy", "penstock-own-node")
+    assert "system:serviceaccount:penstock:penstock" in policy["spec"]["matchConditions"][0]["expression"]
+    assert "ValidatingAdmissionPolicy" not in chart.render(kubernetes="1.31.4").kinds()
+    assert "ValidatingAdmissionPolicy" in chart.render(values={"penstock.admissionPolicy": True}, kubernetes="1.31.4").kinds()
+
+
+def test_the_crd_comes_and_goes_with_its_switches(chart):
+    assert "CustomResourceDefinition" in chart.render().kinds()
+    for switch in ("enabled", "crd"):
+        assert "CustomResourceDefinition" not in chart.render(values={f"penstock.nodeState.{switch}": False}).kinds()
+
+
+def test_nobody_stays_behind_after_an_uninstall(chart):
+    hooks = [thing for thing in chart.render() if "helm.sh/hook" in thing["metadata"].get("annotations", {})]
+    assert {thing["kind"] for thing in hooks} == {
+        "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "DaemonSet", "Job"}
+    for hook in hooks:
+        assert hook["metadata"]["annotations"]["helm.sh/hook"] == "post-delete"
+        assert "hook-succeeded" in hook["metadata"]["annotations"]["helm.sh/hook-delete-policy"]
+    assert not [thing for thing in chart.render(values={"penstock.cleanup.enabled": False})
+                if "helm.sh/hook" in thing["metadata"].get("annotations", {})]
+
+
+# --- without helm -----------------------------------------------------------------------------------------------------------------------
+def test_the_plain_manifest_is_the_chart_with_its_defaults(chart):
+    done = subprocess.run([ROOT / "deploy/manifests/render"], env={"HELM": str(chart.helm), "PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (ROOT / "deploy/manifests/penstock.yaml").read_text(), "run deploy/manifests/render, see its head"
+
+
+def test_chart_and_programs_have_one_version(chart):
+    words = yaml.safe_load((chart.path / "Chart.yaml").read_text())
+    assert words["version"] == words["appVersion"] == program_version()
