@@ -1,11 +1,13 @@
 // The options that every program of ours which looks at a node takes. Decides nothing about what they mean.
 #include "app/options.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "base/strings.h"
 #include "os/file.h"
 
 namespace penstock::app {
@@ -13,6 +15,8 @@ namespace penstock::app {
 namespace {
 
 constexpr const char* kNodeGroup = "Node";
+constexpr const char* kPluginGroup = "As NVIDIA's device plugin and GPU Feature Discovery have them";
+constexpr std::size_t kMostConfigBytes = 4u << 20;
 
 std::string Absolute(const std::string& path) {
   if (path.empty()) return path;
@@ -22,19 +26,87 @@ std::string Absolute(const std::string& path) {
   return absolute.size() > 1 && absolute.back() == '/' ? absolute.substr(0, absolute.size() - 1) : absolute;
 }
 
-bool IsPath(const std::string& flag) { return flag != "--node-name" && flag != "--listen"; }
+/// A flag for what is no path below `paths`: its name, its values, its meaning.
+struct PlainFlag {
+  std::string_view flag, value_name, help;
+  void (*set)(api::NodeConfig& config, const std::string& value);
+  bool path = false;
+};
+
+api::Switch ToSwitch(const std::string& value) {
+  return value == "on" ? api::Switch::kOn : value == "off" ? api::Switch::kOff : api::Switch::kAuto;
+}
+
+std::vector<std::string> SplitWords(const std::string& value) {
+  std::vector<std::string> words;
+  for (const std::string& word : base::Split(value, ','))
+    if (const auto trimmed = base::Trim(word); !trimmed.empty()) words.emplace_back(trimmed);
+  return words;
+}
+
+const std::vector<PlainFlag>& PlainFlags() {
+  using api::NodeConfig;
+  static const std::vector<PlainFlag> flags = {
+      {"--node-name", "NAME", "name of this node [the host's name]",
+       [](NodeConfig& config, const std::string& value) { config.node_name = value; }},
+      {"--listen", "ADDRESS", "where the pages are served: HOST:PORT, unix:PATH or off [127.0.0.1:9400]",
+       [](NodeConfig& config, const std::string& value) { config.listen = value; }},
+      {"--cluster", "SWITCH", "join an API server: auto (in a pod, or with --kubeconfig), on, off [auto]",
+       [](NodeConfig& config, const std::string& value) { config.cluster.enabled = ToSwitch(value); }},
+      {"--kubeconfig", "PATH", "how to reach the API server from outside of a pod",
+       [](NodeConfig& config, const std::string& value) { config.cluster.kubeconfig = value; }, true},
+      {"--namespace", "NAME", "namespace of our objects [the pod's own, else default]",
+       [](NodeConfig& config, const std::string& value) { config.cluster.namespace_name = value; }},
+      {"--config-map", "NAME", "ConfigMap with a configuration for each kind of node",
+       [](NodeConfig& config, const std::string& value) { config.cluster.config_map.name = value; }},
+      {"--config-map-namespace", "NAME", "where that ConfigMap is [--namespace]",
+       [](NodeConfig& config, const std::string& value) { config.cluster.config_map.namespace_name = value; }},
+      {"--config-map-default", "KEY", "its key that counts where the node's label names none",
+       [](NodeConfig& config, const std::string& value) { config.cluster.config_map.default_key = value; }},
+      {"--config-map-fallback", "LIST", "what counts where there is neither label nor default: named, single, empty [named,single]",
+       [](NodeConfig& config, const std::string& value) { config.cluster.config_map.fallbacks = SplitWords(value); }},
+  };
+  return flags;
+}
+
+bool IsPath(const std::string& flag) {
+  for (const PlainFlag& plain : PlainFlags())
+    if (flag == plain.flag) return plain.path;
+  return true;
+}
+
+/// What it takes beside a valid document: nothing else would notice these in a flag.
+CLI::Validator CheckFor(std::string_view flag) {
+  if (flag == "--cluster") return CLI::IsMember({"auto", "on", "off"});
+  if (flag != "--config-map-fallback") return {};
+  return CLI::Validator(
+      [](const std::string& value) -> std::string {
+        for (const std::string& word : SplitWords(value))
+          if (word != "named" && word != "single" && word != "empty") return "\"" + word + "\" is none of named, single, empty";
+        return {};
+      },
+      "");
+}
+
+const api::compat::PluginOption* OptionOfFlag(const std::string& flag) {
+  for (const auto& option : api::compat::PluginOptions())
+    if (std::find(option.flags.begin(), option.flags.end(), flag) != option.flags.end()) return &option;
+  return nullptr;
+}
 
 }  // namespace
 
 void AddNodeOptions(CLI::App& app, Settings& settings) {
   const auto add = [&](const std::string& flag, const std::string& value_name, const std::string& help) {
-    app.add_option_function<std::string>(
-           flag, [&settings, flag](const std::string& value) { settings.flags[flag] = value; }, help)
+    return app
+        .add_option_function<std::string>(
+            flag, [&settings, flag](const std::string& value) { settings.flags[flag] = value; }, help)
         ->type_name(value_name)
         ->take_last()
         ->group(kNodeGroup);
   };
-  app.add_option("--config", settings.config_file, "configuration, a NodeConfig document; flags count more")
+  app.add_option("--config,--config-file", settings.config_file,
+                 "configuration, a NodeConfig document or a file of NVIDIA's device plugin; flags count more")
       ->type_name("FILE")
       ->take_last()
       ->group(kNodeGroup);
@@ -43,31 +115,87 @@ void AddNodeOptions(CLI::App& app, Settings& settings) {
     const std::string& preset = defaults.*option.member;
     add(std::string(option.flag), "PATH", std::string(option.help) + (preset.empty() ? "" : " [" + preset + "]"));
   }
-  add("--node-name", "NAME", "name of this node [the host's name]");
-  add("--listen", "ADDRESS", "where the pages are served: HOST:PORT, unix:PATH or off [" + api::NodeConfig{}.listen + "]");
+  for (const PlainFlag& plain : PlainFlags()) {
+    auto* option = add(std::string(plain.flag), std::string(plain.value_name), std::string(plain.help));
+    if (plain.flag == "--cluster" || plain.flag == "--config-map-fallback") option->check(CheckFor(plain.flag));
+  }
+}
+
+void AddPluginOptions(CLI::App& app, Settings& settings) {
+  for (const auto& option : api::compat::PluginOptions()) {
+    if (option.flags.empty() || app.get_option_no_throw(std::string(option.flags.front())) != nullptr) continue;
+    std::vector<std::string> names(option.flags.begin(), option.flags.end());
+    if (OptionOfFlag("--config-file") == &option) continue;  // as --config
+    auto* added = app.add_option_function<std::string>(
+        base::Join(names, ","),
+        [&settings, name = names.front()](const std::string& value) {
+          settings.plugin_flags.push_back({name, value, name});
+        },
+        std::string(option.help));
+    added->type_name(option.on_off ? "[BOOL]" : "VALUE")->take_last()->group(kPluginGroup);
+    if (option.on_off) added->expected(0, 1);
+  }
+}
+
+void TakeEnvironment(Settings& settings, const std::function<const char*(const char*)>& lookup) {
+  for (const auto& option : api::compat::PluginOptions()) {
+    for (const std::string_view name : option.environment) {
+      const char* value = lookup(std::string(name).c_str());
+      // An empty variable says nothing, but for the one by which the plugin is told not to register.
+      if (value == nullptr || (*value == '\0' && name != "KUBELET_SOCKET")) continue;
+      if (name.ends_with("CONFIG_FILE")) {
+        if (settings.config_file.empty()) settings.config_file = value;
+      } else {
+        settings.plugin_environment.push_back({std::string(NameOf(option)), value, "environment " + std::string(name)});
+      }
+      break;
+    }
+  }
+}
+
+base::Result<Resolved> ResolveText(const Settings& settings, std::string_view text, const std::string& file) {
+  const bool ours = !text.empty() && api::compat::Recognise(text) == api::compat::Document::kNodeConfig;
+  api::NodeConfig base;
+  if (ours) { ASSIGN(base, api::ParseNodeConfig(text, file)); }
+  std::vector<api::compat::Given> given = settings.plugin_environment;
+  given.insert(given.end(), settings.plugin_flags.begin(), settings.plugin_flags.end());
+  ASSIGN(auto translation, api::compat::TranslateDevicePlugin(ours ? "" : text, file, given, base));
+  Resolved resolved{.config = std::move(translation.config),
+                    .origin = file.empty() ? "defaults" : "file " + file,
+                    .not_yet = std::move(translation.not_yet),
+                    .remarks = std::move(translation.remarks)};
+  for (const auto& [flag, value] : settings.flags) {
+    for (const PlainFlag& plain : PlainFlags())
+      if (flag == plain.flag) plain.set(resolved.config, plain.path ? Absolute(value) : value);
+    for (const api::PathOption& option : api::PathOptions())
+      if (flag == option.flag) resolved.config.paths.*option.member = Absolute(value);
+  }
+  TRY(api::Validate(resolved.config));
+  return resolved;
+}
+
+base::Result<std::string> ReadConfigText(const std::string& file) {
+  auto text = os::ReadFile(file, kMostConfigBytes);
+  if (!text.ok()) return text.error().Within("configuration");
+  return text;
+}
+
+base::Result<Resolved> ResolveAll(const Settings& settings) {
+  if (settings.config_file.empty()) return ResolveText(settings, "", "");
+  ASSIGN(const std::string text, ReadConfigText(settings.config_file));
+  return ResolveText(settings, text, settings.config_file);
 }
 
 base::Result<api::NodeConfig> Resolve(const Settings& settings) {
-  api::NodeConfig config;
-  if (!settings.config_file.empty()) {
-    auto text = os::ReadFile(settings.config_file, 4u << 20);
-    if (!text.ok()) return text.error().Within("configuration");
-    ASSIGN(config, api::ParseNodeConfig(*text, settings.config_file));
-  }
-  for (const auto& [flag, value] : settings.flags) {
-    if (flag == "--node-name") config.node_name = value;
-    if (flag == "--listen") config.listen = value;
-    for (const api::PathOption& option : api::PathOptions())
-      if (flag == option.flag) config.paths.*option.member = Absolute(value);
-  }
-  TRY(api::Validate(config));
-  return config;
+  ASSIGN(auto resolved, ResolveAll(settings));
+  return std::move(resolved.config);
 }
 
 std::vector<std::string> ToArguments(const Settings& settings) {
   std::vector<std::string> arguments;
   if (!settings.config_file.empty()) arguments.insert(arguments.end(), {"--config", Absolute(settings.config_file)});
   for (const auto& [flag, value] : settings.flags) arguments.insert(arguments.end(), {flag, IsPath(flag) ? Absolute(value) : value});
+  for (const auto& given : settings.plugin_flags) arguments.push_back(given.flag + "=" + given.value);
   return arguments;
 }
 

@@ -15,10 +15,11 @@ namespace penstock::api::compat {
 
 /// One setting of the plugin under all its names; from api/config/v1/flags.go and cmd/nvidia-device-plugin/main.go.
 struct PluginOption {
-  std::vector<std::string_view> flags;        ///< "--nvidia-driver-root"; the first is the one that help shows
+  std::vector<std::string_view> flags;        ///< "--nvidia-driver-root"; the first is the one that help shows; none: environment only
   std::vector<std::string_view> environment;  ///< "NVIDIA_DRIVER_ROOT"
   std::string_view key;                       ///< "flags.nvidiaDriverRoot"; empty where the file has none
   std::string_view help;
+  bool on_off = false;  ///< true or false; as a flag alone it means true
 };
 const std::vector<PluginOption>& PluginOptions();
 
@@ -29,14 +30,18 @@ struct Translation {
   std::vector<std::string> remarks;  ///< accepted and without effect here, with why
 };
 
-/// A value given by a flag or the environment, by the first of its flags: "--mig-strategy" → "single".
+/// Under what a value is given: the first of its flags, or of its variables where it has no flag.
+std::string_view NameOf(const PluginOption& option);
+
+/// A value given by a flag or the environment: "--mig-strategy" → "single".
 struct Given {
-  std::string flag;  ///< PluginOption::flags[0]
+  std::string flag;  ///< NameOf(option)
   std::string value;
   std::string where;  ///< for errors: "--mig-strategy", "environment MIG_STRATEGY"
 };
 
-/// What a document is, by its top keys: ours (apiVersion, kind) or the plugin's (version, flags, resources, sharing, imex).
+/// What a document is, by its top keys: ours (apiVersion, kind) or the plugin's (version, flags, resources, sharing, imex). An empty one is
+/// the plugin's, to which it means that nothing was said.
 enum class Document { kNodeConfig, kDevicePlugin };
 Document Recognise(std::string_view text);
 

@@ -1,0 +1,198 @@
+// The device plugin's file, flags and environment to a NodeConfig: each setting is read by its kind; what it means is
+// device_plugin_settings.cc.
+#include "api/compat/device_plugin.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "api/compat/device_plugin_reader.h"
+#include "base/document.h"
+#include "base/quantity.h"
+#include "base/strings.h"
+
+namespace penstock::api::compat {
+
+namespace {
+
+using base::MapReader;
+using base::Value;
+using internal::ApplySaid;
+using internal::Context;
+using internal::Kind;
+using internal::KindOf;
+using internal::MapAt;
+using internal::Notes;
+using internal::Said;
+
+std::vector<std::string> SplitList(const std::string& text) {
+  std::vector<std::string> items;
+  for (const std::string& item : base::Split(text, ','))
+    if (const auto trimmed = base::Trim(item); !trimmed.empty()) items.emplace_back(trimmed);
+  return items;
+}
+
+/// Go's strconv.ParseBool.
+std::optional<bool> ParseBool(std::string_view text) {
+  static constexpr std::array<std::string_view, 6> kTrue = {"1", "t", "T", "TRUE", "true", "True"};
+  static constexpr std::array<std::string_view, 6> kFalse = {"0", "f", "F", "FALSE", "false", "False"};
+  if (std::find(kTrue.begin(), kTrue.end(), text) != kTrue.end()) return true;
+  if (std::find(kFalse.begin(), kFalse.end(), text) != kFalse.end()) return false;
+  return std::nullopt;
+}
+
+base::Status CheckDuration(const std::string& text) {
+  if (text == "infinite") return {};
+  const auto parsed = base::ParseDuration(text);
+  return parsed.ok() ? base::Status() : base::Status(parsed.error());
+}
+
+/// A string or a list of strings and numbers.
+std::vector<std::string> ReadList(const Value& value, const Said& said, const Context& context) {
+  if (value.kind == Value::Kind::kString) return SplitList(value.text);
+  std::vector<std::string> items;
+  if (value.kind != Value::Kind::kList) {
+    context.Problem(said, "is " + std::string(Describe(value.kind)) + " where a string or a list is expected");
+    return items;
+  }
+  for (const Value& item : *value.list) {
+    if (item.kind == Value::Kind::kString || item.kind == Value::Kind::kInt) {
+      items.push_back(item.text);
+    } else {
+      context.Problem({.name = said.name, .in_file = true, .mark = item.mark},
+                      "an item is " + std::string(Describe(item.kind)) + " where a string is expected");
+    }
+  }
+  return items;
+}
+
+/// Takes one key out of its map. False where it is not there, or wrong, which is a problem.
+bool ReadKey(MapReader& reader, std::string_view key, Kind kind, const Context& context, Said& said) {
+  const Value* value = kind == Kind::kList || kind == Kind::kDuration ? reader.Any(key) : nullptr;
+  if (value != nullptr && value->kind == Value::Kind::kNull) return false;
+  if (kind == Kind::kList) {
+    if (value == nullptr) return false;
+    const std::size_t before = context.notes.problems.size();
+    said.list = ReadList(*value, said, context);
+    return context.notes.problems.size() == before;
+  }
+  if (kind == Kind::kDuration) {
+    if (value == nullptr) return false;
+    const bool number = value->kind == Value::Kind::kInt || value->kind == Value::Kind::kFloat;  // nanoseconds, as JSON has it
+    said.text = number ? std::to_string(static_cast<std::int64_t>(std::clamp(value->number, 0.0, 1e18))) + "ns" : value->text;
+    const base::Status read = CheckDuration(said.text);
+    if (!read.ok()) reader.Problem(key, read.error().message() + ", or \"infinite\"");
+    return read.ok();
+  }
+  if (kind == Kind::kBool) {
+    const auto on = reader.Bool(key);
+    said.on = on.value_or(false);
+    return on.has_value();
+  }
+  auto text = reader.String(key);
+  if (text) said.text = *std::move(text);
+  return text.has_value();
+}
+
+/// The keys of one map ("flags.plugin") in the order of the table.
+void ReadSection(MapReader& reader, std::string_view section, const Context& context) {
+  for (const PluginOption& option : PluginOptions()) {
+    const auto dot = option.key.rfind('.');
+    if (dot == std::string_view::npos || option.key.substr(0, dot) != section) continue;
+    const std::string_view leaf = option.key.substr(dot + 1);
+    Said said{.name = std::string(option.key), .in_file = true, .mark = reader.mark(leaf)};
+    if (ReadKey(reader, leaf, *KindOf(NameOf(option)), context, said)) ApplySaid(context, NameOf(option), said);
+  }
+}
+
+void ReadFile(const Value& document, const Context& context) {
+  Notes& notes = context.notes;
+  MapReader top(document, "", notes.problems);
+  if (const auto version = top.String("version"); version && !version->empty() && *version != "v1")
+    top.Problem("version", "is \"" + *version + "\"; this program reads \"v1\"");
+  MapReader flags(MapAt(top, "flags"), "flags", notes.problems);
+  ReadSection(flags, "flags", context);
+  MapReader plugin(MapAt(flags, "plugin"), "flags.plugin", notes.problems);
+  ReadSection(plugin, "flags.plugin", context);
+  plugin.Finish();
+  MapReader gfd(MapAt(flags, "gfd"), "flags.gfd", notes.problems);
+  ReadSection(gfd, "flags.gfd", context);
+  gfd.Finish();
+  flags.Finish();
+  internal::ReadResources(top, notes);
+  internal::ReadSharing(top, notes);
+  MapReader imex(MapAt(top, "imex"), "imex", notes.problems);
+  ReadSection(imex, "imex", context);
+  imex.Finish();
+  top.Finish();
+}
+
+void TakeGiven(const Given& given, const Context& context) {
+  Said said{.name = given.where, .text = given.value};
+  const auto kind = KindOf(given.flag);
+  if (!kind) return context.Problem(said, "is no setting of the device plugin");
+  switch (*kind) {
+    case Kind::kBool:
+      if (const auto on = ParseBool(given.value)) {
+        said.on = *on;
+        break;
+      }
+      return context.Problem(said, "\"" + given.value + "\" is none of true, false");
+    case Kind::kList: said.list = SplitList(given.value); break;
+    case Kind::kDuration:
+      if (const base::Status read = CheckDuration(given.value); !read.ok()) return context.Problem(said, read.error().message());
+      break;
+    default: break;
+  }
+  ApplySaid(context, given.flag, said);
+}
+
+/// JSON is read as such where it is meant, so that what is legal there (tabs) is legal here.
+base::Result<Value> Parse(std::string_view text, std::string_view file) {
+  if (base::Trim(text).starts_with("{"))
+    if (auto json = base::ParseJson(text, file); json.ok()) return json;
+  return base::ParseYaml(text, file);
+}
+
+}  // namespace
+
+std::string_view NameOf(const PluginOption& option) { return option.flags.empty() ? option.environment.front() : option.flags.front(); }
+
+Document Recognise(std::string_view text) {
+  static constexpr std::array<std::string_view, 9> kOurs = {"apiVersion", "kind", "node",   "paths",  "doors",
+                                                            "health",     "http", "labels", "cluster"};
+  static constexpr std::array<std::string_view, 5> kPlugins = {"version", "flags", "resources", "sharing", "imex"};
+  const auto document = Parse(text, "document");
+  if (document.ok() && document->map) {
+    const auto count = [&](const auto& keys) {
+      return std::count_if(keys.begin(), keys.end(), [&](std::string_view key) { return document->Find(key) != nullptr; });
+    };
+    if (document->Find("apiVersion") != nullptr || document->Find("kind") != nullptr) return Document::kNodeConfig;
+    return count(kOurs) > count(kPlugins) ? Document::kNodeConfig : Document::kDevicePlugin;
+  }
+  // Not even that can be read: by the first words of its lines.
+  return ("\n" + std::string(text)).find("\napiVersion:") != std::string::npos ? Document::kNodeConfig : Document::kDevicePlugin;
+}
+
+base::Result<Translation> TranslateDevicePlugin(std::string_view text, std::string_view file, const std::vector<Given>& given,
+                                                const NodeConfig& base) {
+  base::Problems problems{std::string(file)};
+  Notes notes{problems};
+  Translation translation{.config = base};
+  const Context context{translation.config, notes};
+  std::vector<std::string> errors;
+  if (const auto document = Parse(text, file); document.ok()) {
+    ReadFile(*document, context);
+  } else {
+    errors.push_back(document.error().message());
+  }
+  for (const Given& one : given) TakeGiven(one, context);
+  if (!problems.empty()) errors.push_back(problems.ToError().message());
+  errors.insert(errors.end(), notes.given.begin(), notes.given.end());
+  if (!errors.empty()) return base::Error(base::Code::kInvalidArgument, base::Join(errors, "\n"));
+  translation.not_yet = std::move(notes.not_yet);
+  translation.remarks = std::move(notes.remarks);
+  return translation;
+}
+
+}  // namespace penstock::api::compat

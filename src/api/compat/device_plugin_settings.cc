@@ -1,0 +1,216 @@
+// What each setting of the device plugin means here: a change of the NodeConfig, "not yet", or a remark. Reads nothing.
+#include <algorithm>
+
+#include "api/compat/device_plugin_reader.h"
+#include "base/strings.h"
+
+namespace penstock::api::compat::internal {
+
+namespace {
+
+using Apply = void (*)(const Context& context, const Said& said);
+
+void MigStrategy(const Context& context, const Said& said) {
+  if (!context.OneOf(said, said.text, {"none", "single", "mixed"}) || said.text == "none") return;
+  context.NotYet(said, "\"" + said.text + "\" is not to be had yet; MIG devices are not offered, whole GPUs are");
+}
+
+void ListStrategy(const Context& context, const Said& said) {
+  if (said.list.empty()) context.Problem(said, "names no strategy");
+  for (const std::string& strategy : said.list)
+    if (context.OneOf(said, strategy, {"envvar", "volume-mounts", "cdi-annotations", "cdi-cri"}) && strategy != "envvar")
+      context.NotYet(said, "\"" + strategy + "\" is not to be had yet; containers are told by environment variable (envvar)");
+}
+
+void IdStrategy(const Context& context, const Said& said) {
+  if (context.OneOf(said, said.text, {"uuid", "index"}))
+    context.config.device_ids = said.text == "index" ? DeviceIds::kIndex : DeviceIds::kUuid;
+}
+
+void DiscoveryStrategy(const Context& context, const Said& said) {
+  if (!context.OneOf(said, said.text, {"auto", "nvml", "tegra", "vfio"})) return;
+  if (said.text == "tegra" || said.text == "vfio") context.NotYet(said, "\"" + said.text + "\" is not to be had yet; NVML is used");
+}
+
+void AllocationPolicy(const Context& context, const Said& said) {
+  if (context.OneOf(said, said.text, {"distributed", "packed"}) && said.text == "packed")
+    context.Remark(said, "has no effect as long as no device is shared");
+}
+
+void ImexChannels(const Context& context, const Said& said) {
+  for (const std::string& channel : said.list)
+    if (channel != "0") return context.Problem(said, "\"" + channel + "\" is no channel that can be asked for: only 0 can, or none");
+  if (!said.list.empty()) context.NotYet(said, "IMEX channels are not to be had yet; containers get none");
+}
+
+void KubeletSocket(const Context& context, const Said& said) {
+  static constexpr std::string_view kPlace = "/device-plugins/kubelet.sock";
+  if (said.text.empty()) {
+    context.config.kubelet_door = Switch::kOff;
+  } else if (said.text.size() > kPlace.size() && said.text.ends_with(kPlace)) {
+    context.config.paths.kubelet_dir = said.text.substr(0, said.text.size() - kPlace.size());
+  } else {
+    context.Problem(said, "\"" + said.text + "\" does not end with /device-plugins/kubelet.sock, where the kubelet has it");
+  }
+}
+
+template <std::string PathsConfig::*kMember>
+void SetPath(const Context& context, const Said& said) {
+  if (!said.text.empty()) context.config.paths.*kMember = said.text;
+}
+
+void Ignored(const Context&, const Said&) {}
+
+struct Setting {
+  Kind kind;
+  Apply apply;
+};
+
+const std::map<std::string_view, Setting>& Settings() {
+  static const std::map<std::string_view, Setting> settings = {
+      {"--mig-strategy", {Kind::kText, MigStrategy}},
+      {"--fail-on-init-error",
+       {Kind::kBool,
+        [](const Context& context, const Said& said) {
+          if (said.on) context.Remark(said, "the agent does not end where devices cannot be had: it serves what is well and tries again");
+        }}},
+      {"--nvidia-driver-root", {Kind::kPath, SetPath<&PathsConfig::host_driver_root>}},
+      {"--nvidia-dev-root", {Kind::kPath, SetPath<&PathsConfig::host_dev_root>}},
+      {"--driver-root-ctr-path", {Kind::kPath, SetPath<&PathsConfig::driver_root>}},
+      {"--pass-device-specs",
+       {Kind::kBool,
+        [](const Context& context, const Said& said) {
+          if (!said.on) context.Remark(said, "device files are given all the same until CDI is to be had");
+        }}},
+      {"--device-list-strategy", {Kind::kList, ListStrategy}},
+      {"--device-id-strategy", {Kind::kText, IdStrategy}},
+      {"--gdrcopy-enabled",
+       {Kind::kBool,
+        [](const Context& context, const Said& said) {
+          if (said.on) context.NotYet(said, "GDRCopy is not to be had yet; containers do not get its device");
+        }}},
+      {"--gds-enabled",
+       {Kind::kBool,
+        [](const Context& context, const Said& said) {
+          if (said.on) context.NotYet(said, "GPUDirect Storage is not to be had yet; containers do not get its devices");
+        }}},
+      {"--mofed-enabled",
+       {Kind::kBool,
+        [](const Context& context, const Said& said) {
+          if (said.on) context.NotYet(said, "MOFED is not to be had yet; containers do not get its devices");
+        }}},
+      {"--cdi-annotation-prefix",
+       {Kind::kText,
+        [](const Context& context, const Said& said) {
+          if (said.text != "cdi.k8s.io/") context.Remark(said, "has no effect until CDI is to be had");
+        }}},
+      {"--nvidia-cdi-hook-path",
+       {Kind::kText,
+        [](const Context& context, const Said& said) {
+          if (said.text != "/usr/bin/nvidia-ctk" && said.text != "/usr/bin/nvidia-cdi-hook")
+            context.Remark(said, "has no effect until CDI is to be had");
+        }}},
+      {"--cdi-feature-flags",
+       {Kind::kList,
+        [](const Context& context, const Said& said) {
+          if (!said.list.empty()) context.Remark(said, "has no effect until CDI is to be had");
+        }}},
+      {"--cdi-disable-hooks",
+       {Kind::kList,
+        [](const Context& context, const Said& said) {
+          if (!said.list.empty()) context.Remark(said, "has no effect until CDI is to be had");
+        }}},
+      {"--mps-root",
+       {Kind::kPath,
+        [](const Context& context, const Said& said) {
+          if (!said.text.empty()) context.Remark(said, "has no effect as long as no device is shared through MPS");
+        }}},
+      {"--shared-devices-allocation-policy", {Kind::kText, AllocationPolicy}},
+      {"--device-discovery-strategy", {Kind::kText, DiscoveryStrategy}},
+      {"--imex-channel-ids", {Kind::kList, ImexChannels}},
+      {"--imex-required",
+       {Kind::kBool,
+        [](const Context& context, const Said& said) {
+          if (said.on) context.NotYet(said, "IMEX channels are not to be had yet; a missing one is no error");
+        }}},
+      {"--kubelet-socket", {Kind::kText, KubeletSocket}},
+      {"--config-file", {Kind::kText, Ignored}},
+      {"--use-node-feature-api",
+       {Kind::kBool,
+        [](const Context& context, const Said& said) { context.config.labels.node_feature = said.on ? Switch::kOn : Switch::kOff; }}},
+      {"--oneshot",
+       {Kind::kBool,
+        [](const Context& context, const Said& said) {
+          if (said.on) context.Remark(said, "the agent stays and keeps the labels true");
+        }}},
+      {"--no-timestamp", {Kind::kBool, [](const Context& context, const Said& said) { context.config.labels.timestamp = !said.on; }}},
+      {"--sleep-interval",
+       {Kind::kDuration,
+        [](const Context& context, const Said& said) {
+          if (said.text != "60s" && said.text != "1m") context.Remark(said, "labels change as soon as what they say does");
+        }}},
+      {"--output-file", {Kind::kPath, [](const Context& context, const Said& said) { context.config.labels.features_file = said.text; }}},
+      {"--machine-type-file",
+       {Kind::kPath, [](const Context& context, const Said& said) { context.config.labels.machine_type_file = said.text; }}},
+      {"--node-name",
+       {Kind::kText,
+        [](const Context& context, const Said& said) {
+          if (!said.text.empty()) context.config.node_name = said.text;
+        }}},
+      {"DP_DISABLE_HEALTHCHECKS",
+       {Kind::kText,
+        [](const Context& context, const Said& said) {
+          if (!said.text.empty()) context.NotYet(said, "choosing which XIDs count is not to be had yet; all are judged by their class");
+        }}},
+      {"DP_ENABLE_HEALTHCHECKS",
+       {Kind::kText,
+        [](const Context& context, const Said& said) {
+          if (!said.text.empty()) context.NotYet(said, "choosing which XIDs count is not to be had yet; all are judged by their class");
+        }}},
+  };
+  return settings;
+}
+
+void Forget(std::vector<std::string>& notes, const std::string& name) {
+  notes.erase(std::remove_if(notes.begin(), notes.end(), [&](const std::string& note) { return note.starts_with(name + ": "); }),
+              notes.end());
+}
+
+}  // namespace
+
+void Context::Problem(const Said& said, const std::string& message) const {
+  const std::string line = said.name + ": " + message;
+  if (said.in_file) {
+    notes.problems.Add(said.mark, line);
+  } else {
+    notes.given.push_back(line);
+  }
+}
+
+bool Context::OneOf(const Said& said, const std::string& text, const std::vector<std::string>& names) const {
+  if (std::find(names.begin(), names.end(), text) != names.end()) return true;
+  const auto near = base::Nearest(text, names);
+  Problem(said, "\"" + text + "\" is none of " + base::Join(names, ", ") + (near ? "; did you mean \"" + *near + "\"?" : ""));
+  return false;
+}
+
+std::optional<Kind> KindOf(std::string_view option) {
+  const auto setting = Settings().find(option);
+  return setting == Settings().end() ? std::nullopt : std::optional(setting->second.kind);
+}
+
+void ApplySaid(const Context& context, std::string_view option, const Said& said) {
+  std::string& name = context.notes.said_as[std::string(option)];
+  if (!name.empty()) {
+    Forget(context.notes.not_yet, name);
+    Forget(context.notes.remarks, name);
+  }
+  name = said.name;
+  const Setting& setting = Settings().at(option);
+  if (setting.kind == Kind::kPath && !said.text.empty() && said.text.front() != '/')
+    return context.Problem(said, "\"" + said.text + "\" must be an absolute path");
+  if (said.text.find('\0') != std::string::npos) return context.Problem(said, "has a zero byte in it");
+  setting.apply(context, said);
+}
+
+}  // namespace penstock::api::compat::internal

@@ -1,0 +1,67 @@
+// The names of the device plugin's and GPU Feature Discovery's settings: flags, environment, keys. A table and nothing else.
+#include "api/compat/device_plugin.h"
+
+namespace penstock::api::compat {
+
+const std::vector<PluginOption>& PluginOptions() {
+  static const std::vector<PluginOption> options = {
+      {{"--mig-strategy"}, {"MIG_STRATEGY", "GFD_MIG_STRATEGY"}, "flags.migStrategy", "none, single or mixed"},
+      {{"--fail-on-init-error"},
+       {"FAIL_ON_INIT_ERROR", "GFD_FAIL_ON_INIT_ERROR"},
+       "flags.failOnInitError",
+       "accepted; the agent always keeps serving what is well",
+       true},
+      {{"--nvidia-driver-root"}, {"NVIDIA_DRIVER_ROOT"}, "flags.nvidiaDriverRoot", "what the host calls the driver root"},
+      {{"--nvidia-dev-root"}, {"NVIDIA_DEV_ROOT"}, "flags.nvidiaDevRoot", "what the host calls the folder that holds dev/"},
+      {{"--pass-device-specs"},
+       {"PASS_DEVICE_SPECS"},
+       "flags.plugin.passDeviceSpecs",
+       "accepted; device files are given whatever it says, until CDI comes",
+       true},
+      {{"--device-list-strategy"},
+       {"DEVICE_LIST_STRATEGY"},
+       "flags.plugin.deviceListStrategy",
+       "how a container is told its devices: envvar, volume-mounts, cdi-annotations, cdi-cri; one or more, with commas"},
+      {{"--device-id-strategy"}, {"DEVICE_ID_STRATEGY"}, "flags.plugin.deviceIDStrategy", "what devices are called: uuid or index"},
+      {{"--gdrcopy-enabled"}, {"GDRCOPY_ENABLED"}, "flags.gdrcopyEnabled", "GDRCopy in containers", true},
+      {{"--gds-enabled"}, {"GDS_ENABLED"}, "flags.gdsEnabled", "GPUDirect Storage in containers", true},
+      {{"--mofed-enabled"}, {"MOFED_ENABLED"}, "flags.mofedEnabled", "MOFED in containers", true},
+      {{"--cdi-annotation-prefix"}, {"CDI_ANNOTATION_PREFIX"}, "flags.plugin.cdiAnnotationPrefix", "of annotations that name CDI devices"},
+      {{"--nvidia-cdi-hook-path", "--nvidia-ctk-path"},
+       {"NVIDIA_CDI_HOOK_PATH", "NVIDIA_CTK_PATH"},
+       "flags.plugin.nvidiaCTKPath",
+       "the program that CDI hooks run"},
+      {{"--driver-root-ctr-path", "--container-driver-root"},
+       {"DRIVER_ROOT_CTR_PATH", "CONTAINER_DRIVER_ROOT"},
+       "flags.plugin.containerDriverRoot",
+       "where the agent opens the driver root; as --driver-root"},
+      {{"--mps-root"}, {"MPS_ROOT"}, "flags.mpsRoot", "folder of MPS pipes and logs on the host"},
+      {{"--shared-devices-allocation-policy"},
+       {"SHARED_DEVICES_ALLOCATION_POLICY"},
+       "flags.plugin.sharedDevicesAllocationPolicy",
+       "distributed or packed"},
+      {{"--device-discovery-strategy"}, {"DEVICE_DISCOVERY_STRATEGY"}, "flags.deviceDiscoveryStrategy", "auto, nvml, tegra or vfio"},
+      {{"--imex-channel-ids"}, {"IMEX_CHANNEL_IDS"}, "imex.channelIDs", "IMEX channels in containers: none or 0"},
+      {{"--imex-required"}, {"IMEX_REQUIRED"}, "imex.required", "whether a missing IMEX channel is an error", true},
+      {{"--kubelet-socket"}, {"KUBELET_SOCKET"}, "", "the kubelet's registration socket; empty: its door is closed"},
+      {{"--config-file"}, {"CONFIG_FILE", "GFD_CONFIG_FILE"}, "", "as --config"},
+      {{"--cdi-feature-flags"}, {"CDI_FEATURE_FLAGS"}, "", "of CDI specifications"},
+      {{"--cdi-disable-hooks"}, {"CDI_DISABLE_HOOKS"}, "", "hooks that CDI specifications leave out"},
+      {{"--use-node-feature-api"},
+       {"USE_NODE_FEATURE_API", "GFD_USE_NODE_FEATURE_API"},
+       "flags.useNodeFeatureAPI",
+       "labels as NFD's NodeFeature object",
+       true},
+      {{"--oneshot"}, {"GFD_ONESHOT"}, "flags.gfd.oneshot", "accepted; the agent stays", true},
+      {{"--no-timestamp"}, {"GFD_NO_TIMESTAMP"}, "flags.gfd.noTimestamp", "no label nvidia.com/gfd.timestamp", true},
+      {{"--sleep-interval"}, {"GFD_SLEEP_INTERVAL"}, "flags.gfd.sleepInterval", "accepted; labels change when what they say does"},
+      {{"--output-file", "--output"}, {"GFD_OUTPUT_FILE"}, "flags.gfd.outputFile", "labels as a file that NFD's worker reads"},
+      {{"--machine-type-file"}, {"GFD_MACHINE_TYPE_FILE"}, "flags.gfd.machineTypeFile", "where the machine's product name stands"},
+      {{"--node-name"}, {"NODE_NAME"}, "", "name of this node"},
+      {{}, {"DP_DISABLE_HEALTHCHECKS"}, "", "XIDs that do not count, or all"},
+      {{}, {"DP_ENABLE_HEALTHCHECKS"}, "", "XIDs that count although they are disabled, or all"},
+  };
+  return options;
+}
+
+}  // namespace penstock::api::compat
