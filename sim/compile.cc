@@ -138,7 +138,7 @@ void SetReadings(const Model& model, SimGpu& gpu) {
   if (gpu.architecture < 6) gpu.use_jpeg = gpu.use_ofa = SIM_NA;
 }
 
-void SetModes(const Machine& machine, const Model& model, SimGpu& gpu) {
+void SetModes(const Machine& machine, const MachineGpu& from, const Model& model, SimGpu& gpu) {
   gpu.persistence = machine.persistence;
   gpu.ecc_current = gpu.ecc_pending = model.ecc ? 1 : SIM_NA;
   gpu.mig_max = model.mig;
@@ -146,6 +146,9 @@ void SetModes(const Machine& machine, const Model& model, SimGpu& gpu) {
   gpu.has_remapper = model.remapper_banks > 0;
   gpu.remapper_banks = model.remapper_banks;
   gpu.has_retirement = model.page_retirement;
+  gpu.virtualization = from.vgpu_profile.empty() ? 0 : 2;
+  Put(gpu.vgpu_host_driver, from.vgpu_host_driver);
+  Put(gpu.vgpu_host_branch, from.vgpu_host_branch);
   gpu.fabric = model.fabric && !machine.nvswitches.empty() ? 3 : SIM_NA;
 }
 
@@ -196,7 +199,8 @@ void ApplyDriver(const Machine& machine, const Catalogue& catalogue, std::string
   for (std::size_t i = 0; i < machine.gpus.size(); i++) {
     const Model& model = catalogue.at(machine.gpus[i].model);
     SimGpu& gpu = state.gpus[i];
-    Put(gpu.name, state.driver_branch >= 470 ? model.name : model.old_name);
+    const std::string& profile = machine.gpus[i].vgpu_profile;
+    Put(gpu.name, !profile.empty() ? profile : state.driver_branch >= 470 ? model.name : model.old_name);
     gpu.brand = BrandNumber(state.driver_branch >= 470 ? model.brand : model.old_brand);
     // Before 510 the total lacked the reserved part.
     gpu.memory_total = (state.driver_branch >= 510 ? model.memory_total : model.memory_old) * kMiB;
@@ -225,7 +229,7 @@ void Compile(const Machine& machine, const Catalogue& catalogue, const CompileOp
     const Model& model = catalogue.at(machine.gpus[i].model);
     SetIdentity(machine, machine.gpus[i], model, options, static_cast<std::uint32_t>(i), state.gpus[i]);
     SetReadings(model, state.gpus[i]);
-    SetModes(machine, model, state.gpus[i]);
+    SetModes(machine, machine.gpus[i], model, state.gpus[i]);
   }
   SetLinks(machine, catalogue, state);
   const std::string driver = options.no_driver ? "" : options.driver.empty() ? machine.driver : options.driver;

@@ -85,6 +85,20 @@ TEST(Tree, AGeForceBringsItsAudioFunction) {
   EXPECT_EQ(Read(folder / "m/sys/bus/pci/devices/0000:65:00.1/device"), "0x1aef\n");
 }
 
+TEST(Tree, AGpuHasAConfigurationSpaceAndAVgpuSaysWhoseItIs) {
+  Folder folder;
+  (void)Started(folder / "t4", "t4-x1");
+  const std::string gpu = Read(folder / "t4/sys/bus/pci/devices/0000:00:1e.0/config");
+  ASSERT_EQ(gpu.size(), 256u);
+  EXPECT_EQ(gpu.substr(0, 4), std::string("\xde\x10\xb8\x1e"));
+  EXPECT_EQ(gpu.find("VF"), std::string::npos);
+  (void)Started(folder / "vgpu", "vgpu-t4");
+  const std::string vgpu = Read(folder / "vgpu/sys/bus/pci/devices/0000:02:01.0/config");
+  ASSERT_EQ(vgpu.size(), 256u);
+  EXPECT_EQ(vgpu.substr(0xb7, 4), std::string("VF\0\x16", 4));
+  EXPECT_EQ(vgpu.substr(0xbb, 20), std::string("535.183.04r538_67\0\0\0", 20));
+}
+
 TEST(Control, RefusesAFolderThatHoldsOtherFilesAndASecondMachine) {
   Folder folder;
   std::ofstream(folder / "letter") << "keep me";

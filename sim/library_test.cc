@@ -196,6 +196,23 @@ TEST(Library, EverySetSeesAnEventOnceAndNoneFromBeforeIt) {
   }
 }
 
+TEST(Library, AFabricCanReachBeyondTheMachine) {
+  Folder folder;
+  Control control = Started(folder / "m", "dgx-h100");
+  const Library nvml(folder / "m");
+  ASSERT_EQ(nvml("nvmlInit_v2"), NV_SUCCESS);
+  NvFabric alone{}, joined{};
+  ASSERT_EQ(nvml("nvmlDeviceGetGpuFabricInfo", nvml.Device(0), &alone), NV_SUCCESS);
+  EXPECT_EQ(alone.state, 3u);
+  EXPECT_EQ(alone.clusterUuid[0] | alone.clusterUuid[15], 0);
+  EXPECT_FALSE(control.Set({0}, {"fabric=nonsense"}).ok());
+  ASSERT_TRUE(control.Set({0}, {"fabric=50000000-0000-0000-0000-000000000004.7"}).ok());
+  ASSERT_EQ(nvml("nvmlDeviceGetGpuFabricInfo", nvml.Device(0), &joined), NV_SUCCESS);
+  EXPECT_EQ(joined.clusterUuid[0], 0x50);
+  EXPECT_EQ(joined.clusterUuid[15], 0x04);
+  EXPECT_EQ(joined.cliqueId, 7u);
+}
+
 TEST(Library, OneUnsupportedEventTypeFailsTheRegistration) {
   Folder folder;
   (void)Started(folder / "m", "mixed");

@@ -197,6 +197,13 @@ MachineGpu ReadGpu(const Value& value, const std::string& where, const Machine& 
     map.Problem("uuid", "is no GPU UUID: GPU- and 32 lower-case hexadecimal digits as 8-4-4-4-12");
   gpu.serial = Text(map, "serial", 29);
   gpu.nvlinks_down = map.Bool("nvlinksDown").value_or(false);
+  Nested(map, "vgpu", problems, [&](MapReader& vgpu) {
+    for (const auto* key : {"profile", "hostDriver", "hostBranch"}) vgpu.Require(key);
+    gpu.vgpu_profile = Text(vgpu, "profile", 63);
+    // The capability has ten bytes for each.
+    gpu.vgpu_host_driver = Text(vgpu, "hostDriver", 10);
+    gpu.vgpu_host_branch = Text(vgpu, "hostBranch", 10);
+  });
   map.Finish();
   return gpu;
 }

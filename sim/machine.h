@@ -59,6 +59,7 @@ struct MachineGpu {
   std::optional<int> minor;
   std::string uuid, serial;  // made up where empty
   bool nvlinks_down = false;
+  std::string vgpu_profile, vgpu_host_driver, vgpu_host_branch;  // a vGPU as its guest sees it; empty: a GPU
 };
 
 struct Machine {

@@ -122,6 +122,13 @@ TEST(Compile, AnHgxH100HasUnevenLinksToItsFourSwitches) {
   EXPECT_EQ(state->gpus[0].fabric, 3u);
 }
 
+TEST(Compile, AVgpuIsNamedByItsProfile) {
+  const auto state = Compiled("vgpu-t4");
+  EXPECT_STREQ(state->gpus[0].name, "GRID T4-16Q");
+  EXPECT_EQ(state->gpus[0].virtualization, 2u);
+  EXPECT_STREQ(state->gpus[0].vgpu_host_driver, "535.183.04");
+}
+
 TEST(Compile, WithoutADriverTheGpusAreStillThere) {
   const auto state = Compiled("t4-x1", {.no_driver = true});
   EXPECT_EQ(state->gpu_count, 1u);

@@ -84,12 +84,36 @@ Status SetMig(SimGpu& gpu, const std::string& value) {
   return {};
 }
 
+// UUID.CLIQUE, as several machines' GPUs that share a fabric have it; "alone" as one machine's own.
+Status SetFabric(SimGpu& gpu, const std::string& value) {
+  if (gpu.fabric == SIM_NA) return Error(Code::kFailedPrecondition, std::string(gpu.name) + " is in no NVLink fabric");
+  std::uint8_t cluster[sizeof gpu.fabric_cluster] = {};
+  std::uint32_t clique = 0;
+  if (value != "alone") {
+    const auto parts = base::Split(value, '.');
+    std::string digits = parts[0];
+    std::erase(digits, '-');
+    const auto number = parts.size() == 2 ? base::ParseUint(parts[1]) : std::nullopt;
+    bool good = number && *number <= UINT32_MAX && digits.size() == 2 * sizeof cluster;
+    for (std::size_t i = 0; good && i < sizeof cluster; i++) {
+      const auto byte = base::ParseUint(digits.substr(2 * i, 2), 16);
+      good = byte.has_value();
+      cluster[i] = static_cast<std::uint8_t>(byte.value_or(0));
+    }
+    if (!good) return Bad("fabric", value, "give the cluster's UUID and the clique as UUID.NUMBER, or alone");
+    clique = static_cast<std::uint32_t>(*number);
+  }
+  std::memcpy(gpu.fabric_cluster, cluster, sizeof cluster);
+  gpu.fabric_clique = clique;
+  return {};
+}
+
 // Applies one "key=value" to a copy.
 Status Apply(SimGpu& gpu, const std::string& setting) {
   const std::size_t equals = setting.find('=');
   const std::string key = setting.substr(0, equals), value = equals == std::string::npos ? "" : setting.substr(equals + 1);
   const std::vector<std::string> keys = {"utilisation", "utilization",  "memory-used", "temperature", "power",
-                                         "process",     "no-processes", "mig",         "persistence"};
+                                         "process",     "no-processes", "mig",         "persistence", "fabric"};
   if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
     const auto near = base::Nearest(key, keys);
     return Error(Code::kInvalidArgument,
@@ -97,6 +121,7 @@ Status Apply(SimGpu& gpu, const std::string& setting) {
   }
   if (key == "process") return AddProcess(gpu, value);
   if (key == "mig") return SetMig(gpu, value);
+  if (key == "fabric") return SetFabric(gpu, value);
   if (key == "no-processes") {
     gpu.process_count = 0;
   } else if (key == "utilisation" || key == "utilization") {

@@ -11,7 +11,7 @@ extern "C" {
 
 enum {
   kSimMagic = 0x4d495350,  // "PSIM"
-  kSimLayout = 1,          // raised with every change of the structs below; a reader refuses any other
+  kSimLayout = 2,          // raised with every change of the structs below; a reader refuses any other
   kSimMaxGpus = 16,
   kSimMaxLinks = 18,
   kSimMaxProcesses = 64,
@@ -102,6 +102,11 @@ typedef struct {
   uint32_t gsp_mode;
   uint32_t fans, fan_percent;
   uint32_t fabric;
+  uint8_t fabric_cluster[16];  // zero: the fabric ends with this machine
+  uint32_t fabric_clique;
+  uint32_t virtualization;    // NVML's mode: 0 none, 2 a vGPU in a guest
+  char vgpu_host_driver[12];  // what the hypervisor puts into its configuration space
+  char vgpu_host_branch[12];
 
   // Use, percent
   uint32_t use_gpu, use_memory, use_encoder, use_decoder, use_jpeg, use_ofa;

@@ -34,14 +34,18 @@ class Builder {
 
   std::string Path(const std::string& path) const { return root_ + "/" + path; }
 
+  // A line of text.
   void File(const std::string& path, std::string_view content, unsigned mode = 0444) {
+    Bytes(path, std::string(content) + (content.empty() || content.back() == '\n' ? "" : "\n"), mode);
+  }
+
+  void Bytes(const std::string& path, const std::string& content, unsigned mode) {
     Folder(fs::path(path).parent_path());
     const std::string full = Path(path);
     unlink(full.c_str());
     const int fd = open(full.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd < 0) return Fail(errno, "create " + full);
-    const std::string line = std::string(content) + (content.empty() || content.back() == '\n' ? "" : "\n");
-    if (write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) Fail(errno, "write " + full);
+    if (write(fd, content.data(), content.size()) != static_cast<ssize_t>(content.size())) Fail(errno, "write " + full);
     fchmod(fd, mode);
     close(fd);
   }
@@ -146,7 +150,39 @@ struct PciDevice {
   std::string cpu_list;
   std::uint32_t generation, max_generation, width;
   const char* driver;
+  std::string vgpu_host_driver, vgpu_host_branch;  // ten characters at most
 };
+
+void PutWord(std::string& bytes, std::size_t at, std::uint32_t value, int length) {
+  for (int i = 0; i < length; i++) bytes[at + static_cast<std::size_t>(i)] = static_cast<char>(value >> (8 * i));
+}
+
+// The first 256 bytes: the header and NVIDIA's usual chain of capabilities. The last one is the vendor's own; in a guest a vGPU's says "VF"
+// and which driver the host has.
+std::string ConfigSpace(const PciDevice& device) {
+  constexpr std::size_t kVendorCapability = 0xb4;
+  std::string bytes(256, '\0');
+  PutWord(bytes, 0x00, device.id & 0xffff, 2);
+  PutWord(bytes, 0x02, device.id >> 16, 2);
+  PutWord(bytes, 0x04, 0x0406, 2);
+  PutWord(bytes, 0x06, 0x0010, 2);  // has capabilities
+  PutWord(bytes, 0x08, 0xa1, 1);
+  PutWord(bytes, 0x09, device.pci_class, 3);
+  PutWord(bytes, 0x2c, device.subsystem & 0xffff, 2);
+  PutWord(bytes, 0x2e, device.subsystem >> 16, 2);
+  PutWord(bytes, 0x34, 0x60, 1);
+  PutWord(bytes, 0x60, 0x6801, 2);  // power management, MSI, PCI Express
+  PutWord(bytes, 0x68, 0x7805, 2);
+  PutWord(bytes, 0x78, kVendorCapability << 8 | 0x10, 2);
+  PutWord(bytes, kVendorCapability, 0x140009, 3);
+  if (device.vgpu_host_driver.empty()) return bytes;
+  PutWord(bytes, kVendorCapability + 2, 0x1b, 1);
+  bytes.replace(kVendorCapability + 3, 2, "VF");
+  PutWord(bytes, kVendorCapability + 5, 0x1600, 2);  // record 0, 22 bytes
+  bytes.replace(kVendorCapability + 7, device.vgpu_host_driver.size(), device.vgpu_host_driver);
+  bytes.replace(kVendorCapability + 17, device.vgpu_host_branch.size(), device.vgpu_host_branch);
+  return bytes;
+}
 
 void AddPciDevice(Builder& tree, const PciDevice& device, bool loaded) {
   const std::string folder = DevicePath(device.address);
@@ -163,6 +199,7 @@ void AddPciDevice(Builder& tree, const PciDevice& device, bool loaded) {
   tree.File(folder + "/max_link_speed", LinkSpeed(device.max_generation));
   tree.File(folder + "/max_link_width", std::to_string(device.width));
   tree.File(folder + "/enable", "1", 0644);
+  tree.Bytes(folder + "/config", ConfigSpace(device), 0644);
   tree.Link(folder + "/subsystem", UpToSys(folder) + "bus/pci");
   tree.Link("sys/bus/pci/devices/" + device.address, "../../../" + folder.substr(4));
   char text[256];
@@ -202,7 +239,7 @@ void SyncGpuInSys(Builder& tree, const SimGpu& gpu, bool loaded) {
   }
   AddPciDevice(tree,
                {Address(gpu), gpu.pci_id, gpu.subsystem_id, gpu.pci_class, gpu.numa_node, gpu.cpu_list, gpu.pcie_gen_current,
-                gpu.pcie_gen_max, gpu.pcie_width, "nvidia"},
+                gpu.pcie_gen_max, gpu.pcie_width, "nvidia", gpu.vgpu_host_driver, gpu.vgpu_host_branch},
                loaded);
   if (has_audio)
     AddPciDevice(tree,

@@ -200,5 +200,5 @@ NvReturn nvmlDeviceGetGspFirmwareMode(NvDevice device, NvUint* enabled, NvUint* 
 
 NvReturn nvmlDeviceGetVirtualizationMode(NvDevice device, NvUint* mode) {
   DEVICE_CALL(nvmlDeviceGetVirtualizationMode);
-  return Give(0, mode);
+  return Give(gpu->virtualization, mode);
 }

@@ -216,6 +216,8 @@ NvReturn nvmlDeviceGetGpuFabricInfo(NvDevice device, NvFabric* fabric) {
   DEVICE_CALL(nvmlDeviceGetGpuFabricInfo);
   memset(fabric, 0, sizeof *fabric);
   if (gpu->fabric == SIM_NA) return NV_NOT_SUPPORTED;
+  memcpy(fabric->clusterUuid, gpu->fabric_cluster, sizeof fabric->clusterUuid);
+  fabric->cliqueId = gpu->fabric_clique;
   fabric->state = (unsigned char)gpu->fabric;
   return NV_SUCCESS;
 }
@@ -232,6 +234,8 @@ NvReturn nvmlDeviceGetGpuFabricInfoV(NvDevice device, NvFabric3* fabric) {
   if (gpu->fabric == SIM_NA) return NV_NOT_SUPPORTED;
   memset(fabric, 0, size);
   fabric->version = version;
+  memcpy(fabric->clusterUuid, gpu->fabric_cluster, sizeof fabric->clusterUuid);
+  fabric->cliqueId = gpu->fabric_clique;
   fabric->state = (unsigned char)gpu->fabric;
   return NV_SUCCESS;
 }

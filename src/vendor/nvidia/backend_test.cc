@@ -148,6 +148,37 @@ TEST(NvidiaBackend, TellsAMixedBoxApart) {
   for (const Facts& gpu : gpus) EXPECT_TRUE(backend->Read(gpu.address).ok());
 }
 
+TEST(NvidiaBackend, TellsWhatLabelsAreMadeOf) {
+  const SimulatedMachine machine("mixed");
+  const Backend mixed = MakeBackend(machine.paths());
+  ASSERT_TRUE(mixed->Open().ok());
+  const auto gpus = DescribeAll(*mixed);
+  ASSERT_EQ(gpus.size(), 3u);
+  EXPECT_EQ(gpus[0].details.at(kPciClass), "0x030200");
+  EXPECT_EQ(gpus[1].details.at(kPciClass), "0x030000");
+  EXPECT_EQ(gpus[0].details.at(kVirtualization), "none");
+  EXPECT_FALSE(gpus[0].details.contains(kFabricCluster));
+
+  const SimulatedMachine guest("vgpu-t4");
+  const Backend virtual_gpu = MakeBackend(guest.paths());
+  ASSERT_TRUE(virtual_gpu->Open().ok());
+  EXPECT_EQ(DescribeAll(*virtual_gpu).at(0).details.at(kVirtualization), "vgpu");
+}
+
+TEST(NvidiaBackend, TellsTheFabricThatAGpuHasJoined) {
+  const SimulatedMachine machine("dgx-h100");
+  const Backend backend = MakeBackend(machine.paths());
+  ASSERT_TRUE(backend->Open().ok());
+  EXPECT_FALSE(DescribeAll(*backend).at(0).details.contains(kFabricCluster)) << "it ends with the machine";
+  machine.Sim({"set", "all", "fabric=50000000-0000-0000-0000-00000000000a.7"});
+  const auto joined = DescribeAll(*backend);
+  EXPECT_EQ(joined.at(7).details.at(kFabricCluster), "50000000-0000-0000-0000-00000000000a");
+  EXPECT_EQ(joined.at(7).details.at(kFabricClique), "7");
+  // A library that has only the newer call.
+  machine.Sim({"fault", "all", "error", "nvmlDeviceGetGpuFabricInfo", "13"});
+  EXPECT_EQ(DescribeAll(*backend).at(7).details.at(kFabricClique), "7");
+}
+
 TEST(NvidiaBackend, WithholdsAGpuInMigMode) {
   const SimulatedMachine machine("a100-40gb-x1");
   machine.Sim({"set", "0", "mig=enabled"});

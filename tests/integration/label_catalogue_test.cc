@@ -1,0 +1,200 @@
+// The labels of every simulated machine, from its driver library and its files to the set that is published, against golden copies; and
+// docs/reference/labels.md against all of them.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <regex>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "node/inventory/inventory.h"
+#include "node/label/features_file.h"
+#include "node/label/labels.h"
+#include "os/file.h"
+#include "os/machine_facts.h"
+#include "vendor/all.h"
+#include "vendor/nvidia/testing/simulated_machine.h"
+
+namespace penstock {
+namespace {
+
+using node::label::Context;
+using node::label::LabelSet;
+using testing::Contains;
+using testing::IsEmpty;
+using testing::Key;
+using testing::Not;
+using testing::Pair;
+using vendor::nvidia::SimulatedMachine;
+
+const std::string kGolden = PENSTOCK_SOURCE_DIR "/tests/integration/labels/";
+constexpr base::WallTime kNow{std::chrono::seconds(1700000000)};
+
+/// The machine's own facts; those of the processor, the kernel and the distribution are this machine's and are put in their place.
+Context ContextOf(const SimulatedMachine& machine) {
+  Context context;
+  const std::string sys = machine.root() + "/sys";
+  context.machine = os::ReadMachineFacts({.sysfs_root = sys,
+                                          .proc_root = machine.root() + "/proc",
+                                          .os_release = "/nonexistent",
+                                          .product_file = sys + "/class/dmi/id/product_name"});
+  context.machine.kernel = "5.15.0-105-generic";
+  context.machine.os_id = "ubuntu";
+  context.machine.os_version_id = "22.04";
+  context.machine.cpu_vendor = "AMD";
+  context.machine.cpu_family = 23;
+  context.machine.cpu_model = 49;
+  context.machine.cpu_flags = {"AESNI", "AVX2", "SSE2"};
+  context.machine.multithreading = true;
+  context.timestamp = 1700000000;
+  return context;
+}
+
+/// What discovery does, without its executor.
+void Look(device::Backend& backend, node::inventory::Inventory& inventory) {
+  auto driver = backend.Open();
+  if (!driver.ok()) {
+    inventory.SetVendor({backend.vendor(), nullptr, driver.error().message()});
+    inventory.SetFacts(backend.vendor(), {}, "no driver", kNow);
+    return;
+  }
+  inventory.SetVendor({backend.vendor(), std::make_shared<const device::Driver>(*std::move(driver)), ""});
+  std::vector<device::Facts> devices;
+  const auto addresses = backend.List();
+  ASSERT_TRUE(addresses.ok());
+  for (const std::string& address : *addresses)
+    if (auto facts = backend.Describe(address); facts.ok()) devices.push_back(*std::move(facts));
+  inventory.SetFacts(backend.vendor(), std::move(devices), "gone", kNow);
+}
+
+LabelSet LabelsOf(const SimulatedMachine& machine) {
+  node::inventory::Inventory inventory;
+  Look(*vendor::MakeBackend("nvidia", machine.paths()), inventory);
+  node::label::Labels labels(inventory, vendor::FindDialect);
+  labels.Set(ContextOf(machine));
+  return *labels.published().Get();
+}
+
+std::set<std::string> Machines() {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(PENSTOCK_SOURCE_DIR "/sim/machines")) names.insert(entry.path().stem());
+  return names;
+}
+
+class Machine : public testing::TestWithParam<std::string> {};
+
+TEST_P(Machine, HasTheLabelsOfItsGoldenCopy) {
+  const SimulatedMachine machine(GetParam());
+  const std::string text = node::label::FeaturesText(LabelsOf(machine)), path = kGolden + GetParam() + ".txt";
+  if (std::getenv("PENSTOCK_UPDATE_GOLDEN") != nullptr) { ASSERT_TRUE(os::WriteFileAtomically(path, text).ok()); }
+  EXPECT_EQ(text, os::ReadFile(path).value_or("")) << "if this is meant, run with PENSTOCK_UPDATE_GOLDEN=1";
+}
+
+INSTANTIATE_TEST_SUITE_P(Simulated, Machine, testing::ValuesIn(Machines()), [](const auto& machine) {
+  std::string name = machine.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+/// Keys with the parts that are values in disguise replaced, as the documentation writes them.
+std::string Documented(std::string key) {
+  key = std::regex_replace(key, std::regex(R"((gpu\.(?:present|count|memory))\.[A-Za-z0-9._-]+$)"), "$1.<model>");
+  key = std::regex_replace(key, std::regex(R"(cpu-cpuid\..+$)"), "cpu-cpuid.<FLAG>");
+  return std::regex_replace(key, std::regex(R"(pci-(?:[0-9a-f]{4}_)?10de\.present$)"), "pci-<PCI>.present");
+}
+
+TEST(Reference, DocumentsEveryLabelThereIsAndNoOther) {
+  std::set<std::string> made;
+  for (const std::string& name : Machines())
+    for (const auto& [key, value] : LabelsOf(SimulatedMachine(name))) made.insert(Documented(key));
+  const SimulatedMachine fabric("dgx-h100");
+  fabric.Sim({"set", "all", "fabric=50000000-0000-0000-0000-000000000004.1"});
+  for (const auto& [key, value] : LabelsOf(fabric)) made.insert(Documented(key));
+
+  const auto text = os::ReadFile(PENSTOCK_SOURCE_DIR "/docs/reference/labels.md");
+  ASSERT_TRUE(text.ok());
+  std::set<std::string> documented;
+  const std::regex key(R"(`((?:nvidia\.com|feature\.node\.kubernetes\.io)/[^`]+)`)");
+  // Rows of the tables only: what is spoken of elsewhere need not be ours.
+  const std::regex row(R"(\n\| ([^|]+) \|)");
+  for (std::sregex_iterator at(text->begin(), text->end(), row), end; at != end; ++at) {
+    const std::string cell = (*at)[1];
+    for (std::sregex_iterator in(cell.begin(), cell.end(), key); in != end; ++in) documented.insert(Documented((*in)[1]));
+  }
+  EXPECT_EQ(documented, made);
+}
+
+TEST(Catalogue, TellsTheCliqueOfAMachineInALargerFabric) {
+  const SimulatedMachine machine("dgx-h100");
+  EXPECT_THAT(LabelsOf(machine), Not(Contains(Key("nvidia.com/gpu.clique")))) << "its fabric ends with it";
+  machine.Sim({"set", "all", "fabric=50000000-0000-0000-0000-000000000004.1"});
+  EXPECT_THAT(LabelsOf(machine), Contains(Pair("nvidia.com/gpu.clique", "50000000-0000-0000-0000-000000000004.1")));
+}
+
+TEST(Catalogue, HasNoReplicasForGpusInMigMode) {
+  const SimulatedMachine machine("dgx-a100");
+  machine.Sim({"set", "all", "mig=enabled"});
+  const LabelSet all = LabelsOf(machine);
+  EXPECT_EQ(all.at("nvidia.com/gpu.replicas"), "0");
+  EXPECT_EQ(all.at("nvidia.com/gpu.count"), "8");
+  EXPECT_EQ(all.at("nvidia.com/mig.capable"), "true");
+}
+
+// The hardware is there and the driver is not: what a driver's own pods are placed by.
+TEST(Catalogue, SaysThatThereIsAGpuWithoutADriver) {
+  const SimulatedMachine machine("dgx-a100");
+  machine.Sim({"fault", "driver", "unload"});
+  const LabelSet labels = LabelsOf(machine);
+  std::set<std::string> nvidia;
+  for (const auto& [key, value] : labels)
+    if (key.starts_with("nvidia.com/")) nvidia.insert(key + "=" + value);
+  EXPECT_THAT(nvidia, testing::ElementsAre("nvidia.com/gpu.present=true"));
+  EXPECT_THAT(labels, Contains(Pair("feature.node.kubernetes.io/pci-10de.present", "true")));
+  EXPECT_THAT(labels, Contains(Pair("feature.node.kubernetes.io/pci-0302_10de.present", "true")));
+}
+
+// DP#796: labels vanished whenever the one who writes them started again. A fault that leaves the GPU in the list leaves the labels alone.
+TEST(Catalogue, DP796KeepsTheLabelsOfAGpuThatIsOnlyLost) {
+  const SimulatedMachine machine("dgx-a100");
+  const auto backend = vendor::MakeBackend("nvidia", machine.paths());
+  node::inventory::Inventory inventory;
+  Look(*backend, inventory);
+  node::label::Labels labels(inventory, vendor::FindDialect);
+  int published = 0;
+  const auto on = labels.published().Subscribe([&](const auto&) { ++published; });
+  labels.Set(ContextOf(machine));
+  inventory.SetHealth(inventory.published().Get()->devices[3].facts->id, device::HealthState::kUnhealthy, "XID 79", kNow);
+  EXPECT_EQ(published, 1);
+  EXPECT_EQ(labels.published().Get()->at("nvidia.com/gpu.count"), "8");
+}
+
+// DP#731, GFD#27, GFD#66: whatever order the devices are found in.
+TEST(Catalogue, DP731SaysTheSameOfAMixedMachineInEveryOrder) {
+  const SimulatedMachine machine("mixed");
+  const auto backend = vendor::MakeBackend("nvidia", machine.paths());
+  node::inventory::Inventory inventory;
+  Look(*backend, inventory);
+  node::inventory::Snapshot snapshot = *inventory.published().Get();
+  const Context context = ContextOf(machine);
+  const LabelSet first = ComputeLabels(snapshot, vendor::FindDialect, context);
+  EXPECT_EQ(first.at("nvidia.com/gpu.product"), "NVIDIA-A100-PCIE-40GB") << "one of each model: the first counts";
+  EXPECT_EQ(first.at("nvidia.com/gpu.mode"), "unknown") << "two classes of GPUs";
+  std::mt19937 random(1);
+  for (int turn = 0; turn < 1000; ++turn) {
+    std::shuffle(snapshot.devices.begin(), snapshot.devices.end(), random);
+    ASSERT_EQ(ComputeLabels(snapshot, vendor::FindDialect, context), first);
+  }
+}
+
+TEST(Catalogue, IsEmptyOnAMachineWithoutAccelerators) {
+  for (const auto& [key, value] : LabelsOf(SimulatedMachine("empty"))) {
+    EXPECT_TRUE(key.starts_with("feature.node.kubernetes.io/")) << key;
+    EXPECT_EQ(key.find("pci-"), std::string::npos) << key;
+  }
+}
+
+}  // namespace
+}  // namespace penstock
