@@ -65,6 +65,12 @@ def test_on_the_nodes_own_network_an_update_takes_the_old_pod_away_first(chart):
     assert "two pods cannot share" in chart.refusal(values={"devicePlugin.enableHostNetwork": True, "updateStrategy.rollingUpdate.maxSurge": 1})
 
 
+def test_an_old_kubernetes_that_knows_no_surge_is_not_asked_for_one(chart):
+    strategy = chart.render(kubernetes="1.21.14").one("DaemonSet")["spec"]["updateStrategy"]
+    assert strategy["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
+    assert "incompatible" in chart.refusal(kubernetes="1.17.0")
+
+
 def test_probes_ask_the_pages(chart):
     container = chart.render(values={"penstock.port": 9999}).container()
     assert container["ports"] == [{"name": "metrics", "containerPort": 9999}] and "--listen=:9999" in container["args"]

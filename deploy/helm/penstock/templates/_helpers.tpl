@@ -100,7 +100,7 @@ seccompProfile:
 {{- if and (eq ($strategy.type | default "RollingUpdate") "RollingUpdate") (not $strategy.rollingUpdate) -}}
 {{- $surge := dict "maxSurge" 1 "maxUnavailable" 0 -}}
 {{- $replace := dict "maxSurge" 0 "maxUnavailable" 1 -}}
-{{- $_ := set $strategy "rollingUpdate" (ternary $replace $surge (not (not .Values.devicePlugin.enableHostNetwork))) -}}
+{{- $_ := set $strategy "rollingUpdate" (ternary $replace $surge (or (not (empty .Values.devicePlugin.enableHostNetwork)) (semverCompare "<1.22.0-0" .Capabilities.KubeVersion.Version))) -}}
 {{- end -}}
 {{- toYaml $strategy -}}
 {{- end -}}
