@@ -1,0 +1,438 @@
+// The wire's side of the fake: calls, streams, faults, counters. What an object is, is store's.
+#include "edge/kube/fake/fake_api.h"
+
+#include <algorithm>
+#include <list>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/strings.h"
+#include "edge/kube/fake/store.h"
+
+namespace penstock::edge::kube {
+
+using base::Code;
+using base::Error;
+using fake::Place;
+using fake::Reply;
+
+namespace {
+
+std::string ValueOf(const Call& call, const std::string& key) {
+  const auto found = call.query.find(key);
+  return found == call.query.end() ? "" : found->second;
+}
+
+bool IsTrue(const Call& call, const std::string& key) {
+  const std::string value = ValueOf(call, key);
+  return value == "true" || value == "1";
+}
+
+std::string VerbOf(const Call& call, const std::optional<Place>& place, bool stream) {
+  if (stream) return "watch";
+  if (call.method == "GET") return place && place->name.empty() ? "list" : "get";
+  if (call.method == "POST") return "create";
+  if (call.method == "PUT") return "update";
+  if (call.method == "DELETE") return "delete";
+  return call.content_type == kApplyPatch ? "apply" : "patch";
+}
+
+Code CodeOf(int status, const std::string& reason) {
+  switch (status) {
+    case 400:
+    case 415:
+    case 422: return Code::kInvalidArgument;
+    case 401: return Code::kUnauthenticated;
+    case 403: return Code::kPermissionDenied;
+    case 404: return Code::kNotFound;
+    case 409: return reason == "AlreadyExists" ? Code::kAlreadyExists : Code::kAborted;
+    case 410: return Code::kOutOfRange;
+    case 429: return Code::kResourceExhausted;
+    case 504: return Code::kDeadlineExceeded;
+    default: return status >= 500 || status == 0 ? Code::kUnavailable : Code::kUnknown;
+  }
+}
+
+base::Result<Answer> ResultOf(const Reply& reply) {
+  if (reply.status >= 200 && reply.status < 300) return Answer{reply.status, reply.body.dump()};
+  return Error(CodeOf(reply.status, reply.body.value("reason", "")), reply.body.value("message", "no connection to the API server"));
+}
+
+std::string ReasonOf(int status) {
+  switch (status) {
+    case 401: return "Unauthorized";
+    case 403: return "Forbidden";
+    case 404: return "NotFound";
+    case 409: return "Conflict";
+    case 410: return "Expired";
+    case 429: return "TooManyRequests";
+    default: return "InternalError";
+  }
+}
+
+std::string MessageOf(int status, const std::string& verb, const Call& call) {
+  if (status == 0) return "no connection to the API server";
+  if (status == 403) return "forbidden: User \"penstock\" cannot " + verb + " " + call.path;
+  if (status == 404) return "the server could not find the requested resource";
+  return verb + " " + call.path + ": the server answered " + std::to_string(status);
+}
+
+}  // namespace
+
+struct FakeApi::State : std::enable_shared_from_this<State> {
+  explicit State(base::Executor& its_executor) : executor(its_executor), store(its_executor.clock()) {}
+
+  struct Watcher {
+    Call call;
+    Place place;
+    fake::Selector selector;
+    std::int64_t version = 0;  ///< changes up to it were sent
+    bool begun = false, bookmarks = false;
+    base::TimerId timeout = 0;
+    std::function<void(std::string_view)> line;
+    std::function<void(base::Status)> end;
+  };
+  using WatcherPtr = std::shared_ptr<Watcher>;
+
+  struct Pending {
+    Done done;
+    bool over = false;
+  };
+
+  // A function of a moment, for as long as the fake lives.
+  void Later(std::function<void()> function) {
+    auto guarded = [weak = weak_from_this(), function = std::move(function)] {
+      if (weak.lock()) function();
+    };
+    if (delay > base::Duration::zero()) {
+      executor.PostAfter(delay, std::move(guarded));
+    } else {
+      executor.Post(std::move(guarded));
+    }
+  }
+
+  // The fault that a call meets now; uses it up.
+  std::optional<Fault> Meet(const Call& call, bool stream) {
+    for (auto fault = faults.begin(); fault != faults.end(); ++fault) {
+      if (!fault->method.empty() && fault->method != (stream ? "WATCH" : call.method)) continue;
+      if (!call.path.starts_with(fault->path)) continue;
+      const Fault met = *fault;
+      if (fault->times > 0 && --fault->times == 0) faults.erase(fault);
+      return met;
+    }
+    return std::nullopt;
+  }
+
+  Reply FailureOf(const Fault& fault, const std::string& verb, const Call& call) const {
+    return fake::Failure(fault.status, fault.reason.empty() ? ReasonOf(fault.status) : fault.reason, MessageOf(fault.status, verb, call));
+  }
+
+  void Note(const Call& call, const std::string& verb) {
+    ++counts[verb];
+    calls.push_back(call);
+  }
+
+  Reply Carry(const Call& call) {
+    std::optional<Place> place = fake::PlaceOf(call.path);
+    if (!place) return fake::Failure(404, "NotFound", "the server could not find the requested resource");
+    Json body = call.body.empty() ? Json() : Json::parse(call.body, nullptr, false);
+    if (body.is_discarded()) return fake::Failure(400, "BadRequest", "the body is no JSON");
+    const std::string manager = ValueOf(call, "fieldManager");
+    const std::string writer = manager.empty() ? "unknown" : manager;
+    if (call.method == "GET") return place->name.empty() ? store.List(*place, call.query) : store.Get(*place);
+    if (call.method == "PATCH") return store.Patch(*place, call.content_type, body, manager, IsTrue(call, "force"));
+    if (call.method == "PUT") return store.Replace(*place, std::move(body), writer);
+    if (call.method == "DELETE") return store.Delete(*place);
+    if (call.method != "POST") return fake::Failure(405, "MethodNotAllowed", call.method + " is not allowed");
+    if (place->name.empty()) place->name = body.value("/metadata/name"_json_pointer, "");
+    if (place->name.empty()) return fake::Failure(422, "Invalid", "metadata.name: Required value: name or generateName is required");
+    return store.Create(*place, std::move(body), writer);
+  }
+
+  void Serve(const Call& call, const std::shared_ptr<Pending>& pending) {
+    if (pending->over || silent) return;
+    const std::string verb = VerbOf(call, fake::PlaceOf(call.path), false);
+    if (!up) return Finish(pending, Error(Code::kUnavailable, MessageOf(0, verb, call)));
+    Note(call, verb);
+    const auto fault = Meet(call, false);
+    if (!fault) return Finish(pending, ResultOf(Carry(call)));
+    if (fault->after_the_deed) Carry(call);
+    Finish(pending, ResultOf(FailureOf(*fault, verb, call)));
+  }
+
+  void Finish(const std::shared_ptr<Pending>& pending, base::Result<Answer> result) {
+    if (std::exchange(pending->over, true)) return;
+    std::erase(waiting, pending);
+    auto done = std::move(pending->done);
+    Deliver();
+    done(std::move(result));
+  }
+
+  void Begin(const WatcherPtr& watcher) {
+    if (!IsOpen(watcher) || silent) return;
+    if (!up) return End(watcher, Error(Code::kUnavailable, MessageOf(0, "watch", watcher->call)));
+    Note(watcher->call, "watch");
+    if (const auto fault = Meet(watcher->call, true)) return End(watcher, ResultOf(FailureOf(*fault, "watch", watcher->call)).error());
+    if (const std::string seconds = ValueOf(watcher->call, "timeoutSeconds"); !seconds.empty()) {
+      watcher->timeout = executor.PostAfter(std::chrono::seconds(base::ParseInt(seconds).value_or(1)), [weak = weak_from_this(), watcher] {
+        if (const auto state = weak.lock()) state->End(watcher, {});
+      });
+    }
+    watcher->begun = true;
+    if (!IsTrue(watcher->call, "sendInitialEvents") || streaming_lists == StreamingLists::kIgnored) return BeginFrom(watcher);
+    BeginWithAll(watcher);
+  }
+
+  void BeginFrom(const WatcherPtr& watcher) {
+    const std::int64_t version = base::ParseInt(ValueOf(watcher->call, "resourceVersion")).value_or(0);
+    if (version == 0) {
+      watcher->version = store.version();
+      return SendAll(watcher);
+    }
+    watcher->version = version;
+    if (version < store.oldest()) return Expire(watcher);
+    Deliver();
+  }
+
+  void BeginWithAll(const WatcherPtr& watcher) {
+    if (streaming_lists == StreamingLists::kInvalid || ValueOf(watcher->call, "resourceVersionMatch") != "NotOlderThan") {
+      return End(watcher, Error(Code::kInvalidArgument, "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch"));
+    }
+    if (streaming_lists == StreamingLists::kErrorEvent) {
+      SendEvent(watcher, "ERROR", fake::Failure(500, "InternalError", "etcd: request progress is not supported").body);
+      return End(watcher, {});
+    }
+    watcher->version = store.version();
+    SendAll(watcher);
+    if (IsOpen(watcher) && watcher->bookmarks) SendBookmark(watcher, true);
+  }
+
+  void SendAll(const WatcherPtr& watcher) {
+    for (const Json& object : store.Matching(watcher->place.collection, watcher->selector)) SendEvent(watcher, "ADDED", object);
+  }
+
+  void Expire(const WatcherPtr& watcher) {
+    const std::string message =
+        "too old resource version: " + std::to_string(watcher->version) + " (" + std::to_string(store.oldest()) + ")";
+    if (expire_by_status) return End(watcher, Error(Code::kOutOfRange, message));
+    SendEvent(watcher, "ERROR", fake::Failure(410, "Expired", message).body);
+    End(watcher, {});
+  }
+
+  void SendBookmark(const WatcherPtr& watcher, bool initial_end) {
+    Json metadata = {{"creationTimestamp", nullptr}, {"resourceVersion", std::to_string(watcher->version)}};
+    if (initial_end) metadata["annotations"] = {{"k8s.io/initial-events-end", "true"}};
+    SendEvent(watcher, "BOOKMARK", {{"kind", "Bookmarked"}, {"apiVersion", "v1"}, {"metadata", std::move(metadata)}});
+  }
+
+  void SendEvent(const WatcherPtr& watcher, const char* type, const Json& object) {
+    if (IsOpen(watcher)) watcher->line(Json{{"type", type}, {"object", object}}.dump());
+  }
+
+  // Every change goes to every stream, in order. A line may close streams.
+  void Deliver() {
+    const auto present = watchers;
+    for (const WatcherPtr& watcher : present) {
+      if (!watcher->begun || silent || !up) continue;
+      while (IsOpen(watcher)) {
+        const fake::Change* change = store.After(watcher->version);
+        if (change == nullptr) break;
+        watcher->version = change->version;
+        if (change->collection != watcher->place.collection) continue;
+        const Json event = fake::EventOf(*change, watcher->selector);
+        if (!event.is_null()) watcher->line(event.dump());
+      }
+    }
+  }
+
+  void DeliverSoon() {
+    Later([this] { Deliver(); });
+  }
+
+  bool IsOpen(const WatcherPtr& watcher) const { return std::find(watchers.begin(), watchers.end(), watcher) != watchers.end(); }
+
+  void Close(const WatcherPtr& watcher) {
+    executor.Cancel(watcher->timeout);
+    watchers.remove(watcher);
+  }
+
+  void End(const WatcherPtr& watcher, base::Status why) {
+    if (!IsOpen(watcher)) return;
+    Close(watcher);
+    auto end = std::move(watcher->end);
+    end(std::move(why));
+  }
+
+  void EndAll(const base::Status& why) {
+    const auto present = watchers;
+    for (const WatcherPtr& watcher : present) Later([this, watcher, why] { End(watcher, why); });
+  }
+
+  void Disconnect() {
+    const Error broken(Code::kUnavailable, "the connection to the API server broke");
+    for (const auto& pending : std::vector(waiting)) Later([this, pending, broken] { Finish(pending, broken); });
+    EndAll(broken);
+  }
+
+  base::Executor& executor;
+  fake::Store store;
+  std::vector<std::shared_ptr<Pending>> waiting;
+  std::list<WatcherPtr> watchers;
+  std::list<Fault> faults;
+  std::map<std::string, std::uint64_t, std::less<>> counts;
+  std::vector<Call> calls;
+  base::Duration delay{};
+  bool up = true, silent = false, expire_by_status = false;
+  StreamingLists streaming_lists = StreamingLists::kYes;
+};
+
+FakeApi::FakeApi(base::Executor& executor) : state_(std::make_shared<State>(executor)) {}
+FakeApi::~FakeApi() = default;
+
+base::Executor& FakeApi::executor() { return state_->executor; }
+
+void FakeApi::Do(Call call, Done done) {
+  auto pending = std::make_shared<State::Pending>();
+  pending->done = std::move(done);
+  state_->waiting.push_back(pending);
+  state_->executor.PostAfter(call.deadline, [weak = std::weak_ptr(state_), pending, path = call.path] {
+    if (const auto state = weak.lock()) state->Finish(pending, Error(Code::kDeadlineExceeded, path + ": no answer in time"));
+  });
+  state_->Later([state = state_.get(), pending, call = std::move(call)] { state->Serve(call, pending); });
+}
+
+namespace {
+
+class Opened final : public Stream {
+ public:
+  explicit Opened(std::function<void()> close) : close_(std::move(close)) {}
+  ~Opened() override { close_(); }
+
+ private:
+  std::function<void()> close_;
+};
+
+}  // namespace
+
+std::unique_ptr<Stream> FakeApi::Open(Call call, std::function<void(std::string_view)> line, std::function<void(base::Status)> end) {
+  auto watcher = std::make_shared<State::Watcher>();
+  watcher->place = fake::PlaceOf(call.path).value_or(Place{});
+  watcher->selector = fake::SelectorOf(watcher->place, call.query);
+  watcher->bookmarks = IsTrue(call, "allowWatchBookmarks");
+  watcher->call = std::move(call);
+  watcher->line = std::move(line);
+  watcher->end = std::move(end);
+  state_->watchers.push_back(watcher);
+  state_->Later([state = state_.get(), watcher] { state->Begin(watcher); });
+  return std::make_unique<Opened>([weak = std::weak_ptr(state_), watcher] {
+    if (const auto state = weak.lock()) state->Close(watcher);
+  });
+}
+
+void FakeApi::Put(const std::string& path, const Json& object, const std::string& manager) {
+  Place place = fake::PlaceOf(path).value();
+  if (state_->store.Find(place) == nullptr) {
+    state_->store.Create(place, object, manager);
+  } else {
+    state_->store.Replace(place, object, manager);
+    if (object.contains("status")) {
+      place.subresource = "status";
+      if (state_->store.HasStatus(place)) state_->store.Patch(place, kMergePatch, {{"status", object["status"]}}, manager, true);
+    }
+  }
+  state_->DeliverSoon();
+}
+
+void FakeApi::Merge(const std::string& path, const Json& patch, const std::string& manager) {
+  Place place = fake::PlaceOf(path).value();
+  state_->store.Patch(place, kMergePatch, patch, manager, true);
+  place.subresource = "status";
+  if (patch.contains("status") && state_->store.HasStatus(place))
+    state_->store.Patch(place, kMergePatch, {{"status", patch["status"]}}, manager, true);
+  state_->DeliverSoon();
+}
+
+void FakeApi::Remove(const std::string& path) {
+  state_->store.Delete(fake::PlaceOf(path).value());
+  state_->DeliverSoon();
+}
+
+const Json* FakeApi::Find(const std::string& path) const { return state_->store.Find(fake::PlaceOf(path).value()); }
+
+std::vector<std::string> FakeApi::ManagersOf(const std::string& path, const std::string& pointer) const {
+  return state_->store.ManagersOf(fake::PlaceOf(path).value(), pointer);
+}
+
+void FakeApi::HasStatus(const std::string& plural) { state_->store.with_status.insert(plural); }
+
+void FakeApi::Fail(Fault fault) { state_->faults.push_back(std::move(fault)); }
+void FakeApi::Heal() { state_->faults.clear(); }
+void FakeApi::Disconnect() { state_->Disconnect(); }
+
+void FakeApi::SetUp(bool up) {
+  state_->up = up;
+  if (!up) state_->Disconnect();
+}
+
+void FakeApi::SetSilent(bool silent) {
+  state_->silent = silent;
+  if (!silent) state_->DeliverSoon();
+}
+
+void FakeApi::ForgetHistory() {
+  state_->Deliver();  // open streams have what is on its way to them
+  state_->store.ForgetHistory();
+}
+
+void FakeApi::ExpireByStatus(bool by_status) { state_->expire_by_status = by_status; }
+void FakeApi::SetStreamingLists(StreamingLists streaming_lists) { state_->streaming_lists = streaming_lists; }
+void FakeApi::SetDelay(base::Duration delay) { state_->delay = delay; }
+
+void FakeApi::Bookmark() {
+  state_->store.Bump();
+  state_->Later([state = state_.get()] {
+    state->Deliver();
+    for (const auto& watcher : std::list(state->watchers)) {
+      if (!watcher->begun || !watcher->bookmarks || state->silent || !state->up) continue;
+      watcher->version = state->store.version();
+      state->SendBookmark(watcher, false);
+    }
+  });
+}
+
+void FakeApi::SendLine(const std::string& path, const std::string& line) {
+  state_->Later([state = state_.get(), path, line] {
+    for (const auto& watcher : std::list(state->watchers)) {
+      if (watcher->call.path.starts_with(path) && state->IsOpen(watcher)) watcher->line(line);
+    }
+  });
+}
+
+void FakeApi::EndStreams() { state_->EndAll({}); }
+
+std::uint64_t FakeApi::Count(std::string_view verb) const {
+  const auto found = state_->counts.find(verb);
+  return found == state_->counts.end() ? 0 : found->second;
+}
+
+std::uint64_t FakeApi::Writes() const { return Requests() - Count("get") - Count("list") - Count("watch"); }
+
+std::uint64_t FakeApi::Requests() const {
+  std::uint64_t sum = 0;
+  for (const auto& [verb, count] : state_->counts) sum += count;
+  return sum;
+}
+
+std::size_t FakeApi::OpenStreams() const {
+  return static_cast<std::size_t>(std::ranges::count_if(state_->watchers, [](const auto& watcher) { return watcher->begun; }));
+}
+
+const std::vector<Call>& FakeApi::calls() const { return state_->calls; }
+
+void FakeApi::ForgetCalls() {
+  state_->calls.clear();
+  state_->counts.clear();
+}
+
+}  // namespace penstock::edge::kube

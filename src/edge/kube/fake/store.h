@@ -1,0 +1,99 @@
+// What the fake API server keeps: objects, their owners, and the history that watches read. Answers as the real one does, knows no network.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "edge/kube/api.h"
+#include "edge/kube/fake/fields.h"
+
+namespace penstock::edge::kube::fake {
+
+/// A path taken apart: "/api/v1/namespaces/x/pods/p/status" → {"/api/v1/pods", "x", "p", "status"}.
+struct Place {
+  std::string collection, namespace_name, name, subresource;
+};
+std::optional<Place> PlaceOf(std::string_view path);
+
+/// fieldSelector and labelSelector of a query: =, ==, != and, for labels, presence.
+struct Selector {
+  std::string namespace_name;
+  std::vector<std::string> fields, labels;
+  bool Matches(const Json& object) const;
+};
+Selector SelectorOf(const Place& place, const std::map<std::string, std::string>& query);
+
+/// An answer before it is a Result: status and body.
+struct Reply {
+  int status = 200;
+  Json body;
+};
+Reply Failure(int status, std::string reason, std::string message);
+
+struct Change {
+  std::int64_t version = 0;
+  std::string collection;
+  Json before, after;  ///< null: was not there, is not there
+};
+
+/// The object of a watch event under a selector: {"type": "MODIFIED", "object": …}; null where the watcher is not concerned.
+Json EventOf(const Change& change, const Selector& selector);
+
+class Store {
+ public:
+  explicit Store(const base::Clock& clock) : clock_(clock) {}
+
+  Reply Get(const Place& place) const;
+  Reply List(const Place& place, const std::map<std::string, std::string>& query);
+  Reply Create(const Place& place, Json object, const std::string& manager);
+  Reply Replace(const Place& place, Json object, const std::string& manager);
+  Reply Patch(const Place& place, std::string_view content_type, const Json& patch, const std::string& manager, bool force);
+  Reply Delete(const Place& place);
+
+  bool HasStatus(const Place& place) const;
+  const Json* Find(const Place& place) const;  ///< without managedFields
+  std::vector<std::string> ManagersOf(const Place& place, const std::string& pointer) const;
+
+  /// Objects that a selector matches, in order.
+  std::vector<Json> Matching(const std::string& collection, const Selector& selector) const;
+
+  std::int64_t version() const { return version_; }
+  std::int64_t oldest() const { return oldest_; }
+  const Change* After(std::int64_t version) const;  ///< the first change after it, or null
+  void ForgetHistory();
+  /// As where others write to other objects.
+  void Bump() { ++version_; }
+
+  std::set<std::string> with_status = {"nodes", "pods", "daemonsets", "deployments"};  ///< plurals with a status subresource
+  std::string uid_prefix = "00000000-0000-0000-0000-";
+
+ private:
+  struct Key {
+    std::string collection, namespace_name, name;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Entry {
+    Json object;
+    Managers managers;
+  };
+  static Key KeyOf(const Place& place) { return {place.collection, place.namespace_name, place.name}; }
+  Reply Write(const Place& place, Json object, Managers managers);
+  Reply WriteAs(const Place& place, const Entry& before, Json object, const std::string& manager);
+  Reply Apply(const Place& place, const Json& wanted, const std::string& manager, bool force);
+  Json WithinSubresource(const Place& place, const Json& before, Json object) const;
+  Json Described(Entry entry) const;
+
+  const base::Clock& clock_;
+  std::map<Key, Entry> objects_;
+  std::deque<Change> history_;
+  std::int64_t version_ = 1000, oldest_ = 1000;
+  std::uint64_t next_uid_ = 1;
+};
+
+}  // namespace penstock::edge::kube::fake
