@@ -1,0 +1,105 @@
+"""Fixtures of the scenarios on four nodes: one cluster for all of them, between scenarios whole again, and the table of what each took.
+Says nothing about what Penstock should do; the scenarios do."""
+import contextlib
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).parent)]
+
+import benches  # noqa: E402
+from cluster import Cluster  # noqa: E402
+from fleet import Fleet  # noqa: E402
+from witnesses import summed  # noqa: E402
+
+ROWS: list[tuple[str, str, str, str]] = []  # of the table at the end
+
+
+class Measured:
+    """One line of the table: from entering until `done`, or leaving."""
+
+    def __init__(self):
+        self.begin, self.done = time.time(), None
+
+    def seconds(self) -> float:
+        return (self.done or time.time()) - self.begin
+
+
+@pytest.fixture
+def measure(request):
+    """`with measure("what converges") as it:`; sets it.done = the moment where another than the end of the block counts."""
+    @contextlib.contextmanager
+    def measured(what: str, goal: float | None = None, of: Fleet | None = None):
+        fleet, it = of or request.getfixturevalue("fleet"), Measured()
+        yield it
+        seconds = it.seconds()
+        note(what, seconds, goal, fleet.audit.between(it.begin, it.begin + seconds))
+        if goal is not None:
+            assert seconds < goal, f"{what}: {seconds:.2f} s; it should take less than {goal} s"
+
+    return measured
+
+
+def note(what: str, seconds: float | None, goal: float | None = None, asked: list | None = None, remark: str = ""):
+    ROWS.append((what, "" if seconds is None else f"{seconds:.2f}" + (f" (goal {goal:g})" if goal else ""),
+                 "" if asked is None else str(len(asked)), remark or summed(asked or [])))
+
+
+@pytest.fixture
+def remark():
+    """Adds a line to the table that is no time."""
+    return lambda what, text, asked=None: note(what, None, asked=asked, remark=text)
+
+
+def table() -> str:
+    head = ("scenario", "seconds", "requests", "")
+    widths = [max(len(row[i]) for row in [head, *ROWS]) for i in range(3)]
+    return "\n".join("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths)), row[3]]).rstrip() for row in [head, *ROWS])
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if ROWS:
+        terminalreporter.section("scenario, seconds to converge, API requests of our agents meanwhile")
+        terminalreporter.write_line(table())
+        if config.getoption("--logs"):
+            config.getoption("--logs").mkdir(parents=True, exist_ok=True)
+            (config.getoption("--logs") / "scenarios.txt").write_text(table() + "\n")
+
+
+@pytest.fixture(scope="session")
+def fleet(request):
+    if os.getuid() != 0:
+        pytest.fail("the end-to-end tests start a Kubernetes and need root: tests/e2e/run")
+    benches.sweep()
+    bench, whole = Cluster(benches.make()), None
+    try:
+        whole = Fleet(bench, request.config.getoption("--programs"), tied=not request.config.getoption("--keep"))
+        yield whole
+    finally:
+        if whole:
+            (bench.dir / "log/agents.log").write_text(whole.logs())
+            whole.watch.stop()
+        benches.end(bench, request.config)
+
+
+@pytest.fixture
+def installed(fleet):
+    """The chart with its usual values on four whole nodes that advertise what they have; no pods but the agents'."""
+    fleet.clear()
+    fleet.ensure_installed()
+    fleet.wait_advertised(60)
+    fleet.wait_rolled_out()
+    return fleet
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A failure shows what the agents said last."""
+    report = (yield).get_result()
+    whole = item.funcargs.get("fleet") or item.funcargs.get("installed")
+    if report.failed and isinstance(whole, Fleet):
+        report.sections.append(("agents", whole.logs()[-8000:]))
+        report.sections.append(("pods", whole.kubectl("get", "pods", "-A", "-o", "wide", check=False).stdout))

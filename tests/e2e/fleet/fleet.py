@@ -1,0 +1,300 @@
+"""Four nodes with different simulated machines, Penstock on them from our image and chart, and what users and the nodes say of it. Acts and
+asks; what should be true is said in the scenarios."""
+import json
+import os
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from actors import GPU, Kubernetes, Machine, wait_for
+from catalogue import MACHINES
+from cluster import Cluster, CommandFailed
+from witnesses import AUDIT_POLICY, Audit, KubeletList, NodeWatch
+
+ROOT = Path(__file__).parents[3]
+NAMESPACE, RELEASE, CONFIG_MAP = "penstock", "penstock", "penstock-configs"
+CONFIG_LABEL = "nvidia.com/device-plugin.config"
+IMAGE = "localhost/penstock:e2e"
+ACCELERATORS = "/opt/accelerators"  # where each node sees its own machine
+BY_UUID, BY_INDEX = ("version: v1\nflags:\n  plugin:\n    deviceIDStrategy: %s\n" % strategy for strategy in ("uuid", "index"))
+VALUES = {
+    "image": {"repository": "localhost/penstock", "tag": "e2e", "pullPolicy": "Never"},
+    "nvidiaDriverRoot": ACCELERATORS,
+    # What people have already: files of NVIDIA's device plugin, one for each kind of node, and a default.
+    "config": {"map": {"by-uuid": BY_UUID, "by-index": BY_INDEX}, "default": "by-uuid"},
+    "penstock": {"config": {
+        "paths": {"sysfsRoot": "/driver-root/sys"},
+        "labels": {"machineTypeFile": "/driver-root/sys/class/dmi/id/product_name"},
+        "health": {"probation": "1s"},  # how long a cured device is watched; scenarios have no time for the default
+    }},
+}
+
+
+def merged(below: dict, above: dict) -> dict:
+    return below | {key: merged(below[key], value) if isinstance(value, dict) and isinstance(below.get(key), dict) else value
+                    for key, value in above.items()}
+
+
+def build_image(programs: Path, archive: Path):
+    done = subprocess.run([ROOT / "deploy/image/build", archive, "--programs", programs, "--name", IMAGE], capture_output=True, text=True)
+    assert done.returncode == 0, f"deploy/image/build: {done.stdout}{done.stderr}"
+
+
+class Node:
+    """One node as it looks from inside: its machine, its kubelet, and the agent that runs on it."""
+
+    def __init__(self, cluster: Cluster, k: int, machine: str, programs: Path):
+        self.cluster, self.k, self.name, self.programs = cluster, k, f"n{k}", programs
+        self.machine = Machine(cluster.dir / self.name / "machine", programs, machine)
+        (cluster.dir / self.name / "mounts").write_text(f"{self.machine.root} {ACCELERATORS}\n")
+
+    def run(self, *command, **options) -> subprocess.CompletedProcess:
+        return self.cluster.run(*command, node=self.k, **options)
+
+    def penstock(self, *arguments, **options) -> subprocess.CompletedProcess:
+        """The tool on the node itself: it needs no API server."""
+        return self.run(self.programs / "penstock", "--run-dir", "/run/penstock", *arguments, **options)
+
+    def status(self) -> dict:
+        return json.loads(self.penstock("status", "-o", "json").stdout)
+
+    def door(self, name: str) -> dict:
+        return next((door for door in self.status()["doors"] if door["name"] == name), {"state": "", "reason": ""})
+
+    def held(self) -> dict[str, set[str]]:
+        """Pod -> UUIDs, as `penstock ps` says."""
+        found: dict[str, set[str]] = {}
+        for holder in json.loads(self.penstock("ps", "-o", "json").stdout)["holders"]:
+            found.setdefault(holder.get("pod") or holder["kind"], set()).add(holder["device"])
+        return found
+
+    def kubelet_has(self) -> set[str]:
+        answer = self.run("kubelet-peer", "allocatable", check=False)
+        devices = json.loads(answer.stdout).get("devices", []) if answer.returncode == 0 else []
+        return {id for device in devices if device["resource_name"] == GPU for id in device["device_ids"]}
+
+    def kubelet_gave(self) -> dict[str, set[str]]:
+        """Pod -> device ids, as pod-resources List says."""
+        found: dict[str, set[str]] = {}
+        for pod in json.loads(self.run("kubelet-peer", "list").stdout).get("pod_resources", []):
+            for container in pod.get("containers", []):
+                for device in container.get("devices", []):
+                    if device["resource_name"] == GPU:
+                        found.setdefault(pod["name"], set()).update(device["device_ids"])
+        return found
+
+    def footprint(self) -> tuple[float, str]:
+        """PSS of all processes of the agent's pod in MiB, and of each."""
+        group, each = f"/bench-{self.cluster.dir.name}-{self.name}/", {}
+        for process in Path("/proc").iterdir():
+            try:
+                if process.name.isdigit() and group in (process / "cgroup").read_text() and "penstock" in os.readlink(process / "exe"):
+                    pss = next(line for line in (process / "smaps_rollup").read_text().splitlines() if line.startswith("Pss:"))
+                    name = Path(os.readlink(process / "exe")).name
+                    each[name] = each.get(name, 0) + int(pss.split()[1]) / 1024
+            except OSError:
+                continue  # it has ended
+        return sum(each.values()), ", ".join(f"{name} {mib:.1f}" for name, mib in each.items())
+
+
+class Fleet(Kubernetes):
+    """The cluster of those nodes."""
+
+    def __init__(self, cluster: Cluster, programs: Path, tied: bool, machines: dict[str, str] = MACHINES):
+        super().__init__(cluster)
+        self.programs, self.values = programs, None
+        self.nodes = {name: Node(cluster, k, machine, programs) for k, (name, machine) in enumerate(machines.items(), 1)}
+        self.archive = cluster.dir / "penstock.tar"
+        with ThreadPoolExecutor(1) as beside:  # packing takes as long as the nodes need to be Ready
+            packing = beside.submit(build_image, programs, self.archive)
+            policy = cluster.dir / "audit-policy.yaml"
+            policy.write_text(AUDIT_POLICY)
+            (cluster.dir / "log").mkdir(parents=True, exist_ok=True)
+            self.audit = Audit(cluster.dir / "log/audit.log")
+            cluster.up(len(self.nodes), tied=tied, apiserver_flags=f"--audit-policy-file={policy} --audit-log-path={self.audit.log}")
+            packing.result()
+        cluster.import_image(self.archive, len(self.nodes))
+        self.watch = NodeWatch(cluster)
+        self.watch.start()
+
+    # --- installing
+    def helm(self, *arguments, **options) -> subprocess.CompletedProcess:
+        return self.cluster.run("helm", "--namespace", NAMESPACE, *arguments, **options)
+
+    def install(self, values: dict | None = None, *options):
+        """helm upgrade --install, with the scenario's values on top of what all need. Does not wait for pods."""
+        file = self.cluster.dir / "values.json"
+        file.write_text(json.dumps(merged(VALUES, values or {})))
+        self.helm("upgrade", "--install", "--create-namespace", "-f", file, RELEASE, ROOT / "deploy/helm/penstock", *options)
+        self.values = values or {}
+
+    def ensure_installed(self, values: dict | None = None):
+        if self.values != (values or {}):
+            self.install(values)
+
+    def uninstall(self):
+        self.helm("uninstall", RELEASE, "--wait", "--timeout", "60s")
+        self.values = None
+
+    # --- the agents
+    def agent_pods(self) -> dict[str, str]:
+        """Node -> name of the agent's pod that runs there (the newest one)."""
+        pods = self.get("pods", "-n", NAMESPACE, "-l", f"app.kubernetes.io/instance={RELEASE}")["items"]
+        pods.sort(key=lambda pod: pod["metadata"]["creationTimestamp"])
+        return {pod["spec"].get("nodeName", ""): pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}
+
+    def logs(self) -> str:
+        answer = self.kubectl("logs", "-n", NAMESPACE, "-l", f"app.kubernetes.io/instance={RELEASE}", "--prefix", "--tail=60", check=False)
+        return answer.stdout + answer.stderr
+
+    def rolled_out(self) -> bool:
+        status = self.get("daemonset", "-n", NAMESPACE, RELEASE)
+        wanted, said = status["metadata"]["generation"], status["status"]
+        return said.get("observedGeneration") == wanted and said["desiredNumberScheduled"] == len(self.nodes) == said.get(
+            "updatedNumberScheduled") == said.get("numberReady") and len(self.get(
+                "pods", "-n", NAMESPACE, "-l", f"app.kubernetes.io/instance={RELEASE}")["items"]) == len(self.nodes)
+
+    def wait_rolled_out(self, deadline: float = 60):
+        wait_for(self.rolled_out, deadline, "the agents of this release on all nodes, and no others", self.logs)
+
+    # --- what the Node objects say
+    def wait_advertised(self, deadline: float, but: dict[str, int] | None = None) -> float:
+        """Until every Node has its machine's GPUs allocatable, those named `but` so many; returns when that was."""
+        wanted = {name: len(node.machine.minors()) for name, node in self.nodes.items()} | (but or {})
+
+        def advertised(nodes) -> bool:
+            return all(int(nodes.get(name, {}).get("status", {}).get("allocatable", {}).get(GPU, 0)) == count
+                       for name, count in wanted.items())
+        try:
+            return self.watch.wait(advertised, deadline, f"the Node objects to have {wanted} GPUs")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.logs()}") from None
+
+    def labels(self, node: str) -> dict[str, str]:
+        return self.get("node", node)["metadata"]["labels"]
+
+    # --- configuration
+    def choose(self, node: str, key: str | None):
+        """The node's label that chooses a key of the ConfigMap; None takes it away."""
+        self.kubectl("label", "node", node, "--overwrite", f"{CONFIG_LABEL}={key}" if key else f"{CONFIG_LABEL}-")
+
+    def configure(self, data: dict[str, str] | None, binary: dict[str, str] | None = None):
+        """Replaces the ConfigMap of the release, or deletes it."""
+        self.kubectl("delete", "configmap", "-n", NAMESPACE, CONFIG_MAP, "--ignore-not-found") if data is None else self.kubectl(
+            "replace", "--force", "-f", "-", input=json.dumps(self.config_map(data, binary)))
+
+    def edit(self, data: dict[str, str]):
+        """As `kubectl edit` does it: one write."""
+        self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", input=json.dumps(self.config_map(data)))
+
+    def config_map(self, data: dict[str, str], binary: dict[str, str] | None = None) -> dict:
+        labels, annotations = {"app.kubernetes.io/managed-by": "Helm"}, {"meta.helm.sh/release-name": RELEASE,
+                                                                         "meta.helm.sh/release-namespace": NAMESPACE}
+        return {"apiVersion": "v1", "kind": "ConfigMap", "data": data, "binaryData": binary or {},
+                "metadata": {"name": CONFIG_MAP, "namespace": NAMESPACE, "labels": labels, "annotations": annotations}}
+
+    def events(self, node: str) -> list[dict]:
+        """Events on the Node, of ours."""
+        found = self.get("events", "-n", "default", "--field-selector", f"involvedObject.kind=Node,involvedObject.name={node}")["items"]
+        return [event for event in found if "penstock" in json.dumps([event.get("source", {}), event.get("reportingComponent", "")])]
+
+    def wait_status(self, node: str, predicate, deadline: float):
+        wait_for(lambda: predicate(self.nodes[node].status()), deadline, f"the status of {node}",
+                 lambda: (self.nodes[node].penstock("status", check=False).stdout, self.logs()))
+
+    def metric(self, node: str, name: str) -> float | None:
+        """The sum of a family on the agent's page of that node."""
+        pod = self.get("pod", "-n", NAMESPACE, self.agent_pods()[node])
+        page = self.nodes[node].run("busybox", "wget", "-q", "-O", "-", f"http://{pod['status']['podIP']}:9400/metrics").stdout
+        values = [float(line.split()[-1]) for line in page.splitlines() if line.startswith((f"{name} ", f"{name}{{"))]
+        return sum(values) if values else None
+
+    def sample_kubelets(self) -> dict[str, KubeletList]:
+        return {name: KubeletList(self.cluster, node.k, GPU) for name, node in self.nodes.items()}
+
+    # --- pods
+    def churn(self, name: str, node: str, pods: int, at_once: int, command: str = "sleep 0.5"):
+        """A Job whose pods take one GPU each and soon end."""
+        container = {"name": "main", "image": "registry.local/busybox:1", "imagePullPolicy": "Never",
+                     "command": ["sh", "-c", f'echo "$NVIDIA_VISIBLE_DEVICES"; {command}'], "resources": {"limits": {GPU: 1}}}
+        spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "nodeSelector": {"kubernetes.io/hostname": node},
+                "containers": [container]}
+        self.kubectl("create", "-f", "-", input=json.dumps(
+            {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
+             "spec": {"completions": pods, "parallelism": at_once, "backoffLimit": 0, "template": {"spec": spec}}}))
+
+    def wait_churned(self, name: str, deadline: float = 90):
+        """Until all pods of the Job have ended well; one that failed fails the scenario."""
+        def complete() -> bool:
+            status = self.get("job", name)["status"]
+            assert not status.get("failed"), f"pods of {name} failed: {self.kubectl('describe', 'pods', '-l', f'job-name={name}').stdout[-4000:]}"
+            return status.get("succeeded", 0) == self.get("job", name)["spec"]["completions"]
+        wait_for(complete, deadline, f"the pods of {name} to end well", lambda: self.kubectl("get", "pods", check=False).stdout)
+
+    def deploy(self, name: str, node: str, replicas: int, gpus: int = 1, command: str = "exec sleep 100000"):
+        """A Deployment on one node: its controller replaces pods that failed for good."""
+        container = {"name": "main", "image": "registry.local/busybox:1", "imagePullPolicy": "Never", "command": ["sh", "-c", command],
+                     "resources": {"limits": {GPU: gpus}}}
+        template = {"metadata": {"labels": {"app": name}},
+                    "spec": {"terminationGracePeriodSeconds": 0, "nodeSelector": {"kubernetes.io/hostname": node}, "containers": [container]}}
+        self.kubectl("apply", "-f", "-", input=json.dumps(
+            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+             "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}}))
+
+    def deployed(self, name: str) -> bool:
+        said = self.get("deployment", name)
+        return said["status"].get("readyReplicas", 0) == said["spec"]["replicas"] == said["status"].get("updatedReplicas", 0)
+
+    def wait_deployed(self, *names: str, deadline: float = 60):
+        for name in names:
+            wait_for(lambda name=name: self.deployed(name), deadline, f"the pods of {name} to run",
+                     lambda: self.kubectl("get", "pods", "-o", "wide", check=False).stdout)
+
+    def clear(self):
+        """No pods of scenarios, machines whole, nothing in the way of packets, no node with a configuration of its own."""
+        self.kubectl("delete", "deployment,job,pod", "--all", "--wait=true", "--timeout=60s")
+        self.kubectl("label", "nodes", "--all", f"{CONFIG_LABEL}-")
+        for node in self.nodes.values():
+            node.machine.heal()
+            node.run("nft", "delete", "table", "ip", "scenario", check=False)
+
+    # --- the invariant
+    def seen_by(self, node: Node, pod: str) -> set[str]:
+        """The UUIDs of the GPUs that the container was told of, by UUID or by index."""
+        by_index = {str(device["index"]): device["id"] for device in node.status()["devices"]}
+        return {by_index.get(word, word) for word in self.visible(pod)}
+
+    def check(self, deadline: float = 20):
+        """On every node: what the kubelet gave, what containers see and what the ledger says is the same, nothing is given twice, and
+        capacity is the machine's."""
+        last: list[str] = []
+
+        def whole() -> bool:
+            with ThreadPoolExecutor(len(self.nodes)) as beside:
+                wrong = [said for said in beside.map(lambda node: self.disagreement(node), self.nodes.values()) if said]
+            last[:] = wrong
+            return not wrong
+        begin = time.monotonic()
+        wait_for(whole, deadline, "pods, kubelets and ledgers to agree", lambda: "\n".join(last))
+        return time.monotonic() - begin
+
+    def disagreement(self, node: Node) -> str:
+        try:
+            gave, held, machine = node.kubelet_gave(), node.held(), set(node.machine.minors())
+            flat = [id for ids in gave.values() for id in ids]
+            if len(flat) != len(set(flat)):
+                return f"{node.name}: the kubelet gave a GPU twice: {gave}"
+            if not set(flat) <= machine:
+                return f"{node.name}: the kubelet gave {set(flat) - machine}, which the machine does not have"
+            if gave != held:
+                return f"{node.name}: the kubelet gave {gave}, penstock ps says {held}"
+            if node.kubelet_has() != machine:
+                return f"{node.name}: the kubelet has {node.kubelet_has()}, the machine {machine}"
+            status = self.watch.nodes[node.name]["status"]
+            if not status["capacity"].get(GPU) == status["allocatable"].get(GPU) == str(len(machine)):
+                return f"{node.name}: {len(machine)} GPUs, but capacity {status['capacity']} and allocatable {status['allocatable']}"
+            seen = {pod: self.seen_by(node, pod) for pod in gave}
+            return "" if seen == gave else f"{node.name}: the kubelet gave {gave}, the containers see {seen}"
+        except CommandFailed as error:
+            return f"{node.name}: {error}"

@@ -1,0 +1,115 @@
+"""Files of NVIDIA's device plugin in a ConfigMap, chosen by node labels: read live, and a bad one changes nothing."""
+import base64
+
+import pytest
+from actors import wait_for
+from fleet import BY_INDEX, BY_UUID, CONFIG_LABEL, Fleet
+
+GOOD = {"by-uuid": BY_UUID, "by-index": BY_INDEX}
+
+
+@pytest.fixture
+def configured(installed):
+    """All nodes have the cluster's default."""
+    installed.edit(GOOD)
+    in_force(installed, {name: "by-uuid" for name in installed.nodes})
+    return installed
+
+
+def configurations(fleet: Fleet) -> dict[str, dict]:
+    return {name: node.status()["configuration"] for name, node in fleet.nodes.items()}
+
+
+def in_force(fleet: Fleet, keys: dict[str, str], deadline: float = 15):
+    def agreed() -> bool:
+        said = configurations(fleet)
+        return all(f"key {key}" in said[name]["origin"] and not said[name]["problem"] for name, key in keys.items())
+    wait_for(agreed, deadline, f"the configurations {keys} to be in force", lambda: (configurations(fleet), fleet.logs()))
+
+
+def visible(fleet: Fleet, node: str) -> str:
+    """What a new pod on that node is told."""
+    fleet.deploy(f"look-{node}", node, 1)
+    fleet.wait_deployed(f"look-{node}")
+    pod = fleet.get("pods", "-l", f"app=look-{node}")["items"][0]["metadata"]["name"]
+    word = fleet.visible(pod)[0]
+    fleet.kubectl("delete", "deployment", f"look-{node}", "--cascade=foreground", "--wait=true")
+    return word
+
+
+def test_a_cluster_default_and_one_node_that_overrides_it(configured, measure):
+    """Walkthrough D."""
+    with measure("one node is labelled with another configuration"):
+        configured.choose("n1", "by-index")
+        in_force(configured, {"n1": "by-index", "n2": "by-uuid", "n3": "by-uuid", "n4": "by-uuid"})
+    assert CONFIG_LABEL in configurations(configured)["n1"]["origin"]
+    assert visible(configured, "n1").isdigit()
+    assert visible(configured, "n3").startswith("GPU-")
+    with measure("the label is taken away"):
+        configured.choose("n1", None)
+        in_force(configured, {"n1": "by-uuid"})
+    assert visible(configured, "n1").startswith("GPU-")
+    configured.check()
+
+
+def test_an_edited_config_map_applies_without_a_restart(configured, measure):
+    pods = configured.agent_pods()
+    with measure("the ConfigMap is edited: in force on four nodes"):
+        configured.edit(GOOD | {"by-uuid": BY_INDEX})
+        in_force(configured, {name: "by-uuid" for name in configured.nodes})
+        wait_for(lambda: visible(configured, "n4").isdigit(), 10, "the edit to count on n4")
+    assert configured.agent_pods() == pods
+    configured.edit(GOOD)
+
+
+def test_a_broken_configuration_changes_nothing_and_says_so_until_it_is_mended(configured, measure):
+    configured.deploy("before", "n1", 3)
+    configured.wait_deployed("before")
+    typo = BY_UUID.replace("deviceIDStrategy", "deviceIDStratgy").replace("uuid", "index")
+
+    def refused(name: str) -> bool:
+        said = configured.nodes[name].status()["configuration"]
+        return "deviceIDStrategy" in said["problem"] and "key by-uuid" in said["problemOrigin"]
+    with measure("a typo in the ConfigMap: four nodes say so"):
+        configured.edit(GOOD | {"by-uuid": typo})
+        wait_for(lambda: all(refused(name) for name in configured.nodes), 15, "all nodes to name the typo", configured.logs)
+    for node in configured.nodes.values():
+        condition = next(one for one in node.status()["conditions"] if one["type"] == "ConfigurationApplied")
+        assert not condition["status"], condition
+    wait_for(lambda: any("deviceIDStrategy" in event["message"] for event in configured.events("n2")), 10, "an Event on the Node",
+             lambda: configured.events("n2"))
+    assert configured.metric("n1", "penstock_configuration_problem") == 1
+    assert visible(configured, "n3").startswith("GPU-")
+    configured.check()
+    with measure("the typo is mended"):
+        configured.edit(GOOD)
+        in_force(configured, {name: "by-uuid" for name in configured.nodes})
+    assert configured.metric("n1", "penstock_configuration_problem") == 0
+    configured.check()
+
+
+@pytest.mark.parametrize("what, change", [
+    ("it is deleted", lambda fleet: fleet.configure(None)),
+    ("it has two keys, none of them the default", lambda fleet: fleet.configure({"any": BY_INDEX, "other": BY_INDEX})),
+    ("the key is binary", lambda fleet: fleet.configure({"by-index": BY_INDEX}, {"by-uuid": base64.b64encode(b"\xff\xfe\x00").decode()})),
+    ("the key is empty of sense", lambda fleet: fleet.configure(GOOD | {"by-uuid": "version: v7\n"})),
+], ids=["deleted", "two keys", "binary", "version"])
+def test_a_config_map_that_cannot_be_used_changes_nothing(configured, what, change):
+    change(configured)
+    wait_for(lambda: all(said["problem"] for said in configurations(configured).values()), 15, f"all nodes to say that {what}",
+             lambda: (configurations(configured), configured.logs()))
+    assert visible(configured, "n2").startswith("GPU-")
+    configured.configure(GOOD)
+    in_force(configured, {name: "by-uuid" for name in configured.nodes})
+    configured.check()
+
+
+def test_reloads_while_twenty_pods_come_and_go(configured, measure):
+    with measure("ten reloads while 20 pods churn"):
+        configured.churn("churn", "n1", pods=20, at_once=8)
+        for i in range(10):
+            configured.edit(GOOD | {"by-uuid": (BY_INDEX, BY_UUID)[i % 2]})
+        configured.wait_churned("churn")
+    told = configured.kubectl("logs", "-l", "job-name=churn", "--tail=-1", "--max-log-requests=20").stdout.split()
+    assert len(told) == 20 and all(word.isdigit() or word.startswith("GPU-") for word in told), told
+    configured.check()

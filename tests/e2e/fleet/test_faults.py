@@ -1,0 +1,142 @@
+"""The API server, etcd, the network, a kubelet, a node, a permission: whatever goes, nothing that is held is lost, and once it is back
+the nodes are told within seconds. Each: set up, inject, wait for a predicate with a deadline, check the invariant."""
+import json
+import signal
+import time
+
+import pytest
+from actors import GPU, wait_for
+from fleet import RELEASE, Fleet
+
+PULLED = "0000:65:00.0"  # the RTX 3090 of n2
+KEY = "nvidia.com/gpu.count.GeForce-RTX-3090"
+
+
+@pytest.fixture
+def busy(installed):
+    """Pods that hold GPUs on every node, and one free GPU on n1 and n2."""
+    wanted = {"n1": 7, "n2": 2, "n3": 1, "n4": 1}
+    for node, replicas in wanted.items():
+        installed.deploy(f"busy-{node}", node, replicas)
+    installed.wait_deployed(*(f"busy-{node}" for node in wanted))
+    installed.check()
+    return installed
+
+
+def given(fleet: Fleet) -> dict[str, dict]:
+    return {name: node.kubelet_gave() for name, node in fleet.nodes.items()}
+
+
+def count_of_the_pulled(fleet: Fleet) -> str | None:
+    return fleet.labels("n2").get(KEY)
+
+
+def free_gpu(fleet: Fleet) -> str:
+    """PCI address of a GPU on n2 that no pod holds, and its label."""
+    held = set().union(*fleet.nodes["n2"].kubelet_gave().values())
+    device = next(one for one in fleet.nodes["n2"].status()["devices"] if one["id"] not in held)
+    model = {"NVIDIA A100-PCIE-40GB": "A100-PCIE-40GB", "NVIDIA GeForce RTX 3090": "GeForce-RTX-3090", "Tesla T4": "Tesla-T4"}
+    return device["pci"], f"nvidia.com/gpu.count.{model[device['model']]}"
+
+
+def told_of_a_change_meanwhile(fleet: Fleet, measure, what: str, away, back, deadline: float = 60):
+    """While something is away a free GPU of n2 is pulled; kubelets keep their lists; once it is back the Node object follows."""
+    before, (pci, key) = given(fleet), free_gpu(fleet)
+    away()
+    try:
+        fleet.nodes["n2"].machine.fault(pci, "remove")
+        wait_for(lambda: len(fleet.nodes["n2"].kubelet_has()) == 2, 15, "the kubelet of n2 to know that the GPU is gone")
+        for name in ("n1", "n3", "n4"):
+            assert fleet.nodes[name].kubelet_has() == set(fleet.nodes[name].machine.minors())
+        outage = time.time()
+        wait_for(lambda: time.time() > outage + 3, 10, "the outage to last")
+    finally:
+        with measure(what) as it:
+            back()
+            it.done = fleet.watch.wait(lambda nodes: key not in nodes["n2"]["metadata"]["labels"], deadline, f"the label {key} to go")
+    fleet.nodes["n2"].machine.heal()
+    fleet.wait_advertised(60)
+    fleet.check(deadline=60)
+    assert given(fleet) == before
+
+
+def test_the_api_server_is_killed_and_comes_back(busy, measure):
+    told_of_a_change_meanwhile(busy, measure, "API server killed and back: a change meanwhile is told",
+                               lambda: busy.cluster.kill("apiserver"), lambda: busy.cluster.start("apiserver"))
+
+
+def test_etcd_stops_for_eight_seconds(busy, measure):
+    def stop():
+        busy.cluster.kill("etcd", number=signal.SIGSTOP)
+        time.sleep(5)  # the fault itself: with what else happens meanwhile, 8 s
+
+    told_of_a_change_meanwhile(busy, measure, "etcd stopped 8 s: a change meanwhile is told",
+                               stop, lambda: busy.cluster.kill("etcd", number=signal.SIGCONT))
+
+
+LOSS = """table ip scenario {
+    chain in { type filter hook prerouting priority -350; iifname "eth0" tcp sport 6443 numgen random mod 100 < 30 drop; }
+    chain out { type filter hook postrouting priority 350; oifname "eth0" tcp dport 6443 numgen random mod 100 < 30 drop; }
+}
+"""
+
+
+def test_thirty_percent_of_packets_are_lost(busy, measure):
+    for name in ("n2", "n3", "n4"):
+        busy.nodes[name].run("nft", "-f", "-", input=LOSS)
+    pci, key = free_gpu(busy)
+    with measure("30 % packet loss: a change is told"):
+        busy.nodes["n2"].machine.fault(pci, "remove")
+        wait_for(lambda: key not in busy.labels("n2"), 60, f"the label {key} to go", busy.logs)
+    busy.nodes["n2"].machine.heal()
+    wait_for(lambda: key in busy.labels("n2"), 60, f"the label {key} to be back", busy.logs)
+    for name in ("n2", "n3", "n4"):
+        busy.nodes[name].run("nft", "delete", "table", "ip", "scenario")
+    busy.wait_advertised(60)
+    busy.check(deadline=60)
+
+
+def test_kubelets_restart_while_they_allocate(installed, measure):
+    with measure("kubelets killed while they allocate: all pods run"):
+        for node, replicas in {"n1": 8, "n2": 3}.items():
+            installed.deploy(f"many-{node}", node, replicas)
+        for k in (1, 2, 1):
+            wait_for(lambda k=k: installed.get("pods", "--field-selector", f"spec.nodeName=n{k}")["items"], 10, "pods on their way")
+            installed.cluster.kill("kubelet", node=k)
+            installed.cluster.start("kubelet", node=k)
+        installed.wait_deployed("many-n1", "many-n2", deadline=90)
+    installed.wait_advertised(30)
+    installed.check(deadline=40)
+
+
+def test_a_node_reboots(busy, measure):
+    with measure("a node reboots: its GPU is on the Node object, its pod runs again"):
+        busy.cluster.reboot_node(3)
+        wait_for(lambda: busy.nodes["n3"].kubelet_has() == set(busy.nodes["n3"].machine.minors()), 60, "the kubelet of n3 to have its GPU",
+                 busy.logs)
+        busy.wait_advertised(60)
+        busy.wait_deployed("busy-n3", deadline=90)
+    busy.kubectl("delete", "pods", "--field-selector", "status.phase=Failed")  # admitted before any plugin could register: they fail for good
+    busy.wait_rolled_out()
+    busy.check(deadline=60)
+
+
+def test_a_rule_is_taken_from_the_role(installed, measure):
+    role = installed.get("clusterrole", RELEASE)
+    without = [rule for rule in role["rules"] if not (rule["resources"] == ["nodes"] and rule["verbs"] == ["patch"])]
+    assert len(without) == len(role["rules"]) - 1
+    machine = installed.nodes["n2"].machine
+    patch = lambda rules: installed.kubectl("patch", "clusterrole", RELEASE, "--type=merge", "-p", json.dumps({"rules": rules}))  # noqa: E731
+    with measure("a rule is taken from the ClusterRole: status names it"):
+        patch(without)
+        machine.fault(PULLED, "remove")
+        said = wait_for(lambda: (door := installed.nodes["n2"].door("cluster"))["reason"] and door, 20, "status to say it", installed.logs)
+    assert "patch" in said["reason"] and "nodes" in said["reason"], said
+    assert installed.nodes["n2"].door("kubelet")["state"] == "open"
+    patch(role["rules"])
+    with measure("the rule is given back: the labels follow"):
+        wait_for(lambda: count_of_the_pulled(installed) is None, 90, "the label of the GPU that was pulled to go", installed.logs)
+    machine.heal()
+    installed.wait_advertised(30)
+    wait_for(lambda: not installed.nodes["n2"].door("cluster")["reason"], 30, "status to be content")
+    assert installed.get("node", "n2")["status"]["allocatable"][GPU] == "3"

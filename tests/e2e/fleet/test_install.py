@@ -1,0 +1,74 @@
+"""helm install, and what the nodes then say; at rest nothing happens; helm uninstall leaves nothing."""
+import time
+
+from actors import GPU, wait_for
+from catalogue import LABELS, MODELS
+from fleet import NAMESPACE
+from witnesses import summed
+
+OUR_LABELS = ("nvidia.com/", "feature.node.kubernetes.io/")
+
+
+def ours(labels: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in labels.items() if key.startswith(OUR_LABELS)}
+
+
+def test_four_nodes_advertise_five_seconds_after_helm_install(fleet, measure):
+    fleet.clear()
+    if fleet.values is not None:
+        fleet.uninstall()
+        fleet.wait_advertised(30, but={name: 0 for name in fleet.nodes})
+    with measure("helm install: four Node objects have their GPUs", goal=5) as it:
+        fleet.install()
+        it.done = fleet.wait_advertised(60)
+    fleet.wait_rolled_out()
+    fleet.check()
+
+
+def test_labels_are_the_machines(installed):
+    for name in installed.nodes:
+        wanted = {f"nvidia.com/{key}": value for key, value in LABELS[name].items()}
+        for model, (count, memory) in MODELS[name].items():
+            wanted |= {f"nvidia.com/gpu.present.{model}": "true", f"nvidia.com/gpu.count.{model}": str(count),
+                       f"nvidia.com/gpu.memory.{model}": str(memory)}
+        found = installed.labels(name)
+        assert {key: found.get(key) for key in wanted} == wanted, f"on {name}"
+        assert found["feature.node.kubernetes.io/pci-10de.present"] == "true"
+        assert abs(int(found["nvidia.com/gfd.timestamp"]) - time.time()) < 3600
+        kernel = installed.get("node", name)["status"]["nodeInfo"]["kernelVersion"]
+        assert found["feature.node.kubernetes.io/kernel-version.full"] == kernel
+
+
+def test_at_rest_nothing_is_written_and_sixteen_mib_are_enough(installed, remark):
+    installed.check()
+    begin, seconds = time.time(), 60
+    while time.time() < begin + seconds:
+        time.sleep(1)
+    asked, wrote = installed.audit.between(begin), installed.audit.writes(begin)
+    remark(f"{seconds} s at rest, four nodes", summed(asked) or "no request at all", asked)
+    for node in installed.nodes.values():
+        pss, each = node.footprint()
+        remark(f"PSS of the agent's processes on {node.name}, MiB (goal 16)", f"{pss:.1f}: {each}")
+        assert pss < 16
+    assert not wrote, f"written at rest: {summed(wrote)}"
+
+
+def test_helm_uninstall_leaves_nothing(installed, measure):
+    for node in installed.nodes.values():
+        assert ours(installed.labels(node.name))
+    with measure("helm uninstall"):
+        installed.uninstall()
+    for node in installed.nodes.values():
+        assert not ours(installed.labels(node.name)), f"labels of {node.name}"
+        assert node.run("ls", "/var/lib/kubelet/device-plugins").stdout.split() == ["kubelet.sock", "kubelet_internal_checkpoint"] or \
+            "penstock" not in node.run("ls", "/var/lib/kubelet/device-plugins").stdout
+        for folder in ("/run/penstock", "/var/lib/penstock"):
+            left = node.run("sh", "-c", f"find {folder} -mindepth 1 2>/dev/null || true").stdout
+            assert not left, f"on {node.name}: {left}"
+    everywhere = installed.kubectl("get", "clusterrole,clusterrolebinding,role,rolebinding,daemonset,serviceaccount,configmap,job,pod",
+                                   "-A", "-o", "name").stdout
+    assert "penstock" not in everywhere, everywhere
+    assert not installed.kubectl("get", "nodestates", check=False).stdout
+    wait_for(lambda: all(installed.get("node", name)["status"]["allocatable"].get(GPU, "0") == "0" for name in installed.nodes), 30,
+             "the Node objects to have no GPUs")
+    assert not installed.get("secrets", "-n", NAMESPACE)["items"]

@@ -1,0 +1,47 @@
+"""An older Kubernetes on one node: installs, serves, changes, is upgraded, with nowhere to drain to (walkthrough O)."""
+import benches
+import pytest
+from cluster import Cluster
+from fleet import Fleet
+
+
+@pytest.fixture(scope="module")
+def older(request):
+    bench = Cluster(benches.make(), release="older")
+    whole = None
+    try:
+        whole = Fleet(bench, request.config.getoption("--programs"), tied=not request.config.getoption("--keep"),
+                      machines={"n1": "dgx-a100"})
+        yield whole
+    finally:
+        if whole:
+            print(whole.logs())
+            whole.watch.stop()
+        benches.remove(bench.dir)
+
+
+def test_an_older_kubernetes_on_one_node_installs_serves_changes_and_upgrades(older, measure, remark):
+    with measure(f"Kubernetes {older.cluster.parts.version}, one node: helm install", of=older) as it:
+        older.install()
+        it.done = older.wait_advertised(60)
+    older.wait_rolled_out()
+    assert older.labels("n1")["nvidia.com/gpu.product"] == "NVIDIA-A100-SXM4-40GB"
+    older.deploy("held", "n1", 6)
+    older.wait_deployed("held")
+    older.check()
+    door = older.nodes["n1"].door("cluster")
+    remark("  what degrades, as status says", f"{door['state']}: {door['reason']}")
+    with measure("  one node: another configuration", of=older):
+        older.choose("n1", "by-index")
+        older.wait_status("n1", lambda said: "key by-index" in said["configuration"]["origin"], 15)
+    before, sampler = older.nodes["n1"].kubelet_gave(), older.sample_kubelets()["n1"]
+    with measure("  one node: helm upgrade", of=older):
+        older.install({"podAnnotations": {"upgraded": "yes"}})
+        older.wait_rolled_out()
+    away = sampler.longest_without(8)
+    remark("  longest time without all devices at the kubelet (goal 2 s)", f"{away:.2f} s")
+    assert older.nodes["n1"].kubelet_gave() == before
+    older.check()
+    assert away < 2
+    older.uninstall()
+    assert not [key for key in older.labels("n1") if key.startswith("nvidia.com/gpu.product")]
