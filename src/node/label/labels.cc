@@ -50,16 +50,21 @@ VendorHas Gather(const inventory::Snapshot& inventory, const inventory::VendorEn
   return has;
 }
 
+void LogValue(base::LogLevel level, std::string_view message, const std::string& key, const std::string& value) {
+  constexpr std::size_t kMostShown = 100;
+  base::Log(level, message, {{"key", key}, {"value", value.substr(0, kMostShown)}});
+}
+
 /// A label that would be refused is left out, so that it does not cost the others; what is only too long is cut.
 LabelSet Valid(LabelSet labels) {
   for (auto at = labels.begin(); at != labels.end();) {
     const auto value = api::FitLabelValue(at->second);
     if (api::IsLabelKey(at->first) && value) {
-      if (*value != at->second) base::Log(base::kInfo, "label cut to what Kubernetes takes", {{"key", at->first}, {"value", at->second}});
+      if (*value != at->second) LogValue(base::kInfo, "label cut to what Kubernetes takes", at->first, at->second);
       at->second = *value;
       ++at;
     } else {
-      base::Log(base::kWarn, "label left out: Kubernetes would not take it", {{"key", at->first}, {"value", at->second}});
+      LogValue(base::kWarn, "label left out: Kubernetes would not take it", at->first, at->second);
       at = labels.erase(at);
     }
   }
