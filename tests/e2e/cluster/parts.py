@@ -23,9 +23,11 @@ import sys
 import time
 from pathlib import Path
 
-import image
-
 HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parents[2] / "deploy/image"))
+
+import oci  # noqa: E402
+
 GO, GO_OLDER, GO_TOOLS = HERE / "go", HERE / "go-older", HERE / "go-tools"
 RELEASES = {"current": GO, "older": GO_OLDER}
 # Debian 12's own etcd, containerd and kubectl are too old (containerd 1.6 ignores CDI in silence). Debian 13's need nothing newer
@@ -183,14 +185,14 @@ def tools() -> Path:
 
 def images() -> Path:
     busybox = packages() / "sbin/busybox"
-    target = cache() / "bench" / f"images-{key(HERE / 'pause.c', HERE / 'image.py', busybox, 'busybox with its links')}"
+    target = cache() / "bench" / f"images-{key(HERE / 'pause.c', Path(oci.__file__), busybox, 'busybox with its links')}"
     with building(target) as scratch:
         if scratch:
             run("gcc", "-Os", "-static", "-o", scratch / "pause", HERE / "pause.c")
-            image.write("registry.local/pause:1", scratch / "pause.tar", {"/pause": scratch / "pause"}, entrypoint="/pause")
+            oci.write("registry.local/pause:1", scratch / "pause.tar", {"/pause": scratch / "pause"}, entrypoint="/pause")
             applets = subprocess.run([busybox, "--list"], check=True, capture_output=True, text=True).stdout.split()
             links = {f"/bin/{Path(applet).name}": "->busybox" for applet in applets if applet != "busybox"}
-            image.write("registry.local/busybox:1", scratch / "busybox.tar", {"/bin/busybox": busybox, "/tmp": "DIR"} | links)
+            oci.write("registry.local/busybox:1", scratch / "busybox.tar", {"/bin/busybox": busybox, "/tmp": "DIR"} | links)
     return target
 
 
