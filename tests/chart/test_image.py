@@ -1,0 +1,89 @@
+"""The image archive: what is in it, what is not, and that equal inputs give an equal digest. Needs Debian's mirror the first time."""
+import gzip
+import io
+import json
+import subprocess
+import tarfile
+
+import pytest
+
+from conftest import ROOT
+
+BUILD = ROOT / "deploy/image/build"
+
+
+def build(programs, out) -> str:
+    done = subprocess.run([BUILD, out, "--programs", programs], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    print(done.stdout)
+    return done.stdout.rpartition("@")[2].strip()
+
+
+class Archive:
+    def __init__(self, path):
+        with tarfile.open(path) as tar:
+            self.files = {member.name: tar.extractfile(member).read() for member in tar if member.isfile()}
+        self.index = json.loads(self.files["index.json"])
+        self.manifest = self.blob(self.index["manifests"][0])
+        self.config = self.blob(self.manifest["config"])
+        self.entries = {}
+        for layer in self.manifest["layers"]:
+            with tarfile.open(fileobj=io.BytesIO(gzip.decompress(self.raw(layer)))) as tar:
+                self.entries |= {member.name: member for member in tar}
+
+    def raw(self, descriptor) -> bytes:
+        return self.files["blobs/" + descriptor["digest"].replace(":", "/")]
+
+    def blob(self, descriptor):
+        return json.loads(self.raw(descriptor))
+
+
+@pytest.fixture(scope="module")
+def built(programs, tmp_path_factory):
+    out = tmp_path_factory.mktemp("image") / "penstock.tar"
+    return out, build(programs, out)
+
+
+@pytest.fixture(scope="module")
+def archive(built):
+    return Archive(built[0])
+
+
+def test_equal_inputs_give_an_equal_digest(built, programs, tmp_path):
+    assert build(programs, tmp_path / "again.tar") == built[1]
+    assert (tmp_path / "again.tar").read_bytes() == built[0].read_bytes()
+
+
+def test_it_holds_our_programs_and_no_simulated_hardware(archive):
+    assert {"usr/bin/penstock", "usr/bin/penstock-agent", "usr/bin/penstock-worker"} <= set(archive.entries)
+    assert archive.entries["usr/bin/kubectl-penstock"].linkname == "penstock"
+    assert not [name for name in archive.entries if "sim" in name.split("/")[-1] or "nvidia" in name]
+    assert archive.config["config"]["Entrypoint"] == ["/usr/bin/penstock-agent"]
+
+
+def test_there_is_no_other_program_and_nothing_that_raises_rights(archive):
+    programs = {name for name, entry in archive.entries.items() if entry.isfile() and entry.mode & 0o111
+                and not name.startswith("usr/lib/")}
+    assert programs == {"usr/bin/penstock", "usr/bin/penstock-agent", "usr/bin/penstock-worker"}
+    assert not [name for name, entry in archive.entries.items() if entry.isfile() and entry.mode & 0o6000]
+    assert {(entry.uid, entry.gid) for entry in archive.entries.values()} == {(0, 0)}
+
+
+def test_a_scanner_finds_the_packages_and_their_copyright(archive):
+    packages = {name.split("/")[-1] for name in archive.entries if name.startswith("var/lib/dpkg/status.d/")}
+    assert {"libc6", "libstdc++6", "ca-certificates"} <= packages
+    assert "usr/share/doc/libc6/copyright" in archive.entries and "usr/share/doc/penstock/copyright" in archive.entries
+    assert "etc/os-release" in archive.entries
+
+
+def test_it_says_what_it_is(archive):
+    labels = archive.config["config"]["Labels"]
+    assert labels["org.opencontainers.image.title"] == "penstock" and labels["org.opencontainers.image.licenses"] == "Apache-2.0"
+    assert archive.manifest["annotations"] == labels
+    name = archive.index["manifests"][0]["annotations"]["io.containerd.image.name"]
+    assert name == f"localhost/penstock:{labels['org.opencontainers.image.version']}"
+
+
+def test_what_a_program_needs_and_no_package_has_is_said(programs, tmp_path):
+    done = subprocess.run([BUILD, tmp_path / "x.tar", "--programs", tmp_path], capture_output=True, text=True)
+    assert done.returncode == 1 and "has no penstock, penstock-agent, penstock-worker" in done.stderr
