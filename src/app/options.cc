@@ -153,9 +153,9 @@ void TakeEnvironment(Settings& settings, const std::function<const char*(const c
   }
 }
 
-base::Result<Resolved> ResolveText(const Settings& settings, std::string_view text, const std::string& file) {
+base::Result<Resolved> ResolveText(const Settings& settings, std::string_view text, const std::string& file, const api::NodeConfig& below) {
   const bool ours = !text.empty() && api::compat::Recognise(text) == api::compat::Document::kNodeConfig;
-  api::NodeConfig base;
+  api::NodeConfig base = below;
   if (ours) { ASSIGN(base, api::ParseNodeConfig(text, file)); }
   std::vector<api::compat::Given> given = settings.plugin_environment;
   given.insert(given.end(), settings.plugin_flags.begin(), settings.plugin_flags.end());
@@ -163,7 +163,8 @@ base::Result<Resolved> ResolveText(const Settings& settings, std::string_view te
   Resolved resolved{.config = std::move(translation.config),
                     .origin = file.empty() ? "defaults" : "file " + file,
                     .not_yet = std::move(translation.not_yet),
-                    .remarks = std::move(translation.remarks)};
+                    .remarks = std::move(translation.remarks),
+                    .below = ours ? base : api::NodeConfig{}};
   for (const auto& [flag, value] : settings.flags) {
     for (const PlainFlag& plain : PlainFlags())
       if (flag == plain.flag) plain.set(resolved.config, plain.path ? Absolute(value) : value);

@@ -43,12 +43,14 @@ struct Resolved {
   std::string origin;                ///< "defaults", "file /etc/penstock/node.yaml"
   std::vector<std::string> not_yet;  ///< see api::compat::Translation
   std::vector<std::string> remarks;
+  api::NodeConfig below;  ///< the file alone, where it is a NodeConfig; else the defaults
 };
 
 /// The text (a NodeConfig or a device plugin's file, told apart by their content; empty: none) first, the environment on top, then the
 /// flags; then all of it checked (api::Validate). A relative path in a flag is taken from the working folder. Errors name the file, or each
-/// flag, variable and key.
-base::Result<Resolved> ResolveText(const Settings& settings, std::string_view text, const std::string& file);
+/// flag, variable and key. A device plugin's file is put on top of `below`; a NodeConfig says everything itself.
+base::Result<Resolved> ResolveText(const Settings& settings, std::string_view text, const std::string& file,
+                                   const api::NodeConfig& below = {});
 
 /// The same with the text of the configuration file, where there is one. Blocks.
 base::Result<Resolved> ResolveAll(const Settings& settings);

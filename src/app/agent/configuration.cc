@@ -1,0 +1,189 @@
+// Every text goes the same way: read, resolved with environment and flags, tried, and only then published.
+#include "app/agent/configuration.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "base/strings.h"
+
+namespace penstock::app {
+
+namespace {
+
+bool IsOurs(const std::string& text) { return api::compat::Recognise(text) == api::compat::Document::kNodeConfig; }
+
+/// "ConfigMap ns/name, key any (label ...)" without what is in parentheses: in front of line and column.
+std::string NameIn(const std::string& origin) { return origin.substr(0, origin.find(" (")); }
+
+void LogNotes(const std::vector<std::string>& not_yet, const std::vector<std::string>& remarks) {
+  for (const std::string& one : not_yet) base::Log(base::kWarn, "asked for and not to be had", {{"what", one}});
+  for (const std::string& one : remarks) base::Log(base::kInfo, "configuration", {{"remark", one}});
+}
+
+std::string Keys(const std::vector<api::Change>& changes) {
+  std::string keys;
+  for (const api::Change& change : changes) keys += (keys.empty() ? "" : ", ") + change.key;
+  return keys;
+}
+
+}  // namespace
+
+Configuration::Configuration(os::Loop& control, base::Executor& io, Settings settings, Resolved start, DryRun dry_run)
+    : control_(control),
+      io_(io),
+      settings_(std::move(settings)),
+      dry_run_(std::move(dry_run)),
+      started_with_(start.config),
+      file_{.origin = start.origin, .name = settings_.config_file},
+      below_(std::move(start.below)),
+      own_(start.config),
+      published_(CurrentConfig{.config = start.config}),
+      self_(std::make_shared<Configuration*>(this)) {
+  LogNotes(start.not_yet, start.remarks);
+  reloads_.last_applied = control_.clock().Wall();
+  in_force_ = {.origin = start.origin, .since = base::FormatTime(reloads_.last_applied), .not_yet = std::move(start.not_yet)};
+  Publish(own_);
+}
+
+Configuration::~Configuration() { *self_ = nullptr; }
+
+void Configuration::Follow() {
+  if (settings_.config_file.empty()) return;
+  watch_ = std::make_unique<os::PathWatch>(control_, settings_.config_file, [this] { Read(false); });
+  Read(false);
+}
+
+void Configuration::Reload() { Read(true); }
+
+void Configuration::Read(bool force) {
+  if (settings_.config_file.empty()) return Consider();
+  io_.Post([self = self_, &control = control_, force, file = settings_.config_file] {
+    control.Post([self, force, text = ReadConfigText(file)] {
+      if (*self != nullptr) (*self)->FileRead(text, force);
+    });
+  });
+}
+
+void Configuration::FileRead(base::Result<std::string> text, bool force) {
+  const bool first = !std::exchange(file_read_, true);
+  // A file that somebody empties only to write it anew must not pass for one that says nothing.
+  if (text.ok() && base::Trim(*text).empty() && !first)
+    text = base::Error(base::Code::kInvalidArgument, file_.name + ": is empty; write \"version: v1\" where nothing is to be said");
+  const bool same =
+      text.ok() == file_.text.ok() && (text.ok() ? *text == *file_.text : text.error().message() == file_.text.error().message());
+  file_.text = std::move(text);
+  if (auto resolved = ReadOwn(); resolved.ok()) {
+    below_ = std::move(resolved->below);
+    own_ = std::move(resolved->config);
+    // The text that the agent was started with is in force already.
+    if (first && !force && !wish_ && api::Changes(published_.Get()->config, own_).empty()) return;
+  }
+  if (!same || first || force) Consider();
+}
+
+base::Result<Resolved> Configuration::ReadOwn() const {
+  if (!file_.text.ok()) return file_.text.error();
+  return ResolveText(settings_, *file_.text, file_.name);
+}
+
+void Configuration::Wish(const door::WishedConfig& wish) {
+  if (wish_ ? *wish_ == wish : wish == door::WishedConfig{}) return;
+  wish_ = wish;
+  if (!WishFails()) return Consider();
+  ++reloads_.refused;
+  reloads_.last_successful = false;
+  base::Log(base::kError, "the cluster's configuration cannot be had; what is in force stays",
+            {{"from", wish.origin}, {"why", wish.problem}});
+  Publish(published_.Get()->config);
+}
+
+Configuration::Source Configuration::Now() const {
+  if (!wish_ || wish_->text.empty() || WishFails()) return file_;
+  return {.origin = wish_->origin, .name = NameIn(wish_->origin), .text = wish_->text, .wished = true};
+}
+
+void Configuration::Consider() {
+  if (WishFails() && wish_in_force_) return;
+  const Source source = Now();
+  if (!source.wished && !settings_.config_file.empty() && !file_read_) return;  // it is on its way
+  const auto proposal = Propose(source);
+  if (!proposal.ok()) return Refuse(source, proposal.error().message());
+  if (const base::Status tried = dry_run_ ? dry_run_(proposal->config) : base::Status(); !tried.ok())
+    return Refuse(source, tried.error().message());
+  Apply(*proposal, source.wished);
+}
+
+void Configuration::Apply(const Proposal& proposal, bool wished) {
+  const auto changes = api::Changes(published_.Get()->config, proposal.config);
+  base::Log(base::kInfo, "configuration applied", {{"from", proposal.origin}, {"changed", changes.empty() ? "nothing" : Keys(changes)}});
+  LogNotes(proposal.not_yet, proposal.remarks);
+  const base::WallTime now = control_.clock().Wall();
+  if (!changes.empty() || in_force_.origin != proposal.origin) in_force_.since = base::FormatTime(now);
+  in_force_.origin = proposal.origin;
+  in_force_.not_yet = proposal.not_yet;
+  refused_.clear();
+  refused_origin_.clear();
+  wish_in_force_ = wished;
+  ++reloads_.applied;
+  reloads_.last_successful = !WishFails();
+  reloads_.last_applied = now;
+  Publish(proposal.config);
+}
+
+void Configuration::Refuse(const Source& source, const std::string& problem) {
+  base::Log(base::kError, "configuration refused; what is in force stays", {{"from", source.origin}, {"why", problem}});
+  refused_ = problem;
+  refused_origin_ = source.origin;
+  ++reloads_.refused;
+  reloads_.last_successful = false;
+  Publish(published_.Get()->config);
+}
+
+void Configuration::Publish(api::NodeConfig config) {
+  CurrentConfig current{.config = std::move(config), .report = in_force_};
+  current.report.problem = WishFails() ? wish_->problem : refused_;
+  current.report.problem_origin = WishFails() ? wish_->origin : refused_origin_;
+  published_.Set(std::move(current));
+}
+
+base::Result<Proposal> Configuration::Propose(const Source& source) const {
+  if (!source.text.ok()) return source.text.error();
+  ASSIGN(Resolved next, ResolveText(settings_, *source.text, source.name, source.wished ? below_ : api::NodeConfig{}));
+  if (source.wished) return ProposeWish(source, std::move(next));
+  Proposal proposal{.config = api::KeepUntilRestart(started_with_, next.config),
+                    .after_restart = next.config,
+                    .changes = api::Changes(published_.Get()->config, next.config),
+                    .not_yet = std::move(next.not_yet),
+                    .remarks = std::move(next.remarks),
+                    .origin = source.origin};
+  for (const api::Change& change : proposal.changes)
+    if (change.effect == api::Effect::kRestart)
+      proposal.not_yet.push_back(change.key + ": becomes \"" + change.to + "\" with the next start of the agent");
+  return proposal;
+}
+
+/// What the agent was told before it could know the ConfigMap stays, and what of it the ConfigMap says otherwise is named.
+base::Result<Proposal> Configuration::ProposeWish(const Source& source, Resolved next) const {
+  ASSIGN(const Resolved unsaid, ResolveText(settings_, "", "", IsOurs(*source.text) ? api::NodeConfig{} : below_));
+  Proposal proposal{.not_yet = std::move(next.not_yet), .remarks = std::move(next.remarks), .origin = source.origin};
+  const auto told = api::Changes(own_, next.config);
+  for (const api::Change& said : api::Changes(unsaid.config, next.config)) {
+    const bool kept = said.effect == api::Effect::kRestart || said.key.starts_with("cluster.");
+    const bool differs = std::any_of(told.begin(), told.end(), [&](const api::Change& change) { return change.key == said.key; });
+    if (kept && differs) proposal.not_yet.push_back(said.key + ": is not taken from a ConfigMap; give it to the agent itself");
+  }
+  next.config.cluster.config_map = own_.cluster.config_map;
+  proposal.config = api::KeepUntilRestart(started_with_, std::move(next.config));
+  proposal.after_restart = proposal.config;
+  proposal.changes = api::Changes(published_.Get()->config, proposal.config);
+  return proposal;
+}
+
+base::Result<Proposal> Configuration::Propose(std::string_view text, const std::string& name) const {
+  return Propose(Source{.origin = name, .name = name, .text = std::string(text), .wished = wish_in_force_});
+}
+
+base::Result<Proposal> Configuration::ProposeCurrent() const { return Propose(Now()); }
+
+}  // namespace penstock::app

@@ -1,0 +1,119 @@
+// The configuration in force: what the agent was started with, its file as it changes, and above both the cluster's wish. Applies nothing
+// itself: whoever depends on a value follows what is published.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/config_change.h"
+#include "api/node_config.h"
+#include "api/report.h"
+#include "app/options.h"
+#include "base/executor.h"
+#include "base/published.h"
+#include "base/result.h"
+#include "door/cluster.h"
+#include "os/loop.h"
+#include "os/watch.h"
+
+namespace penstock::app {
+
+/// Of api::NodeConfig, only what a running agent can change differs from one to the next (api::KeepUntilRestart).
+struct CurrentConfig {
+  api::NodeConfig config;
+  api::ConfigurationReport report;
+};
+
+/// For the metrics page.
+struct ReloadCounts {
+  std::uint64_t applied = 0;  ///< new texts that are or were in force, also where they changed nothing
+  std::uint64_t refused = 0;
+  bool last_successful = true;
+  base::WallTime last_applied{};  ///< the start, before any
+};
+
+/// What a text would do: everything is computed, nothing changed.
+struct Proposal {
+  api::NodeConfig config;            ///< as it would be in force at once
+  api::NodeConfig after_restart;     ///< as it would be after the agent's next start
+  std::vector<api::Change> changes;  ///< from what is in force to `after_restart`
+  std::vector<std::string> not_yet, remarks;
+  std::string origin;
+};
+
+/// On the control loop, all of it; files are read on `io`.
+class Configuration {
+ public:
+  /// Tries a configuration that has no mistakes in itself: what it would offer. An error refuses it. May be empty.
+  using DryRun = std::function<base::Status(const api::NodeConfig& next)>;
+
+  /// `start` is what ResolveAll(settings) gave when the agent started: it is in force until something else is.
+  Configuration(os::Loop& control, base::Executor& io, Settings settings, Resolved start, DryRun dry_run = {});
+  ~Configuration();
+
+  /// Begins to follow the file, if there is one.
+  void Follow();
+
+  /// The cluster's wish has changed (door::ClusterDoor::Callbacks::wished). Its text stands in the place of the file; no text: the file
+  /// counts. A problem, in the wish or in its text, leaves in force what is.
+  void Wish(const door::WishedConfig& wish);
+
+  /// Reads the file now (SIGHUP).
+  void Reload();
+
+  base::Published<CurrentConfig>& published() { return published_; }
+  const base::Published<CurrentConfig>& published() const { return published_; }
+  const ReloadCounts& reloads() const { return reloads_; }
+
+  /// What this text would do in the place of the file or the wish; for `penstock plan FILE`. kInvalidArgument tells all that is wrong.
+  base::Result<Proposal> Propose(std::string_view text, const std::string& name) const;
+
+  /// The same of what counts now, file or wish, also where it was refused. Does not read the file.
+  base::Result<Proposal> ProposeCurrent() const;
+
+ private:
+  /// A text and where it came from, or why there is none.
+  struct Source {
+    std::string origin;
+    std::string name;  ///< for errors: a path, "ConfigMap ns/name, key any"
+    base::Result<std::string> text = std::string();
+    bool wished = false;
+  };
+
+  void Read(bool force);
+  void FileRead(base::Result<std::string> text, bool force);
+  base::Result<Resolved> ReadOwn() const;
+  bool WishFails() const { return wish_ && !wish_->problem.empty(); }
+  Source Now() const;
+  /// Takes what counts now, if it can be taken.
+  void Consider();
+  void Apply(const Proposal& proposal, bool wished);
+  void Refuse(const Source& source, const std::string& problem);
+  void Publish(api::NodeConfig config);
+  base::Result<Proposal> Propose(const Source& source) const;
+  base::Result<Proposal> ProposeWish(const Source& source, Resolved next) const;
+
+  os::Loop& control_;
+  base::Executor& io_;
+  const Settings settings_;
+  const DryRun dry_run_;
+  const api::NodeConfig started_with_;
+  Source file_;
+  api::NodeConfig below_;  // of the file where it is a NodeConfig: what a device plugin's text in the cluster is put on top of
+  api::NodeConfig own_;    // what the file makes, the last time that it was well
+  std::optional<door::WishedConfig> wish_;
+  bool file_read_ = false;
+  bool wish_in_force_ = false;
+  api::ConfigurationReport in_force_;     // without a problem
+  std::string refused_, refused_origin_;  // why what counts now is not in force
+  base::Published<CurrentConfig> published_;
+  ReloadCounts reloads_;
+  std::unique_ptr<os::PathWatch> watch_;
+  const std::shared_ptr<Configuration*> self_;  // null inside once destroyed: for functions on their way
+};
+
+}  // namespace penstock::app

@@ -1,0 +1,268 @@
+#include "app/agent/configuration.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "os/file.h"
+
+namespace penstock::app {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+const std::string kOurs = "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n";
+
+/// A configuration on a loop of its own, which runs until what is waited for holds.
+class ConfigurationTest : public testing::Test {
+ protected:
+  ConfigurationTest() : folder_(testing::TempDir() + "/configuration_" + testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  ~ConfigurationTest() override {
+    configuration_.reset();
+    fs::remove_all(folder_);
+  }
+
+  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+
+  void Write(const std::string& text) { ASSERT_TRUE(os::WriteFileAtomically(Path("config"), text).ok()); }
+
+  /// As the agent does it.
+  void Start(Configuration::DryRun dry_run = {}) {
+    settings_.config_file = file_;
+    auto start = ResolveAll(settings_);
+    ASSERT_TRUE(start.ok()) << start.error().message();
+    configuration_ = std::make_unique<Configuration>(loop_, loop_, settings_, *std::move(start), std::move(dry_run));
+    configuration_->Follow();
+  }
+  void StartWith(const std::string& text) {
+    Write(text);
+    file_ = Path("config");
+    Start();
+  }
+
+  /// Runs the loop until then; a minute is a failure.
+  void RunUntil(const std::function<bool()>& holds) {
+    const base::TimerId late = loop_.PostAfter(60s, [] {
+      ADD_FAILURE() << "waited in vain";
+      std::abort();
+    });
+    std::function<void()> look = [&] {
+      if (holds()) {
+        loop_.Cancel(late);
+        return loop_.Stop();
+      }
+      loop_.PostAfter(1ms, look);
+    };
+    loop_.Post(look);
+    loop_.Run();
+  }
+
+  api::NodeConfig Config() const { return configuration_->published().Get()->config; }
+  api::ConfigurationReport Report() const { return configuration_->published().Get()->report; }
+
+  const std::string folder_;
+  std::string file_;
+  Settings settings_;
+  os::Loop loop_{"test"};
+  std::unique_ptr<Configuration> configuration_;
+};
+
+door::WishedConfig Wished(const std::string& text) {
+  return {.origin = "ConfigMap gpu/config, key a100 (label nvidia.com/device-plugin.config)", .text = text};
+}
+
+TEST_F(ConfigurationTest, BeginsWithWhatTheAgentWasStartedWith) {
+  settings_.flags["--node-name"] = "n";
+  Start();
+  EXPECT_EQ(Config().node_name, "n");
+  EXPECT_EQ(Report().origin, "defaults");
+  EXPECT_EQ(Report().problem, "");
+  EXPECT_EQ(configuration_->reloads().applied, 0u);
+  EXPECT_TRUE(configuration_->reloads().last_successful);
+}
+
+TEST_F(ConfigurationTest, FollowsItsFile) {
+  StartWith("version: v1\n");
+  EXPECT_EQ(Report().origin, "file " + Path("config"));
+  loop_.PostAfter(20ms, [this] { Write("version: v1\nflags: {plugin: {deviceIDStrategy: index}}\n"); });
+  RunUntil([this] { return Config().device_ids == api::DeviceIds::kIndex; });
+  EXPECT_EQ(configuration_->reloads().applied, 1u);
+}
+
+TEST_F(ConfigurationTest, FollowsALinkThatIsSwappedAsAMountedConfigMapsAre) {
+  const auto mount = [this](const std::string& version, const std::string& text) {
+    fs::create_directories(Path(version));
+    ASSERT_TRUE(os::WriteFileAtomically(Path(version + "/any"), text).ok());
+    fs::create_directory_symlink(version, Path("..data_tmp"));
+    fs::rename(Path("..data_tmp"), Path("..data"));
+  };
+  mount("..1", "version: v1\n");
+  fs::create_symlink("..data/any", Path("any"));
+  file_ = Path("any");
+  Start();
+  loop_.PostAfter(20ms, [&] { mount("..2", kOurs + "health: {poll: 1s}\n"); });
+  RunUntil([this] { return Config().poll == 1s; });
+}
+
+TEST_F(ConfigurationTest, ABadFileChangesNothingAndSaysAllThatIsWrongUntilItIsMended) {
+  StartWith("version: v1\nflags: {plugin: {deviceIDStrategy: index}}\n");
+  loop_.PostAfter(20ms, [this] { Write("version: v1\nflags: {migStrateg: none, plugin: {deviceIDStrategy: uid}}\n"); });
+  RunUntil([this] { return !Report().problem.empty(); });
+  EXPECT_EQ(Config().device_ids, api::DeviceIds::kIndex);
+  EXPECT_THAT(Report().problem, HasSubstr("config:2:9: unknown key \"flags.migStrateg\"; did you mean \"migStrategy\"?"));
+  EXPECT_THAT(Report().problem, HasSubstr("\"uid\" is none of uuid, index; did you mean \"uuid\"?"));
+  EXPECT_EQ(Report().problem_origin, "file " + Path("config"));
+  EXPECT_EQ(configuration_->reloads().refused, 1u);
+  EXPECT_FALSE(configuration_->reloads().last_successful);
+}
+
+TEST_F(ConfigurationTest, AMendedFileIsInForceAndTheProblemForgotten) {
+  StartWith("version: v1\n");
+  loop_.PostAfter(20ms, [this] { Write("version: v2\n"); });
+  bool mended = false;
+  RunUntil([&] {
+    if (!Report().problem.empty() && !std::exchange(mended, true)) Write("version: v1\nflags: {gfd: {noTimestamp: true}}\n");
+    return mended && Report().problem.empty();
+  });
+  EXPECT_FALSE(Config().labels.timestamp);
+  EXPECT_TRUE(configuration_->reloads().last_successful);
+}
+
+TEST_F(ConfigurationTest, AFileThatIsTakenAwayLeavesInForceWhatItSaid) {
+  StartWith("version: v1\nflags: {plugin: {deviceIDStrategy: index}}\n");
+  loop_.PostAfter(20ms, [this] { fs::remove(Path("config")); });
+  RunUntil([this] { return !Report().problem.empty(); });
+  EXPECT_THAT(Report().problem, HasSubstr("No such file"));
+  EXPECT_EQ(Config().device_ids, api::DeviceIds::kIndex);
+}
+
+TEST_F(ConfigurationTest, AFileThatIsEmptiedDoesNotPassForOneThatSaysNothing) {
+  StartWith("version: v1\nflags: {plugin: {deviceIDStrategy: index}}\n");
+  loop_.PostAfter(20ms, [this] { Write("\n"); });
+  RunUntil([this] { return !Report().problem.empty(); });
+  EXPECT_THAT(Report().problem, HasSubstr("is empty"));
+  EXPECT_EQ(Config().device_ids, api::DeviceIds::kIndex);
+}
+
+TEST_F(ConfigurationTest, WhatARunningAgentCannotChangeWaitsForItsNextStartAndSaysSo) {
+  StartWith(kOurs);
+  loop_.PostAfter(20ms, [this] { Write(kOurs + "paths: {stateDir: /elsewhere}\nlabels: {timestamp: false}\n"); });
+  RunUntil([this] { return !Config().labels.timestamp; });
+  EXPECT_EQ(Config().paths.state_dir, "/var/lib/penstock");
+  EXPECT_THAT(Report().not_yet, ElementsAre("paths.stateDir: becomes \"/elsewhere\" with the next start of the agent"));
+}
+
+TEST_F(ConfigurationTest, TheDryRunMayRefuse) {
+  Write("version: v1\n");
+  file_ = Path("config");
+  Start([](const api::NodeConfig& next) {
+    return next.labels.timestamp ? base::Status() : base::Error(base::Code::kInvalidArgument, "no time");
+  });
+  loop_.PostAfter(20ms, [this] { Write("flags: {gfd: {noTimestamp: true}}\n"); });
+  RunUntil([this] { return Report().problem == "no time"; });
+  EXPECT_TRUE(Config().labels.timestamp);
+}
+
+TEST_F(ConfigurationTest, AWishStandsInThePlaceOfTheFileAndFlagsAboveBoth) {
+  settings_.plugin_flags = {{"--no-timestamp", "true", "--no-timestamp"}};
+  StartWith("version: v1\nflags: {plugin: {deviceIDStrategy: index}}\n");
+  configuration_->Wish(Wished("version: v1\nflags: {gfd: {noTimestamp: false, machineTypeFile: /m}}\n"));
+  EXPECT_EQ(Config().device_ids, api::DeviceIds::kUuid);
+  EXPECT_EQ(Config().labels.machine_type_file, "/m");
+  EXPECT_FALSE(Config().labels.timestamp);
+  EXPECT_EQ(Report().origin, "ConfigMap gpu/config, key a100 (label nvidia.com/device-plugin.config)");
+
+  configuration_->Wish({});
+  RunUntil([this] { return Config().device_ids == api::DeviceIds::kIndex; });
+  EXPECT_EQ(Report().origin, "file " + Path("config"));
+}
+
+TEST_F(ConfigurationTest, ADevicePluginsTextInTheClusterIsPutOnTopOfANodeConfigFile) {
+  StartWith(kOurs + "health: {poll: 1s}\nlabels: {timestamp: false}\n");
+  configuration_->Wish(Wished("flags: {plugin: {deviceIDStrategy: index}}\n"));
+  EXPECT_EQ(Config().poll, 1s);
+  EXPECT_EQ(Config().device_ids, api::DeviceIds::kIndex);
+  EXPECT_FALSE(Config().labels.timestamp);
+  configuration_->Wish(Wished(kOurs + "devicePlugin: {deviceIDStrategy: index}\n"));
+  EXPECT_EQ(Config().poll, 5s);
+}
+
+TEST_F(ConfigurationTest, AWishWithAProblemLeavesInForceWhatIs) {
+  StartWith("version: v1\nflags: {plugin: {deviceIDStrategy: index}}\n");
+  configuration_->Wish({.origin = "ConfigMap gpu/config", .text = "", .problem = "has no key \"h100\""});
+  EXPECT_EQ(Config().device_ids, api::DeviceIds::kIndex);
+  EXPECT_EQ(Report().problem, "has no key \"h100\"");
+  EXPECT_EQ(Report().problem_origin, "ConfigMap gpu/config");
+
+  configuration_->Wish(Wished("flags: {gfd: {noTimestamp: true}}\n"));
+  EXPECT_EQ(Report().problem, "");
+  configuration_->Wish(Wished("flags: {gfd: {noTimestam: true}}\n"));
+  EXPECT_FALSE(Config().labels.timestamp);
+  EXPECT_THAT(Report().problem, HasSubstr("ConfigMap gpu/config, key a100:1:15: unknown key \"flags.gfd.noTimestam\""));
+  EXPECT_FALSE(configuration_->reloads().last_successful);
+
+  // The file is no way around it: what the cluster wished for last is in force.
+  configuration_->Wish({.origin = "ConfigMap gpu/config", .text = "", .problem = "is gone"});
+  loop_.PostAfter(20ms, [this] { Write("version: v1\n"); });
+  loop_.PostAfter(200ms, [this] { loop_.Stop(); });
+  loop_.Run();
+  EXPECT_FALSE(Config().labels.timestamp);
+  EXPECT_EQ(Report().problem, "is gone");
+}
+
+TEST_F(ConfigurationTest, AConfigMapCannotSayHowTheAgentReachesIt) {
+  settings_.flags["--config-map"] = "mine";
+  Start();
+  configuration_->Wish(
+      Wished(kOurs + "cluster: {events: off, config: {configMap: other}}\nhttp: {listen: off}\nlabels: {timestamp: false}\n"));
+  EXPECT_FALSE(Config().labels.timestamp);
+  EXPECT_EQ(Config().cluster.config_map.name, "mine");
+  EXPECT_EQ(Config().cluster.events, api::Switch::kOn);
+  EXPECT_EQ(Config().listen, "127.0.0.1:9400");
+  EXPECT_THAT(Report().not_yet, ElementsAre("http.listen: is not taken from a ConfigMap; give it to the agent itself",
+                                            "cluster.events: is not taken from a ConfigMap; give it to the agent itself"));
+}
+
+TEST_F(ConfigurationTest, SaysWhatItCannotDoYetAndServesOn) {
+  Start();
+  configuration_->Wish(Wished("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}]}}\n"));
+  EXPECT_EQ(Report().problem, "");
+  EXPECT_THAT(Report().not_yet, Contains(HasSubstr("sharing.timeSlicing.resources[0]: sharing by time-slicing is not to be had yet")));
+}
+
+TEST_F(ConfigurationTest, ProposesWithoutChangingAnything) {
+  StartWith(kOurs);
+  const auto proposal = configuration_->Propose(kOurs + "labels: {timestamp: false}\npaths: {runDir: /r}\n", "new.yaml");
+  ASSERT_TRUE(proposal.ok()) << proposal.error().message();
+  EXPECT_THAT(proposal->changes, ElementsAre(api::Change{"paths.runDir", "/run/penstock", "/r", api::Effect::kRestart},
+                                             api::Change{"labels.timestamp", "true", "false", api::Effect::kNow}));
+  EXPECT_FALSE(proposal->config.labels.timestamp);
+  EXPECT_EQ(proposal->config.paths.run_dir, "/run/penstock");
+  EXPECT_EQ(proposal->after_restart.paths.run_dir, "/r");
+  EXPECT_TRUE(Config().labels.timestamp);
+
+  const auto bad = configuration_->Propose("version: v3\n", "new.yaml");
+  ASSERT_FALSE(bad.ok());
+  EXPECT_THAT(bad.error().message(), HasSubstr("new.yaml:1:10: version: is \"v3\""));
+  EXPECT_EQ(Report().problem, "");
+}
+
+TEST_F(ConfigurationTest, IsReadAgainWhenAsked) {
+  StartWith("version: v1\n");
+  configuration_->Reload();
+  RunUntil([this] { return configuration_->reloads().applied == 1; });
+}
+
+}  // namespace
+}  // namespace penstock::app
