@@ -1,0 +1,108 @@
+// `penstock migrate`: what changes when Penstock takes over from NVIDIA's device plugin stack, or gives back to it. Reads; changes nothing.
+// Pure, but for the verb.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "api/compat/device_plugin.h"
+#include "app/penstock/cluster.h"
+#include "app/penstock/table.h"
+#include "app/penstock/verbs.h"
+
+namespace penstock::app {
+
+/// What a workload does in the stack.
+enum class Part { kDevicePlugin, kFeatureDiscovery, kMps, kNodeFeatureDiscovery, kPenstock };
+std::string_view ToString(Part part);
+
+/// One DaemonSet (or what a values file will make one).
+struct Workload {
+  Part part = Part::kDevicePlugin;
+  std::string kind, name, namespace_name;
+  std::string from;                        ///< "DaemonSet kube-system/nvdp", "values nvdp.yaml"
+  std::string release, release_namespace;  ///< of Helm
+  std::string chart;                       ///< "nvidia-device-plugin-0.17.1"
+  std::string policy;                      ///< the ClusterPolicy that owns it
+  std::vector<api::compat::Given> given;   ///< settings by flag and environment, under their first names
+  std::vector<std::string> unknown;        ///< flags that the plugin's own table lacks
+  std::string config_map, default_key;     ///< what its config-manager reads
+  std::string node_label;
+};
+
+/// A configuration file of the plugin's.
+struct ConfigFile {
+  std::string from;  ///< "ConfigMap gpu-operator/time-slicing-config, key any"
+  std::string config_map, namespace_name, key;
+  std::string text;
+};
+
+struct Policy {
+  std::string name, config_map, default_key, mig_strategy;
+};
+
+struct LabelledNode {
+  std::string name;
+  std::map<std::string, std::string> labels;
+  std::map<std::string, std::int64_t> capacity;
+};
+
+/// All that was found.
+struct Found {
+  std::vector<Workload> workloads;
+  std::vector<ConfigFile> configs;
+  std::vector<Policy> policies;
+  std::vector<LabelledNode> nodes;
+  std::vector<std::string> node_features;  ///< "namespace/name" of GPU Feature Discovery's
+  std::vector<std::string> files;          ///< of this machine
+  std::vector<std::string> remarks;        ///< what could not be read, and why
+};
+
+/// Takes in an object of a cluster (or of a manifest): DaemonSet, ConfigMap, ClusterPolicy, Node, NodeFeature, List; others are passed
+/// over.
+void TakeObject(const nlohmann::json& object, Found& found);
+
+/// The objects of a file: YAML or JSON, several documents; a chart's values and a configuration of the plugin are known by their keys.
+base::Status TakeFile(std::string_view text, const std::string& file, Found& found);
+
+/// Files and sockets of NVIDIA's stack on this machine, below `root` ("" in production).
+std::vector<std::string> FilesOfTheStack(const std::string& root);
+
+enum class Direction { kToPenstock, kToNvidia };
+
+struct Change {
+  std::string what, now, then;
+  int nodes = 0;  ///< how many it concerns; 0: not counted
+  std::string note;
+};
+
+struct Step {
+  std::string command, why;
+};
+
+struct Migration {
+  Direction direction = Direction::kToPenstock;
+  std::vector<std::string> found;
+  std::vector<Change> resources, labels, files;
+  std::vector<std::string> not_yet, remarks, problems;
+  std::vector<Step> steps;
+};
+
+/// `node`: only this one; empty: all.
+Migration Plan(const Found& found, Direction direction, const std::string& node);
+
+/// The labels of a node's GPUs as they will be, from what GPU Feature Discovery says of them now.
+std::map<std::string, std::string> PredictLabels(const std::map<std::string, std::string>& now);
+
+std::string ShowMigration(const Migration& migration, const Style& style);
+std::string MigrationToJson(const Migration& migration);
+
+/// Adds the verb.
+void AddMigrate(CLI::App& app, const Common& common, int& exit_code);
+
+}  // namespace penstock::app

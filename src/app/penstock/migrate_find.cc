@@ -1,0 +1,209 @@
+// What an object is in NVIDIA's stack: known by its images, commands and keys, not by names that people choose.
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "app/penstock/migrate.h"
+#include "app/penstock/nodes.h"
+#include "base/strings.h"
+
+namespace penstock::app {
+
+using api::compat::Given;
+using api::compat::PluginOption;
+
+std::string_view ToString(Part part) {
+  switch (part) {
+    case Part::kDevicePlugin: return "device plugin";
+    case Part::kFeatureDiscovery: return "GPU Feature Discovery";
+    case Part::kMps: return "MPS control daemon";
+    case Part::kNodeFeatureDiscovery: return "Node Feature Discovery";
+    case Part::kPenstock: return "Penstock";
+  }
+  return "";
+}
+
+namespace {
+
+constexpr char kHelmRelease[] = "meta.helm.sh/release-name", kHelmNamespace[] = "meta.helm.sh/release-namespace";
+
+/// Items of a list; nothing where it is none.
+const Json& Items(const Json& object, std::initializer_list<std::string_view> path) {
+  static const Json none = Json::array();
+  const Json& list = At(object, path);
+  return list.is_array() ? list : none;
+}
+
+std::vector<std::string> Words(const Json& container) {
+  std::vector<std::string> words;
+  for (const char* list : {"command", "args"})
+    for (const Json& word : Items(container, {list}))
+      if (word.is_string()) words.push_back(word.get<std::string>());
+  return words;
+}
+
+std::string Program(const Json& container) {
+  const auto words = Words(container);
+  return words.empty() ? "" : words.front().substr(words.front().rfind('/') + 1);
+}
+
+/// "nvcr.io/nvidia/k8s-device-plugin:v0.17.1" → "k8s-device-plugin".
+std::string ImageName(const Json& container) {
+  std::string image = TextAt(container, {"image"});
+  image = image.substr(0, image.find('@'));
+  image = image.substr(image.rfind('/') + 1);
+  return image.substr(0, image.find(':'));
+}
+
+/// One image holds all of NVIDIA's programs; the command says which runs, and without one it is the plugin.
+std::optional<Part> PartOf(const Json& container) {
+  const std::string program = Program(container), image = ImageName(container);
+  if (program == "gpu-feature-discovery" || image == "gpu-feature-discovery") return Part::kFeatureDiscovery;
+  if (program == "mps-control-daemon") return Part::kMps;
+  if (program == "config-manager") return std::nullopt;
+  if (program == "nvidia-device-plugin") return Part::kDevicePlugin;
+  if (program == "nfd-worker" || (image == "node-feature-discovery" && program != "nfd-master" && program != "nfd-gc"))
+    return Part::kNodeFeatureDiscovery;
+  if (program == "penstock-agent" || image == "penstock") return Part::kPenstock;
+  const std::string name = TextAt(container, {"name"});
+  if (image == "k8s-device-plugin" || name == "nvidia-device-plugin" || name == "nvidia-device-plugin-ctr") return Part::kDevicePlugin;
+  return std::nullopt;
+}
+
+std::string EnvironmentOf(const Json& container, std::string_view name) {
+  for (const Json& one : Items(container, {"env"}))
+    if (TextAt(one, {"name"}) == name) return TextAt(one, {"value"});
+  return "";
+}
+
+/// What says where things are within NVIDIA's own pod, and nothing to us.
+bool IsPlumbing(std::string_view name) { return name == "--config-file" || name == "--node-name" || name == "--mps-root"; }
+
+std::string_view FirstName(const PluginOption& option) { return option.flags.empty() ? option.environment.front() : option.flags.front(); }
+
+/// NVIDIA's plugin has two more names, which are ours for something else.
+std::string PluginFlag(const std::string& flag) {
+  if (flag == "--driver-root") return "--nvidia-driver-root";
+  return flag == "--dev-root" ? "--nvidia-dev-root" : flag;
+}
+
+void AddFlag(const std::string& word, const std::string& next, Workload& workload) {
+  const auto equals = word.find('=');
+  const std::string flag = PluginFlag(word.substr(0, equals));
+  for (const PluginOption& option : api::compat::PluginOptions()) {
+    if (std::find(option.flags.begin(), option.flags.end(), flag) == option.flags.end()) continue;
+    const bool separate = equals == std::string::npos && !next.empty() && !next.starts_with("-");
+    const std::string value = equals != std::string::npos ? word.substr(equals + 1) : separate ? next : "true";
+    if (!IsPlumbing(FirstName(option))) workload.given.push_back({std::string(FirstName(option)), value, word.substr(0, equals)});
+    return;
+  }
+  workload.unknown.push_back(word);
+}
+
+void AddSettings(const Json& container, Workload& workload) {
+  const auto words = Words(container);
+  for (std::size_t i = 1; i < words.size(); ++i)
+    if (words[i].starts_with("--")) AddFlag(words[i], i + 1 < words.size() ? words[i + 1] : "", workload);
+  for (const PluginOption& option : api::compat::PluginOptions()) {
+    if (IsPlumbing(FirstName(option))) continue;
+    const bool said =
+        std::any_of(workload.given.begin(), workload.given.end(), [&](const Given& one) { return one.flag == FirstName(option); });
+    for (const std::string_view name : option.environment)
+      if (const std::string value = EnvironmentOf(container, name); !said && !value.empty())
+        workload.given.push_back({std::string(FirstName(option)), value, "environment " + std::string(name)});
+  }
+}
+
+/// Which ConfigMap the pod's config-manager reads: the one mounted where it looks.
+void AddConfigManager(const Json& pod, Workload& workload) {
+  for (const char* list : {"containers", "initContainers"}) {
+    for (const Json& container : Items(pod, {list})) {
+      if (Program(container) != "config-manager") continue;
+      workload.default_key = EnvironmentOf(container, "DEFAULT_CONFIG");
+      workload.node_label = EnvironmentOf(container, "NODE_LABEL");
+      std::string source = EnvironmentOf(container, "CONFIG_FILE_SRCDIR");
+      if (source.empty()) source = "/available-configs";
+      for (const Json& mount : Items(container, {"volumeMounts"}))
+        for (const Json& volume : Items(pod, {"volumes"}))
+          if (TextAt(mount, {"mountPath"}) == source && TextAt(mount, {"name"}) == TextAt(volume, {"name"}))
+            workload.config_map = TextAt(volume, {"configMap", "name"});
+      return;
+    }
+  }
+}
+
+void TakeWorkload(const Json& object, Found& found) {
+  const Json& pod = At(object, {"spec", "template", "spec"});
+  for (const Json& container : Items(pod, {"containers"})) {
+    const auto part = PartOf(container);
+    if (!part) continue;
+    Workload workload{.part = *part, .kind = TextAt(object, {"kind"}), .name = TextAt(object, {"metadata", "name"})};
+    workload.namespace_name = TextAt(object, {"metadata", "namespace"});
+    workload.from = workload.kind + " " + (workload.namespace_name.empty() ? "" : workload.namespace_name + "/") + workload.name;
+    const auto annotations = TextsAt(object, {"metadata", "annotations"}), labels = TextsAt(object, {"metadata", "labels"});
+    const auto text = [](const auto& map, const char* key) { return map.contains(key) ? map.at(key) : std::string(); };
+    workload.release = text(annotations, kHelmRelease);
+    workload.release_namespace = text(annotations, kHelmNamespace);
+    if (workload.release.empty() && text(labels, "app.kubernetes.io/managed-by") == "Helm") {  // as `helm template` prints it
+      workload.release = text(labels, "app.kubernetes.io/instance");
+      workload.release_namespace = workload.namespace_name;
+    }
+    workload.chart = text(labels, "helm.sh/chart");
+    for (const Json& owner : Items(object, {"metadata", "ownerReferences"}))
+      if (TextAt(owner, {"kind"}) == "ClusterPolicy") workload.policy = TextAt(owner, {"name"});
+    if (*part == Part::kDevicePlugin || *part == Part::kFeatureDiscovery) {
+      AddSettings(container, workload);
+      AddConfigManager(pod, workload);
+    }
+    found.workloads.push_back(std::move(workload));
+    return;
+  }
+}
+
+/// Keys that hold a configuration of the plugin; other people's ConfigMaps say nothing of that kind.
+bool IsPluginConfig(const std::string& text) {
+  if (api::compat::Recognise(text) != api::compat::Document::kDevicePlugin) return false;
+  const std::string lines = "\n" + text;
+  const auto has = [&lines](std::string_view key) {
+    return lines.find("\n" + std::string(key) + ":") != std::string::npos ||
+           lines.find("\"" + std::string(key) + "\":") != std::string::npos;
+  };
+  return has("sharing") || has("flags") || (has("version") && (has("resources") || has("imex")));
+}
+
+void TakeConfigMap(const Json& object, Found& found) {
+  const std::string name = TextAt(object, {"metadata", "name"}), space = TextAt(object, {"metadata", "namespace"});
+  for (const auto& [key, text] : TextsAt(object, {"data"}))
+    if (IsPluginConfig(text))
+      found.configs.push_back({"ConfigMap " + (space.empty() ? "" : space + "/") + name + ", key " + key, name, space, key, text});
+}
+
+void TakeNode(const Json& object, Found& found) {
+  const NodeView view = JoinNodes({object}, {}, {}).front();
+  found.nodes.push_back({view.name, view.labels, view.capacity});
+}
+
+void TakePolicy(const Json& object, Found& found) {
+  found.policies.push_back({TextAt(object, {"metadata", "name"}), TextAt(object, {"spec", "devicePlugin", "config", "name"}),
+                            TextAt(object, {"spec", "devicePlugin", "config", "default"}), TextAt(object, {"spec", "mig", "strategy"})});
+}
+
+void TakeNodeFeature(const Json& object, Found& found) {
+  const std::string name = TextAt(object, {"metadata", "name"});
+  if (name.starts_with("nvidia-features-for-")) found.node_features.push_back(TextAt(object, {"metadata", "namespace"}) + "/" + name);
+}
+
+}  // namespace
+
+void TakeObject(const Json& object, Found& found) {
+  const std::string kind = TextAt(object, {"kind"});
+  if (kind == "DaemonSet") return TakeWorkload(object, found);
+  if (kind == "ConfigMap") return TakeConfigMap(object, found);
+  if (kind == "ClusterPolicy") return TakePolicy(object, found);
+  if (kind == "NodeFeature") return TakeNodeFeature(object, found);
+  if (kind == "Node" && !TextAt(object, {"metadata", "name"}).empty()) return TakeNode(object, found);
+  if (kind.ends_with("List"))
+    for (const Json& item : Items(object, {"items"})) TakeObject(item, found);
+}
+
+}  // namespace penstock::app

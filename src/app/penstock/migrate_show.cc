@@ -1,0 +1,69 @@
+// The plan, for people and for programs.
+#include <nlohmann/json.hpp>
+
+#include "app/penstock/migrate.h"
+
+namespace penstock::app {
+
+namespace {
+
+std::string Lines(const char* title, const std::vector<std::string>& lines, Color color, const Style& style) {
+  if (lines.empty()) return "";
+  std::string text = "\n" + Paint(title, Color::kBold, style) + "\n";
+  for (const std::string& line : lines) text += "  " + Paint(Printable(line), color, style) + "\n";
+  return text;
+}
+
+std::string Changes(const char* what, const std::vector<Change>& changes, const Style& style) {
+  Table table({what, "NOW", "THEN", "NODES", "NOTE"});
+  for (const Change& one : changes)
+    table.Add({one.what,
+               one.now,
+               {one.then, one.now == one.then ? Color::kNone : Color::kYellow},
+               one.nodes > 0 ? std::to_string(one.nodes) : "",
+               one.note});
+  return table.empty() ? "" : "\n" + table.Render(style);
+}
+
+Json ToJson(const std::vector<Change>& changes) {
+  Json list = Json::array();
+  for (const Change& one : changes)
+    list.push_back({{"what", one.what}, {"now", one.now}, {"then", one.then}, {"nodes", one.nodes}, {"note", one.note}});
+  return list;
+}
+
+}  // namespace
+
+std::string ShowMigration(const Migration& migration, const Style& style) {
+  const bool to_penstock = migration.direction == Direction::kToPenstock;
+  std::string text = to_penstock ? "From NVIDIA's stack to Penstock: what would change. Nothing was changed.\n"
+                                 : "From Penstock to NVIDIA's stack: what would change. Nothing was changed.\n";
+  text += migration.found.empty() ? "\nnothing of either stack was found\n" : Lines("Found", migration.found, Color::kNone, style);
+  text += Changes("RESOURCE", migration.resources, style) + Changes("LABEL", migration.labels, style);
+  text += Changes("FILE", migration.files, style);
+  text += Lines("To be mended first", migration.problems, Color::kRed, style);
+  text += Lines("Not to be had yet", migration.not_yet, Color::kYellow, style);
+  text += Lines("To know", migration.remarks, Color::kNone, style);
+  text += "\n" + Paint("Steps", Color::kBold, style) + "\n";
+  for (std::size_t i = 0; i < migration.steps.size(); ++i)
+    text +=
+        "  " + std::to_string(i + 1) + ". " + Printable(migration.steps[i].command) + "\n     " + Printable(migration.steps[i].why) + "\n";
+  return text;
+}
+
+std::string MigrationToJson(const Migration& migration) {
+  Json steps = Json::array();
+  for (const Step& one : migration.steps) steps.push_back({{"command", one.command}, {"why", one.why}});
+  return Json{{"to", migration.direction == Direction::kToPenstock ? "penstock" : "nvidia"},
+              {"found", migration.found},
+              {"resources", ToJson(migration.resources)},
+              {"labels", ToJson(migration.labels)},
+              {"files", ToJson(migration.files)},
+              {"problems", migration.problems},
+              {"notYet", migration.not_yet},
+              {"remarks", migration.remarks},
+              {"steps", std::move(steps)}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace penstock::app

@@ -1,0 +1,225 @@
+// What is recognised in the shapes in which people have NVIDIA's stack (testdata/), and what is told of it.
+#include "app/penstock/migrate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/strings.h"
+#include "os/file.h"
+#include "os/temporary_folder.h"
+
+namespace penstock::app {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::Pair;
+using testing::StartsWith;
+using testing::UnorderedElementsAre;
+
+Found Read(const std::string& name) {
+  const auto text = os::ReadFile(std::string(PENSTOCK_SOURCE_DIR) + "/src/app/penstock/testdata/" + name);
+  EXPECT_TRUE(text.ok());
+  Found found;
+  const auto read = TakeFile(*text, name, found);
+  EXPECT_TRUE(read.ok()) << (read.ok() ? "" : read.error().message());
+  return found;
+}
+
+Migration PlanOf(const std::string& name, Direction direction = Direction::kToPenstock, const std::string& node = "") {
+  return Plan(Read(name), direction, node);
+}
+
+std::vector<std::string> Commands(const Migration& plan) {
+  std::vector<std::string> commands;
+  for (const Step& step : plan.steps) commands.push_back(step.command);
+  return commands;
+}
+
+std::string Settings(const Workload& workload) {
+  std::vector<std::string> settings;
+  for (const auto& one : workload.given) settings.push_back(one.flag + "=" + one.value);
+  return base::Join(settings, " ");
+}
+
+auto IsChange(const std::string& what, const std::string& now, const std::string& then) {
+  return AllOf(Field(&Change::what, what), Field(&Change::now, now), Field(&Change::then, then));
+}
+
+TEST(MigrateFind, KnowsTheChartsDaemonSetsByWhatTheyRun) {
+  const Found found = Read("nvidia-chart.yaml");
+  ASSERT_EQ(found.workloads.size(), 3u);
+  const Workload& plugin = found.workloads[0];
+  EXPECT_EQ(plugin.part, Part::kDevicePlugin);
+  EXPECT_EQ(plugin.from, "DaemonSet nvidia/nvdp-nvidia-device-plugin");
+  EXPECT_EQ(plugin.release, "nvdp");
+  EXPECT_EQ(plugin.chart, "nvidia-device-plugin-0.17.1");
+  EXPECT_EQ(plugin.config_map, "nvidia-plugin-configs");
+  EXPECT_EQ(plugin.default_key, "any");
+  EXPECT_EQ(Settings(plugin), "--nvidia-driver-root=/run/nvidia/driver --device-list-strategy=cdi-cri --device-id-strategy=uuid")
+      << "and nothing of the pod's plumbing";
+  EXPECT_EQ(found.workloads[1].part, Part::kFeatureDiscovery);
+  EXPECT_EQ(found.workloads[2].part, Part::kMps);
+  EXPECT_EQ(found.configs.size(), 3u);
+}
+
+TEST(MigrateFind, ReadsFlagsBeforeTheEnvironmentAndNamesUnknownOnes) {
+  const Found found = Read("nvidia-static.yaml");
+  ASSERT_EQ(found.workloads.size(), 1u);
+  EXPECT_EQ(Settings(found.workloads[0]),
+            "--mig-strategy=single --pass-device-specs=true --nvidia-driver-root=/opt/nvidia --fail-on-init-error=false");
+  EXPECT_THAT(found.workloads[0].unknown, ElementsAre("--no-such-flag=1"));
+}
+
+TEST(MigrateFind, KnowsTheOperatorsParts) {
+  const Found found = Read("gpu-operator.yaml");
+  ASSERT_EQ(found.workloads.size(), 1u);
+  EXPECT_EQ(found.workloads[0].part, Part::kDevicePlugin);
+  EXPECT_EQ(found.workloads[0].policy, "cluster-policy");
+  ASSERT_EQ(found.policies.size(), 1u);
+  EXPECT_EQ(found.policies[0].config_map, "time-slicing-config");
+  ASSERT_EQ(found.configs.size(), 1u) << "CoreDNS' file is none of the plugin's";
+  EXPECT_EQ(found.configs[0].from, "ConfigMap gpu-operator/time-slicing-config, key any");
+  EXPECT_THAT(found.node_features, ElementsAre("gpu-operator/nvidia-features-for-gpu-1"));
+  EXPECT_EQ(found.nodes.size(), 1u);
+}
+
+TEST(MigrateFind, ReadsValuesOfTheChart) {
+  const Found found = Read("nvdp-values.yaml");
+  ASSERT_EQ(found.workloads.size(), 2u);
+  EXPECT_EQ(Settings(found.workloads[0]),
+            "--mig-strategy=mixed --device-list-strategy=envvar,cdi-annotations --pass-device-specs=true "
+            "--nvidia-driver-root=/run/nvidia/driver");
+  EXPECT_EQ(found.workloads[1].part, Part::kFeatureDiscovery);
+  EXPECT_EQ(found.configs.at(0).from, "values nvdp-values.yaml, config.map.any");
+}
+
+TEST(MigrateFind, TakesAConfigurationAloneAndRefusesWhatIsNoYaml) {
+  Found found;
+  EXPECT_TRUE(TakeFile("version: v1\nflags: {migStrategy: none}\n", "any.yaml", found).ok());
+  EXPECT_EQ(found.configs.at(0).from, "file any.yaml");
+  EXPECT_TRUE(TakeFile("shopping: [milk]\n", "list.yaml", found).ok());
+  EXPECT_THAT(found.remarks, ElementsAre(HasSubstr("list.yaml: holds neither")));
+  const auto broken = TakeFile("kind: Node\n---\nkind: [\n", "broken.yaml", found);
+  ASSERT_FALSE(broken.ok());
+  EXPECT_THAT(broken.error().message(), StartsWith("broken.yaml:")) << "with the line in the file, not in the document";
+  EXPECT_THAT(broken.error().message(), Not(StartsWith("broken.yaml:1:")));
+}
+
+TEST(MigrateFind, SurvivesObjectsOfAnotherShape) {
+  Found found;
+  for (const char* text :
+       {R"({"kind":"DaemonSet"})", R"({"kind":"DaemonSet","spec":{"template":{"spec":{"containers":[7,{"command":"x"}]}}}})",
+        R"({"kind":"ConfigMap","data":[1]})", R"({"kind":"Node"})", R"({"kind":"PodList","items":{}})", R"([1])"})
+    TakeObject(nlohmann::json::parse(text), found);
+  EXPECT_THAT(found.workloads, IsEmpty());
+  EXPECT_THAT(found.nodes, IsEmpty());
+}
+
+TEST(FilesOfTheStack, AreFoundOnAMachine) {
+  const os::TemporaryFolder root;
+  root.Write("etc/kubernetes/node-feature-discovery/features.d/gfd", "nvidia.com/gpu.count=8\n");
+  root.Write("var/lib/kubelet/device-plugins/nvidia-gpu.sock", "");
+  root.Write("var/lib/kubelet/device-plugins/penstock-nvidia.com-gpu-1-0.sock", "");
+  EXPECT_THAT(FilesOfTheStack(root.path()),
+              ElementsAre("/etc/kubernetes/node-feature-discovery/features.d/gfd", "/var/lib/kubelet/device-plugins/nvidia-gpu.sock"));
+}
+
+TEST(MigratePlan, OfTheChartGoesByHelmAndKeepsTheValues) {
+  const Migration plan = PlanOf("nvidia-chart.yaml");
+  EXPECT_THAT(Commands(plan),
+              ElementsAre("kubectl -n nvidia get configmap nvidia-plugin-configs -o jsonpath='{.data.any}' | penstock config check -",
+                          "kubectl -n nvidia get configmap nvidia-plugin-configs -o jsonpath='{.data.shared}' | penstock config check -",
+                          "kubectl -n nvidia get configmap nvidia-plugin-configs -o jsonpath='{.data.slip}' | penstock config check -",
+                          "helm -n nvidia get values nvdp -o yaml > values.yaml",
+                          "helm -n nvidia install penstock deploy/helm/penstock -f values.yaml", "helm -n nvidia uninstall nvdp",
+                          "kubectl penstock nodes"));
+  EXPECT_THAT(plan.not_yet, AllOf(Contains(HasSubstr("key shared: sharing.timeSlicing")), Contains(HasSubstr("cdi-cri")),
+                                  Contains(HasSubstr("mps-control-daemon: MPS is not to be had yet"))));
+  ASSERT_EQ(plan.problems.size(), 1u);
+  EXPECT_THAT(plan.problems[0], AllOf(HasSubstr("key slip: "), HasSubstr("did you mean \"migStrategy\"?")));
+  EXPECT_THAT(plan.resources, Contains(IsChange("nvidia.com/gpu.shared", "4 for each GPU", "")));
+}
+
+TEST(MigratePlan, OfAPlainManifestDeletesTheDaemonSetAfterOursIsThere) {
+  EXPECT_THAT(Commands(PlanOf("nvidia-static.yaml")),
+              ElementsAre("helm -n penstock install penstock deploy/helm/penstock --create-namespace",
+                          "kubectl -n kube-system delete daemonset nvidia-device-plugin-daemonset", "kubectl penstock nodes"));
+}
+
+TEST(MigratePlan, UnderTheOperatorItIsTheOperatorThatIsTold) {
+  EXPECT_THAT(Commands(PlanOf("gpu-operator.yaml")),
+              AllOf(Contains(StartsWith("kubectl patch clusterpolicy cluster-policy --type merge -p '{\"spec\":{\"devicePlugin\"")),
+                    Contains(HasSubstr("--set config.name=time-slicing-config --set config.default=any")),
+                    Not(Contains(HasSubstr("delete daemonset")))));
+  EXPECT_THAT(Commands(PlanOf("gpu-operator.yaml", Direction::kToPenstock, "gpu-1")),
+              AllOf(Contains(HasSubstr("kubectl label node gpu-1 nvidia.com/gpu.deploy.device-plugin=false")),
+                    Not(Contains(HasSubstr("patch clusterpolicy")))));
+}
+
+TEST(MigratePlan, TellsWhatBecomesOfResourcesAndLabelsOfANodeThatShares) {
+  const Migration plan = PlanOf("gpu-operator.yaml");
+  EXPECT_THAT(plan.resources, ElementsAre(IsChange("nvidia.com/gpu", "8", "2")));
+  EXPECT_THAT(plan.labels, AllOf(Contains(IsChange("nvidia.com/gpu.product", "Tesla-T4-SHARED", "Tesla-T4")),
+                                 Contains(IsChange("nvidia.com/gpu.replicas", "4", "1")),
+                                 Contains(IsChange("nvidia.com/gpu.sharing-strategy", "time-slicing", "none")),
+                                 Contains(IsChange("nvidia.com/gpu.imex-domain", "left-over.1", "")),
+                                 Contains(IsChange("nvidia.com/gpu.present.Tesla-T4", "", "true"))));
+  for (const Change& change : plan.labels)
+    EXPECT_THAT(change.what, AllOf(Not(HasSubstr("gpu.deploy")), Not(HasSubstr("timestamp")), Not(HasSubstr("gpu.machine"))));
+  EXPECT_THAT(plan.remarks, Contains(HasSubstr("NFD takes its nvidia.com labels from the nodes")));
+}
+
+TEST(MigratePlan, CountsNodesOfOneKindTogether) {
+  Found found = Read("gpu-operator.yaml");
+  found.nodes.push_back(found.nodes[0]);
+  found.nodes.back().name = "gpu-2";
+  EXPECT_EQ(Plan(found, Direction::kToPenstock, "").resources.at(0).nodes, 2);
+  EXPECT_EQ(Plan(found, Direction::kToPenstock, "gpu-2").resources.at(0).nodes, 1);
+}
+
+TEST(MigratePlan, HasAWayBack) {
+  Found found = Read("gpu-operator.yaml");
+  found.workloads = {
+      {.part = Part::kPenstock, .kind = "DaemonSet", .name = "p", .namespace_name = "gpus", .from = "DaemonSet gpus/p", .release = "pen"}};
+  found.nodes[0].labels["nvidia.com/gpu.count.Tesla-T4"] = "2";
+  const Migration plan = Plan(found, Direction::kToNvidia, "");
+  EXPECT_THAT(Commands(plan), AllOf(Contains("helm -n gpus uninstall pen"), Contains("kubectl penstock cleanup")));
+  EXPECT_THAT(plan.labels, ElementsAre(IsChange("nvidia.com/gpu.count.Tesla-T4", "2", "")));
+}
+
+TEST(PredictLabels, KeepsEveryLabelOfWholeGpusAsItIs) {
+  std::map<std::string, std::string> now = Read("gpu-operator.yaml").nodes.at(0).labels;
+  now["nvidia.com/gpu.product"] = "Tesla-T4";
+  now["nvidia.com/gpu.replicas"] = "1";
+  now["nvidia.com/gpu.sharing-strategy"] = "none";
+  const auto then = PredictLabels(now);
+  for (const char* key : {"cuda.driver-version.full", "cuda.driver-version.major", "cuda.runtime-version.full", "gpu.compute.major",
+                          "gpu.count", "gpu.family", "gpu.memory", "gpu.product", "gpu.replicas", "gpu.sharing-strategy", "mps.capable"})
+    EXPECT_THAT(then, Contains(Pair("nvidia.com/" + std::string(key), now["nvidia.com/" + std::string(key)])));
+  EXPECT_THAT(PredictLabels({}), IsEmpty());
+  EXPECT_THAT(PredictLabels({{"nvidia.com/gpu.count", "1000000000"}}), IsEmpty());
+}
+
+TEST(ShowMigration, TellsThePlanInOrder) {
+  const std::string text = ShowMigration(PlanOf("nvidia-chart.yaml"), {});
+  EXPECT_THAT(
+      text,
+      StartsWith("From NVIDIA's stack to Penstock: what would change. Nothing was changed.\n\nFound\n"
+                 "  DaemonSet nvidia/nvdp-nvidia-device-plugin: device plugin (Helm release nvdp, chart nvidia-device-plugin-0.17.1), "
+                 "configured by ConfigMap nvidia-plugin-configs, by default its key any\n"));
+  EXPECT_THAT(
+      text, AllOf(HasSubstr("\nTo be mended first\n"), HasSubstr("\nNot to be had yet\n"), HasSubstr("\n  4. helm -n nvidia get values")));
+  const auto json = nlohmann::json::parse(MigrationToJson(PlanOf("nvidia-chart.yaml")));
+  EXPECT_EQ(json["to"], "penstock");
+  EXPECT_EQ(json["steps"].size(), 7u);
+}
+
+}  // namespace
+}  // namespace penstock::app
