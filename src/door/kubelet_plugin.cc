@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "door/kubelet_pods.h"
+#include "edge/kubelet/pod_resources.h"
 
 namespace penstock::door {
 
@@ -33,6 +34,19 @@ std::vector<PluginDevice> ToPluginDevices(const Offer& offer) {
   return devices;
 }
 
+/// What the kubelet is to have of a resource; nothing where it is not offered to it any more.
+KubeletList::Offered OfferedOf(const std::vector<Offer>& offers, const std::string& resource) {
+  KubeletList::Offered offered;
+  for (const Offer& offer : offers) {
+    if (offer.door != node::share::kKubeletDoor || offer.resource != resource) continue;
+    offered.all = offer.slots.size();
+    for (const auto& slot : offer.slots)
+      if (slot.usable) offered.usable.push_back(slot.slot.id);
+  }
+  std::sort(offered.usable.begin(), offered.usable.end());
+  return offered;
+}
+
 /// "penstock-nvidia.com-gpu": short enough for a socket's name, and tells whose it is.
 std::string SocketPrefix(const std::string& resource) {
   std::string prefix = "penstock-" + resource;
@@ -51,7 +65,10 @@ struct KubeletDoor::State {
         ledger(l),
         offers(off),
         dialect_of(std::move(d)),
-        pods(c, i, options.kubelet_dir, options.proc_root, l, [this](const std::string& resource) { return IsOurs(resource); }) {}
+        pods(c, i, options.kubelet_dir, options.proc_root, l, [this](const std::string& resource) { return IsOurs(resource); }),
+        resources(c, options.kubelet_dir),
+        list(
+            c, [this](auto done) { resources.GetAllocatable(std::move(done)); }, options.kubelet_has) {}
 
   void Open() {
     open = true;
@@ -70,6 +87,16 @@ struct KubeletDoor::State {
       if (offer.door != node::share::kKubeletDoor) continue;
       if (DevicePlugin* plugin = PluginFor(offer.resource)) plugin->Update(ToPluginDevices(offer));
     }
+    AskForList(now);
+  }
+
+  /// Asks the kubelet until it has what is offered now, of resources that it reads from us.
+  void AskForList(const std::vector<Offer>& now) {
+    if (!options.kubelet_has) return;
+    std::map<std::string, KubeletList::Offered> offered;
+    for (const auto& [resource, plugin] : plugins)
+      if (plugin->state().phase == PluginState::Phase::kServing) offered[resource] = OfferedOf(now, resource);
+    if (std::exchange(asked_for, offered) != offered) list.Expect(std::move(offered));
   }
 
   /// Any thread: resources are the dialects', which are tables.
@@ -106,6 +133,9 @@ struct KubeletDoor::State {
     base::Log(bad ? base::kWarn : base::kInfo, "kubelet",
               {{"resource", resource}, {"state", ToString(state.phase)}, {"why", state.reason}});
     if (state.phase == PluginState::Phase::kServing) pods.LookAfterKubeletStart();
+    if (!plugins.contains(resource)) return;  // it says so while it is being made
+    asked_for.clear();
+    AskForList(*offers.published().Get());
   }
 
   Result<std::vector<ContainerEdits>> Allocate(const AllocateRequest& request) {
@@ -197,6 +227,9 @@ struct KubeletDoor::State {
   std::uint64_t allocations = 0;
   KubeletPods pods;
   base::Subscription on_offers;
+  edge::kubelet::PodResources resources;
+  KubeletList list;
+  std::map<std::string, KubeletList::Offered> asked_for;
   std::map<std::string, std::unique_ptr<DevicePlugin>> plugins;
 };
 
@@ -226,6 +259,7 @@ api::DoorReport KubeletDoor::Report() const {
                                                                      : "waiting";
     report.reason = state.reason;
   }
+  if (report.state == "open") report.enforcement = ToString(node::ledger::Enforcement::kDevices);
   return report;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/report.h"
+#include "door/kubelet_list.h"
 #include "edge/kubelet/device_plugin.h"
 #include "node/allocate/allocate.h"
 #include "node/share/offers.h"
@@ -24,6 +25,8 @@ class KubeletDoor {
     std::function<std::string(const std::string&)> host_path;
     /// How devices are named to containers from now on; asked at each Allocate.
     std::function<node::allocate::Consumer()> consumer = [] { return node::allocate::Consumer::kContainer; };
+    /// The kubelet has what was offered last; on the control loop, each time that it was asked and agreed. Null: it is not asked.
+    std::function<void(const KubeletAmounts&)> kubelet_has = nullptr;
   };
   /// `io` reads the kubelet's checkpoint.
   KubeletDoor(os::Loop& control, base::Executor& io, Options options, node::inventory::Inventory& inventory, node::ledger::Ledger& ledger,

@@ -35,7 +35,9 @@ class KubeletDoorTest : public testing::Test {
       for (const auto& one : facts) inventory_.SetHealth(one.id, HealthState::kHealthy, "", control_.clock().Wall());
       door_ = std::make_unique<KubeletDoor>(
           control_, io_,
-          KubeletDoor::Options{.kubelet_dir = kubelet_.kubelet_dir(), .host_path = [](const std::string& path) { return "/host" + path; }},
+          KubeletDoor::Options{.kubelet_dir = kubelet_.kubelet_dir(),
+                               .host_path = [](const std::string& path) { return "/host" + path; },
+                               .kubelet_has = [this](const KubeletAmounts& amounts) { kubelet_has_.Set(amounts); }},
           inventory_, ledger_, offers_, device::testing::FindAcme);
     });
   }
@@ -72,6 +74,18 @@ class KubeletDoorTest : public testing::Test {
     return seen.get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready;
   }
 
+  bool WaitForKubeletHas(std::size_t capacity, std::size_t allocatable) {
+    std::promise<void> seen;
+    std::atomic<bool> told = false;
+    auto subscription = kubelet_has_.Subscribe(
+        [&](const auto& amounts) {
+          if (*amounts == KubeletAmounts{{kGpu, {capacity, allocatable}}} && !told.exchange(true)) seen.set_value();
+        },
+        true);
+    return seen.get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+  }
+
+  base::Published<KubeletAmounts> kubelet_has_;
   os::TemporaryFolder folder_;
   edge::kubelet::FakeKubelet kubelet_{folder_.path()};
   os::Loop control_{"control"}, io_{"io"};
@@ -114,6 +128,13 @@ TEST_F(KubeletDoorTest, TheKubeletHearsOfHealthAndOfStrangersAndOfTheirEnd) {
     ledger_.SetOutside("G1", {});
   });
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
+}
+
+TEST_F(KubeletDoorTest, TellsOnceTheKubeletHasTheListAndEachTimeItHasAnother) {
+  Open();
+  EXPECT_TRUE(WaitForKubeletHas(4, 4));
+  On([this] { inventory_.SetHealth("G0", HealthState::kUnhealthy, "XID 79", control_.clock().Wall()); });
+  EXPECT_TRUE(WaitForKubeletHas(4, 3));
 }
 
 TEST_F(KubeletDoorTest, WhatTheKubeletGivesOutAnewItsFormerHolderHasGivenBack) {

@@ -80,6 +80,8 @@ api::DoorReport LocalDoor::Report() const {
   }
   report.state = "open";
   report.reason = server_.access();
+  report.enforcement =
+      ToString(leases_.visibility_reason().empty() ? node::ledger::Enforcement::kDevices : node::ledger::Enforcement::kVisibility);
   if (!leases_.visibility_reason().empty()) report.reason += "; visibility only: " + leases_.visibility_reason();
   for (const auto& offer : *node_.offers.Get())
     if (offer.door == node::share::kLocalDoor) report.resources.push_back(offer.resource);

@@ -1,6 +1,8 @@
 // From the snapshots to the one report. Pure, but for this process's own id.
 #include "door/report.h"
 
+#include <set>
+
 #include <unistd.h>
 
 namespace penstock::door {
@@ -86,6 +88,14 @@ api::VendorReport VendorOf(const node::inventory::VendorEntry& entry) {
   return vendor;
 }
 
+/// What is given out now is given out at doors that are open.
+std::vector<std::string> EnforcementOf(const std::vector<api::DoorReport>& doors) {
+  std::set<std::string> kinds;
+  for (const auto& door : doors)
+    if (!door.enforcement.empty()) kinds.insert(door.enforcement);
+  return {kinds.begin(), kinds.end()};
+}
+
 }  // namespace
 
 api::Report MakeReport(const node::inventory::Snapshot& inventory, const node::ledger::Snapshot& ledger, const ReportContext& context) {
@@ -98,6 +108,10 @@ api::Report MakeReport(const node::inventory::Snapshot& inventory, const node::l
   for (const auto& vendor : inventory.vendors) report.vendors.push_back(VendorOf(vendor));
   for (const auto& entry : inventory.devices) report.devices.push_back(DeviceOf(entry, ledger, context));
   if (context.doors) report.doors = context.doors();
+  report.enforcement = EnforcementOf(report.doors);
+  if (context.configuration) report.configuration = context.configuration();
+  report.conditions = ConditionsOf(report);
+  if (context.times != nullptr) context.times->Stamp(report.conditions, context.now);
   return report;
 }
 

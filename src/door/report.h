@@ -1,4 +1,4 @@
-// From the snapshots to the one report. Pure.
+// From the snapshots to the one report. Collects nothing.
 #pragma once
 
 #include <functional>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/report.h"
+#include "door/conditions.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
 #include "node/share/offer.h"
@@ -17,6 +18,9 @@ struct ReportContext {
   std::string node;
   std::function<std::vector<api::DoorReport>()> doors;
   node::share::DoorOf door_of;
+  std::function<api::ConfigurationReport()> configuration;
+  ConditionTimes* times = nullptr;  ///< since when conditions are so; null: not told
+  base::WallTime now{};             ///< for `times`
 };
 
 api::Report MakeReport(const node::inventory::Snapshot& inventory, const node::ledger::Snapshot& ledger, const ReportContext& context);

@@ -37,13 +37,20 @@ struct Fixture {
     inventory.devices[2].health = {.state = device::HealthState::kUnhealthy, .reason = "XID 79", .since = kWhen};
     ledger.generation = 400;
     context.node = "gpu-7";
-    context.doors = [] { return std::vector<api::DoorReport>{{.name = "kubelet", .state = "open"}}; };
+    context.doors = [] {
+      return std::vector<api::DoorReport>{{.name = "kubelet", .state = "open", .enforcement = "devices"},
+                                          {.name = "cluster", .state = "open"}};
+    };
+    context.configuration = [] { return api::ConfigurationReport{.origin = "file /etc/penstock/node.yaml"}; };
+    context.times = &times;
+    context.now = kWhen;
     context.door_of = [](const device::Facts& facts) { return facts.index == 0 ? "kubelet" : "local"; };
   }
   api::Report Make() const { return MakeReport(inventory, ledger, context); }
 
   node::inventory::Snapshot inventory;
   node::ledger::Snapshot ledger;
+  ConditionTimes times;
   ReportContext context;
 };
 
@@ -67,7 +74,17 @@ TEST(MakeReport, TellsDevicesVendorsAndDoors) {
   EXPECT_EQ(report.devices[2].health_state, "unhealthy");
   EXPECT_EQ(report.devices[2].health_reason, "XID 79");
   EXPECT_EQ(report.devices[2].health_since, "2023-11-14T22:13:20.000Z");
-  ASSERT_EQ(report.doors.size(), 1u);
+  ASSERT_EQ(report.doors.size(), 2u);
+}
+
+TEST(MakeReport, TellsConfigurationEnforcementAndConditions) {
+  const api::Report report = Fixture().Make();
+  EXPECT_EQ(report.configuration.origin, "file /etc/penstock/node.yaml");
+  EXPECT_THAT(report.enforcement, ElementsAre("devices"));
+  ASSERT_FALSE(report.conditions.empty());
+  EXPECT_EQ(report.conditions[0].type, "Ready");
+  EXPECT_TRUE(report.conditions[0].status);
+  EXPECT_EQ(report.conditions[0].since, base::FormatTime(kWhen));
 }
 
 TEST(MakeReport, TellsWhoHoldsWhat) {

@@ -1,0 +1,132 @@
+// Each condition is a function of its own; Ready looks at what the others look at.
+#include "door/conditions.h"
+
+#include <algorithm>
+
+#include "base/strings.h"
+
+namespace penstock::door {
+
+namespace {
+
+using api::ConditionReport;
+using api::DeviceReport;
+using api::DoorReport;
+using api::Report;
+
+constexpr std::size_t kNamed = 3;  // devices that a message names
+
+bool HasDevices(const Report& report, const std::string& vendor) {
+  return std::any_of(report.devices.begin(), report.devices.end(),
+                     [&vendor](const DeviceReport& device) { return device.vendor == vendor; });
+}
+
+/// Drivers are wanted of vendors whose devices are known; where none are, one of any vendor will do.
+ConditionReport DriverReady(const Report& report) {
+  std::vector<std::string> missing, reasons;
+  bool some = false;
+  for (const auto& vendor : report.vendors) {
+    some |= !vendor.driver.empty();
+    if (!vendor.driver.empty()) continue;
+    reasons.push_back(vendor.vendor + ": " + vendor.reason);
+    if (HasDevices(report, vendor.vendor)) missing.push_back(reasons.back());
+  }
+  if (!missing.empty()) return {.type = "DriverReady", .status = false, .reason = "DriverMissing", .message = base::Join(missing, "; ")};
+  if (!some) return {.type = "DriverReady", .status = false, .reason = "NoDriver", .message = base::Join(reasons, "; ")};
+  return {.type = "DriverReady", .status = true, .reason = "DriverLoaded"};
+}
+
+std::string Sentence(const DeviceReport& device) {
+  const std::string reason = device.health_reason.empty() ? device.health_state : device.health_reason;
+  return device.id + (device.index < 0 ? "" : " (index " + std::to_string(device.index) + ")") + ": " + reason;
+}
+
+/// The worst state gives the reason: what can be mended on the node comes before what is only not known.
+ConditionReport DevicesHealthy(const Report& report) {
+  ConditionReport condition{.type = "DevicesHealthy", .status = true, .reason = report.devices.empty() ? "NoDevices" : "AllHealthy"};
+  std::vector<std::string> bad;
+  for (const auto& [state, reason] : {std::pair{"unhealthy", "DeviceUnhealthy"}, {"gone", "DeviceGone"}, {"unknown", "DeviceUnknown"}}) {
+    for (const DeviceReport& device : report.devices) {
+      if (device.health_state != state) continue;
+      if (bad.empty()) condition.reason = reason;
+      bad.push_back(Sentence(device));
+    }
+  }
+  if (bad.empty()) return condition;
+  condition.status = false;
+  const std::size_t more = bad.size() > kNamed ? bad.size() - kNamed : 0;
+  bad.resize(bad.size() - more);
+  condition.message = base::Join(bad, "; ") + (more > 0 ? "; and " + std::to_string(more) + " more" : "");
+  return condition;
+}
+
+ConditionReport ConfigurationApplied(const Report& report) {
+  const auto& configuration = report.configuration;
+  if (!configuration.problem.empty())
+    return {.type = "ConfigurationApplied",
+            .status = false,
+            .reason = "Refused",
+            .message = (configuration.problem_origin.empty() ? "" : configuration.problem_origin + ": ") + configuration.problem};
+  if (!configuration.not_yet.empty())
+    return {.type = "ConfigurationApplied",
+            .status = true,
+            .reason = "AppliedInPart",
+            .message = configuration.origin + "; not yet: " + base::Join(configuration.not_yet, ", ")};
+  return {.type = "ConfigurationApplied", .status = true, .reason = "Applied", .message = configuration.origin};
+}
+
+const DoorReport* FindDoor(const Report& report, std::string_view name) {
+  const auto found = std::find_if(report.doors.begin(), report.doors.end(), [name](const DoorReport& door) { return door.name == name; });
+  return found == report.doors.end() ? nullptr : &*found;
+}
+
+ConditionReport KubeletDoorCondition(const DoorReport& door) {
+  if (door.state == "open") return {.type = "KubeletDoor", .status = true, .reason = "Open", .message = door.reason};
+  return {
+      .type = "KubeletDoor", .status = false, .reason = door.state == "stepped-back" ? "SteppedBack" : "Waiting", .message = door.reason};
+}
+
+/// Something can be given out: a device that is well, of a driver that is there, at a door that is open.
+ConditionReport Ready(const Report& report, const ConditionReport& driver) {
+  ConditionReport condition{.type = "Ready", .status = false};
+  const auto open = [&report](const std::string& name) {
+    const DoorReport* door = FindDoor(report, name);
+    return door != nullptr && door->state == "open";
+  };
+  const auto usable = [](const DeviceReport& device) { return device.health_state == "healthy" && device.withheld.empty(); };
+  if (!driver.status) {
+    condition.reason = driver.reason;
+    condition.message = driver.message;
+  } else if (std::none_of(report.devices.begin(), report.devices.end(), usable)) {
+    condition.reason = report.devices.empty() ? "NoDevices" : "NoDeviceUsable";
+  } else if (std::none_of(report.devices.begin(), report.devices.end(),
+                          [&](const DeviceReport& device) { return usable(device) && open(device.door); })) {
+    condition.reason = "NoDoorOpen";
+    for (const DoorReport& door : report.doors)
+      if (door.state != "open" && door.state != "closed" && condition.message.empty()) condition.message = door.name + ": " + door.reason;
+  } else {
+    condition.status = true;
+    condition.reason = "Ready";
+  }
+  return condition;
+}
+
+}  // namespace
+
+std::vector<ConditionReport> ConditionsOf(const Report& report) {
+  const ConditionReport driver = DriverReady(report);
+  std::vector<ConditionReport> conditions = {Ready(report, driver), driver, DevicesHealthy(report), ConfigurationApplied(report)};
+  if (const DoorReport* kubelet = FindDoor(report, "kubelet"); kubelet != nullptr && kubelet->state != "closed")
+    conditions.push_back(KubeletDoorCondition(*kubelet));
+  return conditions;
+}
+
+void ConditionTimes::Stamp(std::vector<ConditionReport>& conditions, base::WallTime now) {
+  for (ConditionReport& condition : conditions) {
+    const auto [known, added] = known_.try_emplace(condition.type, condition.status, base::FormatTime(now));
+    if (!added && known->second.first != condition.status) known->second = {condition.status, base::FormatTime(now)};
+    condition.since = known->second.second;
+  }
+}
+
+}  // namespace penstock::door
