@@ -12,6 +12,7 @@
 #include "api/report.h"
 #include "base/executor.h"
 #include "base/result.h"
+#include "door/kubelet_list.h"
 #include "edge/kube/api.h"
 
 namespace penstock::door {
@@ -58,11 +59,7 @@ class ClusterDoor {
   void Show(ClusterNews news);
 
   /// The kubelet has this list: resource → capacity and allocatable, as it will say itself. Brings the Node object up to date at once.
-  struct Amount {
-    std::size_t capacity = 0, allocatable = 0;
-    bool operator==(const Amount&) const = default;
-  };
-  void ShowKubeletHas(const std::map<std::string, Amount>& resources);
+  void ShowKubeletHas(const KubeletAmounts& resources);
 
  private:
   struct State;

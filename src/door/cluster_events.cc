@@ -1,0 +1,114 @@
+// Reason words are stable: people write alerts on them.
+#include "door/cluster_events.h"
+
+#include <algorithm>
+
+#include "base/strings.h"
+
+namespace penstock::door {
+
+namespace {
+
+using api::DeviceReport;
+using api::Report;
+
+/// An Event's message has at most 1024 bytes (core/v1 validation).
+std::string Cut(const std::string& text) { return text.size() <= 1000 ? text : text.substr(0, 997) + "..."; }
+
+std::string Name(const DeviceReport& device) {
+  return device.model + (device.index < 0 ? " " : " " + std::to_string(device.index) + ", ") + device.id;
+}
+
+bool HasDriver(const Report& report, const std::string& vendor) {
+  return std::any_of(report.vendors.begin(), report.vendors.end(),
+                     [&vendor](const api::VendorReport& entry) { return entry.vendor == vendor && !entry.driver.empty(); });
+}
+
+NodeEvent EventOf(const DeviceReport& device, const std::string& before) {
+  const std::string why = device.health_reason.empty() ? "" : ": " + device.health_reason;
+  if (device.health_state == "unhealthy") return {true, "DeviceUnhealthy", Cut(Name(device) + " cannot be used" + why)};
+  if (device.health_state == "gone") return {true, "DeviceGone", Cut(Name(device) + " is gone" + why)};
+  if (before == "gone") return {false, "DeviceBack", Name(device) + " is back"};
+  return {false, "DeviceRecovered", Name(device) + " can be used again"};
+}
+
+}  // namespace
+
+void ReportEvents::Remember(const Report& before) {
+  (void)Take(before);
+  begun_ = remembered_ = true;
+}
+
+std::vector<NodeEvent> ReportEvents::Next(const Report& now) {
+  std::vector<NodeEvent> events = Take(now);
+  if (!begun_) events.clear();
+  begun_ = true;
+  remembered_ = false;
+  return events;
+}
+
+std::vector<NodeEvent> ReportEvents::Take(const Report& now) {
+  std::vector<NodeEvent> events;
+  Drivers(now, events);
+  Devices(now, events);
+  Doors(now, events);
+  Configuration(now, events);
+  return events;
+}
+
+void ReportEvents::Drivers(const Report& now, std::vector<NodeEvent>& events) {
+  for (const api::VendorReport& vendor : now.vendors) {
+    const auto [known, added] = drivers_.try_emplace(vendor.vendor, vendor.driver);
+    if (added || known->second == vendor.driver) continue;
+    known->second = vendor.driver;
+    if (vendor.driver.empty()) {
+      events.push_back({true, "DriverMissing", Cut("the driver of " + vendor.vendor + " is not there: " + vendor.reason)});
+    } else {
+      events.push_back({false, "DriverLoaded", "the driver of " + vendor.vendor + " is there, version " + vendor.driver});
+    }
+  }
+}
+
+/// Devices that are away together with their driver, and come back with it, are not told one by one.
+void ReportEvents::Devices(const Report& now, std::vector<NodeEvent>& events) {
+  for (const DeviceReport& device : now.devices) {
+    const std::string& state = device.health_state;
+    if (state != "healthy" && state != "unhealthy" && state != "gone") continue;
+    if (state == "gone" && !HasDriver(now, device.vendor)) continue;
+    const auto [known, added] = devices_.try_emplace(device.id, "healthy");
+    if (known->second == state) continue;
+    events.push_back(EventOf(device, known->second));
+    known->second = state;
+  }
+}
+
+void ReportEvents::Doors(const Report& now, std::vector<NodeEvent>& events) {
+  for (const api::DoorReport& door : now.doors) {
+    if (door.state != "open" && door.state != "stepped-back") continue;
+    const auto [known, added] = doors_.try_emplace(door.name, "open");
+    if (known->second == door.state) continue;
+    known->second = door.state;
+    if (door.state == "stepped-back") {
+      events.push_back({true, "OtherPluginServes", Cut("waiting: " + door.reason)});
+    } else {
+      events.push_back({false, "KubeletDoorOpen", "the kubelet is served by us from now on: " + base::Join(door.resources, ", ")});
+    }
+  }
+}
+
+void ReportEvents::Configuration(const Report& now, std::vector<NodeEvent>& events) {
+  const api::ConfigurationReport before = std::exchange(configuration_, now.configuration);
+  const api::ConfigurationReport& after = now.configuration;
+  if (before.problem == after.problem && before.problem_origin == after.problem_origin && before.origin == after.origin &&
+      (before.since == after.since || remembered_))
+    return;
+  if (after.problem.empty()) {
+    events.push_back({false, "ConfigurationApplied", Cut(after.origin + " is in force")});
+  } else {
+    events.push_back(
+        {true, "ConfigurationRefused",
+         Cut((after.problem_origin.empty() ? "" : after.problem_origin + ": ") + after.problem + "; what was in force stays")});
+  }
+}
+
+}  // namespace penstock::door

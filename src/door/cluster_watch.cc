@@ -1,0 +1,122 @@
+// Two informers of one object each. A wish is told only once both the label and the ConfigMap are known: half of it would be another wish.
+#include "door/cluster_watch.h"
+
+#include <optional>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "door/cluster_wishes.h"
+#include "edge/kube/informer.h"
+
+namespace penstock::door {
+
+using base::Code;
+using base::Status;
+using edge::kube::Informer;
+using edge::kube::Json;
+
+struct ClusterWatch::State {
+  State(edge::kube::Api& a, std::string n, api::ConfigMapConfig w, Callbacks c)
+      : api(a), name(std::move(n)), where(std::move(w)), callbacks(std::move(c)) {}
+
+  void Start() {
+    Informer::Options node_options;
+    node_options.resource = {"", "v1", "nodes"};
+    node_options.field_selector = "metadata.name=" + name;
+    nodes.emplace(api, node_options,
+                  Informer::Handlers{.changed = [this](const Json& object) { Seen(object); },
+                                     .removed = [this](const auto&, const auto&) { Removed(); },
+                                     .synced = [this] { NodesSynced(); },
+                                     .trouble = [this](const Status& why) { NodeTrouble(why); }});
+    nodes->Start();
+    if (where.name.empty()) return Tell({});
+    Informer::Options map_options;
+    map_options.resource = {"", "v1", "configmaps"};
+    map_options.namespace_name = where.namespace_name;
+    map_options.field_selector = "metadata.name=" + where.name;
+    maps.emplace(api, map_options,
+                 Informer::Handlers{.changed = [this](const Json&) { Choose(); },
+                                    .removed = [this](const auto&, const auto&) { Choose(); },
+                                    .synced = [this] { Choose(); },
+                                    .trouble = [this](const Status& why) { MapTrouble(why); }});
+    maps->Start();
+  }
+
+  void Seen(const Json& object) {
+    NodeView view = ViewOf(object);
+    if (view.name != name || (node && !NotOlder(view, *node))) return;
+    const bool first = !node;
+    node = std::move(view);
+    forbidden.clear();
+    if (first) callbacks.problem("node", "");
+    callbacks.node();
+    Choose();
+  }
+
+  void Removed() {
+    node.reset();
+    NodesSynced();
+    callbacks.node();
+  }
+
+  void NodesSynced() {
+    if (!node)
+      callbacks.problem("node", "there is no Node " + name +
+                                    ": say what it is called (nodeName, NODE_NAME in a pod), or wait until the kubelet has made it");
+  }
+
+  void NodeTrouble(const Status& why) {
+    const bool no_right = !why.ok() && why.error().code() == Code::kPermissionDenied;
+    forbidden = no_right ? why.error().message() : "";
+    callbacks.problem("node", why.ok() ? "" : why.error().message());
+    if (why.ok() && nodes->synced()) NodesSynced();
+    if (no_right) callbacks.node();
+    Choose();
+  }
+
+  void MapTrouble(const Status& why) {
+    map_forbidden = !why.ok() && why.error().code() == Code::kPermissionDenied ? why.error().message() : "";
+    callbacks.problem("configuration", why.ok() ? "" : why.error().message());
+    Choose();
+  }
+
+  void Choose() {
+    if (!maps) return;
+    if (!map_forbidden.empty()) return Tell({.origin = NameOf(where), .problem = map_forbidden});
+    if (!node && !forbidden.empty())
+      return Tell({.origin = NameOf(where), .problem = "its key is chosen by a label of the Node: " + forbidden});
+    if (!node || !maps->synced()) return;
+    const auto label = node->labels.find(where.node_label);
+    Tell(ChooseConfig(where, label == node->labels.end() ? "" : label->second, maps->Find(where.namespace_name, where.name)));
+  }
+
+  void Tell(WishedConfig wish) {
+    if (told == wish) return;
+    if (!wish.problem.empty()) base::Log(base::kWarn, "configuration", {{"from", wish.origin}, {"why", wish.problem}});
+    told = std::move(wish);
+    callbacks.wished(*told);
+  }
+
+  edge::kube::Api& api;
+  const std::string name;
+  const api::ConfigMapConfig where;
+  const Callbacks callbacks;
+  std::optional<NodeView> node;
+  std::string forbidden, map_forbidden;  // which right is missing
+  std::optional<WishedConfig> told;
+  std::optional<Informer> nodes, maps;
+};
+
+ClusterWatch::ClusterWatch(edge::kube::Api& api, std::string node, api::ConfigMapConfig where, Callbacks callbacks)
+    : state_(std::make_unique<State>(api, std::move(node), std::move(where), std::move(callbacks))) {}
+
+ClusterWatch::~ClusterWatch() = default;
+
+void ClusterWatch::Start() { state_->Start(); }
+const NodeView* ClusterWatch::node() const { return state_->node ? &*state_->node : nullptr; }
+bool ClusterWatch::node_forbidden() const { return !state_->forbidden.empty(); }
+void ClusterWatch::Adopt(const Json& node) { state_->Seen(node); }
+
+}  // namespace penstock::door

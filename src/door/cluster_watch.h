@@ -1,0 +1,47 @@
+// What the API server says to this node: its Node object, and the configuration that is wished for it. One object each, by name: its memory
+// does not grow with the cluster. Writes nothing.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "api/node_config.h"
+#include "door/cluster.h"
+#include "door/cluster_node.h"
+#include "edge/kube/api.h"
+
+namespace penstock::door {
+
+/// On the api's executor.
+class ClusterWatch {
+ public:
+  struct Callbacks {
+    /// node() is another one now, or there is none any more, or it is known that it may not be read.
+    std::function<void()> node;
+    std::function<void(const WishedConfig&)> wished;
+    /// What keeps something from being known; empty once that is over.
+    std::function<void(const std::string& what, const std::string& problem)> problem;
+  };
+  /// `where` with its namespace filled in; without a name nothing is ever wished.
+  ClusterWatch(edge::kube::Api& api, std::string node, api::ConfigMapConfig where, Callbacks callbacks);
+  ~ClusterWatch();
+
+  void Start();
+
+  /// The newest there is; null while none is known.
+  const NodeView* node() const;
+  /// The right to read it is missing: what can be done without it goes on.
+  bool node_forbidden() const;
+
+  /// A write's answer, which may be newer than what the watch has brought.
+  void Adopt(const nlohmann::json& node);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace penstock::door
