@@ -313,7 +313,8 @@ std::string Encode(const Reading& reading) {
   json value{{"reachable", reading.reachable},
              {"evidence", ToJson(reading.evidence)},
              {"processes", processes},
-             {"tellsRecovery", reading.tells_recovery}};
+             {"tellsRecovery", reading.tells_recovery},
+             {"factsChanged", reading.facts_changed}};
   if (reading.memory_used) value["memoryUsed"] = Number(*reading.memory_used);
   const auto real = [&](const char* key, const std::optional<double>& number) {
     if (number && std::isfinite(*number)) value[key] = *number;
@@ -339,6 +340,7 @@ base::Result<Reading> DecodeReading(std::string_view body) {
     reading.temperature = reader.Real("temperature");
     reading.power = reader.Real("power");
     reading.tells_recovery = reader.Bool("tellsRecovery");
+    reading.facts_changed = reader.Bool("factsChanged");
     return reading;
   });
 }

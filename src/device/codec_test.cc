@@ -64,6 +64,7 @@ TEST(Codec, BringsDriversReadingsEvidenceAndAddressesBackUnchanged) {
   reading.utilization = 99.5;
   reading.power = 71.25;
   reading.tells_recovery = true;
+  reading.facts_changed = true;
   EXPECT_EQ(*DecodeReading(Encode(reading)), reading);
 
   const std::vector<Evidence> evidence{SomeEvidence()};

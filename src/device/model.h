@@ -147,6 +147,8 @@ struct Reading {
   std::optional<double> power;        ///< watts
   /// Whether the driver itself can say that a device needs nothing done (then silence of evidence means well); false on old drivers.
   bool tells_recovery = false;
+  /// What was described is not so any more (a mode was changed, a fabric joined): describe it again.
+  bool facts_changed = false;
   bool operator==(const Reading&) const = default;
 };
 

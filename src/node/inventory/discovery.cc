@@ -14,6 +14,7 @@ using base::Result;
 namespace {
 
 constexpr base::Duration kHangRetry = std::chrono::seconds(30);
+constexpr base::Duration kSoon = std::chrono::milliseconds(100);  // not at once: who says so each time must not keep us busy
 constexpr char kLeft[] = "it is not there any more: unplugged, or bound to another driver";
 
 }  // namespace
@@ -159,7 +160,8 @@ void Discovery::Listed(const std::vector<std::string>& addresses, bool fresh) {
                                [](const std::string& a, const Known& b) { return a == b.address; });
   const bool undescribed =
       std::any_of(known_.begin(), known_.end(), [this](const Known& known) { return known.id.empty() && !LeftOut(known.address); });
-  if (!fresh && same && !undescribed && !look_again_) return ReadNext(0);
+  const bool describe_again = std::exchange(describe_again_, false);
+  if (!fresh && same && !undescribed && !look_again_ && !describe_again) return ReadNext(0);
   look_again_ = false;
   if (!fresh && !same) ids_.clear();  // numbers may have shifted: what is behind an address is not known any more
   phase_ = Phase::kDescribing;
@@ -222,7 +224,7 @@ void Discovery::ReadNext(std::size_t position) {
       look_again_ = false;
       return List(false);
     }
-    After(options_.poll, &Discovery::Look);
+    After(describe_again_ ? std::min(options_.poll, kSoon) : options_.poll, &Discovery::Look);
     return;
   }
   in_flight_ = known_[position].address;
@@ -240,6 +242,7 @@ void Discovery::ReadNext(std::size_t position) {
 
 void Discovery::HandleReading(const std::string& id, Result<device::Reading> reading) {
   if (!reading.ok()) return ReportLost(id, reading.error());
+  describe_again_ = describe_again_ || reading->facts_changed;
   callbacks_.reading(id, *reading);
   inventory_.SetReading(id, *std::move(reading), executor_.clock().Wall());
 }

@@ -94,6 +94,7 @@ class Discovery {
   Phase phase_ = Phase::kWaiting;
   bool busy_ = false;  // a look is under way: another one waits for its end
   bool look_again_ = false;
+  bool describe_again_ = false;  // a reading said that what was described is not so any more
   std::vector<Known> known_;
   std::vector<device::Facts> described_;
   std::map<std::string, Hang> hangs_;       // by address

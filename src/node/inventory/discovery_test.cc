@@ -32,6 +32,7 @@ class ScriptedBackend final : public device::AsyncBackend {
     Answer(done, absent.empty() ? base::Result<std::vector<std::string>>(addresses) : Error(Code::kUnavailable, absent));
   }
   void Describe(const std::string& address, Done<device::Facts> done) override {
+    ++described;
     if (hangs.contains(address)) return Hang(std::move(done));
     device::Facts facts;
     facts.id = devices[std::stoul(address)];
@@ -44,6 +45,7 @@ class ScriptedBackend final : public device::AsyncBackend {
     if (hangs.contains(address)) return Hang(std::move(done));
     device::Reading reading;
     reading.reachable = !lost.contains(address);
+    reading.facts_changed = changed.contains(address);
     Answer(done, base::Result<device::Reading>(reading));
   }
   void Stop() override { ++stopped; }
@@ -51,9 +53,9 @@ class ScriptedBackend final : public device::AsyncBackend {
 
   std::string version = "1.0", absent;
   std::vector<std::string> devices{"A", "B", "C"};
-  std::set<std::string> hangs, lost;
+  std::set<std::string> hangs, lost, changed;
   std::vector<std::string> read;
-  int opened = 0, stopped = 0, abandoned_ = 0;
+  int opened = 0, stopped = 0, described = 0, abandoned_ = 0;
   Events events_;
 
  private:
@@ -115,6 +117,24 @@ TEST_F(DiscoveryTest, LooksAtAllDevicesAtOnceWhenEventsFail) {
   executor_.RunUntilIdle();
   EXPECT_FALSE(readings_["B"].reachable);
   EXPECT_TRUE(readings_["C"].reachable);
+}
+
+TEST_F(DiscoveryTest, DescribesAnewWhatAReadingSaysHasChanged) {
+  Start();
+  backend_.described = 0;
+  executor_.Advance(10s);
+  EXPECT_EQ(backend_.described, 0) << "facts stay as they are";
+  backend_.changed = {"1"};
+  executor_.Advance(5s);
+  backend_.changed.clear();
+  executor_.Advance(100ms);
+  EXPECT_EQ(backend_.described, 3);
+  executor_.Advance(10s);
+  EXPECT_EQ(backend_.described, 3);
+  // One that says so each time keeps nobody from anything.
+  backend_.changed = {"1"};
+  executor_.Advance(1min);
+  EXPECT_LT(backend_.described, 2000);
 }
 
 TEST_F(DiscoveryTest, AShorterPollCountsAtOnce) {

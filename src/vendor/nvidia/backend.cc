@@ -161,7 +161,7 @@ Result<device::Facts> NvidiaBackend::Describe(const std::string& address) {
   ASSIGN(const abi::Device handle, FindHandle(*session, address, answer));
   ASSIGN(device::Facts facts, GatherFacts(session->nvml, files_, handle, address));
   Gpu& gpu = session->gpus[address];
-  gpu = {handle, facts.id, facts.pci, CountLanes(session->nvml, files_, handle)};
+  gpu = {handle, facts.id, facts.pci, CountLanes(session->nvml, files_, handle), Changeable(session->nvml, handle)};
   facts.links = GatherLinks(session->nvml, gpu, session->gpus);
   session->events->Register(handle, facts.id);
   return facts;
@@ -174,7 +174,12 @@ Result<device::Reading> NvidiaBackend::Read(const std::string& address) {
   const std::string id = known != session->gpus.end() ? known->second.id : "";
   abi::Return answer = abi::kSuccess;
   const auto handle = FindHandle(*session, address, answer);
-  if (handle.ok()) return TakeReading(session->nvml, *handle, id);
+  if (handle.ok()) {
+    ASSIGN(device::Reading reading, TakeReading(session->nvml, *handle, id));
+    if (reading.reachable && known != session->gpus.end())
+      reading.facts_changed = Changeable(session->nvml, *handle) != known->second.changeable;
+    return reading;
+  }
   // A lost GPU may show here and nowhere else.
   if (handle.error().code() == Code::kDataLoss) return Unreachable(answer, session->nvml->handle_by_index.name, id);
   return handle.error();

@@ -179,6 +179,21 @@ TEST(NvidiaBackend, TellsTheFabricThatAGpuHasJoined) {
   EXPECT_EQ(DescribeAll(*backend).at(7).details.at(kFabricClique), "7");
 }
 
+TEST(NvidiaBackend, SaysThatWhatItDescribedIsNotSoAnyMore) {
+  const SimulatedMachine machine("dgx-h100");
+  const Backend backend = MakeBackend(machine.paths());
+  ASSERT_TRUE(backend->Open().ok());
+  ASSERT_EQ(DescribeAll(*backend).size(), 8u);
+  EXPECT_FALSE(backend->Read("0")->facts_changed);
+  machine.Sim({"set", "0", "mig=enabled"});
+  machine.Sim({"set", "1", "fabric=50000000-0000-0000-0000-00000000000a.7"});
+  EXPECT_TRUE(backend->Read("0")->facts_changed);
+  EXPECT_TRUE(backend->Read("1")->facts_changed);
+  EXPECT_FALSE(backend->Read("2")->facts_changed);
+  ASSERT_TRUE(backend->Describe("0").ok());
+  EXPECT_FALSE(backend->Read("0")->facts_changed);
+}
+
 TEST(NvidiaBackend, WithholdsAGpuInMigMode) {
   const SimulatedMachine machine("a100-40gb-x1");
   machine.Sim({"set", "0", "mig=enabled"});

@@ -202,6 +202,16 @@ base::Result<Facts> GatherFacts(const Nvml& nvml, const MachineFiles& files, abi
   return facts;
 }
 
+std::string Changeable(const Nvml& nvml, abi::Device device) {
+  Facts facts;
+  AddMig(nvml, device, facts);
+  AddFabric(nvml, device, facts);
+  std::string text;
+  for (const device::Mode& mode : facts.modes) text += mode.name + "=" + mode.current + "," + mode.pending + ";";
+  for (const auto& [name, value] : facts.details) text += name + "=" + value + ";";
+  return text;
+}
+
 Lanes CountLanes(const Nvml& nvml, const MachineFiles& files, abi::Device device) {
   Lanes lanes;
   for (unsigned link = 0; link < abi::kMostNvLinks; ++link) {

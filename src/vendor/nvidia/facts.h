@@ -24,6 +24,7 @@ struct Gpu {
   std::string id;
   std::optional<device::PciAddress> pci;
   Lanes lanes;
+  std::string changeable;  ///< see Changeable
 };
 
 /// Codes by which a call says that it is the device that fails, not the question.
@@ -35,6 +36,9 @@ bool SaysDriverGone(abi::Return code);
 /// All facts but links. Each of them may be missing, except the id: without UUID it is the PCI address, and without that kDataLoss.
 /// kDataLoss also where the device says of itself that it is lost; kUnavailable where the driver went away.
 base::Result<device::Facts> GatherFacts(const Nvml& nvml, const MachineFiles& files, abi::Device device, const std::string& address);
+
+/// Those of the facts that may change while the device is there, in a form to compare: MIG mode and fabric.
+std::string Changeable(const Nvml& nvml, abi::Device device);
 
 Lanes CountLanes(const Nvml& nvml, const MachineFiles& files, abi::Device device);
 

@@ -89,6 +89,8 @@ class NvidiaDialect final : public device::Dialect {
   std::vector<std::string> DriverPaths(const device::Paths& paths) const override {
     const auto below = [](const std::string& root, std::string_view path) { return (root == "/" ? "" : root) + std::string(path); };
     std::vector<std::string> found{below(paths.sysfs_root, "/module/nvidia"), below(paths.dev_root, "/dev/nvidiactl")};
+    // Its entries are the GPUs that are bound to the driver.
+    found.push_back(below(paths.sysfs_root, "/bus/pci/drivers/nvidia"));
     // A dev root that is itself a /dev.
     found.push_back(below(paths.dev_root, "/nvidiactl"));
     if (!paths.library.empty()) {

@@ -73,6 +73,7 @@ TEST(NvidiaDialect, HidesAllDevicesFromAProcessWithNone) {
 TEST(NvidiaDialect, KnowsWhereADriverComesAndGoes) {
   const auto plain = TheDialect().DriverPaths({});
   EXPECT_THAT(plain, Contains("/sys/module/nvidia"));
+  EXPECT_THAT(plain, Contains("/sys/bus/pci/drivers/nvidia"));
   EXPECT_THAT(plain, Contains("/dev/nvidiactl"));
   EXPECT_THAT(plain, Contains("/usr/lib64/libnvidia-ml.so.1"));
   device::Paths paths;
