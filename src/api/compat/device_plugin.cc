@@ -105,26 +105,60 @@ void ReadSection(MapReader& reader, std::string_view section, const Context& con
   }
 }
 
+/// Where a key belongs that is at home in another section: users nest them wrongly. Empty for a key that is unknown everywhere.
+std::string HomeOf(std::string_view leaf) {
+  static constexpr std::array<std::string_view, 9> kOthers = {"sharing.timeSlicing",
+                                                              "sharing.mps",
+                                                              "sharing.timeSlicing.renameByDefault",
+                                                              "sharing.timeSlicing.failRequestsGreaterThanOne",
+                                                              "sharing.timeSlicing.resources",
+                                                              "flags.plugin",
+                                                              "flags.gfd",
+                                                              "resources.gpus",
+                                                              "resources.mig"};
+  const auto ends = [&](std::string_view key) { return key.substr(key.rfind('.') + 1) == leaf; };
+  for (const PluginOption& option : PluginOptions())
+    if (!option.key.empty() && ends(option.key)) return std::string(option.key);
+  const auto other = std::find_if(kOthers.begin(), kOthers.end(), ends);
+  return other == kOthers.end() ? "" : std::string(*other);
+}
+
+/// Ends a section: keys that are not its own are problems. `own` are those it has beside the table's.
+void Finish(MapReader& reader, const Value& map, const std::vector<std::string_view>& own, const Context& context) {
+  for (const auto& entry : map.map ? *map.map : Value::Map()) {
+    if (std::find(own.begin(), own.end(), entry.key) != own.end()) continue;
+    const std::string home = HomeOf(entry.key), here = reader.Path(entry.key);
+    const bool ours = std::any_of(PluginOptions().begin(), PluginOptions().end(), [&](const auto& option) { return option.key == here; });
+    if (home.empty() || ours) continue;
+    (void)reader.Any(entry.key);
+    context.notes.problems.Add(entry.mark, here + ": belongs here: " + home);
+  }
+  reader.Finish();
+}
+
 void ReadFile(const Value& document, const Context& context) {
   Notes& notes = context.notes;
   MapReader top(document, "", notes.problems);
   if (const auto version = top.String("version"); version && !version->empty() && *version != "v1")
     top.Problem("version", "is \"" + *version + "\"; this program reads \"v1\"");
-  MapReader flags(MapAt(top, "flags"), "flags", notes.problems);
+  const Value& flags_map = MapAt(top, "flags");
+  MapReader flags(flags_map, "flags", notes.problems);
   ReadSection(flags, "flags", context);
-  MapReader plugin(MapAt(flags, "plugin"), "flags.plugin", notes.problems);
-  ReadSection(plugin, "flags.plugin", context);
-  plugin.Finish();
-  MapReader gfd(MapAt(flags, "gfd"), "flags.gfd", notes.problems);
-  ReadSection(gfd, "flags.gfd", context);
-  gfd.Finish();
-  flags.Finish();
+  for (const char* part : {"plugin", "gfd"}) {
+    const std::string section = std::string("flags.") + part;
+    const Value& map = MapAt(flags, part);
+    MapReader reader(map, section, notes.problems);
+    ReadSection(reader, section, context);
+    Finish(reader, map, {}, context);
+  }
+  Finish(flags, flags_map, {"plugin", "gfd"}, context);
   internal::ReadResources(top, notes);
   internal::ReadSharing(top, notes);
-  MapReader imex(MapAt(top, "imex"), "imex", notes.problems);
+  const Value& imex_map = MapAt(top, "imex");
+  MapReader imex(imex_map, "imex", notes.problems);
   ReadSection(imex, "imex", context);
-  imex.Finish();
-  top.Finish();
+  Finish(imex, imex_map, {}, context);
+  Finish(top, document, {"version", "flags", "resources", "sharing", "imex"}, context);
 }
 
 void TakeGiven(const Given& given, const Context& context) {

@@ -18,7 +18,7 @@ using base::Value;
 constexpr std::string_view kPrefix = "nvidia.com/";
 constexpr std::string_view kWholeGpus = "nvidia.com/gpu";
 constexpr std::size_t kLongestResource = 63;
-constexpr std::int64_t kMostReplicas = 10'000;
+constexpr std::int64_t kMostReplicas = 100'000;  // users ask for one for each MiB
 
 const Value kNothing;
 

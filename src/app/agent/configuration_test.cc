@@ -100,7 +100,8 @@ TEST_F(ConfigurationTest, FollowsItsFile) {
   EXPECT_EQ(configuration_->reloads().applied, 1u);
 }
 
-TEST_F(ConfigurationTest, FollowsALinkThatIsSwappedAsAMountedConfigMapsAre) {
+// NVIDIA/k8s-device-plugin#364: "error creating symlink: file exists", and a plugin that ends.
+TEST_F(ConfigurationTest, Issue364FollowsALinkThatIsSwappedAsAMountedConfigMapsAre) {
   const auto mount = [this](const std::string& version, const std::string& text) {
     fs::create_directories(Path(version));
     ASSERT_TRUE(os::WriteFileAtomically(Path(version + "/any"), text).ok());
@@ -232,6 +233,17 @@ TEST_F(ConfigurationTest, AConfigMapCannotSayHowTheAgentReachesIt) {
   EXPECT_EQ(Config().listen, "127.0.0.1:9400");
   EXPECT_THAT(Report().not_yet, ElementsAre("http.listen: is not taken from a ConfigMap; give it to the agent itself",
                                             "cluster.events: is not taken from a ConfigMap; give it to the agent itself"));
+}
+
+// NVIDIA/gpu-operator#1144: an edit of the ConfigMap had no effect until somebody restarted the pods.
+TEST_F(ConfigurationTest, Issue1144AnEditedConfigMapIsInForceAtOnce) {
+  Start();
+  configuration_->Wish(Wished("flags: {gfd: {noTimestamp: true}}\n"));
+  EXPECT_FALSE(Config().labels.timestamp);
+  configuration_->Wish(Wished("flags: {gfd: {noTimestamp: false}}\n"));
+  EXPECT_TRUE(Config().labels.timestamp);
+  configuration_->Wish({});
+  EXPECT_EQ(Report().origin, "defaults");
 }
 
 TEST_F(ConfigurationTest, SaysWhatItCannotDoYetAndServesOn) {
