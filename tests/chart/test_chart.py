@@ -191,6 +191,21 @@ def test_nobody_stays_behind_after_an_uninstall(chart):
                 if "helm.sh/hook" in thing["metadata"].get("annotations", {})]
 
 
+def test_a_network_policy_admits_only_the_pages_and_whom_it_names(chart):
+    assert "NetworkPolicy" not in chart.render().kinds()
+    peers = [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}]
+    things = chart.render(values={"penstock.networkPolicy": {"enabled": True, "from": peers}})
+    spec = things.one("NetworkPolicy")["spec"]
+    assert spec["podSelector"] == things.one("DaemonSet")["spec"]["selector"] and spec["policyTypes"] == ["Ingress"]
+    assert spec["ingress"] == [{"ports": [{"protocol": "TCP", "port": "metrics"}], "from": peers}]
+
+
+def test_more_arguments_volumes_and_mounts_are_added(chart):
+    things = chart.render(values={"penstock.extraArgs": ["--verbose"], "penstock.extraVolumes": [{"name": "x", "emptyDir": {}}],
+                                  "penstock.extraVolumeMounts": [{"name": "x", "mountPath": "/x"}]})
+    assert things.container()["args"][-1] == "--verbose" and "/x" in things.mounts() and {"name": "x", "emptyDir": {}} in things.pod()["volumes"]
+
+
 # --- without helm -----------------------------------------------------------------------------------------------------------------------
 def test_the_plain_manifest_is_the_chart_with_its_defaults(chart):
     done = subprocess.run([ROOT / "deploy/manifests/render"], env={"HELM": str(chart.helm), "PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
