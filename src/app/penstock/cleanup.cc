@@ -25,16 +25,15 @@ constexpr char kFooter[] = R"(Examples:
   penstock cleanup --cluster               # labels and objects of all nodes, after the chart or the manifest was deleted
   penstock cleanup --cluster --node gpu-1  # of one node that Penstock shall not serve any more
   penstock cleanup --host                  # on one machine: what its agent left in its folders
-
-Removes what Penstock's field managers own and nobody else, NodeState objects, and NodeFeature objects of ours. The kubelet keeps
-nvidia.com/gpu on the Node object with the value 0 until it starts anew; that is left to it.
-Exit status: 0 nothing is left, 1 something could not be removed.)";
+)";
 
 constexpr char kKubectlFooter[] = R"(Examples:
   kubectl penstock cleanup --dry-run     # what would be taken away
   kubectl penstock cleanup               # labels and objects of all nodes, after the chart or the manifest was deleted
   kubectl penstock cleanup --node gpu-1  # of one node that Penstock shall not serve any more
+)";
 
+constexpr char kWhat[] = R"(
 Removes what Penstock's field managers own and nobody else, NodeState objects, and NodeFeature objects of ours. The kubelet keeps
 nvidia.com/gpu on the Node object with the value 0 until it starts anew; that is left to it.
 Exit status: 0 nothing is left, 1 something could not be removed.)";
@@ -50,10 +49,10 @@ int Print(const CleanupOutcome& outcome, bool dry_run) {
 
 int Fail(const std::string& message) { return Print({.failures = {message}}, false); }
 
-int InCluster(CleanupOptions options) {
+int InCluster(const Common& common, CleanupOptions options) {
   const auto timeout = base::ParseDuration(options.timeout);
   if (!timeout.ok()) return Fail("--timeout: " + timeout.error().message());
-  const auto cluster = FindCluster(options.cluster);
+  const auto cluster = FindCluster(Completed(options.cluster, common));
   if (!cluster.ok()) return Fail(cluster.error().message());
   if (options.namespace_name.empty()) options.namespace_name = cluster->namespace_name;
   std::vector<std::string> remarks;
@@ -111,7 +110,7 @@ void AddCleanup(CLI::App& app, const Common& common, bool kubectl, int& exit_cod
   auto options = std::make_shared<CleanupOptions>();
   options->in_cluster = kubectl;
   CLI::App* verb = app.add_subcommand("cleanup", "Take away what Penstock wrote, after it was uninstalled")->fallthrough();
-  verb->footer(kubectl ? kKubectlFooter : kFooter);
+  verb->footer(std::string(kubectl ? kKubectlFooter : kFooter) + kWhat);
   AddClusterOptions(*verb, options->cluster);
   verb->add_option("--node", options->cluster.node, "this node alone; left out: all of them")->type_name("NODE");
   verb->add_option("--namespace", options->namespace_name, "where our NodeFeature objects are; left out: the context's, or the pod's own")
@@ -129,7 +128,7 @@ void AddCleanup(CLI::App& app, const Common& common, bool kubectl, int& exit_cod
   }
   verb->callback([&common, options, &exit_code] {
     if (!options->in_cluster && !options->on_host) throw CLI::RequiredError("cleanup: --cluster or --host");
-    exit_code = options->on_host ? OnHost(common, *options) : InCluster(*options);
+    exit_code = options->on_host ? OnHost(common, *options) : InCluster(common, *options);
   });
 }
 

@@ -31,6 +31,20 @@ void AddClusterOptions(CLI::App& app, ClusterOptions& options) {
   app.add_option("--context", options.context, "the kubeconfig's context; left out: the current one")->type_name("NAME");
 }
 
+ClusterOptions Completed(ClusterOptions options, const Common& common) {
+  const auto given = common.settings.flags.find("--kubeconfig");
+  if (options.kubeconfig.empty() && given != common.settings.flags.end()) options.kubeconfig = given->second;
+  return options;
+}
+
+std::string ForProgram(std::string_view text, const std::string& program) {
+  constexpr std::string_view kPlace = "PROGRAM";
+  std::string with(text);
+  for (std::size_t at = 0; (at = with.find(kPlace, at)) != std::string::npos; at += program.size())
+    with.replace(at, kPlace.size(), program);
+  return with;
+}
+
 Result<Cluster> FindCluster(const ClusterOptions& options) {
   const auto access = edge::kube::FindAccess(options.kubeconfig, options.context);
   if (!access.ok()) {

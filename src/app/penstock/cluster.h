@@ -9,6 +9,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "app/penstock/verbs.h"
 #include "base/result.h"
 #include "edge/kube/api.h"
 
@@ -29,6 +30,12 @@ struct ClusterOptions {
 
 /// Adds --kubeconfig and --context. `options` must outlive the parsing.
 void AddClusterOptions(CLI::App& app, ClusterOptions& options);
+
+/// With --kubeconfig as it may have been given before the verb, for the whole program.
+ClusterOptions Completed(ClusterOptions options, const Common& common);
+
+/// A text for help, with PROGRAM in it, for the name by which people call the program.
+std::string ForProgram(std::string_view text, const std::string& program);
 
 /// Answers a call; blocks. A function, so that tests can be the server.
 using Server = std::function<base::Result<edge::kube::Answer>(edge::kube::Call)>;

@@ -3,12 +3,16 @@
 
 #include <chrono>
 #include <iostream>
+#include <memory>
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "api/node_state.h"
+#include "app/penstock/cleanup.h"
 #include "app/penstock/explain.h"
+#include "app/penstock/migrate.h"
 #include "app/penstock/nodes.h"
 #include "app/penstock/show.h"
 #include "base/strings.h"
@@ -22,6 +26,19 @@ using base::Result;
 namespace {
 
 constexpr char kAgentPods[] = "app.kubernetes.io/name=penstock";
+
+constexpr char kNodesFooter[] = R"(Examples:
+  PROGRAM nodes
+  PROGRAM nodes -o wide
+  PROGRAM nodes -o json | jq -r '.nodes[] | select(.problems != []) | .name'
+
+Needs the right to list nodes and nodestates.penstock.io. Exit status: 0 shown, 1 the cluster could not be asked.)";
+
+constexpr char kExplainFooter[] = R"(Examples:
+  PROGRAM explain gpu-1
+  PROGRAM explain gpu-1 -o json | jq -r '.findings[].next'
+
+Exit status: 0 shown, 1 the cluster could not be asked, or has no such node.)";
 
 Style OutputStyle() { return StyleOf(STDOUT_FILENO); }
 base::WallTime Now() { return std::chrono::system_clock::now(); }
@@ -163,16 +180,29 @@ std::vector<std::string> NodeNames(const ClusterOptions& options) {
   return nodes.ok() ? NamesOf(*nodes) : std::vector<std::string>{};
 }
 
-int Nodes(const Common& common, const ClusterOptions& options) {
-  return Print("nodes", options, [&](const Server& server) { return NodesText(server, common); });
-}
-
-int ExplainNode(const Common& common, const ClusterOptions& options) {
-  return Print("explain", options, [&](const Server& server) { return ExplainText(server, common, options.node); });
-}
-
 int NodeStatus(const Common& common, const ClusterOptions& options) {
   return Print("status", options, [&](const Server& server) { return NodeStatusText(server, common, options.node); });
+}
+
+void AddClusterVerbs(CLI::App& app, const Common& common, const std::string& program, int& exit_code) {
+  const auto options = std::make_shared<ClusterOptions>();
+  const auto add = [&](const char* name, const char* description, const char* footer, auto text_of) {
+    CLI::App* verb = app.add_subcommand(name, description)->fallthrough();
+    verb->footer(ForProgram(footer, program));
+    AddClusterOptions(*verb, *options);
+    verb->callback([&common, &exit_code, options, name = std::string(name), text_of] {
+      exit_code = Print(name, Completed(*options, common), [&](const Server& server) { return text_of(server, common, options->node); });
+    });
+    return verb;
+  };
+  add("nodes", "Show the nodes of a cluster: drivers, devices, doors, configuration and what is wrong", kNodesFooter,
+      [](const Server& server, const Common& how, const std::string&) { return NodesText(server, how); });
+  add("explain", "Tell why a node has the capacity that it has, and what to do next", kExplainFooter, ExplainText)
+      ->add_option("NODE", options->node, "the node's name")
+      ->required()
+      ->type_name("");
+  AddMigrate(app, common, exit_code);
+  AddCleanup(app, common, program != "penstock", exit_code);
 }
 
 }  // namespace penstock::app

@@ -18,9 +18,10 @@ base::Result<std::string> NodeStatusText(const Server& server, const Common& com
 /// The names of the cluster's nodes, for completion; none where it cannot be asked.
 std::vector<std::string> NodeNames(const ClusterOptions& options);
 
-// The verbs; each returns the exit status.
-int Nodes(const Common& common, const ClusterOptions& options);
-int ExplainNode(const Common& common, const ClusterOptions& options);
+/// The verb that shows a node's report; returns the exit status.
 int NodeStatus(const Common& common, const ClusterOptions& options);
+
+/// Adds nodes, explain, migrate and cleanup. `program` is how people call it: "penstock", "kubectl penstock".
+void AddClusterVerbs(CLI::App& app, const Common& common, const std::string& program, int& exit_code);
 
 }  // namespace penstock::app

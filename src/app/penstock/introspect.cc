@@ -116,6 +116,22 @@ std::string FishCompletion(const CLI::App& app) {
   return text;
 }
 
+const CLI::App* VerbIn(const CLI::App& app, const std::vector<std::string>& words) {
+  for (const CLI::App* verb : VerbsOf(app))
+    if (std::find(words.begin(), words.end() - 1, verb->get_name()) != words.end() - 1) return verb;
+  return nullptr;
+}
+
+/// The option with a value whose value the last word is; null where it is none.
+const CLI::Option* ValueOf(const CLI::App& verb, const CLI::App& app, const std::vector<std::string>& words) {
+  if (words.size() < 2) return nullptr;
+  for (const CLI::Option* option : OptionsOf(verb, app))
+    if (option->get_items_expected_max() > 0 && option->check_name(words[words.size() - 2])) return option;
+  return nullptr;
+}
+
+constexpr char kNoFiles[] = ":4\n", kFiles[] = ":0\n";
+
 void AppendHelp(const CLI::App& app, const std::string& name, const std::string& prefix, std::string& page) {
   page += "\n## " + name + "\n\n```\n" + app.help(prefix) + "```\n";
   for (const CLI::App* verb : VerbsOf(app)) AppendHelp(*verb, name + " " + verb->get_name(), name, page);
@@ -127,6 +143,38 @@ std::string Completion(const CLI::App& app, const std::string& shell) {
   if (shell == "bash") return BashCompletion(app);
   if (shell == "zsh") return ZshCompletion(app);
   return shell == "fish" ? FishCompletion(app) : "";
+}
+
+std::string CompleteForKubectl(const CLI::App& app, const std::vector<std::string>& words,
+                               const std::function<std::vector<std::string>()>& nodes) {
+  if (words.empty()) return kNoFiles;
+  const std::string& begun = words.back();
+  std::string text;
+  const auto offer = [&](const std::string& word, const std::string& meaning) {
+    if (word.starts_with(begun)) text += word + (meaning.empty() ? "" : "\t" + FirstLine(meaning)) + "\n";
+  };
+  const CLI::App* found = VerbIn(app, words);
+  const CLI::App& verb = found == nullptr ? app : *found;
+  if (const CLI::Option* option = ValueOf(verb, app, words)) {
+    const std::string name = option->get_name();
+    if (name == "--output")
+      for (const char* format : {"table", "wide", "json"}) offer(format, "");
+    if (name == "--to")
+      for (const char* stack : {"penstock", "nvidia"}) offer(stack, "");
+    if (name == "--node")
+      for (const std::string& node : nodes()) offer(node, "");
+    return text + (option->get_type_name() == "FILE" ? kFiles : kNoFiles);
+  }
+  if (begun.starts_with("-")) {
+    for (const CLI::Option* option : OptionsOf(verb, app))
+      for (const std::string& name : option->get_lnames()) offer("--" + name, option->get_description());
+  } else if (found == nullptr) {
+    for (const CLI::App* one : VerbsOf(app)) offer(one->get_name(), one->get_description());
+  } else if (!verb.get_options([](const CLI::Option* option) { return option->get_positional() && option->get_name() == "NODE"; })
+                  .empty()) {
+    for (const std::string& node : nodes()) offer(node, "");
+  }
+  return text + kNoFiles;
 }
 
 std::string Markdown(const CLI::App& app) {

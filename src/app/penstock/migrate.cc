@@ -47,8 +47,8 @@ void TakeAll(const Server& server, const Resource& kind, const std::string& kind
   }
 }
 
-Result<Found> ReadCluster(const MigrateOptions& options) {
-  ASSIGN(const Cluster cluster, FindCluster(options.cluster));
+Result<Found> ReadCluster(const ClusterOptions& options) {
+  ASSIGN(const Cluster cluster, FindCluster(options));
   Found found;
   const auto nodes = ListObjects(cluster.server, kinds::Nodes());
   if (!nodes.ok()) return nodes.error();
@@ -73,8 +73,8 @@ Result<Found> ReadFiles(const std::vector<std::string>& files) {
   return found;
 }
 
-Result<Migration> MakePlan(const MigrateOptions& options) {
-  ASSIGN(Found found, options.manifests.empty() ? ReadCluster(options) : ReadFiles(options.manifests));
+Result<Migration> MakePlan(const Common& common, const MigrateOptions& options) {
+  ASSIGN(Found found, options.manifests.empty() ? ReadCluster(Completed(options.cluster, common)) : ReadFiles(options.manifests));
   found.files = FilesOfTheStack("");
   const std::string& node = options.cluster.node;
   const bool known = std::any_of(found.nodes.begin(), found.nodes.end(), [&node](const LabelledNode& one) { return one.name == node; });
@@ -83,7 +83,7 @@ Result<Migration> MakePlan(const MigrateOptions& options) {
 }
 
 int Migrate(const Common& common, const MigrateOptions& options) {
-  const auto plan = MakePlan(options);
+  const auto plan = MakePlan(common, options);
   if (!plan.ok()) {
     std::cerr << "penstock migrate: " << plan.error().message() << "\n";
     return 1;

@@ -1,0 +1,83 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "app/penstock/cleanup.h"
+#include "os/file.h"
+#include "os/lock_file.h"
+#include "os/temporary_folder.h"
+
+namespace penstock::app {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class CleanHostTest : public testing::Test {
+ protected:
+  CleanHostTest() {
+    config_.paths.run_dir = folder_ / "run";
+    config_.paths.state_dir = folder_ / "state";
+    config_.labels.features_file = folder_ / "features.d/penstock";
+  }
+  void AgentWasHere() {
+    folder_.Write("state/ledger.json", "{}");
+    folder_.Write("run/agent.lock", "1\n");
+    folder_.Write("features.d/penstock", "nvidia.com/gpu.count=8\n");
+  }
+
+  os::TemporaryFolder folder_;
+  api::NodeConfig config_;
+};
+
+TEST_F(CleanHostTest, LeavesNothingOfAnAgentThatHasEnded) {
+  AgentWasHere();
+  EXPECT_EQ(LeftOnHost(config_).size(), 3u);
+  const auto outcome = CleanHost(config_, false);
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_THAT(outcome->failures, IsEmpty());
+  EXPECT_THAT(LeftOnHost(config_), IsEmpty());
+  EXPECT_FALSE(os::Exists(config_.paths.run_dir));
+  EXPECT_FALSE(os::Exists(config_.paths.state_dir));
+  const auto again = CleanHost(config_, false);
+  ASSERT_TRUE(again.ok());
+  EXPECT_THAT(again->removed, IsEmpty());
+}
+
+TEST_F(CleanHostTest, LeavesWhatIsNotOurs) {
+  AgentWasHere();
+  folder_.Write("state/notes.txt", "mine");
+  const auto outcome = CleanHost(config_, false);
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_TRUE(os::Exists(folder_ / "state/notes.txt"));
+  EXPECT_FALSE(os::Exists(folder_ / "state/ledger.json"));
+}
+
+TEST_F(CleanHostTest, SaysInADryRunWhatItWouldRemove) {
+  AgentWasHere();
+  const auto outcome = CleanHost(config_, true);
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_THAT(outcome->removed, Contains(folder_ / "state/ledger.json"));
+  EXPECT_EQ(LeftOnHost(config_).size(), 3u);
+}
+
+TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
+  AgentWasHere();
+  const auto lock = os::LockFile::Take(config_.paths.run_dir + "/agent.lock");
+  ASSERT_TRUE(lock.ok());
+  const auto outcome = CleanHost(config_, false);
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().code(), base::Code::kFailedPrecondition);
+  EXPECT_THAT(outcome.error().message(), HasSubstr(std::to_string(getpid())));
+  EXPECT_EQ(LeftOnHost(config_).size(), 3u);
+}
+
+TEST_F(CleanHostTest, MakesNoFolderWhereThereIsNone) {
+  const auto outcome = CleanHost(config_, false);
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_FALSE(os::Exists(config_.paths.run_dir));
+}
+
+}  // namespace
+}  // namespace penstock::app
