@@ -17,6 +17,7 @@
 #include "base/published.h"
 #include "base/result.h"
 #include "door/cluster.h"
+#include "node/metrics/metrics.h"
 #include "os/loop.h"
 #include "os/watch.h"
 
@@ -26,14 +27,6 @@ namespace penstock::app {
 struct CurrentConfig {
   api::NodeConfig config;
   api::ConfigurationReport report;
-};
-
-/// For the metrics page.
-struct ReloadCounts {
-  std::uint64_t applied = 0;  ///< new texts that are or were in force, also where they changed nothing
-  std::uint64_t refused = 0;
-  bool last_successful = true;
-  base::WallTime last_applied{};  ///< the start, before any
 };
 
 /// What a text would do: everything is computed, nothing changed.
@@ -67,7 +60,8 @@ class Configuration {
 
   base::Published<CurrentConfig>& published() { return published_; }
   const base::Published<CurrentConfig>& published() const { return published_; }
-  const ReloadCounts& reloads() const { return reloads_; }
+  /// For the metrics page. A new text counts as applied also where it changes nothing.
+  const node::metrics::ConfigReloads& reloads() const { return reloads_; }
 
   /// What this text would do in the place of the file or the wish; for `penstock plan FILE`. kInvalidArgument tells all that is wrong.
   base::Result<Proposal> Propose(std::string_view text, const std::string& name) const;
@@ -111,7 +105,7 @@ class Configuration {
   api::ConfigurationReport in_force_;     // without a problem
   std::string refused_, refused_origin_;  // why what counts now is not in force
   base::Published<CurrentConfig> published_;
-  ReloadCounts reloads_;
+  node::metrics::ConfigReloads reloads_;
   std::unique_ptr<os::PathWatch> watch_;
   const std::shared_ptr<Configuration*> self_;  // null inside once destroyed: for functions on their way
 };

@@ -154,6 +154,17 @@ void AddLeases(const ledger::Snapshot& ledger, Exposition& page) {
   for (const auto& [key, count] : counts) page.Add(Labels().Add("door", key.first).Add("state", key.second), count);
 }
 
+void AddReloads(const ConfigReloads& reloads, Exposition& page) {
+  page.Family("penstock_config_reloads_total", Type::kCounter, "New configurations since the agent started, by what became of them.");
+  page.Add(Labels().Add("result", "applied"), reloads.applied);
+  page.Add(Labels().Add("result", "refused"), reloads.refused);
+  page.Family("penstock_config_last_reload_successful", Type::kGauge, "Whether the newest configuration is in force.");
+  page.Add({}, std::uint64_t{reloads.last_successful});
+  if (reloads.last_applied == base::WallTime{}) return;
+  page.Family("penstock_config_applied_timestamp_seconds", Type::kGauge, "When a configuration was last applied, in Unix time.");
+  page.Add({}, std::chrono::duration<double>(reloads.last_applied.time_since_epoch()).count());
+}
+
 void AddOurselves(const Figures& figures, Exposition& page) {
   page.Family("penstock_queue_length", Type::kGauge, "Requests that wait for accelerators.");
   page.Add({}, std::uint64_t{figures.queue_length});
@@ -177,6 +188,7 @@ std::string Render(const inventory::Snapshot& inventory, const ledger::Snapshot&
   AddEvidence(figures.evidence, page);
   AddDrivers(inventory, page);
   AddLeases(ledger, page);
+  AddReloads(figures.reloads, page);
   AddOurselves(figures, page);
   return page.Take();
 }

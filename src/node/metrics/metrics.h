@@ -19,12 +19,20 @@ struct ProcessCost {
   double cpu_seconds = 0;
 };
 
+/// How the configuration fared since the agent started.
+struct ConfigReloads {
+  std::uint64_t applied = 0, refused = 0;
+  bool last_successful = true;
+  base::WallTime last_applied{};
+};
+
 /// What the page tells besides the snapshots.
 struct Figures {
   std::string version;
   std::size_t queue_length = 0;
   std::vector<ProcessCost> processes;
   std::vector<health::EvidenceCount> evidence;
+  ConfigReloads reloads;
 };
 
 /// The page in the text exposition format (exposition.h). Any thread. What is not known is left out, never 0. The families are documented
