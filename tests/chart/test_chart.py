@@ -183,7 +183,7 @@ def test_the_crd_comes_and_goes_with_its_switches(chart):
 def test_nobody_stays_behind_after_an_uninstall(chart):
     hooks = [thing for thing in chart.render() if "helm.sh/hook" in thing["metadata"].get("annotations", {})]
     assert {thing["kind"] for thing in hooks} == {
-        "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "DaemonSet", "Job"}
+        "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ConfigMap", "DaemonSet", "Job"}
     for hook in hooks:
         assert hook["metadata"]["annotations"]["helm.sh/hook"] == "post-delete"
         assert "hook-succeeded" in hook["metadata"]["annotations"]["helm.sh/hook-delete-policy"]
