@@ -44,6 +44,24 @@ std::vector<std::string> WordsOf(const CLI::App& verb) {
   return words;
 }
 
+bool TakesValue(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
+
+/// "PATH" of "PATH:FILE".
+std::string TypeOf(const CLI::Option& option) { return base::Split(option.get_type_name(), ':').front(); }
+
+bool TakesFile(const CLI::Option& option) { return TypeOf(option) == "PATH" || TypeOf(option) == "FILE"; }
+
+/// What a value can be, where that is a handful of words.
+std::vector<std::string> ChoicesOf(const CLI::Option& option) {
+  if (option.get_name() == "--output") return {"table", "wide", "json"};
+  if (option.get_name() == "--to") return {"penstock", "nvidia"};
+  if (option.get_name() == "--cluster" && TakesValue(option)) return {"auto", "on", "off"};
+  return {};
+}
+
+/// The verbs whose words are files.
+bool TakesFiles(const CLI::App& verb) { return verb.get_name() == "run" || verb.get_name() == "config"; }
+
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 /// In single quotes of a shell.
@@ -71,6 +89,14 @@ std::string BashCompletion(const CLI::App& app) {
   return text + "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n}\ncomplete -o default -F _penstock penstock\n";
 }
 
+/// What _arguments says of an option's value.
+std::string ZshValue(const CLI::Option& option) {
+  if (!TakesValue(option)) return "";
+  const auto choices = ChoicesOf(option);
+  const std::string action = !choices.empty() ? "(" + base::Join(choices, " ") + ")" : TakesFile(option) ? "_files" : " ";
+  return ":" + TypeOf(option) + ":" + action;
+}
+
 std::string ZshCompletion(const CLI::App& app) {
   std::string text =
       "#compdef penstock\n# zsh completion for penstock: penstock completion zsh > \"${fpath[1]}/_penstock\"\n_penstock() {\n  local -a "
@@ -80,38 +106,44 @@ std::string ZshCompletion(const CLI::App& app) {
   for (const CLI::App* verb : VerbsOf(app)) {
     text += "    " + verb->get_name() + ")\n      _arguments";
     for (const CLI::Option* option : OptionsOf(*verb, app)) {
-      for (const std::string& name : option->get_lnames()) {
-        std::string help = FirstLine(option->get_description());
-        std::replace_if(
-            help.begin(), help.end(), [](char c) { return c == '[' || c == ']' || c == ':'; }, ' ');
-        text += " \\\n        " +
-                Quoted("--" + name + "[" + help + "]" +
-                       (option->get_items_expected_max() > 0 ? ":" + base::Split(option->get_type_name(), ':').front() + ":_files" : ""));
-      }
+      std::string help = FirstLine(option->get_description());
+      std::replace_if(
+          help.begin(), help.end(), [](char c) { return c == '[' || c == ']' || c == ':'; }, ' ');
+      std::vector<std::string> names;
+      for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+      for (const std::string& name : names) text += " \\\n        " + Quoted(name + "[" + help + "]" + ZshValue(*option));
     }
     const auto words = WordsOf(*verb);
-    text +=
-        words.empty() ? " \\\n        '*:file:_files' ;;\n" : " \\\n        " + Quoted("*:word:(" + base::Join(words, " ") + ")") + " ;;\n";
+    text += " \\\n        '1:verb:'";
+    if (!words.empty()) text += " \\\n        " + Quoted("2:word:(" + base::Join(words, " ") + ")");
+    text += TakesFiles(*verb) ? " \\\n        '*:file:_files' ;;\n" : " ;;\n";
   }
   return text + "    *) _describe verb verbs ;;\n  esac\n}\n_penstock \"$@\"\n";
 }
 
 std::string FishCompletion(const CLI::App& app) {
   std::string text = "# fish completion for penstock: penstock completion fish > ~/.config/fish/completions/penstock.fish\n";
+  text += "complete -c penstock -f\n";
   const auto add = [&text](const std::string& when, const CLI::Option* option) {
-    for (const std::string& name : option->get_lnames())
-      text += "complete -c penstock" + when + " -l " + name + (option->get_items_expected_max() > 0 ? " -r" : "") + " -d " +
-              Quoted(FirstLine(option->get_description())) + "\n";
+    std::string names;
+    for (const std::string& name : option->get_snames()) names += " -s " + name;
+    for (const std::string& name : option->get_lnames()) names += " -l " + name;
+    const auto choices = ChoicesOf(*option);
+    std::string value = !TakesValue(*option) ? "" : TakesFile(*option) ? " -r -F" : " -x";
+    if (!choices.empty()) value += " -a " + Quoted(base::Join(choices, " "));
+    text += "complete -c penstock" + when + names + value + " -d " + Quoted(FirstLine(option->get_description())) + "\n";
   };
   for (const CLI::Option* option : OptionsOf(app, app)) add("", option);
+  const std::string no_verb = Quoted("not __fish_seen_subcommand_from " + base::Join(WordsOf(app), " "));
   for (const CLI::App* verb : VerbsOf(app)) {
-    text +=
-        "complete -c penstock -n __fish_use_subcommand -a " + verb->get_name() + " -d " + Quoted(FirstLine(verb->get_description())) + "\n";
+    text += "complete -c penstock -n " + no_verb + " -a " + verb->get_name() + " -d " + Quoted(FirstLine(verb->get_description())) + "\n";
     const std::string when = " -n '__fish_seen_subcommand_from " + verb->get_name() + "'";
     for (const CLI::Option* option :
          verb->get_options([](const CLI::Option* o) { return o->nonpositional() && o->get_name() != "--help"; }))
       add(when, option);
     for (const std::string& word : WordsOf(*verb)) text += "complete -c penstock" + when + " -a " + word + "\n";
+    if (TakesFiles(*verb)) text += "complete -c penstock" + when + " -F\n";
   }
   return text;
 }
@@ -156,14 +188,10 @@ std::string CompleteForKubectl(const CLI::App& app, const std::vector<std::strin
   const CLI::App* found = VerbIn(app, words);
   const CLI::App& verb = found == nullptr ? app : *found;
   if (const CLI::Option* option = ValueOf(verb, app, words)) {
-    const std::string name = option->get_name();
-    if (name == "--output")
-      for (const char* format : {"table", "wide", "json"}) offer(format, "");
-    if (name == "--to")
-      for (const char* stack : {"penstock", "nvidia"}) offer(stack, "");
-    if (name == "--node")
+    for (const std::string& choice : ChoicesOf(*option)) offer(choice, "");
+    if (option->get_name() == "--node")
       for (const std::string& node : nodes()) offer(node, "");
-    return text + (option->get_type_name() == "FILE" ? kFiles : kNoFiles);
+    return text + (TakesFile(*option) ? kFiles : kNoFiles);
   }
   if (begun.starts_with("-")) {
     for (const CLI::Option* option : OptionsOf(verb, app))

@@ -1,0 +1,105 @@
+"""Completion as the shells themselves do it, from the script that `penstock completion SHELL` prints."""
+import os
+import pty
+import select
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+DEADLINE = 20
+
+
+@pytest.fixture
+def home(request, tmp_path):
+    """A folder with the scripts in it, and an environment in which the program is on the PATH."""
+    programs = request.config.getoption("--programs").resolve()
+    for shell, name in (("bash", "penstock.bash"), ("zsh", "_penstock"), ("fish", "penstock.fish")):
+        done = subprocess.run([programs / "penstock", "completion", shell], capture_output=True, text=True, check=True)
+        (tmp_path / name).write_text(done.stdout)
+    (tmp_path / "node.yaml").write_text("")
+    (tmp_path / "environment").mkdir()
+    return tmp_path
+
+
+def environment(home: Path) -> dict:
+    return {"HOME": str(home / "environment"), "ZDOTDIR": str(home / "environment"), "PATH": "/usr/bin:/bin", "TERM": "dumb", "LANG": "C.UTF-8"}
+
+
+def bash(home: Path, line: str) -> set[str]:
+    words = line.split(" ")
+    script = (f"source {home}/penstock.bash; COMP_WORDS=({' '.join(repr(word) for word in words)}); COMP_CWORD={len(words) - 1}; _penstock; "
+              'printf "%s\\n" "${COMPREPLY[@]}"')
+    return set(subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, cwd=home, env=environment(home)).stdout.split())
+
+
+def fish(home: Path, line: str) -> set[str]:
+    done = subprocess.run(["fish", "--no-config", "-c", f"source {home}/penstock.fish; complete -C'{line}'"], capture_output=True, text=True,
+                          check=True, cwd=home, env=environment(home))
+    assert not done.stderr, done.stderr
+    return {offered.split("\t")[0] for offered in done.stdout.splitlines()}
+
+
+def zsh(home: Path, line: str) -> set[str]:
+    """At a prompt on a terminal: there is no other way to ask it. What is offered is shown between two marks."""
+    start = (f"fpath=({home} $fpath); autoload -Uz compinit; compinit -u -d {home}/dump; PS1=''; unsetopt zle_bracketed_paste; "
+             "zstyle ':completion:*' list-grouped false; zstyle ':completion:*' verbose false; bindkey -r '^I'; "
+             "show() { compadd() { builtin compadd -O offered \"$@\"; print -r -- \"OFFER ${(j: :)offered}\"; builtin compadd \"$@\" }; "
+             "_main_complete; unfunction compadd; print END }; zle -C show complete-word show; bindkey '^I' show; print READY-$((1+1))\n")
+    process, terminal = pty.fork()
+    if process == 0:
+        os.chdir(home)
+        os.execvpe("zsh", ["zsh", "-f", "-i"], environment(home))
+    try:
+        os.write(terminal, start.encode())
+        read(terminal, "READY-2")
+        os.write(terminal, line.encode() + b"\t")
+        shown = read(terminal, "END")
+    finally:
+        os.close(terminal)
+        os.kill(process, 9)
+        os.waitpid(process, 0)
+    return {word for offer in shown.replace("\r", "").split("OFFER ")[1:] for word in offer.split("\n")[0].split()}
+
+
+def read(terminal: int, until: str) -> str:
+    text, deadline = "", time.monotonic() + DEADLINE
+    while until not in text:
+        assert time.monotonic() < deadline, f"waited in vain for {until}; saw {text!r}"
+        if select.select([terminal], [], [], 0.1)[0]:
+            text += os.read(terminal, 65536).decode(errors="replace")
+    return text
+
+
+SHELLS = pytest.mark.parametrize("complete", [bash, zsh, fish])
+
+
+@SHELLS
+def test_a_verb_is_completed(home, complete):
+    assert complete(home, "penstock sta") == {"status"}
+    assert {"up", "down", "run", "ps", "config"} <= complete(home, "penstock ")
+
+
+@SHELLS
+def test_options_of_the_verb_and_of_the_program_are_completed(home, complete):
+    assert {"--detach", "--run-dir"} <= complete(home, "penstock up --") | complete(home, "penstock up --d") | complete(home, "penstock up --r")
+    assert "--detach" not in complete(home, "penstock down --d")
+
+
+@SHELLS
+def test_what_a_value_or_a_word_can_be_is_completed(home, complete):
+    assert complete(home, "penstock status --output ") == {"table", "wide", "json"}
+    assert {"bash", "zsh", "fish"} <= complete(home, "penstock completion ")
+    assert "check" in complete(home, "penstock config ch")
+
+
+@SHELLS
+def test_a_program_option_before_the_verb_does_not_hide_it(home, complete):
+    assert complete(home, "penstock --run-dir /tmp sta") == {"status"}
+
+
+def test_files_are_offered_where_files_are_wanted(home):
+    assert "node.yaml" in zsh(home, "penstock config check no")
+    assert "node.yaml" in fish(home, "penstock config check no")
+    assert "node.yaml" not in fish(home, "penstock status no")
