@@ -150,6 +150,7 @@ struct PciDevice {
   std::string cpu_list;
   std::uint32_t generation, max_generation, width;
   const char* driver;
+  std::uint64_t window = 0;                        // to the device's memory
   std::string vgpu_host_driver, vgpu_host_branch;  // ten characters at most
 };
 
@@ -184,6 +185,25 @@ std::string ConfigSpace(const PciDevice& device) {
   return bytes;
 }
 
+// The regions as sysfs lists them, start, end and flags: registers, the window to the memory, and a third one. Where they lie is made up.
+std::string Regions(const PciDevice& device) {
+  constexpr std::uint64_t kMemory = 0x40200, kWide = 0x14220c;
+  const std::uint64_t bus = base::ParseUint(device.address.substr(5, 2), 16).value_or(0);
+  const std::uint64_t high = (0x20ull << 40) + (bus << 40);
+  std::string text;
+  for (int region = 0; region < 13; region++) {
+    std::uint64_t start = 0, size = 0, flags = kWide;
+    if (region == 0) start = 0x80000000ull + (bus % 64 << 24), size = 16ull << 20, flags = kMemory;
+    if (region == 1 && device.window != 0) start = high, size = device.window;
+    if (region == 3 && device.window != 0) start = high + (1ull << 39), size = 32ull << 20;
+    char line[64];
+    std::snprintf(line, sizeof line, "0x%016llx 0x%016llx 0x%016llx\n", static_cast<unsigned long long>(start),
+                  static_cast<unsigned long long>(size ? start + size - 1 : 0), static_cast<unsigned long long>(size ? flags : 0));
+    text += line;
+  }
+  return text;
+}
+
 void AddPciDevice(Builder& tree, const PciDevice& device, bool loaded) {
   const std::string folder = DevicePath(device.address);
   tree.File(folder + "/vendor", Hex(device.id & 0xffff, 4));
@@ -200,6 +220,7 @@ void AddPciDevice(Builder& tree, const PciDevice& device, bool loaded) {
   tree.File(folder + "/max_link_width", std::to_string(device.width));
   tree.File(folder + "/enable", "1", 0644);
   tree.Bytes(folder + "/config", ConfigSpace(device), 0644);
+  tree.File(folder + "/resource", Regions(device));
   tree.Link(folder + "/subsystem", UpToSys(folder) + "bus/pci");
   tree.Link("sys/bus/pci/devices/" + device.address, "../../../" + folder.substr(4));
   char text[256];
@@ -239,7 +260,7 @@ void SyncGpuInSys(Builder& tree, const SimGpu& gpu, bool loaded) {
   }
   AddPciDevice(tree,
                {Address(gpu), gpu.pci_id, gpu.subsystem_id, gpu.pci_class, gpu.numa_node, gpu.cpu_list, gpu.pcie_gen_current,
-                gpu.pcie_gen_max, gpu.pcie_width, "nvidia", gpu.vgpu_host_driver, gpu.vgpu_host_branch},
+                gpu.pcie_gen_max, gpu.pcie_width, "nvidia", gpu.bar1_total, gpu.vgpu_host_driver, gpu.vgpu_host_branch},
                loaded);
   if (has_audio)
     AddPciDevice(tree,
