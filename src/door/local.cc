@@ -96,6 +96,7 @@ void LocalDoor::Handle(const SessionPtr& session, const Request& request) {
     case Operation::kCancel: return HandleCancel(session, request.ticket);
     case Operation::kStatus: return HandleReport(session, false);
     case Operation::kPs: return HandleReport(session, true);
+    case Operation::kPlan: return HandlePlan(session, request.plan);
     case Operation::kDown: return HandleDown(session);
   }
 }
@@ -180,6 +181,12 @@ void LocalDoor::HandleReport(const SessionPtr& session, bool holders_only) {
   leases_.RefreshProcesses();
   const api::Report report = callbacks_.report();
   session->Answer(holders_only ? api::HoldersToJson(report) : api::ToJson(report));
+}
+
+void LocalDoor::HandlePlan(const SessionPtr& session, const edge::broker::PlanRequest& plan) {
+  if (!callbacks_.plan) return Refuse(session, Code::kUnimplemented, "this agent makes no plans");
+  const auto answer = callbacks_.plan(plan);
+  session->Answer(answer.ok() ? *answer : edge::broker::EncodeError(answer.error()));
 }
 
 void LocalDoor::HandleDown(const SessionPtr& session) {

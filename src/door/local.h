@@ -36,6 +36,8 @@ class LocalDoor {
   struct Callbacks {
     std::function<api::Report()> report;  ///< for status and ps
     std::function<void()> end;            ///< somebody entitled asks the agent to end
+    /// What another configuration would change, as JSON; empty: nobody knows.
+    std::function<base::Result<std::string>(const edge::broker::PlanRequest&)> plan = {};
   };
 
   /// `open_groups` is OpenCgroups in production. `io` is where /proc and the user database are read.
@@ -69,6 +71,7 @@ class LocalDoor {
   void HandleCancel(const SessionPtr& session, const std::string& ticket);
   void HandleQueue(const SessionPtr& session);
   void HandleReport(const SessionPtr& session, bool holders_only);
+  void HandlePlan(const SessionPtr& session, const edge::broker::PlanRequest& plan);
   void HandleDown(const SessionPtr& session);
   void StandInLine(const SessionPtr& session, const edge::broker::RunRequest& run, node::ledger::Process process);
 

@@ -73,7 +73,7 @@ class LocalDoorTest : public testing::Test {
     OnLoop([this, enabled] {
       door_ = std::make_unique<LocalDoor>(loop_, io_, LocalDoor::Node{inventory_, ledger_, offers_, device::testing::FindAcme},
                                           LocalDoor::Options{run_dir_.path(), "no-such-group", "/proc", enabled},
-                                          LocalDoor::Callbacks{[this] { return MakeReport(); }, [this] { ++ended_; }},
+                                          LocalDoor::Callbacks{[this] { return MakeReport(); }, [this] { ++ended_; }, plan_},
                                           [this]() -> base::Result<std::unique_ptr<Groups>> {
                                             if (!no_rights_.empty()) return Error(Code::kPermissionDenied, no_rights_);
                                             return std::unique_ptr<Groups>(std::make_unique<FakeGroups>(kernel_));
@@ -122,6 +122,7 @@ class LocalDoorTest : public testing::Test {
   node::ledger::Ledger ledger_;
   base::Published<std::vector<node::share::Offer>> offers_;
   std::unique_ptr<LocalDoor> door_;
+  std::function<base::Result<std::string>(const edge::broker::PlanRequest&)> plan_;
   int ended_ = 0;
 };
 
@@ -267,6 +268,19 @@ TEST_F(LocalDoorTest, EndsWithSomebodyInLine) {
   OnLoop([this] { door_.reset(); });
   EXPECT_EQ(Next(waiter).error().code(), Code::kUnavailable);
   EXPECT_EQ(Held(), 1u) << "what was given out stays";
+}
+
+TEST_F(LocalDoorTest, AnswersWithAPlanWhereSomebodyCanMakeOne) {
+  Start();
+  EXPECT_EQ(Connect().Ask(R"({"op":"plan"})").error().code(), Code::kUnimplemented);
+  OnLoop([this] { door_.reset(); });
+  plan_ = [](const edge::broker::PlanRequest& plan) -> base::Result<std::string> {
+    if (!plan.text) return Error(Code::kInvalidArgument, plan.name + ": wrong");
+    return "{\"text\":\"" + *plan.text + "\"}";
+  };
+  Start(false);
+  EXPECT_EQ(*Connect().Ask(R"({"op":"plan","text":"x"})"), R"({"text":"x"})");
+  EXPECT_EQ(Connect().Ask(R"({"op":"plan","name":"f"})").error().message(), "f: wrong");
 }
 
 }  // namespace

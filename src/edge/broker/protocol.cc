@@ -21,13 +21,14 @@ using base::MapReader;
 using base::Value;
 using nlohmann::json;
 
-constexpr std::array<std::pair<std::string_view, Operation>, 7> kOperations = {{
+constexpr std::array<std::pair<std::string_view, Operation>, 8> kOperations = {{
     {"version", Operation::kVersion},
     {"run", Operation::kRun},
     {"queue", Operation::kQueue},
     {"cancel", Operation::kCancel},
     {"status", Operation::kStatus},
     {"ps", Operation::kPs},
+    {"plan", Operation::kPlan},
     {"down", Operation::kDown},
 }};
 constexpr base::Duration kLongestWait = std::chrono::hours(24 * 3650);
@@ -85,6 +86,14 @@ RunRequest ReadRun(MapReader& reader) {
   const std::string command = reader.String("command").value_or("");
   if (!command.empty()) run.command = os::DescribeCommand(std::string_view(command).substr(0, kMostCommandBytes), "");
   return run;
+}
+
+PlanRequest ReadPlan(MapReader& reader) {
+  PlanRequest plan;
+  plan.text = reader.String("text");
+  plan.name = reader.String("name").value_or(plan.name);
+  CheckName(reader, "name", plan.name);
+  return plan;
 }
 
 json ToJson(const WaitingRun& run) {
@@ -172,6 +181,7 @@ base::Result<Request> DecodeRequest(std::string_view line) {
     request.ticket = reader.String("ticket").value_or("");
     CheckName(reader, "ticket", request.ticket);
   }
+  if (request.operation == Operation::kPlan) request.plan = ReadPlan(reader);
   reader.Finish();
   if (!problems.empty()) return problems.ToError();
   return request;
@@ -180,6 +190,10 @@ base::Result<Request> DecodeRequest(std::string_view line) {
 std::string EncodeRequest(const Request& request) {
   json document = {{"op", NameOf(request.operation)}};
   if (request.operation == Operation::kCancel) document["ticket"] = request.ticket;
+  if (request.operation == Operation::kPlan) {
+    if (request.plan.text) document["text"] = *request.plan.text;
+    document["name"] = request.plan.name;
+  }
   if (request.operation == Operation::kRun) {
     if (request.run.devices.empty())
       document["gpus"] = request.run.count;

@@ -18,7 +18,7 @@ inline constexpr int kProtocolVersion = 1;
 inline constexpr std::size_t kMostLineBytes = 64u << 10;  ///< of a request, its newline included
 inline constexpr int kMostDevices = 1024;                 ///< that one request can ask for
 
-enum class Operation { kVersion, kRun, kQueue, kCancel, kStatus, kPs, kDown };
+enum class Operation { kVersion, kRun, kQueue, kCancel, kStatus, kPs, kPlan, kDown };
 
 /// "run": wait for devices, then enter a group that may use just these.
 struct RunRequest {
@@ -30,10 +30,18 @@ struct RunRequest {
   bool operator==(const RunRequest&) const = default;
 };
 
+/// "plan": what another configuration would change.
+struct PlanRequest {
+  std::optional<std::string> text;     ///< a configuration; nothing: the one that counts now, as it stands on disk or in the cluster
+  std::string name = "configuration";  ///< of the text, for errors
+  bool operator==(const PlanRequest&) const = default;
+};
+
 struct Request {
   Operation operation = Operation::kVersion;
   RunRequest run;      ///< of kRun
   std::string ticket;  ///< of kCancel
+  PlanRequest plan;    ///< of kPlan
   bool operator==(const Request&) const = default;
 };
 

@@ -113,6 +113,15 @@ TEST(Protocol, ReadsTheRequestsThatItWrites) {
   }
 }
 
+TEST(Protocol, CarriesAConfigurationToPlanWith) {
+  Request request{.operation = Operation::kPlan};
+  EXPECT_EQ(*DecodeRequest(EncodeRequest(request)), request);
+  request.plan = {"version: v1\n\t\"quoted\"\n", "/etc/config.yaml"};
+  EXPECT_EQ(*DecodeRequest(EncodeRequest(request)), request);
+  EXPECT_FALSE(DecodeRequest(R"({"op":"plan","text":1})").ok());
+  EXPECT_FALSE(DecodeRequest(R"({"op":"plan","ticket":"q-1"})").ok());
+}
+
 TEST(Protocol, WritesRequestsThatFitALineWhateverTheCommand) {
   Request request;
   request.operation = Operation::kRun;

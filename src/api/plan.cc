@@ -1,0 +1,87 @@
+// The plan as JSON and back. Its keys are a promise (docs/reference/plan.md): add, never rename.
+#include "api/plan.h"
+
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+#include "base/document.h"
+
+namespace penstock::api {
+
+namespace {
+
+using base::MapReader;
+using base::Problems;
+using base::Value;
+using Json = nlohmann::ordered_json;
+
+Json Optional(const std::optional<std::string>& text) { return text ? Json(*text) : Json(nullptr); }
+
+Effect ReadEffect(MapReader& reader) { return reader.String("effect").value_or("now") == "restart" ? Effect::kRestart : Effect::kNow; }
+
+std::size_t ReadCount(MapReader& reader, std::string_view key) {
+  return static_cast<std::size_t>(reader.Int(key, 0, std::numeric_limits<int>::max()).value_or(0));
+}
+
+/// Each item of a list, read by `read`.
+template <typename Item, typename Read>
+std::vector<Item> ReadItems(MapReader& top, std::string_view key, Problems& problems, const Read& read) {
+  std::vector<Item> items;
+  const Value* list = top.List(key);
+  if (list == nullptr) return items;
+  for (const Value& value : *list->list) {
+    MapReader reader(value, std::string(key), problems);
+    items.push_back(read(reader));
+  }
+  return items;
+}
+
+}  // namespace
+
+std::string ToJson(const Plan& plan) {
+  Json document = {{"origin", plan.origin},   {"changes", Json::array()}, {"resources", Json::array()},
+                   {"labels", Json::array()}, {"notYet", plan.not_yet},   {"remarks", plan.remarks}};
+  for (const Change& change : plan.changes)
+    document["changes"].push_back({{"key", change.key}, {"from", change.from}, {"to", change.to}, {"effect", ToString(change.effect)}});
+  for (const PlannedResource& resource : plan.resources)
+    document["resources"].push_back({{"door", resource.door},
+                                     {"resource", resource.resource},
+                                     {"before", resource.before},
+                                     {"after", resource.after},
+                                     {"effect", ToString(resource.effect)},
+                                     {"holders", resource.holders}});
+  for (const PlannedLabel& label : plan.labels)
+    document["labels"].push_back(
+        {{"key", label.key}, {"before", Optional(label.before)}, {"after", Optional(label.after)}, {"effect", ToString(label.effect)}});
+  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+base::Result<Plan> ParsePlan(std::string_view json) {
+  ASSIGN(const Value value, base::ParseJson(json, "plan", {.bytes = 16u << 20}));
+  Problems problems("plan");
+  MapReader top(value, "", problems);
+  for (const char* key : {"changes", "resources", "labels"}) top.Require(key);
+  Plan plan{.origin = top.String("origin").value_or("")};
+  plan.changes = ReadItems<Change>(top, "changes", problems, [](MapReader& reader) {
+    return Change{reader.String("key").value_or(""), reader.String("from").value_or(""), reader.String("to").value_or(""),
+                  ReadEffect(reader)};
+  });
+  plan.resources = ReadItems<PlannedResource>(top, "resources", problems, [](MapReader& reader) {
+    return PlannedResource{reader.String("door").value_or(""),
+                           reader.String("resource").value_or(""),
+                           ReadCount(reader, "before"),
+                           ReadCount(reader, "after"),
+                           ReadEffect(reader),
+                           reader.Strings("holders").value_or(std::vector<std::string>{})};
+  });
+  plan.labels = ReadItems<PlannedLabel>(top, "labels", problems, [](MapReader& reader) {
+    return PlannedLabel{reader.String("key").value_or(""), reader.String("before"), reader.String("after"), ReadEffect(reader)};
+  });
+  plan.not_yet = top.Strings("notYet").value_or(plan.not_yet);
+  plan.remarks = top.Strings("remarks").value_or(plan.remarks);
+  if (!problems.empty()) return problems.ToError();
+  return plan;
+}
+
+}  // namespace penstock::api

@@ -1,0 +1,56 @@
+#include "api/plan.h"
+
+#include <fstream>
+#include <iterator>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/document.h"
+
+namespace penstock::api {
+namespace {
+
+Plan Sample() {
+  return {.origin = "file /etc/penstock/node.yaml",
+          .changes = {{"labels.timestamp", "true", "false", Effect::kNow}, {"doors.assign", "[]", "[{door: none}]", Effect::kRestart}},
+          .resources = {{"kubelet", "nvidia.com/gpu", 8, 7, Effect::kRestart, {"pod ml/train-0"}}},
+          .labels = {{"nvidia.com/gfd.timestamp", "1", std::nullopt, Effect::kNow}, {"x", std::nullopt, "y", Effect::kRestart}},
+          .not_yet = {"flags.migStrategy: \"mixed\" is not to be had yet"},
+          .remarks = {"flags.gfd.oneshot: the agent stays"}};
+}
+
+TEST(Plan, ReadsBackWhatItWrote) {
+  const auto plan = ParsePlan(ToJson(Sample()));
+  ASSERT_TRUE(plan.ok()) << plan.error().message();
+  EXPECT_EQ(*plan, Sample());
+  EXPECT_EQ(*ParsePlan(ToJson(Plan{})), Plan{});
+}
+
+TEST(Plan, RefusesWhatIsNone) {
+  for (const char* text :
+       {"", "{}", "[]", R"({"changes": {}, "resources": [], "labels": []})", R"({"changes": [1], "resources": [], "labels": []})"})
+    EXPECT_FALSE(ParsePlan(text).ok()) << text;
+}
+
+void Keys(const base::Value& value, std::vector<std::string>& keys) {
+  if (value.list)
+    for (const auto& item : *value.list) Keys(item, keys);
+  if (!value.map) return;
+  for (const auto& entry : *value.map) {
+    keys.push_back(entry.key);
+    Keys(entry.value, keys);
+  }
+}
+
+TEST(Plan, TheReferenceDocumentsEveryKey) {
+  std::ifstream file(PENSTOCK_SOURCE_DIR "/docs/reference/plan.md");
+  const std::string reference{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::vector<std::string> keys;
+  Keys(*base::ParseJson(ToJson(Sample()), "plan"), keys);
+  EXPECT_GT(keys.size(), 15u);
+  for (const std::string& key : keys) EXPECT_THAT(reference, testing::HasSubstr("`" + key + "`")) << key;
+}
+
+}  // namespace
+}  // namespace penstock::api

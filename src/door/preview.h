@@ -1,0 +1,44 @@
+// What would follow from a configuration on the devices there are: offers and labels, as values. Changes nothing, tells nobody.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "api/node_config.h"
+#include "api/plan.h"
+#include "node/inventory/inventory.h"
+#include "node/label/labels.h"
+#include "node/ledger/ledger.h"
+#include "node/share/offer.h"
+#include "os/machine_facts.h"
+
+namespace penstock::door {
+
+/// The node at one moment, as far as a preview needs it.
+struct PreviewNode {
+  const node::inventory::Snapshot& inventory;
+  const node::ledger::Snapshot& ledger;
+  node::share::DialectOf dialect_of;
+  os::MachineFacts machine;
+  std::int64_t timestamp = 0;
+  bool kubelet_exists = true;  ///< what `auto` of the kubelet's door asks
+  bool nfd = false;            ///< NFD labels this node: what `auto` of labels.hostFeatures asks
+};
+
+struct Preview {
+  std::vector<node::share::Offer> offers;
+  node::label::LabelSet labels;
+};
+
+/// Pure. Labels are shown whether or not a way out is open for them.
+Preview MakePreview(const api::NodeConfig& config, const PreviewNode& node);
+
+/// What differs between two, each difference with this effect, and who holds what is touched.
+void AddDifference(const Preview& before, const Preview& after, const node::ledger::Snapshot& ledger, api::Effect effect, api::Plan& plan);
+
+/// The plan from what is in force by way of what would be in force at once to what would be after the next start.
+api::Plan MakePlan(const api::NodeConfig& now, const api::NodeConfig& at_once, const api::NodeConfig& after_restart,
+                   const PreviewNode& node);
+
+}  // namespace penstock::door

@@ -1,0 +1,87 @@
+#include "door/preview.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "device/testing/acme.h"
+
+namespace penstock::door {
+namespace {
+
+using api::Effect;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Key;
+using testing::Not;
+using testing::SizeIs;
+
+constexpr base::WallTime kNow{std::chrono::seconds(1700000000)};
+
+/// Two devices that are well, the first held by a pod and the second by a user.
+class PreviewTest : public testing::Test {
+ protected:
+  PreviewTest() {
+    inventory_.SetVendor({"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
+    inventory_.SetFacts("acme", {device::testing::AcmeDevice(0, 2), device::testing::AcmeDevice(1, 2)}, "", kNow);
+    for (const char* id : {"G0", "G1"}) {
+      inventory_.SetReading(id, {}, kNow);
+      inventory_.SetHealth(id, device::HealthState::kHealthy, "", kNow);
+    }
+    node::ledger::Lease pod{.id = "k-1", .door = "kubelet", .slots = {{"G0", "G0"}}};
+    pod.pod = "train-0";
+    pod.namespace_name = "ml";
+    ledger_.leases = {pod};
+    machine_.os_id = "debian";
+  }
+
+  PreviewNode Node() {
+    return {.inventory = *(snapshot_ = inventory_.published().Get()),
+            .ledger = ledger_,
+            .dialect_of = device::testing::FindAcme,
+            .machine = machine_};
+  }
+
+  node::inventory::Inventory inventory_;
+  std::shared_ptr<const node::inventory::Snapshot> snapshot_;
+  node::ledger::Snapshot ledger_;
+  os::MachineFacts machine_;
+};
+
+TEST_F(PreviewTest, ShowsWhatEachDoorWouldOfferAndTheLabels) {
+  const Preview preview = MakePreview({}, Node());
+  ASSERT_THAT(preview.offers, SizeIs(1));
+  EXPECT_EQ(preview.offers[0].door, "kubelet");
+  EXPECT_THAT(preview.offers[0].slots, SizeIs(2));
+  EXPECT_THAT(preview.labels, Contains(Key("acme.com/gpu.count")));
+}
+
+TEST_F(PreviewTest, EqualConfigurationsMakeAnEmptyPlan) { EXPECT_EQ(MakePlan({}, {}, {}, Node()), api::Plan{}); }
+
+TEST_F(PreviewTest, NamesWhatMovesAndWhoHoldsIt) {
+  api::NodeConfig next;
+  next.doors = {{.devices = {"0"}, .door = "local"}};
+  const api::Plan plan = MakePlan({}, api::KeepUntilRestart({}, next), next, Node());
+  EXPECT_THAT(plan.changes, ElementsAre(api::Change{"doors.assign", "[]", "[{devices: [0], door: local}]", Effect::kRestart}));
+  EXPECT_THAT(plan.resources, ElementsAre(api::PlannedResource{"kubelet", "acme.com/gpu", 2, 1, Effect::kRestart, {"pod ml/train-0"}},
+                                          api::PlannedResource{"local", "acme.com/gpu", 0, 1, Effect::kRestart, {}}));
+  EXPECT_THAT(plan.labels, IsEmpty());
+}
+
+TEST_F(PreviewTest, ShowsLabelsThatComeAndGoAtOnce) {
+  api::NodeConfig next;
+  next.labels.host_features = api::Switch::kOff;
+  const api::Plan plan = MakePlan({}, next, next, Node());
+  EXPECT_THAT(plan.resources, IsEmpty());
+  EXPECT_THAT(plan.labels,
+              Contains(api::PlannedLabel{"feature.node.kubernetes.io/system-os_release.ID", "debian", std::nullopt, Effect::kNow}));
+}
+
+TEST_F(PreviewTest, LeavesTheHostsFeaturesToNfdWhereItIsThere) {
+  PreviewNode node = Node();
+  node.nfd = true;
+  EXPECT_THAT(MakePreview({}, node).labels, Not(Contains(Key("feature.node.kubernetes.io/system-os_release.ID"))));
+}
+
+}  // namespace
+}  // namespace penstock::door
