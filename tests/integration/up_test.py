@@ -147,6 +147,39 @@ def test_detached_it_tells_why_the_agent_could_not_start(home):
     assert up.returncode == 1 and "another program listens there already" in up.stderr and "ended with status 1" in up.stderr
 
 
+def test_a_successor_is_ready_before_it_serves_and_serves_when_the_first_one_ends(home):
+    assert home.up().returncode == 0
+    first = home.report()["agentPid"]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = Path(f"/proc/{first}/cmdline").read_text().split("\0")[:-1]
+    words[words.index("--listen") + 1] = f"127.0.0.1:{port}"
+    with open(home.run_dir.parent / "second.log", "w") as log:
+        second = subprocess.Popen([word for word in words if word != "--no-wait"], stdout=log, stderr=log)
+    try:
+        wait_for(lambda: answers(f"http://127.0.0.1:{port}/readyz"))
+        assert home.report()["agentPid"] == first
+        waiting = json.loads(urllib.request.urlopen(f"http://127.0.0.1:{port}/debug/state", timeout=5).read())
+        assert len(waiting["devices"]) == 8 and {door["state"] for door in waiting["doors"]} == {"waiting"}
+        assert f"process {first}" in waiting["doors"][0]["reason"]
+        os.kill(first, signal.SIGTERM)
+        start = time.monotonic()
+        wait_for(lambda: home.penstock("status").returncode == 0 and home.report()["agentPid"] == second.pid)
+        assert time.monotonic() - start < 2
+        assert {device["health"]["state"] for device in home.report()["devices"]} == {"healthy"}
+    finally:
+        second.terminate()
+        assert second.wait(10) == 0
+
+
+def answers(url: str) -> bool:
+    try:
+        return urllib.request.urlopen(url, timeout=5).status == 200
+    except OSError:
+        return False
+
+
 def test_the_pages_are_served(home):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

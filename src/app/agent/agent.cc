@@ -1,4 +1,7 @@
 // Start-up as an ordered list of steps; the members' order is the order of destruction, last first.
+//
+// Two halves: looking (devices, pages) needs nobody's leave, serving (ledger, doors, cluster) needs the run directory's lock. An agent that
+// is to replace another one looks first and is ready to serve the moment the other one lets go.
 #include "app/agent/agent.h"
 
 #include <array>
@@ -10,18 +13,19 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "api/listen.h"
+#include "app/agent/cluster_line.h"
+#include "app/agent/configuration.h"
 #include "app/agent/costs.h"
+#include "app/agent/doors.h"
+#include "app/agent/labeller.h"
+#include "app/agent/paths.h"
+#include "app/agent/plan.h"
 #include "app/agent/vendor_line.h"
 #include "base/log.h"
-#include "door/kubelet_plugin.h"
-#include "door/local.h"
 #include "door/pages.h"
 #include "door/report.h"
 #include "edge/systemd/notify.h"
-#include "node/attribute/follow.h"
 #include "node/health/kernel_log.h"
-#include "node/ledger/keeper.h"
 #include "node/share/assign.h"
 #include "node/share/offers.h"
 #include "os/file.h"
@@ -34,47 +38,49 @@ namespace {
 
 using base::Status;
 
+constexpr base::Duration kLookAtLock = std::chrono::milliseconds(50);
+
 std::string NodeName(const api::NodeConfig& config) {
   if (!config.node_name.empty()) return config.node_name;
   std::array<char, HOST_NAME_MAX + 1> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
-/// Where a device file lies: the dev root is the folder that holds dev/, or is a /dev itself.
-std::string HostPath(const std::string& dev_root, const std::string& path) {
-  const std::string root = dev_root == "/" ? "" : dev_root;
-  const bool holds_dev = os::Exists(root + "/dev");
-  return root + (holds_dev ? path : path.substr(std::string("/dev").size()));
+/// Those that ask for something: to end, or to read the configuration again.
+sigset_t OurSignals() {
+  sigset_t ours;
+  sigemptyset(&ours);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ours, signal);
+  return ours;
 }
-
-bool IsOpen(api::Switch setting, bool automatic) { return setting == api::Switch::kOn || (setting == api::Switch::kAuto && automatic); }
 
 /// Everything of a running agent.
 class Agent {
  public:
-  Agent(const AgentOptions& options, std::vector<node::ledger::Lease> remembered, std::string boot_id)
+  Agent(const AgentOptions& options, std::optional<os::LockFile> lock, std::string boot_id)
       : options_(options),
-        config_(options.config),
-        node_(NodeName(config_)),
-        kubelet_open_(IsOpen(config_.kubelet_door, os::Exists(config_.paths.kubelet_dir))),
-        local_open_(IsOpen(config_.local_door, true)),
-        door_of_(node::share::AssignDoors(config_, kubelet_open_, local_open_)),
-        monitor_(control_, inventory_, vendor::FindDialect, {.probation = config_.probation}),
+        start_(options.start.config),
+        node_(NodeName(start_)),
+        boot_id_(std::move(boot_id)),
+        open_(DecideDoors(start_)),
+        door_of_(node::share::AssignDoors(start_, open_.kubelet, open_.local)),
+        lock_(std::move(lock)),
+        configuration_(control_, io_, options.settings, options.start),
+        monitor_(control_, inventory_, vendor::FindDialect, {.probation = start_.probation}),
         offers_(inventory_, ledger_, door_of_, vendor::FindDialect),
-        keeper_(control_, io_, ledger_, config_.paths.state_dir + "/ledger.json", std::move(boot_id)),
-        follow_(control_, io_, config_.paths.proc_root, inventory_, ledger_),
-        remembered_(std::move(remembered)),
+        labeller_(control_, io_, inventory_),
         pages_(control_, {.metrics = [this] { return Metrics(); },
                           .report = [this] { return api::ToJson(Report()); },
                           .not_ready = [this] { return not_ready_; }}) {}
 
   int Run() {
     io_.Start();
-    const std::array<std::pair<const char*, Status (Agent::*)()>, 5> steps = {{{"signals", &Agent::WatchSignals},
+    const std::array<std::pair<const char*, Status (Agent::*)()>, 6> steps = {{{"signals", &Agent::WatchSignals},
                                                                                {"kernel log", &Agent::ListenToKernel},
-                                                                               {"local door", &Agent::OpenLocalDoor},
+                                                                               {"doors", &Agent::ServeOrWait},
                                                                                {"pages", &Agent::OpenPages},
-                                                                               {"devices", &Agent::LookForDevices}}};
+                                                                               {"devices", &Agent::LookForDevices},
+                                                                               {"configuration", &Agent::FollowConfiguration}}};
     for (const auto& [name, step] : steps) {
       edge::systemd::Notify(std::string("STATUS=starting: ") + name);
       if (const Status done = (this->*step)(); !done.ok()) {
@@ -87,24 +93,30 @@ class Agent {
     edge::systemd::Notify("STOPPING=1");
     io_.Stop();
     base::Log(base::kInfo, "ended");
-    return 0;
+    return exit_status_;
   }
 
  private:
   Status WatchSignals() {
-    sigset_t wanted;
-    sigemptyset(&wanted);
-    for (const int signal : {SIGINT, SIGTERM}) sigaddset(&wanted, signal);
+    const sigset_t wanted = OurSignals();
     signals_.Reset(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals_) return base::ErrnoError(errno, "signalfd");
-    return control_.Watch(signals_.get(), EPOLLIN, [this](std::uint32_t) {
-      base::Log(base::kInfo, "asked to end by a signal");
-      control_.Stop();
-    });
+    return control_.Watch(signals_.get(), EPOLLIN, [this](std::uint32_t) { HandleSignal(); });
+  }
+
+  void HandleSignal() {
+    signalfd_siginfo signal{};
+    if (::read(signals_.get(), &signal, sizeof signal) != sizeof signal) return;
+    if (signal.ssi_signo == SIGHUP) {
+      base::Log(base::kInfo, "asked to read the configuration again");
+      return configuration_.Reload();
+    }
+    base::Log(base::kInfo, "asked to end by a signal");
+    control_.Stop();
   }
 
   Status ListenToKernel() {
-    const std::string path = HostPath(PathsOf(config_).dev_root, "/dev/kmsg");
+    const std::string path = OpenedPath(start_.paths, "/dev/kmsg");
     auto feed = node::health::KernelLogFeed::Open(control_, path, vendor::Dialects(),
                                                   [this](std::string_view vendor, const device::Evidence& evidence) {
                                                     for (const auto& line : lines_)
@@ -119,79 +131,168 @@ class Agent {
     return {};
   }
 
-  Status OpenLocalDoor() {
-    const std::string& run_dir = config_.paths.run_dir;
-    local_.emplace(control_, io_, door::LocalDoor::Node{inventory_, ledger_, offers_.published(), vendor::FindDialect},
-                   door::LocalDoor::Options{
-                       .run_dir = run_dir, .group = config_.local_group, .proc_root = config_.paths.proc_root, .enabled = local_open_},
-                   door::LocalDoor::Callbacks{.report = [this] { return Report(); }, .end = [this] { control_.Stop(); }},
-                   [this, group = door::CgroupNameFor(run_dir)] { return door::OpenCgroups(control_, group); });
-    local_->Recover(remembered_);
-    return local_->Open();
+  std::string LockPath() const { return start_.paths.run_dir + "/agent.lock"; }
+
+  /// Serves where the lock is held, else looks for it again and again: an agent that ends lets go of it at once.
+  Status ServeOrWait() {
+    if (lock_) return Serve();
+    auto lock = os::LockFile::Take(LockPath());
+    if (lock.ok()) {
+      lock_ = *std::move(lock);
+      return Serve();
+    }
+    if (lock.error().code() != base::Code::kAlreadyExists) return lock.error();
+    if (waiting_for_ != lock.error().message()) {
+      waiting_for_ = lock.error().message();
+      base::Log(base::kWarn, "another agent runs; waiting for it to end", {{"why", waiting_for_}});
+      edge::systemd::Notify("STATUS=waiting: " + waiting_for_);
+    }
+    control_.PostAfter(kLookAtLock, [this] {
+      if (const Status served = ServeOrWait(); !served.ok()) End(served.error(), "doors");
+    });
+    return {};
+  }
+
+  void End(const base::Error& error, const char* step) {
+    base::Log(base::kError, "cannot go on", {{"step", step}, {"why", error.message()}});
+    exit_status_ = 1;
+    control_.Stop();
+  }
+
+  Status Serve() {
+    waiting_for_.clear();
+    ASSIGN(auto remembered, node::ledger::Keeper::Load(start_.paths.state_dir + "/ledger.json", boot_id_));
+    doors_.emplace(Doors::Node{control_, io_, inventory_, ledger_, offers_}, open_, start_, std::move(remembered), boot_id_,
+                   Doors::Callbacks{.config = [this] { return Config(); },
+                                    .report = [this] { return Report(); },
+                                    .end = [this] { control_.Stop(); },
+                                    .plan = [this](const auto& request) { return PlanFor(request, configuration_, NodeForPreview()); },
+                                    .kubelet_has =
+                                        [this](const door::KubeletAmounts& amounts) {
+                                          if (cluster_) cluster_->ShowKubeletHas(amounts);
+                                        }});
+    labeller_.Serve();
+    TRY(doors_->Listen());
+    if (pages_.where().empty()) TRY(OpenPages());  // the one before us may have had the address
+    JoinCluster();
+    if (looked_) ServeDevices();
+    return {};
+  }
+
+  void JoinCluster() {
+    if (!ClusterLine::Wanted(start_.cluster)) return;
+    cluster_.emplace(control_, node_, *Config(),
+                     ClusterLine::Callbacks{.news = [this] { return News(); },
+                                            .wished = [this](const door::WishedConfig& wish) { configuration_.Wish(wish); },
+                                            .nfd = [this](bool labels_this_node) { labeller_.SetNfd(labels_this_node); }});
+    on_inventory_ = inventory_.published().Subscribe([this](const auto&) { cluster_->TellSoon(); });
+    on_ledger_ = ledger_.published().Subscribe([this](const auto&) { cluster_->TellSoon(); });
+    on_labels_ = labeller_.labels().published().Subscribe([this](const auto&) { cluster_->TellSoon(); });
+    cluster_->TellSoon();
+  }
+
+  /// For a call on the control loop, where the snapshots stay what they are meanwhile.
+  door::PreviewNode NodeForPreview() {
+    return {.inventory = *inventory_.published().Get(),
+            .ledger = *ledger_.Get(),
+            .dialect_of = vendor::FindDialect,
+            .machine = labeller_.machine().value_or(os::MachineFacts{}),
+            .timestamp = labeller_.started(),
+            .kubelet_exists = open_.kubelet,
+            .nfd = labeller_.nfd()};
+  }
+
+  door::ClusterNews News() {
+    door::ClusterNews news{.report = Report()};
+    if (labeller_.labels().begun()) news.labels = *labeller_.labels().published().Get();
+    return news;
   }
 
   Status OpenPages() {
-    TRY(pages_.Start(config_.listen));
+    const Status started = pages_.Start(start_.listen);
+    if (!started.ok() && !lock_ && started.error().code() == base::Code::kAlreadyExists) return {};  // until we serve
+    if (!started.ok()) return started;
     if (!pages_.where().empty()) base::Log(base::kInfo, "pages", {{"at", pages_.where()}});
     return {};
   }
 
   Status LookForDevices() {
-    if (kubelet_open_)
-      kubelet_.emplace(control_, io_,
-                       door::KubeletDoor::Options{
-                           .kubelet_dir = config_.paths.kubelet_dir,
-                           .proc_root = config_.paths.proc_root,
-                           .host_path = [root = PathsOf(config_).dev_root](const std::string& path) { return HostPath(root, path); }},
-                       inventory_, ledger_, offers_, vendor::FindDialect);
-    if (kubelet_) kubelet_->Recover(remembered_);
     const auto& dialects = vendor::Dialects();
     lines_to_look_ = dialects.size();
     for (const device::Dialect* dialect : dialects)
-      lines_.push_back(std::make_unique<VendorLine>(control_, config_, options_.worker, *dialect, inventory_, monitor_));
+      lines_.push_back(std::make_unique<VendorLine>(control_, start_, options_.worker, *dialect, inventory_, monitor_));
     for (const auto& line : lines_)
       line->Start([this] {
         if (--lines_to_look_ == 0) FirstLookDone();
       });
     costs_.emplace(control_, io_, [this] { return Processes(); });
+    labeller_.Configure(*Config());
     return {};
   }
 
-  /// Doors open once all devices have been looked at, so that nobody is shown a device as unhealthy only because it was not looked at yet.
+  /// The one in force.
+  std::shared_ptr<const api::NodeConfig> Config() const {
+    auto current = configuration_.published().Get();
+    return {current, &current->config};
+  }
+
+  /// What a running agent can change follows the configuration that is in force.
+  Status FollowConfiguration() {
+    on_config_ = configuration_.published().Subscribe([this](const auto& current) {
+      monitor_.SetProbation(current->config.probation);
+      for (const auto& line : lines_) line->SetPoll(current->config.poll);
+      labeller_.Configure(current->config);
+      if (!cluster_) return;
+      cluster_->Reconfigure(current->config);
+      cluster_->TellSoon();
+    });
+    configuration_.Follow();
+    return {};
+  }
+
   void FirstLookDone() {
-    if (kubelet_) kubelet_->Open();
+    looked_ = true;
     not_ready_.clear();
-    const auto count = inventory_.published().Get()->devices.size();
-    base::Log(base::kInfo, "ready", {{"node", node_}, {"devices", count}});
-    edge::systemd::Notify("READY=1\nSTATUS=" + std::to_string(count) + " devices");
+    labeller_.Begin();
+    base::Log(base::kInfo, "looked", {{"devices", Devices()}});
+    if (doors_) ServeDevices();
+  }
+
+  std::size_t Devices() const { return inventory_.published().Get()->devices.size(); }
+
+  /// The lock is ours and all devices have been looked at.
+  void ServeDevices() {
+    doors_->OpenKubelet();
+    base::Log(base::kInfo, "ready", {{"node", node_}, {"devices", Devices()}});
+    edge::systemd::Notify("READY=1\nSTATUS=" + std::to_string(Devices()) + " devices");
   }
 
   api::Report Report() const {
     return door::MakeReport(*inventory_.published().Get(), *ledger_.Get(),
-                            {.node = node_, .doors = [this] { return Doors(); }, .door_of = door_of_});
+                            {.node = node_,
+                             .doors = [this] { return DoorReports(); },
+                             .door_of = door_of_,
+                             .configuration = [this] { return configuration_.published().Get()->report; },
+                             .times = &condition_times_,
+                             .now = control_.clock().Wall()});
   }
 
-  std::vector<api::DoorReport> Doors() const {
-    std::vector<api::DoorReport> doors;
-    if (kubelet_) {
-      doors.push_back(kubelet_->Report());
-    } else {
-      doors.push_back({.name = "kubelet",
-                       .state = "closed",
-                       .reason = config_.kubelet_door == api::Switch::kOff
-                                     ? "switched off"
-                                     : "there is no kubelet: no folder " + config_.paths.kubelet_dir});
+  std::vector<api::DoorReport> DoorReports() const {
+    if (doors_) {
+      auto reports = doors_->Reports();
+      if (cluster_) reports.push_back(cluster_->report());
+      return reports;
     }
-    if (local_) doors.push_back(local_->Report());
-    return doors;
+    return {{.name = "kubelet", .state = "waiting", .reason = waiting_for_}, {.name = "local", .state = "waiting", .reason = waiting_for_}};
   }
 
   std::string Metrics() const {
     return node::metrics::Render(*inventory_.published().Get(), *ledger_.Get(),
                                  {.version = PENSTOCK_VERSION,
-                                  .queue_length = local_ ? local_->waiting() : 0,
+                                  .queue_length = doors_ ? doors_->waiting() : 0,
                                   .processes = costs_ ? costs_->Get() : std::vector<node::metrics::ProcessCost>{},
-                                  .evidence = monitor_.Counts()});
+                                  .evidence = monitor_.Counts(),
+                                  .reloads = configuration_.reloads()});
   }
 
   std::map<std::string, pid_t> Processes() const {
@@ -201,56 +302,50 @@ class Agent {
   }
 
   const AgentOptions& options_;
-  const api::NodeConfig& config_;
-  const std::string node_;
-  const bool kubelet_open_, local_open_;
+  const api::NodeConfig& start_;  // what only a restart changes is read here
+  const std::string node_, boot_id_;
+  const OpenDoors open_;
   const node::share::DoorOf door_of_;
+  std::optional<os::LockFile> lock_;
+  int exit_status_ = 0;
   os::Loop control_{"control"};
   os::Loop io_{"io"};
+  Configuration configuration_;
+  mutable door::ConditionTimes condition_times_;
   node::inventory::Inventory inventory_;
   node::ledger::Ledger ledger_;
   node::health::Monitor monitor_;
   node::share::Offers offers_;
-  node::ledger::Keeper keeper_;
-  node::attribute::Follow follow_;
-  const std::vector<node::ledger::Lease> remembered_;
+  Labeller labeller_;
   std::string not_ready_ = "looking at the devices for the first time";
+  std::string waiting_for_;  // the other agent, while one has the lock
+  bool looked_ = false;
   os::UniqueFd signals_;
   std::vector<std::unique_ptr<VendorLine>> lines_;
   std::size_t lines_to_look_ = 0;
   std::unique_ptr<node::health::KernelLogFeed> kernel_log_;
-  std::optional<door::LocalDoor> local_;
-  std::optional<door::KubeletDoor> kubelet_;
+  std::optional<Doors> doors_;
+  std::optional<ClusterLine> cluster_;
   std::optional<Costs> costs_;
+  base::Subscription on_config_, on_inventory_, on_ledger_, on_labels_;
   door::Pages pages_;
 };
 
-base::Result<os::LockFile> TakeLock(const AgentOptions& options) {
-  const std::string path = options.config.paths.run_dir + "/agent.lock";
-  auto lock = os::LockFile::Take(path);
-  if (lock.ok() || lock.error().code() != base::Code::kAlreadyExists || !options.wait_for_lock) return lock;
-  base::Log(base::kWarn, "another agent runs; waiting for it to end", {{"why", lock.error().message()}});
-  edge::systemd::Notify("STATUS=waiting: " + lock.error().message());
-  return os::LockFile::Wait(path);
-}
-
 void BlockSignals() {
-  sigset_t wanted;
-  sigemptyset(&wanted);
-  for (const int signal : {SIGINT, SIGTERM}) sigaddset(&wanted, signal);
+  const sigset_t wanted = OurSignals();
   pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
 }
 
 base::Result<int> Start(const AgentOptions& options) {
-  const api::PathsConfig& paths = options.config.paths;
+  const api::PathsConfig& paths = options.start.config.paths;
   TRY(os::MakeDirectories(paths.run_dir));
   TRY(os::MakeDirectories(paths.state_dir));
-  ASSIGN(const os::LockFile lock, TakeLock(options));
+  std::optional<os::LockFile> lock;
+  if (!options.wait_for_lock) { ASSIGN(lock, os::LockFile::Take(paths.run_dir + "/agent.lock")); }
   BlockSignals();
   ASSIGN(const std::string boot_id, os::ReadBootId("/proc"));
-  ASSIGN(auto remembered, node::ledger::Keeper::Load(paths.state_dir + "/ledger.json", boot_id));
-  Agent agent(options, std::move(remembered), boot_id);
+  Agent agent(options, std::move(lock), boot_id);
   return agent.Run();
 }
 

@@ -4,14 +4,15 @@
 #include <memory>
 #include <string>
 
-#include "api/node_config.h"
+#include "app/options.h"
 #include "base/result.h"
 
 namespace penstock::app {
 
-/// What the agent starts and where it was told to be, beside its configuration.
+/// What the agent was told, and its configuration to begin with.
 struct AgentOptions {
-  api::NodeConfig config;
+  Settings settings;
+  Resolved start;             ///< what the settings make now
   std::string worker;         ///< path of penstock-worker
   bool wait_for_lock = true;  ///< false: another agent is an error
 };

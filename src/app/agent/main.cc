@@ -28,6 +28,7 @@ int Main(int argc, char** argv) {
   app.footer(kFooter);
   Settings settings;
   AddNodeOptions(app, settings);
+  AddPluginOptions(app, settings);
   bool no_wait = false, verbose = false;
   std::string worker;
   app.add_flag("--no-wait", no_wait, "Fail at once where another agent runs, instead of waiting for its lock");
@@ -40,16 +41,17 @@ int Main(int argc, char** argv) {
     return status == 0 ? 0 : 2;
   }
   base::StartLog("penstock-agent", verbose ? base::kDebug : base::kInfo);
-  auto config = Resolve(settings);
-  if (!config.ok()) {
-    std::cerr << config.error().message() << "\n";
+  TakeEnvironment(settings, ::getenv);
+  auto start = ResolveAll(settings);
+  if (!start.ok()) {
+    std::cerr << start.error().message() << "\n";
     return 1;
   }
   if (worker.empty()) {
     const std::string own = os::OwnPath();
     worker = own.substr(0, own.rfind('/')) + "/penstock-worker";
   }
-  return RunAgent({.config = *std::move(config), .worker = worker, .wait_for_lock = !no_wait});
+  return RunAgent({.settings = std::move(settings), .start = *std::move(start), .worker = worker, .wait_for_lock = !no_wait});
 }
 
 }  // namespace

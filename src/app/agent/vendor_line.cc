@@ -1,6 +1,7 @@
 // Wiring of one vendor.
 #include "app/agent/vendor_line.h"
 
+#include "app/agent/paths.h"
 #include "base/log.h"
 
 namespace penstock::app {
@@ -12,15 +13,6 @@ std::vector<std::string> WorkerCommand(const std::string& worker, std::string_vi
 }
 
 }  // namespace
-
-device::Paths PathsOf(const api::NodeConfig& config) {
-  const api::PathsConfig& paths = config.paths;
-  return {.driver_root = paths.driver_root,
-          .library = paths.nvml_library,
-          .sysfs_root = paths.sysfs_root,
-          .dev_root = paths.dev_root.empty() ? paths.driver_root : paths.dev_root,
-          .proc_root = paths.proc_root};
-}
 
 VendorLine::VendorLine(os::Loop& control, const api::NodeConfig& config, const std::string& worker, const device::Dialect& dialect,
                        node::inventory::Inventory& inventory, node::health::Monitor& monitor)

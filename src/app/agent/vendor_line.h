@@ -26,6 +26,8 @@ class VendorLine {
   /// Judges evidence and looks at its device soon.
   void Hear(const device::Evidence& evidence);
 
+  void SetPoll(base::Duration poll) { discovery_.SetPoll(poll); }
+
   const std::string& vendor() const { return vendor_; }
   pid_t worker_pid() const { return remote_.pid(); }
   int abandoned_workers() const { return remote_.abandoned(); }
@@ -42,8 +44,5 @@ class VendorLine {
   node::inventory::Discovery discovery_;
   std::vector<std::unique_ptr<os::PathWatch>> watches_;
 };
-
-/// The vendor's paths of a configuration.
-device::Paths PathsOf(const api::NodeConfig& config);
 
 }  // namespace penstock::app

@@ -1,0 +1,62 @@
+// The doors of this machine, put together.
+#include "app/agent/doors.h"
+
+#include "app/agent/paths.h"
+#include "os/file.h"
+#include "vendor/all.h"
+
+namespace penstock::app {
+namespace {
+
+bool IsOpen(api::Switch setting, bool automatic) { return setting == api::Switch::kOn || (setting == api::Switch::kAuto && automatic); }
+
+std::string WhyNoKubelet(const api::NodeConfig& config) {
+  return config.kubelet_door == api::Switch::kOff ? "switched off" : "there is no kubelet: no folder " + config.paths.kubelet_dir;
+}
+
+node::allocate::Consumer ConsumerOf(const api::NodeConfig& config) {
+  return config.device_ids == api::DeviceIds::kIndex ? node::allocate::Consumer::kContainerByIndex : node::allocate::Consumer::kContainer;
+}
+
+}  // namespace
+
+OpenDoors DecideDoors(const api::NodeConfig& config) {
+  return {.kubelet = IsOpen(config.kubelet_door, os::Exists(config.paths.kubelet_dir)), .local = IsOpen(config.local_door, true)};
+}
+
+Doors::Doors(Node node, OpenDoors open, const api::NodeConfig& config, std::vector<node::ledger::Lease> remembered, std::string boot_id,
+             Callbacks callbacks)
+    : keeper_(node.control, node.io, node.ledger, config.paths.state_dir + "/ledger.json", std::move(boot_id)),
+      follow_(node.control, node.io, config.paths.proc_root, node.inventory, node.ledger),
+      local_(node.control, node.io, door::LocalDoor::Node{node.inventory, node.ledger, node.offers.published(), vendor::FindDialect},
+             door::LocalDoor::Options{
+                 .run_dir = config.paths.run_dir, .group = config.local_group, .proc_root = config.paths.proc_root, .enabled = open.local},
+             door::LocalDoor::Callbacks{
+                 .report = std::move(callbacks.report), .end = std::move(callbacks.end), .plan = std::move(callbacks.plan)},
+             [&control = node.control, group = door::CgroupNameFor(config.paths.run_dir)] { return door::OpenCgroups(control, group); }),
+      why_no_kubelet_(open.kubelet ? "" : WhyNoKubelet(config)) {
+  local_.Recover(remembered);
+  if (!open.kubelet) return;
+  kubelet_.emplace(node.control, node.io,
+                   door::KubeletDoor::Options{
+                       .kubelet_dir = config.paths.kubelet_dir,
+                       .proc_root = config.paths.proc_root,
+                       .host_path = [config = callbacks.config](const std::string& path) { return HostDevicePath(config()->paths, path); },
+                       .consumer = [config = callbacks.config] { return ConsumerOf(*config()); },
+                       .kubelet_has = std::move(callbacks.kubelet_has)},
+                   node.inventory, node.ledger, node.offers, vendor::FindDialect);
+  kubelet_->Recover(remembered);
+}
+
+void Doors::OpenKubelet() {
+  if (kubelet_) kubelet_->Open();
+}
+
+std::vector<api::DoorReport> Doors::Reports() const {
+  std::vector<api::DoorReport> doors;
+  doors.push_back(kubelet_ ? kubelet_->Report() : api::DoorReport{.name = "kubelet", .state = "closed", .reason = why_no_kubelet_});
+  doors.push_back(local_.Report());
+  return doors;
+}
+
+}  // namespace penstock::app

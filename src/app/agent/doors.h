@@ -1,0 +1,69 @@
+// What only the holder of the run directory's lock does: the ledger on disk, who holds what, and the doors of this machine. Construction
+// only.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/node_config.h"
+#include "api/report.h"
+#include "door/kubelet_plugin.h"
+#include "door/local.h"
+#include "node/attribute/follow.h"
+#include "node/ledger/keeper.h"
+#include "node/share/offers.h"
+#include "os/loop.h"
+
+namespace penstock::app {
+
+/// Which doors are open on this machine, by configuration and by what is there.
+struct OpenDoors {
+  bool kubelet = false, local = false;
+};
+OpenDoors DecideDoors(const api::NodeConfig& config);
+
+/// On the control loop. Each begins where it is constructed, but for the kubelet's door, which Open opens.
+class Doors {
+ public:
+  struct Node {
+    os::Loop& control;
+    base::Executor& io;
+    node::inventory::Inventory& inventory;
+    node::ledger::Ledger& ledger;
+    node::share::Offers& offers;
+  };
+  struct Callbacks {
+    std::function<std::shared_ptr<const api::NodeConfig>()> config;  ///< the one in force
+    std::function<api::Report()> report;
+    std::function<void()> end;  ///< somebody entitled asks the agent to end
+    std::function<base::Result<std::string>(const edge::broker::PlanRequest&)> plan;
+    std::function<void(const door::KubeletAmounts&)> kubelet_has;
+  };
+
+  /// What an agent before us remembered is taken over.
+  Doors(Node node, OpenDoors open, const api::NodeConfig& config, std::vector<node::ledger::Lease> remembered, std::string boot_id,
+        Callbacks callbacks);
+
+  /// Listens at the local door. The caller holds the lock.
+  base::Status Listen() { return local_.Open(); }
+
+  /// Once all devices have been looked at, so that nobody is shown a device as unhealthy only because it was not looked at yet.
+  void OpenKubelet();
+
+  std::vector<api::DoorReport> Reports() const;
+
+  /// How many wait at the local door.
+  std::size_t waiting() const { return local_.waiting(); }
+
+ private:
+  node::ledger::Keeper keeper_;
+  node::attribute::Follow follow_;
+  door::LocalDoor local_;
+  std::optional<door::KubeletDoor> kubelet_;
+  const std::string why_no_kubelet_;
+};
+
+}  // namespace penstock::app

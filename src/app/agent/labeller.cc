@@ -1,0 +1,57 @@
+// Nothing is published before machine and devices are known: a missing label must mean that there is nothing to tell.
+#include "app/agent/labeller.h"
+
+#include "app/agent/paths.h"
+#include "vendor/all.h"
+
+namespace penstock::app {
+
+Labeller::Labeller(base::Executor& control, base::Executor& io, node::inventory::Inventory& inventory)
+    : control_(control),
+      io_(io),
+      labels_(inventory, vendor::FindDialect),
+      started_(std::chrono::duration_cast<std::chrono::seconds>(control.clock().Wall().time_since_epoch()).count()) {}
+
+void Labeller::Configure(const api::NodeConfig& config) {
+  config_ = config.labels;
+  OpenFeaturesFile();
+  io_.Post([this, paths = MachinePathsOf(config)] {
+    control_.Post([this, machine = os::ReadMachineFacts(paths)] {
+      machine_ = machine;
+      Update();
+    });
+  });
+}
+
+void Labeller::Begin() {
+  begun_ = true;
+  Update();
+}
+
+void Labeller::Serve() {
+  serves_ = true;
+  OpenFeaturesFile();
+}
+
+void Labeller::OpenFeaturesFile() {
+  if (!serves_ || config_.features_file == features_path_) return;
+  features_path_ = config_.features_file;
+  features_file_.reset();
+  if (!features_path_.empty()) features_file_.emplace(control_, io_, labels_, features_path_);
+}
+
+void Labeller::SetNfd(bool labels_this_node) {
+  nfd_ = labels_this_node;
+  Update();
+}
+
+void Labeller::Update() {
+  if (!begun_ || !machine_) return;
+  const api::Switch features = config_.host_features;
+  labels_.Set({.machine = *machine_,
+               .timestamp = started_,
+               .config = config_,
+               .host_features = features == api::Switch::kOn || (features == api::Switch::kAuto && !nfd_)});
+}
+
+}  // namespace penstock::app

@@ -1,0 +1,54 @@
+// The labels of this node, put together: the machine's facts, the devices', and what the configuration says of them. Construction only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "api/node_config.h"
+#include "base/executor.h"
+#include "door/features_file.h"
+#include "node/label/labels.h"
+
+namespace penstock::app {
+
+/// On the control loop; the machine is read on `io`.
+class Labeller {
+ public:
+  Labeller(base::Executor& control, base::Executor& io, node::inventory::Inventory& inventory);
+
+  /// Reads the machine; again where the configuration is another one.
+  void Configure(const api::NodeConfig& config);
+
+  /// The first look at the devices is over.
+  void Begin();
+
+  /// Whether NFD labels this node: then the host's features are its to say, unless the configuration says otherwise.
+  void SetNfd(bool labels_this_node);
+
+  /// This agent serves the node: labels may leave by the file that the configuration names.
+  void Serve();
+
+  bool nfd() const { return nfd_; }
+  node::label::Labels& labels() { return labels_; }
+  const std::optional<os::MachineFacts>& machine() const { return machine_; }
+  std::int64_t started() const { return started_; }  ///< seconds since 1970
+
+ private:
+  void Update();
+  void OpenFeaturesFile();
+
+  base::Executor& control_;
+  base::Executor& io_;
+  node::label::Labels labels_;
+  const std::int64_t started_;
+  std::optional<os::MachineFacts> machine_;
+  api::LabelsConfig config_;
+  bool begun_ = false;
+  bool serves_ = false;
+  bool nfd_ = false;
+  std::string features_path_;
+  std::optional<door::FeaturesFile> features_file_;
+};
+
+}  // namespace penstock::app
