@@ -68,7 +68,10 @@ class Agent {
         configuration_(control_, io_, options.settings, options.start),
         monitor_(control_, inventory_, vendor::FindDialect, {.probation = start_.probation}),
         offers_(inventory_, ledger_, door_of_, vendor::FindDialect),
-        labeller_(control_, io_, inventory_),
+        labeller_(control_, io_, inventory_, start_.paths.sysfs_root,
+                  [this] {
+                    for (const auto& line : lines_) line->LookNow();
+                  }),
         pages_(control_, {.metrics = [this] { return Metrics(); },
                           .report = [this] { return api::ToJson(Report()); },
                           .not_ready = [this] { return not_ready_; }}) {}

@@ -6,11 +6,15 @@
 
 namespace penstock::app {
 
-Labeller::Labeller(base::Executor& control, base::Executor& io, node::inventory::Inventory& inventory)
+Labeller::Labeller(os::Loop& control, base::Executor& io, node::inventory::Inventory& inventory, const std::string& sysfs_root,
+                   std::function<void()> pci_changed)
     : control_(control),
       io_(io),
+      sysfs_root_(sysfs_root),
+      pci_changed_(std::move(pci_changed)),
       labels_(inventory, vendor::FindDialect),
-      started_(std::chrono::duration_cast<std::chrono::seconds>(control.clock().Wall().time_since_epoch()).count()) {}
+      started_(std::chrono::duration_cast<std::chrono::seconds>(control.clock().Wall().time_since_epoch()).count()),
+      pci_watch_(control, sysfs_root, [this] { PciChanged(); }) {}
 
 void Labeller::Configure(const api::NodeConfig& config) {
   config_ = config.labels;
@@ -18,6 +22,17 @@ void Labeller::Configure(const api::NodeConfig& config) {
   io_.Post([this, paths = MachinePathsOf(config)] {
     control_.Post([this, machine = os::ReadMachineFacts(paths)] {
       machine_ = machine;
+      Update();
+    });
+  });
+}
+
+void Labeller::PciChanged() {
+  pci_changed_();
+  io_.Post([this] {
+    control_.Post([this, pci = os::ReadPciFunctions(sysfs_root_)] {
+      if (!machine_) return;
+      machine_->pci = pci;
       Update();
     });
   });

@@ -2,20 +2,24 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "api/node_config.h"
-#include "base/executor.h"
 #include "door/features_file.h"
 #include "node/label/labels.h"
+#include "os/loop.h"
+#include "os/pci_watch.h"
 
 namespace penstock::app {
 
 /// On the control loop; the machine is read on `io`.
 class Labeller {
  public:
-  Labeller(base::Executor& control, base::Executor& io, node::inventory::Inventory& inventory);
+  /// `sysfs_root` is where PCI functions come and go; `pci_changed` is called when they have.
+  Labeller(os::Loop& control, base::Executor& io, node::inventory::Inventory& inventory, const std::string& sysfs_root,
+           std::function<void()> pci_changed);
 
   /// Reads the machine; again where the configuration is another one.
   void Configure(const api::NodeConfig& config);
@@ -35,11 +39,14 @@ class Labeller {
   std::int64_t started() const { return started_; }  ///< seconds since 1970
 
  private:
+  void PciChanged();
   void Update();
   void OpenFeaturesFile();
 
-  base::Executor& control_;
+  os::Loop& control_;
   base::Executor& io_;
+  const std::string sysfs_root_;
+  const std::function<void()> pci_changed_;
   node::label::Labels labels_;
   const std::int64_t started_;
   std::optional<os::MachineFacts> machine_;
@@ -49,6 +56,7 @@ class Labeller {
   bool nfd_ = false;
   std::string features_path_;
   std::optional<door::FeaturesFile> features_file_;
+  os::PciWatch pci_watch_;
 };
 
 }  // namespace penstock::app

@@ -26,6 +26,9 @@ class VendorLine {
   /// Judges evidence and looks at its device soon.
   void Hear(const device::Evidence& evidence);
 
+  /// Something about its devices may have changed: looks now.
+  void LookNow() { discovery_.Nudge(); }
+
   void SetPoll(base::Duration poll) { discovery_.SetPoll(poll); }
 
   const std::string& vendor() const { return vendor_; }
