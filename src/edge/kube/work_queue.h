@@ -10,7 +10,8 @@
 
 namespace penstock::edge::kube {
 
-/// On one executor. A key that is added while it waits is worked on once; while it is worked on, once more afterwards.
+/// On one executor. A key that is worked on well has its back-off forgotten. A key that is added while it waits is worked on once; while it
+/// is worked on, once more afterwards.
 class WorkQueue {
  public:
   struct Options {
@@ -29,7 +30,7 @@ class WorkQueue {
   void Add(const std::string& key);
   void AddAfter(const std::string& key, base::Duration delay);
   void Forget(const std::string& key);  ///< its back-off starts anew
-  std::size_t size() const;
+  std::size_t size() const;             ///< keys that could be worked on now and wait for their turn
 
  private:
   struct State;

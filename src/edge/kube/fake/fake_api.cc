@@ -170,18 +170,26 @@ struct FakeApi::State : std::enable_shared_from_this<State> {
   }
 
   void Begin(const WatcherPtr& watcher) {
-    if (!IsOpen(watcher) || silent) return;
+    if (!IsOpen(watcher)) return;
+    if (silent)
+      return EndLater(watcher, watcher->call.deadline, Error(Code::kDeadlineExceeded, watcher->call.path + ": no answer in time"));
     if (!up) return End(watcher, Error(Code::kUnavailable, MessageOf(0, "watch", watcher->call)));
     Note(watcher->call, "watch");
     if (const auto fault = Meet(watcher->call, true)) return End(watcher, ResultOf(FailureOf(*fault, "watch", watcher->call)).error());
     if (const std::string seconds = ValueOf(watcher->call, "timeoutSeconds"); !seconds.empty()) {
-      watcher->timeout = executor.PostAfter(std::chrono::seconds(base::ParseInt(seconds).value_or(1)), [weak = weak_from_this(), watcher] {
-        if (const auto state = weak.lock()) state->End(watcher, {});
-      });
+      EndLater(watcher, std::chrono::seconds(base::ParseInt(seconds).value_or(1)), {});
     }
     watcher->begun = true;
     if (!IsTrue(watcher->call, "sendInitialEvents") || streaming_lists == StreamingLists::kIgnored) return BeginFrom(watcher);
     BeginWithAll(watcher);
+  }
+
+  // A server that has gone silent ends no stream.
+  void EndLater(const WatcherPtr& watcher, base::Duration after, base::Status why) {
+    watcher->timeout = executor.PostAfter(after, [weak = weak_from_this(), watcher, why = std::move(why)] {
+      const auto state = weak.lock();
+      if (state && (!state->silent || !watcher->begun)) state->End(watcher, why);
+    });
   }
 
   void BeginFrom(const WatcherPtr& watcher) {
