@@ -1,6 +1,7 @@
 // Pieces of work, each level-triggered and each alone with its failures: what cannot be written keeps nothing else from being written.
 #include "door/cluster.h"
 
+#include <algorithm>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -50,6 +51,8 @@ bool IsPassing(const Status& status) {
          code == Code::kUnauthenticated || code == Code::kDataLoss;
 }
 
+Status NothingTried() { return base::Error(Code::kCancelled, "nothing to do"); }
+
 Status NotInstalled(const Status& status, const std::string& kind, const std::string& what_to_do) {
   if (status.ok() || status.error().code() != Code::kNotFound) return status;
   return base::Error(Code::kNotFound, "this cluster has no " + kind + ": " + what_to_do);
@@ -79,17 +82,17 @@ struct ClusterDoor::State : std::enable_shared_from_this<State> {
                   .name = options.node,
                   .content = "/status"}),
         recorder(api, "penstock", options.node) {
-    work.Add({.name = kLabels, .work = [this](Done done) { WriteLabels(std::move(done)); }, .settle = 10ms});
+    work.Add({.name = kLabels, .work = [this](const Done& done) { WriteLabels(done); }, .settle = 10ms, .spacing = 100ms});
     work.Add({.name = kFeature,
-              .work = [this](Done done) { WriteFeature(std::move(done)); },
+              .work = [this](const Done& done) { WriteFeature(done); },
               .settle = 10ms,
               .may_be_missing = options.labels.node_feature == Switch::kAuto});
     work.Add({.name = kNodeState,
-              .work = [this](Done done) { WriteNodeState(std::move(done)); },
+              .work = [this](const Done& done) { WriteNodeState(done); },
               .settle = kSettle,
               .spacing = kSpacing,
               .may_be_missing = options.config.node_state == Switch::kAuto});
-    work.Add({.name = kNodeStatus, .work = [this](Done done) { WriteNodeStatus(std::move(done)); }});
+    work.Add({.name = kNodeStatus, .work = [this](const Done& done) { WriteNodeStatus(done); }});
   }
 
   using Done = ClusterWork::Done;
@@ -115,8 +118,22 @@ struct ClusterDoor::State : std::enable_shared_from_this<State> {
     news = std::move(now);
     if (!news->labels) return;  // the first look is not over: nothing is known, and nothing is to be concluded from that
     if (!begun) begun = Now();
+    TellNfd();
     WriteAll();
     TellEvents();
+  }
+
+  /// Whether an NFD labels this node with what it found itself: what it has from our own object does not count.
+  void TellNfd() {
+    const NodeView* node = watch.node();
+    const bool may_carry = carried != Carried::kNo;
+    if (node == nullptr || (may_carry && !begun)) return;
+    const bool labels = std::any_of(node->nfd.begin(), node->nfd.end(), [&](const std::string& key) {
+      return key.starts_with(kHostFeatures) && !(may_carry && news->labels->contains(key));
+    });
+    if (nfd == labels) return;
+    nfd = labels;
+    callbacks.nfd(labels);
   }
 
   void WriteAll() {
@@ -140,10 +157,7 @@ struct ClusterDoor::State : std::enable_shared_from_this<State> {
   void NodeChanged() {
     TellState();
     if (const NodeView* node = watch.node()) {
-      if (nfd != !node->nfd.empty()) {
-        nfd = !node->nfd.empty();
-        callbacks.nfd(*nfd);
-      }
+      TellNfd();
       if (amounts) work.Soon(kNodeStatus);
       const auto seen = std::tie(node->uid, node->labels, node->ours, node->nfd);
       if (known && std::tie(known->uid, known->labels, known->ours, known->nfd) == seen) return;
@@ -164,9 +178,10 @@ struct ClusterDoor::State : std::enable_shared_from_this<State> {
     return labels;
   }
 
-  void WriteLabels(Done done) {
+  void WriteLabels(const Done& done) {
     const NodeView* node = watch.node();
     if (!begun || node == nullptr || carried == Carried::kUnknown || options.labels.node == Switch::kOff) return done({});
+    if (!watch.owners_known()) return AskForOwners(done);
     const LabelPlan plan = keeper.Decide(*node, WishedLabels(), carried == Carried::kYes && options.labels.node == Switch::kAuto, Now());
     work.Say("contested labels", plan.contested.empty() ? "" : "others change labels of ours: " + plan.contested);
     if (plan.again) work.After(kLabels, *plan.again);
@@ -178,6 +193,19 @@ struct ClusterDoor::State : std::enable_shared_from_this<State> {
            [weak = weak_from_this(), set = plan.set, done](const auto& answer) {
              if (const auto self = weak.lock()) self->LabelsWritten(set, answer, done);
            });
+  }
+
+  void AskForOwners(const Done& done) {
+    api.Do(edge::kube::Get({"", "v1", "nodes"}, "", options.node), [weak = weak_from_this(), done](const auto& answer) {
+      const auto self = weak.lock();
+      if (!self) return;
+      const auto node = edge::kube::Parse(answer);
+      if (!node.ok()) return done(node.error().code() == Code::kNotFound ? Status() : Status(node.error()));  // the watch tells of its end
+      self->watch.Adopt(*node);
+      if (self->watch.owners_known()) return self->WriteLabels(done);
+      self->work.Soon(kLabels);
+      done({});
+    });
   }
 
   void LabelsWritten(const LabelSet& set, const base::Result<Answer>& answer, const Done& done) {
@@ -234,11 +262,11 @@ struct ClusterDoor::State : std::enable_shared_from_this<State> {
 
   void WriteNodeStatus(const Done& done) {
     const NodeView* node = watch.node();
-    if (!amounts || node == nullptr) return done({});
+    if (!amounts || node == nullptr) return done(NothingTried());
     const auto patch = StatusPatch(node->numbers, *amounts);
     if (!patch || Now() - amounts_at > kNumbersAreNew) {
       amounts.reset();
-      return done({});
+      return done(NothingTried());
     }
     api.Do(edge::kube::Patch({"", "v1", "nodes"}, "", options.node, edge::kube::kStrategicMergePatch, *patch, "penstock", "status"),
            [weak = weak_from_this(), sent = *amounts, done](const auto& answer) {
@@ -263,7 +291,8 @@ struct ClusterDoor::State : std::enable_shared_from_this<State> {
   }
 
   void TellState() {
-    api::DoorReport report{.name = "cluster", .state = watch.node() != nullptr ? "open" : "waiting"};
+    const bool reads = watch.node() != nullptr && !work.problems().contains("node");
+    api::DoorReport report{.name = "cluster", .state = reads ? "open" : "waiting"};
     std::vector<std::string> reasons;
     for (const auto& [what, problem] : work.problems()) reasons.push_back(problem);
     if (reasons.empty() && report.state == "waiting") reasons.push_back("asking the API server for this node");

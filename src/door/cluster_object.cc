@@ -32,12 +32,17 @@ bool OwnersAgree(const Json& found, const Json& wanted) {
   return !wanted.contains(at) || (found.contains(at) && found.at(at) == wanted.at(at));
 }
 
-bool Agrees(const Json& found, Json wanted, const std::string& content) {
-  const Json::json_pointer at(content);
-  if (!OwnersAgree(found, wanted)) return false;
-  if (!found.contains(at) || !wanted.contains(at) || found.at(at) != wanted.at(at)) return false;
-  wanted["metadata"].erase("ownerReferences");
-  return Says(found, wanted);
+/// What is at a place; a server may leave out what is empty.
+Json At(const Json& object, const std::string& pointer) {
+  const Json::json_pointer at(pointer);
+  return object.contains(at) ? object.at(at) : Json::object();
+}
+
+bool Agrees(const Json& found, const Json& wanted, const std::string& content) {
+  if (found.is_null() || !OwnersAgree(found, wanted) || At(found, content) != At(wanted, content)) return false;
+  Json metadata = At(wanted, "/metadata");
+  metadata.erase("ownerReferences");
+  return Says(At(found, "/metadata"), metadata);
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ struct ClusterWatch::State {
     Informer::Options node_options;
     node_options.resource = {"", "v1", "nodes"};
     node_options.field_selector = "metadata.name=" + name;
+    node_options.without = {"/spec", "/status/images", "/status/conditions", "/status/addresses", "/status/nodeInfo"};
     nodes.emplace(api, node_options,
                   Informer::Handlers{.changed = [this](const Json& object) { Seen(object); },
                                      .removed = [this](const auto&, const auto&) { Removed(); },
@@ -49,14 +50,41 @@ struct ClusterWatch::State {
     if (view.name != name || (node && !NotOlder(view, *node))) return;
     const bool first = !node;
     node = std::move(view);
+    AttributeLabels();
     forbidden.clear();
     if (first) callbacks.problem("node", "");
     callbacks.node();
     Choose();
   }
 
+  void Adopt(const Json& object) {
+    const NodeView view = ViewOf(object);
+    if (view.name != name) return;
+    owners = Owners{view.uid, {}, view.others};
+    for (const std::string& key : view.ours)
+      if (const auto label = view.labels.find(key); label != view.labels.end()) owners->ours.insert(*label);
+    if (!node || NotOlder(view, *node)) return Seen(object);
+    AttributeLabels();
+  }
+
+  /// A label that we had and that is another one now has been taken by somebody.
+  void AttributeLabels() {
+    if (!node || !owners) return;
+    bool taken = owners->uid != node->uid;
+    node->ours.clear();
+    node->others = owners->others;
+    for (const auto& [key, value] : owners->ours) {
+      const auto label = node->labels.find(key);
+      const bool still = label != node->labels.end() && label->second == value;
+      if (still) node->ours.insert(key);
+      taken |= !still;
+    }
+    if (taken) owners.reset();
+  }
+
   void Removed() {
     node.reset();
+    owners.reset();
     NodesSynced();
     callbacks.node();
   }
@@ -103,7 +131,14 @@ struct ClusterWatch::State {
   const std::string name;
   const api::ConfigMapConfig where;
   const Callbacks callbacks;
+  /// Of the last whole object.
+  struct Owners {
+    std::string uid;
+    std::map<std::string, std::string> ours;    // key → value
+    std::map<std::string, std::string> others;  // key → manager
+  };
   std::optional<NodeView> node;
+  std::optional<Owners> owners;
   std::string forbidden, map_forbidden;  // which right is missing
   std::optional<WishedConfig> told;
   std::optional<Informer> nodes, maps;
@@ -117,6 +152,7 @@ ClusterWatch::~ClusterWatch() = default;
 void ClusterWatch::Start() { state_->Start(); }
 const NodeView* ClusterWatch::node() const { return state_->node ? &*state_->node : nullptr; }
 bool ClusterWatch::node_forbidden() const { return !state_->forbidden.empty(); }
-void ClusterWatch::Adopt(const Json& node) { state_->Seen(node); }
+bool ClusterWatch::owners_known() const { return state_->owners.has_value(); }
+void ClusterWatch::Adopt(const Json& node) { state_->Adopt(node); }
 
 }  // namespace penstock::door

@@ -31,12 +31,15 @@ class ClusterWatch {
 
   void Start();
 
-  /// The newest there is; null while none is known.
+  /// The newest there is; null while none is known. Whose its labels are is known from whole objects alone (Adopt), since a watch leaves
+  /// that out: it is the larger half of an object.
   const NodeView* node() const;
+  /// False before the first whole object, and once others have changed labels of ours: then it is to be read again.
+  bool owners_known() const;
   /// The right to read it is missing: what can be done without it goes on.
   bool node_forbidden() const;
 
-  /// A write's answer, which may be newer than what the watch has brought.
+  /// A whole object, the answer of a read or a write; it may be newer than what the watch has brought, or older.
   void Adopt(const nlohmann::json& node);
 
  private:

@@ -68,14 +68,18 @@ void ClusterWork::Begin(const std::string& name, const Done& done) {
 
 void ClusterWork::Ended(Entry& entry, const base::Status& status, const Done& done) {
   const std::string& name = entry.piece.name;
-  if (status.ok()) {
-    entry.rarely.Reset();
+  const bool tried = status.ok() || status.error().code() != Code::kCancelled;
+  if (!tried && entry.refused) return done({});
+  entry.refused = false;
+  if (status.ok() || !tried) {
+    if (tried) entry.rarely.Reset();
     Say(name, "");
     return done({});
   }
   const bool missing = status.error().code() == Code::kNotFound && entry.piece.may_be_missing;
   Say(name, missing ? "" : status.error().message());
   if (!IsRefusal(status.error().code())) return done(status);
+  entry.refused = true;
   entry.refused_until = executor_.clock().Now() + (missing ? kMissing : entry.rarely.Next());
   executor_.Cancel(std::exchange(entry.timer, 0));
   Schedule(entry, *entry.refused_until);

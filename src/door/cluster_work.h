@@ -22,10 +22,11 @@ class ClusterWork {
 
   struct Piece {
     std::string name;
-    std::function<void(Done)> work;  ///< level-triggered: looks at what is wanted and brings it about
-    base::Duration settle{};         ///< so long after it was asked for, since more often follows
-    base::Duration spacing{};        ///< between two beginnings
-    bool may_be_missing = false;     ///< kNotFound is no problem: looked again every five minutes, in silence
+    /// Level-triggered: looks at what is wanted and brings it about. kCancelled: nothing was tried, so that nothing is known anew.
+    std::function<void(Done)> work;
+    base::Duration settle{};      ///< so long after it was asked for, since more often follows
+    base::Duration spacing{};     ///< between two beginnings
+    bool may_be_missing = false;  ///< kNotFound is no problem: looked again every five minutes, in silence
   };
 
   /// `told` is called when problems() changed.
@@ -49,6 +50,7 @@ class ClusterWork {
     base::TimerId timer = 0;  // of the next call, at `due`; 0: none is coming
     base::TimePoint due{};
     std::optional<base::TimePoint> begun, refused_until;
+    bool refused = false;  // the last time that something was tried
     base::Backoff rarely{std::chrono::seconds(30), std::chrono::minutes(5)};
   };
   void Begin(const std::string& name, const Done& done);
