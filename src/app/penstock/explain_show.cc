@@ -38,7 +38,7 @@ std::string Configuration(const Explanation& explanation, base::WallTime now) {
     const std::string age = AgeOf(config.since, now);
     if (!config.origin.empty()) text += "configuration: " + Printable(config.origin) + (age.empty() ? "" : ", for " + age) + "\n";
   }
-  if (!explanation.wish.empty()) text += "chosen by its label " + Printable(explanation.wish) + "\n";
+  if (!explanation.wish.empty()) text += "wished for by its label " + Printable(explanation.wish) + "\n";
   return text.empty() ? "" : "\n" + text;
 }
 

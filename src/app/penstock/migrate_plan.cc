@@ -196,10 +196,10 @@ std::string Namespace(const std::string& name) { return name.empty() ? "" : "-n 
 void AddCheckSteps(const Found& found, Migration& plan) {
   std::set<std::string> told;
   for (const ConfigFile& one : found.configs)
-    if (!one.config_map.empty() && told.insert(one.namespace_name + "/" + one.config_map + "/" + one.key).second)
-      plan.steps.push_back({"kubectl " + Namespace(one.namespace_name) + "get configmap " + one.config_map + " -o jsonpath='{.data." +
-                                one.key + "}' | penstock config check -",
-                            "the file is read strictly here: this says what of it is wrong or not to be had yet"});
+    if (!one.config_map.empty() && told.insert(one.namespace_name + "/" + one.config_map).second)
+      plan.steps.push_back(
+          {"kubectl " + Namespace(one.namespace_name) + "get configmap " + one.config_map + " -o yaml | penstock config check -",
+           "its files are read strictly here: this says what of them is wrong or not to be had yet"});
 }
 
 /// ConfigMaps are read from the release's own namespace, so Penstock is best installed where they are.
@@ -217,9 +217,12 @@ void AddInstallStep(const Found& found, Migration& plan) {
     }
     config = " --set config.name=" + one->config_map + (one->default_key.empty() ? "" : " --set config.default=" + one->default_key);
   }
-  for (const Policy& one : found.policies)
-    if (!one.config_map.empty() && values.empty())
-      config = " --set config.name=" + one.config_map + (one.default_key.empty() ? "" : " --set config.default=" + one.default_key);
+  for (const Policy& one : found.policies) {
+    if (one.config_map.empty() || !values.empty()) continue;
+    config = " --set config.name=" + one.config_map + (one.default_key.empty() ? "" : " --set config.default=" + one.default_key);
+    for (const ConfigFile& file : found.configs)
+      if (file.config_map == one.config_map && !file.namespace_name.empty()) space = file.namespace_name;
+  }
   plan.steps.push_back({"helm " + Namespace(space) + "install penstock deploy/helm/penstock" +
                             (space == "penstock" ? " --create-namespace" : "") + values + config,
                         "its agents wait beside NVIDIA's plugin (`kubectl penstock nodes` says stepped-back) and take over when it goes"});

@@ -133,13 +133,10 @@ TEST(FilesOfTheStack, AreFoundOnAMachine) {
 
 TEST(MigratePlan, OfTheChartGoesByHelmAndKeepsTheValues) {
   const Migration plan = PlanOf("nvidia-chart.yaml");
-  EXPECT_THAT(Commands(plan),
-              ElementsAre("kubectl -n nvidia get configmap nvidia-plugin-configs -o jsonpath='{.data.any}' | penstock config check -",
-                          "kubectl -n nvidia get configmap nvidia-plugin-configs -o jsonpath='{.data.shared}' | penstock config check -",
-                          "kubectl -n nvidia get configmap nvidia-plugin-configs -o jsonpath='{.data.slip}' | penstock config check -",
-                          "helm -n nvidia get values nvdp -o yaml > values.yaml",
-                          "helm -n nvidia install penstock deploy/helm/penstock -f values.yaml", "helm -n nvidia uninstall nvdp",
-                          "kubectl penstock nodes"));
+  EXPECT_THAT(Commands(plan), ElementsAre("kubectl -n nvidia get configmap nvidia-plugin-configs -o yaml | penstock config check -",
+                                          "helm -n nvidia get values nvdp -o yaml > values.yaml",
+                                          "helm -n nvidia install penstock deploy/helm/penstock -f values.yaml",
+                                          "helm -n nvidia uninstall nvdp", "kubectl penstock nodes"));
   EXPECT_THAT(plan.not_yet, AllOf(Contains(HasSubstr("key shared: sharing.timeSlicing")), Contains(HasSubstr("cdi-cri")),
                                   Contains(HasSubstr("mps-control-daemon: MPS is not to be had yet"))));
   ASSERT_EQ(plan.problems.size(), 1u);
@@ -154,10 +151,13 @@ TEST(MigratePlan, OfAPlainManifestDeletesTheDaemonSetAfterOursIsThere) {
 }
 
 TEST(MigratePlan, UnderTheOperatorItIsTheOperatorThatIsTold) {
-  EXPECT_THAT(Commands(PlanOf("gpu-operator.yaml")),
-              AllOf(Contains(StartsWith("kubectl patch clusterpolicy cluster-policy --type merge -p '{\"spec\":{\"devicePlugin\"")),
-                    Contains(HasSubstr("--set config.name=time-slicing-config --set config.default=any")),
-                    Not(Contains(HasSubstr("delete daemonset")))));
+  EXPECT_THAT(
+      Commands(PlanOf("gpu-operator.yaml")),
+      AllOf(
+          Contains(StartsWith("kubectl patch clusterpolicy cluster-policy --type merge -p '{\"spec\":{\"devicePlugin\"")),
+          Contains(
+              "helm -n gpu-operator install penstock deploy/helm/penstock --set config.name=time-slicing-config --set config.default=any"),
+          Not(Contains(HasSubstr("delete daemonset")))));
   EXPECT_THAT(Commands(PlanOf("gpu-operator.yaml", Direction::kToPenstock, "gpu-1")),
               AllOf(Contains(HasSubstr("kubectl label node gpu-1 nvidia.com/gpu.deploy.device-plugin=false")),
                     Not(Contains(HasSubstr("patch clusterpolicy")))));
@@ -215,10 +215,10 @@ TEST(ShowMigration, TellsThePlanInOrder) {
                  "  DaemonSet nvidia/nvdp-nvidia-device-plugin: device plugin (Helm release nvdp, chart nvidia-device-plugin-0.17.1), "
                  "configured by ConfigMap nvidia-plugin-configs, by default its key any\n"));
   EXPECT_THAT(
-      text, AllOf(HasSubstr("\nTo be mended first\n"), HasSubstr("\nNot to be had yet\n"), HasSubstr("\n  4. helm -n nvidia get values")));
+      text, AllOf(HasSubstr("\nTo be mended first\n"), HasSubstr("\nNot to be had yet\n"), HasSubstr("\n  2. helm -n nvidia get values")));
   const auto json = nlohmann::json::parse(MigrationToJson(PlanOf("nvidia-chart.yaml")));
   EXPECT_EQ(json["to"], "penstock");
-  EXPECT_EQ(json["steps"].size(), 7u);
+  EXPECT_EQ(json["steps"].size(), 5u);
 }
 
 }  // namespace

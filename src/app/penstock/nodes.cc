@@ -195,8 +195,8 @@ std::vector<std::string> ProblemsOf(const NodeView& node) {
       problems.push_back("the " + door.name + "'s door is " + door.state + (door.reason.empty() ? "" : ": " + door.reason));
   if (!node.report->configuration.problem.empty())
     problems.push_back("configuration refused: " + base::Split(node.report->configuration.problem, '\n').front());
-  if (!node.report->configuration.not_yet.empty())
-    problems.push_back(std::to_string(node.report->configuration.not_yet.size()) + " settings not yet to be had");
+  if (const auto count = node.report->configuration.not_yet.size(); count > 0)
+    problems.push_back(std::to_string(count) + (count == 1 ? " setting" : " settings") + " not yet to be had");
   return problems;
 }
 

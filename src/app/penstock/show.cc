@@ -173,9 +173,8 @@ std::string ShowStatus(const Report& report, bool wide, const Style& style, base
   }
   std::string text = table.empty() ? "no devices\n" : table.Render(style) + Notes(report, style, now);
   text += "\n" + Drivers(report) + Doors(report, style) + ShowConfiguration(report, wide, style, now);
-  if (wide)
-    text += "\nnode " + Printable(report.node) + ", agent " + Printable(report.version) + ", process " + std::to_string(report.agent_pid) +
-            "\n";
+  const std::string process = report.agent_pid > 0 ? ", process " + std::to_string(report.agent_pid) : "";  // none from another machine
+  if (wide) text += "\nnode " + Printable(report.node) + ", agent " + Printable(report.version) + process + "\n";
   return text;
 }
 
