@@ -192,6 +192,17 @@ TEST_F(ClusterDoorTest, AFightOverALabelIsNotFought) {
   EXPECT_EQ(state_.reason, "");
 }
 
+TEST_F(ClusterDoorTest, AWatchThatLagsBehindOurOwnWriteIsNotTakenForSomebodyElse) {
+  Converge();
+  json old = *api_.Find(kNode);
+  old["metadata"]["resourceVersion"] = "1";
+  old["metadata"]["labels"].erase("nvidia.com/gpu.count");
+  api_.SendLine("/api/v1/nodes", json{{"type", "MODIFIED"}, {"object", old}}.dump());
+  executor_.Advance(10s);
+  EXPECT_EQ(api_.Writes(), 0u);
+  EXPECT_EQ(api_.Count("get"), 0u);
+}
+
 TEST_F(ClusterDoorTest, ALabelThatSomebodySetOnceIsMendedOnce) {
   Converge();
   api_.Merge(kNode, {{"metadata", {{"labels", {{"nvidia.com/gpu.count", nullptr}}}}}}, "kubectl-label");
