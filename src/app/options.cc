@@ -128,8 +128,8 @@ void AddPluginOptions(CLI::App& app, Settings& settings) {
     if (OptionOfFlag("--config-file") == &option) continue;  // as --config
     auto* added = app.add_option_function<std::string>(
         base::Join(names, ","),
-        [&settings, name = names.front()](const std::string& value) {
-          settings.plugin_flags.push_back({name, value, name});
+        [&settings, name = names.front(), alone = option.on_off ? "true" : ""](const std::string& value) {
+          settings.plugin_flags.push_back({name, value.empty() ? alone : value, name});
         },
         std::string(option.help));
     added->type_name(option.on_off ? "[BOOL]" : "VALUE")->take_last()->group(kPluginGroup);

@@ -17,6 +17,7 @@ Settings Parse(const std::string& line) {
   CLI::App app;
   Settings settings;
   AddNodeOptions(app, settings);
+  AddPluginOptions(app, settings);
   app.add_subcommand("verb")->fallthrough();
   app.parse(line);
   return settings;
@@ -67,6 +68,98 @@ TEST(Options, ReportABadFileAndABadFlag) {
 
 TEST(Options, CanBeHandedToAnotherProgram) {
   EXPECT_THAT(ToArguments(Parse("--run-dir /r verb --listen off")), testing::ElementsAre("--listen", "off", "--run-dir", "/r"));
+}
+
+TEST(Options, SayHowTheClusterIsReached) {
+  const auto config =
+      Resolve(Parse("--cluster off --kubeconfig k --namespace ns --config-map cm --config-map-namespace other --config-map-default a "
+                    "--config-map-fallback empty"));
+  ASSERT_TRUE(config.ok()) << config.error().message();
+  EXPECT_EQ(config->cluster.enabled, api::Switch::kOff);
+  EXPECT_EQ(config->cluster.kubeconfig, (std::filesystem::current_path() / "k").string());
+  EXPECT_EQ(config->cluster.namespace_name, "ns");
+  EXPECT_EQ(config->cluster.config_map.name, "cm");
+  EXPECT_EQ(config->cluster.config_map.namespace_name, "other");
+  EXPECT_EQ(config->cluster.config_map.default_key, "a");
+  EXPECT_THAT(config->cluster.config_map.fallbacks, testing::ElementsAre("empty"));
+  EXPECT_THROW(Parse("--cluster maybe"), CLI::ParseError);
+  EXPECT_THROW(Parse("--config-map-fallback first"), CLI::ParseError);
+}
+
+TEST(Options, TakeEveryFlagOfTheDevicePluginOnceOrAsAliases) {
+  for (const auto& option : api::compat::PluginOptions()) {
+    for (const auto flag : option.flags) {
+      const std::string line = std::string(flag) + " /x/device-plugins/kubelet.sock";
+      const Settings settings = Parse(option.on_off ? std::string(flag) : line);
+      if (flag == "--config-file") {
+        EXPECT_EQ(settings.config_file, "/x/device-plugins/kubelet.sock");
+      } else if (flag == "--node-name") {
+        EXPECT_EQ(settings.flags.size(), 1u);
+      } else {
+        ASSERT_EQ(settings.plugin_flags.size(), 1u) << flag;
+        EXPECT_EQ(settings.plugin_flags[0].flag, option.flags.front());
+        if (option.on_off) { EXPECT_EQ(settings.plugin_flags[0].value, "true"); }
+      }
+    }
+  }
+  EXPECT_EQ(Parse("--pass-device-specs=false").plugin_flags.at(0).value, "false");
+}
+
+/// An environment with these variables.
+std::function<const char*(const char*)> Having(std::map<std::string, std::string> variables) {
+  return [variables = std::move(variables)](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  };
+}
+
+TEST(Options, TheCommandLineCountsMoreThanTheEnvironmentAndThatMoreThanTheFile) {
+  const std::string file = testing::TempDir() + "/options_test_precedence.yaml";
+  ASSERT_TRUE(
+      os::WriteFileAtomically(file, "flags: {plugin: {deviceIDStrategy: index}, nvidiaDriverRoot: /file, gfd: {outputFile: /file}}\n")
+          .ok());
+  Settings settings = Parse("--output-file /line");
+  TakeEnvironment(
+      settings,
+      Having({{"CONFIG_FILE", file}, {"NVIDIA_DRIVER_ROOT", "/variable"}, {"GFD_OUTPUT_FILE", "/variable"}, {"MIG_STRATEGY", ""}}));
+  const auto resolved = ResolveAll(settings);
+  ASSERT_TRUE(resolved.ok()) << resolved.error().message();
+  EXPECT_EQ(resolved->origin, "file " + file);
+  EXPECT_EQ(resolved->config.device_ids, api::DeviceIds::kIndex);
+  EXPECT_EQ(resolved->config.paths.host_driver_root, "/variable");
+  EXPECT_EQ(resolved->config.labels.features_file, "/line");
+}
+
+// The plugin's own --driver-root means the host's; ours, and these variables, mean where the agent opens it.
+TEST(Options, TellWhereThingsAreOpenedFromWhereTheyLieOnTheHost) {
+  Settings settings = Parse("--dev-root /opened --nvidia-dev-root /host");
+  TakeEnvironment(settings, Having({{"CONTAINER_DRIVER_ROOT", "/driver-root"}, {"NVIDIA_DRIVER_ROOT", "/run/nvidia/driver"}}));
+  auto config = Resolve(settings);
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(config->paths.driver_root, "/driver-root");
+  EXPECT_EQ(config->paths.dev_root, "/opened");
+  EXPECT_EQ(config->paths.host_driver_root, "/run/nvidia/driver");
+  EXPECT_EQ(config->paths.host_dev_root, "/host");
+  settings.flags["--driver-root"] = "/mine";
+  EXPECT_EQ(Resolve(settings)->paths.driver_root, "/mine");
+}
+
+TEST(Options, AnEmptyKubeletSocketClosesTheKubeletsDoor) {
+  Settings settings;
+  TakeEnvironment(settings, Having({{"KUBELET_SOCKET", ""}, {"NODE_NAME", "gpu-7"}}));
+  EXPECT_EQ(Resolve(settings)->kubelet_door, api::Switch::kOff);
+  EXPECT_EQ(Resolve(settings)->node_name, "gpu-7");
+}
+
+TEST(Options, NameTheVariableThatIsWrong) {
+  Settings settings;
+  TakeEnvironment(settings, Having({{"DEVICE_ID_STRATEGY", "name"}}));
+  EXPECT_THAT(Resolve(settings).error().message(), HasSubstr("environment DEVICE_ID_STRATEGY: \"name\" is none of uuid, index"));
+}
+
+TEST(Options, AllAreHandedToAnotherProgram) {
+  EXPECT_THAT(ToArguments(Parse("--kubeconfig /k --gds-enabled --device-list-strategy envvar,cdi-cri")),
+              testing::ElementsAre("--kubeconfig", "/k", "--device-list-strategy=envvar,cdi-cri", "--gds-enabled=true"));
 }
 
 }  // namespace

@@ -1,36 +1,138 @@
 // `penstock config check` and `show`. Needs no agent and changes nothing.
 #include "app/penstock/config.h"
 
+#include <cstdlib>
 #include <iostream>
+#include <optional>
+#include <vector>
 
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "app/penstock/against.h"
+#include "app/penstock/config_documents.h"
+#include "app/penstock/table.h"
+#include "base/strings.h"
 #include "os/file.h"
 
 namespace penstock::app {
 
 namespace {
 
-base::Result<api::NodeConfig> ReadConfig(const std::string& file) {
-  const bool standard_input = file == "-";
-  ASSIGN(const std::string text, standard_input ? os::ReadAll(STDIN_FILENO, "standard input") : os::ReadFile(file));
-  return api::ParseNodeConfig(text, standard_input ? "standard input" : file);
+using Json = nlohmann::ordered_json;
+
+/// A configuration and what is to be said of it.
+struct Checked {
+  ConfigDocument document;
+  bool ours = false;
+  base::Result<Resolved> resolved = Resolved{};
+  std::optional<door::Preview> preview;
+};
+
+base::Result<std::string> ReadText(const std::string& file) {
+  return file == "-" ? os::ReadAll(STDIN_FILENO, "standard input", 4u << 20) : ReadConfigText(file);
+}
+
+Checked Check(ConfigDocument document) {
+  Checked checked{.document = std::move(document)};
+  checked.ours = api::compat::Recognise(checked.document.text) == api::compat::Document::kNodeConfig;
+  checked.resolved = ResolveText({}, checked.document.text, checked.document.name);
+  return checked;
+}
+
+std::string KindOf(const Checked& checked) { return checked.ours ? "NodeConfig" : "device plugin v1"; }
+
+/// "GPU-... (0)", and why a slot cannot be used.
+std::string DescribeSlots(const node::share::Offer& offer) {
+  std::vector<std::string> slots;
+  for (const auto& offered : offer.slots) slots.push_back(offered.slot.id + (offered.usable ? "" : " (" + offered.reason + ")"));
+  return base::Join(slots, ", ");
+}
+
+void ShowPreview(const door::Preview& preview) {
+  if (preview.offers.empty()) std::cout << "  offers nothing\n";
+  for (const auto& offer : preview.offers)
+    std::cout << "  offers " << offer.slots.size() << " " << offer.resource << " at the door \"" << offer.door
+              << "\": " << DescribeSlots(offer) << "\n";
+  for (const auto& [key, value] : preview.labels) std::cout << "  label " << key << "=" << value << "\n";
+}
+
+void Show(const Checked& checked) {
+  if (!checked.resolved.ok()) {
+    std::cerr << checked.resolved.error().message() << "\n";
+    return;
+  }
+  std::cout << checked.document.title << ": OK" << (checked.ours ? "" : " (" + KindOf(checked) + ")") << "\n";
+  for (const std::string& one : checked.resolved->not_yet) std::cout << "  not yet: " << one << "\n";
+  for (const std::string& one : checked.resolved->remarks) std::cout << "  remark: " << one << "\n";
+  if (checked.preview) ShowPreview(*checked.preview);
+}
+
+Json PreviewJson(const door::Preview& preview) {
+  Json resources = Json::array();
+  for (const auto& offer : preview.offers) {
+    Json slots = Json::array();
+    for (const auto& offered : offer.slots)
+      slots.push_back({{"slot", offered.slot.id}, {"device", offered.slot.device}, {"usable", offered.usable}, {"reason", offered.reason}});
+    resources.push_back({{"door", offer.door}, {"resource", offer.resource}, {"slots", std::move(slots)}});
+  }
+  Json labels = Json::object();
+  for (const auto& [key, value] : preview.labels) labels[key] = value;
+  return {{"resources", std::move(resources)}, {"labels", std::move(labels)}};
+}
+
+Json ToJson(const Checked& checked) {
+  Json document = {{"name", checked.document.title}, {"kind", KindOf(checked)}, {"ok", checked.resolved.ok()}};
+  document["problems"] = checked.resolved.ok() ? std::vector<std::string>{} : base::Split(checked.resolved.error().message(), '\n');
+  document["notYet"] = checked.resolved.ok() ? checked.resolved->not_yet : std::vector<std::string>{};
+  document["remarks"] = checked.resolved.ok() ? checked.resolved->remarks : std::vector<std::string>{};
+  if (checked.preview) document.update(PreviewJson(*checked.preview));
+  return document;
+}
+
+/// What each would offer; those with problems are left out.
+base::Status AddPreviews(const std::string& machine, std::vector<Checked>& all) {
+  return LookAt(machine, [&all](const door::PreviewNode& node) {
+    for (Checked& checked : all)
+      if (checked.resolved.ok()) checked.preview = door::MakePreview(checked.resolved->config, node);
+  });
+}
+
+base::Result<std::vector<Checked>> CheckAll(const std::string& file, const std::string& against) {
+  ASSIGN(const std::string text, ReadText(file));
+  ASSIGN(auto documents, FindConfigurations(text, file == "-" ? "standard input" : file));
+  std::vector<Checked> all;
+  for (ConfigDocument& document : documents) all.push_back(Check(std::move(document)));
+  if (!against.empty()) TRY(AddPreviews(against, all));
+  return all;
 }
 
 }  // namespace
 
-int CheckConfig(const std::string& file) {
-  const auto config = ReadConfig(file);
-  if (!config.ok()) {
-    std::cerr << config.error().message() << "\n";
+int CheckConfig(const Common& common, const std::string& file, const std::string& against) {
+  const auto all = CheckAll(file, against);
+  if (!all.ok()) {
+    std::cerr << all.error().message() << "\n";
     return 1;
   }
-  std::cout << file << ": OK\n";
-  return 0;
+  bool well = true;
+  Json documents = Json::array();
+  for (const Checked& checked : *all) {
+    well = well && checked.resolved.ok();
+    if (common.json) {
+      documents.push_back(ToJson(checked));
+    } else {
+      Show(checked);
+    }
+  }
+  if (common.json) std::cout << documents.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
+  return well ? 0 : 1;
 }
 
 int ShowConfig(const Common& common) {
-  const auto config = Resolve(common.settings);
+  Settings settings = common.settings;
+  TakeEnvironment(settings, ::getenv);
+  const auto config = Resolve(settings);
   if (!config.ok()) {
     std::cerr << config.error().message() << "\n";
     return 1;

@@ -7,10 +7,12 @@
 
 namespace penstock::app {
 
-/// Prints all problems of a file ("-": standard input), or that there are none. Returns the exit status.
-int CheckConfig(const std::string& file);
+/// Prints all problems of a file ("-": standard input), or that there are none, and what is not to be had yet: a NodeConfig, a file of
+/// NVIDIA's device plugin, or a ConfigMap manifest with such files. With `against`, a machine that penstock-sim knows, also what each would
+/// offer there. Returns the exit status.
+int CheckConfig(const Common& common, const std::string& file, const std::string& against);
 
-/// Prints what the file and the flags make together. Returns the exit status.
+/// Prints what the file, the environment and the flags make together. Returns the exit status.
 int ShowConfig(const Common& common);
 
 }  // namespace penstock::app

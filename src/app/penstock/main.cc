@@ -11,6 +11,7 @@
 #include "app/penstock/ask.h"
 #include "app/penstock/config.h"
 #include "app/penstock/introspect.h"
+#include "app/penstock/plan.h"
 #include "app/penstock/up.h"
 #include "app/penstock/verbs.h"
 #include "base/strings.h"
@@ -58,8 +59,16 @@ constexpr char kPsFooter[] = R"(Examples:
 
 Exit status: 0 shown, 1 no agent answers.)";
 
+constexpr char kPlanFooter[] = R"(Examples:
+  penstock plan new.yaml           # what this file would change on this node
+  penstock plan                    # the configuration that counts now, where it waits for a restart or was refused
+  penstock plan new.yaml -o json | jq '.resources[] | select(.holders != [])'
+
+Exit status: 0 shown, 1 the configuration has problems (all of them shown) or no agent answers.)";
+
 constexpr char kConfigFooter[] = R"(Examples:
   penstock config check node.yaml
+  penstock config check time-slicing-config.yaml --against dgx-a100    # a ConfigMap's manifest; what each key would offer
   penstock config show --config node.yaml --run-dir /tmp/run    # what would be in force
 
 Exit status: 0 well, 1 there are problems, all of them shown with line and column.)";
@@ -77,7 +86,8 @@ struct CommandLine {
   Common common;
   UpOptions up;
   std::string output = "table";
-  std::string config_file;
+  std::string config_file, plan_file;
+  std::string against;
   std::string shell;
   std::string help_on;
   bool markdown = false;
@@ -132,13 +142,20 @@ void CommandLine::AddAgentVerbs() {
   AddQueue(app, common, exit_code);
   Verb(app, "status", "Show devices, their health and who holds them, and the doors", kStatusFooter, [this] { return Status(common); });
   Verb(app, "ps", "Show who holds which device", kPsFooter, [this] { return Ps(common); });
+  CLI::App* plan =
+      Verb(app, "plan", "Show what another configuration would change", kPlanFooter, [this] { return Plan(common, plan_file); });
+  plan->add_option("FILE", plan_file, "a configuration; - for standard input; left out: the one that counts now")->type_name("");
 }
 
 void CommandLine::AddConfig() {
   CLI::App* config = Verb(app, "config", "Check a configuration, or show the one in force", kConfigFooter, nullptr);
   config->require_subcommand(1);
-  CLI::App* check = Verb(*config, "check", "Tell all problems of a file", "", [this] { return CheckConfig(config_file); });
-  check->add_option("FILE", config_file, "a NodeConfig document; - for standard input")->required()->type_name("");
+  CLI::App* check = Verb(*config, "check", "Tell all problems of a file", "", [this] { return CheckConfig(common, config_file, against); });
+  check->add_option("FILE", config_file, "a NodeConfig, a file of NVIDIA's device plugin, or a ConfigMap with such; - for standard input")
+      ->required()
+      ->type_name("");
+  check->add_option("--against", against, "also show what it would offer on this simulated machine (see penstock-sim list)")
+      ->type_name("MACHINE");
   Verb(*config, "show", "Print the configuration that the file and the flags make, every key included", "",
        [this] { return ShowConfig(common); });
 }

@@ -1,0 +1,117 @@
+// Manifests taken apart. Text is cut out of the file's own lines, behind as many empty ones as stood before it, so that places stay true.
+#include "app/penstock/config_documents.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/document.h"
+#include "base/strings.h"
+
+namespace penstock::app {
+
+namespace {
+
+using base::Value;
+
+std::string TextAt(const Value& value, std::string_view key) {
+  const Value* found = value.Find(key);
+  return found == nullptr ? "" : found->text;
+}
+
+std::string EmptyLines(std::size_t count) { return std::string(count, '\n'); }
+
+bool IsSeparator(std::string_view line) {
+  return line == "---" || line.starts_with("--- ") || line.starts_with("---\t") || line == "---\r";
+}
+
+/// The documents of a stream, each at its place.
+std::vector<std::string> SplitDocuments(std::string_view text) {
+  std::vector<std::string> documents(1);
+  std::size_t number = 0;
+  for (const std::string& line : base::Split(text, '\n')) {
+    ++number;
+    if (IsSeparator(line)) {
+      documents.push_back(EmptyLines(number));
+    } else {
+      documents.back() += line + "\n";
+    }
+  }
+  std::erase_if(documents, [](const std::string& document) { return base::Trim(document).empty(); });
+  return documents;
+}
+
+/// The lines of a literal block ("any: |") as they stand in the file; nothing where the value is written otherwise.
+std::optional<std::string> LiteralBlock(const std::vector<std::string>& lines, int key_line, const std::string& value) {
+  std::vector<std::string> content = base::Split(value, '\n');
+  while (!content.empty() && content.back().empty()) content.pop_back();
+  const auto begin = static_cast<std::size_t>(key_line);
+  if (content.empty() || begin + content.size() > lines.size()) return std::nullopt;
+  std::optional<std::size_t> indent;
+  std::string cut = EmptyLines(begin);
+  for (std::size_t i = 0; i < content.size(); ++i) {
+    const std::string& line = lines[begin + i];
+    if (!content[i].empty() && !indent) indent = line.size() >= content[i].size() ? line.size() - content[i].size() : 0;
+    const bool same = content[i].empty() ? base::Trim(line).empty()
+                                         : line.size() == *indent + content[i].size() && line.ends_with(content[i]) &&
+                                               line.find_first_not_of(' ') >= *indent;
+    if (!same) return std::nullopt;
+    cut += line + "\n";
+  }
+  return cut;
+}
+
+/// The keys below `data`, or what is wrong with it.
+base::Status AddKeys(const Value& manifest, const std::vector<std::string>& lines, const std::string& file,
+                     std::vector<ConfigDocument>& documents) {
+  base::Problems problems(file);
+  const Value* metadata = manifest.Find("metadata");
+  const std::string space = metadata != nullptr ? TextAt(*metadata, "namespace") : "";
+  const std::string map = "ConfigMap " + (space.empty() ? "" : space + "/") + (metadata != nullptr ? TextAt(*metadata, "name") : "");
+  if (const Value* binary = manifest.Find("binaryData"); binary != nullptr && binary->map && !binary->map->empty())
+    problems.Add(binary->mark, "binaryData: is not read; a configuration is text and belongs below \"data\"");
+  const Value* data = manifest.Find("data");
+  if (data == nullptr || !data->map || data->map->empty())
+    problems.Add(data != nullptr ? data->mark : manifest.mark, map + " has no keys below \"data\"");
+  for (const auto& entry : data != nullptr && data->map ? *data->map : Value::Map()) {
+    if (entry.value.kind != Value::Kind::kString && entry.value.kind != Value::Kind::kNull) {
+      problems.Add(entry.value.mark, "data." + entry.key + ": is " + std::string(Describe(entry.value.kind)) +
+                                         " where a text is expected; put it behind \"" + entry.key + ": |\"");
+      continue;
+    }
+    const auto block = LiteralBlock(lines, entry.mark.line, entry.value.text);
+    documents.push_back({.title = file + ": " + map + ", key " + entry.key,
+                         .name = block ? file : file + ", key " + entry.key,
+                         .text = block ? *block : entry.value.text});
+  }
+  if (!problems.empty()) return problems.ToError();
+  return {};
+}
+
+std::string KindOf(std::string_view document) {
+  const auto value = base::ParseYaml(document, "");
+  return value.ok() ? TextAt(*value, "kind") : "";
+}
+
+}  // namespace
+
+base::Result<std::vector<ConfigDocument>> FindConfigurations(std::string_view text, const std::string& file) {
+  const std::vector<std::string> parts = SplitDocuments(text);
+  const bool manifest = std::any_of(parts.begin(), parts.end(), [](const std::string& part) { return KindOf(part) == "ConfigMap"; });
+  std::vector<ConfigDocument> documents;
+  if (!manifest) {
+    documents.push_back({file, file, std::string(text)});
+    return documents;
+  }
+  const std::vector<std::string> lines = base::Split(text, '\n');
+  for (const std::string& part : parts) {
+    ASSIGN(const Value value, base::ParseYaml(part, file));
+    if (const std::string kind = TextAt(value, "kind"); kind == "ConfigMap") {
+      TRY(AddKeys(value, lines, file, documents));
+    } else if (kind == "NodeConfig") {
+      documents.push_back({file + ": NodeConfig", file, part});
+    }
+  }
+  return documents;
+}
+
+}  // namespace penstock::app
