@@ -1,0 +1,127 @@
+// Loading libcurl. Knows nothing of requests.
+#include "edge/kube/curl_library.h"
+
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include <link.h>
+#include <sys/mman.h>
+
+#include "base/log.h"
+#include "os/library.h"
+#include "os/process.h"
+
+namespace penstock::edge::kube {
+namespace {
+
+using base::Code;
+using base::Error;
+
+constexpr char kOwn[] = "libpenstock-curl.so";
+
+// Beside the program where it is installed, then where it is built; then the system's.
+base::Result<os::Library> Open() {
+  const std::string program = os::OwnPath();
+  const std::string folder = program.substr(0, program.rfind('/') + 1);
+  for (const char* below : {"../lib/penstock/", "../lib/"}) {
+    auto library = os::Library::Load(folder + below + kOwn);
+    if (library.ok()) return library;
+    if (library.error().code() == Code::kNotFound) continue;
+    base::Log(base::kWarn, "our build of libcurl cannot be loaded", {{"error", library.error().message()}});
+  }
+  return os::Library::Load("libcurl.so.4");
+}
+
+class Symbols {
+ public:
+  explicit Symbols(const os::Library& library) : library_(library) {}
+
+  template <typename Function>
+  void Take(Function*& function, const char* name) {
+    function = reinterpret_cast<Function*>(library_.Symbol(name));
+    if (function == nullptr && missing_.empty()) missing_ = name;
+  }
+  const std::string& missing() const { return missing_; }
+
+ private:
+  const os::Library& library_;
+  std::string missing_;
+};
+
+base::Result<CurlLibrary> Resolve(const os::Library& library) {
+  CurlLibrary curl{};
+  Symbols symbols(library);
+  symbols.Take(curl.global_init, "curl_global_init");
+  symbols.Take(curl.version_info, "curl_version_info");
+  symbols.Take(curl.easy_init, "curl_easy_init");
+  symbols.Take(curl.easy_cleanup, "curl_easy_cleanup");
+  symbols.Take(curl.setopt, "curl_easy_setopt");
+  symbols.Take(curl.getinfo, "curl_easy_getinfo");
+  symbols.Take(curl.strerror, "curl_easy_strerror");
+  symbols.Take(curl.slist_append, "curl_slist_append");
+  symbols.Take(curl.slist_free_all, "curl_slist_free_all");
+  symbols.Take(curl.multi_init, "curl_multi_init");
+  symbols.Take(curl.multi_cleanup, "curl_multi_cleanup");
+  symbols.Take(curl.multi_setopt, "curl_multi_setopt");
+  symbols.Take(curl.multi_add_handle, "curl_multi_add_handle");
+  symbols.Take(curl.multi_remove_handle, "curl_multi_remove_handle");
+  symbols.Take(curl.multi_socket_action, "curl_multi_socket_action");
+  symbols.Take(curl.multi_info_read, "curl_multi_info_read");
+  if (!symbols.missing().empty()) return Error(Code::kUnimplemented, "libcurl lacks " + symbols.missing());
+  if (const auto* info = curl.version_info(CURLVERSION_NOW); info->version_num < 0x075500) {
+    return Error(Code::kUnimplemented, std::string("libcurl ") + info->version + " is too old: 7.85 or newer is needed");
+  }
+  // The signal handler that it would set belongs to the program.
+  if (const CURLcode code = curl.global_init(CURL_GLOBAL_SSL); code != CURLE_OK) {
+    return Error(Code::kUnavailable, std::string("libcurl does not start: ") + curl.strerror(code));
+  }
+  return curl;
+}
+
+// libcurl's own state is the process's: initialised once, never taken down, since OpenSSL does not come back from that.
+struct Loaded {
+  os::Library library;
+  CurlLibrary curl;
+};
+
+std::mutex& Guard() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+std::optional<Loaded>& TheOne() {
+  static std::optional<Loaded>* one = new std::optional<Loaded>;  // other threads may still use it when the program ends
+  return *one;
+}
+
+int TrimIfOwn(dl_phdr_info* info, std::size_t, void*) {
+  if (std::string_view(info->dlpi_name).find(kOwn) == std::string_view::npos) return 0;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = info->dlpi_phdr[i];
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
+    const std::uintptr_t page = 4096;
+    const std::uintptr_t start = (info->dlpi_addr + segment.p_vaddr) & ~(page - 1);
+    const std::uintptr_t end = info->dlpi_addr + segment.p_vaddr + segment.p_filesz;
+    ::madvise(reinterpret_cast<void*>(start), end - start, MADV_DONTNEED);
+  }
+  return 1;
+}
+
+}  // namespace
+
+base::Result<const CurlLibrary*> CurlLibrary::Load() {
+  std::lock_guard lock(Guard());
+  std::optional<Loaded>& one = TheOne();
+  if (!one) {
+    auto library = Open();
+    if (!library.ok()) return Error(Code::kUnimplemented, "no API server can be spoken to: " + library.error().message());
+    ASSIGN(CurlLibrary curl, Resolve(*library));
+    one.emplace(Loaded{*std::move(library), curl});
+  }
+  return &one->curl;
+}
+
+void TrimCurlLibrary() { ::dl_iterate_phdr(&TrimIfOwn, nullptr); }
+
+}  // namespace penstock::edge::kube
