@@ -176,7 +176,7 @@ class Agent {
                                         }});
     labeller_.Serve();
     TRY(doors_->Listen());
-    if (pages_.where().empty()) TRY(OpenPages());  // the one before us may have had the address
+    TRY(OpenPages());  // the one before us may have had the address
     JoinCluster();
     if (looked_) ServeDevices();
     return {};
@@ -212,6 +212,7 @@ class Agent {
   }
 
   Status OpenPages() {
+    if (!pages_.where().empty()) return {};
     const Status started = pages_.Start(start_.listen);
     if (!started.ok() && !lock_ && started.error().code() == base::Code::kAlreadyExists) return {};  // until we serve
     if (!started.ok()) return started;

@@ -1,0 +1,155 @@
+"""Configurations as their authors meet them: checked before anybody applies them, planned, reloaded under a running agent. On simulated
+machines; no root, no network but the loopback."""
+import json
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+DEADLINE = 30
+SHARING = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n"
+
+
+class Home:
+    """Folders of one agent on a simulated machine, its configuration file, and the program on them."""
+
+    def __init__(self, folder: Path, programs: Path):
+        self.config = folder / "config.yaml"
+        self.programs = programs
+        self.base = [str(programs / "penstock"), "--run-dir", str(folder / "run"), "--state-dir", str(folder / "state"),
+                     "--kubelet-dir", str(folder / "none"), "--listen", f"unix:{folder}/pages"]
+        self.pages = folder / "pages"
+
+    def penstock(self, *words: str, text: str | None = None) -> subprocess.CompletedProcess:
+        return subprocess.run([*self.base, *words], capture_output=True, text=True, input=text, timeout=60)
+
+    def up(self, text: str, machine: str = "mixed") -> None:
+        self.write(text)
+        up = self.penstock("up", "--detach", "--simulate", machine, "--config", str(self.config))
+        assert up.returncode == 0, up.stderr
+
+    def write(self, text: str) -> None:
+        """As editors and kubelets do it: whole, then in its place."""
+        beside = self.config.with_suffix(".new")
+        beside.write_text(text)
+        beside.rename(self.config)
+
+    def configuration(self) -> dict:
+        return json.loads(self.penstock("status", "-o", "json").stdout)["configuration"]
+
+    def metrics(self) -> str:
+        done = subprocess.run(["curl", "-s", "--unix-socket", str(self.pages), "http://x/metrics"], capture_output=True, text=True, timeout=10)
+        return done.stdout
+
+    def plan(self, text: str) -> dict:
+        answer = self.penstock("plan", "-", "-o", "json", text=text)
+        assert answer.returncode == 0, answer.stderr
+        return json.loads(answer.stdout)
+
+
+@pytest.fixture
+def programs(request):
+    return request.config.getoption("--programs").resolve()
+
+
+@pytest.fixture
+def home(programs):
+    with tempfile.TemporaryDirectory(prefix="penstock-cfg-") as folder:  # short: sockets lie in it
+        home = Home(Path(folder), programs)
+        yield home
+        home.penstock("down")
+
+
+def wait_for(condition) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def check(programs: Path, *words: str) -> subprocess.CompletedProcess:
+    return subprocess.run([str(programs / "penstock"), "config", "check", *words], capture_output=True, text=True, timeout=60)
+
+
+def test_a_check_tells_what_each_key_of_a_config_map_would_offer_and_leaves_nothing_behind(programs, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    manifest = tmp_path / "map.yaml"
+    manifest.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: gpu}\ndata:\n"
+                        f"  shared: |\n    version: v1\n    {SHARING}  plain: |\n    version: v1\n")
+    done = check(programs, str(manifest), "--against", "dgx-a100", "-o", "json")
+    assert done.returncode == 0, done.stderr
+    shared, plain = json.loads(done.stdout)
+    assert shared["notYet"][0].startswith("sharing.timeSlicing.resources[0]: ") and plain["notYet"] == []
+    for one in (shared, plain):
+        assert [(offer["door"], offer["resource"], len(offer["slots"])) for offer in one["resources"]] == [("kubelet", "nvidia.com/gpu", 8)]
+        assert one["labels"]["nvidia.com/gpu.count"] == "8" and one["labels"]["nvidia.com/gpu.replicas"] == "1"
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_a_check_says_what_is_wrong_with_line_and_column_of_the_manifest(programs, tmp_path):
+    manifest = tmp_path / "map.yaml"
+    manifest.write_text("kind: ConfigMap\ndata:\n  a: |\n    version: v1\n    flag: {}\n  b: |\n    version: v1\n")
+    done = check(programs, str(manifest))
+    assert done.returncode == 1
+    assert f'{manifest}:5:5: unknown key "flag"; did you mean "flags"?' in done.stderr
+    assert "key b: OK (device plugin v1)" in done.stdout
+
+
+def test_a_check_against_a_machine_that_is_none_says_which_there_are(programs, tmp_path):
+    (tmp_path / "c.yaml").write_text("version: v1\n")
+    done = check(programs, str(tmp_path / "c.yaml"), "--against", "no-such-machine")
+    assert done.returncode == 1 and "dgx-a100" in done.stderr
+
+
+def test_a_plan_shows_keys_labels_and_resources_and_changes_nothing(home):
+    home.up("version: v1\n")
+    before = home.configuration()
+    assert home.plan("version: v1\n")["changes"] == []
+    ours = "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n"
+    plan = home.plan(ours + "labels: {timestamp: false}\ndoors: {assign: [{devices: ['*T4*'], door: none}]}\n")
+    assert {(one["key"], one["effect"]) for one in plan["changes"]} == {("labels.timestamp", "now"), ("doors.assign", "restart")}
+    assert [(one["resource"], one["before"], one["after"], one["effect"]) for one in plan["resources"]] == [("nvidia.com/gpu", 3, 2, "restart")]
+    assert [(one["key"], one["after"]) for one in plan["labels"]] == [("nvidia.com/gfd.timestamp", None)]
+    bad = home.penstock("plan", "-", text="version: v2\n")
+    assert bad.returncode == 1 and 'standard input:1:10: version: is "v2"' in bad.stderr
+    assert "Nothing would change." in home.penstock("plan").stdout
+    assert home.configuration() == before
+
+
+def test_a_plan_names_who_holds_what_is_touched(home):
+    home.up("version: v1\n", machine="t4-x1")
+    holder = subprocess.Popen([*home.base, "run", "--", "sleep", "60"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: json.loads(home.penstock("ps", "-o", "json").stdout)["holders"])
+        plan = home.plan("apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\ndoors: {assign: [{door: none}]}\n")
+        assert "sleep 60" in plan["resources"][0]["holders"][0]
+    finally:
+        holder.kill()
+        holder.wait()
+
+
+def test_a_new_file_is_in_force_without_a_restart_and_a_bad_one_changes_nothing(home):
+    home.up("version: v1\n")
+    pid = json.loads(home.penstock("status", "-o", "json").stdout)["agentPid"]
+    home.write("version: v1\n" + SHARING)
+    wait_for(lambda: home.configuration()["notYet"])
+    since = home.configuration()["since"]
+
+    home.write("version: v1\nsharing: {timeSlicin: {}}\n")
+    wait_for(lambda: home.configuration()["problem"])
+    refused = home.configuration()
+    assert f'{home.config}:2:11: unknown key "sharing.timeSlicin"; did you mean "timeSlicing"?' in refused["problem"]
+    assert refused["notYet"] and refused["since"] == since
+    assert 'penstock_config_reloads_total{result="refused"} 1' in home.metrics()
+    assert "penstock_config_last_reload_successful 0" in home.metrics()
+    planned = home.penstock("plan")
+    assert planned.returncode == 1 and "timeSlicin" in planned.stderr
+
+    home.write("version: v1\n")
+    wait_for(lambda: not home.configuration()["problem"])
+    assert home.configuration()["notYet"] == []
+    assert "penstock_config_last_reload_successful 1" in home.metrics()
+    assert json.loads(home.penstock("status", "-o", "json").stdout)["agentPid"] == pid
