@@ -193,8 +193,8 @@ base::Result<Value> Parse(std::string_view text, std::string_view file) {
 std::string_view NameOf(const PluginOption& option) { return option.flags.empty() ? option.environment.front() : option.flags.front(); }
 
 Document Recognise(std::string_view text) {
-  static constexpr std::array<std::string_view, 9> kOurs = {"apiVersion", "kind", "node",   "paths",  "doors",
-                                                            "health",     "http", "labels", "cluster"};
+  static constexpr std::array<std::string_view, 10> kOurs = {"apiVersion", "kind", "node",   "paths",   "doors",
+                                                             "health",     "http", "labels", "cluster", "devicePlugin"};
   static constexpr std::array<std::string_view, 5> kPlugins = {"version", "flags", "resources", "sharing", "imex"};
   const auto document = Parse(text, "document");
   if (document.ok() && document->map) {

@@ -342,6 +342,7 @@ TEST(DevicePluginConfig, IsToldFromANodeConfigByItsKeys) {
   EXPECT_EQ(Recognise("apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n"), Document::kNodeConfig);
   EXPECT_EQ(Recognise("node: {name: x}\nlabels: {}\n"), Document::kNodeConfig);
   EXPECT_EQ(Recognise("{\"kind\": \"NodeConfig\"}"), Document::kNodeConfig);
+  EXPECT_EQ(Recognise("devicePlugin: {deviceIDStrategy: index}\n"), Document::kNodeConfig);
   EXPECT_EQ(Recognise("apiVersion: penstock.io/v1alpha1\nkind: [NodeConfig\n"), Document::kNodeConfig);
   for (const char* text :
        {"version: v1\n", "sharing: {}\n", "flags: {}\nresources: {}\n", "", "# nothing\n", "verson: v1\n", "- 1\n", "version: [\n"})
