@@ -50,11 +50,16 @@ class Cleaner {
   Cleaner(const Server& server, const CleanupOptions& options, CleanupOutcome& outcome)
       : server_(server), options_(options), outcome_(outcome) {}
 
-  void Nodes() {
+  /// False where the server does not answer at all: then nothing else is tried.
+  bool Nodes() {
     const auto nodes = List(kinds::Nodes(), "");
-    if (!nodes.ok()) return Fail("the nodes cannot be read", nodes.error());
+    if (!nodes.ok()) {
+      Fail("the nodes cannot be read", nodes.error());
+      return nodes.error().code() != Code::kUnavailable;
+    }
     for (const Json& node : *nodes)
       for (const std::string& manager : OurManagers(node)) GiveBack(node, manager);
+    return true;
   }
 
   void Objects(const Resource& kind, std::string_view namespace_name, const std::string& what, bool only_ours) {
@@ -130,7 +135,7 @@ class Cleaner {
 CleanupOutcome CleanCluster(const Server& server, const CleanupOptions& options) {
   CleanupOutcome outcome;
   Cleaner cleaner(server, options, outcome);
-  cleaner.Nodes();
+  if (!cleaner.Nodes()) return outcome;
   cleaner.Objects(kinds::NodeStates(), "", "NodeState", false);
   cleaner.Objects(kinds::NodeFeatures(), options.namespace_name, "NodeFeature", true);
   return outcome;

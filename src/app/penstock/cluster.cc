@@ -48,15 +48,15 @@ std::string ForProgram(std::string_view text, const std::string& program) {
 Result<Cluster> FindCluster(const ClusterOptions& options) {
   const auto access = edge::kube::FindAccess(options.kubeconfig, options.context);
   if (!access.ok()) {
-    const std::string hint = access.error().code() == base::Code::kNotFound
-                                 ? "; name a kubeconfig with --kubeconfig, or ask this machine's own agent with `penstock status`"
-                                 : "";
-    return base::Error(access.error().code(), "no cluster: " + access.error().message() + hint);
+    const bool none = access.error().code() == base::Code::kNotFound;
+    return base::Error(
+        access.error().code(),
+        access.error().message() + (none ? "; name one with --kubeconfig, or ask this machine's own agent with `penstock status`" : ""));
   }
   return Cluster{[access = *access](Call call) -> Result<Answer> {
                    auto answer = edge::kube::CallAndWait(access, std::move(call));
                    if (answer.ok() || !IsUnreached(answer.error())) return answer;
-                   return answer.error().Within("the API server " + access.server + " (" + access.from + ")");
+                   return base::Error(answer.error().code(), answer.error().message() + " (from " + access.from + ")");
                  },
                  access->namespace_name.empty() ? "default" : access->namespace_name};
 }

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "app/penstock/ask.h"
+#include "app/penstock/cluster_verbs.h"
 #include "app/penstock/config.h"
 #include "app/penstock/introspect.h"
+#include "app/penstock/kubectl.h"
 #include "app/penstock/plan.h"
 #include "app/penstock/up.h"
 #include "app/penstock/verbs.h"
@@ -50,6 +52,7 @@ constexpr char kStatusFooter[] = R"(Examples:
   penstock status
   penstock status -o wide
   penstock status -o json | jq '.devices[] | select(.health.state != "healthy")'
+  penstock status --node gpu-1                # another node's, from its object in the cluster
 
 Exit status: 0 shown, 1 no agent answers.)";
 
@@ -85,6 +88,7 @@ struct CommandLine {
   CLI::App app{"Brings this machine's accelerators under control to the programs that want them.", "penstock"};
   Common common;
   UpOptions up;
+  ClusterOptions cluster;
   std::string output = "table";
   std::string config_file, plan_file;
   std::string against;
@@ -140,8 +144,12 @@ void CommandLine::AddAgentVerbs() {
   Verb(app, "down", "End the agent, and remove a simulated machine", kDownFooter, [this] { return Down(common); });
   AddRun(app, common, exit_code);
   AddQueue(app, common, exit_code);
-  Verb(app, "status", "Show devices, their health and who holds them, and the doors", kStatusFooter, [this] { return Status(common); });
+  CLI::App* status = Verb(app, "status", "Show devices, their health and who holds them, and the doors", kStatusFooter,
+                          [this] { return cluster.node.empty() ? Status(common) : NodeStatus(common, Completed(cluster, common)); });
+  status->add_option("--node", cluster.node, "a node of the cluster, instead of this machine")->type_name("NODE");
+  AddClusterOptions(*status, cluster);
   Verb(app, "ps", "Show who holds which device", kPsFooter, [this] { return Ps(common); });
+  AddClusterVerbs(app, common, "penstock", exit_code);
   CLI::App* plan =
       Verb(app, "plan", "Show what another configuration would change", kPlanFooter, [this] { return Plan(common, plan_file); });
   plan->add_option("FILE", plan_file, "a configuration; - for standard input; left out: the one that counts now")->type_name("");
@@ -225,4 +233,7 @@ int Main(int argc, char** argv) {
 
 }  // namespace penstock::app
 
-int main(int argc, char** argv) { return penstock::app::Main(argc, argv); }
+int main(int argc, char** argv) {
+  const bool by_kubectl = argc > 0 && penstock::app::IsCalledByKubectl(argv[0]);
+  return by_kubectl ? penstock::app::KubectlMain(argc, argv) : penstock::app::Main(argc, argv);
+}
