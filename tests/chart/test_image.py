@@ -61,6 +61,10 @@ def test_it_holds_our_programs_and_no_simulated_hardware(archive):
     assert archive.config["config"]["Entrypoint"] == ["/usr/bin/penstock-agent"]
 
 
+def test_the_library_that_the_agent_loads_by_name_is_there(archive):
+    assert [name for name in archive.entries if name.endswith(("/libpenstock-curl.so", "/libcurl.so.4"))]
+
+
 def test_there_is_no_other_program_and_nothing_that_raises_rights(archive):
     programs = {name for name, entry in archive.entries.items() if entry.isfile() and entry.mode & 0o111
                 and not name.startswith("usr/lib/")}
