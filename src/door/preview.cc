@@ -73,6 +73,20 @@ void AddLabels(const Preview& before, const Preview& after, api::Effect effect, 
   }
 }
 
+/// A rule that matches nothing is more often a slip than a plan for devices to come.
+std::vector<std::string> RulesWithoutDevices(const api::NodeConfig& config, const node::inventory::Snapshot& inventory) {
+  std::vector<std::string> remarks;
+  for (std::size_t i = 0; i < config.doors.size(); ++i) {
+    api::NodeConfig alone;
+    alone.doors = {{.devices = config.doors[i].devices, .door = "local"}};
+    const auto door_of = node::share::AssignDoors(alone, true, true);
+    const bool matches = std::any_of(inventory.devices.begin(), inventory.devices.end(),
+                                     [&](const auto& entry) { return door_of(*entry.facts) == node::share::kLocalDoor; });
+    if (!matches) remarks.push_back("doors.assign[" + std::to_string(i) + "]: matches no device of this node");
+  }
+  return remarks;
+}
+
 }  // namespace
 
 Preview MakePreview(const api::NodeConfig& config, const PreviewNode& node) {
@@ -82,7 +96,8 @@ Preview MakePreview(const api::NodeConfig& config, const PreviewNode& node) {
                                      .config = config.labels,
                                      .host_features = IsOpen(config.labels.host_features, !node.nfd)};
   return {.offers = node::share::ComputeOffers(node.inventory, node.ledger, door_of, node.dialect_of),
-          .labels = node::label::ComputeLabels(node.inventory, node.dialect_of, context)};
+          .labels = node::label::ComputeLabels(node.inventory, node.dialect_of, context),
+          .remarks = RulesWithoutDevices(config, node.inventory)};
 }
 
 void AddDifference(const Preview& before, const Preview& after, const node::ledger::Snapshot& ledger, api::Effect effect, api::Plan& plan) {
@@ -96,6 +111,7 @@ api::Plan MakePlan(const api::NodeConfig& now, const api::NodeConfig& at_once, c
   const Preview first = MakePreview(now, node), second = MakePreview(at_once, node), last = MakePreview(after_restart, node);
   AddDifference(first, second, node.ledger, api::Effect::kNow, plan);
   AddDifference(second, last, node.ledger, api::Effect::kRestart, plan);
+  plan.remarks = last.remarks;
   return plan;
 }
 

@@ -29,6 +29,7 @@ struct PreviewNode {
 struct Preview {
   std::vector<node::share::Offer> offers;
   node::label::LabelSet labels;
+  std::vector<std::string> remarks;  ///< what the configuration says of devices that are not there
 };
 
 /// Pure. Labels are shown whether or not a way out is open for them.
@@ -37,7 +38,8 @@ Preview MakePreview(const api::NodeConfig& config, const PreviewNode& node);
 /// What differs between two, each difference with this effect, and who holds what is touched.
 void AddDifference(const Preview& before, const Preview& after, const node::ledger::Snapshot& ledger, api::Effect effect, api::Plan& plan);
 
-/// The plan from what is in force by way of what would be in force at once to what would be after the next start.
+/// The plan from what is in force by way of what would be in force at once to what would be after the next start; its remarks are those of
+/// the last.
 api::Plan MakePlan(const api::NodeConfig& now, const api::NodeConfig& at_once, const api::NodeConfig& after_restart,
                    const PreviewNode& node);
 

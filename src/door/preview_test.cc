@@ -68,6 +68,13 @@ TEST_F(PreviewTest, NamesWhatMovesAndWhoHoldsIt) {
   EXPECT_THAT(plan.labels, IsEmpty());
 }
 
+TEST_F(PreviewTest, RemarksOnRulesThatMatchNothing) {
+  api::NodeConfig next;
+  next.doors = {{.devices = {"0"}, .door = "none"}, {.devices = {"7", "*H100*"}, .door = "none"}, {.devices = {}, .door = "local"}};
+  EXPECT_THAT(MakePreview(next, Node()).remarks, ElementsAre("doors.assign[1]: matches no device of this node"));
+  EXPECT_THAT(MakePlan({}, {}, next, Node()).remarks, SizeIs(1));
+}
+
 TEST_F(PreviewTest, ShowsLabelsThatComeAndGoAtOnce) {
   api::NodeConfig next;
   next.labels.host_features = api::Switch::kOff;

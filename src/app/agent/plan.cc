@@ -12,7 +12,7 @@ base::Result<std::string> PlanFor(const edge::broker::PlanRequest& request, cons
   plan.origin = std::move(proposal.origin);
   plan.changes = std::move(proposal.changes);
   plan.not_yet = std::move(proposal.not_yet);
-  plan.remarks = std::move(proposal.remarks);
+  plan.remarks.insert(plan.remarks.begin(), proposal.remarks.begin(), proposal.remarks.end());
   return api::ToJson(plan);
 }
 

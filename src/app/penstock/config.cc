@@ -90,11 +90,17 @@ Json ToJson(const Checked& checked) {
   return document;
 }
 
+void AddPreview(const door::PreviewNode& node, Checked& checked) {
+  checked.preview = door::MakePreview(checked.resolved->config, node);
+  auto& remarks = checked.resolved->remarks;
+  remarks.insert(remarks.end(), checked.preview->remarks.begin(), checked.preview->remarks.end());
+}
+
 /// What each would offer; those with problems are left out.
 base::Status AddPreviews(const std::string& machine, std::vector<Checked>& all) {
   return LookAt(machine, [&all](const door::PreviewNode& node) {
     for (Checked& checked : all)
-      if (checked.resolved.ok()) checked.preview = door::MakePreview(checked.resolved->config, node);
+      if (checked.resolved.ok()) AddPreview(node, checked);
   });
 }
 
