@@ -86,11 +86,18 @@ std::string Drivers(const Report& report) {
   return text;
 }
 
-std::string Doors(const Report& report, const Style& style) {
-  Table table({"DOOR", "STATE", "OFFERS", "NOTE"});
-  for (const api::DoorReport& door : report.doors)
-    table.Add(
-        {door.name, {door.state, door.state == "open" ? Color::kGreen : Color::kYellow}, base::Join(door.resources, ","), door.reason});
+std::string Doors(const Report& report, bool wide, const Style& style) {
+  std::vector<std::string> header = {"DOOR", "STATE", "OFFERS"};
+  if (wide) header.emplace_back("LIMITS");
+  header.emplace_back("NOTE");
+  Table table(header);
+  for (const api::DoorReport& door : report.doors) {
+    std::vector<Cell> row = {
+        door.name, {door.state, door.state == "open" ? Color::kGreen : Color::kYellow}, base::Join(door.resources, ",")};
+    if (wide) row.emplace_back(door.enforcement);
+    row.emplace_back(door.reason);
+    table.Add(std::move(row));
+  }
   return table.empty() ? "" : "\n" + table.Render(style);
 }
 
@@ -151,7 +158,7 @@ std::string ShowFound(const Report& report, const Style& style, base::WallTime n
   } else if (report.devices.empty()) {
     text += "no devices found; the agent keeps looking for them\n";
   }
-  return text + Doors(report, style);
+  return text + Doors(report, false, style);
 }
 
 std::string ShowStatus(const Report& report, bool wide, const Style& style, base::WallTime now) {
@@ -172,7 +179,7 @@ std::string ShowStatus(const Report& report, bool wide, const Style& style, base
     table.Add(std::move(row));
   }
   std::string text = table.empty() ? "no devices\n" : table.Render(style) + Notes(report, style, now);
-  text += "\n" + Drivers(report) + Doors(report, style) + ShowConfiguration(report, wide, style, now);
+  text += "\n" + Drivers(report) + Doors(report, wide, style) + ShowConfiguration(report, wide, style, now);
   const std::string process = report.agent_pid > 0 ? ", process " + std::to_string(report.agent_pid) : "";  // none from another machine
   if (wide) text += "\nnode " + Printable(report.node) + ", agent " + Printable(report.version) + process + "\n";
   return text;

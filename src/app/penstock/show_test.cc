@@ -91,6 +91,12 @@ TEST(Show, TellsHealthDoorAndHolder) {
   EXPECT_THAT(ShowStatus(Sample(), true, {}, kNow), AllOf(HasSubstr("GPU-5d3e1a52-0000-4000-8000-000000000000"), HasSubstr("1h")));
 }
 
+TEST(Show, TellsHowFarLimitsAreEnforcedAtEachDoor) {
+  api::Report report = Sample();
+  report.doors[1].enforcement = "visibility";
+  EXPECT_THAT(ShowStatus(report, true, {}, kNow), HasSubstr("local    open    nvidia.com/gpu  visibility  -\n"));
+}
+
 TEST(Show, SaysWhyAWellDeviceIsNotOffered) {
   api::Report report = Sample();
   report.devices[0].withheld = "MIG mode is enabled";
