@@ -296,7 +296,14 @@ class Agent {
                                   .queue_length = doors_ ? doors_->waiting() : 0,
                                   .processes = costs_ ? costs_->Get() : std::vector<node::metrics::ProcessCost>{},
                                   .evidence = monitor_.Counts(),
-                                  .reloads = configuration_.reloads()});
+                                  .reloads = configuration_.reloads(),
+                                  .api_requests = ApiRequests()});
+  }
+
+  std::optional<node::metrics::ApiRequests> ApiRequests() const {
+    if (!cluster_) return std::nullopt;
+    const edge::kube::Requests& requests = cluster_->requests();
+    return node::metrics::ApiRequests{requests.reads, requests.writes, requests.streams, requests.retries, requests.failures};
   }
 
   std::map<std::string, pid_t> Processes() const {

@@ -10,6 +10,7 @@ namespace penstock::app {
 namespace {
 
 constexpr base::Duration kNewsTogether = std::chrono::milliseconds(20);
+constexpr base::Duration kCountRequests = std::chrono::seconds(10);
 constexpr base::Duration kLookForCredentials = std::chrono::seconds(10);
 
 bool InPod() { return std::getenv("KUBERNETES_SERVICE_HOST") != nullptr; }
@@ -84,6 +85,12 @@ void ClusterLine::Connected(edge::kube::Access access) {
   client_.emplace(loop_, std::move(access),
                   edge::kube::Client::Options{.user_agent = std::string("penstock-agent/") + PENSTOCK_VERSION + " (" + node_ + ")"});
   OpenDoor();
+  CountRequests();
+}
+
+void ClusterLine::CountRequests() {
+  OnControl([requests = client_->requests()](ClusterLine& line) { line.requests_ = requests; });
+  loop_.PostAfter(kCountRequests, [this] { CountRequests(); });
 }
 
 void ClusterLine::OpenDoor() {
@@ -110,10 +117,7 @@ void ClusterLine::Reconfigure(const api::NodeConfig& config) {
 
 void ClusterLine::TellReport(const api::DoorReport& report) {
   if (report.state != "open") base::Log(base::kWarn, "cluster", {{"state", report.state}, {"why", report.reason}});
-  OnControl([report, requests = client_ ? client_->requests() : edge::kube::Requests{}](ClusterLine& line) {
-    line.report_ = report;
-    line.requests_ = requests;
-  });
+  OnControl([report](ClusterLine& line) { line.report_ = report; });
 }
 
 void ClusterLine::OnControl(std::function<void(ClusterLine&)> function) {

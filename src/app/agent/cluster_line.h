@@ -40,7 +40,7 @@ class ClusterLine {
 
   const api::DoorReport& report() const { return report_; }
 
-  /// Asked of the API server so far; of the last time that the door told its state.
+  /// Asked of the API server so far; at most ten seconds old.
   const edge::kube::Requests& requests() const { return requests_; }
 
  private:
@@ -48,6 +48,7 @@ class ClusterLine {
   void Connect();
   void Connected(edge::kube::Access access);
   void OpenDoor();
+  void CountRequests();
   void TellReport(const api::DoorReport& report);
   /// Runs a function on the control loop, if this is still there then.
   void OnControl(std::function<void(ClusterLine&)> function);

@@ -165,6 +165,17 @@ void AddReloads(const ConfigReloads& reloads, Exposition& page) {
   page.Add({}, std::chrono::duration<double>(reloads.last_applied.time_since_epoch()).count());
 }
 
+void AddApiRequests(const ApiRequests& requests, Exposition& page) {
+  page.Family("penstock_api_requests_total", Type::kCounter, "What was asked of the API server since the agent started.");
+  page.Add(Labels().Add("kind", "read"), requests.reads);
+  page.Add(Labels().Add("kind", "write"), requests.writes);
+  page.Add(Labels().Add("kind", "watch"), requests.streams);
+  page.Family("penstock_api_retries_total", Type::kCounter, "Requests to the API server that were made again because it asked for that.");
+  page.Add({}, requests.retries);
+  page.Family("penstock_api_failures_total", Type::kCounter, "Requests to the API server that ended in an error.");
+  page.Add({}, requests.failures);
+}
+
 void AddOurselves(const Figures& figures, Exposition& page) {
   page.Family("penstock_queue_length", Type::kGauge, "Requests that wait for accelerators.");
   page.Add({}, std::uint64_t{figures.queue_length});
@@ -189,6 +200,7 @@ std::string Render(const inventory::Snapshot& inventory, const ledger::Snapshot&
   AddDrivers(inventory, page);
   AddLeases(ledger, page);
   AddReloads(figures.reloads, page);
+  if (figures.api_requests) AddApiRequests(*figures.api_requests, page);
   AddOurselves(figures, page);
   return page.Take();
 }

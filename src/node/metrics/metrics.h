@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,11 @@ struct ConfigReloads {
   base::WallTime last_applied{};
 };
 
+/// What was asked of an API server since the agent started.
+struct ApiRequests {
+  std::uint64_t reads = 0, writes = 0, streams = 0, retries = 0, failures = 0;
+};
+
 /// What the page tells besides the snapshots.
 struct Figures {
   std::string version;
@@ -33,6 +39,7 @@ struct Figures {
   std::vector<ProcessCost> processes;
   std::vector<health::EvidenceCount> evidence;
   ConfigReloads reloads;
+  std::optional<ApiRequests> api_requests;  ///< nothing: no API server is asked
 };
 
 /// The page in the text exposition format (exposition.h). Any thread. What is not known is left out, never 0. The families are documented

@@ -70,7 +70,8 @@ Figures Figured() {
           .processes = {{.process = "agent", .resident_bytes = 9000000, .cpu_seconds = 0.25},
                         {.process = "worker", .resident_bytes = 3000000, .cpu_seconds = 1}},
           .evidence = {{.device = "GPU-1", .kind = "xid", .code = 79, .severity = device::Severity::kGone, .count = 2}},
-          .reloads = {.applied = 3, .refused = 1, .last_successful = false, .last_applied = base::WallTime(1700000000250ms)}};
+          .reloads = {.applied = 3, .refused = 1, .last_successful = false, .last_applied = base::WallTime(1700000000250ms)},
+          .api_requests = ApiRequests{.reads = 5, .writes = 4, .streams = 2, .retries = 1, .failures = 0}};
 }
 
 TEST(Metrics, ThePageIsTheGoldenOne) {
