@@ -29,11 +29,10 @@ std::string Keys(const std::vector<api::Change>& changes) {
 
 }  // namespace
 
-Configuration::Configuration(os::Loop& control, base::Executor& io, Settings settings, Resolved start, DryRun dry_run)
+Configuration::Configuration(os::Loop& control, base::Executor& io, Settings settings, Resolved start)
     : control_(control),
       io_(io),
       settings_(std::move(settings)),
-      dry_run_(std::move(dry_run)),
       started_with_(start.config),
       file_{.origin = start.origin, .name = settings_.config_file},
       below_(std::move(start.below)),
@@ -109,8 +108,6 @@ void Configuration::Consider() {
   if (!source.wished && !settings_.config_file.empty() && !file_read_) return;  // it is on its way
   const auto proposal = Propose(source);
   if (!proposal.ok()) return Refuse(source, proposal.error().message());
-  if (const base::Status tried = dry_run_ ? dry_run_(proposal->config) : base::Status(); !tried.ok())
-    return Refuse(source, tried.error().message());
   Apply(*proposal, source.wished);
 }
 

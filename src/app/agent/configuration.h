@@ -41,11 +41,8 @@ struct Proposal {
 /// On the control loop, all of it; files are read on `io`.
 class Configuration {
  public:
-  /// Tries a configuration that has no mistakes in itself: what it would offer. An error refuses it. May be empty.
-  using DryRun = std::function<base::Status(const api::NodeConfig& next)>;
-
   /// `start` is what ResolveAll(settings) gave when the agent started: it is in force until something else is.
-  Configuration(os::Loop& control, base::Executor& io, Settings settings, Resolved start, DryRun dry_run = {});
+  Configuration(os::Loop& control, base::Executor& io, Settings settings, Resolved start);
   ~Configuration();
 
   /// Begins to follow the file, if there is one.
@@ -94,7 +91,6 @@ class Configuration {
   os::Loop& control_;
   base::Executor& io_;
   const Settings settings_;
-  const DryRun dry_run_;
   const api::NodeConfig started_with_;
   Source file_;
   api::NodeConfig below_;  // of the file where it is a NodeConfig: what a device plugin's text in the cluster is put on top of

@@ -38,11 +38,11 @@ class ConfigurationTest : public testing::Test {
   void Write(const std::string& text) { ASSERT_TRUE(os::WriteFileAtomically(Path("config"), text).ok()); }
 
   /// As the agent does it.
-  void Start(Configuration::DryRun dry_run = {}) {
+  void Start() {
     settings_.config_file = file_;
     auto start = ResolveAll(settings_);
     ASSERT_TRUE(start.ok()) << start.error().message();
-    configuration_ = std::make_unique<Configuration>(loop_, loop_, settings_, *std::move(start), std::move(dry_run));
+    configuration_ = std::make_unique<Configuration>(loop_, loop_, settings_, *std::move(start));
     configuration_->Follow();
   }
   void StartWith(const std::string& text) {
@@ -162,17 +162,6 @@ TEST_F(ConfigurationTest, WhatARunningAgentCannotChangeWaitsForItsNextStartAndSa
   RunUntil([this] { return !Config().labels.timestamp; });
   EXPECT_EQ(Config().paths.state_dir, "/var/lib/penstock");
   EXPECT_THAT(Report().not_yet, ElementsAre("paths.stateDir: becomes \"/elsewhere\" with the next start of the agent"));
-}
-
-TEST_F(ConfigurationTest, TheDryRunMayRefuse) {
-  Write("version: v1\n");
-  file_ = Path("config");
-  Start([](const api::NodeConfig& next) {
-    return next.labels.timestamp ? base::Status() : base::Error(base::Code::kInvalidArgument, "no time");
-  });
-  loop_.PostAfter(20ms, [this] { Write("flags: {gfd: {noTimestamp: true}}\n"); });
-  RunUntil([this] { return Report().problem == "no time"; });
-  EXPECT_TRUE(Config().labels.timestamp);
 }
 
 TEST_F(ConfigurationTest, AWishStandsInThePlaceOfTheFileAndFlagsAboveBoth) {
