@@ -72,7 +72,7 @@ struct ClusterDoor::State : std::enable_shared_from_this<State> {
         watch(api, options.node, Where(options),
               {.node = [this] { NodeChanged(); },
                .wished = [this](const WishedConfig& wish) { callbacks.wished(wish); },
-               .problem = [this](const std::string& what, const std::string& problem) { work.Say(what, problem); }}),
+               .problem = [this](const std::string& what, ClusterWork::Problem problem) { work.Say(what, std::move(problem)); }}),
         feature(api, {.resource = {"nfd.k8s-sigs.io", "v1alpha1", "nodefeatures"},
                       .namespace_name = options.namespace_name,
                       .name = "penstock-features-for-" + options.node,
@@ -183,7 +183,7 @@ struct ClusterDoor::State : std::enable_shared_from_this<State> {
     if (!begun || node == nullptr || carried == Carried::kUnknown || options.labels.node == Switch::kOff) return done({});
     if (!watch.owners_known()) return AskForOwners(done);
     const LabelPlan plan = keeper.Decide(*node, WishedLabels(), carried == Carried::kYes && options.labels.node == Switch::kAuto, Now());
-    work.Say("contested labels", plan.contested.empty() ? "" : "others change labels of ours: " + plan.contested);
+    work.Say("contested labels", {plan.contested.empty() ? "" : "others change labels of ours: " + plan.contested});
     if (plan.again) work.After(kLabels, *plan.again);
     if (!plan.write) return done({});
     // The uid keeps this from making a Node that has just gone.
@@ -245,7 +245,10 @@ struct ClusterDoor::State : std::enable_shared_from_this<State> {
 
   Json WantedNodeState(const Json* found) {
     Remember(found);
-    Json object = OwnedNodeState(news->report, NodeUid());
+    api::Report report = news->report;
+    for (api::DoorReport& door : report.doors)
+      if (door.name == "cluster") door = OwnDoor(true);
+    Json object = OwnedNodeState(report, NodeUid());
     times.PutInto(object, Now() - *begun < kOfTheStart);
     return object;
   }
@@ -290,13 +293,20 @@ struct ClusterDoor::State : std::enable_shared_from_this<State> {
       event.warning ? recorder.Warning(about, event.reason, event.message) : recorder.Normal(about, event.reason, event.message);
   }
 
-  void TellState() {
-    const bool reads = watch.node() != nullptr && !work.problems().contains("node");
+  /// `lasting`: as the object itself tells it. That the server was away for a moment is nothing to write to it when it is back.
+  api::DoorReport OwnDoor(bool lasting) const {
+    const bool reads = lasting || (watch.node() != nullptr && !work.problems().contains("node"));
     api::DoorReport report{.name = "cluster", .state = reads ? "open" : "waiting"};
     std::vector<std::string> reasons;
-    for (const auto& [what, problem] : work.problems()) reasons.push_back(problem);
-    if (reasons.empty() && report.state == "waiting") reasons.push_back("asking the API server for this node");
+    for (const auto& [what, problem] : work.problems())
+      if (problem.lasting || !lasting) reasons.push_back(problem.text);
+    if (reasons.empty() && !reads) reasons.push_back("asking the API server for this node");
     report.reason = base::Join(reasons, "; ");
+    return report;
+  }
+
+  void TellState() {
+    const api::DoorReport report = OwnDoor(false);
     if (told && told->state == report.state && told->reason == report.reason) return;
     told = report;
     callbacks.state(report);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "door/conditions.h"
 
 namespace penstock::door {
 
@@ -105,9 +106,7 @@ void ReportEvents::Configuration(const Report& now, std::vector<NodeEvent>& even
   if (after.problem.empty()) {
     events.push_back({false, "ConfigurationApplied", Cut(after.origin + " is in force")});
   } else {
-    events.push_back(
-        {true, "ConfigurationRefused",
-         Cut((after.problem_origin.empty() ? "" : after.problem_origin + ": ") + after.problem + "; what was in force stays")});
+    events.push_back({true, "ConfigurationRefused", Cut(RefusalOf(after) + "; what was in force stays")});
   }
 }
 

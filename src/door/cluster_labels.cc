@@ -59,6 +59,7 @@ LabelPlan LabelKeeper::Decide(const NodeView& node, const LabelSet& wished, bool
       if (held) plan.set[key] = *ValueOf(node, key);
       continue;
     }
+    if (held && !Differs(node, key, value)) applied_[key] = value;  // by an agent before us
     if (Changed(node, key, value)) {
       contested.push_back(Name(node, key));
       if (Wait(now, plan)) {

@@ -80,6 +80,14 @@ TEST_F(LabelKeeperTest, OthersAreNotFoughtOver) {
   EXPECT_LE(writes, 160);  // every ten minutes
 }
 
+TEST_F(LabelKeeperTest, NorByAnAgentThatHasJustBegun) {
+  Write({{"a", "1"}});
+  keeper_ = {};
+  EXPECT_FALSE(Write({{"a", "1"}}));
+  OtherSets("a", "theirs");
+  EXPECT_FALSE(Write({{"a", "1"}}));
+}
+
 TEST_F(LabelKeeperTest, SaysWhoChangesALabelAndWhenItIsTakenBack) {
   Write({{"a", "1"}});
   OtherSets("a", "theirs");

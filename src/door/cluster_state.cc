@@ -38,8 +38,7 @@ void VisitDated(Json& object, const Visit& visit) {
   if (Json* conditions = At(*status, "conditions"); conditions != nullptr && conditions->is_array())
     for (Json& condition : *conditions)
       visit("condition/" + Text(condition, "type"), Text(condition, "status"), condition, "lastTransitionTime");
-  if (Json* configuration = At(*status, "configuration"))
-    visit("configuration", Text(*configuration, "origin") + "|" + Text(*configuration, "problem"), *configuration, "since");
+  if (Json* configuration = At(*status, "configuration")) visit("configuration", Text(*configuration, "origin"), *configuration, "since");
 }
 
 }  // namespace

@@ -17,6 +17,15 @@ using base::Status;
 using edge::kube::Informer;
 using edge::kube::Json;
 
+namespace {
+
+ClusterWork::Problem ProblemOf(const Status& why) {
+  if (why.ok()) return {};
+  return {why.error().message(), ClusterWork::IsRefusal(why.error().code())};
+}
+
+}  // namespace
+
 struct ClusterWatch::State {
   State(edge::kube::Api& a, std::string n, api::ConfigMapConfig w, Callbacks c)
       : api(a), name(std::move(n)), where(std::move(w)), callbacks(std::move(c)) {}
@@ -52,7 +61,7 @@ struct ClusterWatch::State {
     node = std::move(view);
     AttributeLabels();
     forbidden.clear();
-    if (first) callbacks.problem("node", "");
+    if (first) callbacks.problem("node", {});
     callbacks.node();
     Choose();
   }
@@ -90,15 +99,15 @@ struct ClusterWatch::State {
   }
 
   void NodesSynced() {
-    if (!node)
-      callbacks.problem("node", "there is no Node " + name +
-                                    ": say what it is called (nodeName, NODE_NAME in a pod), or wait until the kubelet has made it");
+    if (node) return;
+    callbacks.problem("node", {"there is no Node " + name +
+                               ": say what it is called (node.name, in a pod NODE_NAME), or wait until the kubelet has made it"});
   }
 
   void NodeTrouble(const Status& why) {
     const bool no_right = !why.ok() && why.error().code() == Code::kPermissionDenied;
     forbidden = no_right ? why.error().message() : "";
-    callbacks.problem("node", why.ok() ? "" : why.error().message());
+    callbacks.problem("node", ProblemOf(why));
     if (why.ok() && nodes->synced()) NodesSynced();
     if (no_right) callbacks.node();
     Choose();
@@ -106,7 +115,7 @@ struct ClusterWatch::State {
 
   void MapTrouble(const Status& why) {
     map_forbidden = !why.ok() && why.error().code() == Code::kPermissionDenied ? why.error().message() : "";
-    callbacks.problem("configuration", why.ok() ? "" : why.error().message());
+    callbacks.problem("configuration", ProblemOf(why));
     Choose();
   }
 

@@ -11,6 +11,7 @@
 #include "api/node_config.h"
 #include "door/cluster.h"
 #include "door/cluster_node.h"
+#include "door/cluster_work.h"
 #include "edge/kube/api.h"
 
 namespace penstock::door {
@@ -22,8 +23,8 @@ class ClusterWatch {
     /// node() is another one now, or there is none any more, or it is known that it may not be read.
     std::function<void()> node;
     std::function<void(const WishedConfig&)> wished;
-    /// What keeps something from being known; empty once that is over.
-    std::function<void(const std::string& what, const std::string& problem)> problem;
+    /// What keeps something from being known; no text once that is over.
+    std::function<void(const std::string& what, ClusterWork::Problem problem)> problem;
   };
   /// `where` with its namespace filled in; without a name nothing is ever wished.
   ClusterWatch(edge::kube::Api& api, std::string node, api::ConfigMapConfig where, Callbacks callbacks);

@@ -14,13 +14,12 @@ namespace {
 
 constexpr base::Duration kMissing = 5min;
 
-/// What is the same the next time unless somebody does something about it: a right, a CRD, an admission rule.
-bool IsRefusal(Code code) {
+}  // namespace
+
+bool ClusterWork::IsRefusal(Code code) {
   return code == Code::kPermissionDenied || code == Code::kNotFound || code == Code::kInvalidArgument ||
          code == Code::kFailedPrecondition || code == Code::kUnimplemented;
 }
-
-}  // namespace
 
 ClusterWork::ClusterWork(base::Executor& executor, std::function<void()> told)
     : executor_(executor),
@@ -61,6 +60,10 @@ void ClusterWork::Begin(const std::string& name, const Done& done) {
   Entry& entry = entries_.at(name);
   const base::TimePoint now = executor_.clock().Now();
   if (entry.refused_until && now < *entry.refused_until) return done({});  // its timer runs
+  if (entry.begun && now < *entry.begun + entry.piece.spacing) {           // tried again by the queue
+    Schedule(entry, *entry.begun + entry.piece.spacing);
+    return done({});
+  }
   entry.refused_until.reset();
   entry.begun = now;
   entry.piece.work([this, &entry, done](const base::Status& status) { Ended(entry, status, done); });
@@ -73,12 +76,13 @@ void ClusterWork::Ended(Entry& entry, const base::Status& status, const Done& do
   entry.refused = false;
   if (status.ok() || !tried) {
     if (tried) entry.rarely.Reset();
-    Say(name, "");
+    Say(name, {});
     return done({});
   }
   const bool missing = status.error().code() == Code::kNotFound && entry.piece.may_be_missing;
-  Say(name, missing ? "" : status.error().message());
-  if (!IsRefusal(status.error().code())) return done(status);
+  const bool refused = IsRefusal(status.error().code());
+  Say(name, missing ? Problem{} : Problem{status.error().message(), refused});
+  if (!refused) return done(status);
   entry.refused = true;
   entry.refused_until = executor_.clock().Now() + (missing ? kMissing : entry.rarely.Next());
   executor_.Cancel(std::exchange(entry.timer, 0));
@@ -86,15 +90,15 @@ void ClusterWork::Ended(Entry& entry, const base::Status& status, const Done& do
   done({});
 }
 
-void ClusterWork::Say(const std::string& name, const std::string& problem) {
+void ClusterWork::Say(const std::string& name, Problem problem) {
   const auto known = problems_.find(name);
-  if (problem == (known == problems_.end() ? "" : known->second)) return;
-  if (problem.empty()) {
+  if (problem == (known == problems_.end() ? Problem{} : known->second)) return;
+  if (problem.text.empty()) {
     problems_.erase(known);
     base::Log(base::kInfo, "cluster: well again", {{"what", name}});
   } else {
-    problems_[name] = problem;
-    base::Log(base::kWarn, "cluster", {{"what", name}, {"why", problem}});
+    base::Log(base::kWarn, "cluster", {{"what", name}, {"why", problem.text}});
+    problems_[name] = std::move(problem);
   }
   told_();
 }

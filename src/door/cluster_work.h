@@ -20,6 +20,9 @@ class ClusterWork {
  public:
   using Done = std::function<void(base::Status)>;
 
+  /// What is the same the next time unless somebody does something about it: a right, a CRD, an admission rule.
+  static bool IsRefusal(base::Code code);
+
   struct Piece {
     std::string name;
     /// Level-triggered: looks at what is wanted and brings it about. kCancelled: nothing was tried, so that nothing is known anew.
@@ -39,10 +42,15 @@ class ClusterWork {
   void Soon(const std::string& name);
   void After(const std::string& name, base::Duration delay);
 
+  struct Problem {
+    std::string text;
+    bool lasting = false;  ///< until somebody does something about it, in contrast to a server that is away
+    bool operator==(const Problem&) const = default;
+  };
   /// Piece → what keeps it from being done; none where all is well.
-  const std::map<std::string, std::string>& problems() const { return problems_; }
-  /// Sets or, if empty, takes away a problem of something else.
-  void Say(const std::string& name, const std::string& problem);
+  const std::map<std::string, Problem>& problems() const { return problems_; }
+  /// Sets or, if its text is empty, takes away a problem of something else.
+  void Say(const std::string& name, Problem problem);
 
  private:
   struct Entry {
@@ -60,7 +68,7 @@ class ClusterWork {
   base::Executor& executor_;
   const std::function<void()> told_;
   std::map<std::string, Entry> entries_;
-  std::map<std::string, std::string> problems_;
+  std::map<std::string, Problem> problems_;
   edge::kube::WorkQueue queue_;  // last: its end is the end of all calls
 };
 

@@ -63,10 +63,7 @@ ConditionReport DevicesHealthy(const Report& report) {
 ConditionReport ConfigurationApplied(const Report& report) {
   const auto& configuration = report.configuration;
   if (!configuration.problem.empty())
-    return {.type = "ConfigurationApplied",
-            .status = false,
-            .reason = "Refused",
-            .message = (configuration.problem_origin.empty() ? "" : configuration.problem_origin + ": ") + configuration.problem};
+    return {.type = "ConfigurationApplied", .status = false, .reason = "Refused", .message = RefusalOf(configuration)};
   if (!configuration.not_yet.empty())
     return {.type = "ConfigurationApplied",
             .status = true,
@@ -112,6 +109,13 @@ ConditionReport Ready(const Report& report, const ConditionReport& driver) {
 }
 
 }  // namespace
+
+std::string RefusalOf(const api::ConfigurationReport& configuration) {
+  const std::string& origin = configuration.problem_origin;
+  const std::string name = origin.substr(0, origin.find(" ("));
+  const bool named = origin.empty() || configuration.problem.find(name) != std::string::npos;
+  return named ? configuration.problem : origin + ": " + configuration.problem;
+}
 
 std::vector<ConditionReport> ConditionsOf(const Report& report) {
   const ConditionReport driver = DriverReady(report);

@@ -14,6 +14,9 @@ namespace penstock::door {
 /// Of a report whose other parts are there; `since` is empty. Pure.
 std::vector<api::ConditionReport> ConditionsOf(const api::Report& report);
 
+/// Why a configuration is not in force, and where it came from; what is wrong in a file or a ConfigMap may name it already.
+std::string RefusalOf(const api::ConfigurationReport& configuration);
+
 /// Remembers since when each condition has its status. On one thread.
 class ConditionTimes {
  public:

@@ -94,6 +94,8 @@ TEST(Conditions, SayWhyAConfigurationIsNotInForce) {
   report.configuration.problem = "line 3: unknown key";
   report.configuration.problem_origin = "ConfigMap x/y, key z";
   Expect(report, "ConfigurationApplied", false, "Refused", "ConfigMap x/y, key z: line 3: unknown key");
+  EXPECT_EQ(RefusalOf({.problem = "ConfigMap x/y, key z:2:1: unknown key", .problem_origin = "ConfigMap x/y, key z (default)"}),
+            "ConfigMap x/y, key z:2:1: unknown key");
 }
 
 TEST(Conditions, AreSinceTheLastChangeOfTheirStatus) {
