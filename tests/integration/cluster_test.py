@@ -97,7 +97,7 @@ def test_cleanup_takes_away_what_is_ours_alone_and_is_done_then(run, api):
         "namespace": "penstock", "managedFields": [{"manager": "penstock-labels", "operation": "Apply"}]})
     api.put("nodefeatures", "nvidia-features-for-gpu-1", metadata={"namespace": "penstock"})
     told = run("cleanup", "--dry-run")
-    assert "would remove node gpu-1: 1 labels (nvidia.com/gpu.count)" in told and len(api.objects["nodestates"]) == 2
+    assert "would remove node gpu-1: 1 label (nvidia.com/gpu.count)" in told and len(api.objects["nodestates"]) == 2
     done = run("cleanup")
     assert done == told.replace("would remove", "removed")
     assert api.objects["nodes"]["gpu-1"]["metadata"]["labels"] == {"kubernetes.io/hostname": "gpu-1", "both": "x", "zone": "a"}
@@ -109,7 +109,7 @@ def test_cleanup_takes_away_what_is_ours_alone_and_is_done_then(run, api):
 def test_cleanup_says_what_it_may_not_do_and_does_the_rest(run, api):
     api.forbidden.add("nodestates")
     told = run("cleanup", "--node", "gpu-1", code=1)
-    assert "removed node gpu-1: 1 labels" in told and "NodeState objects cannot be read" in told
+    assert "removed node gpu-1: 1 label" in told and "NodeState objects cannot be read" in told
     assert "nvidia.com/gpu.count" in api.objects["nodes"]["gpu-2"]["metadata"]["labels"], "another node's stay"
 
 

@@ -45,6 +45,11 @@ std::vector<std::string> Vanished(const Json& before, const Json& after, std::st
   return gone;
 }
 
+/// The node was deleted meanwhile, and perhaps made anew: the uid is not (or no longer) there.
+bool IsGone(const base::Error& error) {
+  return error.code() == Code::kNotFound || (error.code() == Code::kAborted && error.message().find("uid mismatch") != std::string::npos);
+}
+
 class Cleaner {
  public:
   Cleaner(const Server& server, const CleanupOptions& options, CleanupOutcome& outcome)
@@ -104,11 +109,12 @@ class Cleaner {
     edge::kube::Call call = edge::kube::Apply(kinds::Nodes(), "", nothing, manager);
     if (options_.dry_run) call.query["dryRun"] = "All";
     const auto after = edge::kube::Parse(server_(std::move(call)));
-    if (!after.ok() && after.error().code() == Code::kNotFound) return;
+    if (!after.ok() && IsGone(after.error())) return;
     if (!after.ok()) return Fail("node " + name, after.error());
     for (const char* map : {"labels", "annotations"}) {
       const auto gone = Vanished(node, *after, map);
-      if (!gone.empty()) Removed("node " + name + ": " + std::to_string(gone.size()) + " " + map + " (" + base::Join(gone, ", ") + ")");
+      const std::string what = gone.size() == 1 ? std::string(map).substr(0, std::string_view(map).size() - 1) : map;
+      if (!gone.empty()) Removed("node " + name + ": " + std::to_string(gone.size()) + " " + what + " (" + base::Join(gone, ", ") + ")");
     }
   }
 

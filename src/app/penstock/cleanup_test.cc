@@ -54,7 +54,7 @@ class CleanupTest : public testing::Test {
 };
 
 TEST_F(CleanupTest, TakesAwayWhatIsOursAloneAndThenHasNothingToDo) {
-  EXPECT_THAT(Clean().removed, ElementsAre("node gpu-1: 1 labels (nvidia.com/gpu.count)", "NodeState gpu-1"));
+  EXPECT_THAT(Clean().removed, ElementsAre("node gpu-1: 1 label (nvidia.com/gpu.count)", "NodeState gpu-1"));
   EXPECT_EQ(Labels("gpu-1"), Json({{"zone", "a"}, {"both", "x"}}));
   EXPECT_EQ(api_.Find(kState), nullptr);
   const auto again = Clean();
@@ -98,6 +98,18 @@ TEST_F(CleanupTest, NamesTheNodeByItsUidSoThatOneDeletedMeanwhileIsNotMadeAnew) 
   const auto patch = std::find_if(api_.calls().begin(), api_.calls().end(), [](const Call& call) { return call.method == "PATCH"; });
   ASSERT_NE(patch, api_.calls().end());
   EXPECT_EQ(Json::parse(patch->body)["metadata"]["uid"], uid);
+}
+
+TEST_F(CleanupTest, ANodeThatIsGoneMeanwhileIsNoFailure) {
+  const auto server = [this](Call call) -> base::Result<Answer> {
+    // As Kubernetes 1.31 says it.
+    if (call.method == "PATCH")
+      return base::Error(
+          base::Code::kAborted,
+          "Operation cannot be fulfilled on nodes: uid mismatch: the provided object specified uid 1, and no existing object was found");
+    return Ask(std::move(call));
+  };
+  EXPECT_THAT(CleanCluster(server, options_).failures, IsEmpty());
 }
 
 /// A DaemonSet whose pods come, or do not.

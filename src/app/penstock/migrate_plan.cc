@@ -171,6 +171,29 @@ void AddNodeLabels(const LabelledNode& node, Migration& plan) {
     if (!node.labels.contains(key) && !StaysAsItIs(key)) Count(plan.labels, {key, "", value, 0, "new"});
 }
 
+bool Has(const Found& found, Part part) { return !WorkloadsOf(found, {part}).empty(); }
+
+bool GivesCdi(const Workload& one) {
+  return std::any_of(one.given.begin(), one.given.end(), [](const api::compat::Given& given) {
+    return given.flag == "--device-list-strategy" && given.value.find("cdi") != std::string::npos;
+  });
+}
+
+/// Files on nodes, of those parts that are there. An operator's policy makes the first two.
+void AddFiles(const Found& found, Migration& plan) {
+  const bool policy = !found.policies.empty();
+  if (policy || Has(found, Part::kDevicePlugin))
+    plan.files.push_back(
+        {"/var/lib/kubelet/device-plugins/nvidia-gpu.sock", "the plugin's socket", "penstock-nvidia.com-gpu-*.sock", 0, ""});
+  if (policy || Has(found, Part::kFeatureDiscovery))
+    plan.files.push_back({"/etc/kubernetes/node-feature-discovery/features.d/gfd", "where it labels by file", "", 0,
+                          "labels go to the Node object; labels.featuresFile names a file where one is wanted"});
+  if (std::any_of(found.workloads.begin(), found.workloads.end(), GivesCdi))
+    plan.files.push_back({"/var/run/cdi/k8s.device-plugin.nvidia.com-*", "CDI specifications", "as they are", 0,
+                          "CDI is not to be had yet; remove them when no pod of that strategy runs"});
+  if (Has(found, Part::kMps)) plan.files.push_back({"/run/nvidia/mps", "of the MPS control daemon", "as it is", 0, "of no use without it"});
+}
+
 void AddChanges(const Found& found, const std::string& only, Migration& plan) {
   for (const LabelledNode& node : found.nodes) {
     if (!only.empty() && node.name != only) continue;
@@ -184,11 +207,7 @@ void AddChanges(const Found& found, const std::string& only, Migration& plan) {
     plan.remarks.emplace_back(
         "when the NodeFeature objects of GPU Feature Discovery go, NFD takes its nvidia.com labels from the nodes; the agent sets its own "
         "again within a second");
-  plan.files.push_back({"/etc/kubernetes/node-feature-discovery/features.d/gfd", "written by GPU Feature Discovery", "", 0,
-                        "labels go to the Node object; labels.featuresFile names a file where one is wanted"});
-  plan.files.push_back({"/var/lib/kubelet/device-plugins/nvidia-gpu.sock", "the plugin's socket", "penstock-nvidia.com-gpu-*.sock", 0, ""});
-  plan.files.push_back({"/var/run/cdi/k8s.device-plugin.nvidia.com-*", "with the cdi strategies", "as it is", 0,
-                        "CDI is not to be had yet; remove them when no pod of that strategy runs"});
+  AddFiles(found, plan);
 }
 
 std::string Namespace(const std::string& name) { return name.empty() ? "" : "-n " + name + " "; }

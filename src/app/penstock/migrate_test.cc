@@ -144,6 +144,17 @@ TEST(MigratePlan, OfTheChartGoesByHelmAndKeepsTheValues) {
   EXPECT_THAT(plan.resources, Contains(IsChange("nvidia.com/gpu.shared", "4 for each GPU", "")));
 }
 
+TEST(MigratePlan, TellsOfFilesOnlyWhereTheirPartIsThere) {
+  const auto files = [](const std::string& name) {
+    std::vector<std::string> names;
+    for (const Change& change : PlanOf(name).files) names.push_back(change.what);
+    return names;
+  };
+  EXPECT_EQ(files("nvidia-chart.yaml").size(), 4u);
+  EXPECT_THAT(files("nvidia-static.yaml"), ElementsAre(HasSubstr("nvidia-gpu.sock")));
+  EXPECT_THAT(Plan({}, Direction::kToPenstock, "").files, IsEmpty());
+}
+
 TEST(MigratePlan, OfAPlainManifestDeletesTheDaemonSetAfterOursIsThere) {
   EXPECT_THAT(Commands(PlanOf("nvidia-static.yaml")),
               ElementsAre("helm -n penstock install penstock deploy/helm/penstock --create-namespace",

@@ -184,7 +184,7 @@ std::vector<std::string> ProblemsOf(const NodeView& node) {
   if (const AgentPod* agent = FailingAgent(node)) problems.push_back("the agent's pod " + agent->name + " is " + agent->state);
   if (!node.unreadable.empty()) problems.push_back("its report cannot be read: " + node.unreadable);
   if (!node.report) {
-    if (problems.empty()) problems.emplace_back("no report: is the agent running there?");
+    if (FailingAgent(node) == nullptr && node.unreadable.empty()) problems.emplace_back("no report: is the agent running there?");
     return problems;
   }
   for (const api::VendorReport& vendor : node.report->vendors)
