@@ -18,7 +18,7 @@ struct Entry {
   std::shared_ptr<const device::Facts> facts;
   device::Health health;
   std::shared_ptr<const device::Reading> reading;  ///< last one; null before the first
-  base::WallTime read_at{};  ///< of the last one, also after the device was gone; the epoch before the first
+  base::WallTime read_at{};                        ///< of the last one, also after the device was gone; the epoch before the first
 };
 
 /// A vendor's driver as it stands now.
