@@ -76,6 +76,7 @@ def test_there_is_no_other_program_and_nothing_that_raises_rights(archive):
 def test_a_scanner_finds_the_packages_and_their_copyright(archive):
     packages = {name.split("/")[-1] for name in archive.entries if name.startswith("var/lib/dpkg/status.d/")}
     assert {"libc6", "libstdc++6", "ca-certificates"} <= packages
+    assert {"libgrpc-dev", "libssl-dev", "libcurl4-openssl-dev"} <= packages, "what is linked into the programs"
     assert "usr/share/doc/libc6/copyright" in archive.entries and "usr/share/doc/penstock/copyright" in archive.entries
     assert "etc/os-release" in archive.entries
 

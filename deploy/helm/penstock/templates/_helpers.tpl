@@ -88,8 +88,6 @@ allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities:
   drop: [ALL]
-  # Who holds a device: the folders and links below /proc/PID/fd of other users' processes.
-  add: [SYS_PTRACE, DAC_READ_SEARCH]
 seccompProfile:
   type: RuntimeDefault
 {{- end -}}
