@@ -11,6 +11,8 @@
 
 namespace penstock::os {
 
+class Inotify;
+
 /// One thread that runs functions, timers and descriptor callbacks one after another. Post, PostAfter, Cancel and Stop: any thread; the
 /// rest on the loop's own thread, before Start or after Stop. Every function may call everything here. Without work the thread sleeps in
 /// the kernel. Timers are exact to a millisecond, never early.
@@ -47,7 +49,11 @@ class Loop final : public base::Executor {
   /// Its callback is not called again, also where its event was already on the way. Nothing where the descriptor is not watched.
   void Unwatch(int fd);
 
+  /// Where those who watch paths on this loop keep what they share (Inotify::Of).
+  std::weak_ptr<Inotify>& inotify() { return inotify_; }
+
  private:
+  std::weak_ptr<Inotify> inotify_;
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -2,17 +2,14 @@
 #include "os/watch.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <map>
 #include <utility>
 #include <vector>
 
-#include <sys/epoll.h>
 #include <sys/inotify.h>
-#include <unistd.h>
 
-#include "os/fd.h"
+#include "os/inotify.h"
 
 namespace penstock::os {
 namespace {
@@ -47,14 +44,17 @@ std::vector<Step> StepsTo(const std::string& path) {
 
 }  // namespace
 
-struct PathWatch::State : std::enable_shared_from_this<PathWatch::State> {
+struct PathWatch::State : Inotify::Watcher, std::enable_shared_from_this<PathWatch::State> {
   State(Loop& its_loop, const std::string& path, std::function<void()> function)
-      : loop(its_loop), steps(StepsTo(path)), callback(std::move(function)) {}
+      : loop(its_loop), steps(StepsTo(path)), callback(std::move(function)), inotify(Inotify::Of(loop)) {}
 
+  /// What is wanted of a step: entries on the way, everything at the path itself.
+  std::uint32_t EventsOf(std::size_t step) const { return step + 1 == steps.size() ? kContent : kEntries; }
   void Arm();
   bool WatchSteps();
-  void ReadEvents();
-  bool Matters(int watch, const inotify_event& event) const;
+  void OnEvent(const inotify_event& event) override;
+  void OnBatch() override;
+  bool Matters(const inotify_event& event) const;
   void Schedule(base::Duration delay);
   void Fire();
   void End();
@@ -62,18 +62,15 @@ struct PathWatch::State : std::enable_shared_from_this<PathWatch::State> {
   Loop& loop;
   const std::vector<Step> steps;
   std::function<void()> callback;
-  UniqueFd inotify;
+  const std::shared_ptr<Inotify> inotify;
   std::map<int, std::size_t> watches;  // inotify's number → step
+  bool matters = false;                // something in this batch of events did
   base::TimerId timer = 0;
   bool polling = false;  // the timer is a poll, not a debounce
 };
 
 void PathWatch::State::Arm() {
-  if (!inotify) {
-    inotify.Reset(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-    if (inotify && !loop.Watch(inotify.get(), EPOLLIN, [this](std::uint32_t) { ReadEvents(); }).ok()) inotify.Reset();
-  }
-  if (!inotify || !WatchSteps()) Schedule(kPoll);
+  if (!WatchSteps()) Schedule(kPoll);
 }
 
 // Downwards, so that what appears behind us is told by the watch above it. False where something stays unseen.
@@ -81,7 +78,7 @@ bool PathWatch::State::WatchSteps() {
   bool all = true;
   std::map<int, std::size_t> armed;
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    const int watch = ::inotify_add_watch(inotify.get(), steps[i].path.c_str(), i + 1 == steps.size() ? kContent : kEntries);
+    const int watch = inotify->Add(steps[i].path, EventsOf(i), *this);
     if (watch >= 0) {
       armed[watch] = i;
     } else if (errno == ENOENT || errno == ENOTDIR) {
@@ -91,7 +88,7 @@ bool PathWatch::State::WatchSteps() {
     }
   }
   for (const auto& [watch, step] : watches) {
-    if (!armed.contains(watch)) ::inotify_rm_watch(inotify.get(), watch);
+    if (!armed.contains(watch)) inotify->Remove(watch, *this);
   }
   watches = std::move(armed);
   return all;
@@ -99,28 +96,21 @@ bool PathWatch::State::WatchSteps() {
 
 // Further up, only the next folder on the way matters. In the folder of the path itself everything does: the path may be a link whose
 // target is swapped there, as a mounted ConfigMap does it.
-bool PathWatch::State::Matters(int watch, const inotify_event& event) const {
+bool PathWatch::State::Matters(const inotify_event& event) const {
   if ((event.mask & IN_Q_OVERFLOW) != 0) return true;
-  const auto step = watches.find(watch);
-  if (step == watches.end()) return false;
+  const auto step = watches.find(event.wd);
+  if (step == watches.end() || (event.mask & (EventsOf(step->second) | IN_IGNORED)) == 0) return false;
   if (event.len == 0 || step->second + 2 >= steps.size()) return true;
   return steps[step->second].next == event.name;
 }
 
-void PathWatch::State::ReadEvents() {
-  alignas(inotify_event) std::array<char, 4096> buffer;
-  bool matters = false;
-  for (;;) {
-    const ssize_t got = ::read(inotify.get(), buffer.data(), buffer.size());
-    if (got <= 0) break;
-    for (const char* at = buffer.data(); at < buffer.data() + got;) {
-      const auto* event = reinterpret_cast<const inotify_event*>(at);
-      matters = matters || Matters(event->wd, *event);
-      if ((event->mask & IN_IGNORED) != 0) watches.erase(event->wd);
-      at += sizeof *event + event->len;
-    }
-  }
-  if (matters) Schedule(kDebounce);
+void PathWatch::State::OnEvent(const inotify_event& event) {
+  matters = matters || Matters(event);
+  if ((event.mask & IN_IGNORED) != 0) watches.erase(event.wd);
+}
+
+void PathWatch::State::OnBatch() {
+  if (std::exchange(matters, false)) Schedule(kDebounce);
 }
 
 void PathWatch::State::Schedule(base::Duration delay) {
@@ -142,8 +132,7 @@ void PathWatch::State::Fire() {
 
 void PathWatch::State::End() {
   loop.Cancel(timer);
-  if (inotify) loop.Unwatch(inotify.get());
-  inotify.Reset();
+  inotify->Remove(*this);
 }
 
 PathWatch::PathWatch(Loop& loop, std::string path, std::function<void()> callback)

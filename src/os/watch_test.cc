@@ -2,6 +2,7 @@
 #include "os/watch.h"
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <filesystem>
 #include <functional>
@@ -141,6 +142,48 @@ TEST_F(PathWatchTest, IsNotCalledForWhatHappensBesideTheWay) {
   Settle();
   std::lock_guard lock(mutex_);
   EXPECT_EQ(calls_, 0);
+}
+
+/// Instances of inotify that this process has open.
+int Instances() {
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    if (fs::read_symlink(entry.path(), error) == "anon_inode:inotify") ++count;
+  }
+  return count;
+}
+
+TEST_F(PathWatchTest, AllOfALoopShareOneInstanceAndEachSeesItsOwn) {
+  std::atomic<int> beside = 0;
+  {
+    const int before = Instances();
+    PathWatch other(loop_, folder_ / "other", [&] { ++beside; });
+    PathWatch of_the_folder(loop_, folder_.path(), [] {});
+    watch_ = std::make_unique<PathWatch>(loop_, folder_ / "a/file", [this] { Called(); });
+    EXPECT_EQ(Instances(), before + 1);
+    loop_.Start();
+    fs::create_directory(folder_ / "a");
+    Settle();
+    const int so_far = beside;  // a folder of its way has changed
+    EXPECT_TRUE(Sees([this] { folder_.Write("a/file", "1"); }));
+    EXPECT_TRUE(Sees([this] { folder_.Write("a/file", "2"); }));
+    Settle();
+    EXPECT_EQ(beside, so_far) << "what happens at a/file is no news of other";
+    loop_.Stop();
+  }
+}
+
+TEST_F(PathWatchTest, OneThatEndsLeavesTheOthersTheirs) {
+  auto other = std::make_unique<PathWatch>(loop_, folder_ / "file", [] {});
+  Watch(folder_ / "file");
+  std::promise<void> gone;
+  loop_.Post([&] {
+    other.reset();
+    gone.set_value();
+  });
+  gone.get_future().get();
+  EXPECT_TRUE(Sees([this] { folder_.Write("file", ""); }));
 }
 
 TEST_F(PathWatchTest, MayBeDestroyedByItsOwnCallback) {
