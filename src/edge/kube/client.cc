@@ -106,8 +106,8 @@ base::Status Client::State::Start() {
       if (const auto state = weak.lock()) state->Progress(of_streams);
     };
   };
-  calls = std::make_unique<CurlMulti>(loop, *curl, CurlMulti::Limits{.connections_kept = 1, .connections_most = kMostCallConnections},
-                                      progress(false));
+  calls = std::make_unique<CurlMulti>(
+      loop, *curl, CurlMulti::Limits{.connections_kept = kMostCallConnections, .connections_most = kMostCallConnections}, progress(false));
   streams = std::make_unique<CurlMulti>(loop, *curl, CurlMulti::Limits{.connections_kept = 1, .connections_most = 0}, progress(true));
   return {};
 }

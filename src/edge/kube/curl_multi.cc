@@ -1,12 +1,42 @@
 // libcurl's multi interface on our loop, as its documentation's "multi_socket" has it.
 #include "edge/kube/curl_multi.h"
 
+#include <csignal>
+#include <ctime>
 #include <unordered_set>
 #include <utility>
 
 #include <sys/epoll.h>
 
 namespace penstock::edge::kube {
+
+namespace {
+
+// OpenSSL writes to sockets without MSG_NOSIGNAL: a peer that is gone must not end the program, whatever it does with SIGPIPE elsewhere.
+class NoPipeSignal {
+ public:
+  NoPipeSignal() {
+    ::sigemptyset(&pipe_);
+    ::sigaddset(&pipe_, SIGPIPE);
+    sigset_t pending;
+    ::sigpending(&pending);
+    was_pending_ = ::sigismember(&pending, SIGPIPE) == 1;
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~NoPipeSignal() {
+    const timespec at_once{};
+    if (!was_pending_) ::sigtimedwait(&pipe_, nullptr, &at_once);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoPipeSignal(const NoPipeSignal&) = delete;
+  NoPipeSignal& operator=(const NoPipeSignal&) = delete;
+
+ private:
+  sigset_t pipe_{}, before_{};
+  bool was_pending_ = false;
+};
+
+}  // namespace
 
 struct CurlMulti::State : std::enable_shared_from_this<State> {
   State(os::Loop& the_loop, const CurlLibrary& the_curl, std::function<void()> then)
@@ -67,7 +97,10 @@ void CurlMulti::State::Timer(long milliseconds) {
 void CurlMulti::State::Act(curl_socket_t socket, int events) {
   const auto alive = shared_from_this();
   int running = 0;
-  curl.multi_socket_action(multi, socket, events, &running);
+  {
+    const NoPipeSignal guard;
+    curl.multi_socket_action(multi, socket, events, &running);
+  }
   if (!closed) progress();
 }
 
@@ -85,6 +118,7 @@ CurlMulti::CurlMulti(os::Loop& loop, const CurlLibrary& curl, Limits limits, std
 // The multi handle goes at once: libcurl is not on the stack, or Act holds nothing of it any more.
 CurlMulti::~CurlMulti() {
   state_->closed = true;
+  const NoPipeSignal guard;
   state_->curl.multi_cleanup(state_->multi);
   state_->loop.Cancel(state_->timer);
   for (const int fd : state_->watched) state_->loop.Unwatch(fd);
@@ -92,7 +126,10 @@ CurlMulti::~CurlMulti() {
 
 void CurlMulti::Add(CURL* handle) { state_->curl.multi_add_handle(state_->multi, handle); }
 
-void CurlMulti::Remove(CURL* handle) { state_->curl.multi_remove_handle(state_->multi, handle); }
+void CurlMulti::Remove(CURL* handle) {
+  const NoPipeSignal guard;
+  state_->curl.multi_remove_handle(state_->multi, handle);
+}
 
 CURL* CurlMulti::NextDone(CURLcode& code) {
   int left = 0;

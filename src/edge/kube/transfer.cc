@@ -284,8 +284,11 @@ base::Error Transfer::Failure(CURLcode code, const Call& call) const {
   const std::string said = error_[0] != '\0' ? error_ : curl_.strerror(code);
   const auto at = [&](Code which, const std::string& what) { return Error(which, doing + what + " (" + server_ + "): " + said); };
   switch (code) {
-    case CURLE_URL_MALFORMAT:
-    case CURLE_UNSUPPORTED_PROTOCOL: return at(Code::kInvalidArgument, "this is no address of an API server");
+    case CURLE_UNSUPPORTED_PROTOCOL:
+      // Also where the first line of an answer is no HTTP.
+      if (connected()) return at(Code::kUnavailable, "the answer is no HTTP");
+      [[fallthrough]];
+    case CURLE_URL_MALFORMAT: return at(Code::kInvalidArgument, "this is no address of an API server");
     case CURLE_COULDNT_RESOLVE_PROXY:
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_CONNECT: return at(Code::kUnavailable, "no connection to the API server");

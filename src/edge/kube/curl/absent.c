@@ -1,8 +1,8 @@
-/* What libcurl.a wants of libraries that HTTP/1.1 over TLS never calls: they are left out of libpenstock-curl.so. Says so by aborting where one of
-   them is called after all; must not pretend to work.
+/* What libcurl.a wants of libraries that HTTP/1.1 over TLS never calls: they are left out of libpenstock-curl.so. Says so by aborting where
+   one of them is called after all; must not pretend to work.
 
-   curl_global_init starts libssh2 and asks some for their version. The client keeps to the protocols http and https, to HTTP/1.1, to ASCII host
-   names, to no content encoding, no cookies and no negotiated authentication (edge/kube/transfer.cc). */
+   curl_global_init starts libssh2 and asks some for their version. The client keeps to the protocols http and https, to HTTP/1.1, to ASCII
+   host names, to no content encoding, no cookies and no negotiated authentication (edge/kube/transfer.cc). */
 #include <stdlib.h>
 
 int libssh2_init(int flags) { return (void)flags, 0; }

@@ -1,0 +1,103 @@
+// A client on a loop of its own, for tests that wait for its answers.
+#pragma once
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "edge/kube/client.h"
+
+namespace penstock::edge::kube {
+
+inline constexpr auto kPatience = std::chrono::seconds(30);
+
+inline Call GetOf(const std::string& path, base::Duration deadline = std::chrono::seconds(20)) {
+  Call call;
+  call.path = path;
+  call.deadline = deadline;
+  return call;
+}
+
+class ClientUnderTest {
+ public:
+  explicit ClientUnderTest(Access access, Client::Options options = {}) {
+    loop_.Start();
+    Run([&] { client_ = std::make_unique<Client>(loop_, std::move(access), std::move(options)); });
+  }
+  ~ClientUnderTest() {
+    Run([&] { client_.reset(); });
+    loop_.Stop();
+  }
+
+  /// Runs a function on the loop and waits for it.
+  void Run(const std::function<void()>& function) {
+    std::promise<void> ran;
+    loop_.Post([&] {
+      function();
+      ran.set_value();
+    });
+    ran.get_future().wait();
+  }
+
+  std::future<base::Result<Answer>> Start(Call call) {
+    const auto promise = std::make_shared<std::promise<base::Result<Answer>>>();
+    Run([&] { client_->Do(std::move(call), [promise](base::Result<Answer> answer) { promise->set_value(std::move(answer)); }); });
+    return promise->get_future();
+  }
+
+  base::Result<Answer> Do(Call call) {
+    auto future = Start(std::move(call));
+    if (future.wait_for(kPatience) != std::future_status::ready) return base::Error(base::Code::kInternal, "the test waited in vain");
+    return future.get();
+  }
+
+  os::Loop& loop() { return loop_; }
+  std::unique_ptr<Client>& client() { return client_; }
+
+ private:
+  os::Loop loop_{"kube test"};
+  std::unique_ptr<Client> client_;
+};
+
+/// A stream whose lines are gathered until it ends.
+class StreamUnderTest {
+ public:
+  StreamUnderTest(ClientUnderTest& client, Call call) : client_(client) {
+    client.Run([&] {
+      stream_ = client.client()->Open(
+          std::move(call), [this](std::string_view line) { lines_.emplace_back(line); },
+          [this](base::Status status) { ended_.set_value(std::move(status)); });
+    });
+  }
+  ~StreamUnderTest() {
+    client_.Run([&] { stream_.reset(); });
+  }
+
+  base::Status WaitForEnd() {
+    auto future = ended_.get_future();
+    if (future.wait_for(kPatience) != std::future_status::ready) return base::Error(base::Code::kInternal, "the test waited in vain");
+    return future.get();
+  }
+  /// After the end.
+  const std::vector<std::string>& lines() const { return lines_; }
+
+ private:
+  ClientUnderTest& client_;
+  std::unique_ptr<Stream> stream_;
+  std::vector<std::string> lines_;
+  std::promise<base::Status> ended_;
+};
+
+inline Access AccessTo(const std::string& url) {
+  Access access;
+  access.server = url;
+  return access;
+}
+
+}  // namespace penstock::edge::kube
