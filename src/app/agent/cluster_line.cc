@@ -67,8 +67,7 @@ void ClusterLine::TellSoon() {
 
 void ClusterLine::ShowKubeletHas(const door::KubeletAmounts& resources) {
   loop_.Post([this, resources] {
-    kubelet_has_ = resources;
-    if (door_) door_->ShowKubeletHas(kubelet_has_);
+    if (door_) door_->ShowKubeletHas(resources);
   });
 }
 
@@ -104,7 +103,6 @@ void ClusterLine::OpenDoor() {
           .state = [this](const api::DoorReport& report) { TellReport(report); }});
   door_->Start();
   if (news_) door_->Show(*news_);
-  if (!kubelet_has_.empty()) door_->ShowKubeletHas(kubelet_has_);
 }
 
 void ClusterLine::Reconfigure(const api::NodeConfig& config) {

@@ -36,6 +36,7 @@ class ClusterLine {
   /// There may be news. What changes together is told together.
   void TellSoon();
 
+  /// Of this moment: where the cluster is not reached yet, the kubelet's own next tick has to do.
   void ShowKubeletHas(const door::KubeletAmounts& resources);
 
   const api::DoorReport& report() const { return report_; }
@@ -68,7 +69,6 @@ class ClusterLine {
   std::optional<edge::kube::Client> client_;
   std::optional<door::ClusterDoor> door_;
   std::optional<door::ClusterNews> news_;  // the last ones, for a door that is not there yet
-  door::KubeletAmounts kubelet_has_;
 };
 
 }  // namespace penstock::app
