@@ -112,7 +112,7 @@ class Kubeconfig {
   static bool HasScheme(const std::string& url, const std::vector<std::string>& schemes) {
     return std::any_of(schemes.begin(), schemes.end(), [&](const std::string& scheme) {
       const std::string start = scheme + "://";
-      return url.size() > start.size() && url.compare(0, start.size(), start) == 0;
+      return url.size() > start.size() && url.starts_with(start) && url[start.size()] != '/';
     });
   }
 
@@ -228,6 +228,11 @@ base::Result<Access> ParseKubeconfig(std::string_view text, const std::string& f
   if (!document.ok()) return document.error();
   base::Problems problems(file);
   Access access = Kubeconfig(*document, file, problems).Read(context);
+  // A key whose value is null is there and says nothing.
+  if (problems.empty() && access.server.empty()) problems.Add(document->mark, "the context names no cluster with a server");
+  if (problems.empty() && !access.exec.empty() && access.exec[0].api_version.empty()) {
+    problems.Add(document->mark, "the user's exec plugin has no apiVersion");
+  }
   if (!problems.empty()) return problems.ToError();
   return access;
 }
