@@ -16,7 +16,8 @@ SETTINGS = {
     "a runtime class": {"runtimeClassName": "nvidia"},
     "labels alone": {"devicePlugin.enabled": False},
     "no labels": {"gfd.enabled": False},
-    "labels all ways": {"penstock.labels": {"node": "on", "nodeFeature": "auto", "featuresFile": "/etc/f/features.d/penstock"}, "gfd.noTimestamp": True},
+    "labels all ways": {
+        "penstock.labels": {"node": "on", "nodeFeature": "auto", "featuresFile": "/etc/f/features.d/penstock"}, "gfd.noTimestamp": True},
     "little": {"penstock.nodeState.enabled": False, "penstock.nodeStatus": False, "penstock.events": False},
     "a NodeConfig": {"penstock.config": {"health": {"poll": "2s"}, "doors": {"assign": [{"devices": [0], "door": "none"}]}}},
 }

@@ -29,7 +29,8 @@ NVIDIA = {
     "gfd.sleepInterval": ("10s", None), "gfd.securityContext": ({"privileged": True}, None), "gfd.enableHostNetwork": (True, None),
     "gfd.resources": ({}, None), "nfd": ({"enabled": True, "worker": {}}, None), "mps.root": ("/run/nvidia/mps", None),
     "mps.enableHostPID": (True, None), "mps.enableHostNetwork": (True, None), "mps.resources": ({}, None),
-    "configManager.resources": ({"limits": {"cpu": 1}}, None), "cdi.nvidiaHookPath": ("/usr/bin/nvidia-ctk", ("NVIDIA_CDI_HOOK_PATH", "/usr/bin/nvidia-ctk")),
+    "configManager.resources": ({"limits": {"cpu": 1}}, None),
+    "cdi.nvidiaHookPath": ("/usr/bin/nvidia-ctk", ("NVIDIA_CDI_HOOK_PATH", "/usr/bin/nvidia-ctk")),
     "cdi.featureFlags": ("a,b", ("CDI_FEATURE_FLAGS", "a,b")),
 }
 
