@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr Duration kLongestWait = 30s;
+constexpr Duration kLongestWait = 15s;
 constexpr Duration kWell = 10s;            // a stream that lived so long was a good one: the back-off starts anew
 constexpr Duration kPageDeadline = 30s;    // 500 objects of a busy server
 constexpr Duration kAnswerDeadline = 10s;  // a watch's first byte
