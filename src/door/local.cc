@@ -67,6 +67,8 @@ void LocalDoor::Recover(const std::vector<node::ledger::Lease>& checkpoint) { le
 base::Status LocalDoor::Open() {
   const auto started = server_.Start();
   closed_reason_ = started.ok() ? "" : started.error().message();
+  if (options_.enabled && !leases_.visibility_reason().empty())
+    base::Log(base::kWarn, "no control groups can be made, so leases are visibility only", {{"reason", leases_.visibility_reason()}});
   return started;
 }
 

@@ -81,8 +81,6 @@ void LocalLeases::TryOpenGroups() {
     visibility_reason_.clear();
     return;
   }
-  if (visibility_reason_.empty())
-    base::Log(base::kWarn, "no control groups can be made, so leases are visibility only", {{"reason", opened.error().message()}});
   visibility_reason_ = opened.error().message();
 }
 
