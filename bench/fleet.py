@@ -140,9 +140,8 @@ def record(bench: Bench, fleet: Fleet, begun: dict, smoke: bool):
     rest = fleet.tell("counts")
     bench.add("at rest: requests in a minute", "", rest["attempts"], goal=1)
     bench.add("one change of the ConfigMap to all agents", "s", [fleet.spread_of_one_change(i) for i in range(1, 2 if smoke else 6)])
-    for down in (0,) if smoke else (0, 0, 30):
+    for name, down in (("restart", 0), ("second restart", 0), ("restart, 30 s down", 30))[:1 if smoke else 3]:
         told = restart(fleet, down)
-        name = f"restart, {down} s down" if down else "restart"
         bench.add(f"{name}: greatest rate of requests that reached it", "/s", told["peak_reached"], goal=1000)
         bench.add("attempts to connect included", "/s", told["peak_attempts"], detail=True)
         bench.add(f"{name}: ready to all watching again, and quiet", "s", told["all_watch"], goal=30)
