@@ -25,7 +25,8 @@ from inside import address, cgroup_hierarchies, wait_until
 from parts import Parts
 
 INSIDE = Path(__file__).with_name("inside.py")
-SYSCTLS = {"vm/overcommit_memory": "1", "kernel/panic": "10", "kernel/panic_on_oops": "1"}  # and what the kubelet sets them to
+# What the kubelet sets, and what it cannot do without once some nodes share one machine ("inotify_init: too many open files").
+SYSCTLS = {"vm/overcommit_memory": "1", "kernel/panic": "10", "kernel/panic_on_oops": "1", "fs/inotify/max_user_instances": "4096"}
 
 
 class CommandFailed(RuntimeError):
@@ -56,6 +57,7 @@ class Cluster:
         (self.dir / "release").write_text(self.release)
         pki.make(self.dir / "pki", {f"n{k}": address(k) for k in range(1, nodes + 1)})
         (self.dir / "sysctl").write_text("\n".join(Path("/proc/sys", name).read_text().strip() for name in SYSCTLS))
+        Path("/proc/sys/fs/inotify/max_user_instances").write_text(SYSCTLS["fs/inotify/max_user_instances"])
         log = open(self.dir / "log/host.log", "w")
         host = subprocess.Popen(
             ["unshare", "-m", "-n", "-u", "-i", "-p", "-f", "--kill-child", "--propagation", "private", "--mount-proc",
@@ -104,8 +106,8 @@ class Cluster:
                 wait_until(lambda: not Path(f"/proc/{init}").exists(), 20, "the namespaces' processes to end")
         wait_until(self._cgroups_removed, 20, "the cluster's cgroups to empty")
         if (self.dir / "sysctl").exists():
-            for (name, kubelets), value in zip(SYSCTLS.items(), (self.dir / "sysctl").read_text().split()):
-                if value != kubelets:  # else a second cluster had started when they were saved
+            for (name, ours), value in zip(SYSCTLS.items(), (self.dir / "sysctl").read_text().split()):
+                if value != ours:  # else a second cluster had started when they were saved
                     Path("/proc/sys", name).write_text(value)
         for file in ("ready", "init.pid"):
             (self.dir / file).unlink(missing_ok=True)

@@ -78,13 +78,13 @@ def test_a_broken_configuration_changes_nothing_and_says_so_until_it_is_mended(c
         assert not condition["status"], condition
     wait_for(lambda: any("deviceIDStrategy" in event["message"] for event in configured.events("n2")), 10, "an Event on the Node",
              lambda: configured.events("n2"))
-    assert configured.metric("n1", "penstock_configuration_problem") == 1
+    assert configured.metric("n1", "penstock_config_last_reload_successful") == 0
     assert visible(configured, "n3").startswith("GPU-")
     configured.check()
     with measure("the typo is mended"):
         configured.edit(GOOD)
         in_force(configured, {name: "by-uuid" for name in configured.nodes})
-    assert configured.metric("n1", "penstock_configuration_problem") == 0
+    assert configured.metric("n1", "penstock_config_last_reload_successful") == 1
     configured.check()
 
 

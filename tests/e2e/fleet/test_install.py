@@ -60,14 +60,17 @@ def test_helm_uninstall_leaves_nothing(installed, measure):
         installed.uninstall()
     for node in installed.nodes.values():
         assert not ours(installed.labels(node.name)), f"labels of {node.name}"
-        assert node.run("ls", "/var/lib/kubelet/device-plugins").stdout.split() == ["kubelet.sock", "kubelet_internal_checkpoint"] or \
-            "penstock" not in node.run("ls", "/var/lib/kubelet/device-plugins").stdout
+        sockets = set(node.run("ls", "/var/lib/kubelet/device-plugins").stdout.split())
+        assert sockets <= {"DEPRECATION", "kubelet.sock", "kubelet_internal_checkpoint"}, sockets
         for folder in ("/run/penstock", "/var/lib/penstock"):
-            left = node.run("sh", "-c", f"find {folder} -mindepth 1 2>/dev/null || true").stdout
-            assert not left, f"on {node.name}: {left}"
-    everywhere = installed.kubectl("get", "clusterrole,clusterrolebinding,role,rolebinding,daemonset,serviceaccount,configmap,job,pod",
-                                   "-A", "-o", "name").stdout
-    assert "penstock" not in everywhere, everywhere
+            files = node.run("sh", "-c", f"find {folder} -mindepth 1 2>/dev/null || true").stdout
+            assert not files, f"on {node.name}: {files}"
+    kinds = "clusterrole,clusterrolebinding,role,rolebinding,daemonset,serviceaccount,configmap,job,pod,validatingadmissionpolicy," \
+        "validatingadmissionpolicybinding,customresourcedefinition"
+
+    def left() -> list[str]:
+        return [name for name in installed.kubectl("get", kinds, "-A", "-o", "name").stdout.split() if "penstock" in name]
+    wait_for(lambda: not left(), 20, "the API server to have nothing of ours", left)
     assert not installed.kubectl("get", "nodestates", check=False).stdout
     wait_for(lambda: all(installed.get("node", name)["status"]["allocatable"].get(GPU, "0") == "0" for name in installed.nodes), 30,
              "the Node objects to have no GPUs")

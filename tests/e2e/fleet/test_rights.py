@@ -1,0 +1,34 @@
+"""What an agent's token is good for: its own node's labels and resources, nothing else."""
+import json
+
+import pytest
+from fleet import NAMESPACE, Fleet
+
+
+def as_agent(fleet: Fleet, node: str, *arguments) -> str:
+    """What kubectl answers to somebody who has stolen the token of that node's agent."""
+    pod = fleet.agent_pods()[node]
+    uid = fleet.get("pod", "-n", NAMESPACE, pod)["metadata"]["uid"]
+    token = fleet.kubectl("create", "token", "penstock", "-n", NAMESPACE, "--bound-object-kind=Pod", f"--bound-object-name={pod}",
+                          f"--bound-object-uid={uid}").stdout.strip()
+    answer = fleet.cluster.run("kubectl", "--kubeconfig=/dev/null", "--server=https://10.90.0.11:6443",
+                               f"--certificate-authority={fleet.cluster.dir}/pki/ca.crt", f"--token={token}", *arguments, check=False)
+    return answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize("what, node, patch", [
+    ("another node's label", "n2", {"metadata": {"labels": {"nvidia.com/gpu.count": "64"}}}),
+    ("a label that is not ours", "n1", {"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}}),
+    ("a taint", "n1", {"spec": {"taints": [{"key": "x", "effect": "NoExecute"}]}}),
+], ids=["another node", "a foreign label", "a taint"])
+def test_an_agents_token_writes_only_what_is_its_own(installed, what, node, patch):
+    own = {"metadata": {"labels": {"nvidia.com/gpu.e2e": "1"}}}
+    assert "patched" in as_agent(installed, "n1", "patch", "node", "n1", "-p", json.dumps(own))
+    answer = as_agent(installed, "n1", "patch", "node", node, "-p", json.dumps(patch))
+    assert "forbidden" in answer.lower(), f"{what}: {answer}"
+    installed.kubectl("label", "node", "n1", "nvidia.com/gpu.e2e-")
+
+
+@pytest.mark.parametrize("what", [("secrets", "-A"), ("pods", "-A"), ("configmaps", "-n", "kube-system")], ids=lambda what: what[0])
+def test_an_agents_token_reads_nothing_that_it_has_no_need_of(installed, what):
+    assert "forbidden" in as_agent(installed, "n1", "get", *what).lower()
