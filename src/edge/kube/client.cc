@@ -161,6 +161,7 @@ void Client::State::EndAttempt(const RequestPtr& request) {
 
 void Client::State::Progress(bool of_streams) {
   const auto alive = shared_from_this();
+  TrimLater();
   DeliverArrived();
   CURLcode code = CURLE_OK;
   while (!closed) {
@@ -180,10 +181,7 @@ void Client::State::DeliverArrived() {
 
 void Client::State::DeliverLines(const RequestPtr& request, bool ended) {
   if (!request->transfer->success() || request->transfer->html()) return;
-  if (!std::exchange(request->streaming, true)) {
-    loop.Cancel(std::exchange(request->deadline_timer, 0));
-    TrimLater();
-  }
+  if (!std::exchange(request->streaming, true)) loop.Cancel(std::exchange(request->deadline_timer, 0));
   const auto transfer = request->transfer;  // a line stays good while it is told, also where the stream ends with that
   while (!request->over && !closed) {
     const auto line = transfer->NextLine(ended);
@@ -198,7 +196,6 @@ void Client::State::AttemptEnded(const RequestPtr& request, CURLcode code) {
   const Call& call = request->call;
   if (request->stream) DeliverLines(request, code == CURLE_OK);
   if (closed || request->over) return;
-  if (transfer.new_connection()) TrimLater();
   if (code != CURLE_OK) {
     const Error error = transfer.Failure(code, call);
     if (error.code() == Code::kUnauthenticated) {
@@ -286,7 +283,7 @@ void Client::State::Close() {
   credentials.reset();
 }
 
-// A handshake touches most of libcurl and OpenSSL, what follows little of them.
+// A handshake touches most of libcurl and OpenSSL, what follows less; and at rest nothing happens for minutes.
 void Client::State::TrimLater() {
   if (trim_timer != 0) return;
   trim_timer = loop.PostAfter(kQuiet, [this] {

@@ -1,6 +1,7 @@
 // Loading libcurl. Knows nothing of requests.
 #include "edge/kube/curl_library.h"
 
+#include <chrono>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -83,6 +84,7 @@ base::Result<CurlLibrary> Resolve(const os::Library& library) {
 struct Loaded {
   os::Library library;
   CurlLibrary curl;
+  std::chrono::steady_clock::time_point trimmed{};
 };
 
 std::mutex& Guard() {
@@ -117,11 +119,18 @@ base::Result<const CurlLibrary*> CurlLibrary::Load() {
     auto library = Open();
     if (!library.ok()) return Error(Code::kUnimplemented, "no API server can be spoken to: " + library.error().message());
     ASSIGN(CurlLibrary curl, Resolve(*library));
-    one.emplace(Loaded{*std::move(library), curl});
+    one.emplace(Loaded{*std::move(library), curl, {}});
   }
   return &one->curl;
 }
 
-void TrimCurlLibrary() { ::dl_iterate_phdr(&TrimIfOwn, nullptr); }
+void TrimCurlLibrary() {
+  std::lock_guard lock(Guard());
+  const auto now = std::chrono::steady_clock::now();
+  std::optional<Loaded>& one = TheOne();
+  if (!one || now - one->trimmed < std::chrono::seconds(1)) return;
+  one->trimmed = now;
+  ::dl_iterate_phdr(&TrimIfOwn, nullptr);
+}
 
 }  // namespace penstock::edge::kube

@@ -31,8 +31,8 @@ struct CurlLibrary {
   static base::Result<const CurlLibrary*> Load();
 };
 
-/// Gives back the pages of the library's code that are mapped but were needed only to make a connection: they come again from the page
-/// cache. Nothing where the system's library is in use. Any thread.
+/// Gives back the pages of the library's code and constants: they come again from the page cache where they are wanted (about 30 soft
+/// faults). At most once a second. Nothing where the system's library is in use. Any thread.
 void TrimCurlLibrary();
 
 }  // namespace penstock::edge::kube

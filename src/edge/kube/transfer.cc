@@ -267,12 +267,6 @@ bool Transfer::connected() const {
   return seconds > 0;
 }
 
-bool Transfer::new_connection() const {
-  long count = 0;
-  curl_.getinfo(handle_, CURLINFO_NUM_CONNECTS, &count);
-  return count > 0;
-}
-
 base::Error Transfer::Failure(CURLcode code, const Call& call) const {
   const std::string doing = call.method + " " + call.path + ": ";
   if (too_large_) {

@@ -47,7 +47,6 @@ class Transfer {
   bool html() const;
   std::optional<base::Duration> retry_after() const;  ///< of a 429 or 503 that has the header
   bool connected() const;
-  bool new_connection() const;
 
   /// The next whole line of a stream, without its end; at `ended` also the rest. Valid until the next call.
   std::optional<std::string_view> NextLine(bool ended);
