@@ -22,6 +22,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr Duration kLongestWait = 15s;
+constexpr Duration kRefused = 30s;         // a right or a kind of object that is missing seldom comes soon
 constexpr Duration kWell = 10s;            // a stream that lived so long was a good one: the back-off starts anew
 constexpr Duration kPageDeadline = 30s;    // 500 objects of a busy server
 constexpr Duration kAnswerDeadline = 10s;  // a watch's first byte
@@ -32,6 +33,10 @@ constexpr const char* kPageSize = "500";  // as client-go
 
 // Errors that pass: any other in a streaming list's events says that the server cannot have one.
 bool Passes(int code) { return code == 429 || code == 503 || code == 504; }
+
+bool IsRefusal(const base::Status& why) {
+  return !why.ok() && (why.error().code() == Code::kPermissionDenied || why.error().code() == Code::kNotFound);
+}
 
 Error OfEvent(const WatchEvent& event) {
   const std::string message = event.message.empty() ? "the API server sent an error without words" : event.message;
@@ -75,7 +80,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
     return query;
   }
 
-  // --- attempts ---------------------------------------------------------------------------------------------------------------------
+  // Attempts.
   void Begin() {
     began = Now();
     if (!version.empty()) return OpenStream();
@@ -160,7 +165,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
     stream.reset();
   }
 
-  // --- a stream's lines -----------------------------------------------------------------------------------------------------------------
+  // A stream's lines.
   void OnLine(std::string_view line) {
     if (line.empty()) return;
     if (line.size() > options.most_bytes) {
@@ -237,8 +242,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
     if (!ended) Well();
   }
 
-  // --- how an attempt ends
-  // ------------------------------------------------------------------------------------------------------------------
+  // How an attempt ends.
   void OnEnd(const base::Status& why) {
     if (Now() - began >= kWell) backoff.Reset();
     if (!why.ok() && (why.error().code() == Code::kOutOfRange || IsFromTheFuture(why.error().message()))) return ListAnew();
@@ -248,7 +252,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
     }
     // Bookmarks and events come for as long as was asked for; an end before is a server that goes.
     const bool in_time = why.ok() && !listing && Now() - began >= asked - 1s;
-    Restart(why, in_time ? Duration(0) : AnyUpTo(backoff.Next()));
+    Restart(why, in_time ? Duration(0) : IsRefusal(why) ? kRefused + AnyUpTo(kRefused) : AnyUpTo(backoff.Next()));
   }
 
   void ListAnew() {
@@ -275,8 +279,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
 
   void IsForgotten() { OnEnd(Error(Code::kDeadlineExceeded, "the API server did not end a watch in its time")); }
 
-  // --- trouble, told once each
-  // --------------------------------------------------------------------------------------------------------------
+  // Trouble, told once each.
   void Complain(const Error& why) {
     if (trouble == why.code()) return;
     trouble = why.code();
