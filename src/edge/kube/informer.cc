@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/backoff.h"
+#include "base/log.h"
 #include "edge/kube/object_cache.h"
 #include "edge/kube/watch.h"
 
@@ -199,6 +200,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
   }
 
   void ListInPages() {
+    if (can_stream) base::Log(base::kInfo, "the API server has no streaming lists (it is older than 1.32); asking for pages", {{"kind", options.resource.plural}});
     can_stream = false;
     Restart({}, {});
   }
@@ -252,7 +254,9 @@ struct Informer::State : std::enable_shared_from_this<State> {
     }
     // Bookmarks and events come for as long as was asked for; an end before is a server that goes.
     const bool in_time = why.ok() && !listing && Now() - began >= asked - 1s;
-    Restart(why, in_time ? Duration(0) : IsRefusal(why) ? kRefused + AnyUpTo(kRefused) : AnyUpTo(backoff.Next()));
+    // A server that starts refuses everything for a moment: it does not know its roles yet.
+    refusals = IsRefusal(why) ? refusals + 1 : 0;
+    Restart(why, in_time ? Duration(0) : refusals > 1 ? kRefused + AnyUpTo(kRefused) : AnyUpTo(backoff.Next()));
   }
 
   void ListAnew() {
@@ -307,6 +311,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
 
   std::unique_ptr<Stream> stream;
   std::uint64_t attempt = 0;
+  int refusals = 0;  ///< one after another
   base::TimerId timer = 0;
   base::TimePoint began;
   std::chrono::seconds asked{};
