@@ -35,7 +35,7 @@ class Machine:
     """A simulated machine below `root`, as penstock-sim starts it. It shares no code with the agent: facts are read from its files."""
 
     def __init__(self, root: Path, programs: Path, name: str = "dgx-a100"):
-        self.root, self.sim, self.name = root, programs / "penstock-sim", name
+        self.root, self.sim, self.broken = root, programs / "penstock-sim", False
         self._sim("start", name, "--replace")
 
     def _sim(self, *words: str):
@@ -43,13 +43,15 @@ class Machine:
         assert done.returncode == 0, f"penstock-sim {' '.join(words)}: {done.stderr}"
 
     def fault(self, gpu: str, *words: str):
+        """`gpu` may also be "driver"."""
+        self.broken = True
         self._sim("fault", gpu, *words)
 
     def heal(self):
-        self._sim("heal", "all")
-
-    def unload_driver(self):
-        self._sim("fault", "driver", "unload")
+        """A machine that is whole is left alone: healing one rewrites its files, which an agent notices."""
+        if self.broken:
+            self._sim("heal", "all")
+        self.broken = False
 
     def minors(self) -> dict[str, int]:
         """GPU UUID -> minor number of its device file, as the driver's own /proc files say."""

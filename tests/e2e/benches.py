@@ -29,10 +29,7 @@ def sweep():
             remove(leftover)
 
 
-def keep_logs(bench: Cluster, folder: Path | None):
-    if folder is None:
-        return
-    shutil.rmtree(folder, ignore_errors=True)
+def keep_logs(bench: Cluster, folder: Path):
     for log in bench.dir.glob("**/log/*.log"):
         if "containers" not in log.parts:
             target = folder / log.relative_to(bench.dir)
@@ -40,9 +37,10 @@ def keep_logs(bench: Cluster, folder: Path | None):
             shutil.copy(log, target)
 
 
-def end(bench: Cluster, options):
+def end(bench: Cluster, options, name: str = ""):
     """Keeps the logs, and removes the cluster unless it is to be looked at."""
-    keep_logs(bench, options.getoption("--logs"))
+    if logs := options.getoption("--logs"):
+        keep_logs(bench, logs / name)
     if options.getoption("--keep"):
         print(f"\nthe cluster still runs; look around with: tests/e2e/cluster/cluster.py in {bench.dir} bash\n"
               f"end it with: tests/e2e/cluster/cluster.py down {bench.dir}")

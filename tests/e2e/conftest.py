@@ -1,6 +1,7 @@
 """Fixtures of the end-to-end tests: one cluster and one simulated DGX A100 for all scenarios, an agent that a scenario may break, and
 between scenarios a node that is whole again. Says nothing about what Penstock should do; the scenarios do."""
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -24,6 +25,8 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # being told to end is a reason to clean up
+    if logs := config.getoption("--logs"):
+        shutil.rmtree(logs, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -200,7 +200,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
   }
 
   void ListInPages() {
-    if (can_stream) base::Log(base::kInfo, "the API server has no streaming lists (it is older than 1.32); asking for pages", {{"kind", options.resource.plural}});
+    if (can_stream) base::Log(base::kInfo, "the API server has no streaming lists; asking for pages", {{"kind", options.resource.plural}});
     can_stream = false;
     Restart({}, {});
   }

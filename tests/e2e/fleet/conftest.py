@@ -80,8 +80,7 @@ def fleet(request):
         yield whole
     finally:
         if whole:
-            (bench.dir / "log/agents.log").write_text(whole.logs())
-            whole.watch.stop()
+            whole.stop_watching()
         benches.end(bench, request.config)
 
 

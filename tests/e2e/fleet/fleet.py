@@ -118,6 +118,10 @@ class Fleet(Kubernetes):
         self.watch = NodeWatch(cluster)
         self.watch.start()
 
+    def stop_watching(self):
+        (self.cluster.dir / "log/agents.log").write_text(self.logs(-1))
+        self.watch.stop()
+
     # --- installing
     def helm(self, *arguments, **options) -> subprocess.CompletedProcess:
         return self.cluster.run("helm", "--namespace", NAMESPACE, *arguments, **options)
@@ -144,8 +148,9 @@ class Fleet(Kubernetes):
         pods.sort(key=lambda pod: pod["metadata"]["creationTimestamp"])
         return {pod["spec"].get("nodeName", ""): pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}
 
-    def logs(self) -> str:
-        answer = self.kubectl("logs", "-n", NAMESPACE, "-l", f"app.kubernetes.io/instance={RELEASE}", "--prefix", "--tail=60", check=False)
+    def logs(self, lines: int = 60) -> str:
+        """The last lines of every agent."""
+        answer = self.kubectl("logs", "-n", NAMESPACE, "-l", f"app.kubernetes.io/instance={RELEASE}", "--prefix", f"--tail={lines}", check=False)
         return answer.stdout + answer.stderr
 
     def rolled_out(self) -> bool:

@@ -25,7 +25,7 @@ def test_a_gpu_that_is_pulled_and_put_back_shows_within_a_second(installed, meas
 
 def test_a_driver_that_goes_and_comes_takes_the_labels_along(installed, measure):
     machine, watch = installed.nodes["n4"].machine, installed.watch
-    machine.unload_driver()
+    machine.fault("driver", "unload")
     installed.wait_advertised(20, but={"n4": 0})
     with measure("a driver is loaded: the Node object has its GPU"):
         machine.heal()
