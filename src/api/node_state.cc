@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include <nlohmann/json.hpp>
-
+#include "api/report_json.h"
 #include "base/strings.h"
 
 namespace penstock::api {
@@ -14,6 +13,8 @@ namespace penstock::api {
 namespace {
 
 using Json = nlohmann::json;
+using internal::ForEach;
+using internal::Take;
 
 constexpr std::size_t kLongestText = 4096;  // etcd takes 1.5 MiB for a whole object
 
@@ -138,20 +139,6 @@ Json SummaryOf(const Report& report) {
       {"configuration", ShortOrigin(report.configuration.origin) + (report.configuration.problem.empty() ? "" : " (newer one refused)")}};
 }
 
-/// The value of a key, or the target as it is where the key is absent or null.
-template <typename T>
-void Take(const Json& object, const char* key, T& target) {
-  (void)object.get_ref<const Json::object_t&>();  // throws where this is no object
-  const auto found = object.find(key);
-  if (found != object.end() && !found->is_null()) found->get_to(target);
-}
-
-Json Items(const Json& object, const char* key) {
-  Json list = Json::array();
-  if (const auto found = object.find(key); found != object.end() && !found->is_null()) list = found->get_ref<const Json::array_t&>();
-  return list;
-}
-
 /// As many holders as were counted, without names. More than any device has are not believed.
 void AddHolders(DeviceReport& device, const Json& counts, const char* state) {
   constexpr int kMost = 4096;
@@ -168,81 +155,29 @@ void AddHolders(DeviceReport& device, const Json& counts, const char* state) {
 }
 
 DeviceReport ParseDevice(const Json& json) {
-  DeviceReport device;
-  Take(json, "id", device.id);
-  Take(json, "vendor", device.vendor);
-  Take(json, "model", device.model);
-  Take(json, "index", device.index);
-  Take(json, "pci", device.pci);
-  if (const auto numa = json.find("numa"); numa != json.end() && !numa->is_null()) device.numa = numa->get<int>();
-  Take(json, "memoryBytes", device.memory_bytes);
-  if (const auto health = json.find("health"); health != json.end()) {
-    Take(*health, "state", device.health_state);
-    Take(*health, "reason", device.health_reason);
-    Take(*health, "since", device.health_since);
-  }
-  Take(json, "door", device.door);
-  Take(json, "withheld", device.withheld);
+  DeviceReport device = internal::ReadDevice(json);
   if (const auto holders = json.find("holders"); holders != json.end())
     for (const char* state : {"handed", "held", "outside"}) AddHolders(device, *holders, state);
   return device;
 }
 
-DoorReport ParseDoor(const Json& json) {
-  DoorReport door;
-  Take(json, "name", door.name);
-  Take(json, "state", door.state);
-  Take(json, "reason", door.reason);
-  Take(json, "resources", door.resources);
-  Take(json, "enforcement", door.enforcement);
-  return door;
-}
-
-VendorReport ParseVendor(const Json& json) {
-  VendorReport vendor;
-  Take(json, "vendor", vendor.vendor);
-  Take(json, "driver", vendor.driver);
-  Take(json, "runtime", vendor.runtime);
-  Take(json, "reason", vendor.reason);
-  return vendor;
-}
-
-ConfigurationReport ParseConfiguration(const Json& json) {
-  ConfigurationReport configuration;
-  Take(json, "origin", configuration.origin);
-  Take(json, "since", configuration.since);
-  Take(json, "problem", configuration.problem);
-  Take(json, "problemOrigin", configuration.problem_origin);
-  Take(json, "notYet", configuration.not_yet);
-  return configuration;
-}
-
 ConditionReport ParseCondition(const Json& json) {
-  ConditionReport condition;
+  ConditionReport condition = internal::ReadCondition(json);
   std::string status;
-  Take(json, "type", condition.type);
   Take(json, "status", status);
-  Take(json, "reason", condition.reason);
-  Take(json, "message", condition.message);
-  Take(json, "lastTransitionTime", condition.since);
   condition.status = status == "True";
+  Take(json, "lastTransitionTime", condition.since);
   return condition;
 }
 
 Report ParseStatus(const Json& object) {
   Report report;
   Take(object.at("metadata"), "name", report.node);
-  const auto found = object.find("status");
-  if (found == object.end() || found->is_null()) return report;
-  const Json& status = *found;
-  Take(status, "version", report.version);
-  for (const Json& vendor : Items(status, "vendors")) report.vendors.push_back(ParseVendor(vendor));
-  for (const Json& device : Items(status, "devices")) report.devices.push_back(ParseDevice(device));
-  for (const Json& door : Items(status, "doors")) report.doors.push_back(ParseDoor(door));
-  if (const auto configuration = status.find("configuration"); configuration != status.end())
-    report.configuration = ParseConfiguration(*configuration);
-  for (const Json& condition : Items(status, "conditions")) report.conditions.push_back(ParseCondition(condition));
-  Take(status, "enforcement", report.enforcement);
+  const auto status = object.find("status");
+  if (status == object.end() || status->is_null()) return report;
+  internal::ReadCommon(*status, report);
+  ForEach(*status, "devices", [&](const Json& device) { report.devices.push_back(ParseDevice(device)); });
+  ForEach(*status, "conditions", [&](const Json& condition) { report.conditions.push_back(ParseCondition(condition)); });
   return report;
 }
 

@@ -1,13 +1,15 @@
 // The report as JSON and back. Its keys are a promise (docs/reference/report.md): add, never rename.
 #include "api/report.h"
 
-#include <nlohmann/json.hpp>
+#include "api/report_json.h"
 
 namespace penstock::api {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
+using internal::ForEach;
+using internal::Take;
 
 Json IndexJson(int index) { return index < 0 ? Json(nullptr) : Json(index); }
 
@@ -86,17 +88,6 @@ Json ListOf(const std::vector<T>& items) {
 /// A command line need not be UTF-8: what is not becomes U+FFFD.
 std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-/// The value of a key, or the target as it is where the key is absent or null: an older or newer agent may have said less.
-template <typename T>
-void Take(const Json& object, const char* key, T& target) {
-  (void)object.get_ref<const Json::object_t&>();  // throws where this is no object
-  const auto found = object.find(key);
-  if (found != object.end() && !found->is_null()) found->get_to(target);
-}
-
-/// Iterating over anything but a list would pass over it in silence.
-const Json::array_t& Items(const Json& list) { return list.get_ref<const Json::array_t&>(); }
-
 HolderReport ParseHolder(const Json& json) {
   HolderReport holder;
   Take(json, "slot", holder.slot);
@@ -117,79 +108,27 @@ HolderReport ParseHolder(const Json& json) {
 }
 
 DeviceReport ParseDevice(const Json& json) {
-  DeviceReport device;
-  Take(json, "id", device.id);
-  Take(json, "vendor", device.vendor);
-  Take(json, "model", device.model);
-  Take(json, "index", device.index);
-  Take(json, "pci", device.pci);
-  if (const auto numa = json.find("numa"); numa != json.end() && !numa->is_null()) device.numa = numa->get<int>();
-  Take(json, "memoryBytes", device.memory_bytes);
-  if (const auto health = json.find("health"); health != json.end()) {
-    Take(*health, "state", device.health_state);
-    Take(*health, "reason", device.health_reason);
-    Take(*health, "since", device.health_since);
-  }
-  Take(json, "door", device.door);
-  Take(json, "withheld", device.withheld);
-  if (const auto holders = json.find("holders"); holders != json.end())
-    for (const Json& holder : Items(*holders)) device.holders.push_back(ParseHolder(holder));
+  DeviceReport device = internal::ReadDevice(json);
+  ForEach(json, "holders", [&](const Json& holder) { device.holders.push_back(ParseHolder(holder)); });
   return device;
 }
 
-DoorReport ParseDoor(const Json& json) {
-  DoorReport door;
-  Take(json, "name", door.name);
-  Take(json, "state", door.state);
-  Take(json, "reason", door.reason);
-  Take(json, "resources", door.resources);
-  Take(json, "enforcement", door.enforcement);
-  return door;
-}
-
-ConfigurationReport ParseConfiguration(const Json& json) {
-  ConfigurationReport configuration;
-  Take(json, "origin", configuration.origin);
-  Take(json, "since", configuration.since);
-  Take(json, "problem", configuration.problem);
-  Take(json, "problemOrigin", configuration.problem_origin);
-  Take(json, "notYet", configuration.not_yet);
-  return configuration;
-}
-
 ConditionReport ParseCondition(const Json& json) {
-  ConditionReport condition;
-  Take(json, "type", condition.type);
+  ConditionReport condition = internal::ReadCondition(json);
   Take(json, "status", condition.status);
-  Take(json, "reason", condition.reason);
-  Take(json, "message", condition.message);
   Take(json, "since", condition.since);
   return condition;
-}
-
-VendorReport ParseVendor(const Json& json) {
-  VendorReport vendor;
-  Take(json, "vendor", vendor.vendor);
-  Take(json, "driver", vendor.driver);
-  Take(json, "runtime", vendor.runtime);
-  Take(json, "reason", vendor.reason);
-  return vendor;
 }
 
 Report ParseWhole(const Json& json) {
   Report report;
   json.at("generation").get_to(report.generation);
+  for (const char* needed : {"devices", "doors"}) (void)json.at(needed).get_ref<const Json::array_t&>();
   Take(json, "node", report.node);
-  Take(json, "version", report.version);
   Take(json, "agentPid", report.agent_pid);
-  if (const auto vendors = json.find("vendors"); vendors != json.end())
-    for (const Json& vendor : Items(*vendors)) report.vendors.push_back(ParseVendor(vendor));
-  for (const Json& device : Items(json.at("devices"))) report.devices.push_back(ParseDevice(device));
-  for (const Json& door : Items(json.at("doors"))) report.doors.push_back(ParseDoor(door));
-  if (const auto found = json.find("configuration"); found != json.end()) report.configuration = ParseConfiguration(*found);
-  if (const auto conditions = json.find("conditions"); conditions != json.end())
-    for (const Json& condition : Items(*conditions)) report.conditions.push_back(ParseCondition(condition));
-  Take(json, "enforcement", report.enforcement);
+  internal::ReadCommon(json, report);
+  ForEach(json, "devices", [&](const Json& device) { report.devices.push_back(ParseDevice(device)); });
+  ForEach(json, "conditions", [&](const Json& condition) { report.conditions.push_back(ParseCondition(condition)); });
   return report;
 }
 
