@@ -36,6 +36,13 @@ def merged(below: dict, above: dict) -> dict:
                     for key, value in above.items()}
 
 
+def pod_on(node: str, command: str) -> dict:
+    """The spec of a pod with one GPU."""
+    container = {"name": "main", "image": "registry.local/busybox:1", "imagePullPolicy": "Never", "command": ["sh", "-c", command],
+                 "resources": {"limits": {GPU: 1}}}
+    return {"terminationGracePeriodSeconds": 0, "nodeSelector": {"kubernetes.io/hostname": node}, "containers": [container]}
+
+
 def build_image(programs: Path, archive: Path):
     done = subprocess.run([ROOT / "deploy/image/build", archive, "--programs", programs, "--name", IMAGE], capture_output=True, text=True)
     assert done.returncode == 0, f"deploy/image/build: {done.stdout}{done.stderr}"
@@ -103,7 +110,7 @@ class Fleet(Kubernetes):
 
     def __init__(self, cluster: Cluster, programs: Path, tied: bool, machines: dict[str, str] = MACHINES):
         super().__init__(cluster)
-        self.programs, self.values = programs, None
+        self.programs, self.values, self.rounds = programs, None, 0
         self.nodes = {name: Node(cluster, k, machine, programs) for k, (name, machine) in enumerate(machines.items(), 1)}
         self.archive = cluster.dir / "penstock.tar"
         with ThreadPoolExecutor(1) as beside:  # packing takes as long as the nodes need to be Ready
@@ -221,10 +228,7 @@ class Fleet(Kubernetes):
     # --- pods
     def churn(self, name: str, node: str, pods: int, at_once: int, command: str = "sleep 0.5"):
         """A Job whose pods take one GPU each and soon end."""
-        container = {"name": "main", "image": "registry.local/busybox:1", "imagePullPolicy": "Never",
-                     "command": ["sh", "-c", f'echo "$NVIDIA_VISIBLE_DEVICES"; {command}'], "resources": {"limits": {GPU: 1}}}
-        spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "nodeSelector": {"kubernetes.io/hostname": node},
-                "containers": [container]}
+        spec = {"restartPolicy": "Never"} | pod_on(node, f'echo "$NVIDIA_VISIBLE_DEVICES"; {command}')
         self.kubectl("create", "-f", "-", input=json.dumps(
             {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
              "spec": {"completions": pods, "parallelism": at_once, "backoffLimit": 0, "template": {"spec": spec}}}))
@@ -237,15 +241,25 @@ class Fleet(Kubernetes):
             return status.get("succeeded", 0) == self.get("job", name)["spec"]["completions"]
         wait_for(complete, deadline, f"the pods of {name} to end well", lambda: self.kubectl("get", "pods", check=False).stdout)
 
-    def deploy(self, name: str, node: str, replicas: int, gpus: int = 1, command: str = "exec sleep 100000"):
-        """A Deployment on one node: its controller replaces pods that failed for good."""
-        container = {"name": "main", "image": "registry.local/busybox:1", "imagePullPolicy": "Never", "command": ["sh", "-c", command],
-                     "resources": {"limits": {GPU: gpus}}}
-        template = {"metadata": {"labels": {"app": name}},
-                    "spec": {"terminationGracePeriodSeconds": 0, "nodeSelector": {"kubernetes.io/hostname": node}, "containers": [container]}}
+    def hold(self, name: str, node: str, pods: int):
+        """Pods that hold one GPU each, with no controller: after an API server was away those are behind for a while."""
+        self.rounds += 1  # no name twice: a scheduler that missed a deletion ends itself when it meets one again on another node
+        items = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"{name}-{self.rounds}-{i}", "labels": {"app": name}},
+                  "spec": pod_on(node, "exec sleep 100000")} for i in range(pods)]
+        self.kubectl("create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+
+    def wait_held(self, *names: str, deadline: float = 60):
+        def running() -> bool:
+            pods = self.get("pods", "-l", f"app in ({','.join(names)})")["items"]
+            return bool(pods) and all(pod["status"].get("containerStatuses", [{}])[0].get("ready") for pod in pods)
+        wait_for(running, deadline, f"the pods {', '.join(names)} to run", lambda: self.kubectl("get", "pods", "-o", "wide", check=False).stdout)
+
+    def deploy(self, name: str, node: str, replicas: int):
+        """A Deployment on one node, of pods that hold one GPU each: its controller replaces pods that failed for good."""
         self.kubectl("apply", "-f", "-", input=json.dumps(
             {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
-             "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}}))
+             "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}},
+                      "template": {"metadata": {"labels": {"app": name}}, "spec": pod_on(node, "exec sleep 100000")}}}))
 
     def deployed(self, name: str) -> bool:
         said = self.get("deployment", name)
@@ -256,9 +270,22 @@ class Fleet(Kubernetes):
             wait_for(lambda name=name: self.deployed(name), deadline, f"the pods of {name} to run",
                      lambda: self.kubectl("get", "pods", "-o", "wide", check=False).stdout)
 
+    def restart_controllers(self):
+        """After an API server was away the controllers' caches are behind for up to a minute; a scheduler may even have ended itself."""
+        for daemon in ("controller-manager", "scheduler"):
+            self.cluster.kill(daemon)
+            self.cluster.start(daemon)
+
     def clear(self):
         """No pods of scenarios, machines whole, nothing in the way of packets, no node with a configuration of its own."""
-        self.kubectl("delete", "deployment,job,pod", "--all", "--wait=true", "--timeout=60s")
+        # Each kind by itself: the garbage collector, which would follow owners, may take minutes after an API server was away.
+        for kind in ("deployment", "replicaset,job"):
+            self.kubectl("delete", kind, "--all", "--wait=true", "--timeout=60s")
+
+        def no_pods() -> bool:
+            self.kubectl("delete", "pod", "--all", "--wait=true", "--timeout=60s")
+            return not self.get("pods")["items"]
+        wait_for(no_pods, 60, "the pods of the last scenario to be gone")
         self.kubectl("label", "nodes", "--all", f"{CONFIG_LABEL}-")
         for node in self.nodes.values():
             node.machine.heal()

@@ -29,11 +29,11 @@ def in_force(fleet: Fleet, keys: dict[str, str], deadline: float = 15):
 
 def visible(fleet: Fleet, node: str) -> str:
     """What a new pod on that node is told."""
-    fleet.deploy(f"look-{node}", node, 1)
-    fleet.wait_deployed(f"look-{node}")
-    pod = fleet.get("pods", "-l", f"app=look-{node}")["items"][0]["metadata"]["name"]
+    fleet.hold("look", node, 1)
+    fleet.wait_held("look")
+    pod = fleet.get("pods", "-l", "app=look")["items"][0]["metadata"]["name"]
     word = fleet.visible(pod)[0]
-    fleet.kubectl("delete", "deployment", f"look-{node}", "--cascade=foreground", "--wait=true")
+    fleet.delete_pod(pod)
     return word
 
 
@@ -63,8 +63,8 @@ def test_an_edited_config_map_applies_without_a_restart(configured, measure):
 
 
 def test_a_broken_configuration_changes_nothing_and_says_so_until_it_is_mended(configured, measure):
-    configured.deploy("before", "n1", 3)
-    configured.wait_deployed("before")
+    configured.hold("before", "n1", 3)
+    configured.wait_held("before")
     typo = BY_UUID.replace("deviceIDStrategy", "deviceIDStratgy").replace("uuid", "index")
 
     def refused(name: str) -> bool:

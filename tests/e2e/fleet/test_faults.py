@@ -14,11 +14,11 @@ KEY = "nvidia.com/gpu.count.GeForce-RTX-3090"
 
 @pytest.fixture
 def busy(installed):
-    """Pods that hold GPUs on every node, and one free GPU on n1 and n2."""
-    wanted = {"n1": 7, "n2": 2, "n3": 1, "n4": 1}
-    for node, replicas in wanted.items():
-        installed.deploy(f"busy-{node}", node, replicas)
-    installed.wait_deployed(*(f"busy-{node}" for node in wanted))
+    """Pods that hold GPUs on three nodes; n1, n2 and n3 have a free one."""
+    wanted = {"n1": 7, "n2": 2, "n4": 1}
+    for node, pods in wanted.items():
+        installed.hold(f"busy-{node}", node, pods)
+    installed.wait_held(*(f"busy-{node}" for node in wanted))
     installed.check()
     return installed
 
@@ -58,6 +58,7 @@ def told_of_a_change_meanwhile(fleet: Fleet, measure, what: str, away, back, dea
     fleet.wait_advertised(60)
     fleet.check(deadline=60)
     assert given(fleet) == before
+    fleet.restart_controllers()
 
 
 def test_the_api_server_is_killed_and_comes_back(busy, measure):
@@ -110,12 +111,14 @@ def test_kubelets_restart_while_they_allocate(installed, measure):
 
 
 def test_a_node_reboots(busy, measure):
+    busy.deploy("rebooted", "n3", 1)
+    busy.wait_deployed("rebooted")
     with measure("a node reboots: its GPU is on the Node object, its pod runs again"):
         busy.cluster.reboot_node(3)
         wait_for(lambda: busy.nodes["n3"].kubelet_has() == set(busy.nodes["n3"].machine.minors()), 60, "the kubelet of n3 to have its GPU",
                  busy.logs)
         busy.wait_advertised(60)
-        busy.wait_deployed("busy-n3", deadline=90)
+        busy.wait_deployed("rebooted", deadline=90)
     busy.kubectl("delete", "pods", "--field-selector", "status.phase=Failed")  # admitted before any plugin could register: they fail for good
     busy.wait_rolled_out()
     busy.check(deadline=60)

@@ -10,9 +10,9 @@ def pods(fleet: Fleet, app: str) -> dict[str, tuple]:
 
 
 def test_devices_are_never_away_for_two_seconds_and_no_pod_loses_what_it_holds(installed, measure, remark):
-    for node, replicas in {"n1": 4, "n2": 2, "n4": 1}.items():
-        installed.deploy(f"held-{node}", node, replicas)
-    installed.wait_deployed("held-n1", "held-n2", "held-n4")
+    for node, count in {"n1": 4, "n2": 2, "n4": 1}.items():
+        installed.hold(f"held-{node}", node, count)
+    installed.wait_held("held-n1", "held-n2", "held-n4")
     before = {node: pods(installed, f"held-{node}") for node in ("n1", "n2", "n4")}
     old = installed.agent_pods()
     samplers = installed.sample_kubelets()

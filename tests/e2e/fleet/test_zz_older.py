@@ -25,8 +25,8 @@ def test_an_older_kubernetes_on_one_node_installs_serves_changes_and_upgrades(ol
         it.done = older.wait_advertised(60)
     older.wait_rolled_out()
     assert older.labels("n1")["nvidia.com/gpu.product"] == "NVIDIA-A100-SXM4-40GB"
-    older.deploy("held", "n1", 6)
-    older.wait_deployed("held")
+    older.hold("held", "n1", 6)
+    older.wait_held("held")
     older.check()
     assert older.nodes["n1"].door("cluster")["state"] == "open"
     assert "the API server has no streaming lists; asking for pages" in older.logs(-1), "what degrades is said"
