@@ -33,7 +33,6 @@ class VendorLine {
 
   const std::string& vendor() const { return vendor_; }
   pid_t worker_pid() const { return remote_.pid(); }
-  int abandoned_workers() const { return remote_.abandoned(); }
 
  private:
   void DriverOpened();

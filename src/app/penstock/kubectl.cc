@@ -51,15 +51,7 @@ KubectlLine::KubectlLine() {
   app.footer(kFooter);
   app.set_version_flag("--version", std::string("penstock ") + PENSTOCK_VERSION);
   app.require_subcommand(0, 1);
-  app.add_option_function<std::string>(
-         "-o,--output",
-         [this](const std::string& format) {
-           common.json = format == "json";
-           common.wide = format == "wide";
-         },
-         "how lists are printed: table, wide or json")
-      ->type_name("FORMAT")
-      ->check(CLI::IsMember({"table", "wide", "json"}));
+  AddOutputOption(app, common);
   app.add_option_function<std::string>(
          "--kubeconfig", [this](const std::string& file) { common.settings.flags["--kubeconfig"] = file; }, "as after the verb")
       ->type_name("FILE")

@@ -113,15 +113,7 @@ CommandLine::CommandLine() {
   app.set_version_flag("--version", std::string("penstock ") + PENSTOCK_VERSION);
   app.require_subcommand(0, 1);
   common.terminal = ::isatty(STDERR_FILENO) != 0;
-  app.add_option_function<std::string>(
-         "-o,--output",
-         [this](const std::string& format) {
-           common.json = format == "json";
-           common.wide = format == "wide";
-         },
-         "how lists are printed: table, wide or json")
-      ->type_name("FORMAT")
-      ->check(CLI::IsMember({"table", "wide", "json"}));
+  AddOutputOption(app, common);
   AddNodeOptions(app, common.settings);
   AddAgentVerbs();
   AddConfig();

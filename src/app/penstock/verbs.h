@@ -21,6 +21,9 @@ struct Common {
   std::vector<std::string> command;  ///< of `run`: see CutCommand
 };
 
+/// Adds -o, which says how lists are printed.
+void AddOutputOption(CLI::App& app, Common& common);
+
 // Each callback leaves the program's exit status in `exit_code`.
 void AddRun(CLI::App& app, const Common& common, int& exit_code);
 void AddQueue(CLI::App& app, const Common& common, int& exit_code);

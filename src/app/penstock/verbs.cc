@@ -1,0 +1,20 @@
+// What the two command lines, the tool's own and kubectl's plugin, have in common.
+#include "app/penstock/verbs.h"
+
+#include <CLI/CLI.hpp>
+
+namespace penstock::app {
+
+void AddOutputOption(CLI::App& app, Common& common) {
+  app.add_option_function<std::string>(
+         "-o,--output",
+         [&common](const std::string& format) {
+           common.json = format == "json";
+           common.wide = format == "wide";
+         },
+         "how lists are printed: table, wide or json")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"table", "wide", "json"}));
+}
+
+}  // namespace penstock::app
