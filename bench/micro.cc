@@ -91,8 +91,11 @@ void PreferredAllocation(benchmark::State& state) {
   const auto machine = Machine(static_cast<int>(state.range(0)));
   std::vector<std::string> available;
   for (const auto& entry : machine.devices) available.push_back(entry.facts->id);
+  node::share::Offer offer{.resource = "nvidia.com/gpu", .door = "kubelet"};
+  for (const std::string& id : available) offer.slots.push_back({{id, id}, true, "", {}});
   for (auto _ : state) {
-    const auto chosen = node::allocate::Prefer(available, {}, static_cast<std::size_t>(state.range(1)), machine);
+    const auto chosen =
+        node::allocate::Prefer({available, {}, static_cast<std::size_t>(state.range(1))}, offer, api::SharePolicy::kDistributed, machine);
     if (chosen.size() != static_cast<std::size_t>(state.range(1))) state.SkipWithError("nothing was preferred");
     benchmark::DoNotOptimize(chosen.data());
   }

@@ -51,7 +51,9 @@ Flat Flatten(const NodeConfig& config) {
 std::string_view ToString(Effect effect) { return effect == Effect::kNow ? "now" : "restart"; }
 
 Effect EffectOf(std::string_view key) {
-  static constexpr std::array<std::string_view, 5> kNow = {"health.", "labels.", "devicePlugin.", "paths.host", "cluster.config."};
+  static constexpr std::array<std::string_view, 9> kNow = {"health.",       "labels.",         "devicePlugin.",
+                                                           "paths.host",    "cluster.config.", "resources.",
+                                                           "sharing.rules", "sharing.policy",  "doors.assign"};
   const bool now = std::any_of(kNow.begin(), kNow.end(), [key](std::string_view prefix) { return key.starts_with(prefix); });
   return now ? Effect::kNow : Effect::kRestart;
 }
@@ -69,8 +71,12 @@ NodeConfig KeepUntilRestart(const NodeConfig& running, NodeConfig next) {
   NodeConfig kept = running;
   kept.paths.host_driver_root = std::move(next.paths.host_driver_root);
   kept.paths.host_dev_root = std::move(next.paths.host_dev_root);
-  kept.poll = next.poll;
-  kept.probation = next.probation;
+  kept.doors = std::move(next.doors);
+  kept.health = std::move(next.health);
+  kept.resources = std::move(next.resources);
+  kept.resource_per_model = next.resource_per_model;
+  kept.sharing.rules = std::move(next.sharing.rules);
+  kept.sharing.policy = next.sharing.policy;
   kept.device_ids = next.device_ids;
   kept.labels = std::move(next.labels);
   kept.cluster.config_map = std::move(next.cluster.config_map);

@@ -13,8 +13,9 @@ namespace penstock::api {
 enum class Effect { kNow, kRestart };
 std::string_view ToString(Effect effect);  ///< "now", "restart"
 
-/// Of a key as NodeConfig documents have it, "labels.timestamp". Now: health, labels, devicePlugin, paths.host*, cluster.config. The others
-/// (doors, the paths that are open, listen, the node's name, the connection to the cluster) with the next start.
+/// Of a key as NodeConfig documents have it, "labels.timestamp". Now: doors.assign, health, resources,
+/// sharing.rules, sharing.policy, labels, devicePlugin, paths.host*, cluster.config. The others
+/// (which doors are open, the paths that are open, listen, the node's name, the connection to the cluster) with the next start.
 Effect EffectOf(std::string_view key);
 
 struct Change {

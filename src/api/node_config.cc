@@ -94,8 +94,8 @@ void ReadDoors(MapReader& top, Problems& problems, NodeConfig& config) {
 
 void ReadHealth(MapReader& top, Problems& problems, NodeConfig& config) {
   MapReader health(MapAt(top, "health"), "health", problems);
-  config.poll = health.Time("poll", kLeastPoll, kMostPoll).value_or(config.poll);
-  config.probation = health.Time("probation", 0s, kMostProbation).value_or(config.probation);
+  config.health.poll = health.Time("poll", kLeastPoll, kMostPoll).value_or(config.health.poll);
+  config.health.probation = health.Time("probation", 0s, kMostProbation).value_or(config.health.probation);
   health.Finish();
 }
 
@@ -189,7 +189,7 @@ std::string ToYaml(const NodeConfig& config) {
   text += "doors:\n  kubelet:\n    enabled: " + std::string(Text(config.kubelet_door)) + "\n";
   text += "  local:\n    enabled: " + std::string(Text(config.local_door)) + "\n    group: " + Quoted(config.local_group) + "\n";
   text += AssignText(config.doors);
-  text += "health:\n  poll: " + Text(config.poll) + "\n  probation: " + Text(config.probation) + "\n";
+  text += "health:\n  poll: " + Text(config.health.poll) + "\n  probation: " + Text(config.health.probation) + "\n";
   text += "http:\n  listen: " + Quoted(config.listen) + "\n";
   text += internal::DevicePluginText(config) + internal::LabelsText(config.labels) + internal::ClusterText(config.cluster);
   return text;

@@ -1,6 +1,7 @@
 // NodeConfig: everything that can be said to an agent, in one document. Other people's files are translated into it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,6 +35,58 @@ struct DoorRule {
 };
 
 enum class Switch { kAuto, kOn, kOff };
+
+/// Under which resource name whole devices of some models are offered; the first rule that matches a device counts.
+struct ResourceRule {
+  std::string pattern;  ///< glob over the model's name
+  std::string name;     ///< "nvidia.com/a100"
+  bool operator==(const ResourceRule&) const = default;
+};
+
+enum class ShareStrategy { kNone, kTimeSlicing, kMps };
+
+/// How some devices are shared; the first rule that matches a device counts. Without a rule a device is not shared.
+struct SharingRule {
+  std::string resource;              ///< those that would be offered whole under this name; empty: any
+  std::vector<std::string> devices;  ///< ids, indices or globs over the model; empty: all
+  int most = 0;                      ///< only so many of those that match, the first by index; 0: all
+  ShareStrategy strategy = ShareStrategy::kNone;
+  int replicas = 1;    ///< 1: not shared
+  std::string rename;  ///< the resource's name for the shares; empty: as it is
+  bool fail_requests_greater_than_one = false;
+  bool operator==(const SharingRule&) const = default;
+};
+
+/// Which share the kubelet is advised to take: of the device with the fewest that are taken, or with the most.
+enum class SharePolicy { kDistributed, kPacked };
+
+struct SharingConfig {
+  std::vector<SharingRule> rules;
+  SharePolicy policy = SharePolicy::kDistributed;
+  std::string mps_root = "/run/nvidia/mps";  ///< folder of MPS' pipes and logs, as the program itself sees it
+  std::string host_mps_root;                 ///< as the host calls it, where that differs (in a container); empty: mps_root
+  bool operator==(const SharingConfig&) const = default;
+};
+
+/// What a site wants done about an error, other than the vendor's documentation says; the last rule that matches counts.
+struct HealthRule {
+  std::string kind = "xid";         ///< family of codes, as in metrics and status
+  std::vector<std::int64_t> codes;  ///< empty: all
+  std::string action;               ///< "default", "ignore", "warn", "drain", "reset", "gone"
+  bool operator==(const HealthRule&) const = default;
+};
+
+/// Whether the agent resets a device that needs it: never, or when nobody holds it and nobody is on it.
+enum class ResetPolicy { kNever, kIdle };
+
+struct HealthConfig {
+  base::Duration poll = std::chrono::seconds(5);             ///< between two looks at a device
+  base::Duration probation = std::chrono::seconds(10);       ///< how long a device must look well before it is used again
+  base::Duration probation_most = std::chrono::minutes(10);  ///< each relapse doubles the probation, up to this
+  std::vector<HealthRule> policy;
+  ResetPolicy reset = ResetPolicy::kNever;
+  bool operator==(const HealthConfig&) const = default;
+};
 
 /// How an allocation names its devices to the container.
 enum class DeviceIds { kUuid, kIndex };
@@ -80,8 +133,11 @@ struct NodeConfig {
   std::string local_group = "penstock";  ///< members may use the local door; where no such group exists, root only
   std::vector<DoorRule> doors;           ///< before the default: the kubelet's door where it is open, else the local one
 
-  base::Duration poll = std::chrono::seconds(5);        ///< between two looks at a device
-  base::Duration probation = std::chrono::seconds(10);  ///< how long a device must look well before it is used again
+  HealthConfig health;
+
+  std::vector<ResourceRule> resources;  ///< before the default, the vendor's one name for all
+  bool resource_per_model = false;      ///< the default is a name for each model
+  SharingConfig sharing;
 
   std::string listen = "127.0.0.1:9400";  ///< host:port, unix:PATH, or "off"
 

@@ -59,8 +59,8 @@ cluster:
   EXPECT_THAT(config.doors[0].devices, ElementsAre("GPU-1", "0", "*A100*"));
   EXPECT_EQ(config.doors[0].door, "local");
   EXPECT_TRUE(config.doors[1].devices.empty());
-  EXPECT_EQ(config.poll, 1500ms);
-  EXPECT_EQ(config.probation, 1min);
+  EXPECT_EQ(config.health.poll, 1500ms);
+  EXPECT_EQ(config.health.probation, 1min);
   EXPECT_EQ(config.listen, "[::1]:1");
   EXPECT_EQ(config.device_ids, DeviceIds::kIndex);
   const LabelsConfig labels = {Switch::kOff, Switch::kAuto, "/f", Switch::kOn, false, "/m"};
@@ -77,14 +77,14 @@ TEST(NodeConfig, WhatItPrintsReadsBackTheSame) {
 
   config.node_name = "n\"1\\";
   config.doors = {{.devices = {"*A100*", "0"}, .door = "local"}, {.devices = {}, .door = "none"}};
-  config.poll = 250ms;
+  config.health.poll = 250ms;
   config.local_door = Switch::kOn;
   const std::string text = ToYaml(config);
   const auto again = ParseNodeConfig(text, "printed");
   ASSERT_TRUE(again.ok()) << ErrorOf(again) << text;
   EXPECT_EQ(ToYaml(*again), text);
   EXPECT_EQ(again->node_name, config.node_name);
-  EXPECT_EQ(again->poll, 250ms);
+  EXPECT_EQ(again->health.poll, 250ms);
 }
 
 TEST(NodeConfig, AMinimalFileMeansTheDefaults) { EXPECT_EQ(ToYaml(Parsed("")), ToYaml(NodeConfig{})); }

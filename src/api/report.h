@@ -36,7 +36,17 @@ struct DeviceReport {
   std::string health_reason;
   std::string health_since;
   std::string door;      ///< "kubelet", "local", ""
-  std::string withheld;  ///< why it is offered nowhere although it is well
+  std::string withheld;  ///< why it is offered nowhere, or not as the configuration asks, although it is well
+  std::string serial;
+  std::string resource;                  ///< "nvidia.com/gpu"; empty where it is offered nowhere
+  std::string sharing;                   ///< "none", "time-slicing", "mps"
+  int shares = 1;                        ///< slots that are offered
+  int free = 0;                          ///< of those, the ones that can be had now
+  std::string isolation;                 ///< "none", "memory-per-process", "memory", "memory-compute", "hardware"
+  std::uint64_t share_memory_bytes = 0;  ///< limit that is in force for each process; 0: none
+  int share_compute_percent = 0;         ///< likewise
+  std::string probation_until;           ///< RFC 3339; empty: not on probation
+  std::int64_t relapses = 0;             ///< how often it became unwell again soon after it was well
   std::vector<HolderReport> holders;
 };
 
@@ -64,6 +74,16 @@ struct ConfigurationReport {
   std::vector<std::string> not_yet;  ///< what it asks for that this version cannot do, by the names of its keys
 };
 
+/// A server of the driver's through which devices are shared.
+struct ServerReport {
+  std::string set;     ///< "nvidia.com/gpu"
+  std::string kind;    ///< "mps"
+  std::string state;   ///< "ready", "waiting"
+  std::string reason;  ///< why it is not ready
+  std::int64_t clients = 0;
+  std::vector<std::string> devices;
+};
+
 /// A condition as Kubernetes has them.
 struct ConditionReport {
   std::string type;  ///< "Ready", "DriverReady", "DevicesHealthy", "ConfigurationApplied", "KubeletDoor"
@@ -80,6 +100,7 @@ struct Report {
   std::vector<VendorReport> vendors;
   std::vector<DeviceReport> devices;
   std::vector<DoorReport> doors;
+  std::vector<ServerReport> servers;
   ConfigurationReport configuration;
   std::vector<ConditionReport> conditions;
   std::vector<std::string> enforcement;  ///< kinds in force here: "devices", "visibility"

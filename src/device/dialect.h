@@ -22,8 +22,16 @@ struct Edits {
     std::string permissions;     ///< of "rwm"
     bool operator==(const File&) const = default;
   };
+  struct Mount {
+    std::string container_path;
+    std::string host_path;  ///< as the host calls it
+    bool read_only = false;
+    bool operator==(const Mount&) const = default;
+  };
   std::map<std::string, std::string> environment;
   std::vector<File> files;
+  std::vector<Mount> mounts;
+  bool operator==(const Edits&) const = default;
 };
 
 /// How devices are named to a container's runtime.
@@ -45,9 +53,17 @@ struct Verdict {
   bool silences = false;  ///< the device answers nothing while it lasts, so that an answer says that it is over
 };
 
+/// How a device is offered, as far as labels speak of it.
+struct LabelShare {
+  Shape shape;
+  bool renamed = false;   ///< its resource's name is not the usual one, so that it tells the sharing by itself
+  std::string isolation;  ///< device::ToString(Isolation)
+};
+
 /// What the labels of a node about one vendor's devices are made of. Borrowed for the time of the call.
 struct LabelFacts {
   std::vector<const Facts*> devices;          ///< those that are there, in order of index
+  std::vector<LabelShare> shares;             ///< of each of the devices; empty: all are whole
   const Driver* driver = nullptr;             ///< null: none
   std::vector<std::string_view> pci_configs;  ///< configuration spaces of its accelerators as far as they could be read, driver or not
   std::string machine;                        ///< the machine's product name; empty: not known
@@ -63,6 +79,12 @@ class Dialect {
 
   /// The extended resource under which whole devices are offered: "nvidia.com/gpu".
   virtual std::string_view resource() const = 0;
+
+  /// The extended resource for this device where each model has its own: "nvidia.com/a100-sxm4-40gb".
+  virtual std::string ModelResource(const Facts& device) const = 0;
+
+  /// Why this device cannot be shared so, with what can be done instead; empty where it can.
+  virtual std::string WhyNotShared(const Facts& device, const Shape& shape) const = 0;
 
   /// For a container that gets exactly these devices, told to it by these names.
   virtual Edits ForContainer(std::span<const Facts* const> devices, const Driver& driver, DeviceNames names) const = 0;

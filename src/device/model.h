@@ -65,6 +65,21 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
+/// How a device is given to several consumers at once.
+enum class Sharing {
+  kNone,         ///< one consumer has it
+  kTimeSlicing,  ///< they take turns
+  kMps,          ///< they go through a server of the driver's, as NVIDIA's MPS
+};
+std::string_view ToString(Sharing sharing);  ///< "none", "time-slicing", "mps"
+
+/// What a device is cut into, as its consumers see it.
+struct Shape {
+  Sharing sharing = Sharing::kNone;
+  int shares = 1;  ///< 1 exactly where sharing is none
+  auto operator<=>(const Shape&) const = default;
+};
+
 /// What a change of mode concerns, and when it takes effect.
 enum class ModeScope { kDevice, kLinkedDevices, kNode };
 enum class ModeEffect { kNow, kAfterReset, kAfterDriverReload };

@@ -118,8 +118,8 @@ struct KubeletDoor::State {
              [this](AllocateRequest request, Reply<std::vector<ContainerEdits>> reply) {
                control.Post([this, request = std::move(request), reply = std::move(reply)] { reply(Allocate(request)); });
              },
-         .prefer = [this](const PreferRequest& request,
-                          const Reply<std::vector<std::vector<std::string>>>& reply) { reply(Prefer(request)); },
+         .prefer = [this, resource](const PreferRequest& request,
+                                    const Reply<std::vector<std::vector<std::string>>>& reply) { reply(Prefer(resource, request)); },
          .state = [this, resource](const PluginState& state) { StateChanged(resource, state); }});
     if (!plugin.ok()) {
       base::Log(base::kError, "the kubelet's door cannot open", {{"resource", resource}, {"why", plugin.error().message()}});
@@ -165,7 +165,8 @@ struct KubeletDoor::State {
       ASSIGN(Slot slot, UsableSlot(id));
       lease.slots.push_back(std::move(slot));
     }
-    ASSIGN(const device::Edits edits, node::allocate::Commit(lease.slots, options.consumer(), *inventory.published().Get(), dialect_of));
+    ASSIGN(const device::Edits edits,
+           node::allocate::Commit(lease.slots, options.consumer(), *inventory.published().Get(), dialect_of, *offers.servers().Get()));
     TRY(ReleaseFormerHolders(lease.slots));
     handed.push_back(lease.id);
     TRY(ledger.Hand(std::move(lease)));
@@ -189,7 +190,7 @@ struct KubeletDoor::State {
   base::Status ReleaseFormerHolders(const std::vector<Slot>& slots) {
     for (const Slot& slot : slots) {
       const auto snapshot = ledger.Get();
-      const Lease* holder = snapshot->HolderOf(slot.device);
+      const Lease* holder = snapshot->InTheWayOf(slot);
       if (holder == nullptr) continue;
       if (holder->door != node::share::kKubeletDoor)
         return Error(Code::kFailedPrecondition,
@@ -207,13 +208,19 @@ struct KubeletDoor::State {
   }
 
   /// On gRPC's threads: reads snapshots only.
-  std::vector<std::vector<std::string>> Prefer(const PreferRequest& request) const {
+  std::vector<std::vector<std::string>> Prefer(const std::string& resource, const PreferRequest& request) const {
     const auto snapshot = inventory.published().Get();
-    std::vector<std::vector<std::string>> answers;
-    for (const auto& container : request.containers)
-      answers.push_back(container.size < 1 ? std::vector<std::string>{}
-                                           : node::allocate::Prefer(container.available, container.must_include,
-                                                                    static_cast<std::size_t>(container.size), *snapshot));
+    const auto now = offers.published().Get();
+    const auto offer = std::find_if(now->begin(), now->end(),
+                                    [&](const Offer& one) { return one.door == node::share::kKubeletDoor && one.resource == resource; });
+    std::vector<std::vector<std::string>> answers(request.containers.size());
+    if (offer == now->end()) return answers;
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      const auto& container = request.containers[i];
+      if (container.size < 1) continue;
+      answers[i] = node::allocate::Prefer({container.available, container.must_include, static_cast<std::size_t>(container.size)}, *offer,
+                                          options.share_policy(), *snapshot);
+    }
     return answers;
   }
 

@@ -25,6 +25,8 @@ class KubeletDoor {
     std::function<std::string(const std::string&)> host_path;
     /// How devices are named to containers from now on; asked at each Allocate.
     std::function<node::allocate::Consumer()> consumer = [] { return node::allocate::Consumer::kContainer; };
+    /// Which share it is advised to take; any thread.
+    std::function<api::SharePolicy()> share_policy = [] { return api::SharePolicy::kDistributed; };
     /// The kubelet has what was offered last; on the control loop, each time that it was asked and agreed. Null: it is not asked.
     std::function<void(const KubeletAmounts&)> kubelet_has = nullptr;
   };

@@ -91,8 +91,7 @@ class KubeletDoorTest : public testing::Test {
   os::Loop control_{"control"}, io_{"io"};
   node::inventory::Inventory inventory_;
   node::ledger::Ledger ledger_;
-  node::share::Offers offers_{inventory_, ledger_, [](const device::Facts&) { return std::string(node::share::kKubeletDoor); },
-                              device::testing::FindAcme};
+  node::share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {.kubelet = true}};
   std::unique_ptr<KubeletDoor> door_;
 };
 

@@ -52,7 +52,7 @@ LocalDoor::LocalDoor(os::Loop& loop, base::Executor& io, Node node, Options opti
                     [this](const Waiting& waiting, const base::Status& status) { TellDone(waiting, status); }}),
       self_(std::make_shared<LocalDoor*>(this)),
       server_(loop, options_.run_dir, options_.group, [this](SessionPtr session, const Request& request) { Handle(session, request); }) {
-  on_offers_ = node_.offers.Subscribe([this](const auto&) { queue_.Try(); });
+  on_offers_ = node_.offers.published().Subscribe([this](const auto&) { queue_.Try(); });
   on_ledger_ = node_.ledger.published().Subscribe([this](const auto&) { queue_.Try(); });
 }
 
@@ -85,7 +85,7 @@ api::DoorReport LocalDoor::Report() const {
   report.enforcement =
       ToString(leases_.visibility_reason().empty() ? node::ledger::Enforcement::kDevices : node::ledger::Enforcement::kVisibility);
   if (!leases_.visibility_reason().empty()) report.reason += "; visibility only: " + leases_.visibility_reason();
-  for (const auto& offer : *node_.offers.Get())
+  for (const auto& offer : *node_.offers.published().Get())
     if (offer.door == node::share::kLocalDoor) report.resources.push_back(offer.resource);
   return report;
 }
@@ -123,7 +123,8 @@ void LocalDoor::HandleRun(const SessionPtr& session, const RunRequest& run) {
 
 void LocalDoor::StandInLine(const SessionPtr& session, const RunRequest& run, node::ledger::Process process) {
   Waiting waiting;
-  waiting.request = {std::string(node::share::kLocalDoor), run.count, run.model, run.devices};
+  waiting.request = {
+      .door = std::string(node::share::kLocalDoor), .count = run.count, .share = run.share, .model = run.model, .devices = run.devices};
   waiting.user = process.user;
   waiting.command = run.command;
   waiting.since = loop_.clock().Wall();
@@ -138,8 +139,9 @@ void LocalDoor::StandInLine(const SessionPtr& session, const RunRequest& run, no
 base::Status LocalDoor::Attempt(const Waiting& waiting) {
   Asker& asker = askers_.at(waiting.ticket);
   const auto inventory = node_.inventory.published().Get();
-  ASSIGN(const auto slots, node::allocate::Reserve(waiting.request, *inventory, *node_.ledger.Get(), *node_.offers.Get()));
-  ASSIGN(const auto edits, node::allocate::Commit(slots, node::allocate::Consumer::kProcess, *inventory, node_.dialect_of));
+  ASSIGN(const auto slots, node::allocate::Reserve(waiting.request, *inventory, *node_.ledger.Get(), *node_.offers.published().Get()));
+  ASSIGN(const auto edits,
+         node::allocate::Commit(slots, node::allocate::Consumer::kProcess, *inventory, node_.dialect_of, *node_.offers.servers().Get()));
   ASSIGN(const auto lease, leases_.Admit({slots, waiting.user, waiting.command, asker.process, asker.session->peer().pidfd.get()}));
   asker.granted.lease = lease.id;
   asker.granted.environment = edits.environment;

@@ -12,7 +12,7 @@
 #include "door/local_leases.h"
 #include "edge/broker/server.h"
 #include "node/allocate/queue.h"
-#include "node/share/offer.h"
+#include "node/share/offers.h"
 #include "os/loop.h"
 
 namespace penstock::door {
@@ -30,7 +30,7 @@ class LocalDoor {
   struct Node {
     node::inventory::Inventory& inventory;
     node::ledger::Ledger& ledger;
-    base::Published<std::vector<node::share::Offer>>& offers;
+    node::share::Offers& offers;
     node::share::DialectOf dialect_of;
   };
   struct Callbacks {

@@ -39,7 +39,6 @@ class LocalDoorTest : public testing::Test {
       driver.vendor = "acme";
       inventory_.SetVendor({"acme", std::make_shared<const device::Driver>(driver), ""});
       std::vector<device::Facts> facts(2);
-      std::vector<node::share::Offer> offers = {{"acme.com/gpu", "local", {}}};
       for (int i = 0; i < 2; ++i) {
         auto& one = facts[static_cast<std::size_t>(i)];
         one.id = "G" + std::to_string(i);
@@ -47,11 +46,10 @@ class LocalDoorTest : public testing::Test {
         one.model = "Acme Big";
         one.index = i;
         one.files = {{"/dev/acme" + std::to_string(i), 195, static_cast<std::uint32_t>(i)}};
-        offers[0].slots.push_back({{one.id, one.id}, true, "", {}});
       }
       inventory_.SetFacts("acme", facts, "", loop_.clock().Wall());
       for (const auto& one : facts) inventory_.SetHealth(one.id, device::HealthState::kHealthy, "", loop_.clock().Wall());
-      offers_.Set(offers);
+      for (const auto& one : facts) inventory_.SetReading(one.id, {}, loop_.clock().Wall());
     });
   }
   ~LocalDoorTest() override {
@@ -120,7 +118,7 @@ class LocalDoorTest : public testing::Test {
   std::string no_rights_;
   node::inventory::Inventory inventory_;
   node::ledger::Ledger ledger_;
-  base::Published<std::vector<node::share::Offer>> offers_;
+  node::share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {.local = true}};
   std::unique_ptr<LocalDoor> door_;
   std::function<base::Result<std::string>(const edge::broker::PlanRequest&)> plan_;
   int ended_ = 0;

@@ -74,30 +74,27 @@ void AddLabels(const Preview& before, const Preview& after, api::Effect effect, 
 }
 
 /// A rule that matches nothing is more often a slip than a plan for devices to come.
-std::vector<std::string> RulesWithoutDevices(const api::NodeConfig& config, const node::inventory::Snapshot& inventory) {
-  std::vector<std::string> remarks;
+void AddRulesWithoutDevices(const api::NodeConfig& config, const node::inventory::Snapshot& inventory, std::vector<std::string>& remarks) {
   for (std::size_t i = 0; i < config.doors.size(); ++i) {
-    api::NodeConfig alone;
-    alone.doors = {{.devices = config.doors[i].devices, .door = "local"}};
-    const auto door_of = node::share::AssignDoors(alone, true, true);
     const bool matches = std::any_of(inventory.devices.begin(), inventory.devices.end(),
-                                     [&](const auto& entry) { return door_of(*entry.facts) == node::share::kLocalDoor; });
+                                     [&](const auto& entry) { return node::share::Selects(config.doors[i].devices, *entry.facts); });
     if (!matches) remarks.push_back("doors.assign[" + std::to_string(i) + "]: matches no device of this node");
   }
-  return remarks;
 }
 
 }  // namespace
 
 Preview MakePreview(const api::NodeConfig& config, const PreviewNode& node) {
-  const auto door_of = node::share::AssignDoors(config, IsOpen(config.kubelet_door, node.kubelet_exists), IsOpen(config.local_door, true));
+  const node::share::OpenDoors open{.kubelet = IsOpen(config.kubelet_door, node.kubelet_exists), .local = IsOpen(config.local_door, true)};
+  auto wished = node::share::ComputeWishes(config, open, node.moves, node.inventory, node.dialect_of);
+  AddRulesWithoutDevices(config, node.inventory, wished.remarks);
   const node::label::Context context{.machine = node.machine,
                                      .timestamp = node.timestamp,
                                      .config = config.labels,
                                      .host_features = IsOpen(config.labels.host_features, !node.nfd)};
-  return {.offers = node::share::ComputeOffers(node.inventory, node.ledger, door_of, node.dialect_of),
+  return {.offers = node::share::ComputeOffers(wished.wishes, node.inventory, node.ledger, node.servers),
           .labels = node::label::ComputeLabels(node.inventory, node.dialect_of, context),
-          .remarks = RulesWithoutDevices(config, node.inventory)};
+          .remarks = std::move(wished.remarks)};
 }
 
 void AddDifference(const Preview& before, const Preview& after, const node::ledger::Snapshot& ledger, api::Effect effect, api::Plan& plan) {

@@ -10,7 +10,7 @@
 #include "node/inventory/inventory.h"
 #include "node/label/labels.h"
 #include "node/ledger/ledger.h"
-#include "node/share/offer.h"
+#include "node/share/wish.h"
 #include "os/machine_facts.h"
 
 namespace penstock::door {
@@ -22,6 +22,8 @@ struct PreviewNode {
   node::share::DialectOf dialect_of;
   os::MachineFacts machine;
   std::int64_t timestamp = 0;
+  node::share::Moves moves = {};
+  device::SharedDevices servers = {};
   bool kubelet_exists = true;  ///< what `auto` of the kubelet's door asks
   bool nfd = false;            ///< NFD labels this node: what `auto` of labels.hostFeatures asks
 };

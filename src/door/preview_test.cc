@@ -62,9 +62,9 @@ TEST_F(PreviewTest, NamesWhatMovesAndWhoHoldsIt) {
   api::NodeConfig next;
   next.doors = {{.devices = {"0"}, .door = "local"}};
   const api::Plan plan = MakePlan({}, api::KeepUntilRestart({}, next), next, Node());
-  EXPECT_THAT(plan.changes, ElementsAre(api::Change{"doors.assign", "[]", "[{devices: [0], door: local}]", Effect::kRestart}));
-  EXPECT_THAT(plan.resources, ElementsAre(api::PlannedResource{"kubelet", "acme.com/gpu", 2, 1, Effect::kRestart, {"pod ml/train-0"}},
-                                          api::PlannedResource{"local", "acme.com/gpu", 0, 1, Effect::kRestart, {}}));
+  EXPECT_THAT(plan.changes, ElementsAre(api::Change{"doors.assign", "[]", "[{devices: [0], door: local}]", Effect::kNow}));
+  EXPECT_THAT(plan.resources, ElementsAre(api::PlannedResource{"kubelet", "acme.com/gpu", 2, 1, Effect::kNow, {"pod ml/train-0"}},
+                                          api::PlannedResource{"local", "acme.com/gpu", 0, 1, Effect::kNow, {}}));
   EXPECT_THAT(plan.labels, IsEmpty());
 }
 

@@ -71,7 +71,8 @@ api::DeviceReport DeviceOf(const node::inventory::Entry& entry, const node::ledg
   device.health_state = ToString(entry.health.state);
   device.health_reason = entry.health.reason;
   device.health_since = base::FormatTime(entry.health.since);
-  if (context.door_of) device.door = context.door_of(facts);
+  if (context.wishes != nullptr)
+    if (const auto wish = context.wishes->find(facts.id); wish != context.wishes->end()) device.door = wish->second.door;
   device.withheld = facts.withheld;
   device.holders = HoldersOf(facts, ledger);
   return device;

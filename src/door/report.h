@@ -17,7 +17,7 @@ namespace penstock::door {
 struct ReportContext {
   std::string node;
   std::function<std::vector<api::DoorReport>()> doors;
-  node::share::DoorOf door_of;
+  const node::share::Wishes* wishes = nullptr;
   std::function<api::ConfigurationReport()> configuration;
   ConditionTimes* times = nullptr;  ///< since when conditions are so; null: not told
   base::WallTime now{};             ///< for `times`

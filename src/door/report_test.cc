@@ -44,13 +44,14 @@ struct Fixture {
     context.configuration = [] { return api::ConfigurationReport{.origin = "file /etc/penstock/node.yaml"}; };
     context.times = &times;
     context.now = kWhen;
-    context.door_of = [](const device::Facts& facts) { return facts.index == 0 ? "kubelet" : "local"; };
+    context.wishes = &wishes;
   }
   api::Report Make() const { return MakeReport(inventory, ledger, context); }
 
   node::inventory::Snapshot inventory;
   node::ledger::Snapshot ledger;
   ConditionTimes times;
+  node::share::Wishes wishes = {{"GPU-0", {.door = "kubelet"}}, {"GPU-1", {.door = "local"}}, {"GPU-2", {.door = "local"}}};
   ReportContext context;
 };
 

@@ -26,7 +26,6 @@
 #include "door/report.h"
 #include "edge/systemd/notify.h"
 #include "node/health/kernel_log.h"
-#include "node/share/assign.h"
 #include "node/share/offers.h"
 #include "os/file.h"
 #include "os/lock_file.h"
@@ -63,11 +62,10 @@ class Agent {
         node_(NodeName(start_)),
         boot_id_(std::move(boot_id)),
         open_(DecideDoors(start_)),
-        door_of_(node::share::AssignDoors(start_, open_.kubelet, open_.local)),
         lock_(std::move(lock)),
         configuration_(control_, io_, options.settings, options.start),
-        monitor_(control_, inventory_, vendor::FindDialect, {.probation = start_.probation}),
-        offers_(inventory_, ledger_, door_of_, vendor::FindDialect),
+        monitor_(control_, inventory_, vendor::FindDialect, {.probation = start_.health.probation}),
+        offers_(inventory_, ledger_, vendor::FindDialect, open_),
         labeller_(control_, io_, inventory_, start_.paths.sysfs_root,
                   [this] {
                     for (const auto& line : lines_) line->LookNow();
@@ -230,6 +228,7 @@ class Agent {
         if (--lines_to_look_ == 0) FirstLookDone();
       });
     costs_.emplace(control_, io_, [this] { return Processes(); });
+    offers_.Configure(*Config());
     labeller_.Configure(*Config());
     return {};
   }
@@ -243,8 +242,9 @@ class Agent {
   /// What a running agent can change follows the configuration that is in force.
   Status FollowConfiguration() {
     on_config_ = configuration_.published().Subscribe([this](const auto& current) {
-      monitor_.SetProbation(current->config.probation);
-      for (const auto& line : lines_) line->SetPoll(current->config.poll);
+      monitor_.SetProbation(current->config.health.probation);
+      for (const auto& line : lines_) line->SetPoll(current->config.health.poll);
+      offers_.Configure(current->config);
       labeller_.Configure(current->config);
       if (!cluster_) return;
       cluster_->Reconfigure(current->config);
@@ -271,11 +271,12 @@ class Agent {
     edge::systemd::Notify("READY=1\nSTATUS=" + std::to_string(Devices()) + " devices");
   }
 
-  api::Report Report() const {
+  api::Report Report() {
+    const auto wished = offers_.wished().Get();
     return door::MakeReport(*inventory_.published().Get(), *ledger_.Get(),
                             {.node = node_,
                              .doors = [this] { return DoorReports(); },
-                             .door_of = door_of_,
+                             .wishes = &wished->wishes,
                              .configuration = [this] { return configuration_.published().Get()->report; },
                              .times = &condition_times_,
                              .now = control_.clock().Wall()});
@@ -315,8 +316,7 @@ class Agent {
   const AgentOptions& options_;
   const api::NodeConfig& start_;  // what only a restart changes is read here
   const std::string node_, boot_id_;
-  const OpenDoors open_;
-  const node::share::DoorOf door_of_;
+  const node::share::OpenDoors open_;
   std::optional<os::LockFile> lock_;
   int exit_status_ = 0;
   os::Loop control_{"control"};

@@ -113,7 +113,7 @@ TEST_F(ConfigurationTest, Issue364FollowsALinkThatIsSwappedAsAMountedConfigMapsA
   file_ = Path("any");
   Start();
   loop_.PostAfter(20ms, [&] { mount("..2", kOurs + "health: {poll: 1s}\n"); });
-  RunUntil([this] { return Config().poll == 1s; });
+  RunUntil([this] { return Config().health.poll == 1s; });
 }
 
 TEST_F(ConfigurationTest, ABadFileChangesNothingAndSaysAllThatIsWrongUntilItIsMended) {
@@ -181,11 +181,11 @@ TEST_F(ConfigurationTest, AWishStandsInThePlaceOfTheFileAndFlagsAboveBoth) {
 TEST_F(ConfigurationTest, ADevicePluginsTextInTheClusterIsPutOnTopOfANodeConfigFile) {
   StartWith(kOurs + "health: {poll: 1s}\nlabels: {timestamp: false}\n");
   configuration_->Wish(Wished("flags: {plugin: {deviceIDStrategy: index}}\n"));
-  EXPECT_EQ(Config().poll, 1s);
+  EXPECT_EQ(Config().health.poll, 1s);
   EXPECT_EQ(Config().device_ids, api::DeviceIds::kIndex);
   EXPECT_FALSE(Config().labels.timestamp);
   configuration_->Wish(Wished(kOurs + "devicePlugin: {deviceIDStrategy: index}\n"));
-  EXPECT_EQ(Config().poll, 5s);
+  EXPECT_EQ(Config().health.poll, 5s);
 }
 
 TEST_F(ConfigurationTest, AWishWithAProblemLeavesInForceWhatIs) {

@@ -20,15 +20,15 @@ node::allocate::Consumer ConsumerOf(const api::NodeConfig& config) {
 
 }  // namespace
 
-OpenDoors DecideDoors(const api::NodeConfig& config) {
+node::share::OpenDoors DecideDoors(const api::NodeConfig& config) {
   return {.kubelet = IsOpen(config.kubelet_door, os::Exists(config.paths.kubelet_dir)), .local = IsOpen(config.local_door, true)};
 }
 
-Doors::Doors(Node node, OpenDoors open, const api::NodeConfig& config, std::vector<node::ledger::Lease> remembered, std::string boot_id,
-             Callbacks callbacks)
+Doors::Doors(Node node, node::share::OpenDoors open, const api::NodeConfig& config, std::vector<node::ledger::Lease> remembered,
+             std::string boot_id, Callbacks callbacks)
     : keeper_(node.control, node.io, node.ledger, config.paths.state_dir + "/ledger.json", std::move(boot_id)),
       follow_(node.control, node.io, config.paths.proc_root, node.inventory, node.ledger),
-      local_(node.control, node.io, door::LocalDoor::Node{node.inventory, node.ledger, node.offers.published(), vendor::FindDialect},
+      local_(node.control, node.io, door::LocalDoor::Node{node.inventory, node.ledger, node.offers, vendor::FindDialect},
              door::LocalDoor::Options{
                  .run_dir = config.paths.run_dir, .group = config.local_group, .proc_root = config.paths.proc_root, .enabled = open.local},
              door::LocalDoor::Callbacks{
@@ -43,6 +43,7 @@ Doors::Doors(Node node, OpenDoors open, const api::NodeConfig& config, std::vect
                        .proc_root = config.paths.proc_root,
                        .host_path = [config = callbacks.config](const std::string& path) { return HostDevicePath(config()->paths, path); },
                        .consumer = [config = callbacks.config] { return ConsumerOf(*config()); },
+                       .share_policy = [config = callbacks.config] { return config()->sharing.policy; },
                        .kubelet_has = std::move(callbacks.kubelet_has)},
                    node.inventory, node.ledger, node.offers, vendor::FindDialect);
   kubelet_->Recover(remembered);

@@ -20,10 +20,7 @@
 namespace penstock::app {
 
 /// Which doors are open on this machine, by configuration and by what is there.
-struct OpenDoors {
-  bool kubelet = false, local = false;
-};
-OpenDoors DecideDoors(const api::NodeConfig& config);
+node::share::OpenDoors DecideDoors(const api::NodeConfig& config);
 
 /// On the control loop. Each begins where it is constructed, but for the kubelet's door, which Open opens.
 class Doors {
@@ -44,8 +41,8 @@ class Doors {
   };
 
   /// What an agent before us remembered is taken over.
-  Doors(Node node, OpenDoors open, const api::NodeConfig& config, std::vector<node::ledger::Lease> remembered, std::string boot_id,
-        Callbacks callbacks);
+  Doors(Node node, node::share::OpenDoors open, const api::NodeConfig& config, std::vector<node::ledger::Lease> remembered,
+        std::string boot_id, Callbacks callbacks);
 
   /// Listens at the local door. The caller holds the lock.
   base::Status Listen() { return local_.Open(); }

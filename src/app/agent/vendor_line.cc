@@ -22,7 +22,7 @@ VendorLine::VendorLine(os::Loop& control, const api::NodeConfig& config, const s
       monitor_(monitor),
       driver_paths_(dialect.DriverPaths(PathsOf(config))),
       remote_(control, {.command = WorkerCommand(worker, dialect.vendor(), PathsOf(config))}),
-      discovery_(control, remote_, inventory, {.vendor = vendor_, .poll = config.poll},
+      discovery_(control, remote_, inventory, {.vendor = vendor_, .poll = config.health.poll},
                  {.reading = [this](const std::string& id, const device::Reading& reading) { monitor_.OnReading(id, reading); },
                   .evidence = [this](const device::Evidence& evidence) { Hear(evidence); },
                   .described =

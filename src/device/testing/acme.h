@@ -14,6 +14,10 @@ class AcmeDialect final : public Dialect {
  public:
   std::string_view vendor() const override { return "acme"; }
   std::string_view resource() const override { return "acme.com/gpu"; }
+  std::string ModelResource(const Facts& device) const override { return device.index == 0 ? "acme.com/small" : "acme.com/big"; }
+  std::string WhyNotShared(const Facts& device, const Shape& shape) const override {
+    return shape.sharing == Sharing::kMps && device.model == "Acme Small" ? "an Acme Small has no server; use time-slicing" : "";
+  }
   Edits ForContainer(std::span<const Facts* const> devices, const Driver&, DeviceNames) const override { return Edit(devices); }
   Edits ForProcess(std::span<const Facts* const> devices, const Driver&) const override { return Edit(devices); }
   Verdict Judge(const Evidence& evidence) const override {

@@ -23,6 +23,7 @@ enum class Operation { kVersion, kRun, kQueue, kCancel, kStatus, kPs, kPlan, kDo
 /// "run": wait for devices, then enter a group that may use just these.
 struct RunRequest {
   int count = 1;
+  int share = 1;                       ///< 1: whole devices; N: one share each of devices cut N ways
   std::string model;                   ///< glob; empty: any
   std::vector<std::string> devices;    ///< ids or indices; given: exactly these
   std::optional<base::Duration> wait;  ///< nothing: for ever; 0: now or never

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/strings.h"
@@ -27,7 +28,7 @@ std::string Name(const device::Facts& facts) { return "GPU " + std::to_string(fa
 /// Why this slot cannot be had now; empty where it can.
 std::string Obstacle(const Candidate& candidate, const ledger::Snapshot& ledger) {
   if (!candidate.offered->usable) return candidate.offered->reason;
-  const ledger::Lease* holder = ledger.HolderOf(candidate.offered->slot.device);
+  const ledger::Lease* holder = ledger.InTheWayOf(candidate.offered->slot);
   if (holder == nullptr) return "";
   std::string text = "held by " + (holder->pod.empty() ? holder->id : holder->namespace_name + "/" + holder->pod);
   if (!holder->user.empty()) text += " of " + holder->user;
@@ -109,28 +110,38 @@ Result<std::vector<ledger::Slot>> Reserve(const Request& request, const inventor
     return Error(Code::kResourceExhausted, std::to_string(count) + " wanted, " + std::to_string(free.size()) + " of " +
                                                std::to_string(candidates.size()) + " free; " + last_obstacle);
   std::vector<ledger::Slot> slots;
-  for (const std::size_t position : ChooseNear(free, 0, count)) slots.push_back({free[position]->id, free[position]->id});
+  std::vector<std::size_t> all(free.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  if (const auto choice = ChooseBest(Links(free), all, {}, count))
+    for (const std::size_t position : choice->members) slots.push_back({free[position]->id, free[position]->id});
   return slots;
 }
 
-std::vector<std::string> Prefer(const std::vector<std::string>& available, const std::vector<std::string>& must_include, std::size_t size,
+std::vector<std::string> Prefer(const Preference& asked, const share::Offer& offer, api::SharePolicy policy,
                                 const inventory::Snapshot& inventory) {
-  const std::set<std::string> offered(available.begin(), available.end());
-  const std::set<std::string> fixed(must_include.begin(), must_include.end());
+  (void)policy;
+  const std::set<std::string> offered(asked.available.begin(), asked.available.end());
+  const std::set<std::string> fixed(asked.must_include.begin(), asked.must_include.end());
   if (!std::includes(offered.begin(), offered.end(), fixed.begin(), fixed.end())) return {};
-  // Sets come sorted by id; candidates are wanted by index, which follows the machine's own order, whatever order the kubelet sent.
   std::vector<const device::Facts*> candidates;
-  for (const bool pass : {true, false})
-    for (const inventory::Entry& entry : inventory.devices)
-      if (offered.contains(entry.facts->id) && fixed.contains(entry.facts->id) == pass) candidates.push_back(entry.facts.get());
+  std::vector<std::size_t> all, members;
+  for (const share::OfferedSlot& slot : offer.slots) {
+    const inventory::Entry* entry = inventory.Find(slot.slot.device);
+    if (entry == nullptr || !offered.contains(slot.slot.id)) continue;
+    if (fixed.contains(slot.slot.id)) members.push_back(candidates.size());
+    all.push_back(candidates.size());
+    candidates.push_back(entry->facts.get());
+  }
   if (candidates.size() != offered.size()) return {};
   std::vector<std::string> chosen;
-  for (const std::size_t position : ChooseNear(candidates, fixed.size(), size)) chosen.push_back(candidates[position]->id);
+  if (const auto choice = ChooseBest(Links(candidates), all, members, asked.size))
+    for (const std::size_t position : choice->members) chosen.push_back(candidates[position]->id);
   return chosen;
 }
 
 Result<device::Edits> Commit(const std::vector<ledger::Slot>& slots, Consumer consumer, const inventory::Snapshot& inventory,
-                             const share::DialectOf& dialect_of) {
+                             const share::DialectOf& dialect_of, const device::SharedDevices& servers) {
+  (void)servers;
   std::map<std::string, std::vector<const device::Facts*>> by_vendor;
   for (const ledger::Slot& slot : slots) {
     const inventory::Entry* entry = inventory.Find(slot.device);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "api/node_config.h"
 #include "base/result.h"
 #include "device/dialect.h"
 #include "node/inventory/inventory.h"
@@ -16,6 +17,7 @@ namespace penstock::node::allocate {
 struct Request {
   std::string door;
   int count = 1;
+  int share = 1;                     ///< 1: whole devices; N: one share each of devices cut N ways, which free ones are for this request
   std::string model;                 ///< glob over the model's name; empty: any
   std::vector<std::string> devices;  ///< ids or indices; given: exactly these, and count is their number
 };
@@ -26,16 +28,24 @@ struct Request {
 base::Result<std::vector<ledger::Slot>> Reserve(const Request& request, const inventory::Snapshot& inventory,
                                                 const ledger::Snapshot& ledger, const std::vector<share::Offer>& offers);
 
-/// `size` of the available ids, those that must be included first, near to each other; deterministic. Empty when in doubt: then the kubelet
-/// chooses. Unknown ids are doubt.
-std::vector<std::string> Prefer(const std::vector<std::string>& available, const std::vector<std::string>& must_include, std::size_t size,
+/// What the kubelet asks before it chooses.
+struct Preference {
+  std::vector<std::string> available, must_include;
+  std::size_t size = 0;
+};
+
+/// `size` of the available ids, those that must be included first. Of whole devices the best-linked set (ChooseBest). Of shares: as few of
+/// one device as can be, then by the policy, then near to each other. Deterministic. Empty when in doubt: then the kubelet chooses. Unknown
+/// ids are doubt. `offer` is what the kubelet was told of this resource. Any thread.
+std::vector<std::string> Prefer(const Preference& asked, const share::Offer& offer, api::SharePolicy policy,
                                 const inventory::Snapshot& inventory);
 
 enum class Consumer { kContainer, kContainerByIndex, kProcess };
 
-/// What the consumer of these slots needs. kNotFound where a device is not there any more.
+/// What the consumer of these slots needs. kNotFound where a device is not there any more, kUnavailable where its driver or its server is
+/// not.
 base::Result<device::Edits> Commit(const std::vector<ledger::Slot>& slots, Consumer consumer, const inventory::Snapshot& inventory,
-                                   const share::DialectOf& dialect_of);
+                                   const share::DialectOf& dialect_of, const device::SharedDevices& servers);
 
 /// The character devices that those who hold none of a vendor's devices may not open, and those that go with these slots: what a cgroup
 /// enforces.

@@ -7,6 +7,7 @@
 
 #include "device/testing/acme.h"
 #include "node/allocate/choose.h"
+#include "node/share/wish.h"
 
 namespace penstock::node::allocate {
 namespace {
@@ -30,8 +31,7 @@ inventory::Snapshot Box(int count) {
 const auto DialectOf = device::testing::FindAcme;
 
 std::vector<share::Offer> Offers(const inventory::Snapshot& box, const ledger::Snapshot& ledger = {}) {
-  return share::ComputeOffers(
-      box, ledger, [](const device::Facts&) { return std::string("local"); }, DialectOf);
+  return share::ComputeOffers(share::ComputeWishes({}, {.local = true}, {}, box, DialectOf).wishes, box, ledger, {});
 }
 
 std::vector<std::string> Ids(const base::Result<std::vector<ledger::Slot>>& slots) {
@@ -98,10 +98,15 @@ TEST(Reserve, SaysWhetherWaitingHelps) {
   EXPECT_EQ(Reserve({.door = "local", .count = 0}, box, ledger, Offers(box)).error().code(), Code::kInvalidArgument);
 }
 
+std::vector<std::string> Prefer(const std::vector<std::string>& available, const std::vector<std::string>& must_include, std::size_t size,
+                                const inventory::Snapshot& box) {
+  return allocate::Prefer({available, must_include, size}, Offers(box)[0], api::SharePolicy::kDistributed, box);
+}
+
 TEST(Prefer, HonoursWhatMustBeInAndIsTheSameForAnyOrder) {
   const auto box = Box(8);
   std::vector<std::string> available = {"G7", "G1", "G2", "G3", "G6", "G0"};
-  EXPECT_THAT(Prefer(available, {"G7"}, 2, box), ElementsAre("G7", "G6"));
+  EXPECT_THAT(Prefer(available, {"G7"}, 2, box), ElementsAre("G6", "G7"));
   const auto first = Prefer(available, {}, 4, box);
   std::mt19937 random(1);
   for (int i = 0; i < 20; ++i) {
@@ -120,11 +125,11 @@ TEST(Prefer, IsEmptyWhenInDoubt) {
 
 TEST(Commit, GivesEachSharedFileOnceAndSortsByIndex) {
   const auto box = Box(4);
-  const auto edits = Commit({{"G3", "G3"}, {"G1", "G1"}}, Consumer::kContainer, box, DialectOf);
+  const auto edits = Commit({{"G3", "G3"}, {"G1", "G1"}}, Consumer::kContainer, box, DialectOf, {});
   ASSERT_TRUE(edits.ok());
   EXPECT_EQ(edits->environment.at("ACME"), "G1,G3");
   EXPECT_EQ(edits->files.size(), 3u);
-  EXPECT_EQ(Commit({{"G9", "G9"}}, Consumer::kContainer, box, DialectOf).error().code(), Code::kNotFound);
+  EXPECT_EQ(Commit({{"G9", "G9"}}, Consumer::kContainer, box, DialectOf, {}).error().code(), Code::kNotFound);
 }
 
 TEST(AccessFor, GuardsAllAndAdmitsTheSlotsOwn) {

@@ -21,12 +21,12 @@ int Score(const device::Facts& a, const device::Facts& b) {
   return a.numa_node && a.numa_node == b.numa_node ? 5 : 0;
 }
 
-struct Choice {
+struct Grown {
   std::vector<std::size_t> members;
   int score = 0;
 };
 
-Choice Grow(const std::vector<std::vector<int>>& scores, Choice choice, std::size_t size) {
+Grown Grow(const std::vector<std::vector<int>>& scores, Grown choice, std::size_t size) {
   const std::size_t count = scores.size();
   std::vector<int> gain(count, 0);
   std::vector<bool> taken(count, false);
@@ -51,28 +51,39 @@ Choice Grow(const std::vector<std::vector<int>>& scores, Choice choice, std::siz
 
 }  // namespace
 
-std::vector<std::size_t> ChooseNear(const std::vector<const device::Facts*>& candidates, std::size_t fixed, std::size_t size) {
+Links::Links(const std::vector<const device::Facts*>& devices) : count_(devices.size()), scores_(count_ * count_), words_(count_ * count_) {
+  for (std::size_t i = 0; i < count_; ++i)
+    for (std::size_t j = 0; j < count_; ++j)
+      if (i != j) scores_[i * count_ + j] = penstock::node::allocate::Score(*devices[i], *devices[j]);
+}
+
+std::string Links::Describe(std::size_t a, std::size_t b) const { return words_[a * count_ + b]; }
+
+std::optional<Choice> ChooseBest(const Links& links, const std::vector<std::size_t>& candidates, const std::vector<std::size_t>& fixed,
+                                 std::size_t size) {
   const std::size_t count = candidates.size();
-  if (size < fixed || size > count || size == 0) return {};
+  if (size < fixed.size() || size > count || size == 0) return std::nullopt;
   std::vector<std::vector<int>> scores(count, std::vector<int>(count, 0));
   for (std::size_t i = 0; i < count; ++i)
-    for (std::size_t j = 0; j < count; ++j)
-      if (i != j) scores[i][j] = Score(*candidates[i], *candidates[j]);
-
-  Choice best;
-  if (fixed > 0) {
-    Choice start;
-    start.members.resize(fixed);
-    std::iota(start.members.begin(), start.members.end(), std::size_t{0});
+    for (std::size_t j = 0; j < count; ++j) scores[i][j] = links.Score(candidates[i], candidates[j]);
+  Grown best;
+  if (!fixed.empty()) {
+    Grown start;
+    for (std::size_t i = 0; i < count; ++i)
+      if (std::find(fixed.begin(), fixed.end(), candidates[i]) != fixed.end()) start.members.push_back(i);
     best = Grow(scores, std::move(start), size);
   } else {
     for (std::size_t first = 0; first < count; ++first) {
-      Choice choice = Grow(scores, {{first}, 0}, size);
+      Grown choice = Grow(scores, {{first}, 0}, size);
       if (best.members.empty() || choice.score > best.score) best = std::move(choice);
     }
   }
-  std::sort(best.members.begin(), best.members.end());
-  return best.members;
+  Choice choice;
+  for (const std::size_t member : best.members) choice.members.push_back(candidates[member]);
+  std::sort(choice.members.begin(), choice.members.end());
+  choice.within = best.score;
+  choice.exact = false;
+  return choice;
 }
 
 }  // namespace penstock::node::allocate

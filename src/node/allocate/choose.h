@@ -2,15 +2,44 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "device/model.h"
 
 namespace penstock::node::allocate {
 
-/// Chooses `size` of the candidates, the first `fixed` of them always, so that they are near to each other: greedily, each next one being
-/// the one nearest to those chosen, from the best starting point. Deterministic: equal choices fall to the lower position. Positions into
-/// candidates, in order; empty where size is less than fixed or more than there are. O(n^2 size) at most.
-std::vector<std::size_t> ChooseNear(const std::vector<const device::Facts*>& candidates, std::size_t fixed, std::size_t size);
+/// How well devices are linked with each other: a score for each pair, greater is nearer. Computed once for an inventory's facts.
+class Links {
+ public:
+  /// One fabric lane outweighs any PCIe neighbourhood; neighbourhoods are ranked by device::Nearness, and where no link is known, by NUMA
+  /// node. One side may not know of the link: the device described first knew nothing of its peers yet.
+  explicit Links(const std::vector<const device::Facts*>& devices);
+
+  std::size_t size() const { return count_; }
+  int Score(std::size_t a, std::size_t b) const { return scores_[a * count_ + b]; }
+  /// "4 NVLinks", "one PCIe switch", "the same NUMA node": for people, without a vendor's word where the model has none.
+  std::string Describe(std::size_t a, std::size_t b) const;
+
+ private:
+  std::size_t count_;
+  std::vector<int> scores_;
+  std::vector<std::string> words_;
+};
+
+/// A set and why it is the best one.
+struct Choice {
+  std::vector<std::size_t> members;  ///< positions into the links, in order
+  std::int64_t within = 0;           ///< sum of the scores of all pairs in it
+  std::int64_t left = 0;             ///< the same of what is left of the candidates: what a later request can still get
+  bool exact = true;                 ///< false: too many candidates to look at every set; a good one
+};
+
+/// `size` of the candidates with the greatest sum of scores within; among equals the one that leaves the best-linked rest; among equals the
+/// first by position. `fixed` are members in any case. Exact for up to 16 candidates of any size, and for more where there are no more than
+/// some 100,000 sets. Nothing where size is less than fixed or more than there are.
+std::optional<Choice> ChooseBest(const Links& links, const std::vector<std::size_t>& candidates, const std::vector<std::size_t>& fixed,
+                                 std::size_t size);
 
 }  // namespace penstock::node::allocate

@@ -22,6 +22,21 @@ const Lease* Snapshot::HolderOf(std::string_view device) const {
   return found == leases.end() ? nullptr : &*found;
 }
 
+namespace {
+
+bool IsWhole(const Slot& slot) { return slot.id == slot.device; }
+
+bool Excludes(const Slot& a, const Slot& b) { return a.id == b.id || (a.device == b.device && (IsWhole(a) || IsWhole(b))); }
+
+}  // namespace
+
+const Lease* Snapshot::InTheWayOf(const Slot& slot) const {
+  const auto found = std::find_if(leases.begin(), leases.end(), [&slot](const Lease& lease) {
+    return std::any_of(lease.slots.begin(), lease.slots.end(), [&slot](const Slot& taken) { return Excludes(slot, taken); });
+  });
+  return found == leases.end() ? nullptr : &*found;
+}
+
 bool Snapshot::Free(std::string_view device) const { return HolderOf(device) == nullptr && !outside.contains(std::string(device)); }
 
 void Ledger::Publish(Snapshot next) {
@@ -32,10 +47,11 @@ void Ledger::Publish(Snapshot next) {
 base::Status Ledger::Hand(Lease lease) {
   const auto now = Get();
   if (now->FindLease(lease.id) != nullptr) return Error(Code::kAlreadyExists, "there is a lease " + lease.id + " already");
-  for (const Slot& slot : lease.slots)
-    for (const Lease& other : now->leases)
-      for (const Slot& taken : other.slots)
-        if (taken.id == slot.id) return Error(Code::kAlreadyExists, slot.id + " is held by " + other.id);
+  for (auto slot = lease.slots.begin(); slot != lease.slots.end(); ++slot) {
+    if (const Lease* other = now->InTheWayOf(*slot)) return Error(Code::kAlreadyExists, slot->id + " is held by " + other->id);
+    for (auto before = lease.slots.begin(); before != slot; ++before)
+      if (Excludes(*before, *slot)) return Error(Code::kInvalidArgument, slot->id + " cannot be handed beside " + before->id);
+  }
   Snapshot next = *now;
   const auto place =
       std::lower_bound(next.leases.begin(), next.leases.end(), lease, [](const Lease& a, const Lease& b) { return a.id < b.id; });

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/published.h"
 #include "base/result.h"
+#include "device/model.h"
 
 namespace penstock::node::ledger {
 
@@ -24,10 +25,12 @@ struct Process {
   bool operator==(const Process&) const = default;
 };
 
-/// What one consumer can hold. A whole device's slot has the device's own id.
+/// What one consumer can hold: a device, or one share of it. A whole device's slot has the device's own id.
 struct Slot {
   std::string id;
   std::string device;
+  std::string resource;  ///< the name under which it is given out; empty where that is not known (an older checkpoint)
+  device::Shape shape;   ///< of the device when it was given out
   bool operator==(const Slot&) const = default;
 };
 
@@ -68,8 +71,11 @@ struct Snapshot {
   std::map<std::string, std::vector<Process>> outside;  ///< device id → processes that nobody handed it to
 
   const Lease* FindLease(std::string_view id) const;
-  /// The lease that has a slot on the device; null where it is free of leases.
+  /// The first lease that has a slot on the device; null where it is free of leases.
   const Lease* HolderOf(std::string_view device) const;
+  /// The first lease that keeps this slot from being handed: one that has the slot itself, the whole device, or a share of what is wanted
+  /// whole. Null where none does.
+  const Lease* InTheWayOf(const Slot& slot) const;
   bool Free(std::string_view device) const;  ///< no lease and nobody outside
 };
 
@@ -79,7 +85,8 @@ class Ledger {
   base::Published<Snapshot>& published() { return published_; }
   base::Published<Snapshot>::Snapshot Get() const { return published_.Get(); }
 
-  /// Records a lease whose slots are all free. kAlreadyExists names a slot that is not, and its holder; then nothing is recorded.
+  /// Records a lease whose slots are all free (InTheWayOf). kAlreadyExists names a slot that is not, and its holder; kInvalidArgument one
+  /// that excludes another of the same lease. Then nothing is recorded.
   base::Status Hand(Lease lease);
 
   /// Changes what is known of a lease's holder; its slots, door and since stay. kNotFound where there is no such lease.

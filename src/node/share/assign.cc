@@ -6,15 +6,11 @@
 #include "base/strings.h"
 
 namespace penstock::node::share {
-namespace {
-
-bool Matches(const api::DoorRule& rule, const device::Facts& facts) {
-  return rule.devices.empty() || std::any_of(rule.devices.begin(), rule.devices.end(), [&](const std::string& wanted) {
+bool Selects(const std::vector<std::string>& devices, const device::Facts& facts) {
+  return devices.empty() || std::any_of(devices.begin(), devices.end(), [&](const std::string& wanted) {
            return wanted == facts.id || base::ParseInt(wanted) == facts.index || device::ModelMatches(wanted, facts.model);
          });
 }
-
-}  // namespace
 
 DoorOf AssignDoors(const api::NodeConfig& config, bool kubelet_open, bool local_open) {
   return [rules = config.doors, kubelet_open, local_open](const device::Facts& facts) -> std::string {
@@ -22,7 +18,7 @@ DoorOf AssignDoors(const api::NodeConfig& config, bool kubelet_open, bool local_
       return std::string((door == kKubeletDoor && kubelet_open) || (door == kLocalDoor && local_open) ? door : "");
     };
     for (const api::DoorRule& rule : rules)
-      if (Matches(rule, facts)) return open(rule.door);
+      if (Selects(rule.devices, facts)) return open(rule.door);
     return open(kubelet_open ? kKubeletDoor : kLocalDoor);
   };
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/dialect.h"
+#include "device/sharing.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
 
@@ -21,28 +22,48 @@ inline constexpr std::string_view kLocalDoor = "local";
 /// Says which door a device belongs to; "" for none.
 using DoorOf = std::function<std::string(const device::Facts&)>;
 
+/// Says what the doors are to have of a device.
+struct Wish {
+  std::string door;      ///< "" for none
+  std::string reason;    ///< why it is offered nowhere, or not as was asked for: one sentence that says what to do
+  std::string resource;  ///< "nvidia.com/gpu"
+  device::Shape shape;
+  bool renamed = false;  ///< the resource's name tells that it is shared
+  bool single = false;   ///< one request may have one share only
+  bool operator==(const Wish&) const = default;
+};
+using Wishes = std::map<std::string, Wish>;  ///< by device id; one that is not there is offered nowhere
+
 /// A slot as a door shows it.
 struct OfferedSlot {
   ledger::Slot slot;
   bool usable = false;
   std::string reason;  ///< why it is not usable
   std::optional<int> numa_node;
+  device::Isolation isolation = device::Isolation::kHardware;  ///< from those who have other shares of the device
   bool operator==(const OfferedSlot&) const = default;
 };
 
-/// A resource name and what is behind it at one door, in order of index.
+/// A resource name and what is behind it at one door, in order of index and share.
 struct Offer {
   std::string resource;
   std::string door;
   std::vector<OfferedSlot> slots;
+  bool single = false;  ///< one request may have one slot only
   bool operator==(const Offer&) const = default;
 };
 
+/// What keeps the holders of a device in this shape apart, by what its server says now.
+device::Isolation IsolationOf(const std::string& device, const device::Shape& shape, const device::SharedDevices& servers);
+
 using DialectOf = std::function<const device::Dialect*(std::string_view vendor)>;
 
-/// The offers that follow from the facts, the health and the ledger: a device with somebody outside on it is not usable while that lasts;
-/// one that is withheld by its facts, or was never looked at, is not offered at all.
-std::vector<Offer> ComputeOffers(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger, const DoorOf& door_of,
-                                 const DialectOf& dialect_of);
+/// The offers that follow from wishes, facts, health, ledger and servers. A device with somebody outside on it is not usable while that
+/// lasts; one that is withheld by its facts, or was never looked at, is not offered at all. What is held in another shape than the wish's
+/// stays held and stands in the way of what it excludes: a whole holder of every share, any holder of the whole, a holder of a share that
+/// is not in the list any more of as many free shares, the last ones. Never are more shares held than the greater of both shapes has. A
+/// free device of the local door of which somebody holds a share that was cut for them is offered in that shape while anybody does.
+std::vector<Offer> ComputeOffers(const Wishes& wishes, const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
+                                 const device::SharedDevices& servers);
 
 }  // namespace penstock::node::share

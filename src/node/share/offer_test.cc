@@ -32,7 +32,7 @@ class OffersTest : public testing::Test {
 
   inventory::Inventory inventory_;
   ledger::Ledger ledger_;
-  Offers offers_{inventory_, ledger_, [](const auto&) { return std::string(kKubeletDoor); }, device::testing::FindAcme};
+  Offers offers_{inventory_, ledger_, device::testing::FindAcme, {.kubelet = true}};
 };
 
 TEST_F(OffersTest, ADeviceIsOfferedOnceItWasLookedAtAndNeverAsUnusableBefore) {

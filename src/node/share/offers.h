@@ -5,26 +5,43 @@
 #include <vector>
 
 #include "base/published.h"
-#include "node/share/offer.h"
+#include "node/share/wish.h"
 
 namespace penstock::node::share {
 
-/// Follows inventory and ledger. On the control executor; publishes on it, at once, and only changes.
+/// Follows configuration, inventory, ledger and servers. On the control executor; publishes on it, at once, and only changes.
 class Offers {
  public:
-  Offers(inventory::Inventory& inventory, ledger::Ledger& ledger, DoorOf door_of, DialectOf dialect_of);
+  Offers(inventory::Inventory& inventory, ledger::Ledger& ledger, DialectOf dialect_of, OpenDoors open);
+
+  /// The configuration in force is another one.
+  void Configure(const api::NodeConfig& config);
+  /// Devices were moved by hand.
+  void SetMoves(Moves moves);
+  /// The servers of a vendor's driver, which must outlive this.
+  void FollowServers(base::Published<device::SharedDevices>& servers);
 
   base::Published<std::vector<Offer>>& published() { return published_; }
+  /// Published before the offers that follow from them.
+  base::Published<Wished>& wished() { return wished_; }
+  /// Of all vendors.
+  base::Published<device::SharedDevices>& servers() { return servers_; }
 
  private:
+  void ComputeWishes();
   void Compute();
 
   inventory::Inventory& inventory_;
   ledger::Ledger& ledger_;
-  DoorOf door_of_;
-  DialectOf dialect_of_;
+  const DialectOf dialect_of_;
+  const OpenDoors open_;
+  api::NodeConfig config_;
+  std::uint64_t facts_generation_ = 0;  // that the wishes were computed of
+  Moves moves_;
+  base::Published<Wished> wished_;
+  base::Published<device::SharedDevices> servers_;
   base::Published<std::vector<Offer>> published_;
-  base::Subscription on_inventory_, on_ledger_;
+  std::vector<base::Subscription> subscriptions_;
 };
 
 }  // namespace penstock::node::share

@@ -2,6 +2,7 @@
 #include "vendor/nvidia/dialect/dialect.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "base/strings.h"
 #include "vendor/nvidia/dialect/kernel_log.h"
@@ -43,11 +44,39 @@ std::vector<Edits::File> Files(Devices devices, const Driver& driver) {
   return edits.files;
 }
 
+/// Resource names are qualified names of Kubernetes, by custom in lower case.
+std::string ModelResourceOf(const Facts& device) {
+  std::string key = ModelKey(device.model);
+  for (char& c : key) c = c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return "nvidia.com/" + (key.empty() ? "gpu" : key);
+}
+
+/// NVIDIA, "Multi-Process Service": clients per device. The device plugin (mps/device.go) takes Volta for 16 by comparing with 7.5.
+std::string WhyNoMps(const Facts& device, const device::Shape& shape) {
+  constexpr int kMostClients = 48, kMostBeforeVolta = 16;
+  if (shape.sharing != device::Sharing::kMps) return "";
+  const auto mig = std::find_if(device.modes.begin(), device.modes.end(), [](const device::Mode& mode) { return mode.name == "mig"; });
+  if (!device.parent.empty() || (mig != device.modes.end() && mig->current == "enabled"))
+    return "MPS cannot share a GPU in MIG mode, or a part of one: switch MIG off, or use timeSlicing";
+  const auto capability = base::Split(device.architecture_version, '.');
+  const auto major = base::ParseInt(capability.front()), minor = base::ParseInt(capability.back());
+  if (!major || !minor || *major < 3 || (*major == 3 && *minor < 5))
+    return "a " + device.model + " (compute capability " + device.architecture_version + ") has no MPS: use timeSlicing";
+  const int most = *major >= 7 ? kMostClients : kMostBeforeVolta;
+  if (shape.shares > most)
+    return std::to_string(shape.shares) + " shares are more than MPS has clients (" + std::to_string(most) + "): ask for fewer replicas";
+  return "";
+}
+
 class NvidiaDialect final : public device::Dialect {
  public:
   std::string_view vendor() const override { return kVendor; }
 
   std::string_view resource() const override { return "nvidia.com/gpu"; }
+
+  std::string ModelResource(const Facts& device) const override { return ModelResourceOf(device); }
+
+  std::string WhyNotShared(const Facts& device, const device::Shape& shape) const override { return WhyNoMps(device, shape); }
 
   // NVIDIA_VISIBLE_DEVICES: NVIDIA container toolkit, "User guide"; "void" means a container without GPUs.
   Edits ForContainer(Devices devices, const Driver& driver, device::DeviceNames names) const override {

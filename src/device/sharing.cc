@@ -1,0 +1,26 @@
+// Names of what keeps holders apart.
+#include "device/sharing.h"
+
+namespace penstock::device {
+
+std::string_view ToString(Sharing sharing) {
+  switch (sharing) {
+    case Sharing::kNone: return "none";
+    case Sharing::kTimeSlicing: return "time-slicing";
+    case Sharing::kMps: return "mps";
+  }
+  return "none";
+}
+
+std::string_view ToString(Isolation isolation) {
+  switch (isolation) {
+    case Isolation::kNone: return "none";
+    case Isolation::kMemoryPerProcess: return "memory-per-process";
+    case Isolation::kMemory: return "memory";
+    case Isolation::kMemoryCompute: return "memory-compute";
+    case Isolation::kHardware: return "hardware";
+  }
+  return "none";
+}
+
+}  // namespace penstock::device
