@@ -18,15 +18,13 @@
 #include "app/agent/costs.h"
 #include "app/agent/doors.h"
 #include "app/agent/labeller.h"
+#include "app/agent/looking.h"
 #include "app/agent/paths.h"
 #include "app/agent/plan.h"
-#include "app/agent/vendor_line.h"
 #include "base/log.h"
 #include "door/pages.h"
 #include "door/report.h"
 #include "edge/systemd/notify.h"
-#include "node/health/kernel_log.h"
-#include "node/share/offers.h"
 #include "os/file.h"
 #include "os/lock_file.h"
 #include "os/process.h"
@@ -64,12 +62,8 @@ class Agent {
         open_(DecideDoors(start_)),
         lock_(std::move(lock)),
         configuration_(control_, io_, options.settings, options.start),
-        monitor_(control_, inventory_, vendor::FindDialect, {.probation = start_.health.probation}),
-        offers_(inventory_, ledger_, vendor::FindDialect, open_),
-        labeller_(control_, io_, inventory_, start_.paths.sysfs_root,
-                  [this] {
-                    for (const auto& line : lines_) line->LookNow();
-                  }),
+        looking_(control_, start_, options.worker, open_),
+        labeller_(control_, io_, looking_.inventory, start_.paths.sysfs_root, [this] { looking_.LookNow(); }),
         pages_(control_, {.metrics = [this] { return Metrics(); },
                           .report = [this] { return api::ToJson(Report()); },
                           .not_ready = [this] { return not_ready_; }}) {}
@@ -117,18 +111,7 @@ class Agent {
   }
 
   Status ListenToKernel() {
-    const std::string path = OpenedPath(start_.paths, "/dev/kmsg");
-    auto feed = node::health::KernelLogFeed::Open(control_, path, vendor::Dialects(),
-                                                  [this](std::string_view vendor, const device::Evidence& evidence) {
-                                                    for (const auto& line : lines_)
-                                                      if (line->vendor() == vendor) line->Hear(evidence);
-                                                  });
-    if (feed.ok()) {
-      kernel_log_ = *std::move(feed);
-    } else {
-      base::Log(base::kWarn, "the kernel's log cannot be read; errors are heard of from the driver alone",
-                {{"why", feed.error().message()}});
-    }
+    looking_.ListenToKernel();
     return {};
   }
 
@@ -163,7 +146,8 @@ class Agent {
   Status Serve() {
     waiting_for_.clear();
     ASSIGN(auto remembered, node::ledger::Keeper::Load(start_.paths.state_dir + "/ledger.json", boot_id_));
-    doors_.emplace(Doors::Node{control_, io_, inventory_, ledger_, offers_}, open_, start_, std::move(remembered), boot_id_,
+    doors_.emplace(Doors::Node{control_, io_, looking_.inventory, looking_.ledger, looking_.offers}, open_, start_, std::move(remembered),
+                   boot_id_,
                    Doors::Callbacks{.config = [this] { return Config(); },
                                     .report = [this] { return Report(); },
                                     .end = [this] { control_.Stop(); },
@@ -186,16 +170,16 @@ class Agent {
                      ClusterLine::Callbacks{.news = [this] { return News(); },
                                             .wished = [this](const door::WishedConfig& wish) { configuration_.Wish(wish); },
                                             .nfd = [this](bool labels_this_node) { labeller_.SetNfd(labels_this_node); }});
-    on_inventory_ = inventory_.published().Subscribe([this](const auto&) { cluster_->TellSoon(); });
-    on_ledger_ = ledger_.published().Subscribe([this](const auto&) { cluster_->TellSoon(); });
+    on_inventory_ = looking_.inventory.published().Subscribe([this](const auto&) { cluster_->TellSoon(); });
+    on_ledger_ = looking_.ledger.published().Subscribe([this](const auto&) { cluster_->TellSoon(); });
     on_labels_ = labeller_.labels().published().Subscribe([this](const auto&) { cluster_->TellSoon(); });
     cluster_->TellSoon();
   }
 
   /// For a call on the control loop, where the snapshots stay what they are meanwhile.
   door::PreviewNode NodeForPreview() {
-    return {.inventory = *inventory_.published().Get(),
-            .ledger = *ledger_.Get(),
+    return {.inventory = *looking_.inventory.published().Get(),
+            .ledger = *looking_.ledger.Get(),
             .dialect_of = vendor::FindDialect,
             .machine = labeller_.machine().value_or(os::MachineFacts{}),
             .timestamp = labeller_.started(),
@@ -219,16 +203,8 @@ class Agent {
   }
 
   Status LookForDevices() {
-    const auto& dialects = vendor::Dialects();
-    lines_to_look_ = dialects.size();
-    for (const device::Dialect* dialect : dialects)
-      lines_.push_back(std::make_unique<VendorLine>(control_, start_, options_.worker, *dialect, inventory_, monitor_));
-    for (const auto& line : lines_)
-      line->Start([this] {
-        if (--lines_to_look_ == 0) FirstLookDone();
-      });
+    looking_.Start([this] { FirstLookDone(); });
     costs_.emplace(control_, io_, [this] { return Processes(); });
-    offers_.Configure(*Config());
     labeller_.Configure(*Config());
     return {};
   }
@@ -242,9 +218,7 @@ class Agent {
   /// What a running agent can change follows the configuration that is in force.
   Status FollowConfiguration() {
     on_config_ = configuration_.published().Subscribe([this](const auto& current) {
-      monitor_.SetProbation(current->config.health.probation);
-      for (const auto& line : lines_) line->SetPoll(current->config.health.poll);
-      offers_.Configure(current->config);
+      looking_.Configure(current->config);
       labeller_.Configure(current->config);
       if (!cluster_) return;
       cluster_->Reconfigure(current->config);
@@ -258,22 +232,20 @@ class Agent {
     looked_ = true;
     not_ready_.clear();
     labeller_.Begin();
-    base::Log(base::kInfo, "looked", {{"devices", Devices()}});
+    base::Log(base::kInfo, "looked", {{"devices", looking_.devices()}});
     if (doors_) ServeDevices();
   }
-
-  std::size_t Devices() const { return inventory_.published().Get()->devices.size(); }
 
   /// The lock is ours and all devices have been looked at.
   void ServeDevices() {
     doors_->OpenKubelet();
-    base::Log(base::kInfo, "ready", {{"node", node_}, {"devices", Devices()}});
-    edge::systemd::Notify("READY=1\nSTATUS=" + std::to_string(Devices()) + " devices");
+    base::Log(base::kInfo, "ready", {{"node", node_}, {"devices", looking_.devices()}});
+    edge::systemd::Notify("READY=1\nSTATUS=" + std::to_string(looking_.devices()) + " devices");
   }
 
   api::Report Report() {
-    const auto wished = offers_.wished().Get();
-    return door::MakeReport(*inventory_.published().Get(), *ledger_.Get(),
+    const auto wished = looking_.offers.wished().Get();
+    return door::MakeReport(*looking_.inventory.published().Get(), *looking_.ledger.Get(),
                             {.node = node_,
                              .doors = [this] { return DoorReports(); },
                              .wishes = &wished->wishes,
@@ -292,11 +264,11 @@ class Agent {
   }
 
   std::string Metrics() const {
-    return node::metrics::Render(*inventory_.published().Get(), *ledger_.Get(),
+    return node::metrics::Render(*looking_.inventory.published().Get(), *looking_.ledger.Get(),
                                  {.version = PENSTOCK_VERSION,
                                   .queue_length = doors_ ? doors_->waiting() : 0,
                                   .processes = costs_ ? costs_->Get() : std::vector<node::metrics::ProcessCost>{},
-                                  .evidence = monitor_.Counts(),
+                                  .evidence = looking_.monitor.Counts(),
                                   .reloads = configuration_.reloads(),
                                   .api_requests = ApiRequests()});
   }
@@ -308,8 +280,8 @@ class Agent {
   }
 
   std::map<std::string, pid_t> Processes() const {
-    std::map<std::string, pid_t> processes{{"agent", ::getpid()}};
-    for (const auto& line : lines_) processes["worker-" + line->vendor()] = line->worker_pid();
+    std::map<std::string, pid_t> processes = looking_.Workers();
+    processes["agent"] = ::getpid();
     return processes;
   }
 
@@ -323,18 +295,12 @@ class Agent {
   os::Loop io_{"io"};
   Configuration configuration_;
   mutable door::ConditionTimes condition_times_;
-  node::inventory::Inventory inventory_;
-  node::ledger::Ledger ledger_;
-  node::health::Monitor monitor_;
-  node::share::Offers offers_;
+  Looking looking_;
   Labeller labeller_;
   std::string not_ready_ = "looking at the devices for the first time";
   std::string waiting_for_;  // the other agent, while one has the lock
   bool looked_ = false;
   os::UniqueFd signals_;
-  std::vector<std::unique_ptr<VendorLine>> lines_;
-  std::size_t lines_to_look_ = 0;
-  std::unique_ptr<node::health::KernelLogFeed> kernel_log_;
   std::optional<Doors> doors_;
   std::optional<ClusterLine> cluster_;
   std::optional<Costs> costs_;

@@ -1,0 +1,59 @@
+// Vendor lines and the kernel's log, joined to the inventory.
+#include "app/agent/looking.h"
+
+#include <utility>
+
+#include "app/agent/paths.h"
+#include "base/log.h"
+#include "vendor/all.h"
+
+namespace penstock::app {
+
+Looking::Looking(os::Loop& control, const api::NodeConfig& config, const std::string& worker, node::share::OpenDoors open)
+    : monitor(control, inventory, vendor::FindDialect, {.probation = config.health.probation}),
+      offers(inventory, ledger, vendor::FindDialect, open),
+      control_(control),
+      kernel_log_path_(OpenedPath(config.paths, "/dev/kmsg")) {
+  for (const device::Dialect* dialect : vendor::Dialects())
+    lines_.push_back(std::make_unique<VendorLine>(control_, config, worker, *dialect, inventory, monitor));
+  offers.Configure(config);
+}
+
+void Looking::ListenToKernel() {
+  auto feed = node::health::KernelLogFeed::Open(control_, kernel_log_path_, vendor::Dialects(),
+                                                [this](std::string_view vendor, const device::Evidence& evidence) {
+                                                  for (const auto& line : lines_)
+                                                    if (line->vendor() == vendor) line->Hear(evidence);
+                                                });
+  if (feed.ok()) {
+    kernel_log_ = *std::move(feed);
+  } else {
+    base::Log(base::kWarn, "the kernel's log cannot be read; errors are heard of from the driver alone", {{"why", feed.error().message()}});
+  }
+}
+
+void Looking::Start(std::function<void()> first_look) {
+  lines_to_look_ = lines_.size();
+  for (const auto& line : lines_)
+    line->Start([this, first_look] {
+      if (--lines_to_look_ == 0) first_look();
+    });
+}
+
+void Looking::Configure(const api::NodeConfig& config) {
+  monitor.SetProbation(config.health.probation);
+  for (const auto& line : lines_) line->SetPoll(config.health.poll);
+  offers.Configure(config);
+}
+
+void Looking::LookNow() {
+  for (const auto& line : lines_) line->LookNow();
+}
+
+std::map<std::string, pid_t> Looking::Workers() const {
+  std::map<std::string, pid_t> workers;
+  for (const auto& line : lines_) workers["worker-" + line->vendor()] = line->worker_pid();
+  return workers;
+}
+
+}  // namespace penstock::app
