@@ -37,6 +37,46 @@ std::vector<Item> ReadItems(MapReader& top, std::string_view key, Problems& prob
   return items;
 }
 
+Json ToJson(const PlannedDevice& device) {
+  return {{"door", device.door},   {"resource", device.resource}, {"id", device.id},     {"index", device.index},
+          {"model", device.model}, {"slots", device.slots},       {"free", device.free}, {"reason", device.reason}};
+}
+
+PlannedDevice ReadDevice(MapReader& reader) {
+  return {.door = reader.String("door").value_or(""),
+          .resource = reader.String("resource").value_or(""),
+          .id = reader.String("id").value_or(""),
+          .index = static_cast<int>(reader.Int("index", -1, std::numeric_limits<int>::max()).value_or(-1)),
+          .model = reader.String("model").value_or(""),
+          .slots = ReadCount(reader, "slots"),
+          .free = ReadCount(reader, "free"),
+          .reason = reader.String("reason").value_or("")};
+}
+
+Json ToJson(const PlannedChoice& choice) {
+  Json document = {{"door", choice.door},       {"resource", choice.resource}, {"size", choice.size},
+                   {"devices", choice.devices}, {"within", choice.within},     {"left", choice.left},
+                   {"exact", choice.exact},     {"links", Json::array()},      {"reason", choice.reason}};
+  for (const PlannedLink& link : choice.links) document["links"].push_back({{"link", link.link}, {"pairs", link.pairs}});
+  return document;
+}
+
+PlannedChoice ReadChoice(MapReader& reader, Problems& problems) {
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  PlannedChoice choice{.door = reader.String("door").value_or(""),
+                       .resource = reader.String("resource").value_or(""),
+                       .size = ReadCount(reader, "size"),
+                       .devices = reader.Strings("devices").value_or(std::vector<std::string>{}),
+                       .within = reader.Int("within", 0, kMost).value_or(0),
+                       .left = reader.Int("left", 0, kMost).value_or(0),
+                       .exact = reader.Bool("exact").value_or(true)};
+  choice.links = ReadItems<PlannedLink>(reader, "links", problems, [](MapReader& link) {
+    return PlannedLink{link.String("link").value_or(""), link.Strings("pairs").value_or(std::vector<std::string>{})};
+  });
+  choice.reason = reader.String("reason").value_or("");
+  return choice;
+}
+
 }  // namespace
 
 std::string ToJson(const Plan& plan) {
@@ -54,6 +94,12 @@ std::string ToJson(const Plan& plan) {
   for (const PlannedLabel& label : plan.labels)
     document["labels"].push_back(
         {{"key", label.key}, {"before", Optional(label.before)}, {"after", Optional(label.after)}, {"effect", ToString(label.effect)}});
+  if (!plan.devices.empty() || !plan.choices.empty()) {
+    document["devices"] = Json::array();
+    document["choices"] = Json::array();
+  }
+  for (const PlannedDevice& device : plan.devices) document["devices"].push_back(ToJson(device));
+  for (const PlannedChoice& choice : plan.choices) document["choices"].push_back(ToJson(choice));
   return document.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -78,6 +124,9 @@ base::Result<Plan> ParsePlan(std::string_view json) {
   plan.labels = ReadItems<PlannedLabel>(top, "labels", problems, [](MapReader& reader) {
     return PlannedLabel{reader.String("key").value_or(""), reader.String("before"), reader.String("after"), ReadEffect(reader)};
   });
+  plan.devices = ReadItems<PlannedDevice>(top, "devices", problems, ReadDevice);
+  plan.choices =
+      ReadItems<PlannedChoice>(top, "choices", problems, [&problems](MapReader& reader) { return ReadChoice(reader, problems); });
   plan.not_yet = top.Strings("notYet").value_or(plan.not_yet);
   plan.remarks = top.Strings("remarks").value_or(plan.remarks);
   if (!problems.empty()) return problems.ToError();

@@ -17,7 +17,10 @@ Plan Sample() {
           .resources = {{"kubelet", "nvidia.com/gpu", 8, 7, Effect::kRestart, {"pod ml/train-0"}}},
           .labels = {{"nvidia.com/gfd.timestamp", "1", std::nullopt, Effect::kNow}, {"x", std::nullopt, "y", Effect::kRestart}},
           .not_yet = {"flags.migStrategy: \"mixed\" is not to be had yet"},
-          .remarks = {"flags.gfd.oneshot: the agent stays"}};
+          .remarks = {"flags.gfd.oneshot: the agent stays"},
+          .devices = {{"kubelet", "nvidia.com/gpu", "GPU-1", 1, "NVIDIA H200", 4, 3, "held by ml/train-0"}},
+          .choices = {{"kubelet", "nvidia.com/gpu", 2, {"GPU-0", "GPU-1"}, 1840, 400, false, {{"18 fabric links", {"0-1"}}}, ""},
+                      {"kubelet", "nvidia.com/gpu", 3, {}, 0, 0, true, {}, "3 wanted, 2 free"}}};
 }
 
 TEST(Plan, ReadsBackWhatItWrote) {
