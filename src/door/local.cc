@@ -28,6 +28,7 @@ edge::broker::WaitingRun Describe(const Waiting& waiting, std::size_t position) 
           .user = waiting.user,
           .command = waiting.command,
           .count = waiting.request.count,
+          .share = waiting.request.share,
           .model = waiting.request.model,
           .devices = waiting.request.devices,
           .since = base::FormatTime(waiting.since)};
@@ -100,6 +101,7 @@ void LocalDoor::Handle(const SessionPtr& session, const Request& request) {
     case Operation::kPs: return HandleReport(session, true);
     case Operation::kPlan: return HandlePlan(session, request.plan);
     case Operation::kDown: return HandleDown(session);
+    case Operation::kDoor: return Refuse(session, Code::kUnimplemented, "this agent moves no devices between doors");
   }
 }
 

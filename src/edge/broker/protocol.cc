@@ -21,7 +21,7 @@ using base::MapReader;
 using base::Value;
 using nlohmann::json;
 
-constexpr std::array<std::pair<std::string_view, Operation>, 8> kOperations = {{
+constexpr std::array<std::pair<std::string_view, Operation>, 9> kOperations = {{
     {"version", Operation::kVersion},
     {"run", Operation::kRun},
     {"queue", Operation::kQueue},
@@ -30,6 +30,7 @@ constexpr std::array<std::pair<std::string_view, Operation>, 8> kOperations = {{
     {"ps", Operation::kPs},
     {"plan", Operation::kPlan},
     {"down", Operation::kDown},
+    {"door", Operation::kDoor},
 }};
 constexpr base::Duration kLongestWait = std::chrono::hours(24 * 3650);
 constexpr std::size_t kMostNameBytes = 256;
@@ -68,18 +69,25 @@ void CheckName(MapReader& reader, std::string_view key, const std::string& name)
   if (!IsPrintable(name)) reader.Problem(key, "contains control characters");
 }
 
+std::vector<std::string> ReadDevices(MapReader& reader) {
+  const auto devices = reader.Strings("devices").value_or(std::vector<std::string>{});
+  if (!reader.Has("devices")) return devices;
+  if (devices.empty()) reader.Problem("devices", "names none");
+  if (devices.size() > kMostDevices) reader.Problem("devices", "names more than " + std::to_string(kMostDevices));
+  for (const std::string& device : devices) CheckName(reader, "devices", device);
+  return devices;
+}
+
 RunRequest ReadRun(MapReader& reader) {
   RunRequest run;
-  run.devices = reader.Strings("devices").value_or(run.devices);
+  run.devices = ReadDevices(reader);
   run.count = static_cast<int>(reader.Int("gpus", 1, kMostDevices).value_or(1));
   if (reader.Has("devices")) {
-    if (run.devices.empty()) reader.Problem("devices", "names none");
-    if (run.devices.size() > kMostDevices) reader.Problem("devices", "names more than " + std::to_string(kMostDevices));
     if (reader.Has("gpus")) reader.Problem("gpus", "cannot be said together with devices, which already says how many");
     if (reader.Has("model")) reader.Problem("model", "cannot be said together with devices, which already says which");
-    for (const std::string& device : run.devices) CheckName(reader, "devices", device);
     run.count = static_cast<int>(run.devices.size());
   }
+  run.share = static_cast<int>(reader.Int("share", 1, kMostShares).value_or(1));
   run.model = reader.String("model").value_or("");
   CheckName(reader, "model", run.model);
   run.wait = reader.Time("wait", base::Duration::zero(), kLongestWait);
@@ -93,7 +101,18 @@ PlanRequest ReadPlan(MapReader& reader) {
   plan.text = reader.String("text");
   plan.name = reader.String("name").value_or(plan.name);
   CheckName(reader, "name", plan.name);
+  plan.explain = reader.Bool("explain").value_or(false);
   return plan;
+}
+
+DoorRequest ReadDoor(MapReader& reader) {
+  DoorRequest request;
+  for (const char* key : {"devices", "door"}) reader.Require(key);
+  request.devices = ReadDevices(reader);
+  request.door = reader.OneOf("door", {"kubelet", "local", "none", "default"}).value_or("");
+  request.wait = reader.Time("wait", base::Duration::zero(), kLongestWait);
+  request.dry_run = reader.Bool("dryRun").value_or(false);
+  return request;
 }
 
 json ToJson(const WaitingRun& run) {
@@ -101,6 +120,13 @@ json ToJson(const WaitingRun& run) {
                    {"command", run.command}, {"gpus", run.count},        {"since", run.since}};
   if (!run.model.empty()) document["model"] = run.model;
   if (!run.devices.empty()) document["devices"] = run.devices;
+  if (run.share > 1) document["share"] = run.share;
+  return document;
+}
+
+json ToJson(const DeviceMove& move) {
+  json document = {{"device", move.device}, {"index", move.index}, {"from", move.from}, {"to", move.to}, {"state", move.state}};
+  if (!move.reason.empty()) document["reason"] = move.reason;
   return document;
 }
 
@@ -134,6 +160,7 @@ WaitingRun ReadWaiting(const Value& value, base::Problems& problems) {
   run.user = reader.String("user").value_or("");
   run.command = reader.String("command").value_or("");
   run.count = static_cast<int>(reader.Int("gpus", 0, std::numeric_limits<int>::max()).value_or(1));
+  run.share = static_cast<int>(reader.Int("share", 1, std::numeric_limits<int>::max()).value_or(1));
   run.model = reader.String("model").value_or("");
   run.devices = reader.Strings("devices").value_or(run.devices);
   run.since = reader.String("since").value_or("");
@@ -153,11 +180,33 @@ GrantedRun ReadGranted(const Value& value, base::Problems& problems) {
   if (const Value* devices = reader.List("devices")) {
     for (const Value& item : *devices->list) {
       MapReader device(item, "devices", problems);
-      run.devices.push_back({device.String("id").value_or(""), static_cast<int>(device.Int("index", -1, 1 << 20).value_or(-1)),
-                             device.String("model").value_or("")});
+      GrantedDevice granted{device.String("id").value_or(""), static_cast<int>(device.Int("index", -1, 1 << 20).value_or(-1)),
+                            device.String("model").value_or("")};
+      granted.slot = device.String("slot").value_or(granted.id);
+      granted.shares = static_cast<int>(device.Int("shares", 1, std::numeric_limits<int>::max()).value_or(1));
+      granted.sharing = device.String("sharing").value_or("none");
+      granted.isolation = device.String("isolation").value_or("");
+      run.devices.push_back(std::move(granted));
     }
   }
   return run;
+}
+
+DeviceMove ReadMove(const Value& value, base::Problems& problems) {
+  MapReader reader(value, "move", problems);
+  for (const char* key : {"device", "to", "state"}) reader.Require(key);
+  DeviceMove move;
+  move.device = reader.String("device").value_or("");
+  move.index = static_cast<int>(reader.Int("index", -1, 1 << 20).value_or(-1));
+  move.from = reader.String("from").value_or("");
+  move.to = reader.String("to").value_or("");
+  move.state = reader.String("state").value_or("");
+  move.reason = reader.String("reason").value_or("");
+  return move;
+}
+
+std::string InMilliseconds(base::Duration duration) {
+  return std::to_string(std::chrono::ceil<std::chrono::milliseconds>(duration).count()) + "ms";
 }
 
 }  // namespace
@@ -182,6 +231,7 @@ base::Result<Request> DecodeRequest(std::string_view line) {
     CheckName(reader, "ticket", request.ticket);
   }
   if (request.operation == Operation::kPlan) request.plan = ReadPlan(reader);
+  if (request.operation == Operation::kDoor) request.door = ReadDoor(reader);
   reader.Finish();
   if (!problems.empty()) return problems.ToError();
   return request;
@@ -193,6 +243,13 @@ std::string EncodeRequest(const Request& request) {
   if (request.operation == Operation::kPlan) {
     if (request.plan.text) document["text"] = *request.plan.text;
     document["name"] = request.plan.name;
+    if (request.plan.explain) document["explain"] = true;
+  }
+  if (request.operation == Operation::kDoor) {
+    document["devices"] = request.door.devices;
+    document["door"] = request.door.door;
+    if (request.door.wait) document["wait"] = InMilliseconds(*request.door.wait);
+    if (request.door.dry_run) document["dryRun"] = true;
   }
   if (request.operation == Operation::kRun) {
     if (request.run.devices.empty())
@@ -200,7 +257,8 @@ std::string EncodeRequest(const Request& request) {
     else
       document["devices"] = request.run.devices;
     if (!request.run.model.empty()) document["model"] = request.run.model;
-    if (request.run.wait) document["wait"] = std::to_string(std::chrono::ceil<std::chrono::milliseconds>(*request.run.wait).count()) + "ms";
+    if (request.run.share > 1) document["share"] = request.run.share;
+    if (request.run.wait) document["wait"] = InMilliseconds(*request.run.wait);
     if (!request.run.command.empty()) document["command"] = request.run.command.substr(0, kMostCommandBytes);
   }
   return ToLine(document);
@@ -215,7 +273,13 @@ std::string EncodeWaiting(const WaitingRun& waiting) { return ToLine({{"waiting"
 std::string EncodeGranted(const GrantedRun& granted) {
   json devices = json::array();
   for (const GrantedDevice& device : granted.devices)
-    devices.push_back({{"id", device.id}, {"index", device.index}, {"model", device.model}});
+    devices.push_back({{"id", device.id},
+                       {"index", device.index},
+                       {"model", device.model},
+                       {"slot", device.slot},
+                       {"shares", device.shares},
+                       {"sharing", device.sharing},
+                       {"isolation", device.isolation}});
   json document = {{"lease", granted.lease},
                    {"devices", std::move(devices)},
                    {"environment", json(granted.environment)},
@@ -229,6 +293,14 @@ std::string EncodeQueue(const std::vector<WaitingRun>& queue) {
   json list = json::array();
   for (const WaitingRun& run : queue) list.push_back(ToJson(run));
   return ToLine({{"queue", std::move(list)}});
+}
+
+std::string EncodeMoving(const DeviceMove& move) { return ToLine({{"moving", ToJson(move)}}); }
+
+std::string EncodeMoved(const std::vector<DeviceMove>& moves) {
+  json list = json::array();
+  for (const DeviceMove& move : moves) list.push_back(ToJson(move));
+  return ToLine({{"moved", std::move(list)}});
 }
 
 std::string EncodeVersion(const VersionAnswer& version) {
@@ -245,6 +317,21 @@ base::Result<RunAnswer> DecodeRunAnswer(std::string_view line) {
   if (const Value* granted = value.Find("granted")) answer.granted = ReadGranted(*granted, problems);
   if (!problems.empty()) return DamagedAnswer(problems.ToError());
   if (!answer.waiting && !answer.granted) return Error(Code::kDataLoss, "the agent's answer to \"run\" is neither waiting nor granted");
+  return answer;
+}
+
+base::Result<DoorAnswer> DecodeDoorAnswer(std::string_view line) {
+  ASSIGN(const Value value, ReadAnswer(line));
+  base::Problems problems("answer");
+  MapReader reader(value, "", problems);
+  DoorAnswer answer;
+  if (const Value* moving = value.Find("moving")) answer.moving = ReadMove(*moving, problems);
+  if (const Value* moved = reader.List("moved")) {
+    answer.moved.emplace();
+    for (const Value& item : *moved->list) answer.moved->push_back(ReadMove(item, problems));
+  }
+  if (!problems.empty()) return DamagedAnswer(problems.ToError());
+  if (!answer.moving && !answer.moved) return Error(Code::kDataLoss, "the agent's answer to \"door\" is neither moving nor moved");
   return answer;
 }
 

@@ -17,8 +17,9 @@ namespace penstock::edge::broker {
 inline constexpr int kProtocolVersion = 1;
 inline constexpr std::size_t kMostLineBytes = 64u << 10;  ///< of a request, its newline included
 inline constexpr int kMostDevices = 1024;                 ///< that one request can ask for
+inline constexpr int kMostShares = 1024;                  ///< that one request can have a device cut into
 
-enum class Operation { kVersion, kRun, kQueue, kCancel, kStatus, kPs, kPlan, kDown };
+enum class Operation { kVersion, kRun, kQueue, kCancel, kStatus, kPs, kPlan, kDown, kDoor };
 
 /// "run": wait for devices, then enter a group that may use just these.
 struct RunRequest {
@@ -35,7 +36,17 @@ struct RunRequest {
 struct PlanRequest {
   std::optional<std::string> text;     ///< a configuration; nothing: the one that counts now, as it stands on disk or in the cluster
   std::string name = "configuration";  ///< of the text, for errors
+  bool explain = false;                ///< also which devices requests would get now, and why
   bool operator==(const PlanRequest&) const = default;
+};
+
+/// "door": devices move to another door.
+struct DoorRequest {
+  std::vector<std::string> devices;    ///< ids or indices
+  std::string door;                    ///< "kubelet", "local", "none", "default": what the configuration says
+  std::optional<base::Duration> wait;  ///< for those who hold them; nothing: what is held is refused
+  bool dry_run = false;                ///< only told what would be done
+  bool operator==(const DoorRequest&) const = default;
 };
 
 struct Request {
@@ -43,6 +54,7 @@ struct Request {
   RunRequest run;      ///< of kRun
   std::string ticket;  ///< of kCancel
   PlanRequest plan;    ///< of kPlan
+  DoorRequest door;    ///< of kDoor
   bool operator==(const Request&) const = default;
 };
 
@@ -57,6 +69,7 @@ struct WaitingRun {
   std::string reason;
   std::string user, command;
   int count = 1;
+  int share = 1;
   std::string model;
   std::vector<std::string> devices;
   std::string since;  ///< RFC 3339
@@ -67,6 +80,10 @@ struct GrantedDevice {
   std::string id;
   int index = -1;
   std::string model;
+  std::string slot;       ///< "GPU-5a…::3"; the device's own id where it is whole
+  int shares = 1;         ///< that the device is cut into
+  std::string sharing;    ///< "none", "time-slicing", "mps"
+  std::string isolation;  ///< from those who have other shares: "none", "memory-per-process", ..., "hardware"
   bool operator==(const GrantedDevice&) const = default;
 };
 
@@ -80,6 +97,18 @@ struct GrantedRun {
   bool operator==(const GrantedRun&) const = default;
 };
 
+/// Where a device stands on its way from one door to another.
+struct DeviceMove {
+  std::string device;  ///< id
+  int index = -1;
+  std::string from, to;  ///< "kubelet", "local", "none"
+  /// "unchanged", it belongs there already; "would-move", of a dry run; "waiting", withdrawn, for what `reason` says; "acknowledged",
+  /// nobody has it any more, which is the end of the way to "none"; "offered", the end of any other.
+  std::string state;
+  std::string reason;  ///< what it waits for; of a dry run: who holds it now
+  bool operator==(const DeviceMove&) const = default;
+};
+
 /// The agent that answers.
 struct VersionAnswer {
   std::string version;
@@ -91,6 +120,8 @@ std::string EncodeError(const base::Error& error);
 std::string EncodeWaiting(const WaitingRun& waiting);           ///< {"waiting": {...}}, any number of times before the last answer
 std::string EncodeGranted(const GrantedRun& granted);           ///< {"granted": {...}}
 std::string EncodeQueue(const std::vector<WaitingRun>& queue);  ///< {"queue": [...]}
+std::string EncodeMoving(const DeviceMove& move);               ///< {"moving": {...}}, any number of times before the last answer
+std::string EncodeMoved(const std::vector<DeviceMove>& moves);  ///< {"moved": [...]}
 std::string EncodeVersion(const VersionAnswer& version);        ///< {"version", "protocol", "pid"}
 std::string EncodeDone(std::string_view what);                  ///< {"done": "..."}
 
@@ -100,9 +131,16 @@ struct RunAnswer {
   std::optional<GrantedRun> granted;
 };
 
+/// One answer to "door".
+struct DoorAnswer {
+  std::optional<DeviceMove> moving;
+  std::optional<std::vector<DeviceMove>> moved;
+};
+
 /// Each gives the error that an {"error": ...} answer carries, and kDataLoss for what is no such answer. Keys that a newer agent adds are
 /// passed over.
 base::Result<RunAnswer> DecodeRunAnswer(std::string_view line);
+base::Result<DoorAnswer> DecodeDoorAnswer(std::string_view line);
 base::Result<std::vector<WaitingRun>> DecodeQueue(std::string_view line);
 base::Result<VersionAnswer> DecodeVersion(std::string_view line);
 /// For answers whose content is somebody else's: the error where it is one, else the line itself.

@@ -81,6 +81,14 @@ INSTANTIATE_TEST_SUITE_P(Table, BadRequest,
                                          Bad{R"({"op":"run","wait":[]})", Code::kInvalidArgument, "wait"},
                                          Bad{R"({"op":"run","wait":"-5s"})", Code::kInvalidArgument, "wait"},
                                          Bad{R"({"op":"run","memory":"10Gi"})", Code::kInvalidArgument, "memory"},
+                                         Bad{R"({"op":"run","share":0})", Code::kInvalidArgument, "share"},
+                                         Bad{R"({"op":"run","share":-2})", Code::kInvalidArgument, "share"},
+                                         Bad{R"({"op":"run","share":1000000})", Code::kInvalidArgument, "share"},
+                                         Bad{R"({"op":"door","door":"local"})", Code::kInvalidArgument, "devices"},
+                                         Bad{R"({"op":"door","devices":["0"]})", Code::kInvalidArgument, "door"},
+                                         Bad{R"({"op":"door","devices":[],"door":"local"})", Code::kInvalidArgument, "names none"},
+                                         Bad{R"({"op":"door","devices":["0"],"door":"back"})", Code::kInvalidArgument, "door"},
+                                         Bad{R"({"op":"door","devices":["0"],"door":"local","gpus":1})", Code::kInvalidArgument, "gpus"},
                                          Bad{R"({"op":"cancel"})", Code::kInvalidArgument, "ticket"},
                                          Bad{R"({"op":"status","x":1})", Code::kInvalidArgument, "x"}));
 
@@ -106,7 +114,13 @@ TEST(Protocol, ReadsTheRequestsThatItWrites) {
   Request cancel;
   cancel.operation = Operation::kCancel;
   cancel.ticket = "q-4";
-  for (const Request& request : {run, named, cancel, Request{Operation::kPs}}) {
+  Request share = run;
+  share.run.share = 4;
+  Request door{.operation = Operation::kDoor};
+  door.door = {{"0", "GPU-5"}, "local", std::chrono::minutes(5), true};
+  Request now = door;
+  now.door = {{"1"}, "default", std::nullopt, false};
+  for (const Request& request : {run, named, cancel, share, door, now, Request{Operation::kPs}}) {
     const auto read = DecodeRequest(EncodeRequest(request));
     ASSERT_TRUE(read.ok()) << read.error().ToString();
     EXPECT_EQ(*read, request);
@@ -116,7 +130,7 @@ TEST(Protocol, ReadsTheRequestsThatItWrites) {
 TEST(Protocol, CarriesAConfigurationToPlanWith) {
   Request request{.operation = Operation::kPlan};
   EXPECT_EQ(*DecodeRequest(EncodeRequest(request)), request);
-  request.plan = {"version: v1\n\t\"quoted\"\n", "/etc/config.yaml"};
+  request.plan = {"version: v1\n\t\"quoted\"\n", "/etc/config.yaml", true};
   EXPECT_EQ(*DecodeRequest(EncodeRequest(request)), request);
   EXPECT_FALSE(DecodeRequest(R"({"op":"plan","text":1})").ok());
   EXPECT_FALSE(DecodeRequest(R"({"op":"plan","ticket":"q-1"})").ok());
@@ -130,8 +144,9 @@ TEST(Protocol, WritesRequestsThatFitALineWhateverTheCommand) {
 }
 
 TEST(Protocol, ReadsTheAnswersThatItWrites) {
-  const WaitingRun waiting{"q-1", 2, "8 of 8 are in use", "eva", "sh", 4, "A100*", {}, "2026-11-21T03:42:00.123Z"};
-  const GrantedRun granted{"r-1", {{"GPU-1", 0, "A100"}}, {{"CUDA_VISIBLE_DEVICES", "GPU-1"}}, "devices", ""};
+  const WaitingRun waiting{"q-1", 2, "8 of 8 are in use", "eva", "sh", 4, 2, "A100*", {}, "2026-11-21T03:42:00.123Z"};
+  const GrantedRun granted{
+      "r-1", {{"GPU-1", 0, "A100", "GPU-1::3", 4, "mps", "memory-per-process"}}, {{"CUDA_VISIBLE_DEVICES", "GPU-1"}}, "devices", ""};
   auto answer = DecodeRunAnswer(EncodeWaiting(waiting));
   ASSERT_TRUE(answer.ok()) << answer.error().ToString();
   EXPECT_EQ(answer->waiting, waiting);
@@ -142,6 +157,27 @@ TEST(Protocol, ReadsTheAnswersThatItWrites) {
   ASSERT_TRUE(queue.ok());
   EXPECT_THAT(*queue, ElementsAre(waiting, waiting));
   EXPECT_EQ(DecodeVersion(EncodeVersion({"1.2.3", 1, 77}))->pid, 77);
+}
+
+TEST(Protocol, ReadsTheMovesThatItWrites) {
+  const DeviceMove waiting{"GPU-1", 1, "kubelet", "local", "waiting", "held by ml/train-0"};
+  const DeviceMove offered{"GPU-2", 2, "kubelet", "local", "offered", ""};
+  auto answer = DecodeDoorAnswer(EncodeMoving(waiting));
+  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
+  EXPECT_EQ(answer->moving, waiting);
+  EXPECT_FALSE(answer->moved);
+  answer = DecodeDoorAnswer(EncodeMoved({waiting, offered}));
+  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
+  EXPECT_THAT(*answer->moved, ElementsAre(waiting, offered));
+  EXPECT_EQ(DecodeDoorAnswer(EncodeError(Error(Code::kFailedPrecondition, "held"))).error().code(), Code::kFailedPrecondition);
+  for (const char* line : {"{}", "{\"moved\":1}", "{\"moving\":{}}", "{\"done\":\"x\"}"})
+    EXPECT_EQ(DecodeDoorAnswer(line).error().code(), Code::kDataLoss) << line;
+}
+
+TEST(Protocol, AnOlderAgentsGrantIsOfWholeDevices) {
+  const auto answer = DecodeRunAnswer(R"({"granted":{"lease":"r","environment":{},"devices":[{"id":"G0","index":0,"model":"m"}]}})");
+  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
+  EXPECT_EQ(answer->granted->devices.at(0), (GrantedDevice{"G0", 0, "m", "G0", 1, "none", ""}));
 }
 
 TEST(Protocol, CarriesErrorsWithTheirCode) {
