@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <future>
+#include <utility>
 
 #include "base/log.h"
 
@@ -114,7 +115,8 @@ void ClusterLine::Reconfigure(const api::NodeConfig& config) {
 }
 
 void ClusterLine::TellReport(const api::DoorReport& report) {
-  if (report.state != "open") base::Log(base::kWarn, "cluster", {{"state", report.state}, {"why", report.reason}});
+  const bool begins = std::exchange(begins_, false) && report.state == "waiting";  // everyone waits for the first answer
+  if (report.state != "open" && !begins) base::Log(base::kWarn, "cluster", {{"state", report.state}, {"why", report.reason}});
   OnControl([report](ClusterLine& line) { line.report_ = report; });
 }
 

@@ -57,6 +57,7 @@ class ClusterLine {
   base::Executor& control_;
   const std::string node_;
   const Callbacks callbacks_;
+  bool begins_ = true;  // on the line's own thread: nothing was told yet
   api::DoorReport report_{.name = "cluster", .state = "waiting", .reason = "connecting"};
   edge::kube::Requests requests_;
   bool telling_ = false;
