@@ -11,17 +11,10 @@
 
 #include "base/executor.h"
 #include "device/dialect.h"
+#include "node/health/status.h"
 #include "node/inventory/inventory.h"
 
 namespace penstock::node::health {
-
-/// How often something was heard of a device, for metrics.
-struct EvidenceCount {
-  std::string device, kind;
-  std::int64_t code = 0;
-  device::Severity severity = device::Severity::kIgnore;
-  std::uint64_t count = 0;
-};
 
 /// On the control executor. A device is healthy when it answers and nothing speaks against it. What happened once and asks for a drain or
 /// more keeps it unhealthy until the driver itself says that nothing needs doing (or, with drivers that cannot say, until the device was
@@ -48,7 +41,12 @@ class Monitor {
   /// From now on, also for devices that are on probation.
   void SetProbation(base::Duration probation);
 
+  /// What was heard, what became of it, and what was done about it. All counts are of this agent's life.
   std::vector<EvidenceCount> Counts() const;
+  Statuses statuses() const { return {}; }
+  std::vector<TransitionCount> Transitions() const { return {}; }
+  std::vector<ResetCount> Resets() const { return {}; }
+  std::vector<Notice> Notices() const { return {}; }  ///< the last 64, oldest first
 
  private:
   struct Trouble {
