@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+FAILURES: list[str] = []  # each a scenario and what it said
+
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "cluster")]
 
 import benches  # noqa: E402
@@ -80,3 +82,18 @@ def pytest_runtest_makereport(item, call):
     if report.failed and (agent := item.funcargs.get("the_agent") or item.funcargs.get("agent")):
         report.sections.append(("agent log", agent.log()[-6000:]))
         report.sections.append(("penstock status", agent.describe()))
+
+
+def pytest_runtest_logreport(report):
+    if report.failed:
+        crash = getattr(report.longrepr, "reprcrash", None)
+        said = (crash.message if crash else str(report.longrepr)).splitlines()
+        where = f", at {Path(crash.path).name}:{crash.lineno}" if crash else ""
+        FAILURES.append("\n".join([f"FAILED {report.nodeid}, in {report.when}{where}", *(f"    {line[:300]}" for line in said[:8])]))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure():
+    """The end of a log is what is left of it: what failed stands there, after all tables."""
+    if FAILURES:
+        print("\n" + "\n".join(FAILURES), flush=True)

@@ -16,6 +16,7 @@ from fleet import Fleet  # noqa: E402
 from witnesses import summed  # noqa: E402
 
 SLACK = 3  # a goal is a quiet machine's: on two cores with four nodes and a compiler beside them, only far beyond it is a failure
+SAFE = str.maketrans({one: "-" for one in "/[] "})  # names of files
 ROWS: list[tuple[str, str, str, str]] = []  # of the table at the end
 
 
@@ -97,9 +98,12 @@ def installed(fleet):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    """A failure shows what the agents said last."""
+    """A failure shows what the agents said last; all they said is kept beside the logs."""
     report = (yield).get_result()
-    whole = item.funcargs.get("fleet") or item.funcargs.get("installed")
-    if report.failed and isinstance(whole, Fleet):
-        report.sections.append(("agents", whole.logs()[-8000:]))
+    whole = next((fleet for fleet in item.funcargs.values() if isinstance(fleet, Fleet)), None)
+    if report.failed and whole:
+        report.sections.append(("agents", "\n".join(line[:400] for line in whole.logs().splitlines()[-40:])))
         report.sections.append(("pods", whole.kubectl("get", "pods", "-A", "-o", "wide", check=False).stdout))
+        if logs := item.config.getoption("--logs"):
+            logs.mkdir(parents=True, exist_ok=True)
+            (logs / f"failed-{item.name.translate(SAFE)}-{report.when}.log").write_text(whole.everything())

@@ -155,10 +155,18 @@ class Fleet(Kubernetes):
         pods.sort(key=lambda pod: pod["metadata"]["creationTimestamp"])
         return {pod["spec"].get("nodeName", ""): pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}
 
-    def logs(self, lines: int = 60) -> str:
+    def logs(self, lines: int = 10) -> str:
         """The last lines of every agent."""
         answer = self.kubectl("logs", "-n", NAMESPACE, "-l", f"app.kubernetes.io/instance={RELEASE}", "--prefix", f"--tail={lines}", check=False)
         return answer.stdout + answer.stderr
+
+    def everything(self) -> str:
+        """What somebody wants to see who was not there."""
+        asked = [("get", "pods", "-A", "-o", "wide"), ("get", "events", "-A", "--sort-by=.lastTimestamp"), ("describe", "nodes"),
+                 ("get", "all,configmap,validatingadmissionpolicy", "-n", NAMESPACE, "-o", "yaml")]
+        said = [f"# kubectl {' '.join(words)}\n{(done := self.kubectl(*words, check=False)).stdout}{done.stderr}" for words in asked]
+        status = [f"# penstock status on {name}\n{node.penstock('status', check=False).stdout}" for name, node in self.nodes.items()]
+        return "\n".join([*said, *status, "# logs of the agents", self.logs(-1)])
 
     def rolled_out(self) -> bool:
         status = self.get("daemonset", "-n", NAMESPACE, RELEASE)
