@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <sys/types.h>
+
 #include "base/published.h"
 #include "device/dialect.h"
 #include "device/model.h"
@@ -41,11 +43,12 @@ struct SharedDevice {
   bool ready = false;
   std::string reason;  ///< why it is not ready, one sentence; while ready: what is not as it was asked for
   Isolation isolation = Isolation::kNone;
-  base::Bytes memory;       ///< limit for each process as the server says it; 0: none
-  int compute_percent = 0;  ///< likewise; 0: none
-  int clients = 0;          ///< processes that use the server now
-  Edits container;          ///< what a container needs beside the device itself
-  Edits process;            ///< what a process of this machine needs
+  base::Bytes memory;          ///< limit for each process as the server says it; 0: none
+  int compute_percent = 0;     ///< likewise; 0: none
+  int clients = 0;             ///< processes that use the server now
+  std::vector<pid_t> servers;  ///< the server's own processes, which the driver shows on its devices: nobody's, and in nobody's way
+  Edits container;             ///< what a container needs beside the device itself
+  Edits process;               ///< what a process of this machine needs
   bool operator==(const SharedDevice&) const = default;
 };
 using SharedDevices = std::map<std::string, SharedDevice>;  ///< by device id
