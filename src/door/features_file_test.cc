@@ -40,7 +40,9 @@ class FeaturesFileTest : public testing::Test {
   const std::string path_ = folder_ / "features.d/penstock";
   base::ManualExecutor executor_;
   node::inventory::Inventory inventory_;
-  node::label::Labels labels_{inventory_, device::testing::FindAcme};
+  base::Published<node::share::Wished> wished_;
+  base::Published<device::SharedDevices> servers_;
+  node::label::Labels labels_{inventory_, device::testing::FindAcme, wished_, servers_};
 };
 
 TEST_F(FeaturesFileTest, SaysWhatTheLabelsSay) {

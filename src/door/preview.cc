@@ -93,7 +93,8 @@ Preview MakePreview(const api::NodeConfig& config, const PreviewNode& node) {
                                      .config = config.labels,
                                      .host_features = IsOpen(config.labels.host_features, !node.nfd)};
   return {.offers = node::share::ComputeOffers(wished.wishes, node.inventory, node.ledger, node.servers),
-          .labels = node::label::ComputeLabels(node.inventory, node.dialect_of, context),
+          .labels =
+              node::label::ComputeLabels(node.inventory, node.dialect_of, context, node::share::LabelSharesOf(wished.wishes, node.servers)),
           .remarks = std::move(wished.remarks)};
 }
 

@@ -13,6 +13,7 @@
 #include "node/inventory/inventory.h"
 #include "node/label/features_file.h"
 #include "node/label/labels.h"
+#include "node/share/offers.h"
 #include "os/file.h"
 #include "os/machine_facts.h"
 #include "vendor/all.h"
@@ -70,10 +71,13 @@ void Look(device::Backend& backend, node::inventory::Inventory& inventory) {
   inventory.SetFacts(backend.vendor(), std::move(devices), "gone", kNow);
 }
 
-LabelSet LabelsOf(const SimulatedMachine& machine) {
+LabelSet LabelsOf(const SimulatedMachine& machine, const api::NodeConfig& config = {}) {
   node::inventory::Inventory inventory;
+  node::ledger::Ledger ledger;
+  node::share::Offers offers(inventory, ledger, vendor::FindDialect, {.kubelet = true, .local = true});
+  offers.Configure(config);
   Look(*vendor::MakeBackend("nvidia", machine.paths()), inventory);
-  node::label::Labels labels(inventory, vendor::FindDialect);
+  node::label::Labels labels(inventory, vendor::FindDialect, offers.wished(), offers.servers());
   labels.Set(ContextOf(machine));
   return *labels.published().Get();
 }
@@ -101,7 +105,8 @@ INSTANTIATE_TEST_SUITE_P(Simulated, Machine, testing::ValuesIn(Machines()), [](c
 
 /// Keys with the parts that are values in disguise replaced, as the documentation writes them.
 std::string Documented(std::string key) {
-  key = std::regex_replace(key, std::regex(R"((gpu\.(?:present|count|memory))\.[A-Za-z0-9._-]+$)"), "$1.<model>");
+  key = std::regex_replace(key, std::regex(R"((gpu\.(?:present|count|memory|replicas|sharing-strategy|isolation))\.[A-Za-z0-9._-]+$)"),
+                           "$1.<model>");
   key = std::regex_replace(key, std::regex(R"(cpu-cpuid\..+$)"), "cpu-cpuid.<FLAG>");
   return std::regex_replace(key, std::regex(R"(pci-(?:[0-9a-f]{4}_)?10de\.present$)"), "pci-<PCI>.present");
 }
@@ -143,6 +148,40 @@ TEST(Catalogue, HasNoReplicasForGpusInMigMode) {
   EXPECT_EQ(all.at("nvidia.com/mig.capable"), "true");
 }
 
+api::SharingRule Rule(api::ShareStrategy strategy, int replicas, std::vector<std::string> devices = {}) {
+  api::SharingRule rule;
+  rule.resource = "nvidia.com/gpu";
+  rule.strategy = strategy;
+  rule.replicas = replicas;
+  rule.devices = std::move(devices);
+  return rule;
+}
+
+// What people select on who copied NVIDIA's configuration: replicas: 4 of all GPUs.
+TEST(Catalogue, TellsTimeSlicingAsGpuFeatureDiscoveryDoes) {
+  api::NodeConfig config;
+  config.sharing.rules = {Rule(api::ShareStrategy::kTimeSlicing, 4)};
+  const LabelSet labels = LabelsOf(SimulatedMachine("dgx-a100"), config);
+  EXPECT_EQ(labels.at("nvidia.com/gpu.product"), "NVIDIA-A100-SXM4-40GB-SHARED");
+  EXPECT_EQ(labels.at("nvidia.com/gpu.replicas"), "4");
+  EXPECT_EQ(labels.at("nvidia.com/gpu.count"), "8");
+  EXPECT_EQ(labels.at("nvidia.com/gpu.sharing-strategy"), "time-slicing");
+  EXPECT_EQ(labels.at("nvidia.com/mps.capable"), "false");
+  EXPECT_EQ(labels.at("nvidia.com/gpu.isolation"), "none");
+}
+
+TEST(Catalogue, TellsEachModelsSharingOfAMixedMachine) {
+  api::NodeConfig config;
+  config.sharing.rules = {Rule(api::ShareStrategy::kTimeSlicing, 10, {"Tesla T4"})};
+  const LabelSet labels = LabelsOf(SimulatedMachine("mixed"), config);
+  EXPECT_EQ(labels.at("nvidia.com/gpu.product"), "NVIDIA-A100-PCIE-40GB");
+  EXPECT_EQ(labels.at("nvidia.com/gpu.sharing-strategy"), "none");
+  EXPECT_EQ(labels.at("nvidia.com/gpu.sharing-strategy.Tesla-T4"), "time-slicing");
+  EXPECT_EQ(labels.at("nvidia.com/gpu.replicas.Tesla-T4"), "10");
+  EXPECT_EQ(labels.at("nvidia.com/gpu.isolation.Tesla-T4"), "none");
+  EXPECT_EQ(labels.at("nvidia.com/gpu.isolation.GeForce-RTX-3090"), "hardware");
+}
+
 // The hardware is there and the driver is not: what a driver's own pods are placed by.
 TEST(Catalogue, SaysThatThereIsAGpuWithoutADriver) {
   const SimulatedMachine machine("dgx-a100");
@@ -162,7 +201,9 @@ TEST(Catalogue, DP796KeepsTheLabelsOfAGpuThatIsOnlyLost) {
   const auto backend = vendor::MakeBackend("nvidia", machine.paths());
   node::inventory::Inventory inventory;
   Look(*backend, inventory);
-  node::label::Labels labels(inventory, vendor::FindDialect);
+  base::Published<node::share::Wished> wished;
+  base::Published<device::SharedDevices> servers;
+  node::label::Labels labels(inventory, vendor::FindDialect, wished, servers);
   int published = 0;
   const auto on = labels.published().Subscribe([&](const auto&) { ++published; });
   labels.Set(ContextOf(machine));

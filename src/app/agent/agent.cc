@@ -63,7 +63,7 @@ class Agent {
         lock_(std::move(lock)),
         configuration_(control_, io_, options.settings, options.start),
         looking_(control_, start_, options.worker, open_),
-        labeller_(control_, io_, looking_.inventory, start_.paths.sysfs_root, [this] { looking_.LookNow(); }),
+        labeller_(control_, io_, looking_.inventory, looking_.offers, start_.paths.sysfs_root, [this] { looking_.LookNow(); }),
         pages_(control_, {.metrics = [this] { return Metrics(); },
                           .report = [this] { return api::ToJson(Report()); },
                           .not_ready = [this] { return not_ready_; }}) {}

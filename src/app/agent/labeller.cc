@@ -6,13 +6,13 @@
 
 namespace penstock::app {
 
-Labeller::Labeller(os::Loop& control, base::Executor& io, node::inventory::Inventory& inventory, const std::string& sysfs_root,
-                   std::function<void()> pci_changed)
+Labeller::Labeller(os::Loop& control, base::Executor& io, node::inventory::Inventory& inventory, node::share::Offers& offers,
+                   const std::string& sysfs_root, std::function<void()> pci_changed)
     : control_(control),
       io_(io),
       sysfs_root_(sysfs_root),
       pci_changed_(std::move(pci_changed)),
-      labels_(inventory, vendor::FindDialect),
+      labels_(inventory, vendor::FindDialect, offers.wished(), offers.servers()),
       started_(std::chrono::duration_cast<std::chrono::seconds>(control.clock().Wall().time_since_epoch()).count()),
       pci_watch_(control, sysfs_root, [this] { PciChanged(); }) {}
 

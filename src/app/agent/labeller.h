@@ -1,4 +1,5 @@
-// The labels of this node, put together: the machine's facts, the devices', and what the configuration says of them. Construction only.
+// The labels of this node, put together: the machine's facts, the devices', how these are shared, and what the configuration says of them.
+// Construction only.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include "api/node_config.h"
 #include "door/features_file.h"
 #include "node/label/labels.h"
+#include "node/share/offers.h"
 #include "os/loop.h"
 #include "os/pci_watch.h"
 
@@ -18,8 +20,8 @@ namespace penstock::app {
 class Labeller {
  public:
   /// `sysfs_root` is where PCI functions come and go; `pci_changed` is called when they have.
-  Labeller(os::Loop& control, base::Executor& io, node::inventory::Inventory& inventory, const std::string& sysfs_root,
-           std::function<void()> pci_changed);
+  Labeller(os::Loop& control, base::Executor& io, node::inventory::Inventory& inventory, node::share::Offers& offers,
+           const std::string& sysfs_root, std::function<void()> pci_changed);
 
   /// Reads the machine; again where the configuration is another one.
   void Configure(const api::NodeConfig& config);

@@ -28,7 +28,17 @@ class AcmeDialect final : public Dialect {
   std::uint16_t pci_vendor() const override { return 0xacce; }
   std::map<std::string, std::string> Labels(const LabelFacts& facts) const override {
     if (facts.devices.empty()) return {};
-    return {{"acme.com/gpu.count", std::to_string(facts.devices.size())}, {"acme.com/gpu.first", facts.devices.front()->id}};
+    std::map<std::string, std::string> labels{{"acme.com/gpu.count", std::to_string(facts.devices.size())},
+                                              {"acme.com/gpu.first", facts.devices.front()->id}};
+    std::string shares;
+    bool shared = false;
+    for (const LabelShare& one : facts.shares) {
+      shared = shared || one.shape.shares > 1;
+      shares += (shares.empty() ? "" : "_") + std::to_string(one.shape.shares) + "." + std::string(ToString(one.shape.sharing)) + "." +
+                one.isolation;
+    }
+    if (shared) labels["acme.com/gpu.shares"] = shares;
+    return labels;
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <tuple>
 
 #include "api/labels.h"
 #include "base/log.h"
@@ -30,8 +31,13 @@ struct VendorHas {
   std::set<PciKind> kinds;
 };
 
+device::LabelShare ShareOf(const std::string& device, const Shares& shares) {
+  const auto found = shares.find(device);
+  return found != shares.end() ? found->second : device::LabelShare{.isolation = std::string(ToString(device::Isolation::kHardware))};
+}
+
 VendorHas Gather(const inventory::Snapshot& inventory, const inventory::VendorEntry& vendor, const device::Dialect& dialect,
-                 const Context& context) {
+                 const Context& context, const Shares& shares) {
   VendorHas has;
   has.facts.driver = vendor.driver.get();
   has.facts.machine = context.machine.product;
@@ -39,6 +45,7 @@ VendorHas Gather(const inventory::Snapshot& inventory, const inventory::VendorEn
   for (const inventory::Entry& entry : inventory.devices) {
     if (entry.facts->vendor != vendor.vendor || !entry.facts->parent.empty() || !IsThere(entry)) continue;
     has.facts.devices.push_back(entry.facts.get());
+    has.facts.shares.push_back(ShareOf(entry.facts->id, shares));
     if (const std::uint32_t code = ClassOf(*entry.facts); IsAcceleratorClass(code))
       has.kinds.emplace(static_cast<std::uint16_t>(code >> 8), dialect.pci_vendor());
   }
@@ -79,13 +86,14 @@ std::vector<bool> WhichAreGone(const inventory::Snapshot& inventory) {
 
 }  // namespace
 
-LabelSet ComputeLabels(const inventory::Snapshot& inventory, const share::DialectOf& dialect_of, const Context& context) {
+LabelSet ComputeLabels(const inventory::Snapshot& inventory, const share::DialectOf& dialect_of, const Context& context,
+                       const Shares& shares) {
   LabelSet labels;
   std::set<PciKind> accelerators;
   for (const inventory::VendorEntry& vendor : inventory.vendors) {
     const device::Dialect* dialect = dialect_of(vendor.vendor);
     if (dialect == nullptr) continue;
-    const VendorHas has = Gather(inventory, vendor, *dialect, context);
+    const VendorHas has = Gather(inventory, vendor, *dialect, context, shares);
     labels.merge(dialect->Labels(has.facts));
     accelerators.insert(has.kinds.begin(), has.kinds.end());
   }
@@ -93,10 +101,15 @@ LabelSet ComputeLabels(const inventory::Snapshot& inventory, const share::Dialec
   return Valid(std::move(labels));
 }
 
-Labels::Labels(inventory::Inventory& inventory, share::DialectOf dialect_of) : inventory_(inventory), dialect_of_(std::move(dialect_of)) {
+Labels::Labels(inventory::Inventory& inventory, share::DialectOf dialect_of, base::Published<share::Wished>& wished,
+               base::Published<device::SharedDevices>& servers)
+    : inventory_(inventory), dialect_of_(std::move(dialect_of)), wished_(wished), servers_(servers) {
   on_inventory_ = inventory_.published().Subscribe([this](const base::Published<inventory::Snapshot>::Snapshot& snapshot) {
     if (begun_ && (snapshot->facts_generation != facts_generation_ || WhichAreGone(*snapshot) != gone_)) Compute(*snapshot);
   });
+  on_wished_ = wished_.Subscribe([this](const auto&) { SharesMayDiffer(); });
+  on_servers_ = servers_.Subscribe([this](const auto&) { SharesMayDiffer(); });
+  SharesMayDiffer();
 }
 
 void Labels::Set(Context context) {
@@ -104,10 +117,22 @@ void Labels::Set(Context context) {
   Compute(*inventory_.published().Get());
 }
 
+/// Servers also tell of their clients, and wishes of what no label tells.
+void Labels::SharesMayDiffer() {
+  Shares shares = share::LabelSharesOf(wished_.Get()->wishes, *servers_.Get());
+  const auto same = [](const auto& a, const auto& b) {
+    const auto parts = [](const device::LabelShare& share) { return std::tie(share.shape, share.renamed, share.isolation); };
+    return a.first == b.first && parts(a.second) == parts(b.second);
+  };
+  if (std::equal(shares.begin(), shares.end(), shares_.begin(), shares_.end(), same)) return;
+  shares_ = std::move(shares);
+  if (begun_) Compute(*inventory_.published().Get());
+}
+
 void Labels::Compute(const inventory::Snapshot& snapshot) {
   facts_generation_ = snapshot.facts_generation;
   gone_ = WhichAreGone(snapshot);
-  LabelSet labels = ComputeLabels(snapshot, dialect_of_, context_);
+  LabelSet labels = ComputeLabels(snapshot, dialect_of_, context_, shares_);
   if (std::exchange(begun_, true) && labels == *published_.Get()) return;
   published_.Set(std::move(labels));
 }

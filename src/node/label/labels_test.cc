@@ -35,6 +35,12 @@ void Fill(inventory::Inventory& inventory, int count) {
   inventory.SetFacts("acme", std::move(devices), "pulled", kNow);
 }
 
+/// What labels follow beside the inventory, with nobody who changes it but the test.
+struct Sharing {
+  base::Published<share::Wished> wished;
+  base::Published<device::SharedDevices> servers;
+};
+
 /// Labels that were published, in order.
 struct Heard {
   explicit Heard(Labels& labels) : on(labels.published().Subscribe([this](const auto& set) { all.push_back(*set); })) {}
@@ -45,7 +51,8 @@ struct Heard {
 // GFD#71, DP#733: labels that went away while the agent was starting again.
 TEST(Labels, DP733AreNotToldBeforeTheFirstLookIsOver) {
   inventory::Inventory inventory;
-  Labels labels(inventory, FindAcme);
+  Sharing sharing;
+  Labels labels(inventory, FindAcme, sharing.wished, sharing.servers);
   const Heard heard(labels);
   Fill(inventory, 2);
   EXPECT_TRUE(heard.all.empty());
@@ -59,7 +66,8 @@ TEST(Labels, DP733AreNotToldBeforeTheFirstLookIsOver) {
 TEST(Labels, DP733ComeWithADriverThatComesLate) {
   inventory::Inventory inventory;
   inventory.SetVendor({"acme", nullptr, "no driver"});
-  Labels labels(inventory, FindAcme);
+  Sharing sharing;
+  Labels labels(inventory, FindAcme, sharing.wished, sharing.servers);
   const Heard heard(labels);
   labels.Set(WithoutFeatures());
   EXPECT_THAT(heard.all, ElementsAre(LabelSet{})) << "none is an answer too";
@@ -70,7 +78,8 @@ TEST(Labels, DP733ComeWithADriverThatComesLate) {
 TEST(Labels, ChangeWithTheDevicesAndWithNothingElse) {
   inventory::Inventory inventory;
   Fill(inventory, 2);
-  Labels labels(inventory, FindAcme);
+  Sharing sharing;
+  Labels labels(inventory, FindAcme, sharing.wished, sharing.servers);
   const Heard heard(labels);
   labels.Set(WithoutFeatures());
   labels.Set(WithoutFeatures());
@@ -88,10 +97,37 @@ TEST(Labels, ChangeWithTheDevicesAndWithNothingElse) {
   EXPECT_EQ(heard.all.back(), heard.all.front());
 }
 
+TEST(Labels, FollowTheSharingAndStayQuietOtherwise) {
+  inventory::Inventory inventory;
+  Fill(inventory, 2);
+  Sharing sharing;
+  Labels labels(inventory, FindAcme, sharing.wished, sharing.servers);
+  const Heard heard(labels);
+  labels.Set(WithoutFeatures());
+  share::Wished wished;
+  wished.wishes["G0"] = {.door = "kubelet", .resource = "acme.com/gpu", .shape = {device::Sharing::kMps, 4}};
+  sharing.wished.Set(wished);
+  ASSERT_EQ(heard.all.size(), 2u);
+  EXPECT_EQ(heard.all.back().at("acme.com/gpu.shares"), "4.mps.none_1.none.hardware") << "no server yet: it holds nothing";
+  device::SharedDevice server{.set = "acme.com/gpu", .ready = true, .isolation = device::Isolation::kMemoryPerProcess};
+  sharing.servers.Set({{"G0", server}});
+  ASSERT_EQ(heard.all.size(), 3u);
+  EXPECT_EQ(heard.all.back().at("acme.com/gpu.shares"), "4.mps.memory-per-process_1.none.hardware");
+  server.clients = 7;
+  sharing.servers.Set({{"G0", server}});
+  wished.remarks = {"one"};
+  wished.wishes["G0"].door = "local";
+  sharing.wished.Set(wished);
+  EXPECT_EQ(heard.all.size(), 3u) << "clients, remarks and doors are no label";
+  sharing.wished.Set(share::Wished{});
+  EXPECT_THAT(heard.all.back(), Not(Contains(Key("acme.com/gpu.shares"))));
+}
+
 TEST(Labels, FollowTheirContext) {
   inventory::Inventory inventory;
   Fill(inventory, 1);
-  Labels labels(inventory, FindAcme);
+  Sharing sharing;
+  Labels labels(inventory, FindAcme, sharing.wished, sharing.servers);
   Context context = WithoutFeatures();
   labels.Set(context);
   EXPECT_THAT(*labels.published().Get(), Not(Contains(Key("feature.node.kubernetes.io/kernel-version.full"))));

@@ -3,11 +3,14 @@
 #include "vendor/nvidia/dialect/labels.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "base/strings.h"
+#include "device/sharing.h"
 #include "vendor/nvidia/dialect/kinds.h"
 
 namespace penstock::vendor::nvidia {
@@ -18,11 +21,12 @@ using device::LabelFacts;
 
 using Set = std::map<std::string, std::string>;
 using Devices = std::vector<const Facts*>;
+using Shares = std::map<const Facts*, device::LabelShare>;
 
 constexpr std::string_view kPrefix = "nvidia.com/";
 
-// 63 characters make a label's name; "gpu.present." is the longest of ours that stands before a model.
-constexpr std::size_t kMostModelKey = 63 - std::string_view("gpu.present.").size();
+// 63 characters make a label's name (Kubernetes, "Labels and Selectors"); "gpu.present." is what decides how much of a model is told.
+constexpr std::size_t kMostName = 63, kMostModelKey = kMostName - std::string_view("gpu.present.").size();
 
 bool IsAlphanumeric(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
@@ -78,13 +82,68 @@ Devices MajorityModel(const Devices& gpus) {
   return best;
 }
 
-void AddMajority(Set& labels, const Devices& majority) {
+/// How the GPUs of one model are given out, in the words of labels.
+struct ModelShare {
+  int replicas = 0;
+  std::string strategy = "none";
+  bool renamed = false;
+  std::string isolation;  ///< empty: not known
+};
+
+/// The weaker of two; what is not known is the weakest.
+std::string Weaker(const std::string& a, const std::string& b) {
+  using device::Isolation;
+  static constexpr std::array kFromWeak = {Isolation::kNone, Isolation::kMemoryPerProcess, Isolation::kMemory, Isolation::kMemoryCompute,
+                                           Isolation::kHardware};
+  const auto rank = [](const std::string& name) {
+    const auto found = std::find_if(kFromWeak.begin(), kFromWeak.end(), [&](Isolation one) { return name == ToString(one); });
+    return found == kFromWeak.end() ? -1 : static_cast<int>(found - kFromWeak.begin());
+  };
+  return rank(a) <= rank(b) ? a : b;
+}
+
+/// Of GPUs that are shared differently the way speaks that most of them are shared in; among equals that of the one that comes first by
+/// index. The isolation is the weakest there is, so that nobody who selects on it gets less. GPUs in MIG mode are not shared as a whole, so
+/// one that is not in it speaks for the model; where all are, there are no replicas.
+ModelShare ShareOf(const Devices& same, const Shares& shares) {
+  using Way = std::tuple<device::Shape, bool>;
+  std::map<Way, int> counts;
+  ModelShare model;
+  int most = 0;
+  for (const Facts* gpu : same)
+    if (!MigEnabled(*gpu)) ++counts[{shares.at(gpu).shape, shares.at(gpu).renamed}];
+  for (const Facts* gpu : same) {
+    if (MigEnabled(*gpu)) continue;
+    const device::LabelShare& share = shares.at(gpu);
+    model.isolation = most == 0 ? share.isolation : Weaker(model.isolation, share.isolation);
+    const int count = counts[{share.shape, share.renamed}];
+    if (count <= most) continue;
+    most = count;
+    model.replicas = share.shape.shares;
+    model.strategy = ToString(share.shape.sharing);
+    model.renamed = share.renamed;
+  }
+  return model;
+}
+
+/// `model` is empty where the labels speak for the node. What is too long loses the end of the model.
+void AddShare(Set& labels, const ModelShare& share, const std::string& model) {
+  const auto add = [&](const std::string& key, const std::string& value) {
+    std::string name = (model.empty() ? key : key + "." + model).substr(0, kMostName);
+    while (!IsAlphanumeric(name.back())) name.pop_back();
+    Add(labels, name, value);
+  };
+  add("gpu.replicas", std::to_string(share.replicas));
+  add("gpu.sharing-strategy", share.strategy);
+  if (!share.isolation.empty()) add("gpu.isolation", share.isolation);
+}
+
+void AddMajority(Set& labels, const Devices& majority, const Shares& shares) {
   const Facts& gpu = *majority.front();
-  Add(labels, "gpu.product", Sanitise(gpu.model));
+  const ModelShare share = ShareOf(majority, shares);
+  Add(labels, "gpu.product", Sanitise(gpu.model) + (share.replicas > 1 && !share.renamed ? "-SHARED" : ""));
   Add(labels, "gpu.count", std::to_string(majority.size()));
-  // GPUs in MIG mode are not shared as a whole; one that is not in it speaks for the model.
-  Add(labels, "gpu.replicas", std::all_of(majority.begin(), majority.end(), [](const Facts* one) { return MigEnabled(*one); }) ? "0" : "1");
-  Add(labels, "gpu.sharing-strategy", "none");
+  AddShare(labels, share, "");
   if (const std::string memory = Mebibytes(gpu); !memory.empty()) Add(labels, "gpu.memory", memory);
   const auto capability = base::Split(gpu.architecture_version, '.');
   if (capability.size() != 2) return;
@@ -94,7 +153,7 @@ void AddMajority(Set& labels, const Devices& majority) {
 }
 
 /// Ours: the model in the key, so that a nodeSelector can ask for it on a mixed node.
-void AddModels(Set& labels, const Devices& gpus) {
+void AddModels(Set& labels, const Devices& gpus, const Shares& shares) {
   std::map<std::string, Devices> models;
   for (const Facts* gpu : gpus)
     if (const std::string key = ModelKey(gpu->model); !key.empty()) models[key].push_back(gpu);
@@ -102,6 +161,7 @@ void AddModels(Set& labels, const Devices& gpus) {
     Add(labels, "gpu.present." + key, "true");
     Add(labels, "gpu.count." + key, std::to_string(same.size()));
     if (const std::string memory = Mebibytes(*same.front()); !memory.empty()) Add(labels, "gpu.memory." + key, memory);
+    AddShare(labels, ShareOf(same, shares), key);
   }
 }
 
@@ -144,6 +204,15 @@ void AddVgpu(Set& labels, const LabelFacts& facts) {
 Devices ByIndex(Devices gpus) {
   std::sort(gpus.begin(), gpus.end(), [](const Facts* a, const Facts* b) { return std::tie(a->index, a->id) < std::tie(b->index, b->id); });
   return gpus;
+}
+
+Shares SharesOf(const LabelFacts& facts) {
+  Shares shares;
+  for (std::size_t i = 0; i < facts.devices.size(); ++i) {
+    static const device::LabelShare kWhole{.isolation = std::string(ToString(device::Isolation::kHardware))};
+    shares[facts.devices[i]] = i < facts.shares.size() ? facts.shares[i] : kWhole;
+  }
+  return shares;
 }
 
 // Capabilities: PCI Local Bus Specification 3.0, 6.7 and appendix H.
@@ -225,13 +294,16 @@ std::map<std::string, std::string> NodeLabels(const LabelFacts& facts) {
   Add(labels, "gpu.machine", machine.empty() ? "unknown" : machine);
   AddDriver(labels, *facts.driver);
   AddRuntime(labels, *facts.driver);
-  AddMajority(labels, MajorityModel(gpus));
-  AddModels(labels, gpus);
+  const Shares shares = SharesOf(facts);
+  AddMajority(labels, MajorityModel(gpus), shares);
+  AddModels(labels, gpus, shares);
   Add(labels, "gpu.mode", ModeOf(gpus));
   AddClique(labels, gpus);
   Add(labels, "mig.capable",
       std::any_of(gpus.begin(), gpus.end(), [](const Facts* gpu) { return MigMode(*gpu) != nullptr; }) ? "true" : "false");
-  Add(labels, "mps.capable", "false");
+  // GPU Feature Discovery means the configuration by it, not the hardware.
+  const auto mps = [](const auto& one) { return one.second.shape.sharing == device::Sharing::kMps; };
+  Add(labels, "mps.capable", std::any_of(shares.begin(), shares.end(), mps) ? "true" : "false");
   AddVgpu(labels, facts);
   return labels;
 }

@@ -1,5 +1,5 @@
-// The nvidia.com labels of a node: GPU Feature Discovery's catalogue for whole GPUs, the GPU Operator's gpu.present, and ours for each
-// model. Pure tables: no I/O, no library.
+// The nvidia.com labels of a node: GPU Feature Discovery's catalogue for GPUs whole and shared, the GPU Operator's gpu.present, and ours
+// for each model. Pure tables: no I/O, no library.
 #pragma once
 
 #include <map>
@@ -14,8 +14,8 @@ namespace penstock::vendor::nvidia {
 /// As GPU Feature Discovery writes names into labels: what no label may hold is dropped, blanks become one "-".
 std::string Sanitise(std::string_view name);
 
-/// What a model is called within a label's name: sanitised, without the "NVIDIA-" that drivers from 470 on put before it, cut so that the
-/// longest of our names before it still makes a label: "A100-SXM4-40GB".
+/// What a model is called within a label's name: sanitised, without the "NVIDIA-" that drivers from 470 on put before it, cut so that
+/// "gpu.present." before it still makes a label: "A100-SXM4-40GB".
 std::string ModelKey(std::string_view model);
 
 /// What the vendor's capability in a GPU's PCI configuration space says, where a hypervisor put it there.

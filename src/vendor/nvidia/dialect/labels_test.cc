@@ -41,8 +41,9 @@ device::Mode Mig(const char* current) { return {"mig", current, current, {"disab
 
 const device::Driver kDriver{.vendor = "nvidia", .version = "550.54.15", .runtime_version = "12.4"};
 
-Set LabelsOf(const std::vector<Facts>& gpus, const device::Driver& driver = kDriver) {
+Set LabelsOf(const std::vector<Facts>& gpus, const device::Driver& driver = kDriver, std::vector<device::LabelShare> shares = {}) {
   device::LabelFacts facts;
+  facts.shares = std::move(shares);
   for (const Facts& gpu : gpus) facts.devices.push_back(&gpu);
   facts.driver = &driver;
   facts.machine = "DGXA100 920-23687-2531-001";
@@ -101,11 +102,13 @@ TEST(NvidiaLabels, AreTheWholeCatalogueForAWholeGpu) {
                           Pair("nvidia.com/gfd.timestamp", "1700000000"), Pair("nvidia.com/gpu.compute.major", "8"),
                           Pair("nvidia.com/gpu.compute.minor", "0"), Pair("nvidia.com/gpu.count", "1"),
                           Pair("nvidia.com/gpu.count.A100-SXM4-40GB", "1"), Pair("nvidia.com/gpu.family", "ampere"),
+                          Pair("nvidia.com/gpu.isolation", "hardware"), Pair("nvidia.com/gpu.isolation.A100-SXM4-40GB", "hardware"),
                           Pair("nvidia.com/gpu.machine", "DGXA100-920-23687-2531-001"), Pair("nvidia.com/gpu.memory", "40960"),
                           Pair("nvidia.com/gpu.memory.A100-SXM4-40GB", "40960"), Pair("nvidia.com/gpu.mode", "compute"),
                           Pair("nvidia.com/gpu.present", "true"), Pair("nvidia.com/gpu.present.A100-SXM4-40GB", "true"),
                           Pair("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"), Pair("nvidia.com/gpu.replicas", "1"),
-                          Pair("nvidia.com/gpu.sharing-strategy", "none"), Pair("nvidia.com/mig.capable", "true"),
+                          Pair("nvidia.com/gpu.replicas.A100-SXM4-40GB", "1"), Pair("nvidia.com/gpu.sharing-strategy", "none"),
+                          Pair("nvidia.com/gpu.sharing-strategy.A100-SXM4-40GB", "none"), Pair("nvidia.com/mig.capable", "true"),
                           Pair("nvidia.com/mps.capable", "false"), Pair("nvidia.com/vgpu.present", "false")));
 }
 
@@ -193,6 +196,89 @@ TEST(NvidiaLabels, HaveNoReplicasWhereAllGpusOfTheModelAreInMigMode) {
   EXPECT_EQ(LabelsOf(gpus).at("nvidia.com/gpu.replicas"), "1");
   gpus[0].modes = gpus[1].modes = {};
   EXPECT_EQ(LabelsOf(gpus).at("nvidia.com/mig.capable"), "false");
+}
+
+device::LabelShare Sliced(int shares, bool renamed = false) { return {{device::Sharing::kTimeSlicing, shares}, renamed, "none"}; }
+const device::LabelShare kWhole{{}, false, "hardware"};
+const device::LabelShare kMps{{device::Sharing::kMps, 4}, false, "memory-per-process"};
+
+std::string At(const Set& labels, const std::string& key) { return labels.at("nvidia.com/" + key); }
+
+TEST(NvidiaLabels, SayThatAModelIsSharedUnlessItsResourceSaysIt) {
+  const std::vector<Facts> gpus{Gpu(0, "Tesla T4"), Gpu(1, "Tesla T4")};
+  const Set sliced = LabelsOf(gpus, kDriver, {Sliced(4), Sliced(4)});
+  EXPECT_EQ(At(sliced, "gpu.product"), "Tesla-T4-SHARED");
+  EXPECT_EQ(At(sliced, "gpu.replicas"), "4");
+  EXPECT_EQ(At(sliced, "gpu.sharing-strategy"), "time-slicing");
+  EXPECT_EQ(At(sliced, "mps.capable"), "false");
+  EXPECT_EQ(At(sliced, "gpu.isolation"), "none");
+  const Set renamed = LabelsOf(gpus, kDriver, {Sliced(4, true), Sliced(4, true)});
+  EXPECT_EQ(At(renamed, "gpu.product"), "Tesla-T4");
+  EXPECT_EQ(At(renamed, "gpu.replicas"), "4");
+  EXPECT_EQ(At(LabelsOf(gpus, kDriver, {kWhole, kWhole}), "gpu.product"), "Tesla-T4");
+}
+
+TEST(NvidiaLabels, TellMpsAsGpuFeatureDiscoveryDoes) {
+  const std::vector<Facts> gpus{Gpu(0, "Tesla T4"), Gpu(1, "NVIDIA A100-PCIE-40GB")};
+  const Set labels = LabelsOf(gpus, kDriver, {kMps, Sliced(2)});
+  EXPECT_EQ(At(labels, "mps.capable"), "true");
+  EXPECT_EQ(At(labels, "gpu.sharing-strategy"), "mps");
+  EXPECT_EQ(At(labels, "gpu.product"), "Tesla-T4-SHARED");
+  EXPECT_EQ(At(labels, "gpu.isolation.Tesla-T4"), "memory-per-process");
+  EXPECT_EQ(At(labels, "gpu.sharing-strategy.A100-PCIE-40GB"), "time-slicing");
+  EXPECT_EQ(At(labels, "gpu.isolation.A100-PCIE-40GB"), "none");
+  EXPECT_EQ(At(LabelsOf(gpus, kDriver, {kWhole, kMps}), "mps.capable"), "true") << "another model than the one that speaks";
+}
+
+// DP#628: one GPU of several is shared, or each differently.
+TEST(NvidiaLabels, DP628SpeakOfTheWayInWhichMostGpusAreShared) {
+  const std::vector<Facts> gpus{Gpu(0, "Tesla T4"), Gpu(1, "Tesla T4"), Gpu(2, "Tesla T4")};
+  const Set most = LabelsOf(gpus, kDriver, {Sliced(10), kWhole, kWhole});
+  EXPECT_EQ(At(most, "gpu.replicas"), "1");
+  EXPECT_EQ(At(most, "gpu.sharing-strategy"), "none");
+  EXPECT_EQ(At(most, "gpu.product"), "Tesla-T4");
+  EXPECT_EQ(At(most, "gpu.isolation"), "none") << "a pod may get the one that is shared";
+  EXPECT_EQ(At(LabelsOf(gpus, kDriver, {kMps, kWhole, kWhole}), "gpu.isolation"), "memory-per-process");
+  const Set first = LabelsOf(gpus, kDriver, {kMps, Sliced(2), kWhole});
+  EXPECT_EQ(At(first, "gpu.replicas"), "4");
+  EXPECT_EQ(At(first, "gpu.sharing-strategy"), "mps");
+  EXPECT_EQ(At(LabelsOf(gpus, kDriver, {Sliced(4, true), Sliced(4), Sliced(4)}), "gpu.product"), "Tesla-T4-SHARED");
+}
+
+TEST(NvidiaLabels, TellTheSharesOfEachGpuWhateverTheirOrder) {
+  struct One {
+    Facts facts;
+    device::LabelShare share;
+  };
+  std::vector<One> ones{{Gpu(0, "Tesla T4"), kMps}, {Gpu(1, "Tesla T4"), Sliced(2)}, {Gpu(2, "NVIDIA A100-PCIE-40GB"), kWhole}};
+  Set first;
+  std::mt19937 random(1);
+  for (int turn = 0; turn < 100; ++turn) {
+    std::vector<Facts> gpus;
+    std::vector<device::LabelShare> shares;
+    for (const One& one : ones) {
+      gpus.push_back(one.facts);
+      shares.push_back(one.share);
+    }
+    const Set labels = LabelsOf(gpus, kDriver, shares);
+    if (turn == 0) first = labels;
+    ASSERT_EQ(labels, first);
+    std::shuffle(ones.begin(), ones.end(), random);
+  }
+  EXPECT_EQ(At(first, "gpu.replicas.Tesla-T4"), "4");
+  EXPECT_EQ(At(first, "gpu.replicas.A100-PCIE-40GB"), "1");
+}
+
+TEST(NvidiaLabels, KeepTheLongestModelsKeysToWhatKubernetesTakes) {
+  const Set labels = LabelsOf({Gpu(0, "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition")});
+  EXPECT_EQ(At(labels, "gpu.sharing-strategy.RTX-PRO-6000-Blackwell-Max-Q-Workstation-E"), "none");
+  EXPECT_EQ(At(labels, "gpu.isolation.RTX-PRO-6000-Blackwell-Max-Q-Workstation-Edition"), "hardware");
+}
+
+TEST(NvidiaLabels, TellNoIsolationWhereNothingIsGivenOut) {
+  Facts gpu = Gpu(0, "NVIDIA A100-SXM4-40GB");
+  gpu.modes = {Mig("enabled")};
+  EXPECT_THAT(LabelsOf({gpu}), Not(Contains(Key("nvidia.com/gpu.isolation"))));
 }
 
 TEST(NvidiaLabels, TellTheModeByThePciClass) {
