@@ -1,88 +1,343 @@
-// Greedy choice by links; the exact optimum comes with sharing.
+// The search for the best-linked set, by sums of pairs alone. Knows neither doors nor holders.
 #include "node/allocate/choose.h"
 
 #include <algorithm>
-#include <numeric>
+#include <functional>
+#include <limits>
+#include <unordered_map>
 
 namespace penstock::node::allocate {
 namespace {
 
-const device::Link* FindLink(const device::Facts& from, const device::Facts& to) {
-  const auto found = std::find_if(from.links.begin(), from.links.end(), [&to](const device::Link& link) { return link.peer == to.id; });
-  return found == from.links.end() ? nullptr : &*found;
+using device::Nearness;
+using Key = std::int64_t;
+
+constexpr int kPerLane = 100, kPerStep = 10;
+constexpr int kMostLanes = 100;  // no device has as many; keeps sums of nonsense within 64 bits
+constexpr double kMostSets = 100000;
+constexpr std::size_t kAlwaysExact = 16;
+
+Nearness NearnessByNode(const device::Facts& a, const device::Facts& b) {
+  if (!a.numa_node || !b.numa_node) return Nearness::kUnknown;
+  return a.numa_node == b.numa_node ? Nearness::kNode : Nearness::kSystem;
 }
 
-/// One fabric lane outweighs any PCIe neighbourhood; neighbourhoods are ranked by Nearness. One side may not know of the link: the device
-/// described first knew nothing of its peers yet.
-int Score(const device::Facts& a, const device::Facts& b) {
-  const device::Link* link = FindLink(a, b);
-  if (link == nullptr) link = FindLink(b, a);
-  if (link != nullptr) return 100 * link->fabric_lanes + 10 * static_cast<int>(link->nearness);
-  return a.numa_node && a.numa_node == b.numa_node ? 5 : 0;
-}
-
-struct Grown {
-  std::vector<std::size_t> members;
-  int score = 0;
+/// Choose `pick` of `count` items so that the sum of their own values and of the values of all their pairs is greatest.
+struct Problem {
+  std::size_t count = 0, pick = 0;
+  std::vector<Key> own;    // of each item
+  std::vector<Key> pairs;  // count x count, symmetric, 0 on the diagonal
+  const Key* Row(std::size_t item) const { return &pairs[item * count]; }
 };
 
-Grown Grow(const std::vector<std::vector<int>>& scores, Grown choice, std::size_t size) {
-  const std::size_t count = scores.size();
-  std::vector<int> gain(count, 0);
+/// The same question about what is not chosen: the sums differ by a constant only.
+Problem Complement(const Problem& problem) {
+  Problem rest{problem.count, problem.count - problem.pick, problem.own, problem.pairs};
+  for (std::size_t i = 0; i < rest.count; ++i) {
+    rest.own[i] = -rest.own[i];
+    for (std::size_t j = 0; j < rest.count; ++j) rest.own[i] -= rest.Row(i)[j];
+  }
+  return rest;
+}
+
+/// Looks at every set, smallest first or greatest first by position, and leaves out what cannot beat the best so far; so of equals the
+/// first one stays.
+class Search {
+ public:
+  enum class Order { kSmallestFirst, kGreatestFirst };
+  Search(const Problem& problem, Order order)
+      : problem_(problem), order_(order), gains_((problem.pick + 1) * problem.count), chosen_(problem.pick) {
+    std::copy(problem.own.begin(), problem.own.end(), gains_.begin());
+    BoundPairs();
+  }
+
+  std::vector<std::size_t> Run() {
+    if (problem_.pick > 0) Extend(0, 0, 0);
+    return best_;
+  }
+
+ private:
+  /// Below this many open places a look at every set is cheaper than a bound on them.
+  static constexpr std::size_t kBoundFrom = 4;
+
+  /// For every item and number of further places: twice the most that it could add by pairs with those other items, each pair counted half
+  /// at either end.
+  void BoundPairs() {
+    const std::size_t count = problem_.count;
+    most_.assign((problem_.pick + 1) * count, 0);
+    std::vector<Key> row;
+    for (std::size_t item = 0; item < count; ++item) {
+      row.assign(problem_.Row(item), problem_.Row(item) + count);
+      row.erase(row.begin() + static_cast<std::ptrdiff_t>(item));
+      std::sort(row.begin(), row.end(), std::greater<>());
+      for (std::size_t places = 1; places <= problem_.pick; ++places)
+        most_[places * count + item] = most_[(places - 1) * count + item] + (places > 1 ? row[places - 2] : 0);
+    }
+  }
+
+  bool CanBeat(std::size_t depth, std::size_t from, Key sum) {
+    const std::size_t open = problem_.pick - depth, count = problem_.count;
+    if (best_.empty() || open < kBoundFrom) return true;
+    const Key* gain = &gains_[depth * count];
+    bounds_.clear();
+    for (std::size_t item = from; item < count; ++item) bounds_.push_back(2 * gain[item] + most_[open * count + item]);
+    std::nth_element(bounds_.begin(), bounds_.begin() + static_cast<std::ptrdiff_t>(open - 1), bounds_.end(), std::greater<>());
+    Key bound = 2 * sum;
+    for (std::size_t i = 0; i < open; ++i) bound += bounds_[i];
+    return bound > 2 * best_sum_;
+  }
+
+  /// Takes one item at `from` or later as the one at `depth`. gains_[depth] tells what each item would add to those chosen so far.
+  void Extend(std::size_t depth, std::size_t from, Key sum) {
+    if (!CanBeat(depth, from, sum)) return;
+    const std::size_t count = problem_.count, last = count - (problem_.pick - depth);
+    const Key* gain = &gains_[depth * count];
+    for (std::size_t step = 0; step <= last - from; ++step) {
+      const std::size_t item = order_ == Order::kSmallestFirst ? from + step : last - step;
+      const Key with = sum + gain[item];
+      if (depth + 1 == problem_.pick) {
+        if (!best_.empty() && with <= best_sum_) continue;
+        chosen_[depth] = item;
+        best_ = chosen_;
+        best_sum_ = with;
+        continue;
+      }
+      chosen_[depth] = item;
+      Key* next = &gains_[(depth + 1) * count];
+      const Key* row = problem_.Row(item);
+      for (std::size_t i = item + 1; i < count; ++i) next[i] = gain[i] + row[i];
+      Extend(depth + 1, item + 1, with);
+    }
+  }
+
+  const Problem& problem_;
+  const Order order_;
+  std::vector<Key> gains_;
+  std::vector<Key> most_;
+  std::vector<Key> bounds_;
+  std::vector<std::size_t> chosen_;
+  std::vector<std::size_t> best_;
+  Key best_sum_ = std::numeric_limits<Key>::min();
+};
+
+std::vector<std::size_t> Others(const std::vector<std::size_t>& some, std::size_t count) {
   std::vector<bool> taken(count, false);
-  const auto take = [&](std::size_t member) {
-    taken[member] = true;
-    for (std::size_t i = 0; i < count; ++i) gain[i] += scores[member][i];
-  };
-  for (const std::size_t member : choice.members) {
-    choice.score += gain[member];
-    take(member);
+  for (const std::size_t item : some) taken[item] = true;
+  std::vector<std::size_t> others;
+  for (std::size_t i = 0; i < count; ++i)
+    if (!taken[i]) others.push_back(i);
+  return others;
+}
+
+/// The best set. Looks for the smaller one of it and what it leaves: the set that comes first leaves the one that comes last.
+std::vector<std::size_t> SolveExactly(const Problem& problem) {
+  if (problem.pick * 2 <= problem.count) return Search(problem, Search::Order::kSmallestFirst).Run();
+  return Others(Search(Complement(problem), Search::Order::kGreatestFirst).Run(), problem.count);
+}
+
+/// A set that grows by the best item and is then bettered by exchanges of one item.
+class Approach {
+ public:
+  explicit Approach(const Problem& problem) : problem_(problem) {}
+
+  std::vector<std::size_t> Run() {
+    constexpr std::size_t kStarts = 32;
+    std::vector<std::size_t> best;
+    Key best_sum = 0;
+    const std::size_t stride = std::max<std::size_t>(1, problem_.count / kStarts);
+    for (std::size_t start = 0; start < problem_.count && problem_.pick > 0; start += stride) {
+      Begin(start);
+      while (chosen_ < problem_.pick) Take(BestOutside());
+      // Each exchange betters the sum; the bound is for time only.
+      for (std::size_t exchanges = 0; exchanges < problem_.count && Exchange(); ++exchanges) {}
+      if (!best.empty() && sum_ <= best_sum) continue;
+      best = Members();
+      best_sum = sum_;
+    }
+    return best;
   }
-  while (choice.members.size() < size) {
-    std::size_t best = count;
-    for (std::size_t i = 0; i < count; ++i)
-      if (!taken[i] && (best == count || gain[i] > gain[best])) best = i;
-    choice.members.push_back(best);
-    choice.score += gain[best];
-    take(best);
+
+ private:
+  void Begin(std::size_t start) {
+    gain_ = problem_.own;
+    taken_.assign(problem_.count, false);
+    chosen_ = 0;
+    sum_ = 0;
+    Take(start);
   }
-  return choice;
+
+  void Take(std::size_t item) {
+    sum_ += gain_[item];
+    taken_[item] = true;
+    ++chosen_;
+    for (std::size_t i = 0; i < problem_.count; ++i) gain_[i] += problem_.Row(item)[i];
+  }
+
+  void Drop(std::size_t item) {
+    sum_ -= gain_[item];
+    taken_[item] = false;
+    --chosen_;
+    for (std::size_t i = 0; i < problem_.count; ++i) gain_[i] -= problem_.Row(item)[i];
+  }
+
+  std::size_t BestOutside() const {
+    std::size_t best = problem_.count;
+    for (std::size_t i = 0; i < problem_.count; ++i)
+      if (!taken_[i] && (best == problem_.count || gain_[i] > gain_[best])) best = i;
+    return best;
+  }
+
+  /// Makes the exchange that betters the sum most; false where none does.
+  bool Exchange() {
+    std::size_t best_out = 0, best_in = 0;
+    Key best = 0;
+    for (std::size_t out = 0; out < problem_.count; ++out) {
+      if (!taken_[out]) continue;
+      for (std::size_t in = 0; in < problem_.count; ++in) {
+        if (taken_[in]) continue;
+        const Key better = gain_[in] - gain_[out] - problem_.Row(out)[in];
+        if (better <= best) continue;
+        best = better;
+        best_out = out;
+        best_in = in;
+      }
+    }
+    if (best == 0) return false;
+    Drop(best_out);
+    Take(best_in);
+    return true;
+  }
+
+  std::vector<std::size_t> Members() const {
+    std::vector<std::size_t> members;
+    for (std::size_t i = 0; i < problem_.count; ++i)
+      if (taken_[i]) members.push_back(i);
+    return members;
+  }
+
+  const Problem& problem_;
+  std::vector<Key> gain_;
+  std::vector<bool> taken_;
+  std::size_t chosen_ = 0;
+  Key sum_ = 0;
+};
+
+bool FewSets(std::size_t count, std::size_t pick) {
+  double sets = 1;
+  for (std::size_t i = 0; i < std::min(pick, count - pick) && sets <= kMostSets; ++i)
+    sets = sets * static_cast<double>(count - i) / static_cast<double>(i + 1);
+  return sets <= kMostSets;
+}
+
+/// Sum of the scores of all pairs.
+std::int64_t Within(const Links& links, const std::vector<std::size_t>& members) {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < members.size(); ++i)
+    for (std::size_t j = i + 1; j < members.size(); ++j) sum += links.Score(members[i], members[j]);
+  return sum;
+}
+
+/// The candidates in order, split into those that are free to choose and those that are not. Nothing where they make no sense.
+struct Question {
+  std::vector<std::size_t> open, fixed;
+};
+std::optional<Question> Ask(const Links& links, std::vector<std::size_t> candidates, std::vector<std::size_t> fixed) {
+  Question question;
+  for (auto* list : {&candidates, &fixed}) {
+    std::sort(list->begin(), list->end());
+    if (std::adjacent_find(list->begin(), list->end()) != list->end()) return std::nullopt;
+  }
+  if (!candidates.empty() && candidates.back() >= links.size()) return std::nullopt;
+  if (!std::includes(candidates.begin(), candidates.end(), fixed.begin(), fixed.end())) return std::nullopt;
+  std::set_difference(candidates.begin(), candidates.end(), fixed.begin(), fixed.end(), std::back_inserter(question.open));
+  question.fixed = std::move(fixed);
+  return question;
+}
+
+/// What is left over scores by all its pairs, which are all pairs less those that touch the set: sum - (degrees of the members) + within.
+/// With a weight on `within` that no sum of degrees reaches, one number says both which set is better and which of equals leaves more.
+Problem ToProblem(const Links& links, const Question& question, std::size_t pick, bool& exact) {
+  const std::size_t count = question.open.size();
+  std::vector<Key> degree(count, 0);
+  Key all = Within(links, question.fixed);
+  for (std::size_t i = 0; i < count; ++i) {
+    for (const std::size_t other : question.open) degree[i] += other == question.open[i] ? 0 : links.Score(question.open[i], other);
+    for (const std::size_t other : question.fixed) degree[i] += links.Score(question.open[i], other);
+    all += degree[i];
+  }
+  constexpr Key kMost = 1'000'000'000;  // its square, doubled, fits
+  const Key weight = all < kMost ? all + 1 : 1;
+  if (all >= kMost) {  // hundreds of devices: the rest they leave is not looked at
+    exact = false;
+    std::fill(degree.begin(), degree.end(), 0);
+  }
+  Problem problem{count, pick, std::vector<Key>(count), std::vector<Key>(count * count)};
+  for (std::size_t i = 0; i < count; ++i) {
+    problem.own[i] = -degree[i];
+    for (const std::size_t other : question.fixed) problem.own[i] += weight * links.Score(question.open[i], other);
+    for (std::size_t j = 0; j < count; ++j)
+      if (i != j) problem.pairs[i * count + j] = weight * links.Score(question.open[i], question.open[j]);
+  }
+  return problem;
 }
 
 }  // namespace
 
-Links::Links(const std::vector<const device::Facts*>& devices) : count_(devices.size()), scores_(count_ * count_), words_(count_ * count_) {
+Links::Links(const std::vector<const device::Facts*>& devices) : count_(devices.size()), pairs_(count_ * count_) {
+  std::unordered_map<std::string_view, std::size_t> position;
+  for (std::size_t i = 0; i < count_; ++i) position.emplace(devices[i]->id, i);
+  for (std::size_t i = 0; i < count_; ++i) {
+    for (const device::Link& link : devices[i]->links) {
+      const auto peer = position.find(link.peer);
+      if (peer == position.end() || peer->second == i) continue;
+      for (Pair* pair : {&pairs_[i * count_ + peer->second], &pairs_[peer->second * count_ + i]}) {
+        pair->lanes = std::clamp(link.fabric_lanes, pair->lanes, kMostLanes);
+        pair->nearness = std::max(pair->nearness, link.nearness);
+      }
+    }
+  }
   for (std::size_t i = 0; i < count_; ++i)
-    for (std::size_t j = 0; j < count_; ++j)
-      if (i != j) scores_[i * count_ + j] = penstock::node::allocate::Score(*devices[i], *devices[j]);
+    for (std::size_t j = 0; j < count_; ++j) {
+      if (i == j) continue;
+      Pair& pair = pairs_[i * count_ + j];
+      if (pair.nearness == Nearness::kUnknown) pair.nearness = NearnessByNode(*devices[i], *devices[j]);
+      pair.score = kPerLane * pair.lanes + kPerStep * static_cast<int>(pair.nearness);
+    }
 }
 
-std::string Links::Describe(std::size_t a, std::size_t b) const { return words_[a * count_ + b]; }
+std::string Links::Describe(std::size_t a, std::size_t b) const {
+  const Pair& pair = pairs_[a * count_ + b];
+  if (pair.lanes > 0) return std::to_string(pair.lanes) + (pair.lanes == 1 ? " fabric link" : " fabric links");
+  switch (pair.nearness) {
+    case Nearness::kBoard: return "the same board";
+    case Nearness::kPciSwitch: return "one PCIe switch";
+    case Nearness::kPciSwitches: return "several PCIe switches";
+    case Nearness::kHostBridge: return "the same host bridge";
+    case Nearness::kNode: return "the same NUMA node";
+    case Nearness::kSystem: return "across NUMA nodes";
+    case Nearness::kUnknown: break;
+  }
+  return "no link known";
+}
 
 std::optional<Choice> ChooseBest(const Links& links, const std::vector<std::size_t>& candidates, const std::vector<std::size_t>& fixed,
                                  std::size_t size) {
-  const std::size_t count = candidates.size();
-  if (size < fixed.size() || size > count || size == 0) return std::nullopt;
-  std::vector<std::vector<int>> scores(count, std::vector<int>(count, 0));
-  for (std::size_t i = 0; i < count; ++i)
-    for (std::size_t j = 0; j < count; ++j) scores[i][j] = links.Score(candidates[i], candidates[j]);
-  Grown best;
-  if (!fixed.empty()) {
-    Grown start;
-    for (std::size_t i = 0; i < count; ++i)
-      if (std::find(fixed.begin(), fixed.end(), candidates[i]) != fixed.end()) start.members.push_back(i);
-    best = Grow(scores, std::move(start), size);
-  } else {
-    for (std::size_t first = 0; first < count; ++first) {
-      Grown choice = Grow(scores, {{first}, 0}, size);
-      if (best.members.empty() || choice.score > best.score) best = std::move(choice);
-    }
-  }
+  if (size == 0 || size < fixed.size() || size > candidates.size()) return std::nullopt;
+  const auto question = Ask(links, candidates, fixed);
+  if (!question) return std::nullopt;
   Choice choice;
-  for (const std::size_t member : best.members) choice.members.push_back(candidates[member]);
+  const std::size_t pick = size - fixed.size();
+  choice.exact = question->open.size() <= kAlwaysExact || FewSets(question->open.size(), pick);
+  const bool every_set = choice.exact;
+  const Problem problem = ToProblem(links, *question, pick, choice.exact);
+  const std::vector<std::size_t> picked = every_set ? SolveExactly(problem) : Approach(problem).Run();
+  choice.members = question->fixed;
+  for (const std::size_t item : picked) choice.members.push_back(question->open[item]);
   std::sort(choice.members.begin(), choice.members.end());
-  choice.within = best.score;
-  choice.exact = false;
+  choice.within = Within(links, choice.members);
+  std::vector<std::size_t> left;
+  for (const std::size_t item : Others(picked, question->open.size())) left.push_back(question->open[item]);
+  choice.left = Within(links, left);
   return choice;
 }
 
