@@ -21,7 +21,9 @@ doors:
   kubelet: {enabled: on}
   local: {enabled: on, group: lab}
   assign: [{devices: ["GPU-1", 0], door: local}]
-health: {poll: 1500ms, probation: 1m}
+health: {poll: 1500ms, probation: 1m, probationMost: 1h, reset: idle, policy: [{codes: [94], action: drain}]}
+resources: {perModel: true, names: [{pattern: "*T4*", name: nvidia.com/t4}]}
+sharing: {policy: packed, rules: [{strategy: mps, replicas: 2}], mps: {root: /m, hostRoot: /hm}}
 http: {listen: "[::1]:1"}
 devicePlugin: {deviceIDStrategy: index}
 labels: {node: off, nodeFeature: auto, featuresFile: /f, hostFeatures: on, timestamp: false, machineTypeFile: /m}
@@ -42,15 +44,19 @@ TEST(ConfigChange, NamesEachKeyWithItsValuesAndWhenItCounts) {
   next.paths.state_dir = "/elsewhere";
   next.cluster.config_map.fallbacks = {"empty"};
   next.doors = {{.devices = {"0"}, .door = "local"}};
+  next.sharing.rules = {{.strategy = ShareStrategy::kTimeSlicing, .replicas = 4}};
+  next.sharing.mps_root = "/mps";
   EXPECT_THAT(Changes(now, next), ElementsAre(Change{"paths.stateDir", "/var/lib/penstock", "/elsewhere", Effect::kRestart},
-                                              Change{"doors.assign", "[]", "[{devices: [0], door: local}]", Effect::kRestart},
+                                              Change{"doors.assign", "[]", "[{devices: [0], door: local}]", Effect::kNow},
+                                              Change{"sharing.rules", "[]", "[{strategy: time-slicing, replicas: 4}]", Effect::kNow},
+                                              Change{"sharing.mps.root", "/run/nvidia/mps", "/mps", Effect::kRestart},
                                               Change{"labels.timestamp", "true", "false", Effect::kNow},
                                               Change{"cluster.config.fallback", "[named, single]", "[empty]", Effect::kNow}));
 }
 
 TEST(ConfigChange, WhatIsKeptUntilARestartIsWhatIsSaidToNeedOne) {
   const auto changes = Changes({}, AllDifferent());
-  EXPECT_GT(changes.size(), 30u);
+  EXPECT_GT(changes.size(), 38u);
   const NodeConfig kept = KeepUntilRestart({}, AllDifferent());
   for (const Change& left : Changes(kept, AllDifferent())) EXPECT_EQ(left.effect, Effect::kRestart) << left.key;
   for (const Change& taken : Changes({}, kept)) EXPECT_EQ(taken.effect, Effect::kNow) << taken.key;

@@ -20,13 +20,9 @@ using internal::MapAt;
 using internal::Quoted;
 using internal::ReadSwitch;
 using internal::Text;
-using namespace std::chrono_literals;
 
 constexpr std::string_view kApiVersion = "penstock.io/v1alpha1";
 constexpr std::string_view kKind = "NodeConfig";
-constexpr base::Duration kLeastPoll = 100ms;
-constexpr base::Duration kMostPoll = 1h;
-constexpr base::Duration kMostProbation = 24h;
 
 void ReadHeader(MapReader& top) {
   for (const auto& [key, wanted] : {std::pair("apiVersion", kApiVersion), std::pair("kind", kKind)}) {
@@ -46,31 +42,13 @@ void ReadPaths(MapReader& top, Problems& problems, PathsConfig& paths) {
   reader.Finish();
 }
 
-/// Ids, indices and globs: strings, or numbers for indices.
-std::vector<std::string> ReadSelectors(MapReader& reader, Problems& problems) {
-  std::vector<std::string> selectors;
-  const Value* list = reader.List("devices");
-  if (list == nullptr) return selectors;
-  for (const Value& item : *list->list) {
-    const bool index = item.kind == Value::Kind::kInt && item.integer >= 0;
-    if (index || (item.kind == Value::Kind::kString && !item.text.empty())) {
-      selectors.push_back(index ? std::to_string(item.integer) : item.text);
-    } else {
-      problems.Add(item.mark,
-                   reader.Path("devices") + ": an item must be a device's id, its index, or a glob over the model such as \"*A100*\"");
-    }
-  }
-  if (list->list->empty()) reader.Problem("devices", "is empty; leave the key out to mean all devices");
-  return selectors;
-}
-
 std::vector<DoorRule> ReadAssign(MapReader& doors, Problems& problems) {
   std::vector<DoorRule> rules;
   const Value* list = doors.List("assign");
   if (list == nullptr) return rules;
   for (const Value& item : *list->list) {
     MapReader reader(item, "doors.assign[" + std::to_string(rules.size()) + "]", problems);
-    DoorRule rule{.devices = ReadSelectors(reader, problems)};
+    DoorRule rule{.devices = internal::ReadSelectors(reader, problems)};
     reader.Require("door");
     rule.door = reader.OneOf("door", {"kubelet", "local", "none"}).value_or("none");
     reader.Finish();
@@ -92,13 +70,6 @@ void ReadDoors(MapReader& top, Problems& problems, NodeConfig& config) {
   doors.Finish();
 }
 
-void ReadHealth(MapReader& top, Problems& problems, NodeConfig& config) {
-  MapReader health(MapAt(top, "health"), "health", problems);
-  config.health.poll = health.Time("poll", kLeastPoll, kMostPoll).value_or(config.health.poll);
-  config.health.probation = health.Time("probation", 0s, kMostProbation).value_or(config.health.probation);
-  health.Finish();
-}
-
 /// Where the value of a dotted path such as "doors.assign[0].door" stands; of the nearest map above it where it is not there.
 Mark MarkOf(const Value& document, std::string_view path) {
   const Value* at = &document;
@@ -115,21 +86,12 @@ Mark MarkOf(const Value& document, std::string_view path) {
   return at->mark;
 }
 
-/// Exact, unlike base::FormatDuration, which is for reading at a glance.
-std::string Text(base::Duration duration) {
-  const auto nanoseconds = duration.count();
-  if (nanoseconds % 1'000'000'000 == 0) return std::to_string(nanoseconds / 1'000'000'000) + "s";
-  if (nanoseconds % 1'000'000 == 0) return std::to_string(nanoseconds / 1'000'000) + "ms";
-  return std::to_string(nanoseconds) + "ns";
-}
-
 std::string AssignText(const std::vector<DoorRule>& rules) {
   if (rules.empty()) return "  assign: []\n";
   std::string text = "  assign:\n";
   for (const DoorRule& rule : rules) {
-    std::vector<std::string> devices;
-    for (const std::string& device : rule.devices) devices.push_back(Quoted(device));
-    text += "    - {" + (devices.empty() ? "" : "devices: [" + base::Join(devices, ", ") + "], ") + "door: " + rule.door + "}\n";
+    text +=
+        "    - {" + (rule.devices.empty() ? "" : "devices: " + internal::SelectorsText(rule.devices) + ", ") + "door: " + rule.door + "}\n";
   }
   return text;
 }
@@ -167,7 +129,9 @@ base::Result<NodeConfig> ParseNodeConfig(std::string_view text, std::string_view
   node.Finish();
   ReadPaths(top, problems, config.paths);
   ReadDoors(top, problems, config);
-  ReadHealth(top, problems, config);
+  internal::ReadHealth(top, problems, config.health);
+  internal::ReadResources(top, problems, config);
+  internal::ReadSharing(top, problems, config.sharing);
   MapReader http(MapAt(top, "http"), "http", problems);
   if (auto listen = http.String("listen")) config.listen = *std::move(listen);
   http.Finish();
@@ -189,7 +153,7 @@ std::string ToYaml(const NodeConfig& config) {
   text += "doors:\n  kubelet:\n    enabled: " + std::string(Text(config.kubelet_door)) + "\n";
   text += "  local:\n    enabled: " + std::string(Text(config.local_door)) + "\n    group: " + Quoted(config.local_group) + "\n";
   text += AssignText(config.doors);
-  text += "health:\n  poll: " + Text(config.health.poll) + "\n  probation: " + Text(config.health.probation) + "\n";
+  text += internal::HealthText(config.health) + internal::ResourcesText(config) + internal::SharingText(config.sharing);
   text += "http:\n  listen: " + Quoted(config.listen) + "\n";
   text += internal::DevicePluginText(config) + internal::LabelsText(config.labels) + internal::ClusterText(config.cluster);
   return text;

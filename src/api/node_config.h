@@ -72,7 +72,8 @@ struct SharingConfig {
 struct HealthRule {
   std::string kind = "xid";         ///< family of codes, as in metrics and status
   std::vector<std::int64_t> codes;  ///< empty: all
-  std::string action;               ///< "default", "ignore", "warn", "drain", "reset", "gone"
+  /// "default", "ignore", "warn", "drain", "reset", "gone"; "at-least-drain": drain, where the default is milder, else the default.
+  std::string action;
   bool operator==(const HealthRule&) const = default;
 };
 

@@ -103,6 +103,8 @@ void Check(const NodeConfig& config, const Report& report) {
     CheckSocketPath(config.paths.kubelet_dir, std::string_view("/device-plugins/").size() + kPluginSocketName, "a device plugin's socket",
                     "paths.kubeletDir", report);
   CheckDoors(config, report);
+  CheckHealth(config.health, report);
+  CheckSharing(config, report);
   CheckNodeName(config.node_name, report);
   if (auto listen = ParseListen(config.listen); !listen.ok()) report("http.listen", listen.error().message());
   CheckCluster(config, report);

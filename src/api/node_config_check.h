@@ -12,6 +12,15 @@ namespace penstock::api::internal {
 /// Told of each problem: the key as a dotted path ("doors.assign[0].door"), and what is wrong with it.
 using Report = std::function<void(std::string_view key, const std::string& message)>;
 
+void CheckHealth(const HealthConfig& health, const Report& report);
+
+/// Names of resources, and which rule stands in the way of which.
+void CheckSharing(const NodeConfig& config, const Report& report);
+
+/// "nvidia.com/gpu": with a domain that is not Kubernetes' own, as the kubelet takes it for an extended resource.
+bool IsResourceName(std::string_view name);
+
+/// All of it.
 void Check(const NodeConfig& config, const Report& report);
 
 }  // namespace penstock::api::internal

@@ -68,6 +68,36 @@ void ReadSwitch(MapReader& reader, std::string_view key, Switch& target) {
   }
 }
 
+std::vector<std::string> ReadSelectors(MapReader& reader, Problems& problems) {
+  std::vector<std::string> selectors;
+  const Value* list = reader.List("devices");
+  if (list == nullptr) return selectors;
+  for (const Value& item : *list->list) {
+    const bool index = item.kind == Value::Kind::kInt && item.integer >= 0;
+    if (index || (item.kind == Value::Kind::kString && !item.text.empty())) {
+      selectors.push_back(index ? std::to_string(item.integer) : item.text);
+    } else {
+      problems.Add(item.mark,
+                   reader.Path("devices") + ": an item must be a device's id, its index, or a glob over the model such as \"*A100*\"");
+    }
+  }
+  if (list->list->empty()) reader.Problem("devices", "is empty; leave the key out to mean all devices");
+  return selectors;
+}
+
+std::string SelectorsText(const std::vector<std::string>& devices) {
+  std::vector<std::string> quoted;
+  for (const std::string& device : devices) quoted.push_back(Quoted(device));
+  return "[" + base::Join(quoted, ", ") + "]";
+}
+
+std::string Text(base::Duration duration) {
+  const auto nanoseconds = duration.count();
+  if (nanoseconds % 1'000'000'000 == 0) return std::to_string(nanoseconds / 1'000'000'000) + "s";
+  if (nanoseconds % 1'000'000 == 0) return std::to_string(nanoseconds / 1'000'000) + "ms";
+  return std::to_string(nanoseconds) + "ns";
+}
+
 std::string_view Text(Switch value) { return value == Switch::kAuto ? "auto" : value == Switch::kOn ? "on" : "off"; }
 
 std::string Quoted(std::string_view text) {

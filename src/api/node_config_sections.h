@@ -1,9 +1,9 @@
-// The sections of a NodeConfig about labels, the kubelet's answers and the cluster, and the helpers that all sections share; private to
-// api.
+// The sections of a NodeConfig that have a file of their own, and the helpers that all sections share; private to api.
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/node_config.h"
 #include "base/document.h"
@@ -17,13 +17,26 @@ const base::Value& MapAt(base::MapReader& reader, std::string_view key);
 void ReadSwitch(base::MapReader& reader, std::string_view key, Switch& target);
 std::string_view Text(Switch value);
 
+/// Ids, indices and globs at the key `devices`: strings, or numbers for indices.
+std::vector<std::string> ReadSelectors(base::MapReader& reader, base::Problems& problems);
+std::string SelectorsText(const std::vector<std::string>& devices);  ///< "[\"GPU-1\", \"0\"]"
+
 /// A scalar that reads back as the same string.
 std::string Quoted(std::string_view text);
 
+/// Exact, unlike base::FormatDuration, which is for reading at a glance.
+std::string Text(base::Duration duration);
+
+void ReadHealth(base::MapReader& top, base::Problems& problems, HealthConfig& health);
+void ReadResources(base::MapReader& top, base::Problems& problems, NodeConfig& config);
+void ReadSharing(base::MapReader& top, base::Problems& problems, SharingConfig& sharing);
 void ReadDevicePlugin(base::MapReader& top, base::Problems& problems, NodeConfig& config);
 void ReadLabels(base::MapReader& top, base::Problems& problems, LabelsConfig& labels);
 void ReadCluster(base::MapReader& top, base::Problems& problems, ClusterConfig& cluster);
 
+std::string HealthText(const HealthConfig& health);
+std::string ResourcesText(const NodeConfig& config);
+std::string SharingText(const SharingConfig& sharing);
 std::string DevicePluginText(const NodeConfig& config);
 std::string LabelsText(const LabelsConfig& labels);
 std::string ClusterText(const ClusterConfig& cluster);

@@ -34,7 +34,17 @@ doors:
   kubelet: {enabled: off}
   local: {enabled: true, group: lab}
   assign: [{devices: ["GPU-1", 0, "*A100*"], door: local}, {door: none}]
-health: {poll: 1500ms, probation: 1m}
+health:
+  {poll: 1500ms, probation: 1m, probationMost: 1h, reset: idle,
+   policy: [{codes: [94, 63], action: drain}, {kind: remap-failure, action: ignore}]}
+resources: {perModel: true, names: [{pattern: "*T4*", name: nvidia.com/t4}]}
+sharing:
+  policy: packed
+  rules:
+    - {resource: nvidia.com/gpu, devices: [3, "*A100*"], most: 2, strategy: mps, replicas: 7, rename: nvidia.com/gpu.shared,
+       failRequestsGreaterThanOne: true}
+    - {strategy: time-slicing, replicas: 4}
+  mps: {root: /m, hostRoot: /hm}
 http: {listen: "[::1]:1"}
 devicePlugin: {deviceIDStrategy: index}
 labels: {node: off, nodeFeature: auto, featuresFile: /f, hostFeatures: on, timestamp: false, machineTypeFile: /m}
@@ -60,7 +70,16 @@ cluster:
   EXPECT_EQ(config.doors[0].door, "local");
   EXPECT_TRUE(config.doors[1].devices.empty());
   EXPECT_EQ(config.health.poll, 1500ms);
-  EXPECT_EQ(config.health.probation, 1min);
+  const HealthConfig health = {1500ms, 1min, 1h, {{"xid", {94, 63}, "drain"}, {"remap-failure", {}, "ignore"}}, ResetPolicy::kIdle};
+  EXPECT_EQ(config.health, health);
+  EXPECT_TRUE(config.resource_per_model);
+  EXPECT_THAT(config.resources, ElementsAre(ResourceRule{"*T4*", "nvidia.com/t4"}));
+  const SharingConfig sharing = {{{"nvidia.com/gpu", {"3", "*A100*"}, 2, ShareStrategy::kMps, 7, "nvidia.com/gpu.shared", true},
+                                  {"", {}, 0, ShareStrategy::kTimeSlicing, 4, "", false}},
+                                 SharePolicy::kPacked,
+                                 "/m",
+                                 "/hm"};
+  EXPECT_EQ(config.sharing, sharing);
   EXPECT_EQ(config.listen, "[::1]:1");
   EXPECT_EQ(config.device_ids, DeviceIds::kIndex);
   const LabelsConfig labels = {Switch::kOff, Switch::kAuto, "/f", Switch::kOn, false, "/m"};
@@ -79,12 +98,17 @@ TEST(NodeConfig, WhatItPrintsReadsBackTheSame) {
   config.doors = {{.devices = {"*A100*", "0"}, .door = "local"}, {.devices = {}, .door = "none"}};
   config.health.poll = 250ms;
   config.local_door = Switch::kOn;
+  config.health.policy = {{.codes = {}, .action = "at-least-drain"}};
+  config.resources = {{"*\"T4*", "nvidia.com/t4"}};
+  config.sharing.rules = {{.devices = {"0"}}, {.most = 1, .strategy = ShareStrategy::kMps, .replicas = 2}};
   const std::string text = ToYaml(config);
   const auto again = ParseNodeConfig(text, "printed");
   ASSERT_TRUE(again.ok()) << ErrorOf(again) << text;
   EXPECT_EQ(ToYaml(*again), text);
   EXPECT_EQ(again->node_name, config.node_name);
-  EXPECT_EQ(again->health.poll, 250ms);
+  EXPECT_EQ(again->health, config.health);
+  EXPECT_EQ(again->resources, config.resources);
+  EXPECT_EQ(again->sharing, config.sharing);
 }
 
 TEST(NodeConfig, AMinimalFileMeansTheDefaults) { EXPECT_EQ(ToYaml(Parsed("")), ToYaml(NodeConfig{})); }
@@ -118,6 +142,123 @@ TEST(NodeConfig, RefusesADocumentThatIsNoNodeConfig) {
 TEST(NodeConfig, RefusesTimesThatWouldSpinOrSleepForEver) {
   EXPECT_THAT(ErrorOf(ParseNodeConfig(kHeader + "health: {poll: 1ms}\n", "f")), HasSubstr("outside of 100ms to 1h"));
   EXPECT_THAT(ErrorOf(ParseNodeConfig(kHeader + "health: {probation: 100h}\n", "f")), HasSubstr("outside of 0ms to 1d"));
+}
+
+TEST(NodeConfig, RefusesAProbationThatBeginsAboveItsGreatest) {
+  EXPECT_THAT(ErrorOf(ParseNodeConfig(kHeader + "health: {probation: 1h}\n", "f")),
+              HasSubstr("f:3:9: health.probationMost: is 10m, less than health.probation (1h), where it begins"));
+}
+
+TEST(NodeConfig, RefusesHealthRulesThatCannotBeMeant) {
+  const std::string error = ErrorOf(ParseNodeConfig(kHeader + R"(health:
+  reset: always
+  policy:
+    - {codes: [0], action: ignore}
+    - {codes: [79, 1000], action: ignore}
+    - {codes: [-1, all, 1.5], action: ignore}
+    - {codes: [], action: ignore}
+    - {codes: [79], action: ignor}
+    - {kind: xids, codes: [79], action: gone}
+    - {codes: [79]}
+    - {code: 79, action: gone}
+    - {kind: recovery-action, codes: [100], action: gone}
+)",
+                                                    "f"));
+  EXPECT_THAT(error, HasSubstr("f:4:10: health.reset: \"always\" is none of never, idle"));
+  EXPECT_THAT(error, HasSubstr("f:6:16: health.policy[0].codes: \"0\" is no code of xid, which are numbers from 1 to 999"));
+  EXPECT_THAT(error, HasSubstr("f:7:20: health.policy[1].codes: \"1000\" is no code of xid"));
+  EXPECT_THAT(error, HasSubstr("\"-1\" is no code of xid"));
+  EXPECT_THAT(error, HasSubstr("\"all\" is no code of xid"));
+  EXPECT_THAT(error, HasSubstr("health.policy[3].codes: is empty; leave the key out to mean all codes"));
+  EXPECT_THAT(error, HasSubstr("f:10:29: health.policy[4].action: \"ignor\" is none of default, ignore, warn"));
+  EXPECT_THAT(error, HasSubstr("health.policy[5].kind: \"xids\" is none of xid, recovery-action"));
+  EXPECT_THAT(error, HasSubstr("health.policy[6].action is missing"));
+  EXPECT_THAT(error, HasSubstr("unknown key \"health.policy[7].code\"; did you mean \"codes\"?"));
+  EXPECT_THAT(error, HasSubstr("\"100\" is no code of recovery-action"));
+}
+
+std::string SharingError(const std::string& rules, const std::string& before = "") {
+  return ErrorOf(ParseNodeConfig(kHeader + before + "sharing: {rules: [" + rules + "]}\n", "f"));
+}
+
+TEST(NodeConfig, RefusesReplicasThatCannotBe) {
+  EXPECT_EQ(SharingError("{strategy: time-slicing, replicas: 1}"), "");
+  EXPECT_EQ(SharingError("{strategy: mps, replicas: 100000}"), "");
+  EXPECT_EQ(SharingError("{strategy: none}"), "");
+  EXPECT_EQ(SharingError("{devices: [0], replicas: 1}"), "");
+  EXPECT_THAT(SharingError("{strategy: mps, replicas: 0}"), HasSubstr("f:3:45: sharing.rules[0].replicas: is 0, outside of 1 to 100000"));
+  EXPECT_THAT(SharingError("{strategy: mps, replicas: -4}"), HasSubstr("outside of 1 to 100000"));
+  EXPECT_THAT(SharingError("{strategy: mps, replicas: 100001}"), HasSubstr("outside of 1 to 100000"));
+  EXPECT_THAT(SharingError("{strategy: mps, replicas: 99999999999999999999}"), HasSubstr("sharing.rules[0].replicas"));
+  EXPECT_THAT(SharingError("{strategy: mps, replicas: \"4\"}"), HasSubstr("a string (4) where an integer is expected"));
+  EXPECT_THAT(SharingError("{strategy: mps}"), HasSubstr("sharing.rules[0].replicas is missing"));
+  EXPECT_THAT(SharingError("{replicas: 4}"),
+              HasSubstr("asks for 4 shares without saying how: add strategy: time-slicing, or strategy: mps"));
+  EXPECT_THAT(SharingError("{strategy: none, replicas: 4}"), HasSubstr("without saying how"));
+  EXPECT_THAT(SharingError("{}"), HasSubstr("sharing.rules[0].strategy is missing"));
+  EXPECT_THAT(SharingError("{strategy: timeslicing, replicas: 4}"), HasSubstr("\"timeslicing\" is none of none, time-slicing, mps"));
+  EXPECT_THAT(SharingError("{strategy: mps, replicas: 4, most: 0}"), HasSubstr("outside of 1"));
+  EXPECT_THAT(SharingError("{strategy: mps, replicas: 4, devices: []}"), HasSubstr("leave the key out to mean all devices"));
+
+  NodeConfig config;  // not from a file
+  config.sharing.rules = {{.strategy = ShareStrategy::kMps, .replicas = 0}};
+  ASSERT_FALSE(Validate(config).ok());
+  EXPECT_THAT(Validate(config).error().message(), HasSubstr("sharing.rules[0].replicas: is 0, outside of 1 to 100000"));
+}
+
+TEST(NodeConfig, RefusesNamesThatAreNoResources) {
+  const auto renamed = [](const std::string& name) { return SharingError("{strategy: mps, replicas: 2, rename: \"" + name + "\"}"); };
+  EXPECT_EQ(renamed("nvidia.com/gpu.shared"), "");
+  EXPECT_EQ(renamed("example.com/GPU_1"), "");
+  for (const std::string bad : {"gpu", "nvidia.com/", "/gpu", "nvidia.com/gpu/x", "nvidia.com/-gpu", "Nvidia.com/gpu", "kubernetes.io/gpu",
+                                "gpu.kubernetes.io/x", "requests.nvidia.com/gpu", "nvidia.com/g pu"})
+    EXPECT_THAT(renamed(bad), HasSubstr("is no name of a resource")) << bad;
+  EXPECT_THAT(renamed("nvidia.com/" + std::string(64, 'a')), HasSubstr("is no name of a resource"));
+  EXPECT_THAT(renamed(""), HasSubstr("leave the key out"));
+  EXPECT_THAT(SharingError("{resource: gpu, strategy: none}"), HasSubstr("sharing.rules[0].resource: \"gpu\" is no name of a resource"));
+  EXPECT_THAT(SharingError("", "resources: {names: [{pattern: \"*\", name: gpu}]}\n"),
+              HasSubstr("f:3:42: resources.names[0].name: \"gpu\" is no name of a resource: write a domain and a name"));
+}
+
+TEST(NodeConfig, RefusesARenameThatCollides) {
+  const std::string whole = "resources: {names: [{pattern: \"*A100*\", name: nvidia.com/a100}]}\n";
+  EXPECT_THAT(SharingError("{strategy: mps, replicas: 2, rename: nvidia.com/a100}", whole),
+              HasSubstr("f:4:56: sharing.rules[0].rename: \"nvidia.com/a100\" is the name of whole devices (resources.names[0].name); "
+                        "choose another"));
+  EXPECT_THAT(
+      SharingError("{devices: [0], strategy: mps, replicas: 2, rename: x.io/s}, {strategy: time-slicing, replicas: 2, rename: x.io/s}"),
+      HasSubstr("sharing.rules[0].rename: \"x.io/s\" is also the name of shares of another kind (sharing.rules[1])"));
+  EXPECT_THAT(SharingError("{resource: x.io/a, strategy: mps, replicas: 2, rename: x.io/b}, {resource: x.io/b, strategy: none}"),
+              HasSubstr("\"x.io/b\" is also the name of whole devices (sharing.rules[1])"));
+  EXPECT_THAT(SharingError("{strategy: none, rename: x.io/b}"), HasSubstr("is for shares, and this rule makes none"));
+  EXPECT_EQ(SharingError("{devices: [0], strategy: mps, replicas: 2, rename: x.io/s}, {strategy: mps, replicas: 4, rename: x.io/s}"), "");
+  EXPECT_EQ(SharingError("{resource: nvidia.com/a100, strategy: mps, replicas: 2, rename: nvidia.com/a100}", whole), "");
+  // Different choices for each GPU under one name are what the file says plainly.
+  EXPECT_EQ(SharingError("{devices: [0], strategy: mps, replicas: 2}, {devices: [1], strategy: time-slicing, replicas: 2}"), "");
+}
+
+TEST(NodeConfig, RefusesRulesThatNeverCount) {
+  EXPECT_THAT(
+      SharingError("{strategy: mps, replicas: 2}, {devices: [0], strategy: none}"),
+      HasSubstr("f:3:49: sharing.rules[1]: never counts, because sharing.rules[0] matches the same devices and stands before it; put "
+                "this one first"));
+  EXPECT_THAT(SharingError("{devices: [0, 1], strategy: none}, {devices: [1], strategy: mps, replicas: 2}"),
+              HasSubstr("sharing.rules[1]: never"));
+  EXPECT_THAT(SharingError("{resource: x.io/a, strategy: none}, {resource: x.io/a, strategy: mps, replicas: 2}"),
+              HasSubstr("leave one of the two out"));
+  EXPECT_EQ(SharingError("{devices: [0], strategy: none}, {devices: [0, 1], strategy: mps, replicas: 2}"), "");
+  EXPECT_EQ(SharingError("{most: 2, strategy: none}, {strategy: mps, replicas: 2}"), "");
+  EXPECT_EQ(SharingError("{resource: x.io/a, strategy: none}, {strategy: mps, replicas: 2}"), "");
+  const std::string names = "resources: {names: [{pattern: \"*\", name: x.io/a}, {pattern: \"*T4*\", name: x.io/b}]}\n";
+  EXPECT_THAT(SharingError("", names),
+              HasSubstr("resources.names[1].pattern: never counts, because resources.names[0] matches the same models"));
+}
+
+TEST(NodeConfig, RefusesAFolderOfMpsThatIsNotAbsolute) {
+  EXPECT_THAT(ErrorOf(ParseNodeConfig(kHeader + "sharing: {mps: {root: mps, hostRoot: x}, ruls: []}\n", "f")),
+              ::testing::AllOf(HasSubstr("f:3:23: sharing.mps.root: \"mps\" must be an absolute path"),
+                               HasSubstr("f:3:38: sharing.mps.hostRoot: \"x\" must be an absolute path"),
+                               HasSubstr("unknown key \"sharing.ruls\"; did you mean \"rules\"?")));
 }
 
 TEST(NodeConfig, PointsAtARuleForADoorThatIsSwitchedOff) {

@@ -152,8 +152,8 @@ void ReadFile(const Value& document, const Context& context) {
     Finish(reader, map, {}, context);
   }
   Finish(flags, flags_map, {"plugin", "gfd"}, context);
-  internal::ReadResources(top, notes);
-  internal::ReadSharing(top, notes);
+  internal::ReadResources(top, context);
+  internal::ReadSharing(top, context);
   const Value& imex_map = MapAt(top, "imex");
   MapReader imex(imex_map, "imex", notes.problems);
   ReadSection(imex, "imex", context);
@@ -188,6 +188,12 @@ base::Result<Value> Parse(std::string_view text, std::string_view file) {
   return base::ParseYaml(text, file);
 }
 
+/// Both kinds have sections of this name; whether it is one of ours.
+bool IsOurs(const Value& document, std::string_view section, std::initializer_list<std::string_view> keys) {
+  const Value* map = document.Find(section);
+  return map != nullptr && std::any_of(keys.begin(), keys.end(), [map](std::string_view key) { return map->Find(key) != nullptr; });
+}
+
 }  // namespace
 
 std::string_view NameOf(const PluginOption& option) { return option.flags.empty() ? option.environment.front() : option.flags.front(); }
@@ -202,6 +208,8 @@ Document Recognise(std::string_view text) {
       return std::count_if(keys.begin(), keys.end(), [&](std::string_view key) { return document->Find(key) != nullptr; });
     };
     if (document->Find("apiVersion") != nullptr || document->Find("kind") != nullptr) return Document::kNodeConfig;
+    if (IsOurs(*document, "sharing", {"rules", "policy"}) || IsOurs(*document, "resources", {"names", "perModel"}))
+      return Document::kNodeConfig;
     return count(kOurs) > count(kPlugins) ? Document::kNodeConfig : Document::kDevicePlugin;
   }
   // Not even that can be read: by the first words of its lines.
@@ -221,6 +229,8 @@ base::Result<Translation> TranslateDevicePlugin(std::string_view text, std::stri
     errors.push_back(document.error().message());
   }
   for (const Given& one : given) TakeGiven(one, context);
+  internal::ApplyXids(context);
+  internal::ApplyMps(context);
   if (!problems.empty()) errors.push_back(problems.ToError().message());
   errors.insert(errors.end(), notes.given.begin(), notes.given.end());
   if (!errors.empty()) return base::Error(base::Code::kInvalidArgument, base::Join(errors, "\n"));

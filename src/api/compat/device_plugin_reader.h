@@ -2,6 +2,7 @@
 // api/compat.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -21,6 +22,11 @@ struct Notes {
   std::vector<std::string> not_yet;  ///< see Translation
   std::vector<std::string> remarks;
   std::map<std::string, std::string, std::less<>> said_as;  ///< option → the name under which it was said last
+  std::vector<std::string> names_at;                        ///< where the file has what became resources.names, rule by rule
+  bool mig_mixed = false;                                   ///< what --mig-strategy was said last
+  std::optional<std::string> mps_root;                      ///< likewise
+  std::vector<std::int64_t> xids_off, xids_on;              ///< of DP_DISABLE_HEALTHCHECKS and DP_ENABLE_HEALTHCHECKS
+  bool all_xids_off = false, all_xids_on = false;           ///< likewise, where they say "all"
 };
 
 enum class Kind { kText, kPath, kBool, kList, kDuration };
@@ -54,9 +60,15 @@ std::optional<Kind> KindOf(std::string_view option);
 /// one is forgotten, its mistakes are not.
 void ApplySaid(const Context& context, std::string_view option, const Said& said);
 
-/// The sections `resources` and `sharing`: checked as the plugin checks them, `replicas: 1` accepted.
-void ReadResources(base::MapReader& top, Notes& notes);
-void ReadSharing(base::MapReader& top, Notes& notes);
+/// The sections `resources` and `sharing`. What the file says of one of them takes the place of what the configuration had.
+void ReadResources(base::MapReader& top, const Context& context);
+void ReadSharing(base::MapReader& top, const Context& context);
+
+/// The two lists of XIDs together, as rules behind those that the configuration has.
+void ApplyXids(const Context& context);
+
+/// Where the folder of MPS is; what of MPS does not go together with the rest.
+void ApplyMps(const Context& context);
 
 /// A map at a key, or an empty one.
 const base::Value& MapAt(base::MapReader& reader, std::string_view key);

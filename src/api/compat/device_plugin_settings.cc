@@ -11,6 +11,7 @@ namespace {
 using Apply = void (*)(const Context& context, const Said& said);
 
 void MigStrategy(const Context& context, const Said& said) {
+  context.notes.mig_mixed = said.text == "mixed";
   if (!context.OneOf(said, said.text, {"none", "single", "mixed"}) || said.text == "none") return;
   context.NotYet(said, "\"" + said.text + "\" is not to be had yet; MIG devices are not offered, whole GPUs are");
 }
@@ -33,8 +34,8 @@ void DiscoveryStrategy(const Context& context, const Said& said) {
 }
 
 void AllocationPolicy(const Context& context, const Said& said) {
-  if (context.OneOf(said, said.text, {"distributed", "packed"}) && said.text == "packed")
-    context.Remark(said, "has no effect as long as no device is shared");
+  if (context.OneOf(said, said.text, {"distributed", "packed"}))
+    context.config.sharing.policy = said.text == "packed" ? SharePolicy::kPacked : SharePolicy::kDistributed;
 }
 
 void ImexChannels(const Context& context, const Said& said) {
@@ -57,6 +58,22 @@ void KubeletSocket(const Context& context, const Said& said) {
 template <std::string PathsConfig::*kMember>
 void SetPath(const Context& context, const Said& said) {
   if (!said.text.empty()) context.config.paths.*kMember = said.text;
+}
+
+/// "all" and "xids" mean all of them and leave the rest of the list without meaning, as they do to the plugin.
+void ReadXids(const Context& context, const Said& said, std::vector<std::int64_t>& xids, bool& all) {
+  xids.clear();
+  all = false;
+  for (const std::string& item : said.list) {
+    const auto xid = base::ParseUint(item);
+    if (const std::string word = base::ToLower(item); word == "all" || word == "xids") {
+      all = true;
+    } else if (!xid || *xid < 1 || *xid > 999) {
+      context.Problem(said, "\"" + item + "\" is no XID: write numbers from 1 to 999 with commas between them, or all");
+    } else {
+      xids.push_back(static_cast<std::int64_t>(*xid));
+    }
+  }
 }
 
 void Ignored(const Context&, const Said&) {}
@@ -120,11 +137,7 @@ const std::map<std::string_view, Setting>& Settings() {
         [](const Context& context, const Said& said) {
           if (!said.list.empty()) context.Remark(said, "has no effect until CDI is to be had");
         }}},
-      {"--mps-root",
-       {Kind::kPath,
-        [](const Context& context, const Said& said) {
-          if (!said.text.empty()) context.Remark(said, "has no effect as long as no device is shared through MPS");
-        }}},
+      {"--mps-root", {Kind::kPath, [](const Context& context, const Said& said) { context.notes.mps_root = said.text; }}},
       {"--shared-devices-allocation-policy", {Kind::kText, AllocationPolicy}},
       {"--device-discovery-strategy", {Kind::kText, DiscoveryStrategy}},
       {"--imex-channel-ids", {Kind::kList, ImexChannels}},
@@ -158,15 +171,11 @@ const std::map<std::string_view, Setting>& Settings() {
           if (!said.text.empty()) context.config.node_name = said.text;
         }}},
       {"DP_DISABLE_HEALTHCHECKS",
-       {Kind::kText,
-        [](const Context& context, const Said& said) {
-          if (!said.text.empty()) context.NotYet(said, "choosing which XIDs count is not to be had yet; all are judged by their class");
-        }}},
+       {Kind::kList,
+        [](const Context& context, const Said& said) { ReadXids(context, said, context.notes.xids_off, context.notes.all_xids_off); }}},
       {"DP_ENABLE_HEALTHCHECKS",
-       {Kind::kText,
-        [](const Context& context, const Said& said) {
-          if (!said.text.empty()) context.NotYet(said, "choosing which XIDs count is not to be had yet; all are judged by their class");
-        }}},
+       {Kind::kList,
+        [](const Context& context, const Said& said) { ReadXids(context, said, context.notes.xids_on, context.notes.all_xids_on); }}},
   };
   return settings;
 }
@@ -211,6 +220,40 @@ void ApplySaid(const Context& context, std::string_view option, const Said& said
     return context.Problem(said, "\"" + said.text + "\" must be an absolute path");
   if (said.text.find('\0') != std::string::npos) return context.Problem(said, "has a zero byte in it");
   setting.apply(context, said);
+}
+
+void ApplyXids(const Context& context) {
+  const Notes& notes = context.notes;
+  std::vector<HealthRule>& policy = context.config.health.policy;
+  const auto add = [&policy](std::vector<std::int64_t> codes, const char* action) {
+    policy.push_back({.kind = "xid", .codes = std::move(codes), .action = action});
+  };
+  if (notes.all_xids_on) return add({}, "at-least-drain");
+  if (notes.all_xids_off) {
+    add({}, "ignore");
+  } else if (!notes.xids_off.empty()) {
+    add(notes.xids_off, "ignore");
+  }
+  if (!notes.xids_on.empty()) add(notes.xids_on, "at-least-drain");
+}
+
+void ApplyMps(const Context& context) {
+  static const SharingConfig kDefaults;
+  Notes& notes = context.notes;
+  SharingConfig& sharing = context.config.sharing;
+  if (notes.mps_root && !notes.mps_root->empty()) {
+    // It is what the host calls the folder. Where nothing else was said, it is opened under the same name.
+    if (sharing.mps_root == kDefaults.mps_root) {
+      sharing.mps_root = *notes.mps_root;
+    } else {
+      sharing.host_mps_root = *notes.mps_root;
+    }
+  }
+  const bool mps =
+      std::any_of(sharing.rules.begin(), sharing.rules.end(), [](const auto& rule) { return rule.strategy == ShareStrategy::kMps; });
+  if (mps && notes.mig_mixed)
+    notes.remarks.emplace_back(
+        "sharing.mps: the plugin refuses it beside migStrategy mixed; here GPUs that are not in MIG mode are shared");
 }
 
 }  // namespace penstock::api::compat::internal

@@ -1,4 +1,4 @@
-// The device plugin's sections `resources` and `sharing`: checked in full, answered "not yet" by name. Changes no configuration.
+// The device plugin's sections `resources` and `sharing` as rules of ours. What it reads and then forgets (names, devices) counts here.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/compat/device_plugin_reader.h"
+#include "api/node_config_check.h"
 #include "base/strings.h"
 
 namespace penstock::api::compat::internal {
@@ -16,9 +17,11 @@ using base::MapReader;
 using base::Value;
 
 constexpr std::string_view kPrefix = "nvidia.com/";
-constexpr std::string_view kWholeGpus = "nvidia.com/gpu";
+constexpr std::string_view kMigPrefix = "nvidia.com/mig-";
+constexpr std::string_view kSharedSuffix = ".shared";
 constexpr std::size_t kLongestResource = 63;
 constexpr std::int64_t kMostReplicas = 100'000;  // users ask for one for each MiB
+constexpr std::int64_t kMostDevices = 1024;
 
 const Value kNothing;
 
@@ -47,11 +50,10 @@ bool IsMigUuid(std::string_view text) {
   return (parts.size() == 1 && IsUuid(parts[0])) || (parts.size() == 3 && IsGpuUuid(parts[0]) && IsDigits(parts[1]) && IsDigits(parts[2]));
 }
 
-/// An index ("0"), a partition's ("0:1"), a UUID.
-bool IsDeviceRef(std::string_view text) {
+/// "0:1", a GPU's index and its MIG device's.
+bool IsMigIndex(std::string_view text) {
   const auto parts = base::Split(text, ':');
-  const bool index = parts.size() <= 2 && std::all_of(parts.begin(), parts.end(), [](const auto& part) { return IsDigits(part); });
-  return index || IsGpuUuid(text) || IsMigUuid(text);
+  return parts.size() == 2 && IsDigits(parts[0]) && IsDigits(parts[1]);
 }
 
 bool IsSubdomain(std::string_view name) {
@@ -78,90 +80,157 @@ std::string ReadResourceName(MapReader& reader, std::string_view key) {
   return "";
 }
 
-/// all, a number of devices, or a list of references. True where it means all of them.
-bool ReadDevices(MapReader& reader, Notes& notes) {
-  static constexpr std::string_view kForms = "all, a number of devices, or a list of indices (0, \"0:1\") and UUIDs (GPU-..., MIG-...)";
-  const Value* devices = reader.Any("devices");
-  if (devices == nullptr || devices->kind == Value::Kind::kNull) return true;
-  if (devices->kind == Value::Kind::kString && devices->text == "all") return true;
-  if (devices->kind == Value::Kind::kInt && devices->integer > 0) return false;
-  if (devices->kind != Value::Kind::kList) {
-    reader.Problem("devices", (devices->text.empty() ? "" : "\"" + devices->text + "\" ") + "is none of " + std::string(kForms));
-    return false;
-  }
-  if (devices->list->empty()) reader.Problem("devices", "is empty; write \"all\" to mean all of them");
-  for (const Value& item : *devices->list) {
-    const bool index = item.kind == Value::Kind::kInt && item.integer >= 0;
-    if (!index && !(item.kind == Value::Kind::kString && IsDeviceRef(item.text)))
-      notes.problems.Add(item.mark, reader.Path("devices") + ": " + (item.text.empty() ? "an item" : "\"" + item.text + "\"") +
-                                        " is no device: write an index (0), a partition's (\"0:1\") or a UUID (GPU-..., MIG-...)");
-  }
-  return false;
-}
-
-struct Strategy {
-  std::string_view key;   ///< "timeSlicing"
-  std::string_view verb;  ///< "sharing it by time-slicing"
+/// Which devices an entry is for.
+struct Devices {
+  std::vector<std::string> list;  ///< GPUs; empty: all
+  std::vector<std::string> mig;   ///< MIG devices that are named beside them
+  int most = 0;                   ///< 0: as many as there are
+  bool all() const { return list.empty() && mig.empty() && most == 0; }
 };
 
-/// One entry of `resources`. `seen`: names whose devices were all named already.
-void ReadReplicated(const Value& item, const std::string& where, const Strategy& strategy, std::map<std::string, bool>& seen,
-                    Notes& notes) {
+void ReadDevice(const Value& item, MapReader& reader, base::Problems& problems, Devices& devices) {
+  const bool text = item.kind == Value::Kind::kString;
+  if ((item.kind == Value::Kind::kInt && item.integer >= 0) || (text && (IsDigits(item.text) || IsGpuUuid(item.text)))) {
+    devices.list.push_back(item.kind == Value::Kind::kInt ? std::to_string(item.integer) : item.text);
+  } else if (text && (IsMigIndex(item.text) || IsMigUuid(item.text))) {
+    devices.mig.push_back(item.text);
+  } else {
+    problems.Add(item.mark, reader.Path("devices") + ": " + (item.text.empty() ? "an item" : "\"" + item.text + "\"") +
+                                " is no device: write an index (0), a partition's (\"0:1\") or a UUID (GPU-..., MIG-...)");
+  }
+}
+
+/// all, a number of devices, or a list of references.
+Devices ReadDevices(MapReader& reader, base::Problems& problems) {
+  static constexpr std::string_view kForms = "all, a number of devices, or a list of indices (0, \"0:1\") and UUIDs (GPU-..., MIG-...)";
+  Devices devices;
+  const Value* value = reader.Any("devices");
+  if (value == nullptr || value->kind == Value::Kind::kNull || (value->kind == Value::Kind::kString && value->text == "all"))
+    return devices;
+  if (value->kind == Value::Kind::kInt && value->integer > 0 && value->integer <= kMostDevices) {
+    devices.most = static_cast<int>(value->integer);
+  } else if (value->kind != Value::Kind::kList) {
+    reader.Problem("devices", (value->text.empty() ? "" : "\"" + value->text + "\" ") + "is none of " + std::string(kForms));
+  } else if (value->list->empty()) {
+    reader.Problem("devices", "is empty; write \"all\" to mean all of them");
+  } else {
+    for (const Value& item : *value->list) ReadDevice(item, reader, problems, devices);
+  }
+  return devices;
+}
+
+/// `timeSlicing` or `mps`, whose sections have the same keys.
+struct Strategy {
+  std::string_view key;  ///< "timeSlicing"
+  ShareStrategy strategy = ShareStrategy::kNone;
+  bool renames = false;
+  bool single = false;  ///< failRequestsGreaterThanOne
+};
+
+/// A rule, and where the file has what became it.
+struct Placed {
+  SharingRule rule;
+  std::string where;
+  base::Mark mark;
+};
+
+std::string MigNotYet(const std::string& what) { return "MIG devices are not offered yet, so " + what; }
+
+/// The name of an entry's shares; empty where they keep the resource's.
+std::string NewName(MapReader& reader, const Strategy& strategy, const std::string& name, const std::string& rename) {
+  if (!rename.empty()) return rename == name ? "" : rename;
+  if (!strategy.renames || name.empty() || name.ends_with(kSharedSuffix)) return "";
+  const std::string shared = name + std::string(kSharedSuffix);
+  if (shared.size() > kLongestResource) reader.Problem("name", "\"" + shared + "\" (renameByDefault) is longer than 63 characters");
+  return shared;
+}
+
+/// One entry of `resources`; nothing where it is for MIG devices only, or wrong.
+std::optional<Placed> ReadEntry(const Value& item, const std::string& where, const Strategy& strategy, Notes& notes) {
   MapReader reader(item, where, notes.problems);
   for (const char* key : {"name", "replicas"}) reader.Require(key);
   const std::string name = ReadResourceName(reader, "name");
   const std::string rename = ReadResourceName(reader, "rename");
-  const bool all = ReadDevices(reader, notes);
+  const Devices devices = ReadDevices(reader, notes.problems);
   const auto replicas = reader.Int("replicas", 1, kMostReplicas);
   reader.Finish();
-  if (!name.empty()) {
-    const auto [before, first] = seen.try_emplace(name, all);
-    if (!first && (all || before->second))
-      reader.Problem("name", "\"" + name + "\" is listed twice, and one of the two means all its devices");
+  if (!replicas || name.empty()) return std::nullopt;
+  const bool shared = *replicas > 1;
+  Placed placed{{.resource = name, .devices = devices.list, .most = devices.most}, where, reader.mark("name")};
+  if (shared) {
+    placed.rule.strategy = strategy.strategy;
+    placed.rule.replicas = static_cast<int>(*replicas);
+    placed.rule.rename = NewName(reader, strategy, name, rename);
+    placed.rule.fail_requests_greater_than_one = strategy.single;
+  } else if (!rename.empty()) {
+    notes.remarks.push_back(where + ".rename: has no effect beside replicas: 1; whole devices are named by resources.gpus");
   }
-  if (!replicas || *replicas == 1 || name.empty()) return;
-  notes.not_yet.push_back(where + ": " + std::string(strategy.verb) + " is not to be had yet; " + std::to_string(*replicas) +
-                          " replicas of " + name + (rename.empty() ? "" : " as " + rename) +
-                          " are asked for, and each device is offered whole, once");
+  if (name.starts_with(kMigPrefix)) {
+    if (shared) notes.not_yet.push_back(where + ": " + MigNotYet(std::to_string(*replicas) + " replicas of " + name + " cannot be"));
+    return std::nullopt;
+  }
+  if (!devices.mig.empty()) notes.not_yet.push_back(where + ".devices: " + MigNotYet(base::Join(devices.mig, ", ") + " is passed over"));
+  return devices.mig.empty() || !devices.list.empty() ? std::optional(std::move(placed)) : std::nullopt;
 }
 
-bool ReadStrategy(MapReader& sharing, const Strategy& strategy, Notes& notes) {
-  const Value* map = sharing.Map(strategy.key);
-  if (map == nullptr) return false;
+/// All entries of a strategy, in the file's order. A map that is there without entries is a problem.
+std::vector<Placed> ReadStrategy(const Value& map, Strategy strategy, Notes& notes) {
   const std::string where = "sharing." + std::string(strategy.key);
-  MapReader reader(*map, where, notes.problems);
+  MapReader reader(map, where, notes.problems);
   if (const auto old = reader.String("strategy"); old && !old->empty())
     reader.Problem("strategy", "\"" + *old + "\" is unknown; the plugin knows no strategies either: leave the key out");
-  (void)reader.Bool("renameByDefault");
-  (void)reader.Bool("failRequestsGreaterThanOne");
+  strategy.renames = reader.Bool("renameByDefault").value_or(false);
+  strategy.single = reader.Bool("failRequestsGreaterThanOne").value_or(strategy.single);
   reader.Require("resources");
+  std::vector<Placed> rules;
   if (const Value* list = reader.List("resources")) {
     if (list->list->empty()) reader.Problem("resources", "is empty; leave \"" + std::string(strategy.key) + "\" out to share nothing");
-    std::map<std::string, bool> seen;
     for (std::size_t i = 0; i < list->list->size(); ++i)
-      ReadReplicated((*list->list)[i], where + ".resources[" + std::to_string(i) + "]", strategy, seen, notes);
+      if (auto rule = ReadEntry((*list->list)[i], where + ".resources[" + std::to_string(i) + "]", strategy, notes))
+        rules.push_back(*std::move(rule));
   }
   reader.Finish();
-  return true;
+  return rules;
 }
 
-/// Patterns over products or profiles, and the resource each is to be offered as. `usual`: the name that a pattern has anyway.
-void ReadPatterns(MapReader& resources, std::string_view key, Notes& notes) {
-  const Value* list = resources.List(key);
-  if (list == nullptr) return;
-  for (std::size_t i = 0; i < list->list->size(); ++i) {
-    const std::string where = "resources." + std::string(key) + "[" + std::to_string(i) + "]";
-    MapReader reader((*list->list)[i], where, notes.problems);
-    for (const char* required : {"pattern", "name"}) reader.Require(required);
-    const auto pattern = reader.String("pattern");
-    if (pattern && pattern->empty()) reader.Problem("pattern", "is empty; write \"*\" to mean all");
-    const std::string name = ReadResourceName(reader, "name");
-    reader.Finish();
-    if (!pattern || name.empty()) continue;
-    const bool usual = key == "gpus" ? name == kWholeGpus : name == std::string(kPrefix) + "mig-" + *pattern;
-    if (!usual)
-      notes.not_yet.push_back(where + ": naming resources is not to be had yet; devices like \"" + *pattern + "\" are not offered as " +
-                              name + " but under their usual names");
+void Replace(std::string& text, const std::string& what, const std::string& with) {
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) text.replace(at, what.size(), with);
+}
+
+/// What api says of the rules, in the words and at the places of this file.
+void CheckRules(const NodeConfig& config, const std::vector<Placed>& placed, Notes& notes) {
+  const auto in_their_words = [&](std::string text) {
+    for (std::size_t i = 0; i < placed.size(); ++i) Replace(text, "sharing.rules[" + std::to_string(i) + "]", placed[i].where);
+    for (std::size_t i = 0; i < notes.names_at.size(); ++i) Replace(text, "resources.names[" + std::to_string(i) + "]", notes.names_at[i]);
+    return text;
+  };
+  api::internal::CheckSharing(config, [&](std::string_view key, const std::string& message) {
+    for (std::size_t i = 0; i < placed.size(); ++i)
+      if (key.starts_with("sharing.rules[" + std::to_string(i) + "]"))
+        notes.problems.Add(placed[i].mark, in_their_words(std::string(key)) + ": " + in_their_words(message));
+  });
+}
+
+/// One entry of `resources.gpus` or `resources.mig`: pattern and full name. Nothing where it is wrong.
+std::optional<ResourceRule> ReadPattern(const Value& item, const std::string& where, Notes& notes) {
+  MapReader reader(item, where, notes.problems);
+  for (const char* required : {"pattern", "name"}) reader.Require(required);
+  const auto pattern = reader.String("pattern");
+  if (pattern && pattern->empty()) reader.Problem("pattern", "is empty; write \"*\" to mean all");
+  const std::string name = ReadResourceName(reader, "name");
+  reader.Finish();
+  return pattern && !pattern->empty() && !name.empty() ? std::optional(ResourceRule{*pattern, name}) : std::nullopt;
+}
+
+void AddGpuPattern(const ResourceRule& rule, const std::string& where, const Context& context) {
+  std::vector<ResourceRule>& rules = context.config.resources;
+  const auto before = std::find_if(rules.begin(), rules.end(),
+                                   [&](const ResourceRule& other) { return other.pattern == "*" || other.pattern == rule.pattern; });
+  if (before == rules.end()) {
+    rules.push_back(rule);
+    context.notes.names_at.push_back(where);
+  } else {
+    context.notes.remarks.push_back(where + ": never counts, because \"" + before->pattern + "\" stands before it; put this one first");
   }
 }
 
@@ -172,19 +241,49 @@ const Value& MapAt(MapReader& reader, std::string_view key) {
   return map != nullptr ? *map : kNothing;
 }
 
-void ReadResources(MapReader& top, Notes& notes) {
+void ReadResources(MapReader& top, const Context& context) {
+  Notes& notes = context.notes;
   MapReader resources(MapAt(top, "resources"), "resources", notes.problems);
-  ReadPatterns(resources, "gpus", notes);
-  ReadPatterns(resources, "mig", notes);
+  if (const Value* list = resources.List("gpus")) {
+    context.config.resources.clear();
+    for (std::size_t i = 0; i < list->list->size(); ++i) {
+      const std::string where = "resources.gpus[" + std::to_string(i) + "]";
+      if (const auto rule = ReadPattern((*list->list)[i], where, notes)) AddGpuPattern(*rule, where, context);
+    }
+  }
+  if (const Value* list = resources.List("mig")) {
+    for (std::size_t i = 0; i < list->list->size(); ++i) {
+      const std::string where = "resources.mig[" + std::to_string(i) + "]";
+      const auto rule = ReadPattern((*list->list)[i], where, notes);
+      if (rule && rule->name != std::string(kMigPrefix) + rule->pattern)
+        notes.not_yet.push_back(where + ": " + MigNotYet("no \"" + rule->pattern + "\" can be named " + rule->name));
+    }
+  }
   resources.Finish();
 }
 
-void ReadSharing(MapReader& top, Notes& notes) {
+void ReadSharing(MapReader& top, const Context& context) {
+  Notes& notes = context.notes;
   MapReader sharing(MapAt(top, "sharing"), "sharing", notes.problems);
-  const bool slices = ReadStrategy(sharing, {"timeSlicing", "sharing by time-slicing"}, notes);
-  const bool mps = ReadStrategy(sharing, {"mps", "sharing through MPS"}, notes);
-  if (slices && mps) notes.remarks.push_back("sharing.timeSlicing: has no effect beside sharing.mps");
+  const Value* slices = sharing.Map("timeSlicing");
+  const Value* mps = sharing.Map("mps");
   sharing.Finish();
+  // Whichever does not count is read, too, for its mistakes; what it would have needed is of no interest then.
+  std::vector<Placed> rules;
+  if (slices != nullptr) {
+    const std::size_t not_yet = notes.not_yet.size(), remarks = notes.remarks.size();
+    rules = ReadStrategy(*slices, {.key = "timeSlicing", .strategy = ShareStrategy::kTimeSlicing}, notes);
+    if (mps != nullptr) {
+      notes.not_yet.resize(not_yet);
+      notes.remarks.resize(remarks);
+      notes.remarks.emplace_back("sharing.timeSlicing: has no effect beside sharing.mps");
+    }
+  }
+  if (mps != nullptr) rules = ReadStrategy(*mps, {.key = "mps", .strategy = ShareStrategy::kMps, .single = true}, notes);
+  if (slices == nullptr && mps == nullptr) return;
+  context.config.sharing.rules.clear();
+  for (const Placed& placed : rules) context.config.sharing.rules.push_back(placed.rule);
+  CheckRules(context.config, rules, notes);
 }
 
 }  // namespace penstock::api::compat::internal

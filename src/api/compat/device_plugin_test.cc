@@ -63,7 +63,7 @@ flags:
     containerDriverRoot: /driver-root
     cdiAnnotationPrefix: cdi.k8s.io/
     nvidiaCTKPath: /usr/bin/nvidia-ctk
-    sharedDevicesAllocationPolicy: distributed
+    sharedDevicesAllocationPolicy: packed
   gfd:
     oneshot: false
     noTimestamp: true
@@ -71,6 +71,7 @@ flags:
     outputFile: /etc/kubernetes/node-feature-discovery/features.d/gfd
     machineTypeFile: /sys/class/dmi/id/board_name
 )");
+  EXPECT_EQ(translation.config.sharing.policy, SharePolicy::kPacked);
   EXPECT_EQ(translation.config.paths.host_driver_root, "/run/nvidia/driver");
   EXPECT_EQ(translation.config.paths.host_dev_root, "/run/nvidia");
   EXPECT_EQ(translation.config.paths.driver_root, "/driver-root");
@@ -117,31 +118,37 @@ sharing:
 imex: {channelIDs: [0], required: true}
 )");
   EXPECT_EQ(translation.config.device_ids, DeviceIds::kIndex);
-  EXPECT_THAT(
-      translation.not_yet,
-      ElementsAre(StartsWith("flags.migStrategy: \"mixed\""), StartsWith("flags.gdrcopyEnabled: "), StartsWith("flags.gdsEnabled: "),
-                  StartsWith("flags.mofedEnabled: "), StartsWith("flags.deviceDiscoveryStrategy: "),
-                  StartsWith("flags.plugin.deviceListStrategy: \"cdi-cri\""), StartsWith("resources.gpus[1]: "),
-                  StartsWith("resources.mig[1]: "), StartsWith("sharing.timeSlicing.resources[0]: "),
-                  AllOf(StartsWith("sharing.mps.resources[0]: "), HasSubstr("2 replicas of nvidia.com/gpu as nvidia.com/gpu.shared")),
-                  StartsWith("imex.channelIDs: "), StartsWith("imex.required: ")));
-  EXPECT_THAT(translation.remarks, ElementsAre("sharing.timeSlicing: has no effect beside sharing.mps"));
+  EXPECT_THAT(translation.not_yet,
+              ElementsAre(StartsWith("flags.migStrategy: \"mixed\""), StartsWith("flags.gdrcopyEnabled: "),
+                          StartsWith("flags.gdsEnabled: "), StartsWith("flags.mofedEnabled: "),
+                          StartsWith("flags.deviceDiscoveryStrategy: "), StartsWith("flags.plugin.deviceListStrategy: \"cdi-cri\""),
+                          "resources.mig[1]: MIG devices are not offered yet, so no \"2g.10gb\" can be named nvidia.com/small",
+                          "sharing.mps.resources[0].devices: MIG devices are not offered yet, so 0:1 is passed over",
+                          StartsWith("imex.channelIDs: "), StartsWith("imex.required: ")));
+  EXPECT_THAT(translation.remarks, ElementsAre("resources.gpus[1]: never counts, because \"*\" stands before it; put this one first",
+                                               "sharing.timeSlicing: has no effect beside sharing.mps",
+                                               StartsWith("sharing.mps: the plugin refuses it beside migStrategy mixed")));
+  // What can be done of it is done.
+  EXPECT_THAT(translation.config.resources, ElementsAre(ResourceRule{"*", "nvidia.com/gpu"}));
+  EXPECT_THAT(translation.config.sharing.rules, ElementsAre(SharingRule{.resource = "nvidia.com/gpu",
+                                                                        .devices = {"0", "GPU-b1028956-cfa2-0990-bf4a-5da9abb51763"},
+                                                                        .strategy = ShareStrategy::kMps,
+                                                                        .replicas = 2,
+                                                                        .rename = "nvidia.com/gpu.shared",
+                                                                        .fail_requests_greater_than_one = true}));
 }
 
 TEST(DevicePluginConfig, SaysWhatIsAcceptedWithoutEffect) {
   const Translation translation = Translated(R"(
 flags:
   failOnInitError: true
-  mpsRoot: /run/nvidia/mps
-  plugin: {passDeviceSpecs: false, sharedDevicesAllocationPolicy: packed, cdiAnnotationPrefix: x/, nvidiaCTKPath: /n}
+  plugin: {passDeviceSpecs: false, cdiAnnotationPrefix: x/, nvidiaCTKPath: /n}
   gfd: {oneshot: true, sleepInterval: infinite}
 )");
   EXPECT_THAT(translation.not_yet, IsEmpty());
-  EXPECT_THAT(translation.remarks,
-              ElementsAre(StartsWith("flags.failOnInitError: "), StartsWith("flags.mpsRoot: "),
-                          StartsWith("flags.plugin.passDeviceSpecs: "), StartsWith("flags.plugin.cdiAnnotationPrefix: "),
-                          StartsWith("flags.plugin.nvidiaCTKPath: "), StartsWith("flags.plugin.sharedDevicesAllocationPolicy: "),
-                          StartsWith("flags.gfd.oneshot: "), StartsWith("flags.gfd.sleepInterval: ")));
+  EXPECT_THAT(translation.remarks, ElementsAre(StartsWith("flags.failOnInitError: "), StartsWith("flags.plugin.passDeviceSpecs: "),
+                                               StartsWith("flags.plugin.cdiAnnotationPrefix: "), StartsWith("flags.plugin.nvidiaCTKPath: "),
+                                               StartsWith("flags.gfd.oneshot: "), StartsWith("flags.gfd.sleepInterval: ")));
 }
 
 TEST(DevicePluginConfig, IsReadAsJsonToo) {
@@ -227,7 +234,14 @@ TEST(DevicePluginConfig, ChecksSharingAsThePluginDoes) {
   EXPECT_THAT(error("{name: example.com/gpu, replicas: 2}"), HasSubstr("\"example.com/gpu\" is no name of a resource"));
   EXPECT_THAT(error("{name: Gpu, replicas: 2}"), HasSubstr("lower-case"));
   EXPECT_THAT(error("{name: " + std::string(60, 'a') + ", replicas: 2}"), HasSubstr("longer than 63 characters"));
-  EXPECT_THAT(error("{name: gpu, replicas: 2}, {name: nvidia.com/gpu, replicas: 4}"), HasSubstr("\"nvidia.com/gpu\" is listed twice"));
+  EXPECT_THAT(
+      error("{name: gpu, replicas: 2}, {name: nvidia.com/gpu, replicas: 4}"),
+      HasSubstr("config.yaml:1:70: sharing.timeSlicing.resources[1]: never counts, because sharing.timeSlicing.resources[0] matches "
+                "the same devices and stands before it; leave one of the two out"));
+  EXPECT_THAT(error("{name: gpu, replicas: 2, devices: all}, {name: gpu, replicas: 4, devices: [3]}"), HasSubstr("put this one first"));
+  EXPECT_EQ(error("{name: gpu, replicas: 2, devices: [3]}, {name: gpu, replicas: 4}"), "");
+  EXPECT_THAT(ErrorOf("sharing: {timeSlicing: {renameByDefault: true, resources: [{name: " + std::string(48, 'a') + ", replicas: 2}]}}\n"),
+              HasSubstr("(renameByDefault) is longer than 63 characters"));
   EXPECT_THAT(ErrorOf("sharing: {timeSlicing: {}}\n"), HasSubstr("sharing.timeSlicing.resources is missing"));
   EXPECT_THAT(ErrorOf("sharing: {mps: {resources: []}}\n"), HasSubstr("leave \"mps\" out to share nothing"));
 }
@@ -273,6 +287,13 @@ TEST(DevicePluginConfig, PrecedenceOfCommandLineEnvironmentAndFile) {
        {"", "uuid", "index"},
        "devicePlugin.deviceIDStrategy",
        {"index", "", "index"}},
+      {"--shared-devices-allocation-policy",
+       "SHARED_DEVICES_ALLOCATION_POLICY",
+       "flags: {plugin: {sharedDevicesAllocationPolicy: packed}}",
+       {"", "distributed", "packed"},
+       "sharing.policy",
+       {"packed", "", "packed"}},
+      {"--mps-root", "MPS_ROOT", "flags: {mpsRoot: /f}", {"", "/e", "/c"}, "sharing.mps.root", {"/f", "/e", "/c"}},
       {"--no-timestamp",
        "GFD_NO_TIMESTAMP",
        "flags: {gfd: {noTimestamp: true}}",
@@ -344,6 +365,9 @@ TEST(DevicePluginConfig, IsToldFromANodeConfigByItsKeys) {
   EXPECT_EQ(Recognise("{\"kind\": \"NodeConfig\"}"), Document::kNodeConfig);
   EXPECT_EQ(Recognise("devicePlugin: {deviceIDStrategy: index}\n"), Document::kNodeConfig);
   EXPECT_EQ(Recognise("apiVersion: penstock.io/v1alpha1\nkind: [NodeConfig\n"), Document::kNodeConfig);
+  EXPECT_EQ(Recognise("sharing: {rules: []}\n"), Document::kNodeConfig);
+  EXPECT_EQ(Recognise("resources: {perModel: true}\n"), Document::kNodeConfig);
+  EXPECT_EQ(Recognise("resources: {gpus: []}\nsharing: {mps: {resources: []}}\n"), Document::kDevicePlugin);
   for (const char* text :
        {"version: v1\n", "sharing: {}\n", "flags: {}\nresources: {}\n", "", "# nothing\n", "verson: v1\n", "- 1\n", "version: [\n"})
     EXPECT_EQ(Recognise(text), Document::kDevicePlugin) << text;
@@ -378,12 +402,21 @@ sharing:
       replicas: 4
 )";
 
+SharingRule Sliced(int replicas) { return {.resource = "nvidia.com/gpu", .strategy = ShareStrategy::kTimeSlicing, .replicas = replicas}; }
+
+SharingRule Mps(int replicas) {
+  return {.resource = "nvidia.com/gpu", .strategy = ShareStrategy::kMps, .replicas = replicas, .fail_requests_greater_than_one = true};
+}
+
 // NVIDIA/k8s-device-plugin#615 and #990, gpu-operator#412: the ConfigMap was never picked up.
-TEST(DevicePluginConfig, Issue615TimeSlicingIsAcceptedNotYetAndSaidByName) {
+TEST(DevicePluginConfig, Issue615TimeSlicingDoesWhatItSays) {
   const Translation translation = Translated(kTimeSlicing);
   EXPECT_EQ(translation.config.paths.host_driver_root, "/");
-  EXPECT_THAT(translation.not_yet,
-              ElementsAre(HasSubstr("sharing.timeSlicing.resources[0]: sharing by time-slicing is not to be had yet")));
+  SharingRule rule = Sliced(4);
+  rule.rename = "nvidia.com/gpu.shared";
+  rule.fail_requests_greater_than_one = true;
+  EXPECT_THAT(translation.config.sharing.rules, ElementsAre(rule));
+  EXPECT_THAT(translation.not_yet, IsEmpty());
 }
 
 // NVIDIA/k8s-device-plugin#463: indented with tabs and below the wrong key.
@@ -413,20 +446,72 @@ sharing:
 }
 
 TEST(DevicePluginConfig, Issue1022ReplicasOfOneSwitchSharingOff) {
-  const Translation translation = Translated("sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 1}]}}\n");
+  const Translation translation =
+      Translated("sharing: {timeSlicing: {renameByDefault: true, resources: [{name: nvidia.com/gpu, replicas: 1}]}}\n");
+  EXPECT_THAT(translation.config.sharing.rules, ElementsAre(SharingRule{.resource = "nvidia.com/gpu"}));
+  EXPECT_THAT(translation.not_yet, IsEmpty());
+  EXPECT_THAT(translation.remarks, IsEmpty());
+
+  NodeConfig shared;  // what was shared until then
+  shared.sharing.rules = {Sliced(4)};
+  const auto off = TranslateDevicePlugin("sharing: {mps: {resources: [{name: gpu, rename: x, replicas: 1}]}}\n", "f", {}, shared);
+  ASSERT_TRUE(off.ok());
+  EXPECT_THAT(off->config.sharing.rules, ElementsAre(SharingRule{.resource = "nvidia.com/gpu"}));
+  EXPECT_THAT(off->remarks, ElementsAre(StartsWith("sharing.mps.resources[0].rename: has no effect beside replicas: 1")));
+}
+
+// NVIDIA/k8s-device-plugin#628, #404, #353: `devices` and `rename` were read and forgotten.
+TEST(DevicePluginConfig, Issue628OnlyTheNamedGpusAreShared) {
+  const Translation translation = Translated(R"(version: v1
+sharing:
+  timeSlicing:
+    failRequestsGreaterThanOne: true
+    resources:
+    - {name: gpu, rename: gpu-shared, devices: [3, GPU-b1028956-cfa2-0990-bf4a-5da9abb51763], replicas: 4}
+    - {name: gpu, devices: 2, replicas: 8}
+    - {name: gpu, replicas: 1}
+)");
+  SharingRule named = Sliced(4), counted = Sliced(8), rest = Sliced(1);
+  named.devices = {"3", "GPU-b1028956-cfa2-0990-bf4a-5da9abb51763"};
+  named.rename = "nvidia.com/gpu-shared";
+  counted.most = 2;
+  named.fail_requests_greater_than_one = counted.fail_requests_greater_than_one = true;
+  rest.strategy = ShareStrategy::kNone;
+  EXPECT_THAT(translation.config.sharing.rules, ElementsAre(named, counted, rest));
   EXPECT_THAT(translation.not_yet, IsEmpty());
   EXPECT_THAT(translation.remarks, IsEmpty());
 }
 
-TEST(DevicePluginConfig, Issue628SharingOnlySomeGpusIsAcceptedNotYet) {
-  const Translation translation =
-      Translated("sharing: {timeSlicing: {resources: [{name: gpu, rename: gpu-shared, devices: [3], replicas: 4}]}}\n");
-  EXPECT_THAT(translation.not_yet, ElementsAre(HasSubstr("4 replicas of nvidia.com/gpu as nvidia.com/gpu-shared are asked for")));
+// NVIDIA/k8s-device-plugin#424, #1024, #1121, #118: one name for all models.
+TEST(DevicePluginConfig, Issue424EachModelHasTheNameThatItsPatternGives) {
+  const Translation translation = Translated(R"(version: v1
+resources:
+  gpus:
+  - {pattern: "Tesla T4", name: t4}
+  - {pattern: "NVIDIA A100*", name: nvidia.com/a100}
+  - {pattern: "*", name: gpu}
+sharing:
+  timeSlicing:
+    resources:
+    - {name: t4, replicas: 4}
+)");
+  EXPECT_THAT(translation.config.resources,
+              ElementsAre(ResourceRule{"Tesla T4", "nvidia.com/t4"}, ResourceRule{"NVIDIA A100*", "nvidia.com/a100"},
+                          ResourceRule{"*", "nvidia.com/gpu"}));
+  SharingRule rule = Sliced(4);
+  rule.resource = "nvidia.com/t4";
+  EXPECT_THAT(translation.config.sharing.rules, ElementsAre(rule));
+  EXPECT_THAT(translation.not_yet, IsEmpty());
+  EXPECT_THAT(translation.remarks, IsEmpty());
 }
 
-TEST(DevicePluginConfig, Issue353RenamingByPatternIsAcceptedNotYet) {
-  const Translation translation = Translated("resources: {gpus: [{pattern: \"Tesla T4\", name: t4}]}\n");
-  EXPECT_THAT(translation.not_yet, ElementsAre(StartsWith("resources.gpus[0]: naming resources is not to be had yet")));
+TEST(DevicePluginConfig, Issue353ARenameThatCollidesIsAnErrorWithItsPlace) {
+  EXPECT_THAT(ErrorOf("resources: {gpus: [{pattern: \"*T4*\", name: t4}]}\n"
+                      "sharing: {timeSlicing: {resources: [{name: gpu, rename: t4, replicas: 2}]}}\n"),
+              HasSubstr("config.yaml:2:44: sharing.timeSlicing.resources[0].rename: \"nvidia.com/t4\" is the name of whole devices "
+                        "(resources.gpus[0].name); choose another"));
+  EXPECT_THAT(ErrorOf("sharing: {mps: {resources: [{name: gpu, rename: t4, replicas: 2}, {name: t4, replicas: 1}]}}\n"),
+              HasSubstr("sharing.mps.resources[0].rename: \"nvidia.com/t4\" is also the name of whole devices (sharing.mps.resources[1])"));
 }
 
 TEST(DevicePluginConfig, Issue460MigStrategiesOnANodeWithoutMigAreAcceptedNotYet) {
@@ -435,9 +520,196 @@ TEST(DevicePluginConfig, Issue460MigStrategiesOnANodeWithoutMigAreAcceptedNotYet
                 ElementsAre(StartsWith("flags.migStrategy: ")));
 }
 
-TEST(DevicePluginConfig, Issue634MpsIsAcceptedNotYetAlsoWithoutItsRoot) {
+// NVIDIA/k8s-device-plugin#634, #679: the plugin does not start without --mps-root.
+TEST(DevicePluginConfig, Issue634MpsNeedsNoRoot) {
   const Translation translation = Translated("sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 10}]}}\n");
-  EXPECT_THAT(translation.not_yet, ElementsAre(HasSubstr("sharing through MPS is not to be had yet")));
+  EXPECT_THAT(translation.config.sharing.rules, ElementsAre(Mps(10)));
+  EXPECT_EQ(translation.config.sharing.mps_root, "/run/nvidia/mps");
+  EXPECT_THAT(translation.not_yet, IsEmpty());
+}
+
+TEST(DevicePluginConfig, TheRootOfMpsIsWhatTheHostCallsIt) {
+  const std::string file = "flags: {mpsRoot: /data/mps}\n";
+  const NodeConfig plain = Translated(file).config;
+  EXPECT_EQ(plain.sharing.mps_root, "/data/mps");
+  EXPECT_EQ(plain.sharing.host_mps_root, "");
+  NodeConfig base;  // of an agent in a container
+  base.sharing.mps_root = "/mps";
+  const auto inside = TranslateDevicePlugin(file, "f", {}, base);
+  ASSERT_TRUE(inside.ok());
+  EXPECT_EQ(inside->config.sharing.mps_root, "/mps");
+  EXPECT_EQ(inside->config.sharing.host_mps_root, "/data/mps");
+  EXPECT_THAT(ErrorOf("flags: {mpsRoot: mps}\n"), HasSubstr("flags.mpsRoot: \"mps\" must be an absolute path"));
+}
+
+// One request at most is the plugin's default with MPS, and not with time-slicing; the plugin refuses `false` for MPS.
+TEST(DevicePluginConfig, RequestsGreaterThanOneHaveTheirDefaultByStrategy) {
+  const auto single = [](const std::string& strategy, const std::string& said) {
+    const auto rules =
+        Translated("sharing: {" + strategy + ": {" + said + "resources: [{name: gpu, replicas: 2}]}}\n").config.sharing.rules;
+    return rules.size() == 1 && rules[0].fail_requests_greater_than_one;
+  };
+  EXPECT_FALSE(single("timeSlicing", ""));
+  EXPECT_TRUE(single("timeSlicing", "failRequestsGreaterThanOne: true, "));
+  EXPECT_TRUE(single("mps", ""));
+  EXPECT_FALSE(single("mps", "failRequestsGreaterThanOne: false, "));
+}
+
+// Sharing of MIG devices waits for MIG; what stands beside it does not.
+TEST(DevicePluginConfig, SharingOfMigDevicesIsNotYetEntryByEntry) {
+  const Translation translation = Translated(R"(sharing:
+  timeSlicing:
+    resources:
+    - {name: nvidia.com/gpu, replicas: 8}
+    - {name: nvidia.com/mig-1g.5gb, replicas: 2}
+    - {name: mig-2g.10gb, replicas: 1}
+    - {name: gpu.x, devices: ["0:1"], replicas: 2}
+)");
+  EXPECT_THAT(translation.config.sharing.rules, ElementsAre(Sliced(8)));
+  EXPECT_THAT(
+      translation.not_yet,
+      ElementsAre("sharing.timeSlicing.resources[1]: MIG devices are not offered yet, so 2 replicas of nvidia.com/mig-1g.5gb cannot be",
+                  "sharing.timeSlicing.resources[3].devices: MIG devices are not offered yet, so 0:1 is passed over"));
+}
+
+// What was said in the file stays where the ConfigMap's key says nothing of it, and gives way where it does.
+TEST(DevicePluginConfig, ASectionTakesThePlaceOfWhatWasThere) {
+  NodeConfig base;
+  base.resources = {{"*T4*", "x.io/t4"}};
+  base.sharing.rules = {{.strategy = ShareStrategy::kMps, .replicas = 3}};
+  const auto over = [&base](const std::string& text) { return TranslateDevicePlugin(text, "f", {}, base).value_or({}).config; };
+  EXPECT_EQ(over("version: v1\n").sharing, base.sharing);
+  EXPECT_EQ(over("version: v1\n").resources, base.resources);
+  EXPECT_THAT(over("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}]}}\n").sharing.rules, ElementsAre(Sliced(4)));
+  EXPECT_EQ(over("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}]}}\n").resources, base.resources);
+  EXPECT_THAT(over("resources: {gpus: [{pattern: \"*\", name: gpu}]}\n").resources, ElementsAre(ResourceRule{"*", "nvidia.com/gpu"}));
+}
+
+// Configurations as people copy them from NVIDIA's documentation.
+
+constexpr char kReadmeTimeSlicing[] = R"(version: v1
+sharing:
+  timeSlicing:
+    renameByDefault: true
+    resources:
+    - name: nvidia.com/gpu
+      replicas: 10
+)";
+
+constexpr char kReadmeMps[] = R"(version: v1
+sharing:
+  mps:
+    resources:
+    - name: nvidia.com/gpu
+      replicas: 10
+)";
+
+// The keys of the ConfigMap time-slicing-config, with the second walkthrough's `replicas: 1` and with the documentation's own.
+constexpr char kA100[] = R"(version: v1
+flags:
+  migStrategy: mixed
+sharing:
+  timeSlicing:
+    resources:
+    - name: nvidia.com/gpu
+      replicas: 8
+    - name: nvidia.com/mig-1g.5gb
+      replicas: 1
+)";
+
+constexpr char kA100Fine[] = R"(version: v1
+flags:
+  migStrategy: mixed
+sharing:
+  timeSlicing:
+    resources:
+    - name: nvidia.com/gpu
+      replicas: 8
+    - name: nvidia.com/mig-1g.5gb
+      replicas: 2
+    - name: nvidia.com/mig-2g.10gb
+      replicas: 2
+    - name: nvidia.com/mig-3g.20gb
+      replicas: 3
+    - name: nvidia.com/mig-7g.40gb
+      replicas: 7
+)";
+
+constexpr char kT4[] = R"(version: v1
+flags:
+  migStrategy: none
+sharing:
+  timeSlicing:
+    resources:
+    - name: nvidia.com/gpu
+      replicas: 4
+)";
+
+constexpr char kAny[] = R"(version: v1
+sharing: {timeSlicing: {renameByDefault: false, resources: [{name: nvidia.com/gpu, replicas: 4}]}}
+)";
+
+constexpr char kA100Mig[] = R"(version: v1
+flags: {migStrategy: mixed}
+sharing: {timeSlicing: {resources: [{name: nvidia.com/mig-1g.5gb, replicas: 2}]}}
+)";
+
+TEST(DevicePluginConfig, WhatPeopleCopyDoesWhatItSays) {
+  SharingRule renamed = Sliced(10);
+  renamed.rename = "nvidia.com/gpu.shared";
+  EXPECT_THAT(Translated(kReadmeTimeSlicing).config.sharing.rules, ElementsAre(renamed));
+  EXPECT_THAT(Translated(kReadmeMps).config.sharing.rules, ElementsAre(Mps(10)));
+  EXPECT_THAT(Translated(kA100).config.sharing.rules, ElementsAre(Sliced(8)));
+  EXPECT_THAT(Translated(kA100).not_yet, ElementsAre(StartsWith("flags.migStrategy: ")));
+  EXPECT_THAT(Translated(kA100Fine).config.sharing.rules, ElementsAre(Sliced(8)));
+  EXPECT_THAT(Translated(kA100Fine).not_yet, SizeIs(5));
+  EXPECT_THAT(Translated(kT4).config.sharing.rules, ElementsAre(Sliced(4)));
+  EXPECT_THAT(Translated(kAny).config.sharing.rules, ElementsAre(Sliced(4)));
+  for (const char* text : {kReadmeTimeSlicing, kReadmeMps, kT4, kAny}) {
+    EXPECT_THAT(Translated(text).not_yet, IsEmpty()) << text;
+    EXPECT_THAT(Translated(text).remarks, IsEmpty()) << text;
+  }
+  EXPECT_THAT(Translated(kA100Mig).config.sharing.rules, IsEmpty());
+  EXPECT_THAT(Translated(kA100Mig).not_yet,
+              ElementsAre(StartsWith("flags.migStrategy: "), StartsWith("sharing.timeSlicing.resources[0]: ")));
+}
+
+TEST(DevicePluginConfig, WhatIsTranslatedIsAValidNodeConfigAndReadsBack) {
+  for (const char* text : {kTimeSlicing, kReadmeTimeSlicing, kReadmeMps, kA100, kA100Fine, kT4, kAny}) {
+    const NodeConfig config = Translated(text, {Environment("DP_ENABLE_HEALTHCHECKS", "DP_ENABLE_HEALTHCHECKS", "79")}).config;
+    EXPECT_TRUE(Validate(config).ok()) << text;
+    const auto again = ParseNodeConfig(ToYaml(config), "printed");
+    ASSERT_TRUE(again.ok()) << again.error().message();
+    EXPECT_THAT(Changes(config, *again), IsEmpty()) << text;
+  }
+}
+
+// NVIDIA/k8s-device-plugin#1974 and the plugin's internal/rm/health.go: what is enabled counts more than what is disabled.
+TEST(DevicePluginConfig, XidsAreSwitchedOffAndOnAsThePluginDoes) {
+  const auto policy = [](const std::string& off, const std::string& on) {
+    std::vector<Given> given;
+    if (!off.empty()) given.push_back(Environment("DP_DISABLE_HEALTHCHECKS", "DP_DISABLE_HEALTHCHECKS", off));
+    if (!on.empty()) given.push_back(Environment("DP_ENABLE_HEALTHCHECKS", "DP_ENABLE_HEALTHCHECKS", on));
+    return Translated("", given).config.health.policy;
+  };
+  const HealthRule off_all{"xid", {}, "ignore"}, on_all{"xid", {}, "at-least-drain"};
+  EXPECT_THAT(policy("", ""), IsEmpty());
+  EXPECT_THAT(policy("94, 63", ""), ElementsAre(HealthRule{"xid", {94, 63}, "ignore"}));
+  EXPECT_THAT(policy("", "13"), ElementsAre(HealthRule{"xid", {13}, "at-least-drain"}));
+  EXPECT_THAT(policy("94,63", "63"), ElementsAre(HealthRule{"xid", {94, 63}, "ignore"}, HealthRule{"xid", {63}, "at-least-drain"}));
+  for (const std::string all : {"all", "xids", "ALL", "79,all", " Xids "}) EXPECT_THAT(policy(all, ""), ElementsAre(off_all)) << all;
+  EXPECT_THAT(policy("all", "79"), ElementsAre(off_all, HealthRule{"xid", {79}, "at-least-drain"}));
+  EXPECT_THAT(policy("79", "all"), ElementsAre(on_all));
+  EXPECT_THAT(policy("all", "all"), ElementsAre(on_all));
+
+  NodeConfig base;
+  base.health.policy = {{"xid", {13}, "warn"}};
+  const auto translation = TranslateDevicePlugin("", "", {Environment("DP_DISABLE_HEALTHCHECKS", "DP_DISABLE_HEALTHCHECKS", "all")}, base);
+  ASSERT_TRUE(translation.ok());
+  EXPECT_THAT(translation->config.health.policy, ElementsAre(HealthRule{"xid", {13}, "warn"}, off_all));
+  EXPECT_THAT(ErrorOf("", {Environment("DP_DISABLE_HEALTHCHECKS", "DP_DISABLE_HEALTHCHECKS", "79;80,0,x")}),
+              AllOf(HasSubstr("environment DP_DISABLE_HEALTHCHECKS: \"79;80\" is no XID: write numbers from 1 to 999"),
+                    HasSubstr("\"0\" is no XID"), HasSubstr("\"x\" is no XID")));
 }
 
 std::string Slurp(const std::string& path) {
