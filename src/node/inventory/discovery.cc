@@ -15,6 +15,8 @@ namespace {
 
 constexpr base::Duration kHangRetry = std::chrono::seconds(30);
 constexpr base::Duration kSoon = std::chrono::milliseconds(100);  // not at once: who says so each time must not keep us busy
+constexpr base::Duration kReleaseLook = std::chrono::milliseconds(50);
+constexpr int kReleaseTries = 100;
 constexpr char kLeft[] = "it is not there any more: unplugged, or bound to another driver";
 
 }  // namespace
@@ -68,6 +70,7 @@ void Discovery::FirstLookDone() {
 }
 
 void Discovery::Nudge() {
+  if (phase_ == Phase::kLetGo) return;
   if (phase_ == Phase::kWaiting) {
     Open();
   } else if (!busy_) {
@@ -81,7 +84,8 @@ void Discovery::Nudge() {
 void Discovery::SetPoll(base::Duration poll) {
   if (options_.poll == poll) return;
   options_.poll = poll;
-  if (phase_ == Phase::kServing && !busy_) After(poll, &Discovery::Look);
+  look_at_ = executor_.clock().Now() + poll;
+  if (phase_ == Phase::kServing && !busy_) Rest();
 }
 
 void Discovery::Look() { List(false); }
@@ -91,6 +95,8 @@ void Discovery::Open() {
   phase_ = Phase::kOpening;
   busy_ = true;
   look_again_ = false;
+  wanted_.reset();
+  soon_.clear();
   backend_.Open(Current<device::Driver>([this](Result<device::Driver> driver) {
     if (!driver.ok()) return NoDriver(driver.error());
     if (driver->version != driver_version_)
@@ -120,7 +126,7 @@ void Discovery::NoDriver(const Error& error) {
 }
 
 void Discovery::Ended(const Error& error) {
-  if (phase_ == Phase::kWaiting) return;
+  if (phase_ == Phase::kWaiting || phase_ == Phase::kLetGo) return;
   ++*connection_;
   busy_ = false;
   executor_.Cancel(timer_);
@@ -146,6 +152,8 @@ bool Discovery::LeftOut(const std::string& address) const {
 }
 
 void Discovery::List(bool fresh) {
+  wanted_.reset();
+  soon_.clear();
   phase_ = fresh ? Phase::kDescribing : Phase::kServing;
   busy_ = true;
   in_flight_.clear();
@@ -211,21 +219,21 @@ void Discovery::Described(bool fresh) {
 }
 
 void Discovery::ReadNext(std::size_t position) {
-  while (position < known_.size() && (known_[position].id.empty() || LeftOut(known_[position].address))) {
-    if (!known_[position].id.empty()) ReportLost(known_[position].id, Error(Code::kDeadlineExceeded, "a driver call about it hangs"));
-    ++position;
+  for (; position < known_.size(); ++position) {
+    const Known& known = known_[position];
+    if (known.id.empty() || (wanted_ && !wanted_->contains(known.id))) continue;
+    if (!LeftOut(known.address)) break;
+    ReportLost(known.id, Error(Code::kDeadlineExceeded, "a driver call about it hangs"));
   }
   if (position == known_.size()) {
-    in_flight_.clear();
-    busy_ = false;
-    base::Log(base::kDebug, "devices read", {{"vendor", options_.vendor}});
-    FirstLookDone();
-    if (look_again_) {
-      look_again_ = false;
-      return List(false);
+    const base::TimePoint now = executor_.clock().Now();
+    if (!std::exchange(wanted_, std::nullopt)) {
+      base::Log(base::kDebug, "devices read", {{"vendor", options_.vendor}});
+      look_at_ = now + options_.poll;
+      FirstLookDone();
     }
-    After(describe_again_ ? std::min(options_.poll, kSoon) : options_.poll, &Discovery::Look);
-    return;
+    if (describe_again_) look_at_ = std::min(look_at_, now + kSoon);
+    return Rest();
   }
   in_flight_ = known_[position].address;
   backend_.Read(in_flight_, Current<device::Reading>([this, position](Result<device::Reading> reading) {
@@ -238,6 +246,42 @@ void Discovery::ReadNext(std::size_t position) {
                   HandleReading(known.id, std::move(reading));
                   ReadNext(position + 1);
                 }));
+}
+
+/// Nothing is under way: what is next, and when.
+void Discovery::Rest() {
+  in_flight_.clear();
+  busy_ = false;
+  if (std::exchange(look_again_, false)) return List(false);
+  const base::TimePoint now = executor_.clock().Now();
+  base::TimePoint some_at = base::TimePoint::max();
+  if (AnyUnhealthy()) some_at = now + options_.poll_unhealthy;
+  if (!soon_.empty()) some_at = read_some_at_ + kSoon;
+  if (some_at <= now) return ReadSome();
+  if (some_at < look_at_) return After(some_at - now, &Discovery::ReadSome);
+  After(std::max(look_at_ - now, base::Duration(0)), &Discovery::Look);
+}
+
+bool Discovery::AnyUnhealthy() const {
+  const auto snapshot = inventory_.published().Get();
+  return std::any_of(known_.begin(), known_.end(), [&](const Known& known) {
+    const Entry* entry = snapshot->Find(known.id);
+    return entry != nullptr && entry->health.state == device::HealthState::kUnhealthy;
+  });
+}
+
+/// Those that something was heard of, and those that are unhealthy.
+void Discovery::ReadSome() {
+  executor_.Cancel(timer_);
+  busy_ = true;
+  read_some_at_ = executor_.clock().Now();
+  wanted_ = std::exchange(soon_, {});
+  const auto snapshot = inventory_.published().Get();
+  for (const Known& known : known_) {
+    const Entry* entry = snapshot->Find(known.id);
+    if (entry != nullptr && entry->health.state == device::HealthState::kUnhealthy) wanted_->insert(known.id);
+  }
+  ReadNext(0);
 }
 
 void Discovery::HandleReading(const std::string& id, Result<device::Reading> reading) {
@@ -260,15 +304,34 @@ void Discovery::ReportLost(const std::string& id, const Error& error) {
 }
 
 void Discovery::ReadSoon(const std::string& id) {
-  if (busy_ || phase_ != Phase::kServing) {
-    look_again_ = true;
+  if (phase_ != Phase::kServing) {
+    look_again_ = phase_ != Phase::kLetGo;
     return;
   }
-  const auto known = std::find_if(known_.begin(), known_.end(), [&id](const Known& one) { return one.id == id; });
-  if (known == known_.end() || LeftOut(known->address)) return;
+  soon_.insert(id);
+  if (!busy_) Rest();
+}
+
+void Discovery::LetGo(std::function<void()> done) {
+  ++*connection_;
+  phase_ = Phase::kLetGo;
+  busy_ = look_again_ = false;
+  wanted_.reset();
+  soon_.clear();
+  in_flight_.clear();
   executor_.Cancel(timer_);
-  busy_ = true;
-  ReadNext(static_cast<std::size_t>(known - known_.begin()));
+  base::Log(base::kInfo, "the driver is let go of", {{"vendor", options_.vendor}});
+  backend_.Stop();
+  AwaitRelease(kReleaseTries, std::move(done));
+}
+
+void Discovery::AwaitRelease(int tries, std::function<void()> done) {
+  if (backend_.abandoned() == 0 || tries == 0) return done();
+  timer_ = executor_.PostAfter(kReleaseLook, [this, tries, done = std::move(done)] { AwaitRelease(tries - 1, done); });
+}
+
+void Discovery::TakeUp() {
+  if (phase_ == Phase::kLetGo) Open();
 }
 
 void Discovery::Evidence(const std::vector<device::Evidence>& evidence) {

@@ -5,6 +5,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,8 +22,9 @@ class Discovery {
  public:
   struct Options {
     std::string vendor;
-    base::Duration poll = std::chrono::seconds(5);         ///< between two readings of a device
-    base::Duration retry_first = std::chrono::seconds(1);  ///< after a failed open, doubling
+    base::Duration poll = std::chrono::seconds(5);            ///< between two readings of a device
+    base::Duration poll_unhealthy = std::chrono::seconds(1);  ///< likewise, of one that is unhealthy, so that its recovery is seen soon
+    base::Duration retry_first = std::chrono::seconds(1);     ///< after a failed open, doubling
     base::Duration retry_most = std::chrono::seconds(15);
   };
   struct Callbacks {
@@ -40,8 +43,15 @@ class Discovery {
   /// Something that concerns the driver changed on disk: look now.
   void Nudge();
 
-  /// Reads one device now, out of turn: something was heard of it.
+  /// Reads one device out of turn: something was heard of it. At once, or 100 ms after the last time, however often this is called.
   void ReadSoon(const std::string& id);
+
+  /// Lets go of the driver, whose devices stay in the inventory as they are: an open connection is in the way of a reset. `done` is called
+  /// once no connection of ours is left, at the latest after 5 s.
+  void LetGo(std::function<void()> done);
+
+  /// Opens the driver again.
+  void TakeUp();
 
   /// How long to wait between two readings, from now on.
   void SetPoll(base::Duration poll);
@@ -58,7 +68,7 @@ class Discovery {
     int times = 0;
     base::TimePoint retry_at{};
   };
-  enum class Phase { kWaiting, kOpening, kDescribing, kServing };
+  enum class Phase { kWaiting, kOpening, kDescribing, kServing, kLetGo };
 
   void Open();
   void Look();
@@ -68,6 +78,10 @@ class Discovery {
   void HandleFacts(Known& known, base::Result<device::Facts> facts);
   void Described(bool fresh);
   void ReadNext(std::size_t position);
+  void ReadSome();
+  void Rest();
+  bool AnyUnhealthy() const;
+  void AwaitRelease(int tries, std::function<void()> done);
   void HandleReading(const std::string& id, base::Result<device::Reading> reading);
   void ReportLost(const std::string& id, const base::Error& error);
   void Evidence(const std::vector<device::Evidence>& evidence);
@@ -94,7 +108,11 @@ class Discovery {
   Phase phase_ = Phase::kWaiting;
   bool busy_ = false;  // a look is under way: another one waits for its end
   bool look_again_ = false;
-  bool describe_again_ = false;  // a reading said that what was described is not so any more
+  bool describe_again_ = false;                  // a reading said that what was described is not so any more
+  std::optional<std::set<std::string>> wanted_;  // ids that are read in this round; nothing: all
+  std::set<std::string> soon_;                   // ids that are to be read out of turn
+  base::TimePoint look_at_{};                    // when all are read next
+  base::TimePoint read_some_at_{};               // when some were read out of turn last
   std::vector<Known> known_;
   std::vector<device::Facts> described_;
   std::map<std::string, Hang> hangs_;       // by address

@@ -267,5 +267,86 @@ TEST_F(DiscoveryTest, AnswersOfAnEndedConnectionAreDropped) {
   EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
 }
 
+TEST_F(DiscoveryTest, AnUnhealthyDeviceIsReadEverySecondAndTheOthersAreNot) {
+  Start();
+  inventory_.SetHealth("B", HealthState::kUnhealthy, "an error", executor_.clock().Wall());
+  executor_.Advance(5s);  // from the next look on
+  backend_.read.clear();
+  executor_.Advance(10s);
+  EXPECT_GE(std::count(backend_.read.begin(), backend_.read.end(), "1"), 9);
+  EXPECT_EQ(std::count(backend_.read.begin(), backend_.read.end(), "0"), 2);
+  inventory_.SetHealth("B", HealthState::kHealthy, "", executor_.clock().Wall());
+  executor_.Advance(1s);
+  backend_.read.clear();
+  executor_.Advance(10s);
+  EXPECT_EQ(std::count(backend_.read.begin(), backend_.read.end(), "1"), 2);
+}
+
+TEST_F(DiscoveryTest, HowOftenSoonIsSaidDoesNotMatter) {
+  Start();
+  backend_.read.clear();
+  backend_.described = 0;
+  for (int i = 0; i < 1000; ++i) {
+    for (int j = 0; j < 10; ++j) discovery_.ReadSoon("B");
+    executor_.Advance(1ms);
+  }
+  EXPECT_THAT(std::count(backend_.read.begin(), backend_.read.end(), "1"), ::testing::AllOf(::testing::Ge(9), ::testing::Le(12)));
+  EXPECT_EQ(std::count(backend_.read.begin(), backend_.read.end(), "0"), 0);
+  EXPECT_EQ(backend_.described, 0);
+}
+
+TEST_F(DiscoveryTest, WhatIsLetGoOfIsNotTouchedAndItsDevicesStay) {
+  Start();
+  backend_.abandoned_ = 1;  // the worker dies some time after it was stopped
+  bool released = false;
+  discovery_.LetGo([&] { released = true; });
+  executor_.Advance(1s);
+  EXPECT_FALSE(released);
+  backend_.abandoned_ = 0;
+  executor_.Advance(100ms);
+  EXPECT_TRUE(released);
+  backend_.read.clear();
+  const int opened = backend_.opened;
+  discovery_.Nudge();
+  discovery_.ReadSoon("A");
+  backend_.events_.doubt();
+  executor_.Advance(60s);
+  EXPECT_EQ(backend_.opened, opened);
+  EXPECT_TRUE(backend_.read.empty());
+  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
+  discovery_.TakeUp();
+  executor_.RunUntilIdle();
+  EXPECT_THAT(backend_.read, ElementsAre("0", "1", "2"));
+  EXPECT_EQ(opened_anew_, 2);
+}
+
+TEST_F(DiscoveryTest, Issue231OneDeviceWhoseCallsFailTouchesNoOther) {
+  Start();
+  backend_.lost = {"1"};
+  executor_.Advance(5s);
+  EXPECT_FALSE(readings_["B"].reachable);
+  EXPECT_TRUE(readings_["A"].reachable);
+  EXPECT_TRUE(readings_["C"].reachable);
+  // Also where it can no longer even be described.
+  backend_.events_.ended(Error(Code::kUnavailable, "worker died"));
+  executor_.Advance(10s);
+  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
+  EXPECT_TRUE(readings_["C"].reachable);
+}
+
+TEST_F(DiscoveryTest, Issue1223ADriverThatFailsAsAWholeLeavesNoDeviceAndIsTriedWithBackOff) {
+  Start();
+  const int opened = backend_.opened;
+  backend_.absent = "NVML does not answer";
+  discovery_.Nudge();
+  executor_.RunUntilIdle();
+  EXPECT_TRUE(Ids().empty()) << "at once";
+  executor_.Advance(5min);
+  EXPECT_LE(backend_.opened - opened, 26) << "every 15 s at most";
+  backend_.absent.clear();
+  executor_.Advance(16s);
+  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
+}
+
 }  // namespace
 }  // namespace penstock::node::inventory

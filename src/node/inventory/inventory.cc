@@ -56,7 +56,8 @@ void Inventory::SetFacts(const std::string& vendor, std::vector<device::Facts> f
       next.devices.push_back({std::make_shared<const device::Facts>(std::move(now_there)),
                               {device::HealthState::kUnknown, "not looked at yet", now},
                               nullptr,
-                              {}});
+                              {},
+                              ""});
       facts_changed = true;
       continue;
     }
@@ -75,6 +76,7 @@ void Inventory::SetFacts(const std::string& vendor, std::vector<device::Facts> f
     entry.reading = nullptr;
     state_changed = true;
   }
+  TakePlaces(vendor, next, facts_changed);
   if (!facts_changed && !state_changed) return;
   std::stable_sort(next.devices.begin(), next.devices.end(), [](const Entry& a, const Entry& b) {
     return std::tie(a.facts->vendor, a.facts->index, a.facts->id) < std::tie(b.facts->vendor, b.facts->index, b.facts->id);
@@ -82,6 +84,24 @@ void Inventory::SetFacts(const std::string& vendor, std::vector<device::Facts> f
   next.facts_generation += facts_changed ? 1 : 0;
   next.state_generation += state_changed ? 1 : 0;
   published_.Set(std::move(next));
+}
+
+/// Those that are there are noted in their places; one that is gone and whose place is taken is forgotten.
+void Inventory::TakePlaces(const std::string& vendor, Snapshot& next, bool& facts_changed) {
+  std::set<device::PciAddress> taken;
+  for (Entry& entry : next.devices) {
+    if (entry.facts->vendor != vendor || entry.health.state == device::HealthState::kGone) continue;
+    if (std::string replaced = Note(slots_, *entry.facts); !replaced.empty()) {
+      entry.replaced = std::move(replaced);
+      facts_changed = true;
+    }
+    if (entry.facts->pci && entry.facts->parent.empty()) taken.insert(*entry.facts->pci);
+  }
+  const std::size_t forgotten = std::erase_if(next.devices, [&](const Entry& entry) {
+    return entry.health.state == device::HealthState::kGone && entry.facts->vendor == vendor && entry.facts->pci &&
+           taken.contains(*entry.facts->pci);
+  });
+  facts_changed = facts_changed || forgotten > 0;
 }
 
 void Inventory::SetReading(const std::string& id, device::Reading reading, base::WallTime now) {

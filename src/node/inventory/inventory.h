@@ -10,6 +10,7 @@
 
 #include "base/published.h"
 #include "device/model.h"
+#include "node/inventory/slots.h"
 
 namespace penstock::node::inventory {
 
@@ -19,6 +20,7 @@ struct Entry {
   device::Health health;
   std::shared_ptr<const device::Reading> reading;  ///< last one; null before the first
   base::WallTime read_at{};                        ///< of the last one, also after the device was gone; the epoch before the first
+  std::string replaced;                            ///< what device it took the place of, one sentence; empty: none that is known
 };
 
 /// A vendor's driver as it stands now.
@@ -48,8 +50,13 @@ class Inventory {
 
   void SetVendor(VendorEntry vendor);
 
-  /// All devices of a vendor that exist now. One that was known and is not among them stays, with health kGone and the reason given.
+  /// All devices of a vendor that exist now. One that was known and is not among them stays, with health kGone and the reason given, until
+  /// another one sits at its PCI address.
   void SetFacts(const std::string& vendor, std::vector<device::Facts> facts, const std::string& gone_reason, base::WallTime now);
+
+  /// Who sat where before this agent began. Before the first SetFacts.
+  void Recall(Slots slots) { slots_ = std::move(slots); }
+  const Slots& slots() const { return slots_; }
 
   void SetReading(const std::string& id, device::Reading reading, base::WallTime now);
 
@@ -58,7 +65,9 @@ class Inventory {
 
  private:
   Snapshot Copy() const { return *published_.Get(); }
+  void TakePlaces(const std::string& vendor, Snapshot& next, bool& facts_changed);
   base::Published<Snapshot> published_;
+  Slots slots_;
 };
 
 }  // namespace penstock::node::inventory

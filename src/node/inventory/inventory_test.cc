@@ -69,5 +69,41 @@ TEST(Inventory, ABetterReasonDoesNotMakeAStateYounger) {
   EXPECT_EQ(inventory.published().Get()->Find("GPU-0")->health.since, kNow + 1s);
 }
 
+device::Facts At(device::Facts facts, std::uint32_t bus, const std::string& serial = "") {
+  facts.pci = device::PciAddress{0, bus, 0, 0};
+  facts.serial = serial;
+  return facts;
+}
+
+TEST(Inventory, AReplacedGpuIsSaidAndTheOldOneDoesNotStay) {
+  Inventory inventory;
+  inventory.SetFacts("nvidia", {At(Gpu(0), 7, "111"), At(Gpu(1), 8, "222")}, "", kNow);
+  inventory.SetFacts("nvidia", {At(Gpu(1), 8, "222")}, "was unplugged", kNow + 1s);
+  EXPECT_EQ(inventory.published().Get()->Find("GPU-0")->health.state, HealthState::kGone) << "nobody took its place yet";
+  inventory.SetFacts("nvidia", {At(Gpu(1), 8, "222"), At(Gpu(9), 7, "333")}, "", kNow + 2s);
+  const auto snapshot = inventory.published().Get();
+  EXPECT_EQ(snapshot->Find("GPU-0"), nullptr);
+  ASSERT_NE(snapshot->Find("GPU-9"), nullptr);
+  EXPECT_EQ(snapshot->Find("GPU-9")->replaced, "GPU at 0000:07:00.0 was replaced: serial 111, now 333");
+  EXPECT_EQ(snapshot->Find("GPU-1")->replaced, "");
+}
+
+TEST(Inventory, AGpuThatWasReplacedWhileNoAgentRanIsSaid) {
+  Inventory inventory;
+  inventory.Recall({{"0000:07:00.0", {"GPU-0", ""}}, {"0000:08:00.0", {"GPU-1", "222"}}});
+  inventory.SetFacts("nvidia", {At(Gpu(9), 7), At(Gpu(1), 8, "222")}, "", kNow);
+  EXPECT_EQ(inventory.published().Get()->Find("GPU-9")->replaced, "GPU at 0000:07:00.0 was replaced: GPU-0, now GPU-9");
+  EXPECT_EQ(inventory.published().Get()->Find("GPU-1")->replaced, "");
+  EXPECT_EQ(inventory.slots().at("0000:07:00.0").id, "GPU-9");
+}
+
+TEST(Inventory, TheSameGpuBackInItsPlaceIsNotReplaced) {
+  Inventory inventory;
+  inventory.SetFacts("nvidia", {At(Gpu(0), 7, "111")}, "", kNow);
+  inventory.SetFacts("nvidia", {}, "the driver is gone", kNow + 1s);
+  inventory.SetFacts("nvidia", {At(Gpu(0), 7, "111")}, "", kNow + 2s);
+  EXPECT_EQ(inventory.published().Get()->Find("GPU-0")->replaced, "");
+}
+
 }  // namespace
 }  // namespace penstock::node::inventory

@@ -1,0 +1,22 @@
+// Which device sits at which PCI address, so that a replaced one is noticed. Pure; keeps nothing on disk.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "device/model.h"
+
+namespace penstock::node::inventory {
+
+struct Occupant {
+  std::string id;
+  std::string serial;  ///< empty where the device does not tell it
+  bool operator==(const Occupant&) const = default;
+};
+using Slots = std::map<std::string, Occupant>;  ///< by PCI address as sysfs spells it
+
+/// Notes who is there now. Where that is another device than before: what happened, in a sentence ("GPU at 0000:07:00.0 was replaced:
+/// serial 1, now 2"); else empty. Partitions and devices without a PCI address sit nowhere.
+std::string Note(Slots& slots, const device::Facts& facts);
+
+}  // namespace penstock::node::inventory
