@@ -152,11 +152,14 @@ void SetModes(const Machine& machine, const MachineGpu& from, const Model& model
   gpu.fabric = model.fabric && !machine.nvswitches.empty() ? 3 : SIM_NA;
 }
 
-// To the NVSwitches evenly; H100 boards (18 links, 4 switches) have 4, 5, 5, 4.
-void LinkToSwitches(const Machine& machine, const Model& model, SimGpu& gpu) {
+// To the NVSwitches evenly; H100 boards (18 links, 4 switches) have 4, 5, 5, 4. Where there are more switches than links they are on
+// several boards, and a GPU is linked to those of its own.
+void LinkToSwitches(const Machine& machine, const Model& model, std::size_t index, SimGpu& gpu) {
   const std::size_t switches = machine.nvswitches.size();
   for (std::uint32_t link = 0; link < model.nvlink_count; link++) {
     std::size_t to = link * switches / model.nvlink_count;
+    if (const std::size_t boards = switches / model.nvlink_count; boards > 1)
+      to = index * boards / machine.gpus.size() * model.nvlink_count + link;
     if (model.nvlink_count == 18 && switches == 4) to = link < 4 ? 0 : link < 9 ? 1 : link < 14 ? 2 : 3;
     const PciAddress& address = machine.nvswitches[to];
     gpu.nvlinks[link] = {1, 2, address.domain, address.bus, address.device, machine.nvswitch_pci_id << 16 | 0x10de, 0x10de, link};
@@ -177,7 +180,7 @@ void SetLinks(const Machine& machine, const Catalogue& catalogue, SimState& stat
     gpu.nvlink_version = model.nvlink_version;
     gpu.nvlink_mbps = model.nvlink_mbps;
     const bool switched = !machine.nvswitches.empty() && !machine.gpus[i].nvlinks_down;
-    if (switched) LinkToSwitches(machine, model, gpu);
+    if (switched) LinkToSwitches(machine, model, i, gpu);
     for (std::size_t j = 0; j < machine.gpus.size(); j++) {
       gpu.topology[j] = i == j ? std::uint8_t{kInternal} : LevelBetween(machine.gpus[i], machine.gpus[j]);
       if (i != j && switched && !machine.gpus[j].nvlinks_down) gpu.nvlink_to[j] = static_cast<std::uint8_t>(model.nvlink_count);

@@ -129,6 +129,56 @@ TEST(NvidiaBackend, TellsTheLinksOfADgx) {
   EXPECT_EQ(to(0, 7), Nearness::kSystem);
 }
 
+/// Lanes of every pair, both ways.
+std::vector<int> LanesOf(const std::vector<Facts>& gpus) {
+  std::vector<int> lanes;
+  for (const Facts& gpu : gpus)
+    for (const device::Link& link : gpu.links) lanes.push_back(link.fabric_lanes);
+  return lanes;
+}
+
+// k8s-device-plugin#546, #711: on machines with NVSwitches the far end of an NVLink is a switch, not the peer, and all links counted as
+// none.
+TEST(NvidiaBackend, Issue546And711LinksThroughSwitchesAreLinksToEveryPeer) {
+  for (const auto& [name, driver, count, each] :
+       {std::tuple{"dgx-2", "", 16, 6}, {"dgx-2", "450.80.02", 16, 6}, {"dgx-a100", "", 8, 12}, {"dgx-h100", "", 8, 18}}) {
+    const SimulatedMachine machine(name, driver);
+    const Backend backend = MakeBackend(machine.paths());
+    ASSERT_TRUE(backend->Open().ok());
+    const auto lanes = LanesOf(DescribeAll(*backend));
+    EXPECT_THAT(lanes, SizeIs(count * (count - 1))) << name;
+    EXPECT_THAT(lanes, testing::Each(each)) << name << " " << driver;
+  }
+}
+
+TEST(NvidiaBackend, TellsTheHalvesOfA16GpuMachine) {
+  const SimulatedMachine machine("dgx-2");
+  const Backend backend = MakeBackend(machine.paths());
+  ASSERT_TRUE(backend->Open().ok());
+  const auto gpus = DescribeAll(*backend);
+  ASSERT_EQ(gpus.size(), 16u);
+  EXPECT_EQ(gpus[0].model, "Tesla V100-SXM3-32GB");
+  EXPECT_EQ(gpus[7].numa_node, 0);
+  EXPECT_EQ(gpus[8].numa_node, 1);
+  std::map<Nearness, int> of_first;
+  for (const device::Link& link : gpus[0].links) ++of_first[link.nearness];
+  EXPECT_EQ(of_first, (std::map<Nearness, int>{{Nearness::kPciSwitches, 3}, {Nearness::kNode, 4}, {Nearness::kSystem, 8}}));
+}
+
+// k8s-device-plugin#231, #2038: one GPU that does not answer made the links of all unreadable.
+TEST(NvidiaBackend, Issue231AGpuWhoseLinksCannotBeReadSpoilsNoOther) {
+  const SimulatedMachine machine("dgx-a100");
+  machine.Sim({"fault", "5", "error", "nvmlDeviceGetNvLinkState", "999"});
+  machine.Sim({"fault", "5", "error", "nvmlDeviceGetTopologyCommonAncestor", "999"});
+  const Backend backend = MakeBackend(machine.paths());
+  ASSERT_TRUE(backend->Open().ok());
+  const auto gpus = DescribeAll(*backend);
+  ASSERT_EQ(gpus.size(), 8u) << "it is still a GPU";
+  for (const Facts& gpu : gpus)
+    for (const device::Link& link : gpu.links)
+      EXPECT_EQ(link.fabric_lanes, gpu.index == 5 || link.peer == gpus[5].id ? 0 : 12) << gpu.index << " to " << link.peer;
+}
+
 TEST(NvidiaBackend, TellsAMixedBoxApart) {
   const SimulatedMachine machine("mixed");
   const Backend backend = MakeBackend(machine.paths());
