@@ -263,12 +263,17 @@ class Agent {
     return {{.name = "kubelet", .state = "waiting", .reason = waiting_for_}, {.name = "local", .state = "waiting", .reason = waiting_for_}};
   }
 
-  std::string Metrics() const {
+  std::string Metrics() {
     return node::metrics::Render(*looking_.inventory.published().Get(), *looking_.ledger.Get(),
                                  {.version = PENSTOCK_VERSION,
                                   .queue_length = doors_ ? doors_->waiting() : 0,
                                   .processes = costs_ ? costs_->Get() : std::vector<node::metrics::ProcessCost>{},
                                   .evidence = looking_.monitor.Counts(),
+                                  .health = looking_.monitor.statuses(),
+                                  .transitions = looking_.monitor.Transitions(),
+                                  .resets = looking_.monitor.Resets(),
+                                  .offers = looking_.offers.published().Get(),
+                                  .servers = looking_.offers.servers().Get(),
                                   .reloads = configuration_.reloads(),
                                   .api_requests = ApiRequests()});
   }

@@ -1,12 +1,11 @@
 // The families of the metrics page. Calls no vendor, reads no file.
 #include "node/metrics/metrics.h"
 
-#include <array>
 #include <map>
 #include <utility>
 
 #include "node/metrics/exposition.h"
-#include "node/share/offer.h"
+#include "node/metrics/families.h"
 
 namespace penstock::node::metrics {
 
@@ -15,12 +14,6 @@ namespace {
 using device::HealthState;
 using inventory::Entry;
 using Type = Exposition::Type;
-
-/// A device and the labels that all its series carry.
-struct Device {
-  const Entry* entry;
-  Labels labels;
-};
 
 std::vector<Device> DevicesOf(const inventory::Snapshot& inventory) {
   std::vector<Device> devices;
@@ -47,18 +40,6 @@ void AddInfo(const std::vector<Device>& devices, const inventory::Snapshot& inve
     labels.Add("numa", facts.numa_node ? std::to_string(*facts.numa_node) : "");
     labels.Add("driver", vendor != nullptr && vendor->driver ? vendor->driver->version : "");
     page.Add(labels, std::uint64_t{1});
-  }
-}
-
-void AddHealth(const std::vector<Device>& devices, Exposition& page) {
-  page.Family("accelerator_healthy", Type::kGauge, "Whether an accelerator can be used: 1, or 0 whatever the reason.");
-  for (const Device& device : devices) page.Add(device.labels, std::uint64_t{device.entry->health.state == HealthState::kHealthy});
-
-  page.Family("accelerator_health_state", Type::kGauge, "State of health: 1 for the state that an accelerator is in, 0 for the others.");
-  static constexpr std::array kStates = {HealthState::kHealthy, HealthState::kUnhealthy, HealthState::kUnknown, HealthState::kGone};
-  for (const Device& device : devices) {
-    for (const HealthState state : kStates)
-      page.Add(Labels(device.labels).Add("state", ToString(state)), std::uint64_t{device.entry->health.state == state});
   }
 }
 
@@ -123,19 +104,6 @@ void AddHolders(const std::vector<Device>& devices, const ledger::Snapshot& ledg
   }
 }
 
-void AddEvidence(const std::vector<health::EvidenceCount>& evidence, Exposition& page) {
-  page.Family("accelerator_evidence_total", Type::kCounter,
-              "What was heard about the health of an accelerator, by the vendor's kind and code.");
-  for (const health::EvidenceCount& count : evidence) {
-    Labels labels;
-    labels.Add("device", count.device)
-        .Add("kind", count.kind)
-        .Add("code", std::to_string(count.code))
-        .Add("severity", ToString(count.severity));
-    page.Add(labels, count.count);
-  }
-}
-
 void AddDrivers(const inventory::Snapshot& inventory, Exposition& page) {
   page.Family("penstock_driver_present", Type::kGauge, "Whether the driver of a vendor can be used.");
   for (const inventory::VendorEntry& vendor : inventory.vendors) {
@@ -193,10 +161,10 @@ std::string Render(const inventory::Snapshot& inventory, const ledger::Snapshot&
   Exposition page;
   const std::vector<Device> devices = DevicesOf(inventory);
   AddInfo(devices, inventory, page);
-  AddHealth(devices, page);
+  AddHealth(devices, figures, page);
   AddTelemetry(devices, page);
+  AddSharing(devices, ledger, figures, page);
   AddHolders(devices, ledger, page);
-  AddEvidence(figures.evidence, page);
   AddDrivers(inventory, page);
   AddLeases(ledger, page);
   AddReloads(figures.reloads, page);

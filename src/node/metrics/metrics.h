@@ -1,8 +1,9 @@
-// The metrics page: devices, health, holders and our own cost, from snapshots only. Calls no vendor, reads no file.
+// The metrics page: devices, health, shares, holders and our own cost, from snapshots only. Calls no vendor, reads no file.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "node/health/health.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
+#include "node/share/offer.h"
 
 namespace penstock::node::metrics {
 
@@ -38,6 +40,11 @@ struct Figures {
   std::size_t queue_length = 0;
   std::vector<ProcessCost> processes;
   std::vector<health::EvidenceCount> evidence;
+  health::Statuses health;
+  std::vector<health::TransitionCount> transitions;
+  std::vector<health::ResetCount> resets;
+  std::shared_ptr<const std::vector<share::Offer>> offers;  ///< null: not known yet
+  std::shared_ptr<const device::SharedDevices> servers;     ///< null: there are none
   ConfigReloads reloads;
   std::optional<ApiRequests> api_requests;  ///< nothing: no API server is asked
 };

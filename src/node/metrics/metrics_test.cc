@@ -53,7 +53,7 @@ inventory::Snapshot Inventory() {
 
 ledger::Snapshot Ledger() {
   ledger::Snapshot snapshot;
-  ledger::Lease pod{.id = "k-1", .door = "kubelet", .slots = {{"GPU-0", "GPU-0"}}, .state = ledger::LeaseState::kHeld};
+  ledger::Lease pod{.id = "k-1", .door = "kubelet", .slots = {{"GPU-0::1", "GPU-0"}}, .state = ledger::LeaseState::kHeld};
   pod.pod = "train-0";
   pod.namespace_name = "ml";
   pod.container = "main";
@@ -64,12 +64,39 @@ ledger::Snapshot Ledger() {
   return snapshot;
 }
 
+share::OfferedSlot Share(const std::string& device, int share, bool usable) {
+  return {.slot = {device + "::" + std::to_string(share), device, "nvidia.com/gpu", {device::Sharing::kMps, 3}},
+          .usable = usable,
+          .isolation = device::Isolation::kMemoryPerProcess};
+}
+
+std::vector<share::Offer> Offered() {
+  share::Offer mps{.resource = "nvidia.com/gpu", .door = "kubelet"}, local{.resource = "nvidia.com/gpu", .door = "local"};
+  mps.slots = {Share("GPU-0", 0, true), Share("GPU-0", 1, true), Share("GPU-0", 2, false)};
+  local.slots = {{.slot = {"GPU-1", "GPU-1", "nvidia.com/gpu"}, .usable = false}};
+  return {mps, local};
+}
+
+device::SharedDevices Servers() {
+  device::SharedDevice server{.set = "nvidia.com/gpu", .ready = true, .isolation = device::Isolation::kMemoryPerProcess};
+  server.memory = base::Mebibytes(13653);
+  server.compute_percent = 33;
+  server.clients = 2;
+  return {{"GPU-0", server}, {"GPU-2", {.set = "nvidia.com/gpu", .reason = "the GPU is gone"}}};
+}
+
 Figures Figured() {
   return {.version = "0.1.0",
           .queue_length = 4,
           .processes = {{.process = "agent", .resident_bytes = 9000000, .cpu_seconds = 0.25},
                         {.process = "worker", .resident_bytes = 3000000, .cpu_seconds = 1}},
-          .evidence = {{.device = "GPU-1", .kind = "xid", .code = 79, .severity = device::Severity::kGone, .count = 2}},
+          .evidence = {{.device = "GPU-1", .kind = "xid", .code = 79, .severity = device::Severity::kGone, .count = 2},
+                       {.device = "GPU-1", .kind = "xid", .code = -1, .severity = device::Severity::kWarn, .count = 9}},
+          .health = {{"GPU-0", {.relapses = 0}}, {"GPU-1", {.probation_until = base::WallTime(1700000060s), .relapses = 3}}},
+          .transitions = {{.device = "GPU-1", .to = device::HealthState::kUnhealthy, .count = 4}},
+          .resets = {{.device = "GPU-1", .result = "refused", .count = 1}},
+          .offers = std::make_shared<const std::vector<share::Offer>>(Offered()),
+          .servers = std::make_shared<const device::SharedDevices>(Servers()),
           .reloads = {.applied = 3, .refused = 1, .last_successful = false, .last_applied = base::WallTime(1700000000250ms)},
           .api_requests = ApiRequests{.reads = 5, .writes = 4, .streams = 2, .retries = 1, .failures = 0}};
 }
@@ -89,6 +116,18 @@ TEST(Metrics, LeavesOutWhatIsNotKnown) {
     EXPECT_THAT(page, Not(HasSubstr("accelerator_" + std::string(family) + "{device=\"GPU-2\"")))
         << "the last reading of a device that is gone";
   }
+}
+
+// A dashboard of shares sums over the states, so that none may be counted twice.
+TEST(Metrics, CountsEachShareOnce) {
+  const std::string page = Render(Inventory(), Ledger(), Figured());
+  const std::string gpu = "accelerator_shares{device=\"GPU-0\",index=\"0\",model=\"NVIDIA A100-SXM4-40GB\",state=";
+  EXPECT_THAT(page, HasSubstr(gpu + "\"held\"} 1\n"));
+  EXPECT_THAT(page, HasSubstr(gpu + "\"free\"} 1\n"));
+  EXPECT_THAT(page, HasSubstr(gpu + "\"unusable\"} 1\n"));
+  EXPECT_THAT(page, HasSubstr("accelerator_shares{device=\"GPU-1\",index=\"1\",model=\"NVIDIA A100-SXM4-40GB\",state=\"held\"} 1\n"));
+  EXPECT_THAT(page, Not(HasSubstr("accelerator_shares{device=\"GPU-2\""))) << "offered nowhere";
+  EXPECT_THAT(page, HasSubstr("penstock_sharing_server_up{set=\"nvidia.com/gpu\"} 0\n")) << "one of its GPUs is not served";
 }
 
 TEST(Metrics, AnEmptyNodeStillTellsAboutItself) {
