@@ -14,9 +14,19 @@ using nlohmann::json;
 
 constexpr int kVersion = 1;
 
+json ToJson(const Slot& slot) {
+  json out = {{"id", slot.id}, {"device", slot.device}};
+  if (!slot.resource.empty()) out["resource"] = slot.resource;
+  if (slot.shape != device::Shape{}) {
+    out["sharing"] = std::string(device::ToString(slot.shape.sharing));
+    out["shares"] = slot.shape.shares;
+  }
+  return out;
+}
+
 json ToJson(const Lease& lease) {
   json slots = json::array(), processes = json::array();
-  for (const Slot& slot : lease.slots) slots.push_back({{"id", slot.id}, {"device", slot.device}});
+  for (const Slot& slot : lease.slots) slots.push_back(ToJson(slot));
   for (const Process& process : lease.processes)
     processes.push_back({{"pid", process.pid}, {"start", process.start}, {"user", process.user}, {"command", process.command}});
   return {{"id", lease.id},
@@ -34,12 +44,22 @@ json ToJson(const Lease& lease) {
           {"container", lease.container}};
 }
 
+device::Shape ReadShape(base::MapReader& reader) {
+  const auto sharing = reader.OneOf("sharing", {"time-slicing", "mps"});
+  const auto shares = reader.Int("shares", 2, INT32_MAX);
+  if (!sharing || !shares) return {};
+  return {*sharing == "mps" ? device::Sharing::kMps : device::Sharing::kTimeSlicing, static_cast<int>(*shares)};
+}
+
 std::vector<Slot> ReadSlots(const base::Value* list, base::Problems& problems) {
   std::vector<Slot> slots;
   if (list == nullptr) return slots;
   for (const base::Value& item : *list->list) {
     base::MapReader reader(item, "slot", problems);
-    slots.push_back({reader.String("id").value_or(""), reader.String("device").value_or("")});
+    Slot slot{.id = reader.String("id").value_or(""), .device = reader.String("device").value_or("")};
+    slot.resource = reader.String("resource").value_or("");
+    slot.shape = ReadShape(reader);
+    slots.push_back(WithShape(std::move(slot)));
     reader.Finish();
     if (slots.back().id.empty() || slots.back().device.empty()) problems.Add(item.mark, "a slot needs an id and a device");
   }

@@ -3,12 +3,28 @@
 
 #include <algorithm>
 
+#include "base/strings.h"
+
 namespace penstock::node::ledger {
 
 using base::Code;
 using base::Error;
 
+namespace {
+
+constexpr std::int64_t kMostShares = 1'000'000;  // more than anybody configures: numbers come from others
+
+}  // namespace
+
 std::string_view ToString(Enforcement enforcement) { return enforcement == Enforcement::kDevices ? "devices" : "visibility"; }
+
+Slot WithShape(Slot slot) {
+  if (slot.id == slot.device || slot.shape.sharing != device::Sharing::kNone) return slot;
+  const auto end = slot.id.find_last_not_of("0123456789");
+  const auto number = base::ParseInt(std::string_view(slot.id).substr(end == std::string::npos ? 0 : end + 1)).value_or(0);
+  slot.shape = {device::Sharing::kTimeSlicing, static_cast<int>(std::clamp<std::int64_t>(number + 1, 2, kMostShares))};
+  return slot;
+}
 
 const Lease* Snapshot::FindLease(std::string_view id) const {
   const auto found = std::find_if(leases.begin(), leases.end(), [id](const Lease& lease) { return lease.id == id; });
@@ -26,7 +42,15 @@ namespace {
 
 bool IsWhole(const Slot& slot) { return slot.id == slot.device; }
 
-bool Excludes(const Slot& a, const Slot& b) { return a.id == b.id || (a.device == b.device && (IsWhole(a) || IsWhole(b))); }
+/// Whether both are shares, and of a device that cannot be shared in both ways at once.
+bool SharedOtherwise(const Slot& a, const Slot& b) {
+  const device::Sharing none = device::Sharing::kNone;
+  return a.shape.sharing != none && b.shape.sharing != none && a.shape.sharing != b.shape.sharing;
+}
+
+bool Excludes(const Slot& a, const Slot& b) {
+  return a.id == b.id || (a.device == b.device && (IsWhole(a) || IsWhole(b) || SharedOtherwise(a, b)));
+}
 
 }  // namespace
 
@@ -46,6 +70,7 @@ void Ledger::Publish(Snapshot next) {
 
 base::Status Ledger::Hand(Lease lease) {
   const auto now = Get();
+  std::transform(lease.slots.begin(), lease.slots.end(), lease.slots.begin(), WithShape);
   if (now->FindLease(lease.id) != nullptr) return Error(Code::kAlreadyExists, "there is a lease " + lease.id + " already");
   for (auto slot = lease.slots.begin(); slot != lease.slots.end(); ++slot) {
     if (const Lease* other = now->InTheWayOf(*slot)) return Error(Code::kAlreadyExists, slot->id + " is held by " + other->id);

@@ -34,6 +34,10 @@ struct Slot {
   bool operator==(const Slot&) const = default;
 };
 
+/// The slot with a shape where it is a share and nobody knows of what (an older checkpoint, the kubelet's ids alone): time-sliced, into as
+/// many as its number at least says.
+Slot WithShape(Slot slot);
+
 enum class LeaseState {
   kHanded,  ///< given out, holder not known yet
   kHeld,
@@ -73,8 +77,8 @@ struct Snapshot {
   const Lease* FindLease(std::string_view id) const;
   /// The first lease that has a slot on the device; null where it is free of leases.
   const Lease* HolderOf(std::string_view device) const;
-  /// The first lease that keeps this slot from being handed: one that has the slot itself, the whole device, or a share of what is wanted
-  /// whole. Null where none does.
+  /// The first lease that keeps this slot from being handed: one that has the slot itself, the whole device, a share of what is wanted
+  /// whole, or one of a device that is shared in another way. Null where none does.
   const Lease* InTheWayOf(const Slot& slot) const;
   bool Free(std::string_view device) const;  ///< no lease and nobody outside
 };
@@ -85,8 +89,8 @@ class Ledger {
   base::Published<Snapshot>& published() { return published_; }
   base::Published<Snapshot>::Snapshot Get() const { return published_.Get(); }
 
-  /// Records a lease whose slots are all free (InTheWayOf). kAlreadyExists names a slot that is not, and its holder; kInvalidArgument one
-  /// that excludes another of the same lease. Then nothing is recorded.
+  /// Records a lease whose slots are all free (InTheWayOf), each WithShape. kAlreadyExists names a slot that is not, and its holder;
+  /// kInvalidArgument one that excludes another of the same lease. Then nothing is recorded.
   base::Status Hand(Lease lease);
 
   /// Changes what is known of a lease's holder; its slots, door and since stay. kNotFound where there is no such lease.

@@ -52,6 +52,61 @@ TEST(Ledger, SomebodyOutsideMakesADeviceNotFree) {
   EXPECT_TRUE(ledger.Get()->Free("G0"));
 }
 
+constexpr device::Shape kFour{device::Sharing::kTimeSlicing, 4}, kMpsFour{device::Sharing::kMps, 4};
+
+Lease MakeShares(const std::string& id, const std::vector<std::string>& slots, device::Shape shape = kFour) {
+  Lease lease = MakeLease(id, {});
+  for (const std::string& slot : slots) lease.slots.push_back({slot, slot.substr(0, slot.find("::")), "acme.com/gpu", shape});
+  return lease;
+}
+
+TEST(Ledger, GivesEachShareOfADeviceToOneHolder) {
+  Ledger ledger;
+  ASSERT_TRUE(ledger.Hand(MakeShares("a", {"G0::0", "G0::1"})).ok());
+  EXPECT_TRUE(ledger.Hand(MakeShares("b", {"G0::3", "G1::0"})).ok());
+  EXPECT_THAT(ledger.Hand(MakeShares("c", {"G0::2", "G0::1"})).error().message(), HasSubstr("G0::1 is held by a"));
+  EXPECT_EQ(ledger.Get()->InTheWayOf(MakeShares("", {"G0::3"}).slots[0])->id, "b");
+  EXPECT_EQ(ledger.Get()->InTheWayOf(MakeShares("", {"G0::2"}).slots[0]), nullptr);
+  ledger.Release("a");
+  EXPECT_TRUE(ledger.Hand(MakeShares("c", {"G0::2", "G0::1"})).ok());
+}
+
+TEST(Ledger, AWholeHolderIsAlone) {
+  Ledger ledger;
+  ASSERT_TRUE(ledger.Hand(MakeShares("a", {"G0::0"})).ok());
+  EXPECT_EQ(ledger.Hand(MakeLease("b", {"G0"})).error().code(), Code::kAlreadyExists);
+  ASSERT_TRUE(ledger.Hand(MakeLease("b", {"G1"})).ok());
+  EXPECT_EQ(ledger.Hand(MakeShares("c", {"G1::5"})).error().code(), Code::kAlreadyExists);
+}
+
+TEST(Ledger, ADeviceIsSharedInOneWayAtATime) {
+  Ledger ledger;
+  ASSERT_TRUE(ledger.Hand(MakeShares("a", {"G0::0"}, kMpsFour)).ok());
+  EXPECT_THAT(ledger.Hand(MakeShares("b", {"G0::1"})).error().message(), HasSubstr("G0::1 is held by a"));
+  EXPECT_TRUE(ledger.Hand(MakeShares("b", {"G0::1"}, {device::Sharing::kMps, 8})).ok());
+}
+
+TEST(Ledger, ALeaseCannotExcludeItself) {
+  Ledger ledger;
+  for (Lease lease : {MakeLease("a", {"G0", "G0"}), MakeShares("a", {"G0::1", "G0::1"})})
+    EXPECT_EQ(ledger.Hand(lease).error().code(), Code::kInvalidArgument);
+  Lease both = MakeLease("a", {"G0"});
+  both.slots.push_back(MakeShares("", {"G0::1"}).slots[0]);
+  EXPECT_EQ(ledger.Hand(both).error().code(), Code::kInvalidArgument);
+  EXPECT_TRUE(ledger.Get()->leases.empty());
+}
+
+TEST(Ledger, AShareThatNobodyKnowsTheShapeOfGetsALikelyOne) {
+  Ledger ledger;
+  ASSERT_TRUE(ledger.Hand(MakeShares("a", {"G0::5", "G1::0"}, {})).ok());
+  const auto slots = ledger.Get()->FindLease("a")->slots;
+  EXPECT_EQ(slots[0].shape, (device::Shape{device::Sharing::kTimeSlicing, 6}));
+  EXPECT_EQ(slots[1].shape, (device::Shape{device::Sharing::kTimeSlicing, 2}));
+  for (const char* strange : {"G0::", "G0::x", "G0::99999999999999999999", "odd"})
+    EXPECT_GE(WithShape({strange, "G0", "", {}}).shape.shares, 2) << strange;
+  EXPECT_EQ(WithShape({"G0", "G0", "", {}}).shape, device::Shape{});
+}
+
 TEST(Ledger, TellsOnlyChanges) {
   Ledger ledger;
   ASSERT_TRUE(ledger.Hand(MakeLease("a", {"G0"})).ok());
@@ -77,6 +132,25 @@ TEST(Checkpoint, ReadsBackWhatItWrote) {
   EXPECT_EQ((*back)[0], lease);
 }
 
+TEST(Checkpoint, ReadsBackResourcesAndShapes) {
+  Ledger ledger;
+  ASSERT_TRUE(ledger.Hand(MakeShares("a", {"G0::3", "G1::0"}, kMpsFour)).ok());
+  ASSERT_TRUE(ledger.Hand(MakeShares("b", {"G2::1"})).ok());
+  ASSERT_TRUE(ledger.Hand(MakeLease("c", {"G3"})).ok());
+  const auto back = DecodeCheckpoint(EncodeCheckpoint(*ledger.Get(), "boot-1"), "boot-1", "ledger.json");
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  EXPECT_EQ(*back, ledger.Get()->leases);
+}
+
+TEST(Checkpoint, OneFromBeforeThereWereSharesIsRead) {
+  const auto back = DecodeCheckpoint(
+      R"({"version": 1, "bootId": "b", "leases": [{"id": "a", "door": "kubelet", "slots": [{"id": "G0", "device": "G0"}, {"id": "G1::3", "device": "G1"}]}]})",
+      "b", "f");
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  EXPECT_EQ((*back)[0].slots[0], (Slot{"G0", "G0", "", {}}));
+  EXPECT_EQ((*back)[0].slots[1], (Slot{"G1::3", "G1", "", kFour}));
+}
+
 TEST(Checkpoint, OfAnotherBootHoldsNothing) {
   Ledger ledger;
   ASSERT_TRUE(ledger.Hand(MakeLease("a", {"G0"})).ok());
@@ -85,8 +159,10 @@ TEST(Checkpoint, OfAnotherBootHoldsNothing) {
 
 TEST(Checkpoint, ANewerOneIsLeftAloneAndADamagedOneIsSaid) {
   EXPECT_EQ(DecodeCheckpoint(R"({"version": 2, "strange": []})", "b", "f").error().code(), Code::kFailedPrecondition);
-  for (const char* text : {"", "{", R"({"version": "1"})", R"({"version": 1, "leases": [{"id": "a"}]})",
-                           R"({"version": 1, "leases": [{"id": "a", "door": "l", "slots": [1]}]})"})
+  for (const char* text :
+       {"", "{", R"({"version": "1"})", R"({"version": 1, "leases": [{"id": "a"}]})",
+        R"({"version": 1, "leases": [{"id": "a", "door": "l", "slots": [1]}]})",
+        R"({"version": 1, "leases": [{"id": "a", "door": "l", "slots": [{"id": "G::1", "device": "G", "sharing": "so"}]}]})"})
     EXPECT_EQ(DecodeCheckpoint(text, "b", "f").error().code(), Code::kDataLoss) << text;
 }
 

@@ -1,39 +1,49 @@
-// Offers from snapshots.
+// Offers from snapshots, device by device.
 #include "node/share/offer.h"
 
 #include <algorithm>
-#include <set>
+#include <unordered_map>
+#include <utility>
 
 #include "node/share/wish.h"
 
 namespace penstock::node::share {
 namespace {
 
+using device::Sharing;
 using ledger::Lease;
 using ledger::Slot;
 
 std::string Describe(const Lease& lease) { return lease.pod.empty() ? lease.id : lease.namespace_name + "/" + lease.pod; }
 
-/// Who holds what of one device.
-class Held {
- public:
-  void Add(const Lease& lease, const Slot& slot) {
-    if (slot.id == slot.device) whole_ = &lease;
-    slots_.emplace(slot.id, std::pair(&lease, &slot));
-  }
-  const Lease* whole() const { return whole_; }
-  bool empty() const { return slots_.empty(); }
-  const std::map<std::string, std::pair<const Lease*, const Slot*>>& slots() const { return slots_; }
+bool IsWhole(const Slot& slot) { return slot.id == slot.device; }
 
- private:
-  const Lease* whole_ = nullptr;
-  std::map<std::string, std::pair<const Lease*, const Slot*>> slots_;
+/// A slot that somebody has.
+struct Holding {
+  std::string holder, door;
+  Slot slot;
+  bool operator==(const Holding&) const = default;
 };
 
-std::map<std::string, Held> HeldByDevice(const ledger::Snapshot& ledger) {
-  std::map<std::string, Held> held;
+/// All that one device's slots follow from.
+struct Basis {
+  std::string device;
+  std::optional<int> numa_node;
+  Wish wish;
+  device::Shape shape;        // in force
+  std::string reason;         // why the device cannot be used
+  std::string server_reason;  // why its server cannot
+  device::Isolation isolation = device::Isolation::kHardware;
+  std::vector<Holding> held;
+  bool operator==(const Basis&) const = default;
+};
+
+using Held = std::unordered_map<std::string_view, std::vector<std::pair<const Lease*, const Slot*>>>;
+
+Held HeldByDevice(const ledger::Snapshot& ledger) {
+  Held held;
   for (const Lease& lease : ledger.leases)
-    for (const Slot& slot : lease.slots) held[slot.device].Add(lease, slot);
+    for (const Slot& slot : lease.slots) held[slot.device].emplace_back(&lease, &slot);
   return held;
 }
 
@@ -60,92 +70,160 @@ std::string ReasonOfServer(const std::string& device, const device::SharedDevice
 }
 
 /// Cut for a caller of the local door out of a device that the configuration wants whole: so it stays while anybody holds a share.
-device::Shape ShapeInForce(const Wish& wish, const Held& held) {
+device::Shape ShapeInForce(const Wish& wish, const std::vector<Holding>& held) {
   if (wish.door != kLocalDoor || wish.shape.shares != 1) return wish.shape;
-  for (const auto& [id, holder] : held.slots())
-    if (holder.first->door == kLocalDoor && id != holder.second->device) return holder.second->shape;
+  for (const Holding& one : held)
+    if (one.door == kLocalDoor && !IsWhole(one.slot) && one.slot.shape.sharing == Sharing::kTimeSlicing) return one.slot.shape;
   return wish.shape;
 }
 
-/// Marks what those who hold this device in another shape, at another door or under another name keep from being used.
-class FormerHolders {
+Basis BasisOf(const inventory::Entry& entry, const Wish& wish, const Held& held, const ledger::Snapshot& ledger,
+              const device::SharedDevices& servers) {
+  Basis basis{.device = entry.facts->id, .numa_node = entry.facts->numa_node, .wish = wish, .reason = ReasonNotUsable(entry, ledger)};
+  if (const auto holders = held.find(basis.device); holders != held.end())
+    for (const auto& [lease, slot] : holders->second) basis.held.push_back({Describe(*lease), lease->door, *slot});
+  basis.shape = ShapeInForce(wish, basis.held);
+  if (basis.shape.sharing == Sharing::kMps) basis.server_reason = ReasonOfServer(basis.device, servers);
+  basis.isolation = IsolationOf(basis.device, basis.shape, servers);
+  return basis;
+}
+
+/// What those who hold a device already leave of its slots.
+class Takers {
  public:
-  FormerHolders(const Held& held, const Wish& wish, const device::Shape& shape, const std::set<std::string>& listed) {
-    for (const auto& [id, holder] : held.slots()) {
-      const auto& [lease, slot] = holder;
-      const bool ours = lease->door == wish.door && (slot->resource.empty() || slot->resource == wish.resource);
-      if (ours && listed.contains(id) && (shape.shares == 1 || slot->shape.sharing == shape.sharing)) continue;
-      if (first_.empty()) first_ = Describe(*lease);
-      if (id == slot->device || shape.shares == 1 || slot->shape.sharing != shape.sharing) {
-        all_ = true;
-      } else if (listed.contains(id)) {
-        exactly_.insert(id);
-      } else {
-        ++places_;
+  Takers(const Basis& basis, const std::vector<OfferedSlot>& slots) : basis_(basis), taker_(slots.size(), nullptr) {
+    std::unordered_map<std::string_view, std::size_t> places;
+    for (std::size_t place = 0; place < slots.size(); ++place) places.emplace(slots[place].slot.id, place);
+    int beyond = 0;
+    for (const Holding& one : basis.held) {
+      const auto place = places.find(one.slot.id);
+      if (place != places.end()) taker_[place->second] = &one;
+      if (!Fits(one)) {
+        if (unlike_ == nullptr) unlike_ = &one;
+      } else if (place == places.end()) {
+        if (former_ == nullptr) former_ = &one;
+        ++beyond;
       }
     }
+    kept_from_ = taker_.size();
+    while (beyond > 0 && kept_from_ > 0)
+      if (taker_[--kept_from_] == nullptr) --beyond;
   }
 
-  /// Slots from the last to the first.
-  void Mark(std::vector<OfferedSlot>::reverse_iterator slot, std::vector<OfferedSlot>::reverse_iterator end, const Held& held) {
-    for (; slot != end && slot->usable; ++slot) {
-      const bool taken = held.slots().contains(slot->slot.id);
-      const bool place = !taken && places_ > 0;
-      if (!exactly_.contains(slot->slot.id) && !place && (!all_ || taken)) continue;
-      if (place && !all_) --places_;
-      slot->usable = false;
-      slot->reason = "still held by " + first_ + " as it was offered before";
-    }
+  /// Why the door must not give this slot out; empty where it may, or has.
+  std::string ReasonOf(std::size_t place) const {
+    const Holding* taker = taker_[place];
+    if (taker != nullptr && IsKnown(*taker)) return "";
+    if (taker == nullptr) taker = unlike_;
+    if (taker == nullptr && place >= kept_from_) taker = former_;
+    return taker == nullptr ? "" : "still held by " + taker->holder + " as it was offered before";
   }
+
+  /// Whether it is held in a shape that is not in force any more.
+  bool IsFormer(std::size_t place) const { return taker_[place] != nullptr && !Fits(*taker_[place]); }
 
  private:
-  bool all_ = false;
-  int places_ = 0;
-  std::set<std::string> exactly_;
-  std::string first_;
+  /// The door counts it as taken by itself.
+  bool IsKnown(const Holding& one) const {
+    return one.door == basis_.wish.door && (one.slot.resource.empty() || one.slot.resource == basis_.wish.resource);
+  }
+
+  /// Can be there beside the slots of the shape in force. A server gives all its clients the same limits.
+  bool Fits(const Holding& one) const {
+    if (IsWhole(one.slot) || basis_.shape.shares == 1) return IsWhole(one.slot) && basis_.shape.shares == 1;
+    return basis_.shape.sharing == Sharing::kMps ? one.slot.shape == basis_.shape : one.slot.shape.sharing == basis_.shape.sharing;
+  }
+
+  const Basis& basis_;
+  std::vector<const Holding*> taker_;  // by place
+  const Holding* unlike_ = nullptr;    // beside whom nobody else can be there
+  const Holding* former_ = nullptr;    // has a share that is not in the list
+  std::size_t kept_from_ = 0;          // from here on free shares stay free for those who have such ones
 };
 
-void AddSlots(const inventory::Entry& entry, const Wish& wish, const Held& held, const std::string& reason,
-              const device::SharedDevices& servers, Offer& offer) {
-  const std::string& id = entry.facts->id;
-  const device::Shape shape = ShapeInForce(wish, held);
-  const std::string why = reason.empty() && shape.sharing == device::Sharing::kMps ? ReasonOfServer(id, servers) : reason;
-  const device::Isolation isolation = IsolationOf(id, shape, servers);
-  std::set<std::string> listed;
-  for (int share = 0; share < shape.shares; ++share) {
-    const Slot slot{SlotId(id, shape, share), id, wish.resource, shape};
-    if (!held.empty()) listed.insert(slot.id);
-    offer.slots.push_back({slot, why.empty(), why, entry.facts->numa_node, isolation});
+std::vector<OfferedSlot> SlotsOf(const Basis& basis) {
+  std::vector<OfferedSlot> slots;
+  slots.reserve(static_cast<std::size_t>(basis.shape.shares));
+  const bool cut = basis.shape != basis.wish.shape;
+  const std::string& reason = basis.reason.empty() ? basis.server_reason : basis.reason;
+  for (int share = 0; share < basis.shape.shares; ++share)
+    slots.push_back({{SlotId(basis.device, basis.shape, share), basis.device, basis.wish.resource, basis.shape},
+                     reason.empty(),
+                     reason,
+                     basis.numa_node,
+                     basis.isolation,
+                     cut});
+  if (basis.held.empty() || !basis.reason.empty()) return slots;
+  const Takers takers(basis, slots);
+  for (std::size_t place = 0; place < slots.size(); ++place) {
+    std::string former = takers.ReasonOf(place);
+    if (former.empty() && !takers.IsFormer(place)) continue;
+    slots[place].usable = former.empty();
+    slots[place].reason = std::move(former);
   }
-  offer.single = offer.single || wish.single;
-  if (held.empty()) return;
-  const auto first = offer.slots.rbegin();
-  FormerHolders(held, wish, shape, listed).Mark(first, first + shape.shares, held);
+  return slots;
 }
 
 }  // namespace
 
 device::Isolation IsolationOf(const std::string& device, const device::Shape& shape, const device::SharedDevices& servers) {
-  if (shape.sharing == device::Sharing::kNone) return device::Isolation::kHardware;
+  if (shape.sharing == Sharing::kNone) return device::Isolation::kHardware;
   const auto server = servers.find(device);
-  return shape.sharing == device::Sharing::kMps && server != servers.end() ? server->second.isolation : device::Isolation::kNone;
+  return shape.sharing == Sharing::kMps && server != servers.end() ? server->second.isolation : device::Isolation::kNone;
+}
+
+struct OfferBook::Page {
+  Basis basis;
+  std::vector<OfferedSlot> slots;
+};
+
+OfferBook::OfferBook() = default;
+OfferBook::~OfferBook() = default;
+
+bool OfferBook::Update(const Wishes& wishes, const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
+                       const device::SharedDevices& servers) {
+  std::unordered_map<std::string, Page*> before;
+  for (Page& page : pages_) before.emplace(page.basis.device, &page);
+  const Held held = HeldByDevice(ledger);
+  std::vector<Page> pages;
+  bool changed = false;
+  for (const inventory::Entry& entry : inventory.devices) {
+    const auto wish = wishes.find(entry.facts->id);
+    if (wish == wishes.end() || wish->second.door.empty() || !entry.facts->withheld.empty() || NotLookedAt(entry)) continue;
+    Basis basis = BasisOf(entry, wish->second, held, ledger, servers);
+    const auto known = before.find(basis.device);
+    changed |= known == before.end() || static_cast<std::size_t>(known->second - pages_.data()) != pages.size();
+    if (known != before.end() && known->second->basis == basis) {
+      pages.push_back(std::move(*known->second));
+      continue;
+    }
+    std::vector<OfferedSlot> slots = SlotsOf(basis);
+    changed |= known == before.end() || slots != known->second->slots || basis.wish != known->second->basis.wish;
+    pages.push_back({std::move(basis), std::move(slots)});
+  }
+  changed |= pages.size() != pages_.size();
+  pages_ = std::move(pages);
+  return changed;
+}
+
+std::vector<Offer> OfferBook::Get() const {
+  std::vector<Offer> offers;
+  for (const Page& page : pages_) {
+    const Wish& wish = page.basis.wish;
+    auto offer = std::find_if(offers.begin(), offers.end(),
+                              [&](const Offer& one) { return one.resource == wish.resource && one.door == wish.door; });
+    if (offer == offers.end()) offer = offers.insert(offers.end(), Offer{.resource = wish.resource, .door = wish.door});
+    offer->slots.insert(offer->slots.end(), page.slots.begin(), page.slots.end());
+    offer->single = offer->single || wish.single;
+  }
+  return offers;
 }
 
 std::vector<Offer> ComputeOffers(const Wishes& wishes, const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
                                  const device::SharedDevices& servers) {
-  static const Held kNobody;
-  std::vector<Offer> offers;
-  const auto held = HeldByDevice(ledger);
-  for (const inventory::Entry& entry : inventory.devices) {
-    const auto wish = wishes.find(entry.facts->id);
-    if (wish == wishes.end() || wish->second.door.empty() || !entry.facts->withheld.empty() || NotLookedAt(entry)) continue;
-    auto offer = std::find_if(offers.begin(), offers.end(),
-                              [&](const Offer& one) { return one.resource == wish->second.resource && one.door == wish->second.door; });
-    if (offer == offers.end()) offer = offers.insert(offers.end(), Offer{wish->second.resource, wish->second.door, {}});
-    const auto holders = held.find(entry.facts->id);
-    AddSlots(entry, wish->second, holders == held.end() ? kNobody : holders->second, ReasonNotUsable(entry, ledger), servers, *offer);
-  }
-  return offers;
+  OfferBook book;
+  book.Update(wishes, inventory, ledger, servers);
+  return book.Get();
 }
 
 }  // namespace penstock::node::share

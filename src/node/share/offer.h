@@ -41,6 +41,7 @@ struct OfferedSlot {
   std::string reason;  ///< why it is not usable
   std::optional<int> numa_node;
   device::Isolation isolation = device::Isolation::kHardware;  ///< from those who have other shares of the device
+  bool cut = false;  ///< a share for a caller, of a device that is wished whole and is so again once nobody holds one
   bool operator==(const OfferedSlot&) const = default;
 };
 
@@ -60,10 +61,28 @@ using DialectOf = std::function<const device::Dialect*(std::string_view vendor)>
 
 /// The offers that follow from wishes, facts, health, ledger and servers. A device with somebody outside on it is not usable while that
 /// lasts; one that is withheld by its facts, or was never looked at, is not offered at all. What is held in another shape than the wish's
-/// stays held and stands in the way of what it excludes: a whole holder of every share, any holder of the whole, a holder of a share that
-/// is not in the list any more of as many free shares, the last ones. Never are more shares held than the greater of both shapes has. A
-/// free device of the local door of which somebody holds a share that was cut for them is offered in that shape while anybody does.
+/// stays held and stands in the way of what it excludes: a whole holder of every share, any holder of the whole, a holder in another kind
+/// of sharing (or of other limits, where a server holds them) of all that is free, a holder of a share that is not in the list any more of
+/// as many free shares, the last ones. A share held at another door or under another resource's name is not usable under this one. Nothing
+/// that is usable makes more holders of a device than it is cut into. A device of the local door that is wished whole, and of which
+/// somebody holds a share that was cut for them, is offered in that shape while anybody does.
 std::vector<Offer> ComputeOffers(const Wishes& wishes, const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
                                  const device::SharedDevices& servers);
+
+/// ComputeOffers at each change of something: computes a device's slots only where something changed that they follow from.
+class OfferBook {
+ public:
+  OfferBook();
+  ~OfferBook();
+
+  /// Whether the offers are others than before.
+  bool Update(const Wishes& wishes, const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
+              const device::SharedDevices& servers);
+  std::vector<Offer> Get() const;
+
+ private:
+  struct Page;
+  std::vector<Page> pages_;  // one for each device that is offered, in order
+};
 
 }  // namespace penstock::node::share

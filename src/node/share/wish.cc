@@ -2,7 +2,7 @@
 #include "node/share/wish.h"
 
 #include <algorithm>
-#include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/strings.h"
@@ -18,43 +18,110 @@ device::Shape ShapeOf(const api::SharingRule& rule) {
   return {rule.strategy == api::ShareStrategy::kMps ? device::Sharing::kMps : device::Sharing::kTimeSlicing, rule.replicas};
 }
 
-std::string ResourceOf(const api::NodeConfig& config, const device::Facts& facts, const device::Dialect& dialect) {
-  for (const api::ResourceRule& rule : config.resources)
-    if (device::ModelMatches(rule.pattern, facts.model)) return rule.name;
-  return config.resource_per_model ? dialect.ModelResource(facts) : std::string(dialect.resource());
-}
-
-/// Applies sharing rules to one device after another, in order of index: a rule may be for so many devices only.
-class Sharer {
+/// Names under which devices are offered whole, by rules; remembers which of them said anything.
+class Namer {
  public:
-  explicit Sharer(const std::vector<api::SharingRule>& rules) : rules_(rules), used_(rules.size(), 0) {}
+  explicit Namer(const api::NodeConfig& config) : config_(config), matches_(config.resources.size(), false) {}
 
-  const api::SharingRule* RuleFor(const device::Facts& facts, const std::string& resource) {
-    for (std::size_t i = 0; i < rules_.size(); ++i) {
-      const api::SharingRule& rule = rules_[i];
-      if (!rule.resource.empty() && rule.resource != resource) continue;
-      if (!Selects(rule.devices, facts) || (rule.most > 0 && used_[i] >= rule.most)) continue;
-      ++used_[i];
-      return &rule;
+  std::string ResourceOf(const device::Facts& facts, const device::Dialect& dialect) {
+    const api::ResourceRule* first = nullptr;
+    for (std::size_t i = 0; i < config_.resources.size(); ++i) {
+      if (!device::ModelMatches(config_.resources[i].pattern, facts.model)) continue;
+      matches_[i] = true;
+      if (first == nullptr) first = &config_.resources[i];
     }
-    return nullptr;
+    if (first != nullptr) return first->name;
+    return config_.resource_per_model ? dialect.ModelResource(facts) : std::string(dialect.resource());
   }
 
   void AddRemarks(std::vector<std::string>& remarks) const {
-    for (std::size_t i = 0; i < rules_.size(); ++i) {
+    for (std::size_t i = 0; i < matches_.size(); ++i)
+      if (!matches_[i]) remarks.push_back("resources[" + std::to_string(i) + "]: matches no device of this node");
+  }
+
+ private:
+  const api::NodeConfig& config_;
+  std::vector<bool> matches_;
+};
+
+/// Applies sharing rules to one device after another: a rule may be for so many devices only.
+class Sharer {
+ public:
+  explicit Sharer(const std::vector<api::SharingRule>& rules) {
+    for (const api::SharingRule& rule : rules) uses_.push_back({&rule, 0, 0, std::vector<bool>(rule.devices.size(), false)});
+  }
+
+  /// `counts`: it takes a place among those that a rule is for at most.
+  const api::SharingRule* RuleFor(const device::Facts& facts, const std::string& resource, bool counts) {
+    const api::SharingRule* first = nullptr;
+    for (Use& use : uses_) {
+      if (!Matches(use, facts, resource)) continue;
+      ++use.matches;
+      if (first != nullptr || (counts && use.rule->most > 0 && use.used >= use.rule->most)) continue;
+      use.used += counts ? 1 : 0;
+      first = use.rule;
+    }
+    return first;
+  }
+
+  void AddRemarks(std::vector<std::string>& remarks) const {
+    for (std::size_t i = 0; i < uses_.size(); ++i) {
+      const Use& use = uses_[i];
       const std::string key = "sharing.rules[" + std::to_string(i) + "]: ";
-      if (used_[i] == 0) {
+      for (std::size_t name = 0; use.matches > 0 && name < use.named.size(); ++name)
+        if (!use.named[name]) remarks.push_back(key + "no device of this node is \"" + use.rule->devices[name] + "\"");
+      if (use.matches == 0) {
         remarks.push_back(key + "matches no device of this node");
-      } else if (used_[i] < rules_[i].most) {
-        remarks.push_back(key + "asks for " + std::to_string(rules_[i].most) + " devices and matches " + std::to_string(used_[i]));
+      } else if (use.used == 0) {
+        remarks.push_back(key + "is for no device of this node: rules before it are for all that it matches");
+      } else if (use.used < use.rule->most) {
+        remarks.push_back(key + "asks for " + std::to_string(use.rule->most) + " devices and is for " + std::to_string(use.used));
       }
     }
   }
 
  private:
-  const std::vector<api::SharingRule>& rules_;
-  std::vector<int> used_;
+  struct Use {
+    const api::SharingRule* rule;
+    int matches, used;
+    std::vector<bool> named;  // which of its devices there are
+  };
+
+  static bool Matches(Use& use, const device::Facts& facts, const std::string& resource) {
+    if (!use.rule->resource.empty() && use.rule->resource != resource) return false;
+    bool any = use.named.empty();
+    for (std::size_t i = 0; i < use.named.size(); ++i) {
+      if (!Selects({use.rule->devices[i]}, facts)) continue;
+      use.named[i] = any = true;
+    }
+    return any;
+  }
+
+  std::vector<Use> uses_;
 };
+
+/// By where they are, since numbers move up while a device is away.
+std::vector<const inventory::Entry*> InOrderOfPlace(const inventory::Snapshot& inventory) {
+  std::vector<const inventory::Entry*> order;
+  for (const inventory::Entry& entry : inventory.devices) order.push_back(&entry);
+  std::stable_sort(order.begin(), order.end(), [](const inventory::Entry* a, const inventory::Entry* b) {
+    return std::tie(a->facts->vendor, a->facts->pci) < std::tie(b->facts->vendor, b->facts->pci);
+  });
+  return order;
+}
+
+/// Gone, and another device is where it was.
+bool IsReplaced(const inventory::Entry& gone, const inventory::Snapshot& inventory) {
+  return gone.health.state == device::HealthState::kGone && gone.facts->pci &&
+         std::any_of(inventory.devices.begin(), inventory.devices.end(), [&gone](const inventory::Entry& other) {
+           return other.health.state != device::HealthState::kGone && other.facts->vendor == gone.facts->vendor &&
+                  other.facts->pci == gone.facts->pci;
+         });
+}
+
+bool IsOpen(const OpenDoors& open, std::string_view door) {
+  return door.empty() || (door == kKubeletDoor ? open.kubelet : door == kLocalDoor && open.local);
+}
 
 void Share(const api::SharingRule& rule, const device::Facts& facts, const device::Dialect& dialect, Wish& wish,
            std::vector<std::string>& remarks) {
@@ -72,48 +139,59 @@ void Share(const api::SharingRule& rule, const device::Facts& facts, const devic
   wish.single = rule.fail_requests_greater_than_one;
 }
 
+/// By hand counts more than the configuration, but opens no door.
+void Apply(const Move& move, const OpenDoors& open, Wish& wish) {
+  wish.door = IsOpen(open, move.door) ? move.door : "";
+  wish.reason = move.reason;
+  if (wish.door != move.door) wish.reason = "it was moved to the " + move.door + " door, which is closed on this node";
+}
+
 }  // namespace
 
 Wished ComputeWishes(const api::NodeConfig& config, OpenDoors open, const Moves& moves, const inventory::Snapshot& inventory,
                      const DialectOf& dialect_of) {
   Wished wished;
   const DoorOf door_of = AssignDoors(config, open.kubelet, open.local);
+  Namer namer(config);
   Sharer sharer(config.sharing.rules);
-  for (const inventory::Entry& entry : inventory.devices) {
-    const device::Facts& facts = *entry.facts;
+  for (const inventory::Entry* entry : InOrderOfPlace(inventory)) {
+    const device::Facts& facts = *entry->facts;
     const device::Dialect* dialect = dialect_of(facts.vendor);
     if (dialect == nullptr) continue;
-    Wish wish{.door = door_of(facts), .resource = ResourceOf(config, facts, *dialect)};
-    if (const auto move = moves.find(facts.id); move != moves.end()) {
-      wish.door = move->second.door;
-      wish.reason = move->second.reason;
-    }
-    if (const api::SharingRule* rule = sharer.RuleFor(facts, wish.resource)) Share(*rule, facts, *dialect, wish, wished.remarks);
+    Wish wish{.door = door_of(facts), .resource = namer.ResourceOf(facts, *dialect)};
+    if (const auto move = moves.find(facts.id); move != moves.end()) Apply(move->second, open, wish);
+    if (const api::SharingRule* rule = sharer.RuleFor(facts, wish.resource, !IsReplaced(*entry, inventory)))
+      Share(*rule, facts, *dialect, wish, wished.remarks);
     wished.wishes.emplace(facts.id, std::move(wish));
   }
-  if (!inventory.devices.empty()) sharer.AddRemarks(wished.remarks);
+  if (inventory.devices.empty()) return wished;
+  namer.AddRemarks(wished.remarks);
+  sharer.AddRemarks(wished.remarks);
   return wished;
 }
 
 std::vector<device::SharedSet> SetsOf(const Wishes& wishes, const inventory::Snapshot& inventory, const ledger::Snapshot& ledger) {
-  std::map<std::string, const ledger::Slot*> held;  // device → a share of it that somebody has
+  std::map<std::string_view, const ledger::Slot*> held;  // device → the slot of it that speaks for all that are held
   for (const ledger::Lease& lease : ledger.leases)
-    for (const ledger::Slot& slot : lease.slots)
-      if (slot.shape.sharing == device::Sharing::kMps) held[slot.device] = &slot;
+    for (const ledger::Slot& slot : lease.slots) {
+      const auto [known, first] = held.emplace(slot.device, &slot);
+      if (!first && known->second->shape < slot.shape) known->second = &slot;
+    }
   std::map<std::string, device::SharedSet> sets;
   for (const inventory::Entry& entry : inventory.devices) {
     const auto holder = held.find(entry.facts->id);
     const auto wish = wishes.find(entry.facts->id);
-    std::string name;
     device::Shape shape;
-    if (holder != held.end()) {
-      name = holder->second->resource;
-      shape = holder->second->shape;
-    } else if (wish != wishes.end() && !wish->second.door.empty()) {
-      name = wish->second.resource;
+    std::string name;
+    if (wish != wishes.end() && !wish->second.door.empty()) {
       shape = wish->second.shape;
+      name = wish->second.resource;
     }
-    if (shape.sharing != device::Sharing::kMps) continue;
+    if (holder != held.end()) {
+      shape = holder->second->shape;
+      if (!holder->second->resource.empty()) name = holder->second->resource;
+    }
+    if (shape.sharing != device::Sharing::kMps || name.empty()) continue;
     sets[name].name = name;
     sets[name].members.push_back({entry.facts, shape.shares});
   }

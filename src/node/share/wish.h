@@ -33,12 +33,14 @@ struct Wished {
 };
 
 /// Rules in order, the first that matches counts: doors.assign, resources, sharing.rules. A device that cannot be shared as its rule says
-/// is offered nowhere, with why. Partitions and devices that are gone keep their wish, so that they are not lost from a list while they are
-/// away.
+/// is offered nowhere, with why; so is one that was moved to a door that is closed. Devices that are gone keep their wish, and their place
+/// among those that a rule is for at most, so that nothing changes for others while they are away, unless another device has come to where
+/// they were.
 Wished ComputeWishes(const api::NodeConfig& config, OpenDoors open, const Moves& moves, const inventory::Snapshot& inventory,
                      const DialectOf& dialect_of);
 
-/// The sets of devices that want a server of the driver's: those that are wished so, and those of which somebody still holds such a share.
+/// The sets of devices that want a server of the driver's: those that are wished so, as soon as nobody holds them otherwise, and those of
+/// which somebody still holds such a share, in the shape that it has. Neither health nor absence changes a set.
 std::vector<device::SharedSet> SetsOf(const Wishes& wishes, const inventory::Snapshot& inventory, const ledger::Snapshot& ledger);
 
 /// What labels say of each device's sharing. `servers`: see device::SharingService.
@@ -47,7 +49,7 @@ std::map<std::string, device::LabelShare> LabelSharesOf(const Wishes& wishes, co
 /// "GPU-...::3"; the device's own id where it is not shared.
 std::string SlotId(const std::string& device, const device::Shape& shape, int share);
 
-/// Back from SlotId: the device's id, and which share (0 for a whole device). Ids come from the kubelet, so anything may stand in them.
+/// Back from SlotId: the device's id. Ids come from the kubelet, so anything may stand in them.
 std::string DeviceOf(std::string_view slot_id);
 
 }  // namespace penstock::node::share
