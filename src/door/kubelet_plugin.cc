@@ -2,11 +2,14 @@
 #include "door/kubelet_plugin.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "door/kubelet_plugins.h"
 #include "door/kubelet_pods.h"
 #include "edge/kubelet/pod_resources.h"
+#include "node/share/wish.h"
 
 namespace penstock::door {
 
@@ -15,7 +18,6 @@ using base::Error;
 using base::Result;
 using edge::kubelet::AllocateRequest;
 using edge::kubelet::ContainerEdits;
-using edge::kubelet::DevicePlugin;
 using edge::kubelet::PluginDevice;
 using edge::kubelet::PluginState;
 using edge::kubelet::PreferRequest;
@@ -34,24 +36,31 @@ std::vector<PluginDevice> ToPluginDevices(const Offer& offer) {
   return devices;
 }
 
+const Offer* FindOffer(const std::vector<Offer>& offers, const std::string& resource) {
+  const auto found = std::find_if(offers.begin(), offers.end(), [&](const Offer& offer) {
+    return offer.door == node::share::kKubeletDoor && offer.resource == resource;
+  });
+  return found == offers.end() ? nullptr : &*found;
+}
+
 /// What the kubelet is to have of a resource; nothing where it is not offered to it any more.
-KubeletList::Offered OfferedOf(const std::vector<Offer>& offers, const std::string& resource) {
+KubeletList::Offered OfferedOf(const Offer* offer) {
   KubeletList::Offered offered;
-  for (const Offer& offer : offers) {
-    if (offer.door != node::share::kKubeletDoor || offer.resource != resource) continue;
-    offered.all = offer.slots.size();
-    for (const auto& slot : offer.slots)
-      if (slot.usable) offered.usable.push_back(slot.slot.id);
-  }
+  if (offer == nullptr) return offered;
+  offered.all = offer->slots.size();
+  for (const auto& slot : offer->slots)
+    if (slot.usable) offered.usable.push_back(slot.slot.id);
   std::sort(offered.usable.begin(), offered.usable.end());
   return offered;
 }
 
-/// "penstock-nvidia.com-gpu": short enough for a socket's name, and tells whose it is.
-std::string SocketPrefix(const std::string& resource) {
-  std::string prefix = "penstock-" + resource;
-  std::replace(prefix.begin(), prefix.end(), '/', '-');
-  return prefix;
+std::string Describe(const Lease& lease) {
+  return lease.pod.empty() ? lease.id + " of the " + lease.door + " door" : "pod " + lease.namespace_name + "/" + lease.pod;
+}
+
+bool HoldsOf(const Lease& lease, const std::string& resource) {
+  return lease.door == node::share::kKubeletDoor &&
+         std::any_of(lease.slots.begin(), lease.slots.end(), [&](const Slot& slot) { return slot.resource == resource; });
 }
 
 }  // namespace
@@ -65,28 +74,25 @@ struct KubeletDoor::State {
         ledger(l),
         offers(off),
         dialect_of(std::move(d)),
-        pods(c, i, options.kubelet_dir, options.proc_root, l, [this](const std::string& resource) { return IsOurs(resource); }),
+        pods(c, i, options.kubelet_dir, options.proc_root, l,
+             [this](const std::string& resource, const std::vector<std::string>& ids) { return IsOurs(resource, ids); }),
         resources(c, options.kubelet_dir),
         list(
-            c, [this](auto done) { resources.GetAllocatable(std::move(done)); }, options.kubelet_has) {}
+            c, [this](auto done) { resources.GetAllocatable(std::move(done)); }, options.kubelet_has),
+        plugins(c, {options.kubelet_dir, options.proc_root}, PluginCallbacks()) {}
 
   void Open() {
     open = true;
     on_offers = offers.published().Subscribe([this](const auto& snapshot) { Advertise(*snapshot); }, true);
+    on_ledger = ledger.published().Subscribe([this](const auto&) { plugins.LookAtLeaving(); });
     pods.Look();
   }
 
   void Advertise(const std::vector<Offer>& now) {
-    for (auto& [resource, plugin] : plugins) {
-      const bool offered = std::any_of(now.begin(), now.end(), [&](const Offer& offer) {
-        return offer.door == node::share::kKubeletDoor && offer.resource == resource;
-      });
-      if (!offered) plugin->Update({});
-    }
-    for (const Offer& offer : now) {
-      if (offer.door != node::share::kKubeletDoor) continue;
-      if (DevicePlugin* plugin = PluginFor(offer.resource)) plugin->Update(ToPluginDevices(offer));
-    }
+    std::map<std::string, std::vector<PluginDevice>> lists;
+    for (const Offer& offer : now)
+      if (offer.door == node::share::kKubeletDoor) lists.emplace(offer.resource, ToPluginDevices(offer));
+    plugins.Offer(std::move(lists));
     AskForList(now);
   }
 
@@ -94,38 +100,42 @@ struct KubeletDoor::State {
   void AskForList(const std::vector<Offer>& now) {
     if (!options.kubelet_has) return;
     std::map<std::string, KubeletList::Offered> offered;
-    for (const auto& [resource, plugin] : plugins)
-      if (plugin->state().phase == PluginState::Phase::kServing) offered[resource] = OfferedOf(now, resource);
+    for (const auto& [resource, one] : plugins.standings())
+      if (one.state.phase == PluginState::Phase::kServing) offered[resource] = OfferedOf(FindOffer(now, resource));
     if (std::exchange(asked_for, offered) != offered) list.Expect(std::move(offered));
   }
 
-  /// Any thread: resources are the dialects', which are tables.
-  bool IsOurs(const std::string& resource) const {
+  /// Whether pods that hold this hold devices of ours: by the names that are given now or were when it was handed out, or by the devices
+  /// themselves, where an agent before us gave it a name that nobody knows any more. Any thread: reads snapshots, and tables.
+  bool IsOurs(const std::string& resource, const std::vector<std::string>& ids) const {
     const auto snapshot = inventory.published().Get();
-    return std::any_of(snapshot->vendors.begin(), snapshot->vendors.end(), [&](const auto& vendor) {
+    const auto known = [&](const std::string& id) { return snapshot->Find(node::share::DeviceOf(id)) != nullptr; };
+    if (std::any_of(ids.begin(), ids.end(), known)) return true;
+    const auto of_vendor = [&](const auto& vendor) {
       const device::Dialect* dialect = dialect_of(vendor.vendor);
       return dialect != nullptr && dialect->resource() == resource;
-    });
+    };
+    if (std::any_of(snapshot->vendors.begin(), snapshot->vendors.end(), of_vendor)) return true;
+    const auto wished = offers.wished().Get();
+    const auto named = [&](const auto& wish) { return wish.second.resource == resource; };
+    return std::any_of(wished->wishes.begin(), wished->wishes.end(), named) || IsHeld(resource);
   }
 
-  DevicePlugin* PluginFor(const std::string& resource) {
-    const auto found = plugins.find(resource);
-    if (found != plugins.end()) return found->second.get();
-    auto plugin = DevicePlugin::Create(
-        control,
-        {.kubelet_dir = options.kubelet_dir, .resource = resource, .socket_prefix = SocketPrefix(resource), .proc_root = options.proc_root},
-        {.allocate =
-             [this](AllocateRequest request, Reply<std::vector<ContainerEdits>> reply) {
-               control.Post([this, request = std::move(request), reply = std::move(reply)] { reply(Allocate(request)); });
-             },
-         .prefer = [this, resource](const PreferRequest& request,
-                                    const Reply<std::vector<std::vector<std::string>>>& reply) { reply(Prefer(resource, request)); },
-         .state = [this, resource](const PluginState& state) { StateChanged(resource, state); }});
-    if (!plugin.ok()) {
-      base::Log(base::kError, "the kubelet's door cannot open", {{"resource", resource}, {"why", plugin.error().message()}});
-      return nullptr;
-    }
-    return plugins.emplace(resource, *std::move(plugin)).first->second.get();
+  bool IsHeld(const std::string& resource) const {
+    const auto snapshot = ledger.Get();
+    return std::any_of(snapshot->leases.begin(), snapshot->leases.end(), [&](const Lease& lease) { return HoldsOf(lease, resource); });
+  }
+
+  KubeletPlugins::Callbacks PluginCallbacks() {
+    return {.allocate =
+                [this](const std::string& resource, AllocateRequest request, Reply<std::vector<ContainerEdits>> reply) {
+                  control.Post(
+                      [this, resource, request = std::move(request), reply = std::move(reply)] { reply(Allocate(resource, request)); });
+                },
+            .prefer = [this](const std::string& resource, const PreferRequest& request,
+                             const Reply<std::vector<std::vector<std::string>>>& reply) { reply(Prefer(resource, request)); },
+            .state = [this](const std::string& resource, const PluginState& state) { StateChanged(resource, state); },
+            .held = [this](const std::string& resource) { return IsHeld(resource); }};
   }
 
   void StateChanged(const std::string& resource, const PluginState& state) {
@@ -133,19 +143,19 @@ struct KubeletDoor::State {
     base::Log(bad ? base::kWarn : base::kInfo, "kubelet",
               {{"resource", resource}, {"state", ToString(state.phase)}, {"why", state.reason}});
     if (state.phase == PluginState::Phase::kServing) pods.LookAfterKubeletStart();
-    if (!plugins.contains(resource)) return;  // it says so while it is being made
     asked_for.clear();
     AskForList(*offers.published().Get());
   }
 
-  Result<std::vector<ContainerEdits>> Allocate(const AllocateRequest& request) {
+  Result<std::vector<ContainerEdits>> Allocate(const std::string& resource, const AllocateRequest& request) {
     std::vector<ContainerEdits> answers;
     std::vector<std::string> handed;
     for (const auto& ids : request.containers) {
-      auto edits = AllocateContainer(ids, handed);
+      auto edits = AllocateContainer(resource, ids, handed);
       if (!edits.ok()) {
         for (const std::string& lease : handed) ledger.Release(lease);
-        base::Log(base::kWarn, "allocation refused", {{"devices", base::Join(ids, ",")}, {"why", edits.error().message()}});
+        base::Log(base::kWarn, "allocation refused",
+                  {{"resource", resource}, {"devices", base::Join(ids, ",")}, {"why", edits.error().message()}});
         return edits.error();
       }
       answers.push_back(*std::move(edits));
@@ -154,17 +164,15 @@ struct KubeletDoor::State {
     return answers;
   }
 
-  Result<ContainerEdits> AllocateContainer(const std::vector<std::string>& ids, std::vector<std::string>& handed) {
+  Result<ContainerEdits> AllocateContainer(const std::string& resource, const std::vector<std::string>& ids,
+                                           std::vector<std::string>& handed) {
     Lease lease;
     lease.id = "k-" +
                std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(control.clock().Wall().time_since_epoch()).count()) +
                "-" + std::to_string(++allocations);
     lease.door = node::share::kKubeletDoor;
     lease.since = control.clock().Wall();
-    for (const std::string& id : ids) {
-      ASSIGN(Slot slot, UsableSlot(id));
-      lease.slots.push_back(std::move(slot));
-    }
+    ASSIGN(lease.slots, UsableSlots(resource, ids));
     ASSIGN(const device::Edits edits,
            node::allocate::Commit(lease.slots, options.consumer(), *inventory.published().Get(), dialect_of, *offers.servers().Get()));
     TRY(ReleaseFormerHolders(lease.slots));
@@ -173,36 +181,59 @@ struct KubeletDoor::State {
     return Translate(edits);
   }
 
-  Result<Slot> UsableSlot(const std::string& id) const {
+  /// Goes through the list once, however many ids there are; they are sorted.
+  Result<std::vector<Slot>> UsableSlots(const std::string& resource, const std::vector<std::string>& ids) const {
     const auto snapshot = offers.published().Get();
-    for (const Offer& offer : *snapshot) {
-      if (offer.door != node::share::kKubeletDoor) continue;
-      for (const auto& offered : offer.slots) {
-        if (offered.slot.id != id) continue;
-        if (!offered.usable) return Error(Code::kFailedPrecondition, "device " + id + " cannot be used now: " + offered.reason);
-        return offered.slot;
+    const Offer* offer = FindOffer(*snapshot, resource);
+    std::vector<const node::share::OfferedSlot*> found(ids.size(), nullptr);
+    if (offer != nullptr) {
+      for (const auto& offered : offer->slots) {
+        const auto at = std::lower_bound(ids.begin(), ids.end(), offered.slot.id);
+        if (at != ids.end() && *at == offered.slot.id) found[static_cast<std::size_t>(at - ids.begin())] = &offered;
       }
     }
-    return Error(Code::kNotFound, "device " + id + " is not offered by this node (any more)");
+    std::vector<Slot> slots;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (found[i] == nullptr)
+        return Error(Code::kNotFound, "device " + ids[i] + " is not offered as " + resource + " by this node (any more)");
+      if (!found[i]->usable) return Error(Code::kFailedPrecondition, "device " + ids[i] + " cannot be used now: " + found[i]->reason);
+      // NVIDIA's device plugin in these words (internal/plugin/server.go); people search for them.
+      if (offer->single && ids.size() > 1 && found[i]->slot.shape.shares > 1)
+        return Error(Code::kInvalidArgument,
+                     "invalid request: maximum request size for shared resources is 1; found " + std::to_string(ids.size()));
+      slots.push_back(found[i]->slot);
+    }
+    return slots;
   }
 
-  /// At its own door the kubelet decides: what it gives out anew, its former holder has given back, whether we have heard of that or not.
+  /// At its own door the kubelet decides: what it gives out anew under the same name, its former holder has given back, whether we have
+  /// heard of that or not. It knows nothing of other doors, and counts each name for itself.
   base::Status ReleaseFormerHolders(const std::vector<Slot>& slots) {
     for (const Slot& slot : slots) {
       const auto snapshot = ledger.Get();
       const Lease* holder = snapshot->InTheWayOf(slot);
       if (holder == nullptr) continue;
-      if (holder->door != node::share::kKubeletDoor)
-        return Error(Code::kFailedPrecondition,
-                     "device " + slot.device + " is held by " + holder->id + " of the " + holder->door + " door");
+      const auto same = std::find_if(holder->slots.begin(), holder->slots.end(), [&slot](const Slot& one) {
+        return one.id == slot.id && (one.resource.empty() || one.resource == slot.resource);
+      });
+      if (holder->door != node::share::kKubeletDoor || same == holder->slots.end())
+        return Error(Code::kFailedPrecondition, "device " + slot.device + " is still held by " + Describe(*holder) + AsWhat(*holder, slot));
       ledger.Release(holder->id);
     }
     return {};
   }
 
+  /// " as nvidia.com/gpu", where that is another name than the slot's.
+  static std::string AsWhat(const Lease& holder, const Slot& wanted) {
+    for (const Slot& slot : holder.slots)
+      if (slot.device == wanted.device && !slot.resource.empty() && slot.resource != wanted.resource) return " as " + slot.resource;
+    return "";
+  }
+
   ContainerEdits Translate(const device::Edits& edits) const {
     ContainerEdits answer;
     answer.environment = edits.environment;
+    for (const auto& mount : edits.mounts) answer.mounts.push_back({mount.container_path, mount.host_path, mount.read_only});
     for (const auto& file : edits.files) answer.files.push_back({file.container_path, options.host_path(file.host_path), file.permissions});
     return answer;
   }
@@ -211,10 +242,9 @@ struct KubeletDoor::State {
   std::vector<std::vector<std::string>> Prefer(const std::string& resource, const PreferRequest& request) const {
     const auto snapshot = inventory.published().Get();
     const auto now = offers.published().Get();
-    const auto offer = std::find_if(now->begin(), now->end(),
-                                    [&](const Offer& one) { return one.door == node::share::kKubeletDoor && one.resource == resource; });
+    const Offer* offer = FindOffer(*now, resource);
     std::vector<std::vector<std::string>> answers(request.containers.size());
-    if (offer == now->end()) return answers;
+    if (offer == nullptr) return answers;
     for (std::size_t i = 0; i < answers.size(); ++i) {
       const auto& container = request.containers[i];
       if (container.size < 1) continue;
@@ -222,6 +252,22 @@ struct KubeletDoor::State {
                                           options.share_policy(), *snapshot);
     }
     return answers;
+  }
+
+  /// The devices that the kubelet counts under names that it reads from us.
+  void AskCounted(std::function<void(Result<std::set<std::string>>)> done) {
+    std::set<std::string> names;
+    for (const auto& [resource, one] : plugins.standings())
+      if (one.state.phase == PluginState::Phase::kServing || one.state.phase == PluginState::Phase::kRegistering) names.insert(resource);
+    if (names.empty()) return done(std::set<std::string>());
+    resources.GetAllocatable([names = std::move(names), done = std::move(done)](const auto& answer) {
+      if (!answer.ok()) return done(answer.error());
+      std::set<std::string> counted;
+      for (const auto& [resource, ids] : *answer)
+        if (names.contains(resource))
+          for (const std::string& id : ids) counted.insert(node::share::DeviceOf(id));
+      done(std::move(counted));
+    });
   }
 
   os::Loop& control;
@@ -233,11 +279,11 @@ struct KubeletDoor::State {
   bool open = false;
   std::uint64_t allocations = 0;
   KubeletPods pods;
-  base::Subscription on_offers;
+  base::Subscription on_offers, on_ledger;
   edge::kubelet::PodResources resources;
   KubeletList list;
   std::map<std::string, KubeletList::Offered> asked_for;
-  std::map<std::string, std::unique_ptr<DevicePlugin>> plugins;
+  KubeletPlugins plugins;
 };
 
 KubeletDoor::KubeletDoor(os::Loop& control, base::Executor& io, Options options, node::inventory::Inventory& inventory,
@@ -253,20 +299,32 @@ void KubeletDoor::Recover(const std::vector<Lease>& checkpoint) {
 
 void KubeletDoor::Open() { state_->Open(); }
 
+void KubeletDoor::AskCounted(std::function<void(Result<std::set<std::string>>)> done) { state_->AskCounted(std::move(done)); }
+
+void KubeletDoor::AwaitReleases(bool somebody_waits) { state_->pods.AwaitReleases(somebody_waits); }
+
+// Several plugins may stand differently: the door is open where one of them is read, and says of each other one why not.
 api::DoorReport KubeletDoor::Report() const {
   api::DoorReport report;
   report.name = node::share::kKubeletDoor;
   report.state = "waiting";
-  report.reason = state_->open ? "no device is offered to the kubelet" : "looking at the devices first";
-  for (const auto& [resource, plugin] : state_->plugins) {
+  const auto standings = state_->plugins.standings();
+  const auto offered = static_cast<std::size_t>(
+      std::count_if(standings.begin(), standings.end(), [](const auto& standing) { return !standing.second.leaving; }));
+  std::vector<std::string> reasons;
+  bool open = false, stepped_back = false;
+  for (const auto& [resource, standing] : standings) {
+    if (standing.leaving) continue;
     report.resources.push_back(resource);
-    const PluginState& state = plugin->state();
-    report.state = state.phase == PluginState::Phase::kServing       ? "open"
-                   : state.phase == PluginState::Phase::kSteppedBack ? "stepped-back"
-                                                                     : "waiting";
-    report.reason = state.reason;
+    open |= standing.state.phase == PluginState::Phase::kServing;
+    stepped_back |= standing.state.phase == PluginState::Phase::kSteppedBack;
+    if (!standing.state.reason.empty()) reasons.push_back((offered > 1 ? resource + ": " : "") + standing.state.reason);
   }
-  if (report.state == "open") report.enforcement = ToString(node::ledger::Enforcement::kDevices);
+  report.reason = base::Join(reasons, "; ");
+  if (offered == 0) report.reason = state_->open ? "no device is offered to the kubelet" : "looking at the devices first";
+  if (stepped_back) report.state = "stepped-back";
+  if (open) report.state = "open";
+  if (open) report.enforcement = ToString(node::ledger::Enforcement::kDevices);
   return report;
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@
 
 namespace penstock::door {
 
-/// On the control loop. One device plugin for each resource offered at this door.
+/// On the control loop. One device plugin for each resource offered at this door; they come and go with the offers.
 class KubeletDoor {
  public:
   struct Options {
@@ -41,6 +42,13 @@ class KubeletDoor {
 
   /// Begins to advertise and to ask the kubelet who holds what.
   void Open();
+
+  /// The devices that the kubelet counts as healthy now, by its own words; none where no kubelet reads our lists. Calls back on the control
+  /// loop, not after the destructor; the error is the kubelet's silence.
+  void AskCounted(std::function<void(base::Result<std::set<std::string>>)> done);
+
+  /// Somebody waits for pods to give devices back, which nobody reports: the kubelet is asked every second while that is so.
+  void AwaitReleases(bool somebody_waits);
 
   api::DoorReport Report() const;
 

@@ -1,99 +1,18 @@
 // The kubelet's door against a kubelet in this process, which has the real one's habits.
 #include "door/kubelet_plugin.h"
 
-#include <future>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "device/testing/acme.h"
-#include "edge/kubelet/fake/fake_kubelet.h"
-#include "os/temporary_folder.h"
+#include "door/kubelet_door_fixture.h"
 
 namespace penstock::door {
 namespace {
 
-using base::Code;
 using device::HealthState;
 using node::ledger::Lease;
 using testing::Contains;
 using testing::HasSubstr;
-
-constexpr char kGpu[] = "acme.com/gpu";
-
-class KubeletDoorTest : public testing::Test {
- protected:
-  KubeletDoorTest() {
-    kubelet_.Start();
-    control_.Start();
-    io_.Start();
-    On([this] {
-      inventory_.SetVendor({"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
-      std::vector<device::Facts> facts;
-      for (int i = 0; i < 4; ++i) facts.push_back(device::testing::AcmeDevice(i, 4));
-      inventory_.SetFacts("acme", facts, "", control_.clock().Wall());
-      for (const auto& one : facts) inventory_.SetHealth(one.id, HealthState::kHealthy, "", control_.clock().Wall());
-      door_ = std::make_unique<KubeletDoor>(
-          control_, io_,
-          KubeletDoor::Options{.kubelet_dir = kubelet_.kubelet_dir(),
-                               .host_path = [](const std::string& path) { return "/host" + path; },
-                               .kubelet_has = [this](const KubeletAmounts& amounts) { kubelet_has_.Set(amounts); }},
-          inventory_, ledger_, offers_, device::testing::FindAcme);
-    });
-  }
-  ~KubeletDoorTest() override {
-    On([this] { door_.reset(); });
-    control_.Stop();
-    io_.Stop();
-  }
-
-  void Open() {
-    On([this] { door_->Open(); });
-    ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
-  }
-
-  template <typename Function>
-  void On(Function function) {
-    std::promise<void> done;
-    control_.Post([&] {
-      function();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
-
-  /// Waits until the ledger satisfies the predicate.
-  bool WaitForLedger(const std::function<bool(const node::ledger::Snapshot&)>& predicate) {
-    std::promise<void> seen;
-    std::atomic<bool> told = false;
-    auto subscription = ledger_.published().Subscribe(
-        [&](const auto& snapshot) {
-          if (predicate(*snapshot) && !told.exchange(true)) seen.set_value();
-        },
-        true);
-    return seen.get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready;
-  }
-
-  bool WaitForKubeletHas(std::size_t capacity, std::size_t allocatable) {
-    std::promise<void> seen;
-    std::atomic<bool> told = false;
-    auto subscription = kubelet_has_.Subscribe(
-        [&](const auto& amounts) {
-          if (*amounts == KubeletAmounts{{kGpu, {capacity, allocatable}}} && !told.exchange(true)) seen.set_value();
-        },
-        true);
-    return seen.get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready;
-  }
-
-  base::Published<KubeletAmounts> kubelet_has_;
-  os::TemporaryFolder folder_;
-  edge::kubelet::FakeKubelet kubelet_{folder_.path()};
-  os::Loop control_{"control"}, io_{"io"};
-  node::inventory::Inventory inventory_;
-  node::ledger::Ledger ledger_;
-  node::share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {.kubelet = true}};
-  std::unique_ptr<KubeletDoor> door_;
-};
 
 TEST_F(KubeletDoorTest, AnswersWithTheDialectsEditsAndRecordsALease) {
   Open();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/log.h"
 #include "os/watch.h"
@@ -19,7 +20,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr base::Duration kSoon = 150ms;   // while a holder is not known
-constexpr base::Duration kFresh = 1s;     // while a new kubelet may still be taking up the pods it finds
+constexpr base::Duration kFresh = 1s;     // while a new kubelet may still be taking up the pods it finds, or somebody waits for pods to end
 constexpr base::Duration kSteady = 10s;   // nobody reports a release, nor a pod that came back with what it had
 constexpr base::Duration kSettled = 30s;  // a lease is younger than the kubelet's own notes at most so long
 constexpr int kSoonLooks = 100;
@@ -36,8 +37,8 @@ std::string UidOf(const PodDevices& one, const std::vector<CheckpointEntry>& che
 }
 
 template <typename Entries>
-void KeepOurs(Entries& entries, const std::function<bool(const std::string&)>& ours) {
-  std::erase_if(entries, [&ours](const auto& entry) { return entry.ids.empty() || !ours(entry.resource); });
+void KeepOurs(Entries& entries, const KubeletPods::Ours& ours) {
+  std::erase_if(entries, [&ours](const auto& entry) { return entry.ids.empty() || !ours(entry.resource, entry.ids); });
 }
 
 std::set<std::string> UidsIn(const std::vector<CheckpointEntry>& checkpoint) {
@@ -66,8 +67,7 @@ std::vector<PodHolding> JoinPods(const std::vector<PodDevices>& list, const std:
 }
 
 struct KubeletPods::State : std::enable_shared_from_this<State> {
-  State(os::Loop& c, base::Executor& i, std::string dir, std::string proc, node::ledger::Ledger& l,
-        std::function<bool(const std::string&)> o)
+  State(os::Loop& c, base::Executor& i, std::string dir, std::string proc, node::ledger::Ledger& l, Ours o)
       : control(c),
         io(i),
         kubelet_dir(std::move(dir)),
@@ -140,6 +140,7 @@ struct KubeletPods::State : std::enable_shared_from_this<State> {
       --fresh_looks;
       next = kFresh;
     }
+    if (somebody_waits) next = kFresh;
     if (unknown && soon_looks < kSoonLooks) next = kSoon;
     timer = control.PostAfter(next, [this] { Look(); });
   }
@@ -148,18 +149,19 @@ struct KubeletPods::State : std::enable_shared_from_this<State> {
   base::Executor& io;
   const std::string kubelet_dir, proc_root;
   node::ledger::Ledger& ledger;
-  const std::function<bool(const std::string&)> ours;
+  const Ours ours;
   edge::kubelet::PodResources resources;
   std::unique_ptr<os::PathWatch> watch;
   base::TimerId timer = 0;
   base::WallTime asked{};
   bool looking = false, again = false;
   bool coming = false;  // a look that was asked for, by the timer
+  bool somebody_waits = false;
   int soon_looks = 0, fresh_looks = 0;
 };
 
 KubeletPods::KubeletPods(os::Loop& control, base::Executor& io, const std::string& kubelet_dir, const std::string& proc_root,
-                         node::ledger::Ledger& ledger, std::function<bool(const std::string&)> ours)
+                         node::ledger::Ledger& ledger, Ours ours)
     : state_(std::make_shared<State>(control, io, kubelet_dir, proc_root, ledger, std::move(ours))) {
   state_->watch = std::make_unique<os::PathWatch>(control, kubelet_dir + "/device-plugins/kubelet_internal_checkpoint",
                                                   [state = state_.get()] { state->Look(); });
@@ -173,6 +175,10 @@ KubeletPods::~KubeletPods() {
 void KubeletPods::Look() { state_->Look(); }
 
 void KubeletPods::LookSoon() { state_->LookSoon(); }
+
+void KubeletPods::AwaitReleases(bool somebody_waits) {
+  if (std::exchange(state_->somebody_waits, somebody_waits) != somebody_waits && somebody_waits) state_->Look();
+}
 
 void KubeletPods::LookAfterKubeletStart() {
   state_->fresh_looks = kFreshLooks;

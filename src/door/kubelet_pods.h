@@ -28,14 +28,20 @@ std::vector<node::attribute::PodHolding> JoinPods(const std::vector<edge::kubele
 /// ten seconds.
 class KubeletPods {
  public:
+  /// Whether what a pod holds is of our devices. Any thread.
+  using Ours = std::function<bool(const std::string& resource, const std::vector<std::string>& ids)>;
+
   KubeletPods(os::Loop& control, base::Executor& io, const std::string& kubelet_dir, const std::string& proc_root,
-              node::ledger::Ledger& ledger, std::function<bool(const std::string& resource)> ours);
+              node::ledger::Ledger& ledger, Ours ours);
   ~KubeletPods();
 
   void Look();
 
   /// Something was handed to the kubelet, which does not tell whom it is for before it has our answer. Many of these make one look.
   void LookSoon();
+
+  /// While somebody waits for pods to end, looks every second.
+  void AwaitReleases(bool somebody_waits);
 
   /// A kubelet that has just started lists its pods only as it takes them up, and rewrites no checkpoint for those that keep what they had
   /// (a reboot): looks every second for half a minute.

@@ -53,12 +53,13 @@ class KubeletPodsTest : public testing::Test {
     control_.Start();
     io_.Start();
     On(control_, [this] {
-      pods_ = std::make_unique<KubeletPods>(control_, io_, kubelet_.kubelet_dir(), "/proc", ledger_, [this](const std::string&) {
-        std::lock_guard lock(mutex_);
-        ++looks_;
-        changed_.notify_all();
-        return false;
-      });
+      pods_ = std::make_unique<KubeletPods>(control_, io_, kubelet_.kubelet_dir(), "/proc", ledger_,
+                                            [this](const std::string&, const std::vector<std::string>&) {
+                                              std::lock_guard lock(mutex_);
+                                              ++looks_;
+                                              changed_.notify_all();
+                                              return false;
+                                            });
     });
   }
   ~KubeletPodsTest() override {

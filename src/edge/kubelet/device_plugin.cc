@@ -59,7 +59,8 @@ class DevicePlugin::Impl : public std::enable_shared_from_this<DevicePlugin::Imp
         backoff_(options_.retry_first, options_.retry_most),
         registration_(std::make_unique<Calls>(loop)),
         pod_resources_(loop, options_.kubelet_dir),
-        others_(loop, {options_.kubelet_dir, options_.resource, options_.socket_prefix, options_.proc_root}) {}
+        others_(loop, {options_.kubelet_dir, options_.resource, options_.own_prefix.empty() ? options_.socket_prefix : options_.own_prefix,
+                       options_.proc_root}) {}
 
   ~Impl() {
     loop_.Cancel(retry_);

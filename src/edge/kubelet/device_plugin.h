@@ -109,6 +109,7 @@ class DevicePlugin {
     std::string kubelet_dir = "/var/lib/kubelet";  ///< absolute; may not exist yet, is never created
     std::string resource;                          ///< "nvidia.com/gpu"
     std::string socket_prefix;                     ///< "penstock-nvidia-gpu": the socket's name is this, the pid, and a random number
+    std::string own_prefix;                        ///< what the names of all sockets of this program begin with; empty: socket_prefix
     std::string proc_root = "/proc";               ///< to name other plugins' processes
 
     base::Duration answer_within = std::chrono::seconds(10);      ///< then an unanswered request gets kDeadlineExceeded

@@ -1,0 +1,240 @@
+// Shares and names at the kubelet's door: what people's configurations do to the kubelet's lists while pods hold devices.
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "door/kubelet_door_fixture.h"
+#include "door/kubelet_plugins.h"
+
+namespace penstock::door {
+namespace {
+
+using base::Code;
+using node::ledger::Lease;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kShared[] = "acme.com/gpu.shared";
+
+api::NodeConfig Shared(int replicas, const std::string& rename = "", std::vector<std::string> devices = {}) {
+  api::NodeConfig config;
+  config.sharing.rules = {
+      {.devices = std::move(devices), .strategy = api::ShareStrategy::kTimeSlicing, .replicas = replicas, .rename = rename}};
+  return config;
+}
+
+class KubeletSharesTest : public KubeletDoorTest {
+ protected:
+  /// Resources whose plugins have a socket, by the names of the sockets.
+  std::set<std::string> Sockets() const {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(kubelet_.kubelet_dir() + "/device-plugins")) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with("penstock-")) names.insert(name.substr(0, name.find("-" + std::to_string(::getpid()))));
+    }
+    return names;
+  }
+
+  bool WaitForSockets(const std::set<std::string>& names) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (std::chrono::steady_clock::now() < until) {
+      if (Sockets() == names) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return false;
+  }
+
+  Lease HolderOf(const std::string& device) {
+    const Lease* lease = ledger_.Get()->HolderOf(device);
+    return lease == nullptr ? Lease{} : *lease;
+  }
+};
+
+TEST_F(KubeletSharesTest, Issue628OneGpuIsSharedAndTheOthersStayExclusive) {
+  Configure(Shared(3, kShared, {"3"}));
+  On([this] { door_->Open(); });
+  EXPECT_TRUE(WaitForIds(kGpu, {"G0", "G1", "G2"}));
+  EXPECT_TRUE(WaitForIds(kShared, {"G3::0", "G3::1", "G3::2"}));
+  ASSERT_TRUE(kubelet_.Allocate(kShared, {"G3::1"}).ok());
+  const auto slots = HolderOf("G3").slots;
+  ASSERT_EQ(slots.size(), 1u);
+  EXPECT_EQ(slots[0], (node::ledger::Slot{"G3::1", "G3", kShared, {device::Sharing::kTimeSlicing, 3}}));
+  EXPECT_TRUE(kubelet_.Allocate(kShared, {"G3::0"}).ok());
+  On([this] { EXPECT_EQ(door_->Report().resources, (std::vector<std::string>{kGpu, kShared})); });
+}
+
+TEST_F(KubeletSharesTest, Issue424EachModelHasAResourceOnRequest) {
+  Open();
+  api::NodeConfig config;
+  config.resource_per_model = true;
+  Configure(config);
+  EXPECT_TRUE(WaitForIds("acme.com/small", {"G0"}));
+  EXPECT_TRUE(WaitForIds("acme.com/big", {"G1", "G2", "G3"}));
+  EXPECT_TRUE(WaitForIds(kGpu, {}));
+}
+
+TEST_F(KubeletSharesTest, ASingleShareOnlyIsRefusedInNvidiasWords) {
+  api::NodeConfig config = Shared(4);
+  config.sharing.rules[0].fail_requests_greater_than_one = true;
+  Configure(config);
+  On([this] { door_->Open(); });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
+  const auto refused = kubelet_.Allocate(kGpu, {"G0::0", "G1::0", "G0::1"});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(), HasSubstr("invalid request: maximum request size for shared resources is 1; found 3"));
+  EXPECT_TRUE(ledger_.Get()->Free("G0"));
+  EXPECT_TRUE(kubelet_.Allocate(kGpu, {"G0::0"}).ok());
+}
+
+TEST_F(KubeletSharesTest, ANameThatIsNotOfferedAnyMoreGoesAndComesBack) {
+  Open();
+  for (int round = 0; round < 3; ++round) {
+    Configure(Shared(2, kShared));
+    EXPECT_TRUE(kubelet_.WaitForHealthy(kShared, 8));
+    EXPECT_TRUE(WaitForIds(kGpu, {}));
+    EXPECT_TRUE(WaitForSockets({"penstock-acme.com-gpu.shared"})) << "the plugin of a name without devices has ended";
+    Configure({});
+    EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
+    EXPECT_TRUE(WaitForIds(kShared, {}));
+    EXPECT_TRUE(WaitForSockets({"penstock-acme.com-gpu"}));
+  }
+}
+
+TEST_F(KubeletSharesTest, ANameThatComesBackAtOnceKeepsItsPlugin) {
+  Open();
+  On([this] {
+    offers_.Configure(Shared(2, kShared));
+    offers_.Configure({});
+  });
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
+  EXPECT_TRUE(WaitForSockets({"penstock-acme.com-gpu"}));
+  EXPECT_EQ(kubelet_.Registrations(kGpu), 1);
+}
+
+TEST_F(KubeletSharesTest, APluginStaysWhileAnythingOfItsNameIsHeld) {
+  Open();
+  ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G0"}).ok());
+  kubelet_.SetPods({{"ml", "train", "main", kGpu, {"G0"}}});
+  ASSERT_TRUE(WaitForLedger([](const auto& ledger) { return ledger.HolderOf("G0") != nullptr && ledger.HolderOf("G0")->pod == "train"; }));
+  Configure(Shared(2, kShared));
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kShared, 6)) << "not those of the GPU that is held whole";
+  EXPECT_TRUE(WaitForIds(kGpu, {}));
+  const auto refused = kubelet_.Allocate(kShared, {"G0::0"});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(), HasSubstr("ml/train"));
+  On([this] { door_->AwaitReleases(true); });
+  EXPECT_EQ(Sockets().size(), 2u) << "held";
+  EXPECT_EQ(HolderOf("G0").pod, "train") << "the kubelet lists it under the former name";
+  kubelet_.SetPods({});
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kShared, 8));
+  EXPECT_TRUE(WaitForSockets({"penstock-acme.com-gpu.shared"}));
+}
+
+TEST_F(KubeletSharesTest, WhatIsHandedAnewWasGivenBackOnlyUnderTheSameName) {
+  Configure(Shared(2));
+  On([this] { door_->Open(); });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 8));
+  ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G0::0"}).ok());
+  ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G0::1"}).ok());
+  const auto before = ledger_.Get()->leases;
+  ASSERT_EQ(before.size(), 2u);
+  ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G0::0"}).ok());
+  const auto after = ledger_.Get()->leases;
+  ASSERT_EQ(after.size(), 2u);
+  EXPECT_EQ(ledger_.Get()->FindLease(before[0].id), nullptr);
+  EXPECT_NE(ledger_.Get()->FindLease(before[1].id), nullptr) << "the other share's holder";
+}
+
+TEST_F(KubeletSharesTest, AChangeOfSharingReachesTheKubeletWithinASecondWhilePodsHoldShares) {
+  Configure(Shared(4));
+  On([this] { door_->Open(); });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
+  for (const char* id : {"G0::0", "G0::3", "G1::2"}) ASSERT_TRUE(kubelet_.Allocate(kGpu, {id}).ok());
+  const auto begun = std::chrono::steady_clock::now();
+  Configure(Shared(2));
+  EXPECT_TRUE(kubelet_.WaitForDevices(kGpu, [](const auto& devices) { return devices.size() == 8; }));
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(1));
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 6)) << "of G0 both shares are held, of G1 one, by former numbers";
+  EXPECT_EQ(ledger_.Get()->leases.size(), 3u);
+  Configure(Shared(6));
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 24));
+}
+
+TEST_F(KubeletSharesTest, FiveThousandSharesAreToldAtOnce) {
+  Configure(Shared(1250));
+  On([this] { door_->Open(); });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 5000));
+  const auto begun = std::chrono::steady_clock::now();
+  On([this] { inventory_.SetHealth("G2", device::HealthState::kUnhealthy, "XID 79", control_.clock().Wall()); });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 3750));
+  const auto took = std::chrono::steady_clock::now() - begun;
+  RecordProperty("milliseconds", static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(took).count()));
+  EXPECT_LT(took, std::chrono::milliseconds(500)) << "on a busy machine; the benchmark tells the goal";
+  EXPECT_TRUE(kubelet_.Allocate(kGpu, {"G3::1249"}).ok());
+}
+
+TEST_F(KubeletSharesTest, Issue1929AReplicaSetOnABadGpuIsUnhealthyAsAWholeAndItsNeighboursAreNot) {
+  Configure(Shared(4));
+  On([this] { door_->Open(); });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
+  On([this] { inventory_.SetHealth("G1", device::HealthState::kUnhealthy, "XID 79", control_.clock().Wall()); });
+  EXPECT_TRUE(kubelet_.WaitForDevices(kGpu, [](const auto& devices) {
+    return std::all_of(devices.begin(), devices.end(), [](const auto& one) { return one.second.healthy != one.first.starts_with("G1::"); });
+  }));
+}
+
+TEST_F(KubeletSharesTest, Issue231OneGpuOffTheBusFailsNoPreference) {
+  Open();
+  On([this] { inventory_.SetHealth("G0", device::HealthState::kGone, "fell off the bus", control_.clock().Wall()); });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 3));
+  const auto chosen = kubelet_.Prefer(kGpu, {"G1", "G2", "G3"}, {}, 2);
+  ASSERT_TRUE(chosen.ok());
+  EXPECT_THAT(*chosen, ElementsAre("G2", "G3"));
+}
+
+TEST_F(KubeletSharesTest, Issue1223ADriverThatIsLostLeavesNoHealthyDeviceAtOnce) {
+  Configure(Shared(2, kShared, {"3"}));
+  On([this] { door_->Open(); });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kShared, 2));
+  On([this] {
+    inventory_.SetVendor({"acme", nullptr, "the library is not there"});
+    inventory_.SetFacts("acme", {}, "the driver is gone", control_.clock().Wall());
+  });
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 0));
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kShared, 0));
+  EXPECT_TRUE(WaitForIds(kShared, {"G3::0", "G3::1"})) << "capacity stays: they are coming back";
+}
+
+TEST_F(KubeletSharesTest, Issue118559AKubeletThatIsRestartedHasAllItsListsAgainSoon) {
+  Configure(Shared(2, kShared, {"3"}));
+  On([this] { door_->Open(); });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kShared, 2));
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 3));
+  kubelet_.Restart();
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kShared, 2));
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 3));
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(2));
+  EXPECT_TRUE(kubelet_.Allocate(kShared, {"G3::1"}).ok());
+}
+
+TEST_F(KubeletSharesTest, Issue426DeviceFilesAreInEachAnswerSoThatADaemonReloadKeepsThem) {
+  Configure(Shared(2));
+  On([this] { door_->Open(); });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 8));
+  const auto answer = kubelet_.Allocate(kGpu, {"G1::1"});
+  ASSERT_TRUE(answer.ok());
+  EXPECT_THAT(answer->files, testing::UnorderedElementsAre("/dev/acme1:/host/dev/acme1:rw", "/dev/acmectl:/host/dev/acmectl:rw"));
+}
+
+TEST(SocketPrefixOf, IsShortEnoughAndTellsLongNamesApart) {
+  EXPECT_EQ(SocketPrefixOf("nvidia.com/gpu.shared"), "penstock-nvidia.com-gpu.shared");
+  const std::string one = SocketPrefixOf("nvidia.com/" + std::string(50, 'a') + "1"),
+                    other = SocketPrefixOf("nvidia.com/" + std::string(50, 'a') + "2");
+  EXPECT_NE(one, other);
+  EXPECT_LE(std::string("/var/lib/kubelet/device-plugins/").size() + one.size() + std::string("-4194304-01234567.sock").size(), 107u);
+}
+
+}  // namespace
+}  // namespace penstock::door
