@@ -15,7 +15,7 @@ GPU = "nvidia.com/gpu"
 OPENED, REFUSED = "allowed", "refused"
 
 
-def wait_for(predicate, deadline: float, what: str, details=lambda: ""):
+def wait_for(predicate, deadline: float, what: str, details=lambda: "", every: float = 0.05):
     """Asks until the answer is true, and returns it; a command that fails meanwhile counts as no. `details` tells more when it fails."""
     def ask():
         try:
@@ -26,7 +26,7 @@ def wait_for(predicate, deadline: float, what: str, details=lambda: ""):
 
     failures: list[str] = []
     try:
-        return wait_until(ask, deadline, what)
+        return wait_until(ask, deadline, what, every)
     except TimeoutError as error:
         pytest.fail("\n".join([str(error), str(details()), *failures[-1:]]))
 

@@ -145,7 +145,7 @@ class Fleet(Kubernetes):
             self.install(values)
 
     def uninstall(self):
-        self.helm("uninstall", RELEASE, "--wait", "--timeout", "60s")
+        self.helm("uninstall", RELEASE, "--wait", "--timeout", "120s")
         self.values = None
 
     # --- the agents
@@ -175,8 +175,13 @@ class Fleet(Kubernetes):
             "updatedNumberScheduled") == said.get("numberReady") and len(self.get(
                 "pods", "-n", NAMESPACE, "-l", f"app.kubernetes.io/instance={RELEASE}")["items"]) == len(self.nodes)
 
-    def wait_rolled_out(self, deadline: float = 60):
+    def wait_rolled_out(self, deadline: float = 120):
         wait_for(self.rolled_out, deadline, "the agents of this release on all nodes, and no others", self.logs)
+
+    def wait_quiet(self, seconds: float = 10, deadline: float = 120):
+        """Until the agents have written nothing for so long: what follows from the last scenario is done."""
+        wait_for(lambda: not self.audit.writes(time.time() - seconds), deadline, f"{seconds} s without a write of the agents",
+                 lambda: self.audit.told(self.audit.writes(time.time() - seconds), time.time()), every=0.5)
 
     # --- what the Node objects say
     def wait_advertised(self, deadline: float, but: dict[str, int] | None = None) -> float:
@@ -241,7 +246,7 @@ class Fleet(Kubernetes):
             {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
              "spec": {"completions": pods, "parallelism": at_once, "backoffLimit": 0, "template": {"spec": spec}}}))
 
-    def wait_churned(self, name: str, deadline: float = 90):
+    def wait_churned(self, name: str, deadline: float = 180):
         """Until all pods of the Job have ended well; one that failed fails the scenario."""
         def complete() -> bool:
             status = self.get("job", name)["status"]
@@ -256,7 +261,7 @@ class Fleet(Kubernetes):
                   "spec": pod_on(node, "exec sleep 100000")} for i in range(pods)]
         self.kubectl("create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
 
-    def wait_held(self, *names: str, deadline: float = 60):
+    def wait_held(self, *names: str, deadline: float = 120):
         def running() -> bool:
             pods = self.get("pods", "-l", f"app in ({','.join(names)})")["items"]
             return bool(pods) and all(pod["status"].get("containerStatuses", [{}])[0].get("ready") for pod in pods)
@@ -273,7 +278,7 @@ class Fleet(Kubernetes):
         said = self.get("deployment", name)
         return said["status"].get("readyReplicas", 0) == said["spec"]["replicas"] == said["status"].get("updatedReplicas", 0)
 
-    def wait_deployed(self, *names: str, deadline: float = 60):
+    def wait_deployed(self, *names: str, deadline: float = 120):
         for name in names:
             wait_for(lambda name=name: self.deployed(name), deadline, f"the pods of {name} to run",
                      lambda: self.kubectl("get", "pods", "-o", "wide", check=False).stdout)
@@ -288,12 +293,12 @@ class Fleet(Kubernetes):
         """No pods of scenarios, machines whole, nothing in the way of packets, no node with a configuration of its own."""
         # Each kind by itself: the garbage collector, which would follow owners, may take minutes after an API server was away.
         for kind in ("deployment", "replicaset,job"):
-            self.kubectl("delete", kind, "--all", "--wait=true", "--timeout=60s")
+            self.kubectl("delete", kind, "--all", "--wait=true", "--timeout=120s")
 
         def no_pods() -> bool:
-            self.kubectl("delete", "pod", "--all", "--wait=true", "--timeout=60s")
+            self.kubectl("delete", "pod", "--all", "--wait=true", "--timeout=120s")
             return not self.get("pods")["items"]
-        wait_for(no_pods, 60, "the pods of the last scenario to be gone")
+        wait_for(no_pods, 120, "the pods of the last scenario to be gone")
         self.kubectl("label", "nodes", "--all", f"{CONFIG_LABEL}-")
         for node in self.nodes.values():
             node.machine.heal()
@@ -305,7 +310,7 @@ class Fleet(Kubernetes):
         by_index = {str(device["index"]): device["id"] for device in node.status()["devices"]}
         return {by_index.get(word, word) for word in self.visible(pod)}
 
-    def check(self, deadline: float = 20):
+    def check(self, deadline: float = 60):
         """On every node: what the kubelet gave, what containers see and what the ledger says is the same, nothing is given twice, and
         capacity is the machine's."""
         last: list[str] = []

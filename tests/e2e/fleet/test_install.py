@@ -4,7 +4,7 @@ import time
 from actors import GPU, wait_for
 from catalogue import LABELS, MODELS
 from fleet import NAMESPACE
-from witnesses import summed
+from witnesses import Audit, summed
 
 OUR_LABELS = ("nvidia.com/", "feature.node.kubernetes.io/")
 
@@ -17,7 +17,7 @@ def test_four_nodes_advertise_five_seconds_after_helm_install(fleet, measure):
     fleet.clear()
     if fleet.values is not None:
         fleet.uninstall()
-        fleet.wait_advertised(30, but={name: 0 for name in fleet.nodes})
+        fleet.wait_advertised(60, but={name: 0 for name in fleet.nodes})
     with measure("helm install: four Node objects have their GPUs", goal=5) as it:
         fleet.install()
         it.done = fleet.wait_advertised(60)
@@ -44,16 +44,16 @@ MOST_MIB = 18  # the goal of 16 is a release build's; this one has debugging's s
 
 def test_at_rest_nothing_is_written_and_memory_is_bounded(installed, remark):
     installed.check()
+    installed.wait_quiet()
     begin, seconds = time.time(), 60
-    while time.time() < begin + seconds:
-        time.sleep(1)
+    time.sleep(seconds)  # the resting itself
     asked, wrote = installed.audit.between(begin), installed.audit.writes(begin)
     remark(f"{seconds} s at rest, four nodes", summed(asked) or "no request at all", asked)
     for node in installed.nodes.values():
         pss, each = node.footprint()
         remark(f"PSS of the agent's processes on {node.name}, MiB (goal 16 for a release build)", f"{pss:.1f}: {each}")
-        assert pss < MOST_MIB
-    assert not wrote, f"written at rest: {summed(wrote)}"
+        assert pss < MOST_MIB, f"{node.name} needs {pss:.1f} MiB, more than {MOST_MIB}: {each}"
+    assert not wrote, f"written at rest: {summed(wrote)}: {Audit.told(wrote, begin)}"
 
 
 def test_helm_uninstall_leaves_nothing(installed, measure):
@@ -73,8 +73,8 @@ def test_helm_uninstall_leaves_nothing(installed, measure):
 
     def left() -> list[str]:
         return [name for name in installed.kubectl("get", kinds, "-A", "-o", "name").stdout.split() if "penstock" in name]
-    wait_for(lambda: not left(), 20, "the API server to have nothing of ours", left)
+    wait_for(lambda: not left(), 60, "the API server to have nothing of ours", left)
     assert not installed.kubectl("get", "nodestates", check=False).stdout
-    wait_for(lambda: all(installed.get("node", name)["status"]["allocatable"].get(GPU, "0") == "0" for name in installed.nodes), 30,
+    wait_for(lambda: all(installed.get("node", name)["status"]["allocatable"].get(GPU, "0") == "0" for name in installed.nodes), 60,
              "the Node objects to have no GPUs")
     assert not installed.get("secrets", "-n", NAMESPACE)["items"]

@@ -19,7 +19,7 @@ def older(request):
         benches.end(bench, request.config, "older")
 
 
-def test_an_older_kubernetes_on_one_node_installs_serves_changes_and_upgrades(older, measure, remark):
+def test_an_older_kubernetes_on_one_node_installs_serves_changes_and_upgrades(older, measure, away):
     with measure(f"Kubernetes {older.cluster.parts.version}, one node: helm install", of=older) as it:
         older.install()
         it.done = older.wait_advertised(60)
@@ -32,15 +32,14 @@ def test_an_older_kubernetes_on_one_node_installs_serves_changes_and_upgrades(ol
     assert "the API server has no streaming lists; asking for pages" in older.logs(-1), "what degrades is said"
     with measure("  one node: another configuration", of=older):
         older.choose("n1", "by-index")
-        older.wait_status("n1", lambda said: "key by-index" in said["configuration"]["origin"], 15)
+        older.wait_status("n1", lambda said: "key by-index" in said["configuration"]["origin"], 60)
     before, sampler = older.nodes["n1"].kubelet_gave(), older.sample_kubelets()["n1"]
     with measure("  one node: helm upgrade", of=older):
         older.install({"podAnnotations": {"upgraded": "yes"}})
         older.wait_rolled_out()
-    away = sampler.longest_without(8)
-    remark("  longest time without all devices at the kubelet (goal 2 s)", f"{away:.2f} s")
+    gap = sampler.longest_without(8)
     assert older.nodes["n1"].kubelet_gave() == before
     older.check()
-    assert away < 2
+    away({"n1": gap})
     older.uninstall()
     assert not [key for key in older.labels("n1") if key.startswith("nvidia.com/gpu.product")]

@@ -43,6 +43,12 @@ class Audit:
     def writes(self, begin: float, end: float | None = None, who: str = OURS) -> list[dict]:
         return [event for event in self.between(begin, end, who) if event["verb"] in WRITES]
 
+    @staticmethod
+    def told(events: list[dict], begin: float) -> str:
+        """Who asked what, and how long after the beginning."""
+        return "; ".join(f"{datetime.fromisoformat(event['requestReceivedTimestamp']).timestamp() - begin:.1f} s: {event['verb']} "
+                         f"{event['requestURI']} from {event['sourceIPs'][0]}" for event in events[:20])
+
     def refused(self, begin: float) -> list[dict]:
         """Our requests that were answered 401 or 403."""
         return [event for line in self.log.read_text().splitlines() if '"ResponseComplete"' in line and OURS in line
