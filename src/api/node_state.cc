@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "api/report_json.h"
 #include "base/strings.h"
@@ -42,10 +43,14 @@ bool IsHeld(const DeviceReport& device) {
   return std::any_of(device.holders.begin(), device.holders.end(), [](const HolderReport& holder) { return holder.state != "outside"; });
 }
 
+/// None where it is offered nowhere.
+int SlotsOf(const DeviceReport& device) { return device.resource.empty() ? 0 : device.shares; }
+
 Json DeviceOf(const DeviceReport& device) {
   Json health = {{"state", device.health_state}, {"reason", Cut(device.health_reason)}};
   PutTime(health, "since", device.health_since);
   Json object = {{"id", device.id},
+                 {"serial", device.serial},
                  {"vendor", device.vendor},
                  {"model", device.model},
                  {"pci", device.pci},
@@ -53,9 +58,16 @@ Json DeviceOf(const DeviceReport& device) {
                  {"health", std::move(health)},
                  {"door", device.door},
                  {"withheld", Cut(device.withheld)},
-                 // A whole device is one slot, where it is offered at all.
-                 {"slots", device.door.empty() || !device.withheld.empty() ? 0 : 1},
+                 {"resource", device.resource},
+                 {"sharing", device.sharing},
+                 {"slots", SlotsOf(device)},
+                 {"free", device.free},
+                 {"isolation", device.isolation},
+                 {"shareMemoryBytes", device.share_memory_bytes},
+                 {"shareComputePercent", device.share_compute_percent},
+                 {"relapses", device.relapses},
                  {"holders", HoldersOf(device)}};
+  PutTime(object, "probationUntil", device.probation_until);
   if (device.index >= 0) object["index"] = device.index;
   if (device.numa) object["numa"] = *device.numa;
   return object;
@@ -67,6 +79,11 @@ Json DoorOf(const DoorReport& door) {
           {"reason", Cut(door.reason)},
           {"resources", door.resources},
           {"enforcement", door.enforcement}};
+}
+
+/// How many clients it has changes with every process and stays on the node.
+Json ServerOf(const ServerReport& server) {
+  return {{"set", server.set}, {"kind", server.kind}, {"state", server.state}, {"reason", Cut(server.reason)}, {"devices", server.devices}};
 }
 
 Json VendorOf(const VendorReport& vendor) {
@@ -107,6 +124,14 @@ std::string ModelsOf(const Report& report) {
   return base::Join(models, ", ");
 }
 
+/// "mps, time-slicing"; "none" where every device is whole.
+std::string SharingOf(const Report& report) {
+  std::set<std::string> kinds;
+  for (const DeviceReport& device : report.devices)
+    if (!device.sharing.empty() && device.sharing != "none") kinds.insert(device.sharing);
+  return kinds.empty() ? "none" : base::Join(std::vector<std::string>(kinds.begin(), kinds.end()), ", ");
+}
+
 std::string DriversOf(const Report& report) {
   std::vector<std::string> drivers;
   for (const VendorReport& vendor : report.vendors)
@@ -129,12 +154,20 @@ Json SummaryOf(const Report& report) {
                                      [](const DeviceReport& device) { return device.health_state == "healthy"; });
   const auto door =
       std::find_if(report.doors.begin(), report.doors.end(), [](const DoorReport& candidate) { return candidate.name == "kubelet"; });
+  int slots = 0, free = 0;
+  for (const DeviceReport& device : report.devices) {
+    slots += SlotsOf(device);
+    free += device.free;
+  }
   return {
       {"driver", DriversOf(report)},
       {"models", ModelsOf(report)},
       {"devices", report.devices.size()},
       {"healthy", healthy},
       {"held", std::count_if(report.devices.begin(), report.devices.end(), IsHeld)},
+      {"slots", slots},
+      {"free", free},
+      {"sharing", SharingOf(report)},
       {"door", door == report.doors.end() ? "" : door->state},
       {"configuration", ShortOrigin(report.configuration.origin) + (report.configuration.problem.empty() ? "" : " (newer one refused)")}};
 }
@@ -156,6 +189,7 @@ void AddHolders(DeviceReport& device, const Json& counts, const char* state) {
 
 DeviceReport ParseDevice(const Json& json) {
   DeviceReport device = internal::ReadDevice(json);
+  Take(json, "slots", device.shares);
   if (const auto holders = json.find("holders"); holders != json.end())
     for (const char* state : {"handed", "held", "outside"}) AddHolders(device, *holders, state);
   return device;
@@ -193,6 +227,7 @@ Json NodeStateOf(const Report& report) {
                          {"vendors", ListOf(report.vendors, VendorOf)},
                          {"devices", ListOf(report.devices, DeviceOf)},
                          {"doors", ListOf(report.doors, DoorOf)},
+                         {"servers", ListOf(report.servers, ServerOf)},
                          {"enforcement", report.enforcement},
                          {"configuration", ConfigurationOf(report.configuration)},
                          {"conditions", ListOf(report.conditions, ConditionOf)}}}};

@@ -28,6 +28,10 @@ DeviceReport Device(const std::string& id, int index) {
   device.health_state = "healthy";
   device.health_since = "2026-11-21T03:42:00.123Z";
   device.door = "kubelet";
+  device.resource = "nvidia.com/gpu";
+  device.sharing = "none";
+  device.free = 1;
+  device.isolation = "hardware";
   return device;
 }
 
@@ -52,6 +56,18 @@ Report Sample() {
                                 .container = "main"}};
   report.devices[1].health_state = "unhealthy";
   report.devices[1].health_reason = "XID 79";
+  report.devices[0].serial = "1563221012345";
+  report.devices[0].resource = "nvidia.com/gpu.shared";
+  report.devices[0].sharing = "mps";
+  report.devices[0].shares = 4;
+  report.devices[0].free = 3;
+  report.devices[0].isolation = "memory-per-process";
+  report.devices[0].share_memory_bytes = 10737418240;
+  report.devices[0].share_compute_percent = 25;
+  report.devices[1].free = 0;
+  report.devices[1].probation_until = "2026-11-21T03:43:00.500Z";
+  report.devices[1].relapses = 2;
+  report.servers = {{.set = "nvidia.com/gpu.shared", .kind = "mps", .state = "ready", .clients = 3, .devices = {"GPU-0"}}};
   report.doors = {{.name = "kubelet", .state = "open", .resources = {"nvidia.com/gpu"}, .enforcement = "devices"}};
   report.configuration = {.origin = "ConfigMap gpu-operator/time-slicing-config, key a100 (label nvidia.com/device-plugin.config)",
                           .since = "2026-11-21T03:41:00.000Z"};
@@ -66,17 +82,22 @@ TEST(NodeState, HasTheShapeThatIsPromised) {
     "apiVersion": "penstock.io/v1alpha1", "kind": "NodeState", "metadata": {"name": "gpu-7"},
     "status": {
       "version": "0.1.0",
-      "summary": {"driver": "550.54.15", "models": "2 NVIDIA A100-SXM4-40GB", "devices": 2, "healthy": 1, "held": 1, "door": "open",
+      "summary": {"driver": "550.54.15", "models": "2 NVIDIA A100-SXM4-40GB", "devices": 2, "healthy": 1, "held": 1, "slots": 5, "free": 3, "sharing": "mps", "door": "open",
                   "configuration": "a100"},
       "vendors": [{"vendor": "nvidia", "driver": "550.54.15", "runtime": "12.4", "reason": ""}],
       "devices": [
-        {"id": "GPU-0", "vendor": "nvidia", "model": "NVIDIA A100-SXM4-40GB", "index": 0, "pci": "0000:07:00.0", "numa": 3, "memoryBytes": 42949672960,
-         "health": {"state": "healthy", "reason": "", "since": "2026-11-21T03:42:00Z"}, "door": "kubelet", "withheld": "", "slots": 1,
+        {"id": "GPU-0", "serial": "1563221012345", "vendor": "nvidia", "model": "NVIDIA A100-SXM4-40GB", "index": 0, "pci": "0000:07:00.0", "numa": 3, "memoryBytes": 42949672960,
+         "health": {"state": "healthy", "reason": "", "since": "2026-11-21T03:42:00Z"}, "door": "kubelet", "withheld": "",
+         "resource": "nvidia.com/gpu.shared", "sharing": "mps", "slots": 4, "free": 3, "isolation": "memory-per-process",
+         "shareMemoryBytes": 10737418240, "shareComputePercent": 25, "relapses": 0,
          "holders": {"handed": 0, "held": 1, "outside": 0}},
-        {"id": "GPU-1", "vendor": "nvidia", "model": "NVIDIA A100-SXM4-40GB", "index": 1, "pci": "0000:07:00.0", "numa": 3, "memoryBytes": 42949672960,
-         "health": {"state": "unhealthy", "reason": "XID 79", "since": "2026-11-21T03:42:00Z"}, "door": "kubelet", "withheld": "", "slots": 1,
+        {"id": "GPU-1", "serial": "", "vendor": "nvidia", "model": "NVIDIA A100-SXM4-40GB", "index": 1, "pci": "0000:07:00.0", "numa": 3, "memoryBytes": 42949672960,
+         "health": {"state": "unhealthy", "reason": "XID 79", "since": "2026-11-21T03:42:00Z"}, "door": "kubelet", "withheld": "",
+         "resource": "nvidia.com/gpu", "sharing": "none", "slots": 1, "free": 0, "isolation": "hardware", "shareMemoryBytes": 0,
+         "shareComputePercent": 0, "relapses": 2, "probationUntil": "2026-11-21T03:43:00Z",
          "holders": {"handed": 0, "held": 0, "outside": 0}}],
       "doors": [{"name": "kubelet", "state": "open", "reason": "", "resources": ["nvidia.com/gpu"], "enforcement": "devices"}],
+      "servers": [{"set": "nvidia.com/gpu.shared", "kind": "mps", "state": "ready", "reason": "", "devices": ["GPU-0"]}],
       "enforcement": ["devices"],
       "configuration": {"origin": "ConfigMap gpu-operator/time-slicing-config, key a100 (label nvidia.com/device-plugin.config)",
                         "since": "2026-11-21T03:41:00Z", "problem": "", "problemOrigin": "", "notYet": []},
@@ -91,6 +112,7 @@ TEST(NodeState, NamesNobodyAndNothingThatChangesWithoutMeaning) {
   for (const char* secret : {"ann", "secret.py", "train-0", "k-1"}) EXPECT_THAT(text, Not(HasSubstr(secret)));
   report.generation = 8;
   report.agent_pid = 43;
+  report.servers[0].clients = 4;
   EXPECT_EQ(NodeStateOf(report).dump(), text);
 }
 
@@ -102,6 +124,8 @@ TEST(NodeState, ReadsBackWhatItWrote) {
   EXPECT_EQ(report->devices[0].holders.size(), 1u);
   EXPECT_EQ(report->devices[0].holders[0].state, "held");
   EXPECT_TRUE(report->conditions[0].status);
+  EXPECT_EQ(report->devices[0].shares, 4);
+  EXPECT_EQ(report->servers[0].devices, std::vector<std::string>{"GPU-0"});
   EXPECT_EQ(NodeStateOf(*report), object);
 }
 
@@ -141,6 +165,18 @@ TEST(NodeState, NamesTheConfigurationInAColumnsWidth) {
   EXPECT_EQ(configuration(), "node.yaml (newer one refused)");
   report.configuration = {.origin = "defaults"};
   EXPECT_EQ(configuration(), "defaults");
+}
+
+TEST(NodeState, CountsNoSlotsOfADeviceThatIsOfferedNowhere) {
+  Report report = Sample();
+  report.devices[0].resource = "";
+  report.devices[0].free = 0;
+  report.devices[1].sharing = "time-slicing";
+  const json status = NodeStateOf(report)["status"];
+  EXPECT_EQ(status["devices"][0]["slots"], 0);
+  EXPECT_EQ(status["summary"]["slots"], 1);
+  EXPECT_EQ(status["summary"]["sharing"], "mps, time-slicing");
+  EXPECT_EQ(NodeStateOf({})["status"]["summary"]["sharing"], "none");
 }
 
 base::Value ReadDefinition() {

@@ -47,6 +47,16 @@ Json ToJsonValue(const DeviceReport& device) {
           {"health", {{"state", device.health_state}, {"reason", device.health_reason}, {"since", device.health_since}}},
           {"door", device.door},
           {"withheld", device.withheld},
+          {"serial", device.serial},
+          {"resource", device.resource},
+          {"sharing", device.sharing},
+          {"shares", device.shares},
+          {"free", device.free},
+          {"isolation", device.isolation},
+          {"shareMemoryBytes", device.share_memory_bytes},
+          {"shareComputePercent", device.share_compute_percent},
+          {"probationUntil", device.probation_until},
+          {"relapses", device.relapses},
           {"holders", HoldersOf(device)}};
 }
 
@@ -56,6 +66,11 @@ Json ToJsonValue(const DoorReport& door) {
           {"reason", door.reason},
           {"resources", door.resources},
           {"enforcement", door.enforcement}};
+}
+
+Json ToJsonValue(const ServerReport& server) {
+  return {{"set", server.set},       {"kind", server.kind},       {"state", server.state},
+          {"reason", server.reason}, {"clients", server.clients}, {"devices", server.devices}};
 }
 
 Json ToJsonValue(const VendorReport& vendor) {
@@ -109,6 +124,7 @@ HolderReport ParseHolder(const Json& json) {
 
 DeviceReport ParseDevice(const Json& json) {
   DeviceReport device = internal::ReadDevice(json);
+  Take(json, "shares", device.shares);
   ForEach(json, "holders", [&](const Json& holder) { device.holders.push_back(ParseHolder(holder)); });
   return device;
 }
@@ -142,6 +158,7 @@ std::string ToJson(const Report& report) {
                {"vendors", ListOf(report.vendors)},
                {"devices", ListOf(report.devices)},
                {"doors", ListOf(report.doors)},
+               {"servers", ListOf(report.servers)},
                {"configuration", ToJsonValue(report.configuration)},
                {"conditions", ListOf(report.conditions)},
                {"enforcement", report.enforcement}});

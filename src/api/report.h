@@ -106,7 +106,7 @@ struct Report {
   std::vector<std::string> enforcement;  ///< kinds in force here: "devices", "visibility"
 };
 
-/// {"generation", "node", "version", "agentPid", "vendors", "devices", "doors", "configuration", "conditions", "enforcement"}.
+/// {"generation", "node", "version", "agentPid", "vendors", "devices", "doors", "servers", "configuration", "conditions", "enforcement"}.
 std::string ToJson(const Report& report);
 
 /// {"holders": [...]}: the same holders, flat.

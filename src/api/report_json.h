@@ -43,6 +43,15 @@ DeviceReport ReadDevice(const Json& json) {
   }
   Take(json, "door", device.door);
   Take(json, "withheld", device.withheld);
+  Take(json, "serial", device.serial);
+  Take(json, "resource", device.resource);
+  Take(json, "sharing", device.sharing);
+  Take(json, "free", device.free);
+  Take(json, "isolation", device.isolation);
+  Take(json, "shareMemoryBytes", device.share_memory_bytes);
+  Take(json, "shareComputePercent", device.share_compute_percent);
+  Take(json, "probationUntil", device.probation_until);
+  Take(json, "relapses", device.relapses);
   return device;
 }
 
@@ -55,6 +64,18 @@ DoorReport ReadDoor(const Json& json) {
   Take(json, "resources", door.resources);
   Take(json, "enforcement", door.enforcement);
   return door;
+}
+
+template <typename Json>
+ServerReport ReadServer(const Json& json) {
+  ServerReport server;
+  Take(json, "set", server.set);
+  Take(json, "kind", server.kind);
+  Take(json, "state", server.state);
+  Take(json, "reason", server.reason);
+  Take(json, "clients", server.clients);
+  Take(json, "devices", server.devices);
+  return server;
 }
 
 template <typename Json>
@@ -94,6 +115,7 @@ void ReadCommon(const Json& json, Report& report) {
   Take(json, "version", report.version);
   ForEach(json, "vendors", [&](const Json& vendor) { report.vendors.push_back(ReadVendor(vendor)); });
   ForEach(json, "doors", [&](const Json& door) { report.doors.push_back(ReadDoor(door)); });
+  ForEach(json, "servers", [&](const Json& server) { report.servers.push_back(ReadServer(server)); });
   if (const auto found = json.find("configuration"); found != json.end()) report.configuration = ReadConfiguration(*found);
   Take(json, "enforcement", report.enforcement);
 }

@@ -31,6 +31,16 @@ Report Sample() {
   device.health_state = "healthy";
   device.health_since = "2026-11-21T03:42:00.000Z";
   device.door = "kubelet";
+  device.serial = "1563221012345";
+  device.resource = "nvidia.com/gpu.shared";
+  device.sharing = "mps";
+  device.shares = 4;
+  device.free = 3;
+  device.isolation = "memory-per-process";
+  device.share_memory_bytes = 10737418240;
+  device.share_compute_percent = 25;
+  device.probation_until = "2026-11-21T03:43:00.000Z";
+  device.relapses = 2;
   device.holders = {{.slot = "GPU-1",
                      .device = "GPU-1",
                      .index = 0,
@@ -47,6 +57,8 @@ Report Sample() {
                      .since = "2026-11-21T03:42:01.000Z"}};
   report.devices = {device, {.id = "GPU-2"}};
   report.doors = {{.name = "kubelet", .state = "open", .reason = "", .resources = {"nvidia.com/gpu"}, .enforcement = "devices"}};
+  report.servers = {
+      {.set = "nvidia.com/gpu.shared", .kind = "mps", .state = "waiting", .reason = "it ended", .clients = 3, .devices = {"GPU-1"}}};
   report.configuration = {.origin = "file /etc/penstock/node.yaml",
                           .since = "2026-11-21T03:41:00.000Z",
                           .problem = "line 3: unknown key",
@@ -65,12 +77,17 @@ TEST(Report, HasTheShapeThatIsPromised) {
     "devices": [
       {"id": "GPU-1", "vendor": "nvidia", "model": "NVIDIA A100-SXM4-40GB", "index": 0, "pci": "0000:07:00.0", "numa": 3, "memoryBytes": 42949672960,
        "health": {"state": "healthy", "reason": "", "since": "2026-11-21T03:42:00.000Z"}, "door": "kubelet", "withheld": "",
+       "serial": "1563221012345", "resource": "nvidia.com/gpu.shared", "sharing": "mps", "shares": 4, "free": 3, "isolation": "memory-per-process",
+       "shareMemoryBytes": 10737418240, "shareComputePercent": 25, "probationUntil": "2026-11-21T03:43:00.000Z", "relapses": 2,
        "holders": [{"slot": "GPU-1", "device": "GPU-1", "index": 0, "state": "held", "kind": "pod", "lease": "k-1", "pids": [100, 101], "user": "root",
                     "command": "train", "pod": "train-0", "namespace": "ml", "container": "main", "enforcement": "devices",
                     "since": "2026-11-21T03:42:01.000Z"}]},
       {"id": "GPU-2", "vendor": "", "model": "", "index": null, "pci": "", "numa": null, "memoryBytes": 0,
-       "health": {"state": "", "reason": "", "since": ""}, "door": "", "withheld": "", "holders": []}],
+       "health": {"state": "", "reason": "", "since": ""}, "door": "", "withheld": "",
+       "serial": "", "resource": "", "sharing": "", "shares": 1, "free": 0, "isolation": "", "shareMemoryBytes": 0, "shareComputePercent": 0,
+       "probationUntil": "", "relapses": 0, "holders": []}],
     "doors": [{"name": "kubelet", "state": "open", "reason": "", "resources": ["nvidia.com/gpu"], "enforcement": "devices"}],
+    "servers": [{"set": "nvidia.com/gpu.shared", "kind": "mps", "state": "waiting", "reason": "it ended", "clients": 3, "devices": ["GPU-1"]}],
     "configuration": {"origin": "file /etc/penstock/node.yaml", "since": "2026-11-21T03:41:00.000Z", "problem": "line 3: unknown key",
                       "problemOrigin": "ConfigMap gpu/config, key any", "notYet": ["sharing.mps"]},
     "conditions": [{"type": "Ready", "status": true, "reason": "Ready", "message": "", "since": "2026-11-21T03:42:00.000Z"}],
@@ -79,7 +96,8 @@ TEST(Report, HasTheShapeThatIsPromised) {
 
 TEST(Report, AnEmptyNodeHasListsNotNulls) {
   const json document = json::parse(ToJson({}));
-  for (const char* key : {"vendors", "devices", "doors", "conditions", "enforcement"}) EXPECT_TRUE(document[key].is_array()) << key;
+  for (const char* key : {"vendors", "devices", "doors", "servers", "conditions", "enforcement"})
+    EXPECT_TRUE(document[key].is_array()) << key;
   EXPECT_EQ(HoldersToJson({}), R"({"holders":[]})");
 }
 
@@ -95,6 +113,8 @@ TEST(Report, ReadsBackWhatItWrote) {
   EXPECT_EQ(ToJson(*report), ToJson(Sample()));
   EXPECT_EQ(report->devices[1].index, -1);
   EXPECT_FALSE(report->devices[1].numa);
+  // An agent of the time before sharing says nothing of it.
+  EXPECT_EQ(ParseReport(R"({"generation": 1, "devices": [{"id": "x"}], "doors": []})")->devices[0].shares, 1);
 }
 
 TEST(Report, ReadsANewerAgentsReportAndRefusesWhatIsNone) {
@@ -104,6 +124,8 @@ TEST(Report, ReadsANewerAgentsReportAndRefusesWhatIsNone) {
         R"({"generation": "x", "devices": [], "doors": []})", R"({"generation": 1, "devices": [{"id": 5}], "doors": []})",
         R"({"generation": 1, "devices": [5], "doors": []})", R"({"generation": 1, "devices": [], "doors": [], "configuration": 3})",
         R"({"generation": 1, "devices": [], "doors": [], "conditions": {}})",
+        R"({"generation": 1, "devices": [], "doors": [], "servers": {}})",
+        R"({"generation": 1, "devices": [{"shares": "4"}], "doors": []})",
         R"({"generation": 1, "devices": [{"health": []}], "doors": []})"}) {
     const auto report = ParseReport(bad);
     ASSERT_FALSE(report.ok()) << bad;
