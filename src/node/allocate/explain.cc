@@ -1,0 +1,166 @@
+// Choices with their links in words, grouped by kind.
+#include "node/allocate/explain.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "node/allocate/allocate.h"
+#include "node/allocate/choose.h"
+
+namespace penstock::node::allocate {
+
+namespace {
+
+constexpr std::size_t kMostSizes = 32;
+
+using Positions = std::vector<std::size_t>;
+
+/// Why a slot cannot be had now; empty where it can.
+std::string Obstacle(const share::OfferedSlot& offered, const ledger::Snapshot& ledger) {
+  if (!offered.usable) return offered.reason;
+  const ledger::Lease* holder = ledger.InTheWayOf(offered.slot);
+  if (holder == nullptr) return "";
+  return "held by " + (holder->pod.empty() ? holder->id : holder->namespace_name + "/" + holder->pod) +
+         (holder->user.empty() ? "" : " of " + holder->user);
+}
+
+/// One offer as a request finds it.
+class View {
+ public:
+  View(const share::Offer& offer, const inventory::Snapshot& inventory, const ledger::Snapshot& ledger) : offer_(offer) {
+    for (const share::OfferedSlot& offered : offer.slots) {
+      const inventory::Entry* entry = inventory.Find(offered.slot.device);
+      if (entry == nullptr) continue;
+      const auto [at, fresh] = position_.try_emplace(offered.slot.device, devices_.size());
+      if (fresh) {
+        facts_.push_back(entry->facts.get());
+        devices_.push_back({.door = offer.door,
+                            .resource = offer.resource,
+                            .id = entry->facts->id,
+                            .index = entry->facts->index,
+                            .model = entry->facts->model});
+      }
+      api::PlannedDevice& device = devices_[at->second];
+      const std::string obstacle = Obstacle(offered, ledger);
+      ++device.slots;
+      shared_ = shared_ || offered.slot.shape.shares > 1;
+      if (obstacle.empty()) {
+        ++device.free;
+        free_slots_.push_back(offered.slot.id);
+      } else if (device.reason.empty()) {
+        device.reason = obstacle;
+      }
+    }
+    links_.emplace(facts_);
+  }
+
+  const std::vector<api::PlannedDevice>& devices() const { return devices_; }
+
+  std::vector<api::PlannedChoice> Choices(api::SharePolicy policy, const inventory::Snapshot& inventory) const {
+    std::vector<api::PlannedChoice> choices;
+    const Positions free = Free();
+    const std::size_t most = offer_.single && shared_ ? 1 : devices_.size();
+    for (std::size_t size = 1; size <= std::min({most, free.size(), kMostSizes}); ++size)
+      choices.push_back(shared_ ? OfShares(size, policy, inventory) : OfDevices(size, free));
+    if (free.size() < std::min(most, kMostSizes)) choices.push_back(NoMore(free.size()));
+    return choices;
+  }
+
+ private:
+  Positions Free() const {
+    Positions free;
+    for (std::size_t i = 0; i < devices_.size(); ++i)
+      if (devices_[i].free > 0) free.push_back(i);
+    return free;
+  }
+
+  api::PlannedChoice Empty(std::size_t size) const { return {.door = offer_.door, .resource = offer_.resource, .size = size}; }
+
+  api::PlannedChoice OfDevices(std::size_t size, const Positions& free) const {
+    api::PlannedChoice choice = Empty(size);
+    const auto best = ChooseBest(*links_, free, {}, size);
+    if (!best) return choice;
+    choice.within = best->within;
+    choice.left = best->left;
+    choice.exact = best->exact;
+    Tell(best->members, choice);
+    return choice;
+  }
+
+  /// As the kubelet would be answered.
+  api::PlannedChoice OfShares(std::size_t size, api::SharePolicy policy, const inventory::Snapshot& inventory) const {
+    api::PlannedChoice choice = Empty(size);
+    std::map<std::string, std::string> device_of;
+    for (const share::OfferedSlot& offered : offer_.slots) device_of[offered.slot.id] = offered.slot.device;
+    std::set<std::size_t> members;
+    for (const std::string& id : Prefer({free_slots_, {}, size}, offer_, policy, inventory)) {
+      const auto device = device_of.find(id);
+      if (device != device_of.end()) members.insert(position_.at(device->second));
+    }
+    Tell({members.begin(), members.end()}, choice);
+    choice.within = ScoreWithin(members);
+    choice.exact = false;
+    choice.reason = policy == api::SharePolicy::kPacked ? "shares, packed: of the devices that are used most"
+                                                        : "shares, distributed: of the devices that are used least";
+    return choice;
+  }
+
+  std::int64_t ScoreWithin(const std::set<std::size_t>& members) const {
+    std::int64_t sum = 0;
+    for (auto a = members.begin(); a != members.end(); ++a)
+      for (auto b = std::next(a); b != members.end(); ++b) sum += links_->Score(*a, *b);
+    return sum;
+  }
+
+  /// The devices, and their pairs by kind of link, best first.
+  void Tell(const Positions& members, api::PlannedChoice& choice) const {
+    std::map<std::pair<int, std::string>, std::vector<std::string>> kinds;  // by score, negative
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      choice.devices.push_back(devices_[members[i]].id);
+      for (std::size_t j = i + 1; j < members.size(); ++j)
+        kinds[{-links_->Score(members[i], members[j]), links_->Describe(members[i], members[j])}].push_back(
+            std::to_string(devices_[members[i]].index) + "-" + std::to_string(devices_[members[j]].index));
+    }
+    for (auto& [kind, pairs] : kinds) {
+      // What differs in the score alone is one kind for people.
+      if (!choice.links.empty() && choice.links.back().link == kind.second)
+        choice.links.back().pairs.insert(choice.links.back().pairs.end(), pairs.begin(), pairs.end());
+      else
+        choice.links.push_back({kind.second, std::move(pairs)});
+    }
+  }
+
+  api::PlannedChoice NoMore(std::size_t free) const {
+    api::PlannedChoice choice = Empty(free + 1);
+    choice.reason = std::to_string(free) + " of " + std::to_string(devices_.size()) + " are free";
+    const auto taken = std::find_if(devices_.begin(), devices_.end(), [](const auto& device) { return device.free == 0; });
+    if (taken != devices_.end()) choice.reason += "; GPU " + std::to_string(taken->index) + ": " + taken->reason;
+    return choice;
+  }
+
+  const share::Offer& offer_;
+  std::vector<api::PlannedDevice> devices_;
+  std::vector<const device::Facts*> facts_;
+  std::map<std::string, std::size_t> position_;
+  std::vector<std::string> free_slots_;
+  bool shared_ = false;
+  std::optional<Links> links_;
+};
+
+}  // namespace
+
+Explanation Explain(const std::vector<share::Offer>& offers, api::SharePolicy policy, const inventory::Snapshot& inventory,
+                    const ledger::Snapshot& ledger) {
+  Explanation explanation;
+  for (const share::Offer& offer : offers) {
+    const View view(offer, inventory, ledger);
+    explanation.devices.insert(explanation.devices.end(), view.devices().begin(), view.devices().end());
+    for (auto& choice : view.Choices(policy, inventory)) explanation.choices.push_back(std::move(choice));
+  }
+  return explanation;
+}
+
+}  // namespace penstock::node::allocate
