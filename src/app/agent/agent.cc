@@ -18,9 +18,9 @@
 #include "app/agent/costs.h"
 #include "app/agent/doors.h"
 #include "app/agent/labeller.h"
-#include "app/agent/looking.h"
 #include "app/agent/paths.h"
 #include "app/agent/plan.h"
+#include "app/agent/spine.h"
 #include "base/log.h"
 #include "door/pages.h"
 #include "door/report.h"
@@ -62,8 +62,8 @@ class Agent {
         open_(DecideDoors(start_)),
         lock_(std::move(lock)),
         configuration_(control_, io_, options.settings, options.start),
-        looking_(control_, start_, options.worker, open_),
-        labeller_(control_, io_, looking_.inventory, looking_.offers, start_.paths.sysfs_root, [this] { looking_.LookNow(); }),
+        spine_(control_, start_, options.worker, open_),
+        labeller_(control_, io_, spine_.inventory, spine_.offers, start_.paths.sysfs_root, [this] { spine_.LookNow(); }),
         pages_(control_, {.metrics = [this] { return Metrics(); },
                           .report = [this] { return api::ToJson(Report()); },
                           .not_ready = [this] { return not_ready_; }}) {}
@@ -111,7 +111,7 @@ class Agent {
   }
 
   Status ListenToKernel() {
-    looking_.ListenToKernel();
+    spine_.ListenToKernel();
     return {};
   }
 
@@ -146,7 +146,7 @@ class Agent {
   Status Serve() {
     waiting_for_.clear();
     ASSIGN(auto remembered, node::ledger::Keeper::Load(start_.paths.state_dir + "/ledger.json", boot_id_));
-    doors_.emplace(Doors::Node{control_, io_, looking_.inventory, looking_.ledger, looking_.offers}, open_, start_, std::move(remembered),
+    doors_.emplace(Doors::Node{control_, io_, spine_.inventory, spine_.ledger, spine_.offers}, open_, start_, std::move(remembered),
                    boot_id_,
                    Doors::Callbacks{.config = [this] { return Config(); },
                                     .report = [this] { return Report(); },
@@ -156,6 +156,7 @@ class Agent {
                                         [this](const door::KubeletAmounts& amounts) {
                                           if (cluster_) cluster_->ShowKubeletHas(amounts);
                                         }});
+    spine_.Serve();
     labeller_.Serve();
     TRY(doors_->Listen());
     TRY(OpenPages());  // the one before us may have had the address
@@ -170,16 +171,16 @@ class Agent {
                      ClusterLine::Callbacks{.news = [this] { return News(); },
                                             .wished = [this](const door::WishedConfig& wish) { configuration_.Wish(wish); },
                                             .nfd = [this](bool labels_this_node) { labeller_.SetNfd(labels_this_node); }});
-    on_inventory_ = looking_.inventory.published().Subscribe([this](const auto&) { cluster_->TellSoon(); });
-    on_ledger_ = looking_.ledger.published().Subscribe([this](const auto&) { cluster_->TellSoon(); });
+    on_inventory_ = spine_.inventory.published().Subscribe([this](const auto&) { cluster_->TellSoon(); });
+    on_ledger_ = spine_.ledger.published().Subscribe([this](const auto&) { cluster_->TellSoon(); });
     on_labels_ = labeller_.labels().published().Subscribe([this](const auto&) { cluster_->TellSoon(); });
     cluster_->TellSoon();
   }
 
   /// For a call on the control loop, where the snapshots stay what they are meanwhile.
   door::PreviewNode NodeForPreview() {
-    return {.inventory = *looking_.inventory.published().Get(),
-            .ledger = *looking_.ledger.Get(),
+    return {.inventory = *spine_.inventory.published().Get(),
+            .ledger = *spine_.ledger.Get(),
             .dialect_of = vendor::FindDialect,
             .machine = labeller_.machine().value_or(os::MachineFacts{}),
             .timestamp = labeller_.started(),
@@ -203,7 +204,7 @@ class Agent {
   }
 
   Status LookForDevices() {
-    looking_.Start([this] { FirstLookDone(); });
+    spine_.Start([this] { FirstLookDone(); });
     costs_.emplace(control_, io_, [this] { return Processes(); });
     labeller_.Configure(*Config());
     return {};
@@ -218,7 +219,7 @@ class Agent {
   /// What a running agent can change follows the configuration that is in force.
   Status FollowConfiguration() {
     on_config_ = configuration_.published().Subscribe([this](const auto& current) {
-      looking_.Configure(current->config);
+      spine_.Configure(current->config);
       labeller_.Configure(current->config);
       if (!cluster_) return;
       cluster_->Reconfigure(current->config);
@@ -232,20 +233,20 @@ class Agent {
     looked_ = true;
     not_ready_.clear();
     labeller_.Begin();
-    base::Log(base::kInfo, "looked", {{"devices", looking_.devices()}});
+    base::Log(base::kInfo, "looked", {{"devices", spine_.devices()}});
     if (doors_) ServeDevices();
   }
 
   /// The lock is ours and all devices have been looked at.
   void ServeDevices() {
     doors_->OpenKubelet();
-    base::Log(base::kInfo, "ready", {{"node", node_}, {"devices", looking_.devices()}});
-    edge::systemd::Notify("READY=1\nSTATUS=" + std::to_string(looking_.devices()) + " devices");
+    base::Log(base::kInfo, "ready", {{"node", node_}, {"devices", spine_.devices()}});
+    edge::systemd::Notify("READY=1\nSTATUS=" + std::to_string(spine_.devices()) + " devices");
   }
 
   api::Report Report() {
-    const auto wished = looking_.offers.wished().Get();
-    return door::MakeReport(*looking_.inventory.published().Get(), *looking_.ledger.Get(),
+    const auto wished = spine_.offers.wished().Get();
+    return door::MakeReport(*spine_.inventory.published().Get(), *spine_.ledger.Get(),
                             {.node = node_,
                              .doors = [this] { return DoorReports(); },
                              .wishes = &wished->wishes,
@@ -264,16 +265,16 @@ class Agent {
   }
 
   std::string Metrics() {
-    return node::metrics::Render(*looking_.inventory.published().Get(), *looking_.ledger.Get(),
+    return node::metrics::Render(*spine_.inventory.published().Get(), *spine_.ledger.Get(),
                                  {.version = PENSTOCK_VERSION,
                                   .queue_length = doors_ ? doors_->waiting() : 0,
                                   .processes = costs_ ? costs_->Get() : std::vector<node::metrics::ProcessCost>{},
-                                  .evidence = looking_.monitor.Counts(),
-                                  .health = looking_.monitor.statuses(),
-                                  .transitions = looking_.monitor.Transitions(),
-                                  .resets = looking_.monitor.Resets(),
-                                  .offers = looking_.offers.published().Get(),
-                                  .servers = looking_.offers.servers().Get(),
+                                  .evidence = spine_.monitor.Counts(),
+                                  .health = spine_.monitor.statuses(),
+                                  .transitions = spine_.monitor.Transitions(),
+                                  .resets = spine_.monitor.Resets(),
+                                  .offers = spine_.offers.published().Get(),
+                                  .servers = spine_.offers.servers().Get(),
                                   .reloads = configuration_.reloads(),
                                   .api_requests = ApiRequests()});
   }
@@ -285,7 +286,7 @@ class Agent {
   }
 
   std::map<std::string, pid_t> Processes() const {
-    std::map<std::string, pid_t> processes = looking_.Workers();
+    std::map<std::string, pid_t> processes = spine_.Workers();
     processes["agent"] = ::getpid();
     return processes;
   }
@@ -300,7 +301,7 @@ class Agent {
   os::Loop io_{"io"};
   Configuration configuration_;
   mutable door::ConditionTimes condition_times_;
-  Looking looking_;
+  Spine spine_;
   Labeller labeller_;
   std::string not_ready_ = "looking at the devices for the first time";
   std::string waiting_for_;  // the other agent, while one has the lock

@@ -1,5 +1,5 @@
 // Vendor lines and the kernel's log, joined to the inventory.
-#include "app/agent/looking.h"
+#include "app/agent/spine.h"
 
 #include <utility>
 
@@ -9,17 +9,20 @@
 
 namespace penstock::app {
 
-Looking::Looking(os::Loop& control, const api::NodeConfig& config, const std::string& worker, node::share::OpenDoors open)
-    : monitor(control, inventory, vendor::FindDialect, {.probation = config.health.probation}),
+Spine::Spine(os::Loop& control, const api::NodeConfig& config, const std::string& worker, node::share::OpenDoors open,
+             std::unique_ptr<device::SharingService> servers)
+    : servers_(std::move(servers)),
+      monitor(control, inventory, vendor::FindDialect, {.probation = config.health.probation}),
       offers(inventory, ledger, vendor::FindDialect, open),
       control_(control),
       kernel_log_path_(OpenedPath(config.paths, "/dev/kmsg")) {
   for (const device::Dialect* dialect : vendor::Dialects())
     lines_.push_back(std::make_unique<VendorLine>(control_, config, worker, *dialect, inventory, monitor));
   offers.Configure(config);
+  if (servers_) offers.FollowServers(servers_->published());
 }
 
-void Looking::ListenToKernel() {
+void Spine::ListenToKernel() {
   auto feed = node::health::KernelLogFeed::Open(control_, kernel_log_path_, vendor::Dialects(),
                                                 [this](std::string_view vendor, const device::Evidence& evidence) {
                                                   for (const auto& line : lines_)
@@ -32,7 +35,7 @@ void Looking::ListenToKernel() {
   }
 }
 
-void Looking::Start(std::function<void()> first_look) {
+void Spine::Start(std::function<void()> first_look) {
   lines_to_look_ = lines_.size();
   for (const auto& line : lines_)
     line->Start([this, first_look] {
@@ -40,17 +43,30 @@ void Looking::Start(std::function<void()> first_look) {
     });
 }
 
-void Looking::Configure(const api::NodeConfig& config) {
+void Spine::Configure(const api::NodeConfig& config) {
   monitor.SetProbation(config.health.probation);
   for (const auto& line : lines_) line->SetPoll(config.health.poll);
   offers.Configure(config);
 }
 
-void Looking::LookNow() {
+void Spine::Serve() {
+  if (!servers_) return;
+  on_offers_ = offers.published().Subscribe([this](const auto&) { WantServers(); });
+  WantServers();
+}
+
+void Spine::WantServers() {
+  auto sets = node::share::SetsOf(offers.wished().Get()->wishes, *inventory.published().Get(), *ledger.Get());
+  if (sets == wanted_) return;
+  wanted_ = sets;
+  servers_->Want(std::move(sets));
+}
+
+void Spine::LookNow() {
   for (const auto& line : lines_) line->LookNow();
 }
 
-std::map<std::string, pid_t> Looking::Workers() const {
+std::map<std::string, pid_t> Spine::Workers() const {
   std::map<std::string, pid_t> workers;
   for (const auto& line : lines_) workers["worker-" + line->vendor()] = line->worker_pid();
   return workers;

@@ -1,5 +1,5 @@
-// The looking half of an agent: what exists on this node, how it does, and what follows for the offers. Needs nobody's leave and serves
-// nobody. Construction only.
+// The spine of an agent from discovery to offers: what exists on this node, how it does, and what follows. Looking needs nobody's leave;
+// what acts on devices begins with Serve. Construction only.
 #pragma once
 
 #include <functional>
@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "app/agent/vendor_line.h"
+#include "device/sharing.h"
 #include "node/health/health.h"
 #include "node/health/kernel_log.h"
 #include "node/inventory/inventory.h"
@@ -21,10 +22,11 @@
 namespace penstock::app {
 
 /// On the control loop.
-class Looking {
+class Spine {
  public:
   /// `config` is the one that the agent starts with; `worker` is the program that holds vendor libraries.
-  Looking(os::Loop& control, const api::NodeConfig& config, const std::string& worker, node::share::OpenDoors open);
+  Spine(os::Loop& control, const api::NodeConfig& config, const std::string& worker, node::share::OpenDoors open,
+        std::unique_ptr<device::SharingService> servers = nullptr);
 
   /// Hears of devices in the kernel's log from now on, where it can be read.
   void ListenToKernel();
@@ -35,6 +37,14 @@ class Looking {
   /// What a running agent can change follows this configuration from now on.
   void Configure(const api::NodeConfig& config);
 
+  /// This agent serves the node: from now on it also acts on devices (servers through which they are shared).
+  void Serve();
+
+  /// Ends what needs not outlive the agent when it goes for good.
+  void EndIdle() {
+    if (servers_) servers_->EndIdle();
+  }
+
   /// Devices may have come or gone: looks now.
   void LookNow();
 
@@ -43,6 +53,10 @@ class Looking {
   /// Our processes that hold vendor libraries, "worker-nvidia" → pid.
   std::map<std::string, pid_t> Workers() const;
 
+ private:
+  const std::unique_ptr<device::SharingService> servers_;  // first: offers follow it
+
+ public:
   // In the order of the spine, which is the order of construction.
   node::inventory::Inventory inventory;
   node::ledger::Ledger ledger;
@@ -50,11 +64,15 @@ class Looking {
   node::share::Offers offers;
 
  private:
+  void WantServers();
+
   os::Loop& control_;
   const std::string kernel_log_path_;
   std::vector<std::unique_ptr<VendorLine>> lines_;
   std::size_t lines_to_look_ = 0;
   std::unique_ptr<node::health::KernelLogFeed> kernel_log_;
+  std::vector<device::SharedSet> wanted_;
+  base::Subscription on_offers_;
 };
 
 }  // namespace penstock::app
