@@ -19,6 +19,7 @@ SETTINGS = {
     "labels all ways": {
         "penstock.labels": {"node": "on", "nodeFeature": "auto", "featuresFile": "/etc/f/features.d/penstock"}, "gfd.noTimestamp": True},
     "little": {"penstock.nodeState.enabled": False, "penstock.nodeStatus": False, "penstock.events": False},
+    "MPS": {"penstock.mps.enabled": True, "mps.root": "/srv/mps"},
     "a NodeConfig": {"penstock.config": {"health": {"poll": "2s"}, "doors": {"assign": [{"devices": [0], "door": "none"}]}}},
 }
 

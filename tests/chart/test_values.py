@@ -85,6 +85,27 @@ def test_values_reach_the_pod(chart):
     assert things.one("DaemonSet")["spec"]["template"]["metadata"]["annotations"]["a"] == "b"
 
 
+def test_variables_of_nvidias_plugin_that_its_chart_has_no_value_for_can_be_given(chart):
+    variables = [{"name": "DP_DISABLE_HEALTHCHECKS", "value": "94,95"}, {"name": "DP_ENABLE_HEALTHCHECKS", "value": "13"}]
+    found = chart.render(values={"devicePlugin.containers.main.env": variables}).environment()
+    assert (found["DP_DISABLE_HEALTHCHECKS"], found["DP_ENABLE_HEALTHCHECKS"]) == ("94,95", "13")
+
+
+def test_mps_gets_its_folder_only_where_it_is_asked_for(chart):
+    without = chart.render(values={"mps.root": "/srv/mps"})
+    assert "mps" not in without.host_paths() and "/srv/mps" not in without.mounts()
+    usual = chart.render(values={"penstock.mps.enabled": True})
+    assert usual.host_paths()["mps"] == "/run/nvidia/mps" and not usual.mounts()["/run/nvidia/mps"].get("readOnly")
+    moved = chart.render(values={"penstock.mps.enabled": True, "mps.root": "/srv/mps"})
+    assert moved.host_paths()["mps"] == "/srv/mps" and "/srv/mps" in moved.mounts()
+    assert yaml.safe_load(moved.node_config())["sharing"]["mps"]["root"] == "/srv/mps"
+
+
+@pytest.mark.parametrize("values", [{"penstock.privileged": False}, {"runtimeClassName": "nvidia"}], ids=json.dumps)
+def test_mps_without_a_privileged_container_is_refused(chart, values):
+    assert "penstock.privileged=true" in chart.refusal(values={"penstock.mps.enabled": True, **values})
+
+
 def test_names_and_namespaces_can_be_overridden(chart):
     things = chart.render(values={"fullnameOverride": "gpu", "namespaceOverride": "kube-system", "selectorLabelsOverride": {"app": "gpu"}})
     daemonset = things.one("DaemonSet", "gpu")
@@ -104,6 +125,8 @@ def test_labels_without_a_device_plugin_and_the_other_way_round(chart):
     ({"migstrategy": "none"}, "migstrategy"),
     ({"config": {"maps": {}}}, "maps"),
     ({"gfd": {"enable": True}}, "enable"),
+    ({"mps": {"enabled": True}}, "enabled"),
+    ({"mps": {"root": "run/mps"}}, "root"),
     ({"penstock": {"nodestate": {}}}, "nodestate"),
     ({"migStrategy": "double"}, "migStrategy"),
     ({"deviceListStrategy": "envvars"}, "deviceListStrategy"),

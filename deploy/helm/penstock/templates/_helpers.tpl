@@ -77,6 +77,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- not (empty .Values.runtimeClassName) -}}
 {{- end -}}
 
+{{/* The same in the pod as on the host. */}}
+{{- define "penstock.mpsRoot" -}}
+{{- .Values.mps.root | default "/run/nvidia/mps" -}}
+{{- end -}}
+
 {{- define "penstock.securityContext" -}}
 {{- if .Values.securityContext -}}
 {{- toYaml .Values.securityContext -}}
@@ -179,6 +184,9 @@ priorityClassName: {{ . }}
 {{- end -}}
 {{- $doors := dict "kubelet" (dict "enabled" (ternary "on" "off" .Values.devicePlugin.enabled)) "local" (dict "enabled" "off") -}}
 {{- $config := dict "apiVersion" "penstock.io/v1alpha1" "kind" "NodeConfig" "paths" $paths "labels" $labels "cluster" $cluster "doors" $doors -}}
+{{- if .Values.mps.root -}}
+{{- $_ := set $config "sharing" (dict "mps" (dict "root" .Values.mps.root)) -}}
+{{- end -}}
 {{- toYaml (mergeOverwrite $config (deepCopy $own.config)) -}}
 {{- end -}}
 
@@ -188,9 +196,10 @@ priorityClassName: {{ . }}
 {{- range $key, $value := omit .Values.gfd "enabled" "noTimestamp" -}}
 {{- if not (kindIs "invalid" $value) -}}{{- $said = append $said (printf "gfd.%s: there is one container, and labels follow the hardware's events" $key) -}}{{- end -}}
 {{- end -}}
-{{- range $key, $value := .Values.mps -}}
-{{- if not (kindIs "invalid" $value) -}}{{- $said = append $said (printf "mps.%s: sharing is not there yet" $key) -}}{{- end -}}
+{{- range $key, $value := omit .Values.mps "root" -}}
+{{- if not (kindIs "invalid" $value) -}}{{- $said = append $said (printf "mps.%s: the agent supervises MPS servers itself" $key) -}}{{- end -}}
 {{- end -}}
+{{- if and .Values.mps.root (not .Values.penstock.mps.enabled) -}}{{- $said = append $said "mps.root: penstock.mps.enabled is false, so no MPS server can be started" -}}{{- end -}}
 {{- if .Values.nfd -}}{{- $said = append $said "nfd: this chart installs no NFD and needs none" -}}{{- end -}}
 {{- if (.Values.configManager | default dict).resources -}}{{- $said = append $said "configManager.resources: there is no config-manager" -}}{{- end -}}
 {{- if and .Values.nvidiaDriverCapabilities (not .Values.runtimeClassName) -}}{{- $said = append $said "nvidiaDriverCapabilities: no runtimeClassName injects a driver" -}}{{- end -}}
