@@ -55,13 +55,13 @@ std::vector<PodHolding> JoinPods(const std::vector<PodDevices>& list, const std:
   std::set<std::string> taken;
   for (const PodDevices& one : list) {
     taken.insert(one.ids.begin(), one.ids.end());
-    pods.push_back({UidOf(one, checkpoint, alive), one.pod, one.namespace_name, one.container, one.ids});
+    pods.push_back({UidOf(one, checkpoint, alive), one.pod, one.namespace_name, one.container, one.ids, one.resource});
   }
   for (const CheckpointEntry& entry : checkpoint) {
     const bool known = std::any_of(entry.ids.begin(), entry.ids.end(), [&taken](const std::string& id) { return taken.contains(id); });
     if (known || !alive.contains(entry.pod_uid)) continue;
     taken.insert(entry.ids.begin(), entry.ids.end());
-    pods.push_back({entry.pod_uid, "", "", entry.container, entry.ids});
+    pods.push_back({entry.pod_uid, "", "", entry.container, entry.ids, entry.resource});
   }
   return pods;
 }

@@ -23,7 +23,7 @@ const char kGpu[] = "nvidia.com/gpu";
 
 TEST(JoinPods, AddsTheUidToTheNames) {
   EXPECT_THAT(JoinPods({{"ml", "train", "main", kGpu, {"G0", "G1"}}}, {{"uid-1", "main", kGpu, {"G0", "G1"}}}, {}),
-              ElementsAre(PodHolding{"uid-1", "train", "ml", "main", {"G0", "G1"}}));
+              ElementsAre(PodHolding{"uid-1", "train", "ml", "main", {"G0", "G1"}, kGpu}));
 }
 
 TEST(JoinPods, TakesTheLivingPodsUidWhereADeletedOneLingers) {
@@ -34,7 +34,7 @@ TEST(JoinPods, TakesTheLivingPodsUidWhereADeletedOneLingers) {
 
 TEST(JoinPods, KnowsInitContainersFromTheCheckpointAndForgetsEndedPods) {
   const std::vector<CheckpointEntry> checkpoint = {{"uid-1", "prepare", kGpu, {"G3"}}};
-  EXPECT_THAT(JoinPods({}, checkpoint, {"uid-1"}), ElementsAre(PodHolding{"uid-1", "", "", "prepare", {"G3"}}));
+  EXPECT_THAT(JoinPods({}, checkpoint, {"uid-1"}), ElementsAre(PodHolding{"uid-1", "", "", "prepare", {"G3"}, kGpu}));
   EXPECT_THAT(JoinPods({}, checkpoint, {}), IsEmpty());
 }
 

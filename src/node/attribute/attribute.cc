@@ -3,23 +3,26 @@
 
 #include <algorithm>
 
+#include "node/share/wish.h"
+
 namespace penstock::node::attribute {
 namespace {
 
 constexpr char kDoor[] = "kubelet";
 
-std::string LeaseIdFor(const PodHolding& pod) {
-  return "pod-" + (pod.pod_uid.empty() ? pod.namespace_name + "-" + pod.pod : pod.pod_uid) + "-" + pod.container;
+/// A container may hold several resources.
+std::string LeaseIdFor(const PodHolding& pod, const ledger::Snapshot& ledger) {
+  const std::string id = "pod-" + (pod.pod_uid.empty() ? pod.namespace_name + "-" + pod.pod : pod.pod_uid) + "-" + pod.container;
+  return ledger.FindLease(id) == nullptr ? id : id + "-" + pod.resource;
 }
 
-bool Holds(const ledger::Lease& lease, const std::string& device) {
-  return std::any_of(lease.slots.begin(), lease.slots.end(), [&device](const ledger::Slot& slot) { return slot.device == device; });
-}
+bool SameName(const std::string& known, const std::string& told) { return known.empty() || told.empty() || known == told; }
 
-/// Whether the pod's devices are exactly the lease's.
+/// Whether the pod's slots are exactly the lease's.
 bool Matches(const ledger::Lease& lease, const PodHolding& pod) {
-  return lease.slots.size() == pod.devices.size() &&
-         std::all_of(pod.devices.begin(), pod.devices.end(), [&](const std::string& device) { return Holds(lease, device); });
+  return lease.slots.size() == pod.ids.size() && std::all_of(lease.slots.begin(), lease.slots.end(), [&pod](const ledger::Slot& slot) {
+           return SameName(slot.resource, pod.resource) && std::find(pod.ids.begin(), pod.ids.end(), slot.id) != pod.ids.end();
+         });
 }
 
 void Describe(ledger::Lease& lease, const PodHolding& pod) {
@@ -34,9 +37,42 @@ void Describe(ledger::Lease& lease, const PodHolding& pod) {
 }
 
 bool SameContainer(const ledger::Lease& lease, const PodHolding& pod) {
-  const auto same = [](const std::string& known, const std::string& told) { return known.empty() || told.empty() || known == told; };
-  return same(lease.pod_uid, pod.pod_uid) && same(lease.namespace_name, pod.namespace_name) && same(lease.pod, pod.pod) &&
-         same(lease.container, pod.container);
+  return SameName(lease.pod_uid, pod.pod_uid) && SameName(lease.namespace_name, pod.namespace_name) && SameName(lease.pod, pod.pod) &&
+         SameName(lease.container, pod.container);
+}
+
+/// The first slot of these leases that answers to this.
+template <typename Predicate>
+const ledger::Slot* FindSlot(const std::vector<ledger::Lease>& leases, Predicate predicate) {
+  for (const ledger::Lease& lease : leases)
+    for (const ledger::Slot& slot : lease.slots)
+      if (predicate(slot)) return &slot;
+  return nullptr;
+}
+
+const ledger::Slot* FindSlotOf(const std::vector<share::Offer>& offers, const std::string& device) {
+  for (const share::Offer& offer : offers)
+    for (const share::OfferedSlot& offered : offer.slots)
+      if (offered.slot.device == device) return &offered.slot;
+  return nullptr;
+}
+
+/// What of the kubelet's id is known: of those who had it `before`, of others who are or were on its device, of what is offered.
+ledger::Slot ToSlot(const std::string& id, const std::string& resource, const std::vector<ledger::Lease>& before,
+                    const std::vector<ledger::Lease>& now, const std::vector<share::Offer>& offers) {
+  const ledger::Slot likely = ledger::WithShape({id, share::DeviceOf(id), resource, {}});
+  if (likely.id == likely.device) return likely;
+  const auto same = [&](const ledger::Slot& slot) { return slot.id == id && SameName(slot.resource, resource); };
+  const auto beside = [&](const ledger::Slot& slot) { return slot.device == likely.device && slot.id != slot.device; };
+  const ledger::Slot* known = FindSlot(before, same);
+  if (known == nullptr) known = FindSlot(now, beside);
+  if (known == nullptr) known = FindSlot(before, beside);
+  if (known == nullptr) known = FindSlotOf(offers, likely.device);
+  if (known == nullptr || known->shape.sharing == device::Sharing::kNone) return likely;
+  ledger::Slot slot = likely;
+  slot.shape = {known->shape.sharing, std::max(known->shape.shares, likely.shape.shares)};
+  if (slot.resource.empty()) slot.resource = known->resource;
+  return slot;
 }
 
 /// A container's cgroup carries its pod's uid, with '-' or, under the systemd driver, '_': ".../pod<uid>/..." or "...-pod<uid>.slice/...".
@@ -67,13 +103,35 @@ bool InTree(const os::ProcessInfo& process, const ledger::Lease& lease, const Pr
 
 bool Belongs(const os::ProcessInfo& process, const ledger::Lease& lease, const ProcessTable& table) {
   if (lease.door != kDoor) return InGroup(process, lease.id) || InTree(process, lease, table);
-  // While the holder is not known yet, whoever comes first is taken for it: nothing else can be told.
-  return lease.pod_uid.empty() || InPod(process, lease.pod_uid);
+  return !lease.pod_uid.empty() && InPod(process, lease.pod_uid);
+}
+
+using Leases = std::vector<const ledger::Lease*>;
+
+std::map<std::string_view, Leases> LeasesByDevice(const ledger::Snapshot& ledger) {
+  std::map<std::string_view, Leases> leases;
+  for (const ledger::Lease& lease : ledger.leases)
+    for (const ledger::Slot& slot : lease.slots) {
+      Leases& of_device = leases[slot.device];
+      if (of_device.empty() || of_device.back() != &lease) of_device.push_back(&lease);
+    }
+  return leases;
+}
+
+/// Null for one who is outside.
+const ledger::Lease* OwnerOf(const os::ProcessInfo& process, const Leases& leases, const ProcessTable& table) {
+  for (const ledger::Lease* lease : leases)
+    if (Belongs(process, *lease, table)) return lease;
+  // While a holder is not known yet, whoever comes is taken for it: nothing else can be told.
+  const auto unknown =
+      std::find_if(leases.begin(), leases.end(), [](const ledger::Lease* lease) { return lease->door == kDoor && lease->pod_uid.empty(); });
+  return unknown == leases.end() ? nullptr : *unknown;
 }
 
 }  // namespace
 
-void ApplyPods(const std::vector<PodHolding>& pods, base::WallTime settled, base::WallTime now, ledger::Ledger& ledger) {
+void ApplyPods(const std::vector<PodHolding>& pods, base::WallTime settled, base::WallTime now, ledger::Ledger& ledger,
+               const std::vector<share::Offer>& offers) {
   const auto before = ledger.Get();
   std::set<std::string> confirmed;
   std::vector<const PodHolding*> unknown;
@@ -94,11 +152,12 @@ void ApplyPods(const std::vector<PodHolding>& pods, base::WallTime settled, base
     if (lease.door == kDoor && !confirmed.contains(lease.id) && (lease.state == ledger::LeaseState::kHeld || lease.since < settled))
       ledger.Release(lease.id);
   for (const PodHolding* pod : unknown) {
+    const auto others = ledger.Get();
     ledger::Lease lease;
-    lease.id = LeaseIdFor(*pod);
+    lease.id = LeaseIdFor(*pod, *others);
     lease.door = kDoor;
     lease.since = now;
-    for (const std::string& device : pod->devices) lease.slots.push_back({device, device});
+    for (const std::string& id : pod->ids) lease.slots.push_back(ToSlot(id, pod->resource, before->leases, others->leases, offers));
     Describe(lease, *pod);
     (void)ledger.Hand(std::move(lease));  // refused where a younger lease holds a slot: the kubelet's next list will say who is right
   }
@@ -140,15 +199,16 @@ std::set<pid_t> PidsOf(const inventory::Snapshot& inventory) {
 
 Attributed Attribute(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger, const ProcessTable& processes) {
   Attributed result;
+  const auto leases = LeasesByDevice(ledger);
   for (const inventory::Entry& entry : inventory.devices) {
     if (!entry.reading) continue;
-    const ledger::Lease* lease = ledger.HolderOf(entry.facts->id);
+    const auto of_device = leases.find(entry.facts->id);
     for (const device::DeviceProcess& used : entry.reading->processes) {
       const auto found = processes.find(used.pid);
       if (found == processes.end()) continue;  // ended since, or in a pid namespace that we do not see
       const ledger::Process process{used.pid, found->second.start, os::UserName(found->second.uid), found->second.command};
-      auto& list =
-          lease != nullptr && Belongs(found->second, *lease, processes) ? result.by_lease[lease->id] : result.outside[entry.facts->id];
+      const ledger::Lease* lease = of_device == leases.end() ? nullptr : OwnerOf(found->second, of_device->second, processes);
+      auto& list = lease != nullptr ? result.by_lease[lease->id] : result.outside[entry.facts->id];
       if (std::find(list.begin(), list.end(), process) == list.end()) list.push_back(process);
     }
   }

@@ -11,6 +11,7 @@
 #include "device/model.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
+#include "node/share/offer.h"
 #include "os/process.h"
 
 namespace penstock::node::attribute {
@@ -18,7 +19,8 @@ namespace penstock::node::attribute {
 /// A container that holds devices, as the kubelet tells it. `pod_uid` and the names may be missing, whichever source knows them.
 struct PodHolding {
   std::string pod_uid, pod, namespace_name, container;
-  std::vector<std::string> devices;
+  std::vector<std::string> ids;  ///< of slots: "GPU-...", "GPU-...::3"
+  std::string resource = {};     ///< the name under which it holds them; empty: not known
   bool operator==(const PodHolding&) const = default;
 };
 
@@ -27,11 +29,13 @@ using ProcessTable = std::map<pid_t, os::ProcessInfo>;
 
 /// Lets kubelet leases say what pods hold: makes leases for pods that none is known of (after a restart of the agent), fills in names,
 /// moves handed to held, and releases leases that no pod holds any more. A lease whose pod was never named is kept until it is older than
-/// `settled`: it may be younger than the kubelet's own list.
-void ApplyPods(const std::vector<PodHolding>& pods, base::WallTime settled, base::WallTime now, ledger::Ledger& ledger);
+/// `settled`: it may be younger than the kubelet's own list. The kubelet knows ids only: of what device a share is one is told by who had
+/// it before, else by others on the device, else by `offers`.
+void ApplyPods(const std::vector<PodHolding>& pods, base::WallTime settled, base::WallTime now, ledger::Ledger& ledger,
+               const std::vector<share::Offer>& offers = {});
 
-/// Which of the driver's processes belong to which lease (by cgroup: "pod<uid>" of the lease's pod, or the lease's own group; by process
-/// tree for leases that are visibility only), and who is outside.
+/// Which of the driver's processes belong to which lease of their device (by cgroup: "pod<uid>" of the lease's pod, or the lease's own
+/// group; by process tree for leases that are visibility only; else to one whose holder is not known yet), and who is outside of them all.
 struct Attributed {
   std::map<std::string, std::vector<ledger::Process>> by_lease;
   std::map<std::string, std::vector<ledger::Process>> outside;  ///< device id → processes

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "node/share/wish.h"
+
 namespace penstock::node::attribute {
 namespace {
 
@@ -69,6 +71,79 @@ TEST(ApplyPods, LeavesOtherDoorsAlone) {
   EXPECT_FALSE(ledger.Get()->Free("G0"));
 }
 
+constexpr device::Shape kFour{device::Sharing::kTimeSlicing, 4};
+constexpr char kSlice[] = "acme.com/slice";
+
+ledger::Lease Shares(const std::string& id, const std::vector<std::string>& slots, base::WallTime since, device::Shape shape = kFour) {
+  ledger::Lease lease = Handed(id, {}, since);
+  for (const std::string& slot : slots) lease.slots.push_back({slot, share::DeviceOf(slot), kSlice, shape});
+  return lease;
+}
+
+TEST(ApplyPods, NamesTheHolderOfEachShareOfADevice) {
+  ledger::Ledger ledger;
+  ASSERT_TRUE(ledger.Hand(Shares("k-1", {"G0::0", "G0::2"}, kNow)).ok());
+  ASSERT_TRUE(ledger.Hand(Shares("k-2", {"G0::1"}, kNow)).ok());
+  ApplyPods({{"", "one", "ml", "main", {"G0::1"}, kSlice}, {"", "two", "ml", "main", {"G0::0", "G0::2"}, kSlice}}, kNow, kNow, ledger);
+  ASSERT_EQ(ledger.Get()->leases.size(), 2u);
+  EXPECT_EQ(ledger.Get()->FindLease("k-1")->pod, "two");
+  EXPECT_EQ(ledger.Get()->FindLease("k-2")->pod, "one");
+  ApplyPods({{"", "one", "ml", "main", {"G0::1"}, kSlice}}, kNow, kNow, ledger);
+  EXPECT_EQ(ledger.Get()->FindLease("k-1"), nullptr);
+  EXPECT_NE(ledger.Get()->FindLease("k-2"), nullptr);
+}
+
+TEST(ApplyPods, MakesSharesOfTheKubeletsIdsAfterARestart) {
+  const device::Shape mps{device::Sharing::kMps, 4};
+  share::Offer offer{.resource = kSlice, .door = "kubelet"};
+  offer.slots.push_back({.slot = {"G0::0", "G0", kSlice, mps}});
+  ledger::Ledger ledger;
+  ApplyPods({{"", "one", "ml", "main", {"G0::1"}, kSlice},
+             {"", "two", "ml", "main", {"G0::6"}, kSlice},
+             {"", "three", "ml", "main", {"G1::3"}, kSlice},
+             {"", "four", "ml", "main", {"G2"}, "acme.com/gpu"}},
+            kNow, kNow, ledger, {offer});
+  const auto slot = [&](const char* lease) { return ledger.Get()->FindLease(lease)->slots.at(0); };
+  EXPECT_EQ(slot("pod-ml-one-main"), (ledger::Slot{"G0::1", "G0", kSlice, mps}));
+  EXPECT_EQ(slot("pod-ml-two-main"), (ledger::Slot{"G0::6", "G0", kSlice, {device::Sharing::kMps, 7}})) << "from when it was cut into more";
+  EXPECT_EQ(slot("pod-ml-three-main"), (ledger::Slot{"G1::3", "G1", kSlice, kFour})) << "nobody knows, so a likely one";
+  EXPECT_EQ(slot("pod-ml-four-main"), (ledger::Slot{"G2", "G2", "acme.com/gpu", {}}));
+}
+
+TEST(ApplyPods, AShareIsCutAsThoseBesideItAreWhateverIsOfferedNow) {
+  share::Offer offer{.resource = kSlice, .door = "kubelet"};
+  offer.slots.push_back({.slot = {"G0::0", "G0", kSlice, {device::Sharing::kMps, 2}}});
+  ledger::Ledger ledger;
+  ledger::Lease beside = Shares("k-1", {"G0::0"}, kNow);
+  beside.pod = "one";
+  ASSERT_TRUE(ledger.Hand(beside).ok());
+  ASSERT_TRUE(ledger.Hand(Shares("k-2", {"G1::0"}, kNow - 60s, {device::Sharing::kMps, 8})).ok());
+  ApplyPods({{"", "one", "ml", "main", {"G0::0"}, kSlice},
+             {"", "two", "ml", "main", {"G0::1"}, kSlice},
+             {"", "three", "ml", "main", {"G1::0", "G1::1"}, kSlice}},
+            kNow, kNow, ledger, {offer});
+  EXPECT_EQ(ledger.Get()->FindLease("pod-ml-two-main")->slots[0].shape, kFour);
+  EXPECT_EQ(ledger.Get()->FindLease("pod-ml-three-main")->slots[0].shape, (device::Shape{device::Sharing::kMps, 8}));
+}
+
+TEST(ApplyPods, AContainerMayHoldSeveralResources) {
+  ledger::Ledger ledger;
+  const std::vector<PodHolding> pods = {{kUid, "p", "ml", "main", {"G0"}, "acme.com/gpu"}, {kUid, "p", "ml", "main", {"G1::0"}, kSlice}};
+  ApplyPods(pods, kNow, kNow, ledger);
+  EXPECT_EQ(ledger.Get()->leases.size(), 2u);
+  const auto generation = ledger.Get()->generation;
+  ApplyPods(pods, kNow, kNow, ledger);
+  EXPECT_EQ(ledger.Get()->generation, generation);
+}
+
+TEST(ApplyPods, TheSameIdUnderAnotherNameIsAnotherSlot) {
+  ledger::Ledger ledger;
+  ASSERT_TRUE(ledger.Hand(Shares("k-1", {"G0::0"}, kNow - 60s)).ok());
+  ApplyPods({{"", "new", "ml", "main", {"G0::0"}, "acme.com/gpu"}}, kNow - 10s, kNow, ledger);
+  ASSERT_EQ(ledger.Get()->leases.size(), 1u);
+  EXPECT_EQ(ledger.Get()->leases[0].slots[0].resource, "acme.com/gpu");
+}
+
 inventory::Snapshot WithProcess(pid_t pid) {
   inventory::Snapshot snapshot;
   device::Facts facts;
@@ -113,6 +188,32 @@ TEST(Attribute, KnowsARunsProcessByItsGroupOrItsTree) {
   EXPECT_THAT(Attribute(WithProcess(42), ledger, {{42, Process(42, "/penstock/r-1")}}).outside, IsEmpty());
   EXPECT_THAT(Attribute(WithProcess(42), ledger, {{42, Process(42, "/", 10)}, {10, Process(10, "/")}}).outside, IsEmpty());
   EXPECT_EQ(Attribute(WithProcess(42), ledger, {{42, Process(42, "/penstock/r-11", 3)}}).outside.size(), 1u);
+}
+
+TEST(Attribute, EachProcessOfASharedDeviceBelongsToItsOwnHolder) {
+  ledger::Snapshot ledger;
+  ledger::Lease pod = Shares("k-1", {"G0::0", "G0::3"}, kNow), run = Shares("r-1", {"G0::1"}, kNow);
+  pod.pod_uid = kUid;
+  run.door = "local";
+  ledger.leases = {pod, run};
+  auto inventory = WithProcess(41);
+  inventory.devices[0].reading =
+      std::make_shared<const device::Reading>(device::Reading{.processes = {{41, {}}, {42, {}}, {43, {}}, {41, {}}}});
+  ProcessTable table = {{41, Process(41, std::string("/kubepods/pod") + kUid + "/abc")},
+                        {42, Process(42, "/penstock/r-1")},
+                        {43, Process(43, "/user.slice")}};
+  const auto result = Attribute(inventory, ledger, table);
+  ASSERT_EQ(result.by_lease.size(), 2u);
+  ASSERT_EQ(result.by_lease.at("k-1").size(), 1u);
+  EXPECT_EQ(result.by_lease.at("k-1")[0].pid, 41);
+  EXPECT_EQ(result.by_lease.at("r-1").at(0).pid, 42);
+  EXPECT_EQ(result.outside.at("G0").at(0).pid, 43);
+
+  ledger.leases.push_back(Shares("k-2", {"G0::2"}, kNow));
+  const auto later = Attribute(inventory, ledger, table);
+  EXPECT_THAT(later.outside, IsEmpty()) << "it may be of the pod that is not known yet";
+  EXPECT_EQ(later.by_lease.at("k-2").at(0).pid, 43);
+  EXPECT_EQ(later.by_lease.at("k-1").size(), 1u);
 }
 
 TEST(Attribute, ADeviceWithoutALeaseHasItsProcessesOutside) {
