@@ -77,6 +77,13 @@ Status DriverFault(Control& control, const std::vector<std::string>& words) {
   return Usage("the driver's faults are unload and mismatch [VERSION]");
 }
 
+Status MpsFault(Control& control, const std::vector<std::string>& words) {
+  if (words.size() != 1) return Usage("MPS' faults are hang, exit, nonsense and die");
+  if (words[0] == "die") return control.KillMps();
+  if (words[0] == "hang" || words[0] == "exit" || words[0] == "nonsense") return control.FaultMps(words[0]);
+  return Usage("MPS' faults are hang, exit, nonsense and die");
+}
+
 Status XidFault(Control& control, const FaultOptions& options) {
   if (options.words.size() != 2) return Usage("xid needs its number");
   ASSIGN(const std::uint32_t xid, Number(options.words[1], "XID", 9999));
@@ -86,6 +93,7 @@ Status XidFault(Control& control, const FaultOptions& options) {
 
 Status Act(Control& control, const FaultOptions& options) {
   if (options.target == "driver") return DriverFault(control, options.words);
+  if (options.target == "mps") return MpsFault(control, options.words);
   const std::string& kind = options.words[0];
   const auto each = [&](const std::function<Status(std::uint32_t)>& act) { return ForEach(control, options.target, act); };
   // All of them can, or nothing happens.
@@ -119,6 +127,8 @@ Status Act(Control& control, const FaultOptions& options) {
 
 Status HealTarget(Control& control, const HealOptions& options) {
   const bool all = options.target == "all", driver = options.target == "driver";
+  if (options.target == "mps" || all) TRY(control.FaultMps(""));
+  if (options.target == "mps") return {};
   if (!options.driver.empty() && !all && !driver) return Usage("--driver goes with the target driver or all");
   if (!driver) TRY(ForEach(control, options.target, [&](std::uint32_t gpu) { return control.HealGpu(gpu); }));
   if (all) TRY(control.HealCalls());

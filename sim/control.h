@@ -53,6 +53,11 @@ class Control {
   base::Status FaultCall(std::int32_t gpu, const std::string& function, std::uint32_t mode, std::uint32_t milliseconds, std::uint32_t code,
                          std::uint32_t count);
 
+  /// What MPS' programs do wrong from now on: "hang", "exit", "nonsense", or "" for nothing.
+  base::Status FaultMps(const std::string& fault);
+  /// Ends, as kill -9 does, the control daemons of this machine that run now.
+  base::Status KillMps();
+
   base::Status UnloadDriver();
   /// Another library version beside the loaded module.
   base::Status MismatchDriver(const std::string& library_version);

@@ -45,12 +45,18 @@ constexpr const char* kFaultHelp = R"(Kinds, for a GPU (number, UUID or PCI addr
 For the driver:
   driver unload
   driver mismatch [VERSION]        another library beside the loaded module
+For MPS, until heal mps:
+  mps hang                         the control daemons answer nothing
+  mps exit                         a control daemon that is started ends at once
+  mps nonsense                     they answer what cannot be read
+  mps die                          they are killed, once; their servers live on
 
 Examples:
   penstock-sim fault --root /tmp/dgx 2 xid 48
   penstock-sim fault --root /tmp/dgx 5 hang nvmlDeviceGetMemoryInfo forever
   penstock-sim fault --root /tmp/dgx all error nvmlDeviceGetPowerUsage 999 --count 3
-  penstock-sim fault --root /tmp/dgx driver unload)";
+  penstock-sim fault --root /tmp/dgx driver unload
+  penstock-sim fault --root /tmp/dgx mps hang)";
 
 std::string DefaultRoot() {
   const char* root = std::getenv("PENSTOCK_SIM_ROOT");
@@ -120,7 +126,7 @@ class Options {
 
     CLI::App* fault = app_.add_subcommand("fault", "break something");
     fault->footer(kFaultHelp);
-    fault->add_option("target", fault_.target, "number, UUID, PCI address, all, or driver")->required();
+    fault->add_option("target", fault_.target, "number, UUID, PCI address, all, driver, or mps")->required();
     fault->add_option("kind", fault_.words, "the fault and its arguments")->required();
     fault->add_option("--text", fault_.text, "message of an XID");
     fault->add_option("--count", fault_.count, "errors to count, or calls to strike");
@@ -133,7 +139,7 @@ class Options {
     fault->add_flag("--alone", fault_.alone, "an XID without what follows from it");
 
     CLI::App* heal = app_.add_subcommand("heal", "undo faults, plug in what was removed, load the driver");
-    heal->add_option("target", heal_.target, "number, UUID, PCI address, all, or driver")->required();
+    heal->add_option("target", heal_.target, "number, UUID, PCI address, all, driver, or mps")->required();
     heal->add_option("--driver", heal_.driver, "the driver version to load (with target driver or all)");
   }
 

@@ -26,6 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr unsigned kNvidiaMajor = 195;
+constexpr const char* kPrograms[] = {"nvidia-smi", "nvidia-cuda-mps-control", "nvidia-cuda-mps-server", "mps-client"};
 
 // Gathers the first failure, so that building reads as a list of what there is.
 class Builder {
@@ -341,11 +342,11 @@ void SyncLibraries(Builder& tree, const Assets& assets, const SimState& state) {
     if (name.starts_with("libnvidia-ml.so") && (version.empty() || (name != keep && name != "libnvidia-ml.so.1"))) others.push_back(name);
   }
   if (version.empty()) {
-    tree.Remove("usr/bin/nvidia-smi");
+    for (const char* program : kPrograms) tree.Remove(std::string("usr/bin/") + program);
   } else if (!fs::exists(tree.Path(folder + "/" + keep), error)) {
     tree.Copy(assets.library_folder + "/libnvidia-ml.so.1", folder + "/" + keep,
               [&](const std::string& path) { return HideNewerSymbols(path, DriverBranch(version)); });
-    tree.Copy(assets.library_folder + "/nvidia-smi", "usr/bin/nvidia-smi");
+    for (const char* program : kPrograms) tree.Copy(assets.library_folder + "/" + program, std::string("usr/bin/") + program);
     tree.Link(folder + "/libnvidia-ml.so.1", keep);
   }
   for (const std::string& name : others) tree.Remove(folder + "/" + name);

@@ -30,6 +30,8 @@ int QueryGpus(const Nvml& nvml, const Gpus& gpus, const CsvOptions& options);
 int QueryProcesses(const Gpus& gpus, const CsvOptions& options);
 int PrintTable(const Nvml& nvml, const Gpus& gpus);
 int PrintDetails(const Nvml& nvml, const Gpus& gpus);
+/// By number or name, as the real one takes them.
+int SetComputeMode(const Nvml& nvml, const Gpus& gpus, const std::string& mode);
 /// Cures what a reset cures; refuses while a process uses the GPU.
 int ResetGpus(const Nvml& nvml, const std::vector<std::string>& wanted);
 

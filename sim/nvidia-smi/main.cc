@@ -13,7 +13,7 @@ namespace {
 
 struct Options {
   bool help = false, version = false, list = false, details = false, reset = false;
-  std::string query_gpu, query_processes, format;
+  std::string query_gpu, query_processes, format, compute_mode;
   std::vector<std::string> ids;
   std::string wrong;
 };
@@ -63,6 +63,8 @@ Options Parse(const std::vector<std::string>& arguments) {
       options.reset = true;
     else if (TakeValue(arguments, i, "-i", value) || TakeValue(arguments, i, "--id", value))
       options.ids = SplitCommas(value);
+    else if (TakeValue(arguments, i, "-c", value) || TakeValue(arguments, i, "--compute-mode", value))
+      options.compute_mode = value;
     else if (TakeValue(arguments, i, "--query-gpu", value))
       options.query_gpu = value;
     else if (TakeValue(arguments, i, "--query-compute-apps", value))
@@ -85,6 +87,7 @@ void PrintHelp() {
       "  --query-compute-apps=FIELD,... --format=csv[,noheader][,nounits]\n"
       "  -q                                          details\n"
       "  -r, --gpu-reset                             reset, all GPUs or those of -i\n"
+      "  -c, --compute-mode=MODE                     DEFAULT or 0, PROHIBITED or 2, EXCLUSIVE_PROCESS or 3\n"
       "  -i, --id=ID,...                             index, UUID or PCI address\n"
       "  --version, -h, --help\n"
       "\n"
@@ -196,6 +199,8 @@ int RunWithGpus(const Nvml& nvml, const Options& options) {
     status = ListGpus(gpus);
   else if (!options.query_gpu.empty() || !options.query_processes.empty())
     status = RunQuery(nvml, options, gpus);
+  else if (!options.compute_mode.empty())
+    status = SetComputeMode(nvml, gpus, options.compute_mode);
   else if (options.details)
     status = PrintDetails(nvml, gpus);
   else

@@ -1,0 +1,174 @@
+// nvidia-cuda-mps-server of a simulated machine: one user's clients, a thread each, held to the limits it was started with. Started by the
+// control daemon alone.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sim/mps/machine.h"
+#include "sim/mps/wire.h"
+
+namespace mps {
+namespace {
+
+constexpr int kControl = 3;
+constexpr std::uint32_t kExclusiveProcess = 3, kProhibited = 2;
+constexpr std::uint64_t kOwnMemory = 30u << 20;
+constexpr const char* kOutOfMemory = "error 2 CUDA_ERROR_OUT_OF_MEMORY";
+
+void LogServer(const std::string& text) { Log("server.log", "Server", text); }
+
+class Server {
+ public:
+  Server(std::string percentage, const std::string& limits) : percentage_(std::move(percentage)), gpus_(machine_.VisibleGpus()) {
+    for (std::size_t at = 1; at < limits.size(); at = limits.find(',', at) + 1) {
+      const std::string entry = limits.substr(at, limits.find(',', at) - at);
+      const std::size_t colon = entry.find(':');
+      limits_[Number(entry.substr(0, colon)).value_or(0)] = Number(entry.substr(colon + 1)).value_or(0);
+    }
+  }
+
+  int Run() {
+    if (const std::string problem = TakeGpus(); !problem.empty()) {
+      LogServer("Failed to start : " + problem);
+      return 1;
+    }
+    MakeShared();
+    Send(kControl, "ready");
+    while (const auto message = Receive(kControl)) OnControl(*message);
+    // The control daemon is gone: those who are here are served to their end.
+    std::unique_lock lock(mutex_);
+    while (!clients_.empty()) {
+      lock.unlock();
+      usleep(20000);
+      lock.lock();
+    }
+    Leave();
+    return 0;
+  }
+
+ private:
+  std::string TakeGpus() {
+    if (gpus_.empty()) return "no device";
+    for (const std::uint32_t slot : gpus_) {
+      if (machine_.gpu(slot).mig_current) return "operation not supported";
+      if (machine_.gpu(slot).compute_mode == kProhibited) return "device prohibited";
+      if (machine_.gpu(slot).compute_mode == kExclusiveProcess && machine_.HasComputeProcess(slot)) return "device busy";
+    }
+    for (const std::uint32_t slot : gpus_)
+      machine_.PutProcess(slot, static_cast<std::uint32_t>(getpid()), 'C', kOwnMemory, "nvidia-cuda-mps-server");
+    return "";
+  }
+
+  // What clients must find under the same name in their /dev/shm.
+  void MakeShared() {
+    char name[64];
+    std::snprintf(name, sizeof name, "cuda.shm.%x.%x.1", static_cast<unsigned>(getuid()), static_cast<unsigned>(getpid()));
+    shared_ = name;
+    const Fd fd(open(("/dev/shm/" + shared_).c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    if (fd) (void)!write(fd.get(), shared_.data(), shared_.size());
+    if (fd) (void)!ftruncate(fd.get(), 4096);
+  }
+
+  void Leave() {
+    unlink(("/dev/shm/" + shared_).c_str());
+    for (const std::uint32_t slot : gpus_) machine_.RemoveProcess(slot, static_cast<std::uint32_t>(getpid()));
+  }
+
+  void OnControl(const Message& message) {
+    const std::string verb = Word(message.text, 0);
+    const auto pid = static_cast<pid_t>(Number(Word(message.text, 1)).value_or(0));
+    if (verb == "shutdown") {
+      const std::scoped_lock lock(mutex_);
+      for (const auto& [client, fd] : clients_) LeaveGpus(client);
+      Leave();
+      _exit(0);
+    }
+    if (verb == "terminate") {
+      const std::scoped_lock lock(mutex_);
+      if (const auto at = clients_.find(pid); at != clients_.end()) ::shutdown(at->second, SHUT_RDWR);
+    }
+    if (verb != "client") return;
+    const int fd = const_cast<Message&>(message).passed.Release();
+    std::thread([this, fd, pid] { Serve(Fd(fd), pid); }).detach();
+  }
+
+  // One client from its greeting to its end.
+  void Serve(Fd fd, pid_t pid) {
+    Send(fd.get(), "shm " + shared_);
+    const auto found = Receive(fd.get());
+    if (!found || found->text != "found " + shared_) return;
+    {
+      const std::scoped_lock lock(mutex_);
+      clients_[pid] = fd.get();
+      for (const std::uint32_t slot : gpus_) machine_.PutProcess(slot, static_cast<std::uint32_t>(pid), 'M', 0, "client");
+    }
+    LogServer("Client {PID: " + std::to_string(pid) + "} connected");
+    Send(kControl, "connected " + std::to_string(pid));
+    Send(fd.get(), "welcome " + std::to_string(getpid()));
+    std::map<unsigned long long, std::uint64_t> allocated;
+    while (const auto request = Receive(fd.get())) {
+      if (!Send(fd.get(), Answer(pid, request->text, allocated))) break;
+    }
+    const std::scoped_lock lock(mutex_);
+    LeaveGpus(pid);
+    clients_.erase(pid);
+    LogServer("Client process disconnected: " + std::to_string(pid));
+    Send(kControl, "gone " + std::to_string(pid));
+  }
+
+  void LeaveGpus(pid_t pid) {
+    for (const std::uint32_t slot : gpus_) machine_.RemoveProcess(slot, static_cast<std::uint32_t>(pid));
+  }
+
+  // "limit DEVICE", "allocate DEVICE BYTES"
+  std::string Answer(pid_t pid, const std::string& request, std::map<unsigned long long, std::uint64_t>& allocated) {
+    const auto device = Number(Word(request, 1)).value_or(gpus_.size());
+    if (device >= gpus_.size()) return "error 101 CUDA_ERROR_INVALID_DEVICE";
+    const std::uint32_t slot = gpus_[device];
+    const SimGpu& gpu = machine_.gpu(slot);
+    // GPUs before Volta know no limits.
+    const auto entry = limits_.find(device);
+    const std::uint64_t limit = entry == limits_.end() || gpu.cc_major < 7 ? gpu.memory_total : entry->second;
+    if (Word(request, 0) == "limit")
+      return "limit " + std::to_string(limit) + " " + (gpu.cc_major < 7 ? "100.0" : percentage_.substr(0, percentage_.find('.') + 2));
+    if (Word(request, 0) != "allocate") return "error 1 CUDA_ERROR_INVALID_VALUE";
+    const std::uint64_t bytes = Number(Word(request, 2)).value_or(0);
+    const std::scoped_lock lock(mutex_);
+    std::uint64_t& mine = allocated[device];
+    if (mine + bytes > limit || bytes > machine_.FreeBytes(slot)) return kOutOfMemory;
+    mine += bytes;
+    machine_.PutProcess(slot, static_cast<std::uint32_t>(pid), 'M', mine, "client");
+    return "allocated " + std::to_string(mine);
+  }
+
+  Machine machine_;
+  std::string percentage_, shared_;
+  std::vector<std::uint32_t> gpus_;
+  std::map<unsigned long long, std::uint64_t> limits_;
+  std::mutex mutex_;  // for the machine's state, too: its lock is one of processes
+  std::map<pid_t, int> clients_;
+};
+
+}  // namespace
+}  // namespace mps
+
+int main(int argc, char** argv) {
+  signal(SIGPIPE, SIG_IGN);
+  struct stat info {};
+  if (argc != 3 || fstat(mps::kControl, &info) != 0 || !S_ISSOCK(info.st_mode)) {
+    std::fputs("nvidia-cuda-mps-server is started by nvidia-cuda-mps-control\n", stderr);
+    return 1;
+  }
+  fcntl(mps::kControl, F_SETFD, FD_CLOEXEC);
+  mps::Server server(argv[1], argv[2]);
+  return server.Run();
+}
