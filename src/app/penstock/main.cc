@@ -66,6 +66,7 @@ constexpr char kPlanFooter[] = R"(Examples:
   penstock plan new.yaml           # what this file would change on this node
   penstock plan                    # the configuration that counts now, where it waits for a restart or was refused
   penstock plan new.yaml -o json | jq '.resources[] | select(.holders != [])'
+  penstock plan --explain          # which set a request for 1, 2, ... GPUs would get now, and by which links
 
 Exit status: 0 shown, 1 the configuration has problems (all of them shown) or no agent answers.)";
 
@@ -95,6 +96,7 @@ struct CommandLine {
   std::string shell;
   std::string help_on;
   bool markdown = false;
+  bool explain_plan = false;
   int exit_code = 0;
 
   /// Where the first word is no verb: says so, with the verb that may be meant.
@@ -142,9 +144,10 @@ void CommandLine::AddAgentVerbs() {
   AddClusterOptions(*status, cluster);
   Verb(app, "ps", "Show who holds which device", kPsFooter, [this] { return Ps(common); });
   AddClusterVerbs(app, common, "penstock", exit_code);
-  CLI::App* plan =
-      Verb(app, "plan", "Show what another configuration would change", kPlanFooter, [this] { return Plan(common, plan_file); });
+  CLI::App* plan = Verb(app, "plan", "Show what another configuration would change", kPlanFooter,
+                        [this] { return Plan(common, plan_file, explain_plan); });
   plan->add_option("FILE", plan_file, "a configuration; - for standard input; left out: the one that counts now")->type_name("");
+  plan->add_flag("--explain", explain_plan, "also which devices requests for one, two, ... would get now, and why");
 }
 
 void CommandLine::AddConfig() {
