@@ -19,13 +19,23 @@ constexpr base::Duration kLeastPoll = 100ms;
 constexpr base::Duration kMostPoll = 1h;
 constexpr base::Duration kMostProbation = 24h;
 
-/// Families of codes that backends tell of (device::Evidence), and the greatest code of each.
+/// Families of codes that backends tell of (device::Evidence), and the codes of each.
 struct Family {
   std::string_view kind;
   std::int64_t least, most;
 };
-constexpr std::array<Family, 5> kFamilies = {
-    {{"xid", 1, 999}, {"recovery-action", 0, 99}, {"lost", 0, 9999}, {"remap-failure", 0, 9999}, {"ras", 0, 9999}}};
+constexpr std::int64_t kMostCode = 999'999'999;
+constexpr std::array<Family, 11> kFamilies = {{{"xid", 1, 999},
+                                               {"sxid", 1, 99'999},
+                                               {"recovery-action", 0, 99},
+                                               {"unavailable", 0, kMostCode},
+                                               {"lost", 0, kMostCode},
+                                               {"reset-required", 0, kMostCode},
+                                               {"remap-pending", 0, kMostCode},
+                                               {"remap-failure", 0, kMostCode},
+                                               {"ecc-uncorrectable", 0, kMostCode},
+                                               {"poison", 0, kMostCode},
+                                               {"ras", 0, kMostCode}}};
 
 std::vector<std::string> KindNames() {
   std::vector<std::string> names;

@@ -171,7 +171,7 @@ TEST(NodeConfig, RefusesHealthRulesThatCannotBeMeant) {
   EXPECT_THAT(error, HasSubstr("\"all\" is no code of xid"));
   EXPECT_THAT(error, HasSubstr("health.policy[3].codes: is empty; leave the key out to mean all codes"));
   EXPECT_THAT(error, HasSubstr("f:10:29: health.policy[4].action: \"ignor\" is none of default, ignore, warn"));
-  EXPECT_THAT(error, HasSubstr("health.policy[5].kind: \"xids\" is none of xid, recovery-action"));
+  EXPECT_THAT(error, HasSubstr("health.policy[5].kind: \"xids\" is none of xid, sxid, recovery-action"));
   EXPECT_THAT(error, HasSubstr("health.policy[6].action is missing"));
   EXPECT_THAT(error, HasSubstr("unknown key \"health.policy[7].code\"; did you mean \"codes\"?"));
   EXPECT_THAT(error, HasSubstr("\"100\" is no code of recovery-action"));
