@@ -93,7 +93,7 @@ void AddSettings(const Found& found, Migration& plan) {
       plan.not_yet.push_back("ClusterPolicy " + one.name + ": mig.strategy " + one.mig_strategy +
                              ": MIG devices are not to be had yet; GPUs in MIG mode are withheld");
   for (const Workload* one : WorkloadsOf(found, {Part::kMps}))
-    plan.not_yet.push_back(one->from + ": MPS is not to be had yet; it is of no use without NVIDIA's plugin and can go with it");
+    plan.remarks.push_back(one->from + ": the agent starts and watches MPS itself; this one goes with NVIDIA's plugin");
 }
 
 std::int64_t NumberIn(const std::map<std::string, std::string>& labels, const std::string& key) {
@@ -115,16 +115,13 @@ void Count(std::vector<Change>& changes, Change change) {
 }
 
 void AddNodeResources(const LabelledNode& node, Migration& plan) {
-  const std::int64_t gpus = NumberIn(node.labels, "nvidia.com/gpu.count"), replicas = NumberIn(node.labels, "nvidia.com/gpu.replicas");
+  const std::int64_t replicas = NumberIn(node.labels, "nvidia.com/gpu.replicas");
+  const std::string shares = "the same name, " + std::to_string(replicas) + " for each GPU that is shared";
   for (const auto& [name, amount] : node.capacity) {
     if (!name.starts_with("nvidia.com/") || amount == 0) continue;
     const std::string now = std::to_string(amount);
-    if (name == kGpu && replicas > 1 && gpus > 0) {
-      Count(plan.resources, {name, now, std::to_string(gpus), 0, "one for each GPU: sharing is not to be had yet"});
-    } else if (name == kGpu) {
-      Count(plan.resources, {name, now, now, 0, "the same name, one for each GPU"});
-    } else if (name.ends_with(".shared")) {
-      Count(plan.resources, {name, now, "", 0, "sharing is not to be had yet; whole GPUs are " + std::string(kGpu)});
+    if (name == kGpu || name.ends_with(".shared")) {
+      Count(plan.resources, {name, now, now, 0, replicas > 1 ? shares : "the same name, one for each GPU"});
     } else {
       Count(plan.resources, {name, now, "", 0, "not to be had yet"});
     }
@@ -133,11 +130,20 @@ void AddNodeResources(const LabelledNode& node, Migration& plan) {
 
 /// Without nodes to look at: what the configurations say.
 void AddConfiguredResources(const Found& found, Migration& plan) {
-  plan.resources.push_back({kGpu, "", "", 0, "the same name, one for each GPU"});
+  plan.resources.push_back({kGpu, "", "", 0, "the same name, one for each GPU that is not shared"});
   for (const ConfigFile& config : found.configs)
-    for (const Shared& one : SharedIn(config))
-      plan.resources.push_back({one.renamed ? one.resource + ".shared" : one.resource, std::to_string(one.replicas) + " for each GPU",
-                                one.renamed ? "" : "1 for each GPU", 0, config.from + ": sharing (" + one.how + ") is not to be had yet"});
+    for (const Shared& one : SharedIn(config)) {
+      const std::string shares = std::to_string(one.replicas) + " for each GPU";
+      plan.resources.push_back({one.renamed ? one.resource + ".shared" : one.resource, shares, shares, 0, config.from + ": " + one.how});
+    }
+}
+
+/// Our labels with a model in their name.
+bool IsOfModel(const std::string& key) {
+  static constexpr std::array<std::string_view, 6> kFamilies = {"nvidia.com/gpu.present.",          "nvidia.com/gpu.count.",
+                                                                "nvidia.com/gpu.memory.",           "nvidia.com/gpu.replicas.",
+                                                                "nvidia.com/gpu.sharing-strategy.", "nvidia.com/gpu.isolation."};
+  return std::any_of(kFamilies.begin(), kFamilies.end(), [&key](std::string_view prefix) { return key.starts_with(prefix); });
 }
 
 bool IsOthers(const std::string& key) {
@@ -291,9 +297,11 @@ void PlanToNvidia(const Found& found, const std::string& node, Migration& plan) 
   for (const LabelledNode& one : found.nodes) {
     if (!node.empty() && one.name != node) continue;
     for (const auto& [key, value] : one.labels) {
-      const bool of_model = key.starts_with("nvidia.com/gpu.present.") || key.starts_with("nvidia.com/gpu.count.") ||
-                            key.starts_with("nvidia.com/gpu.memory.");
-      if (of_model) Count(plan.labels, {key, value, "", 0, "ours alone: GPU Feature Discovery has no labels for each model"});
+      if (key == "nvidia.com/gpu.isolation") {
+        Count(plan.labels, {key, value, "", 0, "ours alone: GPU Feature Discovery does not tell it"});
+      } else if (IsOfModel(key)) {
+        Count(plan.labels, {key, value, "", 0, "ours alone: GPU Feature Discovery has no labels for each model"});
+      }
     }
   }
   plan.remarks.emplace_back(

@@ -137,11 +137,11 @@ TEST(MigratePlan, OfTheChartGoesByHelmAndKeepsTheValues) {
                                           "helm -n nvidia get values nvdp -o yaml > values.yaml",
                                           "helm -n nvidia install penstock deploy/helm/penstock -f values.yaml",
                                           "helm -n nvidia uninstall nvdp", "kubectl penstock nodes"));
-  EXPECT_THAT(plan.not_yet, AllOf(Contains(HasSubstr("key shared: sharing.timeSlicing")), Contains(HasSubstr("cdi-cri")),
-                                  Contains(HasSubstr("mps-control-daemon: MPS is not to be had yet"))));
+  EXPECT_THAT(plan.not_yet, AllOf(Contains(HasSubstr("cdi-cri")), Not(Contains(HasSubstr("sharing.timeSlicing")))));
+  EXPECT_THAT(plan.remarks, Contains(HasSubstr("mps-control-daemon: the agent starts and watches MPS itself")));
   ASSERT_EQ(plan.problems.size(), 1u);
   EXPECT_THAT(plan.problems[0], AllOf(HasSubstr("key slip: "), HasSubstr("did you mean \"migStrategy\"?")));
-  EXPECT_THAT(plan.resources, Contains(IsChange("nvidia.com/gpu.shared", "4 for each GPU", "")));
+  EXPECT_THAT(plan.resources, Contains(IsChange("nvidia.com/gpu.shared", "4 for each GPU", "4 for each GPU")));
 }
 
 TEST(MigratePlan, TellsOfFilesOnlyWhereTheirPartIsThere) {
@@ -176,12 +176,12 @@ TEST(MigratePlan, UnderTheOperatorItIsTheOperatorThatIsTold) {
 
 TEST(MigratePlan, TellsWhatBecomesOfResourcesAndLabelsOfANodeThatShares) {
   const Migration plan = PlanOf("gpu-operator.yaml");
-  EXPECT_THAT(plan.resources, ElementsAre(IsChange("nvidia.com/gpu", "8", "2")));
-  EXPECT_THAT(plan.labels, AllOf(Contains(IsChange("nvidia.com/gpu.product", "Tesla-T4-SHARED", "Tesla-T4")),
-                                 Contains(IsChange("nvidia.com/gpu.replicas", "4", "1")),
-                                 Contains(IsChange("nvidia.com/gpu.sharing-strategy", "time-slicing", "none")),
-                                 Contains(IsChange("nvidia.com/gpu.imex-domain", "left-over.1", "")),
+  EXPECT_THAT(plan.resources, ElementsAre(IsChange("nvidia.com/gpu", "8", "8")));
+  EXPECT_THAT(plan.labels, AllOf(Contains(IsChange("nvidia.com/gpu.imex-domain", "left-over.1", "")),
+                                 Contains(IsChange("nvidia.com/gpu.replicas.Tesla-T4", "", "4")),
                                  Contains(IsChange("nvidia.com/gpu.present.Tesla-T4", "", "true"))));
+  for (const char* kept : {"nvidia.com/gpu.product", "nvidia.com/gpu.replicas", "nvidia.com/gpu.sharing-strategy"})
+    for (const Change& change : plan.labels) EXPECT_NE(change.what, kept) << "as GPU Feature Discovery said it";
   for (const Change& change : plan.labels)
     EXPECT_THAT(change.what, AllOf(Not(HasSubstr("gpu.deploy")), Not(HasSubstr("timestamp")), Not(HasSubstr("gpu.machine"))));
   EXPECT_THAT(plan.remarks, Contains(HasSubstr("NFD takes its nvidia.com labels from the nodes")));
