@@ -10,6 +10,7 @@ import pytest
 
 DEADLINE = 30
 SHARING = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n"
+NOT_YET = "sharing: {timeSlicing: {resources: [{name: nvidia.com/mig-1g.5gb, replicas: 4}]}}\n"
 
 
 class Home:
@@ -82,10 +83,11 @@ def test_a_check_tells_what_each_key_of_a_config_map_would_offer_and_leaves_noth
     done = check(programs, str(manifest), "--against", "dgx-a100", "-o", "json")
     assert done.returncode == 0, done.stderr
     shared, plain = json.loads(done.stdout)
-    assert shared["notYet"][0].startswith("sharing.timeSlicing.resources[0]: ") and plain["notYet"] == []
-    for one in (shared, plain):
-        assert [(offer["door"], offer["resource"], len(offer["slots"])) for offer in one["resources"]] == [("kubelet", "nvidia.com/gpu", 8)]
-        assert one["labels"]["nvidia.com/gpu.count"] == "8" and one["labels"]["nvidia.com/gpu.replicas"] == "1"
+    for one, replicas in ((shared, 4), (plain, 1)):
+        assert one["notYet"] == []
+        offers = [(offer["door"], offer["resource"], len(offer["slots"])) for offer in one["resources"]]
+        assert offers == [("kubelet", "nvidia.com/gpu", 8 * replicas)]
+        assert one["labels"]["nvidia.com/gpu.count"] == "8" and one["labels"]["nvidia.com/gpu.replicas"] == str(replicas)
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
@@ -134,7 +136,7 @@ def test_a_plan_names_who_holds_what_is_touched(home):
 def test_a_new_file_is_in_force_without_a_restart_and_a_bad_one_changes_nothing(home):
     home.up("version: v1\n")
     pid = json.loads(home.penstock("status", "-o", "json").stdout)["agentPid"]
-    home.write("version: v1\n" + SHARING)
+    home.write("version: v1\n" + NOT_YET)
     wait_for(lambda: home.configuration()["notYet"])
     since = home.configuration()["since"]
 

@@ -237,9 +237,11 @@ TEST_F(ConfigurationTest, Issue1144AnEditedConfigMapIsInForceAtOnce) {
 
 TEST_F(ConfigurationTest, SaysWhatItCannotDoYetAndServesOn) {
   Start();
-  configuration_->Wish(Wished("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}]}}\n"));
+  configuration_->Wish(Wished("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}, {name: mig-1g.5gb, replicas: 2}]}}\n"));
   EXPECT_EQ(Report().problem, "");
-  EXPECT_THAT(Report().not_yet, Contains(HasSubstr("sharing.timeSlicing.resources[0]: sharing by time-slicing is not to be had yet")));
+  EXPECT_THAT(Report().not_yet, ElementsAre(HasSubstr("sharing.timeSlicing.resources[1]: MIG devices are not offered yet")));
+  ASSERT_EQ(Config().sharing.rules.size(), 1u);
+  EXPECT_EQ(Config().sharing.rules[0].replicas, 4);
 }
 
 TEST_F(ConfigurationTest, ProposesWithoutChangingAnything) {
