@@ -1,7 +1,10 @@
 // One small state per device: what stands, what happened, since when it looks well.
 #include "node/health/health.h"
 
+#include <algorithm>
+
 #include "base/log.h"
+#include "node/health/policy.h"
 
 namespace penstock::node::health {
 
@@ -10,17 +13,36 @@ using device::Severity;
 
 namespace {
 
-constexpr base::Duration kSameEvent = std::chrono::seconds(2);  // the kernel log and the driver's event tell the same thing
+constexpr std::size_t kMostTroubles = 32;  // of one device that are told apart
+constexpr base::Duration kDay = std::chrono::hours(24);
 
 bool TakesOut(Severity severity) { return severity >= Severity::kDrain; }
+
+/// Of ourselves, not of a vendor: a call that hangs, or fails in a way that says nothing.
+bool IsOurs(const device::Evidence& evidence) { return evidence.kind == "hang" || evidence.kind == "unreadable"; }
+
+std::string With(const std::string& reason, const std::string& more) { return more.empty() ? reason : reason + "; " + more; }
 
 }  // namespace
 
 Monitor::Monitor(base::Executor& executor, inventory::Inventory& inventory, DialectOf dialect_of, Options options)
-    : executor_(executor), inventory_(inventory), dialect_of_(std::move(dialect_of)), options_(options) {}
+    : executor_(executor), inventory_(inventory), dialect_of_(std::move(dialect_of)), options_(std::move(options)) {
+  on_inventory_ = inventory_.published().Subscribe([this](const auto& snapshot) { See(*snapshot); }, true);
+}
 
 Monitor::~Monitor() {
   for (auto& [id, tracked] : devices_) executor_.Cancel(tracked.timer);
+}
+
+void Monitor::See(const inventory::Snapshot& snapshot) {
+  if (std::exchange(seen_facts_, snapshot.facts_generation) != snapshot.facts_generation) Changed();  // who sits where
+  for (const std::string& left : chronicle_.See(snapshot)) {
+    if (const auto tracked = devices_.find(left); tracked != devices_.end()) {
+      executor_.Cancel(tracked->second.timer);
+      devices_.erase(tracked);
+    }
+    hearing_.Forget(left);
+  }
 }
 
 std::string Monitor::IdOf(const device::Evidence& evidence) const {
@@ -39,17 +61,13 @@ device::Verdict Monitor::Judge(const std::string& id, const device::Evidence& ev
   const auto snapshot = inventory_.published().Get();
   const inventory::Entry* entry = snapshot->Find(id);
   const device::Dialect* dialect = entry != nullptr ? dialect_of_(entry->facts->vendor) : nullptr;
-  if (evidence.kind == "hang" || evidence.kind == "unreadable" || dialect == nullptr) return {Severity::kReset, evidence.text};
+  // No more than a drain: whether a reset would help is for the vendor to say.
+  if (IsOurs(evidence) || dialect == nullptr) return {Severity::kDrain, evidence.text};
   return dialect->Judge(evidence);
 }
 
-void Monitor::Count(const std::string& id, const device::Evidence& evidence, Severity severity) {
-  EvidenceCount& count = counts_[{id, evidence.kind, evidence.code}];
-  count.device = id;
-  count.kind = evidence.kind;
-  count.code = evidence.code;
-  count.severity = severity;
-  ++count.count;
+Severity Monitor::ByPolicy(const device::Evidence& evidence, Severity by_vendor) const {
+  return IsOurs(evidence) ? by_vendor : Apply(options_.policy, evidence.kind, evidence.code, by_vendor);
 }
 
 std::string Monitor::OnEvidence(const device::Evidence& evidence) {
@@ -58,29 +76,43 @@ std::string Monitor::OnEvidence(const device::Evidence& evidence) {
     base::Log(base::kWarn, "evidence of an unknown device", {{"kind", evidence.kind}, {"text", evidence.text}});
     return id;
   }
-  Tracked& tracked = devices_[id];
-  const std::pair what(evidence.kind, evidence.code);
-  const base::TimePoint now = executor_.clock().Now();
-  if (const auto heard = tracked.heard.find(what); heard != tracked.heard.end() && now - heard->second < kSameEvent) return id;
-  tracked.heard[what] = now;
-
+  if (!hearing_.IsNew(id, evidence, executor_.clock().Now())) return id;
   const device::Verdict verdict = Judge(id, evidence);
-  Count(id, evidence, verdict.severity);
-  base::Log(TakesOut(verdict.severity) ? base::kError : base::kWarn, verdict.reason,
-            {{"device", id}, {"severity", ToString(verdict.severity)}});
-  if (!TakesOut(verdict.severity)) return id;
-  tracked.happened.insert_or_assign(what, Trouble{verdict.severity, verdict.reason, verdict.silences});
-  tracked.well_since.reset();
+  const Severity severity = ByPolicy(evidence, verdict.severity);
+  hearing_.Count(id, evidence, severity);
+  // The message is one for all codes, so that a storm of many is held back as one of a single code is.
+  const char* const message = TakesOut(severity) ? "an error takes a device out of use" : "a device reports an error";
+  const base::LogLevel level = TakesOut(severity) ? base::kError : severity == Severity::kWarn ? base::kWarn : base::kInfo;
+  base::Log(level, message, {{"device", id}, {"what", verdict.reason}, {"severity", ToString(severity)}});
+  if (!TakesOut(severity)) return id;
+  Tracked& tracked = devices_[id];
+  Hold(tracked, evidence, verdict, severity);
   tracked.last.reset();  // what was seen before it happened says nothing about now
   Evaluate(id, tracked);
   return id;
 }
 
+void Monitor::Hold(Tracked& tracked, const device::Evidence& evidence, const device::Verdict& verdict, Severity severity) {
+  Code code(evidence.kind, evidence.code);
+  if (tracked.happened.size() >= kMostTroubles && !tracked.happened.contains(code)) code = {"other", kOtherCodes};
+  const auto [at, fresh] = tracked.happened.try_emplace(code, Trouble{verdict, severity, executor_.clock().Wall()});
+  Trouble& trouble = at->second;
+  if (fresh) return Changed();
+  const bool was_over = std::exchange(trouble.proven_over, false);
+  if (was_over) trouble.at = executor_.clock().Wall();
+  const bool worse = severity > trouble.severity;
+  if (worse) trouble = {verdict, severity, trouble.at};
+  if (was_over || worse) Changed();
+}
+
 void Monitor::OnReading(const std::string& id, const device::Reading& reading) {
   Tracked& tracked = devices_[id];
   // What began before the device was silent is over once it answers again; so is what would have silenced it.
-  for (auto& [what, trouble] : tracked.happened)
-    if (!reading.reachable || trouble.silences) trouble.proven_over = true;
+  for (auto& [what, trouble] : tracked.happened) {
+    if (trouble.proven_over || (reading.reachable && !trouble.verdict.silences)) continue;
+    trouble.proven_over = true;
+    Changed();
+  }
   tracked.last = reading;
   Evaluate(id, tracked);
 }
@@ -88,7 +120,10 @@ void Monitor::OnReading(const std::string& id, const device::Reading& reading) {
 void Monitor::OnDriverOpened(const std::string& vendor, const std::string& version) {
   const bool first = !driver_versions_.contains(vendor);
   driver_versions_[vendor] = version;
-  if (first) return;
+  const auto remembered = remembered_drivers_.find(vendor);
+  Changed();
+  // Another version than the agent before us had was loaded in between.
+  if (first && (remembered == remembered_drivers_.end() || remembered->second == version)) return;
   const auto snapshot = inventory_.published().Get();
   for (auto& [id, tracked] : devices_) {
     const inventory::Entry* entry = snapshot->Find(id);
@@ -97,74 +132,248 @@ void Monitor::OnDriverOpened(const std::string& vendor, const std::string& versi
   }
 }
 
-std::optional<std::string> Monitor::StandingTrouble(const std::string& id, const Tracked& tracked) const {
+std::optional<Monitor::Against> Monitor::Standing(const std::string& id, const Tracked& tracked) const {
+  std::optional<Against> worst;
   for (const device::Evidence& evidence : tracked.last->evidence) {
     const device::Verdict verdict = Judge(id, evidence);
-    if (TakesOut(verdict.severity)) return verdict.reason;
+    const Severity severity = ByPolicy(evidence, verdict.severity);
+    if (!TakesOut(severity) || (worst && worst->severity >= severity)) continue;
+    worst = Against{severity, verdict.reason, "", evidence.kind == "hang"};
   }
-  if (!tracked.last->reachable) return "it does not answer";
-  return std::nullopt;
+  if (!worst && !tracked.last->reachable) worst = Against{Severity::kDrain, "it does not answer", "", false};
+  return worst;
 }
 
-std::optional<std::string> Monitor::HappenedTrouble(const Tracked& tracked, bool driver_tells) const {
-  for (const auto& [what, trouble] : tracked.happened)
-    if (!trouble.proven_over && !driver_tells)
-      return trouble.reason + "; this driver cannot say when it is over: reset the device or reload the driver";
-  return std::nullopt;
+std::optional<Monitor::Against> Monitor::Happened(const std::string& id, const Tracked& tracked) const {
+  std::optional<Against> worst;
+  base::WallTime since{};
+  for (const auto& [what, trouble] : tracked.happened) {
+    if (worst && (worst->severity > trouble.severity || (worst->severity == trouble.severity && since <= trouble.at))) continue;
+    std::string advice;
+    if (tracked.last) {
+      const bool drained = trouble.severity == Severity::kDrain;
+      const bool busy = drained && options_.in_use && options_.in_use(id);
+      if (trouble.proven_over || (drained ? !busy : tracked.last->tells_recovery)) continue;
+      advice = drained ? "it gets no new work until what runs on it has ended"
+                       : "this driver cannot say when it is over: reset the device or reload the driver";
+    }
+    worst = Against{trouble.severity, trouble.verdict.reason, std::move(advice), false};
+    since = trouble.at;
+  }
+  return worst;
+}
+
+std::optional<Monitor::Against> Monitor::Speaks(const std::string& id, const Tracked& tracked) const {
+  auto happened = Happened(id, tracked);
+  if (!tracked.last) return happened;
+  auto standing = Standing(id, tracked);
+  if (standing && standing->hangs && happened) return Against{standing->severity, happened->reason, "", true};
+  return !happened || (standing && standing->severity > happened->severity) ? standing : happened;
 }
 
 void Monitor::Evaluate(const std::string& id, Tracked& tracked) {
   executor_.Cancel(tracked.timer);
-  const base::TimePoint now = executor_.clock().Now();
-  const std::string happened = tracked.happened.empty() ? "" : tracked.happened.begin()->second.reason;
-  if (!tracked.last) return Set(id, happened.empty() ? HealthState::kUnknown : HealthState::kUnhealthy, happened);
-
-  auto trouble = StandingTrouble(id, tracked);
-  const bool hangs = !tracked.last->evidence.empty() && tracked.last->evidence.front().kind == "hang";
-  if (!trouble) trouble = HappenedTrouble(tracked, tracked.last->tells_recovery);
-  if (trouble) {
-    tracked.well_since.reset();
-    tracked.was_unwell = true;
-    return Set(id, hangs ? HealthState::kUnknown : HealthState::kUnhealthy, happened.empty() ? *trouble : happened);
-  }
-  if (tracked.happened.empty() && !tracked.was_unwell) return Set(id, HealthState::kHealthy, "");
-
-  tracked.was_unwell = true;
-  if (!tracked.well_since) tracked.well_since = now;
-  const base::Duration left = *tracked.well_since + options_.probation - now;
-  if (left <= base::Duration(0)) {
-    tracked.happened.clear();
-    tracked.was_unwell = false;
-    return Set(id, HealthState::kHealthy, "");
-  }
-  Set(id, HealthState::kUnhealthy,
-      (happened.empty() ? std::string("it was unwell") : happened) + "; looks well again, on probation for " +
-          base::FormatDuration(options_.probation));
-  tracked.timer = executor_.PostAfter(left, [this, id] { Evaluate(id, devices_[id]); });
+  tracked.probation_until.reset();
+  tracked.needs_reset = false;
+  if (!tracked.held.empty()) return Set(id, tracked, HealthState::kUnhealthy, tracked.held);
+  if (const auto against = Speaks(id, tracked)) return EvaluateUnwell(id, tracked, *against);
+  if (!tracked.last) return Set(id, tracked, HealthState::kUnknown, "not looked at yet");
+  EvaluateWell(id, tracked);
 }
 
-void Monitor::Set(const std::string& id, HealthState state, const std::string& reason) {
+void Monitor::EvaluateUnwell(const std::string& id, Tracked& tracked, const Against& against) {
+  if (!tracked.recovery.unwell()) Changed();
+  tracked.recovery.Fall(executor_.clock().Now());
+  if (tracked.reason.empty() || against.severity > tracked.worst) {
+    tracked.reason = against.reason;
+    tracked.worst = against.severity;
+    Changed();
+  }
+  tracked.needs_reset = tracked.last && against.severity == Severity::kReset;
+  if (tracked.recovery.Flaps() > 0) return Set(id, tracked, HealthState::kUnhealthy, Restless(tracked));
+  // What it began with tells more than what followed from it.
+  const std::string& reason = tracked.happened.empty() ? against.reason : tracked.reason;
+  Set(id, tracked, against.hangs ? HealthState::kUnknown : HealthState::kUnhealthy, With(With(reason, against.advice), tracked.note));
+}
+
+void Monitor::EvaluateWell(const std::string& id, Tracked& tracked) {
+  const bool was_unwell = tracked.recovery.unwell();
+  const base::Duration left = tracked.recovery.LookWell(executor_.clock().Now(), terms());
+  if (left <= base::Duration(0)) {
+    tracked.happened.clear();
+    tracked.reason.clear();
+    tracked.note.clear();
+    tracked.worst = Severity::kIgnore;
+    if (was_unwell) Changed();
+    return Set(id, tracked, HealthState::kHealthy, "");
+  }
+  tracked.timer = executor_.PostAfter(left, [this, id] {
+    if (const auto found = devices_.find(id); found != devices_.end()) Evaluate(id, found->second);
+  });
+  if (tracked.recovery.Flaps() > 0) return Set(id, tracked, HealthState::kUnhealthy, Restless(tracked));
+  tracked.probation_until = executor_.clock().Wall() + left;
+  Set(id, tracked, HealthState::kUnhealthy,
+      (tracked.reason.empty() ? "it was unwell" : tracked.reason) + "; looks well again, on probation for " +
+          base::FormatDuration(tracked.recovery.Probation(terms())));
+}
+
+/// The same words while it is well and while it is not, so that whoever is told of changes is told once.
+std::string Monitor::Restless(const Tracked& tracked) const {
+  return tracked.reason + "; it comes and goes (" + std::to_string(tracked.recovery.Flaps()) +
+         " times and more) and must look well without a break for " + base::FormatDuration(tracked.recovery.Probation(terms()));
+}
+
+void Monitor::Set(const std::string& id, Tracked& tracked, HealthState state, const std::string& reason) {
   const auto before = inventory_.published().Get();
   const inventory::Entry* entry = before->Find(id);
   if (entry == nullptr || entry->health.state == HealthState::kGone) return;
+  if (entry->health.state == state && entry->health.reason == reason) return;
   if (entry->health.state != state)
     base::Log(state == HealthState::kHealthy ? base::kInfo : base::kError, "health changed",
               {{"device", id}, {"from", ToString(entry->health.state)}, {"to", ToString(state)}, {"why", reason}});
-  inventory_.SetHealth(id, state, reason, executor_.clock().Wall());
+  // What an agent before us found is as old as it was then.
+  const auto since = state == HealthState::kUnhealthy && entry->health.state == HealthState::kUnknown
+                         ? std::exchange(tracked.remembered_since, std::nullopt)
+                         : std::nullopt;
+  inventory_.SetHealth(id, state, reason, since.value_or(executor_.clock().Wall()));
 }
 
-void Monitor::SetProbation(base::Duration probation) {
-  if (options_.probation == probation) return;
-  options_.probation = probation;
-  for (auto& [id, tracked] : devices_)
-    if (tracked.last) Evaluate(id, tracked);
+void Monitor::Configure(const api::HealthConfig& config) {
+  const bool same_policy = options_.policy == config.policy;
+  if (same_policy && options_.probation == config.probation && options_.probation_most == config.probation_most) return;
+  std::map<std::string, bool> spoke;
+  for (const auto& [id, tracked] : devices_) spoke[id] = Speaks(id, tracked).has_value();
+  options_.probation = config.probation;
+  options_.probation_most = config.probation_most;
+  options_.policy = config.policy;
+  for (auto& [id, tracked] : devices_) {
+    if (!same_policy) Repolicy(id, tracked, spoke[id]);
+    if (tracked.last || !same_policy) Evaluate(id, tracked);
+  }
 }
 
-std::vector<EvidenceCount> Monitor::Counts() const {
-  std::vector<EvidenceCount> counts;
-  counts.reserve(counts_.size());
-  for (const auto& [what, count] : counts_) counts.push_back(count);
-  return counts;
+void Monitor::Repolicy(const std::string& id, Tracked& tracked, bool spoke) {
+  bool dropped = false;
+  for (auto at = tracked.happened.begin(); at != tracked.happened.end();) {
+    Trouble& trouble = at->second;
+    trouble.severity = Apply(options_.policy, at->first.first, at->first.second, trouble.verdict.severity);
+    if (TakesOut(trouble.severity)) {
+      ++at;
+      continue;
+    }
+    base::Log(base::kInfo, "an error holds a device back no more, as the configuration wants it",
+              {{"device", id}, {"what", trouble.verdict.reason}, {"severity", ToString(trouble.severity)}});
+    dropped = true;
+    at = tracked.happened.erase(at);
+  }
+  if (dropped) Changed();
+  const auto speaks = Speaks(id, tracked);
+  if (!dropped && speaks.has_value() == spoke) return;
+  tracked.reason = speaks ? speaks->reason : "";
+  tracked.worst = speaks ? speaks->severity : Severity::kIgnore;
+  if (!speaks && (spoke || tracked.happened.empty())) tracked.recovery.Forgive();
+}
+
+Statuses Monitor::statuses() const {
+  Statuses statuses;
+  const base::TimePoint now = executor_.clock().Now();
+  for (const inventory::Entry& entry : inventory_.published().Get()->devices) {
+    Status& status = statuses[entry.facts->id] = chronicle_.Of(entry.facts->id);
+    const auto tracked = devices_.find(entry.facts->id);
+    if (tracked == devices_.end()) continue;
+    status.probation_until = tracked->second.probation_until;
+    status.relapses = tracked->second.recovery.relapses(now);
+    status.resetting = !tracked->second.held.empty();
+  }
+  return statuses;
+}
+
+void Monitor::Recall(Memory memory) {
+  remembered_drivers_ = std::move(memory.drivers);
+  const base::TimePoint now = executor_.clock().Now();
+  for (auto& [id, remembered] : memory.devices) {
+    Tracked& tracked = devices_[id];
+    for (const RememberedTrouble& one : remembered.troubles) {
+      const Severity severity = Apply(options_.policy, one.kind, one.code, one.verdict.severity);
+      if (!TakesOut(severity)) continue;
+      tracked.happened[{one.kind, one.code}] = {one.verdict, severity, one.at, one.proven_over};
+      if (!tracked.remembered_since || one.at < *tracked.remembered_since) tracked.remembered_since = one.at;
+    }
+    tracked.recovery.Recall(remembered.recovery, now);
+    tracked.reason = std::move(remembered.reason);
+    tracked.resets = std::move(remembered.resets);
+  }
+  inventory_.Recall(std::move(memory.slots));
+}
+
+Memory Monitor::Remember() const {
+  Memory memory{{}, driver_versions_.empty() ? remembered_drivers_ : driver_versions_, inventory_.slots()};
+  const base::TimePoint now = executor_.clock().Now();
+  for (const auto& [id, tracked] : devices_) {
+    RememberedDevice device{{}, tracked.recovery.Remember(now), tracked.reason, ResetsOf(id)};
+    for (const auto& [what, trouble] : tracked.happened)
+      device.troubles.push_back({what.first, what.second, trouble.verdict, trouble.at, trouble.proven_over});
+    const bool something = !device.troubles.empty() || device.recovery.unwell || device.recovery.recovered_ago || !device.resets.empty();
+    if (something) memory.devices[id] = std::move(device);
+  }
+  return memory;
+}
+
+bool Monitor::NeedsReset(const std::string& id) const {
+  const auto tracked = devices_.find(id);
+  return tracked != devices_.end() && tracked->second.needs_reset;
+}
+
+std::vector<base::WallTime> Monitor::ResetsOf(const std::string& id) const {
+  const auto tracked = devices_.find(id);
+  if (tracked == devices_.end()) return {};
+  std::vector<base::WallTime> recent = tracked->second.resets;
+  std::erase_if(recent, [now = executor_.clock().Wall()](base::WallTime at) { return now - at > kDay; });
+  return recent;
+}
+
+void Monitor::SetResetNote(const std::string& id, const std::string& note) {
+  const auto tracked = devices_.find(id);
+  if (tracked == devices_.end() || tracked->second.note == note) return;
+  tracked->second.note = note;
+  if (tracked->second.last) Evaluate(id, tracked->second);
+}
+
+void Monitor::BeginReset(const std::map<std::string, std::string>& reasons) {
+  for (const auto& [id, reason] : reasons) {
+    Tracked& tracked = devices_[id];
+    tracked.held = reason;
+    Evaluate(id, tracked);
+  }
+}
+
+void Monitor::EndReset(const std::vector<std::string>& ids, const base::Status& result) {
+  const bool tried = result.ok() || result.error().code() != base::Code::kCancelled;
+  for (const std::string& id : ids) {
+    Tracked& tracked = devices_[id];
+    tracked.held.clear();
+    if (tried) {
+      tracked.resets = ResetsOf(id);
+      tracked.resets.push_back(executor_.clock().Wall());
+      tracked.last.reset();
+      TellReset(id, tracked, result);
+    }
+    if (result.ok()) {
+      for (auto& [what, trouble] : tracked.happened) trouble.proven_over = true;
+      tracked.recovery.Watch();
+      if (tracked.reason.empty()) tracked.reason = "it was reset";
+    }
+    Evaluate(id, tracked);
+  }
+  Changed();
+}
+
+void Monitor::TellReset(const std::string& id, const Tracked& tracked, const base::Status& result) {
+  const bool refused = !result.ok() && result.error().code() == base::Code::kFailedPrecondition;
+  chronicle_.CountReset(id, result.ok() ? "done" : refused ? "refused" : "failed");
+  const std::string why = tracked.reason.empty() ? "it is reset together with another one" : tracked.reason;
+  if (result.ok()) return chronicle_.Tell(false, id, "DeviceReset", "was reset: " + why, executor_.clock().Wall());
+  chronicle_.Tell(true, id, "DeviceResetFailed", "could not be reset (" + why + "): " + result.error().message(), executor_.clock().Wall());
 }
 
 }  // namespace penstock::node::health

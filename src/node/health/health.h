@@ -6,23 +6,32 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "api/node_config.h"
 #include "base/executor.h"
 #include "device/dialect.h"
+#include "node/health/chronicle.h"
+#include "node/health/hearing.h"
+#include "node/health/memory.h"
+#include "node/health/recovery.h"
 #include "node/health/status.h"
 #include "node/inventory/inventory.h"
 
 namespace penstock::node::health {
 
 /// On the control executor. A device is healthy when it answers and nothing speaks against it. What happened once and asks for a drain or
-/// more keeps it unhealthy until the driver itself says that nothing needs doing (or, with drivers that cannot say, until the device was
-/// away and is back, or the driver was reloaded) and it then looks well for the probation. It is not held back for ever.
+/// more keeps it unhealthy until it is over: a drain when nobody works on the device; more than that when the driver itself says that
+/// nothing needs doing, or, with drivers that cannot say, when the device was reset or away, or the driver was reloaded. Then the device
+/// must look well for its probation. It is not held back for ever, and one that comes and goes is not believed (recovery.h).
 class Monitor {
  public:
   struct Options {
     base::Duration probation = std::chrono::seconds(10);
+    base::Duration probation_most = std::chrono::minutes(10);
+    std::vector<api::HealthRule> policy;
+    std::function<bool(const std::string& id)> in_use;  ///< whether somebody works on the device; empty: nobody ever does
   };
   using DialectOf = std::function<const device::Dialect*(std::string_view vendor)>;
 
@@ -38,46 +47,97 @@ class Monitor {
   /// The vendor's driver was opened anew: what its reload ends has ended.
   void OnDriverOpened(const std::string& vendor, const std::string& version);
 
-  /// From now on, also for devices that are on probation.
-  void SetProbation(base::Duration probation);
+  /// Policy and times from now on, also for what has already happened: an error that is ignored from now on holds no device back any more,
+  /// and such a device is used again at once. An error that was ignored before is not held against anybody afterwards.
+  void Configure(const api::HealthConfig& config);
 
   /// What was heard, what became of it, and what was done about it. All counts are of this agent's life.
-  std::vector<EvidenceCount> Counts() const;
-  Statuses statuses() const { return {}; }
-  std::vector<TransitionCount> Transitions() const { return {}; }
-  std::vector<ResetCount> Resets() const { return {}; }
-  std::vector<Notice> Notices() const { return {}; }  ///< the last 64, oldest first
+  std::vector<EvidenceCount> Counts() const { return hearing_.Counts(); }
+  Statuses statuses() const;  ///< of all devices of the inventory
+  std::vector<TransitionCount> Transitions() const { return chronicle_.Transitions(); }
+  std::vector<ResetCount> Resets() const { return chronicle_.Resets(); }
+  std::vector<Notice> Notices() const { return chronicle_.Notices(); }  ///< the last 64, oldest first
+
+  // What outlives the agent.
+
+  /// What an agent before us knew. Before the devices are looked at.
+  void Recall(Memory memory);
+  Memory Remember() const;
+  /// Called after what Remember returns may have changed.
+  void OnChange(std::function<void()> changed) { changed_ = std::move(changed); }
+
+  // For those who reset devices (resets.h).
+
+  /// Whether it is unhealthy for something that a reset ends, and nothing worse.
+  bool NeedsReset(const std::string& id) const;
+  /// When it was reset within the last day, or should have been, oldest first.
+  std::vector<base::WallTime> ResetsOf(const std::string& id) const;
+  /// What is to be said of its reset while it is unhealthy; empty: nothing.
+  void SetResetNote(const std::string& id, const std::string& note);
+  /// Keeps devices unhealthy, whatever is heard of them, until EndReset: reason for each.
+  void BeginReset(const std::map<std::string, std::string>& reasons);
+  /// They were reset, or not: then `result` says why. Nothing was tried where it is kCancelled. A device that was reset must look well for
+  /// its probation.
+  void EndReset(const std::vector<std::string>& ids, const base::Status& result);
 
  private:
+  using Code = std::pair<std::string, std::int64_t>;
   struct Trouble {
-    device::Severity severity;
-    std::string reason;
-    bool silences = false;
-    bool proven_over = false;  // the driver was reloaded, or the device was away, since
+    device::Verdict verdict;                              // by the vendor's documentation
+    device::Severity severity = device::Severity::kWarn;  // by the site's policy
+    base::WallTime at{};
+    bool proven_over = false;  // the driver was reloaded, or the device was reset or away, since
   };
   struct Tracked {
-    std::map<std::pair<std::string, std::int64_t>, Trouble> happened;  // by kind and code; drain and worse
+    std::map<Code, Trouble> happened;  // drain and worse
     std::optional<device::Reading> last;
-    std::optional<base::TimePoint> well_since;
-    bool was_unwell = false;
+    Recovery recovery;
+    std::string reason;  // the worst of this spell
+    device::Severity worst = device::Severity::kIgnore;
+    std::string held, note;  // see BeginReset, SetResetNote
+    bool needs_reset = false;
+    std::optional<base::WallTime> probation_until, remembered_since;
+    std::vector<base::WallTime> resets;
     base::TimerId timer = 0;
-    std::map<std::pair<std::string, std::int64_t>, base::TimePoint> heard;  // to count one event once though two sources tell it
+  };
+  /// What speaks against a device now.
+  struct Against {
+    device::Severity severity = device::Severity::kDrain;
+    std::string reason;
+    std::string advice;  // what ends it, where that is not said elsewhere
+    bool hangs = false;
   };
   std::string IdOf(const device::Evidence& evidence) const;
   device::Verdict Judge(const std::string& id, const device::Evidence& evidence) const;
-  void Count(const std::string& id, const device::Evidence& evidence, device::Severity severity);
+  device::Severity ByPolicy(const device::Evidence& evidence, device::Severity by_vendor) const;
+  void Hold(Tracked& tracked, const device::Evidence& evidence, const device::Verdict& verdict, device::Severity severity);
+  std::optional<Against> Standing(const std::string& id, const Tracked& tracked) const;
+  std::optional<Against> Happened(const std::string& id, const Tracked& tracked) const;
+  std::optional<Against> Speaks(const std::string& id, const Tracked& tracked) const;
   void Evaluate(const std::string& id, Tracked& tracked);
-  std::optional<std::string> StandingTrouble(const std::string& id, const Tracked& tracked) const;
-  std::optional<std::string> HappenedTrouble(const Tracked& tracked, bool driver_tells) const;
-  void Set(const std::string& id, device::HealthState state, const std::string& reason);
+  void EvaluateWell(const std::string& id, Tracked& tracked);
+  void EvaluateUnwell(const std::string& id, Tracked& tracked, const Against& against);
+  std::string Restless(const Tracked& tracked) const;
+  void TellReset(const std::string& id, const Tracked& tracked, const base::Status& result);
+  void Repolicy(const std::string& id, Tracked& tracked, bool spoke);
+  void Set(const std::string& id, Tracked& tracked, device::HealthState state, const std::string& reason);
+  Recovery::Terms terms() const { return {options_.probation, options_.probation_most}; }
+  void See(const inventory::Snapshot& snapshot);
+  void Changed() const {
+    if (changed_) changed_();
+  }
 
   base::Executor& executor_;
   inventory::Inventory& inventory_;
   DialectOf dialect_of_;
   Options options_;
   std::map<std::string, Tracked> devices_;
-  std::map<std::string, std::string> driver_versions_;
-  std::map<std::tuple<std::string, std::string, std::int64_t>, EvidenceCount> counts_;
+  std::map<std::string, std::string> driver_versions_, remembered_drivers_;
+  Hearing hearing_;
+  Chronicle chronicle_;
+  std::uint64_t seen_facts_ = 0;
+  std::function<void()> changed_;
+  base::Subscription on_inventory_;
 };
 
 }  // namespace penstock::node::health

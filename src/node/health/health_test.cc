@@ -39,9 +39,34 @@ class MonitorTest : public ::testing::Test {
   }
   device::Health Now() { return inventory_.published().Get()->Find("G0")->health; }
 
+  /// Unwell for a moment, then well again: how long until it is used again.
+  base::Duration Cure(Severity severity = Severity::kReset) {
+    monitor_.OnEvidence(Event(severity));
+    monitor_.OnReading("G0", Good());
+    base::Duration passed{};
+    for (; Now().state != HealthState::kHealthy && passed < 1h; passed += 1s) executor_.Advance(1s);
+    return passed;
+  }
+  void Configure(std::vector<api::HealthRule> policy, base::Duration probation = 10s) {
+    api::HealthConfig config;
+    config.probation = probation;
+    config.policy = std::move(policy);
+    monitor_.Configure(config);
+  }
+
   base::ManualExecutor executor_;
   inventory::Inventory inventory_;
-  Monitor monitor_{executor_, inventory_, device::testing::FindAcme, {.probation = 10s}};
+  bool in_use_ = false;
+  Monitor monitor_{
+      executor_, inventory_, device::testing::FindAcme, {.probation = 10s, .in_use = [this](const std::string&) { return in_use_; }}};
+  int told_ = 0;  // snapshots that say something else of a device's health
+  device::Health last_told_;
+  base::Subscription on_inventory_ = inventory_.published().Subscribe([this](const auto& snapshot) {
+    const inventory::Entry* entry = snapshot->Find("G0");
+    if (entry == nullptr || entry->health == last_told_) return;
+    last_told_ = entry->health;
+    ++told_;
+  });
 };
 
 TEST_F(MonitorTest, ADeviceThatAnswersIsHealthyAtOnce) { EXPECT_EQ(Now().state, HealthState::kHealthy); }
@@ -53,13 +78,16 @@ TEST_F(MonitorTest, WarningsAreCountedAndChangeNothing) {
   EXPECT_EQ(monitor_.Counts()[0].count, 1u);
 }
 
-TEST_F(MonitorTest, OneEventToldTwiceIsCountedOnce) {
-  monitor_.OnEvidence(Event(Severity::kWarn));
+TEST_F(MonitorTest, OneEventToldByTwoSourcesIsCountedOnce) {
+  Evidence event = Event(Severity::kWarn);
+  event.source = device::EvidenceSource::kKernelLog;
+  monitor_.OnEvidence(event);
   executor_.Advance(1s);
-  monitor_.OnEvidence(Event(Severity::kWarn));
+  event.source = device::EvidenceSource::kEvent;
+  monitor_.OnEvidence(event);
   EXPECT_EQ(monitor_.Counts()[0].count, 1u);
   executor_.Advance(3s);
-  monitor_.OnEvidence(Event(Severity::kWarn));
+  monitor_.OnEvidence(event);
   EXPECT_EQ(monitor_.Counts()[0].count, 2u);
 }
 
@@ -67,7 +95,9 @@ TEST_F(MonitorTest, AnEventTakesADeviceOutUntilTheDriverSaysWellForTheProbation)
   monitor_.OnEvidence(Event(Severity::kReset));
   EXPECT_EQ(Now().state, HealthState::kUnhealthy);
   EXPECT_EQ(Now().reason, "code 3");
+  EXPECT_FALSE(monitor_.statuses().at("G0").probation_until);
   monitor_.OnReading("G0", Good());
+  EXPECT_EQ(monitor_.statuses().at("G0").probation_until, executor_.clock().Wall() + 10s);
   EXPECT_EQ(Now().state, HealthState::kUnhealthy);
   EXPECT_THAT(Now().reason, HasSubstr("on probation"));
   executor_.Advance(9s);
@@ -92,7 +122,7 @@ TEST_F(MonitorTest, AShorterProbationCountsForThoseThatAreOnIt) {
   monitor_.OnEvidence(Event(Severity::kReset));
   monitor_.OnReading("G0", Good());
   executor_.Advance(2s);
-  monitor_.SetProbation(1s);
+  Configure({}, 1s);
   EXPECT_EQ(Now().state, HealthState::kHealthy);
 }
 
@@ -144,6 +174,282 @@ TEST_F(MonitorTest, FindsTheDeviceByTheKernelLogsAddressWithoutFunction) {
   EXPECT_EQ(Now().state, HealthState::kUnhealthy);
   evidence.pci = device::ParsePciAddress("0000:08:00");
   EXPECT_EQ(monitor_.OnEvidence(evidence), "");
+}
+
+TEST_F(MonitorTest, Issue111ATransientXidDoesNotMarkAGpuForEver) {
+  EXPECT_EQ(Cure(), 10s);
+  EXPECT_EQ(Now().reason, "");
+}
+
+TEST_F(MonitorTest, ADrainLastsUntilTheWorkHasEndedAlsoWhereTheDriverSaysNothing) {
+  for (const bool tells : {true, false}) {
+    in_use_ = true;
+    monitor_.OnEvidence(Event(Severity::kDrain));
+    monitor_.OnReading("G0", Good(tells));
+    executor_.Advance(60s);
+    EXPECT_EQ(Now().state, HealthState::kUnhealthy);
+    EXPECT_THAT(Now().reason, HasSubstr("no new work until what runs on it has ended"));
+    in_use_ = false;
+    monitor_.OnReading("G0", Good(tells));
+    executor_.Advance(tells ? 10s : 20s);  // the second one is a relapse
+    EXPECT_EQ(Now().state, HealthState::kHealthy);
+  }
+}
+
+TEST_F(MonitorTest, AnOldDriversUsersAreToldWhatEndsIt) {
+  monitor_.OnEvidence(Event(Severity::kReset));
+  monitor_.OnReading("G0", Good(false));
+  EXPECT_EQ(Now().reason, "code 3; this driver cannot say when it is over: reset the device or reload the driver");
+}
+
+TEST_F(MonitorTest, EachRelapseDoublesTheProbationAndAQuietTimeForgets) {
+  EXPECT_EQ(Cure(), 10s);
+  EXPECT_EQ(Cure(), 20s);
+  EXPECT_EQ(Cure(), 40s);
+  EXPECT_EQ(monitor_.statuses().at("G0").relapses, 2);
+  executor_.Advance(61min);
+  EXPECT_EQ(monitor_.statuses().at("G0").relapses, 0);
+  EXPECT_EQ(Cure(), 10s);
+}
+
+TEST_F(MonitorTest, AGpuThatFlapsEverySecondIsToldOfAFewTimesAndStaysUnhealthy) {
+  told_ = 0;
+  device::Reading bad = Good();
+  bad.evidence.push_back(Event(Severity::kReset));
+  for (int i = 0; i < 600; ++i) {
+    monitor_.OnReading("G0", bad);
+    executor_.Advance(500ms);
+    EXPECT_EQ(Now().state, HealthState::kUnhealthy);
+    monitor_.OnReading("G0", Good());
+    executor_.Advance(500ms);
+    EXPECT_EQ(Now().state, HealthState::kUnhealthy);
+  }
+  EXPECT_LE(told_, 12);
+  EXPECT_THAT(Now().reason, HasSubstr("code 3; it comes and goes (300 times and more)"));
+  ASSERT_EQ(monitor_.Transitions().size(), 1u);
+  EXPECT_EQ(monitor_.Transitions()[0].count, 1u);
+  EXPECT_FALSE(monitor_.statuses().at("G0").probation_until);
+  executor_.Advance(10s);
+  EXPECT_EQ(Now().state, HealthState::kHealthy) << "it is not held back for ever";
+}
+
+TEST_F(MonitorTest, ASlowFlapIsDampedByTheProbation) {
+  told_ = 0;
+  device::Reading bad = Good();
+  bad.evidence.push_back(Event(Severity::kReset));
+  for (int i = 0; i < 24 * 60; ++i) {  // a day, well for 50 s of each minute
+    monitor_.OnReading("G0", bad);
+    executor_.Advance(10s);
+    monitor_.OnReading("G0", Good());
+    executor_.Advance(50s);
+  }
+  EXPECT_LE(told_, 40);
+}
+
+TEST_F(MonitorTest, APolicyOverridesTheVendorsWordAndTheLastRuleCounts) {
+  Configure({{"code", {1}, "drain"}, {"code", {3}, "warn"}, {"code", {3, 4}, "default"}, {"code", {4}, "ignore"}});
+  monitor_.OnEvidence(Event(Severity::kGone));
+  EXPECT_EQ(Now().state, HealthState::kHealthy);
+  monitor_.OnEvidence(Event(Severity::kWarn));
+  EXPECT_EQ(Now().state, HealthState::kUnhealthy);
+  EXPECT_EQ(Now().reason, "code 1");
+  monitor_.OnReading("G0", Good());
+  executor_.Advance(10s);
+  monitor_.OnEvidence(Event(Severity::kReset));
+  EXPECT_EQ(Now().state, HealthState::kUnhealthy);
+}
+
+TEST_F(MonitorTest, WhatIsIgnoredFromNowOnHoldsNoDeviceBackAnyMore) {
+  monitor_.OnEvidence(Event(Severity::kGone));
+  monitor_.OnReading("G0", Good(false));
+  executor_.Advance(60s);
+  EXPECT_EQ(Now().state, HealthState::kUnhealthy);
+  Configure({{"code", {}, "ignore"}});
+  EXPECT_EQ(Now().state, HealthState::kHealthy) << "at once, without a probation";
+  Configure({});
+  EXPECT_EQ(Now().state, HealthState::kHealthy) << "what was ignored is not held against it later";
+  EXPECT_EQ(monitor_.statuses().at("G0").relapses, 0);
+}
+
+TEST_F(MonitorTest, AnotherErrorStillHoldsADeviceBackWhenOneIsIgnored) {
+  monitor_.OnEvidence(Event(Severity::kGone));
+  monitor_.OnEvidence(Event(Severity::kReset));
+  monitor_.OnReading("G0", Good(false));
+  Configure({{"code", {4}, "ignore"}});
+  EXPECT_EQ(Now().state, HealthState::kUnhealthy);
+  EXPECT_THAT(Now().reason, HasSubstr("code 3"));
+}
+
+TEST_F(MonitorTest, ACallThatHangsIsNobodysToIgnore) {
+  Configure({{"hang", {}, "ignore"}});
+  device::Reading hung = Silent();
+  hung.evidence.push_back({.device = "G0", .kind = "hang", .text = "a driver call about it hangs", .standing = true});
+  monitor_.OnReading("G0", hung);
+  EXPECT_EQ(Now().state, HealthState::kUnknown);
+}
+
+TEST_F(MonitorTest, AStormOfOneErrorIsCountedExactlyAndToldOnce) {
+  told_ = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 10'000; ++i) {
+    Evidence event = Event(Severity::kReset);
+    event.source = device::EvidenceSource::kKernelLog;
+    monitor_.OnEvidence(event);
+    event.source = device::EvidenceSource::kEvent;  // the same ones
+    monitor_.OnEvidence(event);
+  }
+  RecordProperty("milliseconds", static_cast<int>((std::chrono::steady_clock::now() - begin) / 1ms));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 1s) << "some 3 ms on an idle machine";
+  EXPECT_EQ(monitor_.Counts()[0].count, 10'000u);
+  EXPECT_EQ(told_, 1);
+}
+
+TEST_F(MonitorTest, AStormOfManyErrorsIsCountedExactlyInBoundedMemory) {
+  told_ = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  Configure({{"xid", {}, "reset"}});
+  for (int i = 0; i < 10'000; ++i) {
+    Evidence event = Event(Severity::kReset);
+    event.kind = "xid";
+    event.code = 1'000 + i;
+    monitor_.OnEvidence(event);
+  }
+  RecordProperty("milliseconds", static_cast<int>((std::chrono::steady_clock::now() - begin) / 1ms));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 1s) << "some 13 ms on an idle machine";
+  std::uint64_t sum = 0;
+  for (const EvidenceCount& count : monitor_.Counts()) sum += count.count;
+  EXPECT_EQ(sum, 10'000u);
+  EXPECT_LE(monitor_.Counts().size(), 257u);
+  EXPECT_LE(monitor_.Remember().devices.at("G0").troubles.size(), 33u);
+  EXPECT_EQ(told_, 1) << "the reason that it began with stays";
+}
+
+TEST_F(MonitorTest, Issue519TransitionsAndTheirReasonsAreThereForMetricsAndEvents) {
+  EXPECT_TRUE(monitor_.Transitions().empty()) << "the first look is no transition";
+  Cure();
+  ASSERT_EQ(monitor_.Transitions().size(), 2u);
+  EXPECT_EQ(monitor_.Transitions()[0].to, HealthState::kHealthy);
+  EXPECT_EQ(monitor_.Transitions()[1].to, HealthState::kUnhealthy);
+  EXPECT_EQ(monitor_.Transitions()[1].count, 1u);
+  const Status status = monitor_.statuses().at("G0");
+  EXPECT_THAT(status.changed_because, HasSubstr("code 3"));
+  EXPECT_EQ(status.changed, Now().since);
+}
+
+TEST_F(MonitorTest, AReplacedGpuIsTold) {
+  device::Facts other = device::testing::AcmeDevice(0, 1);
+  other.id = "G9";
+  inventory_.SetFacts("acme", {}, "was unplugged", executor_.clock().Wall());
+  inventory_.SetFacts("acme", {other}, "", executor_.clock().Wall());
+  ASSERT_EQ(monitor_.Notices().size(), 1u);
+  EXPECT_EQ(monitor_.Notices()[0].reason, "DeviceReplaced");
+  EXPECT_EQ(monitor_.Notices()[0].device, "G9");
+  EXPECT_EQ(monitor_.Notices()[0].message, "GPU at 0000:07:00.0 was replaced: G0, now G9");
+}
+
+TEST_F(MonitorTest, AResetEndsWhatHappenedAndIsFollowedByAProbation) {
+  monitor_.OnEvidence(Event(Severity::kReset));
+  EXPECT_FALSE(monitor_.NeedsReset("G0")) << "not before it was looked at";
+  monitor_.OnReading("G0", Good(false));
+  EXPECT_TRUE(monitor_.NeedsReset("G0"));
+  monitor_.BeginReset({{"G0", "is being reset"}});
+  monitor_.OnReading("G0", Good(false));
+  EXPECT_EQ(Now().reason, "is being reset");
+  EXPECT_TRUE(monitor_.statuses().at("G0").resetting);
+  monitor_.EndReset({"G0"}, {});
+  monitor_.OnReading("G0", Good(false));
+  EXPECT_THAT(Now().reason, HasSubstr("on probation"));
+  executor_.Advance(10s);
+  EXPECT_EQ(Now().state, HealthState::kHealthy);
+  EXPECT_EQ(monitor_.ResetsOf("G0").size(), 1u);
+  ASSERT_EQ(monitor_.Resets().size(), 1u);
+  EXPECT_EQ(monitor_.Resets()[0].result, "done");
+  EXPECT_EQ(monitor_.Notices().back().reason, "DeviceReset");
+  executor_.Advance(25h);
+  EXPECT_TRUE(monitor_.ResetsOf("G0").empty());
+}
+
+TEST_F(MonitorTest, NeitherADrainNorAGoneDeviceNorAHangAsksForAReset) {
+  in_use_ = true;
+  monitor_.OnEvidence(Event(Severity::kDrain));
+  monitor_.OnReading("G0", Good(false));
+  EXPECT_FALSE(monitor_.NeedsReset("G0"));
+  monitor_.OnEvidence(Event(Severity::kReset));
+  monitor_.OnEvidence(Event(Severity::kGone));
+  monitor_.OnReading("G0", Good(false));
+  EXPECT_FALSE(monitor_.NeedsReset("G0"));
+  device::Reading hung = Silent();
+  hung.evidence.push_back({.device = "G0", .kind = "hang", .text = "a driver call about it hangs", .standing = true});
+  monitor_.OnReading("G0", hung);
+  EXPECT_FALSE(monitor_.NeedsReset("G0"));
+}
+
+/// An agent that begins where another one ended, on the same machine.
+class RestartTest : public MonitorTest {
+ protected:
+  void Restart() {
+    other_.Recall(monitor_.Remember());
+    others_.SetFacts("acme", {device::testing::AcmeDevice(0, 1)}, "", executor_.clock().Wall());
+  }
+  device::Health Then() { return others_.published().Get()->Find("G0")->health; }
+  inventory::Inventory others_;
+  Monitor other_{executor_, others_, device::testing::FindAcme, {.probation = 10s}};
+};
+
+TEST_F(RestartTest, DoesNotMakeABadGpuHealthy) {
+  monitor_.OnEvidence(Event(Severity::kReset));
+  monitor_.OnReading("G0", Good(false));
+  const base::WallTime when = executor_.clock().Wall();
+  executor_.Advance(1h);
+  Restart();
+  other_.OnDriverOpened("acme", "1.0");
+  other_.OnReading("G0", Good(false));
+  EXPECT_EQ(Then().state, HealthState::kUnhealthy);
+  EXPECT_THAT(Then().reason, HasSubstr("code 3"));
+  EXPECT_EQ(Then().since, when) << "it is no younger for that";
+}
+
+TEST_F(RestartTest, WithADriverThatTellsTheProbationBeginsAnew) {
+  monitor_.OnEvidence(Event(Severity::kReset));
+  Restart();
+  other_.OnReading("G0", Good(true));
+  EXPECT_THAT(Then().reason, HasSubstr("on probation"));
+  executor_.Advance(10s);
+  EXPECT_EQ(Then().state, HealthState::kHealthy);
+}
+
+TEST_F(RestartTest, ADriverOfAnotherVersionWasLoadedInBetween) {
+  monitor_.OnDriverOpened("acme", "1.0");
+  monitor_.OnEvidence(Event(Severity::kReset));
+  monitor_.OnReading("G0", Good(false));
+  Restart();
+  other_.OnDriverOpened("acme", "2.0");
+  other_.OnReading("G0", Good(false));
+  executor_.Advance(10s);
+  EXPECT_EQ(Then().state, HealthState::kHealthy);
+}
+
+TEST_F(RestartTest, RelapsesAndResetsAreStillKnown) {
+  Cure();
+  Cure();
+  monitor_.OnEvidence(Event(Severity::kReset));
+  monitor_.BeginReset({{"G0", "is being reset"}});
+  monitor_.EndReset({"G0"}, {});
+  Restart();
+  EXPECT_EQ(other_.ResetsOf("G0").size(), 1u);
+  EXPECT_EQ(other_.statuses().at("G0").relapses, 2);
+}
+
+TEST_F(RestartTest, WhatIsIgnoredByThenIsNotHeldBack) {
+  monitor_.OnEvidence(Event(Severity::kReset));
+  monitor_.OnReading("G0", Good(false));
+  api::HealthConfig config;
+  config.policy = {{"code", {3}, "ignore"}};
+  other_.Configure(config);
+  Restart();
+  other_.OnReading("G0", Good(false));
+  executor_.Advance(10s);
+  EXPECT_EQ(Then().state, HealthState::kHealthy);
 }
 
 }  // namespace

@@ -1,0 +1,46 @@
+// As many events as the more talkative source told of.
+#include "node/health/hearing.h"
+
+namespace penstock::node::health {
+namespace {
+
+constexpr base::Duration kSameEvent = std::chrono::seconds(2);
+constexpr std::size_t kMostCodes = 256;  // of one device
+
+}  // namespace
+
+bool Hearing::IsNew(const std::string& device, const device::Evidence& evidence, base::TimePoint now) {
+  auto& codes = told_[device];
+  if (codes.size() >= kMostCodes) std::erase_if(codes, [now](const auto& code) { return now - code.second.last >= kSameEvent; });
+  const Code code(evidence.kind, evidence.code);
+  if (codes.size() >= kMostCodes && !codes.contains(code)) return true;  // rather counted twice than forgotten
+  Told& told = codes[code];
+  if (now - told.last >= kSameEvent) told = {};
+  told.last = now;
+  if (++told.by[evidence.source] <= told.events) return false;
+  ++told.events;
+  return true;
+}
+
+void Hearing::Count(const std::string& device, const device::Evidence& evidence, device::Severity severity) {
+  auto at = counts_.find({device, evidence.kind, evidence.code});
+  if (at == counts_.end()) {
+    std::size_t& codes = codes_[device];
+    const std::int64_t code = codes < kMostCodes ? evidence.code : kOtherCodes;
+    const std::string kind = codes < kMostCodes ? evidence.kind : "other";
+    bool fresh = false;
+    std::tie(at, fresh) = counts_.try_emplace({device, kind, code}, EvidenceCount{device, kind, code, severity, 0});
+    codes += fresh ? 1 : 0;
+  }
+  at->second.severity = severity;
+  ++at->second.count;
+}
+
+std::vector<EvidenceCount> Hearing::Counts() const {
+  std::vector<EvidenceCount> counts;
+  counts.reserve(counts_.size());
+  for (const auto& [what, count] : counts_) counts.push_back(count);
+  return counts;
+}
+
+}  // namespace penstock::node::health

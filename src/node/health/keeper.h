@@ -1,0 +1,28 @@
+// Keeps what is known of devices' health on disk. Judges nothing.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/executor.h"
+#include "node/health/health.h"
+
+namespace penstock::node::health {
+
+/// The monitor's memory at `path`, kept current: written on the I/O executor after something changed, once a second at most, and only where
+/// the text differs. A failed write is logged and repeated after 10 s. Must not outlive the monitor.
+class Keeper {
+ public:
+  Keeper(base::Executor& control, base::Executor& io, Monitor& monitor, std::string path, std::string boot_id);
+  ~Keeper();
+
+  /// What the last agent knew. A damaged file is set aside as "<path>.damaged" and nothing is known; kFailedPrecondition where a newer
+  /// version wrote it. Blocks.
+  static base::Result<Memory> Load(const std::string& path, const std::string& boot_id, base::WallTime now);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace penstock::node::health

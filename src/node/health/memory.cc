@@ -1,0 +1,147 @@
+// The JSON of the health's memory. The only file of this room that knows nlohmann.
+#include "node/health/memory.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/document.h"
+
+namespace penstock::node::health {
+namespace {
+
+using base::Code;
+using base::Error;
+using nlohmann::json;
+
+constexpr int kVersion = 1;
+constexpr std::int64_t kMostMilliseconds = std::int64_t{1} << 40;
+
+std::int64_t Milliseconds(base::Duration duration) { return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count(); }
+
+json ToJson(const RememberedTrouble& trouble) {
+  return {{"kind", trouble.kind},
+          {"code", trouble.code},
+          {"severity", std::string(ToString(trouble.verdict.severity))},
+          {"reason", trouble.verdict.reason},
+          {"silences", trouble.verdict.silences},
+          {"at", base::FormatTime(trouble.at)},
+          {"over", trouble.proven_over}};
+}
+
+json ToJson(const RememberedDevice& device, base::WallTime now) {
+  json troubles = json::array(), resets = json::array();
+  for (const RememberedTrouble& trouble : device.troubles) troubles.push_back(ToJson(trouble));
+  for (const base::WallTime reset : device.resets) resets.push_back(base::FormatTime(reset));
+  json to = {{"troubles", troubles},
+             {"unwell", device.recovery.unwell},
+             {"reason", device.reason},
+             {"relapses", device.recovery.relapses},
+             {"probationPassedMs", Milliseconds(device.recovery.passed)},
+             {"resets", resets}};
+  if (device.recovery.recovered_ago)
+    to["recovered"] = base::FormatTime(now - std::chrono::duration_cast<base::WallTime::duration>(*device.recovery.recovered_ago));
+  return to;
+}
+
+RememberedTrouble ReadTrouble(const base::Value& value, base::Problems& problems) {
+  using enum device::Severity;
+  base::MapReader reader(value, "trouble", problems);
+  for (const char* key : {"kind", "code", "severity"}) reader.Require(key);
+  RememberedTrouble trouble;
+  trouble.kind = reader.String("kind").value_or("");
+  trouble.code = reader.Int("code", INT64_MIN, INT64_MAX).value_or(0);
+  const std::string severity = reader.OneOf("severity", {"ignore", "warn", "drain", "reset", "gone"}).value_or("");
+  for (const device::Severity one : {kIgnore, kWarn, kDrain, kReset, kGone})
+    if (severity == ToString(one)) trouble.verdict.severity = one;
+  trouble.verdict.reason = reader.String("reason").value_or("");
+  trouble.verdict.silences = reader.Bool("silences").value_or(false);
+  trouble.at = base::ParseTime(reader.String("at").value_or(""));
+  trouble.proven_over = reader.Bool("over").value_or(false);
+  reader.Finish();
+  return trouble;
+}
+
+RememberedDevice ReadDevice(const base::Value& value, base::WallTime now, base::Problems& problems) {
+  base::MapReader reader(value, "device", problems);
+  RememberedDevice device;
+  if (const base::Value* list = reader.List("troubles"))
+    for (const base::Value& item : *list->list) device.troubles.push_back(ReadTrouble(item, problems));
+  device.recovery.unwell = reader.Bool("unwell").value_or(false);
+  device.reason = reader.String("reason").value_or("");
+  device.recovery.relapses = static_cast<int>(reader.Int("relapses", 0, INT32_MAX).value_or(0));
+  device.recovery.passed = std::chrono::milliseconds(reader.Int("probationPassedMs", 0, kMostMilliseconds).value_or(0));
+  for (const std::string& text : reader.Strings("resets").value_or(std::vector<std::string>{}))
+    device.resets.push_back(base::ParseTime(text));
+  // A clock that was set back must not make it long ago, nor later than now.
+  if (const auto text = reader.String("recovered"))
+    device.recovery.recovered_ago = std::max(base::Duration(now - base::ParseTime(*text)), base::Duration(0));
+  reader.Finish();
+  return device;
+}
+
+inventory::Occupant ReadOccupant(const base::Value& value, base::Problems& problems) {
+  base::MapReader reader(value, "slot", problems);
+  reader.Require("id");
+  inventory::Occupant occupant{reader.String("id").value_or(""), reader.String("serial").value_or("")};
+  reader.Finish();
+  return occupant;
+}
+
+Memory ReadMemory(base::MapReader& reader, base::WallTime now, base::Problems& problems) {
+  Memory memory;
+  if (const base::Value* devices = reader.Map("devices"))
+    for (const auto& [id, mark, value] : *devices->map) memory.devices[id] = ReadDevice(value, now, problems);
+  if (const base::Value* slots = reader.Map("slots"))
+    for (const auto& [address, mark, value] : *slots->map) memory.slots[address] = ReadOccupant(value, problems);
+  if (const base::Value* drivers = reader.Map("drivers"))
+    for (const auto& [vendor, mark, value] : *drivers->map) memory.drivers[vendor] = value.text;
+  return memory;
+}
+
+/// A boot ends what a reset ends, and more; it does not make a bad board a good one.
+void ForgetTroubles(Memory& memory) {
+  memory.drivers.clear();
+  for (auto& [id, device] : memory.devices) {
+    device.troubles.clear();
+    device.reason.clear();
+    if (device.recovery.unwell) device.recovery.recovered_ago = base::Duration(0);
+    device.recovery.unwell = false;
+  }
+}
+
+}  // namespace
+
+std::string EncodeMemory(const Memory& memory, std::string_view boot_id, base::WallTime now) {
+  json devices = json::object(), slots = json::object();
+  for (const auto& [id, device] : memory.devices) devices[id] = ToJson(device, now);
+  for (const auto& [address, occupant] : memory.slots) slots[address] = {{"id", occupant.id}, {"serial", occupant.serial}};
+  return json({{"version", kVersion},
+               {"bootId", std::string(boot_id)},
+               {"devices", devices},
+               {"slots", slots},
+               {"drivers", json(memory.drivers)}})
+             .dump(1, ' ', false, json::error_handler_t::replace) +
+         "\n";
+}
+
+base::Result<Memory> DecodeMemory(std::string_view text, std::string_view boot_id, std::string_view file, base::WallTime now) {
+  const auto damaged = [](const Error& error) { return Error(Code::kDataLoss, error.message()); };
+  auto document = base::ParseJson(text, file);
+  if (!document.ok()) return damaged(document.error());
+  base::Problems problems{std::string(file)};
+  base::MapReader reader(*document, "", problems);
+  reader.Require("version");
+  // A newer version may have other keys, so its number is looked at before anything else is judged.
+  const auto version = reader.Int("version", 1, INT32_MAX);
+  if (version && *version > kVersion)
+    return Error(Code::kFailedPrecondition, std::string(file) + " was written by a newer Penstock (format " + std::to_string(*version) +
+                                                ", this one knows " + std::to_string(kVersion) +
+                                                "): run that version, or start with another --state-dir");
+  const std::string written_in = reader.String("bootId").value_or("");
+  Memory memory = ReadMemory(reader, now, problems);
+  reader.Finish();
+  if (!problems.empty()) return damaged(problems.ToError());
+  if (written_in != boot_id) ForgetTroubles(memory);
+  return memory;
+}
+
+}  // namespace penstock::node::health

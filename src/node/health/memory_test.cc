@@ -1,0 +1,129 @@
+#include "node/health/memory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/executor.h"
+#include "device/testing/acme.h"
+#include "node/health/keeper.h"
+#include "os/file.h"
+#include "os/temporary_folder.h"
+
+namespace penstock::node::health {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace std::chrono_literals;
+
+const base::WallTime kNow{1'700'000'000s};
+
+Memory SomeMemory() {
+  Memory memory;
+  RememberedDevice& device = memory.devices["GPU-1"];
+  device.troubles.push_back({"xid", 48, {device::Severity::kReset, "XID 48: ECC \xff", false}, kNow - 1h, false});
+  device.recovery = {true, 2, 90s, 40s};
+  device.reason = "XID 48";
+  device.resets = {kNow - 2h};
+  memory.drivers["nvidia"] = "550.54.15";
+  memory.slots["0000:07:00.0"] = {"GPU-1", "111"};
+  return memory;
+}
+
+TEST(Memory, IsReadAsItWasWritten) {
+  const auto read = DecodeMemory(EncodeMemory(SomeMemory(), "boot", kNow), "boot", "health.json", kNow + 10s);
+  ASSERT_TRUE(read.ok()) << read.error().ToString();
+  const RememberedDevice& device = read->devices.at("GPU-1");
+  ASSERT_EQ(device.troubles.size(), 1u);
+  EXPECT_EQ(device.troubles[0].verdict.severity, device::Severity::kReset);
+  EXPECT_EQ(device.troubles[0].at, kNow - 1h);
+  EXPECT_EQ(device.recovery.relapses, 2);
+  EXPECT_EQ(device.recovery.recovered_ago, 100s) << "time went on";
+  EXPECT_EQ(device.resets, SomeMemory().devices.at("GPU-1").resets);
+  EXPECT_EQ(read->slots, SomeMemory().slots);
+  EXPECT_EQ(read->drivers, SomeMemory().drivers);
+}
+
+TEST(Memory, AfterARebootTroublesAreOverAndTheRestIsKnown) {
+  const auto read = DecodeMemory(EncodeMemory(SomeMemory(), "boot", kNow), "another boot", "health.json", kNow + 10s);
+  ASSERT_TRUE(read.ok());
+  const RememberedDevice& device = read->devices.at("GPU-1");
+  EXPECT_TRUE(device.troubles.empty());
+  EXPECT_FALSE(device.recovery.unwell);
+  EXPECT_EQ(device.recovery.relapses, 2);
+  EXPECT_EQ(device.resets.size(), 1u);
+  EXPECT_EQ(read->slots, SomeMemory().slots);
+  EXPECT_TRUE(read->drivers.empty());
+}
+
+TEST(Memory, DamagedTextIsNoMemoryAndANewerOneIsLeftAlone) {
+  const std::string good = EncodeMemory(SomeMemory(), "boot", kNow);
+  for (const std::string& bad :
+       {std::string(), good.substr(0, good.size() / 2), std::string("[]"), std::string("{}"),
+        std::string(R"({"version":1,"devices":{"GPU-1":7}})"),
+        std::string(R"({"version":1,"devices":{"GPU-1":{"troubles":[{"kind":"xid","code":1,"severity":"awful"}]}}})")}) {
+    const auto read = DecodeMemory(bad, "boot", "health.json", kNow);
+    ASSERT_FALSE(read.ok()) << bad;
+    EXPECT_EQ(read.error().code(), base::Code::kDataLoss) << bad;
+  }
+  const auto newer = DecodeMemory(R"({"version":2,"what":1})", "boot", "health.json", kNow);
+  ASSERT_FALSE(newer.ok());
+  EXPECT_EQ(newer.error().code(), base::Code::kFailedPrecondition);
+}
+
+class KeeperTest : public ::testing::Test {
+ protected:
+  KeeperTest() {
+    inventory_.SetFacts("acme", {device::testing::AcmeDevice(0, 1)}, "", control_.clock().Wall());
+    monitor_.OnReading("G0", {});
+  }
+  void Run() {
+    for (int i = 0; i < 5; ++i) {
+      control_.RunUntilIdle();
+      io_.RunUntilIdle();
+    }
+  }
+  void Trouble(std::int64_t code) { monitor_.OnEvidence({.device = "G0", .kind = "code", .code = code}); }
+  Memory Load() { return *Keeper::Load(path_, "boot", control_.clock().Wall()); }
+
+  os::TemporaryFolder folder_;
+  const std::string path_ = folder_ / "health.json";
+  base::ManualExecutor control_, io_;
+  inventory::Inventory inventory_;
+  Monitor monitor_{control_, inventory_, device::testing::FindAcme, {}};
+};
+
+TEST_F(KeeperTest, WritesOffTheControlThreadAndOnceASecondAtMost) {
+  const Keeper keeper(control_, io_, monitor_, path_, "boot");
+  control_.RunUntilIdle();
+  EXPECT_FALSE(os::Exists(path_)) << "only the I/O executor writes";
+  Run();
+  EXPECT_EQ(Load().slots.at("0000:07:00.0").id, "G0");
+  Trouble(3);
+  Run();
+  EXPECT_TRUE(Load().devices.empty()) << "not yet";
+  control_.Advance(1s);
+  Run();
+  EXPECT_EQ(Load().devices.at("G0").troubles.size(), 1u);
+}
+
+TEST_F(KeeperTest, AFullDiskIsTriedAgain) {
+  folder_.Write("health.json/in-the-way", "");  // a folder, which no file replaces
+  const Keeper keeper(control_, io_, monitor_, path_, "boot");
+  Run();
+  std::filesystem::remove_all(path_);
+  control_.Advance(10s);
+  Run();
+  EXPECT_TRUE(os::Exists(path_));
+}
+
+TEST_F(KeeperTest, ADamagedFileIsSetAsideAndANewerOneRefused) {
+  folder_.Write("health.json", "{ half");
+  EXPECT_TRUE(Load().devices.empty());
+  EXPECT_TRUE(os::Exists(path_ + ".damaged"));
+  EXPECT_TRUE(Keeper::Load(path_, "boot", kNow).ok()) << "no file is no error";
+  folder_.Write("health.json", R"({"version": 99})");
+  EXPECT_FALSE(Keeper::Load(path_, "boot", kNow).ok());
+}
+
+}  // namespace
+}  // namespace penstock::node::health
