@@ -12,7 +12,11 @@ namespace penstock::app {
 Spine::Spine(os::Loop& control, const api::NodeConfig& config, const std::string& worker, node::share::OpenDoors open,
              std::unique_ptr<device::SharingService> servers)
     : servers_(std::move(servers)),
-      monitor(control, inventory, vendor::FindDialect, {.probation = config.health.probation}),
+      monitor(control, inventory, vendor::FindDialect,
+              {.probation = config.health.probation,
+               .probation_most = config.health.probation_most,
+               .policy = config.health.policy,
+               .in_use = [this](const std::string& id) { return ledger.Get()->HolderOf(id) != nullptr; }}),
       offers(inventory, ledger, vendor::FindDialect, open),
       control_(control),
       kernel_log_path_(OpenedPath(config.paths, "/dev/kmsg")) {
@@ -44,7 +48,7 @@ void Spine::Start(std::function<void()> first_look) {
 }
 
 void Spine::Configure(const api::NodeConfig& config) {
-  monitor.SetProbation(config.health.probation);
+  monitor.Configure(config.health);
   for (const auto& line : lines_) line->SetPoll(config.health.poll);
   offers.Configure(config);
 }
