@@ -108,6 +108,11 @@ struct KubeletPlugins::State : std::enable_shared_from_this<State> {
 
   void Changed(const std::string& resource, const PluginState& state) {
     callbacks.state(resource, state);
+    LookSoon();
+  }
+
+  void LookSoon() {
+    if (std::none_of(plugins.begin(), plugins.end(), [](const auto& one) { return one.second.leaving; })) return;
     loop.Post([weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->LookAtLeaving();
     });
@@ -168,7 +173,7 @@ KubeletPlugins::~KubeletPlugins() { state_->loop.Cancel(state_->timer); }
 
 void KubeletPlugins::Offer(std::map<std::string, std::vector<PluginDevice>> lists) { state_->Offer(std::move(lists)); }
 
-void KubeletPlugins::LookAtLeaving() { state_->LookAtLeaving(); }
+void KubeletPlugins::LookAtLeaving() { state_->LookSoon(); }
 
 std::map<std::string, KubeletPlugins::Standing> KubeletPlugins::standings() const {
   std::map<std::string, Standing> standings;

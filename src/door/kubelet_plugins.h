@@ -41,7 +41,7 @@ class KubeletPlugins {
   /// would call its devices unhealthy if its plugin just went. The plugin ends once nothing of it is held and the kubelet has taken that.
   void Offer(std::map<std::string, std::vector<edge::kubelet::PluginDevice>> lists);
 
-  /// Something was given back: a plugin that waited for that may end.
+  /// Something was given back: a plugin that waited for that may end, soon.
   void LookAtLeaving();
 
   /// Where the plugins stand, by resource; those that are leaving included.

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/strings.h"
 #include "node/allocate/allocate.h"
 #include "os/process.h"
 
@@ -101,7 +102,7 @@ void LocalDoor::Handle(const SessionPtr& session, const Request& request) {
     case Operation::kPs: return HandleReport(session, true);
     case Operation::kPlan: return HandlePlan(session, request.plan);
     case Operation::kDown: return HandleDown(session);
-    case Operation::kDoor: return Refuse(session, Code::kUnimplemented, "this agent moves no devices between doors");
+    case Operation::kDoor: return HandleDoor(session, request.door);
   }
 }
 
@@ -201,6 +202,22 @@ void LocalDoor::HandleDown(const SessionPtr& session) {
             {{"uid", static_cast<long>(session->peer().uid)}, {"pid", static_cast<long>(session->peer().pid)}});
   session->Answer(edge::broker::EncodeDone("the agent ends"));
   callbacks_.end();
+}
+
+// A session that has closed says nothing any more, and a move that has begun goes on.
+void LocalDoor::HandleDoor(const SessionPtr& session, const edge::broker::DoorRequest& request) {
+  if (!callbacks_.move) return Refuse(session, Code::kUnimplemented, "this agent moves no devices between doors");
+  if (!request.dry_run && !MayRule(*session))
+    return Refuse(session, Code::kPermissionDenied, "only root and the user that the agent runs as may move devices between doors");
+  if (!request.dry_run)
+    base::Log(base::kInfo, "asked to move devices",
+              {{"devices", base::Join(request.devices, ",")}, {"door", request.door}, {"uid", static_cast<long>(session->peer().uid)}});
+  leases_.RefreshProcesses();  // who has just ended holds nothing
+  callbacks_.move(
+      request, [session](const edge::broker::DeviceMove& move) { session->Progress(edge::broker::EncodeMoving(move)); },
+      [session](const base::Result<std::vector<edge::broker::DeviceMove>>& moves) {
+        session->Answer(moves.ok() ? edge::broker::EncodeMoved(*moves) : edge::broker::EncodeError(moves.error()));
+      });
 }
 
 }  // namespace penstock::door

@@ -10,6 +10,7 @@
 #include "api/report.h"
 #include "base/executor.h"
 #include "door/local_leases.h"
+#include "door/move_orders.h"
 #include "edge/broker/server.h"
 #include "node/allocate/queue.h"
 #include "node/share/offers.h"
@@ -38,6 +39,8 @@ class LocalDoor {
     std::function<void()> end;            ///< somebody entitled asks the agent to end
     /// What another configuration would change, as JSON; empty: nobody knows.
     std::function<base::Result<std::string>(const edge::broker::PlanRequest&)> plan = {};
+    /// DoorMoves::Set; empty: nothing moves here.
+    std::function<void(const edge::broker::DoorRequest&, MoveOrders::Progress, MoveOrders::Done)> move = {};
   };
 
   /// `open_groups` is OpenCgroups in production. `io` is where /proc and the user database are read.
@@ -73,6 +76,7 @@ class LocalDoor {
   void HandleReport(const SessionPtr& session, bool holders_only);
   void HandlePlan(const SessionPtr& session, const edge::broker::PlanRequest& plan);
   void HandleDown(const SessionPtr& session);
+  void HandleDoor(const SessionPtr& session, const edge::broker::DoorRequest& request);
   void StandInLine(const SessionPtr& session, const edge::broker::RunRequest& run, node::ledger::Process process);
 
   base::Status Attempt(const node::allocate::Waiting& waiting);

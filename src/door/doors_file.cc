@@ -1,0 +1,75 @@
+// The file's JSON.
+#include "door/doors_file.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/document.h"
+
+namespace penstock::door {
+namespace {
+
+using base::Code;
+using base::Error;
+using nlohmann::json;
+
+constexpr int kVersion = 1;
+
+json ToJson(const std::string& id, const ByHand& device) {
+  json document = {{"device", id}};
+  if (device.door) document["door"] = *device.door;
+  if (!device.way) return document;
+  json way = {{"from", device.way->from.empty() ? "none" : device.way->from}};
+  if (device.way->back) way["back"] = *device.way->back;
+  if (device.way->until) way["until"] = base::FormatTime(*device.way->until);
+  document["way"] = std::move(way);
+  return document;
+}
+
+ByHand ReadDevice(base::MapReader& reader, base::Problems& problems) {
+  ByHand device;
+  device.door = reader.OneOf("door", {"kubelet", "local", "none"});
+  if (const base::Value* value = reader.Map("way")) {
+    base::MapReader way(*value, "way", problems);
+    const std::string from = way.OneOf("from", {"kubelet", "local", "none"}).value_or("none");
+    device.way = ByHand::Way{.from = from == "none" ? "" : from, .back = way.OneOf("back", {"kubelet", "local", "none"})};
+    if (const auto until = way.String("until")) device.way->until = base::ParseTime(*until);
+    way.Finish();
+  }
+  return device;
+}
+
+}  // namespace
+
+std::string EncodeDoors(const DevicesByHand& devices) {
+  json list = json::array();
+  for (const auto& [id, device] : devices) list.push_back(ToJson(id, device));
+  return json({{"version", kVersion}, {"devices", std::move(list)}}).dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+base::Result<DevicesByHand> DecodeDoors(std::string_view text, std::string_view file) {
+  const auto document = base::ParseJson(text, file);
+  if (!document.ok()) return Error(Code::kDataLoss, document.error().message());
+  base::Problems problems{std::string(file)};
+  base::MapReader reader(*document, "", problems);
+  for (const char* key : {"version", "devices"}) reader.Require(key);
+  const auto version = reader.Int("version", 1, INT32_MAX);
+  if (version && *version > kVersion)
+    return Error(Code::kFailedPrecondition, std::string(file) + " was written by a newer Penstock (format " + std::to_string(*version) +
+                                                ", this one knows " + std::to_string(kVersion) +
+                                                "): run that version, or start with another --state-dir");
+  DevicesByHand devices;
+  if (const base::Value* list = reader.List("devices")) {
+    for (const base::Value& item : *list->list) {
+      base::MapReader device(item, "device", problems);
+      device.Require("device");
+      const std::string id = device.String("device").value_or("");
+      devices[id] = ReadDevice(device, problems);
+      device.Finish();
+    }
+  }
+  reader.Finish();
+  if (!problems.empty()) return Error(Code::kDataLoss, problems.ToError().message());
+  return devices;
+}
+
+}  // namespace penstock::door

@@ -1,0 +1,98 @@
+// Devices between doors with a kubelet that really has them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "door/doors_keeper.h"
+#include "door/kubelet_door_fixture.h"
+#include "door/moves.h"
+
+namespace penstock::door {
+namespace {
+
+using edge::broker::DeviceMove;
+
+class MovesWithAKubelet : public KubeletDoorTest {
+ protected:
+  MovesWithAKubelet() {
+    On([this] {
+      moves_ = std::make_unique<DoorMoves>(control_, io_, DoorMoves::Node{inventory_, ledger_, offers_},
+                                           node::share::OpenDoors{.kubelet = true, .local = true},
+                                           DoorMoves::Kubelet{.ask_counted = [this](auto done) { door_->AskCounted(std::move(done)); },
+                                                              .await_releases = [this](bool waits) { door_->AwaitReleases(waits); }},
+                                           folder_ / "doors.json", DevicesByHand{});
+      moves_->Configure({});
+    });
+  }
+  ~MovesWithAKubelet() override {
+    On([this] { moves_.reset(); });
+  }
+
+  /// Moves by hand; the answer, once there is one.
+  std::future<base::Result<std::vector<DeviceMove>>> Set(const edge::broker::DoorRequest& request) {
+    auto promise = std::make_shared<std::promise<base::Result<std::vector<DeviceMove>>>>();
+    On([&] {
+      moves_->Set(
+          request, [](const DeviceMove&) {}, [promise](const auto& answer) { promise->set_value(answer); });
+    });
+    return promise->get_future();
+  }
+
+  std::string DoorOf(const std::string& device) {
+    for (const auto& offer : *offers_.published().Get())
+      for (const auto& slot : offer.slots)
+        if (slot.slot.device == device) return offer.door;
+    return "";
+  }
+
+  std::unique_ptr<DoorMoves> moves_;
+};
+
+TEST_F(MovesWithAKubelet, ADeviceIsOfferedLocallyOnceTheKubeletHasTheShorterList) {
+  Open();
+  const auto begun = std::chrono::steady_clock::now();
+  auto answer = Set({{"2"}, "local"});
+  ASSERT_EQ(answer.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(1));
+  EXPECT_TRUE(answer.get().ok());
+  EXPECT_EQ(DoorOf("G2"), "local");
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 3, std::chrono::milliseconds(0))) << "it had the list before";
+  EXPECT_FALSE(kubelet_.Allocate(kGpu, {"G2"}).ok());
+  auto back = Set({{"2"}, "default"});
+  ASSERT_EQ(back.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
+}
+
+TEST_F(MovesWithAKubelet, AllDevicesLeaveAndTheirPluginEnds) {
+  Open();
+  auto answer = Set({{"0", "1", "2", "3"}, "local"});
+  ASSERT_EQ(answer.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  EXPECT_TRUE(answer.get().ok());
+  EXPECT_TRUE(kubelet_.WaitForDevices(kGpu, [](const auto& devices) { return devices.empty(); }));
+  On([this] { EXPECT_THAT(door_->Report().resources, testing::IsEmpty()); });
+}
+
+TEST_F(MovesWithAKubelet, WaitsForAPodAndNoticesItsEnd) {
+  Open();
+  ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G1"}).ok());
+  kubelet_.SetPods({{"ml", "train", "main", kGpu, {"G1"}}});
+  ASSERT_TRUE(WaitForLedger([](const auto& ledger) { return ledger.HolderOf("G1") != nullptr && ledger.HolderOf("G1")->pod == "train"; }));
+  auto answer = Set({{"1"}, "local", std::chrono::minutes(5)});
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 3));
+  EXPECT_EQ(answer.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  EXPECT_EQ(DoorOf("G1"), "");
+  kubelet_.SetPods({});
+  ASSERT_EQ(answer.wait_for(std::chrono::seconds(5)), std::future_status::ready) << "asked every second, not every ten";
+  EXPECT_TRUE(answer.get().ok());
+  EXPECT_EQ(DoorOf("G1"), "local");
+}
+
+TEST_F(MovesWithAKubelet, WithoutAKubeletNobodysWordIsNeeded) {
+  Open();
+  kubelet_.Kill();
+  auto answer = Set({{"1"}, "local"});
+  ASSERT_EQ(answer.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  EXPECT_EQ(DoorOf("G1"), "local");
+}
+
+}  // namespace
+}  // namespace penstock::door

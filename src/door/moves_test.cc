@@ -1,0 +1,342 @@
+// Devices between doors, against real offers and a kubelet that says what the test wants.
+#include "door/moves.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "device/testing/acme.h"
+#include "door/doors_keeper.h"
+#include "os/file.h"
+#include "os/temporary_folder.h"
+
+namespace penstock::door {
+namespace {
+
+using namespace std::chrono_literals;
+using base::Code;
+using edge::broker::DeviceMove;
+using edge::broker::DoorRequest;
+using node::ledger::Lease;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+api::NodeConfig Assign(std::vector<std::string> devices, const std::string& door) {
+  api::NodeConfig config;
+  config.doors = {{std::move(devices), door}};
+  return config;
+}
+
+class DoorMovesTest : public testing::Test {
+ protected:
+  DoorMovesTest() {
+    inventory_.SetVendor({"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
+    std::vector<device::Facts> facts;
+    for (int i = 0; i < 3; ++i) facts.push_back(device::testing::AcmeDevice(i, 4));
+    inventory_.SetFacts("acme", facts, "", executor_.clock().Wall());
+    for (const auto& one : facts) inventory_.SetHealth(one.id, device::HealthState::kHealthy, "", executor_.clock().Wall());
+    Start({});
+  }
+
+  /// As an agent starts.
+  void Start(const api::NodeConfig& config) {
+    moves_.reset();
+    offers_ = std::make_unique<node::share::Offers>(inventory_, ledger_, device::testing::FindAcme, open_);
+    auto remembered = DoorsKeeper::Load(Path());
+    ASSERT_TRUE(remembered.ok()) << remembered.error().ToString();
+    moves_ = std::make_unique<DoorMoves>(executor_, executor_, DoorMoves::Node{inventory_, ledger_, *offers_}, open_,
+                                         DoorMoves::Kubelet{.ask_counted = [this](auto done) { Ask(std::move(done)); },
+                                                            .await_releases = [this](bool awaits) { awaits_ = awaits; }},
+                                         Path(), *remembered);
+    Configure(config);
+    executor_.RunUntilIdle();
+  }
+
+  void Configure(const api::NodeConfig& config) {
+    moves_->Configure(config);
+    offers_->Configure(config);
+    executor_.RunUntilIdle();
+  }
+
+  void Ask(std::function<void(base::Result<std::set<std::string>>)> done) {
+    ++asked_;
+    if (silent_) return done(base::Error(Code::kUnavailable, "no kubelet"));
+    done(counts_);
+  }
+
+  /// A request, whose answers go into told_ and answer_.
+  void Set(DoorRequest request) {
+    told_.clear();
+    answer_.reset();
+    moves_->Set(
+        request, [this](const DeviceMove& move) { told_.push_back(move.device + " " + move.state + " " + move.reason); },
+        [this](const auto& answer) { answer_ = answer; });
+    executor_.RunUntilIdle();
+  }
+
+  /// Ids that a door offers.
+  std::vector<std::string> At(const std::string& door) {
+    std::vector<std::string> ids;
+    for (const auto& offer : *offers_->published().Get())
+      for (const auto& slot : offer.slots)
+        if (offer.door == door) ids.push_back(slot.slot.id);
+    return ids;
+  }
+
+  void Hold(const std::string& device, const std::string& door = "kubelet") {
+    Lease lease;
+    lease.id = "lease-of-" + device;
+    lease.door = door;
+    lease.slots = {{device, device, "acme.com/gpu", {}}};
+    if (door == "kubelet") {
+      lease.namespace_name = "ml";
+      lease.pod = "train";
+    }
+    ASSERT_TRUE(ledger_.Hand(lease).ok());
+    executor_.RunUntilIdle();
+  }
+  void GiveBack(const std::string& device) {
+    ledger_.Release("lease-of-" + device);
+    executor_.RunUntilIdle();
+  }
+
+  std::string Reason(const std::string& device) { return offers_->wished().Get()->wishes.at(device).reason; }
+  std::string Path() const { return folder_ / "doors.json"; }
+
+  os::TemporaryFolder folder_;
+  const node::share::OpenDoors open_{.kubelet = true, .local = true};
+  base::ManualExecutor executor_;
+  node::inventory::Inventory inventory_;
+  node::ledger::Ledger ledger_;
+  std::unique_ptr<node::share::Offers> offers_;
+  std::set<std::string> counts_;  // what the kubelet says
+  bool silent_ = false, awaits_ = false;
+  int asked_ = 0;
+  std::vector<std::string> told_;
+  std::optional<base::Result<std::vector<DeviceMove>>> answer_;
+  std::unique_ptr<DoorMoves> moves_;
+};
+
+TEST_F(DoorMovesTest, AConfigurationMovesADeviceOnceTheKubeletCountsItNoMore) {
+  counts_ = {"G0", "G1", "G2"};
+  std::vector<std::string> seen;
+  const auto subscription = offers_->published().Subscribe([&](const auto&) {
+    std::string now = "-";
+    for (const char* door : {"kubelet", "local"})
+      for (const std::string& id : At(door)) now = id == "G1" ? door : now;
+    if (seen.empty() || seen.back() != now) seen.push_back(now);
+  });
+  Configure(Assign({"1"}, "local"));
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2"));
+  EXPECT_THAT(At("local"), IsEmpty());
+  EXPECT_EQ(Reason("G1"), "on its way to the local door: the kubelet still counts it");
+  executor_.Advance(1min);
+  EXPECT_THAT(At("local"), IsEmpty());
+  EXPECT_GT(asked_, 10);
+  counts_ = {"G0", "G2"};
+  executor_.Advance(1s);
+  EXPECT_THAT(At("local"), ElementsAre("G1"));
+  EXPECT_EQ(Reason("G1"), "");
+  EXPECT_THAT(seen, ElementsAre("-", "local")) << "never at both doors, and never back at the first";
+  const int asked = asked_;
+  executor_.Advance(1h);
+  EXPECT_EQ(asked_, asked) << "nothing is awaited any more";
+}
+
+TEST_F(DoorMovesTest, FactsThatChangeWhatARuleMeansMoveNothingBeforeItMayBe) {
+  Configure(Assign({"1"}, "local"));
+  executor_.Advance(1s);
+  ASSERT_THAT(At("local"), ElementsAre("G1"));
+  counts_ = {"G0", "G2"};
+  auto first = device::testing::AcmeDevice(0, 4), second = device::testing::AcmeDevice(1, 4), third = device::testing::AcmeDevice(2, 4);
+  first.index = 1;
+  second.index = 0;
+  inventory_.SetFacts("acme", {first, second, third}, "", executor_.clock().Wall());
+  EXPECT_THAT(At("local"), ElementsAre("G1")) << "its number changed; it did not";
+  executor_.RunUntilIdle();
+  EXPECT_THAT(At("local"), IsEmpty());
+  EXPECT_THAT(At("kubelet"), ElementsAre("G1", "G2")) << "nobody else had had G1, and G0 waits for the kubelet's word";
+}
+
+TEST_F(DoorMovesTest, WhatIsHeldStaysHeldAndComesToTheNewDoorAfterwards) {
+  Hold("G1");
+  Configure(Assign({"1"}, "local"));
+  executor_.Advance(1h);
+  EXPECT_THAT(At("local"), IsEmpty());
+  EXPECT_EQ(Reason("G1"), "on its way to the local door: held by pod ml/train");
+  EXPECT_FALSE(awaits_) << "nobody asks the kubelet every second for days";
+  GiveBack("G1");
+  executor_.Advance(1s);
+  EXPECT_THAT(At("local"), ElementsAre("G1"));
+}
+
+TEST_F(DoorMovesTest, AConfigurationThatIsTakenBackPutsTheDeviceBackAtOnce) {
+  Hold("G1");
+  Configure(Assign({"1"}, "local"));
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2"));
+  Configure({});
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
+}
+
+TEST_F(DoorMovesTest, AMoveByHandTellsEachStepAndIsAnswered) {
+  counts_ = {"G0", "G1"};
+  Set({{"0", "G2"}, "local"});
+  EXPECT_THAT(told_, ElementsAre("G0 waiting the kubelet still counts it", "G2 waiting the kubelet still counts it"));
+  executor_.Advance(10ms);
+  EXPECT_THAT(At("local"), ElementsAre("G2"));
+  EXPECT_FALSE(answer_);
+  counts_ = {"G1"};
+  executor_.Advance(1s);
+  EXPECT_THAT(At("local"), ElementsAre("G0", "G2"));
+  ASSERT_TRUE(answer_ && answer_->ok());
+  EXPECT_THAT(**answer_,
+              ElementsAre(DeviceMove{"G0", 0, "kubelet", "local", "offered", ""}, DeviceMove{"G2", 2, "kubelet", "local", "offered", ""}));
+  EXPECT_THAT(told_, ElementsAre("G0 waiting the kubelet still counts it", "G2 waiting the kubelet still counts it", "G2 acknowledged ",
+                                 "G2 offered ", "G0 acknowledged ", "G0 offered "));
+  EXPECT_EQ(moves_->by_hand().size(), 2u);
+}
+
+TEST_F(DoorMovesTest, ToNoDoorAndBackToTheConfiguration) {
+  Set({{"1"}, "none"});
+  executor_.Advance(1s);
+  ASSERT_TRUE(answer_ && answer_->ok());
+  EXPECT_EQ((*answer_)->at(0).state, "acknowledged");
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2"));
+  Set({{"1"}, "none"});
+  EXPECT_EQ((*answer_)->at(0).state, "unchanged");
+  Set({{"1"}, "default"});
+  EXPECT_EQ((*answer_)->at(0), (DeviceMove{"G1", 1, "none", "kubelet", "offered", ""}));
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
+  EXPECT_TRUE(moves_->by_hand().empty());
+}
+
+TEST_F(DoorMovesTest, WhatIsHeldIsRefusedAndNothingChanges) {
+  Hold("G1");
+  Set({{"0", "1"}, "local"});
+  ASSERT_TRUE(answer_ && !answer_->ok());
+  EXPECT_EQ(answer_->error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(answer_->error().message(), "GPU 1 (G1) is held by pod ml/train: end that first, or wait for it with --wait");
+  executor_.Advance(1s);
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
+  EXPECT_FALSE(os::Exists(Path()));
+}
+
+TEST_F(DoorMovesTest, ADryRunSaysWhatWouldBeAndChangesNothing) {
+  Hold("G1");
+  Set({{"0", "1"}, "local", std::nullopt, true});
+  ASSERT_TRUE(answer_ && answer_->ok());
+  EXPECT_THAT(**answer_, ElementsAre(DeviceMove{"G0", 0, "kubelet", "local", "would-move", ""},
+                                     DeviceMove{"G1", 1, "kubelet", "local", "would-move", "held by pod ml/train"}));
+  Set({{"2"}, "kubelet", std::nullopt, true});
+  EXPECT_EQ((*answer_)->at(0).state, "unchanged");
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
+}
+
+TEST_F(DoorMovesTest, RefusesWhatIsNotThere) {
+  Set({{"7"}, "local"});
+  EXPECT_EQ(answer_->error().code(), Code::kNotFound);
+  Set({{"1", "G1"}, "local"});
+  EXPECT_EQ(answer_->error().code(), Code::kInvalidArgument);
+}
+
+TEST_F(DoorMovesTest, WaitsForHoldersAndLooksForTheirEndMeanwhile) {
+  Hold("G1");
+  Set({{"1"}, "local", 10min});
+  EXPECT_THAT(told_, ElementsAre("G1 waiting held by pod ml/train"));
+  EXPECT_TRUE(awaits_);
+  executor_.Advance(5min);
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2")) << "so that nobody else gets it";
+  GiveBack("G1");
+  executor_.Advance(1s);
+  ASSERT_TRUE(answer_ && answer_->ok());
+  EXPECT_THAT(At("local"), ElementsAre("G1"));
+  EXPECT_FALSE(awaits_);
+  executor_.Advance(1h);
+  EXPECT_THAT(At("local"), ElementsAre("G1")) << "its time to go back is over";
+}
+
+TEST_F(DoorMovesTest, WhatIsStillHeldAfterTheWaitGoesBack) {
+  Hold("G1");
+  Set({{"0", "1"}, "local", 10min});
+  executor_.Advance(1min);
+  EXPECT_THAT(At("local"), ElementsAre("G0"));
+  executor_.Advance(10min);
+  ASSERT_TRUE(answer_ && !answer_->ok());
+  EXPECT_EQ(answer_->error().code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(answer_->error().message(), "GPU 1 (G1) is still held by pod ml/train and stays at the kubelet door");
+  EXPECT_THAT(At("kubelet"), ElementsAre("G1", "G2"));
+  EXPECT_THAT(At("local"), ElementsAre("G0"));
+  EXPECT_EQ(moves_->by_hand().size(), 1u);
+}
+
+TEST_F(DoorMovesTest, TheLastWordAboutADeviceCounts) {
+  Hold("G1");
+  Set({{"1"}, "local", 10min});
+  std::optional<base::Result<std::vector<DeviceMove>>> second;
+  moves_->Set(
+      {{"1"}, "kubelet"}, [](const DeviceMove&) {}, [&](const auto& answer) { second = answer; });
+  executor_.RunUntilIdle();
+  ASSERT_TRUE(answer_ && !answer_->ok());
+  EXPECT_EQ(answer_->error().code(), Code::kCancelled);
+  ASSERT_TRUE(second && second->ok());
+  EXPECT_EQ((*second)->at(0).state, "unchanged");
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
+}
+
+TEST_F(DoorMovesTest, AKubeletThatDoesNotAnswerIsNamedAndAskedAgain) {
+  silent_ = true;
+  Set({{"1"}, "local"});
+  executor_.Advance(1min);
+  EXPECT_THAT(Reason("G1"), HasSubstr("the kubelet does not say what it counts"));
+  silent_ = false;
+  executor_.Advance(1s);
+  EXPECT_THAT(At("local"), ElementsAre("G1"));
+}
+
+TEST_F(DoorMovesTest, AnAgentStartedAnewKeepsWhatWasMovedByHand) {
+  Set({{"1"}, "local"});
+  executor_.Advance(1s);
+  Start({});
+  EXPECT_THAT(At("local"), ElementsAre("G1"));
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2"));
+}
+
+TEST_F(DoorMovesTest, AMoveGoesOnInTheNextAgentAndKeepsItsTime) {
+  Hold("G1");
+  Set({{"1"}, "local", 10min});
+  executor_.Advance(1min);
+  Start({});
+  EXPECT_THAT(At("local"), IsEmpty());
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2"));
+  EXPECT_EQ(Reason("G1"), "on its way to the local door: held by pod ml/train");
+  executor_.Advance(10min);
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
+  Start({});
+  EXPECT_TRUE(moves_->by_hand().empty());
+}
+
+TEST_F(DoorMovesTest, ADamagedFileIsSetAside) {
+  ASSERT_TRUE(os::WriteFileAtomically(Path(), "{\"version\":1,").ok());
+  Start({});
+  EXPECT_TRUE(os::Exists(Path() + ".damaged"));
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
+  ASSERT_TRUE(os::WriteFileAtomically(Path(), R"({"version":2,"devices":[],"more":1})").ok());
+  EXPECT_EQ(DoorsKeeper::Load(Path()).error().code(), Code::kFailedPrecondition);
+}
+
+TEST(DoorsFile, ReadsWhatItWrites) {
+  const DevicesByHand devices = {
+      {"G0", {.door = "none"}},
+      {"G1", {.door = "local", .way = ByHand::Way{"kubelet", "none", base::WallTime(1700000000s)}}},
+      {"G2", {.way = ByHand::Way{"", std::nullopt, std::nullopt}}},
+  };
+  const auto read = DecodeDoors(EncodeDoors(devices), "doors.json");
+  ASSERT_TRUE(read.ok()) << read.error().ToString();
+  EXPECT_EQ(*read, devices);
+  for (const char* text : {"", "[]", "{}", R"({"version":1})", R"({"version":1,"devices":[{}]})",
+                           R"({"version":1,"devices":[{"device":"G0","door":"back"}]})"})
+    EXPECT_EQ(DecodeDoors(text, "doors.json").error().code(), Code::kDataLoss) << text;
+}
+
+}  // namespace
+}  // namespace penstock::door
