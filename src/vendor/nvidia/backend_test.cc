@@ -179,6 +179,17 @@ TEST(NvidiaBackend, Issue231AGpuWhoseLinksCannotBeReadSpoilsNoOther) {
       EXPECT_EQ(link.fabric_lanes, gpu.index == 5 || link.peer == gpus[5].id ? 0 : 12) << gpu.index << " to " << link.peer;
 }
 
+TEST(NvidiaBackend, Issue231ALinkThatCannotBeReadLosesNoOther) {
+  const SimulatedMachine machine("dgx-a100");
+  const Backend backend = MakeBackend(machine.paths());
+  ASSERT_TRUE(backend->Open().ok());
+  ASSERT_EQ(DescribeAll(*backend).size(), 8u);
+  machine.Sim({"fault", "5", "error", "nvmlDeviceGetNvLinkState", "999", "--count", "1"});
+  const auto facts = backend->Describe("5");
+  ASSERT_TRUE(facts.ok());
+  for (const device::Link& link : facts->links) EXPECT_EQ(link.fabric_lanes, 11);
+}
+
 TEST(NvidiaBackend, TellsAMixedBoxApart) {
   const SimulatedMachine machine("mixed");
   const Backend backend = MakeBackend(machine.paths());

@@ -217,8 +217,8 @@ Lanes CountLanes(const Nvml& nvml, const MachineFiles& files, abi::Device device
   for (unsigned link = 0; link < abi::kMostNvLinks; ++link) {
     unsigned up = 0;
     const abi::Return answer = nvml->nvlink_state(device, link, &up);
-    if (answer != abi::kSuccess) break;  // no NVLinks, or no more of them
-    if (up == 0) continue;
+    if (answer == abi::kNotSupported || answer == abi::kInvalidArgument) break;  // no NVLinks, or no more of them
+    if (answer != abi::kSuccess || up == 0) continue;
     unsigned type = abi::kNvLinkToGpu;
     const bool typed = nvml->nvlink_remote_type(device, link, &type) == abi::kSuccess;
     abi::PciInfo pci{};
