@@ -12,6 +12,7 @@ device::Severity Apply(const std::vector<api::HealthRule>& policy, std::string_v
     return one.kind == kind && (one.codes.empty() || std::find(one.codes.begin(), one.codes.end(), code) != one.codes.end());
   });
   if (rule == policy.rend()) return by_vendor;
+  if (rule->action == "at-least-drain") return std::max(by_vendor, Severity::kDrain);
   for (const Severity severity : {Severity::kIgnore, Severity::kWarn, Severity::kDrain, Severity::kReset, Severity::kGone})
     if (rule->action == ToString(severity)) return severity;
   return by_vendor;

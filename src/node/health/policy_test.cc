@@ -1,0 +1,21 @@
+#include "node/health/policy.h"
+
+#include <gtest/gtest.h>
+
+namespace penstock::node::health {
+namespace {
+
+using device::Severity;
+
+// What DP_ENABLE_HEALTHCHECKS becomes: it must not make an error milder than it is.
+TEST(HealthPolicy, AtLeastDrainDrainsWhatIsMilderAndLeavesWhatIsWorse) {
+  const std::vector<api::HealthRule> policy = {{.codes = {}, .action = "ignore"}, {.codes = {13, 48, 79}, .action = "at-least-drain"}};
+  EXPECT_EQ(Apply(policy, "xid", 13, Severity::kIgnore), Severity::kDrain);
+  EXPECT_EQ(Apply(policy, "xid", 48, Severity::kReset), Severity::kReset);
+  EXPECT_EQ(Apply(policy, "xid", 79, Severity::kGone), Severity::kGone);
+  EXPECT_EQ(Apply(policy, "xid", 94, Severity::kReset), Severity::kIgnore);
+  EXPECT_EQ(Apply(policy, "lost", 13, Severity::kGone), Severity::kGone);
+}
+
+}  // namespace
+}  // namespace penstock::node::health
