@@ -30,7 +30,7 @@ base::Result<std::string> PsText(const Common& common) {
   ASSIGN(const api::NodeConfig config, Resolve(common.settings));
   if (common.json) return AskLine(config.paths.run_dir, R"({"op":"ps"})");
   ASSIGN(const api::Report report, AskReport(config.paths.run_dir));
-  return ShowHolders(report, StyleOf(STDOUT_FILENO), std::chrono::system_clock::now());
+  return ShowHolders(report, common.wide, StyleOf(STDOUT_FILENO), std::chrono::system_clock::now());
 }
 
 int Print(std::string_view verb, const base::Result<std::string>& text) {

@@ -24,17 +24,28 @@ const api::DoorReport* KubeletDoor(const Report& report) {
   return door == report.doors.end() ? nullptr : &*door;
 }
 
-/// Whether a device is behind a resource: the only one of the door, or the one whose domain begins with its vendor's name.
-bool IsBehind(const DeviceReport& device, const std::string& resource, const std::vector<std::string>& resources) {
-  return device.door == "kubelet" && (resources.size() == 1 || resource.starts_with(device.vendor));
-}
+bool IsBehind(const DeviceReport& device, const std::string& resource) { return device.door == "kubelet" && device.resource == resource; }
 
 bool Outside(const DeviceReport& device) {
   return std::any_of(device.holders.begin(), device.holders.end(), [](const auto& holder) { return holder.state == "outside"; });
 }
 
-bool Held(const DeviceReport& device) {
-  return std::any_of(device.holders.begin(), device.holders.end(), [](const auto& holder) { return holder.state != "outside"; });
+int Holders(const DeviceReport& device) {
+  return static_cast<int>(
+      std::count_if(device.holders.begin(), device.holders.end(), [](const auto& holder) { return holder.state != "outside"; }));
+}
+
+/// What is behind the device does not serve: its slots are unusable, whoever holds them.
+bool ServerIsDown(const DeviceReport& device, const Report& report) {
+  return std::any_of(report.servers.begin(), report.servers.end(), [&device](const api::ServerReport& server) {
+    return server.state != "ready" && std::find(server.devices.begin(), server.devices.end(), device.id) != server.devices.end();
+  });
+}
+
+/// The slots of a device that the kubelet may give out or has given out.
+int Usable(const DeviceReport& device, const Report& report) {
+  if (device.health_state != "healthy" || Outside(device) || ServerIsDown(device, report)) return 0;
+  return std::min(device.shares, device.free + Holders(device));
 }
 
 ResourceView ViewOf(const std::string& name, const NodeView& node, const PodsView& pods) {
@@ -47,10 +58,10 @@ ResourceView ViewOf(const std::string& name, const NodeView& node, const PodsVie
   if (door == nullptr || std::find(door->resources.begin(), door->resources.end(), name) == door->resources.end()) return view;
   view.ours = true;
   for (const DeviceReport& device : node.report->devices) {
-    if (!IsBehind(device, name, door->resources) || !device.withheld.empty()) continue;
-    ++view.offered;
-    view.usable += device.health_state == "healthy" && !Outside(device) ? 1 : 0;
-    view.held += Held(device) ? 1 : 0;
+    if (!IsBehind(device, name)) continue;
+    view.offered += device.shares;
+    view.usable += Usable(device, *node.report);
+    view.held += std::min(device.shares, Holders(device));
   }
   return view;
 }
@@ -71,7 +82,8 @@ void AddUnwell(const Report& report, std::vector<Finding>& findings) {
       groups[device.health_state + (device.health_reason.empty() ? "" : ": " + device.health_reason)].push_back(&device);
   for (const auto& [reason, devices] : groups) {
     const bool gone = devices.front()->health_state == "gone";
-    const bool probation = reason.find("on probation") != std::string::npos;
+    const bool probation = std::all_of(devices.begin(), devices.end(), [](const auto* one) { return !one->probation_until.empty(); }) ||
+                           reason.find("on probation") != std::string::npos;
     findings.push_back({Indices(devices) + ": " + reason,
                         gone ? "bring it back (its power, its slot, its driver); it is offered again by itself"
                         : probation
@@ -80,17 +92,39 @@ void AddUnwell(const Report& report, std::vector<Finding>& findings) {
   }
 }
 
+/// Those that come and go: each time they wait longer.
+void AddRelapsed(const Report& report, std::vector<Finding>& findings) {
+  constexpr int kMany = 3;
+  std::vector<const DeviceReport*> devices;
+  for (const DeviceReport& device : report.devices)
+    if (device.relapses >= kMany) devices.push_back(&device);
+  if (!devices.empty())
+    findings.push_back({Indices(devices) + ": unwell again soon after each recovery, " + std::to_string(devices.front()->relapses) +
+                            " times" + (devices.size() > 1 ? " or so" : "") + "; the probation grows each time",
+                        "have the hardware looked at: accelerator_evidence_total on the node's metrics page says what it tells"});
+}
+
+void AddServers(const Report& report, std::vector<Finding>& findings) {
+  for (const api::ServerReport& server : report.servers)
+    if (server.state != "ready")
+      findings.push_back({"the " + server.kind + " server of " + server.set + " is " + server.state +
+                              (server.reason.empty() ? "" : ": " + server.reason) + "; the kubelet is told that its shares are unusable",
+                          "the agent starts it again by itself; if it stays so, see docs/operations.md"});
+}
+
 void AddWithheld(const Report& report, std::vector<Finding>& findings) {
-  Groups withheld;
+  Groups withheld, otherwise;
   std::vector<const DeviceReport*> outside, nowhere;
   for (const DeviceReport& device : report.devices) {
-    if (!device.withheld.empty()) withheld[device.withheld].push_back(&device);
+    if (!device.withheld.empty()) (device.resource.empty() ? withheld : otherwise)[device.withheld].push_back(&device);
     if (Outside(device)) outside.push_back(&device);
     if (device.door.empty() && device.withheld.empty()) nowhere.push_back(&device);
   }
   for (const auto& [reason, devices] : withheld)
     findings.push_back(
         {Indices(devices) + ": offered nowhere: " + reason, "change that on the node; the device is offered by itself then"});
+  for (const auto& [reason, devices] : otherwise)
+    findings.push_back({Indices(devices) + ": not offered as configured: " + reason, "it follows the configuration by itself then"});
   if (!outside.empty())
     findings.push_back({Indices(outside) + ": in use by processes that nobody gave them to, so the kubelet is told that they are unusable",
                         "`penstock ps` on the node names the processes; end them, or give their owner the device with `penstock run`"});
@@ -209,6 +243,8 @@ Explanation Explain(NodeView node, PodsView pods, bool kind_missing) {
                             "install it; the agent takes it up by itself, without a restart"});
     AddDoor(*one.report, findings);
     AddUnwell(*one.report, findings);
+    AddRelapsed(*one.report, findings);
+    AddServers(*one.report, findings);
     AddWithheld(*one.report, findings);
     AddConfiguration(one, explanation.wish, findings);
   }

@@ -16,7 +16,7 @@ struct ResourceView {
   std::string name;
   bool ours = false;  ///< a door of the agent offers it
   std::int64_t capacity = 0, allocatable = 0;
-  int offered = 0;             ///< devices behind it
+  int offered = 0;             ///< devices behind it, and shares of those that are shared
   int usable = 0;              ///< of these, those that the kubelet may give out
   int held = 0;                ///< of these, those that the agent knows to be given out
   std::int64_t requested = 0;  ///< by pods that are on the node

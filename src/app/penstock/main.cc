@@ -29,6 +29,7 @@ constexpr char kFooter[] = R"(Examples:
   penstock run --gpus 1 -- nvidia-smi -L      # a program on one GPU
   penstock status                             # devices, health, doors
   penstock ps                                 # who holds what
+  penstock run --share 4 -- python serve.py   # a quarter of the turns on one GPU
   penstock down
 
 Exit status: 0 done, 1 failed (a message says why), 2 wrong use. `run` ends with its command's own.)";
@@ -52,13 +53,18 @@ constexpr char kStatusFooter[] = R"(Examples:
   penstock status
   penstock status -o wide
   penstock status -o json | jq '.devices[] | select(.health.state != "healthy")'
+  penstock status -o json | jq '[.devices[] | .free] | add'    # shares and whole devices that can be had now
   penstock status --node gpu-1                # another node's, from its object in the cluster
+
+Where devices are shared, SHARES tells how many shares are free and ISOLATION what keeps their holders apart: none,
+memory-per-process, memory, memory-compute or hardware. -o wide adds what each process may have.
 
 Exit status: 0 shown, 1 no agent answers.)";
 
 constexpr char kPsFooter[] = R"(Examples:
   penstock ps
-  penstock ps -o json | jq -r '.holders[] | [.index, .user, .pod] | @tsv'
+  penstock ps -o wide                          # with the slots' own names
+  penstock ps -o json | jq -r '.holders[] | [.index, .slot, .user, .pod] | @tsv'
 
 Exit status: 0 shown, 1 no agent answers.)";
 
@@ -138,6 +144,7 @@ void CommandLine::AddAgentVerbs() {
   Verb(app, "down", "End the agent, and remove a simulated machine", kDownFooter, [this] { return Down(common); });
   AddRun(app, common, exit_code);
   AddQueue(app, common, exit_code);
+  AddDoor(app, common, exit_code);
   CLI::App* status = Verb(app, "status", "Show devices, their health and who holds them, and the doors", kStatusFooter,
                           [this] { return cluster.node.empty() ? Status(common) : NodeStatus(common, Completed(cluster, common)); });
   status->add_option("--node", cluster.node, "a node of the cluster, instead of this machine")->type_name("NODE");

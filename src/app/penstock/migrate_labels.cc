@@ -9,11 +9,22 @@ namespace {
 
 using Labels = std::map<std::string, std::string>;
 
-constexpr int kMostGpus = 64;  // of a node; a label that says more is not believed
+constexpr int kMostGpus = 64, kMostReplicas = 10000;  // a label that says more is not believed
 
 std::string Text(const Labels& labels, const std::string& key) {
   const auto found = labels.find("nvidia.com/" + key);
   return found == labels.end() ? "" : found->second;
+}
+
+/// How the labels say that each GPU is shared; nothing is known of what holds the holders apart.
+device::LabelShare ShareOf(const Labels& labels) {
+  device::LabelShare share;
+  const auto replicas = base::ParseInt(Text(labels, "gpu.replicas")).value_or(1);
+  if (replicas < 2 || replicas > kMostReplicas) return share;
+  const bool mps = Text(labels, "gpu.sharing-strategy") == "mps";
+  share.shape = {mps ? device::Sharing::kMps : device::Sharing::kTimeSlicing, static_cast<int>(replicas)};
+  share.renamed = !Text(labels, "gpu.product").ends_with("-SHARED");
+  return share;
 }
 
 /// The model's name without what says how its GPUs are given out: "Tesla-T4-SHARED", "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb".
@@ -51,7 +62,10 @@ Labels PredictLabels(const Labels& now) {
   }
   if (driver.runtime_version.empty()) driver.runtime_version = Text(now, "cuda.runtime.major") + "." + Text(now, "cuda.runtime.minor");
   device::LabelFacts facts{.driver = &driver, .machine = Text(now, "gpu.machine")};
-  for (const device::Facts& gpu : gpus) facts.devices.push_back(&gpu);
+  for (const device::Facts& gpu : gpus) {
+    facts.devices.push_back(&gpu);
+    facts.shares.push_back(ShareOf(now));
+  }
   return dialect->Labels(facts);
 }
 

@@ -123,6 +123,10 @@ std::string AllocatableOf(const NodeView& node) {
   return base::Join(resources, ", ");
 }
 
+std::string SharesOf(const DeviceCounts& counts) {
+  return counts.shares == 0 ? "" : std::to_string(counts.free_shares) + "/" + std::to_string(counts.shares) + " free";
+}
+
 const AgentPod* FailingAgent(const NodeView& node) {
   const auto failing = std::find_if(node.agents.begin(), node.agents.end(), [](const AgentPod& agent) { return !agent.ready; });
   const bool one_is_ready = std::any_of(node.agents.begin(), node.agents.end(), [](const AgentPod& agent) { return agent.ready; });
@@ -134,7 +138,7 @@ void AddDeviceProblems(const api::Report& report, std::vector<std::string>& prob
   int withheld = 0;
   for (const api::DeviceReport& device : report.devices) {
     if (device.health_state != "healthy") ++states[device.health_state];
-    withheld += device.withheld.empty() ? 0 : 1;
+    withheld += device.withheld.empty() || !device.resource.empty() ? 0 : 1;
   }
   for (const auto& [state, count] : states) problems.push_back(std::to_string(count) + " " + state);
   if (withheld > 0) problems.push_back(std::to_string(withheld) + " withheld");
@@ -173,6 +177,9 @@ DeviceCounts CountDevices(const api::Report& report) {
     counts.healthy += device.health_state == "healthy" ? 1 : 0;
     counts.held += any(false) ? 1 : 0;
     counts.outside += any(true) ? 1 : 0;
+    if (!IsShared(device) || device.resource.empty()) continue;
+    counts.shares += device.shares;
+    counts.free_shares += device.free;
   }
   return counts;
 }
@@ -190,6 +197,10 @@ std::vector<std::string> ProblemsOf(const NodeView& node) {
   for (const api::VendorReport& vendor : node.report->vendors)
     if (vendor.driver.empty()) problems.push_back("no " + vendor.vendor + " driver");
   AddDeviceProblems(*node.report, problems);
+  for (const api::ServerReport& server : node.report->servers)
+    if (server.state != "ready")
+      problems.push_back("the " + server.kind + " server of " + server.set + " is " + server.state +
+                         (server.reason.empty() ? "" : ": " + server.reason));
   for (const api::DoorReport& door : node.report->doors)
     if (door.state == "stepped-back" || door.state == "waiting")
       problems.push_back("the " + door.name + "'s door is " + door.state + (door.reason.empty() ? "" : ": " + door.reason));
@@ -201,7 +212,12 @@ std::vector<std::string> ProblemsOf(const NodeView& node) {
 }
 
 std::string ShowNodes(const std::vector<NodeView>& nodes, bool wide, const Style& style, base::WallTime now) {
-  std::vector<std::string> header = {"NODE", "DRIVER", "HEALTHY", "HELD", "DOORS", "CONFIGURATION", "REPORTED"};
+  const bool shared = std::any_of(nodes.begin(), nodes.end(), [](const NodeView& node) {
+    return node.report && std::any_of(node.report->devices.begin(), node.report->devices.end(), IsShared);
+  });
+  std::vector<std::string> header = {"NODE", "DRIVER", "HEALTHY", "HELD"};
+  if (shared) header.emplace_back("SHARES");
+  header.insert(header.end(), {"DOORS", "CONFIGURATION", "REPORTED"});
   if (wide) header.insert(header.end(), {"AGENT", "DEVICES", "ALLOCATABLE"});
   header.emplace_back("PROBLEM");
   Table table(header);
@@ -214,13 +230,12 @@ std::string ShowNodes(const std::vector<NodeView>& nodes, bool wide, const Style
       row.insert(row.end(), {DriverOf(*node.report),
                              {std::to_string(counts.healthy) + "/" + std::to_string(counts.all),
                               counts.healthy == counts.all ? Color::kGreen : Color::kRed},
-                             std::to_string(counts.held),
-                             DoorsOf(*node.report, wide),
-                             ConfigurationOf(*node.report, wide),
-                             AgeOf(node.reported_at, now)});
+                             std::to_string(counts.held)});
+      if (shared) row.emplace_back(SharesOf(counts));
+      row.insert(row.end(), {DoorsOf(*node.report, wide), ConfigurationOf(*node.report, wide), AgeOf(node.reported_at, now)});
       if (wide) row.insert(row.end(), {node.report->version, ModelsOf(*node.report), AllocatableOf(node)});
     } else {
-      row.insert(row.end(), {"", "", "", "", "", ""});
+      row.insert(row.end(), shared ? 7 : 6, Cell(""));
       if (wide) row.insert(row.end(), {"", "", AllocatableOf(node)});
     }
     row.emplace_back(base::Join(problems, "; "), Color::kYellow);
@@ -240,7 +255,8 @@ std::string NodesToJson(const std::vector<NodeView>& nodes) {
                 {"report", nullptr}};
     if (node.report) {
       const DeviceCounts counts = CountDevices(*node.report);
-      one["devices"] = {{"all", counts.all}, {"healthy", counts.healthy}, {"held", counts.held}, {"outside", counts.outside}};
+      one["devices"] = {{"all", counts.all},         {"healthy", counts.healthy}, {"held", counts.held},
+                        {"outside", counts.outside}, {"shares", counts.shares},   {"freeShares", counts.free_shares}};
       one["report"] = Json::parse(api::ToJson(*node.report));
     }
     list.push_back(std::move(one));

@@ -45,6 +45,7 @@ std::vector<NodeView> JoinNodes(const std::vector<nlohmann::json>& nodes, const 
 /// How many of a node's devices are what.
 struct DeviceCounts {
   int all = 0, healthy = 0, held = 0, outside = 0;
+  int shares = 0, free_shares = 0;  ///< of those devices that are shared
 };
 DeviceCounts CountDevices(const api::Report& report);
 

@@ -104,12 +104,76 @@ TEST(Explain, NamesTheDevicesThatAreNotUsableAndWhy) {
   report.devices[3].health_state = report.devices[5].health_state = "unhealthy";
   report.devices[3].health_reason = report.devices[5].health_reason = "XID 79: it has fallen off the bus";
   report.devices[4].withheld = "MIG mode is enabled";
+  report.devices[4].resource = "";
   report.devices[6].holders = {{.state = "outside"}};
   const Explanation explanation = ExplainReport(report, Node("gpu-1", 7, 4));
   EXPECT_EQ(explanation.resources.at(0).offered, 7);
   EXPECT_EQ(explanation.resources.at(0).usable, 4);
   EXPECT_THAT(Findings(explanation), AllOf(HasSubstr("devices 3, 5: unhealthy: XID 79"), HasSubstr("device 4: offered nowhere: MIG mode"),
                                            HasSubstr("device 6: in use by processes"), Not(HasSubstr("the Node object says"))));
+}
+
+/// The first two GPUs in four shares each, three of them held, the second with nobody on it.
+api::Report Shared() {
+  api::Report report = Eight("gpu-1");
+  for (int i = 0; i < 2; ++i) {
+    api::DeviceReport& device = report.devices[i];
+    device.sharing = "mps";
+    device.shares = 4;
+    device.free = i == 0 ? 1 : 4;
+    device.isolation = "memory-per-process";
+    device.holders.assign(i == 0 ? 3 : 0, {.state = "held"});
+  }
+  report.servers = {{.set = "nvidia.com/gpu", .kind = "mps", .state = "ready", .clients = 3, .devices = {"GPU-0", "GPU-1"}}};
+  return report;
+}
+
+TEST(ShowNodes, CountsTheSharesOfNodesThatHaveSome) {
+  const std::string text = ShowNodes({View(Eight("gpu-0"), Node("gpu-0", 8, 8)), View(Shared(), Node("gpu-1", 14, 14))}, false, {}, kNow);
+  EXPECT_THAT(text, HasSubstr("HELD  SHARES    DOORS"));
+  EXPECT_THAT(text, HasSubstr("gpu-0  550.54.15  8/8      2     -         kubelet:open"));
+  EXPECT_THAT(text, HasSubstr("gpu-1  550.54.15  8/8      1     5/8 free  kubelet:open"));
+  const Json json = Json::parse(NodesToJson({View(Shared())}));
+  EXPECT_EQ(json["nodes"][0]["devices"]["freeShares"], 5);
+}
+
+TEST(Explain, CountsShares) {
+  const Explanation explanation = ExplainReport(Shared(), Node("gpu-1", 14, 14));
+  EXPECT_THAT(explanation.findings, IsEmpty()) << Findings(explanation);
+  EXPECT_EQ(explanation.resources.at(0).offered, 14);
+  EXPECT_EQ(explanation.resources.at(0).usable, 14);
+  EXPECT_EQ(explanation.resources.at(0).held, 3);
+}
+
+TEST(Explain, NamesAServerThatDoesNotServe) {
+  api::Report report = Shared();
+  report.servers[0].state = "waiting";
+  report.servers[0].reason = "it ended at once 3 times";
+  for (int i = 0; i < 2; ++i) report.devices[i].free = 0;
+  const Explanation explanation = ExplainReport(report, Node("gpu-1", 14, 6));
+  EXPECT_THAT(Findings(explanation),
+              HasSubstr("the mps server of nvidia.com/gpu is waiting: it ended at once 3 times; the kubelet is told"));
+  EXPECT_THAT(Findings(explanation), Not(HasSubstr("the Node object says")));
+  EXPECT_THAT(ProblemsOf(View(report)), ElementsAre("the mps server of nvidia.com/gpu is waiting: it ended at once 3 times"));
+}
+
+TEST(Explain, TellsThoseWhoComeBackFromThoseWhoComeAndGo) {
+  api::Report report = Eight("gpu-1");
+  report.devices[3].health_state = "unhealthy";
+  report.devices[3].health_reason = "XID 48: double-bit error";
+  report.devices[3].probation_until = "2026-11-21T04:00:07Z";
+  report.devices[3].relapses = 4;
+  report.devices[3].free = 0;
+  EXPECT_THAT(Findings(ExplainReport(report, Node("gpu-1", 8, 7))),
+              AllOf(HasSubstr("device 3: unhealthy: XID 48: double-bit error | wait: it comes back by itself"),
+                    HasSubstr("device 3: unwell again soon after each recovery, 4 times;")));
+}
+
+TEST(Explain, SaysWhatIsNotOfferedAsConfigured) {
+  api::Report report = Shared();
+  report.devices[1].withheld = "held whole by ml/train-0";
+  EXPECT_THAT(Findings(ExplainReport(report, Node("gpu-1", 14, 14))),
+              HasSubstr("device 1: not offered as configured: held whole by ml/train-0 | it follows"));
 }
 
 TEST(Explain, SeesThatTheKubeletSaysSomethingElse) {

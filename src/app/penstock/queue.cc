@@ -10,6 +10,7 @@
 #include "app/penstock/table.h"
 #include "app/penstock/verbs.h"
 #include "base/clock.h"
+#include "base/strings.h"
 #include "edge/broker/client.h"
 #include "edge/broker/protocol.h"
 
@@ -25,11 +26,13 @@ constexpr char kFooter[] = R"(Examples:
 
 Exit status: 0 done, 1 not done (the message says why).)";
 
+/// "2 A100*", "0,3"; of shares "1/4", "2 x 1/4 A100*", "1/4 of 0,3".
 std::string Wants(const WaitingRun& run) {
-  if (run.devices.empty()) return std::to_string(run.count) + (run.model.empty() ? "" : " " + run.model);
-  std::string names;
-  for (const std::string& device : run.devices) names += (names.empty() ? "" : ",") + device;
-  return names;
+  const std::string share = run.share > 1 ? "1/" + std::to_string(run.share) : "";
+  if (!run.devices.empty()) return (share.empty() ? "" : share + " of ") + base::Join(run.devices, ",");
+  const std::string count = std::to_string(run.count);
+  const std::string what = share.empty() ? count : run.count == 1 ? share : count + " x " + share;
+  return what + (run.model.empty() ? "" : " " + run.model);
 }
 
 void Print(const std::vector<WaitingRun>& queue) {

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "app/penstock/table.h"
 #include "app/penstock/verbs.h"
 #include "base/quantity.h"
 #include "base/strings.h"
@@ -38,16 +39,23 @@ constexpr char kFooter[] = R"(Examples:
   penstock run --gpus 2 --model 'A100*' -- ./train.sh
   penstock run --device 0,3 --wait 10m -- nvidia-smi -L
   penstock run --wait 0 -- ./probe                     # now or not at all
+  penstock run --share 4 -- python serve.py            # a GPU that up to three others use, too
+  penstock run --gpus 2 --share 2 --model 'T4*' -- ./infer.sh
 
 The command replaces this process: its terminal, signals and exit status are its own. It can open its own GPUs only, sees them
 in CUDA_VISIBLE_DEVICES and its kin, and PENSTOCK_LEASE names what it holds. The GPUs come back when it and everything it
 started have ended. Ctrl-C gives the place in line up.
+
+--share N gives one share of a GPU that the configuration shares N ways, or else of a free one that is cut for you and whole again
+when its last share ends. The holders of shares take turns. Nothing keeps them from each other's memory unless the line that says what
+you got tells another isolation; docs/sharing.md has the table.
 
 Exit status: the command's own; 124 the wait ran out, 125 Penstock could not do it (the message says why), 126 the command
 cannot be executed, 127 there is no such command.)";
 
 struct RunOptions {
   std::int64_t gpus = 1;
+  std::int64_t share = 1;
   std::string model;
   std::vector<std::string> devices;
   std::string wait;
@@ -68,7 +76,7 @@ class WaitLine {
   ~WaitLine() { Clear(); }
 
   void Show(const WaitingRun& waiting) {
-    const std::string what = waiting.count == 1 ? "1 GPU" : std::to_string(waiting.count) + " GPUs";
+    const std::string what = Amount(waiting);
     const std::string text = "penstock: waiting for " + what + " as " + waiting.ticket + ", place " + std::to_string(waiting.position + 1) +
                              ": " + waiting.reason;
     if (terminal_)
@@ -84,6 +92,13 @@ class WaitLine {
   }
 
  private:
+  /// "2 GPUs", "one of 4 shares of 1 GPU".
+  static std::string Amount(const WaitingRun& waiting) {
+    const std::string gpus = std::to_string(waiting.count) + (waiting.count == 1 ? " GPU" : " GPUs");
+    if (waiting.share <= 1) return gpus;
+    return "one of " + std::to_string(waiting.share) + " shares of " + gpus;
+  }
+
   static std::size_t Width() {
     winsize size{};
     return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u : 79u;
@@ -109,12 +124,18 @@ base::Result<edge::broker::Request> ToRequest(const RunOptions& options, bool gp
   if (options.gpus > edge::broker::kMostDevices)
     return Error(Code::kInvalidArgument,
                  "--gpus " + std::to_string(options.gpus) + ": at most " + std::to_string(edge::broker::kMostDevices));
+  if (options.share < 1 || options.share > edge::broker::kMostShares)
+    return Error(Code::kInvalidArgument, "--share " + std::to_string(options.share) + ": a device is cut into 2 to " +
+                                             std::to_string(edge::broker::kMostShares) + " shares; 1, or no --share, is a whole one");
   if (!options.devices.empty() && (gpus_given || !options.model.empty()))
     return Error(Code::kInvalidArgument, "--device says already which GPUs and how many: leave --gpus and --model out");
   edge::broker::Request request;
   request.operation = edge::broker::Operation::kRun;
-  request.run = {
-      .count = static_cast<int>(options.gpus), .model = options.model, .devices = options.devices, .command = base::Join(command, " ")};
+  request.run = {.count = static_cast<int>(options.gpus),
+                 .share = static_cast<int>(options.share),
+                 .model = options.model,
+                 .devices = options.devices,
+                 .command = base::Join(command, " ")};
   if (options.wait.empty()) return request;
   if (options.wait == "0") {
     request.run.wait = base::Duration::zero();
@@ -140,6 +161,19 @@ base::Result<GrantedRun> Ask(const std::string& run_dir, const edge::broker::Req
     if (answer.waiting) line.Show(*answer.waiting);
     patience.reset();
     if (request.run.wait) patience = *request.run.wait + kPatience;
+  }
+}
+
+/// What somebody who got a share has to know: which one, how it is shared, and what that does not hold.
+void TellShares(const GrantedRun& granted) {
+  for (const auto& device : granted.devices) {
+    if (device.shares <= 1) continue;
+    const auto mark = device.slot.rfind("::");
+    const std::string which = mark == std::string::npos ? "" : device.slot.substr(mark + 2) + " ";
+    std::cerr << "penstock: share " << which << "of " << device.shares << " of "
+              << (device.index < 0 ? device.id : "GPU " + std::to_string(device.index)) << " (" << Printable(device.model) << "), "
+              << device.sharing << "; isolation: " << device.isolation
+              << (device.isolation == "none" ? ", the others can take all its memory" : "") << "\n";
   }
 }
 
@@ -177,6 +211,7 @@ int Run(const Common& common, const RunOptions& options, bool gpus_given) {
   line.Clear();
   if (!granted.ok()) return Fail(granted.error());
   if (granted->enforcement == "visibility") std::cerr << "penstock: visibility only: " << granted->reason << "\n";
+  TellShares(*granted);
   for (const auto& [name, value] : granted->environment) ::setenv(name.c_str(), value.c_str(), 1);
   ::setenv("PENSTOCK_LEASE", granted->lease.c_str(), 1);
   return Become(command);
@@ -221,6 +256,8 @@ void AddRun(CLI::App& app, const Common& common, int& exit_code) {
   run->fallthrough();
   const auto options = std::make_shared<RunOptions>();
   CLI::Option* gpus = run->add_option("--gpus", options->gpus, "How many GPUs [1]")->type_name("N");
+  run->add_option("--share", options->share, "One share of each, of N that it is cut into, instead of the whole [1: whole]")
+      ->type_name("N");
   run->add_option("--model", options->model, "Only GPUs whose model matches, e.g. 'A100*' or '*T4*'")->type_name("GLOB");
   run->add_option("--device", options->devices, "Exactly these, by UUID or index, separated by commas")
       ->type_name("UUID|INDEX")

@@ -45,12 +45,41 @@ std::string NameOf(const HolderReport& holder) {
 }
 
 Cell HolderCell(const DeviceReport& device) {
-  if (device.holders.empty()) return device.withheld.empty() ? Cell("free", Color::kDim) : Cell("withheld", Color::kYellow);
+  const bool withheld = !device.withheld.empty() && device.resource.empty();
+  if (device.holders.empty()) return withheld ? Cell("withheld", Color::kYellow) : Cell("free", Color::kDim);
   const HolderReport& first = device.holders.front();
   const std::string name = NameOf(first);  // none in a report that has counts of holders only
   std::string text = first.state == "outside" && !name.empty() ? "outside: " + name : name.empty() ? first.state : name;
   if (device.holders.size() > 1) text += " (and " + std::to_string(device.holders.size() - 1) + " more)";
   return {text, first.state == "outside" ? Color::kYellow : Color::kNone};
+}
+
+std::string SharesOf(const DeviceReport& device) {
+  if (!IsShared(device) || device.resource.empty()) return "";
+  return std::to_string(device.free) + "/" + std::to_string(device.shares) + " free";
+}
+
+/// "13.3 GiB, 33 %": what each process may have, where something holds it to that.
+std::string LimitsOf(const DeviceReport& device) {
+  std::vector<std::string> limits;
+  if (device.share_memory_bytes > 0) limits.push_back(base::FormatBytes({device.share_memory_bytes}));
+  if (device.share_compute_percent > 0) limits.push_back(std::to_string(device.share_compute_percent) + " %");
+  return base::Join(limits, ", ");
+}
+
+/// Which share of its device somebody has: the 3 of "GPU-5a...::3"; empty for a whole one.
+std::string ShareOf(const HolderReport& holder) {
+  const std::string prefix = holder.device + "::";
+  return holder.slot.starts_with(prefix) ? holder.slot.substr(prefix.size()) : "";
+}
+
+/// What is known of how it goes on: "; back in 7s; relapsed 3 times".
+std::string Outlook(const DeviceReport& device, base::WallTime now) {
+  std::string text;
+  if (const base::WallTime until = base::ParseTime(device.probation_until); !device.probation_until.empty() && until != base::WallTime{})
+    text += until > now ? "; back in " + base::FormatDuration(std::chrono::ceil<std::chrono::seconds>(until - now)) : "; back any moment";
+  if (device.relapses > 0) text += "; relapsed " + std::to_string(device.relapses) + (device.relapses == 1 ? " time" : " times");
+  return text;
 }
 
 /// A line for each device about which there is more to say than fits into a row.
@@ -63,8 +92,12 @@ std::string Notes(const Report& report, const Style& style, base::WallTime now) 
       const std::string age = AgeOf(device.health_since, now);
       if (!age.empty()) note += " for " + age;
       if (!device.health_reason.empty()) note += ": " + device.health_reason;
+      note += Outlook(device, now);
+    } else if (device.relapses > 0) {
+      note = "healthy again" + Outlook(device, now);
     }
-    if (!device.withheld.empty()) note += (note.empty() ? "" : "; ") + ("not offered: " + device.withheld);
+    if (!device.withheld.empty())
+      note += (note.empty() ? "" : "; ") + ((device.resource.empty() ? "not offered: " : "not as configured: ") + device.withheld);
     if (!note.empty())
       text += Paint(IndexOf(device.index) + ": " + Printable(note),
                     ColorOf(device.health_state == "healthy" ? "unknown" : device.health_state), style) +
@@ -101,6 +134,23 @@ std::string Doors(const Report& report, bool wide, const Style& style) {
   return table.empty() ? "" : "\n" + table.Render(style);
 }
 
+std::string Servers(const Report& report, const Style& style) {
+  Table table({"SERVER", "KIND", "STATE", "CLIENTS", "DEVICES", "NOTE"});
+  for (const api::ServerReport& server : report.servers) {
+    std::vector<std::string> indices;
+    for (const DeviceReport& device : report.devices)
+      if (std::find(server.devices.begin(), server.devices.end(), device.id) != server.devices.end())
+        indices.push_back(IndexOf(device.index));
+    table.Add({server.set,
+               server.kind,
+               {server.state, server.state == "ready" ? Color::kGreen : Color::kYellow},
+               std::to_string(server.clients),
+               base::Join(indices, ","),
+               server.reason});
+  }
+  return table.empty() ? "" : "\n" + table.Render(style);
+}
+
 bool NoDriver(const Report& report) {
   return std::all_of(report.vendors.begin(), report.vendors.end(), [](const api::VendorReport& vendor) { return vendor.driver.empty(); });
 }
@@ -118,6 +168,8 @@ std::string Conditions(const Report& report, bool wide, const Style& style, base
 }
 
 }  // namespace
+
+bool IsShared(const DeviceReport& device) { return !device.sharing.empty() && device.sharing != "none"; }
 
 std::string AgeOf(const std::string& since, base::WallTime now) {
   const base::WallTime then = base::ParseTime(since);
@@ -162,47 +214,65 @@ std::string ShowFound(const Report& report, const Style& style, base::WallTime n
 }
 
 std::string ShowStatus(const Report& report, bool wide, const Style& style, base::WallTime now) {
-  std::vector<std::string> header = {"INDEX", "MODEL", "MEMORY", "PCI", "NUMA", "HEALTH", "DOOR"};
-  if (wide) header.insert(header.end(), {"SINCE", "UUID"});
+  const bool shared = std::any_of(report.devices.begin(), report.devices.end(), IsShared);
+  const bool places = wide || !shared;  // what a terminal has room for
+  std::vector<std::string> header = {"INDEX", "MODEL", "MEMORY"};
+  if (places) header.insert(header.end(), {"PCI", "NUMA"});
+  header.insert(header.end(), {"HEALTH", "DOOR"});
+  if (shared) header.insert(header.end(), {"SHARES", "ISOLATION"});
+  if (wide) header.insert(header.end(), {"SINCE", "UUID", "RESOURCE"});
+  if (wide && shared) header.insert(header.end(), {"SHARING", "PER PROCESS"});
   header.emplace_back("HOLDER");
   Table table(header);
   for (const DeviceReport& device : report.devices) {
-    std::vector<Cell> row = {IndexOf(device.index),
-                             ModelOf(device),
-                             MemoryOf(device),
-                             device.pci,
-                             NumaOf(device),
-                             {device.health_state, ColorOf(device.health_state)},
-                             device.door};
-    if (wide) row.insert(row.end(), {AgeOf(device.health_since, now), device.id});
+    std::vector<Cell> row = {IndexOf(device.index), ModelOf(device), MemoryOf(device)};
+    if (places) row.insert(row.end(), {device.pci, NumaOf(device)});
+    row.insert(row.end(), {{device.health_state, ColorOf(device.health_state)}, device.door});
+    if (shared) row.insert(row.end(), {SharesOf(device), device.isolation});
+    if (wide) row.insert(row.end(), {AgeOf(device.health_since, now), device.id, device.resource});
+    if (wide && shared) row.insert(row.end(), {device.sharing, LimitsOf(device)});
     row.push_back(HolderCell(device));
     table.Add(std::move(row));
   }
   std::string text = table.empty() ? "no devices\n" : table.Render(style) + Notes(report, style, now);
-  text += "\n" + Drivers(report) + Doors(report, wide, style) + ShowConfiguration(report, wide, style, now);
+  text += "\n" + Drivers(report) + Doors(report, wide, style) + Servers(report, style) + ShowConfiguration(report, wide, style, now);
   const std::string process = report.agent_pid > 0 ? ", process " + std::to_string(report.agent_pid) : "";  // none from another machine
   if (wide) text += "\nnode " + Printable(report.node) + ", agent " + Printable(report.version) + process + "\n";
   return text;
 }
 
-std::string ShowHolders(const Report& report, const Style& style, base::WallTime now) {
-  Table table({"INDEX", "STATE", "AGE", "LIMITS", "PIDS", "USER", "HOLDER"});
+std::string ShowHolders(const Report& report, bool wide, const Style& style, base::WallTime now) {
+  const bool shares = std::any_of(report.devices.begin(), report.devices.end(), [](const DeviceReport& device) {
+    return std::any_of(device.holders.begin(), device.holders.end(), [](const HolderReport& one) { return !ShareOf(one).empty(); });
+  });
+  std::vector<std::string> header = {"INDEX"};
+  if (shares) header.emplace_back("SHARE");
+  if (wide) header.emplace_back("SLOT");
+  header.insert(header.end(), {"STATE", "AGE", "LIMITS", "PIDS", "USER", "HOLDER"});
+  Table table(header);
   for (const DeviceReport& device : report.devices) {
     for (const HolderReport& holder : device.holders) {
       std::vector<std::string> pids;
       for (std::size_t i = 0; i < holder.pids.size() && i < 3; ++i) pids.push_back(std::to_string(holder.pids[i]));
       if (holder.pids.size() > 3) pids.push_back("+" + std::to_string(holder.pids.size() - 3));
       const Color color = holder.state == "outside" ? Color::kYellow : Color::kNone;
-      table.Add({IndexOf(holder.index),
-                 {holder.state, color},
-                 AgeOf(holder.since, now),
-                 holder.enforcement,
-                 base::Join(pids, ","),
-                 holder.user,
-                 {holder.kind == "pod" ? NameOf(holder) : holder.command, color}});
+      std::vector<Cell> row = {IndexOf(holder.index)};
+      if (shares) row.emplace_back(ShareOf(holder));
+      if (wide) row.emplace_back(holder.slot);
+      row.insert(row.end(), {{holder.state, color}, AgeOf(holder.since, now), holder.enforcement, base::Join(pids, ","), holder.user});
+      row.emplace_back(holder.kind == "pod" ? NameOf(holder) : holder.command, color);
+      table.Add(std::move(row));
     }
   }
   return table.empty() ? "nobody holds a device\n" : table.Render(style);
+}
+
+std::string ShowDoors(const Report& report, const Style& style) {
+  Table table({"INDEX", "MODEL", "DOOR", "RESOURCE", "SHARES", "HOLDER", "NOTE"});
+  for (const DeviceReport& device : report.devices)
+    table.Add({IndexOf(device.index), ModelOf(device), device.door.empty() ? "none" : device.door, device.resource, SharesOf(device),
+               HolderCell(device), device.withheld.empty() && device.health_state != "healthy" ? device.health_state : device.withheld});
+  return (table.empty() ? "no devices\n" : table.Render(style)) + Doors(report, false, style);
 }
 
 }  // namespace penstock::app

@@ -1,4 +1,4 @@
-// What `penstock up`, `status` and `ps` print for people, from a report. Pure; programs read the JSON.
+// What `penstock up`, `status`, `ps` and `door list` print for people, from a report. Pure; programs read the JSON.
 #pragma once
 
 #include <string>
@@ -12,7 +12,8 @@ namespace penstock::app {
 /// What an agent found: the devices with their ids, what is wrong, the drivers, the doors and why one is not open.
 std::string ShowFound(const api::Report& report, const Style& style, base::WallTime now);
 
-/// The devices as they stand: health, door, holder. `wide` adds ids and since when.
+/// The devices as they stand: health, door, holder; where some are shared, how many shares are free and what keeps their holders apart.
+/// `wide` adds ids, since when, resources and limits.
 std::string ShowStatus(const api::Report& report, bool wide, const Style& style, base::WallTime now);
 
 /// What is in force and what of it is not, and the conditions: those that are not so, with `wide` all of them.
@@ -21,7 +22,13 @@ std::string ShowConfiguration(const api::Report& report, bool wide, const Style&
 /// "4m10s", since then (RFC 3339); empty where the time is not known.
 std::string AgeOf(const std::string& since, base::WallTime now);
 
-/// Who holds what.
-std::string ShowHolders(const api::Report& report, const Style& style, base::WallTime now);
+/// Who holds what. `wide` adds the slots' own names.
+std::string ShowHolders(const api::Report& report, bool wide, const Style& style, base::WallTime now);
+
+/// Which door each device is at, under which name it is offered there, and why not.
+std::string ShowDoors(const api::Report& report, const Style& style);
+
+/// Whether several may have shares of the device at once.
+bool IsShared(const api::DeviceReport& device);
 
 }  // namespace penstock::app

@@ -128,11 +128,93 @@ TEST(Show, TellsTheConfigurationWhatOfItIsNotInForceAndWhatIsNotSo) {
 }
 
 TEST(Show, TellsWhoHoldsWhat) {
-  const std::string text = ShowHolders(Sample(), {}, kNow);
+  const std::string text = ShowHolders(Sample(), false, {}, kNow);
   EXPECT_THAT(text, HasSubstr("1      held     4m   devices  10,11,12,+1  ann   python train.py\n"));
   EXPECT_THAT(text, HasSubstr("ml/train-0/main\n"));
   EXPECT_THAT(text, HasSubstr("2      outside  -    -        77           bob   x?[2Jy\n")) << "a name must not drive the terminal";
-  EXPECT_EQ(ShowHolders({}, {}, kNow), "nobody holds a device\n");
+  EXPECT_EQ(ShowHolders({}, false, {}, kNow), "nobody holds a device\n");
+}
+
+/// GPU 0 is shared by MPS, GPU 1 time-sliced, the others are whole.
+api::Report Shared() {
+  api::Report report = Sample();
+  for (api::DeviceReport& device : report.devices) {
+    device.resource = "nvidia.com/gpu";
+    device.sharing = "none";
+    device.isolation = "hardware";
+  }
+  api::DeviceReport &mps = report.devices[0], &sliced = report.devices[1];
+  mps.sharing = "mps";
+  mps.shares = 3;
+  mps.free = 1;
+  mps.isolation = "memory-per-process";
+  mps.share_memory_bytes = 14316208128;
+  mps.share_compute_percent = 33;
+  sliced.sharing = "time-slicing";
+  sliced.shares = 4;
+  sliced.free = 3;
+  sliced.isolation = "none";
+  sliced.holders[0].slot = sliced.id + "::2";
+  report.servers = {{.set = "nvidia.com/gpu",
+                     .kind = "mps",
+                     .state = "waiting",
+                     .reason = "it ended; a new one starts in 4s",
+                     .clients = 2,
+                     .devices = {mps.id}}};
+  return report;
+}
+
+TEST(Show, TellsSharesWhatKeepsThemApartAndTheServerBehindThem) {
+  const std::string text = ShowStatus(Shared(), false, {}, kNow);
+  EXPECT_THAT(text, HasSubstr("local  1/3 free  memory-per-process  free\n"));
+  EXPECT_THAT(text, HasSubstr("local  3/4 free  none                ann: python train.py\n"));
+  EXPECT_THAT(text, HasSubstr("local  -         hardware            ml/train-0/main (and 1 more)\n"));
+  EXPECT_THAT(text, HasSubstr("nvidia.com/gpu  mps   waiting  2        0        it ended; a new one starts in 4s\n"));
+  EXPECT_LE(Widest(text), 107u);
+  const std::string wide = ShowStatus(Shared(), true, {}, kNow);
+  EXPECT_THAT(wide, HasSubstr("  nvidia.com/gpu  mps           13.3 GiB, 33 %  free\n"));
+  EXPECT_THAT(ShowStatus(Sample(), false, {}, kNow), Not(HasSubstr("ISOLATION"))) << "nothing is shared";
+}
+
+TEST(Show, TellsWhichShareSomebodyHolds) {
+  const std::string text = ShowHolders(Shared(), false, {}, kNow);
+  EXPECT_THAT(text, StartsWith("INDEX  SHARE  STATE    AGE"));
+  EXPECT_THAT(text, HasSubstr("\n1      2      held     4m"));
+  EXPECT_THAT(text, HasSubstr("\n2      -      handed")) << "a whole one";
+  EXPECT_THAT(ShowHolders(Shared(), true, {}, kNow), HasSubstr("GPU-5d3e1a52-0000-4000-8000-000000000001::2"));
+  EXPECT_THAT(ShowHolders(Sample(), false, {}, kNow), Not(HasSubstr("SHARE")));
+}
+
+TEST(Show, TellsWhenADeviceComesBackAndHowOftenItFailed) {
+  api::Report report = Sample();
+  report.devices[3].probation_until = "2026-11-21T04:00:06.400Z";
+  report.devices[3].relapses = 2;
+  EXPECT_THAT(ShowStatus(report, false, {}, kNow),
+              HasSubstr("3: unhealthy for 2m: XID 79: GPU has fallen off the bus; back in 7s; relapsed 2 times\n"));
+  report.devices[3].probation_until = "2026-11-21T03:59:59.000Z";
+  EXPECT_THAT(ShowStatus(report, false, {}, kNow), HasSubstr("; back any moment; "));
+  report.devices[0].relapses = 1;
+  EXPECT_THAT(ShowStatus(report, false, {}, kNow), HasSubstr("\n0: healthy again; relapsed 1 time\n"));
+}
+
+TEST(Show, TellsADeviceThatIsOfferedOtherwiseThanConfiguredFromOneThatIsNot) {
+  api::Report report = Shared();
+  report.devices[0].withheld = "held in 2 shares until its holders end";
+  report.devices[0].holders.clear();
+  EXPECT_THAT(ShowStatus(report, false, {}, kNow),
+              AllOf(HasSubstr("0: not as configured: held in 2 shares until its holders end\n"), Not(HasSubstr("withheld"))));
+}
+
+TEST(Show, TellsWhichDoorEachDeviceIsAt) {
+  api::Report report = Shared();
+  report.devices[2].door = "";
+  report.devices[2].resource = "";
+  report.devices[2].withheld = "moves to the local door; waits for the kubelet";
+  const std::string text = ShowDoors(report, {});
+  EXPECT_THAT(text, HasSubstr("1      A100-SXM4-40GB  local  nvidia.com/gpu  3/4 free  ann: python train.py"));
+  EXPECT_THAT(text,
+              HasSubstr("2      A100-SXM4-40GB  none   -               -         ml/train-0/main (and 1 more)  moves to the local door"));
+  EXPECT_THAT(text, HasSubstr("kubelet  closed"));
 }
 
 TEST(Table, CutsTheLastColumnToTheTerminal) {

@@ -27,6 +27,7 @@ void AddOutputOption(CLI::App& app, Common& common);
 // Each callback leaves the program's exit status in `exit_code`.
 void AddRun(CLI::App& app, const Common& common, int& exit_code);
 void AddQueue(CLI::App& app, const Common& common, int& exit_code);
+void AddDoor(CLI::App& app, const Common& common, int& exit_code);
 
 /// Cuts the command of `run` off the arguments and returns it: what follows "--", or its first word that is no option. The command's own
 /// words must not meet CLI11, which knows no word that is not its business. Empty for the other verbs.

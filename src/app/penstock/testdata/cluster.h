@@ -26,6 +26,10 @@ inline api::Report Eight(const std::string& node) {
     device.index = i;
     device.health_state = "healthy";
     device.door = "kubelet";
+    device.resource = "nvidia.com/gpu";
+    device.sharing = "none";
+    device.isolation = "hardware";
+    device.free = i < 2 ? 0 : 1;
     if (i < 2) device.holders = {{.state = "held"}};
     report.devices.push_back(device);
   }
