@@ -1,5 +1,9 @@
 // Pure functions that lie on a short path: the metrics page, the choice of linked devices, the strict reader. No process, no socket.
+#include <algorithm>
+#include <chrono>
+#include <random>
 #include <string>
+#include <vector>
 
 #include <benchmark/benchmark.h>
 
@@ -7,6 +11,7 @@
 #include "base/document.h"
 #include "node/allocate/allocate.h"
 #include "node/metrics/metrics.h"
+#include "node/share/wish.h"
 
 namespace {
 
@@ -86,21 +91,102 @@ void MetricsPage(benchmark::State& state) {
 }
 BENCHMARK(MetricsPage)->Arg(100)->Arg(2240);
 
-/// `range(1)` of `range(0)` devices, all available.
-void PreferredAllocation(benchmark::State& state) {
-  const auto machine = Machine(static_cast<int>(state.range(0)));
-  std::vector<std::string> available;
-  for (const auto& entry : machine.devices) available.push_back(entry.facts->id);
+/// Devices whose links are those of a machine that there is.
+using Joined = device::Link (*)(int from, int to, int count);
+
+/// DGX-2: six links into NVSwitches, four GPUs behind one tree of PCIe switches, two sockets.
+device::Link Dgx2(int from, int to, int) {
+  const auto nearness = from / 4 == to / 4   ? device::Nearness::kPciSwitches
+                        : from / 8 == to / 8 ? device::Nearness::kNode
+                                             : device::Nearness::kSystem;
+  return {"", nearness, 6};
+}
+
+/// DGX H100: 18 links into NVSwitches, two sockets.
+device::Link DgxH100(int from, int to, int) { return {"", from / 4 == to / 4 ? device::Nearness::kNode : device::Nearness::kSystem, 18}; }
+
+/// No order in it at all, so that nothing can be left out of the search.
+device::Link Tangle(int from, int to, int count) {
+  std::mt19937 random(static_cast<unsigned>(std::min(from, to) * count + std::max(from, to)));
+  const auto lanes = static_cast<int>(random() % 7);
+  return {"", static_cast<device::Nearness>(1 + random() % 6), lanes};
+}
+
+node::inventory::Snapshot Machine(int count, Joined joined) {
+  node::inventory::Snapshot machine = Machine(count);
+  for (auto& entry : machine.devices) {
+    device::Facts facts = *entry.facts;
+    facts.links.clear();
+    for (const auto& peer : machine.devices) {
+      if (peer.facts->index == facts.index) continue;
+      facts.links.push_back(joined(facts.index, peer.facts->index, count));
+      facts.links.back().peer = peer.facts->id;
+    }
+    entry.facts = std::make_shared<const device::Facts>(std::move(facts));
+  }
+  return machine;
+}
+
+/// What the kubelet was told: every device, or `shares` of each.
+node::share::Offer OfferOf(const node::inventory::Snapshot& machine, int shares) {
   node::share::Offer offer{.resource = "nvidia.com/gpu", .door = "kubelet"};
-  for (const std::string& id : available) offer.slots.push_back({{id, id}, true, "", {}});
+  for (const auto& entry : machine.devices)
+    for (int share = 0; share < shares; ++share) {
+      const std::string& device = entry.facts->id;
+      const bool whole = shares == 1;
+      const device::Shape shape{whole ? device::Sharing::kNone : device::Sharing::kTimeSlicing, shares};
+      offer.slots.push_back({{node::share::SlotId(device, shape, share), device, offer.resource, shape}, true, ""});
+    }
+  return offer;
+}
+
+/// Times each call by itself, so that the slowest of a hundred can be told.
+class Calls {
+ public:
+  explicit Calls(benchmark::State& state) : state_(state) {}
+  ~Calls() {
+    std::sort(times_.begin(), times_.end());
+    if (times_.empty()) return;
+    state_.counters["p50"] = times_[times_.size() / 2];
+    state_.counters["p99"] = times_[(times_.size() * 99 + 99) / 100 - 1];
+  }
+  template <typename Function>
+  void Time(const Function& function) {
+    const auto begin = std::chrono::steady_clock::now();
+    function();
+    times_.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
+  }
+
+ private:
+  benchmark::State& state_;
+  std::vector<double> times_;
+};
+
+/// As the door answers the kubelet, links included. `size` 0: every size in turn.
+void PreferredAllocation(benchmark::State& state, Joined joined, int count, int shares, int size) {
+  const auto machine = Machine(count, joined);
+  const auto offer = OfferOf(machine, shares);
+  std::vector<std::string> available;
+  // Of shares every other one is taken: a list in which something has to be found out.
+  for (std::size_t i = 0; i < offer.slots.size(); ++i)
+    if (shares == 1 || i % 2 == 0) available.push_back(offer.slots[i].slot.id);
+  Calls calls(state);
+  int turn = 0;
   for (auto _ : state) {
-    const auto chosen =
-        node::allocate::Prefer({available, {}, static_cast<std::size_t>(state.range(1))}, offer, api::SharePolicy::kDistributed, machine);
-    if (chosen.size() != static_cast<std::size_t>(state.range(1))) state.SkipWithError("nothing was preferred");
+    const auto wanted = static_cast<std::size_t>(size > 0 ? size : 1 + turn++ % count);
+    std::vector<std::string> chosen;
+    calls.Time([&] { chosen = node::allocate::Prefer({available, {}, wanted}, offer, api::SharePolicy::kDistributed, machine); });
+    if (chosen.size() != wanted) state.SkipWithError("nothing was preferred");
     benchmark::DoNotOptimize(chosen.data());
   }
 }
-BENCHMARK(PreferredAllocation)->Args({8, 2})->Args({8, 4})->Args({16, 2})->Args({16, 8})->Args({16, 15});
+BENCHMARK_CAPTURE(PreferredAllocation, 8_of_16_DGX_2, Dgx2, 16, 1, 8);
+BENCHMARK_CAPTURE(PreferredAllocation, 4_of_8_DGX_H100, DgxH100, 8, 1, 4);
+BENCHMARK_CAPTURE(PreferredAllocation, 8_of_16_tangled, Tangle, 16, 1, 8);
+BENCHMARK_CAPTURE(PreferredAllocation, every_size_of_16_DGX_2, Dgx2, 16, 1, 0);
+BENCHMARK_CAPTURE(PreferredAllocation, every_size_of_16_tangled, Tangle, 16, 1, 0);
+BENCHMARK_CAPTURE(PreferredAllocation, 1_of_5000_shares, Dgx2, 16, 313, 1);
+BENCHMARK_CAPTURE(PreferredAllocation, 8_of_5000_shares, Dgx2, 16, 313, 8);
 
 /// A NodeConfig with every key, as at the agent's start and at each `penstock run`.
 void StrictReader(benchmark::State& state) {
