@@ -241,7 +241,8 @@ void ApplyMps(const Context& context) {
   static const SharingConfig kDefaults;
   Notes& notes = context.notes;
   SharingConfig& sharing = context.config.sharing;
-  if (notes.mps_root && !notes.mps_root->empty()) {
+  const std::string& known = sharing.host_mps_root.empty() ? sharing.mps_root : sharing.host_mps_root;
+  if (notes.mps_root && !notes.mps_root->empty() && *notes.mps_root != known) {
     // It is what the host calls the folder. Where nothing else was said, it is opened under the same name.
     if (sharing.mps_root == kDefaults.mps_root) {
       sharing.mps_root = *notes.mps_root;

@@ -539,6 +539,8 @@ TEST(DevicePluginConfig, TheRootOfMpsIsWhatTheHostCallsIt) {
   ASSERT_TRUE(inside.ok());
   EXPECT_EQ(inside->config.sharing.mps_root, "/mps");
   EXPECT_EQ(inside->config.sharing.host_mps_root, "/data/mps");
+  base.sharing.mps_root = "/data/mps";
+  EXPECT_THAT(Changes(base, TranslateDevicePlugin(file, "f", {}, base)->config), IsEmpty());
   EXPECT_THAT(ErrorOf("flags: {mpsRoot: mps}\n"), HasSubstr("flags.mpsRoot: \"mps\" must be an absolute path"));
 }
 
