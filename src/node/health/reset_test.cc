@@ -1,0 +1,248 @@
+#include "node/health/reset.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "device/testing/acme.h"
+#include "node/health/resets.h"
+
+namespace penstock::node::health {
+namespace {
+
+using api::ResetPolicy;
+using device::HealthState;
+using device::Severity;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using namespace std::chrono_literals;
+
+const base::WallTime kNow{1'000'000s};
+using Devices = std::map<std::string, ResetCandidate>;
+
+ResetPlan Plan(const Devices& devices) { return PlanResets(devices, ResetPolicy::kIdle, kNow); }
+
+TEST(PlanResets, NeverIsNever) {
+  const Devices devices{{"A", {.asks = true, .together = {"A"}}}};
+  EXPECT_THAT(PlanResets(devices, ResetPolicy::kNever, kNow).devices, IsEmpty());
+  EXPECT_THAT(PlanResets(devices, ResetPolicy::kNever, kNow).why_not, IsEmpty());
+  EXPECT_THAT(Plan(devices).devices, ElementsAre("A"));
+}
+
+TEST(PlanResets, AHeldDeviceWaitsForItsHolders) {
+  const ResetPlan plan = Plan({{"A", {.asks = true, .free = false, .together = {"A"}}}, {"B", {.together = {"B"}}}});
+  EXPECT_THAT(plan.devices, IsEmpty());
+  EXPECT_EQ(plan.why_not.at("A"), "it is reset once nobody uses it any more");
+  EXPECT_EQ(plan.why_not.size(), 1u);
+}
+
+TEST(PlanResets, ThoseThatAreResetTogetherMustAllBeFree) {
+  Devices devices{{"A", {.asks = true, .together = {"A", "B"}}}, {"B", {.free = false, .together = {"A", "B"}}}};
+  EXPECT_EQ(Plan(devices).why_not.at("A"), "it can only be reset together with B, and waits until nobody uses those");
+  devices.at("B").there = false;
+  EXPECT_EQ(Plan(devices).why_not.at("A"), "it can only be reset together with B, which is gone");
+  devices.at("B") = {.together = {"A", "B"}};
+  EXPECT_THAT(Plan(devices).devices, ElementsAre("A", "B"));
+}
+
+TEST(PlanResets, OneGroupAtATimeAndNobodyIsHeldBackByOneThatWaits) {
+  const ResetPlan plan = Plan({{"A", {.asks = true, .free = false, .together = {"A"}}},
+                               {"B", {.asks = true, .together = {"B", "C"}}},
+                               {"C", {.asks = true, .together = {"B", "C"}}},
+                               {"D", {.asks = true, .together = {"D"}}}});
+  EXPECT_THAT(plan.devices, ElementsAre("B", "C"));
+  EXPECT_FALSE(plan.why_not.contains("C"));
+  EXPECT_TRUE(plan.why_not.contains("A"));
+}
+
+TEST(PlanResets, ThreeADayAndTenMinutesApart) {
+  Devices devices{{"A", {.asks = true, .before = {kNow - 9min}, .together = {"A"}}}};
+  EXPECT_THAT(Plan(devices).why_not.at("A"), HasSubstr("the next reset is tried 10m"));
+  devices.at("A").before = {kNow - 11min};
+  EXPECT_THAT(Plan(devices).devices, ElementsAre("A"));
+  devices.at("A").before = {kNow - 20h, kNow - 10h, kNow - 1h};
+  EXPECT_THAT(Plan(devices).devices, IsEmpty());
+  EXPECT_EQ(Plan(devices).why_not.at("A"), "it was reset 3 times within a day and needs it again: have the hardware looked at");
+}
+
+/// Resets when the test says so.
+class ScriptedActions final : public device::Actions {
+ public:
+  std::vector<std::string> ResetTogether(const device::Facts& device, const std::vector<const device::Facts*>&) const override {
+    if (!together) return {device.id};
+    return device.id < "G2" ? std::vector<std::string>{"G0", "G1"} : std::vector<std::string>{"G2", "G3"};
+  }
+  void Reset(const std::vector<device::Facts>& devices, std::function<void(base::Status)> done) override {
+    resets.emplace_back();
+    for (const device::Facts& device : devices) resets.back().push_back(device.id);
+    done_ = std::move(done);
+  }
+  void End(const base::Status& status) { std::exchange(done_, nullptr)(status); }
+
+  bool together = false;
+  std::vector<std::vector<std::string>> resets;
+  std::function<void(base::Status)> done_;
+};
+
+class ResetsTest : public ::testing::Test {
+ protected:
+  ResetsTest() {
+    std::vector<device::Facts> facts;
+    for (int i = 0; i < 4; ++i) facts.push_back(device::testing::AcmeDevice(i, 4));
+    inventory_.SetFacts("acme", facts, "", executor_.clock().Wall());
+    for (int i = 0; i < 4; ++i) Look("G" + std::to_string(i));
+    resets_.SetPolicy(ResetPolicy::kIdle);
+    executor_.RunUntilIdle();
+  }
+  void Look(const std::string& id) {
+    device::Reading reading;
+    monitor_.OnReading(id, reading);  // of a driver that does not tell when something is over
+    inventory_.SetReading(id, reading, executor_.clock().Wall());
+    executor_.RunUntilIdle();
+  }
+  void Break(const std::string& id, Severity severity = Severity::kReset) {
+    monitor_.OnEvidence({.device = id, .kind = "code", .code = static_cast<int>(severity)});
+    Look(id);
+  }
+  device::Health Of(const std::string& id) { return inventory_.published().Get()->Find(id)->health; }
+  void Hold(const std::string& id) {
+    ASSERT_TRUE(ledger_.Hand({.id = "lease", .door = "local", .slots = {{.id = id, .device = id}}}).ok());
+    executor_.RunUntilIdle();
+  }
+
+  base::ManualExecutor executor_;
+  inventory::Inventory inventory_;
+  ledger::Ledger ledger_;
+  Monitor monitor_{executor_, inventory_, device::testing::FindAcme, {.probation = 10s}};
+  ScriptedActions actions_;
+  int let_go_ = 0, taken_up_ = 0;
+  Resets resets_{executor_, inventory_, ledger_, monitor_, [this](std::string_view) {
+                   return Resets::Vendor{.actions = &actions_,
+                                         .let_go =
+                                             [this](const std::function<void()>& done) {
+                                               ++let_go_;
+                                               done();
+                                             },
+                                         .take_up = [this] { ++taken_up_; }};
+                 }};
+};
+
+TEST_F(ResetsTest, ADeviceThatNeedsItIsWithdrawnResetAndUsedAgainAfterItsProbation) {
+  Break("G0");
+  EXPECT_THAT(Of("G0").reason, HasSubstr("it is being reset"));
+  EXPECT_TRUE(actions_.resets.empty()) << "what was being handed out when it began may still arrive";
+  executor_.Advance(5s);
+  ASSERT_EQ(actions_.resets.size(), 1u);
+  EXPECT_THAT(actions_.resets[0], ElementsAre("G0"));
+  EXPECT_EQ(let_go_, 1);
+  EXPECT_EQ(taken_up_, 0);
+  actions_.End({});
+  EXPECT_EQ(taken_up_, 1);
+  Look("G0");
+  EXPECT_THAT(Of("G0").reason, HasSubstr("on probation"));
+  executor_.Advance(10s);
+  EXPECT_EQ(Of("G0").state, HealthState::kHealthy);
+  EXPECT_EQ(Of("G1").state, HealthState::kHealthy);
+}
+
+TEST_F(ResetsTest, Xid48With63Or94DrainsFirst) {
+  Hold("G0");
+  Break("G0");  // 48; 63 and 94 are warnings beside it
+  Break("G0", Severity::kWarn);
+  executor_.Advance(10min);
+  EXPECT_TRUE(actions_.resets.empty());
+  EXPECT_EQ(Of("G0").state, HealthState::kUnhealthy);
+  EXPECT_THAT(Of("G0").reason, HasSubstr("it is reset once nobody uses it any more"));
+  ledger_.Release("lease");
+  executor_.Advance(5s);
+  EXPECT_EQ(actions_.resets.size(), 1u);
+}
+
+TEST_F(ResetsTest, SomebodyOutsideOnItIsWaitedForToo) {
+  ledger_.SetOutside("G0", {{.pid = 7}});
+  Break("G0");
+  executor_.Advance(1min);
+  EXPECT_TRUE(actions_.resets.empty());
+  ledger_.SetOutside("G0", {});
+  executor_.Advance(5s);
+  EXPECT_EQ(actions_.resets.size(), 1u);
+}
+
+TEST_F(ResetsTest, ThoseThatAreResetWithItAreUnusableMeanwhileAndBackAfterwards) {
+  actions_.together = true;
+  Break("G1");
+  EXPECT_EQ(Of("G0").state, HealthState::kUnhealthy);
+  EXPECT_EQ(Of("G0").reason, "it is being reset together with G1");
+  EXPECT_EQ(Of("G2").state, HealthState::kHealthy);
+  executor_.Advance(5s);
+  EXPECT_THAT(actions_.resets.at(0), ElementsAre("G0", "G1"));
+  actions_.End({});
+  Look("G0");
+  Look("G1");
+  executor_.Advance(10s);
+  EXPECT_EQ(Of("G0").state, HealthState::kHealthy);
+  EXPECT_EQ(Of("G1").state, HealthState::kHealthy);
+  EXPECT_EQ(monitor_.statuses().at("G0").relapses, 0);
+}
+
+TEST_F(ResetsTest, WhoeverComesWhileItIsWithdrawnKeepsIt) {
+  actions_.together = true;
+  Break("G1");
+  Hold("G0");
+  executor_.Advance(5s);
+  EXPECT_TRUE(actions_.resets.empty());
+  EXPECT_EQ(Of("G0").state, HealthState::kHealthy) << "it was nobody's fault";
+  EXPECT_THAT(Of("G1").reason, HasSubstr("together with G0, and waits until nobody uses those"));
+  EXPECT_TRUE(monitor_.ResetsOf("G1").empty());
+}
+
+TEST_F(ResetsTest, AFailedResetSaysWhyInTheDriversWordsAndIsTriedThreeTimesADay) {
+  Break("G0");
+  for (int i = 0; i < 3; ++i) {
+    executor_.Advance(5s);
+    ASSERT_EQ(actions_.resets.size(), static_cast<std::size_t>(i + 1));
+    actions_.End(base::Error(base::Code::kFailedPrecondition, "nvidia-smi: it is in use by another client"));
+    Look("G0");
+    EXPECT_EQ(Of("G0").state, HealthState::kUnhealthy);
+    EXPECT_THAT(Of("G0").reason, HasSubstr("its reset failed: nvidia-smi: it is in use by another client"));
+    executor_.Advance(9min);
+    Look("G0");
+    executor_.Advance(1min);
+    EXPECT_EQ(actions_.resets.size(), static_cast<std::size_t>(i + 1)) << "not at once";
+    executor_.Advance(1min);
+    Look("G0");
+  }
+  executor_.Advance(1h);
+  Look("G0");
+  EXPECT_EQ(actions_.resets.size(), 3u);
+  EXPECT_THAT(Of("G0").reason, HasSubstr("it was reset 3 times within a day"));
+  EXPECT_EQ(monitor_.Resets().at(0).result, "refused");
+  EXPECT_EQ(monitor_.Resets().at(0).count, 3u);
+  EXPECT_EQ(monitor_.Notices().back().reason, "DeviceResetFailed");
+  executor_.Advance(24h);
+  Look("G0");
+  executor_.Advance(5s);
+  EXPECT_EQ(actions_.resets.size(), 4u);
+}
+
+TEST_F(ResetsTest, NeitherADrainNorAGoneDeviceIsReset) {
+  Break("G0", Severity::kDrain);
+  Break("G1", Severity::kGone);
+  executor_.Advance(1min);
+  EXPECT_TRUE(actions_.resets.empty());
+}
+
+TEST_F(ResetsTest, ByDefaultNothingIsReset) {
+  resets_.SetPolicy(ResetPolicy::kNever);
+  Break("G0");
+  executor_.Advance(1h);
+  EXPECT_TRUE(actions_.resets.empty());
+  EXPECT_EQ(let_go_, 0);
+  resets_.SetPolicy(ResetPolicy::kIdle);
+  executor_.RunUntilIdle();
+  executor_.Advance(5s);
+  EXPECT_EQ(actions_.resets.size(), 1u) << "once the site wants it";
+}
+
+}  // namespace
+}  // namespace penstock::node::health
