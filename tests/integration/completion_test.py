@@ -92,6 +92,10 @@ def test_what_a_value_or_a_word_can_be_is_completed(home, complete):
     assert complete(home, "penstock status --output ") == {"table", "wide", "json"}
     assert {"bash", "zsh", "fish"} <= complete(home, "penstock completion ")
     assert "check" in complete(home, "penstock config ch")
+    assert "--share" in complete(home, "penstock run --sh")
+    assert "set" in complete(home, "penstock door s")
+    assert "kubelet" in complete(home, "penstock door set 3 ku")
+    assert "--dry-run" in complete(home, "penstock door set 3 --dry")
 
 
 @SHELLS

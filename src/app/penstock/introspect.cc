@@ -17,13 +17,18 @@ std::vector<const CLI::App*> VerbsOf(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
-/// The options of a verb and of the program above it, which every verb takes.
+/// The options of a verb, of the verbs below it and of the program above it, which every verb takes.
 std::vector<const CLI::Option*> OptionsOf(const CLI::App& verb, const CLI::App& app) {
-  auto options = verb.get_options([](const CLI::Option* option) { return option->nonpositional(); });
+  const auto of = [](const CLI::App& one) { return one.get_options([](const CLI::Option* option) { return option->nonpositional(); }); };
+  std::vector<const CLI::Option*> options = of(verb);
   if (&verb == &app) return options;
-  for (const CLI::Option* option : OptionsOf(app, app))
-    if (std::none_of(options.begin(), options.end(), [&](const CLI::Option* own) { return own->get_name() == option->get_name(); }))
-      options.push_back(option);
+  const auto add = [&options](const std::vector<const CLI::Option*>& others) {
+    for (const CLI::Option* option : others)
+      if (std::none_of(options.begin(), options.end(), [&](const CLI::Option* own) { return own->get_name() == option->get_name(); }))
+        options.push_back(option);
+  };
+  for (const CLI::App* below : VerbsOf(verb)) add(of(*below));
+  add(of(app));
   return options;
 }
 
@@ -42,6 +47,12 @@ std::vector<std::string> WordsOf(const CLI::App& verb) {
   for (const CLI::App* below : VerbsOf(verb)) words.push_back(below->get_name());
   if (verb.get_name() == "completion") words = {"bash", "zsh", "fish"};
   return words;
+}
+
+/// The words that can stand further on.
+std::vector<std::string> LaterWordsOf(const CLI::App& verb) {
+  if (verb.get_name() == "door") return {"kubelet", "local", "none", "default"};
+  return {};
 }
 
 bool TakesValue(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
@@ -80,7 +91,7 @@ std::string BashCompletion(const CLI::App& app) {
   text += "    " + base::Join(FlagsOf(app, app, true), "|") + ") return ;;\n  esac\n  case $verb in\n";
   for (const CLI::App* verb : VerbsOf(app)) {
     auto words = FlagsOf(*verb, app, false);
-    for (const std::string& word : WordsOf(*verb)) words.push_back(word);
+    for (const auto& more : {WordsOf(*verb), LaterWordsOf(*verb)}) words.insert(words.end(), more.begin(), more.end());
     text += "    " + verb->get_name() + ") words=" + Quoted(base::Join(words, " ")) + " ;;\n";
   }
   auto first = verbs;
@@ -117,6 +128,7 @@ std::string ZshCompletion(const CLI::App& app) {
     const auto words = WordsOf(*verb);
     text += " \\\n        '1:verb:'";
     if (!words.empty()) text += " \\\n        " + Quoted("2:word:(" + base::Join(words, " ") + ")");
+    if (const auto later = LaterWordsOf(*verb); !later.empty()) text += " \\\n        " + Quoted("*:word:(" + base::Join(later, " ") + ")");
     text += TakesFiles(*verb) ? " \\\n        '*:file:_files' ;;\n" : " ;;\n";
   }
   return text + "    *) _describe verb verbs ;;\n  esac\n}\n_penstock \"$@\"\n";
@@ -139,10 +151,11 @@ std::string FishCompletion(const CLI::App& app) {
   for (const CLI::App* verb : VerbsOf(app)) {
     text += "complete -c penstock -n " + no_verb + " -a " + verb->get_name() + " -d " + Quoted(FirstLine(verb->get_description())) + "\n";
     const std::string when = " -n '__fish_seen_subcommand_from " + verb->get_name() + "'";
-    for (const CLI::Option* option :
-         verb->get_options([](const CLI::Option* o) { return o->nonpositional() && o->get_name() != "--help"; }))
-      add(when, option);
-    for (const std::string& word : WordsOf(*verb)) text += "complete -c penstock" + when + " -a " + word + "\n";
+    const auto of_all = OptionsOf(app, app);
+    for (const CLI::Option* option : OptionsOf(*verb, app))
+      if (option->get_name() != "--help" && std::find(of_all.begin(), of_all.end(), option) == of_all.end()) add(when, option);
+    for (const auto& words : {WordsOf(*verb), LaterWordsOf(*verb)})
+      for (const std::string& word : words) text += "complete -c penstock" + when + " -a " + word + "\n";
     if (TakesFiles(*verb)) text += "complete -c penstock" + when + " -F\n";
   }
   return text;
