@@ -112,13 +112,22 @@ def test_a_plan_shows_keys_labels_and_resources_and_changes_nothing(home):
     assert home.plan("version: v1\n")["changes"] == []
     ours = "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n"
     plan = home.plan(ours + "labels: {timestamp: false}\ndoors: {assign: [{devices: ['*T4*'], door: none}]}\n")
-    assert {(one["key"], one["effect"]) for one in plan["changes"]} == {("labels.timestamp", "now"), ("doors.assign", "restart")}
-    assert [(one["resource"], one["before"], one["after"], one["effect"]) for one in plan["resources"]] == [("nvidia.com/gpu", 3, 2, "restart")]
+    assert {(one["key"], one["effect"]) for one in plan["changes"]} == {("labels.timestamp", "now"), ("doors.assign", "now")}
+    assert [(one["resource"], one["before"], one["after"], one["effect"]) for one in plan["resources"]] == [("nvidia.com/gpu", 3, 2, "now")]
     assert [(one["key"], one["after"]) for one in plan["labels"]] == [("nvidia.com/gfd.timestamp", None)]
     bad = home.penstock("plan", "-", text="version: v2\n")
     assert bad.returncode == 1 and 'standard input:1:10: version: is "v2"' in bad.stderr
     assert "Nothing would change." in home.penstock("plan").stdout
     assert home.configuration() == before
+
+
+def test_a_plan_counts_the_shares_that_a_configuration_asks_for(home):
+    home.up("version: v1\n")
+    plan = home.plan("version: v1\n" + SHARING)
+    assert [(one["key"], one["effect"]) for one in plan["changes"]] == [("sharing.rules", "now")]
+    assert [(one["resource"], one["before"], one["after"], one["effect"]) for one in plan["resources"]] == [("nvidia.com/gpu", 3, 12, "now")]
+    plan = home.plan("version: v1\n" + SHARING.replace("replicas: 4", "replicas: 4, devices: [1], rename: gpu.small"))
+    assert {(one["resource"], one["before"], one["after"]) for one in plan["resources"]} == {("nvidia.com/gpu", 3, 2), ("nvidia.com/gpu.small", 0, 4)}
 
 
 def test_a_plan_names_who_holds_what_is_touched(home):
