@@ -1,4 +1,4 @@
-// From a request to devices: reserve (pure) and commit (the edits a consumer needs). Realizing has nothing to do for whole devices.
+// From a request to devices: reserve (pure) and commit (the edits a consumer needs). Realizing has nothing to do yet: a share is a name.
 #pragma once
 
 #include <string>
@@ -22,9 +22,10 @@ struct Request {
   std::vector<std::string> devices;  ///< ids or indices; given: exactly these, and count is their number
 };
 
-/// Chooses free, usable slots of the door's offers: exactly those named, or the best-linked set of `count`. kResourceExhausted: not now,
-/// perhaps later, the message says what it would wait for; kNotFound, kFailedPrecondition: never with this hardware and configuration;
-/// kInvalidArgument.
+/// Chooses free, usable slots of the door's offers: of exactly the devices named, or of the best-linked set of `count`. Shares come from
+/// devices that are shared in so many already, the fullest first, before a free device that is wished whole is cut for the caller, which it
+/// is from the moment that the slot is held. kResourceExhausted: not now, perhaps later, the message says what it would wait for; kNotFound,
+/// kFailedPrecondition: never with this hardware and configuration; kInvalidArgument.
 base::Result<std::vector<ledger::Slot>> Reserve(const Request& request, const inventory::Snapshot& inventory,
                                                 const ledger::Snapshot& ledger, const std::vector<share::Offer>& offers);
 
@@ -34,9 +35,10 @@ struct Preference {
   std::size_t size = 0;
 };
 
-/// `size` of the available ids, those that must be included first. Of whole devices the best-linked set (ChooseBest). Of shares: as few of
-/// one device as can be, then by the policy, then near to each other. Deterministic. Empty when in doubt: then the kubelet chooses. Unknown
-/// ids are doubt. `offer` is what the kubelet was told of this resource. Any thread.
+/// `size` of the available ids, those that must be included among them. Of whole devices the best-linked set (ChooseBest). Of shares: as few
+/// of one device as can be, then by the policy, then near to each other. Slots that are not usable only where they must be included.
+/// Deterministic. Empty when in doubt: then the kubelet chooses. Unknown ids are doubt, and so is more than one share where one request may
+/// have one only. `offer` is what the kubelet was told of this resource. Any thread.
 std::vector<std::string> Prefer(const Preference& asked, const share::Offer& offer, api::SharePolicy policy,
                                 const inventory::Snapshot& inventory);
 

@@ -1,0 +1,105 @@
+// Prefer over what the kubelet says is left: even over devices, then by policy, then by links.
+#include <algorithm>
+#include <unordered_set>
+
+#include "node/allocate/allocate.h"
+#include "node/allocate/ranked.h"
+
+namespace penstock::node::allocate {
+namespace {
+
+using Ids = std::unordered_set<std::string_view>;
+
+/// What can be had of one device.
+struct Stock {
+  const device::Facts* facts = nullptr;
+  std::vector<const std::string*> free;  // ids in order of share, those that must be included first
+  std::size_t picked = 0;                // so many of them
+  int taken = 0;                         // slots that the kubelet does not have to give
+  bool whole = false;
+
+  bool spare() const { return picked < free.size(); }
+};
+
+/// Whether the kubelet's question is about slots that are known.
+struct Stocks {
+  std::vector<Stock> devices;
+  std::size_t known = 0;
+};
+
+Stocks StocksOf(const share::Offer& offer, const Ids& available, const Ids& must, const inventory::Snapshot& inventory) {
+  Stocks stocks;
+  std::string_view device;
+  for (const share::OfferedSlot& slot : offer.slots) {
+    if (slot.slot.device != device) {
+      device = slot.slot.device;
+      const inventory::Entry* entry = inventory.Find(device);
+      stocks.devices.push_back({.facts = entry == nullptr ? nullptr : entry->facts.get(), .whole = slot.slot.shape.shares == 1});
+    }
+    Stock& stock = stocks.devices.back();
+    if (!available.contains(slot.slot.id)) {
+      ++stock.taken;
+      continue;
+    }
+    ++stocks.known;
+    if (must.contains(slot.slot.id))
+      stock.free.insert(stock.free.begin() + static_cast<std::ptrdiff_t>(stock.picked++), &slot.slot.id);
+    else if (slot.usable && stock.facts != nullptr)  // the kubelet may not have heard yet of one that is not
+      stock.free.push_back(&slot.slot.id);
+  }
+  std::erase_if(stocks.devices, [](const Stock& stock) { return stock.free.empty(); });
+  return stocks;
+}
+
+/// One more of `wanted` devices, all of which have as few as any that has some to spare.
+void PickOnce(std::vector<Stock>& devices, const Links& links, api::SharePolicy policy, std::size_t& wanted) {
+  std::size_t fewest = SIZE_MAX;
+  for (const Stock& stock : devices)
+    if (stock.spare()) fewest = std::min(fewest, stock.picked);
+  std::vector<Ranked> candidates;
+  std::vector<std::size_t> fixed;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].spare() && devices[i].picked == fewest)
+      candidates.push_back({i, policy == api::SharePolicy::kPacked ? -devices[i].taken : devices[i].taken});
+    else if (devices[i].picked > 0)
+      fixed.push_back(i);
+  }
+  const auto chosen = ChooseRanked(links, std::move(candidates), fixed, wanted);
+  for (const std::size_t position : chosen) ++devices[position].picked;
+  wanted -= std::min(wanted, chosen.size());
+  if (chosen.empty()) wanted = 0;
+}
+
+}  // namespace
+
+std::vector<std::string> Prefer(const Preference& asked, const share::Offer& offer, api::SharePolicy policy,
+                                const inventory::Snapshot& inventory) {
+  const Ids available(asked.available.begin(), asked.available.end()), must(asked.must_include.begin(), asked.must_include.end());
+  if (asked.size == 0 || asked.size < must.size() ||
+      !std::all_of(must.begin(), must.end(), [&available](std::string_view id) { return available.contains(id); }))
+    return {};
+  auto [devices, known] = StocksOf(offer, available, must, inventory);
+  if (known != available.size()) return {};
+  // Several shares in one request are going to be refused.
+  if (offer.single && asked.size > 1) std::erase_if(devices, [](const Stock& stock) { return !stock.whole && stock.picked == 0; });
+  std::size_t left = 0, wanted = asked.size - must.size();
+  std::vector<const device::Facts*> facts;
+  for (const Stock& stock : devices) {
+    if (stock.facts == nullptr) return {};
+    facts.push_back(stock.facts);
+    left += stock.free.size() - stock.picked;
+  }
+  if (left < wanted) return {};
+  const Links links(facts);
+  while (wanted > 0) PickOnce(devices, links, policy, wanted);
+  Ids chosen;
+  for (const Stock& stock : devices)
+    for (std::size_t i = 0; i < stock.picked; ++i) chosen.insert(*stock.free[i]);
+  std::vector<std::string> ids;
+  if (chosen.size() != asked.size) return ids;
+  for (const share::OfferedSlot& slot : offer.slots)
+    if (chosen.contains(slot.slot.id)) ids.push_back(slot.slot.id);
+  return ids;
+}
+
+}  // namespace penstock::node::allocate

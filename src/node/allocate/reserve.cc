@@ -1,0 +1,203 @@
+// Reserve over snapshots: which devices suit a request, which of them are free, and in words why not.
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "base/strings.h"
+#include "node/allocate/allocate.h"
+#include "node/allocate/ranked.h"
+#include "node/share/wish.h"
+
+namespace penstock::node::allocate {
+
+using base::Code;
+using base::Error;
+using base::Result;
+using ledger::Slot;
+
+namespace {
+
+/// A device of the door, and how it is offered.
+struct Candidate {
+  const device::Facts* facts = nullptr;
+  std::vector<const share::OfferedSlot*> slots;  // in order of share
+
+  int shares() const { return slots.front()->slot.shape.shares; }
+  bool cut() const { return slots.front()->cut; }
+  bool IsWhole() const { return shares() == 1 || cut(); }  // by configuration, so that all can have it in turn
+};
+
+std::string Name(const device::Facts& facts) { return "GPU " + std::to_string(facts.index) + " (" + facts.id + ")"; }
+
+std::string Gpus(std::size_t count) { return std::to_string(count) + (count == 1 ? " GPU" : " GPUs"); }
+
+/// "2 GPUs of model A100*", "one of 4 shares of 2 GPUs".
+std::string What(const Request& request) {
+  std::string text = request.share > 1 ? "one of " + std::to_string(request.share) + " shares of " : "";
+  text += Gpus(static_cast<std::size_t>(request.count));
+  return request.model.empty() ? text : text + " of model " + request.model;
+}
+
+std::vector<Candidate> CandidatesOf(const Request& request, const inventory::Snapshot& inventory, const std::vector<share::Offer>& offers) {
+  std::map<std::string_view, Candidate> by_device;
+  for (const share::Offer& offer : offers)
+    if (offer.door == request.door)
+      for (const share::OfferedSlot& slot : offer.slots) by_device[slot.slot.device].slots.push_back(&slot);
+  std::vector<Candidate> candidates;
+  for (const inventory::Entry& entry : inventory.devices) {
+    const auto offered = by_device.find(entry.facts->id);
+    if (offered == by_device.end() || !(request.model.empty() || device::ModelMatches(request.model, entry.facts->model))) continue;
+    offered->second.facts = entry.facts.get();
+    candidates.push_back(std::move(offered->second));
+  }
+  return candidates;
+}
+
+/// Whether the configuration lets this request have the device at some time.
+bool Suits(const Candidate& candidate, const Request& request) { return candidate.IsWhole() || candidate.shares() == request.share; }
+
+std::string HeldBy(const ledger::Lease& lease) {
+  std::string text = "held by " + (lease.pod.empty() ? lease.id : lease.namespace_name + "/" + lease.pod);
+  return lease.user.empty() ? text : text + " of " + lease.user;
+}
+
+/// Why this slot cannot be had now; empty where it can.
+std::string Obstacle(const share::OfferedSlot& slot, const ledger::Snapshot& ledger) {
+  if (!slot.usable) return slot.reason;
+  const ledger::Lease* holder = ledger.InTheWayOf(slot.slot);
+  return holder == nullptr ? "" : HeldBy(*holder);
+}
+
+/// A device of which the request can have a slot now, or why not now.
+struct Offered {
+  Slot slot;
+  std::string obstacle;
+  bool shared = false;  // somebody may be on it already
+};
+
+Offered CutFrom(const Candidate& candidate, int shares) {
+  const device::Shape shape{device::Sharing::kTimeSlicing, shares};
+  return {{share::SlotId(candidate.facts->id, shape, 0), candidate.facts->id, candidate.slots.front()->slot.resource, shape}, "", false};
+}
+
+Offered Look(const Candidate& candidate, const Request& request, const ledger::Snapshot& ledger) {
+  if (candidate.shares() == 1) {
+    const share::OfferedSlot& whole = *candidate.slots.front();
+    Offered offered = request.share == 1 ? Offered{whole.slot, "", false} : CutFrom(candidate, request.share);
+    offered.obstacle = Obstacle(whole, ledger);
+    return offered;
+  }
+  std::string first;
+  for (const share::OfferedSlot* slot : candidate.slots) {
+    std::string obstacle = Obstacle(*slot, ledger);
+    if (obstacle.empty() && candidate.shares() == request.share) return {slot->slot, "", true};
+    if (first.empty()) first = std::move(obstacle);
+  }
+  const std::string shares = std::to_string(candidate.shares()) + " shares";
+  return {{}, candidate.shares() == request.share ? "all of its " + shares + " are taken: " + first : "cut into " + shares + ", " + first};
+}
+
+int SharesTaken(const std::string& device, const ledger::Snapshot& ledger) {
+  int taken = 0;
+  for (const ledger::Lease& lease : ledger.leases)
+    taken += static_cast<int>(
+        std::count_if(lease.slots.begin(), lease.slots.end(), [&device](const Slot& slot) { return slot.device == device; }));
+  return taken;
+}
+
+bool Names(const std::string& wanted, const device::Facts& facts) { return wanted == facts.id || base::ParseInt(wanted) == facts.index; }
+
+Error NotOffered(const std::string& wanted, const inventory::Snapshot& inventory, const std::string& door) {
+  for (const inventory::Entry& entry : inventory.devices) {
+    if (!Names(wanted, *entry.facts)) continue;
+    if (!entry.facts->withheld.empty())
+      return {Code::kFailedPrecondition, Name(*entry.facts) + " is not offered: " + entry.facts->withheld};
+    return {Code::kFailedPrecondition, Name(*entry.facts) + " does not belong to the " + door + " door (see `penstock status`)"};
+  }
+  return {Code::kNotFound, "there is no device " + wanted + " on this node (see `penstock status`)"};
+}
+
+/// "GPU 0 (...) is shared 4 ways: ask with --share 4".
+std::string SharedOtherwise(const Candidate& candidate) {
+  const std::string shares = std::to_string(candidate.shares());
+  return Name(*candidate.facts) + " is shared " + shares + " ways: ask with --share " + shares;
+}
+
+Result<std::vector<Slot>> ReserveNamed(const Request& request, const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
+                                       const std::vector<Candidate>& candidates) {
+  std::vector<Slot> slots;
+  std::vector<const Candidate*> named;
+  std::string waits_for;
+  for (const std::string& wanted : request.devices) {
+    const auto found = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& one) { return Names(wanted, *one.facts); });
+    if (found == candidates.end()) return NotOffered(wanted, inventory, request.door);
+    if (std::find(named.begin(), named.end(), &*found) != named.end())
+      return Error(Code::kInvalidArgument, "device " + wanted + " is named twice");
+    named.push_back(&*found);
+    if (!Suits(*found, request)) return Error(Code::kFailedPrecondition, SharedOtherwise(*found));
+    Offered offered = Look(*found, request, ledger);
+    if (!offered.obstacle.empty() && waits_for.empty()) waits_for = Name(*found->facts) + ": " + offered.obstacle;
+    slots.push_back(std::move(offered.slot));
+  }
+  if (!waits_for.empty()) return Error(Code::kResourceExhausted, waits_for);
+  return slots;
+}
+
+/// Says that the door does not have what is asked for, and which way there is.
+Error Never(const Request& request, const std::vector<Candidate>& candidates, std::size_t suitable, const inventory::Snapshot& inventory) {
+  if (inventory.devices.empty()) return {Code::kResourceExhausted, "no device has been found on this node yet"};
+  const auto misfit =
+      std::find_if(candidates.begin(), candidates.end(), [&request](const Candidate& candidate) { return !Suits(candidate, request); });
+  std::string text = "asked for " + What(request) + "; the " + request.door + " door of this node has ";
+  if (misfit == candidates.end()) return {Code::kFailedPrecondition, text + std::to_string(suitable) + " in all"};
+  if (request.share == 1 && suitable == 0)
+    return {Code::kFailedPrecondition,
+            "all GPUs of the " + request.door + " door are shared, and a whole one is asked for; " + SharedOtherwise(*misfit)};
+  return {Code::kFailedPrecondition, text + Gpus(suitable) + " for that; " + SharedOtherwise(*misfit)};
+}
+
+/// Shares of devices that are shared already, the fullest first, before whole ones; among equals those that are linked best.
+std::vector<Slot> Choose(const std::vector<const device::Facts*>& devices, const std::vector<Offered>& free, std::size_t count,
+                         const ledger::Snapshot& ledger) {
+  std::vector<Ranked> candidates;
+  for (std::size_t i = 0; i < free.size(); ++i)
+    candidates.push_back({i, free[i].shared ? -1 - SharesTaken(free[i].slot.device, ledger) : 0});
+  std::vector<Slot> slots;
+  for (const std::size_t position : ChooseRanked(Links(devices), std::move(candidates), {}, count)) slots.push_back(free[position].slot);
+  return slots;
+}
+
+}  // namespace
+
+Result<std::vector<Slot>> Reserve(const Request& request, const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
+                                  const std::vector<share::Offer>& offers) {
+  if (request.share < 1)
+    return Error(Code::kInvalidArgument, "asked for a share of " + std::to_string(request.share) + "; ask for 2 or more, or a whole GPU");
+  const auto candidates = CandidatesOf(request, inventory, offers);
+  if (!request.devices.empty()) return ReserveNamed(request, inventory, ledger, candidates);
+  if (request.count < 1) return Error(Code::kInvalidArgument, "asked for " + std::to_string(request.count) + " GPUs; ask for 1 or more");
+  const auto count = static_cast<std::size_t>(request.count);
+
+  std::vector<const device::Facts*> devices;
+  std::vector<Offered> free;
+  std::size_t suitable = 0;
+  std::string last_obstacle;
+  for (const Candidate& candidate : candidates) {
+    if (!Suits(candidate, request)) continue;
+    ++suitable;
+    Offered offered = Look(candidate, request, ledger);
+    if (offered.obstacle.empty()) {
+      devices.push_back(candidate.facts);
+      free.push_back(std::move(offered));
+    } else {
+      last_obstacle = Name(*candidate.facts) + ": " + offered.obstacle;
+    }
+  }
+  if (suitable < count) return Never(request, candidates, suitable, inventory);
+  if (free.size() < count)
+    return Error(Code::kResourceExhausted, std::to_string(count) + " wanted, " + std::to_string(free.size()) + " of " +
+                                               std::to_string(suitable) + " free; " + last_obstacle);
+  return Choose(devices, free, count, ledger);
+}
+
+}  // namespace penstock::node::allocate
