@@ -17,7 +17,7 @@ def gpus(product: str, count: int, memory: int, family: str, compute: str, machi
     major, minor = compute.split(".")
     return {"gpu.product": product, "gpu.count": str(count), "gpu.memory": str(memory), "gpu.family": family,
             "gpu.compute.major": major, "gpu.compute.minor": minor, "gpu.machine": machine, "gpu.mode": mode,
-            "gpu.replicas": "1", "gpu.sharing-strategy": "none", "mig.capable": str(mig).lower(), "mps.capable": "false",
+            "gpu.replicas": "1", "gpu.sharing-strategy": "none", "gpu.isolation": "hardware", "mig.capable": str(mig).lower(), "mps.capable": "false",
             "vgpu.present": "false"}
 
 

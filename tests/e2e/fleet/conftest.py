@@ -51,6 +51,19 @@ def note(what: str, seconds: float | None, goal: float | None = None, asked: lis
 
 
 @pytest.fixture
+def converged():
+    """`converged("what", goal)(detail, seconds)`: a line of the table for a time that was taken elsewhere."""
+    def to_judge(what: str, goal: float):
+        def judged(detail: str, seconds: float):
+            note(f"{what}, {detail}", seconds, goal)
+            assert seconds < goal * SLACK, f"{what}, {detail}: {seconds:.2f} s; it should take less than {goal} s"
+
+        return judged
+
+    return to_judge
+
+
+@pytest.fixture
 def away():
     """How long each node's kubelet was without all its devices: noted, and far beyond the goal of 2 s a failure."""
     def judged(gaps: dict[str, float]):

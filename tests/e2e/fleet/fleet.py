@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -36,10 +37,19 @@ def merged(below: dict, above: dict) -> dict:
                     for key, value in above.items()}
 
 
-def pod_on(node: str, command: str) -> dict:
-    """The spec of a pod with one GPU."""
+def slots(uuid: str, replicas: int) -> set[str]:
+    """The ids under which a kubelet knows a device that is shared so often."""
+    return {uuid} if replicas == 1 else {f"{uuid}::{n}" for n in range(replicas)}
+
+
+def device_of(slot: str) -> str:
+    return slot.split("::")[0]
+
+
+def pod_on(node: str, command: str, resource: str = GPU) -> dict:
+    """The spec of a pod with one GPU, or one share of a GPU."""
     container = {"name": "main", "image": "registry.local/busybox:1", "imagePullPolicy": "Never", "command": ["sh", "-c", command],
-                 "resources": {"limits": {GPU: 1}}}
+                 "resources": {"limits": {resource: 1}}}
     return {"terminationGracePeriodSeconds": 0, "nodeSelector": {"kubernetes.io/hostname": node}, "containers": [container]}
 
 
@@ -54,6 +64,7 @@ class Node:
     def __init__(self, cluster: Cluster, k: int, machine: str, programs: Path):
         self.cluster, self.k, self.name, self.programs = cluster, k, f"n{k}", programs
         self.machine = Machine(cluster.dir / self.name / "machine", programs, machine)
+        self.wanted: dict[str, dict[str, int]] = {}  # resource -> UUID -> replicas, as a scenario has configured it; empty: all whole
         (cluster.dir / self.name / "mounts").write_text(f"{self.machine.root} {ACCELERATORS}\n")
 
     def run(self, *command, **options) -> subprocess.CompletedProcess:
@@ -69,17 +80,35 @@ class Node:
     def door(self, name: str) -> dict:
         return next((door for door in self.status()["doors"] if door["name"] == name), {"state": "", "reason": ""})
 
+    def device(self, uuid: str) -> dict:
+        return next(device for device in self.status()["devices"] if device["id"] == uuid)
+
+    def uuids(self) -> list[str]:
+        """Of the machine's GPUs, in the order of their indices."""
+        return [device["id"] for device in sorted(self.status()["devices"], key=lambda device: device["index"])]
+
+    def offers(self) -> dict[str, set[str]]:
+        """Resource -> slots that the kubelet should have when all are well."""
+        wanted = self.wanted or {GPU: {uuid: 1 for uuid in self.machine.minors()}}
+        return {resource: set().union(*(slots(uuid, replicas) for uuid, replicas in shares.items())) for resource, shares in wanted.items()}
+
     def held(self) -> dict[str, set[str]]:
-        """Pod -> UUIDs, as `penstock ps` says."""
+        """Pod -> slots, as `penstock ps` says."""
         found: dict[str, set[str]] = {}
         for holder in json.loads(self.penstock("ps", "-o", "json").stdout)["holders"]:
-            found.setdefault(holder.get("pod") or holder["kind"], set()).add(holder["device"])
+            found.setdefault(holder.get("pod") or holder["kind"], set()).add(holder["slot"] or holder["device"])
         return found
 
-    def kubelet_has(self) -> set[str]:
-        answer = self.run("kubelet-peer", "allocatable", check=False)
-        devices = json.loads(answer.stdout).get("devices", []) if answer.returncode == 0 else []
-        return {id for device in devices if device["resource_name"] == GPU for id in device["device_ids"]}
+    def kubelet_lists(self) -> dict[str, set[str]]:
+        """Resource of ours -> ids that can be had, as pod-resources GetAllocatableResources says."""
+        answer, found = self.run("kubelet-peer", "allocatable", check=False), {}
+        for device in json.loads(answer.stdout).get("devices", []) if answer.returncode == 0 else []:
+            if device["resource_name"].startswith("nvidia.com/") and device["device_ids"]:
+                found.setdefault(device["resource_name"], set()).update(device["device_ids"])
+        return found
+
+    def kubelet_has(self, resource: str = GPU) -> set[str]:
+        return self.kubelet_lists().get(resource, set())
 
     def kubelet_gave(self) -> dict[str, set[str]]:
         """Pod -> device ids, as pod-resources List says."""
@@ -87,7 +116,7 @@ class Node:
         for pod in json.loads(self.run("kubelet-peer", "list").stdout).get("pod_resources", []):
             for container in pod.get("containers", []):
                 for device in container.get("devices", []):
-                    if device["resource_name"] == GPU:
+                    if device["resource_name"].startswith("nvidia.com/"):
                         found.setdefault(pod["name"], set()).update(device["device_ids"])
         return found
 
@@ -103,6 +132,12 @@ class Node:
             except OSError:
                 continue  # it has ended
         return sum(each.values()), ", ".join(f"{name} {mib:.1f}" for name, mib in each.items())
+
+
+def allocatable(node: dict, of: str = "allocatable") -> dict[str, int]:
+    """What a Node object says of our resources; a kubelet keeps those that are gone, with 0."""
+    said = node.get("status", {}).get(of, {})
+    return {resource: int(count) for resource, count in said.items() if resource.startswith("nvidia.com/") and count != "0"}
 
 
 class Fleet(Kubernetes):
@@ -185,14 +220,13 @@ class Fleet(Kubernetes):
 
     # --- what the Node objects say
     def wait_advertised(self, deadline: float, but: dict[str, int] | None = None) -> float:
-        """Until every Node has its machine's GPUs allocatable, those named `but` so many; returns when that was."""
-        wanted = {name: len(node.machine.minors()) for name, node in self.nodes.items()} | (but or {})
-
-        def advertised(nodes) -> bool:
-            return all(int(nodes.get(name, {}).get("status", {}).get("allocatable", {}).get(GPU, 0)) == count
-                       for name, count in wanted.items())
+        """Until every Node has what its machine and the scenario's configuration make allocatable, those named `but` so many GPUs and
+        nothing else; returns when that was."""
+        wanted = {name: {resource: len(ids) for resource, ids in node.offers().items()} for name, node in self.nodes.items()}
+        wanted |= {name: {GPU: count} for name, count in (but or {}).items()}
         try:
-            return self.watch.wait(advertised, deadline, f"the Node objects to have {wanted} GPUs")
+            return self.watch.wait(lambda nodes: all(allocatable(nodes.get(name, {})) == {key: count for key, count in its.items() if count}
+                                                     for name, its in wanted.items()), deadline, f"the Node objects to have {wanted}")
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.logs()}") from None
 
@@ -236,29 +270,34 @@ class Fleet(Kubernetes):
         return sum(values) if values else None
 
     def sample_kubelets(self) -> dict[str, KubeletList]:
-        return {name: KubeletList(self.cluster, node.k, GPU) for name, node in self.nodes.items()}
+        return {name: self.sample_kubelet(name) for name in self.nodes}
+
+    def sample_kubelet(self, node: str, resource: str = GPU) -> KubeletList:
+        return KubeletList(self.cluster, self.nodes[node].k, resource)
 
     # --- pods
-    def churn(self, name: str, node: str, pods: int, at_once: int, command: str = "sleep 0.5"):
-        """A Job whose pods take one GPU each and soon end."""
+    def churn(self, name: str, node: str, pods: int, at_once: int, command: str = "sleep 0.5", failures: int = 0):
+        """A Job whose pods take one GPU each and soon end; so many of them may fail."""
         spec = {"restartPolicy": "Never"} | pod_on(node, f'echo "$NVIDIA_VISIBLE_DEVICES"; {command}')
         self.kubectl("create", "-f", "-", input=json.dumps(
             {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
-             "spec": {"completions": pods, "parallelism": at_once, "backoffLimit": 0, "template": {"spec": spec}}}))
+             "spec": {"completions": pods, "parallelism": at_once, "backoffLimit": failures, "template": {"spec": spec}}}))
 
     def wait_churned(self, name: str, deadline: float = 180):
         """Until all pods of the Job have ended well; one that failed fails the scenario."""
         def complete() -> bool:
-            status = self.get("job", name)["status"]
-            assert not status.get("failed"), f"pods of {name} failed: {self.kubectl('describe', 'pods', '-l', f'job-name={name}').stdout[-4000:]}"
-            return status.get("succeeded", 0) == self.get("job", name)["spec"]["completions"]
+            job = self.get("job", name)
+            status, spec = job["status"], job["spec"]
+            assert status.get("failed", 0) <= spec["backoffLimit"], (
+                f"pods of {name} failed: {self.kubectl('describe', 'pods', '-l', f'job-name={name}').stdout[-4000:]}")
+            return status.get("succeeded", 0) == spec["completions"]
         wait_for(complete, deadline, f"the pods of {name} to end well", lambda: self.kubectl("get", "pods", check=False).stdout)
 
-    def hold(self, name: str, node: str, pods: int):
-        """Pods that hold one GPU each, with no controller: after an API server was away those are behind for a while."""
+    def hold(self, name: str, node: str, pods: int, resource: str = GPU):
+        """Pods that hold one GPU each, or one share of one, with no controller: after an API server was away those are behind for a while."""
         self.rounds += 1  # no name twice: a scheduler that missed a deletion ends itself when it meets one again on another node
         items = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"{name}-{self.rounds}-{i}", "labels": {"app": name}},
-                  "spec": pod_on(node, "exec sleep 100000")} for i in range(pods)]
+                  "spec": pod_on(node, "exec sleep 100000", resource)} for i in range(pods)]
         self.kubectl("create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
 
     def wait_held(self, *names: str, deadline: float = 120):
@@ -301,6 +340,7 @@ class Fleet(Kubernetes):
         wait_for(no_pods, 120, "the pods of the last scenario to be gone")
         self.kubectl("label", "nodes", "--all", f"{CONFIG_LABEL}-")
         for node in self.nodes.values():
+            node.wanted = {}
             node.machine.heal()
             node.run("nft", "delete", "table", "ip", "scenario", check=False)
 
@@ -310,36 +350,53 @@ class Fleet(Kubernetes):
         by_index = {str(device["index"]): device["id"] for device in node.status()["devices"]}
         return {by_index.get(word, word) for word in self.visible(pod)}
 
-    def check(self, deadline: float = 60):
-        """On every node: what the kubelet gave, what containers see and what the ledger says is the same, nothing is given twice, and
-        capacity is the machine's."""
+    def check(self, deadline: float = 60, complete: bool = True):
+        """On every node: what the kubelet gave, what containers see and what the ledger says is the same, no slot is given twice, no device
+        to more than its replicas, none whole beside shares of it; and, unless it is not to be `complete`, capacity is what the machine and
+        the configuration make."""
         last: list[str] = []
 
         def whole() -> bool:
             with ThreadPoolExecutor(len(self.nodes)) as beside:
-                wrong = [said for said in beside.map(lambda node: self.disagreement(node), self.nodes.values()) if said]
+                wrong = [said for said in beside.map(lambda node: self.disagreement(node, complete), self.nodes.values()) if said]
             last[:] = wrong
             return not wrong
         begin = time.monotonic()
         wait_for(whole, deadline, "pods, kubelets and ledgers to agree", lambda: "\n".join(last))
         return time.monotonic() - begin
 
-    def disagreement(self, node: Node) -> str:
+    def disagreement(self, node: Node, complete: bool) -> str:
         try:
-            gave, held, machine = node.kubelet_gave(), node.held(), set(node.machine.minors())
-            flat = [id for ids in gave.values() for id in ids]
-            if len(flat) != len(set(flat)):
-                return f"{node.name}: the kubelet gave a GPU twice: {gave}"
-            if not set(flat) <= machine:
-                return f"{node.name}: the kubelet gave {set(flat) - machine}, which the machine does not have"
+            gave, held = node.kubelet_gave(), node.held()
+            if wrong := self.given_wrongly(node, gave):
+                return f"{node.name}: {wrong}: {gave}"
             if gave != held:
                 return f"{node.name}: the kubelet gave {gave}, penstock ps says {held}"
-            if node.kubelet_has() != machine:
-                return f"{node.name}: the kubelet has {node.kubelet_has()}, the machine {machine}"
-            status = self.watch.nodes[node.name]["status"]
-            if not status["capacity"].get(GPU) == status["allocatable"].get(GPU) == str(len(machine)):
-                return f"{node.name}: {len(machine)} GPUs, but capacity {status['capacity']} and allocatable {status['allocatable']}"
-            seen = {pod: self.seen_by(node, pod) for pod in gave}
-            return "" if seen == gave else f"{node.name}: the kubelet gave {gave}, the containers see {seen}"
+            if complete and (wrong := self.incomplete(node)):
+                return f"{node.name}: {wrong}"
+            seen, meant = {pod: self.seen_by(node, pod) for pod in gave}, {pod: set(map(device_of, ids)) for pod, ids in gave.items()}
+            return "" if seen == meant else f"{node.name}: the kubelet gave {gave}, the containers see {seen}"
         except CommandFailed as error:
             return f"{node.name}: {error}"
+
+    @staticmethod
+    def given_wrongly(node: Node, gave: dict[str, set[str]]) -> str:
+        flat = [id for ids in gave.values() for id in ids]
+        if len(flat) != len(set(flat)):
+            return "the kubelet gave a slot twice"
+        if strange := set(map(device_of, flat)) - set(node.machine.minors()):
+            return f"the kubelet gave {strange}, which the machine does not have"
+        on_device = Counter(map(device_of, flat))
+        if doubled := [id for id in flat if "::" not in id and on_device[id] > 1]:
+            return f"the kubelet gave {doubled} whole, and shares of it"
+        return ""
+
+    def incomplete(self, node: Node) -> str:
+        """What the kubelet and the Node object lack, or have too much."""
+        offers, lists, said = node.offers(), node.kubelet_lists(), self.watch.nodes[node.name]
+        if lists != offers:
+            return f"the kubelet has {lists}, machine and configuration make {offers}"
+        counts = {resource: len(ids) for resource, ids in offers.items()}
+        if not allocatable(said, "capacity") == allocatable(said) == counts:
+            return f"there is {counts}, but capacity {allocatable(said, 'capacity')} and allocatable {allocatable(said)}"
+        return ""

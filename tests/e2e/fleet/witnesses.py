@@ -120,10 +120,21 @@ class KubeletList(threading.Thread):
             at, count = line.split()
             self.seen.append((float(at), int(count)))
 
+    def until(self, count: int, deadline: float = 60) -> float:
+        """Waits until there are so many; when that was, in seconds since 1970."""
+        end = time.monotonic() + deadline
+        while not (self.seen and self.seen[-1][1] == count):
+            assert time.monotonic() < end, f"gave up after {deadline} s waiting for {count} at the kubelet: {self.seen[-10:]}"
+            time.sleep(0.01)
+        return self.seen[-1][0]
+
+    def stop(self):
+        self.process.kill()
+        self.join(5)
+
     def longest_without(self, count: int) -> float:
         """Ends the asking; the longest time, in seconds, in which there were fewer than `count`."""
         end = time.time()
-        self.process.kill()
-        self.join(5)
+        self.stop()
         times = [*self.seen, (end, count)]
         return max((later - at for (at, had), (later, _) in zip(times, times[1:]) if had < count), default=0.0)
