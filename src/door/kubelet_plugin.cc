@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "door/kubelet_plugins.h"
 #include "door/kubelet_pods.h"
+#include "door/words.h"
 #include "edge/kubelet/pod_resources.h"
 #include "node/share/wish.h"
 
@@ -54,10 +55,6 @@ KubeletList::Offered OfferedOf(const Offer* offer) {
   return offered;
 }
 
-std::string Describe(const Lease& lease) {
-  return lease.pod.empty() ? lease.id + " of the " + lease.door + " door" : "pod " + lease.namespace_name + "/" + lease.pod;
-}
-
 bool HoldsOf(const Lease& lease, const std::string& resource) {
   return lease.door == node::share::kKubeletDoor &&
          std::any_of(lease.slots.begin(), lease.slots.end(), [&](const Slot& slot) { return slot.resource == resource; });
@@ -74,7 +71,7 @@ struct KubeletDoor::State {
         ledger(l),
         offers(off),
         dialect_of(std::move(d)),
-        pods(c, i, options.kubelet_dir, options.proc_root, l,
+        pods(c, i, options.kubelet_dir, options.proc_root, l, off.published(),
              [this](const std::string& resource, const std::vector<std::string>& ids) { return IsOurs(resource, ids); }),
         resources(c, options.kubelet_dir),
         list(
@@ -217,7 +214,7 @@ struct KubeletDoor::State {
         return one.id == slot.id && (one.resource.empty() || one.resource == slot.resource);
       });
       if (holder->door != node::share::kKubeletDoor || same == holder->slots.end())
-        return Error(Code::kFailedPrecondition, "device " + slot.device + " is still held by " + Describe(*holder) + AsWhat(*holder, slot));
+        return Error(Code::kFailedPrecondition, "device " + slot.device + " is still held by " + InWords(*holder) + AsWhat(*holder, slot));
       ledger.Release(holder->id);
     }
     return {};

@@ -67,12 +67,14 @@ std::vector<PodHolding> JoinPods(const std::vector<PodDevices>& list, const std:
 }
 
 struct KubeletPods::State : std::enable_shared_from_this<State> {
-  State(os::Loop& c, base::Executor& i, std::string dir, std::string proc, node::ledger::Ledger& l, Ours o)
+  State(os::Loop& c, base::Executor& i, std::string dir, std::string proc, node::ledger::Ledger& l,
+        base::Published<std::vector<node::share::Offer>>& off, Ours o)
       : control(c),
         io(i),
         kubelet_dir(std::move(dir)),
         proc_root(std::move(proc)),
         ledger(l),
+        offers(off),
         ours(std::move(o)),
         resources(c, kubelet_dir) {}
 
@@ -122,7 +124,7 @@ struct KubeletPods::State : std::enable_shared_from_this<State> {
     if (!checkpoint.ok() && checkpoint.error().code() != base::Code::kNotFound)
       base::Log(base::kWarn, "the kubelet's checkpoint cannot be read", {{"why", checkpoint.error().message()}});
     const std::vector<CheckpointEntry> entries = checkpoint.ok() ? checkpoint->entries : std::vector<CheckpointEntry>{};
-    node::attribute::ApplyPods(JoinPods(list, entries, alive), asked - kSettled, control.clock().Wall(), ledger);
+    node::attribute::ApplyPods(JoinPods(list, entries, alive), asked - kSettled, control.clock().Wall(), ledger, *offers.Get());
     Done();
   }
 
@@ -149,6 +151,7 @@ struct KubeletPods::State : std::enable_shared_from_this<State> {
   base::Executor& io;
   const std::string kubelet_dir, proc_root;
   node::ledger::Ledger& ledger;
+  base::Published<std::vector<node::share::Offer>>& offers;
   const Ours ours;
   edge::kubelet::PodResources resources;
   std::unique_ptr<os::PathWatch> watch;
@@ -161,8 +164,8 @@ struct KubeletPods::State : std::enable_shared_from_this<State> {
 };
 
 KubeletPods::KubeletPods(os::Loop& control, base::Executor& io, const std::string& kubelet_dir, const std::string& proc_root,
-                         node::ledger::Ledger& ledger, Ours ours)
-    : state_(std::make_shared<State>(control, io, kubelet_dir, proc_root, ledger, std::move(ours))) {
+                         node::ledger::Ledger& ledger, base::Published<std::vector<node::share::Offer>>& offers, Ours ours)
+    : state_(std::make_shared<State>(control, io, kubelet_dir, proc_root, ledger, offers, std::move(ours))) {
   state_->watch = std::make_unique<os::PathWatch>(control, kubelet_dir + "/device-plugins/kubelet_internal_checkpoint",
                                                   [state = state_.get()] { state->Look(); });
 }

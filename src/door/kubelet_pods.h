@@ -24,15 +24,15 @@ std::vector<node::attribute::PodHolding> JoinPods(const std::vector<edge::kubele
                                                   const std::vector<edge::kubelet::CheckpointEntry>& checkpoint,
                                                   const std::set<std::string>& alive);
 
-/// On the control loop. Looks when told, when the kubelet's checkpoint changes, soon again while a lease's holder is not known, and every
-/// ten seconds.
+/// On the control loop. `offers` tell what a share is one of, which the kubelet does not. Looks when told, when the kubelet's checkpoint
+/// changes, soon again while a lease's holder is not known, and every ten seconds.
 class KubeletPods {
  public:
   /// Whether what a pod holds is of our devices. Any thread.
   using Ours = std::function<bool(const std::string& resource, const std::vector<std::string>& ids)>;
 
   KubeletPods(os::Loop& control, base::Executor& io, const std::string& kubelet_dir, const std::string& proc_root,
-              node::ledger::Ledger& ledger, Ours ours);
+              node::ledger::Ledger& ledger, base::Published<std::vector<node::share::Offer>>& offers, Ours ours);
   ~KubeletPods();
 
   void Look();

@@ -53,7 +53,7 @@ class KubeletPodsTest : public testing::Test {
     control_.Start();
     io_.Start();
     On(control_, [this] {
-      pods_ = std::make_unique<KubeletPods>(control_, io_, kubelet_.kubelet_dir(), "/proc", ledger_,
+      pods_ = std::make_unique<KubeletPods>(control_, io_, kubelet_.kubelet_dir(), "/proc", ledger_, offers_,
                                             [this](const std::string&, const std::vector<std::string>&) {
                                               std::lock_guard lock(mutex_);
                                               ++looks_;
@@ -97,6 +97,7 @@ class KubeletPodsTest : public testing::Test {
   edge::kubelet::FakeKubelet kubelet_{folder_.path()};
   os::Loop control_{"control"}, io_{"io"};
   node::ledger::Ledger ledger_;
+  base::Published<std::vector<node::share::Offer>> offers_;
   std::mutex mutex_;
   std::condition_variable changed_;
   int looks_ = 0;

@@ -131,6 +131,35 @@ TEST_F(KubeletSharesTest, APluginStaysWhileAnythingOfItsNameIsHeld) {
   EXPECT_TRUE(WaitForSockets({"penstock-acme.com-gpu.shared"}));
 }
 
+TEST_F(KubeletSharesTest, SeveralSharesOfOneGpuNameItOnceToTheContainer) {
+  Configure(Shared(4));
+  On([this] { door_->Open(); });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
+  const auto answer = kubelet_.Allocate(kGpu, {"G1::0", "G1::3", "G2::0"});
+  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
+  EXPECT_EQ(answer->environment.at("ACME"), "G1,G2");
+  EXPECT_EQ(std::count(answer->files.begin(), answer->files.end(), "/dev/acme1:/host/dev/acme1:rw"), 1);
+  EXPECT_EQ(HolderOf("G1").slots.size(), 3u);
+}
+
+TEST_F(KubeletSharesTest, PodsUnderANameThatAnAgentBeforeUsGaveAreKnown) {
+  kubelet_.SetPods({{"ml", "old", "main", "acme.com/forgotten", {"G2"}}});
+  On([this] { door_->Open(); });
+  EXPECT_TRUE(WaitForLedger([](const auto& ledger) { return ledger.HolderOf("G2") != nullptr; }));
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 3)) << "held under another name";
+}
+
+TEST_F(KubeletSharesTest, PodsFoundAfterARestartHoldSharesAsTheyWere) {
+  kubelet_.SetPods({{"ml", "old", "main", kGpu, {"G2::1", "G2::3"}}});
+  Configure(Shared(4));
+  On([this] { door_->Open(); });
+  EXPECT_TRUE(WaitForLedger([](const auto& ledger) { return ledger.HolderOf("G2") != nullptr; }));
+  const auto slots = HolderOf("G2").slots;
+  ASSERT_EQ(slots.size(), 2u);
+  EXPECT_EQ(slots[1], (node::ledger::Slot{"G2::3", "G2", kGpu, {device::Sharing::kTimeSlicing, 4}}));
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
+}
+
 TEST_F(KubeletSharesTest, WhatIsHandedAnewWasGivenBackOnlyUnderTheSameName) {
   Configure(Shared(2));
   On([this] { door_->Open(); });

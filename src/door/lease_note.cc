@@ -19,11 +19,32 @@ Error Damaged(const std::string& id, const std::string& why) {
   return {Code::kDataLoss, "the note of control group " + id + " cannot be read: " + why};
 }
 
+json ToJson(const node::ledger::Slot& slot) {
+  json document = {{"id", slot.id}, {"device", slot.device}};
+  if (!slot.resource.empty()) document["resource"] = slot.resource;
+  if (slot.shape.shares == 1) return document;
+  document["sharing"] = device::ToString(slot.shape.sharing);
+  document["shares"] = slot.shape.shares;
+  return document;
+}
+
+/// Notes of an agent that knew no shares are of whole devices.
+node::ledger::Slot ReadSlot(base::MapReader& reader) {
+  for (const char* key : {"id", "device"}) reader.Require(key);
+  node::ledger::Slot slot{
+      reader.String("id").value_or(""), reader.String("device").value_or(""), reader.String("resource").value_or(""), {}};
+  const auto sharing = reader.OneOf("sharing", {"none", "time-slicing", "mps"});
+  const auto shares = reader.Int("shares", 1, INT32_MAX).value_or(1);
+  if (!sharing || *sharing == "none") return slot;
+  slot.shape = {*sharing == "mps" ? device::Sharing::kMps : device::Sharing::kTimeSlicing, static_cast<int>(shares)};
+  return slot;
+}
+
 }  // namespace
 
 std::string EncodeNote(const node::ledger::Lease& lease) {
   json slots = json::array();
-  for (const node::ledger::Slot& slot : lease.slots) slots.push_back({{"id", slot.id}, {"device", slot.device}});
+  for (const node::ledger::Slot& slot : lease.slots) slots.push_back(ToJson(slot));
   return json({{"lease", lease.id},
                {"slots", std::move(slots)},
                {"since", base::FormatTime(lease.since)},
@@ -49,8 +70,7 @@ base::Result<node::ledger::Lease> DecodeNote(std::string_view note, const std::s
   if (const base::Value* slots = reader.List("slots")) {
     for (const base::Value& item : *slots->list) {
       base::MapReader slot(item, "slots", problems);
-      for (const char* key : {"id", "device"}) slot.Require(key);
-      lease.slots.push_back({slot.String("id").value_or(""), slot.String("device").value_or("")});
+      lease.slots.push_back(ReadSlot(slot));
     }
   }
   if (!problems.empty()) return Damaged(id, problems.ToError().message());

@@ -35,6 +35,16 @@ edge::broker::WaitingRun Describe(const Waiting& waiting, std::size_t position) 
           .since = base::FormatTime(waiting.since)};
 }
 
+edge::broker::GrantedDevice Describe(const node::ledger::Slot& slot, const device::Facts& facts, const device::SharedDevices& servers) {
+  return {.id = facts.id,
+          .index = facts.index,
+          .model = facts.model,
+          .slot = slot.id,
+          .shares = slot.shape.shares,
+          .sharing = std::string(device::ToString(slot.shape.sharing)),
+          .isolation = std::string(device::ToString(node::share::IsolationOf(facts.id, slot.shape, servers)))};
+}
+
 void Refuse(const std::shared_ptr<edge::broker::Session>& session, Code code, const std::string& message) {
   session->Answer(edge::broker::EncodeError(Error(code, message)));
 }
@@ -143,16 +153,15 @@ base::Status LocalDoor::Attempt(const Waiting& waiting) {
   Asker& asker = askers_.at(waiting.ticket);
   const auto inventory = node_.inventory.published().Get();
   ASSIGN(const auto slots, node::allocate::Reserve(waiting.request, *inventory, *node_.ledger.Get(), *node_.offers.published().Get()));
-  ASSIGN(const auto edits,
-         node::allocate::Commit(slots, node::allocate::Consumer::kProcess, *inventory, node_.dialect_of, *node_.offers.servers().Get()));
+  const auto servers = node_.offers.servers().Get();
+  ASSIGN(const auto edits, node::allocate::Commit(slots, node::allocate::Consumer::kProcess, *inventory, node_.dialect_of, *servers));
   ASSIGN(const auto lease, leases_.Admit({slots, waiting.user, waiting.command, asker.process, asker.session->peer().pidfd.get()}));
   asker.granted.lease = lease.id;
   asker.granted.environment = edits.environment;
   asker.granted.enforcement = node::ledger::ToString(lease.enforcement);
   if (lease.enforcement == node::ledger::Enforcement::kVisibility) asker.granted.reason = leases_.visibility_reason();
   for (const auto& slot : slots)
-    if (const auto* entry = inventory->Find(slot.device))
-      asker.granted.devices.push_back({entry->facts->id, entry->facts->index, entry->facts->model});
+    if (const auto* entry = inventory->Find(slot.device)) asker.granted.devices.push_back(Describe(slot, *entry->facts, *servers));
   return {};
 }
 

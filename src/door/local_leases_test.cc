@@ -261,5 +261,20 @@ TEST(Groups, AreNamedAfterTheRunDirectory) {
   EXPECT_THAT(CgroupNameFor("/tmp/a"), testing::StartsWith("penstock-"));
 }
 
+TEST_F(LocalLeasesTest, AnAgentStartedAnewKnowsWhatAShareIsOneOf) {
+  const std::uint64_t start = *os::ReadProcessStart("/proc", ::getpid());
+  const node::ledger::Slot share{"GPU-1::2", "GPU-1", "nvidia.com/gpu.shared", {device::Sharing::kMps, 4}};
+  ASSERT_TRUE(leases_->Admit({{share}, "eva", "train", {::getpid(), start, "eva", "train"}, pidfd_.get()}).ok());
+  StartAgent();
+  ASSERT_THAT(Held(), SizeIs(1));
+  EXPECT_THAT(Held()[0].slots, ElementsAre(share));
+}
+
+TEST(LeaseNote, OfAnAgentThatKnewNoSharesIsOfWholeDevices) {
+  const auto lease = DecodeNote(R"({"lease":"r-1","slots":[{"id":"G0","device":"G0"}]})", "r-1");
+  ASSERT_TRUE(lease.ok()) << lease.error().ToString();
+  EXPECT_THAT(lease->slots, ElementsAre(node::ledger::Slot{"G0", "G0", "", {}}));
+}
+
 }  // namespace
 }  // namespace penstock::door

@@ -71,7 +71,7 @@ class LocalDoorTest : public testing::Test {
     OnLoop([this, enabled] {
       door_ = std::make_unique<LocalDoor>(loop_, io_, LocalDoor::Node{inventory_, ledger_, offers_, device::testing::FindAcme},
                                           LocalDoor::Options{run_dir_.path(), "no-such-group", "/proc", enabled},
-                                          LocalDoor::Callbacks{[this] { return MakeReport(); }, [this] { ++ended_; }, plan_},
+                                          LocalDoor::Callbacks{[this] { return MakeReport(); }, [this] { ++ended_; }, plan_, move_},
                                           [this]() -> base::Result<std::unique_ptr<Groups>> {
                                             if (!no_rights_.empty()) return Error(Code::kPermissionDenied, no_rights_);
                                             return std::unique_ptr<Groups>(std::make_unique<FakeGroups>(kernel_));
@@ -116,6 +116,7 @@ class LocalDoorTest : public testing::Test {
   os::Loop loop_{"control"}, io_{"io"};
   FakeKernel kernel_;
   std::string no_rights_;
+  std::function<void(const edge::broker::DoorRequest&, MoveOrders::Progress, MoveOrders::Done)> move_;
   node::inventory::Inventory inventory_;
   node::ledger::Ledger ledger_;
   node::share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {.local = true}};
@@ -279,6 +280,93 @@ TEST_F(LocalDoorTest, AnswersWithAPlanWhereSomebodyCanMakeOne) {
   Start(false);
   EXPECT_EQ(*Connect().Ask(R"({"op":"plan","text":"x"})"), R"({"text":"x"})");
   EXPECT_EQ(Connect().Ask(R"({"op":"plan","name":"f"})").error().message(), "f: wrong");
+}
+
+TEST_F(LocalDoorTest, CutsAFreeDeviceForOneWhoAsksForAShareAndMakesItWholeAgain) {
+  Start();
+  Client first = Ask(R"({"op":"run","share":2,"devices":["1"]})");
+  const auto one = Next(first);
+  ASSERT_TRUE(one.ok() && one->granted) << one.error().ToString();
+  Client second = Ask(R"({"op":"run","share":2,"devices":["1"]})");
+  const auto other = Next(second);
+  ASSERT_TRUE(other.ok() && other->granted) << other.error().ToString();
+  EXPECT_EQ(one->granted->devices.at(0), (edge::broker::GrantedDevice{"G1", 1, "Acme Big", "G1::0", 2, "time-slicing", "none"}));
+  EXPECT_EQ(other->granted->devices.at(0).slot, "G1::1");
+  EXPECT_EQ(one->granted->environment.at("ACME"), "G1");
+  EXPECT_EQ(other->granted->environment.at("ACME"), "G1");
+  OnLoop([&] {
+    for (const std::string& lease : {one->granted->lease, other->granted->lease})
+      EXPECT_THAT(kernel_.groups.at(lease).rules.admitted, ElementsAre(os::DeviceRange{195, 1, 1})) << "both see the one device";
+  });
+  Client third = Ask(R"({"op":"run","share":2,"devices":["1"],"wait":"0s"})");
+  EXPECT_EQ(Next(third).error().code(), Code::kDeadlineExceeded);
+  Client whole = Ask(R"({"op":"run","devices":["1"]})");
+  ASSERT_TRUE(Next(whole)->waiting);
+  OnLoop([&] { kernel_.End(one->granted->lease); });
+  Client again = Connect();
+  ASSERT_TRUE(again.Ask(R"({"op":"version"})", kPatience).ok());
+  EXPECT_EQ(door_->waiting(), 1u) << "a share is held still";
+  OnLoop([&] { kernel_.End(other->granted->lease); });
+  RunAnswer answer;
+  do answer = *Next(whole);
+  while (!answer.granted);
+  EXPECT_EQ(answer.granted->devices.at(0).slot, "G1");
+  EXPECT_EQ(answer.granted->devices.at(0).isolation, "hardware");
+}
+
+TEST_F(LocalDoorTest, OneWhoAsksForAShareWaitsBehindOneWhoAskedForTheWhole) {
+  Start();
+  Client holder = Ask(R"({"op":"run","gpus":2})");
+  ASSERT_TRUE(Next(holder)->granted);
+  Client whole = Ask(R"({"op":"run","gpus":2})");
+  ASSERT_TRUE(Next(whole)->waiting);
+  Client share = Ask(R"({"op":"run","share":4})");
+  EXPECT_EQ(Next(share)->waiting->position, 1);
+  Client other = Connect();
+  EXPECT_EQ(edge::broker::DecodeQueue(*other.Ask(R"({"op":"queue"})", kPatience))->at(1).share, 4);
+}
+
+TEST_F(LocalDoorTest, GivesOutWhatTheConfigurationShares) {
+  OnLoop([this] {
+    api::NodeConfig config;
+    config.sharing.rules = {{.devices = {"0"}, .strategy = api::ShareStrategy::kTimeSlicing, .replicas = 3, .rename = "acme.com/third"}};
+    offers_.Configure(config);
+  });
+  Start();
+  Client client = Ask(R"({"op":"run","share":3})");
+  const auto answer = Next(client);
+  ASSERT_TRUE(answer.ok() && answer->granted);
+  EXPECT_EQ(answer->granted->devices.at(0).slot, "G0::0");
+  OnLoop([this] { EXPECT_EQ(ledger_.Get()->HolderOf("G0")->slots.at(0).resource, "acme.com/third"); });
+}
+
+TEST_F(LocalDoorTest, MovesDevicesForThoseWhoMayAndTellsEachStep) {
+  Start();
+  EXPECT_EQ(Connect().Ask(R"({"op":"door","devices":["0"],"door":"kubelet"})").error().code(), Code::kUnimplemented);
+  OnLoop([this] { door_.reset(); });
+  std::function<void()> go_on;
+  move_ = [&go_on](const edge::broker::DoorRequest& request, const MoveOrders::Progress& progress, const MoveOrders::Done& done) {
+    if (request.devices.at(0) == "7") return done(Error(Code::kNotFound, "there is no device 7"));
+    edge::broker::DeviceMove move{"G0", 0, "local", request.door, "waiting", "held by r-1"};
+    progress(move);
+    go_on = [move, done]() mutable {
+      move.state = "offered";
+      done(std::vector{move});
+    };
+  };
+  Start();
+  EXPECT_EQ(Connect().Ask(R"({"op":"door","devices":["7"],"door":"kubelet"})").error().message(), "there is no device 7");
+  Client client = Ask(R"({"op":"door","devices":["0"],"door":"kubelet","wait":"1m"})");
+  const auto step = edge::broker::DecodeDoorAnswer(*client.ReadLine(kPatience));
+  EXPECT_EQ(step->moving->reason, "held by r-1");
+  OnLoop([&] { go_on(); });
+  const auto end = edge::broker::DecodeDoorAnswer(*client.ReadLine(kPatience));
+  EXPECT_EQ(end->moved->at(0).state, "offered");
+  { Ask(R"({"op":"door","devices":["0"],"door":"local"})"); }
+  Client other = Connect();
+  ASSERT_TRUE(other.Ask(R"({"op":"version"})", kPatience).ok());
+  OnLoop([&] { go_on(); });  // nobody listens any more
+  ASSERT_TRUE(other.Ask(R"({"op":"version"})", kPatience).ok());
 }
 
 }  // namespace
