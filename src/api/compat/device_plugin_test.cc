@@ -686,8 +686,8 @@ TEST(DevicePluginConfig, WhatIsTranslatedIsAValidNodeConfigAndReadsBack) {
   }
 }
 
-// NVIDIA/k8s-device-plugin#1974 and the plugin's internal/rm/health.go: what is enabled counts more than what is disabled.
-TEST(DevicePluginConfig, XidsAreSwitchedOffAndOnAsThePluginDoes) {
+// NVIDIA/k8s-device-plugin#1974, and the plugin's internal/rm/health.go: what is enabled counts more than what is disabled.
+TEST(DevicePluginConfig, Issue1974XidsAreSwitchedOffAndOnAsThePluginDoes) {
   const auto policy = [](const std::string& off, const std::string& on) {
     std::vector<Given> given;
     if (!off.empty()) given.push_back(Environment("DP_DISABLE_HEALTHCHECKS", "DP_DISABLE_HEALTHCHECKS", off));
