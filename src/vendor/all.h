@@ -5,8 +5,10 @@
 #include <string_view>
 #include <vector>
 
+#include "device/actions.h"
 #include "device/backend.h"
 #include "device/dialect.h"
+#include "os/loop.h"
 
 namespace penstock::vendor {
 
@@ -21,5 +23,8 @@ const std::vector<const device::Dialect*>& Dialects();
 
 /// The dialect of a vendor; null for an unknown name.
 const device::Dialect* FindDialect(std::string_view vendor);
+
+/// What can be done to a vendor's devices, on this loop; null for an unknown name. Links no backend.
+std::unique_ptr<device::Actions> MakeActions(std::string_view vendor, os::Loop& control, const device::Paths& paths);
 
 }  // namespace penstock::vendor

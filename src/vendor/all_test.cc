@@ -31,6 +31,12 @@ TEST(Vendors, HaveABackendADialectAndAFolderEach) {
   EXPECT_EQ(FindDialect("none"), nullptr);
 }
 
+TEST(Vendors, SayWhatCanBeDoneToTheirDevices) {
+  os::Loop loop("test");
+  for (const std::string_view vendor : Names()) EXPECT_NE(MakeActions(vendor, loop, {}), nullptr) << vendor;
+  EXPECT_EQ(MakeActions("none", loop, {}), nullptr);
+}
+
 TEST(Vendors, OfferQualifiedResourcesThatDiffer) {
   std::set<std::string_view> resources;
   for (const device::Dialect* dialect : Dialects()) {
