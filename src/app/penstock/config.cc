@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -42,11 +43,20 @@ Checked Check(ConfigDocument document) {
 
 std::string KindOf(const Checked& checked) { return checked.ours ? "NodeConfig" : "device plugin v1"; }
 
-/// "GPU-... (0)", and why a slot cannot be used.
+/// "GPU-...", "GPU-... in 4 shares (time-slicing)", and why a device cannot be used. That no server runs for a machine that is only thought
+/// of need not be said.
 std::string DescribeSlots(const node::share::Offer& offer) {
-  std::vector<std::string> slots;
-  for (const auto& offered : offer.slots) slots.push_back(offered.slot.id + (offered.usable ? "" : " (" + offered.reason + ")"));
-  return base::Join(slots, ", ");
+  std::vector<std::string> devices;
+  std::string last;
+  for (const auto& offered : offer.slots) {
+    const device::Shape& shape = offered.slot.shape;
+    if (std::exchange(last, offered.slot.device) == offered.slot.device) continue;
+    std::string text = offered.slot.device;
+    if (shape.shares > 1) text += " in " + std::to_string(shape.shares) + " shares (" + std::string(ToString(shape.sharing)) + ")";
+    if (!offered.usable && shape.sharing != device::Sharing::kMps) text += " (" + offered.reason + ")";
+    devices.push_back(std::move(text));
+  }
+  return base::Join(devices, ", ");
 }
 
 void ShowPreview(const door::Preview& preview) {
@@ -73,7 +83,11 @@ Json PreviewJson(const door::Preview& preview) {
   for (const auto& offer : preview.offers) {
     Json slots = Json::array();
     for (const auto& offered : offer.slots)
-      slots.push_back({{"slot", offered.slot.id}, {"device", offered.slot.device}, {"usable", offered.usable}, {"reason", offered.reason}});
+      slots.push_back({{"slot", offered.slot.id},
+                       {"device", offered.slot.device},
+                       {"sharing", ToString(offered.slot.shape.sharing)},
+                       {"usable", offered.usable},
+                       {"reason", offered.reason}});
     resources.push_back({{"door", offer.door}, {"resource", offer.resource}, {"slots", std::move(slots)}});
   }
   Json labels = Json::object();
