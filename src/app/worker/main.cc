@@ -1,10 +1,12 @@
 // penstock-worker: one vendor's library in a process of its own, so that a call which hangs in the driver hangs nobody else. Started by the
-// agent on three lanes; has no configuration, listener or state. Links base, os, device and vendor only.
+// agent on three lanes; has no configuration, listener or state. Links base, os, device and vendor only. As "launch" it is the step through
+// which the agent starts what is to outlive it.
 #include <array>
 #include <csignal>
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <getopt.h>
@@ -14,6 +16,7 @@
 
 #include "base/log.h"
 #include "device/remote.h"
+#include "os/launch.h"
 #include "vendor/all.h"
 
 namespace {
@@ -97,6 +100,7 @@ bool HasLanes() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == penstock::os::kLaunchVerb) return penstock::os::LaunchMain(argc, argv);
   ::mallopt(M_ARENA_MAX, 1);  // three threads that rarely allocate need no heap each
   const auto [arguments, status] = Parse(argc, argv);
   if (!arguments) return status;

@@ -1,0 +1,193 @@
+// Which sets there are to be, and what they say of each device. What happens to one set is in supervisor.h.
+#include "vendor/nvidia/mps/service.h"
+
+#include <algorithm>
+#include <charconv>
+#include <list>
+
+#include "base/strings.h"
+#include "vendor/nvidia/mps/supervisor.h"
+
+namespace penstock::vendor::nvidia {
+namespace {
+
+using device::Isolation;
+using device::SharedDevice;
+using device::SharedDevices;
+using device::SharedSet;
+
+/// The first GPUs that hold a client to a limit (NVIDIA's MPS manual, "Volta MPS").
+constexpr double kFirstWithLimits = 7.0;
+
+double ComputeCapability(const device::Facts& device) {
+  double version = 0;
+  const std::string& text = device.architecture_version;
+  std::from_chars(text.data(), text.data() + text.size(), version, std::chars_format::fixed);
+  return version;
+}
+
+class MpsService final : public device::SharingService {
+ public:
+  MpsService(os::Loop& loop, MpsOptions options) : loop_(loop), options_(std::move(options)), since_(loop.clock().Now()) {}
+
+  void Want(std::vector<SharedSet> sets) override;
+  base::Published<SharedDevices>& published() override { return published_; }
+  void EndIdle() override;
+
+ private:
+  using Supervisors = std::list<std::unique_ptr<mps::Supervisor>>;
+
+  void FindEarlier();
+  void Reconcile();
+  void Publish();
+  mps::Supervisor* Of(const SharedSet& set);
+  const mps::Supervisor* InTheWay(const SharedSet& set) const;
+  SharedDevice Describe(const SharedSet& set, std::size_t member) const;
+  void Serve(const mps::Supervisor& supervisor, const SharedSet& set, std::size_t member, SharedDevice& device) const;
+  void AddEdits(const SharedSet& set, bool own_shm, SharedDevice& device) const;
+  void Add(mps::Spec spec);
+
+  os::Loop& loop_;
+  const MpsOptions options_;
+  const base::TimePoint since_;
+  bool looked_ = false;
+  std::vector<SharedSet> wanted_;
+  Supervisors supervisors_;
+  base::Published<SharedDevices> published_;
+};
+
+void MpsService::Want(std::vector<SharedSet> sets) {
+  wanted_ = std::move(sets);
+  std::erase_if(wanted_, [](const SharedSet& set) { return set.members.empty(); });
+  if (!std::exchange(looked_, true)) FindEarlier();
+  Reconcile();
+}
+
+void MpsService::Add(mps::Spec spec) {
+  supervisors_.push_back(std::make_unique<mps::Supervisor>(loop_, options_, std::move(spec), [this] { Reconcile(); }));
+  supervisors_.back()->Begin();
+}
+
+// What an agent before us started, wanted or not.
+void MpsService::FindEarlier() {
+  for (mps::Spec& spec : mps::ReadNotes(options_.root)) Add(std::move(spec));
+}
+
+/// Servers found running are kept a while: a new agent first learns what is wanted.
+void MpsService::Reconcile() {
+  supervisors_.remove_if([](const auto& supervisor) { return supervisor->ended(); });
+  const base::Duration settle = std::max<base::Duration>(since_ + options_.settle - loop_.clock().Now(), base::Duration{});
+  for (const auto& supervisor : supervisors_) {
+    const auto same = [&](const SharedSet& set) { return mps::SpecOf(set) == supervisor->spec(); };
+    if (std::none_of(wanted_.begin(), wanted_.end(), same))
+      supervisor->End(settle);
+    else
+      (void)supervisor->Keep();
+  }
+  for (const SharedSet& set : wanted_)
+    if (Of(set) == nullptr && InTheWay(set) == nullptr) Add(mps::SpecOf(set));
+  Publish();
+}
+
+void MpsService::EndIdle() {
+  Want({});
+  for (const auto& supervisor : supervisors_) supervisor->End();
+}
+
+mps::Supervisor* MpsService::Of(const SharedSet& set) {
+  const mps::Spec spec = mps::SpecOf(set);
+  const auto at = std::find_if(supervisors_.begin(), supervisors_.end(), [&](const auto& one) { return one->spec() == spec; });
+  return at == supervisors_.end() ? nullptr : at->get();
+}
+
+// A set of the same folder, or with one of the same GPUs, that has not ended yet.
+const mps::Supervisor* MpsService::InTheWay(const SharedSet& set) const {
+  const std::string folder = mps::FoldersOf(options_.root, set.name).all;
+  for (const auto& supervisor : supervisors_) {
+    if (mps::FoldersOf(options_.root, supervisor->spec().set).all == folder) return supervisor.get();
+    for (const mps::Spec::Gpu& gpu : supervisor->spec().gpus)
+      for (const SharedSet::Member& member : set.members)
+        if (member.device->id == gpu.id) return supervisor.get();
+  }
+  return nullptr;
+}
+
+void MpsService::Publish() {
+  SharedDevices devices;
+  for (const SharedSet& set : wanted_)
+    for (std::size_t i = 0; i < set.members.size(); ++i) devices[set.members[i].device->id] = Describe(set, i);
+  // Those that go: as long as they are there somebody may be on them.
+  for (const auto& supervisor : supervisors_) {
+    for (const mps::Spec::Gpu& gpu : supervisor->spec().gpus) {
+      const auto [at, fresh] = devices.try_emplace(gpu.id);
+      at->second.servers.insert(at->second.servers.end(), supervisor->view().servers.begin(), supervisor->view().servers.end());
+      if (!fresh) continue;
+      at->second.set = supervisor->spec().set;
+      at->second.clients = supervisor->view().clients;
+      at->second.reason = "its MPS server is not wanted any more and ends with its last client";
+    }
+  }
+  if (devices != *published_.Get()) published_.Set(std::move(devices));
+}
+
+SharedDevice MpsService::Describe(const SharedSet& set, std::size_t member) const {
+  SharedDevice device;
+  device.set = set.name;
+  const mps::Spec spec = mps::SpecOf(set);
+  for (const auto& supervisor : supervisors_) {
+    if (supervisor->spec() != spec) continue;
+    Serve(*supervisor, set, member, device);
+    return device;
+  }
+  AddEdits(set, options_.own_shm, device);
+  if (const mps::Supervisor* other = InTheWay(set); other != nullptr) {
+    device.clients = other->view().clients;
+    device.reason = "its MPS server is as it was before a change (" + other->spec().set + ", " + std::to_string(other->view().clients) +
+                    " clients) and is replaced when its last client has gone";
+  }
+  return device;
+}
+
+// What the set's server says, as far as it is this device's.
+void MpsService::Serve(const mps::Supervisor& supervisor, const SharedSet& set, std::size_t member, SharedDevice& device) const {
+  const mps::View& view = supervisor.view();
+  AddEdits(set, view.ready ? view.own_shm : options_.own_shm, device);
+  device.ready = view.ready;
+  device.reason = view.reason;
+  device.clients = view.clients;
+  if (!view.ready) return;
+  std::vector<std::string> remarks = view.remarks;
+  const base::Bytes asked = supervisor.spec().gpus[member].memory, held = view.memory[member];
+  const bool holds = ComputeCapability(*set.members[member].device) >= kFirstWithLimits;
+  if (!holds) {
+    remarks.emplace_back("MPS holds no limits on this model (compute capability 7.0 is needed)");
+  } else {
+    device.memory = held;
+    device.compute_percent = view.percentage;
+    if (held != asked)
+      remarks.push_back("MPS of this driver does not hold the memory limit of " + base::FormatBytes(asked) + " that was asked for");
+    else if (view.exclusive[member])
+      device.isolation = Isolation::kMemoryPerProcess;
+  }
+  device.reason = base::Join(remarks, "; ");
+}
+
+void MpsService::AddEdits(const SharedSet& set, bool own_shm, SharedDevice& device) const {
+  static constexpr const char* kVariable = "CUDA_MPS_PIPE_DIRECTORY";
+  const mps::Folders host = mps::FoldersOf(options_.host_root, set.name);
+  const std::string inside = "/mps/" + set.name + "/pipe";
+  const std::string shm = own_shm ? host.shm : "/dev/shm";
+  device.container.environment[kVariable] = inside;
+  device.container.mounts = {{inside, host.pipe, false}, {"/dev/shm", shm, false}};
+  device.process.environment[kVariable] = host.pipe;
+  // Who has no mount namespace of its own cannot have it, and cannot use this server.
+  if (own_shm) device.process.mounts = {{"/dev/shm", shm, false}};
+}
+
+}  // namespace
+
+std::unique_ptr<device::SharingService> MakeMpsService(os::Loop& control, MpsOptions options) {
+  return std::make_unique<MpsService>(control, std::move(options));
+}
+
+}  // namespace penstock::vendor::nvidia

@@ -1,0 +1,244 @@
+// Watching: the daemon's death by its pidfd, its wits by asking, its clients by counting.
+#include "vendor/nvidia/mps/supervisor.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "os/process.h"
+#include "vendor/nvidia/mps/answers.h"
+
+namespace penstock::vendor::nvidia::mps {
+
+Supervisor::Supervisor(os::Loop& loop, const MpsOptions& options, Spec spec, std::function<void()> changed)
+    : loop_(loop),
+      options_(options),
+      spec_(std::move(spec)),
+      folders_(FoldersOf(options_.root, spec_.set)),
+      changed_(std::move(changed)),
+      retry_(options_.first_retry, options_.last_retry) {
+  view_.reason = "its MPS server is being started";
+}
+
+Supervisor::~Supervisor() {
+  loop_.Cancel(timer_);
+  if (daemon_fd_) loop_.Unwatch(daemon_fd_.get());
+}
+
+void Supervisor::Later(base::Duration delay, void (Supervisor::*what)()) {
+  loop_.Cancel(timer_);
+  timer_ = loop_.PostAfter(delay, [this, what] {
+    timer_ = 0;
+    (this->*what)();
+  });
+}
+
+void Supervisor::Tell() {
+  loop_.Post([alive = std::weak_ptr(alive_), this] {
+    if (!alive.expired()) changed_();
+  });
+}
+
+void Supervisor::Set(View view) {
+  if (view == view_) return;
+  if (view.ready != view_.ready)
+    base::Log(view.ready ? base::kInfo : base::kWarn, view.ready ? "MPS server is ready" : "MPS server is not ready",
+              {{"set", spec_.set}, {"reason", view.reason}});
+  view_ = std::move(view);
+  Tell();
+}
+
+void Supervisor::Run(Row row, std::function<void()> then) {
+  row_ = std::move(row);
+  then_ = std::move(then);
+  Next();
+}
+
+void Supervisor::Next() {
+  command_.reset();
+  if (row_.empty()) {
+    if (const auto then = std::exchange(then_, nullptr)) then();
+    return;
+  }
+  Step step = std::move(row_.front());
+  row_.pop_front();
+  os::Command::Options run;
+  run.spawn.arguments = step.program->command;
+  run.spawn.arguments.insert(run.spawn.arguments.end(), step.arguments.begin(), step.arguments.end());
+  run.spawn.environment = step.program->environment;
+  run.input = std::move(step.input);
+  run.deadline = options_.answer_deadline;
+  command_ = std::make_unique<os::Command>(loop_, std::move(run), [this, take = std::move(step.take)](auto result) {
+    if (take(std::move(result))) Next();
+  });
+}
+
+void Supervisor::Watch(pid_t pid) {
+  auto fd = os::OpenPidfd(pid);
+  daemon_ = fd.ok() ? pid : 0;
+  if (!fd.ok()) return;
+  daemon_fd_ = *std::move(fd);
+  if (!loop_.Watch(daemon_fd_.get(), EPOLLIN, [this](std::uint32_t) { OnDeath(); }).ok()) daemon_fd_.Reset();
+}
+
+void Supervisor::OnDeath() {
+  loop_.Unwatch(daemon_fd_.get());
+  daemon_fd_.Reset();
+  daemon_ = 0;
+  if (quitting_) return Finish();
+  Trouble("its MPS control daemon has died");
+}
+
+// A question to the daemon, and each server's clients.
+void Supervisor::Check() {
+  TrimLogs(folders_);
+  Row row;
+  row.push_back(ControlStep("get_server_list", [this](const std::string& answer) {
+    const auto servers = ReadPids(answer);
+    if (!servers) {
+      Trouble("its MPS control daemon answers " + Quote(answer) + " where a list of servers is expected");
+      return false;
+    }
+    AskClients(*servers);
+    return false;
+  }));
+  Run(std::move(row), nullptr);
+}
+
+void Supervisor::AskClients(std::vector<pid_t> servers) {
+  const auto clients = std::make_shared<int>(0);
+  Row row;
+  for (const pid_t server : servers) {
+    const std::size_t before = CountThreads(options_.proc_root, server);
+    row.push_back(ControlStep("get_client_list " + std::to_string(server), [this, server, before, clients](const std::string& answer) {
+      const auto pids = ReadPids(answer);
+      // A server that has just ended has no clients, whatever is said of it.
+      if (!pids && CountThreads(options_.proc_root, server) > 0) {
+        Trouble("its MPS control daemon answers " + Quote(answer) + " where a list of clients is expected");
+        return false;
+      }
+      const std::size_t count = pids ? pids->size() : 0;
+      *clients += static_cast<int>(count);
+      const std::size_t threads = std::min(before, CountThreads(options_.proc_root, server));
+      std::size_t& idle = idle_threads_.try_emplace(server, threads).first->second;
+      idle = std::min(idle, threads > count ? threads - count : 1);
+      return true;
+    }));
+  }
+  Run(std::move(row), [this, servers, clients] { TakeClients(servers, *clients); });
+}
+
+void Supervisor::TakeClients(const std::vector<pid_t>& servers, int clients) {
+  std::erase_if(idle_threads_, [&](const auto& entry) { return std::find(servers.begin(), servers.end(), entry.first) == servers.end(); });
+  View view = view_;
+  view.clients = clients;
+  view.servers = servers;
+  if (foreign_) return clients == 0 ? Recover() : Later(options_.ask_often, &Supervisor::Check);
+  if (!view.ready) {
+    // It was in trouble and has come to its senses; whether it still holds its limits is asked anew.
+    fresh_ = std::move(view);
+    return Limit();
+  }
+  Set(std::move(view));
+  if (loop_.clock().Now() - ready_since_ >= options_.ask_every) retry_.Reset();
+  if (ending_ && clients == 0 && loop_.clock().Now() >= end_from_) return Quit();
+  Later(ending_ ? options_.ask_often : options_.ask_every, &Supervisor::Check);
+}
+
+// Not ready at once; then what can be done about it.
+void Supervisor::Trouble(std::string reason) {
+  row_.clear();
+  View view = view_;
+  view.ready = false;
+  view.reason = std::move(reason);
+  if (Occupied()) view.reason += "; it is started again when the clients of its server have gone";
+  view.remarks.clear();
+  Set(std::move(view));
+  Later(retry_.Next(), &Supervisor::Recover);
+}
+
+bool Supervisor::Occupied() {
+  const auto servers = FindServers(options_.proc_root, folders_, daemon_);
+  return std::any_of(servers.begin(), servers.end(), [&](const ServerProcess& server) {
+    const auto idle = idle_threads_.find(server.pid);
+    return idle == idle_threads_.end() || server.threads > idle->second;
+  });
+}
+
+void Supervisor::Recover() {
+  // A daemon that hung may answer again.
+  if (Occupied()) return Later(options_.ask_often, daemon_ != 0 ? &Supervisor::Check : &Supervisor::Recover);
+  for (const ServerProcess& server : FindServers(options_.proc_root, folders_, daemon_)) ::kill(server.pid, SIGKILL);
+  if (daemon_fd_) {
+    loop_.Unwatch(daemon_fd_.get());
+    (void)::syscall(SYS_pidfd_send_signal, daemon_fd_.get(), SIGKILL, nullptr, 0);
+    daemon_fd_.Reset();
+    daemon_ = 0;
+  }
+  idle_threads_.clear();
+  foreign_ = false;
+  if (ending_) return Finish();
+  // Killed is not dead yet.
+  if (FindDaemon(options_.proc_root, folders_) || !FindServers(options_.proc_root, folders_, daemon_).empty())
+    return Later(std::chrono::milliseconds(50), &Supervisor::Recover);
+  Start();
+}
+
+void Supervisor::End(base::Duration wait) {
+  const base::TimePoint from = loop_.clock().Now() + wait;
+  if (quitting_ || ended_ || (ending_ && from >= end_from_)) return;
+  ending_ = true;
+  end_from_ = from;
+  if (view_.ready) Later(wait, &Supervisor::Check);
+}
+
+bool Supervisor::Keep() {
+  if (quitting_ || ended_) return false;
+  ending_ = false;
+  return true;
+}
+
+void Supervisor::Quit() {
+  quitting_ = true;
+  Row row;
+  row.push_back({&*control_, {}, "quit\n", [this](const base::Result<os::Command::Outcome>&) {
+                   // It ends by itself, perhaps already has: its pidfd tells. A client that came between is waited for.
+                   daemon_fd_ ? Later(options_.ask_often, &Supervisor::ForceQuit) : Finish();
+                   return false;
+                 }});
+  Run(std::move(row), nullptr);
+}
+
+// It has not ended: a client came meanwhile, or it hangs.
+void Supervisor::ForceQuit() {
+  if (!Occupied() && daemon_fd_) (void)::syscall(SYS_pidfd_send_signal, daemon_fd_.get(), SIGKILL, nullptr, 0);
+  Later(options_.ask_often, &Supervisor::ForceQuit);
+}
+
+// Everything as it was before.
+void Supervisor::Finish() {
+  quitting_ = true;
+  loop_.Cancel(std::exchange(timer_, 0));
+  auto smi = FindProgram(options_.driver_root, "nvidia-smi");
+  Row row;
+  if (smi.ok()) {
+    smi_ = *std::move(smi);
+    for (const Spec::Gpu& gpu : spec_.gpus) {
+      Step step = ModeStep(gpu, "DEFAULT");
+      step.take = [](const base::Result<os::Command::Outcome>&) { return true; };
+      row.push_back(std::move(step));
+    }
+  }
+  Run(std::move(row), [this] {
+    RemoveFolders(folders_);
+    ended_ = true;
+    base::Log(base::kInfo, "MPS server has ended", {{"set", spec_.set}});
+    Tell();
+  });
+}
+
+}  // namespace penstock::vendor::nvidia::mps

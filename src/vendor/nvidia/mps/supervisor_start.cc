@@ -1,0 +1,233 @@
+// Starting: compute modes, the daemon in surroundings of its own, limits set and read back. Ready is what has been read back.
+#include <algorithm>
+#include <iterator>
+
+#include "base/log.h"
+#include "base/strings.h"
+#include "os/file.h"
+#include "vendor/nvidia/mps/answers.h"
+#include "vendor/nvidia/mps/supervisor.h"
+
+namespace penstock::vendor::nvidia::mps {
+namespace {
+
+using Outcome = os::Command::Outcome;
+
+constexpr const char* kGroup = "penstock-mps";
+constexpr const char* kSharedMemory = "/dev/shm";
+constexpr auto kAwaitEvery = std::chrono::milliseconds(50);
+constexpr auto kAwaitMost = std::chrono::seconds(3);
+
+/// The last thing a program said, or how it ended.
+std::string Said(const base::Result<Outcome>& result) {
+  if (!result.ok()) return result.error().message();
+  const auto lines = base::Split(base::Trim(result->output), '\n');
+  return lines.back().empty() ? "it ended with status " + std::to_string(result->status) : lines.back();
+}
+
+}  // namespace
+
+base::Status Supervisor::FindControl() {
+  ASSIGN(control_, FindProgram(options_.driver_root, "nvidia-cuda-mps-control"));
+  control_->environment.push_back("CUDA_MPS_PIPE_DIRECTORY=" + folders_.pipe);
+  control_->environment.push_back("CUDA_MPS_LOG_DIRECTORY=" + folders_.log);
+  return {};
+}
+
+void Supervisor::Begin() {
+  if (const auto found = FindControl(); !found.ok()) return Trouble(found.error().message());
+  const auto daemon = FindDaemon(options_.proc_root, folders_);
+  if (!daemon) return Recover();
+  Watch(daemon->pid);
+  fresh_ = {};
+  fresh_.own_shm = daemon->own_shm;
+  foreign_ = daemon->spec != spec_;
+  if (foreign_) {
+    View view = view_;
+    view.reason = "a control daemon that was started otherwise (process " + std::to_string(daemon->pid) +
+                  ") has its place; it is replaced when its clients have gone";
+    Set(std::move(view));
+    return Check();
+  }
+  base::Log(base::kInfo, "MPS server of an earlier agent is taken over", {{"set", spec_.set}, {"pid", static_cast<int>(daemon->pid)}});
+  Limit();
+}
+
+void Supervisor::Start() {
+  // The driver may have come, gone or moved since the last try.
+  if (const auto found = FindControl(); !found.ok()) return Trouble(found.error().message());
+  if (const auto made = MakeFolders(folders_); !made.ok()) return Trouble(made.error().message());
+  shm_remark_ = options_.own_shm && !options_.launcher.empty() ? MountShm(folders_, options_.proc_root) : "";
+  if (const auto noted = WriteNote(folders_, spec_); !noted.ok()) return Trouble(noted.error().message());
+  fresh_ = {};
+  SetModes();
+}
+
+Supervisor::Step Supervisor::ModeStep(const Spec::Gpu& gpu, const std::string& mode) {
+  Step step;
+  step.program = &*smi_;
+  step.arguments = {"-i", gpu.id, "-c", mode};
+  return step;
+}
+
+void Supervisor::SetModes() {
+  auto smi = FindProgram(options_.driver_root, "nvidia-smi");
+  if (!smi.ok()) return Spawn();  // OnLimits tells what is missing
+  smi_ = *std::move(smi);
+  Row row;
+  for (const Spec::Gpu& gpu : spec_.gpus) {
+    row.push_back(ModeStep(gpu, "EXCLUSIVE_PROCESS"));
+    row.back().take = [this, id = gpu.id](const base::Result<Outcome>& result) {
+      if (!result.ok() || result->status != 0)
+        base::Log(base::kWarn, "a GPU's compute mode cannot be set", {{"device", id}, {"error", Said(result)}});
+      return true;
+    };
+  }
+  Run(std::move(row), [this] { Spawn(); });
+}
+
+os::LaunchOptions Supervisor::Launch() const {
+  os::LaunchOptions launch;
+  launch.cgroup = kGroup;
+  const bool whole_root = !OwnLoader(options_.driver_root).empty();
+  const std::string shm = options_.own_shm ? folders_.shm : kSharedMemory;
+  if (!whole_root) {
+    if (options_.own_shm) launch.binds = {{shm, kSharedMemory}};
+    launch.command = control_->command;
+  } else {
+    // A driver root with a system of its own: the daemon runs in it, as it starts its server by the path that it has there.
+    launch.root = options_.driver_root;
+    launch.scratch = options_.driver_root + "/mnt";
+    launch.binds = {{folders_.pipe, launch.scratch + "/pipe"}, {folders_.log, launch.scratch + "/log"}, {shm, launch.root + kSharedMemory}};
+    launch.command = {control_->path.substr(options_.driver_root.size())};
+  }
+  launch.command.emplace_back("-d");
+  return launch;
+}
+
+std::vector<std::string> Supervisor::DaemonEnvironment() const {
+  const bool whole_root = !OwnLoader(options_.driver_root).empty();
+  std::vector<std::string> environment;
+  for (const std::string& entry : control_->environment)
+    if (!entry.starts_with("CUDA_")) environment.push_back(entry);
+  // The limits hold from the first moment on: a container may be waiting for the socket.
+  environment.insert(
+      environment.end(),
+      {"CUDA_MPS_PIPE_DIRECTORY=" + (whole_root ? "/mnt/pipe" : folders_.pipe),
+       "CUDA_MPS_LOG_DIRECTORY=" + (whole_root ? "/mnt/log" : folders_.log), "CUDA_VISIBLE_DEVICES=" + VisibleDevices(spec_),
+       "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=" + std::to_string(spec_.percentage), "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=" + MemoryLimits(spec_),
+       std::string(kSpecVariable) + "=" + WriteSpec(spec_), std::string(kFolderVariable) + "=" + folders_.all});
+  return environment;
+}
+
+void Supervisor::Spawn() {
+  os::Command::Options run;
+  const os::LaunchOptions launch = Launch();
+  run.spawn.arguments = options_.launcher.empty() ? launch.command : os::LaunchArguments(options_.launcher, launch);
+  run.spawn.environment = DaemonEnvironment();
+  run.spawn.new_session = true;
+  run.deadline = options_.start_deadline;
+  command_ = std::make_unique<os::Command>(loop_, std::move(run), [this](const base::Result<Outcome>& result) {
+    if (!result.ok() || result->status != 0) return Trouble("nvidia-cuda-mps-control does not start: " + Said(result));
+    OnSpawned(*result);
+  });
+}
+
+void Supervisor::OnSpawned(const Outcome& outcome) {
+  const os::LaunchRemarks remarks = os::ReadLaunchRemarks(outcome.output);
+  group_remark_.clear();
+  if (!remarks.group.empty()) group_remark_ = "it ends with the agent: " + remarks.group;
+  if (options_.own_shm && !remarks.mounts.empty())
+    shm_remark_ = "containers share the machine's /dev/shm with it: " + remarks.mounts;
+  else if (options_.own_shm && options_.launcher.empty())
+    shm_remark_ = "containers share the machine's /dev/shm with it";
+  start_by_ = loop_.clock().Now() + std::min<base::Duration>(kAwaitMost, options_.start_deadline);
+  Await();
+}
+
+// It says that it has started before it answers; or it has ended again meanwhile.
+void Supervisor::Await() {
+  const auto daemon = FindDaemon(options_.proc_root, folders_);
+  if (!daemon) {
+    if (loop_.clock().Now() >= start_by_ || os::Exists(folders_.pipe + "/nvidia-cuda-mps-control.pid"))
+      return Trouble("nvidia-cuda-mps-control ends as soon as it has started; what it says is in " + folders_.log + "/control.log");
+    return Later(kAwaitEvery, &Supervisor::Await);
+  }
+  Watch(daemon->pid);
+  fresh_.own_shm = daemon->own_shm;
+  Limit();
+}
+
+Supervisor::Step Supervisor::ControlStep(const std::string& command, std::function<bool(const std::string&)> take) {
+  Step step;
+  step.program = &*control_;
+  step.input = command + "\n";
+  step.take = [this, command, take = std::move(take)](const base::Result<Outcome>& result) {
+    if (result.ok() && result->status == 0) return take(result->output);
+    if (!result.ok() && result.error().code() == base::Code::kDeadlineExceeded)
+      Trouble("its MPS control daemon did not answer within " + base::FormatDuration(options_.answer_deadline));
+    else
+      Trouble("its MPS control daemon cannot be asked (" + command + "): " + Said(result));
+    return false;
+  };
+  return step;
+}
+
+// What holds is what is read back; what was said to the setting is not looked at.
+void Supervisor::Limit() {
+  const auto whatever = [](const std::string&) { return true; };
+  fresh_.memory.assign(spec_.gpus.size(), {});
+  fresh_.exclusive.assign(spec_.gpus.size(), false);
+  Row row;
+  row.push_back(ControlStep("set_default_active_thread_percentage " + std::to_string(spec_.percentage), whatever));
+  for (std::size_t i = 0; i < spec_.gpus.size(); ++i)
+    row.push_back(ControlStep(
+        "set_default_device_pinned_mem_limit " + std::to_string(i) + " " + std::to_string(spec_.gpus[i].memory.mebibytes()) + "M",
+        whatever));
+  row.push_back(ControlStep("get_default_active_thread_percentage", [this](const std::string& answer) {
+    const auto percentage = ReadPercentage(answer);
+    if (!percentage) {
+      Trouble("its MPS control daemon answers " + Quote(answer) + " where a percentage is expected");
+      return false;
+    }
+    fresh_.percentage = static_cast<int>(*percentage);
+    return true;
+  }));
+  for (std::size_t i = 0; i < spec_.gpus.size(); ++i)
+    row.push_back(ControlStep("get_default_device_pinned_mem_limit " + std::to_string(i), [this, i](const std::string& answer) {
+      fresh_.memory[i] = ReadMemory(answer).value_or(base::Bytes{});
+      return true;
+    }));
+  auto smi = FindProgram(options_.driver_root, "nvidia-smi");
+  smi_ = smi.ok() ? std::optional(*std::move(smi)) : std::nullopt;
+  for (std::size_t i = 0; smi_ && i < spec_.gpus.size(); ++i)
+    row.push_back(
+        {&*smi_, {"-i", spec_.gpus[i].id, "--query-gpu=compute_mode", "--format=csv,noheader"}, "", [this, i](const auto& result) {
+           fresh_.exclusive[i] = result.ok() && base::Trim(result->output) == "Exclusive_Process";
+           return true;
+         }});
+  Run(std::move(row), [this] { OnLimits(); });
+}
+
+void Supervisor::OnLimits() {
+  View view = std::move(fresh_);
+  view.ready = true;
+  view.reason.clear();
+  view.remarks.clear();
+  for (const std::string& remark : {group_remark_, shm_remark_})
+    if (!remark.empty()) view.remarks.push_back(remark);
+  if (!smi_)
+    view.remarks.push_back(
+        "there is no nvidia-smi to keep other programs off its GPUs (EXCLUSIVE_PROCESS), so its limits bind only who "
+        "respects them");
+  else if (std::find(view.exclusive.begin(), view.exclusive.end(), false) != view.exclusive.end())
+    view.remarks.push_back("the compute mode EXCLUSIVE_PROCESS is not in force, so its limits bind only who respects them");
+  if (view.percentage != spec_.percentage)
+    view.remarks.push_back("it holds " + std::to_string(view.percentage) + "% of computing where " + std::to_string(spec_.percentage) +
+                           "% was asked for");
+  ready_since_ = loop_.clock().Now();
+  Set(std::move(view));
+  Check();
+}
+
+}  // namespace penstock::vendor::nvidia::mps
