@@ -10,7 +10,8 @@
 
 namespace penstock::node::health {
 
-/// The last rule that matches kind and code counts; "default", and no rule, leave the vendor's word. What a driver call that hangs or fails
+/// The last rule that matches kind and code counts; "default", and no rule, leave the vendor's word, and
+/// "at-least-drain" makes it stronger where it is milder. What a driver call that hangs or fails
 /// says of a device is nobody's to ignore: those are never asked about here.
 device::Severity Apply(const std::vector<api::HealthRule>& policy, std::string_view kind, std::int64_t code, device::Severity by_vendor);
 

@@ -116,14 +116,15 @@ TEST(NvidiaDialect, DoesWhatXid154SaysTheDriverWants) {
   EXPECT_EQ(Of(kXid, 154, to("0x0 (None)")), Severity::kIgnore);
   EXPECT_EQ(Of(kXid, 154, to("0x1 (GPU Reset Required)")), Severity::kReset);
   EXPECT_EQ(Of(kXid, 154, to("0x2 (Node Reboot Required)")), Severity::kGone);
-  EXPECT_EQ(Of(kXid, 154, to("0x4 (Drain and Reset)")), Severity::kDrain);
+  EXPECT_EQ(Of(kXid, 154, to("0x3 (Drain P2P)")), Severity::kDrain);
+  EXPECT_EQ(Of(kXid, 154, to("0x4 (Drain and Reset)")), Severity::kReset);
   EXPECT_EQ(Of(kXid, 154, to("0xff (Something)")), Severity::kGone);
   EXPECT_EQ(Of(kXid, 154), Severity::kWarn);
 }
 
 TEST(NvidiaDialect, JudgesRecoveryActions) {
   const Severity expected[] = {Severity::kIgnore, Severity::kReset, Severity::kGone,  Severity::kDrain,
-                               Severity::kDrain,  Severity::kWarn,  Severity::kReset, Severity::kGone};
+                               Severity::kReset,  Severity::kWarn,  Severity::kReset, Severity::kGone};
   for (int action = 0; action < 8; ++action) EXPECT_EQ(Of(kRecoveryAction, action), expected[action]) << action;
   EXPECT_EQ(Of(kRecoveryAction, 8), Severity::kGone) << "unknown: as a reboot";
   EXPECT_EQ(Of(kRecoveryAction, -1), Severity::kGone);

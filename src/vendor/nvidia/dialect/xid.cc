@@ -50,6 +50,7 @@ constexpr std::array kXids{
     Xid{45, 45, "channels removed after an abort", kIgnore, kCatalog},
     Xid{46, 46, "GPU timeout", kReset, kCatalog},
     Xid{47, 47, kUnusedNow, kWarn, kCatalog},
+    // Catalog: reset at once, or with 63, 64 or 94 drain first; a reset here always waits until the work has ended.
     Xid{48, 48, "uncorrectable ECC error", kReset, kCatalog},
     Xid{49, 53, kUnused, kWarn, kCatalog},
     Xid{54, 54, "auxiliary power is not connected", kGone, kCatalog},
@@ -152,7 +153,8 @@ constexpr std::array kRecoveryActions{
     RecoveryAction{"reset the GPU", kReset},
     RecoveryAction{"reboot the node", kGone},
     RecoveryAction{"end peer-to-peer users and ask again", kDrain},
-    RecoveryAction{"drain and reset the GPU", kDrain},
+    // It lasts until the GPU was reset, and nobody is ever ended for a reset of ours: that is the drain.
+    RecoveryAction{"drain and reset the GPU", kReset},
     RecoveryAction{"recover the IMEX domain", kWarn},  // the device itself stays usable
     RecoveryAction{"reset the bus", kReset},
     RecoveryAction{"reboot the system", kGone},
@@ -195,6 +197,8 @@ const Xid& FindXid(std::int64_t number) {
     if (number >= xid.first && number <= xid.last) return xid;
   return kUndocumented;
 }
+
+std::span<const Xid> Xids() { return kXids; }
 
 Verdict JudgeXid(std::int64_t number, std::string_view text) {
   if (number == 999) return {kWarn, "an XID that the driver did not name"};

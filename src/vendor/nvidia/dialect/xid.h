@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,9 @@ struct Xid {
 /// Sources: NVIDIA's "Xid Catalog" (to 172) and "Xid Errors" archive, the open kernel modules (to 595), release notes; "inferred" where
 /// none of them says it. The row of an XID; an unnamed one for a number that nobody documents.
 const Xid& FindXid(std::int64_t number);
+
+/// All rows, in the order of their numbers.
+std::span<const Xid> Xids();
 
 /// By number and, for those whose text decides (144 to 150, 154), by what the kernel log says after the number.
 device::Verdict JudgeXid(std::int64_t number, std::string_view text);
