@@ -108,6 +108,7 @@ def test_a_command_has_no_descriptor_of_penstock(node):
     (("--", "/etc/passwd"), 126, "Permission denied"),
     (("--gpus", "9", "--", "true"), 125, "has 8"),
     (("--gpus", "0", "--", "true"), 125, "ask for 1 or more"),
+    (("--share", "0", "--", "true"), 125, "is a whole one"),
     (("--model", "*H100*", "--", "true"), 125, "H100"),
     (("--device", "9", "--", "true"), 125, "no device 9"),
     (("--memory", "10Gi", "--", "true"), 125, "cannot enforce"),
@@ -126,6 +127,24 @@ def test_without_an_agent_it_says_how_to_start_one(make_node):
     done = make_node().penstock("run", "--", "true", check=False)
     assert done.returncode == 125
     assert "start one with `penstock up`" in done.stderr
+
+
+# Shares.
+
+
+def test_a_free_gpu_is_cut_for_a_share_and_is_whole_again(node):
+    first = node.start("--share", 2, "--device", 3, "--", "sleep", "1000")
+    wait_until(lambda: len(node.holders()) == 1, "the first share to be held")
+    second = node.penstock("run", "--share", "2", "--device", "3", "--", PYTHON, "-c", OPEN_ALL, node.root)
+    assert second.stdout.split() == ["EPERM"] * 3 + ["ENXIO"] + ["EPERM"] * 4
+    assert "share 1 of 2 of GPU 3 (NVIDIA A100-SXM4-40GB), time-slicing; isolation: none" in second.stderr
+    assert node.holders()[0]["slot"].endswith("::0")
+    assert re.search(r"^INDEX +SHARE.*\n3 +0 +held", node.penstock("ps").stdout)
+    whole = node.penstock("run", "--wait", "0", "--device", "3", "--", "true", check=False)
+    assert whole.returncode == 124, whole.stderr
+    first.kill()
+    free(node)
+    assert node.penstock("run", "--wait", "0", "--device", "3", "--", "true").stderr == ""
 
 
 # The line.
