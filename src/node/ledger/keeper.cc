@@ -2,6 +2,7 @@
 #include "node/ledger/keeper.h"
 
 #include <cstdio>
+#include <utility>
 
 #include "base/log.h"
 #include "node/ledger/checkpoint.h"
@@ -60,11 +61,12 @@ struct Keeper::State : std::enable_shared_from_this<State> {
 
 Keeper::Keeper(base::Executor& control, base::Executor& io, Ledger& ledger, std::string path, std::string boot_id)
     : state_(std::make_shared<State>(control, io, ledger, std::move(path), std::move(boot_id))) {
-  state_->on_ledger = ledger.published().Subscribe([state = state_.get(), last = std::vector<Lease>()](const auto& snapshot) mutable {
-    if (snapshot->leases == last) return;  // who is outside is not kept: processes tell it anew
-    last = snapshot->leases;
-    state->Changed();
-  });
+  state_->on_ledger =
+      ledger.published().Subscribe([state = state_.get(), last = std::make_shared<const Snapshot>()](const auto& snapshot) mutable {
+        const auto before = std::exchange(last, snapshot);
+        if (snapshot->leases == before->leases) return;  // who is outside is not kept: processes tell it anew
+        state->Changed();
+      });
 }
 
 Keeper::~Keeper() {

@@ -85,35 +85,39 @@ base::Status Ledger::Hand(Lease lease) {
   return {};
 }
 
+// What changes nothing is found out before anything is copied: those who look at every holder ask for each of thousands.
 base::Status Ledger::Update(const Lease& lease) {
-  Snapshot next = *Get();
-  const auto found = std::find_if(next.leases.begin(), next.leases.end(), [&lease](const Lease& one) { return one.id == lease.id; });
-  if (found == next.leases.end()) return Error(Code::kNotFound, "there is no lease " + lease.id);
+  const auto now = Get();
+  const Lease* found = now->FindLease(lease.id);
+  if (found == nullptr) return Error(Code::kNotFound, "there is no lease " + lease.id);
   Lease updated = lease;
   updated.slots = found->slots;
   updated.door = found->door;
   updated.since = found->since;
   if (updated == *found) return {};
-  *found = std::move(updated);
+  const auto place = found - now->leases.data();
+  Snapshot next = *now;
+  next.leases[static_cast<std::size_t>(place)] = std::move(updated);
   Publish(std::move(next));
   return {};
 }
 
 void Ledger::Release(const std::string& id) {
+  if (Get()->FindLease(id) == nullptr) return;
   Snapshot next = *Get();
-  if (std::erase_if(next.leases, [&id](const Lease& lease) { return lease.id == id; }) > 0) Publish(std::move(next));
+  std::erase_if(next.leases, [&id](const Lease& lease) { return lease.id == id; });
+  Publish(std::move(next));
 }
 
 void Ledger::SetOutside(const std::string& device, std::vector<Process> processes) {
-  Snapshot next = *Get();
-  const auto found = next.outside.find(device);
-  if (processes.empty()) {
-    if (found == next.outside.end()) return;
-    next.outside.erase(found);
-  } else {
-    if (found != next.outside.end() && found->second == processes) return;
+  const auto now = Get();
+  const auto found = now->outside.find(device);
+  if (found == now->outside.end() ? processes.empty() : found->second == processes) return;
+  Snapshot next = *now;
+  if (processes.empty())
+    next.outside.erase(device);
+  else
     next.outside[device] = std::move(processes);
-  }
   Publish(std::move(next));
 }
 
