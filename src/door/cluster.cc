@@ -60,7 +60,10 @@ Status NotInstalled(const Status& status, const std::string& kind, const std::st
 
 }  // namespace
 
-bool ClusterNews::operator==(const ClusterNews& other) const { return labels == other.labels && ToJson(report) == ToJson(other.report); }
+bool ClusterNews::operator==(const ClusterNews& other) const {
+  const auto last = [](const auto& told) { return told.empty() ? 0 : told.back().number + 1; };
+  return labels == other.labels && last(notices) == last(other.notices) && ToJson(report) == ToJson(other.report);
+}
 
 struct ClusterDoor::State : std::enable_shared_from_this<State> {
   State(edge::kube::Api& a, Options o, Callbacks c)
@@ -289,7 +292,7 @@ struct ClusterDoor::State : std::enable_shared_from_this<State> {
     if (options.config.events == Switch::kOff || !begun || !OwnerKnown()) return;
     if (!remembered && options.config.node_state != Switch::kOff) return;  // what was told before is being looked up
     const edge::kube::ObjectReference about{"v1", "Node", "", options.node, NodeUid()};
-    for (const NodeEvent& event : events.Next(news->report))
+    for (const NodeEvent& event : events.Next(news->report, news->notices))
       event.warning ? recorder.Warning(about, event.reason, event.message) : recorder.Normal(about, event.reason, event.message);
   }
 

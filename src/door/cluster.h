@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "api/node_config.h"
 #include "api/report.h"
@@ -14,6 +15,7 @@
 #include "base/result.h"
 #include "door/kubelet_list.h"
 #include "edge/kube/api.h"
+#include "node/health/status.h"
 
 namespace penstock::door {
 
@@ -29,6 +31,7 @@ struct WishedConfig {
 struct ClusterNews {
   api::Report report;
   std::optional<std::map<std::string, std::string>> labels;  ///< nothing before the first look at the devices
+  std::vector<node::health::Notice> notices;                 ///< what happened to devices, for Events
   bool operator==(const ClusterNews&) const;
 };
 

@@ -30,7 +30,8 @@ NodeEvent EventOf(const DeviceReport& device, const std::string& before) {
   if (device.health_state == "unhealthy") return {true, "DeviceUnhealthy", Cut(Name(device) + " cannot be used" + why)};
   if (device.health_state == "gone") return {true, "DeviceGone", Cut(Name(device) + " is gone" + why)};
   if (before == "gone") return {false, "DeviceBack", Name(device) + " is back"};
-  return {false, "DeviceRecovered", Name(device) + " can be used again"};
+  const std::string relapses = device.relapses == 0 ? "" : ", after " + std::to_string(device.relapses) + " relapses";
+  return {false, "DeviceRecovered", Name(device) + " looked well for its probation and can be used again" + relapses};
 }
 
 }  // namespace
@@ -40,9 +41,14 @@ void ReportEvents::Remember(const Report& before) {
   begun_ = remembered_ = true;
 }
 
-std::vector<NodeEvent> ReportEvents::Next(const Report& now) {
+std::vector<NodeEvent> ReportEvents::Next(const Report& now, const std::vector<node::health::Notice>& notices) {
   std::vector<NodeEvent> events = Take(now);
   if (!begun_) events.clear();
+  for (const node::health::Notice& notice : notices) {
+    if (notice.number < next_notice_) continue;
+    next_notice_ = notice.number + 1;
+    events.push_back({notice.warning, notice.reason, Cut(notice.message)});
+  }
   begun_ = true;
   remembered_ = false;
   return events;
@@ -53,6 +59,7 @@ std::vector<NodeEvent> ReportEvents::Take(const Report& now) {
   Drivers(now, events);
   Devices(now, events);
   Doors(now, events);
+  Servers(now, events);
   Configuration(now, events);
   return events;
 }
@@ -95,6 +102,27 @@ void ReportEvents::Doors(const Report& now, std::vector<NodeEvent>& events) {
       events.push_back({false, "KubeletDoorOpen", "the kubelet is served by us from now on: " + base::Join(door.resources, ", ")});
     }
   }
+}
+
+/// One that starts is not ready either: told is one that was ready, or whose reason has become another one than that it starts.
+void ReportEvents::Servers(const Report& now, std::vector<NodeEvent>& events) {
+  std::map<std::string, Server> after;
+  for (const api::ServerReport& server : now.servers) {
+    if (server.state == "ending") continue;
+    const auto known = servers_.find(server.set);
+    Server next{server.state, server.reason, known != servers_.end() && known->second.told};
+    const bool was_ready = known != servers_.end() && known->second.state == "ready";
+    const bool other_reason = known != servers_.end() && !known->second.reason.empty() && known->second.reason != server.reason;
+    if (server.state == "ready") {
+      next.told = false;
+      if (!was_ready) events.push_back({false, "SharingServerReady", server.kind + " of " + server.set + " is ready"});
+    } else if (!next.told && (was_ready || other_reason)) {
+      next.told = true;
+      events.push_back({true, "SharingServerNotReady", Cut(server.kind + " of " + server.set + " is not ready: " + server.reason)});
+    }
+    after[server.set] = std::move(next);
+  }
+  servers_ = std::move(after);
 }
 
 void ReportEvents::Configuration(const Report& now, std::vector<NodeEvent>& events) {

@@ -123,5 +123,65 @@ TEST_F(ReportEventsTest, MessagesFitIntoAnEvent) {
   EXPECT_LE(message_.size(), 1024u);
 }
 
+TEST_F(ReportEventsTest, ARecoveryTellsHowOftenItWasNone) {
+  Next();
+  report_.devices[1].health_state = "unhealthy";
+  report_.devices[1].health_reason = "XID 79";
+  Next();
+  report_.devices[1].probation_until = "2026-11-21T04:00:00.000Z";
+  report_.devices[1].health_reason = "looks well, and is on probation";
+  EXPECT_THAT(Next(), IsEmpty()) << "not used again yet";
+  report_.devices[1].health_state = "healthy";
+  report_.devices[1].relapses = 3;
+  EXPECT_THAT(Next(), ElementsAre("Normal DeviceRecovered"));
+  EXPECT_EQ(message_, "NVIDIA A100 1, GPU-1 looked well for its probation and can be used again, after 3 relapses");
+}
+
+TEST_F(ReportEventsTest, AServerThatStartsIsNoTroubleAndOneThatDiesIsToldOnce) {
+  Next();
+  report_.servers = {{.set = "nvidia.com/gpu", .kind = "mps", .state = "waiting", .reason = "is being started"}};
+  EXPECT_THAT(Next(), IsEmpty());
+  report_.servers[0] = {.set = "nvidia.com/gpu", .kind = "mps", .state = "ready", .clients = 2};
+  EXPECT_THAT(Next(), ElementsAre("Normal SharingServerReady"));
+  report_.servers[0].clients = 3;
+  EXPECT_THAT(Next(), IsEmpty());
+  for (const char* reason : {"has died", "is being started", "has died again"}) {
+    report_.servers[0].state = "waiting";
+    report_.servers[0].reason = reason;
+    EXPECT_THAT(Next(), std::string(reason) == "has died"
+                            ? testing::Matcher<std::vector<std::string>>(ElementsAre("Warning SharingServerNotReady"))
+                            : testing::Matcher<std::vector<std::string>>(IsEmpty()));
+  }
+  report_.servers[0].state = "ready";
+  EXPECT_THAT(Next(), ElementsAre("Normal SharingServerReady"));
+  report_.servers[0].state = "ending";
+  EXPECT_THAT(Next(), IsEmpty());
+}
+
+TEST_F(ReportEventsTest, AServerThatNeverStartsIsToldOnce) {
+  Next();
+  report_.servers = {{.set = "nvidia.com/gpu", .kind = "mps", .state = "waiting", .reason = "is being started"}};
+  Next();
+  report_.servers[0].reason = "there is no nvidia-cuda-mps-control";
+  EXPECT_THAT(Next(), ElementsAre("Warning SharingServerNotReady"));
+  EXPECT_THAT(message_, HasSubstr("there is no nvidia-cuda-mps-control"));
+  EXPECT_THAT(Next(), IsEmpty());
+}
+
+TEST_F(ReportEventsTest, NoticesAreToldOnceAlsoThoseOfTheFirstLook) {
+  const std::vector<node::health::Notice> first = {
+      {.number = 0, .device = "GPU-9", .reason = "DeviceReplaced", .message = "GPU at 0000:07:00.0 was replaced: serial 1, now 2"}};
+  auto events = events_.Next(report_, first);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0], (NodeEvent{false, "DeviceReplaced", first[0].message}));
+  EXPECT_THAT(events_.Next(report_, first), IsEmpty());
+  auto more = first;
+  more.push_back({.number = 1, .warning = true, .device = "GPU-9", .reason = "DeviceResetFailed", .message = "in use"});
+  events = events_.Next(report_, more);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].reason, "DeviceResetFailed");
+  EXPECT_TRUE(events[0].warning);
+}
+
 }  // namespace
 }  // namespace penstock::door

@@ -83,6 +83,19 @@ ConditionReport KubeletDoorCondition(const DoorReport& door) {
       .type = "KubeletDoor", .status = false, .reason = door.state == "stepped-back" ? "SteppedBack" : "Waiting", .message = door.reason};
 }
 
+/// Servers that nobody wants any more are no trouble, however long they end.
+ConditionReport SharingReady(const Report& report) {
+  ConditionReport condition{.type = "SharingReady", .status = true, .reason = "ServersReady"};
+  std::vector<std::string> waiting;
+  for (const auto& server : report.servers)
+    if (server.state == "waiting") waiting.push_back(server.kind + " of " + server.set + ": " + server.reason);
+  if (waiting.empty()) return condition;
+  condition.status = false;
+  condition.reason = "ServerNotReady";
+  condition.message = base::Join(waiting, "; ");
+  return condition;
+}
+
 /// Something can be given out: a device that is well, of a driver that is there, at a door that is open.
 ConditionReport Ready(const Report& report, const ConditionReport& driver) {
   ConditionReport condition{.type = "Ready", .status = false};
@@ -90,7 +103,9 @@ ConditionReport Ready(const Report& report, const ConditionReport& driver) {
     const DoorReport* door = FindDoor(report, name);
     return door != nullptr && door->state == "open";
   };
-  const auto usable = [](const DeviceReport& device) { return device.health_state == "healthy" && device.withheld.empty(); };
+  const auto usable = [](const DeviceReport& device) {
+    return device.health_state == "healthy" && (device.withheld.empty() || !device.resource.empty());
+  };
   if (!driver.status) {
     condition.reason = driver.reason;
     condition.message = driver.message;
@@ -122,6 +137,8 @@ std::vector<ConditionReport> ConditionsOf(const Report& report) {
   std::vector<ConditionReport> conditions = {Ready(report, driver), driver, DevicesHealthy(report), ConfigurationApplied(report)};
   if (const DoorReport* kubelet = FindDoor(report, "kubelet"); kubelet != nullptr && kubelet->state != "closed")
     conditions.push_back(KubeletDoorCondition(*kubelet));
+  if (std::any_of(report.servers.begin(), report.servers.end(), [](const auto& server) { return server.state != "ending"; }))
+    conditions.push_back(SharingReady(report));
   return conditions;
 }
 

@@ -112,5 +112,24 @@ TEST(Conditions, AreSinceTheLastChangeOfTheirStatus) {
   EXPECT_EQ(conditions[0].since, base::FormatTime(start + 9s));
 }
 
+TEST(Conditions, SharingIsReadyWhereItsServersAreAndMissingWhereThereAreNone) {
+  api::Report report = Sample();
+  EXPECT_EQ(Of(report, "SharingReady").type, "missing");
+  report.servers = {{.set = "nvidia.com/gpu", .kind = "mps", .state = "ready"}};
+  Expect(report, "SharingReady", true, "ServersReady");
+  report.servers.push_back({.set = "nvidia.com/big", .kind = "mps", .state = "waiting", .reason = "its control daemon has died"});
+  Expect(report, "SharingReady", false, "ServerNotReady", "mps of nvidia.com/big: its control daemon has died");
+  report.servers[1].state = "ending";
+  Expect(report, "SharingReady", true, "ServersReady");
+}
+
+TEST(Conditions, ADeviceThatIsOfferedOtherwiseThanAskedForIsReadyStill) {
+  api::Report report = Sample();
+  for (auto& device : report.devices) device.withheld = "MPS holds no memory limit on this driver";
+  EXPECT_FALSE(Of(report, "Ready").status);
+  report.devices[2].resource = "nvidia.com/gpu";
+  EXPECT_TRUE(Of(report, "Ready").status);
+}
+
 }  // namespace
 }  // namespace penstock::door

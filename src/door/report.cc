@@ -5,6 +5,8 @@
 
 #include <unistd.h>
 
+#include "door/report_shares.h"
+
 namespace penstock::door {
 
 namespace {
@@ -58,7 +60,22 @@ std::vector<api::HolderReport> HoldersOf(const device::Facts& facts, const node:
   return holders;
 }
 
-api::DeviceReport DeviceOf(const node::inventory::Entry& entry, const node::ledger::Snapshot& ledger, const ReportContext& context) {
+void AddWish(const node::share::Wishes& wishes, api::DeviceReport& device) {
+  const auto wish = wishes.find(device.id);
+  if (wish == wishes.end()) return;
+  device.door = wish->second.door;
+  if (device.withheld.empty()) device.withheld = wish->second.reason;
+}
+
+void AddHealth(const node::health::Statuses& statuses, api::DeviceReport& device) {
+  const auto status = statuses.find(device.id);
+  if (status == statuses.end()) return;
+  if (status->second.probation_until) device.probation_until = base::FormatTime(*status->second.probation_until);
+  device.relapses = status->second.relapses;
+}
+
+api::DeviceReport DeviceOf(const node::inventory::Entry& entry, const node::ledger::Snapshot& ledger, const ReportContext& context,
+                           const SharesReport& shares) {
   const device::Facts& facts = *entry.facts;
   api::DeviceReport device;
   device.id = facts.id;
@@ -71,9 +88,11 @@ api::DeviceReport DeviceOf(const node::inventory::Entry& entry, const node::ledg
   device.health_state = ToString(entry.health.state);
   device.health_reason = entry.health.reason;
   device.health_since = base::FormatTime(entry.health.since);
-  if (context.wishes != nullptr)
-    if (const auto wish = context.wishes->find(facts.id); wish != context.wishes->end()) device.door = wish->second.door;
+  device.serial = facts.serial;
   device.withheld = facts.withheld;
+  if (context.wishes != nullptr) AddWish(*context.wishes, device);
+  if (context.health != nullptr) AddHealth(*context.health, device);
+  shares.Fill(device);
   device.holders = HoldersOf(facts, ledger);
   return device;
 }
@@ -107,7 +126,14 @@ api::Report MakeReport(const node::inventory::Snapshot& inventory, const node::l
   report.version = PENSTOCK_VERSION;
   report.agent_pid = ::getpid();
   for (const auto& vendor : inventory.vendors) report.vendors.push_back(VendorOf(vendor));
-  for (const auto& entry : inventory.devices) report.devices.push_back(DeviceOf(entry, ledger, context));
+  static const std::vector<node::share::Offer> kNothing;
+  static const node::share::Wishes kNoWishes;
+  static const device::SharedDevices kNoServers;
+  const SharesReport shares(context.offers != nullptr ? *context.offers : kNothing, ledger,
+                            context.wishes != nullptr ? *context.wishes : kNoWishes,
+                            context.servers != nullptr ? *context.servers : kNoServers);
+  for (const auto& entry : inventory.devices) report.devices.push_back(DeviceOf(entry, ledger, context, shares));
+  report.servers = shares.Servers();
   if (context.doors) report.doors = context.doors();
   report.enforcement = EnforcementOf(report.doors);
   if (context.configuration) report.configuration = context.configuration();

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "api/report.h"
+#include "device/sharing.h"
 #include "door/conditions.h"
+#include "node/health/status.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
 #include "node/share/offer.h"
@@ -18,6 +20,9 @@ struct ReportContext {
   std::string node;
   std::function<std::vector<api::DoorReport>()> doors;
   const node::share::Wishes* wishes = nullptr;
+  const std::vector<node::share::Offer>* offers = nullptr;
+  const device::SharedDevices* servers = nullptr;
+  const node::health::Statuses* health = nullptr;
   std::function<api::ConfigurationReport()> configuration;
   ConditionTimes* times = nullptr;  ///< since when conditions are so; null: not told
   base::WallTime now{};             ///< for `times`

@@ -145,5 +145,86 @@ TEST(MakeReport, TellsWhoIsOnADeviceWithoutHavingBeenGivenIt) {
   EXPECT_TRUE(report.devices[0].holders.empty());
 }
 
+/// The offers that follow from the fixture's wishes.
+std::vector<node::share::Offer> OffersOf(const Fixture& fixture, const device::SharedDevices& servers) {
+  return node::share::ComputeOffers(fixture.wishes, fixture.inventory, fixture.ledger, servers);
+}
+
+TEST(MakeReport, TellsWhatIsSharedAndHowMuchOfItIsFree) {
+  Fixture fixture;
+  for (auto& entry : fixture.inventory.devices) entry.read_at = kWhen;
+  fixture.wishes["GPU-0"] = {.door = "kubelet", .resource = "nvidia.com/gpu", .shape = {device::Sharing::kTimeSlicing, 4}};
+  fixture.wishes["GPU-1"] = {.door = "local", .resource = "nvidia.com/gpu"};
+  fixture.wishes["GPU-2"] = {.door = "", .reason = "on its way to the local door: held by pod ml/a", .resource = "nvidia.com/gpu"};
+  node::ledger::Lease pod{.id = "k-1", .door = "kubelet"};
+  pod.slots = {{"GPU-0::1", "GPU-0", "nvidia.com/gpu", {device::Sharing::kTimeSlicing, 4}},
+               {"GPU-0::3", "GPU-0", "nvidia.com/gpu", {device::Sharing::kTimeSlicing, 4}}};
+  fixture.ledger.leases = {pod};
+  const auto offers = OffersOf(fixture, {});
+  fixture.context.offers = &offers;
+  const api::Report report = fixture.Make();
+  EXPECT_EQ(report.devices[0].resource, "nvidia.com/gpu");
+  EXPECT_EQ(report.devices[0].sharing, "time-slicing");
+  EXPECT_EQ(report.devices[0].shares, 4);
+  EXPECT_EQ(report.devices[0].free, 2);
+  EXPECT_EQ(report.devices[0].isolation, "none");
+  EXPECT_EQ(report.devices[0].holders.size(), 2u);
+  EXPECT_EQ(report.devices[1].shares, 1);
+  EXPECT_EQ(report.devices[1].free, 1);
+  EXPECT_EQ(report.devices[1].isolation, "hardware");
+  EXPECT_EQ(report.devices[2].resource, "");
+  EXPECT_EQ(report.devices[2].free, 0);
+  EXPECT_EQ(report.devices[2].withheld, "on its way to the local door: held by pod ml/a");
+  EXPECT_TRUE(report.servers.empty());
+}
+
+TEST(MakeReport, TellsServersAndTheLimitsThatTheyHold) {
+  Fixture fixture;
+  for (auto& entry : fixture.inventory.devices) entry.read_at = kWhen;
+  const node::share::Wish mps{.door = "kubelet", .resource = "nvidia.com/gpu", .shape = {device::Sharing::kMps, 4}};
+  fixture.wishes = {{"GPU-0", mps}, {"GPU-1", mps}};
+  device::SharedDevice ready{.set = "nvidia.com/gpu", .ready = true, .isolation = device::Isolation::kMemoryPerProcess};
+  ready.memory = base::Mebibytes(10);
+  ready.compute_percent = 25;
+  ready.clients = 2;
+  device::SharedDevices servers = {
+      {"GPU-0", ready}, {"GPU-1", ready}, {"GPU-2", {.set = "nvidia.com/old", .reason = "ends with its last client", .clients = 1}}};
+  fixture.context.servers = &servers;
+  auto offers = OffersOf(fixture, servers);
+  fixture.context.offers = &offers;
+  api::Report report = fixture.Make();
+  EXPECT_EQ(report.devices[0].isolation, "memory-per-process");
+  EXPECT_EQ(report.devices[0].share_memory_bytes, 10u << 20);
+  EXPECT_EQ(report.devices[0].share_compute_percent, 25);
+  ASSERT_EQ(report.servers.size(), 2u);
+  EXPECT_EQ(report.servers[0].set, "nvidia.com/gpu");
+  EXPECT_EQ(report.servers[0].state, "ready");
+  EXPECT_EQ(report.servers[0].clients, 2);
+  EXPECT_THAT(report.servers[0].devices, ElementsAre("GPU-0", "GPU-1"));
+  EXPECT_EQ(report.servers[1].state, "ending");
+
+  servers["GPU-1"].ready = false;
+  servers["GPU-1"].reason = "its control daemon has died";
+  offers = OffersOf(fixture, servers);
+  report = fixture.Make();
+  EXPECT_EQ(report.servers[0].state, "waiting");
+  EXPECT_EQ(report.servers[0].reason, "its control daemon has died");
+  EXPECT_EQ(report.devices[1].free, 0);
+}
+
+TEST(MakeReport, TellsProbationRelapsesAndSerialNumbers) {
+  Fixture fixture;
+  device::Facts facts = *fixture.inventory.devices[2].facts;
+  facts.serial = "1320921";
+  fixture.inventory.devices[2].facts = std::make_shared<device::Facts>(facts);
+  const node::health::Statuses statuses = {{"GPU-2", {.probation_until = kWhen + 10s, .relapses = 2}}};
+  fixture.context.health = &statuses;
+  const api::Report report = fixture.Make();
+  EXPECT_EQ(report.devices[2].probation_until, "2023-11-14T22:13:30.000Z");
+  EXPECT_EQ(report.devices[2].relapses, 2);
+  EXPECT_EQ(report.devices[2].serial, "1320921");
+  EXPECT_EQ(report.devices[0].probation_until, "");
+}
+
 }  // namespace
 }  // namespace penstock::door
