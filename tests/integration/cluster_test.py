@@ -14,6 +14,7 @@ GPU = "nvidia.com/gpu"
 def node_state(healthy: int = 8, **status) -> dict:
     devices = [{"id": f"GPU-{i}", "vendor": "nvidia", "model": "NVIDIA A100-SXM4-40GB", "index": i, "door": "kubelet",
                 "health": {"state": "healthy"} if i < healthy else {"state": "unhealthy", "reason": "XID 79: it has fallen off the bus"},
+                "resource": GPU, "sharing": "none", "slots": 1, "free": 1 if 0 < i < healthy else 0, "isolation": "hardware",
                 "holders": {"held": 1 if i == 0 else 0}} for i in range(8)]
     return {"kind": "NodeState", "status": {
         "version": "0.1.0", "vendors": [{"vendor": "nvidia", "driver": "550.54.15"}], "devices": devices,
@@ -57,6 +58,20 @@ def test_nodes_are_shown_with_what_is_wrong(run):
     nodes = json.loads(run("nodes", "-o", "json"))["nodes"]
     assert [node["name"] for node in nodes] == ["cpu-1", "gpu-1", "gpu-2"]
     assert run("nodes", program="penstock") == run("nodes")
+
+
+def test_shares_are_shown_and_counted(run, api):
+    state = node_state(servers=[{"set": GPU, "kind": "mps", "state": "waiting", "reason": "it has died", "clients": 1, "devices": ["GPU-1"]}])
+    state["status"]["devices"][0] |= {"sharing": "time-slicing", "slots": 4, "free": 3, "isolation": "none"}
+    state["status"]["devices"][1] |= {"sharing": "mps", "slots": 2, "free": 0, "isolation": "none"}
+    api.put("nodestates", "gpu-1", **state)
+    rows = {line.split()[0]: line for line in run("nodes").splitlines()}
+    assert "3/6 free" in rows["gpu-1"] and "the mps server of nvidia.com/gpu is waiting: it has died" in rows["gpu-1"]
+    explained = run("explain", "gpu-1")
+    assert [line for line in explained.splitlines() if line.startswith(GPU)][0].split() == [GPU, "8", "8", "12", "10", "1", "0"]
+    assert "its shares are unusable" in explained
+    status = run("status", "gpu-1")
+    assert "3/4 free" in status and "ISOLATION" in status and "it has died" in status
 
 
 def test_explain_says_why_and_what_next(run, api):

@@ -38,7 +38,7 @@ int Holders(const DeviceReport& device) {
 /// What is behind the device does not serve: its slots are unusable, whoever holds them.
 bool ServerIsDown(const DeviceReport& device, const Report& report) {
   return std::any_of(report.servers.begin(), report.servers.end(), [&device](const api::ServerReport& server) {
-    return server.state != "ready" && std::find(server.devices.begin(), server.devices.end(), device.id) != server.devices.end();
+    return server.state == "waiting" && std::find(server.devices.begin(), server.devices.end(), device.id) != server.devices.end();
   });
 }
 
@@ -106,7 +106,7 @@ void AddRelapsed(const Report& report, std::vector<Finding>& findings) {
 
 void AddServers(const Report& report, std::vector<Finding>& findings) {
   for (const api::ServerReport& server : report.servers)
-    if (server.state != "ready")
+    if (server.state == "waiting")
       findings.push_back({"the " + server.kind + " server of " + server.set + " is " + server.state +
                               (server.reason.empty() ? "" : ": " + server.reason) + "; the kubelet is told that its shares are unusable",
                           "the agent starts it again by itself; if it stays so, see docs/operations.md"});

@@ -198,7 +198,7 @@ std::vector<std::string> ProblemsOf(const NodeView& node) {
     if (vendor.driver.empty()) problems.push_back("no " + vendor.vendor + " driver");
   AddDeviceProblems(*node.report, problems);
   for (const api::ServerReport& server : node.report->servers)
-    if (server.state != "ready")
+    if (server.state == "waiting")
       problems.push_back("the " + server.kind + " server of " + server.set + " is " + server.state +
                          (server.reason.empty() ? "" : ": " + server.reason));
   for (const api::DoorReport& door : node.report->doors)

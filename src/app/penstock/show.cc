@@ -143,7 +143,9 @@ std::string Servers(const Report& report, const Style& style) {
         indices.push_back(IndexOf(device.index));
     table.Add({server.set,
                server.kind,
-               {server.state, server.state == "ready" ? Color::kGreen : Color::kYellow},
+               {server.state, server.state == "ready"     ? Color::kGreen
+                              : server.state == "waiting" ? Color::kYellow
+                                                          : Color::kDim},
                std::to_string(server.clients),
                base::Join(indices, ","),
                server.reason});
