@@ -62,7 +62,7 @@ class Agent {
         open_(DecideDoors(start_)),
         lock_(std::move(lock)),
         configuration_(control_, io_, options.settings, options.start),
-        spine_(control_, start_, options.worker, open_),
+        spine_(control_, io_, start_, options.worker, open_, boot_id_),
         labeller_(control_, io_, spine_.inventory, spine_.offers, start_.paths.sysfs_root, [this] { spine_.LookNow(); }),
         pages_(control_, {.metrics = [this] { return Metrics(); },
                           .report = [this] { return api::ToJson(Report()); },
@@ -150,7 +150,11 @@ class Agent {
                    boot_id_,
                    Doors::Callbacks{.config = [this] { return Config(); },
                                     .report = [this] { return Report(); },
-                                    .end = [this] { control_.Stop(); },
+                                    .end =
+                                        [this] {
+                                          spine_.EndIdle();
+                                          control_.Stop();
+                                        },
                                     .plan = [this](const auto& request) { return PlanFor(request, configuration_, NodeForPreview()); },
                                     .kubelet_has =
                                         [this](const door::KubeletAmounts& amounts) {

@@ -9,9 +9,27 @@
 
 namespace penstock::app {
 
-Spine::Spine(os::Loop& control, const api::NodeConfig& config, const std::string& worker, node::share::OpenDoors open,
-             std::unique_ptr<device::SharingService> servers)
-    : servers_(std::move(servers)),
+namespace {
+
+constexpr char kServersOf[] = "nvidia";  // the one vendor whose driver has servers to share devices through
+
+std::unique_ptr<device::SharingService> MakeServers(os::Loop& control, const api::NodeConfig& config, const std::string& worker,
+                                                    bool for_containers) {
+  const std::string& root = config.sharing.mps_root;
+  return vendor::MakeSharingService(kServersOf, control,
+                                    {.driver_root = config.paths.driver_root,
+                                     .proc_root = config.paths.proc_root,
+                                     .root = root,
+                                     .host_root = config.sharing.host_mps_root.empty() ? root : config.sharing.host_mps_root,
+                                     .for_containers = for_containers,
+                                     .launcher = worker});
+}
+
+}  // namespace
+
+Spine::Spine(os::Loop& control, base::Executor& io, const api::NodeConfig& config, const std::string& worker, node::share::OpenDoors open,
+             std::string boot_id)
+    : servers_(MakeServers(control, config, worker, open.kubelet)),
       monitor(control, inventory, vendor::FindDialect,
               {.probation = config.health.probation,
                .probation_most = config.health.probation_most,
@@ -19,11 +37,23 @@ Spine::Spine(os::Loop& control, const api::NodeConfig& config, const std::string
                .in_use = [this](const std::string& id) { return ledger.Get()->HolderOf(id) != nullptr; }}),
       offers(inventory, ledger, vendor::FindDialect, open),
       control_(control),
-      kernel_log_path_(OpenedPath(config.paths, "/dev/kmsg")) {
-  for (const device::Dialect* dialect : vendor::Dialects())
+      io_(io),
+      kernel_log_path_(OpenedPath(config.paths, "/dev/kmsg")),
+      memory_path_(config.paths.state_dir + "/health.json"),
+      boot_id_(std::move(boot_id)) {
+  for (const device::Dialect* dialect : vendor::Dialects()) {
     lines_.push_back(std::make_unique<VendorLine>(control_, config, worker, *dialect, inventory, monitor));
-  offers.Configure(config);
-  if (servers_) offers.FollowServers(servers_->published());
+    actions_.emplace(dialect->vendor(), vendor::MakeActions(dialect->vendor(), control, PathsOf(config)));
+  }
+  Configure(config);
+  offers.FollowServers(servers_->published());
+  auto memory = node::health::Keeper::Load(memory_path_, boot_id_, control.clock().Wall());
+  if (memory.ok()) {
+    monitor.Recall(*std::move(memory));
+    may_write_memory_ = true;
+  } else {
+    base::Log(base::kWarn, "how devices did is neither remembered nor written down", {{"why", memory.error().message()}});
+  }
 }
 
 void Spine::ListenToKernel() {
@@ -51,12 +81,26 @@ void Spine::Configure(const api::NodeConfig& config) {
   monitor.Configure(config.health);
   for (const auto& line : lines_) line->SetPoll(config.health.poll);
   offers.Configure(config);
+  reset_policy_ = config.health.reset;
+  if (resets_) resets_->SetPolicy(reset_policy_);
 }
 
 void Spine::Serve() {
-  if (!servers_) return;
+  if (may_write_memory_) keeper_.emplace(control_, io_, monitor, memory_path_, boot_id_);
+  resets_.emplace(control_, inventory, ledger, monitor, [this](std::string_view vendor) { return VendorFor(vendor); });
+  resets_->SetPolicy(reset_policy_);
   on_offers_ = offers.published().Subscribe([this](const auto&) { WantServers(); });
   WantServers();
+}
+
+node::health::Resets::Vendor Spine::VendorFor(std::string_view vendor) {
+  const auto actions = actions_.find(vendor);
+  for (const auto& line : lines_)
+    if (line->vendor() == vendor && actions != actions_.end())
+      return {.actions = actions->second.get(),
+              .let_go = [&line = *line](std::function<void()> done) { line.LetGo(std::move(done)); },
+              .take_up = [&line = *line] { line.TakeUp(); }};
+  return {};
 }
 
 void Spine::WantServers() {

@@ -5,15 +5,19 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <sys/types.h>
 
 #include "app/agent/vendor_line.h"
+#include "device/actions.h"
 #include "device/sharing.h"
 #include "node/health/health.h"
+#include "node/health/keeper.h"
 #include "node/health/kernel_log.h"
+#include "node/health/resets.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
 #include "node/share/offers.h"
@@ -24,9 +28,10 @@ namespace penstock::app {
 /// On the control loop.
 class Spine {
  public:
-  /// `config` is the one that the agent starts with; `worker` is the program that holds vendor libraries.
-  Spine(os::Loop& control, const api::NodeConfig& config, const std::string& worker, node::share::OpenDoors open,
-        std::unique_ptr<device::SharingService> servers = nullptr);
+  /// `config` is the one that the agent starts with; `worker` is the program that holds vendor libraries. Reads what an agent before us
+  /// knew of devices' health, which blocks.
+  Spine(os::Loop& control, base::Executor& io, const api::NodeConfig& config, const std::string& worker, node::share::OpenDoors open,
+        std::string boot_id);
 
   /// Hears of devices in the kernel's log from now on, where it can be read.
   void ListenToKernel();
@@ -37,13 +42,12 @@ class Spine {
   /// What a running agent can change follows this configuration from now on.
   void Configure(const api::NodeConfig& config);
 
-  /// This agent serves the node: from now on it also acts on devices (servers through which they are shared).
+  /// This agent serves the node: from now on it also acts on devices (resets, servers through which they are shared), and writes down what
+  /// it knows of them.
   void Serve();
 
   /// Ends what needs not outlive the agent when it goes for good.
-  void EndIdle() {
-    if (servers_) servers_->EndIdle();
-  }
+  void EndIdle() { servers_->EndIdle(); }
 
   /// Devices may have come or gone: looks now.
   void LookNow();
@@ -65,12 +69,19 @@ class Spine {
 
  private:
   void WantServers();
+  node::health::Resets::Vendor VendorFor(std::string_view vendor);
 
   os::Loop& control_;
-  const std::string kernel_log_path_;
+  base::Executor& io_;
+  const std::string kernel_log_path_, memory_path_, boot_id_;
   std::vector<std::unique_ptr<VendorLine>> lines_;
   std::size_t lines_to_look_ = 0;
   std::unique_ptr<node::health::KernelLogFeed> kernel_log_;
+  std::map<std::string, std::unique_ptr<device::Actions>, std::less<>> actions_;  // by vendor
+  bool may_write_memory_ = false;                                                 // a newer version's file is left alone
+  std::optional<node::health::Keeper> keeper_;
+  std::optional<node::health::Resets> resets_;
+  api::ResetPolicy reset_policy_ = api::ResetPolicy::kNever;
   std::vector<device::SharedSet> wanted_;
   base::Subscription on_offers_;
 };

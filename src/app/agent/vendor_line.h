@@ -29,6 +29,10 @@ class VendorLine {
   /// Something about its devices may have changed: looks now.
   void LookNow() { discovery_.Nudge(); }
 
+  /// For a reset: lets go of the driver, and opens it again.
+  void LetGo(std::function<void()> done) { discovery_.LetGo(std::move(done)); }
+  void TakeUp() { discovery_.TakeUp(); }
+
   void SetPoll(base::Duration poll) { discovery_.SetPoll(poll); }
 
   const std::string& vendor() const { return vendor_; }
