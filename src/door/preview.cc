@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "door/words.h"
 #include "node/share/assign.h"
 
 namespace penstock::door {
@@ -22,10 +23,11 @@ std::map<Name, const node::share::Offer*> ByName(const std::vector<node::share::
   return named;
 }
 
-std::set<std::string> SlotsOf(const node::share::Offer* offer) {
-  std::set<std::string> slots;
-  if (offer == nullptr) return slots;
-  for (const auto& offered : offer->slots) slots.insert(offered.slot.id);
+std::map<std::string, device::Shape> SlotsOf(const std::map<Name, const node::share::Offer*>& offers, const Name& name) {
+  std::map<std::string, device::Shape> slots;
+  const auto offer = offers.find(name);
+  if (offer == offers.end()) return slots;
+  for (const auto& offered : offer->second->slots) slots.emplace(offered.slot.id, offered.slot.shape);
   return slots;
 }
 
@@ -48,13 +50,29 @@ void AddResources(const Preview& before, const Preview& after, const node::ledge
   for (const auto& [name, offer] : old_offers) names.insert(name);
   for (const auto& [name, offer] : new_offers) names.insert(name);
   for (const Name& name : names) {
-    const auto was = old_offers.find(name), will = new_offers.find(name);
-    const auto had = SlotsOf(was == old_offers.end() ? nullptr : was->second),
-               has = SlotsOf(will == new_offers.end() ? nullptr : will->second);
+    const auto had = SlotsOf(old_offers, name), has = SlotsOf(new_offers, name);
     if (had == has) continue;
     std::set<std::string> lost;
-    std::set_difference(had.begin(), had.end(), has.begin(), has.end(), std::inserter(lost, lost.end()));
+    for (const auto& [id, shape] : had)
+      if (const auto still = has.find(id); still == has.end() || still->second.sharing != shape.sharing) lost.insert(id);
     plan.resources.push_back({name.first, name.second, had.size(), has.size(), effect, HoldersOf(lost, ledger)});
+  }
+}
+
+/// A device that somebody holds is not taken from them.
+void AddWaits(const Preview& before, const Preview& after, const PreviewNode& node, std::vector<std::string>& remarks) {
+  for (const auto& entry : node.inventory.devices) {
+    const auto was = before.wishes.find(entry.facts->id), will = after.wishes.find(entry.facts->id);
+    if (was == before.wishes.end() || will == after.wishes.end() || was->second.door.empty()) continue;
+    const std::string holders = door::HoldersOf(node.ledger, entry.facts->id).text;
+    if (holders.empty()) continue;
+    const std::string held = InWords(*entry.facts) + " is held by " + holders;
+    if (was->second.door != will->second.door) {
+      remarks.push_back(held + (will->second.door.empty() ? " and stays so; nobody gets it afterwards"
+                                                          : " and comes to " + DoorInWords(will->second.door) + " when that has ended"));
+    } else if (was->second.shape != will->second.shape || was->second.resource != will->second.resource) {
+      remarks.push_back(held + " as it is offered now; that stays held, and keeps as much of it from being given out anew");
+    }
   }
 }
 
@@ -92,10 +110,12 @@ Preview MakePreview(const api::NodeConfig& config, const PreviewNode& node) {
                                      .timestamp = node.timestamp,
                                      .config = config.labels,
                                      .host_features = IsOpen(config.labels.host_features, !node.nfd)};
-  return {.offers = node::share::ComputeOffers(wished.wishes, node.inventory, node.ledger, node.servers),
-          .labels =
-              node::label::ComputeLabels(node.inventory, node.dialect_of, context, node::share::LabelSharesOf(wished.wishes, node.servers)),
-          .remarks = std::move(wished.remarks)};
+  Preview preview{.offers = node::share::ComputeOffers(wished.wishes, node.inventory, node.ledger, node.servers),
+                  .labels = node::label::ComputeLabels(node.inventory, node.dialect_of, context,
+                                                       node::share::LabelSharesOf(wished.wishes, node.servers)),
+                  .remarks = std::move(wished.remarks)};
+  preview.wishes = std::move(wished.wishes);
+  return preview;
 }
 
 void AddDifference(const Preview& before, const Preview& after, const node::ledger::Snapshot& ledger, api::Effect effect, api::Plan& plan) {
@@ -110,6 +130,7 @@ api::Plan MakePlan(const api::NodeConfig& now, const api::NodeConfig& at_once, c
   AddDifference(first, second, node.ledger, api::Effect::kNow, plan);
   AddDifference(second, last, node.ledger, api::Effect::kRestart, plan);
   plan.remarks = last.remarks;
+  AddWaits(first, second, node, plan.remarks);
   return plan;
 }
 

@@ -66,6 +66,42 @@ TEST_F(PreviewTest, NamesWhatMovesAndWhoHoldsIt) {
   EXPECT_THAT(plan.resources, ElementsAre(api::PlannedResource{"kubelet", "acme.com/gpu", 2, 1, Effect::kNow, {"pod ml/train-0"}},
                                           api::PlannedResource{"local", "acme.com/gpu", 0, 1, Effect::kNow, {}}));
   EXPECT_THAT(plan.labels, IsEmpty());
+  EXPECT_THAT(plan.remarks, ElementsAre("GPU 0 (G0) is held by pod ml/train-0 and comes to the local door when that has ended"));
+}
+
+TEST_F(PreviewTest, ShowsWhatSharingWouldMakeOfEachResourceAndWhoIsTouched) {
+  api::NodeConfig next;
+  next.sharing.rules = {{.strategy = api::ShareStrategy::kTimeSlicing, .replicas = 4, .rename = "acme.com/gpu.shared"}};
+  const api::Plan plan = MakePlan({}, next, next, Node());
+  EXPECT_THAT(plan.resources, ElementsAre(api::PlannedResource{"kubelet", "acme.com/gpu", 2, 0, Effect::kNow, {"pod ml/train-0"}},
+                                          api::PlannedResource{"kubelet", "acme.com/gpu.shared", 0, 8, Effect::kNow, {}}));
+  EXPECT_THAT(plan.remarks,
+              ElementsAre("GPU 0 (G0) is held by pod ml/train-0 as it is offered now; that stays held, and keeps as much of it "
+                          "from being given out anew"));
+  EXPECT_THAT(plan.labels, Contains(testing::Field(&api::PlannedLabel::key, "acme.com/gpu.shares")));
+}
+
+TEST_F(PreviewTest, ShowsThatSharesWouldBeCutOtherwise) {
+  api::NodeConfig now, next;
+  now.sharing.rules = {{.strategy = api::ShareStrategy::kTimeSlicing, .replicas = 4}};
+  next = now;
+  next.sharing.rules[0].strategy = api::ShareStrategy::kMps;
+  ledger_.leases[0].slots = {{"G1::2", "G1", "acme.com/gpu", {device::Sharing::kTimeSlicing, 4}}};
+  const api::Plan plan = MakePlan(now, next, next, Node());
+  EXPECT_THAT(plan.resources, ElementsAre(api::PlannedResource{"kubelet", "acme.com/gpu", 8, 4, Effect::kNow, {"pod ml/train-0"}}))
+      << "an Acme Small has no server";
+  EXPECT_THAT(plan.remarks, Contains(testing::HasSubstr("an Acme Small has no server")));
+  next.sharing.rules[0] = {.strategy = api::ShareStrategy::kTimeSlicing, .replicas = 2};
+  EXPECT_THAT(MakePlan(now, next, next, Node()).resources,
+              ElementsAre(api::PlannedResource{"kubelet", "acme.com/gpu", 8, 4, Effect::kNow, {"pod ml/train-0"}}));
+}
+
+TEST_F(PreviewTest, WhatWasMovedByHandStaysWhereItIs) {
+  PreviewNode node = Node();
+  node.moves = {{"G1", {"local", ""}}};
+  api::NodeConfig next;
+  next.doors = {{.devices = {"1"}, .door = "none"}};
+  EXPECT_THAT(MakePlan({}, next, next, node).resources, IsEmpty());
 }
 
 TEST_F(PreviewTest, RemarksOnRulesThatMatchNothing) {
