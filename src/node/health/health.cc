@@ -157,7 +157,7 @@ std::optional<Monitor::Against> Monitor::Happened(const std::string& id, const T
       advice = drained ? "it gets no new work until what runs on it has ended"
                        : "this driver cannot say when it is over: reset the device or reload the driver";
     }
-    worst = Against{trouble.severity, trouble.verdict.reason, std::move(advice), false};
+    worst = Against{trouble.severity, trouble.verdict.reason, std::move(advice), false, true};
     since = trouble.at;
   }
   return worst;
@@ -167,7 +167,7 @@ std::optional<Monitor::Against> Monitor::Speaks(const std::string& id, const Tra
   auto happened = Happened(id, tracked);
   if (!tracked.last) return happened;
   auto standing = Standing(id, tracked);
-  if (standing && standing->hangs && happened) return Against{standing->severity, happened->reason, "", true};
+  if (standing && standing->hangs && happened) return Against{standing->severity, happened->reason, "", true, true};
   return !happened || (standing && standing->severity > happened->severity) ? standing : happened;
 }
 
@@ -184,9 +184,11 @@ void Monitor::Evaluate(const std::string& id, Tracked& tracked) {
 void Monitor::EvaluateUnwell(const std::string& id, Tracked& tracked, const Against& against) {
   if (!tracked.recovery.unwell()) Changed();
   tracked.recovery.Fall(executor_.clock().Now());
-  if (tracked.reason.empty() || against.severity > tracked.worst) {
+  const bool tells_more = against.severity == tracked.worst && against.event && !tracked.of_event;
+  if (tracked.reason.empty() || against.severity > tracked.worst || tells_more) {
     tracked.reason = against.reason;
     tracked.worst = against.severity;
+    tracked.of_event = against.event;
     Changed();
   }
   tracked.needs_reset = tracked.last && against.severity == Severity::kReset;
@@ -271,6 +273,7 @@ void Monitor::Repolicy(const std::string& id, Tracked& tracked, bool spoke) {
   if (!dropped && speaks.has_value() == spoke) return;
   tracked.reason = speaks ? speaks->reason : "";
   tracked.worst = speaks ? speaks->severity : Severity::kIgnore;
+  tracked.of_event = speaks && speaks->event;
   if (!speaks && (spoke || tracked.happened.empty())) tracked.recovery.Forgive();
 }
 

@@ -92,8 +92,9 @@ class Monitor {
     std::map<Code, Trouble> happened;  // drain and worse
     std::optional<device::Reading> last;
     Recovery recovery;
-    std::string reason;  // the worst of this spell
+    std::string reason;  // the worst of this spell, an event rather than what follows from it
     device::Severity worst = device::Severity::kIgnore;
+    bool of_event = false;
     std::string held, note;  // see BeginReset, SetResetNote
     bool needs_reset = false;
     std::optional<base::WallTime> probation_until, remembered_since;
@@ -106,6 +107,7 @@ class Monitor {
     std::string reason;
     std::string advice;  // what ends it, where that is not said elsewhere
     bool hangs = false;
+    bool event = false;  // it happened, and is not only what a look shows
   };
   std::string IdOf(const device::Evidence& evidence) const;
   device::Verdict Judge(const std::string& id, const device::Evidence& evidence) const;

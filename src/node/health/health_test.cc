@@ -202,6 +202,16 @@ TEST_F(MonitorTest, AnOldDriversUsersAreToldWhatEndsIt) {
   EXPECT_EQ(Now().reason, "code 3; this driver cannot say when it is over: reset the device or reload the driver");
 }
 
+TEST_F(MonitorTest, AMilderEventDoesNotBecomeTheReason) {
+  device::Reading lost = Silent();
+  lost.evidence.push_back({.device = "G0", .kind = "lost", .code = 4, .standing = true});
+  monitor_.OnReading("G0", lost);
+  EXPECT_EQ(Now().reason, "code 4");
+  monitor_.OnEvidence(Event(Severity::kReset));  // milder: it says less
+  monitor_.OnReading("G0", lost);
+  EXPECT_EQ(Now().reason, "code 4");
+}
+
 TEST_F(MonitorTest, EachRelapseDoublesTheProbationAndAQuietTimeForgets) {
   EXPECT_EQ(Cure(), 10s);
   EXPECT_EQ(Cure(), 20s);

@@ -13,15 +13,22 @@ struct KernelLogFeed::State {
       : loop(l), log(std::move(k)), dialects(std::move(d)), heard(std::move(h)) {}
 
   void Read() {
-    for (const os::KernelRecord& record : log.Read())
+    const auto records = log.Read();
+    for (const os::KernelRecord& record : records)
       for (const device::Dialect* dialect : dialects)
         if (const auto evidence = dialect->FromKernelLog(record.text)) heard(dialect->vendor(), *evidence);
+    // A read ends somewhere in a flood. A device says again that there is more; a file does not, and the loop has others to serve.
+    if (log.pollable() || records.empty()) return;
+    loop.Post([this, weak = std::weak_ptr(alive)] {
+      if (!weak.expired()) Read();
+    });
   }
 
   os::Loop& loop;
   os::KernelLog log;
   std::vector<const device::Dialect*> dialects;
   Heard heard;
+  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
   std::unique_ptr<os::PathWatch> watch;  // where the log is a plain file, which epoll does not know
 };
 

@@ -6,14 +6,15 @@
 #include "base/log.h"
 
 namespace penstock::node::health {
-namespace {
 
-constexpr base::Duration kWithdrawal = std::chrono::seconds(5);  // what was being handed out when it began has arrived by then
-
-}  // namespace
-
-Resets::Resets(base::Executor& control, inventory::Inventory& inventory, ledger::Ledger& ledger, Monitor& monitor, VendorOf vendor_of)
-    : control_(control), inventory_(inventory), ledger_(ledger), monitor_(monitor), vendor_of_(std::move(vendor_of)) {
+Resets::Resets(base::Executor& control, inventory::Inventory& inventory, ledger::Ledger& ledger, Monitor& monitor, VendorOf vendor_of,
+               base::Duration withdrawal)
+    : control_(control),
+      inventory_(inventory),
+      ledger_(ledger),
+      monitor_(monitor),
+      vendor_of_(std::move(vendor_of)),
+      withdrawal_(withdrawal) {
   on_inventory_ = inventory_.published().Subscribe([this](const auto&) { LookSoon(); });
   on_ledger_ = ledger_.published().Subscribe([this](const auto&) { LookSoon(); });
 }
@@ -101,7 +102,7 @@ void Resets::Begin(const std::vector<std::string>& devices) {
   }
   base::Log(base::kWarn, "a reset begins", {{"device", asking}, {"together", devices.size()}});
   monitor_.BeginReset(reasons);
-  timer_ = control_.PostAfter(kWithdrawal, [this] { Withdrawn(); });
+  timer_ = control_.PostAfter(withdrawal_, [this] { Withdrawn(); });
 }
 
 void Resets::Withdrawn() {

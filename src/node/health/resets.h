@@ -16,8 +16,8 @@
 
 namespace penstock::node::health {
 
-/// On the control executor. Begins with SetPolicy(kIdle). A reset: its devices are kept unhealthy (so they are offered to nobody), 5 s
-/// later, if still nobody holds one of them or is on it, our own connection to the driver is let go of, they are reset, the driver is
+/// On the control executor. Begins with SetPolicy(kIdle). A reset: its devices are kept unhealthy (so they are offered to nobody), some
+/// time later, if still nobody holds one of them or is on it, our own connection to the driver is let go of, they are reset, the driver is
 /// opened again and they are looked at. One at a time.
 class Resets {
  public:
@@ -29,7 +29,9 @@ class Resets {
   };
   using VendorOf = std::function<Vendor(std::string_view vendor)>;
 
-  Resets(base::Executor& control, inventory::Inventory& inventory, ledger::Ledger& ledger, Monitor& monitor, VendorOf vendor_of);
+  /// `withdrawal`: what was being handed out when it began has arrived by then.
+  Resets(base::Executor& control, inventory::Inventory& inventory, ledger::Ledger& ledger, Monitor& monitor, VendorOf vendor_of,
+         base::Duration withdrawal = std::chrono::seconds(5));
   ~Resets();
   Resets(const Resets&) = delete;
   Resets& operator=(const Resets&) = delete;
@@ -52,6 +54,7 @@ class Resets {
   ledger::Ledger& ledger_;
   Monitor& monitor_;
   VendorOf vendor_of_;
+  const base::Duration withdrawal_;
   api::ResetPolicy policy_ = api::ResetPolicy::kNever;
   bool look_posted_ = false;
   std::vector<std::string> under_way_;  // ids

@@ -22,9 +22,10 @@ class Discovery {
  public:
   struct Options {
     std::string vendor;
-    base::Duration poll = std::chrono::seconds(5);            ///< between two readings of a device
-    base::Duration poll_unhealthy = std::chrono::seconds(1);  ///< likewise, of one that is unhealthy, so that its recovery is seen soon
-    base::Duration retry_first = std::chrono::seconds(1);     ///< after a failed open, doubling
+    base::Duration poll = std::chrono::seconds(5);  ///< between two readings of a device
+    base::Duration poll_unhealthy =
+        std::chrono::milliseconds(500);                    ///< likewise, of one that is unhealthy, so that its recovery is seen soon
+    base::Duration retry_first = std::chrono::seconds(1);  ///< after a failed open, doubling
     base::Duration retry_most = std::chrono::seconds(15);
   };
   struct Callbacks {

@@ -1,0 +1,258 @@
+// Health from a simulated machine's driver and kernel log to what is offered: worker, discovery, monitor, resets and offers together.
+#include <fstream>
+#include <future>
+#include <memory>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "device/remote.h"
+#include "node/health/kernel_log.h"
+#include "node/health/resets.h"
+#include "node/inventory/discovery.h"
+#include "node/share/offers.h"
+#include "os/loop.h"
+#include "os/process.h"
+#include "vendor/all.h"
+#include "vendor/nvidia/testing/simulated_machine.h"
+
+namespace penstock {
+namespace {
+
+using device::HealthState;
+using node::health::Monitor;
+using node::health::Resets;
+using node::inventory::Discovery;
+using testing::HasSubstr;
+using vendor::nvidia::SimulatedMachine;
+using namespace std::chrono_literals;
+
+constexpr auto kProbation = 300ms;
+
+std::vector<std::string> WorkerOn(const device::Paths& paths) {
+  return {PENSTOCK_BINARY_DIR "/bin/penstock-worker",
+          "nvidia",
+          "--driver-root",
+          paths.driver_root,
+          "--sysfs-root",
+          paths.sysfs_root,
+          "--dev-root",
+          paths.dev_root,
+          "--proc-root",
+          paths.proc_root};
+}
+
+/// What an agent has of all this. On the loop's thread.
+struct Node {
+  Node(os::Loop& a_loop, const SimulatedMachine& machine)
+      : loop(a_loop),
+        monitor(loop, inventory, vendor::FindDialect, {.probation = kProbation}),
+        offers(inventory, ledger, vendor::FindDialect, {.kubelet = true, .local = false}),
+        remote(loop, {.command = WorkerOn(machine.paths())}),
+        discovery(loop, remote, inventory, {.vendor = "nvidia"},
+                  {.reading = [this](const std::string& id, const device::Reading& reading) { monitor.OnReading(id, reading); },
+                   .evidence = [this](const device::Evidence& evidence) { Hear(evidence); },
+                   .described =
+                       [this](bool fresh) {
+                         if (fresh) monitor.OnDriverOpened("nvidia", "any");
+                       }}),
+        actions(vendor::MakeActions("nvidia", loop, machine.paths())),
+        resets(
+            loop, inventory, ledger, monitor,
+            [this](std::string_view) {
+              return Resets::Vendor{.actions = actions.get(),
+                                    .let_go = [this](std::function<void()> done) { discovery.LetGo(std::move(done)); },
+                                    .take_up = [this] { discovery.TakeUp(); }};
+            },
+            100ms) {
+    auto feed = node::health::KernelLogFeed::Open(loop, machine.root() + "/dev/kmsg", vendor::Dialects(),
+                                                  [this](std::string_view, const device::Evidence& evidence) { Hear(evidence); });
+    if (feed.ok()) kernel_log = *std::move(feed);
+    discovery.OnFirstLook([this] { looked = true; });
+    discovery.Start();
+  }
+
+  void Hear(const device::Evidence& evidence) {
+    const std::string id = monitor.OnEvidence(evidence);
+    if (!id.empty()) discovery.ReadSoon(id);
+  }
+  const device::Health& Health(std::size_t index) const { return inventory.published().Get()->devices.at(index).health; }
+  bool Healthy(std::size_t index) const { return Health(index).state == HealthState::kHealthy; }
+  std::string Id(std::size_t index) const { return inventory.published().Get()->devices.at(index).facts->id; }
+
+  os::Loop& loop;
+  node::inventory::Inventory inventory;
+  node::ledger::Ledger ledger;
+  Monitor monitor;
+  node::share::Offers offers;
+  device::Remote remote;
+  Discovery discovery;
+  std::unique_ptr<device::Actions> actions;
+  Resets resets;
+  std::unique_ptr<node::health::KernelLogFeed> kernel_log;
+  bool looked = false;
+};
+
+class Health : public ::testing::Test {
+ protected:
+  /// Before the node is made; the driver says by itself when something is over from 565 on.
+  void Make(const std::string& machine, const std::string& driver = "") {
+    machine_ = std::make_unique<SimulatedMachine>(machine, driver);
+    loop_.Start();
+    OnLoop([this] { node_ = std::make_unique<Node>(loop_, *machine_); });
+    Await([this] { return node_->looked; });
+  }
+  ~Health() override {
+    if (machine_) OnLoop([this] { node_.reset(); });
+    loop_.Stop();
+  }
+
+  void OnLoop(const std::function<void()>& function, base::Duration after = {}) {
+    std::promise<void> ran;
+    loop_.PostAfter(after, [&] {
+      function();
+      ran.set_value();
+    });
+    ran.get_future().wait();
+  }
+  /// How long it took until this was so, asked on the loop; the test fails after 20 s.
+  base::Duration Await(const std::function<bool()>& what) {
+    const base::TimePoint begin = loop_.clock().Now();
+    for (bool so = false; !so;) {
+      OnLoop([&] { so = what(); }, 2ms);
+      if (loop_.clock().Now() - begin < 20s) continue;
+      ADD_FAILURE() << "waited for 20 s";
+      break;
+    }
+    return loop_.clock().Now() - begin;
+  }
+
+  std::unique_ptr<SimulatedMachine> machine_;
+  os::Loop loop_{"control"};
+  std::unique_ptr<Node> node_;
+};
+
+TEST_F(Health, ACuredGpuIsBackWithinItsProbationAndASecond) {
+  Make("dgx-a100", "550.54.15");
+  machine_->Sim({"fault", "2", "lost"});
+  Await([this] { return !node_->Healthy(2); });
+  machine_->Sim({"heal", "2"});
+  EXPECT_LT(Await([this] { return node_->Healthy(2); }), kProbation + 1s);
+  machine_->Sim({"fault", "2", "lost"});
+  Await([this] { return !node_->Healthy(2); });
+  machine_->Sim({"heal", "2"});
+  EXPECT_LT(Await([this] { return node_->Healthy(2); }), 2 * kProbation + 1s) << "a relapse";
+}
+
+TEST_F(Health, Issue1929AReplicaSetOnABadGpuIsUnhealthyAsAWhole) {
+  Make("dgx-a100");
+  OnLoop([this] {
+    api::NodeConfig config;
+    config.sharing.rules = {{.strategy = api::ShareStrategy::kTimeSlicing, .replicas = 4}};
+    node_->offers.Configure(config);
+  });
+  machine_->Sim({"fault", "3", "xid", "95"});
+  Await([this] { return !node_->Healthy(3); });
+  OnLoop([this] {
+    const auto offers = node_->offers.published().Get();
+    ASSERT_EQ(offers->size(), 1u);
+    ASSERT_EQ(offers->front().slots.size(), 32u);
+    for (const node::share::OfferedSlot& slot : offers->front().slots)
+      EXPECT_EQ(slot.usable, slot.slot.device != node_->Id(3)) << slot.slot.id;
+  });
+}
+
+TEST_F(Health, Issue231OneLostGpuTouchesNoOther) {
+  Make("dgx-a100");
+  machine_->Sim({"fault", "5", "xid", "79"});
+  Await([this] { return !node_->Healthy(5); });
+  OnLoop([] {}, 600ms);  // another look at the one that is lost
+  OnLoop([this] {
+    for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(node_->Healthy(i), i != 5) << i;
+    EXPECT_THAT(node_->Health(5).reason, HasSubstr("XID 79"));
+  });
+}
+
+TEST_F(Health, Issue669AnEventWaitThatFailsMarksNobodyAndDoesNotSpin) {
+  Make("dgx-a100");
+  machine_->Sim({"fault", "all", "error", "nvmlEventSetWait", "999"});
+  const pid_t worker = node_->remote.pid();
+  OnLoop([] {}, 500ms);  // the first failures are waited on at once, since each may be a lost GPU's
+  const auto before = os::ReadCpuTime("/proc", worker);
+  OnLoop([] {}, 2s);
+  const auto after = os::ReadCpuTime("/proc", worker);
+  ASSERT_TRUE(before.ok() && after.ok());
+  EXPECT_LT(*after - *before, 400'000'000u) << "nanoseconds of 2 s";
+  OnLoop([this, worker] {
+    EXPECT_EQ(node_->remote.pid(), worker);
+    for (std::size_t i = 0; i < 8; ++i) EXPECT_TRUE(node_->Healthy(i)) << i;
+  });
+}
+
+TEST_F(Health, Issue1223WithoutNvmlNoGpuIsHealthyAtOnceAndAllAreBackWithIt) {
+  Make("dgx-a100");
+  const auto healthy = [this] {
+    int count = 0;
+    for (std::size_t i = 0; i < 8; ++i) count += node_->Healthy(i) ? 1 : 0;
+    return count;
+  };
+  machine_->Sim({"fault", "driver", "unload"});
+  OnLoop([this] { node_->discovery.Nudge(); });  // the agent watches the driver's files
+  EXPECT_LT(Await([&] { return healthy() == 0; }), 1s);
+  machine_->Sim({"heal", "driver"});
+  OnLoop([this] { node_->discovery.Nudge(); });
+  EXPECT_LT(Await([&] { return healthy() == 8; }), 5s);
+}
+
+TEST_F(Health, AStormInTheKernelsLogIsCountedExactlyAndBlocksNobody) {
+  Make("dgx-a100");
+  std::string storm;
+  for (int i = 0; i < 10'000; ++i)
+    storm += "4," + std::to_string(100'000 + i) +
+             ",5000000,-;NVRM: Xid (PCI:0000:07:00): " + std::to_string(i % 2 == 0 ? 31 : 200 + i % 700) + ", pid=1, name=x, simulated\n";
+  std::ofstream(machine_->root() + "/dev/kmsg", std::ios::app) << storm;
+  const auto heard = [this] {
+    std::uint64_t sum = 0;
+    for (const auto& count : node_->monitor.Counts()) sum += count.count;
+    return sum;
+  };
+  base::TimePoint last = loop_.clock().Now();
+  base::Duration longest{};
+  Await([&] {
+    longest = std::max(longest, loop_.clock().Now() - std::exchange(last, loop_.clock().Now()));
+    return heard() == 10'000u;
+  });
+  EXPECT_LT(longest, 300ms) << "how long the loop had no time for others";
+  OnLoop([this] {
+    for (std::size_t i = 0; i < 8; ++i) EXPECT_TRUE(node_->Healthy(i)) << i;
+  });
+}
+
+TEST_F(Health, AnIdleGpuIsResetAndUsedAgain) {
+  Make("dgx-a100", "550.54.15");
+  machine_->Sim({"fault", "3", "xid", "48"});
+  Await([this] { return !node_->Healthy(3); });
+  OnLoop([this] { EXPECT_TRUE(node_->monitor.Resets().empty()) << "never by default"; }, 500ms);
+  OnLoop([this] { node_->resets.SetPolicy(api::ResetPolicy::kIdle); });
+  Await([this] { return node_->Healthy(3); });
+  OnLoop([this] {
+    ASSERT_EQ(node_->monitor.Resets().size(), 1u);
+    EXPECT_EQ(node_->monitor.Resets()[0].result, "done");
+    EXPECT_EQ(node_->monitor.Notices().back().reason, "DeviceReset");
+    for (std::size_t i = 0; i < 8; ++i) EXPECT_TRUE(node_->Healthy(i)) << i;
+  });
+}
+
+TEST_F(Health, AGpuWithAProcessOnItIsNotReset) {
+  Make("dgx-a100", "550.54.15");
+  machine_->Sim({"set", "3", "process=4242:1024:train"});
+  machine_->Sim({"fault", "3", "xid", "48"});
+  OnLoop([this] { node_->resets.SetPolicy(api::ResetPolicy::kIdle); });
+  Await([this] { return node_->Health(3).reason.find("once nobody uses it") != std::string::npos; });
+  machine_->Sim({"set", "3", "no-processes"});
+  Await([this] { return node_->Healthy(3); });
+  OnLoop([this] { EXPECT_EQ(node_->monitor.Resets().size(), 1u); });
+}
+
+}  // namespace
+}  // namespace penstock
