@@ -57,9 +57,19 @@ const ledger::Slot* FindSlotOf(const std::vector<share::Offer>& offers, const st
   return nullptr;
 }
 
+/// Into how many shares a device must have been cut, by the ids that pods hold.
+int SharesBy(const std::vector<PodHolding>& pods, const std::string& device) {
+  int shares = 1;
+  for (const PodHolding& pod : pods)
+    for (const std::string& id : pod.ids)
+      if (share::DeviceOf(id) == device) shares = std::max(shares, ledger::WithShape({id, device, "", {}}).shape.shares);
+  return shares;
+}
+
 /// What of the kubelet's id is known: of those who had it `before`, of others who are or were on its device, of what is offered.
-ledger::Slot ToSlot(const std::string& id, const std::string& resource, const std::vector<ledger::Lease>& before,
-                    const std::vector<ledger::Lease>& now, const std::vector<share::Offer>& offers) {
+ledger::Slot ToSlot(const std::string& id, const std::string& resource, const std::vector<PodHolding>& pods,
+                    const std::vector<ledger::Lease>& before, const std::vector<ledger::Lease>& now,
+                    const std::vector<share::Offer>& offers) {
   const ledger::Slot likely = ledger::WithShape({id, share::DeviceOf(id), resource, {}});
   if (likely.id == likely.device) return likely;
   const auto same = [&](const ledger::Slot& slot) { return slot.id == id && SameName(slot.resource, resource); };
@@ -67,10 +77,13 @@ ledger::Slot ToSlot(const std::string& id, const std::string& resource, const st
   const ledger::Slot* known = FindSlot(before, same);
   if (known == nullptr) known = FindSlot(now, beside);
   if (known == nullptr) known = FindSlot(before, beside);
-  if (known == nullptr) known = FindSlotOf(offers, likely.device);
+  const bool held = known != nullptr;
+  if (!held) known = FindSlotOf(offers, likely.device);
   if (known == nullptr || known->shape.sharing == device::Sharing::kNone) return likely;
   ledger::Slot slot = likely;
-  slot.shape = {known->shape.sharing, std::max(known->shape.shares, likely.shape.shares)};
+  slot.shape = known->shape;
+  if (!held || slot.shape.sharing == device::Sharing::kTimeSlicing)
+    slot.shape.shares = std::max(slot.shape.shares, SharesBy(pods, likely.device));
   if (slot.resource.empty()) slot.resource = known->resource;
   return slot;
 }
@@ -157,7 +170,7 @@ void ApplyPods(const std::vector<PodHolding>& pods, base::WallTime settled, base
     lease.id = LeaseIdFor(*pod, *others);
     lease.door = kDoor;
     lease.since = now;
-    for (const std::string& id : pod->ids) lease.slots.push_back(ToSlot(id, pod->resource, before->leases, others->leases, offers));
+    for (const std::string& id : pod->ids) lease.slots.push_back(ToSlot(id, pod->resource, pods, before->leases, others->leases, offers));
     Describe(lease, *pod);
     (void)ledger.Hand(std::move(lease));  // refused where a younger lease holds a slot: the kubelet's next list will say who is right
   }

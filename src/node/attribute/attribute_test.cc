@@ -104,8 +104,8 @@ TEST(ApplyPods, MakesSharesOfTheKubeletsIdsAfterARestart) {
              {"", "four", "ml", "main", {"G2"}, "acme.com/gpu"}},
             kNow, kNow, ledger, {offer});
   const auto slot = [&](const char* lease) { return ledger.Get()->FindLease(lease)->slots.at(0); };
-  EXPECT_EQ(slot("pod-ml-one-main"), (ledger::Slot{"G0::1", "G0", kSlice, mps}));
-  EXPECT_EQ(slot("pod-ml-two-main"), (ledger::Slot{"G0::6", "G0", kSlice, {device::Sharing::kMps, 7}})) << "from when it was cut into more";
+  EXPECT_EQ(slot("pod-ml-one-main"), (ledger::Slot{"G0::1", "G0", kSlice, {device::Sharing::kMps, 7}})) << "from when there were more";
+  EXPECT_EQ(slot("pod-ml-two-main"), (ledger::Slot{"G0::6", "G0", kSlice, {device::Sharing::kMps, 7}})) << "and these all have one server";
   EXPECT_EQ(slot("pod-ml-three-main"), (ledger::Slot{"G1::3", "G1", kSlice, kFour})) << "nobody knows, so a likely one";
   EXPECT_EQ(slot("pod-ml-four-main"), (ledger::Slot{"G2", "G2", "acme.com/gpu", {}}));
 }

@@ -27,8 +27,9 @@ Slot WithShape(Slot slot) {
 }
 
 const Lease* Snapshot::FindLease(std::string_view id) const {
-  const auto found = std::find_if(leases.begin(), leases.end(), [id](const Lease& lease) { return lease.id == id; });
-  return found == leases.end() ? nullptr : &*found;
+  const auto found =
+      std::lower_bound(leases.begin(), leases.end(), id, [](const Lease& lease, std::string_view i) { return lease.id < i; });
+  return found == leases.end() || found->id != id ? nullptr : &*found;
 }
 
 const Lease* Snapshot::HolderOf(std::string_view device) const {
@@ -42,10 +43,10 @@ namespace {
 
 bool IsWhole(const Slot& slot) { return slot.id == slot.device; }
 
-/// Whether both are shares, and of a device that cannot be shared in both ways at once.
+/// Whether both are shares, and of a device that cannot be shared in both ways at once. A server gives all its clients the same limits.
 bool SharedOtherwise(const Slot& a, const Slot& b) {
-  const device::Sharing none = device::Sharing::kNone;
-  return a.shape.sharing != none && b.shape.sharing != none && a.shape.sharing != b.shape.sharing;
+  if (a.shape.sharing == device::Sharing::kNone || b.shape.sharing == device::Sharing::kNone) return false;
+  return a.shape.sharing == device::Sharing::kMps ? a.shape != b.shape : a.shape.sharing != b.shape.sharing;
 }
 
 bool Excludes(const Slot& a, const Slot& b) {

@@ -83,7 +83,11 @@ TEST(Ledger, ADeviceIsSharedInOneWayAtATime) {
   Ledger ledger;
   ASSERT_TRUE(ledger.Hand(MakeShares("a", {"G0::0"}, kMpsFour)).ok());
   EXPECT_THAT(ledger.Hand(MakeShares("b", {"G0::1"})).error().message(), HasSubstr("G0::1 is held by a"));
-  EXPECT_TRUE(ledger.Hand(MakeShares("b", {"G0::1"}, {device::Sharing::kMps, 8})).ok());
+  EXPECT_EQ(ledger.Hand(MakeShares("b", {"G0::1"}, {device::Sharing::kMps, 8})).error().code(), Code::kAlreadyExists)
+      << "limits are the same for all";
+  EXPECT_TRUE(ledger.Hand(MakeShares("b", {"G0::1"}, kMpsFour)).ok());
+  ASSERT_TRUE(ledger.Hand(MakeShares("c", {"G1::1"})).ok());
+  EXPECT_TRUE(ledger.Hand(MakeShares("d", {"G1::5"}, {device::Sharing::kTimeSlicing, 8})).ok());
 }
 
 TEST(Ledger, ALeaseCannotExcludeItself) {
