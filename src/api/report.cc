@@ -57,6 +57,7 @@ Json ToJsonValue(const DeviceReport& device) {
           {"shareComputePercent", device.share_compute_percent},
           {"probationUntil", device.probation_until},
           {"relapses", device.relapses},
+          {"replaced", device.replaced},
           {"holders", HoldersOf(device)}};
 }
 

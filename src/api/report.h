@@ -47,6 +47,7 @@ struct DeviceReport {
   int share_compute_percent = 0;         ///< likewise
   std::string probation_until;           ///< RFC 3339; empty: not on probation
   std::int64_t relapses = 0;             ///< how often it became unwell again soon after it was well
+  std::string replaced;                  ///< which device it took the place of, one sentence; empty: none that this agent knows
   std::vector<HolderReport> holders;
 };
 
@@ -78,7 +79,7 @@ struct ConfigurationReport {
 struct ServerReport {
   std::string set;     ///< "nvidia.com/gpu"
   std::string kind;    ///< "mps"
-  std::string state;   ///< "ready", "waiting"
+  std::string state;   ///< "ready", "waiting", "ending"
   std::string reason;  ///< why it is not ready
   std::int64_t clients = 0;
   std::vector<std::string> devices;

@@ -52,6 +52,7 @@ DeviceReport ReadDevice(const Json& json) {
   Take(json, "shareComputePercent", device.share_compute_percent);
   Take(json, "probationUntil", device.probation_until);
   Take(json, "relapses", device.relapses);
+  Take(json, "replaced", device.replaced);
   return device;
 }
 

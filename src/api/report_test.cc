@@ -41,6 +41,7 @@ Report Sample() {
   device.share_compute_percent = 25;
   device.probation_until = "2026-11-21T03:43:00.000Z";
   device.relapses = 2;
+  device.replaced = "GPU at 0000:07:00.0 was replaced: serial 1, now 2";
   device.holders = {{.slot = "GPU-1",
                      .device = "GPU-1",
                      .index = 0,
@@ -79,13 +80,14 @@ TEST(Report, HasTheShapeThatIsPromised) {
        "health": {"state": "healthy", "reason": "", "since": "2026-11-21T03:42:00.000Z"}, "door": "kubelet", "withheld": "",
        "serial": "1563221012345", "resource": "nvidia.com/gpu.shared", "sharing": "mps", "shares": 4, "free": 3, "isolation": "memory-per-process",
        "shareMemoryBytes": 10737418240, "shareComputePercent": 25, "probationUntil": "2026-11-21T03:43:00.000Z", "relapses": 2,
+       "replaced": "GPU at 0000:07:00.0 was replaced: serial 1, now 2",
        "holders": [{"slot": "GPU-1", "device": "GPU-1", "index": 0, "state": "held", "kind": "pod", "lease": "k-1", "pids": [100, 101], "user": "root",
                     "command": "train", "pod": "train-0", "namespace": "ml", "container": "main", "enforcement": "devices",
                     "since": "2026-11-21T03:42:01.000Z"}]},
       {"id": "GPU-2", "vendor": "", "model": "", "index": null, "pci": "", "numa": null, "memoryBytes": 0,
        "health": {"state": "", "reason": "", "since": ""}, "door": "", "withheld": "",
        "serial": "", "resource": "", "sharing": "", "shares": 1, "free": 0, "isolation": "", "shareMemoryBytes": 0, "shareComputePercent": 0,
-       "probationUntil": "", "relapses": 0, "holders": []}],
+       "probationUntil": "", "relapses": 0, "replaced": "", "holders": []}],
     "doors": [{"name": "kubelet", "state": "open", "reason": "", "resources": ["nvidia.com/gpu"], "enforcement": "devices"}],
     "servers": [{"set": "nvidia.com/gpu.shared", "kind": "mps", "state": "waiting", "reason": "it ended", "clients": 3, "devices": ["GPU-1"]}],
     "configuration": {"origin": "file /etc/penstock/node.yaml", "since": "2026-11-21T03:41:00.000Z", "problem": "line 3: unknown key",

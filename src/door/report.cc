@@ -89,6 +89,7 @@ api::DeviceReport DeviceOf(const node::inventory::Entry& entry, const node::ledg
   device.health_reason = entry.health.reason;
   device.health_since = base::FormatTime(entry.health.since);
   device.serial = facts.serial;
+  device.replaced = entry.replaced;
   device.withheld = facts.withheld;
   if (context.wishes != nullptr) AddWish(*context.wishes, device);
   if (context.health != nullptr) AddHealth(*context.health, device);

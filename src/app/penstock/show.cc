@@ -98,6 +98,7 @@ std::string Notes(const Report& report, const Style& style, base::WallTime now) 
     }
     if (!device.withheld.empty())
       note += (note.empty() ? "" : "; ") + ((device.resource.empty() ? "not offered: " : "not as configured: ") + device.withheld);
+    if (!device.replaced.empty()) note += (note.empty() ? "" : "; ") + device.replaced;
     if (!note.empty())
       text += Paint(IndexOf(device.index) + ": " + Printable(note),
                     ColorOf(device.health_state == "healthy" ? "unknown" : device.health_state), style) +

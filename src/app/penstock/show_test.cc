@@ -194,6 +194,8 @@ TEST(Show, TellsWhenADeviceComesBackAndHowOftenItFailed) {
   report.devices[3].probation_until = "2026-11-21T03:59:59.000Z";
   EXPECT_THAT(ShowStatus(report, false, {}, kNow), HasSubstr("; back any moment; "));
   report.devices[0].relapses = 1;
+  report.devices[2].replaced = "GPU at 0000:07:00.0 was replaced: serial 1, now 2";
+  EXPECT_THAT(ShowStatus(report, false, {}, kNow), HasSubstr("\n2: GPU at 0000:07:00.0 was replaced: serial 1, now 2\n"));
   EXPECT_THAT(ShowStatus(report, false, {}, kNow), HasSubstr("\n0: healthy again; relapsed 1 time\n"));
 }
 
