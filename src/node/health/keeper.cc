@@ -36,6 +36,11 @@ struct Keeper::State : std::enable_shared_from_this<State> {
     });
   }
 
+  void WriteNow() {
+    const std::string text = EncodeMemory(monitor.Remember(), boot_id, control.clock().Wall());
+    if (text != written) (void)os::WriteFileAtomically(path, text, 0600);
+  }
+
   void Written(const base::Status& done, std::string text) {
     if (done.ok()) {
       written = std::move(text);
@@ -70,6 +75,8 @@ Keeper::Keeper(base::Executor& control, base::Executor& io, Monitor& monitor, st
 Keeper::~Keeper() {
   state_->ended = true;
   state_->monitor.OnChange(nullptr);
+  // What has not been written, or may be waiting for an executor that does not run any more.
+  if (state_->writing || state_->dirty) state_->WriteNow();
 }
 
 base::Result<Memory> Keeper::Load(const std::string& path, const std::string& boot_id, base::WallTime now) {

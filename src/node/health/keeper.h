@@ -14,7 +14,7 @@ namespace penstock::node::health {
 class Keeper {
  public:
   Keeper(base::Executor& control, base::Executor& io, Monitor& monitor, std::string path, std::string boot_id);
-  ~Keeper();
+  ~Keeper();  ///< writes what is not written yet; blocks
 
   /// What the last agent knew. A damaged file is set aside as "<path>.damaged" and nothing is known; kFailedPrecondition where a newer
   /// version wrote it. Blocks.

@@ -106,6 +106,15 @@ TEST_F(KeeperTest, WritesOffTheControlThreadAndOnceASecondAtMost) {
   EXPECT_EQ(Load().devices.at("G0").troubles.size(), 1u);
 }
 
+TEST_F(KeeperTest, WritesWhatIsNotWrittenYetWhenItEnds) {
+  {
+    const Keeper keeper(control_, io_, monitor_, path_, "boot");
+    Run();
+    Trouble(3);
+  }
+  EXPECT_EQ(Load().devices.at("G0").troubles.size(), 1u);
+}
+
 TEST_F(KeeperTest, AFullDiskIsTriedAgain) {
   folder_.Write("health.json/in-the-way", "");  // a folder, which no file replaces
   const Keeper keeper(control_, io_, monitor_, path_, "boot");
