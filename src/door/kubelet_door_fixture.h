@@ -106,6 +106,7 @@ class KubeletDoorTest : public ::testing::Test {
   os::Loop control_{"control"}, io_{"io"};
   node::inventory::Inventory inventory_;
   node::ledger::Ledger ledger_;
+  base::Published<device::SharedDevices> servers_;  // where a test lets the offers follow them
   node::share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {.kubelet = true, .local = true}};
   std::unique_ptr<KubeletDoor> door_;
 };

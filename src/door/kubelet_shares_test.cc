@@ -257,6 +257,79 @@ TEST_F(KubeletSharesTest, Issue426DeviceFilesAreInEachAnswerSoThatADaemonReloadK
   EXPECT_THAT(answer->files, testing::UnorderedElementsAre("/dev/acme1:/host/dev/acme1:rw", "/dev/acmectl:/host/dev/acmectl:rw"));
 }
 
+TEST_F(KubeletSharesTest, Issue386SharesAreSpreadOrPackedAsThePolicySays) {
+  Configure(Shared(4));
+  On([this] { door_->Open(); });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
+  ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G2::0"}).ok());
+  const std::vector<std::string> left = {"G0::0", "G1::0", "G1::1", "G2::1", "G2::2", "G3::0"};
+  policy_ = api::SharePolicy::kPacked;
+  const auto packed = kubelet_.Prefer(kGpu, {"G1::0", "G1::1", "G1::2", "G1::3", "G2::1", "G2::2", "G2::3"}, {}, 1);
+  ASSERT_TRUE(packed.ok());
+  EXPECT_THAT(*packed, ElementsAre("G2::1"));
+  policy_ = api::SharePolicy::kDistributed;
+  const auto spread = kubelet_.Prefer(kGpu, {"G1::0", "G1::1", "G1::2", "G1::3", "G2::1", "G2::2", "G2::3"}, {}, 1);
+  ASSERT_TRUE(spread.ok());
+  EXPECT_THAT(*spread, ElementsAre("G1::0"));
+  const auto two = kubelet_.Prefer(kGpu, left, {}, 2);
+  ASSERT_TRUE(two.ok() && two->size() == 2);
+  EXPECT_NE((*two)[0].substr(0, 2), (*two)[1].substr(0, 2)) << "two shares of one request are of two GPUs";
+}
+
+/// Three of four devices behind a server; the first one has none.
+class KubeletServersTest : public KubeletSharesTest {
+ protected:
+  KubeletServersTest() {
+    On([this] { offers_.FollowServers(servers_); });
+    api::NodeConfig config;
+    config.sharing.rules = {{.devices = {"1", "2", "3"}, .strategy = api::ShareStrategy::kMps, .replicas = 2}};
+    Configure(config);
+    On([this] { door_->Open(); });
+  }
+
+  void Servers(bool ready, const std::string& reason = "") {
+    device::SharedDevice device{.set = kGpu, .ready = ready, .reason = reason};
+    if (ready) device.isolation = device::Isolation::kMemoryPerProcess;
+    device.container.environment["MPS_PIPE"] = "/mps/pipe";
+    device.container.mounts = {{"/mps/pipe", "/run/mps/gpu/pipe", false}, {"/dev/shm/mps", "/run/mps/gpu/shm", true}};
+    On([&] { servers_.Set(device::SharedDevices{{"G1", device}, {"G2", device}, {"G3", device}}); });
+  }
+};
+
+TEST_F(KubeletServersTest, Issue634NothingIsGivenOutBeforeTheServerIsReady) {
+  EXPECT_TRUE(WaitForIds(kGpu, {"G0", "G1::0", "G1::1", "G2::0", "G2::1", "G3::0", "G3::1"}));
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 1)) << "the GPU that is not shared waits for no server";
+  Servers(false, "its MPS server is being started");
+  const auto refused = kubelet_.Allocate(kGpu, {"G1::0"});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(), HasSubstr("its MPS server is being started"));
+  Servers(true);
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 7));
+  EXPECT_TRUE(kubelet_.Allocate(kGpu, {"G1::0"}).ok());
+}
+
+TEST_F(KubeletServersTest, Issue1132TheServersFoldersAreMountedBesideThePodsOwnSharedMemory) {
+  Servers(true);
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 7));
+  const auto answer = kubelet_.Allocate(kGpu, {"G1::0", "G2::0"});
+  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
+  EXPECT_EQ(answer->environment.at("MPS_PIPE"), "/mps/pipe");
+  EXPECT_EQ(answer->environment.at("ACME"), "G1,G2");
+  EXPECT_THAT(answer->mounts, ElementsAre("/mps/pipe:/run/mps/gpu/pipe", "/dev/shm/mps:/run/mps/gpu/shm")) << "each once";
+  EXPECT_TRUE(kubelet_.Allocate(kGpu, {"G0"})->mounts.empty());
+}
+
+TEST_F(KubeletServersTest, Issue647AServerThatDiesTakesItsSharesOutOfTheListUntilItIsBack) {
+  Servers(true);
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 7));
+  ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G1::0"}).ok());
+  Servers(false, "its MPS control daemon has died");
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 1));
+  EXPECT_EQ(ledger_.Get()->leases.size(), 1u) << "who has a share keeps it";
+  Servers(true);
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 7));
+}
+
 TEST(SocketPrefixOf, IsShortEnoughAndTellsLongNamesApart) {
   EXPECT_EQ(SocketPrefixOf("nvidia.com/gpu.shared"), "penstock-nvidia.com-gpu.shared");
   const std::string one = SocketPrefixOf("nvidia.com/" + std::string(50, 'a') + "1"),
