@@ -14,11 +14,13 @@ base::Status StartSimulation(const std::string& machine, const std::string& run_
   return RunToEnd({program, "start", machine, "--root", SimulationRoot(run_dir)});
 }
 
-void UseSimulation(const std::string& run_dir, Settings& settings) {
+void UseSimulation(const std::string& run_dir, const api::NodeConfig& config, Settings& settings) {
   const std::string root = SimulationRoot(run_dir);
   settings.flags.try_emplace("--driver-root", root);
   settings.flags.try_emplace("--dev-root", root);
   settings.flags.try_emplace("--sysfs-root", root + "/sys");
+  const std::string& mps_root = config.sharing.mps_root;
+  if (mps_root == api::SharingConfig{}.mps_root) settings.plugin_flags.push_back({"--mps-root", root + mps_root, "--mps-root"});
 }
 
 base::Result<bool> StopSimulation(const std::string& run_dir) {

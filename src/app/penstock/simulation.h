@@ -14,8 +14,9 @@ std::string SimulationRoot(const std::string& run_dir);
 /// Makes the machine; a tree that was left there is replaced. Blocks. The error is what penstock-sim said.
 base::Status StartSimulation(const std::string& machine, const std::string& run_dir);
 
-/// Points the driver, device and sysfs roots at the simulated machine, but for those that the user gave.
-void UseSimulation(const std::string& run_dir, Settings& settings);
+/// Points the driver, device and sysfs roots at the simulated machine, but for those that the user gave, and the folder of MPS where it is
+/// the usual one in `config`: its servers are not this machine's.
+void UseSimulation(const std::string& run_dir, const api::NodeConfig& config, Settings& settings);
 
 /// Removes the tree where there is one. True where there was. Blocks.
 base::Result<bool> StopSimulation(const std::string& run_dir);

@@ -184,7 +184,7 @@ int Up(const Common& common, const UpOptions& options) {
   Settings settings = common.settings;
   if (!options.simulate.empty()) {
     if (auto simulated = StartSimulation(options.simulate, run_dir); !simulated.ok()) return Fail(simulated.error());
-    UseSimulation(run_dir, settings);
+    UseSimulation(run_dir, *config, settings);
   }
   auto notices = NotifySocket::Make();
   if (!notices.ok()) return Fail(notices.error());
