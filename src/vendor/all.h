@@ -11,6 +11,7 @@
 #include "device/dialect.h"
 #include "device/sharing.h"
 #include "os/loop.h"
+#include "os/process.h"
 
 namespace penstock::vendor {
 
@@ -41,5 +42,8 @@ struct ServerOptions {
 
 /// A vendor's servers through which its devices can be shared, on this loop; null for one that has none. Links no backend.
 std::unique_ptr<device::SharingService> MakeSharingService(std::string_view vendor, os::Loop& control, const ServerOptions& options);
+
+/// Whether a process is such a server of any vendor: it is on a device for all who share it. Reads /proc: on an I/O thread.
+bool IsServer(const std::string& proc_root, const os::ProcessInfo& process);
 
 }  // namespace penstock::vendor

@@ -2,6 +2,7 @@
 #include "vendor/all.h"
 
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -60,6 +61,19 @@ TEST(Vendors, SayWhatIsMissingOnAnEmptyMachine) {
     EXPECT_FALSE(backend->Describe("0").ok()) << vendor;
     EXPECT_FALSE(backend->Read("0").ok()) << vendor;
   }
+}
+
+TEST(Vendors, KnowTheServersThatTheyStartedThemselves) {
+  const std::string proc = testing::TempDir() + "proc-of-servers";
+  std::filesystem::create_directories(proc + "/42");
+  os::ProcessInfo process;
+  process.pid = 42;
+  process.command = "nvidia-cuda-mps-server";
+  EXPECT_FALSE(IsServer(proc, process)) << "somebody's own server is somebody's";
+  std::ofstream(proc + "/42/environ") << "HOME=/" << '\0' << "PENSTOCK_MPS_FOLDER=/run/nvidia/mps/gpu" << '\0';
+  EXPECT_TRUE(IsServer(proc, process));
+  process.command = "python train.py";
+  EXPECT_FALSE(IsServer(proc, process));
 }
 
 TEST(Vendors, JudgeWhatTheyDoNotKnowWithoutTakingADeviceOut) {

@@ -1,6 +1,7 @@
 // What acts on the devices of all vendors: the serving agent's half of all.h. Links no backend.
 #include "vendor/all.h"
 #include "vendor/nvidia/actions.h"
+#include "vendor/nvidia/mps/processes.h"
 #include "vendor/nvidia/mps/service.h"
 
 namespace penstock::vendor {
@@ -19,5 +20,7 @@ std::unique_ptr<device::SharingService> MakeSharingService(std::string_view vend
                                           .own_shm = options.for_containers,
                                           .launcher = options.launcher});
 }
+
+bool IsServer(const std::string& proc_root, const os::ProcessInfo& process) { return nvidia::mps::IsServer(proc_root, process); }
 
 }  // namespace penstock::vendor

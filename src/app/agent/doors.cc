@@ -27,7 +27,8 @@ node::share::OpenDoors DecideDoors(const api::NodeConfig& config) {
 Doors::Doors(Node node, node::share::OpenDoors open, const api::NodeConfig& config, std::vector<node::ledger::Lease> remembered,
              std::string boot_id, Callbacks callbacks)
     : keeper_(node.control, node.io, node.ledger, config.paths.state_dir + "/ledger.json", std::move(boot_id)),
-      follow_(node.control, node.io, config.paths.proc_root, node.inventory, node.ledger),
+      follow_(node.control, node.io, config.paths.proc_root, node.inventory, node.ledger,
+              [proc = config.paths.proc_root](const os::ProcessInfo& process) { return vendor::IsServer(proc, process); }),
       local_(node.control, node.io, door::LocalDoor::Node{node.inventory, node.ledger, node.offers, vendor::FindDialect},
              door::LocalDoor::Options{
                  .run_dir = config.paths.run_dir, .group = config.local_group, .proc_root = config.paths.proc_root, .enabled = open.local},

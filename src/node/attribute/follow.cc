@@ -4,8 +4,8 @@
 namespace penstock::node::attribute {
 
 struct Follow::State : std::enable_shared_from_this<State> {
-  State(base::Executor& c, base::Executor& i, std::string p, inventory::Inventory& inv, ledger::Ledger& led)
-      : control(c), io(i), proc_root(std::move(p)), inventory(inv), ledger(led) {}
+  State(base::Executor& c, base::Executor& i, std::string p, inventory::Inventory& inv, ledger::Ledger& led, IsServer s)
+      : control(c), io(i), proc_root(std::move(p)), is_server(std::move(s)), inventory(inv), ledger(led) {}
 
   void Changed() {
     again = true;
@@ -21,6 +21,7 @@ struct Follow::State : std::enable_shared_from_this<State> {
     if (pids.empty()) return Apply({});
     io.Post([self = shared_from_this(), pids] {
       auto table = ReadProcesses(self->proc_root, pids);
+      if (self->is_server) std::erase_if(table, [&](const auto& one) { return pids.contains(one.first) && self->is_server(one.second); });
       self->control.Post([self, table = std::move(table)] { self->Apply(table); });
     });
   }
@@ -46,14 +47,16 @@ struct Follow::State : std::enable_shared_from_this<State> {
   base::Executor& control;
   base::Executor& io;
   const std::string proc_root;
+  const IsServer is_server;
   inventory::Inventory& inventory;
   ledger::Ledger& ledger;
   bool looking = false, again = false, ended = false;
   base::Subscription on_inventory, on_ledger;
 };
 
-Follow::Follow(base::Executor& control, base::Executor& io, std::string proc_root, inventory::Inventory& inventory, ledger::Ledger& ledger)
-    : state_(std::make_shared<State>(control, io, std::move(proc_root), inventory, ledger)) {
+Follow::Follow(base::Executor& control, base::Executor& io, std::string proc_root, inventory::Inventory& inventory, ledger::Ledger& ledger,
+               IsServer is_server)
+    : state_(std::make_shared<State>(control, io, std::move(proc_root), inventory, ledger, std::move(is_server))) {
   state_->on_inventory = inventory.published().Subscribe([state = state_.get()](const auto&) { state->Changed(); });
   state_->on_ledger = ledger.published().Subscribe([state = state_.get()](const auto&) { state->Changed(); });
 }

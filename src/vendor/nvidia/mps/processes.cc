@@ -50,6 +50,10 @@ std::size_t CountThreads(const std::string& proc, pid_t pid) {
   return tasks.ok() ? tasks->size() : 0;
 }
 
+bool IsServer(const std::string& proc, const os::ProcessInfo& process) {
+  return Runs(process, "mps-server") && Variable(proc, process.pid, kFolderVariable).has_value();
+}
+
 std::vector<ServerProcess> FindServers(const std::string& proc, const Folders& folders, pid_t daemon) {
   std::vector<ServerProcess> servers;
   for (const pid_t pid : os::ListProcesses(proc)) {

@@ -10,6 +10,7 @@
 
 #include <sys/types.h>
 
+#include "os/process.h"
 #include "vendor/nvidia/mps/folders.h"
 #include "vendor/nvidia/mps/spec.h"
 
@@ -37,6 +38,9 @@ struct ServerProcess {
 /// The servers that the set's daemons started, dead daemons' too, and the children of this daemon (0: none), whoever started it. Looks at
 /// every process.
 std::vector<ServerProcess> FindServers(const std::string& proc, const Folders& folders, pid_t daemon);
+
+/// Whether a process is a server that a daemon of ours started, for whatever set.
+bool IsServer(const std::string& proc, const os::ProcessInfo& process);
 
 /// Threads of a process; 0 where it is gone.
 std::size_t CountThreads(const std::string& proc, pid_t pid);

@@ -1,0 +1,49 @@
+#include "node/attribute/follow.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "device/testing/acme.h"
+
+namespace penstock::node::attribute {
+namespace {
+
+/// A device with this very process on it.
+class FollowTest : public testing::Test {
+ protected:
+  void Look() {
+    inventory_.SetFacts("acme", {device::testing::AcmeDevice(0, 1)}, "", {});
+    inventory_.SetReading("G0", {.processes = {{::getpid(), {}}}}, {});
+    executor_.RunUntilIdle();
+  }
+
+  base::ManualExecutor executor_;
+  inventory::Inventory inventory_;
+  ledger::Ledger ledger_;
+};
+
+TEST_F(FollowTest, FindsWhoIsOutsideAndThatTheyHaveGone) {
+  Follow follow(executor_, executor_, "/proc", inventory_, ledger_);
+  Look();
+  ASSERT_TRUE(ledger_.Get()->outside.contains("G0"));
+  EXPECT_EQ(ledger_.Get()->outside.at("G0").at(0).pid, ::getpid());
+  inventory_.SetReading("G0", {}, {});
+  executor_.RunUntilIdle();
+  EXPECT_TRUE(ledger_.Get()->outside.empty());
+}
+
+TEST_F(FollowTest, AServerThroughWhichADeviceIsSharedIsNobodysAndNotOutside) {
+  pid_t asked = 0;
+  Follow follow(executor_, executor_, "/proc", inventory_, ledger_, [&](const os::ProcessInfo& process) {
+    asked = process.pid;
+    return true;
+  });
+  ASSERT_TRUE(ledger_.Hand({.id = "k-1", .door = "kubelet", .slots = {{"G0::0", "G0"}}}).ok());
+  Look();
+  EXPECT_EQ(asked, ::getpid());
+  EXPECT_TRUE(ledger_.Get()->outside.empty());
+  EXPECT_TRUE(ledger_.Get()->leases[0].processes.empty());
+}
+
+}  // namespace
+}  // namespace penstock::node::attribute
