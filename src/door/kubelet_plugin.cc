@@ -300,25 +300,25 @@ void KubeletDoor::AskCounted(std::function<void(Result<std::set<std::string>>)> 
 
 void KubeletDoor::AwaitReleases(bool somebody_waits) { state_->pods.AwaitReleases(somebody_waits); }
 
-// Several plugins may stand differently: the door is open where one of them is read, and says of each other one why not.
+// Several plugins may stand differently: the door is open where one of them is read, and says of the others why they are not.
 api::DoorReport KubeletDoor::Report() const {
   api::DoorReport report;
   report.name = node::share::kKubeletDoor;
   report.state = "waiting";
-  const auto standings = state_->plugins.standings();
-  const auto offered = static_cast<std::size_t>(
-      std::count_if(standings.begin(), standings.end(), [](const auto& standing) { return !standing.second.leaving; }));
-  std::vector<std::string> reasons;
+  std::map<std::string, std::vector<std::string>> reasons;  // → resources
   bool open = false, stepped_back = false;
-  for (const auto& [resource, standing] : standings) {
+  for (const auto& [resource, standing] : state_->plugins.standings()) {
     if (standing.leaving) continue;
     report.resources.push_back(resource);
     open |= standing.state.phase == PluginState::Phase::kServing;
     stepped_back |= standing.state.phase == PluginState::Phase::kSteppedBack;
-    if (!standing.state.reason.empty()) reasons.push_back((offered > 1 ? resource + ": " : "") + standing.state.reason);
+    if (!standing.state.reason.empty()) reasons[standing.state.reason].push_back(resource);
   }
-  report.reason = base::Join(reasons, "; ");
-  if (offered == 0) report.reason = state_->open ? "no device is offered to the kubelet" : "looking at the devices first";
+  for (const auto& [reason, resources] : reasons) {
+    const bool of_all = resources.size() == report.resources.size();
+    report.reason += (report.reason.empty() ? "" : "; ") + (of_all ? "" : base::Join(resources, ", ") + ": ") + reason;
+  }
+  if (report.resources.empty()) report.reason = state_->open ? "no device is offered to the kubelet" : "looking at the devices first";
   if (stepped_back) report.state = "stepped-back";
   if (open) report.state = "open";
   if (open) report.enforcement = ToString(node::ledger::Enforcement::kDevices);

@@ -64,6 +64,19 @@ TEST_F(KubeletSharesTest, Issue628OneGpuIsSharedAndTheOthersStayExclusive) {
   On([this] { EXPECT_EQ(door_->Report().resources, (std::vector<std::string>{kGpu, kShared})); });
 }
 
+TEST_F(KubeletSharesTest, WhatIsSoOfAllNamesIsSaidOnce) {
+  kubelet_.Kill();
+  Configure(Shared(3, kShared, {"3"}));
+  On([this] { door_->Open(); });
+  std::string reason;
+  for (int i = 0; i < 1000 && reason.find("nobody answers") == std::string::npos; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    On([&] { reason = door_->Report().reason; });
+  }
+  EXPECT_THAT(reason, testing::StartsWith("nobody answers at")) << "no resource's name before it";
+  EXPECT_EQ(reason.find("nobody answers"), reason.rfind("nobody answers"));
+}
+
 TEST_F(KubeletSharesTest, Issue424EachModelHasAResourceOnRequest) {
   Open();
   api::NodeConfig config;
