@@ -21,9 +21,9 @@
 #include "app/agent/paths.h"
 #include "app/agent/plan.h"
 #include "app/agent/spine.h"
+#include "app/agent/views.h"
 #include "base/log.h"
 #include "door/pages.h"
-#include "door/report.h"
 #include "edge/systemd/notify.h"
 #include "os/file.h"
 #include "os/lock_file.h"
@@ -64,8 +64,8 @@ class Agent {
         configuration_(control_, io_, options.settings, options.start),
         spine_(control_, io_, start_, options.worker, open_, boot_id_),
         labeller_(control_, io_, spine_.inventory, spine_.offers, start_.paths.sysfs_root, [this] { spine_.LookNow(); }),
-        pages_(control_, {.metrics = [this] { return Metrics(); },
-                          .report = [this] { return api::ToJson(Report()); },
+        pages_(control_, {.metrics = [this] { return views_.Metrics(); },
+                          .report = [this] { return api::ToJson(views_.Report()); },
                           .not_ready = [this] { return not_ready_; }}) {}
 
   int Run() {
@@ -145,21 +145,22 @@ class Agent {
 
   Status Serve() {
     waiting_for_.clear();
-    ASSIGN(auto remembered, node::ledger::Keeper::Load(start_.paths.state_dir + "/ledger.json", boot_id_));
+    ASSIGN(auto remembered, Doors::Remember(start_.paths.state_dir, boot_id_));
     doors_.emplace(Doors::Node{control_, io_, spine_.inventory, spine_.ledger, spine_.offers}, open_, start_, std::move(remembered),
                    boot_id_,
                    Doors::Callbacks{.config = [this] { return Config(); },
-                                    .report = [this] { return Report(); },
+                                    .report = [this] { return views_.Report(); },
                                     .end =
                                         [this] {
                                           spine_.EndIdle();
                                           control_.Stop();
                                         },
-                                    .plan = [this](const auto& request) { return PlanFor(request, configuration_, NodeForPreview()); },
+                                    .plan = [this](const auto& request) { return PlanFor(request, configuration_, views_.ForPreview()); },
                                     .kubelet_has =
                                         [this](const door::KubeletAmounts& amounts) {
                                           if (cluster_) cluster_->ShowKubeletHas(amounts);
                                         }});
+    doors_->Configure(*Config());
     spine_.Serve();
     labeller_.Serve();
     TRY(doors_->Listen());
@@ -172,30 +173,15 @@ class Agent {
   void JoinCluster() {
     if (!ClusterLine::Wanted(start_.cluster)) return;
     cluster_.emplace(control_, node_, *Config(),
-                     ClusterLine::Callbacks{.news = [this] { return News(); },
+                     ClusterLine::Callbacks{.news = [this] { return views_.News(); },
                                             .wished = [this](const door::WishedConfig& wish) { configuration_.Wish(wish); },
                                             .nfd = [this](bool labels_this_node) { labeller_.SetNfd(labels_this_node); }});
     on_inventory_ = spine_.inventory.published().Subscribe([this](const auto&) { cluster_->TellSoon(); });
     on_ledger_ = spine_.ledger.published().Subscribe([this](const auto&) { cluster_->TellSoon(); });
+    on_offers_ = spine_.offers.published().Subscribe([this](const auto&) { cluster_->TellSoon(); });
+    on_servers_ = spine_.offers.servers().Subscribe([this](const auto&) { cluster_->TellSoon(); });
     on_labels_ = labeller_.labels().published().Subscribe([this](const auto&) { cluster_->TellSoon(); });
     cluster_->TellSoon();
-  }
-
-  /// For a call on the control loop, where the snapshots stay what they are meanwhile.
-  door::PreviewNode NodeForPreview() {
-    return {.inventory = *spine_.inventory.published().Get(),
-            .ledger = *spine_.ledger.Get(),
-            .dialect_of = vendor::FindDialect,
-            .machine = labeller_.machine().value_or(os::MachineFacts{}),
-            .timestamp = labeller_.started(),
-            .kubelet_exists = open_.kubelet,
-            .nfd = labeller_.nfd()};
-  }
-
-  door::ClusterNews News() {
-    door::ClusterNews news{.report = Report()};
-    if (labeller_.labels().begun()) news.labels = *labeller_.labels().published().Get();
-    return news;
   }
 
   Status OpenPages() {
@@ -223,6 +209,7 @@ class Agent {
   /// What a running agent can change follows the configuration that is in force.
   Status FollowConfiguration() {
     on_config_ = configuration_.published().Subscribe([this](const auto& current) {
+      if (doors_) doors_->Configure(current->config);
       spine_.Configure(current->config);
       labeller_.Configure(current->config);
       if (!cluster_) return;
@@ -248,47 +235,6 @@ class Agent {
     edge::systemd::Notify("READY=1\nSTATUS=" + std::to_string(spine_.devices()) + " devices");
   }
 
-  api::Report Report() {
-    const auto wished = spine_.offers.wished().Get();
-    return door::MakeReport(*spine_.inventory.published().Get(), *spine_.ledger.Get(),
-                            {.node = node_,
-                             .doors = [this] { return DoorReports(); },
-                             .wishes = &wished->wishes,
-                             .configuration = [this] { return configuration_.published().Get()->report; },
-                             .times = &condition_times_,
-                             .now = control_.clock().Wall()});
-  }
-
-  std::vector<api::DoorReport> DoorReports() const {
-    if (doors_) {
-      auto reports = doors_->Reports();
-      if (cluster_) reports.push_back(cluster_->report());
-      return reports;
-    }
-    return {{.name = "kubelet", .state = "waiting", .reason = waiting_for_}, {.name = "local", .state = "waiting", .reason = waiting_for_}};
-  }
-
-  std::string Metrics() {
-    return node::metrics::Render(*spine_.inventory.published().Get(), *spine_.ledger.Get(),
-                                 {.version = PENSTOCK_VERSION,
-                                  .queue_length = doors_ ? doors_->waiting() : 0,
-                                  .processes = costs_ ? costs_->Get() : std::vector<node::metrics::ProcessCost>{},
-                                  .evidence = spine_.monitor.Counts(),
-                                  .health = spine_.monitor.statuses(),
-                                  .transitions = spine_.monitor.Transitions(),
-                                  .resets = spine_.monitor.Resets(),
-                                  .offers = spine_.offers.published().Get(),
-                                  .servers = spine_.offers.servers().Get(),
-                                  .reloads = configuration_.reloads(),
-                                  .api_requests = ApiRequests()});
-  }
-
-  std::optional<node::metrics::ApiRequests> ApiRequests() const {
-    if (!cluster_) return std::nullopt;
-    const edge::kube::Requests& requests = cluster_->requests();
-    return node::metrics::ApiRequests{requests.reads, requests.writes, requests.streams, requests.retries, requests.failures};
-  }
-
   std::map<std::string, pid_t> Processes() const {
     std::map<std::string, pid_t> processes = spine_.Workers();
     processes["agent"] = ::getpid();
@@ -304,7 +250,6 @@ class Agent {
   os::Loop control_{"control"};
   os::Loop io_{"io"};
   Configuration configuration_;
-  mutable door::ConditionTimes condition_times_;
   Spine spine_;
   Labeller labeller_;
   std::string not_ready_ = "looking at the devices for the first time";
@@ -314,7 +259,8 @@ class Agent {
   std::optional<Doors> doors_;
   std::optional<ClusterLine> cluster_;
   std::optional<Costs> costs_;
-  base::Subscription on_config_, on_inventory_, on_ledger_, on_labels_;
+  Views views_{{control_, node_, open_, spine_, configuration_, labeller_, doors_, cluster_, costs_, waiting_for_}};
+  base::Subscription on_config_, on_inventory_, on_ledger_, on_offers_, on_servers_, on_labels_;
   door::Pages pages_;
 };
 

@@ -2,6 +2,7 @@
 #include "app/agent/doors.h"
 
 #include "app/agent/paths.h"
+#include "door/doors_keeper.h"
 #include "os/file.h"
 #include "vendor/all.h"
 
@@ -14,6 +15,9 @@ std::string WhyNoKubelet(const api::NodeConfig& config) {
   return config.kubelet_door == api::Switch::kOff ? "switched off" : "there is no kubelet: no folder " + config.paths.kubelet_dir;
 }
 
+std::string LedgerPath(const std::string& state_dir) { return state_dir + "/ledger.json"; }
+std::string MovesPath(const std::string& state_dir) { return state_dir + "/doors.json"; }
+
 node::allocate::Consumer ConsumerOf(const api::NodeConfig& config) {
   return config.device_ids == api::DeviceIds::kIndex ? node::allocate::Consumer::kContainerByIndex : node::allocate::Consumer::kContainer;
 }
@@ -24,20 +28,40 @@ node::share::OpenDoors DecideDoors(const api::NodeConfig& config) {
   return {.kubelet = IsOpen(config.kubelet_door, os::Exists(config.paths.kubelet_dir)), .local = IsOpen(config.local_door, true)};
 }
 
-Doors::Doors(Node node, node::share::OpenDoors open, const api::NodeConfig& config, std::vector<node::ledger::Lease> remembered,
-             std::string boot_id, Callbacks callbacks)
-    : keeper_(node.control, node.io, node.ledger, config.paths.state_dir + "/ledger.json", std::move(boot_id)),
+base::Result<Doors::Remembered> Doors::Remember(const std::string& state_dir, const std::string& boot_id) {
+  Remembered remembered;
+  ASSIGN(remembered.leases, node::ledger::Keeper::Load(LedgerPath(state_dir), boot_id));
+  ASSIGN(remembered.moved, door::DoorsKeeper::Load(MovesPath(state_dir)));
+  return remembered;
+}
+
+Doors::Doors(Node node, node::share::OpenDoors open, const api::NodeConfig& config, Remembered remembered, std::string boot_id,
+             Callbacks callbacks)
+    : keeper_(node.control, node.io, node.ledger, LedgerPath(config.paths.state_dir), std::move(boot_id)),
       follow_(node.control, node.io, config.paths.proc_root, node.inventory, node.ledger,
               [proc = config.paths.proc_root](const os::ProcessInfo& process) { return vendor::IsServer(proc, process); }),
       local_(node.control, node.io, door::LocalDoor::Node{node.inventory, node.ledger, node.offers, vendor::FindDialect},
              door::LocalDoor::Options{
                  .run_dir = config.paths.run_dir, .group = config.local_group, .proc_root = config.paths.proc_root, .enabled = open.local},
-             door::LocalDoor::Callbacks{
-                 .report = std::move(callbacks.report), .end = std::move(callbacks.end), .plan = std::move(callbacks.plan)},
+             door::LocalDoor::Callbacks{.report = std::move(callbacks.report),
+                                        .end = std::move(callbacks.end),
+                                        .plan = std::move(callbacks.plan),
+                                        .move = [this](const auto& request, auto progress,
+                                                       auto done) { moves_->Set(request, std::move(progress), std::move(done)); }},
              [&control = node.control, group = door::CgroupNameFor(config.paths.run_dir)] { return door::OpenCgroups(control, group); }),
       why_no_kubelet_(open.kubelet ? "" : WhyNoKubelet(config)) {
-  local_.Recover(remembered);
-  if (!open.kubelet) return;
+  local_.Recover(remembered.leases);
+  if (open.kubelet) MakeKubeletDoor(node, config, std::move(callbacks), remembered.leases);
+  door::DoorMoves::Kubelet kubelet;
+  if (kubelet_)
+    kubelet = {.ask_counted = [this](auto done) { kubelet_->AskCounted(std::move(done)); },
+               .await_releases = [this](bool somebody_waits) { kubelet_->AwaitReleases(somebody_waits); }};
+  moves_.emplace(node.control, node.io, door::DoorMoves::Node{node.inventory, node.ledger, node.offers}, open, std::move(kubelet),
+                 MovesPath(config.paths.state_dir), std::move(remembered.moved));
+}
+
+void Doors::MakeKubeletDoor(Node node, const api::NodeConfig& config, Callbacks callbacks,
+                            const std::vector<node::ledger::Lease>& remembered) {
   kubelet_.emplace(node.control, node.io,
                    door::KubeletDoor::Options{
                        .kubelet_dir = config.paths.kubelet_dir,

@@ -12,6 +12,7 @@
 #include "api/report.h"
 #include "door/kubelet_plugin.h"
 #include "door/local.h"
+#include "door/moves.h"
 #include "node/attribute/follow.h"
 #include "node/ledger/keeper.h"
 #include "node/share/offers.h"
@@ -40,9 +41,23 @@ class Doors {
     std::function<void(const door::KubeletAmounts&)> kubelet_has;
   };
 
+  /// What an agent before us remembered.
+  struct Remembered {
+    std::vector<node::ledger::Lease> leases;
+    door::DevicesByHand moved;
+  };
+  /// kFailedPrecondition where a newer version of the agent wrote it. Blocks.
+  static base::Result<Remembered> Remember(const std::string& state_dir, const std::string& boot_id);
+
   /// What an agent before us remembered is taken over.
-  Doors(Node node, node::share::OpenDoors open, const api::NodeConfig& config, std::vector<node::ledger::Lease> remembered,
-        std::string boot_id, Callbacks callbacks);
+  Doors(Node node, node::share::OpenDoors open, const api::NodeConfig& config, Remembered remembered, std::string boot_id,
+        Callbacks callbacks);
+
+  /// The configuration in force is another one. Before the offers are told of it.
+  void Configure(const api::NodeConfig& config) { moves_->Configure(config); }
+
+  /// The doors that were said by hand, for plans.
+  node::share::Moves by_hand() const { return moves_->by_hand(); }
 
   /// Listens at the local door. The caller holds the lock.
   base::Status Listen() { return local_.Open(); }
@@ -56,11 +71,14 @@ class Doors {
   std::size_t waiting() const { return local_.waiting(); }
 
  private:
+  void MakeKubeletDoor(Node node, const api::NodeConfig& config, Callbacks callbacks, const std::vector<node::ledger::Lease>& remembered);
+
   node::ledger::Keeper keeper_;
   node::attribute::Follow follow_;
   door::LocalDoor local_;
   std::optional<door::KubeletDoor> kubelet_;
   const std::string why_no_kubelet_;
+  std::optional<door::DoorMoves> moves_;  // always there; last, since it asks the kubelet's door
 };
 
 }  // namespace penstock::app

@@ -1,6 +1,7 @@
 // Vendor lines and the kernel's log, joined to the inventory.
 #include "app/agent/spine.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "app/agent/paths.h"
@@ -45,6 +46,7 @@ Spine::Spine(os::Loop& control, base::Executor& io, const api::NodeConfig& confi
     lines_.push_back(std::make_unique<VendorLine>(control_, config, worker, *dialect, inventory, monitor));
     actions_.emplace(dialect->vendor(), vendor::MakeActions(dialect->vendor(), control, PathsOf(config)));
   }
+  on_wished_ = offers.wished().Subscribe([this](const auto& wished) { LogRemarks(wished->remarks); });
   Configure(config);
   offers.FollowServers(servers_->published());
   auto memory = node::health::Keeper::Load(memory_path_, boot_id_, control.clock().Wall());
@@ -101,6 +103,12 @@ node::health::Resets::Vendor Spine::VendorFor(std::string_view vendor) {
               .let_go = [&line = *line](std::function<void()> done) { line.LetGo(std::move(done)); },
               .take_up = [&line = *line] { line.TakeUp(); }};
   return {};
+}
+
+void Spine::LogRemarks(const std::vector<std::string>& remarks) {
+  for (const std::string& remark : remarks)
+    if (std::find(remarks_.begin(), remarks_.end(), remark) == remarks_.end()) base::Log(base::kWarn, remark);
+  remarks_ = remarks;
 }
 
 void Spine::WantServers() {

@@ -69,6 +69,7 @@ class Spine {
 
  private:
   void WantServers();
+  void LogRemarks(const std::vector<std::string>& remarks);
   node::health::Resets::Vendor VendorFor(std::string_view vendor);
 
   os::Loop& control_;
@@ -83,7 +84,8 @@ class Spine {
   std::optional<node::health::Resets> resets_;
   api::ResetPolicy reset_policy_ = api::ResetPolicy::kNever;
   std::vector<device::SharedSet> wanted_;
-  base::Subscription on_offers_;
+  std::vector<std::string> remarks_;  // of the wishes, that were logged
+  base::Subscription on_offers_, on_wished_;
 };
 
 }  // namespace penstock::app
