@@ -176,7 +176,8 @@ TEST_F(Health, Issue231OneLostGpuTouchesNoOther) {
 TEST_F(Health, Issue669AnEventWaitThatFailsMarksNobodyAndDoesNotSpin) {
   Make("dgx-a100");
   machine_->Sim({"fault", "all", "error", "nvmlEventSetWait", "999"});
-  const pid_t worker = node_->remote.pid();
+  pid_t worker = 0;
+  OnLoop([&] { worker = node_->remote.pid(); });
   OnLoop([] {}, 500ms);  // the first failures are waited on at once, since each may be a lost GPU's
   const auto before = os::ReadCpuTime("/proc", worker);
   OnLoop([] {}, 2s);

@@ -1,8 +1,6 @@
 // One small state per device: what stands, what happened, since when it looks well.
 #include "node/health/health.h"
 
-#include <algorithm>
-
 #include "base/log.h"
 #include "node/health/policy.h"
 
@@ -14,7 +12,9 @@ using device::Severity;
 namespace {
 
 constexpr std::size_t kMostTroubles = 32;  // of one device that are told apart
-constexpr base::Duration kDay = std::chrono::hours(24);
+
+constexpr base::Duration kDeparturesCount = std::chrono::hours(1);
+constexpr std::size_t kMostDepartures = 3;
 
 bool TakesOut(Severity severity) { return severity >= Severity::kDrain; }
 
@@ -35,6 +35,7 @@ Monitor::~Monitor() {
 }
 
 void Monitor::See(const inventory::Snapshot& snapshot) {
+  for (const inventory::Entry& entry : snapshot.devices) Follow(entry, snapshot);
   if (std::exchange(seen_facts_, snapshot.facts_generation) != snapshot.facts_generation) Changed();  // who sits where
   for (const std::string& left : chronicle_.See(snapshot)) {
     if (const auto tracked = devices_.find(left); tracked != devices_.end()) {
@@ -43,6 +44,29 @@ void Monitor::See(const inventory::Snapshot& snapshot) {
     }
     hearing_.Forget(left);
   }
+}
+
+/// Whether it is away. One that is away together with its driver is not to blame for that.
+void Monitor::Follow(const inventory::Entry& entry, const inventory::Snapshot& snapshot) {
+  const bool gone = entry.health.state == HealthState::kGone;
+  const auto known = devices_.find(entry.facts->id);
+  if (known == devices_.end() || !gone || known->second.away) return;
+  Tracked& tracked = known->second;
+  tracked.away = true;
+  const inventory::VendorEntry* vendor = snapshot.FindVendor(entry.facts->vendor);
+  if (vendor != nullptr && vendor->driver == nullptr) return;
+  const base::TimePoint now = executor_.clock().Now();
+  std::erase_if(tracked.departures, [now](base::TimePoint at) { return now - at > kDeparturesCount; });
+  if (tracked.departures.size() < kMostDepartures) tracked.departures.push_back(now);
+}
+
+/// It was away and answers. One that keeps going is not believed at once.
+void Monitor::Return(Tracked& tracked) {
+  tracked.away = false;
+  if (tracked.departures.size() < kMostDepartures) return;
+  if (tracked.reason.empty()) tracked.reason = "it was away " + std::to_string(kMostDepartures) + " times and more within an hour";
+  tracked.recovery.Fall(executor_.clock().Now());
+  Changed();
 }
 
 std::string Monitor::IdOf(const device::Evidence& evidence) const {
@@ -114,6 +138,7 @@ void Monitor::OnReading(const std::string& id, const device::Reading& reading) {
     Changed();
   }
   tracked.last = reading;
+  if (tracked.away && reading.reachable) Return(tracked);
   Evaluate(id, tracked);
 }
 
@@ -289,94 +314,6 @@ Statuses Monitor::statuses() const {
     status.resetting = !tracked->second.held.empty();
   }
   return statuses;
-}
-
-void Monitor::Recall(Memory memory) {
-  remembered_drivers_ = std::move(memory.drivers);
-  const base::TimePoint now = executor_.clock().Now();
-  for (auto& [id, remembered] : memory.devices) {
-    Tracked& tracked = devices_[id];
-    for (const RememberedTrouble& one : remembered.troubles) {
-      const Severity severity = Apply(options_.policy, one.kind, one.code, one.verdict.severity);
-      if (!TakesOut(severity)) continue;
-      tracked.happened[{one.kind, one.code}] = {one.verdict, severity, one.at, one.proven_over};
-      if (!tracked.remembered_since || one.at < *tracked.remembered_since) tracked.remembered_since = one.at;
-    }
-    tracked.recovery.Recall(remembered.recovery, now);
-    tracked.reason = std::move(remembered.reason);
-    tracked.resets = std::move(remembered.resets);
-  }
-  inventory_.Recall(std::move(memory.slots));
-}
-
-Memory Monitor::Remember() const {
-  Memory memory{{}, driver_versions_.empty() ? remembered_drivers_ : driver_versions_, inventory_.slots()};
-  const base::TimePoint now = executor_.clock().Now();
-  for (const auto& [id, tracked] : devices_) {
-    RememberedDevice device{{}, tracked.recovery.Remember(now), tracked.reason, ResetsOf(id)};
-    for (const auto& [what, trouble] : tracked.happened)
-      device.troubles.push_back({what.first, what.second, trouble.verdict, trouble.at, trouble.proven_over});
-    const bool something = !device.troubles.empty() || device.recovery.unwell || device.recovery.recovered_ago || !device.resets.empty();
-    if (something) memory.devices[id] = std::move(device);
-  }
-  return memory;
-}
-
-bool Monitor::NeedsReset(const std::string& id) const {
-  const auto tracked = devices_.find(id);
-  return tracked != devices_.end() && tracked->second.needs_reset;
-}
-
-std::vector<base::WallTime> Monitor::ResetsOf(const std::string& id) const {
-  const auto tracked = devices_.find(id);
-  if (tracked == devices_.end()) return {};
-  std::vector<base::WallTime> recent = tracked->second.resets;
-  std::erase_if(recent, [now = executor_.clock().Wall()](base::WallTime at) { return now - at > kDay; });
-  return recent;
-}
-
-void Monitor::SetResetNote(const std::string& id, const std::string& note) {
-  const auto tracked = devices_.find(id);
-  if (tracked == devices_.end() || tracked->second.note == note) return;
-  tracked->second.note = note;
-  if (tracked->second.last) Evaluate(id, tracked->second);
-}
-
-void Monitor::BeginReset(const std::map<std::string, std::string>& reasons) {
-  for (const auto& [id, reason] : reasons) {
-    Tracked& tracked = devices_[id];
-    tracked.held = reason;
-    Evaluate(id, tracked);
-  }
-}
-
-void Monitor::EndReset(const std::vector<std::string>& ids, const base::Status& result) {
-  const bool tried = result.ok() || result.error().code() != base::Code::kCancelled;
-  for (const std::string& id : ids) {
-    Tracked& tracked = devices_[id];
-    tracked.held.clear();
-    if (tried) {
-      tracked.resets = ResetsOf(id);
-      tracked.resets.push_back(executor_.clock().Wall());
-      tracked.last.reset();
-      TellReset(id, tracked, result);
-    }
-    if (result.ok()) {
-      for (auto& [what, trouble] : tracked.happened) trouble.proven_over = true;
-      tracked.recovery.Watch();
-      if (tracked.reason.empty()) tracked.reason = "it was reset";
-    }
-    Evaluate(id, tracked);
-  }
-  Changed();
-}
-
-void Monitor::TellReset(const std::string& id, const Tracked& tracked, const base::Status& result) {
-  const bool refused = !result.ok() && result.error().code() == base::Code::kFailedPrecondition;
-  chronicle_.CountReset(id, result.ok() ? "done" : refused ? "refused" : "failed");
-  const std::string why = tracked.reason.empty() ? "it is reset together with another one" : tracked.reason;
-  if (result.ok()) return chronicle_.Tell(false, id, "DeviceReset", "was reset: " + why, executor_.clock().Wall());
-  chronicle_.Tell(true, id, "DeviceResetFailed", "could not be reset (" + why + "): " + result.error().message(), executor_.clock().Wall());
 }
 
 }  // namespace penstock::node::health

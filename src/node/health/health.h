@@ -99,6 +99,8 @@ class Monitor {
     bool needs_reset = false;
     std::optional<base::WallTime> probation_until, remembered_since;
     std::vector<base::WallTime> resets;
+    bool away = false;                        // gone, and not looked at since
+    std::vector<base::TimePoint> departures;  // within the last hour, without its driver
     base::TimerId timer = 0;
   };
   /// What speaks against a device now.
@@ -125,6 +127,8 @@ class Monitor {
   void Set(const std::string& id, Tracked& tracked, device::HealthState state, const std::string& reason);
   Recovery::Terms terms() const { return {options_.probation, options_.probation_most}; }
   void See(const inventory::Snapshot& snapshot);
+  void Follow(const inventory::Entry& entry, const inventory::Snapshot& snapshot);
+  void Return(Tracked& tracked);
   void Changed() const {
     if (changed_) changed_();
   }

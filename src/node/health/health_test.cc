@@ -256,6 +256,32 @@ TEST_F(MonitorTest, ASlowFlapIsDampedByTheProbation) {
   EXPECT_LE(told_, 40);
 }
 
+TEST_F(MonitorTest, AGpuThatKeepsLeavingTheBusIsNotBelievedAtOnce) {
+  const auto leave = [this](bool with_its_driver) {
+    if (with_its_driver) inventory_.SetVendor({"acme", nullptr, "unloaded"});
+    inventory_.SetFacts("acme", {}, "away", executor_.clock().Wall());
+    executor_.Advance(500ms);
+    inventory_.SetVendor({"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
+    inventory_.SetFacts("acme", {device::testing::AcmeDevice(0, 1)}, "", executor_.clock().Wall());
+    monitor_.OnReading("G0", Good());
+    executor_.Advance(500ms);
+  };
+  for (int i = 0; i < 10; ++i) {
+    leave(true);
+    EXPECT_EQ(Now().state, HealthState::kHealthy) << "a driver that is loaded anew is no fault of the device";
+  }
+  leave(false);
+  leave(false);
+  EXPECT_EQ(Now().state, HealthState::kHealthy);
+  for (int i = 0; i < 100; ++i) {
+    leave(false);
+    EXPECT_EQ(Now().state, HealthState::kUnhealthy);
+  }
+  EXPECT_THAT(Now().reason, HasSubstr("it was away 3 times and more within an hour; it comes and goes"));
+  executor_.Advance(10s);
+  EXPECT_EQ(Now().state, HealthState::kHealthy);
+}
+
 TEST_F(MonitorTest, APolicyOverridesTheVendorsWordAndTheLastRuleCounts) {
   Configure({{"code", {1}, "drain"}, {"code", {3}, "warn"}, {"code", {3, 4}, "default"}, {"code", {4}, "ignore"}});
   monitor_.OnEvidence(Event(Severity::kGone));

@@ -2,6 +2,7 @@
 #include "node/health/reset.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace penstock::node::health {
 namespace {
