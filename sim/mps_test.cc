@@ -1,0 +1,95 @@
+// The MPS programs of a simulated machine, as a shell would use them.
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+
+#include "sim/testing.h"
+
+namespace penstock::sim {
+namespace {
+
+using testing::Folder;
+using ::testing::HasSubstr;
+using testing::Started;
+
+class MpsPrograms : public ::testing::Test {
+ protected:
+  MpsPrograms() : control_(Started(folder_ / "m", "dgx-a100")) {}
+  ~MpsPrograms() override {
+    (void)control_.FaultMps("");
+    (void)Sh("echo quit -t 1 | $C");
+  }
+
+  // What a command says; $C, $SMI and $CLIENT are the machine's programs, its GPUs 2 and 5 are the daemon's.
+  std::string Sh(const std::string& command) {
+    const std::string bin = folder_ / "m/usr/bin/";
+    const std::string line = "export C=" + bin + "nvidia-cuda-mps-control SMI=" + bin + "nvidia-smi CLIENT=" + bin + "mps-client" +
+                             " CUDA_MPS_PIPE_DIRECTORY=" + folder_.path() + "/pipe CUDA_MPS_LOG_DIRECTORY=" + folder_.path() + "; { " +
+                             command + "; } 2>&1";
+    FILE* output = ::popen(line.c_str(), "re");
+    std::string text;
+    std::array<char, 256> buffer{};
+    while (std::fgets(buffer.data(), buffer.size(), output) != nullptr) text += buffer.data();
+    status_ = WEXITSTATUS(::pclose(output));
+    return text;
+  }
+  std::string StartDaemon() { return Sh("CUDA_VISIBLE_DEVICES=2,5 $C -d"); }
+
+  Folder folder_;
+  Control control_;
+  int status_ = 0;
+};
+
+TEST_F(MpsPrograms, ADaemonIsOneAndIsFound) {
+  EXPECT_EQ(Sh("echo get_server_list | $C"), "Cannot find MPS control daemon process\n");
+  EXPECT_EQ(status_, 1);
+  EXPECT_EQ(StartDaemon(), "");
+  EXPECT_THAT(StartDaemon(), HasSubstr("already running"));
+  EXPECT_EQ(Sh("echo get_server_list | $C"), "");
+  EXPECT_EQ(status_, 0);
+}
+
+TEST_F(MpsPrograms, LimitsAreKeptAndToldInTheirForms) {
+  (void)StartDaemon();
+  EXPECT_EQ(Sh("echo get_default_active_thread_percentage | $C"), "100.0\n");
+  EXPECT_EQ(Sh("(echo set_default_active_thread_percentage 25; echo set_default_device_pinned_mem_limit 1 10137M; "
+               "echo set_default_device_pinned_mem_limit 0 3072M) | $C"),
+            "25.0\n");
+  EXPECT_EQ(Sh("(echo get_default_device_pinned_mem_limit 0; echo get_default_device_pinned_mem_limit 1) | $C"), "3G\n10137M\n");
+  EXPECT_EQ(Sh("echo get_default_device_pinned_mem_limit 2 | $C"), "Invalid device\n") << "it has two";
+  EXPECT_EQ(Sh("$CLIENT --device 1 --allocate 10000 --allocate 138 | tail -n 2"), "allocated 10000\nerror 2 CUDA_ERROR_OUT_OF_MEMORY\n");
+}
+
+TEST_F(MpsPrograms, AnExclusiveGpuIsUsedThroughTheServerOnly) {
+  (void)Sh("$SMI -i 2 -c EXCLUSIVE_PROCESS");
+  EXPECT_EQ(control_.state().gpus[2].compute_mode, 3u);
+  (void)StartDaemon();
+  EXPECT_THAT(Sh("$CLIENT"), HasSubstr("mps server "));
+  EXPECT_THAT(Sh("CUDA_MPS_PIPE_DIRECTORY=/nowhere $CLIENT --device 2"), HasSubstr("CUDA_ERROR_DEVICE_UNAVAILABLE"));
+  EXPECT_THAT(Sh("CUDA_MPS_PIPE_DIRECTORY=/nowhere $CLIENT --device 3"), ::testing::StartsWith("no mps"));
+  EXPECT_EQ(status_, 0);
+}
+
+TEST_F(MpsPrograms, FaultsShowAndHeal) {
+  (void)StartDaemon();
+  ASSERT_TRUE(control_.FaultMps("nonsense").ok());
+  EXPECT_THAT(Sh("echo get_server_list | $C"), HasSubstr("3 pears"));
+  ASSERT_TRUE(control_.FaultMps("hang").ok());
+  (void)Sh("echo get_server_list | timeout 0.2 $C");
+  EXPECT_EQ(status_, 124);
+  ASSERT_TRUE(control_.FaultMps("").ok());
+  EXPECT_EQ(Sh("echo get_server_list | $C"), "");
+  ASSERT_TRUE(control_.KillMps().ok());
+  // Killed is not gone yet.
+  while (Sh("echo get_server_list | $C") != "Cannot find MPS control daemon process\n") continue;
+  ASSERT_TRUE(control_.FaultMps("exit").ok());
+  EXPECT_EQ(StartDaemon(), "") << "it says that it started, and is gone";
+  EXPECT_THAT(Sh("echo get_server_list | $C"), HasSubstr("Cannot find"));
+}
+
+}  // namespace
+}  // namespace penstock::sim

@@ -1,0 +1,117 @@
+// MPS with namespaces, mounts and control groups as the agent makes them: own /dev/shm for each set, a daemon that outlives the agent.
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <linux/magic.h>
+#include <sys/mount.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "os/file.h"
+#include "vendor/nvidia/mps/testing.h"
+
+namespace penstock::vendor::nvidia {
+namespace {
+
+using device::SharedDevice;
+using mps::Client;
+using mps::RunningService;
+using ::testing::HasSubstr;
+
+constexpr const char* kWorker = PENSTOCK_BINARY_DIR "/bin/penstock-worker";
+
+class OwnSharedMemory : public testing::Test {
+ protected:
+  // Mounts below a shared mount are seen by everybody, wherever this test runs.
+  OwnSharedMemory() {
+    if (::mount(folder_.path().c_str(), folder_.path().c_str(), nullptr, MS_BIND, nullptr) == 0)
+      (void)::mount(nullptr, folder_.path().c_str(), nullptr, MS_SHARED, nullptr);
+  }
+  ~OwnSharedMemory() override { ::umount2(folder_.path().c_str(), MNT_DETACH); }
+
+  void TearDown() override {
+    if (!service_) return;
+    service_->EndIdle();
+    EXPECT_TRUE(service_->WaitUntilEmpty());
+    EXPECT_FALSE(os::Exists(set_)) << "nothing is left, mounted or not";
+  }
+
+  void Begin(const std::string& launcher) {
+    MpsOptions options;
+    options.driver_root = machine_.root();
+    options.root = options.host_root = folder_ / "mps";
+    options.launcher = launcher;
+    options.ask_every = options.ask_often = std::chrono::milliseconds(50);
+    options.first_retry = std::chrono::milliseconds(50);
+    options.settle = {};
+    service_.reset();
+    service_ = std::make_unique<RunningService>(options);
+    service_->Want({{"nvidia.com/gpu", {{gpu_, 2}}}});
+    ASSERT_TRUE(service_->WaitUntilReady(gpu_->id)) << service_->Of(gpu_->id).reason;
+  }
+  std::string DaemonPid() const { return os::ReadFile(set_ + "/pipe/nvidia-cuda-mps-control.pid").value_or("none"); }
+
+  const SimulatedMachine machine_{"a100-40gb-x1"};
+  const os::TemporaryFolder folder_;
+  const std::string set_ = folder_ / "mps/nvidia.com-gpu";
+  const std::shared_ptr<const device::Facts> gpu_ = mps::GpusOf(machine_).at(0);
+  std::unique_ptr<RunningService> service_;
+};
+
+TEST_F(OwnSharedMemory, WithoutRightsGoesOnWithTheMachinesSharedMemoryAndSaysSo) {
+  // As root we give away what a user would not have.
+  const std::string weak = folder_ / "launcher";
+  folder_.Write("launcher", std::string("#!/bin/sh\nexec ") +
+                                (::getuid() == 0 ? "setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin " : "") + kWorker +
+                                " \"$@\"\n");
+  std::filesystem::permissions(weak, std::filesystem::perms(0755));
+  Begin(weak);
+  const SharedDevice device = service_->Of(gpu_->id);
+  EXPECT_THAT(device.reason, HasSubstr("containers share the machine's /dev/shm with it: make a mount namespace"));
+  EXPECT_EQ(device.container.mounts.at(1), (device::Edits::Mount{"/dev/shm", "/dev/shm", false}));
+  Client client(machine_, set_ + "/pipe", {});
+  EXPECT_THAT(client.Line(), HasSubstr("mps server "));
+  EXPECT_EQ(client.Status(), 0);
+}
+
+TEST_F(OwnSharedMemory, EachSetHasASharedMemoryOfItsOwnThatItsClientsGet) {
+  Begin(kWorker);
+  const SharedDevice device = service_->Of(gpu_->id);
+  EXPECT_EQ(device.reason, "");
+  EXPECT_EQ(device.container.mounts.at(1), (device::Edits::Mount{"/dev/shm", set_ + "/shm", false}));
+  EXPECT_EQ(device.process.mounts.size(), 1u);
+  struct statfs info {};
+  ASSERT_EQ(::statfs((set_ + "/shm").c_str(), &info), 0);
+  EXPECT_EQ(info.f_type, TMPFS_MAGIC);
+
+  Client outside(machine_, set_ + "/pipe", {});
+  EXPECT_THAT(outside.Line(), HasSubstr("error 805")) << "its /dev/shm is another one";
+  EXPECT_EQ(outside.Status(), 4);
+  Client inside(machine_, set_ + "/pipe", {"--allocate", "1000"},
+                {"unshare", "-m", "sh", "-c", "mount --bind " + set_ + "/shm /dev/shm && exec \"$@\"", "sh"});
+  EXPECT_THAT(inside.Line(), HasSubstr("mps server "));
+  EXPECT_EQ(inside.Status(), 0);
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
+    EXPECT_THAT(entry.path().string(), testing::Not(HasSubstr("cuda.shm"))) << "the machine's own is left alone";
+}
+
+TEST_F(OwnSharedMemory, ADaemonIsInNoGroupThatEndsWithTheAgent) {
+  Begin(kWorker);
+  const auto process = os::ReadProcess("/proc", std::stoi(DaemonPid()));
+  ASSERT_TRUE(process.ok());
+  EXPECT_THAT(process->cgroups, testing::Contains("/penstock-mps"));
+  for (const std::string& group : process->cgroups) EXPECT_TRUE(group == "/" || group == "/penstock-mps") << group;
+  EXPECT_NE(::getsid(process->pid), ::getsid(0));
+}
+
+TEST_F(OwnSharedMemory, TheNextAgentTakesOverWithTheSameSharedMemory) {
+  Begin(kWorker);
+  const std::string pid = DaemonPid();
+  Begin(kWorker);
+  EXPECT_EQ(DaemonPid(), pid);
+  EXPECT_EQ(service_->Of(gpu_->id).container.mounts.at(1).host_path, set_ + "/shm");
+}
+
+}  // namespace
+}  // namespace penstock::vendor::nvidia
