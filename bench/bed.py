@@ -85,7 +85,7 @@ class Kubelet:
 class Bed:
     """A simulated machine below a folder of its own. `kubelet` false: there is none, and the devices belong to the local door."""
 
-    def __init__(self, programs: Path, machine: str = "dgx-a100", kubelet: bool = True, config: str = ""):
+    def __init__(self, programs: Path, machine: str = "dgx-a100", kubelet: bool = True, config: str = "", driver: str = ""):
         self.programs = programs
         self.home = Path(tempfile.mkdtemp(prefix="penstock-bench-", dir="/tmp"))  # paths of sockets must be short
         self.root, self.run_dir = self.home / "machine", self.home / "run"
@@ -93,7 +93,7 @@ class Bed:
         self.config = self.home / "node.yaml"
         self.config.write_text("apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n" + config)
         self.agent = self.log = self.kubelet = None
-        self.sim("start", machine)
+        self.sim("start", machine, *(("--driver", driver) if driver else ()))
         if kubelet:
             self.kubelet_dir.mkdir()
             self.kubelet = Kubelet(programs, self.kubelet_dir)
@@ -133,6 +133,10 @@ class Bed:
             self.agent.wait(10)
             self.agent.stderr.close()
             self.agent = None
+
+    def forget(self):
+        """What the next agent would know from the one before: that a device was unwell, for one."""
+        shutil.rmtree(self.home / "state", ignore_errors=True)
 
     def processes(self) -> dict:
         """Our own processes: the agent, and its workers by name."""

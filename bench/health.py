@@ -37,7 +37,8 @@ def measure(programs, smoke: bool) -> Bench:
                 for gpu in range(2 if smoke else 7):
                     whole.append(one(bed, gpu, 7 - gpu, fault))
                 ended = now()
-                bed.end_agent()  # this driver cannot say that an XID is over
+                bed.end_agent()
+                bed.forget()  # this driver cannot say that an XID is over
                 bed.kubelet.wait_listed(0, ended)
                 bed.sim("heal", "all")
             bench.add(title, "ms", whole, goal=50)
