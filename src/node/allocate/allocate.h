@@ -24,8 +24,8 @@ struct Request {
 
 /// Chooses free, usable slots of the door's offers: of exactly the devices named, or of the best-linked set of `count`. Shares come from
 /// devices that are shared in so many already, the fullest first, before a free device that is wished whole is cut for the caller, which it
-/// is from the moment that the slot is held. kResourceExhausted: not now, perhaps later, the message says what it would wait for; kNotFound,
-/// kFailedPrecondition: never with this hardware and configuration; kInvalidArgument.
+/// is from the moment that the slot is held. kResourceExhausted: not now, perhaps later, the message says what it would wait for;
+/// kNotFound, kFailedPrecondition: never with this hardware and configuration; kInvalidArgument.
 base::Result<std::vector<ledger::Slot>> Reserve(const Request& request, const inventory::Snapshot& inventory,
                                                 const ledger::Snapshot& ledger, const std::vector<share::Offer>& offers);
 
@@ -35,8 +35,8 @@ struct Preference {
   std::size_t size = 0;
 };
 
-/// `size` of the available ids, those that must be included among them. Of whole devices the best-linked set (ChooseBest). Of shares: as few
-/// of one device as can be, then by the policy, then near to each other. Slots that are not usable only where they must be included.
+/// `size` of the available ids, those that must be included among them. Of whole devices the best-linked set (ChooseBest). Of shares: as
+/// few of one device as can be, then by the policy, then near to each other. Slots that are not usable only where they must be included.
 /// Deterministic. Empty when in doubt: then the kubelet chooses. Unknown ids are doubt, and so is more than one share where one request may
 /// have one only. `offer` is what the kubelet was told of this resource. Any thread.
 std::vector<std::string> Prefer(const Preference& asked, const share::Offer& offer, api::SharePolicy policy,
