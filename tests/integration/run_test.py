@@ -1,4 +1,5 @@
 """`penstock run` on a simulated DGX A100, with real control groups: as root. What a user of the local door relies on, one thing a test."""
+import json
 import os
 import re
 import shutil
@@ -145,6 +146,50 @@ def test_a_free_gpu_is_cut_for_a_share_and_is_whole_again(node):
     first.kill()
     free(node)
     assert node.penstock("run", "--wait", "0", "--device", "3", "--", "true").stderr == ""
+
+
+# Doors.
+
+
+def door_of(node, index: int) -> str:
+    return {device["index"]: device["door"] for device in node.report()["devices"]}[index]
+
+
+def test_a_device_goes_to_no_door_and_back(node):
+    assert "device 3: local -> none: would move" in node.penstock("door", "set", "3", "none", "--dry-run").stdout
+    assert door_of(node, 3) == "local"
+    assert "device 3: local -> none: acknowledged" in node.penstock("door", "set", "3", "none").stdout
+    assert door_of(node, 3) == ""
+    assert re.search(r"^3 .* none ", node.penstock("door", "list").stdout, re.MULTILINE)
+    assert node.penstock("run", "--wait", "0", "--device", "3", "--", "true", check=False).returncode != 0
+    back = json.loads(node.penstock("door", "set", "3", "default", "-o", "json").stdout)["moved"][0]
+    assert (back["index"], back["to"], back["state"]) == (3, "local", "offered")
+    node.penstock("run", "--wait", "0", "--device", "3", "--", "true")
+
+
+def test_a_device_that_is_held_is_refused_or_waited_for(node):
+    holder = node.start("--device", 3, "--", "sleep", "1000")
+    wait_until(lambda: len(node.holders()) == 1, "the device to be held")
+    refused = node.penstock("door", "set", "3", "none", check=False)
+    assert refused.returncode == 1 and "held by" in refused.stderr, refused.stderr
+    assert door_of(node, 3) == "local"
+    command = [node.programs / "penstock", "--run-dir", node.run_dir, "door", "set", "3", "none", "--wait", "30s"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waiting:
+        assert "waiting: held by" in waiting.stderr.readline()
+        holder.kill()
+        assert waiting.wait(15) == 0
+        assert "acknowledged" in waiting.stdout.read()
+
+
+@pytest.mark.parametrize("words, says", [
+    (("3", "lokal"), 'did you mean "local"'),
+    (("local",), "which devices?"),
+    (("99", "none"), "no device 99"),
+    (("3", "kubelet"), "closed"),
+])
+def test_a_move_that_cannot_be_is_said(node, words, says):
+    done = node.penstock("door", "set", *words, check=False)
+    assert (done.returncode, says in done.stderr) == (1, True), done.stderr
 
 
 # The line.

@@ -46,7 +46,8 @@ std::string NameOf(const HolderReport& holder) {
 
 Cell HolderCell(const DeviceReport& device) {
   const bool withheld = !device.withheld.empty() && device.resource.empty();
-  if (device.holders.empty()) return withheld ? Cell("withheld", Color::kYellow) : Cell("free", Color::kDim);
+  if (device.holders.empty() && !withheld) return Cell(device.door.empty() ? "not offered" : "free", Color::kDim);
+  if (device.holders.empty()) return Cell("withheld", Color::kYellow);
   const HolderReport& first = device.holders.front();
   const std::string name = NameOf(first);  // none in a report that has counts of holders only
   std::string text = first.state == "outside" && !name.empty() ? "outside: " + name : name.empty() ? first.state : name;

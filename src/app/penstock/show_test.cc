@@ -217,6 +217,8 @@ TEST(Show, TellsWhichDoorEachDeviceIsAt) {
   EXPECT_THAT(text,
               HasSubstr("2      A100-SXM4-40GB  none   -               -         ml/train-0/main (and 1 more)  moves to the local door"));
   EXPECT_THAT(text, HasSubstr("kubelet  closed"));
+  report.devices[3].door = report.devices[3].resource = "";
+  EXPECT_THAT(ShowDoors(report, {}), HasSubstr("3      A100-SXM4-40GB  none   -               -         not offered")) << "by hand";
 }
 
 TEST(Table, CutsTheLastColumnToTheTerminal) {

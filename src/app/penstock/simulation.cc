@@ -1,10 +1,19 @@
 // The simulated machine under a run directory. Executes penstock-sim and knows nothing of what it makes.
 #include "app/penstock/simulation.h"
 
+#include <filesystem>
+
 #include "app/penstock/programs.h"
 #include "os/file.h"
 
 namespace penstock::app {
+
+namespace {
+
+/// Where the machine's MPS servers have their folders: beside it, since penstock-sim removes what it made and nothing else.
+std::string MpsRoot(const std::string& run_dir) { return run_dir + "/mps"; }
+
+}  // namespace
 
 std::string SimulationRoot(const std::string& run_dir) { return run_dir + "/sim"; }
 
@@ -19,12 +28,14 @@ void UseSimulation(const std::string& run_dir, const api::NodeConfig& config, Se
   settings.flags.try_emplace("--driver-root", root);
   settings.flags.try_emplace("--dev-root", root);
   settings.flags.try_emplace("--sysfs-root", root + "/sys");
-  const std::string& mps_root = config.sharing.mps_root;
-  if (mps_root == api::SharingConfig{}.mps_root) settings.plugin_flags.push_back({"--mps-root", root + mps_root, "--mps-root"});
+  if (config.sharing.mps_root == api::SharingConfig{}.mps_root)
+    settings.plugin_flags.push_back({"--mps-root", MpsRoot(run_dir), "--mps-root"});
 }
 
 base::Result<bool> StopSimulation(const std::string& run_dir) {
   const std::string root = SimulationRoot(run_dir);
+  std::error_code ignored;
+  std::filesystem::remove_all(MpsRoot(run_dir), ignored);
   if (!os::Exists(root)) return false;
   ASSIGN(const std::string program, FindProgram("penstock-sim"));
   auto stopped = RunToEnd({program, "stop", "--root", root});
