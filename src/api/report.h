@@ -79,7 +79,7 @@ struct ConfigurationReport {
 struct ServerReport {
   std::string set;     ///< "nvidia.com/gpu"
   std::string kind;    ///< "mps"
-  std::string state;   ///< "ready", "waiting", "ending"
+  std::string state;   ///< "ready", "waiting", "ending" (wanted no more, and in use), "ending"
   std::string reason;  ///< why it is not ready
   std::int64_t clients = 0;
   std::vector<std::string> devices;
@@ -87,7 +87,7 @@ struct ServerReport {
 
 /// A condition as Kubernetes has them.
 struct ConditionReport {
-  std::string type;  ///< "Ready", "DriverReady", "DevicesHealthy", "ConfigurationApplied", "KubeletDoor"
+  std::string type;  ///< "Ready", "DriverReady", "DevicesHealthy", "SharingReady", "ConfigurationApplied", "KubeletDoor"
   bool status = false;
   std::string reason;  ///< one word: "AllHealthy"
   std::string message;
