@@ -92,6 +92,7 @@ void Spine::Serve() {
   resets_.emplace(control_, inventory, ledger, monitor, [this](std::string_view vendor) { return VendorFor(vendor); });
   resets_->SetPolicy(reset_policy_);
   on_offers_ = offers.published().Subscribe([this](const auto&) { WantServers(); });
+  on_ledger_ = ledger.published().Subscribe([this](const auto&) { WantServers(); });  // the last share of a set may be offered nowhere
   WantServers();
 }
 

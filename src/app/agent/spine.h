@@ -85,7 +85,7 @@ class Spine {
   api::ResetPolicy reset_policy_ = api::ResetPolicy::kNever;
   std::vector<device::SharedSet> wanted_;
   std::vector<std::string> remarks_;  // of the wishes, that were logged
-  base::Subscription on_offers_, on_wished_;
+  base::Subscription on_offers_, on_ledger_, on_wished_;
 };
 
 }  // namespace penstock::app
