@@ -37,9 +37,9 @@ class OwnSharedMemory : public testing::Test {
     EXPECT_FALSE(os::Exists(set_)) << "nothing is left, mounted or not";
   }
 
-  void Begin(const std::string& launcher) {
+  void Begin(const std::string& launcher, const std::string& driver_root = "") {
     MpsOptions options;
-    options.driver_root = machine_.root();
+    options.driver_root = driver_root.empty() ? machine_.root() : driver_root;
     options.root = options.host_root = folder_ / "mps";
     options.launcher = launcher;
     options.ask_every = options.ask_often = std::chrono::milliseconds(50);
@@ -103,6 +103,38 @@ TEST_F(OwnSharedMemory, ADaemonIsInNoGroupThatEndsWithTheAgent) {
   EXPECT_THAT(process->cgroups, testing::Contains("/penstock-mps"));
   for (const std::string& group : process->cgroups) EXPECT_TRUE(group == "/" || group == "/penstock-mps") << group;
   EXPECT_NE(::getsid(process->pid), ::getsid(0));
+}
+
+/// As a driver container has it: the driver's files in a system with a C library of its own, found through a link.
+class WholeRoot : public OwnSharedMemory {
+ protected:
+  WholeRoot() {
+    const std::string root = machine_.root();
+    for (const char* folder : {"/lib64", "/mnt", "/dev/shm", "/var/log"}) std::filesystem::create_directories(root + folder);
+    std::filesystem::copy_file(std::filesystem::canonical(kLoader), root + kLoader);
+    for (const char* library : {"libc.so.6", "libm.so.6"})
+      std::filesystem::copy_file(std::string(kLibraries) + library, root + kLibraries + library);
+    folder_.Link("driver", root);
+    proc_ = ::mount("/proc", (root + "/proc").c_str(), nullptr, MS_BIND | MS_REC, nullptr) == 0;
+  }
+  ~WholeRoot() override { ::umount2((machine_.root() + "/proc").c_str(), MNT_DETACH); }
+
+  static constexpr const char* kLoader = "/lib64/ld-linux-x86-64.so.2";
+  static constexpr const char* kLibraries = "/usr/lib/x86_64-linux-gnu/";
+  bool proc_ = false;
+};
+
+TEST_F(WholeRoot, IsEnteredByTheDaemonAndItsServers) {
+  ASSERT_TRUE(proc_);
+  Begin(kWorker, folder_ / "driver");
+  const SharedDevice device = service_->Of(gpu_->id);
+  EXPECT_EQ(device.reason, "");
+  EXPECT_EQ(device.isolation, device::Isolation::kMemoryPerProcess);
+  EXPECT_EQ(os::ReadLink("/proc/" + DaemonPid() + "/root").value_or(""), machine_.root());
+  Client client(machine_, set_ + "/pipe", {"--allocate", "1000"},
+                {"unshare", "-m", "sh", "-c", "mount --bind " + set_ + "/shm /dev/shm && exec \"$@\"", "sh"});
+  EXPECT_THAT(client.Line(), HasSubstr("mps server "));
+  EXPECT_EQ(client.Status(), 0);
 }
 
 TEST_F(OwnSharedMemory, TheNextAgentTakesOverWithTheSameSharedMemory) {

@@ -83,6 +83,9 @@ base::Result<Program> FindProgram(const std::string& driver_root, std::string_vi
     if (!program.path.empty()) break;
   }
   if (program.path.empty()) return missing;
+  program.inside = program.path;
+  if (const std::string base = Resolve(*root, "/"); base != "/" && program.path.starts_with(base + "/"))
+    program.inside = program.path.substr(base.size());
   program.environment = CleanEnvironment();
   program.command = {program.path};
   if (driver_root == "/") return program;

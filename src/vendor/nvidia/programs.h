@@ -12,6 +12,7 @@ namespace penstock::vendor::nvidia {
 /// A program of the driver, ready for os::Spawn or os::Command.
 struct Program {
   std::string path;                      ///< of the program itself, links resolved, as this process sees it
+  std::string inside;                    ///< the same as processes call it whose "/" is the driver root
   std::vector<std::string> command;      ///< argv to which arguments are added; more than the path where a root brings its own loader
   std::vector<std::string> environment;  ///< whole environment, "NAME=value": ours without CUDA_* and LD_*, with the driver's libraries
 };

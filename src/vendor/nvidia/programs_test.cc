@@ -28,6 +28,7 @@ TEST(Programs, AreFoundBelowTheDriverRootThroughItsOwnAbsoluteLinks) {
   const auto program = FindProgram(root.path(), "nvidia-smi");
   ASSERT_TRUE(program.ok()) << program.error().message();
   EXPECT_EQ(program->path, root / "usr/lib/nvidia/nvidia-smi");
+  EXPECT_EQ(program->inside, "/usr/lib/nvidia/nvidia-smi");
   EXPECT_THAT(program->command, ElementsAre(program->path));
 }
 

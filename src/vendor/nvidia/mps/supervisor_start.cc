@@ -99,7 +99,7 @@ os::LaunchOptions Supervisor::Launch() const {
     launch.root = options_.driver_root;
     launch.scratch = options_.driver_root + "/mnt";
     launch.binds = {{folders_.pipe, launch.scratch + "/pipe"}, {folders_.log, launch.scratch + "/log"}, {shm, launch.root + kSharedMemory}};
-    launch.command = {control_->path.substr(options_.driver_root.size())};
+    launch.command = {control_->inside};
   }
   launch.command.emplace_back("-d");
   return launch;
