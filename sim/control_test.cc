@@ -196,8 +196,20 @@ TEST(Control, SettingsAreTakenAllOrNone) {
   EXPECT_EQ(control.state().gpus[0].process_count, 2u);
   EXPECT_EQ(control.state().gpus[0].processes[0].memory_bytes, 2048ull << 20);
   EXPECT_EQ(control.state().gpus[0].clock_sm, 1410u);
-  for (const auto* bad : {"utilisation=101", "process=0:1", "process=12", "memory-used=90000", "temperature=hot", "power="})
+  for (const auto* bad :
+       {"uuid=GPU-1", "serial=", "utilisation=101", "process=0:1", "process=12", "memory-used=90000", "temperature=hot", "power="})
     EXPECT_FALSE(control.Set({0}, {bad}).ok()) << bad;
+}
+
+TEST(Control, AnotherBoardCanSitInTheSamePlace) {
+  Folder folder;
+  Control control = Started(folder / "m", "t4-x1");
+  const std::string uuid = "GPU-00000000-1111-2222-3333-444444444444";
+  ASSERT_TRUE(control.Unplug(0).ok());
+  ASSERT_TRUE(control.Set({0}, {"uuid=" + uuid, "serial=4711"}).ok());
+  ASSERT_TRUE(control.HealGpu(0).ok());
+  EXPECT_STREQ(control.state().gpus[0].serial, "4711");
+  EXPECT_THAT(Read(folder / "m/proc/driver/nvidia/gpus/0000:00:1e.0/information"), HasSubstr(uuid));
 }
 
 TEST(Control, FaultsOfCallsNeedANameThatTheLibraryHas) {

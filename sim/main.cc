@@ -28,6 +28,7 @@ constexpr const char* kSetHelp = R"(Settings:
   temperature=CELSIUS  power=WATTS  persistence=0|1  mig=enabled|disabled
   process=PID:MiB[:NAME[:C|G|M]]   one more process (or a new size of one)
   no-processes
+  uuid=GPU-…  serial=TEXT          another board sits there: between fault remove and heal
 
 Example: penstock-sim set --root /tmp/dgx 0 utilisation=95 process=1234:30000:python)";
 

@@ -108,12 +108,24 @@ Status SetFabric(SimGpu& gpu, const std::string& value) {
   return {};
 }
 
+// What tells one board from another of its model.
+Status SetIdentity(SimGpu& gpu, const std::string& key, const std::string& value) {
+  const bool uuid = key == "uuid";
+  const std::size_t room = uuid ? sizeof gpu.uuid : sizeof gpu.serial;
+  if (value.empty() || value.size() >= room || (uuid && (!value.starts_with("GPU-") || value.size() != 40)))
+    return Bad(key, value, uuid ? "GPU-, and a UUID" : "give at most " + std::to_string(room - 1) + " characters");
+  char* const to = uuid ? gpu.uuid : gpu.serial;
+  std::memset(to, 0, room);
+  std::memcpy(to, value.data(), value.size());
+  return {};
+}
+
 // Applies one "key=value" to a copy.
 Status Apply(SimGpu& gpu, const std::string& setting) {
   const std::size_t equals = setting.find('=');
   const std::string key = setting.substr(0, equals), value = equals == std::string::npos ? "" : setting.substr(equals + 1);
-  const std::vector<std::string> keys = {"utilisation", "utilization",  "memory-used", "temperature", "power",
-                                         "process",     "no-processes", "mig",         "persistence", "fabric"};
+  const std::vector<std::string> keys = {"utilisation",  "utilization", "memory-used", "temperature", "power", "process",
+                                         "no-processes", "mig",         "persistence", "fabric",      "uuid",  "serial"};
   if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
     const auto near = base::Nearest(key, keys);
     return Error(Code::kInvalidArgument,
@@ -122,6 +134,7 @@ Status Apply(SimGpu& gpu, const std::string& setting) {
   if (key == "process") return AddProcess(gpu, value);
   if (key == "mig") return SetMig(gpu, value);
   if (key == "fabric") return SetFabric(gpu, value);
+  if (key == "uuid" || key == "serial") return SetIdentity(gpu, key, value);
   if (key == "no-processes") {
     gpu.process_count = 0;
   } else if (key == "utilisation" || key == "utilization") {
@@ -146,15 +159,19 @@ Status Apply(SimGpu& gpu, const std::string& setting) {
 }  // namespace
 
 Status Control::Set(const std::vector<std::uint32_t>& gpus, const std::vector<std::string>& settings) {
-  ASSIGN(StateFile::Change change, file_.Begin());
-  std::vector<SimGpu> changed;
-  for (const std::uint32_t index : gpus) {
-    changed.push_back(change->gpus[index]);
-    SettleEnergy(changed.back());
-    for (const std::string& setting : settings) TRY(Apply(changed.back(), setting));
+  const bool other_board = std::any_of(settings.begin(), settings.end(), [](const std::string& it) { return it.starts_with("uuid="); });
+  if (other_board && gpus.size() != 1) return Error(Code::kInvalidArgument, "uuid: give it to one GPU");
+  {
+    ASSIGN(StateFile::Change change, file_.Begin());
+    std::vector<SimGpu> changed;
+    for (const std::uint32_t index : gpus) {
+      changed.push_back(change->gpus[index]);
+      SettleEnergy(changed.back());
+      for (const std::string& setting : settings) TRY(Apply(changed.back(), setting));
+    }
+    for (std::size_t i = 0; i < gpus.size(); i++) change->gpus[gpus[i]] = changed[i];
   }
-  for (std::size_t i = 0; i < gpus.size(); i++) change->gpus[gpus[i]] = changed[i];
-  return {};
+  return other_board ? Sync() : Status{};
 }
 
 }  // namespace penstock::sim
