@@ -130,6 +130,24 @@ def test_a_plan_counts_the_shares_that_a_configuration_asks_for(home):
     assert {(one["resource"], one["before"], one["after"]) for one in plan["resources"]} == {("nvidia.com/gpu", 3, 2), ("nvidia.com/gpu.small", 0, 4)}
 
 
+def test_a_plan_explains_which_devices_a_request_would_get(home):
+    home.up("version: v1\n", machine="dgx-2")
+    plan = json.loads(home.penstock("plan", "--explain", "-o", "json").stdout)
+    index = {device["id"]: device["index"] for device in plan["devices"]}
+    chosen = {choice["size"]: choice for choice in plan["choices"]}
+    assert sorted(chosen) == list(range(1, 17))
+    assert sorted(index[one] for one in chosen[4]["devices"]) == [0, 1, 2, 3]
+    assert [(kind["link"], len(kind["pairs"])) for kind in chosen[4]["links"]] == [("6 fabric links, several PCIe switches", 6)]
+    assert all(choice["exact"] for choice in chosen.values())
+    subprocess.run([home.programs / "penstock-sim", "--root", home.config.parent / "run/sim", "fault", "2", "lost"], check=True, stdout=subprocess.DEVNULL)
+    wait_for(lambda: "15 of 16 are free" in home.penstock("plan", "--explain").stdout)
+    table = home.penstock("plan", "--explain").stdout
+    assert "A request now for nvidia.com/gpu at the local door:" in table
+    assert "15 of 16 are free; GPU 2: " in table
+    assert [line.split()[:2] for line in table.splitlines() if line.startswith("4  ")][-1] == ["4", "4,5,6,7"], "the pairs of GPU 2 are broken already"
+    assert "choices" not in json.loads(home.penstock("plan", "-o", "json").stdout)
+
+
 def test_a_plan_names_who_holds_what_is_touched(home):
     home.up("version: v1\n", machine="t4-x1")
     holder = subprocess.Popen([*home.base, "run", "--", "sleep", "60"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -22,6 +22,19 @@ Nearness NearnessByNode(const device::Facts& a, const device::Facts& b) {
   return a.numa_node == b.numa_node ? Nearness::kNode : Nearness::kSystem;
 }
 
+std::string Neighbourhood(Nearness nearness) {
+  switch (nearness) {
+    case Nearness::kBoard: return "the same board";
+    case Nearness::kPciSwitch: return "one PCIe switch";
+    case Nearness::kPciSwitches: return "several PCIe switches";
+    case Nearness::kHostBridge: return "the same host bridge";
+    case Nearness::kNode: return "the same NUMA node";
+    case Nearness::kSystem: return "across NUMA nodes";
+    case Nearness::kUnknown: break;
+  }
+  return "";
+}
+
 /// Choose `pick` of `count` items so that the sum of their own values and of the values of all their pairs is greatest.
 struct Problem {
   std::size_t count = 0, pick = 0;
@@ -307,17 +320,9 @@ Links::Links(const std::vector<const device::Facts*>& devices) : count_(devices.
 
 std::string Links::Describe(std::size_t a, std::size_t b) const {
   const Pair& pair = pairs_[a * count_ + b];
-  if (pair.lanes > 0) return std::to_string(pair.lanes) + (pair.lanes == 1 ? " fabric link" : " fabric links");
-  switch (pair.nearness) {
-    case Nearness::kBoard: return "the same board";
-    case Nearness::kPciSwitch: return "one PCIe switch";
-    case Nearness::kPciSwitches: return "several PCIe switches";
-    case Nearness::kHostBridge: return "the same host bridge";
-    case Nearness::kNode: return "the same NUMA node";
-    case Nearness::kSystem: return "across NUMA nodes";
-    case Nearness::kUnknown: break;
-  }
-  return "no link known";
+  const std::string place = Neighbourhood(pair.nearness);
+  if (pair.lanes == 0) return place.empty() ? "no link known" : place;
+  return std::to_string(pair.lanes) + (pair.lanes == 1 ? " fabric link" : " fabric links") + (place.empty() ? "" : ", " + place);
 }
 
 std::optional<Choice> ChooseBest(const Links& links, const std::vector<std::size_t>& candidates, const std::vector<std::size_t>& fixed,

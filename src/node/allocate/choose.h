@@ -21,7 +21,8 @@ class Links {
 
   std::size_t size() const { return count_; }
   int Score(std::size_t a, std::size_t b) const { return pairs_[a * count_ + b].score; }
-  /// "4 fabric links", "one PCIe switch", "the same NUMA node": for people, without a vendor's word where the model has none.
+  /// "4 fabric links, one PCIe switch", "the same NUMA node": for people, without a vendor's word where the model has none. Pairs of the
+  /// same words have the same score.
   std::string Describe(std::size_t a, std::size_t b) const;
 
  private:

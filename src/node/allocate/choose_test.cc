@@ -311,9 +311,11 @@ TEST(Links, AreToldInWords) {
   machine.Join(0, 3, Nearness::kPciSwitch, 0);
   machine.Join(0, 4, Nearness::kSystem, 0);
   machine.at(5).numa_node = machine.at(6).numa_node = 1;
+  machine.Join(1, 7, Nearness::kUnknown, 2);
   const Links links = machine.links();
-  EXPECT_EQ(links.Describe(0, 1), "12 fabric links");
-  EXPECT_EQ(links.Describe(2, 0), "1 fabric link");
+  EXPECT_EQ(links.Describe(0, 1), "12 fabric links, one PCIe switch");
+  EXPECT_EQ(links.Describe(2, 0), "1 fabric link, the same board");
+  EXPECT_EQ(links.Describe(7, 1), "2 fabric links");
   EXPECT_EQ(links.Describe(0, 3), "one PCIe switch");
   EXPECT_EQ(links.Describe(0, 4), "across NUMA nodes");
   EXPECT_EQ(links.Describe(5, 6), "the same NUMA node");

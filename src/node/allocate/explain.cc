@@ -124,13 +124,7 @@ class View {
         kinds[{-links_->Score(members[i], members[j]), links_->Describe(members[i], members[j])}].push_back(
             std::to_string(devices_[members[i]].index) + "-" + std::to_string(devices_[members[j]].index));
     }
-    for (auto& [kind, pairs] : kinds) {
-      // What differs in the score alone is one kind for people.
-      if (!choice.links.empty() && choice.links.back().link == kind.second)
-        choice.links.back().pairs.insert(choice.links.back().pairs.end(), pairs.begin(), pairs.end());
-      else
-        choice.links.push_back({kind.second, std::move(pairs)});
-    }
+    for (auto& [kind, pairs] : kinds) choice.links.push_back({kind.second, std::move(pairs)});
   }
 
   api::PlannedChoice NoMore(std::size_t free) const {

@@ -38,10 +38,10 @@ TEST(Explain, TellsTheSetOfEverySizeAndItsLinks) {
   EXPECT_EQ(pair.size, 2u);
   EXPECT_EQ(pair.door, "local");
   EXPECT_THAT(pair.devices, ElementsAre("G0", "G1"));
-  EXPECT_THAT(pair.links, ElementsAre(api::PlannedLink{"4 fabric links", {"0-1"}}));
+  EXPECT_THAT(pair.links, ElementsAre(api::PlannedLink{"4 fabric links, one PCIe switch", {"0-1"}}));
   EXPECT_EQ(pair.within, pair.left) << "as good a pair is left";
   EXPECT_TRUE(pair.exact);
-  EXPECT_THAT(explained.choices[3].links, ElementsAre(api::PlannedLink{"4 fabric links", {"0-1", "2-3"}},
+  EXPECT_THAT(explained.choices[3].links, ElementsAre(api::PlannedLink{"4 fabric links, one PCIe switch", {"0-1", "2-3"}},
                                                       api::PlannedLink{"across NUMA nodes", {"0-2", "0-3", "1-2", "1-3"}}));
   EXPECT_EQ(explained.choices[3].left, 0);
 }
