@@ -47,6 +47,16 @@ class Machine:
         self.broken = True
         self._sim("fault", gpu, *words)
 
+    def replace(self, place: str, uuid: str, serial: str):
+        """Another board of the same model at that PCI address."""
+        self._sim("fault", place, "remove")
+        self._sim("set", place, f"uuid={uuid}", f"serial={serial}")
+        self._sim("heal", place)
+
+    def cure(self, gpu: str):
+        """One GPU alone: the driver's files are left as they are."""
+        self._sim("heal", gpu)
+
     def heal(self):
         """A machine that is whole is left alone: healing one rewrites its files, which an agent notices."""
         if self.broken:

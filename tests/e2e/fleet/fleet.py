@@ -19,12 +19,15 @@ CONFIG_LABEL = "nvidia.com/device-plugin.config"
 IMAGE = "localhost/penstock:e2e"
 ACCELERATORS = "/opt/accelerators"  # where each node sees its own machine
 BY_UUID, BY_INDEX = ("version: v1\nflags:\n  plugin:\n    deviceIDStrategy: %s\n" % strategy for strategy in ("uuid", "index"))
+MACHINE = f"{ACCELERATORS}/.penstock-sim"
 VALUES = {
     "image": {"repository": "localhost/penstock", "tag": "e2e", "pullPolicy": "Never"},
     "nvidiaDriverRoot": ACCELERATORS,
     # What people have already: files of NVIDIA's device plugin, one for each kind of node, and a default.
     "config": {"map": {"by-uuid": BY_UUID, "by-index": BY_INDEX}, "default": "by-uuid"},
-    "penstock": {"config": {
+    # Programs of the driver change the hardware, although the driver root is read only; simulated hardware is a file in it.
+    "penstock": {"extraVolumes": [{"name": "hardware", "hostPath": {"path": MACHINE}}],
+                 "extraVolumeMounts": [{"name": "hardware", "mountPath": "/driver-root/.penstock-sim"}], "config": {
         "paths": {"sysfsRoot": "/driver-root/sys"},
         "labels": {"machineTypeFile": "/driver-root/sys/class/dmi/id/product_name"},
         "health": {"probation": "1s"},  # how long a cured device is watched; scenarios have no time for the default

@@ -1,0 +1,174 @@
+"""A GPU that fails takes its own shares out and nobody else's; one that is cured, reset or replaced is used again; one that flaps is not
+believed; and a GPU moved to another door leaves the first before it is at the second."""
+import json
+import time
+
+import pytest
+from actors import GPU, wait_for
+from fleet import BY_UUID, Fleet, device_of, slots
+from test_sharing import all_of, configure, sliced
+
+PROBATION = 2  # seconds
+VALUES = {"penstock": {"config": {"health": {"probation": f"{PROBATION}s", "probationMost": f"{2 * PROBATION}s", "reset": "idle"},
+                                  "doors": {"local": {"enabled": "on"}}}}}
+
+
+@pytest.fixture
+def watched(fleet):
+    """Agents that reset what is idle, and serve people on the nodes, too."""
+    fleet.clear()
+    fleet.ensure_installed(VALUES)
+    fleet.wait_advertised(120)
+    fleet.wait_rolled_out()
+    yield fleet
+    fleet.edit({"by-uuid": BY_UUID})
+
+
+@pytest.fixture
+def sliced_dgx(watched):
+    """The DGX's GPUs, each shared four times, a pod on each of them."""
+    node = watched.nodes["n1"]
+    configure(watched, "n1", sliced(4), {GPU: all_of(node, 4)})
+    watched.wait_advertised(60)
+    watched.hold("share", "n1", 8)
+    watched.wait_held("share")
+    watched.check()
+    return watched
+
+
+def on(node, uuid: str) -> set[str]:
+    """The pods that hold shares of a GPU, as the kubelet says."""
+    return {pod for pod, ids in node.kubelet_gave().items() if uuid in map(device_of, ids)}
+
+
+def health_in_pods(fleet: Fleet, app: str) -> dict[str, set[str]]:
+    """Pod -> what its own status says of the health of its devices."""
+    return {pod["metadata"]["name"]: {resource["health"] for container in pod["status"].get("containerStatuses", [])
+                                      for its in container.get("allocatedResourcesStatus", []) for resource in its["resources"]}
+            for pod in fleet.get("pods", "-l", f"app={app}")["items"]}
+
+
+def wait_event(fleet: Fleet, node: str, reason: str, words: str):
+    wait_for(lambda: any(event["reason"] == reason and words in event["message"] for event in fleet.events(node)), 60,
+             f"an Event {reason} on {node} that says {words}", lambda: [(event["reason"], event["message"]) for event in fleet.events(node)])
+
+
+def test_an_xid_takes_out_all_shares_of_its_gpu_and_no_others_and_a_cure_brings_them_back(sliced_dgx, measure):
+    node = sliced_dgx.nodes["n1"]
+    broken = node.uuids()[5]
+    labels, lost = sliced_dgx.labels("n1"), slots(broken, 4)
+    with measure("XID 79 on a GPU that is shared: the kubelet's list is without its shares", goal=1):
+        node.machine.fault(broken, "xid", "79")
+        wait_for(lambda: node.kubelet_has() == node.offers()[GPU] - lost, 60, "the kubelet to be without that GPU's shares", node.kubelet_lists)
+    said = wait_for(lambda: "79" in (said := node.device(broken))["health"]["reason"] and said, 10, "status to name the XID",
+                    lambda: node.device(broken))
+    assert said["health"]["state"] == "unhealthy" and said["free"] == 0, said
+    assert all(device["health"]["state"] == "healthy" for device in node.status()["devices"] if device["id"] != broken)
+    wait_event(sliced_dgx, "n1", "DeviceUnhealthy", "79")
+    [sick] = on(node, broken)
+    wanted = {pod: {"Unhealthy" if pod == sick else "Healthy"} for pod in node.kubelet_gave()}
+    wait_for(lambda: health_in_pods(sliced_dgx, "share") == wanted, 60, f"the status of {sick}, and no other pod's, to say Unhealthy",
+             lambda: health_in_pods(sliced_dgx, "share"))
+    status = sliced_dgx.get("node", "n1")["status"]
+    assert (status["capacity"][GPU], status["allocatable"][GPU]) == ("32", "28")
+    sampler = sliced_dgx.sample_kubelet("n1")
+    with measure("the GPU is cured: its shares are back (its probation and 1 s)", goal=PROBATION + 1) as it:
+        node.machine.cure(broken)
+        it.done = sampler.until(32)
+    sampler.stop()
+    assert it.seconds() > PROBATION - 0.5, "it was used again before its probation was over"
+    wait_event(sliced_dgx, "n1", "DeviceRecovered", "GPU")
+    wait_for(lambda: set().union(*health_in_pods(sliced_dgx, "share").values()) == {"Healthy"}, 60, "all pods' devices to be well again")
+    sliced_dgx.wait_advertised(60)
+    assert sliced_dgx.labels("n1") == labels
+    sliced_dgx.check()
+
+
+def test_a_gpu_that_flaps_every_second_goes_once_and_comes_back_once(sliced_dgx, remark):
+    node = sliced_dgx.nodes["n1"]
+    restless = node.uuids()[6]
+    told, sampler = len(sliced_dgx.events("n1")), sliced_dgx.sample_kubelet("n1")
+    sampler.until(32)
+    for _ in range(6):
+        node.machine.fault(restless, "xid", "79")
+        time.sleep(0.5)  # the flapping itself
+        node.machine.cure(restless)
+        time.sleep(0.5)
+    sampler.until(32, deadline=60)
+    sampler.stop()
+    changes = [count for _, count in sampler.seen]
+    remark("a GPU that flaps every second, 6 times: counts at the kubelet, Events", f"{changes}, {len(sliced_dgx.events('n1')) - told}")
+    assert changes == [32, 28, 32]
+    sliced_dgx.wait_advertised(60)
+    sliced_dgx.check()
+
+
+def test_a_gpu_is_reset_once_nobody_holds_it(watched, measure):
+    node = watched.nodes["n4"]  # by itself: GPUs that are joined by NVSwitches are reset together
+    [broken] = node.machine.minors()
+    configure(watched, "n4", sliced(4), {GPU: {broken: 4}})
+    watched.wait_advertised(60)
+    watched.hold("share", "n4", 2)
+    watched.wait_held("share")
+    holders = on(node, broken)
+    node.machine.fault(broken, "xid", "48")
+    wait_for(lambda: not node.kubelet_has(), 60, "the kubelet to be without that GPU's shares", node.kubelet_lists)
+    said = wait_for(lambda: "48" in (said := node.device(broken))["health"]["reason"] and said, 10, "status to name the XID",
+                    lambda: node.device(broken))
+    assert said["health"]["state"] == "unhealthy" and on(node, broken) == holders, "the pods keep what they hold"
+    with measure("the last holder of a GPU that needs a reset ends: reset, and used again"):
+        watched.delete_pod(*holders)
+        wait_for(lambda: node.kubelet_has() == node.offers()[GPU], 60, "the GPU to be reset and used again",
+                 lambda: (node.device(broken), node.run("sh", "-c", "tail -c 3000 /var/log/containers/penstock-*.log", check=False).stdout))
+    assert watched.metric("n4", "accelerator_resets_total") == 1
+    wait_event(watched, "n4", "DeviceReset", broken)
+    watched.wait_advertised(60)
+    watched.check()
+
+
+def test_a_gpu_in_whose_place_there_is_another_is_recognised(watched, measure):
+    node = watched.nodes["n4"]
+    [before] = node.machine.minors()
+    place, serial, after = node.device(before)["pci"], node.device(before)["serial"], "GPU-" + before[4:][::-1]
+    with measure("another GPU in the place of one: the kubelet has it"):
+        node.machine.replace(place, after, "4711")
+        wait_for(lambda: node.kubelet_has() == {after}, 60, "the kubelet to have the new GPU", lambda: (node.kubelet_lists(), watched.logs()))
+    assert set(node.machine.minors()) == {after}
+    wait_event(watched, "n4", "DeviceReplaced", "was replaced")
+    watched.wait_advertised(60)
+    watched.hold("new", "n4", 1)
+    watched.wait_held("new")
+    watched.check()
+    watched.kubectl("delete", "pods", "--all", "--wait=true", "--timeout=60s")
+    node.machine.replace(place, before, serial)
+    wait_for(lambda: node.kubelet_has() == {before}, 60, "the kubelet to have the first GPU again", node.kubelet_lists)
+    watched.wait_advertised(60)
+
+
+def run(node, *words: str) -> str:
+    """What a program of a user of the node sees, started by `penstock run`."""
+    return node.penstock("run", *words, "--", "sh", "-c", "echo $NVIDIA_VISIBLE_DEVICES").stdout.strip()
+
+
+def test_a_gpu_goes_to_the_local_door_and_comes_back(watched, measure):
+    node = watched.nodes["n1"]
+    moved = node.uuids()[7]
+    others = set(node.machine.minors()) - {moved}
+    with measure("`penstock door set 7 local`: the GPU has left the kubelet and is at the local door"):
+        node.penstock("door", "set", "7", "local")
+    assert node.kubelet_has() == others and node.device(moved)["door"] == "local"
+    node.wanted = {GPU: {uuid: 1 for uuid in others}}
+    watched.wait_advertised(60)
+    assert run(node, "--gpus", "1") == moved
+    assert run(node, "--share", "2") == moved
+    watched.check()
+    with measure("... and back"):
+        node.penstock("door", "set", "7", "default")
+    node.wanted = {}
+    watched.wait_advertised(60)
+    watched.hold("all", "n1", 8)
+    watched.wait_held("all")
+    refused = node.penstock("door", "set", "7", "local", check=False)
+    [holder] = on(node, moved)
+    assert refused.returncode and holder in refused.stderr + refused.stdout, refused
+    watched.check()
