@@ -62,8 +62,8 @@ void Monitor::TellReset(const std::string& id, const Tracked& tracked, const bas
   const bool refused = !result.ok() && result.error().code() == base::Code::kFailedPrecondition;
   chronicle_.CountReset(id, result.ok() ? "done" : refused ? "refused" : "failed");
   const std::string why = tracked.reason.empty() ? "it is reset together with another one" : tracked.reason;
-  if (result.ok()) return chronicle_.Tell(false, id, "DeviceReset", "was reset: " + why, executor_.clock().Wall());
-  chronicle_.Tell(true, id, "DeviceResetFailed", "could not be reset (" + why + "): " + result.error().message(), executor_.clock().Wall());
+  if (result.ok()) return chronicle_.Tell(false, id, "DeviceReset", id + " was reset: " + why, executor_.clock().Wall());
+  chronicle_.Tell(true, id, "DeviceResetFailed", id + " could not be reset (" + why + "): " + result.error().message(), executor_.clock().Wall());
 }
 
 }  // namespace penstock::node::health
