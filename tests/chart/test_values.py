@@ -95,7 +95,8 @@ def test_mps_gets_its_folder_only_where_it_is_asked_for(chart):
     without = chart.render(values={"mps.root": "/srv/mps"})
     assert "mps" not in without.host_paths() and "/srv/mps" not in without.mounts()
     usual = chart.render(values={"penstock.mps.enabled": True})
-    assert usual.host_paths()["mps"] == "/run/nvidia/mps" and not usual.mounts()["/run/nvidia/mps"].get("readOnly")
+    assert usual.host_paths()["mps"] == "/run/nvidia/mps" and usual.mounts()["/run/nvidia/mps"] == {
+        "name": "mps", "mountPath": "/run/nvidia/mps", "mountPropagation": "Bidirectional"}
     moved = chart.render(values={"penstock.mps.enabled": True, "mps.root": "/srv/mps"})
     assert moved.host_paths()["mps"] == "/srv/mps" and "/srv/mps" in moved.mounts()
     assert yaml.safe_load(moved.node_config())["sharing"]["mps"]["root"] == "/srv/mps"
