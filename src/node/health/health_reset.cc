@@ -63,7 +63,8 @@ void Monitor::TellReset(const std::string& id, const Tracked& tracked, const bas
   chronicle_.CountReset(id, result.ok() ? "done" : refused ? "refused" : "failed");
   const std::string why = tracked.reason.empty() ? "it is reset together with another one" : tracked.reason;
   if (result.ok()) return chronicle_.Tell(false, id, "DeviceReset", id + " was reset: " + why, executor_.clock().Wall());
-  chronicle_.Tell(true, id, "DeviceResetFailed", id + " could not be reset (" + why + "): " + result.error().message(), executor_.clock().Wall());
+  chronicle_.Tell(true, id, "DeviceResetFailed", id + " could not be reset (" + why + "): " + result.error().message(),
+                  executor_.clock().Wall());
 }
 
 }  // namespace penstock::node::health
