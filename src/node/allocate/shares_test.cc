@@ -83,7 +83,7 @@ TEST(ReserveShares, ADeviceIsWholeAgainWhenTheLastShareIsGivenBack) {
   EXPECT_EQ(waits.code(), Code::kResourceExhausted) << "it becomes whole again";
   EXPECT_THAT(waits.message(), HasSubstr("cut into 2 shares, held by r-1 of ann"));
   EXPECT_EQ(box.Refused({.share = 3}).code(), Code::kResourceExhausted) << "and can be cut in another way then";
-  EXPECT_THAT(box.Refused({.share = 2}).message(), HasSubstr("all of its 2 shares are taken: held by r-1 of ann"));
+  EXPECT_THAT(box.Refused({.share = 2}).message(), HasSubstr("none of its 2 shares can be had: held by r-1 of ann"));
   box.ledger.Release("r-1");
   box.ledger.Release("r-2");
   EXPECT_THAT(box.Take({}), ElementsAre("G0"));
@@ -127,7 +127,7 @@ TEST(ReserveShares, OfNamedDevices) {
   EXPECT_THAT(box.Take({.share = 2, .devices = {"2", "G1"}}), ElementsAre("G2::0", "G1::0"));
   EXPECT_EQ(box.Refused({.share = 2, .devices = {"1", "G1"}}).code(), Code::kInvalidArgument);
   EXPECT_THAT(box.Take({.share = 2, .devices = {"1"}}), ElementsAre("G1::1"));
-  EXPECT_THAT(box.Refused({.share = 2, .devices = {"1"}}).message(), HasSubstr("GPU 1 (G1): all of its 2 shares are taken"));
+  EXPECT_THAT(box.Refused({.share = 2, .devices = {"1"}}).message(), HasSubstr("GPU 1 (G1): none of its 2 shares can be had"));
   EXPECT_EQ(box.Refused({.devices = {"2"}}).code(), Code::kResourceExhausted) << "cut for a caller";
   EXPECT_EQ(box.Refused({.share = 2, .devices = {"7"}}).code(), Code::kNotFound);
 }
@@ -137,7 +137,7 @@ TEST(ReserveShares, NeverTakesWhatCannotBeUsed) {
   box.inventory.devices[0].health = {HealthState::kUnhealthy, "XID 79", {}};
   EXPECT_THAT(box.Take({.share = 2}), ElementsAre("G1::0"));
   EXPECT_THAT(box.Take({.share = 2}), ElementsAre("G1::1"));
-  EXPECT_THAT(box.Refused({.share = 2}).message(), HasSubstr("GPU 2 (G2): all of its 2 shares are taken: its server is not there yet"));
+  EXPECT_THAT(box.Refused({.share = 2}).message(), HasSubstr("GPU 2 (G2): none of its 2 shares can be had: its server is not there yet"));
 }
 
 // --- Prefer
