@@ -55,6 +55,13 @@ class Server {
     return 0;
   }
 
+  /// In a signal's handler: nothing that takes memory or a lock of this process.
+  void End() {
+    unlink(shared_path_);
+    for (const std::uint32_t slot : gpus_) machine_.RemoveProcess(slot, static_cast<std::uint32_t>(getpid()));
+    _exit(0);
+  }
+
  private:
   std::string TakeGpus() {
     if (gpus_.empty()) return "no device";
@@ -73,6 +80,7 @@ class Server {
     char name[64];
     std::snprintf(name, sizeof name, "cuda.shm.%x.%x.1", static_cast<unsigned>(getuid()), static_cast<unsigned>(getpid()));
     shared_ = name;
+    std::snprintf(shared_path_, sizeof shared_path_, "/dev/shm/%s", name);
     const Fd fd(open(("/dev/shm/" + shared_).c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     if (fd) (void)!write(fd.get(), shared_.data(), shared_.size());
     if (fd) (void)!ftruncate(fd.get(), 4096);
@@ -152,6 +160,7 @@ class Server {
 
   Machine machine_;
   std::string percentage_, shared_;
+  char shared_path_[128] = "";
   std::vector<std::uint32_t> gpus_;
   std::map<unsigned long long, std::uint64_t> limits_;
   std::mutex mutex_;  // for the machine's state, too: its lock is one of processes
@@ -160,6 +169,8 @@ class Server {
 
 }  // namespace
 }  // namespace mps
+
+static mps::Server* g_server;
 
 int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
@@ -170,5 +181,7 @@ int main(int argc, char** argv) {
   }
   fcntl(mps::kControl, F_SETFD, FD_CLOEXEC);
   mps::Server server(argv[1], argv[2]);
+  g_server = &server;
+  signal(SIGTERM, [](int) { g_server->End(); });
   return server.Run();
 }

@@ -80,7 +80,8 @@ base::Status MakeFolders(const Folders& folders) {
   TRY(MakeFolder(folders.log, 0755));
   TRY(MakeFolder(folders.shm, 01777));
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folders.pipe, ignored)) fs::remove_all(entry.path(), ignored);
+  for (const std::string& folder : {folders.pipe, folders.shm})
+    for (const auto& entry : fs::directory_iterator(folder, ignored)) fs::remove_all(entry.path(), ignored);
   return {};
 }
 

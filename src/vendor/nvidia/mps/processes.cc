@@ -45,6 +45,15 @@ std::optional<DaemonProcess> FindDaemon(const std::string& proc, const Folders& 
   return daemon;
 }
 
+std::vector<pid_t> FindStrays(const std::string& proc, const Folders& folders) {
+  std::vector<pid_t> strays;
+  for (const pid_t pid : os::ListProcesses(proc)) {
+    const auto process = os::ReadProcess(proc, pid);
+    if (process.ok() && Runs(*process, "mps-control") && Variable(proc, pid, kFolderVariable) == folders.all) strays.push_back(pid);
+  }
+  return strays;
+}
+
 std::size_t CountThreads(const std::string& proc, pid_t pid) {
   const auto tasks = os::ListDirectory(proc + "/" + std::to_string(pid) + "/task");
   return tasks.ok() ? tasks->size() : 0;

@@ -29,6 +29,10 @@ struct DaemonProcess {
 /// The daemon that the pipe's pid file names, where it lives and is one. `proc` is where processes are ("/proc").
 std::optional<DaemonProcess> FindDaemon(const std::string& proc, const Folders& folders);
 
+/// Control daemons of ours for these folders, found by what they carry: also one whose pid file was taken away, so that nobody can ask it.
+/// Looks at every process.
+std::vector<pid_t> FindStrays(const std::string& proc, const Folders& folders);
+
 struct ServerProcess {
   pid_t pid = 0;
   std::uint64_t start = 0;

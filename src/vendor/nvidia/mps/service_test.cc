@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "os/file.h"
+#include "vendor/nvidia/mps/processes.h"
 #include "vendor/nvidia/mps/testing.h"
 
 namespace penstock::vendor::nvidia {
@@ -191,6 +192,21 @@ TEST_F(Mps, WhatAnEarlierAgentLeftAndNobodyWantsEnds) {
   EXPECT_FALSE(os::Exists(root() + "/nvidia.com-gpu"));
 }
 
+TEST_F(Mps, ADaemonWhoseFolderWasTakenAwayIsReplacedWhenItsClientsHaveGone) {
+  service_->Want({Set({0}, 4)});
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  Client client(machine_, pipe(), {"--hold"});
+  EXPECT_THAT(client.Line(), HasSubstr("mps server "));
+  service_.reset();
+  std::filesystem::remove_all(root());
+  Restart();
+  service_->Want({Set({0}, 4)});
+  ASSERT_TRUE(service_->WaitUntilNot(id(0), "is gone; it is started again when the clients of its server (process"));
+  EXPECT_EQ(client.End(), 128 + SIGKILL);
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  EXPECT_THAT(mps::FindStrays("/proc", mps::FoldersOf(root(), "nvidia.com/gpu")), testing::ElementsAre(std::stoi(DaemonPid())));
+}
+
 TEST_F(Mps, ADaemonThatDiesIsStartedAgain) {
   service_->Want({Set({0}, 4)});
   ASSERT_TRUE(service_->WaitUntilReady(id(0)));
@@ -206,7 +222,7 @@ TEST_F(Mps, ADaemonThatDiesUnderClientsIsStartedAgainWhenTheyHaveGone) {
   EXPECT_THAT(client.Line(), HasSubstr("mps server "));
   ASSERT_TRUE(WaitForClients(0, 1));
   machine_.Sim({"fault", "mps", "die"});
-  ASSERT_TRUE(service_->WaitUntilNot(id(0), "has died; it is started again when the clients of its server have gone"));
+  ASSERT_TRUE(service_->WaitUntilNot(id(0), "has died; it is started again when the clients of its server (process"));
   EXPECT_EQ(client.End(), 128 + SIGKILL);
   ASSERT_TRUE(service_->WaitUntilReady(id(0)));
 }
@@ -229,7 +245,7 @@ TEST_F(Mps, ADaemonThatHangsUnderClientsIsWaitedFor) {
   ASSERT_TRUE(WaitForClients(0, 1));
   const std::string pid = DaemonPid();
   machine_.Sim({"fault", "mps", "hang"});
-  ASSERT_TRUE(service_->WaitUntilNot(id(0), "it is started again when the clients of its server have gone"));
+  ASSERT_TRUE(service_->WaitUntilNot(id(0), "it is started again when the clients of its server (process"));
   machine_.Sim({"heal", "mps"});
   ASSERT_TRUE(service_->WaitUntilReady(id(0)));
   EXPECT_EQ(DaemonPid(), pid);

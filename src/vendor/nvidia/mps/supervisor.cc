@@ -9,10 +9,16 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/strings.h"
 #include "os/process.h"
 #include "vendor/nvidia/mps/answers.h"
 
 namespace penstock::vendor::nvidia::mps {
+namespace {
+
+constexpr int kPatientRounds = 20;
+
+}  // namespace
 
 Supervisor::Supervisor(os::Loop& loop, const MpsOptions& options, Spec spec, std::function<void()> changed)
     : loop_(loop),
@@ -155,37 +161,42 @@ void Supervisor::Trouble(std::string reason) {
   View view = view_;
   view.ready = false;
   view.reason = std::move(reason);
-  if (Occupied()) view.reason += "; it is started again when the clients of its server have gone";
+  if (const auto servers = Occupied(); !servers.empty())
+    view.reason += "; it is started again when the clients of its server (process " + base::Join(servers, ", ") + ") have gone";
   view.remarks.clear();
   Set(std::move(view));
   Later(retry_.Next(), &Supervisor::Recover);
 }
 
-bool Supervisor::Occupied() {
-  const auto servers = FindServers(options_.proc_root, folders_, daemon_);
-  return std::any_of(servers.begin(), servers.end(), [&](const ServerProcess& server) {
+// Servers that may have clients. Where nobody ever counted, only a server of one thread is known to have none.
+std::vector<std::string> Supervisor::Occupied() const {
+  std::vector<std::string> occupied;
+  for (const ServerProcess& server : FindServers(options_.proc_root, folders_, daemon_)) {
     const auto idle = idle_threads_.find(server.pid);
-    return idle == idle_threads_.end() || server.threads > idle->second;
-  });
+    if (server.threads > (idle == idle_threads_.end() ? 1 : idle->second)) occupied.push_back(std::to_string(server.pid));
+  }
+  return occupied;
 }
 
 void Supervisor::Recover() {
   // A daemon that hung may answer again.
-  if (Occupied()) return Later(options_.ask_often, daemon_ != 0 ? &Supervisor::Check : &Supervisor::Recover);
-  for (const ServerProcess& server : FindServers(options_.proc_root, folders_, daemon_)) ::kill(server.pid, SIGKILL);
+  if (!Occupied().empty()) return Later(options_.ask_often, daemon_ != 0 ? &Supervisor::Check : &Supervisor::Recover);
+  // A server tidies up when it is asked to end; a daemon that hangs cannot be asked.
+  const int signal = ending_rounds_++ < kPatientRounds ? SIGTERM : SIGKILL;
+  for (const ServerProcess& server : FindServers(options_.proc_root, folders_, daemon_)) ::kill(server.pid, signal);
   if (daemon_fd_) {
     loop_.Unwatch(daemon_fd_.get());
     (void)::syscall(SYS_pidfd_send_signal, daemon_fd_.get(), SIGKILL, nullptr, 0);
     daemon_fd_.Reset();
     daemon_ = 0;
   }
-  idle_threads_.clear();
+  for (const pid_t stray : FindStrays(options_.proc_root, folders_)) ::kill(stray, SIGKILL);
   foreign_ = false;
-  if (ending_) return Finish();
-  // Killed is not dead yet.
-  if (FindDaemon(options_.proc_root, folders_) || !FindServers(options_.proc_root, folders_, daemon_).empty())
+  if (FindDaemon(options_.proc_root, folders_) || !FindServers(options_.proc_root, folders_, 0).empty())
     return Later(std::chrono::milliseconds(50), &Supervisor::Recover);
-  Start();
+  ending_rounds_ = 0;
+  idle_threads_.clear();
+  ending_ ? Finish() : Start();
 }
 
 void Supervisor::End(base::Duration wait) {
@@ -215,7 +226,7 @@ void Supervisor::Quit() {
 
 // It has not ended: a client came meanwhile, or it hangs.
 void Supervisor::ForceQuit() {
-  if (!Occupied() && daemon_fd_) (void)::syscall(SYS_pidfd_send_signal, daemon_fd_.get(), SIGKILL, nullptr, 0);
+  if (Occupied().empty() && daemon_fd_) (void)::syscall(SYS_pidfd_send_signal, daemon_fd_.get(), SIGKILL, nullptr, 0);
   Later(options_.ask_often, &Supervisor::ForceQuit);
 }
 

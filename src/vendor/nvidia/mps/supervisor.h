@@ -79,7 +79,7 @@ class Supervisor {
   void TakeClients(const std::vector<pid_t>& servers, int clients);
   void Trouble(std::string reason);
   void Recover();
-  bool Occupied();
+  std::vector<std::string> Occupied() const;
   void Quit();
   void ForceQuit();
   void Finish();
@@ -120,6 +120,7 @@ class Supervisor {
   base::TimerId timer_ = 0;
   base::TimePoint start_by_{}, end_from_{}, ready_since_{};
   base::Backoff retry_;
+  int ending_rounds_ = 0;  // how often what is left of a dead daemon was told to end
   std::string shm_remark_, group_remark_;
   std::map<pid_t, std::size_t> idle_threads_;  // of servers, when they have no client
 };

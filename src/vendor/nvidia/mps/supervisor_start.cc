@@ -37,6 +37,7 @@ base::Status Supervisor::FindControl() {
 void Supervisor::Begin() {
   if (const auto found = FindControl(); !found.ok()) return Trouble(found.error().message());
   const auto daemon = FindDaemon(options_.proc_root, folders_);
+  if (!daemon && !Occupied().empty()) return Trouble("its MPS control daemon is gone");
   if (!daemon) return Recover();
   Watch(daemon->pid);
   fresh_ = {};
