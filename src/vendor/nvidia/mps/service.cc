@@ -89,9 +89,28 @@ void MpsService::Reconcile() {
   Publish();
 }
 
+// The loop that we live on ends with the agent; so what is to be done is done on one of its own, by a service that finds the servers as the
+// next agent would.
 void MpsService::EndIdle() {
-  Want({});
-  for (const auto& supervisor : supervisors_) supervisor->End();
+  wanted_.clear();
+  supervisors_.clear();
+  looked_ = false;
+  MpsOptions options = options_;
+  options.settle = {};
+  options.ask_often = std::min<base::Duration>(options.ask_often, std::chrono::milliseconds(100));
+  os::Loop loop("mps-ending");
+  MpsService ending(loop, std::move(options));
+  ending.Want({});
+  const auto only_busy = [&ending] {
+    return std::all_of(ending.supervisors_.begin(), ending.supervisors_.end(),
+                       [](const auto& supervisor) { return supervisor->view().clients > 0; });
+  };
+  const base::Subscription news = ending.published().Subscribe([&](const auto&) {
+    if (only_busy()) loop.Stop();
+  });
+  loop.PostAfter(options_.end_deadline, [&loop] { loop.Stop(); });
+  if (!only_busy()) loop.Run();
+  published_.Set(ending.published().Get());
 }
 
 mps::Supervisor* MpsService::Of(const SharedSet& set) {

@@ -26,6 +26,7 @@ struct MpsOptions {
   base::Duration ask_often = std::chrono::seconds(1);        ///< while something is waited for
   base::Duration first_retry = std::chrono::seconds(1);      ///< doubled with each failure ...
   base::Duration last_retry = std::chrono::minutes(2);       ///< ... up to this
+  base::Duration end_deadline = std::chrono::seconds(8);     ///< that EndIdle takes at most; it blocks, since the agent's loop ends
   base::Duration settle = std::chrono::seconds(10);          ///< so long servers are kept that were found running and nobody wants yet
 };
 

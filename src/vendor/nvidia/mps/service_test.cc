@@ -279,6 +279,21 @@ TEST_F(Mps, AModelThatHoldsNoLimitsIsSharedAndSaysSo) {
   EXPECT_THAT(device.reason, HasSubstr("compute capability 7.0 is needed"));
 }
 
+TEST_F(Mps, WhenTheAgentGoesForGoodIdleServersHaveEndedAndBusyOnesStay) {
+  SharedSet other = Set({1}, 2);
+  other.name = "nvidia.com/gpu.shared";
+  service_->Want({Set({0}, 4), other});
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)) && service_->WaitUntilReady(id(1)));
+  Client client(machine_, pipe(), {"--hold"});
+  EXPECT_THAT(client.Line(), HasSubstr("mps server "));
+  ASSERT_TRUE(WaitForClients(0, 1));
+  service_->EndIdle();
+  EXPECT_FALSE(os::Exists(root() + "/nvidia.com-gpu.shared"));
+  EXPECT_EQ(ComputeMode(1), "Default");
+  EXPECT_TRUE(os::Exists(pipe() + "/control"));
+  EXPECT_EQ(client.End(), 128 + SIGKILL) << "it lived until now";
+}
+
 TEST_F(Mps, EachSetHasItsOwnServer) {
   SharedSet other = Set({1}, 2);
   other.name = "nvidia.com/gpu.shared";
