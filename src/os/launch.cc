@@ -33,14 +33,22 @@ struct Hierarchy {
   bool unified = false;
 };
 
-/// The cgroup file systems that are mounted.
-std::vector<Hierarchy> Hierarchies() {
+/// The cgroup file systems that a process has mounted, seen through its own root.
+std::vector<Hierarchy> HierarchiesOf(const std::string& process, const std::string& root) {
   std::vector<Hierarchy> found;
-  for (const std::string& line : base::Split(ReadFile("/proc/self/mounts").value_or(""), '\n')) {
+  for (const std::string& line : base::Split(ReadFile("/proc/" + process + "/mounts").value_or(""), '\n')) {
     const auto words = base::Split(line, ' ');
-    if (words.size() > 2 && (words[2] == "cgroup" || words[2] == "cgroup2")) found.push_back({words[1], words[2] == "cgroup2"});
+    if (words.size() > 2 && (words[2] == "cgroup" || words[2] == "cgroup2"))
+      if (const std::string path = root + words[1]; Exists(path)) found.push_back({path, words[2] == "cgroup2"});
   }
   return found;
+}
+
+/// As the machine's first process has them: what a container has mounted may be its own group alone, with version 1 also where it is
+/// privileged. Where that process is out of reach, our own.
+std::vector<Hierarchy> Hierarchies() {
+  const auto machine = HierarchiesOf("1", "/proc/1/root");
+  return machine.empty() ? HierarchiesOf("self", "") : machine;
 }
 
 /// Out of the group that ends with our caller, in every hierarchy that can end a process or limit it.
