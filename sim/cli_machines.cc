@@ -110,6 +110,12 @@ Json StatusJson(const SimState& state) {
   return json;
 }
 
+// The machine goes, and with it what runs on it.
+base::Status Remove(const std::string& root) {
+  EndMps(root);
+  return RemoveTree(root);
+}
+
 }  // namespace
 
 int Fail(const base::Error& error) {
@@ -183,7 +189,7 @@ int Start(const StartOptions& options) {
   const auto machine = LoadMachine(*assets, *catalogue, options.machine);
   if (!machine.ok()) return Fail(machine.error());
   if (options.replace)
-    if (const auto removed = RemoveTree(options.root); !removed.ok() && removed.error().code() != base::Code::kNotFound)
+    if (const auto removed = Remove(options.root); !removed.ok() && removed.error().code() != base::Code::kNotFound)
       return Fail(removed.error());
   const auto control = Control::Start(options.root, *assets, *catalogue, *machine, {options.driver, options.seed, options.no_driver});
   if (!control.ok()) return Fail(control.error());
@@ -195,7 +201,7 @@ int Start(const StartOptions& options) {
 }
 
 int Stop(const std::string& root) {
-  const auto removed = RemoveTree(root);
+  const auto removed = Remove(root);
   return removed.ok() ? kOk : Fail(removed.error());
 }
 

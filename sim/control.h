@@ -83,6 +83,9 @@ class Control {
   TreeReport report_;
 };
 
+/// Ends the control daemons of a machine as kill -9 does, before its files are removed; their servers end with the last client.
+void EndMps(const std::string& root);
+
 /// Time as the simulated driver stamps it, since 1970.
 std::uint64_t NowMicroseconds();
 

@@ -26,14 +26,18 @@ base::Status Control::FaultMps(const std::string& fault) {
 }
 
 base::Status Control::KillMps() {
+  EndMps(root_);
+  return {};
+}
+
+void EndMps(const std::string& root) {
   std::error_code error;
-  const fs::path program = root_ + "/usr/bin/nvidia-cuda-mps-control";
+  const fs::path program = root + "/usr/bin/nvidia-cuda-mps-control";
   for (fs::directory_iterator at("/proc", error), end; !error && at != end; at.increment(error)) {
     const auto pid = base::ParseInt(at->path().filename().string());
     std::error_code other;
     if (pid && *pid > 0 && fs::equivalent(at->path() / "exe", program, other)) ::kill(static_cast<pid_t>(*pid), SIGKILL);
   }
-  return {};
 }
 
 }  // namespace penstock::sim

@@ -53,6 +53,13 @@ TEST_F(MpsPrograms, ADaemonIsOneAndIsFound) {
   EXPECT_EQ(status_, 0);
 }
 
+TEST_F(MpsPrograms, ADaemonEndsWithItsMachine) {
+  (void)StartDaemon();
+  EndMps(folder_ / "m");
+  // Killed is not gone yet.
+  while (Sh("echo get_server_list | $C") != "Cannot find MPS control daemon process\n") continue;
+}
+
 TEST_F(MpsPrograms, LimitsAreKeptAndToldInTheirForms) {
   (void)StartDaemon();
   EXPECT_EQ(Sh("echo get_default_active_thread_percentage | $C"), "100.0\n");
