@@ -66,7 +66,8 @@ class SharingService {
   /// Every device that is in a set. Published on the control executor.
   virtual base::Published<SharedDevices>& published() = 0;
 
-  /// Ends everything in good order when the agent goes for good (`penstock down`); servers that have clients stay.
+  /// Ends everything in good order when the agent goes for good (`penstock down`); servers that have clients stay. Blocks until the idle
+  /// ones are gone, some seconds at most: the loop is stopped right after it.
   virtual void EndIdle() = 0;
 };
 

@@ -155,6 +155,11 @@ base::Status LocalDoor::Attempt(const Waiting& waiting) {
   ASSIGN(const auto slots, node::allocate::Reserve(waiting.request, *inventory, *node_.ledger.Get(), *node_.offers.published().Get()));
   const auto servers = node_.offers.servers().Get();
   ASSIGN(const auto edits, node::allocate::Commit(slots, node::allocate::Consumer::kProcess, *inventory, node_.dialect_of, *servers));
+  if (!edits.mounts.empty())
+    return Error(Code::kFailedPrecondition,
+                 "device " + slots.front().device +
+                     " is shared through a server that meets its clients in containers only, because the kubelet's door is open on this "
+                     "machine: share what belongs to the local door by time-slicing");
   ASSIGN(const auto lease, leases_.Admit({slots, waiting.user, waiting.command, asker.process, asker.session->peer().pidfd.get()}));
   asker.granted.lease = lease.id;
   asker.granted.environment = edits.environment;

@@ -119,6 +119,7 @@ class LocalDoorTest : public testing::Test {
   std::function<void(const edge::broker::DoorRequest&, MoveOrders::Progress, MoveOrders::Done)> move_;
   node::inventory::Inventory inventory_;
   node::ledger::Ledger ledger_;
+  base::Published<device::SharedDevices> servers_;
   node::share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {.local = true}};
   std::unique_ptr<LocalDoor> door_;
   std::function<base::Result<std::string>(const edge::broker::PlanRequest&)> plan_;
@@ -338,6 +339,22 @@ TEST_F(LocalDoorTest, GivesOutWhatTheConfigurationShares) {
   ASSERT_TRUE(answer.ok() && answer->granted);
   EXPECT_EQ(answer->granted->devices.at(0).slot, "G0::0");
   OnLoop([this] { EXPECT_EQ(ledger_.Get()->HolderOf("G0")->slots.at(0).resource, "acme.com/third"); });
+}
+
+TEST_F(LocalDoorTest, RefusesWhatItCannotPutInPlaceForAProcess) {
+  OnLoop([this] {
+    api::NodeConfig config;
+    config.sharing.rules = {{.strategy = api::ShareStrategy::kMps, .replicas = 2}};
+    offers_.FollowServers(servers_);
+    offers_.Configure(config);
+    device::SharedDevice shared{.set = "acme.com/gpu", .ready = true};
+    shared.process.mounts = {{"/dev/shm", "/run/mps/shm"}};
+    servers_.Set({{"G0", shared}, {"G1", shared}});
+  });
+  Start();
+  Client client = Ask(R"({"op":"run","share":2})");
+  EXPECT_THAT(Next(client).error().message(), HasSubstr("in containers only"));
+  EXPECT_EQ(Held(), 0u);
 }
 
 TEST_F(LocalDoorTest, MovesDevicesForThoseWhoMayAndTellsEachStep) {
