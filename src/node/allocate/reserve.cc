@@ -94,7 +94,8 @@ Offered Look(const Candidate& candidate, const Request& request, const ledger::S
     if (first.empty()) first = std::move(obstacle);
   }
   const std::string shares = std::to_string(candidate.shares()) + " shares";
-  return {{}, candidate.shares() == request.share ? "none of its " + shares + " can be had: " + first : "cut into " + shares + ", " + first};
+  return {{},
+          candidate.shares() == request.share ? "none of its " + shares + " can be had: " + first : "cut into " + shares + ", " + first};
 }
 
 int SharesTaken(const std::string& device, const ledger::Snapshot& ledger) {
