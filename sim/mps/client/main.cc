@@ -1,5 +1,6 @@
 // mps-client: a program that uses a GPU of a simulated machine as a CUDA program would, through MPS where CUDA_MPS_PIPE_DIRECTORY leads to
 // it. For tests and for trying things out.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -65,13 +66,23 @@ bool IsShared(const std::string& name) {
   return fd && read(fd.get(), content, sizeof content - 1) > 0 && name == content;
 }
 
+// The device's word in CUDA_VISIBLE_DEVICES, where that is set: the server knows it by that.
+std::string DeviceForServer(const std::string& device) {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (!visible) return device;
+  std::string rest = visible;
+  for (auto skip = mps::Number(device).value_or(0); skip > 0; skip--) rest.erase(0, std::min(rest.find(','), rest.size() - 1) + 1);
+  return rest.substr(0, rest.find(','));
+}
+
 int Ask(int server, const Options& options) {
-  mps::Send(server, "limit " + options.device);
+  const std::string device = DeviceForServer(options.device);
+  mps::Send(server, "limit " + device);
   const auto limit = mps::Receive(server);
   if (!limit || mps::Word(limit->text, 0) != "limit") return Refused(limit ? limit->text : "server gone");
   Say("limit " + std::to_string(mps::Number(mps::Word(limit->text, 1)).value_or(0) >> 20) + " " + mps::Word(limit->text, 2));
   for (const auto mebibytes : options.allocate) {
-    mps::Send(server, "allocate " + options.device + " " + std::to_string(mebibytes << 20));
+    mps::Send(server, "allocate " + device + " " + std::to_string(mebibytes << 20));
     const auto answer = mps::Receive(server);
     if (!answer || mps::Word(answer->text, 0) != "allocated") return Refused(answer ? answer->text : "server gone");
     Say("allocated " + std::to_string(mps::Number(mps::Word(answer->text, 1)).value_or(0) >> 20));

@@ -117,7 +117,6 @@ class Server {
     {
       const std::scoped_lock lock(mutex_);
       clients_[pid] = fd.get();
-      for (const std::uint32_t slot : gpus_) machine_.PutProcess(slot, static_cast<std::uint32_t>(pid), 'M', 0, "client");
     }
     LogServer("Client {PID: " + std::to_string(pid) + "} connected");
     Send(kControl, "connected " + std::to_string(pid));
@@ -137,17 +136,27 @@ class Server {
     for (const std::uint32_t slot : gpus_) machine_.RemoveProcess(slot, static_cast<std::uint32_t>(pid));
   }
 
-  // "limit DEVICE", "allocate DEVICE BYTES"
+  // Which of its GPUs a number or a UUID means; gpus_.size(): none.
+  unsigned long long Device(const std::string& word) const {
+    for (std::size_t i = 0; i < gpus_.size(); i++)
+      if (word == machine_.gpu(gpus_[i]).uuid) return i;
+    return Number(word).value_or(gpus_.size());
+  }
+
+  // "limit DEVICE", with which the client begins to use that GPU, "allocate DEVICE BYTES"
   std::string Answer(pid_t pid, const std::string& request, std::map<unsigned long long, std::uint64_t>& allocated) {
-    const auto device = Number(Word(request, 1)).value_or(gpus_.size());
+    const auto device = Device(Word(request, 1));
     if (device >= gpus_.size()) return "error 101 CUDA_ERROR_INVALID_DEVICE";
     const std::uint32_t slot = gpus_[device];
     const SimGpu& gpu = machine_.gpu(slot);
     // GPUs before Volta know no limits.
     const auto entry = limits_.find(device);
     const std::uint64_t limit = entry == limits_.end() || gpu.cc_major < 7 ? gpu.memory_total : entry->second;
-    if (Word(request, 0) == "limit")
+    if (Word(request, 0) == "limit") {
+      const std::scoped_lock lock(mutex_);
+      machine_.PutProcess(slot, static_cast<std::uint32_t>(pid), 'M', allocated[device], "client");
       return "limit " + std::to_string(limit) + " " + (gpu.cc_major < 7 ? "100.0" : percentage_.substr(0, percentage_.find('.') + 2));
+    }
     if (Word(request, 0) != "allocate") return "error 1 CUDA_ERROR_INVALID_VALUE";
     const std::uint64_t bytes = Number(Word(request, 2)).value_or(0);
     const std::scoped_lock lock(mutex_);
