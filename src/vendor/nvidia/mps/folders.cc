@@ -75,7 +75,11 @@ base::Status MakeFolders(const Folders& folders) {
   if (const std::string longest = folders.pipe + "/control_privileged"; longest.size() > kLongestSocketPath)
     return base::Error(base::Code::kInvalidArgument, "the path " + longest + " is too long for a socket (" +
                                                          std::to_string(kLongestSocketPath) + " bytes): choose a shorter folder for MPS");
-  TRY(MakeFolder(folders.all, 0755));
+  if (const auto made = MakeFolder(folders.all, 0755); !made.ok())
+    return base::Error(made.error().code(),
+                       "MPS is asked for, but needs a folder of the machine that the agent may write (in Kubernetes the "
+                       "chart's value penstock.mps.enabled gives it): " +
+                           made.error().message());
   TRY(MakeFolder(folders.pipe, 0755));
   TRY(MakeFolder(folders.log, 0755));
   TRY(MakeFolder(folders.shm, 01777));
