@@ -47,6 +47,9 @@ class Machine:
         self.broken = True
         self._sim("fault", gpu, *words)
 
+    def heal_mps(self):
+        self._sim("heal", "mps")
+
     def replace(self, place: str, uuid: str, serial: str):
         """Another board of the same model at that PCI address."""
         self._sim("fault", place, "remove")

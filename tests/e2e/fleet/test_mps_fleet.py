@@ -1,0 +1,164 @@
+"""GPUs shared by MPS: what pods get and what they keep, limits that hold, servers that die or hang, and an upgrade under their clients."""
+import json
+
+import pytest
+from actors import GPU, wait_for
+from fleet import ACCELERATORS, BY_UUID, Fleet, Node, pod_on
+from test_sharing import configure
+
+SHARED = f"{GPU}.shared"
+ENABLED = {"penstock": {"mps": {"enabled": True}}}
+CLIENT = f"{ACCELERATORS}/usr/bin/mps-client"
+ON_ITS_OWN = "CUDA_VISIBLE_DEVICES=$NVIDIA_VISIBLE_DEVICES"  # what NVIDIA's container runtime would see to
+LIMIT = 40960 // 4  # MiB, of a quarter of an A100
+
+
+def by_mps(replicas: int, *devices: int) -> str:
+    chosen = f", devices: {json.dumps(devices)}" if devices else ""
+    return f"version: v1\nsharing:\n  mps:\n    renameByDefault: true\n    resources:\n    - {{name: nvidia.com/gpu, replicas: {replicas}{chosen}}}\n"
+
+
+@pytest.fixture
+def served(fleet):
+    """The first two GPUs of the DGX are shared by MPS, four times each; the others are whole."""
+    fleet.clear()
+    fleet.ensure_installed(ENABLED)
+    fleet.wait_rolled_out()
+    node = fleet.nodes["n1"]
+    uuids = node.uuids()
+    configure(fleet, "n1", by_mps(4, 0, 1), {GPU: {uuid: 1 for uuid in uuids[2:]}, SHARED: {uuid: 4 for uuid in uuids[:2]}})
+    wait_for(lambda: node.kubelet_lists() == node.offers(), 120, "the kubelet of n1 to have the shares", lambda: (node.kubelet_lists(), said(node)))
+    fleet.wait_advertised(60)
+    yield fleet
+    node.machine.heal_mps()
+    fleet.kubectl("delete", "pods", "--all", "--wait=true", "--timeout=120s")
+    fleet.edit({"by-uuid": BY_UUID})
+    fleet.choose("n1", None)
+    wait_for(lambda: not processes(node), 120, "the servers of a set that is gone to end", lambda: (processes(node), said(node)))
+
+
+def processes(node: Node) -> dict[int, str]:
+    """Of MPS on the node."""
+    found = node.run("sh", "-c", "grep -l nvidia-cuda-mps /proc/[0-9]*/comm /proc/[0-9]*/cmdline 2>/dev/null || true").stdout.split()
+    named = {}
+    for file in found:
+        pid = int(file.split("/")[2])
+        words = node.run("sh", "-c", f"tr '\\0' ' ' < /proc/{pid}/cmdline 2>/dev/null || true").stdout.strip()
+        if "nvidia-cuda-mps" in words.split(" ")[0]:
+            named[pid] = words
+    return named
+
+
+def said(node: Node) -> str:
+    status = node.status()
+    return json.dumps([status["servers"], [(device["index"], device["withheld"], device["health"]) for device in status["devices"]]])
+
+
+def program(node: str, command: str, resource: str) -> dict:
+    """A pod with what a program of the simulated machine needs: the machine, and a C library."""
+    spec = pod_on(node, command, resource)
+    folders = [ACCELERATORS, "/lib", "/lib64", "/usr/lib"]
+    spec["volumes"] = [{"name": f"v{i}", "hostPath": {"path": path}} for i, path in enumerate(folders)]
+    spec["containers"][0]["volumeMounts"] = [{"name": f"v{i}", "mountPath": path} for i, path in enumerate(folders)]
+    return spec
+
+
+def start(fleet: Fleet, name: str, command: str = "exec sleep 100000", resource: str = SHARED):
+    fleet.kubectl("create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}},
+                                                         "spec": program("n1", command, resource)}))
+
+
+def output(fleet: Fleet, pod: str) -> str:
+    return fleet.kubectl("logs", pod, check=False).stdout
+
+
+def client_holds(fleet: Fleet, pod: str) -> str:
+    """The server that serves the client in that pod."""
+    line = wait_for(lambda: next((line for line in output(fleet, pod).splitlines() if line.startswith("mps server")), None), 60,
+                    f"the client in {pod} to have a server", lambda: output(fleet, pod))
+    return line.split()[-1]
+
+
+def test_pods_of_a_set_share_its_server_and_its_memory_and_others_have_their_own(served):
+    node = served.nodes["n1"]
+    for name in ("one", "two"):
+        start(served, name)
+    start(served, "alone", resource=GPU)
+    served.wait_held("one", "two", "alone")
+    served.check()
+    pipe = served.inside("one", "echo $CUDA_MPS_PIPE_DIRECTORY").strip()
+    assert pipe and served.inside("one", f"ls {pipe}").strip(), "no pipe"
+    assert not served.inside("alone", "echo $CUDA_MPS_PIPE_DIRECTORY").strip()
+    served.inside("one", "touch /dev/shm/seen")
+    assert "seen" in served.inside("two", "ls /dev/shm") and "seen" not in served.inside("alone", "ls /dev/shm")
+    assert "seen" not in node.run("ls", "/dev/shm").stdout, "it is the machine's own"
+    served.inside("one", "rm /dev/shm/seen")
+
+    fits = served.inside("one", f"{ON_ITS_OWN} {CLIENT} --allocate {LIMIT - 1000}")
+    assert f"limit {LIMIT} 25" in fits and f"allocated {LIMIT - 1000}" in fits, fits
+    refused = served.inside("one", f"{ON_ITS_OWN} {CLIENT} --allocate {LIMIT + 1} || echo ended with $?")
+    assert "ended with 2" in refused, refused
+    assert "no mps" in served.inside("alone", f"{ON_ITS_OWN} {CLIENT}")
+    shares = [device for device in node.status()["devices"] if device["sharing"] == "mps"]
+    assert [(device["index"], device["isolation"], device["shareMemoryBytes"] >> 20) for device in shares] == [
+        (0, "memory-per-process", LIMIT), (1, "memory-per-process", LIMIT)]
+    assert served.labels("n1")["nvidia.com/mps.capable"] == "true"
+
+
+def test_an_mps_daemon_that_dies_is_started_again_once_its_clients_have_gone(served, measure):
+    node = served.nodes["n1"]
+    start(served, "client", f"{ON_ITS_OWN} exec {CLIENT} --hold")
+    client_holds(served, "client")
+    with measure("an MPS daemon is killed: its shares have left the kubelet"):
+        node.machine.fault("mps", "die")
+        wait_for(lambda: SHARED not in node.kubelet_lists(), 60, "the shares to be withdrawn", lambda: said(node))
+    [server] = node.status()["servers"]
+    assert server["state"] == "waiting" and server["reason"], server
+    assert len(node.kubelet_has()) == 6, "GPUs that are not shared are not concerned"
+    served.wait_held("client")
+    with measure("its last client ends: a new daemon, and the shares are back"):
+        served.delete_pod("client")
+        wait_for(lambda: node.kubelet_lists() == node.offers(), 60, "the shares to be back", lambda: said(node))
+    served.wait_advertised(60)
+    served.check()
+
+
+@pytest.mark.parametrize("fault", ["hang", "nonsense"])
+def test_an_mps_daemon_that_does_not_answer_takes_its_shares_out_until_it_does(served, fault):
+    node = served.nodes["n1"]
+    node.machine.fault("mps", fault)
+    wait_for(lambda: SHARED not in node.kubelet_lists(), 60, "the shares to be withdrawn", lambda: said(node))
+    [server] = node.status()["servers"]
+    assert server["state"] == "waiting" and server["reason"], server
+    node.machine.heal_mps()
+    wait_for(lambda: node.kubelet_lists() == node.offers(), 120, "the shares to be back", lambda: said(node))
+    served.wait_advertised(60)
+    served.check()
+
+
+def test_an_upgrade_of_the_agent_leaves_the_server_to_its_clients(served):
+    node = served.nodes["n1"]
+    start(served, "client", f"{ON_ITS_OWN} exec {CLIENT} --hold")
+    served.wait_held("client")
+    server, before = client_holds(served, "client"), processes(node)
+    assert before
+    served.install(ENABLED | {"podAnnotations": {"upgraded": "for mps"}})
+    served.wait_rolled_out()
+    assert before.items() <= processes(node).items(), "the daemon or its server was replaced"
+    wait_for(lambda: [its["clients"] for its in node.status()["servers"]] == [1], 60, "the new agent to know the client", lambda: said(node))
+    pod = served.get("pod", "client")["status"]["containerStatuses"][0]
+    assert pod["ready"] and pod["restartCount"] == 0 and client_holds(served, "client") == server
+    assert "allocated 100" in served.inside("client", f"{ON_ITS_OWN} {CLIENT} --allocate 100")
+    served.wait_advertised(60)
+    served.check()
+
+
+def test_mps_without_what_it_needs_is_offered_nowhere_and_status_says_why(installed):
+    node = installed.nodes["n4"]
+    [uuid] = node.machine.minors()
+    configure(installed, "n4", by_mps(4), {SHARED: {}})
+    wait_for(lambda: not node.kubelet_lists(), 60, "the kubelet of n4 to have nothing", node.kubelet_lists)
+    why = wait_for(lambda: (server := node.status()["servers"]) and server[0]["reason"], 30, "status to say why", lambda: said(node))
+    assert "penstock.mps.enabled" in why, why
+    installed.choose("n4", None)
+    wait_for(lambda: node.kubelet_has() == {uuid}, 60, "the GPU to be whole again", lambda: said(node))
