@@ -355,8 +355,8 @@ class Fleet(Kubernetes):
 
     def check(self, deadline: float = 60, complete: bool = True):
         """On every node: what the kubelet gave, what containers see and what the ledger says is the same, no slot is given twice, no device
-        to more than its replicas, none whole beside shares of it; and, unless it is not to be `complete`, capacity is what the machine and
-        the configuration make."""
+        whole beside shares of it; and, unless it is not to be `complete`, what is given and what can be had is what the machine and the
+        configuration make."""
         last: list[str] = []
 
         def whole() -> bool:
@@ -375,7 +375,7 @@ class Fleet(Kubernetes):
                 return f"{node.name}: {wrong}: {gave}"
             if gave != held:
                 return f"{node.name}: the kubelet gave {gave}, penstock ps says {held}"
-            if complete and (wrong := self.incomplete(node)):
+            if complete and (wrong := self.incomplete(node, gave)):
                 return f"{node.name}: {wrong}"
             seen, meant = {pod: self.seen_by(node, pod) for pod in gave}, {pod: set(map(device_of, ids)) for pod, ids in gave.items()}
             return "" if seen == meant else f"{node.name}: the kubelet gave {gave}, the containers see {seen}"
@@ -394,11 +394,13 @@ class Fleet(Kubernetes):
             return f"the kubelet gave {doubled} whole, and shares of it"
         return ""
 
-    def incomplete(self, node: Node) -> str:
-        """What the kubelet and the Node object lack, or have too much."""
+    def incomplete(self, node: Node, gave: dict[str, set[str]]) -> str:
+        """What the kubelet and the Node object lack, or have too much; what was given and is not offered."""
         offers, lists, said = node.offers(), node.kubelet_lists(), self.watch.nodes[node.name]
         if lists != offers:
             return f"the kubelet has {lists}, machine and configuration make {offers}"
+        if strange := set().union(*gave.values()) - set().union(*offers.values()):
+            return f"the kubelet gave {strange}, machine and configuration make {offers}"
         counts = {resource: len(ids) for resource, ids in offers.items()}
         if not allocatable(said, "capacity") == allocatable(said) == counts:
             return f"there is {counts}, but capacity {allocatable(said, 'capacity')} and allocatable {allocatable(said)}"
