@@ -20,7 +20,7 @@ std::vector<std::string> Files(const api::NodeConfig& config, bool with_lock) {
   const auto add = [&files](const std::string& path) {
     if (os::Exists(path)) files.push_back(path);
   };
-  for (const char* name : {"ledger.json", "agent.log"}) add(config.paths.state_dir + "/" + name);
+  for (const char* name : {"ledger.json", "health.json", "doors.json", "agent.log"}) add(config.paths.state_dir + "/" + name);
   if (!config.labels.features_file.empty()) add(config.labels.features_file);
   add(config.paths.run_dir + "/penstock.sock");
   if (with_lock) add(config.paths.run_dir + "/" + kLock);

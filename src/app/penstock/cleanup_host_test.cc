@@ -22,7 +22,7 @@ class CleanHostTest : public testing::Test {
     config_.labels.features_file = folder_ / "features.d/penstock";
   }
   void AgentWasHere() {
-    folder_.Write("state/ledger.json", "{}");
+    for (const char* file : {"ledger.json", "health.json", "doors.json"}) folder_.Write(std::string("state/") + file, "{}");
     folder_.Write("run/agent.lock", "1\n");
     folder_.Write("features.d/penstock", "nvidia.com/gpu.count=8\n");
   }
@@ -33,7 +33,7 @@ class CleanHostTest : public testing::Test {
 
 TEST_F(CleanHostTest, LeavesNothingOfAnAgentThatHasEnded) {
   AgentWasHere();
-  EXPECT_EQ(LeftOnHost(config_).size(), 3u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 5u);
   const auto outcome = CleanHost(config_, false);
   ASSERT_TRUE(outcome.ok());
   EXPECT_THAT(outcome->failures, IsEmpty());
@@ -59,7 +59,7 @@ TEST_F(CleanHostTest, SaysInADryRunWhatItWouldRemove) {
   const auto outcome = CleanHost(config_, true);
   ASSERT_TRUE(outcome.ok());
   EXPECT_THAT(outcome->removed, Contains(folder_ / "state/ledger.json"));
-  EXPECT_EQ(LeftOnHost(config_).size(), 3u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 5u);
 }
 
 TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
@@ -70,7 +70,7 @@ TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error().code(), base::Code::kFailedPrecondition);
   EXPECT_THAT(outcome.error().message(), HasSubstr(std::to_string(getpid())));
-  EXPECT_EQ(LeftOnHost(config_).size(), 3u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 5u);
 }
 
 TEST_F(CleanHostTest, MakesNoFolderWhereThereIsNone) {
