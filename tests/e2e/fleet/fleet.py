@@ -216,7 +216,7 @@ class Fleet(Kubernetes):
     def wait_rolled_out(self, deadline: float = 120):
         wait_for(self.rolled_out, deadline, "the agents of this release on all nodes, and no others", self.logs)
 
-    def wait_quiet(self, seconds: float = 10, deadline: float = 120):
+    def wait_quiet(self, seconds: float = 6, deadline: float = 120):
         """Until the agents have written nothing for so long: what follows from the last scenario is done."""
         wait_for(lambda: not self.audit.writes(time.time() - seconds), deadline, f"{seconds} s without a write of the agents",
                  lambda: self.audit.told(self.audit.writes(time.time() - seconds), time.time()), every=0.5)

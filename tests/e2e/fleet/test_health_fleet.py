@@ -32,6 +32,7 @@ def sliced_dgx(watched):
     watched.wait_advertised(60)
     watched.hold("share", "n1", 8)
     watched.wait_held("share")
+    assert all(len(on(node, uuid)) == 1 for uuid in node.machine.minors()), "shares are not distributed"
     watched.check()
     return watched
 

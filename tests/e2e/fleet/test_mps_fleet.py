@@ -127,9 +127,9 @@ def test_an_mps_daemon_that_dies_is_started_again_once_its_clients_have_gone(ser
 def test_an_mps_daemon_that_does_not_answer_takes_its_shares_out_until_it_does(served, fault):
     node = served.nodes["n1"]
     node.machine.fault("mps", fault)
-    wait_for(lambda: SHARED not in node.kubelet_lists(), 60, "the shares to be withdrawn", lambda: said(node))
-    [server] = node.status()["servers"]
-    assert server["state"] == "waiting" and server["reason"], server
+    wait_for(lambda: [server["state"] for server in node.status()["servers"] if server["reason"]] == ["waiting"], 60,
+             "status to say that the server does not answer", lambda: said(node))
+    wait_for(lambda: SHARED not in node.kubelet_lists() and len(node.kubelet_has()) == 6, 60, "the shares to be withdrawn", node.kubelet_lists)
     node.machine.heal_mps()
     wait_for(lambda: node.kubelet_lists() == node.offers(), 120, "the shares to be back", lambda: said(node))
     served.wait_advertised(60)

@@ -131,7 +131,7 @@ def test_a_real_nfd_and_penstock_do_not_fight(installed, nfd, remark):
     wait_for(lambda: all(annotation in installed.get("node", name)["metadata"].get("annotations", {}) for name in installed.nodes), 60,
              "NFD to label the nodes", lambda: nfd.kubectl("logs", "-n", "nfd", "-l", "app in (nfd-master,nfd-worker)", check=False).stdout)
     installed.wait_quiet()  # what follows from NFD's coming
-    begin, seconds = time.time(), 30
+    begin, seconds = time.time(), 20
     time.sleep(seconds)  # the time in which they could fight
     wrote = installed.audit.writes(begin)
     nfds = installed.audit.writes(begin, who="system:serviceaccount:nfd:")
