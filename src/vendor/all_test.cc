@@ -2,13 +2,13 @@
 #include "vendor/all.h"
 
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "os/file.h"
+#include "os/temporary_folder.h"
 
 namespace penstock::vendor {
 namespace {
@@ -48,8 +48,9 @@ TEST(Vendors, OfferQualifiedResourcesThatDiffer) {
 
 /// A machine without the vendor's driver is the most frequent machine there is.
 TEST(Vendors, SayWhatIsMissingOnAnEmptyMachine) {
-  const std::string nothing = testing::TempDir() + "empty-machine";
-  for (const char* folder : {"", "/sys", "/proc", "/dev"}) std::filesystem::create_directories(nothing + folder);
+  const os::TemporaryFolder machine;
+  const std::string& nothing = machine.path();
+  for (const char* folder : {"/sys", "/proc", "/dev"}) std::filesystem::create_directories(nothing + folder);
   for (const std::string_view vendor : Names()) {
     const auto backend =
         MakeBackend(vendor, {.driver_root = nothing, .sysfs_root = nothing + "/sys", .dev_root = nothing, .proc_root = nothing + "/proc"});
@@ -64,13 +65,14 @@ TEST(Vendors, SayWhatIsMissingOnAnEmptyMachine) {
 }
 
 TEST(Vendors, KnowTheServersThatTheyStartedThemselves) {
-  const std::string proc = testing::TempDir() + "proc-of-servers";
-  std::filesystem::create_directories(proc + "/42");
+  const os::TemporaryFolder folder;
+  const std::string& proc = folder.path();
   os::ProcessInfo process;
   process.pid = 42;
   process.command = "nvidia-cuda-mps-server";
   EXPECT_FALSE(IsServer(proc, process)) << "somebody's own server is somebody's";
-  std::ofstream(proc + "/42/environ") << "HOME=/" << '\0' << "PENSTOCK_MPS_FOLDER=/run/nvidia/mps/gpu" << '\0';
+  using namespace std::string_literals;
+  folder.Write("42/environ", "HOME=/\0PENSTOCK_MPS_FOLDER=/run/nvidia/mps/gpu\0"s);
   EXPECT_TRUE(IsServer(proc, process));
   process.command = "python train.py";
   EXPECT_FALSE(IsServer(proc, process));
