@@ -28,6 +28,7 @@
 #include "os/file.h"
 #include "os/lock_file.h"
 #include "os/process.h"
+#include "os/trim.h"
 #include "vendor/all.h"
 
 namespace penstock::app {
@@ -36,6 +37,8 @@ namespace {
 using base::Status;
 
 constexpr base::Duration kLookAtLock = std::chrono::milliseconds(50);
+/// The start and the looks at a fresh kubelet, which last half a minute (door/kubelet_pods.h), are over then.
+constexpr base::Duration kSettled = std::chrono::seconds(32);
 
 std::string NodeName(const api::NodeConfig& config) {
   if (!config.node_name.empty()) return config.node_name;
@@ -233,6 +236,8 @@ class Agent {
     doors_->OpenKubelet();
     base::Log(base::kInfo, "ready", {{"node", node_}, {"devices", spine_.devices()}});
     edge::systemd::Notify("READY=1\nSTATUS=" + std::to_string(spine_.devices()) + " devices");
+    // A third of the code that is mapped by then was needed for the start alone.
+    control_.PostAfter(kSettled, [] { os::TrimLoaded([](std::string_view) { return true; }); });
   }
 
   std::map<std::string, pid_t> Processes() const {

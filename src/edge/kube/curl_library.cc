@@ -6,12 +6,10 @@
 #include <optional>
 #include <string>
 
-#include <link.h>
-#include <sys/mman.h>
-
 #include "base/log.h"
 #include "os/library.h"
 #include "os/process.h"
+#include "os/trim.h"
 
 namespace penstock::edge::kube {
 namespace {
@@ -97,19 +95,6 @@ std::optional<Loaded>& TheOne() {
   return *one;
 }
 
-int TrimIfOwn(dl_phdr_info* info, std::size_t, void*) {
-  if (std::string_view(info->dlpi_name).find(kOwn) == std::string_view::npos) return 0;
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& segment = info->dlpi_phdr[i];
-    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
-    const std::uintptr_t page = 4096;
-    const std::uintptr_t start = (info->dlpi_addr + segment.p_vaddr) & ~(page - 1);
-    const std::uintptr_t end = info->dlpi_addr + segment.p_vaddr + segment.p_filesz;
-    ::madvise(reinterpret_cast<void*>(start), end - start, MADV_DONTNEED);
-  }
-  return 1;
-}
-
 }  // namespace
 
 base::Result<const CurlLibrary*> CurlLibrary::Load() {
@@ -130,7 +115,7 @@ void TrimCurlLibrary() {
   std::optional<Loaded>& one = TheOne();
   if (!one || now - one->trimmed < std::chrono::seconds(1)) return;
   one->trimmed = now;
-  ::dl_iterate_phdr(&TrimIfOwn, nullptr);
+  os::TrimLoaded([](std::string_view path) { return path.find(kOwn) != std::string_view::npos; });
 }
 
 }  // namespace penstock::edge::kube

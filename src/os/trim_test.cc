@@ -1,0 +1,47 @@
+#include "os/trim.h"
+
+#include <fstream>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "os/process.h"
+
+namespace penstock::os {
+namespace {
+
+/// Resident kilobytes of this program's own file.
+long Resident() {
+  std::ifstream maps("/proc/self/smaps");
+  const std::string own = OwnPath();
+  long sum = 0;
+  bool ours = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find('-') < line.find(' ') && line.find(':') > line.find(' ')) ours = line.ends_with(own);
+    if (ours && line.starts_with("Rss:")) sum += std::stol(line.substr(4));
+  }
+  return sum;
+}
+
+TEST(TrimLoaded, GivesBackCodeThatIsNotUsedAndTheProgramGoesOn) {
+  const long before = Resident();
+  ASSERT_GT(before, 0);
+  TrimLoaded([](std::string_view path) { return path.empty(); });
+  const long after = Resident();
+  EXPECT_LT(after, before);
+  std::ostringstream text;
+  text << 1.5 << "goes on";
+  EXPECT_EQ(text.str(), "1.5goes on");
+}
+
+TEST(TrimLoaded, LeavesAloneWhatIsNotWanted) {
+  int asked = 0;
+  TrimLoaded([&asked](std::string_view) {
+    ++asked;
+    return false;
+  });
+  EXPECT_GT(asked, 1) << "the program and its libraries";
+}
+
+}  // namespace
+}  // namespace penstock::os
