@@ -545,7 +545,7 @@ TEST(DevicePluginConfig, TheRootOfMpsIsWhatTheHostCallsIt) {
 }
 
 // One request at most is the plugin's default with MPS, and not with time-slicing; the plugin refuses `false` for MPS.
-TEST(DevicePluginConfig, RequestsGreaterThanOneHaveTheirDefaultByStrategy) {
+TEST(DevicePluginConfig, Issue1695And586SeveralSharesInOneRequestWhereTheFileSaysSo) {
   const auto single = [](const std::string& strategy, const std::string& said) {
     const auto rules =
         Translated("sharing: {" + strategy + ": {" + said + "resources: [{name: gpu, replicas: 2}]}}\n").config.sharing.rules;

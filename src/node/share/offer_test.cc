@@ -214,7 +214,7 @@ TEST(Offer, Issue1595ASlotIsUsableOnceItsServerIsReady) {
   EXPECT_THAT(node.Free(), ElementsAre("G0::1", "G1::0", "G1::1"));
 }
 
-TEST(Offer, TellsTheIsolationThatTheServerHoldsAndNeverMore) {
+TEST(Offer, Issue1690And467TellsTheIsolationThatTheServerHoldsAndNeverMore) {
   Node node(3, Mps(2));
   node.wishes["G1"].shape = Sliced(2);
   node.wishes["G2"].shape = kWhole;

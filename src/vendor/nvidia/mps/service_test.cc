@@ -268,7 +268,7 @@ TEST_F(Mps, ADaemonThatEndsAtOnceIsNotReady) {
   ASSERT_TRUE(service_->WaitUntilReady(id(0)));
 }
 
-TEST_F(Mps, AModelThatHoldsNoLimitsIsSharedAndSaysSo) {
+TEST_F(Mps, Issue569AModelThatHoldsNoLimitsIsSharedAndSaysSo) {
   auto pascal = std::make_shared<device::Facts>(*gpus_[0]);
   pascal->architecture_version = "6.1";
   service_->Want({{"nvidia.com/gpu", {{pascal, 4}}}});
