@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/document.h"
+#include "os/kept_file.h"
 
 namespace penstock::door {
 namespace {
@@ -51,12 +52,8 @@ base::Result<DevicesByHand> DecodeDoors(std::string_view text, std::string_view 
   if (!document.ok()) return Error(Code::kDataLoss, document.error().message());
   base::Problems problems{std::string(file)};
   base::MapReader reader(*document, "", problems);
-  for (const char* key : {"version", "devices"}) reader.Require(key);
-  const auto version = reader.Int("version", 1, INT32_MAX);
-  if (version && *version > kVersion)
-    return Error(Code::kFailedPrecondition, std::string(file) + " was written by a newer Penstock (format " + std::to_string(*version) +
-                                                ", this one knows " + std::to_string(kVersion) +
-                                                "): run that version, or start with another --state-dir");
+  TRY(os::CheckKeptVersion(reader, file, kVersion));
+  reader.Require("devices");
   DevicesByHand devices;
   if (const base::Value* list = reader.List("devices")) {
     for (const base::Value& item : *list->list) {

@@ -1,11 +1,11 @@
 // One write at a time.
 #include "door/doors_keeper.h"
 
-#include <cstdio>
 #include <utility>
 
 #include "base/log.h"
 #include "os/file.h"
+#include "os/kept_file.h"
 
 namespace penstock::door {
 
@@ -52,18 +52,8 @@ void DoorsKeeper::Keep(const DevicesByHand& devices) {
 }
 
 base::Result<DevicesByHand> DoorsKeeper::Load(const std::string& path) {
-  const auto text = os::ReadFile(path);
-  if (!text.ok()) {
-    if (text.error().code() != base::Code::kNotFound)
-      base::Log(base::kWarn, "what was moved between doors by hand cannot be read", {{"why", text.error().message()}});
-    return DevicesByHand{};
-  }
-  auto devices = DecodeDoors(*text, path);
-  if (devices.ok() || devices.error().code() == base::Code::kFailedPrecondition) return devices;
-  base::Log(base::kWarn, "the file of what was moved between doors by hand is damaged and set aside",
-            {{"why", devices.error().message()}, {"kept as", path + ".damaged"}});
-  (void)std::rename(path.c_str(), (path + ".damaged").c_str());
-  return DevicesByHand{};
+  return os::LoadKept<DevicesByHand>(path, "what was moved between doors by hand",
+                                     [&](const std::string& text) { return DecodeDoors(text, path); });
 }
 
 }  // namespace penstock::door

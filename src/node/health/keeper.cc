@@ -1,10 +1,9 @@
 // Coalesced, atomic writes.
 #include "node/health/keeper.h"
 
-#include <cstdio>
-
 #include "base/log.h"
 #include "os/file.h"
+#include "os/kept_file.h"
 
 namespace penstock::node::health {
 
@@ -80,18 +79,8 @@ Keeper::~Keeper() {
 }
 
 base::Result<Memory> Keeper::Load(const std::string& path, const std::string& boot_id, base::WallTime now) {
-  const auto text = os::ReadFile(path);
-  if (!text.ok()) {
-    if (text.error().code() != base::Code::kNotFound)
-      base::Log(base::kWarn, "what was known of devices' health cannot be read", {{"why", text.error().message()}});
-    return Memory{};
-  }
-  auto memory = DecodeMemory(*text, boot_id, path, now);
-  if (memory.ok() || memory.error().code() == base::Code::kFailedPrecondition) return memory;
-  base::Log(base::kWarn, "what was known of devices' health is damaged and set aside",
-            {{"why", memory.error().message()}, {"kept as", path + ".damaged"}});
-  (void)std::rename(path.c_str(), (path + ".damaged").c_str());
-  return Memory{};
+  return os::LoadKept<Memory>(path, "what was known of devices' health",
+                              [&](const std::string& text) { return DecodeMemory(text, boot_id, path, now); });
 }
 
 }  // namespace penstock::node::health

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/document.h"
+#include "os/kept_file.h"
 
 namespace penstock::node::ledger {
 namespace {
@@ -120,13 +121,7 @@ base::Result<std::vector<Lease>> DecodeCheckpoint(std::string_view text, std::st
   if (!document.ok()) return damaged(document.error());
   base::Problems problems{std::string(file)};
   base::MapReader reader(*document, "", problems);
-  reader.Require("version");
-  // A newer version may have other keys, so its number is looked at before anything else is judged.
-  const auto version = reader.Int("version", 1, INT32_MAX);
-  if (version && *version > kVersion)
-    return Error(Code::kFailedPrecondition, std::string(file) + " was written by a newer Penstock (format " + std::to_string(*version) +
-                                                ", this one knows " + std::to_string(kVersion) +
-                                                "): run that version, or start with another --state-dir");
+  TRY(os::CheckKeptVersion(reader, file, kVersion));
   const std::string written_in = reader.String("bootId").value_or("");
   std::vector<Lease> leases;
   if (const base::Value* list = reader.List("leases"))

@@ -1,12 +1,12 @@
 // Coalesced, atomic writes.
 #include "node/ledger/keeper.h"
 
-#include <cstdio>
 #include <utility>
 
 #include "base/log.h"
 #include "node/ledger/checkpoint.h"
 #include "os/file.h"
+#include "os/kept_file.h"
 
 namespace penstock::node::ledger {
 
@@ -75,18 +75,8 @@ Keeper::~Keeper() {
 }
 
 base::Result<std::vector<Lease>> Keeper::Load(const std::string& path, const std::string& boot_id) {
-  const auto text = os::ReadFile(path);
-  if (!text.ok()) {
-    if (text.error().code() != base::Code::kNotFound)
-      base::Log(base::kWarn, "the ledger's checkpoint cannot be read", {{"why", text.error().message()}});
-    return std::vector<Lease>{};
-  }
-  auto leases = DecodeCheckpoint(*text, boot_id, path);
-  if (leases.ok() || leases.error().code() == base::Code::kFailedPrecondition) return leases;
-  base::Log(base::kWarn, "the ledger's checkpoint is damaged and set aside",
-            {{"why", leases.error().message()}, {"kept as", path + ".damaged"}});
-  (void)std::rename(path.c_str(), (path + ".damaged").c_str());
-  return std::vector<Lease>{};
+  return os::LoadKept<std::vector<Lease>>(path, "the ledger's checkpoint",
+                                          [&](const std::string& text) { return DecodeCheckpoint(text, boot_id, path); });
 }
 
 }  // namespace penstock::node::ledger
