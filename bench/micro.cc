@@ -8,7 +8,8 @@
 #include <benchmark/benchmark.h>
 
 #include "api/node_config.h"
-#include "base/document.h"
+#include "base/core/document.h"
+#include "base/yaml.h"
 #include "node/allocate/allocate.h"
 #include "node/metrics/metrics.h"
 #include "node/share/wish.h"

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::sim {
 

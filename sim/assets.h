@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
+#include "base/core/result.h"
 #include "sim/machine.h"
 
 namespace penstock::sim {

@@ -2,7 +2,7 @@
 #include <functional>
 #include <iostream>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "sim/cli.h"
 #include "sim/control.h"
 #include "sim/machine.h"

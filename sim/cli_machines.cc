@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "sim/cli.h"
 #include "sim/compile.h"
 #include "sim/control.h"

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::sim {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/result.h"
+#include "base/core/result.h"
 #include "sim/machine.h"
 #include "sim/state.h"
 

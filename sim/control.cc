@@ -9,7 +9,7 @@
 
 #include <unistd.h>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "sim/compile.h"
 #include "sim/xid.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
+#include "base/core/result.h"
 #include "sim/assets.h"
 #include "sim/state_file.h"
 #include "sim/tree.h"

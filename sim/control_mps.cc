@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "sim/control.h"
 
 namespace penstock::sim {

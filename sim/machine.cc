@@ -4,8 +4,9 @@
 #include <cstdio>
 #include <set>
 
-#include "base/document.h"
-#include "base/strings.h"
+#include "base/core/document.h"
+#include "base/core/strings.h"
+#include "base/yaml.h"
 #include "sim/state.h"
 
 namespace penstock::sim {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/quantity.h"
-#include "base/strings.h"
+#include "base/core/quantity.h"
+#include "base/core/strings.h"
 #include "sim/control.h"
 
 namespace penstock::sim {

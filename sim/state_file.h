@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "base/result.h"
+#include "base/core/result.h"
 #include "sim/state.h"
 
 namespace penstock::sim {

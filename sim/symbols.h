@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/result.h"
+#include "base/core/result.h"
 
 namespace penstock::sim {
 

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "sim/compile.h"
 #include "sim/machine.h"
 #include "sim/symbols.h"

@@ -5,8 +5,9 @@
 #include <array>
 #include <utility>
 
-#include "base/document.h"
-#include "base/strings.h"
+#include "base/core/document.h"
+#include "base/core/strings.h"
+#include "base/yaml.h"
 
 namespace penstock::api {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::api {
 

@@ -5,8 +5,9 @@
 
 #include "api/node_config_check.h"
 #include "api/node_config_sections.h"
-#include "base/document.h"
-#include "base/strings.h"
+#include "base/core/document.h"
+#include "base/core/strings.h"
+#include "base/yaml.h"
 
 namespace penstock::api {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/result.h"
+#include "base/core/clock.h"
+#include "base/core/result.h"
 
 namespace penstock::api {
 
@@ -92,6 +92,28 @@ struct HealthConfig {
 /// How an allocation names its devices to the container.
 enum class DeviceIds { kUuid, kIndex };
 
+/// How a container of the kubelet's door is told its devices: NVIDIA's deviceListStrategy.
+enum class DeviceList { kEnvvar, kVolumeMounts, kCdiAnnotations, kCdiCri };
+
+struct ContainersConfig {
+  std::vector<DeviceList> device_list;  ///< all of these; empty: what this node's engine can do, which is asked
+  Switch device_files = Switch::kAuto;  ///< the kubelet is given device files too; auto: where the engine does not inject them by CDI
+  std::string cdi_annotation_prefix = "cdi.k8s.io/";
+  std::string engine_socket;  ///< of the kubelet's container engine; empty: the one that the kubelet uses
+  bool operator==(const ContainersConfig&) const = default;
+};
+
+/// The CDI specifications that the agent writes to paths.cdi_root.
+struct CdiConfig {
+  Switch enabled = Switch::kAuto;  ///< auto: where the agent may write there
+  std::string hook;                ///< the hook program as the host calls it; empty: penstock-hook beside this program
+  std::string install;             ///< folder that the hook and the runtime are copied to, as this program sees it; empty: they are not
+  std::string host_install;        ///< as the host calls it; empty: the same
+  std::vector<std::string> disable_hooks, enable_hooks;
+  bool additional_gids = true;
+  bool operator==(const CdiConfig&) const = default;
+};
+
 /// Which labels the node gets, and on which ways they leave.
 struct LabelsConfig {
   Switch node = Switch::kAuto;           ///< straight on the Node object; auto: in a cluster
@@ -143,6 +165,8 @@ struct NodeConfig {
   std::string listen = "127.0.0.1:9400";  ///< host:port, unix:PATH, or "off"
 
   DeviceIds device_ids = DeviceIds::kUuid;
+  ContainersConfig containers;
+  CdiConfig cdi;
   LabelsConfig labels;
   ClusterConfig cluster;
 };

@@ -6,7 +6,7 @@
 
 #include "api/labels.h"
 #include "api/listen.h"
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::api::internal {
 

@@ -3,8 +3,8 @@
 
 #include "api/node_config_check.h"
 #include "api/node_config_sections.h"
-#include "base/quantity.h"
-#include "base/strings.h"
+#include "base/core/quantity.h"
+#include "base/core/strings.h"
 
 namespace penstock::api::internal {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::api::internal {
 

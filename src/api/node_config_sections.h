@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "api/node_config.h"
-#include "base/document.h"
+#include "base/core/document.h"
 
 namespace penstock::api::internal {
 

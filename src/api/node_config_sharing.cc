@@ -1,7 +1,7 @@
 // Names of resources and sharing: from and to their sections of the document.
 #include "api/node_config_check.h"
 #include "api/node_config_sections.h"
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::api::internal {
 

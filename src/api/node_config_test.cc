@@ -7,7 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "api/listen.h"
-#include "base/document.h"
+#include "base/core/document.h"
+#include "base/yaml.h"
 
 namespace penstock::api {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "api/report_json.h"
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::api {
 

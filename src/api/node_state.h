@@ -7,7 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "api/report.h"
-#include "base/result.h"
+#include "base/core/result.h"
 
 namespace penstock::api {
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/document.h"
+#include "base/core/document.h"
 
 namespace penstock::api {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "api/config_change.h"
-#include "base/result.h"
+#include "base/core/result.h"
 
 namespace penstock::api {
 

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/document.h"
+#include "base/core/document.h"
 
 namespace penstock::api {
 namespace {

@@ -7,8 +7,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "base/strings.h"
-#include "os/file.h"
+#include "base/core/strings.h"
+#include "os/core/file.h"
 
 namespace penstock::app {
 

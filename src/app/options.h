@@ -9,7 +9,7 @@
 
 #include "api/compat/device_plugin.h"
 #include "api/node_config.h"
-#include "base/result.h"
+#include "base/core/result.h"
 
 namespace CLI {
 class App;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/clock.h"
+#include "base/core/clock.h"
 
 namespace penstock::base {
 

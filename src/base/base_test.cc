@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
 
+#include "base/core/quantity.h"
+#include "base/core/result.h"
+#include "base/core/strings.h"
 #include "base/executor.h"
 #include "base/published.h"
-#include "base/quantity.h"
-#include "base/result.h"
-#include "base/strings.h"
 
 namespace penstock::base {
 namespace {

@@ -1,7 +1,9 @@
-#include "base/document.h"
+#include "base/core/document.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "base/yaml.h"
 
 namespace penstock::base {
 namespace {

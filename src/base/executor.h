@@ -7,7 +7,7 @@
 #include <map>
 #include <mutex>
 
-#include "base/clock.h"
+#include "base/core/clock.h"
 
 namespace penstock::base {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/clock.h"
+#include "base/core/clock.h"
 
 namespace penstock::base {
 

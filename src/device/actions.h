@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "base/result.h"
+#include "base/core/result.h"
 #include "device/model.h"
 
 namespace penstock::device {

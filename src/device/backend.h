@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
+#include "base/core/result.h"
 #include "device/model.h"
 
 namespace penstock::device {

@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/document.h"
+#include "base/core/document.h"
 
 namespace penstock::device::codec {
 namespace {

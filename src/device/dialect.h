@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "device/backend.h"
+#include "device/container.h"
 #include "device/model.h"
 
 namespace penstock::device {
@@ -91,6 +92,18 @@ class Dialect {
 
   /// For a process on this machine that gets exactly these devices; no devices: what hides all of them.
   virtual Edits ForProcess(std::span<const Facts* const> devices, const Driver& driver) const = 0;
+
+  /// The vendor's and class' part of its devices' CDI names: "nvidia.com/gpu".
+  virtual std::string_view cdi_kind() const = 0;
+
+  /// A device's names in CDI, without kind: "0", "GPU-5a…", for a partition "0:1".
+  virtual std::vector<std::string> CdiNamesOf(const Facts& device, std::span<const CdiNames> strategies) const = 0;
+
+  /// What a container needs of this driver besides device files; nothing where user space is all in the image.
+  virtual ContainerDriver DriverForContainers(const Driver& driver) const = 0;
+
+  /// Further classes of devices that may be on a machine with this vendor's.
+  virtual std::vector<CdiClass> CdiClasses() const = 0;
 
   /// What evidence means, by the vendor's documentation.
   virtual Verdict Judge(const Evidence& evidence) const = 0;

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdio>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "device/dialect.h"
 
 namespace penstock::device {

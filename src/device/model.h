@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/quantity.h"
+#include "base/core/clock.h"
+#include "base/core/quantity.h"
 
 namespace penstock::device {
 

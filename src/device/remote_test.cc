@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 
 #include "device/testing/asking.h"
-#include "os/file.h"
+#include "os/core/file.h"
 #include "os/process.h"
 
 namespace penstock::device {

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/node_state.h"
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "door/cluster_events.h"
 #include "door/cluster_labels.h"
 #include "door/cluster_object.h"

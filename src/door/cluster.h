@@ -11,8 +11,8 @@
 
 #include "api/node_config.h"
 #include "api/report.h"
+#include "base/core/result.h"
 #include "base/executor.h"
-#include "base/result.h"
 #include "door/kubelet_list.h"
 #include "edge/kube/api.h"
 #include "node/health/status.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::door {
 

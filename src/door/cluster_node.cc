@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::door {
 

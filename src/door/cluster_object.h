@@ -8,7 +8,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "base/result.h"
+#include "base/core/result.h"
 #include "edge/kube/api.h"
 
 namespace penstock::door {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "edge/kube/fake/fake_api.h"
 
 namespace penstock::door {

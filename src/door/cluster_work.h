@@ -9,8 +9,8 @@
 #include <string>
 
 #include "base/backoff.h"
+#include "base/core/result.h"
 #include "base/executor.h"
-#include "base/result.h"
 #include "edge/kube/work_queue.h"
 
 namespace penstock::door {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/report.h"
-#include "base/clock.h"
+#include "base/core/clock.h"
 
 namespace penstock::door {
 

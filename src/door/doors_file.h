@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/clock.h"
-#include "base/result.h"
+#include "base/core/clock.h"
+#include "base/core/result.h"
 
 namespace penstock::door {
 

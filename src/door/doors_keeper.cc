@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "os/file.h"
+#include "os/core/file.h"
 #include "os/kept_file.h"
 
 namespace penstock::door {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "base/core/result.h"
 #include "base/executor.h"
-#include "base/result.h"
 #include "door/doors_file.h"
 
 namespace penstock::door {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "os/file.h"
+#include "os/core/file.h"
 #include "os/process.h"
 #include "os/process_text.h"
 

@@ -6,7 +6,7 @@
 #include "base/backoff.h"
 #include "base/log.h"
 #include "node/label/features_file.h"
-#include "os/file.h"
+#include "os/core/file.h"
 
 namespace penstock::door {
 namespace {

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "device/testing/acme.h"
-#include "os/file.h"
+#include "os/core/file.h"
 #include "os/temporary_folder.h"
 
 namespace penstock::door {

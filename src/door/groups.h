@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-#include "base/result.h"
+#include "base/core/result.h"
 #include "os/cgroup.h"
 #include "os/loop.h"
 

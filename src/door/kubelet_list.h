@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/core/result.h"
 #include "base/executor.h"
-#include "base/result.h"
 
 namespace penstock::door {
 

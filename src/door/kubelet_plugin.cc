@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/core/strings.h"
 #include "base/log.h"
-#include "base/strings.h"
 #include "door/kubelet_plugins.h"
 #include "door/kubelet_pods.h"
 #include "door/words.h"

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/document.h"
+#include "base/core/document.h"
 #include "node/share/offer.h"
 
 namespace penstock::door {

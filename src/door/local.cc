@@ -6,8 +6,8 @@
 
 #include <unistd.h>
 
+#include "base/core/strings.h"
 #include "base/log.h"
-#include "base/strings.h"
 #include "node/allocate/allocate.h"
 #include "os/process.h"
 

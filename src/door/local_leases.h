@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/core/result.h"
 #include "base/executor.h"
-#include "base/result.h"
 #include "door/family.h"
 #include "door/groups.h"
 #include "node/inventory/inventory.h"

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::door {
 

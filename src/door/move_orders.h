@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
+#include "base/core/result.h"
 #include "edge/broker/protocol.h"
 
 namespace penstock::door {

@@ -5,8 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "base/core/strings.h"
 #include "base/log.h"
-#include "base/strings.h"
 #include "door/doors_keeper.h"
 #include "door/move_orders.h"
 #include "door/words.h"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "api/node_config.h"
+#include "base/core/result.h"
 #include "base/executor.h"
-#include "base/result.h"
 #include "door/doors_file.h"
 #include "door/move_orders.h"
 #include "edge/broker/protocol.h"

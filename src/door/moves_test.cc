@@ -6,7 +6,7 @@
 
 #include "device/testing/acme.h"
 #include "door/doors_keeper.h"
-#include "os/file.h"
+#include "os/core/file.h"
 #include "os/temporary_folder.h"
 
 namespace penstock::door {

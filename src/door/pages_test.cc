@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
-#include "base/strings.h"
-#include "os/fd.h"
+#include "base/core/strings.h"
+#include "os/core/fd.h"
 
 namespace penstock::door {
 namespace {

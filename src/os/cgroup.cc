@@ -13,9 +13,9 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "os/cgroup_bpf.h"
-#include "os/file.h"
+#include "os/core/file.h"
 
 namespace penstock::os {
 namespace {

@@ -7,9 +7,9 @@
 
 #include <linux/bpf.h>
 
-#include "base/result.h"
+#include "base/core/result.h"
 #include "os/cgroup.h"
-#include "os/fd.h"
+#include "os/core/fd.h"
 
 namespace penstock::os {
 

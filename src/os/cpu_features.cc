@@ -7,8 +7,8 @@
 #include <set>
 #include <utility>
 
-#include "base/strings.h"
-#include "os/file.h"
+#include "base/core/strings.h"
+#include "os/core/file.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>

@@ -1,5 +1,5 @@
 // Files, roots and libraries, in temporary folders.
-#include "os/file.h"
+#include "os/core/file.h"
 
 #include <filesystem>
 
@@ -11,8 +11,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "os/core/root.h"
 #include "os/library.h"
-#include "os/root.h"
 #include "os/temporary_folder.h"
 
 namespace penstock::os {

@@ -8,7 +8,7 @@
 
 #include <sys/inotify.h>
 
-#include "os/fd.h"
+#include "os/core/fd.h"
 #include "os/loop.h"
 
 namespace penstock::os {

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "base/log.h"
-#include "os/file.h"
+#include "os/core/file.h"
 
 namespace penstock::os {
 

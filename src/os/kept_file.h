@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/document.h"
-#include "base/result.h"
+#include "base/core/document.h"
+#include "base/core/result.h"
 
 namespace penstock::os {
 

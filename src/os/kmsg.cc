@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::os {
 namespace {

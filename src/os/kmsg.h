@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
-#include "os/fd.h"
+#include "base/core/result.h"
+#include "os/core/fd.h"
 
 namespace penstock::os {
 

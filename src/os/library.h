@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "base/result.h"
-#include "os/fd.h"
-#include "os/root.h"
+#include "base/core/result.h"
+#include "os/core/fd.h"
+#include "os/core/root.h"
 
 namespace penstock::os {
 

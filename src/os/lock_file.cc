@@ -6,8 +6,8 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
-#include "base/strings.h"
-#include "os/file.h"
+#include "base/core/strings.h"
+#include "os/core/file.h"
 #include "os/process.h"
 
 namespace penstock::os {

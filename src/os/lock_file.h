@@ -6,8 +6,8 @@
 
 #include <sys/types.h>
 
-#include "base/result.h"
-#include "os/fd.h"
+#include "base/core/result.h"
+#include "os/core/fd.h"
 
 namespace penstock::os {
 

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "os/fd.h"
+#include "os/core/fd.h"
 
 namespace penstock::os {
 namespace {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "base/core/result.h"
 #include "base/executor.h"
-#include "base/result.h"
 
 namespace penstock::os {
 

@@ -13,7 +13,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "os/fd.h"
+#include "os/core/fd.h"
 
 namespace penstock::os {
 namespace {

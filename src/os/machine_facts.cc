@@ -9,9 +9,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
+#include "os/core/file.h"
 #include "os/cpu_features.h"
-#include "os/file.h"
 
 namespace penstock::os {
 namespace {

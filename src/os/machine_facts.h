@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
+#include "base/core/result.h"
 
 namespace penstock::os {
 

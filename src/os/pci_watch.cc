@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 
 #include "base/log.h"
-#include "os/fd.h"
+#include "os/core/fd.h"
 #include "os/watch.h"
 
 namespace penstock::os {

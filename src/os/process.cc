@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/strings.h"
-#include "os/file.h"
+#include "base/core/strings.h"
+#include "os/core/file.h"
 #include "os/process_text.h"
 
 namespace penstock::os {

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "os/file.h"
+#include "os/core/file.h"
 #include "os/temporary_folder.h"
 
 namespace penstock::vendor {

@@ -3,7 +3,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "base/document.h"
+#include "base/core/document.h"
+#include "base/yaml.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "api/labels.h"
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "node/label/features_file.h"
 #include "node/label/labels.h"
 #include "os/cpu_features.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "os/process_text.h"
 
 namespace {

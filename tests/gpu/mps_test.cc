@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "os/file.h"
+#include "os/core/file.h"
 #include "vendor/nvidia/mps/testing.h"
 
 namespace penstock::vendor::nvidia {

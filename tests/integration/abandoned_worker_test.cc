@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "device/testing/asking.h"
-#include "os/file.h"
+#include "os/core/file.h"
 #include "os/temporary_folder.h"
 
 namespace penstock {

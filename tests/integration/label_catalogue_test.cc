@@ -14,7 +14,7 @@
 #include "node/label/features_file.h"
 #include "node/label/labels.h"
 #include "node/share/offers.h"
-#include "os/file.h"
+#include "os/core/file.h"
 #include "os/machine_facts.h"
 #include "vendor/all.h"
 #include "vendor/nvidia/testing/simulated_machine.h"

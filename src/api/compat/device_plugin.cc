@@ -7,9 +7,10 @@
 #include <utility>
 
 #include "api/compat/device_plugin_reader.h"
-#include "base/document.h"
-#include "base/quantity.h"
-#include "base/strings.h"
+#include "base/core/document.h"
+#include "base/core/quantity.h"
+#include "base/core/strings.h"
+#include "base/yaml.h"
 
 namespace penstock::api::compat {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "api/node_config.h"
-#include "base/result.h"
+#include "base/core/result.h"
 
 namespace penstock::api::compat {
 

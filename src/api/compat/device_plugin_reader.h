@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "api/compat/device_plugin.h"
-#include "base/document.h"
+#include "base/core/document.h"
 
 namespace penstock::api::compat::internal {
 

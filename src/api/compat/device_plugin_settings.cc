@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "api/compat/device_plugin_reader.h"
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::api::compat::internal {
 

@@ -7,7 +7,7 @@
 
 #include "api/compat/device_plugin_reader.h"
 #include "api/node_config_check.h"
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::api::compat::internal {
 

@@ -25,7 +25,7 @@
 #include "base/log.h"
 #include "door/pages.h"
 #include "edge/systemd/notify.h"
-#include "os/file.h"
+#include "os/core/file.h"
 #include "os/lock_file.h"
 #include "os/process.h"
 #include "os/trim.h"

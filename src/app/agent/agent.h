@@ -5,7 +5,7 @@
 #include <string>
 
 #include "app/options.h"
-#include "base/result.h"
+#include "base/core/result.h"
 
 namespace penstock::app {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/core/strings.h"
 #include "base/log.h"
-#include "base/strings.h"
 
 namespace penstock::app {
 

@@ -3,8 +3,8 @@
 
 #include <unistd.h>
 
-#include "base/strings.h"
-#include "os/file.h"
+#include "base/core/strings.h"
+#include "os/core/file.h"
 #include "os/process.h"
 
 namespace penstock::app {

@@ -3,7 +3,7 @@
 
 #include "app/agent/paths.h"
 #include "door/doors_keeper.h"
-#include "os/file.h"
+#include "os/core/file.h"
 #include "vendor/all.h"
 
 namespace penstock::app {

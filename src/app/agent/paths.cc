@@ -1,7 +1,7 @@
 // What the configured paths mean.
 #include "app/agent/paths.h"
 
-#include "os/file.h"
+#include "os/core/file.h"
 
 namespace penstock::app {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "app/agent/configuration.h"
-#include "base/result.h"
+#include "base/core/result.h"
 #include "door/preview.h"
 #include "edge/broker/protocol.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "api/node_config.h"
-#include "base/result.h"
+#include "base/core/result.h"
 #include "door/preview.h"
 
 namespace penstock::app {

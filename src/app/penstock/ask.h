@@ -6,7 +6,7 @@
 
 #include "api/report.h"
 #include "app/penstock/verbs.h"
-#include "base/result.h"
+#include "base/core/result.h"
 
 namespace penstock::app {
 

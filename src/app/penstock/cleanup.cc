@@ -9,7 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "base/quantity.h"
+#include "base/core/quantity.h"
 
 namespace penstock::app {
 

@@ -9,7 +9,7 @@
 #include "api/node_config.h"
 #include "app/penstock/cluster.h"
 #include "app/penstock/verbs.h"
-#include "base/clock.h"
+#include "base/core/clock.h"
 
 namespace penstock::app {
 

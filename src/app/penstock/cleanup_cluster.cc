@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/penstock/cleanup.h"
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::app {
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "app/penstock/cleanup.h"
-#include "os/file.h"
+#include "os/core/file.h"
 #include "os/lock_file.h"
 
 namespace penstock::app {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "app/penstock/cleanup.h"
-#include "os/file.h"
+#include "os/core/file.h"
 #include "os/lock_file.h"
 #include "os/temporary_folder.h"
 

@@ -10,7 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "app/penstock/verbs.h"
-#include "base/result.h"
+#include "base/core/result.h"
 #include "edge/kube/api.h"
 
 namespace CLI {

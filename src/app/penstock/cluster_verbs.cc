@@ -15,7 +15,7 @@
 #include "app/penstock/migrate.h"
 #include "app/penstock/nodes.h"
 #include "app/penstock/show.h"
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::app {
 

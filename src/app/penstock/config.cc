@@ -13,8 +13,8 @@
 #include "app/penstock/against.h"
 #include "app/penstock/config_documents.h"
 #include "app/penstock/table.h"
-#include "base/strings.h"
-#include "os/file.h"
+#include "base/core/strings.h"
+#include "os/core/file.h"
 
 namespace penstock::app {
 

@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/document.h"
-#include "base/strings.h"
+#include "base/core/document.h"
+#include "base/core/strings.h"
+#include "base/yaml.h"
 
 namespace penstock::app {
 

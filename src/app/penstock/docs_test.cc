@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "app/options.h"
-#include "base/strings.h"
-#include "os/file.h"
+#include "base/core/strings.h"
+#include "os/core/file.h"
 
 namespace penstock::app {
 namespace {

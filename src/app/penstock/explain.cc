@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/penstock/cluster.h"
-#include "base/quantity.h"
-#include "base/strings.h"
+#include "base/core/quantity.h"
+#include "base/core/strings.h"
 
 namespace penstock::app {
 

@@ -5,7 +5,7 @@
 
 #include "app/penstock/cluster.h"
 #include "app/penstock/explain.h"
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::app {
 

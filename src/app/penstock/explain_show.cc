@@ -4,7 +4,7 @@
 #include "app/penstock/cluster.h"
 #include "app/penstock/explain.h"
 #include "app/penstock/show.h"
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::app {
 

@@ -7,7 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::app {
 

@@ -16,7 +16,7 @@
 #include "app/penstock/plan.h"
 #include "app/penstock/up.h"
 #include "app/penstock/verbs.h"
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::app {
 
@@ -151,6 +151,8 @@ void CommandLine::AddAgentVerbs() {
   AddClusterOptions(*status, cluster);
   Verb(app, "ps", "Show who holds which device", kPsFooter, [this] { return Ps(common); });
   AddClusterVerbs(app, common, "penstock", exit_code);
+  AddCdi(app, common, exit_code);
+  AddRuntime(app, common, exit_code);
   CLI::App* plan = Verb(app, "plan", "Show what another configuration would change", kPlanFooter,
                         [this] { return Plan(common, plan_file, explain_plan); });
   plan->add_option("FILE", plan_file, "a configuration; - for standard input; left out: the one that counts now")->type_name("");

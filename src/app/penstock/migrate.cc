@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "os/file.h"
+#include "os/core/file.h"
 
 namespace penstock::app {
 

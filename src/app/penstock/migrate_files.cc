@@ -2,9 +2,10 @@
 #include <nlohmann/json.hpp>
 
 #include "app/penstock/migrate.h"
-#include "base/document.h"
-#include "base/strings.h"
-#include "os/file.h"
+#include "base/core/document.h"
+#include "base/core/strings.h"
+#include "base/yaml.h"
+#include "os/core/file.h"
 
 namespace penstock::app {
 

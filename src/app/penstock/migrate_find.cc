@@ -5,7 +5,7 @@
 
 #include "app/penstock/migrate.h"
 #include "app/penstock/nodes.h"
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::app {
 

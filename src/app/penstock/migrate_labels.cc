@@ -1,6 +1,6 @@
 // GPU Feature Discovery's labels read back into facts, and these told by our own dialect: what is the same and what is not.
 #include "app/penstock/migrate.h"
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "vendor/all.h"
 
 namespace penstock::app {

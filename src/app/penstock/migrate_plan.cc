@@ -3,8 +3,9 @@
 #include <set>
 
 #include "app/penstock/migrate.h"
-#include "base/document.h"
-#include "base/strings.h"
+#include "base/core/document.h"
+#include "base/core/strings.h"
+#include "base/yaml.h"
 
 namespace penstock::app {
 

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "base/strings.h"
-#include "os/file.h"
+#include "base/core/strings.h"
+#include "os/core/file.h"
 #include "os/temporary_folder.h"
 
 namespace penstock::app {

@@ -9,8 +9,8 @@
 #include "api/node_state.h"
 #include "app/penstock/cluster.h"
 #include "app/penstock/show.h"
-#include "base/quantity.h"
-#include "base/strings.h"
+#include "base/core/quantity.h"
+#include "base/core/strings.h"
 
 namespace penstock::app {
 

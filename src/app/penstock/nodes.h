@@ -11,8 +11,8 @@
 
 #include "api/report.h"
 #include "app/penstock/table.h"
-#include "base/clock.h"
-#include "base/result.h"
+#include "base/core/clock.h"
+#include "base/core/result.h"
 
 namespace penstock::app {
 

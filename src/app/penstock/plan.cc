@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "app/penstock/ask.h"
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "edge/broker/protocol.h"
-#include "os/file.h"
+#include "os/core/file.h"
 
 namespace penstock::app {
 

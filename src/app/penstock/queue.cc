@@ -9,8 +9,8 @@
 
 #include "app/penstock/table.h"
 #include "app/penstock/verbs.h"
-#include "base/clock.h"
-#include "base/strings.h"
+#include "base/core/clock.h"
+#include "base/core/strings.h"
 #include "edge/broker/client.h"
 #include "edge/broker/protocol.h"
 

@@ -15,8 +15,8 @@
 
 #include "app/penstock/table.h"
 #include "app/penstock/verbs.h"
-#include "base/quantity.h"
-#include "base/strings.h"
+#include "base/core/quantity.h"
+#include "base/core/strings.h"
 #include "edge/broker/client.h"
 #include "edge/broker/protocol.h"
 

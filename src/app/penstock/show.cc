@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "base/quantity.h"
-#include "base/strings.h"
+#include "base/core/quantity.h"
+#include "base/core/strings.h"
 
 namespace penstock::app {
 

@@ -5,7 +5,7 @@
 
 #include "api/report.h"
 #include "app/penstock/table.h"
-#include "base/clock.h"
+#include "base/core/clock.h"
 
 namespace penstock::app {
 

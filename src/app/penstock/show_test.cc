@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::app {
 namespace {

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "app/penstock/programs.h"
-#include "os/file.h"
+#include "os/core/file.h"
 
 namespace penstock::app {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "app/options.h"
-#include "base/result.h"
+#include "base/core/result.h"
 
 namespace penstock::app {
 

@@ -17,7 +17,7 @@
 #include "app/penstock/programs.h"
 #include "app/penstock/show.h"
 #include "app/penstock/simulation.h"
-#include "os/file.h"
+#include "os/core/file.h"
 #include "os/lock_file.h"
 
 namespace penstock::app {

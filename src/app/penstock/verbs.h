@@ -29,6 +29,12 @@ void AddRun(CLI::App& app, const Common& common, int& exit_code);
 void AddQueue(CLI::App& app, const Common& common, int& exit_code);
 void AddDoor(CLI::App& app, const Common& common, int& exit_code);
 
+// Folders of verbs; their parts add themselves to them.
+void AddCdi(CLI::App& app, const Common& common, int& exit_code);
+void AddCdiGenerate(CLI::App& cdi, const Common& common, int& exit_code);
+void AddRuntime(CLI::App& app, const Common& common, int& exit_code);
+void AddRuntimeDoctor(CLI::App& runtime, const Common& common, int& exit_code);
+
 /// Cuts the command of `run` off the arguments and returns it: what follows "--", or its first word that is no option. The command's own
 /// words must not meet CLI11, which knows no word that is not its business. Empty for the other verbs.
 std::vector<std::string> CutCommand(const CLI::App& app, std::vector<std::string>& arguments);

@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "base/clock.h"
-#include "base/result.h"
-#include "os/fd.h"
+#include "base/core/clock.h"
+#include "base/core/result.h"
+#include "os/core/fd.h"
 
 namespace penstock::edge::broker {
 

@@ -8,8 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/document.h"
-#include "base/strings.h"
+#include "base/core/document.h"
+#include "base/core/strings.h"
 #include "os/process_text.h"
 
 namespace penstock::edge::broker {

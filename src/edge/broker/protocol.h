@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/result.h"
+#include "base/core/clock.h"
+#include "base/core/result.h"
 
 namespace penstock::edge::broker {
 

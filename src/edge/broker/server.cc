@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "edge/broker/client.h"
 #include "edge/broker/socket.h"
-#include "os/file.h"
+#include "os/core/file.h"
 
 namespace penstock::edge::broker {
 namespace {

@@ -7,9 +7,9 @@
 
 #include <sys/types.h>
 
-#include "base/result.h"
+#include "base/core/result.h"
 #include "edge/broker/protocol.h"
-#include "os/fd.h"
+#include "os/core/fd.h"
 #include "os/loop.h"
 
 namespace penstock::edge::broker {

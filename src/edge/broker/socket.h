@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "base/result.h"
+#include "base/core/result.h"
 #include "edge/broker/server.h"
-#include "os/fd.h"
+#include "os/core/fd.h"
 
 namespace penstock::edge::broker {
 

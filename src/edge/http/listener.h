@@ -2,7 +2,7 @@
 #pragma once
 
 #include "edge/http/server.h"
-#include "os/fd.h"
+#include "os/core/fd.h"
 
 namespace penstock::edge::http::internal {
 

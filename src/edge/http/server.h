@@ -9,8 +9,8 @@
 #include <memory>
 #include <string>
 
-#include "base/clock.h"
-#include "base/result.h"
+#include "base/core/clock.h"
+#include "base/core/result.h"
 #include "os/loop.h"
 
 namespace penstock::edge::http {

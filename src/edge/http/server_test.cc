@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "edge/http/request.h"
-#include "os/fd.h"
-#include "os/file.h"
+#include "os/core/fd.h"
+#include "os/core/file.h"
 
 namespace penstock::edge::http {
 namespace {

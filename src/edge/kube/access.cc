@@ -3,8 +3,8 @@
 
 #include <cstdlib>
 
-#include "base/strings.h"
-#include "os/file.h"
+#include "base/core/strings.h"
+#include "os/core/file.h"
 
 namespace penstock::edge::kube {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/result.h"
+#include "base/core/result.h"
 
 namespace penstock::edge::kube {
 

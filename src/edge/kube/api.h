@@ -9,8 +9,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "base/core/result.h"
 #include "base/executor.h"
-#include "base/result.h"
 
 namespace penstock::edge::kube {
 

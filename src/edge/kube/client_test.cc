@@ -11,10 +11,10 @@
 #include <nlohmann/json.hpp>
 #include <sys/socket.h>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "edge/kube/client_fixture.h"
 #include "edge/kube/testing/server.h"
-#include "os/file.h"
+#include "os/core/file.h"
 
 namespace penstock::edge::kube {
 namespace {

@@ -8,12 +8,12 @@
 
 #include <sys/stat.h>
 
+#include "base/core/strings.h"
 #include "base/log.h"
-#include "base/strings.h"
 #include "edge/kube/base64.h"
 #include "edge/kube/exec_credential.h"
 #include "edge/kube/exec_run.h"
-#include "os/file.h"
+#include "os/core/file.h"
 
 namespace penstock::edge::kube {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "edge/kube/client_fixture.h"
 #include "edge/kube/testing/server.h"
-#include "os/file.h"
+#include "os/core/file.h"
 #include "os/temporary_folder.h"
 
 namespace penstock::edge::kube {

@@ -3,7 +3,7 @@
 
 #include <curl/curl.h>
 
-#include "base/result.h"
+#include "base/core/result.h"
 
 namespace penstock::edge::kube {
 

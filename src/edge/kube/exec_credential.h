@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/result.h"
+#include "base/core/clock.h"
+#include "base/core/result.h"
 #include "edge/kube/access.h"
 
 namespace penstock::edge::kube {

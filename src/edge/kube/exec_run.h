@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "base/result.h"
+#include "base/core/result.h"
 #include "edge/kube/access.h"
 #include "os/loop.h"
 

@@ -1,8 +1,9 @@
 // A kubeconfig's context as an Access. Reads no other file and starts nothing.
 #include <algorithm>
 
-#include "base/document.h"
-#include "base/strings.h"
+#include "base/core/document.h"
+#include "base/core/strings.h"
+#include "base/yaml.h"
 #include "edge/kube/access.h"
 #include "edge/kube/base64.h"
 

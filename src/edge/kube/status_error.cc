@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::edge::kube {
 namespace {

@@ -8,7 +8,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::edge::kube {
 namespace {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "base/clock.h"
-#include "base/result.h"
+#include "base/core/clock.h"
+#include "base/core/result.h"
 #include "edge/kube/access.h"
 #include "edge/kube/api.h"
 #include "edge/kube/credentials.h"

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "base/result.h"
+#include "base/core/result.h"
 
 namespace penstock::edge::kube {
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "base/core/result.h"
 #include "base/executor.h"
-#include "base/result.h"
 
 namespace penstock::edge::kube {
 

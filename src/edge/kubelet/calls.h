@@ -13,10 +13,10 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/support/status.h>
 
+#include "base/core/result.h"
 #include "base/executor.h"
-#include "base/result.h"
 #include "edge/kubelet/grpc_unix.h"
-#include "os/file.h"
+#include "os/core/file.h"
 
 namespace penstock::edge::kubelet {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/document.h"
-#include "os/file.h"
+#include "base/core/document.h"
+#include "os/core/file.h"
 
 namespace penstock::edge::kubelet {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/result.h"
+#include "base/core/result.h"
 #include "os/loop.h"
 
 namespace penstock::edge::kubelet {

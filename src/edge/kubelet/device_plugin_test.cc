@@ -12,8 +12,8 @@
 
 #include "edge/kubelet/fake/fake_kubelet.h"
 #include "edge/kubelet/plugin_fixture.h"
-#include "os/fd.h"
-#include "os/file.h"
+#include "os/core/fd.h"
+#include "os/core/file.h"
 #include "os/temporary_folder.h"
 
 namespace penstock::edge::kubelet {

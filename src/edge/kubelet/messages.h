@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
+#include "base/core/result.h"
 #include "deviceplugin.pb.h"
 #include "edge/kubelet/device_plugin.h"
 

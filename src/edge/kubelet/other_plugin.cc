@@ -9,12 +9,12 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "deviceplugin.grpc.pb.h"
 #include "edge/kubelet/calls.h"
 #include "edge/kubelet/pod_resources.h"
-#include "os/fd.h"
-#include "os/file.h"
+#include "os/core/fd.h"
+#include "os/core/file.h"
 
 namespace penstock::edge::kubelet {
 namespace {

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "edge/kubelet/other_plugin.h"
-#include "os/file.h"
+#include "os/core/file.h"
 
 namespace penstock::edge::kubelet {
 namespace {

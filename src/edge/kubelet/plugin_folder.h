@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-#include "base/clock.h"
+#include "base/core/clock.h"
 
 namespace penstock::edge::kubelet {
 

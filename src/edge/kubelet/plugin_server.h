@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/result.h"
+#include "base/core/clock.h"
+#include "base/core/result.h"
 #include "edge/kubelet/device_plugin.h"
 
 namespace penstock::edge::kubelet {

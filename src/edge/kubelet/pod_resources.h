@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/core/result.h"
 #include "base/executor.h"
-#include "base/result.h"
 
 namespace penstock::edge::kubelet {
 

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "os/fd.h"
+#include "os/core/fd.h"
 
 namespace penstock::edge::systemd {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "api/node_config.h"
-#include "base/result.h"
+#include "base/core/result.h"
 #include "device/dialect.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"

@@ -3,7 +3,7 @@
 #include <map>
 #include <optional>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "node/allocate/allocate.h"
 #include "node/allocate/ranked.h"
 #include "node/share/wish.h"

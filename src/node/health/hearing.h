@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/core/clock.h"
 #include "device/model.h"
 #include "node/health/status.h"
 

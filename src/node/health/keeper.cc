@@ -2,7 +2,7 @@
 #include "node/health/keeper.h"
 
 #include "base/log.h"
-#include "os/file.h"
+#include "os/core/file.h"
 #include "os/kept_file.h"
 
 namespace penstock::node::health {

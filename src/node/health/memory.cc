@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/document.h"
+#include "base/core/document.h"
 #include "os/kept_file.h"
 
 namespace penstock::node::health {

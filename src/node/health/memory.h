@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
+#include "base/core/result.h"
 #include "device/dialect.h"
 #include "node/health/recovery.h"
 #include "node/inventory/slots.h"

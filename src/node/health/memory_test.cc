@@ -6,7 +6,7 @@
 #include "base/executor.h"
 #include "device/testing/acme.h"
 #include "node/health/keeper.h"
-#include "os/file.h"
+#include "os/core/file.h"
 #include "os/temporary_folder.h"
 
 namespace penstock::node::health {

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "base/clock.h"
+#include "base/core/clock.h"
 
 namespace penstock::node::health {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "api/node_config.h"
-#include "base/clock.h"
+#include "base/core/clock.h"
 
 namespace penstock::node::health {
 

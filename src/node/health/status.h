@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "base/clock.h"
+#include "base/core/clock.h"
 #include "device/dialect.h"
 
 namespace penstock::node::health {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "api/labels.h"
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::node::label {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "node/ledger/checkpoint.h"
-#include "os/file.h"
+#include "os/core/file.h"
 #include "os/kept_file.h"
 
 namespace penstock::node::ledger {

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "node/ledger/checkpoint.h"
-#include "os/file.h"
+#include "os/core/file.h"
 
 namespace penstock::node::ledger {
 namespace {

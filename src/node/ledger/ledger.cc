@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::node::ledger {
 

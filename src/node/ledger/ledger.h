@@ -9,9 +9,9 @@
 
 #include <sys/types.h>
 
-#include "base/clock.h"
+#include "base/core/clock.h"
+#include "base/core/result.h"
 #include "base/published.h"
-#include "base/result.h"
 #include "device/model.h"
 
 namespace penstock::node::ledger {

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::node::metrics {
 

@@ -6,9 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "node/metrics/exposition.h"
-#include "os/file.h"
+#include "os/core/file.h"
 
 namespace penstock::node::metrics {
 namespace {

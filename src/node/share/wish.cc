@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "node/share/assign.h"
 
 namespace penstock::node::share {

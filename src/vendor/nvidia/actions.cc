@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "base/core/strings.h"
 #include "base/log.h"
-#include "base/strings.h"
 #include "os/command.h"
 #include "vendor/nvidia/programs.h"
 

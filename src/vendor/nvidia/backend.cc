@@ -7,7 +7,7 @@
 #include <mutex>
 #include <optional>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "vendor/nvidia/dialect/kinds.h"
 #include "vendor/nvidia/events.h"
 #include "vendor/nvidia/facts.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
+#include "base/core/result.h"
 #include "device/model.h"
 #include "vendor/nvidia/nvml.h"
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdio>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "vendor/nvidia/dialect/kinds.h"
 
 namespace penstock::vendor::nvidia {

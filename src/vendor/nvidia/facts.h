@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
+#include "base/core/result.h"
 #include "device/model.h"
 #include "vendor/nvidia/machine_files.h"
 #include "vendor/nvidia/nvml.h"

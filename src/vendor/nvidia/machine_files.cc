@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "base/strings.h"
-#include "os/file.h"
-#include "os/root.h"
+#include "base/core/strings.h"
+#include "os/core/file.h"
+#include "os/core/root.h"
 
 namespace penstock::vendor::nvidia {
 namespace {

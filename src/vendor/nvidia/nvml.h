@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/result.h"
+#include "base/core/result.h"
 #include "device/backend.h"
 #include "os/library.h"
 #include "vendor/nvidia/nvml_abi.h"

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/strings.h"
-#include "os/root.h"
+#include "base/core/strings.h"
+#include "os/core/root.h"
 #include "vendor/nvidia/dialect/kinds.h"
 
 namespace penstock::vendor::nvidia {

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "edge/kube/fake/store.h"
 
 namespace penstock::edge::kube {

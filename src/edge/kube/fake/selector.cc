@@ -1,5 +1,5 @@
 // Selectors, and what a change is to one who watches through them.
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "edge/kube/fake/store.h"
 
 namespace penstock::edge::kube::fake {

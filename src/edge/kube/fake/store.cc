@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::edge::kube::fake {
 namespace {

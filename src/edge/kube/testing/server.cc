@@ -16,8 +16,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "base/strings.h"
-#include "os/fd.h"
+#include "base/core/strings.h"
+#include "os/core/fd.h"
 
 namespace penstock::edge::kube::testing {
 namespace {

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
+#include "vendor/nvidia/dialect/containers.h"
 #include "vendor/nvidia/dialect/kernel_log.h"
 #include "vendor/nvidia/dialect/kinds.h"
 #include "vendor/nvidia/dialect/labels.h"
@@ -91,6 +92,16 @@ class NvidiaDialect final : public device::Dialect {
              {"NVIDIA_VISIBLE_DEVICES", devices.empty() ? "void" : Names(devices)}},
             Files(devices, driver)};
   }
+
+  std::string_view cdi_kind() const override { return kCdiKind; }
+
+  std::vector<std::string> CdiNamesOf(const Facts& device, std::span<const device::CdiNames> strategies) const override {
+    return CdiDeviceNames(device, strategies);
+  }
+
+  device::ContainerDriver DriverForContainers(const Driver& driver) const override { return ContainerDriverOf(driver); }
+
+  std::vector<device::CdiClass> CdiClasses() const override { return FurtherCdiClasses(); }
 
   Verdict Judge(const Evidence& evidence) const override {
     const auto& kind = evidence.kind;

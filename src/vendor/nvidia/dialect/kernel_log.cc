@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "vendor/nvidia/dialect/kinds.h"
 
 namespace penstock::vendor::nvidia {

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "device/sharing.h"
 #include "vendor/nvidia/dialect/kinds.h"
 

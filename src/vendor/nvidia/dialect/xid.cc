@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::vendor::nvidia {
 namespace {

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <limits>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::vendor::nvidia::mps {
 namespace {

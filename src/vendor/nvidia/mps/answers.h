@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-#include "base/quantity.h"
+#include "base/core/quantity.h"
 
 namespace penstock::vendor::nvidia::mps {
 

@@ -11,8 +11,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "base/strings.h"
-#include "os/file.h"
+#include "base/core/strings.h"
+#include "os/core/file.h"
 
 namespace penstock::vendor::nvidia::mps {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
+#include "base/core/result.h"
 #include "vendor/nvidia/mps/spec.h"
 
 namespace penstock::vendor::nvidia::mps {

@@ -2,8 +2,8 @@
 
 #include <sys/stat.h>
 
-#include "base/strings.h"
-#include "os/file.h"
+#include "base/core/strings.h"
+#include "os/core/file.h"
 #include "os/process.h"
 
 namespace penstock::vendor::nvidia::mps {

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <list>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "vendor/nvidia/mps/supervisor.h"
 
 namespace penstock::vendor::nvidia {

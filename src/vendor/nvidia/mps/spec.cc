@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 namespace penstock::vendor::nvidia::mps {
 

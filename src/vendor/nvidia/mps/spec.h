@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/quantity.h"
+#include "base/core/quantity.h"
 #include "device/sharing.h"
 
 namespace penstock::vendor::nvidia::mps {

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/core/strings.h"
 #include "base/log.h"
-#include "base/strings.h"
-#include "os/file.h"
+#include "os/core/file.h"
 #include "vendor/nvidia/mps/answers.h"
 #include "vendor/nvidia/mps/supervisor.h"
 

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/strings.h"
+#include "base/core/strings.h"
 #include "vendor/nvidia/backend.h"
 #include "vendor/nvidia/mps/service.h"
 #include "vendor/nvidia/testing/simulated_machine.h"

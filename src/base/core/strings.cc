@@ -1,5 +1,5 @@
 // Text helpers; no room's knowledge in them.
-#include "base/strings.h"
+#include "base/core/strings.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,5 +1,5 @@
 // Whole files by plain system calls. Knows nothing of what is in them.
-#include "os/file.h"
+#include "os/core/file.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,4 +1,6 @@
 // YAML through yaml-cpp's event parser, whose own trees lose duplicates and positions. The only file that knows yaml-cpp.
+#include "base/yaml.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -9,9 +11,8 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
-#include "base/document.h"
-#include "base/document_builder.h"
-#include "base/strings.h"
+#include "base/core/document_builder.h"
+#include "base/core/strings.h"
 
 namespace penstock::base {
 namespace {

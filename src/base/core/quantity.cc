@@ -1,5 +1,5 @@
 // Sizes and times, read and written.
-#include "base/quantity.h"
+#include "base/core/quantity.h"
 
 #include <array>
 #include <cmath>

@@ -1,5 +1,5 @@
 // The turning hand of tests, and times as text.
-#include "base/clock.h"
+#include "base/core/clock.h"
 
 #include <array>
 #include <cstdio>

@@ -3,9 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/document.h"
-#include "base/document_builder.h"
-#include "base/strings.h"
+#include "base/core/document.h"
+#include "base/core/document_builder.h"
+#include "base/core/strings.h"
 
 namespace penstock::base {
 namespace {

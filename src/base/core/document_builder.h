@@ -1,11 +1,11 @@
-// Builds marked values from parser events; shared by the YAML and the JSON reader, private to base.
+// Builds marked values from parser events; shared by the readers of JSON, YAML and TOML, private to base.
 #pragma once
 
 #include <set>
 #include <string>
 #include <vector>
 
-#include "base/document.h"
+#include "base/core/document.h"
 
 namespace penstock::base::internal {
 

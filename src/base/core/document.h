@@ -1,4 +1,4 @@
-// The one strict reader of YAML and JSON: values with marks, from parser events. Never guesses, never drops a key.
+// What the strict readers of JSON, YAML and TOML build: values with marks. Nothing is guessed, no key is dropped.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 #include <variant>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/quantity.h"
-#include "base/result.h"
+#include "base/core/clock.h"
+#include "base/core/quantity.h"
+#include "base/core/result.h"
 
 namespace penstock::base {
 
@@ -79,11 +79,8 @@ struct ParseLimits {
   int depth = 64;
 };
 
-/// Reads one YAML document; JSON is read by ParseJson. Errors (kInvalidArgument) name file:line:column, all duplicates together: syntax,
-/// duplicate keys, aliases and anchors, tags, more than one document, non-UTF-8, over-deep, over-long. An empty text is a null Value.
-Result<Value> ParseYaml(std::string_view text, std::string_view file, const ParseLimits& limits = {});
-
-/// The same for JSON (RFC 8259): strict, duplicates refused, with marks.
+/// Reads one JSON text (RFC 8259); YAML is read by base/yaml.h, TOML by base/toml.h. Errors (kInvalidArgument) name file:line:column, all
+/// duplicates together: syntax, duplicate keys, non-UTF-8, over-deep, over-long. An empty text is a null Value.
 Result<Value> ParseJson(std::string_view text, std::string_view file, const ParseLimits& limits = {});
 
 /// Takes the keys of one map by name and type; what was not taken is reported by Finish as unknown, with "did you mean".

@@ -1,10 +1,10 @@
 // Values, problems and the reader of maps; the parsers are in document_yaml.cc and document_json.cc.
-#include "base/document.h"
+#include "base/core/document.h"
 
 #include <algorithm>
 
-#include "base/document_builder.h"
-#include "base/strings.h"
+#include "base/core/document_builder.h"
+#include "base/core/strings.h"
 
 namespace penstock::base {
 namespace internal {

@@ -1,5 +1,5 @@
 // Paths below a root, by openat2. Never resolves a path by itself.
-#include "os/root.h"
+#include "os/core/root.h"
 
 #include <cerrno>
 

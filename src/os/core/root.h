@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
-#include "os/fd.h"
-#include "os/file.h"
+#include "base/core/result.h"
+#include "os/core/fd.h"
+#include "os/core/file.h"
 
 namespace penstock::os {
 

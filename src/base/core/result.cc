@@ -1,5 +1,5 @@
 // Names of the codes, and the one mapping from errno. No other room translates errno.
-#include "base/result.h"
+#include "base/core/result.h"
 
 #include <array>
 #include <cerrno>

@@ -1,0 +1,57 @@
+// What the specifications on a machine say together: which devices there are, and what asking for some of them gives. Pure; whoever calls
+// reads the files.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "api/cdi/spec.h"
+
+namespace penstock::api::cdi {
+
+/// Where engines look, in order of priority, lowest first (pkg/cdi/spec-dirs.go).
+inline constexpr const char* kFolders[] = {"/etc/cdi", "/var/run/cdi"};
+
+/// A file as it was found: *.json and *.yaml, no other.
+struct SpecFile {
+  std::string path;
+  int priority = 0;                ///< of its folder; higher wins
+  base::Result<std::string> text;  ///< or why it could not be read
+};
+
+/// On any thread; does not change.
+class Registry {
+ public:
+  explicit Registry(std::vector<SpecFile> files);
+
+  struct Listed {
+    std::string name;  ///< qualified
+    std::string file;
+    bool operator==(const Listed&) const = default;
+  };
+  /// Devices that can be asked for, sorted by name.
+  std::vector<Listed> devices() const;
+
+  /// What is wrong, each one sentence that names the file and what to do: files that cannot be read or are no specification, devices that
+  /// two files of equal priority give (then neither counts), files hidden by others.
+  const std::vector<std::string>& problems() const { return problems_; }
+
+  /// The edits of these devices together as the engines join them (pkg/cdi/cache.go, InjectDevices): of each specification once, before
+  /// those of its devices. kNotFound names all that are not there, each with why.
+  base::Result<Edits> Inject(std::span<const std::string> qualified_names) const;
+
+ private:
+  struct Entry {
+    std::shared_ptr<const Spec> spec;
+    std::size_t device = 0;
+    std::string file;
+    int priority = 0;
+    bool conflict = false;
+  };
+  std::map<std::string, Entry> entries_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace penstock::api::cdi

@@ -1,0 +1,14 @@
+// `penstock runtime`: the folder of its verbs.
+#include <CLI/CLI.hpp>
+
+#include "app/penstock/verbs.h"
+
+namespace penstock::app {
+
+void AddRuntime(CLI::App& app, const Common& common, int& exit_code) {
+  CLI::App* runtime = app.add_subcommand("runtime", "container engines: their configuration, and what makes devices vanish in them");
+  runtime->require_subcommand(1);
+  AddRuntimeDoctor(*runtime, common, exit_code);
+}
+
+}  // namespace penstock::app
