@@ -73,6 +73,8 @@ struct Device {
 struct Spec {
   std::string version;  ///< "0.5.0"; empty in one that is being made: ToJson and ToYaml write the lowest that can express it
   std::string kind;     ///< "nvidia.com/gpu"
+  /// Of other people's: ours have none, since they take version 0.6.0, which podman 4.3 and its kin cannot read. Driver and CUDA version
+  /// stand in the arguments of enable-cuda-compat.
   std::map<std::string, std::string> annotations;
   std::vector<Device> devices;
   Edits edits;  ///< of every container that gets one of the devices

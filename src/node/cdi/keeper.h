@@ -1,0 +1,60 @@
+// The specifications of this node, kept on disk as the machine is: written before anybody is told of a device, gone with its driver.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/executor.h"
+#include "base/published.h"
+#include "node/cdi/generate.h"
+#include "node/inventory/inventory.h"
+#include "node/share/offer.h"
+#include "os/loop.h"
+
+namespace penstock::node::cdi {
+
+/// The kind under which the kubelet's door names devices to engines, apart from the one that people use, so that neither's file can make
+/// the other's devices ambiguous: "k8s.device-plugin.nvidia.com/gpu", as NVIDIA's device plugin has it (internal/cdi), whose file ours
+/// takes the place of. Its devices are named by id.
+std::string KubeletKind(std::string_view kind);
+
+/// What is in the folder by our hand.
+struct Written {
+  std::set<std::string> devices;      ///< ids that specifications for the kubelet name
+  std::vector<std::string> kinds;     ///< all that are written, sorted
+  std::vector<std::string> problems;  ///< what is not written, and why, with what to do
+  std::vector<std::string> remarks;   ///< what was not found of the driver
+  bool operator==(const Written&) const = default;
+};
+
+/// On the control loop. Writes where something changed in the facts of devices, in a driver, or in the folders that a specification is made
+/// of: files are looked at and written on the I/O executor, each as a whole, and only where they are another text than is there already.
+/// Files of others stay; one that gives the same devices makes ours stay away. What cannot be written is tried again every 10 s.
+class Keeper {
+ public:
+  struct Settings {
+    std::string folder = "/var/run/cdi";
+    Places places;
+    Options options;
+  };
+
+  Keeper(os::Loop& control, base::Executor& io, const inventory::Inventory& inventory, share::DialectOf dialect_of, Settings settings);
+  ~Keeper();
+
+  /// Writes now, and whenever something changes. All vendors have been looked at: before that no device would mean nothing.
+  void Begin();
+
+  /// As an agent of this configuration would have begun.
+  void Configure(Options options);
+
+  const base::Published<Written>& published() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace penstock::node::cdi
