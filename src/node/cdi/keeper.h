@@ -41,7 +41,7 @@ class Keeper {
     Options options;
   };
 
-  Keeper(os::Loop& control, base::Executor& io, const inventory::Inventory& inventory, share::DialectOf dialect_of, Settings settings);
+  Keeper(os::Loop& control, base::Executor& io, inventory::Inventory& inventory, share::DialectOf dialect_of, Settings settings);
   ~Keeper();
 
   /// Writes now, and whenever something changes. All vendors have been looked at: before that no device would mean nothing.
@@ -50,7 +50,7 @@ class Keeper {
   /// As an agent of this configuration would have begun.
   void Configure(Options options);
 
-  const base::Published<Written>& published() const;
+  base::Published<Written>& published();
 
  private:
   struct State;

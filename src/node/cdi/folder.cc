@@ -1,0 +1,101 @@
+// What is there is compared with what is wanted: at rest nothing is written.
+#include "node/cdi/folder.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+
+#include <unistd.h>
+
+#include "os/core/file.h"
+
+namespace penstock::node::cdi {
+namespace {
+
+constexpr std::string_view kOwnPrefix = "penstock-", kKubeletPrefix = "k8s.device-plugin.";
+constexpr std::size_t kMostForeignBytes = 4u << 20;
+
+bool IsSpecFile(std::string_view name) { return name.ends_with(".json") || name.ends_with(".yaml"); }
+
+/// Qualified device name → the file of others that gives it. Files that cannot be read give nothing: `penstock runtime doctor` tells of
+/// them.
+std::map<std::string, std::string> DevicesOfOthers(const std::string& folder, const std::vector<std::string>& files,
+                                                   const std::set<std::string>& ours) {
+  std::map<std::string, std::string> devices;
+  for (const std::string& name : files) {
+    if (!IsSpecFile(name) || ours.contains(name)) continue;
+    const std::string path = folder + "/" + name;
+    const auto text = os::ReadFile(path, kMostForeignBytes);
+    if (!text.ok()) continue;
+    const auto spec = api::cdi::Parse(*text, path);
+    if (!spec.ok()) continue;
+    for (const api::cdi::Device& device : spec->devices) devices.emplace(spec->kind + "=" + device.name, path);
+  }
+  return devices;
+}
+
+const std::string* GivenByOthers(const api::cdi::Spec& spec, const std::map<std::string, std::string>& others) {
+  for (const api::cdi::Device& device : spec.devices)
+    if (const auto found = others.find(spec.kind + "=" + device.name); found != others.end()) return &found->second;
+  return nullptr;
+}
+
+}  // namespace
+
+std::string OwnFileName(std::string_view kind) {
+  return (kind.starts_with(kKubeletPrefix) ? "" : std::string(kOwnPrefix)) + api::cdi::FileName(kind) + ".json";
+}
+
+FolderState Write(const std::string& folder, const std::vector<api::cdi::Spec>& specs, const std::set<std::string>& kinds) {
+  FolderState state;
+  const auto fail = [&state](const base::Error& error) {
+    state.problems.push_back(error.message());
+    state.retry = true;
+  };
+  if (!specs.empty()) {
+    if (const auto made = os::MakeDirectories(folder); !made.ok()) {
+      fail(made.error());
+      return state;
+    }
+  }
+  const auto files = os::ListDirectory(folder);
+  if (!files.ok()) {
+    if (!specs.empty()) fail(files.error());
+    return state;
+  }
+  std::set<std::string> ours, wanted;
+  for (const std::string& kind : kinds) ours.insert(OwnFileName(kind));
+  for (const api::cdi::Spec& spec : specs) ours.insert(OwnFileName(spec.kind));
+  for (const std::string& name : *files)
+    if (name.starts_with(kOwnPrefix) && IsSpecFile(name)) ours.insert(name);
+  const auto others = DevicesOfOthers(folder, *files, ours);
+
+  for (const api::cdi::Spec& spec : specs) {
+    if (const std::string* other = GivenByOthers(spec, others)) {
+      state.problems.push_back(*other + " gives devices of " + spec.kind +
+                               " as well, and engines refuse a device that two files give: "
+                               "ours is not written; remove that file to have it kept current");
+      continue;
+    }
+    const std::string path = folder + "/" + OwnFileName(spec.kind), text = api::cdi::ToJson(spec);
+    wanted.insert(OwnFileName(spec.kind));
+    const auto there = os::ReadFile(path);
+    if (!there.ok() || *there != text) {
+      if (const auto written = os::WriteFileAtomically(path, text); !written.ok()) {
+        fail(written.error());
+        continue;
+      }
+    }
+    state.kinds.push_back(spec.kind);
+  }
+  for (const std::string& name : *files) {
+    if (!ours.contains(name) || wanted.contains(name)) continue;
+    const std::string path = folder + "/" + name;
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail(base::ErrnoError(errno, "remove " + path));
+  }
+  std::sort(state.kinds.begin(), state.kinds.end());
+  return state;
+}
+
+}  // namespace penstock::node::cdi

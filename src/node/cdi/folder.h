@@ -1,0 +1,29 @@
+// Our files in a folder of specifications that others write to as well.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/cdi/spec.h"
+#include "base/core/result.h"
+
+namespace penstock::node::cdi {
+
+/// "penstock-nvidia.com-gpu.json": our own name for it, so that no file of others is taken for ours; but the kubelet's has the name that
+/// NVIDIA's device plugin gives it, since ours takes its place.
+std::string OwnFileName(std::string_view kind);
+
+/// How the folder is after Write.
+struct FolderState {
+  std::vector<std::string> kinds;     ///< that are there by our hand, sorted
+  std::vector<std::string> problems;  ///< each one sentence
+  bool retry = false;                 ///< something could not be written or removed
+};
+
+/// Makes our files those of `specs`, each as a whole, and removes those that are of other kinds, or of `kinds` and not wanted any more. A
+/// specification is not written where a file of others gives one of its devices: then nobody could have it. Blocks.
+FolderState Write(const std::string& folder, const std::vector<api::cdi::Spec>& specs, const std::set<std::string>& kinds);
+
+}  // namespace penstock::node::cdi

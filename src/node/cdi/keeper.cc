@@ -1,0 +1,227 @@
+// One look at a time: what changes meanwhile is looked at after it.
+#include "node/cdi/keeper.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/core/strings.h"
+#include "base/log.h"
+#include "node/cdi/folder.h"
+#include "os/core/file.h"
+#include "os/watch.h"
+
+namespace penstock::node::cdi {
+namespace {
+
+/// A driver that is installed changes many files: they are looked at when some time has passed since the first.
+constexpr base::Duration kGather = std::chrono::milliseconds(100);
+/// Folders like /dev change for reasons that are none of ours.
+constexpr base::Duration kRest = std::chrono::milliseconds(500);
+constexpr base::Duration kRetry = std::chrono::seconds(10);
+constexpr const char* kKubeletPrefix = "k8s.device-plugin.";
+
+/// What a look is made from; holds what it points at.
+struct Subject {
+  const device::Dialect* dialect = nullptr;
+  std::shared_ptr<const device::Driver> driver;
+  std::vector<std::shared_ptr<const device::Facts>> devices;
+
+  Input input() const {
+    Input input{dialect, driver.get(), {}};
+    for (const auto& facts : devices) input.devices.push_back(facts.get());
+    return input;
+  }
+};
+
+/// What a look found and did.
+struct Outcome {
+  Written written;
+  std::set<std::string> watched;  ///< folders that it was made from
+  bool retry = false;
+};
+
+/// The same devices for the kubelet, which names them by id.
+api::cdi::Spec ForKubelet(api::cdi::Spec spec, const Subject& subject, std::set<std::string>& ids) {
+  spec.kind = KubeletKind(spec.kind);
+  std::set<std::string> names;
+  for (const auto& facts : subject.devices) names.insert(facts->id);
+  std::erase_if(spec.devices, [&](const api::cdi::Device& device) { return !names.contains(device.name); });
+  for (const api::cdi::Device& device : spec.devices) ids.insert(device.name);
+  return spec;
+}
+
+std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+std::set<std::string> FoldersOf(const Subject& subject, const Places& places) {
+  std::set<std::string> folders{places.dev_root + "/dev", places.dev_root + "/dev/dri"};
+  for (const device::CdiClass& one : subject.dialect->CdiClasses())
+    for (const std::string& node : one.nodes) folders.insert(places.dev_root + FolderOf(node));
+  for (const std::string& folder : subject.dialect->DriverForContainers(*subject.driver).library_folders)
+    folders.insert(places.driver_root + folder);
+  std::erase_if(folders, [](const std::string& folder) { return !os::Exists(folder); });
+  return folders;
+}
+
+Outcome Look(const Keeper::Settings& settings, const std::vector<Subject>& subjects, const std::set<std::string>& kinds) {
+  Outcome outcome;
+  outcome.watched.insert(settings.folder);
+  std::vector<api::cdi::Spec> specs;
+  std::set<std::string> ids;
+  for (const Subject& subject : subjects) {
+    outcome.watched.merge(FoldersOf(subject, settings.places));
+    auto generated = Generate(subject.input(), settings.places, settings.options);
+    if (!generated.ok()) {
+      outcome.written.problems.push_back(generated.error().message());
+      outcome.retry = true;
+      continue;
+    }
+    auto& remarks = generated->remarks;
+    outcome.written.remarks.insert(outcome.written.remarks.end(), remarks.begin(), remarks.end());
+    if (generated->spec.devices.empty()) continue;
+    specs.push_back(ForKubelet(generated->spec, subject, ids));
+    specs.push_back(std::move(generated->spec));
+  }
+  FolderState state = Write(settings.folder, specs, kinds);
+  outcome.written.kinds = std::move(state.kinds);
+  auto& problems = outcome.written.problems;
+  problems.insert(problems.end(), state.problems.begin(), state.problems.end());
+  const auto is_written = [&](const std::string& kind) {
+    return std::binary_search(outcome.written.kinds.begin(), outcome.written.kinds.end(), kind);
+  };
+  for (const Subject& subject : subjects) {
+    if (!is_written(KubeletKind(subject.dialect->cdi_kind()))) continue;
+    for (const auto& facts : subject.devices)
+      if (ids.contains(facts->id)) outcome.written.devices.insert(facts->id);
+  }
+  outcome.retry = outcome.retry || state.retry;
+  return outcome;
+}
+
+}  // namespace
+
+std::string KubeletKind(std::string_view kind) { return kKubeletPrefix + std::string(kind); }
+
+struct Keeper::State : std::enable_shared_from_this<State> {
+  State(os::Loop& c, base::Executor& i, inventory::Inventory& inv, share::DialectOf d, Settings s)
+      : control(c), io(i), inventory(inv), dialect_of(std::move(d)), settings(std::move(s)) {}
+
+  void Begin() {
+    begun = true;
+    on_inventory = inventory.published().Subscribe([this](const auto& snapshot) {
+      if (std::exchange(generation, snapshot->facts_generation) != snapshot->facts_generation) LookNow();
+    });
+    generation = inventory.published().Get()->facts_generation;
+    LookNow();
+  }
+
+  /// Vendors that have a driver, with their devices that are there; and the kinds of all, whose files are ours.
+  std::vector<Subject> Subjects(std::set<std::string>& kinds) const {
+    const auto snapshot = inventory.published().Get();
+    std::vector<Subject> subjects;
+    for (const auto& vendor : snapshot->vendors) {
+      Subject subject{dialect_of(vendor.vendor), vendor.driver, {}};
+      if (subject.dialect == nullptr) continue;
+      kinds.insert(std::string(subject.dialect->cdi_kind()));
+      kinds.insert(KubeletKind(subject.dialect->cdi_kind()));
+      if (subject.driver == nullptr) continue;
+      for (const auto& entry : snapshot->devices)
+        if (entry.facts->vendor == vendor.vendor && entry.health.state != device::HealthState::kGone)
+          subject.devices.push_back(entry.facts);
+      if (!subject.devices.empty()) subjects.push_back(std::move(subject));
+    }
+    return subjects;
+  }
+
+  void LookNow() {
+    if (!begun) return;
+    if (std::exchange(looking, true)) {
+      again = true;
+      return;
+    }
+    std::set<std::string> kinds;
+    auto subjects = Subjects(kinds);
+    io.Post([self = shared_from_this(), settings = settings, subjects = std::move(subjects), kinds = std::move(kinds)] {
+      auto outcome = Look(settings, subjects, kinds);
+      self->control.Post([self, outcome = std::move(outcome)]() mutable { self->Looked(std::move(outcome)); });
+    });
+  }
+
+  void Looked(Outcome outcome) {
+    looking = false;
+    if (ended) return;
+    Watch(outcome.watched);
+    Tell(outcome.written);
+    if (outcome.retry) LookAfter(kRetry);
+    if (*published.Get() != outcome.written) published.Set(std::move(outcome.written));
+    if (std::exchange(again, false)) LookNow();
+  }
+
+  void Tell(const Written& now) const {
+    const auto before = published.Get();
+    if (before->kinds != now.kinds) base::Log(base::kInfo, "CDI", {{"folder", settings.folder}, {"kinds", base::Join(now.kinds, ", ")}});
+    for (const std::string& problem : now.problems)
+      if (std::find(before->problems.begin(), before->problems.end(), problem) == before->problems.end())
+        base::Log(base::kWarn, "CDI specification not written", {{"why", problem}});
+  }
+
+  void Watch(const std::set<std::string>& folders) {
+    std::erase_if(watches, [&](const auto& watch) { return !folders.contains(watch.first); });
+    for (const std::string& folder : folders)
+      if (!watches.contains(folder)) watches.emplace(folder, std::make_unique<os::PathWatch>(control, folder, [this] { FilesChanged(); }));
+  }
+
+  /// At once after a rest, so that a driver that comes is seen soon, and not more than twice a second.
+  void FilesChanged() {
+    if (std::exchange(due, true)) return;
+    const auto rested = control.clock().Now() - last_files;
+    control.PostAfter(std::max(kGather, kRest - rested), [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (!self || self->ended) return;
+      self->due = false;
+      self->last_files = self->control.clock().Now();
+      self->LookNow();
+    });
+  }
+
+  void LookAfter(base::Duration time) {
+    if (std::exchange(retrying, true)) return;
+    control.PostAfter(time, [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (!self || self->ended) return;
+      self->retrying = false;
+      self->LookNow();
+    });
+  }
+
+  os::Loop& control;
+  base::Executor& io;
+  inventory::Inventory& inventory;
+  const share::DialectOf dialect_of;
+  Settings settings;
+  base::Published<Written> published;
+  bool begun = false, looking = false, again = false, due = false, retrying = false, ended = false;
+  std::uint64_t generation = 0;
+  base::TimePoint last_files{};
+  std::map<std::string, std::unique_ptr<os::PathWatch>> watches;
+  base::Subscription on_inventory;
+};
+
+Keeper::Keeper(os::Loop& control, base::Executor& io, inventory::Inventory& inventory, share::DialectOf dialect_of, Settings settings)
+    : state_(std::make_shared<State>(control, io, inventory, std::move(dialect_of), std::move(settings))) {}
+
+Keeper::~Keeper() {
+  state_->ended = true;
+  state_->on_inventory.Reset();
+  state_->watches.clear();
+}
+
+void Keeper::Begin() { state_->Begin(); }
+
+void Keeper::Configure(Options options) {
+  state_->settings.options = std::move(options);
+  state_->LookNow();
+}
+
+base::Published<Written>& Keeper::published() { return state_->published; }
+
+}  // namespace penstock::node::cdi
