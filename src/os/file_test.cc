@@ -173,6 +173,42 @@ TEST(Library, TellsAMissingFileFromABrokenOne) {
   EXPECT_THAT(broken.error().message(), HasSubstr(folder / "broken.so"));
 }
 
+TEST(ReadFolder, GivesFilesBySuffixWithTheirTextOrWhyThereIsNone) {
+  const TemporaryFolder folder;
+  folder.Write("b.json", "{}");
+  folder.Write("a.yaml", "a");
+  folder.Write("c.yml", "no");
+  folder.Write("below.json/d.json", "no");
+  folder.Write("large.json", std::string(101, ' '));
+  folder.Link("link.json", folder / "b.json");
+  folder.Link("dangling.json", folder / "none");
+  folder.Link("folder.json", folder / "below.json");
+  ASSERT_EQ(::mkfifo((folder / "pipe.json").c_str(), 0600), 0);
+
+  constexpr std::string_view kSuffixes[] = {".json", ".yaml"};
+  const auto files = ReadFolder(folder.path(), kSuffixes, 100);
+  std::vector<std::string> found;
+  for (const FolderFile& file : files)
+    found.push_back(file.path.substr(folder.path().size() + 1) + "=" + (file.text.ok() ? *file.text : "?"));
+  EXPECT_THAT(found,
+              ElementsAre("a.yaml=a", "b.json={}", "dangling.json=?", "folder.json=?", "large.json=?", "link.json={}", "pipe.json=?"));
+}
+
+TEST(ReadFolder, TellsAFolderThatIsNotThereFromOneThatIsNone) {
+  const TemporaryFolder folder;
+  folder.Write("there/a.json", "a");
+  folder.Write("file", "");
+  folder.Link("link", folder / "there");
+  constexpr std::string_view kSuffixes[] = {".json"};
+  EXPECT_TRUE(ReadFolder(folder / "none", kSuffixes, 100).empty());
+  for (const char* none : {"file", "link"}) {
+    const auto files = ReadFolder(folder / none, kSuffixes, 100);
+    ASSERT_EQ(files.size(), 1u) << none;
+    EXPECT_EQ(files[0].path, folder / none);
+    EXPECT_THAT(files[0].text.error().message(), HasSubstr(folder / none));
+  }
+}
+
 TEST(Library, IsLoadedFromTheRootThatItsLinksMean) {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "lib");

@@ -2,9 +2,11 @@
 // reads the files.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/cdi/spec.h"
@@ -14,7 +16,11 @@ namespace penstock::api::cdi {
 /// Where engines look, in order of priority, lowest first (pkg/cdi/spec-dirs.go).
 inline constexpr const char* kFolders[] = {"/etc/cdi", "/var/run/cdi"};
 
-/// A file as it was found: *.json and *.yaml, no other.
+/// What they read there, and how much of it we do: os::ReadFolder(folder, kSuffixes, kMostBytes).
+inline constexpr std::string_view kSuffixes[] = {".json", ".yaml"};
+inline constexpr std::size_t kMostBytes = 4u << 20;
+
+/// A file as it was found.
 struct SpecFile {
   std::string path;
   int priority = 0;                ///< of its folder; higher wins

@@ -41,6 +41,20 @@ base::Status FillAndRename(UniqueFd file, const std::string& temporary, const st
   return {};
 }
 
+bool EndsInOneOf(std::string_view name, std::span<const std::string_view> suffixes) {
+  return std::any_of(suffixes.begin(), suffixes.end(), [name](std::string_view suffix) { return name.ends_with(suffix); });
+}
+
+base::Result<std::string> ReadRegularFile(const std::string& path, std::size_t most) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!fd) return ErrnoError(errno, "open " + path);
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return ErrnoError(errno, "look at " + path);
+  if (S_ISDIR(status.st_mode)) return ErrnoError(EISDIR, "read " + path);
+  if (!S_ISREG(status.st_mode)) return base::Error(base::Code::kInvalidArgument, path + " is not a regular file");
+  return ReadAll(fd.get(), path, most);
+}
+
 // A rename is only safe from a crash once the directory is on disk too; a file system that cannot sync directories has nothing to lose.
 void SyncFolder(const std::string& folder) {
   const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -132,6 +146,26 @@ base::Result<std::vector<std::string>> ListDirectory(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return ErrnoError(errno, "list " + path);
   return ListAll(std::move(fd), path);
+}
+
+std::vector<FolderFile> ReadFolder(const std::string& folder, std::span<const std::string_view> suffixes, std::size_t most) {
+  UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const int error = errno;
+  if (!fd && error == ENOENT) return {};
+  struct stat status {};
+  if (!fd && ::lstat(folder.c_str(), &status) == 0 && S_ISLNK(status.st_mode))
+    return {{folder, base::Error(base::Code::kFailedPrecondition, folder + " is a symbolic link; make it a directory")}};
+  if (!fd) return {{folder, ErrnoError(error, "list " + folder)}};
+  const auto names = ListAll(std::move(fd), folder);
+  if (!names.ok()) return {{folder, names.error()}};
+  std::vector<FolderFile> files;
+  for (const std::string& name : *names) {
+    const std::string path = folder + "/" + name;
+    if (!EndsInOneOf(name, suffixes)) continue;
+    if (::lstat(path.c_str(), &status) != 0 || S_ISDIR(status.st_mode)) continue;  // gone meanwhile, or a folder
+    files.push_back({path, ReadRegularFile(path, most)});
+  }
+  return files;
 }
 
 bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }

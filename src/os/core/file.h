@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,17 @@ base::Result<std::vector<std::string>> ListDirectory(const std::string& path);
 
 /// The same of an open directory.
 base::Result<std::vector<std::string>> ListAll(UniqueFd directory, const std::string& name);
+
+/// A file of a folder as it was found.
+struct FolderFile {
+  std::string path;
+  base::Result<std::string> text;  ///< or why it could not be read
+};
+
+/// The files of a folder whose names end in one of the suffixes, sorted by name. Links to files are followed, folders below are passed
+/// over, a file that is none (a pipe, a device) is not waited for. A folder that is not there has no files; one that cannot be listed, or
+/// is itself a link, is the only entry, with the error. Blocks.
+std::vector<FolderFile> ReadFolder(const std::string& folder, std::span<const std::string_view> suffixes, std::size_t most);
 
 bool Exists(const std::string& path);
 
