@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/core/result.h"
+#include "os/core/elf.h"
 
 namespace penstock::os {
 
@@ -14,14 +16,24 @@ struct LdCacheEntry {
   std::string soname;       ///< "libc.so.6"
   std::string path;         ///< "/lib/x86_64-linux-gnu/libc.so.6"
   std::int32_t flags = 0;   ///< kind of library: 0x0303 x86-64, 0x0a03 aarch64, 0x0003 32-bit; as ldconfig writes it
-  std::uint64_t hwcap = 0;  ///< 0: any processor
+  std::uint64_t hwcap = 0;  ///< 0: any processor; of a glibc-hwcaps entry without the index, which depends on the file
+  std::string hwcaps;       ///< the folder below glibc-hwcaps ("x86-64-v3"); empty: not of such a folder
   bool operator==(const LdCacheEntry&) const = default;
 };
 
-/// Reads the new format, also where the old one stands before it. kInvalidArgument: no cache, or a broken one.
+/// Reads the new format, also where the old one stands before it. kInvalidArgument: no cache, or a broken one, or one for machines of the
+/// other byte order. Text that many entries share is counted for each, so that a small file cannot become a large list.
 base::Result<std::vector<LdCacheEntry>> ReadLdCache(std::string_view bytes);
 
-/// The file that ldconfig of glibc 2.32 and later would write of these entries, in the order that ld.so searches by.
+/// The file that ldconfig of glibc 2.32 and later would write of these entries, in the order that ld.so searches by. Of entries that are
+/// alike but for their path, the earlier one is found first.
 std::string WriteLdCache(std::vector<LdCacheEntry> entries);
+
+/// Whether ld.so has this order of names: numbers in them count as numbers (glibc, elf/dl-cache.c, _dl_cache_libcmp). Negative, 0 or
+/// positive as strcmp(3); 0 also for names that ld.so takes for the same.
+int CompareLibraryNames(std::string_view left, std::string_view right);
+
+/// What ldconfig writes into `flags` for a library (glibc, sysdeps/*/readelflib.c); nothing for machines that are not supported here.
+std::optional<std::int32_t> LdCacheFlags(const ElfFacts& library);
 
 }  // namespace penstock::os

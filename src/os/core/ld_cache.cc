@@ -1,0 +1,294 @@
+// The layout of ld.so.cache (glibc, sysdeps/generic/dl-cache.h and elf/cache.c). Knows nothing of where the file or the libraries lie.
+#include "os/core/ld_cache.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <map>
+#include <unordered_map>
+
+#include <elf.h>
+
+namespace penstock::os {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Result;
+
+constexpr std::string_view kOldMagic = "ld.so-1.7.0";
+constexpr std::string_view kNewMagic = "glibc-ld.so.cache1.1";
+constexpr std::size_t kMostEntries = 1u << 16;
+constexpr std::size_t kMostText = 16u << 20;
+
+struct OldHeader {
+  char magic[12];  // and a byte of padding
+  std::uint32_t count;
+};
+constexpr std::size_t kOldEntryBytes = 12;
+
+struct Header {
+  char magic[20];
+  std::uint32_t count;
+  std::uint32_t text_bytes;
+  std::uint8_t flags;  // 0: nothing said, 2: little-endian, 3: big-endian
+  std::uint8_t padding[3];
+  std::uint32_t extension;  // where it lies from this header's begin; 0: none
+  std::uint32_t unused[3];
+};
+static_assert(sizeof(Header) == 48);
+constexpr std::uint8_t kOwnByteOrder = std::endian::native == std::endian::little ? 2 : 3;
+
+struct Entry {
+  std::int32_t flags;
+  std::uint32_t soname;  // both names from the header's begin
+  std::uint32_t path;
+  std::uint32_t os_version;
+  std::uint64_t hwcap;
+};
+static_assert(sizeof(Entry) == 24);
+
+struct Extension {
+  std::uint32_t magic;
+  std::uint32_t count;
+};
+constexpr std::uint32_t kExtensionMagic = 0xeaa42174;
+
+struct Section {
+  std::uint32_t tag;
+  std::uint32_t flags;
+  std::uint32_t offset;
+  std::uint32_t bytes;
+};
+constexpr std::uint32_t kGenerator = 0;
+constexpr std::uint32_t kHwcapsNames = 1;
+constexpr std::size_t kMostSections = 64;
+
+// An entry of a glibc-hwcaps folder: bit 62 set and nothing else in the upper half but the instruction set's level; the lower half is an
+// index into the names of such folders.
+constexpr std::uint64_t kHwcapsBit = std::uint64_t{1} << 62;
+constexpr std::uint64_t kLevelMask = std::uint64_t{0x3ff} << 32;
+constexpr std::uint64_t kIndexMask = 0xffffffff;
+
+bool IsHwcapsEntry(std::uint64_t hwcap) { return (hwcap & ~(kLevelMask | kIndexMask)) == kHwcapsBit; }
+
+Error Broken(const std::string& what) { return {Code::kInvalidArgument, "broken ld.so.cache: " + what}; }
+
+/// A list of libraries in the new format; offsets count from the begin of `bytes`.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+
+  Result<std::vector<LdCacheEntry>> Read() {
+    TRY(ReadHeader());
+    TRY(ReadHwcapsNames());
+    std::vector<LdCacheEntry> entries;
+    entries.reserve(header_.count);
+    for (std::size_t i = 0; i < header_.count; ++i) {
+      ASSIGN(LdCacheEntry entry, ReadEntry(sizeof(Header) + i * sizeof(Entry)));
+      entries.push_back(std::move(entry));
+    }
+    return entries;
+  }
+
+ private:
+  template <typename T>
+  Result<T> At(std::size_t offset) const {
+    if (offset > bytes_.size() || bytes_.size() - offset < sizeof(T)) return Broken("it is shorter than it says");
+    T value;
+    std::memcpy(&value, bytes_.data() + offset, sizeof value);
+    return value;
+  }
+
+  base::Status ReadHeader() {
+    ASSIGN(header_, At<Header>(0));
+    if (const auto order = header_.flags & 3; order != 0 && order != kOwnByteOrder)
+      return Error(Code::kInvalidArgument, "this ld.so.cache is for machines of the other byte order");
+    if (header_.count > kMostEntries || header_.count > (bytes_.size() - sizeof(Header)) / sizeof(Entry))
+      return Broken("it cannot hold " + std::to_string(header_.count) + " entries");
+    return {};
+  }
+
+  base::Status ReadHwcapsNames() {
+    if (header_.extension == 0) return {};
+    ASSIGN(const Extension extension, At<Extension>(header_.extension));
+    if (extension.magic != kExtensionMagic) return {};  // ld.so does not look at it, either
+    if (extension.count > kMostSections) return Broken("its extension has " + std::to_string(extension.count) + " sections");
+    for (std::size_t i = 0; i < extension.count; ++i) {
+      ASSIGN(const Section section, At<Section>(header_.extension + sizeof(Extension) + i * sizeof(Section)));
+      if (section.tag == kHwcapsNames) TRY(ReadNames(section));
+    }
+    return {};
+  }
+
+  base::Status ReadNames(const Section& section) {
+    for (std::size_t i = 0; i < section.bytes / sizeof(std::uint32_t); ++i) {
+      ASSIGN(const std::uint32_t offset, At<std::uint32_t>(std::size_t{section.offset} + i * sizeof(std::uint32_t)));
+      ASSIGN(std::string name, Text(offset));
+      hwcaps_.push_back(std::move(name));
+    }
+    return {};
+  }
+
+  Result<LdCacheEntry> ReadEntry(std::size_t offset) {
+    ASSIGN(const Entry raw, At<Entry>(offset));
+    LdCacheEntry entry{.flags = raw.flags, .hwcap = raw.hwcap};
+    ASSIGN(entry.soname, Text(raw.soname));
+    ASSIGN(entry.path, Text(raw.path));
+    if (IsHwcapsEntry(raw.hwcap)) {
+      const std::uint64_t index = raw.hwcap & kIndexMask;
+      if (index >= hwcaps_.size()) return Broken("an entry is of a glibc-hwcaps folder that it does not name");
+      entry.hwcaps = hwcaps_[index];
+      entry.hwcap &= ~kIndexMask;
+    }
+    return entry;
+  }
+
+  Result<std::string> Text(std::size_t offset) {
+    if (offset >= bytes_.size()) return Broken("a name lies outside of it");
+    const auto end = bytes_.find('\0', offset);
+    if (end == std::string_view::npos) return Broken("a name in it has no end");
+    text_ += end - offset;
+    if (text_ > kMostText) return Broken("its names come to more than " + std::to_string(kMostText) + " bytes");
+    return std::string(bytes_.substr(offset, end - offset));
+  }
+
+  std::string_view bytes_;
+  Header header_{};
+  std::vector<std::string> hwcaps_;
+  std::size_t text_ = 0;
+};
+
+// Where the new format begins; after an old list it is aligned to 8 bytes.
+Result<std::string_view> FindNewFormat(std::string_view bytes) {
+  if (bytes.starts_with(kNewMagic)) return bytes;
+  OldHeader old;
+  if (bytes.starts_with(kOldMagic) && bytes.size() >= sizeof old) {
+    std::memcpy(&old, bytes.data(), sizeof old);
+    const std::size_t end = (sizeof old + std::size_t{old.count} * kOldEntryBytes + 7) & ~std::size_t{7};
+    if (end < bytes.size() && bytes.substr(end).starts_with(kNewMagic)) return bytes.substr(end);
+  }
+  return Error(Code::kInvalidArgument, "no ld.so.cache in glibc's format 1.1");
+}
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// ld.so counts in an int, and longer numbers wrap around in it: a library whose name bears a date to the second is found by that order
+// only.
+std::int32_t TakeNumber(std::string_view& text) {
+  std::uint32_t number = 0;
+  for (; !text.empty() && IsDigit(text.front()); text.remove_prefix(1))
+    number = number * 10 + static_cast<std::uint32_t>(text.front() - '0');
+  return static_cast<std::int32_t>(number);
+}
+
+// The order of ldconfig (glibc, elf/cache.c, compare): everything descending, but the names of glibc-hwcaps folders.
+bool StandsBefore(const LdCacheEntry& left, const LdCacheEntry& right) {
+  if (const int names = CompareLibraryNames(left.soname, right.soname); names != 0) return names > 0;
+  if (left.flags != right.flags) return left.flags > right.flags;
+  if (left.hwcaps.empty() != right.hwcaps.empty()) return right.hwcaps.empty();
+  if (left.hwcaps != right.hwcaps) return left.hwcaps < right.hwcaps;
+  return left.hwcap > right.hwcap;
+}
+
+/// Collects names; each stands once.
+class Texts {
+ public:
+  explicit Texts(std::size_t begin) : begin_(begin) {}
+
+  std::uint32_t Place(const std::string& text) {
+    const auto [found, added] = places_.try_emplace(text, static_cast<std::uint32_t>(begin_ + bytes_.size()));
+    if (added) bytes_.append(text.c_str(), text.size() + 1);
+    return found->second;
+  }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::size_t begin_;
+  std::string bytes_;
+  std::unordered_map<std::string, std::uint32_t> places_;
+};
+
+template <typename T>
+void Append(std::string& bytes, const T& value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+std::string WriteExtension(std::size_t begin, const std::vector<std::uint32_t>& hwcaps) {
+  constexpr std::string_view generator = "ldconfig (Penstock) " PENSTOCK_VERSION;
+  const std::uint32_t sections = hwcaps.empty() ? 1 : 2;
+  const auto names = static_cast<std::uint32_t>(begin + sizeof(Extension) + sections * sizeof(Section));
+  const auto names_bytes = static_cast<std::uint32_t>(hwcaps.size() * sizeof(std::uint32_t));
+  std::string bytes;
+  Append(bytes, Extension{.magic = kExtensionMagic, .count = sections});
+  Append(bytes, Section{.tag = kGenerator, .offset = names + names_bytes, .bytes = static_cast<std::uint32_t>(generator.size())});
+  if (!hwcaps.empty()) Append(bytes, Section{.tag = kHwcapsNames, .offset = names, .bytes = names_bytes});
+  for (const std::uint32_t name : hwcaps) Append(bytes, name);
+  return bytes.append(generator);
+}
+
+}  // namespace
+
+Result<std::vector<LdCacheEntry>> ReadLdCache(std::string_view bytes) {
+  ASSIGN(const std::string_view list, FindNewFormat(bytes));
+  return Reader(list).Read();
+}
+
+std::string WriteLdCache(std::vector<LdCacheEntry> entries) {
+  std::stable_sort(entries.begin(), entries.end(), StandsBefore);
+  Texts texts(sizeof(Header) + entries.size() * sizeof(Entry));
+  std::map<std::string, std::uint32_t> hwcaps;  // ld.so wants these names in order, and the entries' indices are places in it
+  for (const LdCacheEntry& entry : entries) {
+    if (!entry.hwcaps.empty()) hwcaps[entry.hwcaps] = 0;
+  }
+  std::vector<std::uint32_t> hwcaps_places;
+  for (auto& [name, index] : hwcaps) {
+    index = static_cast<std::uint32_t>(hwcaps_places.size());
+    hwcaps_places.push_back(texts.Place(name));
+  }
+  std::string list;
+  for (const LdCacheEntry& entry : entries) {
+    const std::uint64_t hwcap = entry.hwcaps.empty() ? entry.hwcap : (entry.hwcap & kLevelMask) | kHwcapsBit | hwcaps[entry.hwcaps];
+    Append(list, Entry{.flags = entry.flags, .soname = texts.Place(entry.soname), .path = texts.Place(entry.path), .hwcap = hwcap});
+  }
+  Header header{.count = static_cast<std::uint32_t>(entries.size()),
+                .text_bytes = static_cast<std::uint32_t>(texts.bytes().size()),
+                .flags = kOwnByteOrder};
+  std::memcpy(header.magic, kNewMagic.data(), kNewMagic.size());
+  const std::size_t used = sizeof header + list.size() + texts.bytes().size();
+  const std::size_t extension = (used + 3) & ~std::size_t{3};
+  header.extension = static_cast<std::uint32_t>(extension);
+  std::string bytes;
+  Append(bytes, header);
+  return bytes.append(list).append(texts.bytes()).append(extension - used, '\0').append(WriteExtension(extension, hwcaps_places));
+}
+
+int CompareLibraryNames(std::string_view left, std::string_view right) {
+  while (!left.empty()) {
+    const char a = left.front();
+    const char b = right.empty() ? '\0' : right.front();
+    if (IsDigit(a) && IsDigit(b)) {
+      const std::int32_t number = TakeNumber(left);
+      if (const std::int32_t other = TakeNumber(right); number != other) return number < other ? -1 : 1;
+      continue;
+    }
+    if (IsDigit(a) || IsDigit(b)) return IsDigit(a) ? 1 : -1;
+    if (a != b) return a < b ? -1 : 1;
+    left.remove_prefix(1);
+    right.remove_prefix(1);
+  }
+  if (right.empty()) return 0;
+  return '\0' < right.front() ? -1 : 1;
+}
+
+std::optional<std::int32_t> LdCacheFlags(const ElfFacts& library) {
+  constexpr std::int32_t kGlibc = 0x0003;
+  switch (library.machine) {
+    case EM_X86_64: return library.wide ? kGlibc | 0x0300 : kGlibc | 0x0800;  // the latter is x32
+    case EM_386: return kGlibc;
+    case EM_AARCH64: return library.wide ? std::optional<std::int32_t>(kGlibc | 0x0a00) : std::nullopt;
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace penstock::os
