@@ -116,8 +116,8 @@ class Bed:
     def start_agent(self, *options) -> int:
         """Starts the agent and returns the moment before."""
         command = [self.programs / "penstock-agent", "--config", self.config, "--driver-root", self.root, "--dev-root", self.root,
-                   "--sysfs-root", self.root / "sys", "--kubelet-dir", self.kubelet_dir, "--state-dir", self.home / "state",
-                   "--run-dir", self.run_dir, "--listen", f"unix:{self.run_dir}/pages.sock", *options]
+                   "--sysfs-root", self.root / "sys", "--kubelet-dir", self.kubelet_dir, "--cdi-root", self.home / "cdi",
+                   "--state-dir", self.home / "state", "--run-dir", self.run_dir, "--listen", f"unix:{self.run_dir}/pages.sock", *options]
         begin = now()
         self.agent = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.log = Lines(self.agent.stderr)

@@ -86,6 +86,10 @@ Json ToJsonValue(const ConfigurationReport& configuration) {
           {"notYet", configuration.not_yet}};
 }
 
+Json ToJsonValue(const CdiReport& cdi) {
+  return {{"folder", cdi.folder}, {"kinds", cdi.kinds}, {"problems", cdi.problems}, {"remarks", cdi.remarks}};
+}
+
 Json ToJsonValue(const ConditionReport& condition) {
   return {{"type", condition.type},
           {"status", condition.status},
@@ -160,6 +164,7 @@ std::string ToJson(const Report& report) {
                {"devices", ListOf(report.devices)},
                {"doors", ListOf(report.doors)},
                {"servers", ListOf(report.servers)},
+               {"cdi", ToJsonValue(report.cdi)},
                {"configuration", ToJsonValue(report.configuration)},
                {"conditions", ListOf(report.conditions)},
                {"enforcement", report.enforcement}});

@@ -85,6 +85,14 @@ struct ServerReport {
   std::vector<std::string> devices;
 };
 
+/// The CDI specifications that this agent writes.
+struct CdiReport {
+  std::string folder;
+  std::vector<std::string> kinds;     ///< that are written: "nvidia.com/gpu"
+  std::vector<std::string> problems;  ///< why others are not
+  std::vector<std::string> remarks;   ///< what containers go without
+};
+
 /// A condition as Kubernetes has them.
 struct ConditionReport {
   std::string type;  ///< "Ready", "DriverReady", "DevicesHealthy", "SharingReady", "ConfigurationApplied", "KubeletDoor"
@@ -102,12 +110,14 @@ struct Report {
   std::vector<DeviceReport> devices;
   std::vector<DoorReport> doors;
   std::vector<ServerReport> servers;
+  CdiReport cdi;
   ConfigurationReport configuration;
   std::vector<ConditionReport> conditions;
   std::vector<std::string> enforcement;  ///< kinds in force here: "devices", "visibility"
 };
 
-/// {"generation", "node", "version", "agentPid", "vendors", "devices", "doors", "servers", "configuration", "conditions", "enforcement"}.
+/// {"generation", "node", "version", "agentPid", "vendors", "devices", "doors", "servers", "cdi", "configuration", "conditions",
+/// "enforcement"}.
 std::string ToJson(const Report& report);
 
 /// {"holders": [...]}: the same holders, flat.

@@ -90,6 +90,16 @@ VendorReport ReadVendor(const Json& json) {
 }
 
 template <typename Json>
+CdiReport ReadCdi(const Json& json) {
+  CdiReport cdi;
+  Take(json, "folder", cdi.folder);
+  Take(json, "kinds", cdi.kinds);
+  Take(json, "problems", cdi.problems);
+  Take(json, "remarks", cdi.remarks);
+  return cdi;
+}
+
+template <typename Json>
 ConfigurationReport ReadConfiguration(const Json& json) {
   ConfigurationReport configuration;
   Take(json, "origin", configuration.origin);
@@ -117,6 +127,7 @@ void ReadCommon(const Json& json, Report& report) {
   ForEach(json, "vendors", [&](const Json& vendor) { report.vendors.push_back(ReadVendor(vendor)); });
   ForEach(json, "doors", [&](const Json& door) { report.doors.push_back(ReadDoor(door)); });
   ForEach(json, "servers", [&](const Json& server) { report.servers.push_back(ReadServer(server)); });
+  if (const auto found = json.find("cdi"); found != json.end()) report.cdi = ReadCdi(*found);
   if (const auto found = json.find("configuration"); found != json.end()) report.configuration = ReadConfiguration(*found);
   Take(json, "enforcement", report.enforcement);
 }

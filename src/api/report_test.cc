@@ -60,6 +60,8 @@ Report Sample() {
   report.doors = {{.name = "kubelet", .state = "open", .reason = "", .resources = {"nvidia.com/gpu"}, .enforcement = "devices"}};
   report.servers = {
       {.set = "nvidia.com/gpu.shared", .kind = "mps", .state = "waiting", .reason = "it ended", .clients = 3, .devices = {"GPU-1"}}};
+  report.cdi = {
+      .folder = "/var/run/cdi", .kinds = {"nvidia.com/gpu"}, .problems = {"x.yaml gives them as well"}, .remarks = {"no libcuda.so"}};
   report.configuration = {.origin = "file /etc/penstock/node.yaml",
                           .since = "2026-11-21T03:41:00.000Z",
                           .problem = "line 3: unknown key",
@@ -90,6 +92,7 @@ TEST(Report, HasTheShapeThatIsPromised) {
        "probationUntil": "", "relapses": 0, "replaced": "", "holders": []}],
     "doors": [{"name": "kubelet", "state": "open", "reason": "", "resources": ["nvidia.com/gpu"], "enforcement": "devices"}],
     "servers": [{"set": "nvidia.com/gpu.shared", "kind": "mps", "state": "waiting", "reason": "it ended", "clients": 3, "devices": ["GPU-1"]}],
+    "cdi": {"folder": "/var/run/cdi", "kinds": ["nvidia.com/gpu"], "problems": ["x.yaml gives them as well"], "remarks": ["no libcuda.so"]},
     "configuration": {"origin": "file /etc/penstock/node.yaml", "since": "2026-11-21T03:41:00.000Z", "problem": "line 3: unknown key",
                       "problemOrigin": "ConfigMap gpu/config, key any", "notYet": ["sharing.mps"]},
     "conditions": [{"type": "Ready", "status": true, "reason": "Ready", "message": "", "since": "2026-11-21T03:42:00.000Z"}],
@@ -126,7 +129,7 @@ TEST(Report, ReadsANewerAgentsReportAndRefusesWhatIsNone) {
         R"({"generation": "x", "devices": [], "doors": []})", R"({"generation": 1, "devices": [{"id": 5}], "doors": []})",
         R"({"generation": 1, "devices": [5], "doors": []})", R"({"generation": 1, "devices": [], "doors": [], "configuration": 3})",
         R"({"generation": 1, "devices": [], "doors": [], "conditions": {}})",
-        R"({"generation": 1, "devices": [], "doors": [], "servers": {}})",
+        R"({"generation": 1, "devices": [], "doors": [], "servers": {}})", R"({"generation": 1, "devices": [], "doors": [], "cdi": []})",
         R"({"generation": 1, "devices": [{"shares": "4"}], "doors": []})",
         R"({"generation": 1, "devices": [{"health": []}], "doors": []})"}) {
     const auto report = ParseReport(bad);

@@ -133,4 +133,9 @@ std::string OwnPath() {
   return path;
 }
 
+std::string OwnFolder() {
+  const std::string path = OwnPath();
+  return path.substr(0, path.rfind('/'));
+}
+
 }  // namespace penstock::os

@@ -68,4 +68,7 @@ base::Result<UniqueFd> OpenPidfd(pid_t pid);
 /// The path of the running program itself, links resolved.
 std::string OwnPath();
 
+/// The folder that it lies in, where its kin are.
+std::string OwnFolder();
+
 }  // namespace penstock::os

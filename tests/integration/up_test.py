@@ -21,7 +21,8 @@ class Home:
     def __init__(self, folder: Path, programs: Path):
         self.run_dir, self.state_dir = folder / "run", folder / "state"
         self.base = [str(programs / "penstock"), "--run-dir", str(self.run_dir), "--state-dir", str(self.state_dir),
-                     "--kubelet-dir", str(folder / "none"), "--driver-root", str(folder), "--listen", "127.0.0.1:0"]
+                     "--kubelet-dir", str(folder / "none"), "--cdi-root", str(folder / "cdi"), "--driver-root", str(folder),
+                     "--listen", "127.0.0.1:0"]
         self.simulated = [part for part in self.base if part not in ("--driver-root", str(folder))]
 
     def penstock(self, *words: str, simulated: bool = False) -> subprocess.CompletedProcess:

@@ -46,8 +46,8 @@ class Node:
 
     def start_agent(self, wrapper: tuple = (), devices: int = 8):
         command = [*wrapper, self.programs / "penstock-agent", "--config", self.config, "--driver-root", self.root, "--dev-root", self.root,
-                   "--sysfs-root", self.root / "sys", "--kubelet-dir", "/nonexistent", "--state-dir", self.state_dir, "--run-dir", self.run_dir,
-                   "--listen", "off"]
+                   "--sysfs-root", self.root / "sys", "--kubelet-dir", "/nonexistent", "--cdi-root", self.home / "cdi", "--state-dir", self.state_dir,
+                   "--run-dir", self.run_dir, "--listen", "off"]
         with open(self.home / "agent.log", "ab") as log:
             self.agent = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
         wait_until(lambda: len(self.usable()) == devices, f"{devices} usable devices")

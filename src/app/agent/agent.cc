@@ -15,6 +15,7 @@
 
 #include "app/agent/cluster_line.h"
 #include "app/agent/configuration.h"
+#include "app/agent/containers.h"
 #include "app/agent/costs.h"
 #include "app/agent/doors.h"
 #include "app/agent/labeller.h"
@@ -149,6 +150,7 @@ class Agent {
   Status Serve() {
     waiting_for_.clear();
     ASSIGN(auto remembered, Doors::Remember(start_.paths.state_dir, boot_id_));
+    containers_.emplace(control_, io_, *Config(), spine_.inventory, os::OwnFolder());
     doors_.emplace(Doors::Node{control_, io_, spine_.inventory, spine_.ledger, spine_.offers}, open_, start_, std::move(remembered),
                    boot_id_,
                    Doors::Callbacks{.config = [this] { return Config(); },
@@ -212,6 +214,7 @@ class Agent {
   /// What a running agent can change follows the configuration that is in force.
   Status FollowConfiguration() {
     on_config_ = configuration_.published().Subscribe([this](const auto& current) {
+      if (containers_) containers_->Configure(current->config);
       if (doors_) doors_->Configure(current->config);
       spine_.Configure(current->config);
       labeller_.Configure(current->config);
@@ -233,6 +236,7 @@ class Agent {
 
   /// The lock is ours and all devices have been looked at.
   void ServeDevices() {
+    containers_->Begin();
     doors_->OpenKubelet();
     base::Log(base::kInfo, "ready", {{"node", node_}, {"devices", spine_.devices()}});
     edge::systemd::Notify("READY=1\nSTATUS=" + std::to_string(spine_.devices()) + " devices");
@@ -261,10 +265,11 @@ class Agent {
   std::string waiting_for_;  // the other agent, while one has the lock
   bool looked_ = false;
   os::UniqueFd signals_;
+  std::optional<Containers> containers_;
   std::optional<Doors> doors_;
   std::optional<ClusterLine> cluster_;
   std::optional<Costs> costs_;
-  Views views_{{control_, node_, open_, spine_, configuration_, labeller_, doors_, cluster_, costs_, waiting_for_}};
+  Views views_{{control_, node_, open_, spine_, configuration_, labeller_, containers_, doors_, cluster_, costs_, waiting_for_}};
   base::Subscription on_config_, on_inventory_, on_ledger_, on_offers_, on_servers_, on_labels_;
   door::Pages pages_;
 };

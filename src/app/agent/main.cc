@@ -47,10 +47,7 @@ int Main(int argc, char** argv) {
     std::cerr << start.error().message() << "\n";
     return 1;
   }
-  if (worker.empty()) {
-    const std::string own = os::OwnPath();
-    worker = own.substr(0, own.rfind('/')) + "/penstock-worker";
-  }
+  if (worker.empty()) worker = os::OwnFolder() + "/penstock-worker";
   return RunAgent({.settings = std::move(settings), .start = *std::move(start), .worker = worker, .wait_for_lock = !no_wait});
 }
 

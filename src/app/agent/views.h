@@ -8,6 +8,7 @@
 #include "api/report.h"
 #include "app/agent/cluster_line.h"
 #include "app/agent/configuration.h"
+#include "app/agent/containers.h"
 #include "app/agent/costs.h"
 #include "app/agent/doors.h"
 #include "app/agent/labeller.h"
@@ -25,6 +26,7 @@ struct Parts {
   Spine& spine;
   const Configuration& configuration;
   Labeller& labeller;
+  std::optional<Containers>& containers;
   const std::optional<Doors>& doors;
   const std::optional<ClusterLine>& cluster;
   const std::optional<Costs>& costs;

@@ -39,8 +39,7 @@ pid_t SenderOf(msghdr& message) {
 }  // namespace
 
 base::Result<std::string> FindProgram(std::string_view name) {
-  const std::string own = os::OwnPath();
-  const std::string folder = own.substr(0, own.rfind('/'));
+  const std::string folder = os::OwnFolder();
   const std::string beside = folder + "/" + std::string(name);
   if (::access(beside.c_str(), X_OK) == 0) return beside;
   const std::string libexec = folder + "/../libexec/penstock/" + std::string(name);

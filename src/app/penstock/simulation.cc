@@ -28,6 +28,7 @@ void UseSimulation(const std::string& run_dir, const api::NodeConfig& config, Se
   settings.flags.try_emplace("--driver-root", root);
   settings.flags.try_emplace("--dev-root", root);
   settings.flags.try_emplace("--sysfs-root", root + "/sys");
+  settings.flags.try_emplace("--cdi-root", root + "/cdi");  // no engine of this machine shall take them for its own
   if (config.sharing.mps_root == api::SharingConfig{}.mps_root)
     settings.plugin_flags.push_back({"--mps-root", MpsRoot(run_dir), "--mps-root"});
 }

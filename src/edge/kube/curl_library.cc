@@ -21,9 +21,8 @@ constexpr char kOwn[] = "libpenstock-curl.so";
 
 // Beside the program where it is installed, then where it is built; then the system's.
 base::Result<os::Library> Open() {
-  const std::string program = os::OwnPath();
-  const std::string folder = program.substr(0, program.rfind('/') + 1);
-  for (const char* below : {"../lib/penstock/", "../lib/"}) {
+  const std::string folder = os::OwnFolder();
+  for (const char* below : {"/../lib/penstock/", "/../lib/"}) {
     auto library = os::Library::Load(folder + below + kOwn);
     if (library.ok()) return library;
     if (library.error().code() == Code::kNotFound) continue;

@@ -1,0 +1,113 @@
+// The programs are there before a specification names them.
+#include "app/agent/containers.h"
+
+#include <unistd.h>
+
+#include "app/agent/paths.h"
+#include "base/core/strings.h"
+#include "base/log.h"
+#include "os/core/file.h"
+#include "vendor/all.h"
+
+namespace penstock::app {
+namespace {
+
+constexpr const char* kHook = "penstock-hook";
+constexpr const char* kPrograms[] = {kHook, "penstock-runtime"};
+
+/// Whether files can be made at `path`, or at the nearest folder on the way to it that is there.
+bool MayWrite(std::string path) {
+  while (!os::Exists(path) && path.rfind('/') != std::string::npos && path.rfind('/') > 0) path.resize(path.rfind('/'));
+  return ::access(path.c_str(), W_OK) == 0;
+}
+
+/// Copies a program to where the host has it. A running one keeps its file: the new one takes its name.
+base::Status Install(const std::string& from, const std::string& to) {
+  constexpr unsigned kExecutable = 0755;
+  ASSIGN(const std::string program, os::ReadFile(from));
+  if (const auto there = os::ReadFile(to); there.ok() && *there == program) return {};
+  return os::WriteFileAtomically(to, program, kExecutable);
+}
+
+base::Status InstallAll(const std::string& from, const std::string& to) {
+  TRY(os::MakeDirectories(to));
+  for (const char* program : kPrograms) TRY(Install(from + "/" + program, to + "/" + program));
+  return {};
+}
+
+node::cdi::Places PlacesOf(const api::NodeConfig& config) {
+  const device::Paths paths = PathsOf(config);
+  const std::string& host_driver_root = config.paths.host_driver_root;
+  return {.driver_root = paths.driver_root,
+          .host_driver_root = host_driver_root,
+          .dev_root = paths.dev_root,
+          .host_dev_root = config.paths.host_dev_root.empty() ? host_driver_root : config.paths.host_dev_root,
+          .sysfs_root = paths.sysfs_root,
+          .proc_root = paths.proc_root};
+}
+
+std::string WhyOff(const api::NodeConfig& config) {
+  if (config.cdi.enabled == api::Switch::kOff) return "switched off";
+  if (config.cdi.enabled == api::Switch::kAuto && !MayWrite(config.paths.cdi_root)) return "no right to write to " + config.paths.cdi_root;
+  return "";
+}
+
+}  // namespace
+
+Containers::Containers(os::Loop& control, base::Executor& io, const api::NodeConfig& config, node::inventory::Inventory& inventory,
+                       std::string own_folder)
+    : control_(control),
+      io_(io),
+      own_folder_(std::move(own_folder)),
+      folder_(config.paths.cdi_root),
+      config_(config.cdi),
+      why_off_(WhyOff(config)) {
+  if (!why_off_.empty()) return;
+  if (!config_.install.empty()) {
+    if (const auto installed = InstallAll(own_folder_, config_.install); !installed.ok()) {
+      why_no_hook_ = installed.error().message();
+      base::Log(base::kWarn, "programs for containers not installed", {{"why", why_no_hook_}});
+    }
+  } else if (config_.hook.empty() && !os::Exists(own_folder_ + "/" + kHook)) {
+    why_no_hook_ = "there is no " + own_folder_ + "/" + kHook;
+  }
+  keeper_.emplace(control, io, inventory, vendor::FindDialect,
+                  node::cdi::Keeper::Settings{.folder = folder_, .places = PlacesOf(config), .options = OptionsOf(config_)});
+}
+
+void Containers::Begin() {
+  if (keeper_) keeper_->Begin();
+}
+
+void Containers::Configure(const api::NodeConfig& config) {
+  if (!keeper_ || config.cdi == config_) return;
+  config_ = config.cdi;
+  keeper_->Configure(OptionsOf(config_));
+}
+
+node::cdi::Options Containers::OptionsOf(const api::CdiConfig& config) const {
+  node::cdi::Options options;
+  options.disable_hooks = config.disable_hooks;
+  options.enable_hooks = config.enable_hooks;
+  options.additional_gids = config.additional_gids;
+  const std::string& host_folder = config.host_install.empty() ? config.install : config.host_install;
+  options.hook = !config.hook.empty() ? config.hook : (host_folder.empty() ? own_folder_ : host_folder) + "/" + kHook;
+  if (!why_no_hook_.empty()) options.hook.clear();
+  return options;
+}
+
+api::CdiReport Containers::Report() {
+  api::CdiReport report{.folder = folder_, .kinds = {}, .problems = {}, .remarks = {}};
+  if (!keeper_) {
+    report.problems.push_back(why_off_);
+    return report;
+  }
+  const auto written = keeper_->published().Get();
+  report.kinds = written->kinds;
+  report.problems = written->problems;
+  report.remarks = written->remarks;
+  if (!why_no_hook_.empty()) report.remarks.push_back("specifications have no hooks: " + why_no_hook_);
+  return report;
+}
+
+}  // namespace penstock::app
