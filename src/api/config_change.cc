@@ -52,11 +52,14 @@ Flat Flatten(const NodeConfig& config) {
 std::string_view ToString(Effect effect) { return effect == Effect::kNow ? "now" : "restart"; }
 
 Effect EffectOf(std::string_view key) {
-  static constexpr std::array<std::string_view, 9> kNow = {"health.",       "labels.",         "devicePlugin.",
-                                                           "paths.host",    "cluster.config.", "resources.",
-                                                           "sharing.rules", "sharing.policy",  "doors.assign"};
-  const bool now = std::any_of(kNow.begin(), kNow.end(), [key](std::string_view prefix) { return key.starts_with(prefix); });
-  return now ? Effect::kNow : Effect::kRestart;
+  static constexpr std::array<std::string_view, 10> kNow = {"health.",         "labels.",    "devicePlugin.", "paths.host",
+                                                            "cluster.config.", "resources.", "sharing.rules", "sharing.policy",
+                                                            "doors.assign",    "containers."};
+  // What a specification is made with; whether and where the programs in it are installed is decided at the start.
+  static constexpr std::array<std::string_view, 4> kCdi = {"cdi.hook", "cdi.disableHooks", "cdi.enableHooks", "cdi.additionalGids"};
+  const bool now = std::any_of(kNow.begin(), kNow.end(), [key](std::string_view prefix) { return key.starts_with(prefix); }) ||
+                   std::find(kCdi.begin(), kCdi.end(), key) != kCdi.end();
+  return now && key != "containers.engineSocket" ? Effect::kNow : Effect::kRestart;
 }
 
 std::vector<Change> Changes(const NodeConfig& now, const NodeConfig& next) {
@@ -79,6 +82,12 @@ NodeConfig KeepUntilRestart(const NodeConfig& running, NodeConfig next) {
   kept.sharing.rules = std::move(next.sharing.rules);
   kept.sharing.policy = next.sharing.policy;
   kept.device_ids = next.device_ids;
+  kept.containers = std::move(next.containers);
+  kept.containers.engine_socket = running.containers.engine_socket;
+  kept.cdi.hook = std::move(next.cdi.hook);
+  kept.cdi.disable_hooks = std::move(next.cdi.disable_hooks);
+  kept.cdi.enable_hooks = std::move(next.cdi.enable_hooks);
+  kept.cdi.additional_gids = next.cdi.additional_gids;
   kept.labels = std::move(next.labels);
   kept.cluster.config_map = std::move(next.cluster.config_map);
   return kept;

@@ -26,6 +26,9 @@ resources: {perModel: true, names: [{pattern: "*T4*", name: nvidia.com/t4}]}
 sharing: {policy: packed, rules: [{strategy: mps, replicas: 2}], mps: {root: /m, hostRoot: /hm}}
 http: {listen: "[::1]:1"}
 devicePlugin: {deviceIDStrategy: index}
+containers:
+  {deviceList: [cdi-cri], deviceFiles: on, cdiAnnotationPrefix: x.io/, engineSocket: /e.sock, deviceClasses: [gds], requiredClasses: [gds]}
+cdi: {enabled: on, hook: /h, install: /i, hostInstall: /hi, disableHooks: [all], enableHooks: [chmod], additionalGids: false}
 labels: {node: off, nodeFeature: auto, featuresFile: /f, hostFeatures: on, timestamp: false, machineTypeFile: /m}
 cluster:
   {enabled: on, kubeconfig: /kc, namespace: ns, nodeState: off, events: off, nodeStatus: false,
@@ -54,9 +57,16 @@ TEST(ConfigChange, NamesEachKeyWithItsValuesAndWhenItCounts) {
                                               Change{"cluster.config.fallback", "[named, single]", "[empty]", Effect::kNow}));
 }
 
+TEST(ConfigChange, HowContainersAreGivenDevicesChangesAtOnceWhatIsInstalledDoesNot) {
+  for (const char* now : {"containers.deviceList", "containers.deviceFiles", "containers.deviceClasses", "cdi.hook", "cdi.additionalGids"})
+    EXPECT_EQ(EffectOf(now), Effect::kNow) << now;
+  for (const char* later : {"containers.engineSocket", "cdi.enabled", "cdi.install", "cdi.hostInstall"})
+    EXPECT_EQ(EffectOf(later), Effect::kRestart) << later;
+}
+
 TEST(ConfigChange, WhatIsKeptUntilARestartIsWhatIsSaidToNeedOne) {
   const auto changes = Changes({}, AllDifferent());
-  EXPECT_GT(changes.size(), 38u);
+  EXPECT_GT(changes.size(), 51u);
   const NodeConfig kept = KeepUntilRestart({}, AllDifferent());
   for (const Change& left : Changes(kept, AllDifferent())) EXPECT_EQ(left.effect, Effect::kRestart) << left.key;
   for (const Change& taken : Changes({}, kept)) EXPECT_EQ(taken.effect, Effect::kNow) << taken.key;

@@ -137,6 +137,8 @@ base::Result<NodeConfig> ParseNodeConfig(std::string_view text, std::string_view
   if (auto listen = http.String("listen")) config.listen = *std::move(listen);
   http.Finish();
   internal::ReadDevicePlugin(top, problems, config);
+  internal::ReadContainers(top, problems, config.containers);
+  internal::ReadCdi(top, problems, config.cdi);
   internal::ReadLabels(top, problems, config.labels);
   internal::ReadCluster(top, problems, config.cluster);
   top.Finish();
@@ -156,7 +158,8 @@ std::string ToYaml(const NodeConfig& config) {
   text += AssignText(config.doors);
   text += internal::HealthText(config.health) + internal::ResourcesText(config) + internal::SharingText(config.sharing);
   text += "http:\n  listen: " + Quoted(config.listen) + "\n";
-  text += internal::DevicePluginText(config) + internal::LabelsText(config.labels) + internal::ClusterText(config.cluster);
+  text += internal::DevicePluginText(config) + internal::ContainersText(config.containers) + internal::CdiText(config.cdi);
+  text += internal::LabelsText(config.labels) + internal::ClusterText(config.cluster);
   return text;
 }
 

@@ -100,6 +100,9 @@ struct ContainersConfig {
   Switch device_files = Switch::kAuto;  ///< the kubelet is given device files too; auto: where the engine does not inject them by CDI
   std::string cdi_annotation_prefix = "cdi.k8s.io/";
   std::string engine_socket;  ///< of the kubelet's container engine; empty: the one that the kubelet uses
+  /// Devices of other classes that every container gets with its own, where they are on this node: "gds", "imex=0".
+  std::vector<std::string> device_classes;
+  std::vector<std::string> required_classes;  ///< of those; while one of them is not there, nothing is offered to the kubelet
   bool operator==(const ContainersConfig&) const = default;
 };
 
@@ -109,8 +112,9 @@ struct CdiConfig {
   std::string hook;                ///< the hook program as the host calls it; empty: penstock-hook beside this program
   std::string install;             ///< folder that the hook and the runtime are copied to, as this program sees it; empty: they are not
   std::string host_install;        ///< as the host calls it; empty: the same
-  std::vector<std::string> disable_hooks, enable_hooks;
-  bool additional_gids = true;
+  std::vector<std::string> disable_hooks;  ///< of HookNames(), left out of specifications; "all"
+  std::vector<std::string> enable_hooks;   ///< of HookNames(), those that are off by default
+  bool additional_gids = true;             ///< containers are in the groups of device files that not everybody may open
   bool operator==(const CdiConfig&) const = default;
 };
 
@@ -185,6 +189,13 @@ struct PathOption {
   std::string_view help;
 };
 const std::vector<PathOption>& PathOptions();
+
+/// "envvar", "volume-mounts", "cdi-annotations", "cdi-cri".
+std::string_view ToString(DeviceList strategy);
+
+/// What the hook program can be asked to do by a specification: "create-symlinks". The names are those of NVIDIA's nvidia-cdi-hook
+/// (cmd/nvidia-cdi-hook/commands).
+const std::vector<std::string>& HookNames();
 
 /// What a running agent needs restarted for, or cannot do: checks that need more than one key (paths that contradict each other).
 base::Status Validate(const NodeConfig& config);

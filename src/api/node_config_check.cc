@@ -71,11 +71,6 @@ bool IsObjectName(std::string_view name, bool dots) {
          EndsWell(name);
 }
 
-void CheckOptionalPath(std::string_view key, const std::string& path, const Report& report) {
-  if (!path.empty() && path.front() != '/') report(key, "\"" + path + "\" must be an absolute path");
-  if (path.find('\0') != std::string::npos) report(key, "has a zero byte in it");
-}
-
 void CheckNamespace(std::string_view key, const std::string& name, const Report& report) {
   if (!name.empty() && !IsObjectName(name, false)) report(key, "\"" + name + "\" is no name of a namespace");
 }
@@ -96,6 +91,11 @@ void CheckCluster(const NodeConfig& config, const Report& report) {
 
 }  // namespace
 
+void CheckOptionalPath(std::string_view key, const std::string& path, const Report& report) {
+  if (!path.empty() && path.front() != '/') report(key, "\"" + path + "\" must be an absolute path");
+  if (path.find('\0') != std::string::npos) report(key, "has a zero byte in it");
+}
+
 void Check(const NodeConfig& config, const Report& report) {
   CheckPaths(config.paths, report);
   CheckSocketPath(config.paths.run_dir, std::string_view("/penstock.sock").size(), "the socket", "paths.runDir", report);
@@ -105,6 +105,7 @@ void Check(const NodeConfig& config, const Report& report) {
   CheckDoors(config, report);
   CheckHealth(config.health, report);
   CheckSharing(config, report);
+  CheckContainers(config, report);
   CheckNodeName(config.node_name, report);
   if (auto listen = ParseListen(config.listen); !listen.ok()) report("http.listen", listen.error().message());
   CheckCluster(config, report);

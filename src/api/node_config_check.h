@@ -17,6 +17,12 @@ void CheckHealth(const HealthConfig& health, const Report& report);
 /// Names of resources, and which rule stands in the way of which.
 void CheckSharing(const NodeConfig& config, const Report& report);
 
+/// The sections `containers` and `cdi`, and what of them contradicts the other.
+void CheckContainers(const NodeConfig& config, const Report& report);
+
+/// An absolute path, or none.
+void CheckOptionalPath(std::string_view key, const std::string& path, const Report& report);
+
 /// "nvidia.com/gpu": with a domain that is not Kubernetes' own, as the kubelet takes it for an extended resource.
 bool IsResourceName(std::string_view name);
 

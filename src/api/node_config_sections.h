@@ -31,6 +31,8 @@ void ReadHealth(base::MapReader& top, base::Problems& problems, HealthConfig& he
 void ReadResources(base::MapReader& top, base::Problems& problems, NodeConfig& config);
 void ReadSharing(base::MapReader& top, base::Problems& problems, SharingConfig& sharing);
 void ReadDevicePlugin(base::MapReader& top, base::Problems& problems, NodeConfig& config);
+void ReadContainers(base::MapReader& top, base::Problems& problems, ContainersConfig& containers);
+void ReadCdi(base::MapReader& top, base::Problems& problems, CdiConfig& cdi);
 void ReadLabels(base::MapReader& top, base::Problems& problems, LabelsConfig& labels);
 void ReadCluster(base::MapReader& top, base::Problems& problems, ClusterConfig& cluster);
 
@@ -38,6 +40,8 @@ std::string HealthText(const HealthConfig& health);
 std::string ResourcesText(const NodeConfig& config);
 std::string SharingText(const SharingConfig& sharing);
 std::string DevicePluginText(const NodeConfig& config);
+std::string ContainersText(const ContainersConfig& containers);
+std::string CdiText(const CdiConfig& cdi);
 std::string LabelsText(const LabelsConfig& labels);
 std::string ClusterText(const ClusterConfig& cluster);
 

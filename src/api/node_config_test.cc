@@ -48,6 +48,10 @@ sharing:
   mps: {root: /m, hostRoot: /hm}
 http: {listen: "[::1]:1"}
 devicePlugin: {deviceIDStrategy: index}
+containers:
+  {deviceList: [envvar, volume-mounts, cdi-annotations, cdi-cri], deviceFiles: off, cdiAnnotationPrefix: x.io/, engineSocket: /e.sock,
+   deviceClasses: [gds, "imex=0"], requiredClasses: ["imex=0"]}
+cdi: {enabled: on, hook: /h, install: /i, hostInstall: /hi, disableHooks: [all], enableHooks: [chmod], additionalGids: false}
 labels: {node: off, nodeFeature: auto, featuresFile: /f, hostFeatures: on, timestamp: false, machineTypeFile: /m}
 cluster:
   {enabled: on, kubeconfig: /kc, namespace: ns, nodeState: off, events: off, nodeStatus: false,
@@ -83,6 +87,15 @@ cluster:
   EXPECT_EQ(config.sharing, sharing);
   EXPECT_EQ(config.listen, "[::1]:1");
   EXPECT_EQ(config.device_ids, DeviceIds::kIndex);
+  const ContainersConfig containers = {{DeviceList::kEnvvar, DeviceList::kVolumeMounts, DeviceList::kCdiAnnotations, DeviceList::kCdiCri},
+                                       Switch::kOff,
+                                       "x.io/",
+                                       "/e.sock",
+                                       {"gds", "imex=0"},
+                                       {"imex=0"}};
+  EXPECT_EQ(config.containers, containers);
+  const CdiConfig cdi = {Switch::kOn, "/h", "/i", "/hi", {"all"}, {"chmod"}, false};
+  EXPECT_EQ(config.cdi, cdi);
   const LabelsConfig labels = {Switch::kOff, Switch::kAuto, "/f", Switch::kOn, false, "/m"};
   EXPECT_EQ(config.labels, labels);
   const ClusterConfig cluster = {
@@ -322,6 +335,37 @@ TEST(NodeConfig, ReadsAddressesToListenOn) {
   for (const char* bad :
        {"", "9400", "::1:9400", "a b:1", "host:", "host:-1", "host:65536", "host:1x", "unix:run/x", "[::1]", "[]:1", "http://x:1"})
     EXPECT_FALSE(ParseListen(bad).ok()) << bad;
+}
+
+TEST(NodeConfig, TellsWhatIsImpossibleInHowContainersGetDevices) {
+  const auto error = [](const std::string& text) { return ErrorOf(ParseNodeConfig(kHeader + text, "node.yaml")); };
+  const auto containers = [&](const std::string& text) { return error("containers: {" + text + "}\n"); };
+  EXPECT_EQ(containers("deviceList: []"), "");
+  EXPECT_EQ(containers("deviceList: [cdi-cri, envvar], deviceFiles: true, deviceClasses: [imex=0, gds=all]"), "");
+  EXPECT_THAT(
+      containers("deviceList: [cdi-cry]"),
+      HasSubstr("node.yaml:3:27: containers.deviceList: an item is none of envvar, volume-mounts, cdi-annotations, cdi-cri; did you "
+                "mean \"cdi-cri\"?"));
+  EXPECT_THAT(containers("deviceList: [1]"), HasSubstr("an item is none of envvar"));
+  EXPECT_THAT(containers("deviceList: [envvar, envvar]"), HasSubstr("node.yaml:3:35: containers.deviceList: \"envvar\" is named twice"));
+  EXPECT_THAT(containers("deviceList: envvar"), HasSubstr("a string (envvar) where a list is expected"));
+  for (const char* prefix : {"cdi.k8s.io", "/", "", "cdi k8s/", "cdi.k8s.io/a-longer-", "-x/"})
+    EXPECT_THAT(containers("cdiAnnotationPrefix: \"" + std::string(prefix) + "\""), HasSubstr("is no beginning of an annotation's key"))
+        << prefix;
+  EXPECT_THAT(containers("engineSocket: run/x.sock"), HasSubstr("\"run/x.sock\" must be an absolute path"));
+  EXPECT_THAT(containers("engineSocket: \"unix:///run/x.sock\""), HasSubstr("containers.engineSocket: is a path: write \"/run/x.sock\""));
+  EXPECT_THAT(containers("engineSocket: /" + std::string(107, 'a')), HasSubstr("at most 107 bytes"));
+  for (const char* one : {"GDS", "\"\"", "gds=", "\"=0\"", "g ds", "gds/x"})
+    EXPECT_THAT(containers("deviceClasses: [" + std::string(one) + "]"), HasSubstr("is no class of devices")) << one;
+  EXPECT_THAT(containers("deviceClasses: [gds], requiredClasses: [imex=0]"), HasSubstr("\"imex=0\" is not in containers.deviceClasses"));
+  EXPECT_THAT(error("containers: {deviceList: [envvar, cdi-cri]}\ncdi: {enabled: off}\n"),
+              HasSubstr("node.yaml:3:26: containers.deviceList: \"cdi-cri\" needs CDI specifications, which cdi.enabled: off forbids"));
+  EXPECT_EQ(error("containers: {deviceList: [envvar]}\ncdi: {enabled: off}\n"), "");
+  EXPECT_THAT(error("cdi: {hook: h}\n"), HasSubstr("cdi.hook: \"h\" must be an absolute path"));
+  EXPECT_THAT(error("cdi: {hostInstall: /h}\n"), HasSubstr("cdi.hostInstall: has no meaning without cdi.install"));
+  EXPECT_THAT(error("cdi: {disableHooks: [update-ldcach]}\n"), HasSubstr("did you mean \"update-ldcache\"?"));
+  EXPECT_THAT(error("cdi: {enableHooks: [all]}\n"), HasSubstr("cdi.enableHooks: \"all\" is none of create-symlinks"));
+  EXPECT_THAT(error("cdi: {disableHooks: [chmod], enableHooks: [chmod]}\n"), HasSubstr("leave it out of one of the two"));
 }
 
 std::string Slurp(const std::string& path) {
