@@ -96,14 +96,18 @@ class Dialect {
   /// The vendor's and class' part of its devices' CDI names: "nvidia.com/gpu".
   virtual std::string_view cdi_kind() const = 0;
 
-  /// A device's names in CDI, without kind: "0", "GPU-5a…", for a partition "0:1".
-  virtual std::vector<std::string> CdiNamesOf(const Facts& device, std::span<const CdiNames> strategies) const = 0;
+  /// A device's names in CDI, without kind: "0", "GPU-5a…", for a partition of `parent` "0:1". Null: the device is no partition, or nothing is
+  /// known of what it is a partition of; it has no names then that need it.
+  virtual std::vector<std::string> CdiNamesOf(const Facts& device, const Facts* parent, std::span<const CdiNames> strategies) const = 0;
 
   /// What a container needs of this driver besides device files; nothing where user space is all in the image.
   virtual ContainerDriver DriverForContainers(const Driver& driver) const = 0;
 
   /// Further classes of devices that may be on a machine with this vendor's.
   virtual std::vector<CdiClass> CdiClasses() const = 0;
+
+  /// Kinds of machines with a driver that lies elsewhere than DriverForContainers says, the surest told first.
+  virtual std::vector<CdiPlatform> CdiPlatforms() const = 0;
 
   /// What evidence means, by the vendor's documentation.
   virtual Verdict Judge(const Evidence& evidence) const = 0;

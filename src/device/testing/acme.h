@@ -21,13 +21,14 @@ class AcmeDialect final : public Dialect {
   Edits ForContainer(std::span<const Facts* const> devices, const Driver&, DeviceNames) const override { return Edit(devices); }
   Edits ForProcess(std::span<const Facts* const> devices, const Driver&) const override { return Edit(devices); }
   std::string_view cdi_kind() const override { return "acme.com/gpu"; }
-  std::vector<std::string> CdiNamesOf(const Facts& device, std::span<const CdiNames> strategies) const override {
+  std::vector<std::string> CdiNamesOf(const Facts& device, const Facts*, std::span<const CdiNames> strategies) const override {
     std::vector<std::string> names;
     for (const CdiNames strategy : strategies) names.push_back(strategy == CdiNames::kUuid ? device.id : std::to_string(device.index));
     return names;
   }
   ContainerDriver DriverForContainers(const Driver&) const override { return {}; }
   std::vector<CdiClass> CdiClasses() const override { return {}; }
+  std::vector<CdiPlatform> CdiPlatforms() const override { return {}; }
   Verdict Judge(const Evidence& evidence) const override {
     return {static_cast<Severity>(evidence.code), "code " + std::to_string(evidence.code), evidence.kind == "silencing"};
   }

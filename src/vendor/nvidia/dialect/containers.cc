@@ -15,8 +15,6 @@ std::vector<std::string> CdiDeviceNames(const device::Facts& device, std::span<c
 
 device::ContainerDriver ContainerDriverOf(const device::Driver&) { return {}; }
 
-std::vector<device::CdiClass> FurtherCdiClasses() { return {}; }
-
 std::string_view CapabilityOf(std::string_view) { return ""; }
 
 }  // namespace penstock::vendor::nvidia

@@ -13,14 +13,13 @@ namespace penstock::vendor::nvidia {
 
 inline constexpr std::string_view kCdiKind = "nvidia.com/gpu";
 
-/// NVIDIA container toolkit, pkg/nvcdi/namer.go: "0", "GPU-5a…", "gpu0"; for a MIG device "0:1", "MIG-…", "mig0:1".
-std::vector<std::string> CdiDeviceNames(const device::Facts& device, std::span<const device::CdiNames> strategies);
+/// NVIDIA container toolkit, pkg/nvcdi/namer.go: "0", "GPU-5a…", "gpu0"; for a MIG device of `parent` "0:1", "MIG-…", "mig0:1". Where the
+/// parent of a MIG device is not known (null) its UUID is its only name.
+std::vector<std::string> CdiDeviceNames(const device::Facts& device, const device::Facts* parent,
+                                        std::span<const device::CdiNames> strategies);
 
-/// The files, links, hooks and variables of a container (reference/toolkit-cdi.md 2.4, 2.5).
+/// The files, links, hooks and variables of a container.
 device::ContainerDriver ContainerDriverOf(const device::Driver& driver);
-
-/// GDS, MOFED, GDRCopy, NVSwitch, IMEX channels (2.6).
-std::vector<device::CdiClass> FurtherCdiClasses();
 
 /// Which of NVIDIA_DRIVER_CAPABILITIES a file of a specification belongs to, by its name ("/usr/lib64/libcuda.so.550.54.15" → "compute");
 /// empty: every container has it. What the runtime filters by.

@@ -6,6 +6,7 @@
 
 #include "base/core/strings.h"
 #include "vendor/nvidia/dialect/containers.h"
+#include "vendor/nvidia/dialect/further_classes.h"
 #include "vendor/nvidia/dialect/kernel_log.h"
 #include "vendor/nvidia/dialect/kinds.h"
 #include "vendor/nvidia/dialect/labels.h"
@@ -95,13 +96,16 @@ class NvidiaDialect final : public device::Dialect {
 
   std::string_view cdi_kind() const override { return kCdiKind; }
 
-  std::vector<std::string> CdiNamesOf(const Facts& device, std::span<const device::CdiNames> strategies) const override {
-    return CdiDeviceNames(device, strategies);
+  std::vector<std::string> CdiNamesOf(const Facts& device, const Facts* parent,
+                                      std::span<const device::CdiNames> strategies) const override {
+    return CdiDeviceNames(device, parent, strategies);
   }
 
   device::ContainerDriver DriverForContainers(const Driver& driver) const override { return ContainerDriverOf(driver); }
 
   std::vector<device::CdiClass> CdiClasses() const override { return FurtherCdiClasses(); }
+
+  std::vector<device::CdiPlatform> CdiPlatforms() const override { return OtherPlatforms(); }
 
   Verdict Judge(const Evidence& evidence) const override {
     const auto& kind = evidence.kind;
