@@ -10,6 +10,7 @@ import pytest
 from conftest import ROOT
 
 BUILD = ROOT / "deploy/image/build"
+PROGRAMS = {f"usr/bin/{name}" for name in ("penstock", "penstock-agent", "penstock-worker", "penstock-hook", "penstock-runtime")}
 
 
 def build(programs, out) -> str:
@@ -55,7 +56,7 @@ def test_equal_inputs_give_an_equal_digest(built, programs, tmp_path):
 
 
 def test_it_holds_our_programs_and_no_simulated_hardware(archive):
-    assert {"usr/bin/penstock", "usr/bin/penstock-agent", "usr/bin/penstock-worker"} <= set(archive.entries)
+    assert PROGRAMS <= set(archive.entries)
     assert archive.entries["usr/bin/kubectl-penstock"].linkname == "penstock"
     assert not [name for name in archive.entries if "sim" in name.split("/")[-1] or "nvidia" in name]
     assert archive.config["config"]["Entrypoint"] == ["/usr/bin/penstock-agent"]
@@ -68,7 +69,7 @@ def test_the_library_that_the_agent_loads_by_name_is_there(archive):
 def test_there_is_no_other_program_and_nothing_that_raises_rights(archive):
     programs = {name for name, entry in archive.entries.items() if entry.isfile() and entry.mode & 0o111
                 and not name.startswith("usr/lib/")}
-    assert programs == {"usr/bin/penstock", "usr/bin/penstock-agent", "usr/bin/penstock-worker"}
+    assert programs == PROGRAMS
     assert not [name for name, entry in archive.entries.items() if entry.isfile() and entry.mode & 0o6000]
     assert {(entry.uid, entry.gid) for entry in archive.entries.values()} == {(0, 0)}
 

@@ -1,18 +1,28 @@
 // What an agent leaves in its folders: known names only, so that a folder that holds other things keeps them.
 #include <array>
 #include <cerrno>
+#include <set>
 
 #include <unistd.h>
 
 #include "app/penstock/cleanup.h"
+#include "node/cdi/folder.h"
 #include "os/core/file.h"
 #include "os/lock_file.h"
+#include "vendor/all.h"
 
 namespace penstock::app {
 
 namespace {
 
 constexpr char kLock[] = "agent.lock";
+
+/// Files of specifications that an agent has written, of whichever vendor.
+std::vector<std::string> OwnSpecifications(const std::string& folder) {
+  std::set<std::string> kinds;
+  for (const device::Dialect* dialect : vendor::Dialects()) kinds.insert(std::string(dialect->cdi_kind()));
+  return node::cdi::OwnFiles(os::ListDirectory(folder).value_or({}), kinds);
+}
 
 /// What is to be removed, the lock last: who holds it keeps agents out until all is gone.
 std::vector<std::string> Files(const api::NodeConfig& config, bool with_lock) {
@@ -22,6 +32,9 @@ std::vector<std::string> Files(const api::NodeConfig& config, bool with_lock) {
   };
   for (const char* name : {"ledger.json", "health.json", "doors.json", "agent.log"}) add(config.paths.state_dir + "/" + name);
   if (!config.labels.features_file.empty()) add(config.labels.features_file);
+  for (const std::string& file : OwnSpecifications(config.paths.cdi_root)) add(config.paths.cdi_root + "/" + file);
+  if (!config.cdi.install.empty())
+    for (const char* program : {"penstock-hook", "penstock-runtime"}) add(config.cdi.install + "/" + program);
   add(config.paths.run_dir + "/penstock.sock");
   if (with_lock) add(config.paths.run_dir + "/" + kLock);
   return files;
@@ -55,8 +68,8 @@ base::Result<CleanupOutcome> CleanHost(const api::NodeConfig& config, bool dry_r
     }
   }
   // A mount point, and a folder in which other things lie, stay.
-  for (const std::string& folder : {config.paths.state_dir, config.paths.run_dir})
-    if (::rmdir(folder.c_str()) == 0) outcome.removed.push_back(folder);
+  for (const std::string& folder : {config.cdi.install, config.paths.state_dir, config.paths.run_dir})
+    if (!folder.empty() && ::rmdir(folder.c_str()) == 0) outcome.removed.push_back(folder);
   return outcome;
 }
 

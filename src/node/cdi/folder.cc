@@ -43,8 +43,19 @@ const std::string* GivenByOthers(const api::cdi::Spec& spec, const std::map<std:
 
 }  // namespace
 
+std::string KubeletKind(std::string_view kind) { return std::string(kKubeletPrefix) + std::string(kind); }
+
 std::string OwnFileName(std::string_view kind) {
   return (kind.starts_with(kKubeletPrefix) ? "" : std::string(kOwnPrefix)) + api::cdi::FileName(kind) + ".json";
+}
+
+std::vector<std::string> OwnFiles(const std::vector<std::string>& files, const std::set<std::string>& kinds) {
+  std::vector<std::string> own;
+  for (const std::string& file : files) {
+    const auto is_of = [&file](const std::string& kind) { return file == OwnFileName(KubeletKind(kind)); };
+    if ((file.starts_with(kOwnPrefix) && IsSpecFile(file)) || std::any_of(kinds.begin(), kinds.end(), is_of)) own.push_back(file);
+  }
+  return own;
 }
 
 FolderState Write(const std::string& folder, const std::vector<api::cdi::Spec>& specs, const std::set<std::string>& kinds) {
@@ -64,11 +75,9 @@ FolderState Write(const std::string& folder, const std::vector<api::cdi::Spec>& 
     if (!specs.empty()) fail(files.error());
     return state;
   }
-  std::set<std::string> ours, wanted;
-  for (const std::string& kind : kinds) ours.insert(OwnFileName(kind));
-  for (const api::cdi::Spec& spec : specs) ours.insert(OwnFileName(spec.kind));
-  for (const std::string& name : *files)
-    if (name.starts_with(kOwnPrefix) && IsSpecFile(name)) ours.insert(name);
+  const auto own = OwnFiles(*files, kinds);
+  const std::set<std::string> ours(own.begin(), own.end());
+  std::set<std::string> wanted;
   const auto others = DevicesOfOthers(folder, *files, ours);
 
   for (const api::cdi::Spec& spec : specs) {

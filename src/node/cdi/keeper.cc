@@ -18,7 +18,6 @@ constexpr base::Duration kGather = std::chrono::milliseconds(100);
 /// Folders like /dev change for reasons that are none of ours.
 constexpr base::Duration kRest = std::chrono::milliseconds(500);
 constexpr base::Duration kRetry = std::chrono::seconds(10);
-constexpr const char* kKubeletPrefix = "k8s.device-plugin.";
 
 /// What a look is made from; holds what it points at.
 struct Subject {
@@ -99,8 +98,6 @@ Outcome Look(const Keeper::Settings& settings, const std::vector<Subject>& subje
 
 }  // namespace
 
-std::string KubeletKind(std::string_view kind) { return kKubeletPrefix + std::string(kind); }
-
 struct Keeper::State : std::enable_shared_from_this<State> {
   State(os::Loop& c, base::Executor& i, inventory::Inventory& inv, share::DialectOf d, Settings s)
       : control(c), io(i), inventory(inv), dialect_of(std::move(d)), settings(std::move(s)) {}
@@ -122,7 +119,6 @@ struct Keeper::State : std::enable_shared_from_this<State> {
       Subject subject{dialect_of(vendor.vendor), vendor.driver, {}};
       if (subject.dialect == nullptr) continue;
       kinds.insert(std::string(subject.dialect->cdi_kind()));
-      kinds.insert(KubeletKind(subject.dialect->cdi_kind()));
       if (subject.driver == nullptr) continue;
       for (const auto& entry : snapshot->devices)
         if (entry.facts->vendor == vendor.vendor && entry.health.state != device::HealthState::kGone)

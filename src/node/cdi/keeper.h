@@ -9,17 +9,13 @@
 
 #include "base/executor.h"
 #include "base/published.h"
+#include "node/cdi/folder.h"
 #include "node/cdi/generate.h"
 #include "node/inventory/inventory.h"
 #include "node/share/offer.h"
 #include "os/loop.h"
 
 namespace penstock::node::cdi {
-
-/// The kind under which the kubelet's door names devices to engines, apart from the one that people use, so that neither's file can make
-/// the other's devices ambiguous: "k8s.device-plugin.nvidia.com/gpu", as NVIDIA's device plugin has it (internal/cdi), whose file ours
-/// takes the place of. Its devices are named by id.
-std::string KubeletKind(std::string_view kind);
 
 /// What is in the folder by our hand.
 struct Written {

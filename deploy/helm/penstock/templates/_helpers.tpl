@@ -82,6 +82,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- .Values.mps.root | default "/run/nvidia/mps" -}}
 {{- end -}}
 
+{{/* Where the host finds the programs that container engines execute. */}}
+{{- define "penstock.installDir" -}}
+{{- .Values.penstock.cdi.installDir | default (printf "%s/bin" .Values.penstock.stateDir) -}}
+{{- end -}}
+
 {{- define "penstock.securityContext" -}}
 {{- if .Values.securityContext -}}
 {{- toYaml .Values.securityContext -}}
@@ -186,6 +191,12 @@ priorityClassName: {{ . }}
 {{- $config := dict "apiVersion" "penstock.io/v1alpha1" "kind" "NodeConfig" "paths" $paths "labels" $labels "cluster" $cluster "doors" $doors -}}
 {{- if .Values.mps.root -}}
 {{- $_ := set $config "sharing" (dict "mps" (dict "root" .Values.mps.root)) -}}
+{{- end -}}
+{{- if $own.cdi.enabled -}}
+{{- $_ := set $paths "cdiRoot" $own.cdi.dir -}}
+{{- $_ := set $config "cdi" (dict "enabled" "on" "install" (include "penstock.installDir" .)) -}}
+{{- else -}}
+{{- $_ := set $config "cdi" (dict "enabled" "off") -}}
 {{- end -}}
 {{- toYaml (mergeOverwrite $config (deepCopy $own.config)) -}}
 {{- end -}}
