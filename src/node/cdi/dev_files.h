@@ -1,0 +1,40 @@
+// Device files below a dev root, as specifications name them. Opens no device.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/cdi/spec.h"
+#include "base/core/result.h"
+#include "node/cdi/generate.h"
+#include "os/core/root.h"
+
+namespace penstock::node::cdi {
+
+/// Any thread; looks at the disk with each call.
+class DevFiles {
+ public:
+  /// Errors by errno where there is no dev root.
+  static base::Result<DevFiles> Open(const Places& places);
+
+  /// A device file by the path that containers know it by ("/dev/nvidia0"). A link to one is none, as engines see it (lstat). kNotFound: it
+  /// is not there; kFailedPrecondition: it is no character device.
+  base::Result<api::cdi::DeviceNode> Node(const std::string& path) const;
+
+  /// Character devices whose paths match, sorted. Only the last part of the pattern may be a glob.
+  std::vector<std::string> Match(const std::string& pattern) const;
+
+ private:
+  DevFiles(os::Root root, bool holds_dev, std::string host_root)
+      : root_(std::move(root)), holds_dev_(holds_dev), host_root_(std::move(host_root)) {}
+  std::string Below(const std::string& path) const;
+
+  os::Root root_;
+  bool holds_dev_;  ///< else the root is a /dev itself
+  std::string host_root_;
+};
+
+/// Adds it where no node has its path, and with it the group that may open it where not everybody may.
+void AddNode(api::cdi::Edits& edits, api::cdi::DeviceNode node, bool additional_gids);
+
+}  // namespace penstock::node::cdi
