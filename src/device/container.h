@@ -15,9 +15,9 @@ namespace penstock::device {
 /// Files of a driver that a container sees. "{version}" in a pattern stands for the driver's version; file names may be globs.
 struct DriverFile {
   enum class Kind {
-    kLibrary,        ///< a path below one of the library folders: "libcuda.so.{version}", "vdpau/libvdpau_nvidia.so.{version}"
-    kModule,         ///< likewise, of a program that loads it by path, so that it is in no ld.so.cache: "xorg/modules/drivers/nvidia_drv.so"
-    kProgram,        ///< a file name, looked for in the folders of PATH
+    kLibrary,  ///< a path below one of the library folders: "libcuda.so.{version}", "vdpau/libvdpau_nvidia.so.{version}"
+    kModule,   ///< likewise, of a program that loads it by path, so that it is in no ld.so.cache: "xorg/modules/drivers/nvidia_drv.so"
+    kProgram,  ///< a file name, looked for in the folders of PATH
     kConfiguration,  ///< a path below one of the configuration folders; `folder` is where containers have it
     kFirmware,       ///< a path below the kernel's firmware folders
     kSocket,         ///< a whole path, a socket or a folder of sockets; given writable, since programs talk through it
