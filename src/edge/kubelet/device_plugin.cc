@@ -10,13 +10,13 @@
 #include "base/backoff.h"
 #include "base/log.h"
 #include "deviceplugin.grpc.pb.h"
-#include "edge/kubelet/calls.h"
-#include "edge/kubelet/grpc_unix.h"
 #include "edge/kubelet/messages.h"
 #include "edge/kubelet/other_plugin.h"
 #include "edge/kubelet/plugin_folder.h"
 #include "edge/kubelet/plugin_server.h"
 #include "edge/kubelet/pod_resources.h"
+#include "edge/rpc/calls.h"
+#include "edge/rpc/unix.h"
 #include "os/watch.h"
 
 namespace penstock::edge::kubelet {
@@ -57,7 +57,7 @@ class DevicePlugin::Impl : public std::enable_shared_from_this<DevicePlugin::Imp
         folder_(Folder(options_)),
         kubelet_socket_(folder_ + "/kubelet.sock"),
         backoff_(options_.retry_first, options_.retry_most),
-        registration_(std::make_unique<Calls>(loop)),
+        registration_(std::make_unique<rpc::Calls>(loop)),
         pod_resources_(loop, options_.kubelet_dir),
         others_(loop, {options_.kubelet_dir, options_.resource, options_.own_prefix.empty() ? options_.socket_prefix : options_.own_prefix,
                        options_.proc_root}) {}
@@ -134,7 +134,7 @@ class DevicePlugin::Impl : public std::enable_shared_from_this<DevicePlugin::Imp
   base::TimePoint stream_since_{};
 
   std::unique_ptr<os::PathWatch> watch_;
-  std::unique_ptr<Calls> registration_;
+  std::unique_ptr<rpc::Calls> registration_;
   PodResources pod_resources_;
   OtherPlugins others_;
 };
@@ -144,10 +144,10 @@ base::Result<std::unique_ptr<DevicePlugin>> DevicePlugin::Create(os::Loop& loop,
     return base::Error(base::Code::kInvalidArgument, "the kubelet's folder must be an absolute path, not \"" + options.kubelet_dir + "\"");
   }
   const std::string example = Folder(options) + "/" + options.socket_prefix + "-4194304-01234567.sock";
-  if (example.size() > kMostSocketPath) {
+  if (example.size() > rpc::kMostSocketPath) {
     return base::Error(base::Code::kInvalidArgument, "sockets in " + Folder(options) + " would have paths of " +
                                                          std::to_string(example.size()) + " bytes where unix allows " +
-                                                         std::to_string(kMostSocketPath) +
+                                                         std::to_string(rpc::kMostSocketPath) +
                                                          "; mount the kubelet's folder under a shorter path");
   }
   auto impl = std::make_shared<Impl>(loop, std::move(options), std::move(callbacks));
@@ -204,7 +204,7 @@ void DevicePlugin::Impl::Look() {
   if (!LookAtKubelet(kubelet)) return;
   // A kubelet that starts removes all sockets: it would wait for ours in vain.
   if (step_ == Step::kRegistering && (kubelet != registering_with_ || !SocketAt(server_->socket()))) {
-    registration_ = std::make_unique<Calls>(loop_);
+    registration_ = std::make_unique<rpc::Calls>(loop_);
     step_ = Step::kIdle;
   }
   if (step_ != Step::kIdle || retry_ != 0) return;

@@ -11,8 +11,8 @@
 
 #include "base/core/strings.h"
 #include "deviceplugin.grpc.pb.h"
-#include "edge/kubelet/calls.h"
 #include "edge/kubelet/pod_resources.h"
+#include "edge/rpc/calls.h"
 #include "os/core/fd.h"
 #include "os/core/file.h"
 
@@ -98,7 +98,7 @@ struct OtherPlugins::Impl {
   OtherPlugin Name(std::vector<PluginSocket> suspects, std::vector<std::string> ids) const;
 
   const Options options;
-  Calls calls;
+  rpc::Calls calls;
   PodResources pod_resources;
 };
 

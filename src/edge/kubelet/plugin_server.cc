@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "deviceplugin.grpc.pb.h"
-#include "edge/kubelet/grpc_unix.h"
 #include "edge/kubelet/messages.h"
+#include "edge/rpc/unix.h"
 
 namespace penstock::edge::kubelet {
 namespace {
@@ -253,18 +253,18 @@ class Service final : public v1beta1::DevicePlugin::CallbackService {
   grpc::ServerUnaryReactor* Allocate(grpc::CallbackServerContext* context, const v1beta1::AllocateRequest* message,
                                      v1beta1::AllocateResponse* response) override {
     auto request = ReadRequest(*message, *CurrentDevices(), config_.resource);
-    if (!request.ok()) return Finished(context, ToGrpc(request.error()));
+    if (!request.ok()) return Finished(context, rpc::ToGrpc(request.error()));
     const std::size_t containers = request->containers.size();
     if (containers == 0) return Finished(context, grpc::Status::OK);
 
     auto* reactor = context->DefaultReactor();
     auto pending = std::make_shared<Pending>(reactor);
-    pending->fail = [reactor](const base::Error& error) { reactor->Finish(ToGrpc(error)); };
+    pending->fail = [reactor](const base::Error& error) { reactor->Finish(rpc::ToGrpc(error)); };
     config_.allocate(*std::move(request),
                      Reply<std::vector<ContainerEdits>>([pending, response, containers](base::Result<std::vector<ContainerEdits>> edits) {
                        if (!pending->Claim()) return;
                        const auto written = edits.ok() ? WriteEdits(*edits, containers, *response) : base::Status(edits.error());
-                       pending->reactor->Finish(written.ok() ? grpc::Status::OK : ToGrpc(written.error()));
+                       pending->reactor->Finish(written.ok() ? grpc::Status::OK : rpc::ToGrpc(written.error()));
                      }));
     Guard(pending);
     return reactor;
@@ -332,11 +332,11 @@ struct PluginServer::Impl {
 PluginServer::PluginServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 base::Result<std::unique_ptr<PluginServer>> PluginServer::Start(Config config) {
-  StartGrpc();
+  rpc::StartGrpc();
   auto impl = std::make_unique<Impl>(config);
   grpc::ServerBuilder builder;
   int bound = 0;
-  builder.AddListeningPort(UnixTarget(impl->socket), grpc::InsecureServerCredentials(), &bound);
+  builder.AddListeningPort(rpc::UnixTarget(impl->socket), grpc::InsecureServerCredentials(), &bound);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCalls);
   builder.RegisterService(&impl->service);
   impl->server = builder.BuildAndStart();

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "edge/kubelet/calls.h"
+#include "edge/rpc/calls.h"
 #include "podresources.grpc.pb.h"
 
 namespace penstock::edge::kubelet {
@@ -65,7 +65,7 @@ struct PodResources::Impl {
 
   const std::string socket;
   const base::Duration within;
-  Calls calls;
+  rpc::Calls calls;
 };
 
 PodResources::PodResources(base::Executor& executor, const std::string& kubelet_dir, base::Duration within)

@@ -15,7 +15,7 @@
 #include <grpcpp/server_builder.h>
 
 #include "deviceplugin.grpc.pb.h"
-#include "edge/kubelet/grpc_unix.h"
+#include "edge/rpc/unix.h"
 #include "podresources.grpc.pb.h"
 
 namespace penstock::edge::kubelet {
@@ -151,7 +151,7 @@ grpc::Status FakeKubelet::Impl::Register(const v1beta1::RegisterRequest& request
   }
   if (request.version() != "v1beta1") return {grpc::StatusCode::UNKNOWN, "requested API version is not supported by kubelet"};
   auto client = std::make_shared<Client>();
-  client->channel = OpenChannel(dir + "/device-plugins/" + request.endpoint());
+  client->channel = rpc::OpenChannel(dir + "/device-plugins/" + request.endpoint());
   client->stub = v1beta1::DevicePlugin::NewStub(client->channel);
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
@@ -209,7 +209,7 @@ namespace {
 
 std::unique_ptr<grpc::Server> Serve(grpc::Service& service, const std::string& path) {
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(UnixTarget(path), grpc::InsecureServerCredentials());
+  builder.AddListeningPort(rpc::UnixTarget(path), grpc::InsecureServerCredentials());
   builder.RegisterService(&service);
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 2);
   return builder.BuildAndStart();
@@ -225,7 +225,7 @@ void LeaveDeadSocket(const std::string& path) {
 
 void FakeKubelet::Start() {
   namespace fs = std::filesystem;
-  StartGrpc();
+  rpc::StartGrpc();
   const fs::path plugins = impl_->dir + "/device-plugins";
   fs::create_directories(plugins);
   fs::create_directories(impl_->dir + "/pod-resources");
@@ -306,7 +306,7 @@ base::Result<SeenAllocation> FakeKubelet::Allocate(const std::string& resource, 
   v1beta1::AllocateResponse response;
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kCallWithin);
-  if (const auto status = client->stub->Allocate(&context, request, &response); !status.ok()) return FromGrpc(status);
+  if (const auto status = client->stub->Allocate(&context, request, &response); !status.ok()) return rpc::FromGrpc(status);
   if (response.container_responses_size() != 1) return base::Error(base::Code::kInternal, "not one answer for one container");
   const auto& answer = response.container_responses(0);
   SeenAllocation seen;
@@ -329,7 +329,7 @@ base::Result<std::vector<std::string>> FakeKubelet::Prefer(const std::string& re
   v1beta1::PreferredAllocationResponse response;
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kCallWithin);
-  if (const auto status = client->stub->GetPreferredAllocation(&context, request, &response); !status.ok()) return FromGrpc(status);
+  if (const auto status = client->stub->GetPreferredAllocation(&context, request, &response); !status.ok()) return rpc::FromGrpc(status);
   if (response.container_responses_size() != 1) return base::Error(base::Code::kInternal, "not one answer for one container");
   const auto& ids = response.container_responses(0).deviceids();
   return std::vector<std::string>(ids.begin(), ids.end());
@@ -357,7 +357,7 @@ base::Status FakeKubelet::SendBytes(const std::string& resource, const std::stri
   std::unique_lock lock(mutex);
   ended.wait(lock, [&] { return done; });
   if (status.ok()) return {};
-  return FromGrpc(status);
+  return rpc::FromGrpc(status);
 }
 
 void FakeKubelet::EndStream(const std::string& resource) {

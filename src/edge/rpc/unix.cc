@@ -1,5 +1,5 @@
 // The one place where gRPC's targets, channel arguments and codes are spelled.
-#include "edge/kubelet/grpc_unix.h"
+#include "edge/rpc/unix.h"
 
 #include <cctype>
 #include <mutex>
@@ -15,7 +15,7 @@
 
 #include "base/log.h"
 
-namespace penstock::edge::kubelet {
+namespace penstock::edge::rpc {
 namespace {
 
 // The kubelet's own limit for pod-resources answers (podresources/constants.go).
@@ -72,4 +72,4 @@ base::Error FromGrpc(const grpc::Status& status) {
 
 grpc::Status ToGrpc(const base::Error& error) { return {static_cast<grpc::StatusCode>(error.code()), error.message()}; }
 
-}  // namespace penstock::edge::kubelet
+}  // namespace penstock::edge::rpc

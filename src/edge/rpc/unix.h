@@ -1,4 +1,5 @@
-// gRPC over unix sockets: targets, channels, status codes. Private to this room; no gRPC header is needed to include it.
+// gRPC over unix sockets: targets, channels, status codes. For the rooms of protocols that speak it; no gRPC header is needed to include
+// it.
 #pragma once
 
 #include <memory>
@@ -11,7 +12,7 @@ class Channel;
 class Status;
 }  // namespace grpc
 
-namespace penstock::edge::kubelet {
+namespace penstock::edge::rpc {
 
 /// Bytes that the path of a unix socket may have (sockaddr_un.sun_path without its NUL).
 inline constexpr std::size_t kMostSocketPath = 107;
@@ -29,4 +30,4 @@ void StartGrpc();
 base::Error FromGrpc(const grpc::Status& status);
 grpc::Status ToGrpc(const base::Error& error);
 
-}  // namespace penstock::edge::kubelet
+}  // namespace penstock::edge::rpc

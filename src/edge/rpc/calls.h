@@ -1,4 +1,4 @@
-// Unary calls to a server on a unix socket, each on a connection of its own. Private to this room: includes gRPC, so for .cc files only.
+// Unary calls to a server on a unix socket, each on a connection of its own. Includes gRPC, so for .cc files only.
 #pragma once
 
 #include <condition_variable>
@@ -15,10 +15,10 @@
 
 #include "base/core/result.h"
 #include "base/executor.h"
-#include "edge/kubelet/grpc_unix.h"
+#include "edge/rpc/unix.h"
 #include "os/core/file.h"
 
-namespace penstock::edge::kubelet {
+namespace penstock::edge::rpc {
 
 /// Calls that end with their owner. Connecting to a unix socket takes well under a millisecond, so no connection is kept: nothing idles,
 /// and a server that was restarted is simply found. Made, used and destroyed on the executor's thread.
@@ -119,4 +119,4 @@ class Calls {
   const std::shared_ptr<State> state_;
 };
 
-}  // namespace penstock::edge::kubelet
+}  // namespace penstock::edge::rpc
