@@ -135,6 +135,27 @@ TEST(Root, ListsAndSaysWhatIsMissing) {
   EXPECT_EQ(Root::Open(folder / "none").error().code(), Code::kNotFound);
 }
 
+TEST(Root, TellsWhereAFileLiesWithoutLinks) {
+  TemporaryFolder folder;
+  folder.Write("root/usr/lib64/libx.so.1.2", "x");
+  folder.Link("root/lib64", "usr/lib64");
+  folder.Link("root/usr/lib64/libx.so", "/lib64/libx.so.1.2");
+  folder.Link("to-root", "root");
+  folder.Write("outside", "x");
+  const auto root = Root::Open(folder / "to-root");
+  ASSERT_TRUE(root.ok());
+  const auto file = root->OpenFile("/lib64/libx.so", O_RDONLY);
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(root->PathOf(*file).value_or("none"), "/usr/lib64/libx.so.1.2");
+  EXPECT_EQ(root->PathOf(*root->OpenFile("/", O_PATH)).value_or("none"), "/");
+  EXPECT_EQ(Root::Open("/")->PathOf(*file).value_or("none"), folder / "root/usr/lib64/libx.so.1.2");
+
+  const UniqueFd outside(::open((folder / "outside").c_str(), O_PATH | O_CLOEXEC));
+  EXPECT_EQ(root->PathOf(outside).error().code(), base::Code::kNotFound);
+  std::filesystem::remove(folder / "root/usr/lib64/libx.so.1.2");
+  EXPECT_EQ(root->PathOf(*file).error().code(), base::Code::kNotFound);
+}
+
 TEST(Root, OfTheSystemFollowsLinksOfProc) {
   const auto root = Root::Open("/");
   ASSERT_TRUE(root.ok());

@@ -35,6 +35,15 @@ bool IsSystemRoot(int fd) {
 // A filter that does not know the call may answer anything, so ask whether it opens what is known to open.
 bool KernelConfines(int root) { return static_cast<bool>(UniqueFd(OpenInRoot(root, ".", O_PATH | O_CLOEXEC))); }
 
+/// proc(5): what the kernel would say to getcwd(2) if it were a folder.
+base::Result<std::string> PathOfDescriptor(int fd) {
+  std::string path(4096, '\0');
+  const ssize_t length = ::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path.data(), path.size());
+  if (length < 0) return ErrnoError(errno, "read /proc/self/fd");
+  path.resize(static_cast<std::size_t>(length));
+  return path;
+}
+
 }  // namespace
 
 base::Result<Root> Root::Open(const std::string& path) {
@@ -72,6 +81,19 @@ base::Result<std::string> Root::ReadLink(const std::string& path) const {
   if (length < 0) return ErrnoError(errno == ENOENT ? EINVAL : errno, "read the link " + path);
   target.resize(static_cast<std::size_t>(length));
   return target;
+}
+
+base::Result<std::string> Root::PathOf(const UniqueFd& file) const {
+  ASSIGN(std::string root, PathOfDescriptor(fd_.get()));
+  ASSIGN(std::string path, PathOfDescriptor(file.get()));
+  if (root == "/") root.clear();
+  struct stat there {
+  }, opened{};
+  const bool is_there = ::lstat(path.c_str(), &there) == 0 && ::fstat(file.get(), &opened) == 0 && there.st_ino == opened.st_ino &&
+                        there.st_dev == opened.st_dev;
+  if (path == root) return std::string("/");
+  if (!path.starts_with(root + "/") || !is_there) return base::Error(base::Code::kNotFound, path + " is not below " + path_);
+  return path.substr(root.size());
 }
 
 bool Root::Exists(const std::string& path) const { return OpenFile(path, O_PATH).ok(); }

@@ -26,6 +26,9 @@ class Root {
   base::Result<std::string> Read(const std::string& path, std::size_t most = kMostFileBytes) const;
   base::Result<std::vector<std::string>> List(const std::string& path) const;
   base::Result<std::string> ReadLink(const std::string& path) const;
+  /// Where an open file lies below the root, with no link on the way: "/usr/lib64/libx.so.1.2" of what was opened as "/lib64/libx.so".
+  /// Reads /proc/self/fd. kNotFound where it does not lie below the root, or has been removed.
+  base::Result<std::string> PathOf(const UniqueFd& file) const;
   bool Exists(const std::string& path) const;
 
  private:
