@@ -193,6 +193,25 @@ def test_nobody_stays_behind_after_an_uninstall(chart):
                 if "helm.sh/hook" in thing["metadata"].get("annotations", {})]
 
 
+def test_specifications_and_the_programs_that_they_name_are_put_on_the_host(chart):
+    rendered = chart.render()
+    assert rendered.host_paths()["cdi"] == "/var/run/cdi" and "readOnly" not in rendered.mounts()["/var/run/cdi"]
+    config = yaml.safe_load(rendered.node_config())
+    assert config["paths"]["cdiRoot"] == "/var/run/cdi" and config["cdi"] == {"enabled": "on", "install": "/var/lib/penstock/bin"}
+    assert "/var/lib/penstock" in rendered.mounts(), "the folder of the programs is in it"
+    elsewhere = chart.render(values={"penstock.cdi.dir": "/etc/cdi", "penstock.cdi.installDir": "/home/kubernetes/bin"})
+    assert elsewhere.host_paths() | {"cdi": "/etc/cdi", "programs": "/home/kubernetes/bin"} == elsewhere.host_paths()
+    assert yaml.safe_load(elsewhere.node_config())["cdi"]["install"] == "/home/kubernetes/bin"
+    without = chart.render(values={"penstock.cdi.enabled": False})
+    assert "cdi" not in without.host_paths() and yaml.safe_load(without.node_config())["cdi"] == {"enabled": "off"}
+
+
+def test_a_runtime_class_is_made_on_request(chart):
+    assert "RuntimeClass" not in chart.render().kinds()
+    made = chart.render(values={"penstock.runtimeClass.create": True}).one("RuntimeClass", "nvidia")
+    assert made["handler"] == "nvidia"
+
+
 def test_a_network_policy_admits_only_the_pages_and_whom_it_names(chart):
     assert "NetworkPolicy" not in chart.render().kinds()
     peers = [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}]
