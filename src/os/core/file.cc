@@ -22,18 +22,8 @@ std::string Folder(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-base::Status WriteWhole(int fd, std::string_view content, const std::string& name) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(fd, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return ErrnoError(errno, "write " + name);
-    content.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
-}
-
 base::Status FillAndRename(UniqueFd file, const std::string& temporary, const std::string& path, std::string_view content, unsigned mode) {
-  TRY(WriteWhole(file.get(), content, path));
+  TRY(WriteAll(file.get(), content, path));
   if (::fchmod(file.get(), mode) != 0) return ErrnoError(errno, "set the mode of " + path);
   if (::fsync(file.get()) != 0) return ErrnoError(errno, "sync " + path);
   file.Reset();
@@ -77,6 +67,16 @@ base::Result<std::string> ReadAll(int fd, const std::string& name, std::size_t m
   }
   content.resize(filled);
   return content;
+}
+
+base::Status WriteAll(int fd, std::string_view content, const std::string& name) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return ErrnoError(errno, "write " + name);
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
 }
 
 base::Result<std::string> ReadFile(const std::string& path, std::size_t most) {

@@ -20,6 +20,9 @@ base::Result<std::string> ReadFile(const std::string& path, std::size_t most = k
 /// The rest of an open file, from its current offset.
 base::Result<std::string> ReadAll(int fd, const std::string& name, std::size_t most = kMostFileBytes);
 
+/// Writes all of it to an open file, from its current offset.
+base::Status WriteAll(int fd, std::string_view content, const std::string& name);
+
 /// Writes to a temporary file beside, syncs, renames: readers see the old or the new content, also after a crash. Nothing is left behind
 /// on failure (a full or read-only disk).
 base::Status WriteFileAtomically(const std::string& path, std::string_view content, unsigned mode = 0644);
