@@ -38,6 +38,20 @@ struct Edits {
 /// How devices are named to a container's runtime.
 enum class DeviceNames { kIds, kIndices };
 
+/// How containers are told their devices on the ways that are older than CDI.
+struct ListForms {
+  std::string variable;  ///< of their environment: "NVIDIA_VISIBLE_DEVICES"
+  std::string nothing;   ///< its value for a container that gets its devices on another way: "void"
+  std::string folder;    ///< mounts of /dev/null below it name devices: "/var/run/nvidia-container-devices"; empty: there is no such way
+  /// Of devices of another class (CdiClass).
+  struct Class {
+    std::string variable;  ///< "NVIDIA_GDS"
+    std::string value;     ///< "enabled"; empty: the names of the devices, joined by commas
+    std::string folder;    ///< below `folder`: "imex"; empty: mounts do not name them
+  };
+  std::map<std::string, Class, std::less<>> classes;  ///< by CdiClass::mode
+};
+
 /// What a piece of evidence asks for (reference/xid.md; the classes are ours, vendors map onto them).
 enum class Severity {
   kIgnore,  ///< counted
@@ -90,14 +104,17 @@ class Dialect {
   /// For a container that gets exactly these devices, told to it by these names.
   virtual Edits ForContainer(std::span<const Facts* const> devices, const Driver& driver, DeviceNames names) const = 0;
 
+  /// Where ForContainer says the devices' names, and how else they could be said.
+  virtual ListForms ContainerListForms() const = 0;
+
   /// For a process on this machine that gets exactly these devices; no devices: what hides all of them.
   virtual Edits ForProcess(std::span<const Facts* const> devices, const Driver& driver) const = 0;
 
   /// The vendor's and class' part of its devices' CDI names: "nvidia.com/gpu".
   virtual std::string_view cdi_kind() const = 0;
 
-  /// A device's names in CDI, without kind: "0", "GPU-5a…", for a partition of `parent` "0:1". Null: the device is no partition, or nothing is
-  /// known of what it is a partition of; it has no names then that need it.
+  /// A device's names in CDI, without kind: "0", "GPU-5a…", for a partition of `parent` "0:1". Null: the device is no partition, or nothing
+  /// is known of what it is a partition of; it has no names then that need it.
   virtual std::vector<std::string> CdiNamesOf(const Facts& device, const Facts* parent, std::span<const CdiNames> strategies) const = 0;
 
   /// What a container needs of this driver besides device files; nothing where user space is all in the image.

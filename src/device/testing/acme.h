@@ -19,6 +19,9 @@ class AcmeDialect final : public Dialect {
     return shape.sharing == Sharing::kMps && device.model == "Acme Small" ? "an Acme Small has no server; use time-slicing" : "";
   }
   Edits ForContainer(std::span<const Facts* const> devices, const Driver&, DeviceNames) const override { return Edit(devices); }
+  ListForms ContainerListForms() const override {
+    return {"ACME", "nothing", "/run/acme", {{"extra", {"ACME_EXTRA", "enabled", ""}}, {"lane", {"ACME_LANES", "", "lanes"}}}};
+  }
   Edits ForProcess(std::span<const Facts* const> devices, const Driver&) const override { return Edit(devices); }
   std::string_view cdi_kind() const override { return "acme.com/gpu"; }
   std::vector<std::string> CdiNamesOf(const Facts& device, const Facts*, std::span<const CdiNames> strategies) const override {
@@ -27,7 +30,10 @@ class AcmeDialect final : public Dialect {
     return names;
   }
   ContainerDriver DriverForContainers(const Driver&) const override { return {}; }
-  std::vector<CdiClass> CdiClasses() const override { return {}; }
+  std::vector<CdiClass> CdiClasses() const override {
+    return {{.mode = "extra", .kind = "acme.com/extra", .nodes = {"/dev/acme-extra"}},
+            {.mode = "lane", .kind = "acme.com/lane", .nodes = {"/dev/acme-lane*"}, .device_per_node = true}};
+  }
   std::vector<CdiPlatform> CdiPlatforms() const override { return {}; }
   Verdict Judge(const Evidence& evidence) const override {
     return {static_cast<Severity>(evidence.code), "code " + std::to_string(evidence.code), evidence.kind == "silencing"};

@@ -20,6 +20,7 @@ namespace penstock::node::cdi {
 /// What is in the folder by our hand.
 struct Written {
   std::set<std::string> devices;      ///< ids that specifications for the kubelet name
+  std::set<std::string> others;       ///< devices of further classes that are written, qualified: "k8s.device-plugin.nvidia.com/gds=all"
   std::vector<std::string> kinds;     ///< all that are written, sorted
   std::vector<std::string> problems;  ///< what is not written, and why, with what to do
   std::vector<std::string> remarks;   ///< what was not found of the driver

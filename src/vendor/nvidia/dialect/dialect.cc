@@ -85,6 +85,18 @@ class NvidiaDialect final : public device::Dialect {
     return {{{"NVIDIA_VISIBLE_DEVICES", devices.empty() ? "void" : Names(devices, names)}}, Files(devices, driver)};
   }
 
+  // NVIDIA container toolkit, internal/config/image/cuda_image.go; what the device plugin makes of it: its internal/plugin/server.go.
+  device::ListForms ContainerListForms() const override {
+    return {.variable = "NVIDIA_VISIBLE_DEVICES",
+            .nothing = "void",
+            .folder = "/var/run/nvidia-container-devices",
+            .classes = {{"gds", {"NVIDIA_GDS", "enabled", ""}},
+                        {"gdrcopy", {"NVIDIA_GDRCOPY", "enabled", ""}},
+                        {"imex", {"NVIDIA_IMEX_CHANNELS", "", "imex"}},
+                        {"mofed", {"NVIDIA_MOFED", "enabled", ""}},
+                        {"nvswitch", {"NVIDIA_NVSWITCH", "enabled", ""}}}};
+  }
+
   // CUDA programming guide, "CUDA environment variables": only devices before an invalid index are visible, so -1 hides all. An empty value
   // would do as well, but is lost where environments are passed on.
   Edits ForProcess(Devices devices, const Driver& driver) const override {
