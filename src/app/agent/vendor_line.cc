@@ -5,14 +5,11 @@
 #include "base/log.h"
 
 namespace penstock::app {
-namespace {
 
 std::vector<std::string> WorkerCommand(const std::string& worker, std::string_view vendor, const device::Paths& paths) {
   return {worker,         std::string(vendor), "--driver-root", paths.driver_root, "--nvml-library", paths.library,
           "--sysfs-root", paths.sysfs_root,    "--dev-root",    paths.dev_root,    "--proc-root",    paths.proc_root};
 }
-
-}  // namespace
 
 VendorLine::VendorLine(os::Loop& control, const api::NodeConfig& config, const std::string& worker, const device::Dialect& dialect,
                        node::inventory::Inventory& inventory, node::health::Monitor& monitor)

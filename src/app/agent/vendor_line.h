@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/node_config.h"
@@ -14,6 +15,9 @@
 #include "os/watch.h"
 
 namespace penstock::app {
+
+/// How `worker`, the program, is started for a vendor: device::Remote's command.
+std::vector<std::string> WorkerCommand(const std::string& worker, std::string_view vendor, const device::Paths& paths);
 
 /// On the control loop.
 class VendorLine {
