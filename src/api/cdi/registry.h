@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/cdi/spec.h"
@@ -41,7 +43,8 @@ class Registry {
   std::vector<Listed> devices() const;
 
   /// What is wrong, each one sentence that names the file and what to do: files that cannot be read or are no specification, devices that
-  /// two files of equal priority give (then neither counts), files hidden by others.
+  /// two files of equal priority give (then neither counts, nor one of a higher priority: pkg/cdi/cache.go, refresh), files hidden by
+  /// others.
   const std::vector<std::string>& problems() const { return problems_; }
 
   /// The edits of these devices together as the engines join them (pkg/cdi/cache.go, InjectDevices): of each specification once, before
@@ -54,8 +57,14 @@ class Registry {
     std::size_t device = 0;
     std::string file;
     int priority = 0;
-    bool conflict = false;
+    std::string rival;  ///< another file of the same priority that gives it, too; empty: none
   };
+  /// Devices of one file that another one hides, or disputes.
+  using Pairs = std::map<std::pair<std::string, std::string>, std::vector<std::string>>;
+
+  void Add(const std::string& file, int priority, const std::shared_ptr<const Spec>& spec, Pairs& conflicts, Pairs& hidden);
+  std::string WhyNot(const std::string& name) const;
+
   std::map<std::string, Entry> entries_;
   std::vector<std::string> problems_;
 };

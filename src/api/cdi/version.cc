@@ -1,0 +1,120 @@
+// Which version a specification takes: the latest among those that brought something it has.
+#include "api/cdi/version.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace penstock::api::cdi {
+
+namespace {
+
+constexpr std::string_view kEarliest = "0.3.0";  // that anybody writes
+
+/// The edits of the specification itself, and of each of its devices, that satisfy something.
+template <typename Predicate>
+bool AnyEdits(const Spec& spec, Predicate predicate) {
+  return predicate(spec.edits) ||
+         std::any_of(spec.devices.begin(), spec.devices.end(), [&](const Device& device) { return predicate(device.edits); });
+}
+
+bool HasMountType(const Spec& spec) {
+  return AnyEdits(spec, [](const Edits& edits) {
+    return std::any_of(edits.mounts.begin(), edits.mounts.end(), [](const Mount& mount) { return !mount.type.empty(); });
+  });
+}
+
+bool HasHostPath(const Spec& spec) {
+  return AnyEdits(spec, [](const Edits& edits) {
+    return std::any_of(edits.nodes.begin(), edits.nodes.end(), [](const DeviceNode& node) { return !node.host_path.empty(); });
+  });
+}
+
+bool HasNameWithDigit(const Spec& spec) {
+  return std::any_of(spec.devices.begin(), spec.devices.end(), [](const Device& device) {
+    return !device.name.empty() && std::isdigit(static_cast<unsigned char>(device.name.front())) != 0;
+  });
+}
+
+bool HasAnnotations(const Spec& spec) {
+  return !spec.annotations.empty() ||
+         std::any_of(spec.devices.begin(), spec.devices.end(), [](const Device& device) { return !device.annotations.empty(); });
+}
+
+bool HasDotInClass(const Spec& spec) {
+  const auto slash = spec.kind.find('/');
+  return slash != std::string::npos && spec.kind.find('.', slash) != std::string::npos;
+}
+
+bool HasIntelRdt(const Spec& spec) {
+  return AnyEdits(spec, [](const Edits& edits) { return edits.intel_rdt.has_value(); });
+}
+
+bool HasGroups(const Spec& spec) {
+  return AnyEdits(spec, [](const Edits& edits) { return !edits.additional_gids.empty(); });
+}
+
+bool HasNewIntelRdt(const Spec& spec) {
+  return AnyEdits(spec, [](const Edits& edits) {
+    return edits.intel_rdt && (!edits.intel_rdt->schemata.empty() || edits.intel_rdt->enable_monitoring);
+  });
+}
+
+bool HasNetDevices(const Spec& spec) {
+  return AnyEdits(spec, [](const Edits& edits) { return !edits.net_devices.empty(); });
+}
+
+struct Feature {
+  std::string_view version;
+  std::string_view name;
+  bool (*is_in)(const Spec&);
+};
+
+// Latest first.
+constexpr Feature kFeatures[] = {
+    {"1.1.0", "netDevices", HasNetDevices},
+    {"1.1.0", "schemata or enableMonitoring of intelRdt", HasNewIntelRdt},
+    {"0.7.0", "intelRdt", HasIntelRdt},
+    {"0.7.0", "additionalGids", HasGroups},
+    {"0.6.0", "annotations", HasAnnotations},
+    {"0.6.0", "a '.' in the class of the kind", HasDotInClass},
+    {"0.5.0", "hostPath of a device node", HasHostPath},
+    {"0.5.0", "a device's name that begins with a digit", HasNameWithDigit},
+    {"0.4.0", "type of a mount", HasMountType},
+};
+
+const Feature* Newest(const Spec& spec) {
+  const auto* found = std::find_if(std::begin(kFeatures), std::end(kFeatures), [&](const Feature& feature) { return feature.is_in(spec); });
+  return found == std::end(kFeatures) ? nullptr : found;
+}
+
+}  // namespace
+
+namespace internal {
+
+const std::vector<std::string>& Versions() {
+  static const auto* const versions =
+      new std::vector<std::string>{"0.1.0", "0.2.0", "0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0"};
+  return *versions;
+}
+
+std::optional<std::size_t> PlaceOf(std::string_view version) {
+  if (version.starts_with('v')) version.remove_prefix(1);
+  const auto& versions = Versions();
+  const auto found = std::find(versions.begin(), versions.end(), version);
+  if (found == versions.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - versions.begin());
+}
+
+std::string WhatTakesMinimum(const Spec& spec) {
+  const Feature* newest = Newest(spec);
+  return newest == nullptr ? "" : std::string(newest->name);
+}
+
+}  // namespace internal
+
+std::string MinimumVersion(const Spec& spec) {
+  const Feature* newest = Newest(spec);
+  return std::string(newest == nullptr ? kEarliest : newest->version);
+}
+
+}  // namespace penstock::api::cdi

@@ -1,0 +1,205 @@
+// A specification as text: one tree with the keys in the order of the format, written as JSON or as YAML.
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "api/cdi/spec.h"
+#include "base/core/strings.h"
+
+namespace penstock::api::cdi {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr auto kReplaceBadUtf8 = Json::error_handler_t::replace;
+
+template <typename T>
+void Put(Json& object, const char* key, const T& value) {
+  if (!value.empty()) object[key] = value;
+}
+
+template <typename T>
+void Put(Json& object, const char* key, const std::optional<T>& value) {
+  if (value) object[key] = *value;
+}
+
+void Put(Json& object, const char* key, bool value) {
+  if (value) object[key] = true;
+}
+
+Json Tree(const Device& device);
+
+Json Tree(const DeviceNode& node) {
+  Json tree = {{"path", node.path}};
+  Put(tree, "hostPath", node.host_path);
+  Put(tree, "type", node.type);
+  Put(tree, "major", node.major);
+  Put(tree, "minor", node.minor);
+  Put(tree, "fileMode", node.file_mode);
+  Put(tree, "permissions", node.permissions);
+  Put(tree, "uid", node.uid);
+  Put(tree, "gid", node.gid);
+  return tree;
+}
+
+Json Tree(const NetDevice& device) { return {{"hostInterfaceName", device.host_interface}, {"name", device.name}}; }
+
+Json Tree(const Hook& hook) {
+  Json tree = {{"hookName", hook.name}, {"path", hook.path}};
+  Put(tree, "args", hook.args);
+  Put(tree, "env", hook.env);
+  Put(tree, "timeout", hook.timeout);
+  return tree;
+}
+
+Json Tree(const Mount& mount) {
+  Json tree = {{"hostPath", mount.host_path}, {"containerPath", mount.container_path}};
+  Put(tree, "options", mount.options);
+  Put(tree, "type", mount.type);
+  return tree;
+}
+
+Json Tree(const IntelRdt& rdt) {
+  Json tree = Json::object();
+  Put(tree, "closID", rdt.clos_id);
+  Put(tree, "l3CacheSchema", rdt.l3_cache_schema);
+  Put(tree, "memBwSchema", rdt.memory_bandwidth_schema);
+  Put(tree, "schemata", rdt.schemata);
+  Put(tree, "enableMonitoring", rdt.enable_monitoring);
+  Put(tree, "enableCMT", rdt.enable_cmt);
+  Put(tree, "enableMBM", rdt.enable_mbm);
+  return tree;
+}
+
+template <typename T>
+void PutTrees(Json& object, const char* key, const std::vector<T>& items) {
+  if (items.empty()) return;
+  Json list = Json::array();
+  for (const T& item : items) list.push_back(Tree(item));
+  object[key] = std::move(list);
+}
+
+Json Tree(const Edits& edits) {
+  Json tree = Json::object();
+  Put(tree, "env", edits.env);
+  PutTrees(tree, "deviceNodes", edits.nodes);
+  PutTrees(tree, "netDevices", edits.net_devices);
+  PutTrees(tree, "hooks", edits.hooks);
+  PutTrees(tree, "mounts", edits.mounts);
+  if (edits.intel_rdt) tree["intelRdt"] = Tree(*edits.intel_rdt);
+  Put(tree, "additionalGids", edits.additional_gids);
+  return tree;
+}
+
+Json Tree(const Device& device) {
+  Json tree = {{"name", device.name}};
+  Put(tree, "annotations", device.annotations);
+  tree["containerEdits"] = Tree(device.edits);
+  return tree;
+}
+
+Json Tree(const Spec& spec) {
+  Json tree = {{"cdiVersion", spec.version.empty() ? MinimumVersion(spec) : spec.version}, {"kind", spec.kind}};
+  Put(tree, "annotations", spec.annotations);
+  tree["devices"] = Json::array();
+  PutTrees(tree, "devices", spec.devices);
+  if (spec.edits != Edits()) tree["containerEdits"] = Tree(spec.edits);
+  return tree;
+}
+
+/// Whether YAML, of version 1.1 as engines read it and of 1.2, takes these characters for a text and for nothing else.
+bool IsPlain(const std::string& text) {
+  static constexpr std::string_view kWords[] = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"};
+  const auto is_word = [&](std::string_view word) {
+    return std::equal(text.begin(), text.end(), word.begin(), word.end(),
+                      [](unsigned char a, unsigned char b) { return std::tolower(a) == b; });
+  };
+  if (text.empty() || text.back() == ':' || std::any_of(std::begin(kWords), std::end(kWords), is_word)) return false;
+  // Three numbers between dots, such as a version, are no number; nor is what begins with a letter, a path or an option.
+  const bool version = std::count(text.begin(), text.end(), '.') == 2 && text.find_first_not_of("0123456789.") == std::string::npos &&
+                       std::isdigit(static_cast<unsigned char>(text.front())) != 0;
+  const bool option = text.size() > 2 && text.starts_with("--") && text[2] != '-';
+  const unsigned char first = static_cast<unsigned char>(text.front());
+  if (!version && !option && std::isalpha(first) == 0 && first != '/' && first != '_') return false;
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("/_.=,+@:-").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
+/// A YAML text in double quotes may have what a JSON text in ASCII has, but for the two halves of a character beyond 16 bits: it is written
+/// as one there.
+std::string JoinSurrogates(std::string json) {
+  constexpr std::size_t kEscape = 6;  // \ud83d
+  const auto half = [&json](std::size_t at) { return base::ParseUint(std::string_view(json).substr(at + 2, 4), 16).value_or(0); };
+  for (std::size_t at = json.find('\\'); at != std::string::npos; at = json.find('\\', at + 2)) {
+    if (json[at + 1] != 'u' || half(at) < 0xd800 || half(at) > 0xdbff) continue;
+    char joined[16];
+    std::snprintf(joined, sizeof joined, "\\U%08x",
+                  static_cast<unsigned>(0x10000 + ((half(at) - 0xd800) << 10) + (half(at + kEscape) - 0xdc00)));
+    json.replace(at, 2 * kEscape, joined);
+  }
+  return json;
+}
+
+std::string Scalar(const Json& value) {
+  if (value.is_string() && IsPlain(value.get_ref<const std::string&>())) return value.get<std::string>();
+  return JoinSurrogates(value.dump(-1, ' ', true, kReplaceBadUtf8));
+}
+
+/// Writes what stands behind a key or a dash, up to the end of its last line. Maps and lists begin on a line of their own; after a dash a
+/// map begins on its line.
+class YamlWriter {
+ public:
+  std::string Write(const Json& map) {
+    text_ = "---\n";
+    WriteMap(map, 0, false);
+    return std::move(text_);
+  }
+
+ private:
+  void WriteMap(const Json& map, std::size_t indent, bool after_dash) {
+    for (const auto& [key, value] : map.items()) {
+      if (!after_dash) text_.append(indent, ' ');
+      after_dash = false;
+      text_ += Scalar(key) + ":";
+      WriteValue(value, indent + 2);
+    }
+  }
+
+  void WriteValue(const Json& value, std::size_t indent) {
+    if (value.is_structured() && value.empty()) {
+      text_ += value.is_array() ? " []\n" : " {}\n";
+    } else if (value.is_object()) {
+      text_ += "\n";
+      WriteMap(value, indent, false);
+    } else if (value.is_array()) {
+      text_ += "\n";
+      for (const Json& item : value) WriteItem(item, indent);
+    } else {
+      text_ += " " + Scalar(value) + "\n";
+    }
+  }
+
+  void WriteItem(const Json& item, std::size_t indent) {
+    text_.append(indent, ' ');
+    text_ += "- ";
+    if (item.is_object() && !item.empty()) {
+      WriteMap(item, indent + 2, true);
+    } else {
+      text_ += Scalar(item) + "\n";
+    }
+  }
+
+  std::string text_;
+};
+
+}  // namespace
+
+std::string ToJson(const Spec& spec) { return Tree(spec).dump(2, ' ', false, kReplaceBadUtf8) + "\n"; }
+
+std::string ToYaml(const Spec& spec) { return YamlWriter().Write(Tree(spec)); }
+
+}  // namespace penstock::api::cdi
