@@ -1,0 +1,36 @@
+// What a bundle says that matters to us. All of it may have been written by an image's author.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock::hook::runtime {
+
+struct BundleMount {
+  std::string source, destination;
+};
+
+struct Facts {
+  std::map<std::string, std::string, std::less<>> environment;  ///< the last of several of the same name
+  std::map<std::string, std::string, std::less<>> annotations;
+  std::vector<BundleMount> mounts;
+  bool privileged = false;  ///< CAP_SYS_ADMIN in the bounding set
+
+  /// Of a variable; empty where it is not set.
+  std::string_view Get(std::string_view name) const {
+    const auto found = environment.find(name);
+    return found == environment.end() ? std::string_view() : std::string_view(found->second);
+  }
+  bool Has(std::string_view name) const { return environment.find(name) != environment.end(); }
+
+  /// Whether a kubelet started it: the CRI plugins of containerd and CRI-O write such annotations; behind cri-dockerd, which writes none,
+  /// every container has the variable. An image can add it, which only closes doors, and cannot take it away.
+  bool OfKubernetes() const {
+    const auto next = annotations.lower_bound(std::string_view("io.kubernetes.cri"));
+    return Has("KUBERNETES_SERVICE_HOST") || (next != annotations.end() && next->first.starts_with("io.kubernetes.cri"));
+  }
+};
+
+}  // namespace penstock::hook::runtime

@@ -1,0 +1,277 @@
+// The names are NVIDIA container toolkit's. What is asked for by environment counts only where the environment may ask.
+#include "hook/runtime/request.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "api/cdi/spec.h"
+#include "base/core/strings.h"
+
+namespace penstock::hook::runtime {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Result;
+using base::Status;
+
+constexpr std::string_view kVisibleDevices = "NVIDIA_VISIBLE_DEVICES";
+constexpr std::string_view kImexChannels = "NVIDIA_IMEX_CHANNELS";
+constexpr std::string_view kAcceptKey = "accept-nvidia-visible-devices-envvar-when-unprivileged";
+
+/// Folder of the mounts whose names are a list of devices (internal/config/image/cuda_image.go, DeviceListAsVolumeMountsRoot).
+constexpr std::string_view kMountRoot = "/var/run/nvidia-container-devices/";
+
+/// NVML's own bound on IMEX channels (drivers/imex: 2^20 minors).
+constexpr std::uint64_t kMostImexChannel = (1u << 20) - 1;
+
+/// The kind by which the toolkit's users ask for a specification that is made on the spot; ours are always there.
+constexpr std::string_view kAutomaticKind = "runtime.nvidia.com/gpu";
+
+/// Devices that come with GPUs where a variable says "enabled" (internal/modifier/gated.go), and their names in CDI.
+struct Gate {
+  std::string_view variable, device;
+};
+constexpr Gate kGates[] = {{"NVIDIA_GDS", "nvidia.com/gds=all"},
+                           {"NVIDIA_MOFED", "nvidia.com/mofed=all"},
+                           {"NVIDIA_GDRCOPY", "nvidia.com/gdrcopy=all"},
+                           {"NVIDIA_NVSWITCH", "nvidia.com/nvswitch=all"}};
+
+/// Capability files that change or watch MIG devices: for the privileged only.
+constexpr Gate kMigGates[] = {{"NVIDIA_MIG_CONFIG_DEVICES", "nvidia.com/mig-caps=config"},
+                              {"NVIDIA_MIG_MONITOR_DEVICES", "nvidia.com/mig-caps=monitor"}};
+
+/// Names joined by commas; blanks around and empty ones do not count.
+std::vector<std::string> Names(std::string_view list) {
+  std::vector<std::string> names;
+  for (const std::string& part : base::Split(list, ','))
+    if (const auto name = base::Trim(part); !name.empty()) names.emplace_back(name);
+  return names;
+}
+
+/// Adds each device once, however it was asked for.
+class Collector {
+ public:
+  Collector(const Config& config, Request& request) : config_(config), request_(request) {}
+
+  /// A name of "all", an index, a UUID, "g:m", or a qualified one. `where` says who asks, for messages.
+  Status Add(std::string_view name, std::string_view where) {
+    std::string qualified(name);
+    if (const auto parsed = api::cdi::ParseName(name); !parsed) {
+      if (const std::string why = api::cdi::WhyNoDeviceName(name); !why.empty())
+        return Error(Code::kInvalidArgument, std::string(where) + " asks for " + Shown(name) + ", which is no device's name: " + why);
+      qualified = config_.default_kind + "=" + std::string(name);
+    } else if (parsed->kind == kAutomaticKind) {
+      qualified = config_.default_kind + "=" + parsed->device;
+    }
+    return Take(std::move(qualified), where, request_.devices);
+  }
+
+  void Wish(std::string_view device) { (void)Take(std::string(device), "", request_.wishes).ok(); }
+
+ private:
+  Status Take(std::string name, std::string_view where, std::vector<std::string>& into) {
+    if (!seen_.insert(name).second) return {};
+    if (into.size() >= kMostNames)
+      return Error(Code::kResourceExhausted,
+                   std::string(where) + " asks for more than " + std::to_string(kMostNames) + " devices; use \"all\", or name fewer");
+    into.push_back(std::move(name));
+    return {};
+  }
+
+  const Config& config_;
+  Request& request_;
+  std::set<std::string> seen_;
+};
+
+/// "/a//b/./../c" → "/a/c", as engines clean paths. Never touches a file system.
+std::string Clean(std::string_view path) {
+  std::vector<std::string> parts;
+  for (std::string& part : base::Split(path, '/')) {
+    if (part == ".." && !parts.empty()) parts.pop_back();
+    if (!part.empty() && part != "." && part != "..") parts.push_back(std::move(part));
+  }
+  return "/" + base::Join(parts, "/");
+}
+
+/// What the mounts of /dev/null below kMountRoot say: "all", "0", "cdi/nvidia.com/gpu/0", "imex/1".
+std::vector<std::string> MountNames(const Facts& facts) {
+  std::vector<std::string> names;
+  for (const BundleMount& mount : facts.mounts) {
+    if (mount.destination.find("nvidia-container-devices") == std::string::npos || Clean(mount.source) != "/dev/null") continue;
+    const std::string destination = Clean(mount.destination);
+    if (destination.starts_with(kMountRoot)) names.push_back(destination.substr(kMountRoot.size()));
+  }
+  return names;
+}
+
+/// "cdi/nvidia.com/gpu/0" and "cdi/nvidia.com/gpu=0" → "nvidia.com/gpu=0".
+std::string QualifiedByPath(std::string_view path) {
+  path.remove_prefix(4);
+  std::string name(path);
+  const auto vendor = name.find('/'), device = vendor == std::string::npos ? vendor : name.find('/', vendor + 1);
+  if (device != std::string::npos) name[device] = '=';
+  return name;
+}
+
+bool IsImexChannel(std::string_view text) {
+  const auto channel = base::ParseUint(text);
+  return channel && *channel <= kMostImexChannel && text == std::to_string(*channel);
+}
+
+class Reader {
+ public:
+  Reader(const Facts& facts, const Config& config) : facts_(facts), config_(config), collector_(config, request_) {}
+
+  Result<Request> Read() {
+    if (config_.accept_mounts) mounts_ = MountNames(facts_);
+    TRY(ReadVisible());
+    TRY(ReadImexChannels());
+    TRY(ReadMig());
+    if (!request_.devices.empty() && EnvironmentMayAsk())
+      for (const Gate& gate : kGates)
+        if (facts_.Get(gate.variable) == "enabled") collector_.Wish(gate.device);
+    return std::move(request_);
+  }
+
+ private:
+  Status ReadVisible() {
+    TRY(ReadAnnotations());
+    if (request_.by_annotation) return {};
+    std::vector<std::string> named;
+    for (const std::string& name : mounts_)
+      if (!name.starts_with("imex/")) named.push_back(name.starts_with("cdi/") ? QualifiedByPath(name) : name);
+    if (!named.empty()) return AddVisible(named, "a mount below " + std::string(kMountRoot));
+    return ReadVariables();
+  }
+
+  Status ReadAnnotations() {
+    for (const auto& [key, value] : facts_.annotations) {
+      const auto& prefixes = config_.annotation_prefixes;
+      if (std::none_of(prefixes.begin(), prefixes.end(), [&key](const std::string& prefix) { return key.starts_with(prefix); })) continue;
+      for (const std::string& name : base::Split(value, ',')) {
+        if (!api::cdi::ParseName(name))
+          return Error(Code::kInvalidArgument, "the annotation " + Shown(key) + " asks for " + Shown(name) +
+                                                   ", which is no qualified device name such as nvidia.com/gpu=0");
+        TRY(collector_.Add(name, "the annotation " + Shown(key)));
+        request_.by_annotation = true;
+      }
+    }
+    return {};
+  }
+
+  /// swarm-resource counts instead of NVIDIA_VISIBLE_DEVICES where one of its variables is set.
+  std::vector<std::string> Variables() const {
+    std::vector<std::string> set;
+    for (const std::string& name : config_.swarm_resources)
+      if (facts_.Has(name)) set.push_back(name);
+    if (set.empty()) set.emplace_back(kVisibleDevices);
+    return set;
+  }
+
+  bool LegacyImage() const { return !facts_.Get("CUDA_VERSION").empty() && facts_.Get("NVIDIA_REQUIRE_CUDA").empty(); }
+
+  Status ReadVariables() {
+    const std::vector<std::string> variables = Variables();
+    std::vector<std::string> named;
+    bool set = false;
+    for (const std::string& variable : variables) {
+      set = set || facts_.Has(variable);
+      for (std::string& name : Names(facts_.Get(variable))) named.push_back(std::move(name));
+    }
+    if (!set && LegacyImage()) named.emplace_back("all");
+    if (named.empty() || std::find(named.begin(), named.end(), "void") != named.end()) return {};
+    const std::string who = base::Join(variables, ", ");
+    if (!EnvironmentMayAsk()) {
+      SayIgnored(set ? who : "CUDA_VERSION, by which images of old ask for all devices,");
+      return {};
+    }
+    return AddVisible(named, who);
+  }
+
+  /// void before none before all before names.
+  Status AddVisible(const std::vector<std::string>& names, const std::string& where) {
+    const auto has = [&names](std::string_view word) { return std::find(names.begin(), names.end(), word) != names.end(); };
+    if (has("void")) return {};
+    request_.driver = has("none");
+    if (request_.driver) return {};
+    if (has("all")) return collector_.Add("all", where);
+    for (const std::string& name : names) TRY(collector_.Add(name, where));
+    return {};
+  }
+
+  Status ReadImexChannels() {
+    if (!config_.imex_channels) return {};
+    std::vector<std::string> channels;
+    for (const std::string& name : mounts_)
+      if (name.starts_with("imex/")) channels.push_back(name.substr(5));
+    std::string where = "a mount below " + std::string(kMountRoot) + "imex";
+    if (channels.empty()) {
+      channels = Names(facts_.Get(kImexChannels));
+      where = kImexChannels;
+      const auto has = [&channels](std::string_view word) { return std::find(channels.begin(), channels.end(), word) != channels.end(); };
+      if (channels.empty() || has("void") || has("none") || has("all")) return {};
+      if (!EnvironmentMayAsk()) {
+        SayIgnored(where);
+        return {};
+      }
+    }
+    for (const std::string& channel : channels) {
+      if (!IsImexChannel(channel))
+        return Error(Code::kInvalidArgument, where + " asks for " + Shown(channel) + ", which is no IMEX channel: a number from 0 to " +
+                                                 std::to_string(kMostImexChannel));
+      TRY(collector_.Add("nvidia.com/imex-channel=" + channel, where));
+    }
+    return {};
+  }
+
+  Status ReadMig() {
+    for (const Gate& gate : kMigGates) {
+      const std::string_view value = facts_.Get(gate.variable);
+      if (value.empty() || value == "void" || value == "none") continue;
+      const std::string variable(gate.variable);
+      if (!facts_.privileged)
+        return Error(Code::kPermissionDenied, variable +
+                                                  " is for privileged containers (CAP_SYS_ADMIN) only; remove it, or start the "
+                                                  "container with --privileged");
+      if (value != "all") return Error(Code::kInvalidArgument, variable + " is " + Shown(value) + "; only \"all\" is possible");
+      TRY(collector_.Add(gate.device, variable));
+    }
+    return {};
+  }
+
+  bool EnvironmentMayAsk() const { return facts_.privileged || config_.accept_environment.value_or(!facts_.OfKubernetes()); }
+
+  void SayIgnored(std::string_view who) {
+    std::string text = std::string(who) + " is ignored: the container is not privileged, and ";
+    text += config_.accept_environment
+                ? "config.toml has " + std::string(kAcceptKey) + " = false"
+                : "in Kubernetes devices are given by the kubelet, not taken by images; ask for them in resources.limits, or write " +
+                      std::string(kAcceptKey) + " = true into " + config_.file + " to let every pod take what it names";
+    request_.remarks.push_back({LogLevel::kWarn, std::move(text)});
+  }
+
+  const Facts& facts_;
+  const Config& config_;
+  Request request_;
+  Collector collector_;
+  std::vector<std::string> mounts_;
+};
+
+}  // namespace
+
+std::string Shown(std::string_view text) {
+  constexpr std::size_t kMost = 80;
+  std::string shown = "\"";
+  for (const char c : text.substr(0, kMost)) {
+    const auto byte = static_cast<unsigned char>(c);
+    shown += byte < 0x20 || byte >= 0x7f || c == '"' ? '?' : c;
+  }
+  return shown + (text.size() > kMost ? "...\"" : "\"");
+}
+
+Result<Request> ReadRequest(const Facts& facts, const Config& config) { return Reader(facts, config).Read(); }
+
+}  // namespace penstock::hook::runtime

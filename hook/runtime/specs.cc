@@ -1,0 +1,62 @@
+// Files are looked through for the vendor's name before they are parsed: those of other vendors cost nothing.
+#include "hook/runtime/specs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "os/core/file.h"
+
+namespace penstock::hook::runtime {
+namespace {
+
+using api::cdi::Edits;
+using api::cdi::SpecFile;
+using base::Code;
+using base::Error;
+using base::Result;
+
+/// "nvidia.com/gpu=0" → "nvidia.com". A name with a slash may be escaped in JSON, a vendor's cannot be.
+std::string VendorOf(const std::string& device) { return device.substr(0, device.find('/')); }
+
+bool Mentions(const std::string& text, std::span<const std::string> vendors) {
+  return std::any_of(vendors.begin(), vendors.end(), [&text](const std::string& vendor) { return text.find(vendor) != std::string::npos; });
+}
+
+}  // namespace
+
+std::vector<SpecFile> ReadSpecFiles(std::span<const std::string> folders, std::span<const std::string> devices) {
+  std::vector<std::string> vendors;
+  for (const std::string& device : devices)
+    if (std::string vendor = VendorOf(device); std::find(vendors.begin(), vendors.end(), vendor) == vendors.end())
+      vendors.push_back(std::move(vendor));
+  std::vector<SpecFile> files;
+  int priority = 0;
+  for (const std::string& folder : folders) {
+    auto names = os::ListDirectory(folder);
+    if (!names.ok() && names.error().code() != Code::kNotFound) files.push_back({folder, priority, names.error()});
+    for (const std::string& name : std::move(names).value_or({})) {
+      if (!name.ends_with(".json") && !name.ends_with(".yaml")) continue;
+      const std::string path = folder + "/" + name;
+      auto text = os::ReadFile(path);
+      if (!text.ok() || Mentions(*text, vendors)) files.push_back({path, priority, std::move(text)});
+    }
+    ++priority;
+  }
+  return files;
+}
+
+Result<Edits> EditsOfKind(std::span<const SpecFile> files, const std::string& kind) {
+  const SpecFile* best = nullptr;
+  Edits edits;
+  for (const SpecFile& file : files) {
+    if (!file.text.ok() || (best != nullptr && best->priority > file.priority)) continue;
+    auto spec = api::cdi::Parse(*file.text, file.path);
+    if (!spec.ok() || spec->kind != kind) continue;
+    best = &file;
+    edits = std::move(spec->edits);
+  }
+  if (best == nullptr) return Error(Code::kNotFound, "there is no CDI specification of " + kind);
+  return edits;
+}
+
+}  // namespace penstock::hook::runtime
