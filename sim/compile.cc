@@ -222,6 +222,9 @@ void Compile(const Machine& machine, const Catalogue& catalogue, const CompileOp
   Put(state.product_vendor, machine.product_vendor);
   state.uvm_major = 510;
   state.caps_major = 511;
+  state.nvswitch_major = 509;
+  state.imex_major = 508;
+  state.imex_channels = machine.imex_channels;
   for (const auto& [number, cpus] : machine.numa) {
     SimNode& node = state.nodes[state.node_count++];
     node.number = number;

@@ -107,6 +107,7 @@ base::Result<Control> Control::Build(const std::string& root, const Assets& asse
   ASSIGN(const TreeReport report, SyncTree(root, assets, state));
   for (SimGpu& gpu : state.gpus) gpu.energy_since = NowMicroseconds();
   ASSIGN(StateFile file, StateFile::Create(root, state));
+  TRY(NameState(root, state));
   Control control(root, assets, std::move(file));
   control.report_ = report;
   return control;

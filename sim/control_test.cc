@@ -69,6 +69,47 @@ TEST(Tree, HasDeviceNodesWhereTheKernelAllowsThemElseFiles) {
   }
 }
 
+TEST(Tree, HasTheDevicesOfDisplaysAndSwitchesAndTheDaemonsSockets) {
+  Folder folder;
+  Control control = Started(folder / "m", "dgx-a100");
+  const auto there = [&](const std::string& path) { return fs::exists(folder / "m/" + path); };
+  EXPECT_THAT(Names(folder / "m/sys/bus/pci/devices/0000:0f:00.0/drm"), ::testing::ElementsAre("card2", "renderD129"));
+  EXPECT_EQ(fs::read_symlink(folder / "m/dev/dri/by-path/pci-0000:0f:00.0-render"), "../renderD129");
+  EXPECT_TRUE(there("dev/dri/renderD129") && there("dev/nvidia-nvswitchctl") && there("dev/nvidia-nvswitch5"));
+  EXPECT_FALSE(there("dev/nvidia-nvswitch6") || there("dev/nvidia-caps-imex-channels"));
+  EXPECT_TRUE(fs::is_socket(folder / "m/run/nvidia-persistenced/socket") && fs::is_socket(folder / "m/run/nvidia-fabricmanager/socket"));
+  EXPECT_THAT(Read(folder / "m/proc/driver/nvidia-caps/mig-minors"), HasSubstr("gpu0/gi1/access 12\ngpu0/gi1/ci0/access 13\n"));
+  ASSERT_TRUE(control.Unplug(1).ok());
+  EXPECT_FALSE(there("dev/dri/renderD129") || there("dev/dri/by-path/pci-0000:0f:00.0-card"));
+  EXPECT_TRUE(there("dev/dri/renderD128"));
+  ASSERT_TRUE(control.UnloadDriver().ok());
+  EXPECT_FALSE(there("dev/dri/renderD128") || there("run/nvidia-persistenced/socket"));
+  EXPECT_TRUE(there("dev/nvidia0"));
+}
+
+TEST(Tree, HasTheImexChannelsThatTheMachineFileSays) {
+  Folder folder;
+  auto machine = LoadMachine(BuiltAssets(), testing::BuiltCatalogue(), "dgx-h100");
+  machine->machine.imex_channels = 2;
+  ASSERT_TRUE(Control::Start(folder / "m", BuiltAssets(), testing::BuiltCatalogue(), *machine, {}).ok());
+  EXPECT_THAT(Names(folder / "m/dev/nvidia-caps-imex-channels"), ::testing::ElementsAre("channel0", "channel1"));
+  EXPECT_THAT(Read(folder / "m/proc/devices"), HasSubstr(" nvidia-caps-imex-channels\n"));
+  EXPECT_TRUE(fs::exists(folder / "m/usr/bin/nvidia-imex"));
+}
+
+TEST(Tree, EqualFilesAreNamesOfOneAndAChangeOfOneLeavesTheOthers) {
+  Folder folder;
+  Control control = Started(folder / "m", "dgx-a100");
+  const std::string model = folder / "m/sys/bus/pci/devices/0000:07:00.0/vendor";
+  EXPECT_GT(fs::hard_link_count(model), 8u);
+  ASSERT_TRUE(control.Unplug(0).ok());
+  ASSERT_TRUE(control.HealGpu(0).ok());
+  EXPECT_EQ(Read(model), "0x10de\n");
+  EXPECT_EQ(Read(folder / "m/sys/bus/pci/devices/0000:0f:00.0/vendor"), "0x10de\n");
+  EXPECT_EQ(Read(folder / "m/sys/bus/pci/devices/0000:0f:00.0/numa_node"), "3\n");
+  EXPECT_EQ(Read(folder / "m/sys/bus/pci/devices/0000:47:00.0/numa_node"), "1\n");
+}
+
 TEST(Tree, AMachineWithoutADriverHasOnlyItsHardware) {
   Folder folder;
   (void)Started(folder / "m", "t4-x1", {.no_driver = true});
@@ -148,7 +189,7 @@ TEST(Control, AnotherDriverBringsItsLibraryAndItsNames) {
   ASSERT_TRUE(control.UnloadDriver().ok());
   EXPECT_FALSE(fs::exists(folder / "m/sys/module/nvidia"));
   ASSERT_TRUE(control.LoadDriver("450.80.02").ok());
-  EXPECT_THAT(Names(folder / "m/usr/lib/x86_64-linux-gnu"), ::testing::ElementsAre("libnvidia-ml.so.1", "libnvidia-ml.so.450.80.02"));
+  EXPECT_EQ(fs::read_symlink(folder / "m/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"), "libnvidia-ml.so.450.80.02");
   EXPECT_EQ(Read(folder / "m/sys/module/nvidia/version"), "450.80.02\n");
   EXPECT_STREQ(control.state().gpus[0].name, "A100-SXM4-40GB");
 }

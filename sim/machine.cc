@@ -310,6 +310,7 @@ base::Result<Machine> ReadMachine(std::string_view text, std::string_view file, 
   });
   ReadNuma(map, machine, problems);
   ReadSwitches(map, machine, problems);
+  machine.imex_channels = Number(map, "imexChannels", 0, 16);
   if (const Value* gpus = map.List("gpus")) {
     const std::size_t before = problems.size();
     if (gpus->list->size() > kSimMaxGpus) map.Problem("gpus", "lists more than " + std::to_string(kSimMaxGpus) + " GPUs");

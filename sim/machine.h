@@ -69,6 +69,7 @@ struct Machine {
   std::vector<MachineGpu> gpus;
   std::uint32_t nvswitch_pci_id = 0;
   std::vector<PciAddress> nvswitches;
+  std::uint32_t imex_channels = 0;
 };
 
 /// Reads the catalogue, or says with file, line and column all that is wrong with it.

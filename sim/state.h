@@ -11,7 +11,7 @@ extern "C" {
 
 enum {
   kSimMagic = 0x4d495350,  // "PSIM"
-  kSimLayout = 2,          // raised with every change of the structs below; a reader refuses any other
+  kSimLayout = 3,          // raised with every change of the structs below; a reader refuses any other
   kSimMaxGpus = 16,
   kSimMaxLinks = 18,
   kSimMaxProcesses = 64,
@@ -175,7 +175,9 @@ typedef struct {
   uint32_t uvm_major;
   uint32_t caps_major;
   uint32_t node_count;
-  uint32_t reserved;
+  uint32_t nvswitch_major;
+  uint32_t imex_major;
+  uint32_t imex_channels;  // device files of IMEX channels that somebody has made
   SimNode nodes[kSimMaxNodes];
 
   SimFault faults[kSimMaxFaults];

@@ -18,6 +18,9 @@ struct TreeReport {
 /// Makes everything under `root` match the state, whatever was there: devices plugged and unplugged, driver installed, loaded or not.
 base::Result<TreeReport> SyncTree(const std::string& root, const Assets& assets, const SimState& state);
 
+/// Gives the state file, once it is there, its name among the driver's firmware (driver_files.h); SyncTree does it, too.
+base::Status NameState(const std::string& root, const SimState& state);
+
 /// Removes a tree that StartTree or SyncTree made. Refuses a folder without .penstock-sim.
 base::Status RemoveTree(const std::string& root);
 

@@ -19,7 +19,7 @@ NvReturn nvmlDeviceGetIndex(NvDevice device, NvUint* index) {
   DEVICE_CALL(nvmlDeviceGetIndex);
   const SimState* state = SessionState();
   *index = 0;
-  for (const SimGpu* before = state->gpus; before < gpu; before++) *index += !before->removed;
+  for (uint32_t i = 0; &state->gpus[i] < gpu; i++) *index += (NvUint)SlotShown(state, i);
   return NV_SUCCESS;
 }
 

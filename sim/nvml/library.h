@@ -44,6 +44,9 @@ int SessionMayWrite(void);
 NvReturn Enter(enum Function function);
 NvReturn EnterDevice(enum Function function, NvDevice device, SimGpu** gpu);
 
+// Whether this session lists the GPU: it is there, and the process could open its device file, as a real NVML asks of it.
+int SlotShown(const SimState* state, uint32_t slot);
+
 // Handles: of a slot, and back; null and -1 where there is none.
 NvDevice HandleOf(uint32_t slot);
 int SlotOf(NvDevice device);

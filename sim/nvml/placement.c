@@ -75,7 +75,7 @@ NvReturn nvmlDeviceGetTopologyNearestGpus(NvDevice device, NvUint level, NvUint*
   const SimState* state = SessionState();
   NvUint found = 0;
   for (uint32_t i = 0; i < state->gpu_count; i++) {
-    if (&state->gpus[i] == gpu || state->gpus[i].removed || gpu->topology[i] != level) continue;
+    if (&state->gpus[i] == gpu || gpu->topology[i] != level || !SlotShown(state, i)) continue;
     if (devices && found < *count) devices[found] = HandleOf(i);
     found++;
   }

@@ -38,6 +38,8 @@ static int g_lock_fd = -1;
 static uint32_t g_load;     // the driver load this session belongs to
 static char g_version[32];  // of this library; fixed once known, as a mapped library's is
 static struct SimDevice g_devices[kSimMaxGpus];
+static char g_root[kPathSize];     // of the machine's dev/
+static int g_opened[kSimMaxGpus];  // GPUs whose device file this session could open once
 
 static void Lock(void) {
   while (__atomic_exchange_n(&g_lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
@@ -75,31 +77,57 @@ static void LearnVersion(const char* path) {
   if (strchr(version, '.')) snprintf(g_version, sizeof g_version, "%s", version);
 }
 
+// Opens a file for writing or, where that is refused, for reading. -1 with errno else.
+static int OpenEither(const char* path, int* writable) {
+  *writable = 1;
+  int fd = open(path, O_RDWR | O_CLOEXEC);
+  if (fd >= 0 || (errno != EACCES && errno != EROFS && errno != EPERM)) return fd;
+  *writable = 0;
+  return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+// The state under its second name, where there are only the driver's files, as in a container: their root is `folder`, or `folder` is its
+// usr/. -1 with ENOENT for any other firmware.
+static int OpenFirmware(const char* folder, int* writable) {
+  static const char* const kNames[] = {"gsp_tu10x.bin", "gsp.bin"};
+  char path[kPathSize];
+  for (unsigned i = 0; i < sizeof kNames / sizeof kNames[0] && g_version[0]; i++) {
+    const int length = snprintf(path, sizeof path, "%s/lib/firmware/nvidia/%s/%s", folder, g_version, kNames[i]);
+    const int fd = length < (int)sizeof path ? OpenEither(path, writable) : -1;
+    uint32_t magic = 0;
+    if (fd < 0) continue;
+    if (pread(fd, &magic, sizeof magic, 0) == (ssize_t)sizeof magic && magic == kSimMagic) return fd;
+    close(fd);
+  }
+  errno = ENOENT;
+  return -1;
+}
+
+// Where the machine's dev/ is: beside .penstock-sim, or beside usr/.
+static void LearnRoot(const char* path, const char* suffix) {
+  const size_t length = strlen(path), cut = strlen(suffix);
+  const size_t keep = length >= cut && strcmp(path + length - cut, suffix) == 0 ? length - cut : length;
+  snprintf(g_root, sizeof g_root, "%.*s", (int)keep, path);
+}
+
 static int OpenState(int* writable) {
   char path[kPathSize] = "";
   char own[kPathSize] = "";
   if (OwnPath(own)) LearnVersion(own);
   const char* given = getenv("PENSTOCK_SIM_STATE");
   if (given && given[0]) {
-    snprintf(path, sizeof path, "%s", given);
-    *writable = 1;
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd >= 0) return fd;
-    *writable = 0;
-    return open(path, O_RDONLY | O_CLOEXEC);
+    LearnRoot(given, "/.penstock-sim/state");
+    return OpenEither(given, writable);
   }
   // From <root>/usr/lib/x86_64-linux-gnu upwards to <root>, and "/" at last.
   for (char* slash = strrchr(own, '/'); slash; slash = strrchr(own, '/')) {
     *slash = 0;
+    LearnRoot(own, "/usr");
     const int length = snprintf(path, sizeof path, "%s/.penstock-sim/state", own);
     if (length < 0 || length >= (int)sizeof path) continue;
-    *writable = 1;
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd < 0 && (errno == EACCES || errno == EROFS || errno == EPERM)) {
-      *writable = 0;
-      fd = open(path, O_RDONLY | O_CLOEXEC);
-    }
-    if (fd >= 0 || (errno != ENOENT && errno != ENOTDIR)) return fd;
+    int fd = OpenEither(path, writable);
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) fd = OpenFirmware(own, writable);
+    if (fd >= 0 || errno != ENOENT) return fd;
   }
   errno = ENOENT;
   return -1;
@@ -138,6 +166,35 @@ static NvReturn CheckDriver(const SimState* state) {
   return strcmp(g_version, state->driver_version) == 0 ? NV_SUCCESS : NV_LIB_RM_VERSION_MISMATCH;
 }
 
+// As open(2) answers for a device file below the machine's /dev: 0, or why not. No driver is behind a simulated one, which is ENXIO.
+static int OpenDevice(const char* name) {
+  char path[kPathSize + 64];
+  snprintf(path, sizeof path, "%s/dev/%s", g_root, name);
+  const int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return errno == ENXIO || errno == ENODEV ? 0 : errno;
+  close(fd);
+  return 0;
+}
+
+// Without the control device nothing works; where the device rules took it away NVML says "Unknown Error".
+static NvReturn CheckControlDevice(void) {
+  const int error = OpenDevice("nvidiactl");
+  if (error == 0) return NV_SUCCESS;
+  return error == EPERM || error == EACCES ? NV_UNKNOWN : NV_DRIVER_NOT_LOADED;
+}
+
+int SlotShown(const SimState* state, uint32_t slot) {
+  const SimGpu* gpu = &state->gpus[slot];
+  if (gpu->removed) return 0;
+  if (__atomic_load_n(&g_opened[slot], __ATOMIC_ACQUIRE)) return 1;
+  char name[32];
+  snprintf(name, sizeof name, "nvidia%u", gpu->minor);
+  // Kept open by a real NVML: what is taken away later stays listed. What was refused may be given yet.
+  const int shown = OpenDevice(name) == 0;
+  if (shown) __atomic_store_n(&g_opened[slot], 1, __ATOMIC_RELEASE);
+  return shown;
+}
+
 static NvReturn ApplyFaults(SimState* state, enum Function function, int slot);
 
 NvReturn SessionStart(void) {
@@ -146,9 +203,10 @@ NvReturn SessionStart(void) {
   if (g_sessions == 0) {
     result = Attach();
     if (result == NV_SUCCESS) result = CheckDriver(g_state);
+    if (result == NV_SUCCESS) result = CheckControlDevice();
     if (result == NV_SUCCESS) {
       g_load = g_state->load_count;
-      for (uint32_t i = 0; i < kSimMaxGpus; i++) g_devices[i].slot = i;
+      for (uint32_t i = 0; i < kSimMaxGpus; i++) g_devices[i].slot = i, g_opened[i] = 0;
     }
   }
   SimState* state = g_state;

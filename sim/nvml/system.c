@@ -122,9 +122,8 @@ NvReturn nvmlSystemGetTopologyGpuSet(NvUint cpu, NvUint* count, NvDevice* device
   const SimState* state = SessionState();
   NvUint found = 0;
   for (uint32_t i = 0; i < state->gpu_count; i++) {
-    const SimGpu* gpu = &state->gpus[i];
     NvMask cpus[16] = {0};
-    if (gpu->removed || nvmlDeviceGetCpuAffinity(HandleOf(i), 16, cpus) != NV_SUCCESS) continue;
+    if (!SlotShown(state, i) || nvmlDeviceGetCpuAffinity(HandleOf(i), 16, cpus) != NV_SUCCESS) continue;
     if (cpu >= 1024 || !(cpus[cpu / 64] >> (cpu % 64) & 1)) continue;
     if (devices && found < *count) devices[found] = HandleOf(i);
     found++;
@@ -145,7 +144,7 @@ static NvReturn Count(NvUint* count) {
   NEED(count);
   const SimState* state = SessionState();
   NvUint present = 0;
-  for (uint32_t i = 0; i < state->gpu_count; i++) present += !state->gpus[i].removed;
+  for (uint32_t i = 0; i < state->gpu_count; i++) present += (NvUint)SlotShown(state, i);
   *count = present;
   return NV_SUCCESS;
 }
@@ -177,7 +176,7 @@ static NvReturn ByIndex(enum Function function, NvUint index, NvDevice* device) 
   NEED(device);
   const SimState* state = SessionState();
   for (uint32_t i = 0; i < state->gpu_count; i++) {
-    if (state->gpus[i].removed) continue;
+    if (!SlotShown(state, i)) continue;
     if (index-- == 0) return Found(function, (int)i, device);
   }
   return NV_INVALID_ARGUMENT;
@@ -196,7 +195,7 @@ NvReturn nvmlDeviceGetHandleByIndex_v2(NvUint index, NvDevice* device) {
 static int FindText(size_t offset, const char* text) {
   const SimState* state = SessionState();
   for (uint32_t i = 0; i < state->gpu_count; i++)
-    if (!state->gpus[i].removed && strcmp((const char*)&state->gpus[i] + offset, text) == 0) return (int)i;
+    if (strcmp((const char*)&state->gpus[i] + offset, text) == 0 && SlotShown(state, i)) return (int)i;
   return -1;
 }
 
@@ -244,7 +243,7 @@ NvReturn nvmlDeviceGetHandleByUUIDV(const NvUuid* uuid, NvDevice* device) {
     for (uint32_t i = 0; i < state->gpu_count && slot < 0; i++) {
       unsigned char bytes[16];
       UuidBytes(state->gpus[i].uuid, bytes);
-      if (!state->gpus[i].removed && memcmp(bytes, uuid->value.bytes, 16) == 0) slot = (int)i;
+      if (memcmp(bytes, uuid->value.bytes, 16) == 0 && SlotShown(state, i)) slot = (int)i;
     }
   } else {
     return NV_INVALID_ARGUMENT;
@@ -261,7 +260,7 @@ static NvReturn ByPci(enum Function function, const char* address, NvDevice* dev
   }
   for (uint32_t i = 0; i < state->gpu_count; i++) {
     const SimGpu* gpu = &state->gpus[i];
-    if (!gpu->removed && gpu->domain == domain && gpu->bus == bus && gpu->device == slot) return Found(function, (int)i, device);
+    if (gpu->domain == domain && gpu->bus == bus && gpu->device == slot && SlotShown(state, i)) return Found(function, (int)i, device);
   }
   return NV_NOT_FOUND;
 }

@@ -1,0 +1,141 @@
+#include "sim/tree_builder.h"
+
+#include <cerrno>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+namespace penstock::sim {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string Parent(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
+// Where nodes can be made they cannot always be opened: not on a file system mounted with nodev (EACCES), not where the control group's
+// device rules allow making alone, as container engines have it (EPERM).
+bool IsRefused(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd >= 0) close(fd);
+  return fd < 0 && (errno == EACCES || errno == EPERM);
+}
+
+}  // namespace
+
+bool TreeBuilder::Exists(const std::string& path) const {
+  struct stat info {};
+  return lstat(Path(path).c_str(), &info) == 0;
+}
+
+// Whatever had the name is gone, also as the first of equal ones.
+void TreeBuilder::MakeRoomFor(const std::string& path) {
+  Folder(Parent(path));
+  if (unlink(Path(path).c_str()) == 0) std::erase_if(first_with_, [&](const auto& first) { return first.second == path; });
+}
+
+bool TreeBuilder::MakeAnotherName(const std::string& path, const std::string& equal_to) {
+  const auto [first, is_first] = first_with_.try_emplace(equal_to, path);
+  if (is_first) return false;
+  if (link(Path(first->second).c_str(), Path(path).c_str()) == 0) return true;
+  first->second = path;  // the other one has gone, or has all the names that a file can have
+  return false;
+}
+
+void TreeBuilder::File(const std::string& path, std::string_view content, unsigned mode) {
+  const std::string text = std::string(content) + (content.empty() || content.back() == '\n' ? "" : "\n");
+  MakeRoomFor(path);
+  if (mode != 0444 || !MakeAnotherName(path, text)) Bytes(path, text, mode);
+}
+
+void TreeBuilder::Bytes(const std::string& path, const std::string& content, unsigned mode) {
+  MakeRoomFor(path);
+  const std::string full = Path(path);
+  const int fd = open(full.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  if (fd < 0) return Fail(errno, "create " + full);
+  if (write(fd, content.data(), content.size()) != static_cast<ssize_t>(content.size())) Fail(errno, "write " + full);
+  fchmod(fd, mode);
+  close(fd);
+}
+
+void TreeBuilder::Folder(const std::string& path) {
+  if (folders_.count(path) != 0) return;
+  std::error_code error;
+  fs::create_directories(Path(path), error);
+  if (error) return Fail(error.value(), "create " + Path(path));
+  folders_.insert(path);
+}
+
+void TreeBuilder::Link(const std::string& path, const std::string& target) {
+  MakeRoomFor(path);
+  if (MakeAnotherName(path, "-> " + target)) return;
+  if (symlink(target.c_str(), Path(path).c_str()) != 0) Fail(errno, "link " + Path(path));
+}
+
+void TreeBuilder::Copy(const std::string& from, const std::string& path, const std::function<base::Status(const std::string&)>& edit) {
+  Folder(Parent(path));
+  std::error_code error;
+  const std::string temporary = Path(path) + ".new";
+  fs::copy_file(from, temporary, fs::copy_options::overwrite_existing, error);
+  if (!error)
+    if (const auto edited = edit(temporary); !edited.ok() && error_.empty()) error_ = edited.error().message();
+  if (!error) fs::rename(temporary, Path(path), error);
+  if (error) Fail(error.value(), "copy " + from + " to " + Path(path));
+}
+
+void TreeBuilder::HardLink(const std::string& from, const std::string& path) {
+  MakeRoomFor(path);
+  if (link(Path(from).c_str(), Path(path).c_str()) != 0) Fail(errno, "link " + Path(path));
+}
+
+void TreeBuilder::Borrow(const std::string& from, const std::string& path) {
+  MakeRoomFor(path);
+  if (link(from.c_str(), Path(path).c_str()) != 0) Copy(from, path);
+}
+
+void TreeBuilder::Device(const std::string& path, unsigned major_number, unsigned minor_number, unsigned mode) {
+  Folder(Parent(path));
+  const std::string full = Path(path);
+  struct stat info {};
+  if (lstat(full.c_str(), &info) == 0) {
+    if (S_ISCHR(info.st_mode) && info.st_rdev == makedev(major_number, minor_number)) return;
+    if (S_ISREG(info.st_mode) && !can_make_devices_) return;
+    unlink(full.c_str());
+  }
+  if (can_make_devices_ && mknod(full.c_str(), S_IFCHR | mode, makedev(major_number, minor_number)) == 0) {
+    chmod(full.c_str(), mode);
+    // The first one tells for all.
+    const bool refused = !has_made_device_ && IsRefused(full);
+    has_made_device_ = true;
+    if (!refused) return;
+    errno = EPERM;
+  }
+  if (can_make_devices_ && errno != EPERM && errno != EACCES) return Fail(errno, "make device " + full);
+  can_make_devices_ = false;
+  File(path, "", mode);
+}
+
+void TreeBuilder::Socket(const std::string& path) {
+  Folder(Parent(path));
+  if (mknod(Path(path).c_str(), S_IFSOCK | 0666, 0) != 0 && errno != EEXIST) return Fail(errno, "make socket " + Path(path));
+  chmod(Path(path).c_str(), 0666);
+}
+
+void TreeBuilder::Remove(const std::string& path) {
+  folders_.clear();
+  std::error_code error;
+  fs::remove_all(Path(path), error);
+  if (error) Fail(error.value(), "remove " + Path(path));
+}
+
+void TreeBuilder::Fail(int error, const std::string& doing) {
+  if (error_.empty()) error_ = base::ErrnoError(error, doing).message();
+}
+
+}  // namespace penstock::sim
