@@ -1,0 +1,139 @@
+// The table of hooks. What they do is in their own files.
+#include "hook/commands.h"
+
+#include <array>
+#include <cstdio>
+
+#include <unistd.h>
+
+#include "base/core/strings.h"
+#include "hook/arguments.h"
+#include "hook/container.h"
+#include "hook/hooks.h"
+#include "os/core/file.h"
+
+namespace penstock::hook {
+namespace {
+
+using base::Result;
+using base::Status;
+
+constexpr char kMachineParams[] = "/proc/driver/nvidia/params";
+constexpr std::string_view kStateFlag = "container-spec";
+
+struct Hook {
+  std::string_view name;
+  std::string_view help;
+  std::vector<std::string_view> flags;
+  Status (*run)(const os::ConfinedTree& root, const Arguments& arguments, Warnings& warnings);
+};
+
+Status RunCudaCompat(const os::ConfinedTree& root, const Arguments& arguments, Warnings& warnings) {
+  CudaCompat machine{.driver_version = arguments.Text("host-driver-version"), .cuda_version = arguments.Text("host-cuda-version")};
+  if (const std::string folder = arguments.Text("cuda-compat-container-root"); !folder.empty()) machine.folder = folder;
+  return EnableCudaCompat(root, machine, warnings);
+}
+
+const std::vector<Hook>& Hooks() {
+  static const std::vector<Hook> hooks = {
+      {"create-symlinks",
+       "make symbolic links: --link TARGET::LINK",
+       {"link", kStateFlag},
+       [](const os::ConfinedTree& root, const Arguments& arguments, Warnings& warnings) {
+         return CreateSymlinks(root, arguments.List("link"), warnings);
+       }},
+      {"update-ldcache",
+       "make libraries found by programs: --folder FOLDER",
+       {"folder", "ldconfig-path", kStateFlag},
+       [](const os::ConfinedTree& root, const Arguments& arguments, Warnings& warnings) {
+         return UpdateLdCache(root, arguments.List("folder"), warnings);
+       }},
+      {"create-soname-symlinks",
+       "make the links that libraries' SONAMEs need: --folder FOLDER",
+       {"folder", "ldconfig-path", kStateFlag},
+       [](const os::ConfinedTree& root, const Arguments& arguments, Warnings& warnings) {
+         return CreateSonameLinks(root, arguments.List("folder"), warnings);
+       }},
+      {"enable-cuda-compat",
+       "use the image's CUDA compatibility libraries where they are newer than the driver",
+       {"host-driver-version", "host-cuda-version", "cuda-compat-container-root", kStateFlag},
+       RunCudaCompat},
+      {"chmod",
+       "set modes of folders: --mode OCTAL --path PATH",
+       {"mode", "path", kStateFlag},
+       [](const os::ConfinedTree& root, const Arguments& arguments, Warnings& warnings) {
+         return ChangeModes(root, arguments.Text("mode"), arguments.List("path"), warnings);
+       }},
+      {"disable-device-node-modification",
+       "keep the driver's libraries from making device files",
+       {kStateFlag},
+       [](const os::ConfinedTree& root, const Arguments&, Warnings& warnings) {
+         return DisableDeviceNodeModification(root, kMachineParams, warnings);
+       }},
+      {"update-application-profile",
+       "have EGL and Vulkan see the container's GPUs alone",
+       {kStateFlag},
+       [](const os::ConfinedTree& root, const Arguments&, Warnings& warnings) { return UpdateApplicationProfile(root, warnings); }},
+  };
+  return hooks;
+}
+
+void Say(std::string_view level, const std::string& message) {
+  std::fprintf(stderr, "penstock-hook: %.*s%s\n", static_cast<int>(level.size()), level.data(), message.c_str());
+}
+
+Result<std::string> ReadState(const std::string& file) {
+  if (file.empty() || file == "-") return os::ReadAll(STDIN_FILENO, "the container's state on standard input", kMostStateBytes);
+  return os::ReadFile(file, kMostStateBytes);
+}
+
+Status RunHook(const Hook& hook, const std::vector<std::string>& words, os::UniqueFd started_in, Warnings& warnings) {
+  ASSIGN(const Arguments arguments, Arguments::Parse(words, hook.flags));
+  ASSIGN(const std::string state, ReadState(arguments.Text(kStateFlag)));
+  ASSIGN(const os::ConfinedTree root, OpenRoot(state, std::move(started_in)));
+  return hook.run(root, arguments, warnings);
+}
+
+void PrintHelp() {
+  std::printf("usage: penstock-hook HOOK [FLAGS], with the state of a container on standard input (OCI runtime specification)\n\n");
+  for (const Hook& hook : Hooks())
+    std::printf("  %-34.*s%.*s\n", static_cast<int>(hook.name.size()), hook.name.data(), static_cast<int>(hook.help.size()),
+                hook.help.data());
+  std::printf("\nAlso to be called as nvidia-cdi-hook HOOK and nvidia-ctk hook HOOK.\n");
+}
+
+const Hook* FindHook(const std::string& name) {
+  for (const Hook& hook : Hooks()) {
+    if (hook.name == name) return &hook;
+  }
+  return nullptr;
+}
+
+// A specification that is newer than this program may name hooks that it does not know; containers start without them, as they do with
+// nvidia-cdi-hook.
+int PassOver(const std::optional<std::string>& name) {
+  Say("warning: ", name ? "unknown hook \"" + *name + "\", nothing is done" : "no hook is named, nothing is done");
+  return 0;
+}
+
+}  // namespace
+
+int RunCall(std::span<const std::string> words, os::UniqueFd started_in) {
+  const auto call = ReadCall(words);
+  if (!call.ok()) {
+    Say("", call.error().message());
+    return 1;
+  }
+  if (call->help) return PrintHelp(), 0;
+  if (call->version) return std::printf("penstock-hook " PENSTOCK_VERSION "\n"), 0;
+  const Hook* hook = call->hook ? FindHook(*call->hook) : nullptr;
+  if (hook == nullptr) return PassOver(call->hook);
+  Warnings warnings;
+  const Status done = RunHook(*hook, call->words, std::move(started_in), warnings);
+  for (const std::string& message : warnings.messages()) Say("warning: ", *call->hook + ": " + message);
+  if (done.ok()) return 0;
+  Say("", *call->hook + ": " + done.error().message());
+  return 1;
+}
+
+}  // namespace penstock::hook

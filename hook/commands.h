@@ -1,0 +1,15 @@
+// Which hook a call names, and what flags it has: those of nvidia-cdi-hook.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "os/core/fd.h"
+
+namespace penstock::hook {
+
+/// Runs a call; `words` are the program's arguments without its name, `started_in` is the directory that it was started in. Reads the
+/// container's state from standard input. Returns the exit status: 0, or 1 after one message on standard error.
+int RunCall(std::span<const std::string> words, os::UniqueFd started_in);
+
+}  // namespace penstock::hook

@@ -1,0 +1,128 @@
+// Merges an image's ld.so.cache with folders of a driver. Writes no file but the libraries' links.
+#include "hook/ld_cache_update.h"
+
+#include <algorithm>
+#include <set>
+
+#include <sys/stat.h>
+
+namespace penstock::hook {
+namespace {
+
+// An image's list has a handful of folders. Of a hostile one's further folders it is not asked which they are: they come last.
+constexpr std::size_t kMostFolders = 256;
+
+std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+/// Which files of a folder an existing list already speaks for: those it names, and those behind a SONAME that it names, since
+/// "libz.so.1.2.13" adds nothing to "libz.so.1". A name without a version covers nothing: "libcuda.so" may be there for compilers alone.
+class Covered {
+ public:
+  void Add(const os::LdCacheEntry& entry) {
+    files_.insert(entry.path.substr(entry.path.rfind('/') + 1));
+    if (!entry.soname.ends_with(".so")) sonames_.insert(entry.soname);
+  }
+
+  bool operator()(const std::string& file) const {
+    if (files_.contains(file)) return true;
+    for (auto dot = file.find('.'); dot != std::string::npos; dot = file.find('.', dot + 1)) {
+      if (sonames_.contains(file.substr(0, dot))) return true;
+    }
+    return false;
+  }
+
+ private:
+  std::set<std::string> files_;
+  std::set<std::string> sonames_;
+};
+
+bool HasEntry(const std::vector<os::TreeEntry>& entries, const std::string& name) {
+  const auto found = std::lower_bound(entries.begin(), entries.end(), name,
+                                      [](const os::TreeEntry& entry, const std::string& wanted) { return entry.name < wanted; });
+  return found != entries.end() && found->name == name;
+}
+
+template <typename T>
+bool Contains(const std::vector<T>& list, const T& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+}  // namespace
+
+std::optional<Identity> Identify(const os::ConfinedTree& root, const std::string& path) {
+  const auto found = root.Locate(path);
+  struct stat status {};
+  if (!found.ok() || ::fstat(found->get(), &status) != 0 || !S_ISDIR(status.st_mode)) return std::nullopt;
+  return Identity(status.st_dev, status.st_ino);
+}
+
+LdCacheUpdate::LdCacheUpdate(const os::ConfinedTree& root, const std::vector<std::string>& order, const std::vector<std::string>& gone,
+                             Warnings& warnings)
+    : root_(root), warnings_(warnings) {
+  for (const std::string& folder : order) order_.push_back(Identify(root, folder));
+  for (const std::string& folder : gone) gone_.push_back(Identify(root, folder));
+}
+
+void LdCacheUpdate::AddImage(std::vector<os::LdCacheEntry> entries) {
+  for (os::LdCacheEntry& entry : entries) {
+    const auto folder = IdentifyOnce(FolderOf(entry.path));
+    if (folder && Contains(gone_, folder)) continue;
+    entries_.push_back({.entry = std::move(entry), .rank = RankOf(folder), .folder = folder});
+  }
+}
+
+void LdCacheUpdate::AddFolder(const std::string& folder) {
+  const auto identity = Identify(root_, folder);
+  if (!identity || Contains(done_, *identity)) return;
+  done_.push_back(*identity);
+  const auto files = root_.List(folder);
+  if (!files.ok()) return warnings_.Add(files.error().message());
+  Covered covered;
+  std::erase_if(entries_, [&](const Entry& entry) {
+    if (entry.folder != identity) return false;
+    const bool there = HasEntry(*files, entry.entry.path.substr(entry.entry.path.rfind('/') + 1));
+    if (there) covered.Add(entry.entry);
+    return !there;
+  });
+  const auto libraries = FindLibraries(root_, folder, *files, covered);
+  if (!libraries.ok()) return warnings_.Add(libraries.error().message());
+  for (const Library& library : *libraries) AddLibrary(folder, *identity, library);
+}
+
+std::vector<os::LdCacheEntry> LdCacheUpdate::Take() {
+  std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.rank < b.rank; });
+  std::vector<os::LdCacheEntry> list;
+  list.reserve(entries_.size());
+  for (Entry& entry : entries_) list.push_back(std::move(entry.entry));
+  return list;
+}
+
+std::optional<Identity> LdCacheUpdate::IdentifyOnce(const std::string& path) {
+  const auto known = std::find_if(identified_.begin(), identified_.end(), [&](const auto& other) { return other.first == path; });
+  if (known != identified_.end()) return known->second;
+  if (identified_.size() == kMostFolders) return std::nullopt;
+  return identified_.emplace_back(path, Identify(root_, path)).second;
+}
+
+std::size_t LdCacheUpdate::RankOf(const std::optional<Identity>& folder) const {
+  if (!folder) return order_.size();
+  return static_cast<std::size_t>(std::find(order_.begin(), order_.end(), folder) - order_.begin());
+}
+
+// As the image's list spells it, so that both kinds of entries of a folder are alike.
+std::string LdCacheUpdate::SpellingOf(const Identity& folder, const std::string& otherwise) const {
+  const auto known = std::find_if(identified_.begin(), identified_.end(), [&](const auto& other) { return other.second == folder; });
+  return known == identified_.end() ? otherwise : known->first;
+}
+
+void LdCacheUpdate::AddLibrary(const std::string& folder, const Identity& identity, const Library& library) {
+  // On other people's mounts and read-only file systems the list names the file itself, which serves programs as well.
+  if (const auto linked = LinkSoname(root_, folder, library); !linked.ok() && !Warnings().Tolerate(linked).ok())
+    warnings_.Add(linked.error().message());
+  const std::string name = root_.Exists(folder + "/" + library.soname) ? library.soname : library.file;
+  entries_.push_back({.entry = {.soname = library.soname, .path = SpellingOf(identity, folder) + "/" + name, .flags = library.flags},
+                      .rank = RankOf(identity),
+                      .folder = identity});
+}
+
+}  // namespace penstock::hook

@@ -1,0 +1,60 @@
+// How an image's list of libraries becomes that of a container with further folders. Reads the container's tree, writes nothing.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "hook/ld_config.h"
+#include "hook/library_folder.h"
+#include "hook/warnings.h"
+#include "os/core/confined_tree.h"
+#include "os/core/ld_cache.h"
+
+namespace penstock::hook {
+
+/// Which directory of the tree a path leads to; /lib and /usr/lib are often one.
+using Identity = std::pair<dev_t, ino_t>;
+std::optional<Identity> Identify(const os::ConfinedTree& root, const std::string& path);
+
+/// The list of libraries that ldconfig would write, without reading again each of the image's libraries: entries of the image's own list
+/// are kept, and what the given folders have besides is added. Links by SONAME are made in them as ldconfig makes them.
+class LdCacheUpdate {
+ public:
+  /// `order` is the order in which folders are searched; `gone` are folders of an earlier start that no longer count.
+  LdCacheUpdate(const os::ConfinedTree& root, const std::vector<std::string>& order, const std::vector<std::string>& gone,
+                Warnings& warnings);
+
+  /// What the image has. Called first.
+  void AddImage(std::vector<os::LdCacheEntry> entries);
+  /// A folder that may have more than the image's list says. A folder that is not there has nothing.
+  void AddFolder(const std::string& folder);
+
+  /// The list in search order.
+  std::vector<os::LdCacheEntry> Take();
+
+ private:
+  struct Entry {
+    os::LdCacheEntry entry;
+    std::size_t rank = 0;
+    std::optional<Identity> folder;
+  };
+
+  std::optional<Identity> IdentifyOnce(const std::string& path);
+  std::size_t RankOf(const std::optional<Identity>& folder) const;
+  std::string SpellingOf(const Identity& folder, const std::string& otherwise) const;
+  void AddLibrary(const std::string& folder, const Identity& identity, const Library& library);
+
+  const os::ConfinedTree& root_;
+  Warnings& warnings_;
+  std::vector<std::optional<Identity>> order_;
+  std::vector<std::optional<Identity>> gone_;
+  std::vector<Identity> done_;
+  std::vector<std::pair<std::string, std::optional<Identity>>> identified_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace penstock::hook

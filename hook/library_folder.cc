@@ -1,0 +1,82 @@
+// Libraries of one folder, by their ELF files. Knows nothing of caches.
+#include "hook/library_folder.h"
+
+#include <algorithm>
+
+#include <dirent.h>
+
+#include "os/core/elf.h"
+#include "os/core/ld_cache.h"
+
+namespace penstock::hook {
+namespace {
+
+// What one folder of a hostile image may cost: a few milliseconds.
+constexpr std::size_t kMostReads = 4096;
+
+// glibc, sysdeps/generic/dl-cache.h, _dl_is_dso; the dynamic linkers are libraries, too.
+bool IsLibraryName(std::string_view name) {
+  const bool begins = name.starts_with("lib") || name.starts_with("ld-") || name.starts_with("ld.") || name.starts_with("ld64.");
+  return begins && name.find(".so") != std::string_view::npos;
+}
+
+// A link is entered by its own name where that is the SONAME, or the SONAME up to ".so" (what compilers look for); any other one is another
+// name of the file.
+bool IsProperLink(const std::string& name, const std::string& soname) {
+  return name == soname || (name.ends_with(".so") && soname.starts_with(name));
+}
+
+bool IsLink(const os::ConfinedTree& root, const std::string& path, const os::TreeEntry& entry) {
+  return entry.type == DT_UNKNOWN ? root.ReadLink(path).ok() : entry.type == DT_LNK;
+}
+
+base::Result<Library> ReadLibrary(const os::ConfinedTree& root, const std::string& folder, const os::TreeEntry& entry) {
+  const std::string path = folder + "/" + entry.name;
+  ASSIGN(const os::UniqueFd file, root.OpenRegular(path));
+  ASSIGN(const os::ElfFacts facts, os::ReadElf(file.get(), path));
+  const auto flags = os::LdCacheFlags(facts);
+  if (!flags) return base::Error(base::Code::kUnimplemented, path + " is for another kind of machine");
+  Library library{.soname = facts.soname.empty() ? entry.name : facts.soname, .file = entry.name, .flags = *flags};
+  library.link = IsProperLink(entry.name, library.soname) && IsLink(root, path, entry);
+  if (library.link) library.soname = entry.name;
+  if (library.soname.find('/') != std::string::npos || library.soname == "." || library.soname == "..")
+    return base::Error(base::Code::kInvalidArgument, path + " has a SONAME that is no file name");
+  return library;
+}
+
+bool IsBetter(const Library& candidate, const Library& known) {
+  if (candidate.link != known.link) return known.link;
+  return os::CompareLibraryNames(candidate.file, known.file) > 0;
+}
+
+}  // namespace
+
+base::Result<std::vector<Library>> FindLibraries(const os::ConfinedTree& root, const std::string& folder,
+                                                 const std::vector<os::TreeEntry>& entries,
+                                                 const std::function<bool(const std::string& file)>& passed_over) {
+  std::vector<Library> libraries;
+  std::size_t reads = 0;
+  for (const os::TreeEntry& entry : entries) {
+    if (!IsLibraryName(entry.name) || entry.type == DT_DIR || passed_over(entry.name)) continue;
+    if (++reads > kMostReads)
+      return base::Error(base::Code::kResourceExhausted, folder + " has more than " + std::to_string(kMostReads) + " libraries");
+    auto library = ReadLibrary(root, folder, entry);
+    if (!library.ok()) continue;
+    const auto known =
+        std::find_if(libraries.begin(), libraries.end(), [&](const Library& other) { return other.soname == library->soname; });
+    if (known == libraries.end()) {
+      libraries.push_back(*std::move(library));
+    } else if (IsBetter(*library, *known)) {
+      *known = *std::move(library);
+    }
+  }
+  return libraries;
+}
+
+base::Status LinkSoname(const os::ConfinedTree& root, const std::string& folder, const Library& library) {
+  const std::string link = folder + "/" + library.soname;
+  if (library.link || library.soname == library.file || root.ReadLink(link).ok() || root.Exists(link)) return {};
+  return root.WriteLink(library.file, link);
+}
+
+}  // namespace penstock::hook

@@ -1,0 +1,19 @@
+// What container engines execute as a hook while a container is made. Takes nothing from its environment or from the directory that it is
+// started in: both may be the image's (CVE-2025-23266).
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hook/commands.h"
+
+int main(int argc, char** argv) {
+  ::clearenv();
+  penstock::os::UniqueFd started_in(::open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (::chdir("/") != 0) return 1;
+  ::umask(022);
+  return penstock::hook::RunCall(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc), std::move(started_in));
+}
