@@ -35,6 +35,14 @@ base::Status InstallAll(const std::string& from, const std::string& to) {
   return {};
 }
 
+std::string WhyOff(const api::NodeConfig& config) {
+  if (config.cdi.enabled == api::Switch::kOff) return "switched off";
+  if (config.cdi.enabled == api::Switch::kAuto && !MayWrite(config.paths.cdi_root)) return "no right to write to " + config.paths.cdi_root;
+  return "";
+}
+
+}  // namespace
+
 node::cdi::Places PlacesOf(const api::NodeConfig& config) {
   const device::Paths paths = PathsOf(config);
   const std::string& host_driver_root = config.paths.host_driver_root;
@@ -45,14 +53,6 @@ node::cdi::Places PlacesOf(const api::NodeConfig& config) {
           .sysfs_root = paths.sysfs_root,
           .proc_root = paths.proc_root};
 }
-
-std::string WhyOff(const api::NodeConfig& config) {
-  if (config.cdi.enabled == api::Switch::kOff) return "switched off";
-  if (config.cdi.enabled == api::Switch::kAuto && !MayWrite(config.paths.cdi_root)) return "no right to write to " + config.paths.cdi_root;
-  return "";
-}
-
-}  // namespace
 
 Containers::Containers(os::Loop& control, base::Executor& io, const api::NodeConfig& config, node::inventory::Inventory& inventory,
                        std::string own_folder)

@@ -13,6 +13,9 @@
 
 namespace penstock::app {
 
+/// Where specifications' things lie, by a configuration.
+node::cdi::Places PlacesOf(const api::NodeConfig& config);
+
 /// On the control loop.
 class Containers {
  public:
