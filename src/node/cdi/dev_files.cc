@@ -37,8 +37,7 @@ base::Result<DeviceNode> DevFiles::Node(const std::string& path) const {
   if (!S_ISCHR(info.st_mode)) return Error(Code::kFailedPrecondition, path + " is no character device");
   DeviceNode node;
   node.path = path;
-  node.host_path = host_root_ == "/" ? "" : host_root_ + Below(path);
-  if (node.host_path == path) node.host_path.clear();
+  if (std::string host_path = HostPath(path); host_path != path) node.host_path = std::move(host_path);
   node.major = ::major(info.st_rdev);
   node.minor = ::minor(info.st_rdev);
   node.file_mode = info.st_mode & 0777;
@@ -46,6 +45,10 @@ base::Result<DeviceNode> DevFiles::Node(const std::string& path) const {
   if (info.st_gid != 0) node.gid = info.st_gid;
   return node;
 }
+
+std::string DevFiles::HostPath(const std::string& path) const { return (host_root_ == "/" ? "" : host_root_) + Below(path); }
+
+base::Result<std::string> DevFiles::ReadLink(const std::string& path) const { return root_.ReadLink(Below(path)); }
 
 std::vector<std::string> DevFiles::Match(const std::string& pattern) const {
   const auto slash = pattern.rfind('/');

@@ -21,6 +21,12 @@ class DevFiles {
   /// is not there; kFailedPrecondition: it is no character device.
   base::Result<api::cdi::DeviceNode> Node(const std::string& path) const;
 
+  /// As the host calls it.
+  std::string HostPath(const std::string& path) const;
+
+  /// What a link below /dev says.
+  base::Result<std::string> ReadLink(const std::string& path) const;
+
   /// Character devices whose paths match, sorted. Only the last part of the pattern may be a glob.
   std::vector<std::string> Match(const std::string& pattern) const;
 

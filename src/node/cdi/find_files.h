@@ -1,0 +1,25 @@
+// A driver's files that are no libraries: programs, configuration, firmware, sockets.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "device/container.h"
+#include "node/cdi/find_links.h"
+#include "node/cdi/find_tree.h"
+#include "node/cdi/generate.h"
+
+namespace penstock::node::cdi {
+
+struct FoundFiles {
+  std::vector<FoundFile> files;       ///< sorted by path, one for each
+  std::vector<FoundFile> sockets;     ///< likewise; and folders of them
+  std::vector<std::string> missing;   ///< patterns that a complete driver has
+  std::vector<std::string> remarks;   ///< each one sentence
+  std::vector<std::string> searched;  ///< folders below the root where sockets come and go
+};
+
+/// The same files give the same answer. Blocks for some milliseconds.
+FoundFiles FindFiles(const DriverTree& tree, const device::ContainerDriver& wanted, const std::string& version, const Places& places);
+
+}  // namespace penstock::node::cdi

@@ -1,0 +1,62 @@
+// Links by what libraries call themselves, never copied from the root: those there may lead through other folders.
+#include "node/cdi/find_links.h"
+
+#include <algorithm>
+
+#include <fcntl.h>
+
+namespace penstock::node::cdi {
+
+std::string_view NameOf(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+std::string FolderOf(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
+}
+
+std::string Below(const std::string& folder, std::string_view name) { return (folder == "/" ? "" : folder) + "/" + std::string(name); }
+
+void Links::Add(const FoundFile& library, const std::string& soname) {
+  const std::string folder = FolderOf(library.path), name(NameOf(library.path));
+  const bool linked = !soname.empty() && soname != name && soname.find('/') == std::string::npos;
+  if (linked) links_.push_back({Below(folder, soname), name});
+  if (const auto suffix = name.find(".so."); suffix != std::string::npos) {
+    std::string link = Below(folder, name.substr(0, suffix + 3));
+    if (LeadsTo(link, library)) links_.push_back({std::move(link), linked ? soname : name});
+  }
+  AddWanted(library, soname);
+}
+
+std::vector<FoundLink> Links::Take() {
+  std::sort(links_.begin(), links_.end());
+  const auto same_path = [](const FoundLink& a, const FoundLink& b) { return a.path == b.path; };
+  links_.erase(std::unique(links_.begin(), links_.end(), same_path), links_.end());
+  return std::move(links_);
+}
+
+void Links::AddWanted(const FoundFile& library, const std::string& soname) {
+  for (const device::DriverLink& link : wanted_) {
+    if (link.target != NameOf(library.path) && link.target != soname) continue;
+    if (link.link.find('/') == std::string::npos) {
+      links_.push_back({Below(FolderOf(library.path), link.link), link.target});
+    } else {
+      AddDeeper(library, link);
+    }
+  }
+}
+
+/// Where the root has it, since programs look there; else below the library's folder.
+void Links::AddDeeper(const FoundFile& library, const device::DriverLink& link) {
+  const std::string beside = FolderOf(library.path);
+  std::string folder = beside;
+  for (const DriverTree::Folder& one : folders_)
+    if (LeadsTo(Below(one.path, link.link), library)) folder = one.path;
+  links_.push_back({Below(folder, link.link), folder == beside ? "../" + link.target : Below(beside, link.target)});
+}
+
+bool Links::LeadsTo(const std::string& path, const FoundFile& library) const {
+  const auto file = tree_.Find(path, O_PATH);
+  return file.ok() && file->host_path == library.host_path;
+}
+
+}  // namespace penstock::node::cdi

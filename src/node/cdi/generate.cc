@@ -1,0 +1,145 @@
+// A specification is the driver's edits, once, and each device's own under each of its names.
+#include "node/cdi/generate.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "node/cdi/generate_devices.h"
+#include "node/cdi/generate_driver.h"
+#include "node/cdi/generate_hooks.h"
+
+namespace penstock::node::cdi {
+namespace {
+
+using base::Code;
+using base::Error;
+using device::Facts;
+
+constexpr const char* kAll = "all";
+
+/// Devices in the order in which people count them, partitions after what they are partitions of.
+class Devices {
+ public:
+  explicit Devices(std::vector<const Facts*> devices) : devices_(std::move(devices)) {
+    for (const Facts* device : devices_) by_id_.emplace(device->id, device);
+    std::sort(devices_.begin(), devices_.end(), [&](const Facts* a, const Facts* b) { return Order(*a) < Order(*b); });
+  }
+
+  const std::vector<const Facts*>& sorted() const { return devices_; }
+
+  /// Null also where it is not among them.
+  const Facts* ParentOf(const Facts& device) const {
+    const auto parent = by_id_.find(device.parent);
+    return device.parent.empty() || parent == by_id_.end() ? nullptr : parent->second;
+  }
+
+ private:
+  std::tuple<int, bool, int, std::string> Order(const Facts& device) const {
+    const Facts* parent = ParentOf(device);
+    return {parent != nullptr ? parent->index : device.index, !device.parent.empty(), device.index, device.id};
+  }
+
+  std::vector<const Facts*> devices_;
+  std::map<std::string, const Facts*> by_id_;
+};
+
+api::cdi::Edits EditsOf(const DeviceFiles& files, const HookCalls& calls, const Options& options) {
+  api::cdi::Edits edits;
+  for (const api::cdi::DeviceNode& node : files.nodes) AddNode(edits, node, options.additional_gids);
+  std::sort(edits.additional_gids.begin(), edits.additional_gids.end());
+  if (auto hook = calls.CreateLinks(files.links)) edits.hooks.push_back(*std::move(hook));
+  if (auto hook = calls.OpenFolders(files.nodes)) edits.hooks.push_back(*std::move(hook));
+  return edits;
+}
+
+/// The devices of a specification as they come.
+class Listing {
+ public:
+  Listing(const Input& input, const Places& places, const Options& options, Generated& generated)
+      : input_(input), places_(places), options_(options), generated_(generated) {}
+
+  base::Status Fill() {
+    const device::ContainerDriver driver = input_.dialect->DriverForContainers(*input_.driver);
+    const HookCalls calls(driver, options_);
+    const Devices devices(input_.devices);
+    ASSIGN(const DevFiles files, DevFiles::Open(places_));
+    DeviceFiles all;
+    for (const Facts* device : devices.sorted()) {
+      const Facts* parent = devices.ParentOf(*device);
+      if (!device->parent.empty() && parent == nullptr) {
+        Remark(*device, "what it is a partition of is not among the devices");
+        continue;
+      }
+      auto found = FilesOf(*device, parent, files, places_.sysfs_root);
+      if (!found.ok()) {
+        Remark(*device, found.error().message());
+        continue;
+      }
+      if (device->withheld.empty()) all = Merge(std::move(all), *found);
+      AddUnderItsNames(*device, parent, EditsOf(*found, calls, options_));
+    }
+    if (generated_.spec.devices.empty()) return Error(Code::kNotFound, WhyNone());
+    if (options_.all && !all.nodes.empty()) Add(kAll, EditsOf(all, calls, options_));
+    return {};
+  }
+
+ private:
+  void Remark(const Facts& device, const std::string& why) {
+    generated_.remarks.push_back("device " + device.id + " is left out of the CDI specification: " + why);
+  }
+
+  std::string WhyNone() const {
+    if (input_.devices.empty()) return "there is no device to write a CDI specification of";
+    return "there is no device left to write a CDI specification of: " + generated_.remarks.back();
+  }
+
+  void AddUnderItsNames(const Facts& device, const Facts* parent, const api::cdi::Edits& edits) {
+    for (const std::string& name : input_.dialect->CdiNamesOf(device, parent, options_.names)) {
+      if (const std::string why = api::cdi::WhyNoDeviceName(name); !why.empty()) {
+        Remark(device, "its name '" + name + "' is none in CDI: " + why);
+      } else {
+        Add(name, edits);
+      }
+    }
+  }
+
+  void Add(const std::string& name, api::cdi::Edits edits) {
+    if (names_.insert(name).second) generated_.spec.devices.push_back({name, {}, std::move(edits)});
+  }
+
+  const Input& input_;
+  const Places& places_;
+  const Options& options_;
+  Generated& generated_;
+  std::set<std::string> names_;
+};
+
+api::cdi::Spec NarrowSpec(std::string kind, api::cdi::Edits edits) {
+  api::cdi::Spec spec;
+  spec.kind = std::move(kind);
+  spec.devices.push_back({kAll, {}, std::move(edits)});
+  return spec;
+}
+
+}  // namespace
+
+base::Result<Generated> Generate(const Input& input, const Places& places, const Options& options) {
+  Generated generated;
+  generated.spec.kind = options.kind.empty() ? std::string(input.dialect->cdi_kind()) : options.kind;
+  if (const std::string why = api::cdi::WhyNoKind(generated.spec.kind); !why.empty())
+    return Error(Code::kInvalidArgument, "'" + generated.spec.kind + "' is no kind of CDI devices: " + why);
+  ASSIGN(DriverEdits driver, EditsOfDriver(input, places, options));
+  generated.spec.edits = std::move(driver.edits);
+  generated.version = std::move(driver.version);
+  generated.remarks = std::move(driver.remarks);
+  generated.folders = std::move(driver.folders);
+  TRY(Listing(input, places, options, generated).Fill());
+  if (driver.narrow)
+    generated.narrow = NarrowSpec(input.dialect->DriverForContainers(*input.driver).narrow_kind, *std::move(driver.narrow));
+  return generated;
+}
+
+}  // namespace penstock::node::cdi

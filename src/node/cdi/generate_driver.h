@@ -1,0 +1,24 @@
+// What containers get of a driver, whatever device they get.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/cdi/spec.h"
+#include "node/cdi/generate.h"
+
+namespace penstock::node::cdi {
+
+struct DriverEdits {
+  api::cdi::Edits edits;
+  std::optional<api::cdi::Edits> narrow;      ///< of the libraries for 32-bit programs; nothing where there are none
+  std::string version;                        ///< empty where the dialect wants no library
+  std::vector<std::string> remarks, folders;  ///< as in Generated
+};
+
+/// Blocks for some milliseconds, for an I/O thread. Of the input only the dialect and the driver count. kNotFound: no driver library, or a
+/// control device is missing; the message says which and what to do.
+base::Result<DriverEdits> EditsOfDriver(const Input& input, const Places& places, const Options& options);
+
+}  // namespace penstock::node::cdi
