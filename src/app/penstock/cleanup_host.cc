@@ -20,7 +20,10 @@ constexpr char kLock[] = "agent.lock";
 /// Files of specifications that an agent has written, of whichever vendor.
 std::vector<std::string> OwnSpecifications(const std::string& folder) {
   std::set<std::string> kinds;
-  for (const device::Dialect* dialect : vendor::Dialects()) kinds.insert(std::string(dialect->cdi_kind()));
+  for (const device::Dialect* dialect : vendor::Dialects()) {
+    kinds.insert(std::string(dialect->cdi_kind()));
+    for (const device::CdiClass& one : dialect->CdiClasses()) kinds.insert(one.kind);
+  }
   return node::cdi::OwnFiles(os::ListDirectory(folder).value_or({}), kinds);
 }
 

@@ -45,8 +45,10 @@ const std::string* GivenByOthers(const api::cdi::Spec& spec, const std::map<std:
 
 std::string KubeletKind(std::string_view kind) { return std::string(kKubeletPrefix) + std::string(kind); }
 
+bool IsKubeletKind(std::string_view kind) { return kind.starts_with(kKubeletPrefix); }
+
 std::string OwnFileName(std::string_view kind) {
-  return (kind.starts_with(kKubeletPrefix) ? "" : std::string(kOwnPrefix)) + api::cdi::FileName(kind) + ".json";
+  return (IsKubeletKind(kind) ? "" : std::string(kOwnPrefix)) + api::cdi::FileName(kind) + ".json";
 }
 
 std::vector<std::string> OwnFiles(const std::vector<std::string>& files, const std::set<std::string>& kinds) {

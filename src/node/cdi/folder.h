@@ -22,6 +22,7 @@ std::vector<std::string> OwnFiles(const std::vector<std::string>& files, const s
 /// the other's devices ambiguous: "k8s.device-plugin.nvidia.com/gpu", as NVIDIA's device plugin has it (internal/cdi), whose file ours
 /// takes the place of. Its devices are named by id.
 std::string KubeletKind(std::string_view kind);
+bool IsKubeletKind(std::string_view kind);
 
 /// How the folder is after Write.
 struct FolderState {

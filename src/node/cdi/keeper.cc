@@ -7,6 +7,7 @@
 #include "base/core/strings.h"
 #include "base/log.h"
 #include "node/cdi/folder.h"
+#include "node/cdi/modes.h"
 #include "os/core/file.h"
 #include "os/watch.h"
 
@@ -39,59 +40,82 @@ struct Outcome {
   bool retry = false;
 };
 
-/// The same devices for the kubelet, which names them by id.
-api::cdi::Spec ForKubelet(api::cdi::Spec spec, const Subject& subject, std::set<std::string>& ids) {
-  spec.kind = KubeletKind(spec.kind);
-  std::set<std::string> names;
-  for (const auto& facts : subject.devices) names.insert(facts->id);
-  std::erase_if(spec.devices, [&](const api::cdi::Device& device) { return !names.contains(device.name); });
-  for (const api::cdi::Device& device : spec.devices) ids.insert(device.name);
-  return spec;
-}
+/// Puts together what a look finds.
+class Finder {
+ public:
+  Finder(const Keeper::Settings& settings, Outcome& outcome) : settings_(settings), outcome_(outcome) {}
 
-std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
+  void Look(const Subject& subject) {
+    const Input input = subject.input();
+    for (const device::CdiClass& one : subject.dialect->CdiClasses()) WatchNodes(one);
+    auto generated = Generate(input, settings_.places, settings_.options);
+    if (!generated.ok()) {
+      outcome_.written.problems.push_back(generated.error().message());
+      outcome_.retry = true;
+      return;
+    }
+    if (generated->narrow) specs_.push_back(std::move(*generated->narrow));
+    for (const auto& facts : subject.devices) ids_.insert(facts->id);
+    Add(*generated, [this](const api::cdi::Device& device) { return ids_.contains(device.name); });
+    for (const device::CdiClass& one : subject.dialect->CdiClasses()) {
+      auto further = GenerateClass(one, input, settings_.places, settings_.options);
+      // Who looks after the devices of a node is not told them by the kubelet.
+      if (further.ok()) Add(*further, [&one](const api::cdi::Device&) { return !one.with_driver; });
+      if (!further.ok() && further.error().code() != base::Code::kNotFound) outcome_.written.problems.push_back(further.error().message());
+    }
+  }
 
-std::set<std::string> FoldersOf(const Subject& subject, const Places& places) {
-  std::set<std::string> folders{places.dev_root + "/dev", places.dev_root + "/dev/dri"};
-  for (const device::CdiClass& one : subject.dialect->CdiClasses())
-    for (const std::string& node : one.nodes) folders.insert(places.dev_root + FolderOf(node));
-  for (const std::string& folder : subject.dialect->DriverForContainers(*subject.driver).library_folders)
-    folders.insert(places.driver_root + folder);
-  std::erase_if(folders, [](const std::string& folder) { return !os::Exists(folder); });
-  return folders;
-}
+  std::vector<api::cdi::Spec> specs() const { return specs_; }
+
+  /// What may be said to the kubelet: of the kinds that are written.
+  void Tell(const std::vector<std::string>& kinds) {
+    for (const api::cdi::Spec& spec : specs_) {
+      if (!IsKubeletKind(spec.kind) || !std::binary_search(kinds.begin(), kinds.end(), spec.kind)) continue;
+      for (const api::cdi::Device& device : spec.devices) {
+        if (ids_.contains(device.name)) {
+          outcome_.written.devices.insert(device.name);
+        } else {
+          outcome_.written.others.insert(spec.kind + "=" + device.name);
+        }
+      }
+    }
+  }
+
+ private:
+  /// For people as it is; for the kubelet those that it names.
+  void Add(Generated& generated, const std::function<bool(const api::cdi::Device&)>& for_kubelet) {
+    auto& remarks = generated.remarks;
+    outcome_.written.remarks.insert(outcome_.written.remarks.end(), remarks.begin(), remarks.end());
+    outcome_.watched.insert(generated.folders.begin(), generated.folders.end());
+    api::cdi::Spec kubelets = generated.spec;
+    kubelets.kind = KubeletKind(kubelets.kind);
+    std::erase_if(kubelets.devices, [&](const api::cdi::Device& device) { return !for_kubelet(device); });
+    for (api::cdi::Spec* spec : {&generated.spec, &kubelets})
+      if (!spec->devices.empty()) specs_.push_back(std::move(*spec));
+  }
+
+  void WatchNodes(const device::CdiClass& one) {
+    for (const std::string& node : one.nodes)
+      if (const std::string folder = settings_.places.dev_root + node.substr(0, node.rfind('/')); os::Exists(folder))
+        outcome_.watched.insert(folder);
+  }
+
+  const Keeper::Settings& settings_;
+  Outcome& outcome_;
+  std::vector<api::cdi::Spec> specs_;
+  std::set<std::string> ids_;
+};
 
 Outcome Look(const Keeper::Settings& settings, const std::vector<Subject>& subjects, const std::set<std::string>& kinds) {
   Outcome outcome;
   outcome.watched.insert(settings.folder);
-  std::vector<api::cdi::Spec> specs;
-  std::set<std::string> ids;
-  for (const Subject& subject : subjects) {
-    outcome.watched.merge(FoldersOf(subject, settings.places));
-    auto generated = Generate(subject.input(), settings.places, settings.options);
-    if (!generated.ok()) {
-      outcome.written.problems.push_back(generated.error().message());
-      outcome.retry = true;
-      continue;
-    }
-    auto& remarks = generated->remarks;
-    outcome.written.remarks.insert(outcome.written.remarks.end(), remarks.begin(), remarks.end());
-    if (generated->spec.devices.empty()) continue;
-    specs.push_back(ForKubelet(generated->spec, subject, ids));
-    specs.push_back(std::move(generated->spec));
-  }
-  FolderState state = Write(settings.folder, specs, kinds);
+  Finder finder(settings, outcome);
+  for (const Subject& subject : subjects) finder.Look(subject);
+  FolderState state = Write(settings.folder, finder.specs(), kinds);
+  finder.Tell(state.kinds);
   outcome.written.kinds = std::move(state.kinds);
   auto& problems = outcome.written.problems;
   problems.insert(problems.end(), state.problems.begin(), state.problems.end());
-  const auto is_written = [&](const std::string& kind) {
-    return std::binary_search(outcome.written.kinds.begin(), outcome.written.kinds.end(), kind);
-  };
-  for (const Subject& subject : subjects) {
-    if (!is_written(KubeletKind(subject.dialect->cdi_kind()))) continue;
-    for (const auto& facts : subject.devices)
-      if (ids.contains(facts->id)) outcome.written.devices.insert(facts->id);
-  }
   outcome.retry = outcome.retry || state.retry;
   return outcome;
 }
@@ -119,6 +143,7 @@ struct Keeper::State : std::enable_shared_from_this<State> {
       Subject subject{dialect_of(vendor.vendor), vendor.driver, {}};
       if (subject.dialect == nullptr) continue;
       kinds.insert(std::string(subject.dialect->cdi_kind()));
+      for (const device::CdiClass& one : subject.dialect->CdiClasses()) kinds.insert(one.kind);
       if (subject.driver == nullptr) continue;
       for (const auto& entry : snapshot->devices)
         if (entry.facts->vendor == vendor.vendor && entry.health.state != device::HealthState::kGone)
