@@ -2,18 +2,15 @@
 #include "edge/kubelet/other_plugin.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include "base/core/strings.h"
 #include "deviceplugin.grpc.pb.h"
 #include "edge/kubelet/pod_resources.h"
 #include "edge/rpc/calls.h"
-#include "os/core/fd.h"
+#include "edge/rpc/peer.h"
 #include "os/core/file.h"
 
 namespace penstock::edge::kubelet {
@@ -39,22 +36,10 @@ bool NamedAfter(const std::string& socket, const std::string& resource) {
 }  // namespace
 
 PluginSocket ProbeSocket(const std::string& folder, const std::string& name, const std::string& proc_root) {
-  PluginSocket found{name, true, 0, ""};
-  const std::string path = folder + "/" + name;
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) return found;
-  std::memcpy(address.sun_path, path.c_str(), path.size());
-  const os::UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const int connected = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
-  found.alive = connected == 0 || (errno != ECONNREFUSED && errno != ENOENT);
-  // A connected unix socket has the credentials of the process that called listen (unix(7)).
-  ucred credentials{};
-  socklen_t length = sizeof(credentials);
-  if (connected != 0 || ::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) return found;
-  found.pid = credentials.pid;
-  if (credentials.pid <= 0) return found;
-  const auto comm = os::ReadFile(proc_root + "/" + std::to_string(credentials.pid) + "/comm", 4096);
+  const rpc::Peer peer = rpc::PeerOf(folder + "/" + name);
+  PluginSocket found{name, peer.alive, peer.pid, ""};
+  if (peer.pid <= 0) return found;
+  const auto comm = os::ReadFile(proc_root + "/" + std::to_string(peer.pid) + "/comm", 4096);
   if (comm.ok()) found.process = std::string(base::Trim(*comm));
   return found;
 }

@@ -1,0 +1,158 @@
+#include "edge/engine/cri/inquiry.h"
+
+#include <filesystem>
+#include <future>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "edge/engine/cri/fake/fake_engine.h"
+#include "os/core/file.h"
+#include "os/temporary_folder.h"
+
+namespace penstock::edge::engine::cri {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using namespace std::chrono_literals;
+
+class InquiryTest : public testing::Test {
+ protected:
+  InquiryTest() {
+    std::filesystem::create_directories(folder_ / "run/containerd");
+    loop_.Start();
+    io_.Start();
+  }
+  ~InquiryTest() override {
+    On([this] { inquiry_.reset(); });
+    loop_.Stop();
+    io_.Stop();
+  }
+
+  void Begin(std::string socket = "", base::Duration within = 20s) {
+    On([&] {
+      inquiry_ = std::make_unique<Inquiry>(
+          loop_, io_,
+          Inquiry::Options{.socket = std::move(socket), .root = folder_.path(), .within = within, .retry = 1ms, .retry_most = 20ms});
+    });
+  }
+
+  void On(const std::function<void()>& function) {
+    std::promise<void> done;
+    loop_.Post([&] {
+      function();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+  /// Waits until what is known satisfies the predicate, and returns it.
+  Known WaitFor(const std::function<bool(const Known&)>& predicate) {
+    std::promise<Known> seen;
+    bool told = false;
+    base::Subscription subscription;
+    On([&] {
+      subscription = inquiry_->published().Subscribe(
+          [&](const auto& known) {
+            if (predicate(*known) && !std::exchange(told, true)) seen.set_value(*known);
+          },
+          true);
+    });
+    auto future = seen.get_future();
+    const bool came = future.wait_for(20s) == std::future_status::ready;
+    On([&] { subscription.Reset(); });
+    EXPECT_TRUE(came);
+    return came ? future.get() : Known{};
+  }
+
+  os::TemporaryFolder folder_;
+  const std::string socket_ = folder_ / "run/containerd/containerd.sock";
+  FakeEngine engine_{socket_};
+  os::Loop loop_{"test"}, io_{"io"};
+  std::unique_ptr<Inquiry> inquiry_;
+};
+
+TEST_F(InquiryTest, AsksTheEngineAtAWellKnownSocket) {
+  engine_.Start({});
+  Begin();
+  const Known known = WaitFor([](const Known& one) { return one.engine.has_value(); });
+  EXPECT_TRUE(known.asked);
+  EXPECT_EQ(known.problem, "");
+  EXPECT_EQ(known.engine->name, "containerd");
+  EXPECT_EQ(known.engine->version, "1.7.24");
+  EXPECT_EQ(known.engine->cdi, Cdi::kOn);
+  EXPECT_THAT(known.engine->cdi_folders, ElementsAre("/etc/cdi", "/var/run/cdi"));
+  EXPECT_EQ(known.engine->socket, socket_);
+  EXPECT_EQ(known.engine->pid, ::getpid());
+  EXPECT_EQ(known.engine->program, os::ReadLink("/proc/self/exe").value_or(""));
+}
+
+TEST_F(InquiryTest, PassesOverAnEngineThatHasNoCri) {
+  engine_.Start({.no_such_service = true});
+  FakeEngine crio(folder_ / "run/crio/crio.sock");
+  crio.Start({.name = "cri-o", .version = "1.31.0", .config = ""});
+  Begin();
+  EXPECT_EQ(WaitFor([](const Known& one) { return one.engine.has_value(); }).engine->name, "cri-o");
+}
+
+TEST_F(InquiryTest, TheSocketThatIsSaidCountsAlone) {
+  engine_.Start({});
+  const std::string other = folder_ / "other.sock";
+  Begin(other);
+  const Known none = WaitFor([](const Known& one) { return one.asked; });
+  EXPECT_FALSE(none.engine.has_value());
+  EXPECT_THAT(none.problem, HasSubstr("the container engine at " + other + " does not answer: " + other + " does not exist"));
+  FakeEngine engine(other);
+  engine.Start({.version = "2.0.1"});
+  EXPECT_EQ(WaitFor([](const Known& one) { return one.engine.has_value(); }).engine->version, "2.0.1");
+}
+
+TEST_F(InquiryTest, SaysThatThereIsNoEngineAndFindsItWhenItComes) {
+  Begin();
+  EXPECT_THAT(WaitFor([](const Known& one) { return one.asked; }).problem,
+              HasSubstr("no container engine was found; say its CRI socket with containers.engineSocket"));
+  engine_.Start({});
+  EXPECT_EQ(WaitFor([](const Known& one) { return one.engine.has_value(); }).problem, "");
+}
+
+TEST_F(InquiryTest, AsksAgainWhenTheEngineStartsAnew) {
+  engine_.Start({.config = R"({"enableCDI":false})"});
+  Begin();
+  EXPECT_EQ(WaitFor([](const Known& one) { return one.engine.has_value(); }).engine->cdi, Cdi::kOff);
+  engine_.Stop();
+  engine_.Start({});
+  EXPECT_EQ(WaitFor([](const Known& one) { return one.engine->cdi == Cdi::kOn; }).problem, "");
+}
+
+TEST_F(InquiryTest, AsksAgainWhenItIsToldTo) {
+  engine_.Start({});
+  Begin();
+  WaitFor([](const Known& one) { return one.engine.has_value(); });
+  engine_.Stop();
+  On([this] { inquiry_->AskAgain(); });
+  const Known gone = WaitFor([](const Known& one) { return !one.problem.empty(); });
+  EXPECT_EQ(gone.problem, "the container engine at " + socket_ + " is gone");
+  EXPECT_TRUE(gone.engine.has_value());  // what it said last is still the best that is known
+  engine_.Start({.version = "1.7.25"});
+  EXPECT_EQ(WaitFor([](const Known& one) { return one.problem.empty(); }).engine->version, "1.7.25");
+}
+
+TEST_F(InquiryTest, WaitsForNoEngineLongerThanItsDeadline) {
+  engine_.Start({.silent = true});
+  Begin("", 50ms);
+  const Known known = WaitFor([](const Known& one) { return one.asked; });
+  EXPECT_FALSE(known.engine.has_value());
+  EXPECT_THAT(known.problem, HasSubstr(socket_ + " does not answer"));
+}
+
+TEST_F(InquiryTest, EndsInTheMiddleOfAQuestion) {
+  engine_.Start({.silent = true});
+  Begin();
+  On([this] { inquiry_.reset(); });
+  EXPECT_EQ(engine_.asked(), 0);
+}
+
+}  // namespace
+}  // namespace penstock::edge::engine::cri

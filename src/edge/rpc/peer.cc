@@ -1,0 +1,29 @@
+// By the credentials that a connected unix socket has.
+#include "edge/rpc/peer.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "os/core/fd.h"
+
+namespace penstock::edge::rpc {
+
+Peer PeerOf(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) return {true, 0};
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  const os::UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int connected = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  Peer peer{connected == 0 || (errno != ECONNREFUSED && errno != ENOENT), 0};
+  // A connected unix socket has the credentials of the process that called listen (unix(7)).
+  ucred credentials{};
+  socklen_t length = sizeof(credentials);
+  if (connected == 0 && ::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0) peer.pid = credentials.pid;
+  return peer;
+}
+
+}  // namespace penstock::edge::rpc
