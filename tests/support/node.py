@@ -32,7 +32,7 @@ class Node:
 
     def __init__(self, home: Path, programs: Path, machine: str = "dgx-a100", config: str = ""):
         self.home, self.programs = home, programs
-        self.root, self.run_dir, self.state_dir = home / "machine", home / "run", home / "state"
+        self.root, self.run_dir, self.state_dir, self.cdi_dir = home / "machine", home / "run", home / "state", home / "cdi"
         self.config = home / "node.yaml"
         self.config.write_text("apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\nhealth: {poll: 100ms, probation: 0s}\n" + config)
         self.agent: subprocess.Popen | None = None
