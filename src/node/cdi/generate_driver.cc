@@ -65,24 +65,11 @@ std::vector<api::cdi::Hook> Hooks(const ContainerDriver& wanted, const LibrarySe
 
 Edits NarrowEdits(const ContainerDriver& wanted, const LibrarySet& set, const Options& options) {
   Edits edits;
-  Mounts mounts;
-  mounts.Add(set.files, kFileOptions);
-  edits.mounts = std::move(mounts).Take();
+  edits.mounts = FileMounts(set.files);
   const HookCalls calls(wanted, options);
   Push(edits.hooks, calls.CreateLinks(set.links));
   Push(edits.hooks, calls.UpdateCache(set.folders));
   return edits;
-}
-
-std::vector<std::string> Environment(const ContainerDriver& wanted, const LibrarySet& set) {
-  constexpr std::string_view kPlace = "{folders}";
-  std::vector<std::string> environment;
-  for (std::string variable : wanted.environment) {
-    if (const auto at = variable.find(kPlace); at != std::string::npos) variable.replace(at, kPlace.size(), base::Join(set.folders, ":"));
-    environment.push_back(std::move(variable));
-  }
-  std::sort(environment.begin(), environment.end());
-  return environment;
 }
 
 /// One sentence for each part of the driver that is not all there.
@@ -129,7 +116,25 @@ std::vector<std::string> AsSeen(const std::string& root, const std::vector<std::
 
 }  // namespace
 
-base::Result<DriverEdits> EditsOfDriver(const Input& input, const Places& places, const Options& options) {
+std::vector<api::cdi::Mount> FileMounts(const std::vector<FoundFile>& files) {
+  Mounts mounts;
+  mounts.Add(files, kFileOptions);
+  return std::move(mounts).Take();
+}
+
+std::vector<std::string> DriverEnvironment(const ContainerDriver& wanted, const std::vector<std::string>& library_folders) {
+  constexpr std::string_view kPlace = "{folders}";
+  std::vector<std::string> environment;
+  for (std::string variable : wanted.environment) {
+    if (const auto at = variable.find(kPlace); at != std::string::npos)
+      variable.replace(at, kPlace.size(), base::Join(library_folders, ":"));
+    environment.push_back(std::move(variable));
+  }
+  std::sort(environment.begin(), environment.end());
+  return environment;
+}
+
+base::Result<DriverEdits> EditsOfDriver(const Input& input, const Places& places, const Options& options, ControlFiles control_files) {
   const ContainerDriver wanted = input.dialect->DriverForContainers(*input.driver);
   ASSIGN(const DriverTree tree, DriverTree::Open(places));
   FoundLibraries libraries;
@@ -139,7 +144,7 @@ base::Result<DriverEdits> EditsOfDriver(const Input& input, const Places& places
 
   DriverEdits driver;
   driver.version = libraries.version;
-  TRY(AddControlFiles(input, wanted, places, options, driver.edits));
+  if (control_files == ControlFiles::kGiven) TRY(AddControlFiles(input, wanted, places, options, driver.edits));
   Mounts mounts;
   mounts.Add(libraries.wide.files, kFileOptions);
   mounts.Add(libraries.wide.modules, kFileOptions);
@@ -147,7 +152,7 @@ base::Result<DriverEdits> EditsOfDriver(const Input& input, const Places& places
   mounts.Add(files.sockets, kSocketOptions);
   driver.edits.mounts = std::move(mounts).Take();
   driver.edits.hooks = Hooks(wanted, libraries.wide, driver.version, options);
-  driver.edits.env = Environment(wanted, libraries.wide);
+  driver.edits.env = DriverEnvironment(wanted, libraries.wide.folders);
   if (!libraries.narrow.files.empty()) driver.narrow = NarrowEdits(wanted, libraries.narrow, options);
 
   auto& missing = libraries.missing;
