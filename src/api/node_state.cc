@@ -78,7 +78,9 @@ Json DoorOf(const DoorReport& door) {
           {"state", door.state},
           {"reason", Cut(door.reason)},
           {"resources", door.resources},
-          {"enforcement", door.enforcement}};
+          {"enforcement", door.enforcement},
+          {"deviceList", door.device_list},
+          {"deviceListReason", Cut(door.device_list_reason)}};
 }
 
 /// How many clients it has changes with every process and stays on the node.

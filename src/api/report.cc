@@ -66,7 +66,9 @@ Json ToJsonValue(const DoorReport& door) {
           {"state", door.state},
           {"reason", door.reason},
           {"resources", door.resources},
-          {"enforcement", door.enforcement}};
+          {"enforcement", door.enforcement},
+          {"deviceList", door.device_list},
+          {"deviceListReason", door.device_list_reason}};
 }
 
 Json ToJsonValue(const ServerReport& server) {

@@ -57,6 +57,9 @@ struct DoorReport {
   std::string reason;
   std::vector<std::string> resources;  ///< "nvidia.com/gpu"
   std::string enforcement;             ///< of what is given out there: "devices", "visibility"; empty where it gives nothing out
+  /// How containers are given devices there: "cdi-cri", "cdi-annotations", "envvar", "volume-mounts", "device-files"; empty: not by these.
+  std::vector<std::string> device_list;
+  std::string device_list_reason;  ///< why so: "containerd 1.7.24 injects CDI devices"
 };
 
 struct VendorReport {

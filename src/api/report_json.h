@@ -64,6 +64,8 @@ DoorReport ReadDoor(const Json& json) {
   Take(json, "reason", door.reason);
   Take(json, "resources", door.resources);
   Take(json, "enforcement", door.enforcement);
+  Take(json, "deviceList", door.device_list);
+  Take(json, "deviceListReason", door.device_list_reason);
   return door;
 }
 

@@ -57,7 +57,13 @@ Report Sample() {
                      .enforcement = "devices",
                      .since = "2026-11-21T03:42:01.000Z"}};
   report.devices = {device, {.id = "GPU-2"}};
-  report.doors = {{.name = "kubelet", .state = "open", .reason = "", .resources = {"nvidia.com/gpu"}, .enforcement = "devices"}};
+  report.doors = {{.name = "kubelet",
+                   .state = "open",
+                   .reason = "",
+                   .resources = {"nvidia.com/gpu"},
+                   .enforcement = "devices",
+                   .device_list = {"envvar", "device-files"},
+                   .device_list_reason = "containerd 1.6.20 has no CDI"}};
   report.servers = {
       {.set = "nvidia.com/gpu.shared", .kind = "mps", .state = "waiting", .reason = "it ended", .clients = 3, .devices = {"GPU-1"}}};
   report.cdi = {
@@ -90,7 +96,8 @@ TEST(Report, HasTheShapeThatIsPromised) {
        "health": {"state": "", "reason": "", "since": ""}, "door": "", "withheld": "",
        "serial": "", "resource": "", "sharing": "", "shares": 1, "free": 0, "isolation": "", "shareMemoryBytes": 0, "shareComputePercent": 0,
        "probationUntil": "", "relapses": 0, "replaced": "", "holders": []}],
-    "doors": [{"name": "kubelet", "state": "open", "reason": "", "resources": ["nvidia.com/gpu"], "enforcement": "devices"}],
+    "doors": [{"name": "kubelet", "state": "open", "reason": "", "resources": ["nvidia.com/gpu"], "enforcement": "devices",
+               "deviceList": ["envvar", "device-files"], "deviceListReason": "containerd 1.6.20 has no CDI"}],
     "servers": [{"set": "nvidia.com/gpu.shared", "kind": "mps", "state": "waiting", "reason": "it ended", "clients": 3, "devices": ["GPU-1"]}],
     "cdi": {"folder": "/var/run/cdi", "kinds": ["nvidia.com/gpu"], "problems": ["x.yaml gives them as well"], "remarks": ["no libcuda.so"]},
     "configuration": {"origin": "file /etc/penstock/node.yaml", "since": "2026-11-21T03:41:00.000Z", "problem": "line 3: unknown key",

@@ -136,6 +136,17 @@ std::string Doors(const Report& report, bool wide, const Style& style) {
   return table.empty() ? "" : "\n" + table.Render(style);
 }
 
+/// How containers are given what a door gives out, where the door has a say in that.
+std::string DeviceLists(const Report& report) {
+  std::string text;
+  for (const api::DoorReport& door : report.doors)
+    if (!door.device_list.empty())
+      text += Printable("containers get devices by " + base::Join(door.device_list, ", ") +
+                        (door.device_list_reason.empty() ? "" : ": " + door.device_list_reason)) +
+              "\n";
+  return text;
+}
+
 std::string Servers(const Report& report, const Style& style) {
   Table table({"SERVER", "KIND", "STATE", "CLIENTS", "DEVICES", "NOTE"});
   for (const api::ServerReport& server : report.servers) {
@@ -239,7 +250,8 @@ std::string ShowStatus(const Report& report, bool wide, const Style& style, base
     table.Add(std::move(row));
   }
   std::string text = table.empty() ? "no devices\n" : table.Render(style) + Notes(report, style, now);
-  text += "\n" + Drivers(report) + Doors(report, wide, style) + Servers(report, style) + ShowConfiguration(report, wide, style, now);
+  text += "\n" + Drivers(report) + Doors(report, wide, style) + DeviceLists(report) + Servers(report, style) +
+          ShowConfiguration(report, wide, style, now);
   const std::string process = report.agent_pid > 0 ? ", process " + std::to_string(report.agent_pid) : "";  // none from another machine
   if (wide) text += "\nnode " + Printable(report.node) + ", agent " + Printable(report.version) + process + "\n";
   return text;

@@ -97,6 +97,15 @@ TEST(Show, TellsHowFarLimitsAreEnforcedAtEachDoor) {
   EXPECT_THAT(ShowStatus(report, true, {}, kNow), HasSubstr("local    open    nvidia.com/gpu  visibility  -\n"));
 }
 
+TEST(Show, TellsHowContainersGetDevicesAndWhy) {
+  api::Report report = Sample();
+  EXPECT_THAT(ShowStatus(report, false, {}, {}), Not(HasSubstr("containers get devices")));
+  report.doors[0] = {
+      .name = "kubelet", .state = "open", .device_list = {"envvar", "device-files"}, .device_list_reason = "containerd 1.6.20 has no CDI"};
+  EXPECT_THAT(ShowStatus(report, false, {}, {}),
+              HasSubstr("\ncontainers get devices by envvar, device-files: containerd 1.6.20 has no CDI\n"));
+}
+
 TEST(Show, SaysWhyAWellDeviceIsNotOffered) {
   api::Report report = Sample();
   report.devices[0].withheld = "MIG mode is enabled";
