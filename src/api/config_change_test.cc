@@ -28,7 +28,7 @@ http: {listen: "[::1]:1"}
 devicePlugin: {deviceIDStrategy: index}
 containers:
   {deviceList: [cdi-cri], deviceFiles: on, cdiAnnotationPrefix: x.io/, engineSocket: /e.sock, deviceClasses: [gds], requiredClasses: [gds]}
-cdi: {enabled: on, hook: /h, install: /i, hostInstall: /hi, disableHooks: [all], enableHooks: [chmod], additionalGids: false}
+cdi: {enabled: on, hook: /h, install: /i, hostInstall: /hi, disableHooks: [all], enableHooks: [chmod], additionalGids: true}
 labels: {node: off, nodeFeature: auto, featuresFile: /f, hostFeatures: on, timestamp: false, machineTypeFile: /m}
 cluster:
   {enabled: on, kubeconfig: /kc, namespace: ns, nodeState: off, events: off, nodeStatus: false,

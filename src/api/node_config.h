@@ -114,7 +114,7 @@ struct CdiConfig {
   std::string host_install;        ///< as the host calls it; empty: the same
   std::vector<std::string> disable_hooks;  ///< of HookNames(), left out of specifications; "all"
   std::vector<std::string> enable_hooks;   ///< of HookNames(), those that are off by default
-  bool additional_gids = true;             ///< containers are in the groups of device files that not everybody may open
+  bool additional_gids = false;            ///< containers are in the groups of device files that not everybody may open
   bool operator==(const CdiConfig&) const = default;
 };
 

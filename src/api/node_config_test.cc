@@ -51,7 +51,7 @@ devicePlugin: {deviceIDStrategy: index}
 containers:
   {deviceList: [envvar, volume-mounts, cdi-annotations, cdi-cri], deviceFiles: off, cdiAnnotationPrefix: x.io/, engineSocket: /e.sock,
    deviceClasses: [gds, "imex=0"], requiredClasses: ["imex=0"]}
-cdi: {enabled: on, hook: /h, install: /i, hostInstall: /hi, disableHooks: [all], enableHooks: [chmod], additionalGids: false}
+cdi: {enabled: on, hook: /h, install: /i, hostInstall: /hi, disableHooks: [all], enableHooks: [chmod], additionalGids: true}
 labels: {node: off, nodeFeature: auto, featuresFile: /f, hostFeatures: on, timestamp: false, machineTypeFile: /m}
 cluster:
   {enabled: on, kubeconfig: /kc, namespace: ns, nodeState: off, events: off, nodeStatus: false,
