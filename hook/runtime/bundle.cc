@@ -197,8 +197,10 @@ void AddMounts(Json& root, const std::vector<api::cdi::Mount>& added) {
     if (!mount.options.empty()) entry["options"] = mount.options;
     mounts.push_back(std::move(entry));
   }
-  std::stable_sort(mounts.begin(), mounts.end(),
-                   [](const Json& a, const Json& b) { return Depth(Text(a, "destination")) < Depth(Text(b, "destination")); });
+  std::vector<std::pair<std::ptrdiff_t, Json>> sorted;
+  for (Json& mount : mounts) sorted.emplace_back(Depth(Text(mount, "destination")), std::move(mount));
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (std::size_t i = 0; i < sorted.size(); ++i) mounts[i] = std::move(sorted[i].second);
 }
 
 void AddHook(Json& root, const api::cdi::Hook& hook) {

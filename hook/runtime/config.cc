@@ -166,9 +166,10 @@ void ReadTop(Reading& reading, const Value& value) {
 }  // namespace
 
 Result<Config> ParseConfig(std::string_view text, std::string_view file) {
-  ASSIGN(const Value value, base::ParseToml(text, file));
   Reading reading{Problems(std::string(file)), Problems(std::string(file)), {}};
   reading.config.file = file;
+  if (text.empty()) return std::move(reading.config);
+  ASSIGN(const Value value, base::ParseToml(text, file));
   ReadTop(reading, value);
   if (!reading.errors.empty()) return reading.errors.ToError();
   if (!reading.warnings.empty()) reading.config.warnings = base::Split(reading.warnings.ToError().message(), '\n');
@@ -176,6 +177,7 @@ Result<Config> ParseConfig(std::string_view text, std::string_view file) {
 }
 
 std::vector<std::string> ParseRuntimes(std::string_view text) {
+  if (text.empty()) return Config().runtimes;
   const auto value = base::ParseToml(text, "config.toml");
   const Value* table = value.ok() ? value->Find(kRuntimeTable) : nullptr;
   const Value* list = table != nullptr ? table->Find("runtimes") : nullptr;

@@ -60,7 +60,9 @@ class Collector {
   Status Add(std::string_view name, std::string_view where) {
     std::string qualified(name);
     if (const auto parsed = api::cdi::ParseName(name); !parsed) {
-      if (const std::string why = api::cdi::WhyNoDeviceName(name); !why.empty())
+      const std::string why = name.find('=') != std::string_view::npos ? "a qualified name is vendor/class=device, as nvidia.com/gpu=0"
+                                                                       : api::cdi::WhyNoDeviceName(name);
+      if (!why.empty())
         return Error(Code::kInvalidArgument, std::string(where) + " asks for " + Shown(name) + ", which is no device's name: " + why);
       qualified = config_.default_kind + "=" + std::string(name);
     } else if (parsed->kind == kAutomaticKind) {

@@ -1,0 +1,238 @@
+#include "hook/runtime/request.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace penstock::hook::runtime {
+namespace {
+
+using base::Code;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+Facts Environment(std::map<std::string, std::string, std::less<>> environment) {
+  Facts facts;
+  facts.environment = std::move(environment);
+  return facts;
+}
+
+Facts Mounts(std::vector<std::string> destinations, std::string source = "/dev/null") {
+  Facts facts;
+  for (std::string& destination : destinations) facts.mounts.push_back({source, std::move(destination)});
+  return facts;
+}
+
+Facts InKubernetes(Facts facts) {
+  facts.annotations["io.kubernetes.cri.container-type"] = "container";
+  return facts;
+}
+
+Request Read(const Facts& facts, const Config& config = {}) {
+  auto request = ReadRequest(facts, config);
+  EXPECT_TRUE(request.ok()) << request.error().message();
+  return request.ok() ? *std::move(request) : Request();
+}
+
+std::string ErrorOf(const Facts& facts, const Config& config = {}) {
+  const auto request = ReadRequest(facts, config);
+  return request.ok() ? "" : request.error().message();
+}
+
+TEST(Request, IsEmptyWhereNobodyAsks) {
+  EXPECT_TRUE(Read({}).Empty());
+  for (const char* value : {"", "void", " ,, ", "0,void", "void,all", "none,void"})
+    EXPECT_TRUE(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", value}})).Empty()) << value;
+}
+
+TEST(Request, TakesEveryFormOfNameOnce) {
+  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}})).devices, ElementsAre("nvidia.com/gpu=all"));
+  EXPECT_THAT(
+      Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "1, 0,1,,GPU-5a3c,0:1,MIG-77f1"}})).devices,
+      ElementsAre("nvidia.com/gpu=1", "nvidia.com/gpu=0", "nvidia.com/gpu=GPU-5a3c", "nvidia.com/gpu=0:1", "nvidia.com/gpu=MIG-77f1"));
+  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "nvidia.com/gpu=0,amd.com/gpu=1,runtime.nvidia.com/gpu=2"}})).devices,
+              ElementsAre("nvidia.com/gpu=0", "amd.com/gpu=1", "nvidia.com/gpu=2"));
+  Config management;
+  management.default_kind = "management.nvidia.com/gpu";
+  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}}), management).devices, ElementsAre("management.nvidia.com/gpu=all"));
+}
+
+TEST(Request, NoneIsTheDriverAndAllIsMoreThanSome) {
+  const Request none = Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "0,none,all"}}));
+  EXPECT_TRUE(none.driver);
+  EXPECT_THAT(none.devices, IsEmpty());
+  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "0,all"}})).devices, ElementsAre("nvidia.com/gpu=all"));
+}
+
+TEST(Request, RefusesWhatIsNoNameBeforeAnyUse) {
+  for (const std::string value :
+       {"../../etc", "0/../../etc/passwd", "/dev/sda", "-1", "a b", "0\n1x y", "nvidia.com/gpu", "nvidia.com/gpu=", "=0",
+        "nvidia.com/../gpu=0", "nvidia.com/gpu=../0", "$(reboot)", "0;reboot", "\xff\xfe", "GPU-\x01"}) {
+    const auto request = ReadRequest(Environment({{"NVIDIA_VISIBLE_DEVICES", value}}), {});
+    ASSERT_FALSE(request.ok()) << value;
+    EXPECT_EQ(request.error().code(), Code::kInvalidArgument);
+    EXPECT_THAT(request.error().message(), HasSubstr("NVIDIA_VISIBLE_DEVICES asks for \""));
+    for (const char c : request.error().message()) EXPECT_TRUE(c >= 0x20 && c < 0x7f) << value;
+  }
+}
+
+TEST(Request, IsNotKeptBusyByLongLists) {
+  std::string names;
+  for (int i = 0; i < 10000; ++i) names += std::to_string(i) + ",";
+  const auto many = ReadRequest(Environment({{"NVIDIA_VISIBLE_DEVICES", names}}), {});
+  ASSERT_FALSE(many.ok());
+  EXPECT_EQ(many.error().code(), Code::kResourceExhausted);
+  EXPECT_THAT(many.error().message(), HasSubstr("more than 4096 devices; use \"all\""));
+  EXPECT_LT(ErrorOf(Environment({{"NVIDIA_VISIBLE_DEVICES", std::string(8u << 20, 'x') + "/"}})).size(), 400u);
+  std::string same;
+  for (int i = 0; i < 10000; ++i) same += "0,";
+  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", same}})).devices, SizeIs(1));
+}
+
+TEST(Request, AnnotationsComeBeforeMountsAndTheseBeforeTheEnvironment) {
+  Facts facts = Mounts({"/var/run/nvidia-container-devices/2"});
+  facts.environment = {{"NVIDIA_VISIBLE_DEVICES", "3"}};
+  facts.annotations = {{"cdi.k8s.io/b", "nvidia.com/gpu=1"}, {"cdi.k8s.io/a", "nvidia.com/gpu=0,vendor.com/class=x"}, {"other", "x"}};
+  const Request annotated = Read(facts);
+  EXPECT_TRUE(annotated.by_annotation);
+  EXPECT_THAT(annotated.devices, ElementsAre("nvidia.com/gpu=0", "vendor.com/class=x", "nvidia.com/gpu=1"));
+  facts.annotations.clear();
+  EXPECT_THAT(Read(facts).devices, ElementsAre("nvidia.com/gpu=2"));
+  Config without_mounts;
+  without_mounts.accept_mounts = false;
+  EXPECT_THAT(Read(facts, without_mounts).devices, ElementsAre("nvidia.com/gpu=3"));
+}
+
+TEST(Request, AnAnnotationMustBeQualifiedWhole) {
+  Facts facts;
+  for (const char* value : {"0", "nvidia.com/gpu=0,1", "nvidia.com/gpu=0, nvidia.com/gpu=1", "", "../../etc"}) {
+    facts.annotations = {{"cdi.k8s.io/x", value}};
+    EXPECT_THAT(ErrorOf(facts), HasSubstr("the annotation \"cdi.k8s.io/x\" asks for")) << value;
+  }
+}
+
+TEST(Request, MountsOfTheListAreNames) {
+  EXPECT_THAT(Read(Mounts({"/var/run/nvidia-container-devices/GPU-5a", "/var/run/nvidia-container-devices//./1/"})).devices,
+              ElementsAre("nvidia.com/gpu=GPU-5a", "nvidia.com/gpu=1"));
+  EXPECT_THAT(Read(Mounts({"/var/run/nvidia-container-devices/all"})).devices, ElementsAre("nvidia.com/gpu=all"));
+  EXPECT_THAT(
+      Read(Mounts({"/var/run/nvidia-container-devices/cdi/nvidia.com/gpu/0", "/var/run/nvidia-container-devices/cdi/a.com/class=c"}))
+          .devices,
+      ElementsAre("nvidia.com/gpu=0", "a.com/class=c"));
+  EXPECT_THAT(Read(Mounts({"/var/run/nvidia-container-devices/imex/3"})).devices, ElementsAre("nvidia.com/imex-channel=3"));
+}
+
+TEST(Request, OtherMountsAreNone) {
+  EXPECT_TRUE(Read(Mounts({"/var/run/nvidia-container-devices/all"}, "/etc/passwd")).Empty());
+  EXPECT_TRUE(Read(Mounts({"/var/run/nvidia-container-devices-of-others/all", "/var/run/nvidia-container-devices", "/x"})).Empty());
+  EXPECT_TRUE(Read(Mounts({"/var/run/nvidia-container-devices/../../../etc/passwd", "/var/run/nvidia-container-devices/.."})).Empty());
+  EXPECT_THAT(ErrorOf(Mounts({"/var/run/nvidia-container-devices/a/b"})), HasSubstr("asks for \"a/b\", which is no device's name"));
+  EXPECT_THAT(ErrorOf(Mounts({"/var/run/nvidia-container-devices/cdi/a/b"})), HasSubstr("asks for"));
+  EXPECT_THAT(ErrorOf(Mounts({"/var/run/nvidia-container-devices/cdi/a.com/b/c/d"})), HasSubstr("asks for"));
+}
+
+TEST(Request, SwarmsVariablesCountInsteadWhereTheyAreSet) {
+  Config config;
+  config.swarm_resources = {"DOCKER_RESOURCE_GPU", "OTHER"};
+  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}, {"DOCKER_RESOURCE_GPU", "1"}, {"OTHER", "2"}}), config).devices,
+              ElementsAre("nvidia.com/gpu=1", "nvidia.com/gpu=2"));
+  EXPECT_TRUE(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}, {"OTHER", "void"}}), config).Empty());
+  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}}), config).devices, ElementsAre("nvidia.com/gpu=all"));
+}
+
+TEST(Request, ImagesOfOldAskForAll) {
+  EXPECT_THAT(Read(Environment({{"CUDA_VERSION", "8.0.61"}})).devices, ElementsAre("nvidia.com/gpu=all"));
+  EXPECT_TRUE(Read(Environment({{"CUDA_VERSION", "8.0.61"}, {"NVIDIA_VISIBLE_DEVICES", ""}})).Empty());
+  EXPECT_TRUE(Read(Environment({{"CUDA_VERSION", "12.4.1"}, {"NVIDIA_REQUIRE_CUDA", "cuda>=12.4"}})).Empty());
+}
+
+TEST(Request, InKubernetesImagesGetNothingByEnvironment) {
+  const Facts pods[] = {InKubernetes(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}})),
+                        InKubernetes(Environment({{"CUDA_VERSION", "8.0"}})),
+                        Environment({{"NVIDIA_VISIBLE_DEVICES", "0"}, {"KUBERNETES_SERVICE_HOST", ""}}),
+                        InKubernetes(Environment({{"NVIDIA_IMEX_CHANNELS", "0"}}))};
+  for (const Facts& pod : pods) {
+    const Request request = Read(pod);
+    EXPECT_TRUE(request.Empty());
+    ASSERT_THAT(request.remarks, SizeIs(1));
+    EXPECT_EQ(request.remarks[0].level, LogLevel::kWarn);
+    EXPECT_THAT(request.remarks[0].text, AllOf(HasSubstr("is ignored"), HasSubstr("resources.limits"),
+                                               HasSubstr("accept-nvidia-visible-devices-envvar-when-unprivileged = true")));
+  }
+  EXPECT_TRUE(Read(InKubernetes(Environment({{"NVIDIA_VISIBLE_DEVICES", "void"}}))).remarks.empty());
+}
+
+TEST(Request, WhoIsPrivilegedOrAllowedGetsByEnvironmentEverywhere) {
+  Facts pod = InKubernetes(Environment({{"NVIDIA_VISIBLE_DEVICES", "0"}}));
+  Config open;
+  open.accept_environment = true;
+  EXPECT_THAT(Read(pod, open).devices, ElementsAre("nvidia.com/gpu=0"));
+  pod.privileged = true;
+  EXPECT_THAT(Read(pod).devices, ElementsAre("nvidia.com/gpu=0"));
+}
+
+TEST(Request, WhatTheAdministratorClosesIsClosedEverywhere) {
+  Config closed;
+  closed.accept_environment = false;
+  const Request request = Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "0"}, {"NVIDIA_GDS", "enabled"}}), closed);
+  EXPECT_TRUE(request.Empty());
+  ASSERT_THAT(request.remarks, SizeIs(1));
+  EXPECT_THAT(request.remarks[0].text, HasSubstr("config.toml has accept-nvidia-visible-devices-envvar-when-unprivileged = false"));
+}
+
+TEST(Request, MountsCountInKubernetes) {
+  EXPECT_THAT(Read(InKubernetes(Mounts({"/var/run/nvidia-container-devices/GPU-5a"}))).devices, ElementsAre("nvidia.com/gpu=GPU-5a"));
+}
+
+TEST(Request, OtherDevicesComeWithGpusWhereTheyAreEnabled) {
+  const auto all = Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "0"},
+                                     {"NVIDIA_GDS", "enabled"},
+                                     {"NVIDIA_MOFED", "enabled"},
+                                     {"NVIDIA_GDRCOPY", "enabled"},
+                                     {"NVIDIA_NVSWITCH", "enabled"}}));
+  EXPECT_THAT(all.wishes, ElementsAre("nvidia.com/gds=all", "nvidia.com/mofed=all", "nvidia.com/gdrcopy=all", "nvidia.com/nvswitch=all"));
+  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "0"}, {"NVIDIA_GDS", "disabled"}, {"NVIDIA_MOFED", "1"}})).wishes, IsEmpty());
+  EXPECT_TRUE(Read(Environment({{"NVIDIA_GDS", "enabled"}})).Empty());
+  Facts pod = InKubernetes(Mounts({"/var/run/nvidia-container-devices/0"}));
+  pod.environment = {{"NVIDIA_MOFED", "enabled"}};
+  EXPECT_THAT(Read(pod).wishes, IsEmpty()) << "an image cannot help itself to a network card";
+}
+
+TEST(Request, ImexChannelsAreNumbers) {
+  EXPECT_THAT(Read(Environment({{"NVIDIA_IMEX_CHANNELS", "0,1048575"}})).devices,
+              ElementsAre("nvidia.com/imex-channel=0", "nvidia.com/imex-channel=1048575"));
+  for (const char* value : {"1048576", "-1", "01", "x", "../1", "0x1"})
+    EXPECT_THAT(ErrorOf(Environment({{"NVIDIA_IMEX_CHANNELS", value}})), HasSubstr("which is no IMEX channel")) << value;
+  for (const char* value : {"all", "", "void"}) EXPECT_TRUE(Read(Environment({{"NVIDIA_IMEX_CHANNELS", value}})).Empty()) << value;
+  Config without;
+  without.imex_channels = false;
+  EXPECT_TRUE(Read(Environment({{"NVIDIA_IMEX_CHANNELS", "0"}}), without).Empty());
+}
+
+TEST(Request, MigIsManagedByThePrivilegedOnly) {
+  Facts facts =
+      Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}, {"NVIDIA_MIG_CONFIG_DEVICES", "all"}, {"NVIDIA_MIG_MONITOR_DEVICES", "all"}});
+  const auto refused = ReadRequest(facts, {});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kPermissionDenied);
+  EXPECT_THAT(refused.error().message(), HasSubstr("NVIDIA_MIG_CONFIG_DEVICES is for privileged containers"));
+  facts.privileged = true;
+  EXPECT_THAT(Read(facts).devices, ElementsAre("nvidia.com/gpu=all", "nvidia.com/mig-caps=config", "nvidia.com/mig-caps=monitor"));
+  facts.environment["NVIDIA_MIG_CONFIG_DEVICES"] = "0";
+  EXPECT_THAT(ErrorOf(facts), HasSubstr("only \"all\" is possible"));
+}
+
+TEST(Request, IsKubernetesByWhatNoImageCanTakeAway) {
+  Facts facts;
+  EXPECT_FALSE(facts.OfKubernetes());
+  facts.annotations["io.kubernetes"] = "x";
+  facts.annotations["io.podman.annotations.x"] = "x";
+  EXPECT_FALSE(facts.OfKubernetes());
+  facts.annotations["io.kubernetes.cri-o.ContainerType"] = "container";
+  EXPECT_TRUE(facts.OfKubernetes());
+}
+
+}  // namespace
+}  // namespace penstock::hook::runtime

@@ -1,0 +1,75 @@
+#include "hook/runtime/run_log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/core/document.h"
+#include "os/core/file.h"
+#include "os/core/temporary_folder.h"
+
+namespace penstock::hook::runtime {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(RunLog, LinesAreLogrus) {
+  EXPECT_EQ(FormatLogLine(LogLevel::kError, "no \"x\"", "2026-01-02T03:04:05Z", false),
+            "time=\"2026-01-02T03:04:05Z\" level=error msg=\"no \\\"x\\\"\"\n");
+  EXPECT_EQ(FormatLogLine(LogLevel::kWarn, "a\\b", "2026-01-02T03:04:05Z", true),
+            "{\"level\":\"warning\",\"msg\":\"a\\\\b\",\"time\":\"2026-01-02T03:04:05Z\"}\n");
+}
+
+TEST(RunLog, NothingThatAContainerSaysEndsALine) {
+  const std::string hostile = "a\nb\rc\x1b[2J\x7f\xff" + std::string(1, '\0') + "\"},{";
+  for (const bool json : {true, false}) {
+    const std::string line = FormatLogLine(LogLevel::kError, hostile, "t", json);
+    EXPECT_EQ(line.find('\n'), line.size() - 1);
+    EXPECT_THAT(line, Not(HasSubstr("\x1b")));
+    if (json) {
+      const auto parsed = base::ParseJson(line, "log");
+      ASSERT_TRUE(parsed.ok()) << parsed.error().message();
+      EXPECT_THAT(parsed->Find("msg")->text, HasSubstr("a\nb?c?[2J??"));
+    }
+  }
+}
+
+TEST(RunLog, LongMessagesAreCutBetweenCharacters) {
+  const std::string line = FormatLogLine(LogLevel::kError, std::string(4095, 'x') + "ä" + std::string(1u << 20, 'y'), "t", true);
+  EXPECT_LT(line.size(), 4300u);
+  EXPECT_TRUE(base::ParseJson(line, "log").ok());
+  EXPECT_THAT(line, HasSubstr("xx...\""));
+}
+
+TEST(RunLog, TheRuntimesLogGetsWhatAnEngineShowsAndTheDebugFileTheRest) {
+  const os::TemporaryFolder folder;
+  const std::string log_file = folder.path() + "/log.json", debug_file = folder.path() + "/new/debug.log";
+  {
+    RunLog log({log_file, true, false});
+    log.Write(LogLevel::kError, "before");
+    Config config;
+    config.debug_file = debug_file;
+    log.Configure(config);
+    log.Write(LogLevel::kDebug, "hidden");
+    log.Write(LogLevel::kInfo, "told");
+    log.Write(LogLevel::kWarn, "both");
+  }
+  const std::string shown = *os::ReadFile(log_file), told = *os::ReadFile(debug_file);
+  EXPECT_THAT(shown, HasSubstr("before"));
+  EXPECT_THAT(shown, HasSubstr("both"));
+  EXPECT_THAT(shown, Not(HasSubstr("told")));
+  EXPECT_THAT(told, HasSubstr("level=info msg=\"told\""));
+  EXPECT_THAT(told, HasSubstr("both"));
+  EXPECT_THAT(told, Not(HasSubstr("hidden")));
+}
+
+TEST(RunLog, WhatCannotBeWrittenHurtsNobody) {
+  RunLog log({"/proc/no/such/log", false, true});
+  Config config;
+  config.debug_file = "/proc/no/such/debug";
+  log.Configure(config);
+  log.Write(LogLevel::kError, "lost");
+}
+
+}  // namespace
+}  // namespace penstock::hook::runtime
