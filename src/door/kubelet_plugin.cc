@@ -6,16 +6,15 @@
 
 #include "base/core/strings.h"
 #include "base/log.h"
+#include "door/kubelet_allocate.h"
 #include "door/kubelet_plugins.h"
 #include "door/kubelet_pods.h"
-#include "door/words.h"
+#include "door/kubelet_shown.h"
 #include "edge/kubelet/pod_resources.h"
 #include "node/share/wish.h"
 
 namespace penstock::door {
 
-using base::Code;
-using base::Error;
 using base::Result;
 using edge::kubelet::AllocateRequest;
 using edge::kubelet::ContainerEdits;
@@ -35,13 +34,6 @@ std::vector<PluginDevice> ToPluginDevices(const Offer& offer) {
   for (const auto& slot : offer.slots)
     devices.push_back({slot.slot.id, slot.usable, slot.numa_node ? std::vector<int>{*slot.numa_node} : std::vector<int>{}});
   return devices;
-}
-
-const Offer* FindOffer(const std::vector<Offer>& offers, const std::string& resource) {
-  const auto found = std::find_if(offers.begin(), offers.end(), [&](const Offer& offer) {
-    return offer.door == node::share::kKubeletDoor && offer.resource == resource;
-  });
-  return found == offers.end() ? nullptr : &*found;
 }
 
 /// What the kubelet is to have of a resource; nothing where it is not offered to it any more.
@@ -74,23 +66,55 @@ struct KubeletDoor::State {
         pods(c, i, options.kubelet_dir, options.proc_root, l, off.published(),
              [this](const std::string& resource, const std::vector<std::string>& ids) { return IsOurs(resource, ids); }),
         resources(c, options.kubelet_dir),
+        allocate({c.clock(), inv, l, off, dialect_of}),
         list(
             c, [this](auto done) { resources.GetAllocatable(std::move(done)); }, options.kubelet_has),
         plugins(c, {options.kubelet_dir, options.proc_root}, PluginCallbacks()) {}
 
   void Open() {
     open = true;
-    on_offers = offers.published().Subscribe([this](const auto& snapshot) { Advertise(*snapshot); }, true);
+    const auto again = [this](const auto&) { Advertise(); };
+    on_offers = offers.published().Subscribe(again);
+    if (options.written != nullptr) on_written = options.written->Subscribe(again);
+    if (options.engine != nullptr) on_engine = options.engine->published().Subscribe(again);
+    Advertise();
     on_ledger = ledger.published().Subscribe([this](const auto&) { plugins.LookAtLeaving(); });
     pods.Look();
   }
 
-  void Advertise(const std::vector<Offer>& now) {
+  /// What is written here now; null where nothing is.
+  std::shared_ptr<const node::cdi::Written> Written() const { return options.written != nullptr ? options.written->Get() : nullptr; }
+
+  /// Shows the kubelet what it may give out now.
+  void Advertise() {
+    if (!open) return;
+    const auto written = Written();
+    const auto engine = options.engine != nullptr ? options.engine->published().Get() : nullptr;
+    const api::ContainersConfig config = options.containers();
+    Decide(DecideDeviceList(config, engine.get(), written != nullptr ? options.cdi_folder : ""));
+    not_here = MissingClasses(config.device_classes, Dialects(), written.get());
+    KubeletShown::Gate gate{listing, written.get(), {}};
+    for (const std::string& one : config.required_classes)
+      if (std::find(not_here.begin(), not_here.end(), one) != not_here.end()) gate.missing.push_back(one);
+    shown.Set(gated.Show(*offers.published().Get(), gate));
+    const auto now = shown.Get();
     std::map<std::string, std::vector<PluginDevice>> lists;
-    for (const Offer& offer : now)
-      if (offer.door == node::share::kKubeletDoor) lists.emplace(offer.resource, ToPluginDevices(offer));
+    for (const Offer& offer : *now) lists.emplace(offer.resource, ToPluginDevices(offer));
     plugins.Offer(std::move(lists));
-    AskForList(now);
+    AskForList(*now);
+  }
+
+  void Decide(DeviceListing next) {
+    if (next == listing) return;
+    listing = std::move(next);
+    base::Log(base::kInfo, "containers get devices", {{"by", base::Join(listing.Words(), ", ")}, {"why", listing.reason}});
+  }
+
+  std::vector<const device::Dialect*> Dialects() const {
+    std::vector<const device::Dialect*> dialects;
+    for (const auto& vendor : inventory.published().Get()->vendors)
+      if (const device::Dialect* dialect = dialect_of(vendor.vendor); dialect != nullptr) dialects.push_back(dialect);
+    return dialects;
   }
 
   /// Asks the kubelet until it has what is offered now, of resources that it reads from us.
@@ -139,106 +163,35 @@ struct KubeletDoor::State {
     const bool bad = state.phase == PluginState::Phase::kRefused || state.phase == PluginState::Phase::kSteppedBack;
     base::Log(bad ? base::kWarn : base::kInfo, "kubelet",
               {{"resource", resource}, {"state", ToString(state.phase)}, {"why", state.reason}});
-    if (state.phase == PluginState::Phase::kServing) pods.LookAfterKubeletStart();
+    if (state.phase == PluginState::Phase::kServing) {
+      pods.LookAfterKubeletStart();
+      if (options.engine != nullptr) options.engine->AskAgain();
+    }
     asked_for.clear();
-    AskForList(*offers.published().Get());
+    AskForList(*shown.Get());
   }
 
   Result<std::vector<ContainerEdits>> Allocate(const std::string& resource, const AllocateRequest& request) {
-    std::vector<ContainerEdits> answers;
-    std::vector<std::string> handed;
-    for (const auto& ids : request.containers) {
-      auto edits = AllocateContainer(resource, ids, handed);
-      if (!edits.ok()) {
-        for (const std::string& lease : handed) ledger.Release(lease);
-        base::Log(base::kWarn, "allocation refused",
-                  {{"resource", resource}, {"devices", base::Join(ids, ",")}, {"why", edits.error().message()}});
-        return edits.error();
-      }
-      answers.push_back(*std::move(edits));
-    }
-    pods.LookSoon();
+    const auto now = shown.Get();
+    const auto written = Written();
+    const api::ContainersConfig config = options.containers();
+    const DeviceListing by = listing;
+    auto answers = allocate.Allocate(resource, request,
+                                     {*now,
+                                      {.listing = by,
+                                       .config = config,
+                                       .consumer = options.consumer(),
+                                       .written = written.get(),
+                                       .unique = "",
+                                       .host_path = options.host_path}});
+    if (answers.ok()) pods.LookSoon();
     return answers;
-  }
-
-  Result<ContainerEdits> AllocateContainer(const std::string& resource, const std::vector<std::string>& ids,
-                                           std::vector<std::string>& handed) {
-    Lease lease;
-    lease.id = "k-" +
-               std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(control.clock().Wall().time_since_epoch()).count()) +
-               "-" + std::to_string(++allocations);
-    lease.door = node::share::kKubeletDoor;
-    lease.since = control.clock().Wall();
-    ASSIGN(lease.slots, UsableSlots(resource, ids));
-    ASSIGN(const device::Edits edits,
-           node::allocate::Commit(lease.slots, options.consumer(), *inventory.published().Get(), dialect_of, *offers.servers().Get()));
-    TRY(ReleaseFormerHolders(lease.slots));
-    handed.push_back(lease.id);
-    TRY(ledger.Hand(std::move(lease)));
-    return Translate(edits);
-  }
-
-  /// Goes through the list once, however many ids there are; they are sorted.
-  Result<std::vector<Slot>> UsableSlots(const std::string& resource, const std::vector<std::string>& ids) const {
-    const auto snapshot = offers.published().Get();
-    const Offer* offer = FindOffer(*snapshot, resource);
-    std::vector<const node::share::OfferedSlot*> found(ids.size(), nullptr);
-    if (offer != nullptr) {
-      for (const auto& offered : offer->slots) {
-        const auto at = std::lower_bound(ids.begin(), ids.end(), offered.slot.id);
-        if (at != ids.end() && *at == offered.slot.id) found[static_cast<std::size_t>(at - ids.begin())] = &offered;
-      }
-    }
-    std::vector<Slot> slots;
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      if (found[i] == nullptr)
-        return Error(Code::kNotFound, "device " + ids[i] + " is not offered as " + resource + " by this node (any more)");
-      if (!found[i]->usable) return Error(Code::kFailedPrecondition, "device " + ids[i] + " cannot be used now: " + found[i]->reason);
-      // NVIDIA's device plugin in these words (internal/plugin/server.go); people search for them.
-      if (offer->single && ids.size() > 1 && found[i]->slot.shape.shares > 1)
-        return Error(Code::kInvalidArgument,
-                     "invalid request: maximum request size for shared resources is 1; found " + std::to_string(ids.size()));
-      slots.push_back(found[i]->slot);
-    }
-    return slots;
-  }
-
-  /// At its own door the kubelet decides: what it gives out anew under the same name, its former holder has given back, whether we have
-  /// heard of that or not. It knows nothing of other doors, and counts each name for itself.
-  base::Status ReleaseFormerHolders(const std::vector<Slot>& slots) {
-    for (const Slot& slot : slots) {
-      const auto snapshot = ledger.Get();
-      const Lease* holder = snapshot->InTheWayOf(slot);
-      if (holder == nullptr) continue;
-      const auto same = std::find_if(holder->slots.begin(), holder->slots.end(), [&slot](const Slot& one) {
-        return one.id == slot.id && (one.resource.empty() || one.resource == slot.resource);
-      });
-      if (holder->door != node::share::kKubeletDoor || same == holder->slots.end())
-        return Error(Code::kFailedPrecondition, "device " + slot.device + " is still held by " + InWords(*holder) + AsWhat(*holder, slot));
-      ledger.Release(holder->id);
-    }
-    return {};
-  }
-
-  /// " as nvidia.com/gpu", where that is another name than the slot's.
-  static std::string AsWhat(const Lease& holder, const Slot& wanted) {
-    for (const Slot& slot : holder.slots)
-      if (slot.device == wanted.device && !slot.resource.empty() && slot.resource != wanted.resource) return " as " + slot.resource;
-    return "";
-  }
-
-  ContainerEdits Translate(const device::Edits& edits) const {
-    ContainerEdits answer;
-    answer.environment = edits.environment;
-    for (const auto& mount : edits.mounts) answer.mounts.push_back({mount.container_path, mount.host_path, mount.read_only});
-    for (const auto& file : edits.files) answer.files.push_back({file.container_path, options.host_path(file.host_path), file.permissions});
-    return answer;
   }
 
   /// On gRPC's threads: reads snapshots only.
   std::vector<std::vector<std::string>> Prefer(const std::string& resource, const PreferRequest& request) const {
     const auto snapshot = inventory.published().Get();
-    const auto now = offers.published().Get();
+    const auto now = shown.Get();
     const Offer* offer = FindOffer(*now, resource);
     std::vector<std::vector<std::string>> answers(request.containers.size());
     if (offer == nullptr) return answers;
@@ -274,10 +227,14 @@ struct KubeletDoor::State {
   node::share::Offers& offers;
   const node::share::DialectOf dialect_of;
   bool open = false;
-  std::uint64_t allocations = 0;
+  DeviceListing listing{.decided = false};
+  std::vector<std::string> not_here;  // classes of devices that are configured
+  KubeletShown gated;
+  base::Published<std::vector<Offer>> shown;
   KubeletPods pods;
-  base::Subscription on_offers, on_ledger;
+  base::Subscription on_offers, on_ledger, on_written, on_engine;
   edge::kubelet::PodResources resources;
+  KubeletAllocate allocate;
   KubeletList list;
   std::map<std::string, KubeletList::Offered> asked_for;
   KubeletPlugins plugins;
@@ -295,6 +252,10 @@ void KubeletDoor::Recover(const std::vector<Lease>& checkpoint) {
 }
 
 void KubeletDoor::Open() { state_->Open(); }
+
+void KubeletDoor::ContainersChanged() { state_->Advertise(); }
+
+const std::map<std::string, std::string>& KubeletDoor::withheld() const { return state_->gated.withheld(); }
 
 void KubeletDoor::AskCounted(std::function<void(Result<std::set<std::string>>)> done) { state_->AskCounted(std::move(done)); }
 
@@ -322,6 +283,11 @@ api::DoorReport KubeletDoor::Report() const {
   if (stepped_back) report.state = "stepped-back";
   if (open) report.state = "open";
   if (open) report.enforcement = ToString(node::ledger::Enforcement::kDevices);
+  if (!state_->open) return report;
+  if (report.resources.empty() && !withheld().empty()) report.reason = withheld().begin()->second;
+  if (state_->listing.decided) report.device_list = state_->listing.Words();
+  report.device_list_reason = state_->listing.reason;
+  if (!state_->not_here.empty()) report.device_list_reason += "; not on this node: " + base::Join(state_->not_here, ", ");
   return report;
 }
 

@@ -8,10 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "api/node_config.h"
 #include "api/report.h"
 #include "door/kubelet_list.h"
+#include "edge/engine/cri/inquiry.h"
 #include "edge/kubelet/device_plugin.h"
 #include "node/allocate/allocate.h"
+#include "node/cdi/keeper.h"
 #include "node/share/offers.h"
 
 namespace penstock::door {
@@ -28,6 +31,13 @@ class KubeletDoor {
     std::function<node::allocate::Consumer()> consumer = [] { return node::allocate::Consumer::kContainer; };
     /// Which share it is advised to take; any thread.
     std::function<api::SharePolicy()> share_policy = [] { return api::SharePolicy::kDistributed; };
+    /// How containers are given devices, as it is configured now.
+    std::function<api::ContainersConfig()> containers = [] { return api::ContainersConfig(); };
+    /// What the kubelet's engine can do; asked again when the kubelet starts. Null: nobody asks. Outlives the door.
+    edge::engine::cri::Inquiry* engine = nullptr;
+    /// What specifications of ours say; null: none are written here. Outlives the door.
+    base::Published<node::cdi::Written>* written = nullptr;
+    std::string cdi_folder = "/var/run/cdi";  ///< where they are, as engines call it
     /// The kubelet has what was offered last; on the control loop, each time that it was asked and agreed. Null: it is not asked.
     std::function<void(const KubeletAmounts&)> kubelet_has = nullptr;
   };
@@ -42,6 +52,12 @@ class KubeletDoor {
 
   /// Begins to advertise and to ask the kubelet who holds what.
   void Open();
+
+  /// The configuration of containers is another one.
+  void ContainersChanged();
+
+  /// Devices that the kubelet is not given, or only as unhealthy, because containers could not be given them yet; with why.
+  const std::map<std::string, std::string>& withheld() const;
 
   /// The devices that the kubelet counts as healthy now, by its own words; none where no kubelet reads our lists. Calls back on the control
   /// loop, not after the destructor; the error is the kubelet's silence.

@@ -44,6 +44,17 @@ std::vector<std::string> Prefer(const Preference& asked, const share::Offer& off
 
 enum class Consumer { kContainer, kContainerByIndex, kProcess };
 
+/// One vendor's devices behind slots, each once however many shares of it there are, in order of index. Valid as long as the inventory's
+/// snapshot is.
+struct VendorDevices {
+  const device::Dialect* dialect = nullptr;
+  std::vector<const device::Facts*> devices;
+};
+
+/// By vendor. kNotFound where a device is not there any more, kUnavailable where nobody speaks its vendor's language.
+base::Result<std::vector<VendorDevices>> DevicesOf(const std::vector<ledger::Slot>& slots, const inventory::Snapshot& inventory,
+                                                   const share::DialectOf& dialect_of);
+
 /// What the consumer of these slots needs. kNotFound where a device is not there any more, kUnavailable where its driver or its server is
 /// not.
 base::Result<device::Edits> Commit(const std::vector<ledger::Slot>& slots, Consumer consumer, const inventory::Snapshot& inventory,

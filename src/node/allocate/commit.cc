@@ -13,8 +13,6 @@ using base::Result;
 
 namespace {
 
-using Devices = std::vector<const device::Facts*>;
-
 template <typename T>
 void AddNew(std::vector<T>& to, std::vector<T> more) {
   for (T& one : more)
@@ -26,19 +24,6 @@ void Add(device::Edits& edits, device::Edits more) {
   edits.environment = std::move(more.environment);
   AddNew(edits.files, std::move(more.files));
   AddNew(edits.mounts, std::move(more.mounts));
-}
-
-/// Devices by vendor, each once however many shares of it there are, in order of index.
-Result<std::map<std::string, Devices>> ByVendor(const std::vector<ledger::Slot>& slots, const inventory::Snapshot& inventory) {
-  std::map<std::string, Devices> by_vendor;
-  for (const ledger::Slot& slot : slots) {
-    const inventory::Entry* entry = inventory.Find(slot.device);
-    if (entry == nullptr) return Error(Code::kNotFound, "there is no device " + slot.device + " any more");
-    AddNew(by_vendor[entry->facts->vendor], {entry->facts.get()});
-  }
-  for (auto& [vendor, devices] : by_vendor)
-    std::sort(devices.begin(), devices.end(), [](const device::Facts* a, const device::Facts* b) { return a->index < b->index; });
-  return by_vendor;
 }
 
 /// What the servers behind these slots need: each device's, which of one server are the same.
@@ -62,18 +47,36 @@ Result<device::Edits> OfServers(const std::vector<ledger::Slot>& slots, Consumer
 
 }  // namespace
 
+Result<std::vector<VendorDevices>> DevicesOf(const std::vector<ledger::Slot>& slots, const inventory::Snapshot& inventory,
+                                             const share::DialectOf& dialect_of) {
+  std::map<std::string, VendorDevices> by_vendor;
+  for (const ledger::Slot& slot : slots) {
+    const inventory::Entry* entry = inventory.Find(slot.device);
+    if (entry == nullptr) return Error(Code::kNotFound, "there is no device " + slot.device + " any more");
+    AddNew(by_vendor[entry->facts->vendor].devices, {entry->facts.get()});
+  }
+  std::vector<VendorDevices> all;
+  for (auto& [vendor, one] : by_vendor) {
+    one.dialect = dialect_of(vendor);
+    if (one.dialect == nullptr) return Error(Code::kUnavailable, "nothing is known of " + vendor + " devices in containers");
+    std::sort(one.devices.begin(), one.devices.end(), [](const device::Facts* a, const device::Facts* b) { return a->index < b->index; });
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
 Result<device::Edits> Commit(const std::vector<ledger::Slot>& slots, Consumer consumer, const inventory::Snapshot& inventory,
                              const share::DialectOf& dialect_of, const device::SharedDevices& servers) {
-  ASSIGN(const auto by_vendor, ByVendor(slots, inventory));
+  ASSIGN(const auto by_vendor, DevicesOf(slots, inventory, dialect_of));
+  const auto names = consumer == Consumer::kContainerByIndex ? device::DeviceNames::kIndices : device::DeviceNames::kIds;
   device::Edits edits;
-  for (const auto& [vendor, devices] : by_vendor) {
-    const device::Dialect* dialect = dialect_of(vendor);
+  for (const VendorDevices& one : by_vendor) {
+    const std::string vendor(one.dialect->vendor());
     const inventory::VendorEntry* driver = inventory.FindVendor(vendor);
-    if (dialect == nullptr || driver == nullptr || driver->driver == nullptr)
+    if (driver == nullptr || driver->driver == nullptr)
       return Error(Code::kUnavailable, "the " + vendor + " driver is gone" + (driver != nullptr ? ": " + driver->reason : ""));
-    const auto names = consumer == Consumer::kContainerByIndex ? device::DeviceNames::kIndices : device::DeviceNames::kIds;
-    Add(edits, consumer == Consumer::kProcess ? dialect->ForProcess(devices, *driver->driver)
-                                              : dialect->ForContainer(devices, *driver->driver, names));
+    Add(edits, consumer == Consumer::kProcess ? one.dialect->ForProcess(one.devices, *driver->driver)
+                                              : one.dialect->ForContainer(one.devices, *driver->driver, names));
   }
   ASSIGN(device::Edits more, OfServers(slots, consumer, servers));
   Add(edits, std::move(more));

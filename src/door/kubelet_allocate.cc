@@ -1,0 +1,131 @@
+// At its own door the kubelet decides who has what; here is only looked whether it can be so.
+#include "door/kubelet_allocate.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <random>
+#include <utility>
+
+#include "base/core/strings.h"
+#include "base/log.h"
+#include "door/words.h"
+
+namespace penstock::door {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Result;
+using edge::kubelet::ContainerEdits;
+using node::ledger::Lease;
+using node::ledger::Slot;
+using node::share::Offer;
+
+/// " as nvidia.com/gpu", where that is another name than the slot's.
+std::string AsWhat(const Lease& holder, const Slot& wanted) {
+  for (const Slot& slot : holder.slots)
+    if (slot.device == wanted.device && !slot.resource.empty() && slot.resource != wanted.resource) return " as " + slot.resource;
+  return "";
+}
+
+/// Goes through the list once, however many ids there are; they are sorted.
+Result<std::vector<Slot>> UsableSlots(const std::string& resource, const std::vector<std::string>& ids, const std::vector<Offer>& offers) {
+  const Offer* offer = FindOffer(offers, resource);
+  std::vector<const node::share::OfferedSlot*> found(ids.size(), nullptr);
+  if (offer != nullptr) {
+    for (const auto& offered : offer->slots) {
+      const auto at = std::lower_bound(ids.begin(), ids.end(), offered.slot.id);
+      if (at != ids.end() && *at == offered.slot.id) found[static_cast<std::size_t>(at - ids.begin())] = &offered;
+    }
+  }
+  std::vector<Slot> slots;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (found[i] == nullptr)
+      return Error(Code::kNotFound, "device " + ids[i] + " is not offered as " + resource + " by this node (any more)");
+    if (!found[i]->usable) return Error(Code::kFailedPrecondition, "device " + ids[i] + " cannot be used now: " + found[i]->reason);
+    // NVIDIA's device plugin in these words (internal/plugin/server.go); people search for them.
+    if (offer->single && ids.size() > 1 && found[i]->slot.shape.shares > 1)
+      return Error(Code::kInvalidArgument,
+                   "invalid request: maximum request size for shared resources is 1; found " + std::to_string(ids.size()));
+    slots.push_back(found[i]->slot);
+  }
+  return slots;
+}
+
+/// A random UUID (RFC 9562, version 4).
+std::string RandomUuid() {
+  std::random_device random;
+  std::array<unsigned, 4> word{};
+  for (unsigned& one : word) one = random();
+  constexpr unsigned kVersion = 0x4000, kVariant = 0x8000;
+  std::array<char, 37> text{};
+  std::snprintf(text.data(), text.size(), "%08x-%04x-%04x-%04x-%04x%08x", word[0], word[1] >> 16, (word[1] & 0xfff) | kVersion,
+                (word[2] & 0x3fff) | kVariant, word[2] >> 16, word[3]);
+  return text.data();
+}
+
+}  // namespace
+
+const Offer* FindOffer(const std::vector<Offer>& offers, const std::string& resource) {
+  const auto found = std::find_if(offers.begin(), offers.end(), [&](const Offer& offer) {
+    return offer.door == node::share::kKubeletDoor && offer.resource == resource;
+  });
+  return found == offers.end() ? nullptr : &*found;
+}
+
+Result<std::vector<ContainerEdits>> KubeletAllocate::Allocate(const std::string& resource, const edge::kubelet::AllocateRequest& request,
+                                                              const Now& now) {
+  std::vector<ContainerEdits> answers;
+  std::vector<std::string> handed;
+  for (const auto& ids : request.containers) {
+    auto edits = AllocateContainer(resource, ids, now, handed);
+    if (!edits.ok()) {
+      for (const std::string& lease : handed) node_.ledger.Release(lease);
+      base::Log(base::kWarn, "allocation refused",
+                {{"resource", resource}, {"devices", base::Join(ids, ",")}, {"why", edits.error().message()}});
+      return edits.error();
+    }
+    answers.push_back(*std::move(edits));
+  }
+  return answers;
+}
+
+Result<ContainerEdits> KubeletAllocate::AllocateContainer(const std::string& resource, const std::vector<std::string>& ids, const Now& now,
+                                                          std::vector<std::string>& handed) {
+  Lease lease;
+  lease.since = node_.clock.Wall();
+  lease.id = "k-" + std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(lease.since.time_since_epoch()).count()) + "-" +
+             std::to_string(++allocations_);
+  lease.door = node::share::kKubeletDoor;
+  ASSIGN(lease.slots, UsableSlots(resource, ids, now.offers));
+  const auto inventory = node_.inventory.published().Get();
+  ASSIGN(device::Edits edits,
+         node::allocate::Commit(lease.slots, now.say.consumer, *inventory, node_.dialect_of, *node_.offers.servers().Get()));
+  ASSIGN(const auto devices, node::allocate::DevicesOf(lease.slots, *inventory, node_.dialect_of));
+  ContainerSay say = now.say;
+  say.unique = RandomUuid();
+  TRY(ReleaseFormerHolders(lease.slots));
+  handed.push_back(lease.id);
+  TRY(node_.ledger.Hand(std::move(lease)));
+  return AnswerFor(std::move(edits), devices, say);
+}
+
+/// What the kubelet gives out anew under the same name, its former holder has given back, whether we have heard of that or not. It knows
+/// nothing of other doors, and counts each name for itself.
+base::Status KubeletAllocate::ReleaseFormerHolders(const std::vector<Slot>& slots) {
+  for (const Slot& slot : slots) {
+    const auto snapshot = node_.ledger.Get();
+    const Lease* holder = snapshot->InTheWayOf(slot);
+    if (holder == nullptr) continue;
+    const auto same = std::find_if(holder->slots.begin(), holder->slots.end(), [&slot](const Slot& one) {
+      return one.id == slot.id && (one.resource.empty() || one.resource == slot.resource);
+    });
+    if (holder->door != node::share::kKubeletDoor || same == holder->slots.end())
+      return Error(Code::kFailedPrecondition, "device " + slot.device + " is still held by " + InWords(*holder) + AsWhat(*holder, slot));
+    node_.ledger.Release(holder->id);
+  }
+  return {};
+}
+
+}  // namespace penstock::door
