@@ -221,18 +221,16 @@ Result<Generated> GenerateFor(const CdiOrder& order, const api::NodeConfig& conf
   return Error(code, base::Join(problems, "\n"));
 }
 
-/// What podman of Debian 12 and Ubuntu 24.04 reads (NVIDIA/nvidia-container-toolkit#1860).
-constexpr const char* kReadByAll = "0.5.0";
-
-/// Groups for device files that not everybody may open need a format that engines of some years do not know.
+/// Groups for device files that not everybody may open need a format that some engines do not know
+/// (NVIDIA/nvidia-container-toolkit#1860).
 void TellVersion(const api::cdi::Spec& spec) {
   api::cdi::Spec without = spec;
   without.edits.additional_gids.clear();
   for (api::cdi::Device& device : without.devices) device.edits.additional_gids.clear();
   const std::string version = api::cdi::MinimumVersion(spec);
   if (version == api::cdi::MinimumVersion(without)) return;
-  Remark("this is CDI " + version + ", which engines that know " + kReadByAll +
-         " at most cannot read (podman before 5.0): for them add --feature-flag no-additional-gids-for-device-nodes");
+  Remark("this is CDI " + version +
+         ", which podman 4 cannot read: where it is used, add --feature-flag no-additional-gids-for-device-nodes");
 }
 
 base::Status WriteOut(const CdiOrder& order, const api::cdi::Spec& spec) {
