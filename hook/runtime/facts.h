@@ -25,11 +25,16 @@ struct Facts {
   }
   bool Has(std::string_view name) const { return environment.find(name) != environment.end(); }
 
-  /// Whether a kubelet started it: the CRI plugins of containerd and CRI-O write such annotations; behind cri-dockerd, which writes none,
-  /// every container has the variable. An image can add it, which only closes doors, and cannot take it away.
+  /// Whether a kubelet started it: the CRI plugins of containerd and CRI-O write such annotations (podman some of CRI-O's, but none of
+  /// these); behind cri-dockerd, which writes none, every container has the variable. An image can add it, which only closes doors, and
+  /// cannot take it away.
   bool OfKubernetes() const {
-    const auto next = annotations.lower_bound(std::string_view("io.kubernetes.cri"));
-    return Has("KUBERNETES_SERVICE_HOST") || (next != annotations.end() && next->first.starts_with("io.kubernetes.cri"));
+    if (Has("KUBERNETES_SERVICE_HOST")) return true;
+    const auto next = annotations.lower_bound(std::string_view("io.kubernetes.cri."));
+    if (next != annotations.end() && next->first.starts_with("io.kubernetes.cri.")) return true;
+    for (const std::string_view key : {"ContainerID", "Metadata", "SandboxName"})
+      if (annotations.contains("io.kubernetes.cri-o." + std::string(key))) return true;
+    return false;
   }
 };
 

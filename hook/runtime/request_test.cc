@@ -225,13 +225,18 @@ TEST(Request, MigIsManagedByThePrivilegedOnly) {
 }
 
 TEST(Request, IsKubernetesByWhatNoImageCanTakeAway) {
-  Facts facts;
-  EXPECT_FALSE(facts.OfKubernetes());
-  facts.annotations["io.kubernetes"] = "x";
-  facts.annotations["io.podman.annotations.x"] = "x";
-  EXPECT_FALSE(facts.OfKubernetes());
-  facts.annotations["io.kubernetes.cri-o.ContainerType"] = "container";
-  EXPECT_TRUE(facts.OfKubernetes());
+  Facts podman;
+  EXPECT_FALSE(podman.OfKubernetes());
+  podman.annotations = {{"io.container.manager", "libpod"},
+                        {"io.kubernetes.cri-o.Created", "x"},
+                        {"io.kubernetes.cri-o.TTY", "false"},
+                        {"io.kubernetes.cri-o.ContainerType", "container"},
+                        {"io.kubernetes.cri-o.SandboxID", "x"}};
+  EXPECT_FALSE(podman.OfKubernetes());
+  Facts crio = podman;
+  crio.annotations["io.kubernetes.cri-o.SandboxName"] = "x";
+  EXPECT_TRUE(crio.OfKubernetes());
+  EXPECT_TRUE(InKubernetes({}).OfKubernetes());
 }
 
 }  // namespace
