@@ -30,6 +30,7 @@ std::string ShortestText(double number) {
 /// A text, also one that looks like something else; nothing where an engine would take it for another text than is written.
 std::optional<std::string> TextOf(const Value& value) {
   switch (value.kind) {
+    case Value::Kind::kNull: return "";
     case Value::Kind::kString: return value.text;
     case Value::Kind::kInt: return value.text == std::to_string(value.integer) ? std::optional(value.text) : std::nullopt;
     case Value::Kind::kFloat: return value.text == ShortestText(value.number) ? std::optional(value.text) : std::nullopt;
@@ -160,7 +161,7 @@ void Reader::ReadGroups(MapReader& map, std::vector<std::uint32_t>& groups) {
   const Value* list = TakeList(map, "additionalGids");
   if (list == nullptr) return;
   for (const Value& item : *list->list) {
-    const auto number = IntegerOf(item);
+    const auto number = item.kind == Value::Kind::kNull ? 0 : IntegerOf(item);
     if (number && std::in_range<std::uint32_t>(*number)) {
       groups.push_back(static_cast<std::uint32_t>(*number));
     } else {

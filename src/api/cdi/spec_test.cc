@@ -181,12 +181,12 @@ TEST(Spec, IsReadWhereEnginesReadIt) {
 TEST(Spec, TakesScalarsAsEnginesDo) {
   const auto spec = Parse(
       "cdiVersion: 0.7.0\nkind: a.b/cd\ndevices:\n- name: 0\n  containerEdits:\n    deviceNodes: [{path: /a, fileMode: 0660}]\n"
-      "    hooks: [{hookName: poststop, path: /a, args: [a, 755, true, 1.5]}]\n",
+      "    hooks: [{hookName: poststop, path: /a, args: [a, 755, true, 1.5, null]}]\n",
       "f");
   ASSERT_TRUE(spec.ok()) << spec.error().message();
   EXPECT_EQ(spec->devices[0].name, "0");
   EXPECT_EQ(spec->devices[0].edits.nodes[0].file_mode, 0660u);
-  EXPECT_THAT(spec->devices[0].edits.hooks[0].args, ElementsAre("a", "755", "true", "1.5"));
+  EXPECT_THAT(spec->devices[0].edits.hooks[0].args, ElementsAre("a", "755", "true", "1.5", ""));
 }
 
 TEST(Spec, TellsAllProblemsAtOnceEachOnce) {
