@@ -20,8 +20,11 @@ class Covered {
  public:
   void Add(const os::LdCacheEntry& entry) {
     files_.insert(entry.path.substr(entry.path.rfind('/') + 1));
+    entries_.emplace(entry.soname, entry.flags);
     if (!entry.soname.ends_with(".so")) sonames_.insert(entry.soname);
   }
+
+  bool Names(const Library& library) const { return entries_.contains({library.soname, library.flags}); }
 
   bool operator()(const std::string& file) const {
     if (files_.contains(file)) return true;
@@ -34,6 +37,7 @@ class Covered {
  private:
   std::set<std::string> files_;
   std::set<std::string> sonames_;
+  std::set<std::pair<std::string, std::int32_t>> entries_;
 };
 
 bool HasEntry(const std::vector<os::TreeEntry>& entries, const std::string& name) {
@@ -58,15 +62,15 @@ std::optional<Identity> Identify(const os::ConfinedTree& root, const std::string
 
 LdCacheUpdate::LdCacheUpdate(const os::ConfinedTree& root, const std::vector<std::string>& order, const std::vector<std::string>& gone,
                              Warnings& warnings)
-    : root_(root), warnings_(warnings) {
+    : root_(root), warnings_(warnings), gone_(gone) {
   for (const std::string& folder : order) order_.push_back(Identify(root, folder));
-  for (const std::string& folder : gone) gone_.push_back(Identify(root, folder));
 }
 
 void LdCacheUpdate::AddImage(std::vector<os::LdCacheEntry> entries) {
   for (os::LdCacheEntry& entry : entries) {
-    const auto folder = IdentifyOnce(FolderOf(entry.path));
-    if (folder && Contains(gone_, folder)) continue;
+    const std::string path = FolderOf(entry.path);
+    if (Contains(gone_, path)) continue;
+    const auto folder = IdentifyOnce(path);
     entries_.push_back({.entry = std::move(entry), .rank = RankOf(folder), .folder = folder});
   }
 }
@@ -86,7 +90,9 @@ void LdCacheUpdate::AddFolder(const std::string& folder) {
   });
   const auto libraries = FindLibraries(root_, folder, *files, covered);
   if (!libraries.ok()) return warnings_.Add(libraries.error().message());
-  for (const Library& library : *libraries) AddLibrary(folder, *identity, library);
+  for (const Library& library : *libraries) {
+    if (!covered.Names(library)) AddLibrary(folder, *identity, library);
+  }
 }
 
 std::vector<os::LdCacheEntry> LdCacheUpdate::Take() {

@@ -51,7 +51,7 @@ class LdCacheUpdate {
   const os::ConfinedTree& root_;
   Warnings& warnings_;
   std::vector<std::optional<Identity>> order_;
-  std::vector<std::optional<Identity>> gone_;
+  std::vector<std::string> gone_;
   std::vector<Identity> done_;
   std::vector<std::pair<std::string, std::optional<Identity>>> identified_;
   std::vector<Entry> entries_;

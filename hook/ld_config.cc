@@ -52,6 +52,7 @@ class Reader {
   explicit Reader(const os::ConfinedTree& root) : root_(root) {}
 
   void ReadFile(const std::string& file, int depth) {
+    if (file == kDriverDropIn || file == kCompatDropIn) return;
     if (depth > kMostDepth || files_.size() == kMostFiles || !files_.insert(file).second) return;
     for (const Line& line : ReadLines(root_, file)) {
       for (const std::string& pattern : line.includes) Include(pattern, file, depth);

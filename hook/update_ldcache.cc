@@ -27,9 +27,7 @@ std::vector<std::string> Clean(const std::vector<std::string>& folders) {
 std::vector<std::string> FoldersBeyond(const os::ConfinedTree& root, const std::vector<LdConfigFolder>& config,
                                        const std::vector<std::string>& folders) {
   std::vector<std::optional<Identity>> known;
-  for (const LdConfigFolder& folder : config) {
-    if (folder.file != kDriverDropIn) known.push_back(Identify(root, folder.path));
-  }
+  for (const LdConfigFolder& folder : config) known.push_back(Identify(root, folder.path));
   std::vector<std::string> beyond;
   for (const std::string& folder : folders) {
     const auto identity = Identify(root, folder);
@@ -46,7 +44,6 @@ std::vector<std::string> SearchOrder(const std::vector<LdConfigFolder>& config, 
   std::vector<std::string> order;
   std::size_t place = 0;
   for (const LdConfigFolder& folder : config) {
-    if (folder.file == kDriverDropIn || folder.file == kCompatDropIn) continue;
     order.push_back(folder.path);
     if (folder.file.starts_with(drop_ins) && folder.file < kDriverDropIn) place = order.size();
   }
