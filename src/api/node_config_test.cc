@@ -94,7 +94,7 @@ cluster:
                                        {"gds", "imex=0"},
                                        {"imex=0"}};
   EXPECT_EQ(config.containers, containers);
-  const CdiConfig cdi = {Switch::kOn, "/h", "/i", "/hi", {"all"}, {"chmod"}, false};
+  const CdiConfig cdi = {Switch::kOn, "/h", "/i", "/hi", {"all"}, {"chmod"}, true};
   EXPECT_EQ(config.cdi, cdi);
   const LabelsConfig labels = {Switch::kOff, Switch::kAuto, "/f", Switch::kOn, false, "/m"};
   EXPECT_EQ(config.labels, labels);

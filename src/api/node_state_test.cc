@@ -69,7 +69,12 @@ Report Sample() {
   report.devices[1].probation_until = "2026-11-21T03:43:00.500Z";
   report.devices[1].relapses = 2;
   report.servers = {{.set = "nvidia.com/gpu.shared", .kind = "mps", .state = "ready", .clients = 3, .devices = {"GPU-0"}}};
-  report.doors = {{.name = "kubelet", .state = "open", .resources = {"nvidia.com/gpu"}, .enforcement = "devices"}};
+  report.doors = {{.name = "kubelet",
+                   .state = "open",
+                   .resources = {"nvidia.com/gpu"},
+                   .enforcement = "devices",
+                   .device_list = {"cdi-cri"},
+                   .device_list_reason = "containerd 1.7.24 injects CDI devices"}};
   report.configuration = {.origin = "ConfigMap gpu-operator/time-slicing-config, key a100 (label nvidia.com/device-plugin.config)",
                           .since = "2026-11-21T03:41:00.000Z"};
   report.conditions = {{.type = "Ready", .status = true, .reason = "Ready", .since = "2026-11-21T03:42:00.123Z"},
@@ -97,7 +102,8 @@ TEST(NodeState, HasTheShapeThatIsPromised) {
          "resource": "nvidia.com/gpu", "sharing": "none", "slots": 1, "free": 0, "isolation": "hardware", "shareMemoryBytes": 0,
          "shareComputePercent": 0, "relapses": 2, "probationUntil": "2026-11-21T03:43:00Z",
          "holders": {"handed": 0, "held": 0, "outside": 0}}],
-      "doors": [{"name": "kubelet", "state": "open", "reason": "", "resources": ["nvidia.com/gpu"], "enforcement": "devices"}],
+      "doors": [{"name": "kubelet", "state": "open", "reason": "", "resources": ["nvidia.com/gpu"], "enforcement": "devices",
+                 "deviceList": ["cdi-cri"], "deviceListReason": "containerd 1.7.24 injects CDI devices"}],
       "servers": [{"set": "nvidia.com/gpu.shared", "kind": "mps", "state": "ready", "reason": "", "devices": ["GPU-0"]}],
       "enforcement": ["devices"],
       "configuration": {"origin": "ConfigMap gpu-operator/time-slicing-config, key a100 (label nvidia.com/device-plugin.config)",
