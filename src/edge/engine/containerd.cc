@@ -1,0 +1,262 @@
+// containerd: which file and which table of it has the word (docs/man/containerd-config.toml.5.md, docs/cri/config.md; the merge of imports
+// as seen on 1.6, 1.7, 2.0 and 2.1).
+#include <algorithm>
+
+#include <fnmatch.h>
+
+#include "edge/engine/plan.h"
+#include "edge/engine/spelling.h"
+
+namespace penstock::edge::engine::internal {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Value;
+
+constexpr char kCri1[] = "cri", kCri2[] = "io.containerd.grpc.v1.cri", kCri3[] = "io.containerd.cri.v1.runtime";
+constexpr std::int64_t kNewestVersion = 4;
+constexpr char kRuncType[] = "io.containerd.runc.v2", kOldShim[] = "io.containerd.runtime.v1.linux";
+// Annotations of CDI must reach the runtime, which the engine passes on only where it is told to.
+constexpr char kAnnotations[] = "cdi.k8s.io/*";
+
+Path Below(const std::string& section, const Path& rest) {
+  Path path = {"plugins", section};
+  path.insert(path.end(), rest.begin(), rest.end());
+  return path;
+}
+
+/// The CRI plugin's table: as the configuration's version names it, but for a version 2 that has the newer name, which containerd 2 takes.
+std::string SectionOf(const Value& document, std::int64_t version) {
+  if (version <= 1) return kCri1;
+  if (version >= 3) return kCri3;
+  const bool newer = FindAt(document, {"plugins", kCri3}) != nullptr && FindAt(document, {"plugins", kCri2}) == nullptr;
+  return newer ? kCri3 : kCri2;
+}
+
+base::Result<std::int64_t> VersionOf(const Facts& facts, const Value& document) {
+  const Value* version = document.Find("version");
+  // A file that says none: containerd 1 takes it for version 1, containerd 2 for its own.
+  const bool newer = AtLeast(facts, 2, 0) || FindAt(document, {"plugins", kCri3}) != nullptr;
+  if (version == nullptr) return newer ? 3 : facts.main.text ? 1 : 2;
+  if (version->kind == Value::Kind::kInt && version->integer == 1 && AtLeast(facts, 2, 0))
+    return Error(Code::kFailedPrecondition, facts.main.path +
+                                                " is of configuration version 1, whose plugins containerd 2 passes over in silence: have "
+                                                "`containerd config migrate` make a new one of it first");
+  if (version->kind == Value::Kind::kInt && version->integer >= 1 && version->integer <= kNewestVersion) return version->integer;
+  return Error(Code::kFailedPrecondition,
+               facts.main.path + ": configuration version " + Spell(*version) + " is not known here (1 to 4 are); it is left alone");
+}
+
+/// The table of runtimes that is in force or, where the engine was not asked, that the files say.
+const Value* Runtimes(const Containerd& containerd) {
+  const Path below = {"containerd", "runtimes"};
+  if (const Value* asked = FindAt(containerd.effective, Below(containerd.effective_section, below))) return asked;
+  return FindAt(containerd.main, Below(containerd.section, below));
+}
+
+/// The runtime whose settings ours takes over: the default one, or a well-known one where that is ours.
+const Value* Model(const Containerd& containerd, const Wish& wish) {
+  const Value* runtimes = Runtimes(containerd);
+  if (runtimes == nullptr) return nullptr;
+  const Path below = {"containerd", "default_runtime_name"};
+  const Value* by_default = FindAt(containerd.effective, Below(containerd.effective_section, below));
+  if (by_default == nullptr) by_default = FindAt(containerd.main, Below(containerd.section, below));
+  for (const std::string& name : {by_default == nullptr ? std::string() : by_default->text, std::string("runc"), std::string("crun")}) {
+    const auto ours = [&name](const Handler& handler) { return handler.name == name; };
+    if (std::any_of(wish.handlers.begin(), wish.handlers.end(), ours)) continue;
+    if (const Value* runtime = runtimes->Find(name)) return runtime;
+  }
+  return nullptr;
+}
+
+void Replace(std::vector<Setting>& settings, Setting wanted) {
+  const auto same = [&wanted](const Setting& setting) { return setting.path == wanted.path; };
+  const auto found = std::find_if(settings.begin(), settings.end(), same);
+  if (found == settings.end()) {
+    settings.push_back(std::move(wanted));
+  } else {
+    found->value = std::move(wanted.value);
+  }
+}
+
+std::vector<Setting> RuntimeSettings(const Handler& handler, const Value* model) {
+  const Path top = {"containerd", "runtimes", handler.name};
+  const auto at = [&top](const Path& rest) {
+    Path path = top;
+    path.insert(path.end(), rest.begin(), rest.end());
+    return path;
+  };
+  std::vector<Setting> settings = CopyOf(model, top);
+  const Value* type = model == nullptr ? nullptr : model->Find("runtime_type");
+  const std::string runtime_type = type == nullptr || type->text.empty() ? kRuncType : type->text;
+  Replace(settings, {at({"runtime_type"}), Text(runtime_type)});
+  std::vector<std::string> annotations;
+  if (const Value* theirs = model == nullptr ? nullptr : model->Find("container_annotations"); theirs != nullptr && theirs->list)
+    for (const Value& one : *theirs->list) annotations.push_back(one.text);
+  if (std::find(annotations.begin(), annotations.end(), kAnnotations) == annotations.end()) annotations.push_back(kAnnotations);
+  Replace(settings, {at({"container_annotations"}), Texts(annotations)});
+  for (Setting& setting : CopyOf(model == nullptr ? nullptr : model->Find("options"), at({"options"})))
+    settings.push_back(std::move(setting));
+  Replace(settings, {at({"options", runtime_type == kOldShim ? "Runtime" : "BinaryName"}), Text(handler.path)});
+  return settings;
+}
+
+bool Says(const Value& document, const std::string& section, const Path& below) {
+  const Value* value = FindAt(document, Below(section, below));
+  return value != nullptr && value->kind == Value::Kind::kBool && value->boolean;
+}
+
+/// Whether CDI is on without a line of ours.
+bool HasCdi(const Facts& facts, const Containerd& containerd) {
+  if (facts.effective) return Says(containerd.effective, containerd.effective_section, {"enable_cdi"});
+  const Value* said = FindAt(containerd.main, Below(containerd.section, {"enable_cdi"}));
+  return said != nullptr ? said->boolean : AtLeast(facts, 2, 0);
+}
+
+base::Result<const SourceFile*> FileWithTheWord(const Facts& facts, const std::string& section) {
+  const SourceFile* last = &facts.main;
+  for (const SourceFile& file : facts.imported) {
+    if (!file.text) continue;
+    ASSIGN(const Value document, Read(Format::kToml, *file.text, file.path));
+    if (FindAt(document, {"plugins", section}) != nullptr) last = &file;
+  }
+  return last;
+}
+
+std::string Folder(const std::string& path) { return path.substr(0, path.find_last_of('/')); }
+
+/// Whether the main file reads the drop-in; patterns are relative to its folder.
+bool Imports(const Facts& facts, const Value& main) {
+  const Value* imports = main.Find("imports");
+  if (imports == nullptr || !imports->list) return false;
+  return std::any_of(imports->list->begin(), imports->list->end(), [&facts](const Value& pattern) {
+    const std::string path = pattern.text.starts_with('/') ? pattern.text : Folder(facts.main.path) + "/" + pattern.text;
+    return ::fnmatch(path.c_str(), facts.drop_in.path.c_str(), FNM_PATHNAME) == 0;
+  });
+}
+
+/// containerd 1 replaces a plugin's whole table by that of an imported file, 2.0 drops imports of version 2 (containerd#5837): there a
+/// drop-in does harm wherever another file has such a table.
+base::Result<bool> TakesDropIn(const Facts& facts, const Containerd& containerd) {
+  if (facts.manner == Manner::kMerged || (AtLeast(facts, 2, 1) && containerd.version >= 2)) return true;
+  if (!facts.drop_in_wanted) return false;
+  ASSIGN(const SourceFile* word, FileWithTheWord(facts, containerd.section));
+  const bool alone =
+      word->path == facts.drop_in.path || (word == &facts.main && FindAt(containerd.main, {"plugins", containerd.section}) == nullptr);
+  if (alone && Imports(facts, containerd.main)) return true;
+  return Error(Code::kFailedPrecondition, "this containerd would replace the whole table plugins." + TomlKey(containerd.section) + " of " +
+                                              word->path + " by that of " + facts.drop_in.path +
+                                              ": leave --drop-in-config out, then the one file is edited where it must be");
+}
+
+/// A file of our own says which version it is of, as the main file does.
+void AddVersion(const SourceFile& file, std::int64_t number, std::vector<Setting>& settings) {
+  if (file.text) return;
+  Value version;
+  version.kind = Value::Kind::kInt;
+  version.text = std::to_string(number);
+  settings.insert(settings.begin(), {{"version"}, std::move(version)});
+}
+
+base::Status AddDropIn(Goal& goal, const Facts& facts, const Containerd& containerd, std::vector<Setting> settings) {
+  AddVersion(facts.drop_in, containerd.version, settings);
+  TRY(AddTarget(goal, Format::kToml, facts.drop_in, settings));
+  if (facts.manner == Manner::kMerged || Imports(facts, containerd.main)) return {};
+  std::vector<std::string> imports;
+  if (const Value* theirs = containerd.main.Find("imports"); theirs != nullptr && theirs->list)
+    for (const Value& one : *theirs->list) imports.push_back(one.text);
+  imports.push_back(Folder(facts.drop_in.path) + "/*.toml");
+  goal.may_change.push_back({"imports"});
+  return AddTarget(goal, Format::kToml, facts.main, {{{"imports"}, Texts(imports)}});
+}
+
+/// containerd 1 knows no runtime but those that its files name, once they name one.
+void KeepRuntimes(const Facts& facts, const Containerd& containerd, const Value& document, std::vector<Setting>& settings) {
+  const Path below = {"containerd", "runtimes"};
+  if (AtLeast(facts, 2, 0) || FindAt(document, Below(containerd.section, below)) != nullptr) return;
+  std::vector<Setting> kept;
+  const Value* runtimes = FindAt(containerd.effective, Below(containerd.effective_section, below));
+  if (runtimes == nullptr || !runtimes->map) {
+    kept.push_back({{"containerd", "runtimes", "runc", "runtime_type"}, Text(kRuncType)});
+  } else {
+    for (const Value::Entry& runtime : *runtimes->map) {
+      const Path top = {"containerd", "runtimes", runtime.key};
+      Path options = top;
+      options.emplace_back("options");
+      for (Setting& setting : CopyOf(&runtime.value, top)) kept.push_back(std::move(setting));
+      for (Setting& setting : CopyOf(runtime.value.Find("options"), options)) kept.push_back(std::move(setting));
+    }
+  }
+  for (Setting& setting : kept) {
+    setting.path = Below(containerd.section, setting.path);
+    const auto same = [&setting](const Setting& one) { return one.path == setting.path; };
+    if (std::none_of(settings.begin(), settings.end(), same)) settings.push_back(std::move(setting));
+  }
+}
+
+}  // namespace
+
+base::Result<Containerd> ReadContainerd(const Facts& facts) {
+  Containerd containerd;
+  ASSIGN(containerd.main, Read(Format::kToml, facts.main.text.value_or(""), facts.main.path));
+  ASSIGN(containerd.version, VersionOf(facts, containerd.main));
+  containerd.section = SectionOf(containerd.main, containerd.version);
+  if (!facts.effective) return containerd;
+  ASSIGN(containerd.effective, Read(Format::kToml, *facts.effective, "what " + facts.name + " says is in force"));
+  const bool newer = FindAt(containerd.effective, {"plugins", kCri3}) != nullptr;
+  containerd.effective_section = newer ? kCri3 : kCri2;
+  return containerd;
+}
+
+std::vector<Setting> CriSettings(const Facts& facts, const Containerd& containerd, const Wish& wish, Goal& goal) {
+  std::vector<Setting> settings;
+  const auto want = [&](Setting setting, bool write) {
+    goal.effective.push_back({Below(containerd.effective_section, setting.path), setting.value});
+    if (!write) return;
+    setting.path = Below(containerd.section, setting.path);
+    settings.push_back(std::move(setting));
+  };
+  if (wish.cdi) {
+    const bool on = HasCdi(facts, containerd);
+    if (on) goal.remarks.push_back(facts.name + " has CDI on already");
+    goal.may_change.push_back(Below(containerd.effective_section, {"enable_cdi"}));
+    want({{"enable_cdi"}, Flag(true)}, !on);
+  }
+  const Value* model = Model(containerd, wish);
+  for (const Handler& handler : wish.handlers) {
+    goal.may_change.push_back(Below(containerd.effective_section, {"containerd", "runtimes", handler.name}));
+    for (Setting& setting : RuntimeSettings(handler, model)) want(std::move(setting), true);
+  }
+  if (!wish.default_handler.empty()) {
+    goal.may_change.push_back(Below(containerd.effective_section, {"containerd", "default_runtime_name"}));
+    want({{"containerd", "default_runtime_name"}, Text(wish.default_handler)}, true);
+  }
+  return settings;
+}
+
+base::Result<Goal> ContainerdGoal(const Facts& facts, const Wish& wish) {
+  if (wish.cdi && facts.major > 0 && !AtLeast(facts, 1, 7))
+    return Error(Code::kFailedPrecondition,
+                 "containerd " + std::to_string(facts.major) + "." + std::to_string(facts.minor) +
+                     " has no CDI (1.7 is the first that has): use a newer one, or leave --cdi.enabled out and run "
+                     "containers under the runtime");
+  Goal goal;
+  ASSIGN(const Containerd containerd, ReadContainerd(facts));
+  std::vector<Setting> settings = CriSettings(facts, containerd, wish, goal);
+  if (settings.empty()) return goal;
+  ASSIGN(const bool drop_in, TakesDropIn(facts, containerd));
+  if (drop_in) {
+    if (!wish.handlers.empty()) KeepRuntimes(facts, containerd, containerd.main, settings);
+    TRY(AddDropIn(goal, facts, containerd, std::move(settings)));
+    return goal;
+  }
+  ASSIGN(const SourceFile* file, FileWithTheWord(facts, containerd.section));
+  ASSIGN(const Value document, Read(Format::kToml, file->text.value_or(""), file->path));
+  if (!wish.handlers.empty()) KeepRuntimes(facts, containerd, document, settings);
+  AddVersion(*file, containerd.version, settings);
+  TRY(AddTarget(goal, Format::kToml, *file, settings));
+  return goal;
+}
+
+}  // namespace penstock::edge::engine::internal

@@ -1,0 +1,107 @@
+// What all engines' plans share.
+#include "edge/engine/plan.h"
+
+#include <algorithm>
+
+#include "edge/engine/spelling.h"
+
+namespace penstock::edge::engine {
+
+using base::Code;
+using base::Error;
+using base::Value;
+
+namespace {
+
+/// Above the settings in a file of our own.
+constexpr char kHead[] = "# Written by Penstock; `penstock runtime unconfigure` removes it.\n";
+
+bool IsZero(const Value& value) {
+  switch (value.kind) {
+    case Value::Kind::kBool: return !value.boolean;
+    case Value::Kind::kInt:
+    case Value::Kind::kFloat: return value.number == 0;
+    case Value::Kind::kString: return value.text.empty();
+    case Value::Kind::kList: return value.list->empty();
+    default: return true;
+  }
+}
+
+bool IsScalars(const Value& value) {
+  return !value.list || std::none_of(value.list->begin(), value.list->end(), [](const Value& item) { return item.map || item.list; });
+}
+
+base::Status CheckWish(const Wish& wish) {
+  for (const Handler& handler : wish.handlers) {
+    if (handler.name.empty()) return Error(Code::kInvalidArgument, "a runtime needs a name");
+    if (handler.path.empty() || handler.path.front() != '/')
+      return Error(Code::kInvalidArgument, "the path of runtime " + handler.name + " must be absolute: \"" + handler.path + "\"");
+  }
+  const auto named = [&wish](const Handler& handler) { return handler.name == wish.default_handler; };
+  if (wish.default_handler.empty() || std::any_of(wish.handlers.begin(), wish.handlers.end(), named)) return {};
+  return Error(Code::kInvalidArgument, "the default runtime " + wish.default_handler + " is none of those that are configured");
+}
+
+}  // namespace
+
+std::string_view Name(Engine engine) {
+  switch (engine) {
+    case Engine::kContainerd: return "containerd";
+    case Engine::kCrio: return "crio";
+    case Engine::kDocker: return "docker";
+    case Engine::kPodman: return "podman";
+  }
+  return "";
+}
+
+base::Result<Goal> MakeGoal(const Facts& facts, const Wish& wish) {
+  TRY(CheckWish(wish));
+  if (wish == Wish{}) return Goal{};
+  switch (facts.engine) {
+    case Engine::kContainerd:
+      return facts.manner == Manner::kTemplated ? internal::TemplateGoal(facts, wish) : internal::ContainerdGoal(facts, wish);
+    case Engine::kCrio: return internal::CrioGoal(facts, wish);
+    case Engine::kDocker: return internal::DockerGoal(facts, wish);
+    case Engine::kPodman: return internal::PodmanGoal(facts, wish);
+  }
+  return Goal{};
+}
+
+std::string AsToml(const std::vector<Setting>& settings) {
+  auto text = Apply(Format::kToml, "", "", settings);
+  return text.ok() ? *text : "";
+}
+
+namespace internal {
+
+base::Status AddTarget(Goal& goal, Format format, const SourceFile& file, const std::vector<Setting>& settings) {
+  const std::string before = file.text.value_or(format == Format::kToml ? kHead : "");
+  Target target{.path = file.path, .format = format, .before = file.text};
+  auto after = Apply(format, before, file.path, settings);
+  if (!after.ok() && after.error().code() == Code::kFailedPrecondition && format == Format::kToml)
+    return Error(after.error().code(), after.error().message() + "; write these lines by hand:\n" + AsToml(settings));
+  if (!after.ok()) return after.error();
+  if (*after == before) return {};
+  target.after = *std::move(after);
+  target.settings = settings;
+  goal.targets.push_back(std::move(target));
+  return {};
+}
+
+std::vector<Setting> CopyOf(const Value* runtime, const Path& to) {
+  std::vector<Setting> settings;
+  if (runtime == nullptr || !runtime->map) return settings;
+  for (const Value::Entry& entry : *runtime->map) {
+    if (entry.value.map || IsZero(entry.value) || !IsScalars(entry.value)) continue;
+    Path path = to;
+    path.push_back(entry.key);
+    settings.push_back({std::move(path), entry.value});
+  }
+  return settings;
+}
+
+bool AtLeast(const Facts& facts, int major, int minor) { return facts.major > major || (facts.major == major && facts.minor >= minor); }
+
+}  // namespace internal
+
+}  // namespace penstock::edge::engine
