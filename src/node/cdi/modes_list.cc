@@ -61,6 +61,8 @@ base::Result<std::vector<ListedFile>> ParseFileList(std::string_view text, std::
       wrong(WhyNoPath(path));
     } else if (std::string plain = Plain(path); plain.empty()) {
       wrong("a path below / is expected");
+    } else if (plain.ends_with(' ')) {
+      wrong("the path ends with a blank");
     } else {
       files.push_back({word->second, std::move(plain)});
     }

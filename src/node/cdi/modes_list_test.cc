@@ -53,6 +53,7 @@ TEST(FileList, SaysWhatIsWrongWithALineAndWhereItIs) {
                {"lib, /usr/./lib/a", "without"},
                {"dir, /", "below /"},
                {"dir, //", "below /"},
+               {"dir, /lib/ /", "blank"},
                {"sym, /a::/b", "\"::\""},
                {"lib, /usr/lib/a\x01", "characters"},
                {"lib, /usr/lib/a\xff", "characters"},
