@@ -150,9 +150,9 @@ class Agent {
   Status Serve() {
     waiting_for_.clear();
     ASSIGN(auto remembered, Doors::Remember(start_.paths.state_dir, boot_id_));
-    containers_.emplace(control_, io_, *Config(), spine_.inventory, os::OwnFolder());
-    doors_.emplace(Doors::Node{control_, io_, spine_.inventory, spine_.ledger, spine_.offers}, open_, start_, std::move(remembered),
-                   boot_id_,
+    containers_.emplace(control_, io_, *Config(), spine_.inventory, os::OwnFolder(), open_.kubelet);
+    doors_.emplace(Doors::Node{control_, io_, spine_.inventory, spine_.ledger, spine_.offers, *containers_}, open_, start_,
+                   std::move(remembered), boot_id_,
                    Doors::Callbacks{.config = [this] { return Config(); },
                                     .report = [this] { return views_.Report(); },
                                     .end =

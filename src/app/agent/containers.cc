@@ -55,13 +55,13 @@ node::cdi::Places PlacesOf(const api::NodeConfig& config) {
 }
 
 Containers::Containers(os::Loop& control, base::Executor& io, const api::NodeConfig& config, node::inventory::Inventory& inventory,
-                       std::string own_folder)
-    : control_(control),
-      io_(io),
-      own_folder_(std::move(own_folder)),
-      folder_(config.paths.cdi_root),
-      config_(config.cdi),
-      why_off_(WhyOff(config)) {
+                       std::string own_folder, bool kubelet_door)
+    : own_folder_(std::move(own_folder)), folder_(config.paths.cdi_root), config_(config.cdi), why_off_(WhyOff(config)) {
+  if (kubelet_door)
+    engine_.emplace(
+        control, io,
+        edge::engine::cri::Inquiry::Options{
+            .socket = config.containers.engine_socket, .proc_root = config.paths.proc_root, .kubelet_dir = config.paths.kubelet_dir});
   if (!why_off_.empty()) return;
   if (!config_.install.empty()) {
     if (const auto installed = InstallAll(own_folder_, config_.install); !installed.ok()) {

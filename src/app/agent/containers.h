@@ -1,5 +1,5 @@
-// How containers of this node come by devices: the programs that engines execute, put where the host has them, and the specifications.
-// Construction only.
+// How containers of this node come by devices: the programs that engines execute, put where the host has them; the specifications; and what
+// the kubelet's engine can do with them. Construction only.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,7 @@
 
 #include "api/node_config.h"
 #include "api/report.h"
+#include "edge/engine/cri/inquiry.h"
 #include "node/cdi/keeper.h"
 #include "node/inventory/inventory.h"
 #include "os/loop.h"
@@ -19,9 +20,9 @@ node::cdi::Places PlacesOf(const api::NodeConfig& config);
 /// On the control loop.
 class Containers {
  public:
-  /// `own_folder` is where this program and its kin lie.
+  /// `own_folder` is where this program and its kin lie. The engine is asked only for the kubelet's door.
   Containers(os::Loop& control, base::Executor& io, const api::NodeConfig& config, node::inventory::Inventory& inventory,
-             std::string own_folder);
+             std::string own_folder, bool kubelet_door);
 
   /// This agent serves the node and all devices have been looked at: specifications are written from now on.
   void Begin();
@@ -31,18 +32,23 @@ class Containers {
   /// Null where specifications are not written here.
   base::Published<node::cdi::Written>* written() { return keeper_ ? &keeper_->published() : nullptr; }
 
+  /// Null where nobody needs to know.
+  edge::engine::cri::Inquiry* engine() { return engine_ ? &*engine_ : nullptr; }
+
+  /// Where specifications are written, as engines call it; empty where they are not.
+  std::string folder() const { return keeper_ ? folder_ : ""; }
+
   api::CdiReport Report();
 
  private:
   node::cdi::Options OptionsOf(const api::CdiConfig& config) const;
 
-  os::Loop& control_;
-  base::Executor& io_;
   const std::string own_folder_, folder_;
   api::CdiConfig config_;
   std::string why_off_;      // empty: specifications are written
   std::string why_no_hook_;  // empty: there is one
   std::optional<node::cdi::Keeper> keeper_;
+  std::optional<edge::engine::cri::Inquiry> engine_;
 };
 
 }  // namespace penstock::app

@@ -69,9 +69,18 @@ void Doors::MakeKubeletDoor(Node node, const api::NodeConfig& config, Callbacks 
                        .host_path = [config = callbacks.config](const std::string& path) { return HostDevicePath(config()->paths, path); },
                        .consumer = [config = callbacks.config] { return ConsumerOf(*config()); },
                        .share_policy = [config = callbacks.config] { return config()->sharing.policy; },
+                       .containers = [config = callbacks.config] { return config()->containers; },
+                       .engine = node.containers.engine(),
+                       .written = node.containers.written(),
+                       .cdi_folder = node.containers.folder(),
                        .kubelet_has = std::move(callbacks.kubelet_has)},
                    node.inventory, node.ledger, node.offers, vendor::FindDialect);
   kubelet_->Recover(remembered);
+}
+
+void Doors::Configure(const api::NodeConfig& config) {
+  moves_->Configure(config);
+  if (kubelet_) kubelet_->ContainersChanged();
 }
 
 void Doors::OpenKubelet() {

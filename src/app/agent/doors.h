@@ -10,6 +10,7 @@
 
 #include "api/node_config.h"
 #include "api/report.h"
+#include "app/agent/containers.h"
 #include "door/kubelet_plugin.h"
 #include "door/local.h"
 #include "door/moves.h"
@@ -32,6 +33,7 @@ class Doors {
     node::inventory::Inventory& inventory;
     node::ledger::Ledger& ledger;
     node::share::Offers& offers;
+    Containers& containers;
   };
   struct Callbacks {
     std::function<std::shared_ptr<const api::NodeConfig>()> config;  ///< the one in force
@@ -54,7 +56,7 @@ class Doors {
         Callbacks callbacks);
 
   /// The configuration in force is another one. Before the offers are told of it.
-  void Configure(const api::NodeConfig& config) { moves_->Configure(config); }
+  void Configure(const api::NodeConfig& config);
 
   /// The doors that were said by hand, for plans.
   node::share::Moves by_hand() const { return moves_->by_hand(); }
