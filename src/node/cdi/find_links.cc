@@ -2,6 +2,8 @@
 #include "node/cdi/find_links.h"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include <fcntl.h>
 
@@ -19,26 +21,30 @@ std::string Below(const std::string& folder, std::string_view name) { return (fo
 void Links::Add(const FoundFile& library, const std::string& soname) {
   const std::string folder = FolderOf(library.path), name(NameOf(library.path));
   const bool linked = !soname.empty() && soname != name && soname.find('/') == std::string::npos;
-  if (linked) links_.push_back({Below(folder, soname), name});
+  if (linked) links_.push_back({{Below(folder, soname), name}, LeadsTo(Below(folder, soname), library)});
   if (const auto suffix = name.find(".so."); suffix != std::string::npos) {
     std::string link = Below(folder, name.substr(0, suffix + 3));
-    if (LeadsTo(link, library)) links_.push_back({std::move(link), linked ? soname : name});
+    if (LeadsTo(link, library)) links_.push_back({{std::move(link), linked ? soname : name}, true});
   }
   AddWanted(library, soname);
 }
 
 std::vector<FoundLink> Links::Take() {
-  std::sort(links_.begin(), links_.end());
-  const auto same_path = [](const FoundLink& a, const FoundLink& b) { return a.path == b.path; };
-  links_.erase(std::unique(links_.begin(), links_.end(), same_path), links_.end());
-  return std::move(links_);
+  std::sort(links_.begin(), links_.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.link.path, b.as_in_root, a.link.target) < std::tie(b.link.path, a.as_in_root, b.link.target);
+  });
+  std::vector<FoundLink> links;
+  for (Entry& entry : links_)
+    if (links.empty() || links.back().path != entry.link.path) links.push_back(std::move(entry.link));
+  links_.clear();
+  return links;
 }
 
 void Links::AddWanted(const FoundFile& library, const std::string& soname) {
   for (const device::DriverLink& link : wanted_) {
     if (link.target != NameOf(library.path) && link.target != soname) continue;
     if (link.link.find('/') == std::string::npos) {
-      links_.push_back({Below(FolderOf(library.path), link.link), link.target});
+      links_.push_back({{Below(FolderOf(library.path), link.link), link.target}});
     } else {
       AddDeeper(library, link);
     }
@@ -51,7 +57,7 @@ void Links::AddDeeper(const FoundFile& library, const device::DriverLink& link) 
   std::string folder = beside;
   for (const DriverTree::Folder& one : folders_)
     if (LeadsTo(Below(one.path, link.link), library)) folder = one.path;
-  links_.push_back({Below(folder, link.link), folder == beside ? "../" + link.target : Below(beside, link.target)});
+  links_.push_back({{Below(folder, link.link), folder == beside ? "../" + link.target : Below(beside, link.target)}});
 }
 
 bool Links::LeadsTo(const std::string& path, const FoundFile& library) const {

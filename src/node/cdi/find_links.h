@@ -23,7 +23,8 @@ struct FoundLink {
   auto operator<=>(const FoundLink&) const = default;
 };
 
-/// Links beside libraries: their SONAME, whether or not the root has it; their short name ("libcuda.so") where the root has it; and those
+/// Links beside libraries: their SONAME, whether or not the root has it (of two libraries of one SONAME to the one that the root's leads
+/// to); their short name ("libcuda.so") where the root has it; and those
 /// that a dialect says.
 class Links {
  public:
@@ -44,7 +45,11 @@ class Links {
   const DriverTree& tree_;
   const std::vector<DriverTree::Folder>& folders_;
   const std::vector<device::DriverLink> wanted_;
-  std::vector<FoundLink> links_;
+  struct Entry {
+    FoundLink link;
+    bool as_in_root = false;
+  };
+  std::vector<Entry> links_;
 };
 
 /// The last part of a path, all before it ("/" for the first), and the two together again.

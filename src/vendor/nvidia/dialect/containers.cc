@@ -81,8 +81,8 @@ constexpr std::array kOthers{
     Other{Kind::kLibrary, "libnvidia-egl-gbm.so.*.*", "libnvidia-egl-gbm.so", kGraphics},
     Other{Kind::kLibrary, "libnvidia-egl-wayland.so.*.*", "libnvidia-egl-wayland.so", kGraphics},
     Other{Kind::kLibrary, "libnvidia-egl-wayland2.so.*.*", "libnvidia-egl-wayland2.so", kGraphics},
-    Other{Kind::kLibrary, "libnvidia-egl-xcb.so.*", "libnvidia-egl-xcb.so", kGraphics},
-    Other{Kind::kLibrary, "libnvidia-egl-xlib.so.*", "libnvidia-egl-xlib.so", kGraphics},
+    Other{Kind::kLibrary, "libnvidia-egl-xcb.so.*.*", "libnvidia-egl-xcb.so", kGraphics},
+    Other{Kind::kLibrary, "libnvidia-egl-xlib.so.*.*", "libnvidia-egl-xlib.so", kGraphics},
     Other{Kind::kLibrary, "libnvidia-api.so.*", "libnvidia-api.so", kGraphics},
 
     Other{Kind::kModule, "nvidia/xorg/nvidia_drv.so", "nvidia_drv.so", kDisplay},
@@ -128,7 +128,7 @@ constexpr std::array kOthers{
     Other{Kind::kSocket, "/tmp/nvidia-mps", "", kCompute},
 };
 
-/// Links in the toolkit's own words, and names of device files: these need the whole path, or its first part.
+/// What the last part of a path does not tell.
 struct PathOf {
   std::string_view prefix;
   std::string_view capability;
