@@ -18,7 +18,6 @@ namespace {
 using base::Result;
 using base::Status;
 
-constexpr char kMachineParams[] = "/proc/driver/nvidia/params";
 constexpr std::string_view kStateFlag = "container-spec";
 
 struct Hook {
@@ -68,7 +67,7 @@ const std::vector<Hook>& Hooks() {
        "keep the driver's libraries from making device files",
        {kStateFlag},
        [](const os::ConfinedTree& root, const Arguments&, Warnings& warnings) {
-         return DisableDeviceNodeModification(root, kMachineParams, warnings);
+         return DisableDeviceNodeModification(root, {}, warnings);
        }},
       {"update-application-profile",
        "have EGL and Vulkan see the container's GPUs alone",

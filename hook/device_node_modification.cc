@@ -22,7 +22,6 @@ using base::Result;
 using base::Status;
 using os::UniqueFd;
 
-constexpr char kParams[] = "/proc/driver/nvidia/params";
 constexpr char kName[] = "params";
 
 // The file with the answer turned to no; empty where there is nothing to turn.
@@ -62,30 +61,30 @@ Result<UniqueFd> MakeFile(const std::string& content) {
 }
 
 // Only ever over a file of the kernel's: whatever else stands at that path is the image's.
-Result<UniqueFd> FindParams(const os::ConfinedTree& root) {
-  ASSIGN(UniqueFd params, root.Locate(kParams));
+Result<UniqueFd> FindParams(const os::ConfinedTree& root, const std::string& path) {
+  ASSIGN(UniqueFd params, root.Locate(path));
   struct statfs system {};
   if (::fstatfs(params.get(), &system) != 0 || system.f_type != PROC_SUPER_MAGIC)
-    return Error(Code::kFailedPrecondition, std::string(kParams) + " in " + root.path() + " is not the kernel's");
+    return Error(Code::kFailedPrecondition, path + " in " + root.path() + " is not the kernel's");
   return params;
 }
 
-Status CoverParams(const os::ConfinedTree& root, const std::string& content) {
-  ASSIGN(const UniqueFd target, FindParams(root));
+Status CoverParams(const os::ConfinedTree& root, const std::string& path, const std::string& content) {
+  ASSIGN(const UniqueFd target, FindParams(root, path));
   ASSIGN(const UniqueFd file, MakeFile(content));
   if (::move_mount(file.get(), "", target.get(), "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0)
-    return Failed("put a file over " + std::string(kParams) + " in " + root.path());
+    return Failed("put a file over " + path + " in " + root.path());
   return {};
 }
 
 }  // namespace
 
-Status DisableDeviceNodeModification(const os::ConfinedTree& root, const std::string& params, Warnings& warnings) {
-  const auto machine = os::ReadFile(params, 1u << 20);
+Status DisableDeviceNodeModification(const os::ConfinedTree& root, const DriverParams& params, Warnings& warnings) {
+  const auto machine = os::ReadFile(params.machine, 1u << 20);
   if (!machine.ok() && machine.error().code() == Code::kNotFound) return {};
   if (!machine.ok()) return machine.error();
   const std::string content = Forbid(*machine);
-  return content.empty() ? Status() : warnings.Tolerate(CoverParams(root, content));
+  return content.empty() ? Status() : warnings.Tolerate(CoverParams(root, params.container, content));
 }
 
 }  // namespace penstock::hook

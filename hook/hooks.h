@@ -36,9 +36,14 @@ base::Status EnableCudaCompat(const os::ConfinedTree& root, const CudaCompat& ma
 /// chmod of files and folders; those that are not there, or are not the container's own, are passed over.
 base::Status ChangeModes(const os::ConfinedTree& root, const std::string& mode, const std::vector<std::string>& paths, Warnings& warnings);
 
-/// Shows the container a driver that forbids making device files, by a file over /proc/driver/nvidia/params. `params` is the machine's own
-/// file; nothing is done where there is none, or where it forbids it already.
-base::Status DisableDeviceNodeModification(const os::ConfinedTree& root, const std::string& params, Warnings& warnings);
+/// Where NVIDIA's driver says its parameters.
+struct DriverParams {
+  std::string machine = "/proc/driver/nvidia/params";
+  std::string container = "/proc/driver/nvidia/params";  ///< the same file as the container sees it
+};
+/// Shows the container a driver that forbids making device files, by a file over the kernel's own, in memory and read-only. Nothing is done
+/// where the machine has no driver, or one that forbids it already.
+base::Status DisableDeviceNodeModification(const os::ConfinedTree& root, const DriverParams& params, Warnings& warnings);
 
 /// Has EGL and Vulkan see only the GPUs whose device files the container has, by a profile of NVIDIA's driver.
 base::Status UpdateApplicationProfile(const os::ConfinedTree& root, Warnings& warnings);

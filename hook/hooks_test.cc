@@ -361,15 +361,15 @@ TEST_F(HooksTest, SeveralCompatibilityLibrariesAreNone) {
 
 TEST_F(HooksTest, ADriverThatForbidsDeviceFilesNeedsNothing) {
   folder_.Write("params", "ModifyDeviceFiles: 0\nDeviceFileUID: 0\n");
-  EXPECT_TRUE(DisableDeviceNodeModification(Root(), folder_ / "params", warnings_).ok());
-  EXPECT_TRUE(DisableDeviceNodeModification(Root(), folder_ / "none", warnings_).ok());
+  EXPECT_TRUE(DisableDeviceNodeModification(Root(), {.machine = folder_ / "params"}, warnings_).ok());
+  EXPECT_TRUE(DisableDeviceNodeModification(Root(), {.machine = folder_ / "none"}, warnings_).ok());
   ExpectNoWarnings();
 }
 
 TEST_F(HooksTest, NothingIsPutOverAnImagesOwnFile) {
   folder_.Write("params", "DeviceFileUID: 0\nModifyDeviceFiles: 1\n");
   Write("/proc/driver/nvidia/params", "the image's");
-  EXPECT_TRUE(DisableDeviceNodeModification(Root(), folder_ / "params", warnings_).ok());
+  EXPECT_TRUE(DisableDeviceNodeModification(Root(), {.machine = folder_ / "params"}, warnings_).ok());
   EXPECT_EQ(Read("/proc/driver/nvidia/params"), "the image's");
   EXPECT_THAT(warnings_.messages(), ElementsAre(HasSubstr("is not the kernel's")));
 }
