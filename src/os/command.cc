@@ -1,4 +1,4 @@
-// Input by a file in memory, output by a pipe, the end by a pidfd. A killed child that does not die yet is reaped when it does.
+// Input by a file in memory, output by pipes, the end by a pidfd. A killed child that does not die yet is reaped when it does.
 #include "os/command.h"
 
 #include <algorithm>
@@ -18,10 +18,18 @@ namespace penstock::os {
 struct Command::State : std::enable_shared_from_this<Command::State> {
   State(Loop& a_loop, Options some_options, Done a_done) : loop(a_loop), options(std::move(some_options)), done(std::move(a_done)) {}
 
+  /// What the program writes to one or two of its descriptors.
+  struct Stream {
+    UniqueFd fd;
+    std::string text;
+  };
+
   base::Status Start();
-  void Read();
+  base::Result<UniqueFd> Open(Stream& stream);
+  base::Status Listen(Stream& stream);
+  void Read(Stream& stream);
   void OnEnd();
-  void StopReading();
+  void StopReading(Stream& stream);
   void Kill();
   void Finish(base::Result<Outcome> result);
 
@@ -29,26 +37,42 @@ struct Command::State : std::enable_shared_from_this<Command::State> {
   Options options;
   Done done;  // empty: told, or nobody wants to know
   Child child;
-  UniqueFd output;
-  std::string text;
+  Stream output, errors;
   base::TimerId deadline = 0;
 };
 
+/// The program's end of a new pipe; ours does not block.
+base::Result<UniqueFd> Command::State::Open(Stream& stream) {
+  std::array<int, 2> pipe{-1, -1};
+  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return base::ErrnoError(errno, "make the ends of a program");
+  stream.fd.Reset(pipe[0]);
+  UniqueFd theirs(pipe[1]);
+  if (::fcntl(pipe[0], F_SETFL, O_NONBLOCK) != 0) return base::ErrnoError(errno, "make the ends of a program");
+  return theirs;
+}
+
+base::Status Command::State::Listen(Stream& stream) {
+  if (!stream.fd) return {};
+  return loop.Watch(stream.fd.get(), EPOLLIN, [self = shared_from_this(), &stream](std::uint32_t) { self->Read(stream); });
+}
+
 base::Status Command::State::Start() {
   const UniqueFd input(::memfd_create("input", MFD_CLOEXEC));
-  std::array<int, 2> pipe{-1, -1};
-  if (!input || ::pipe2(pipe.data(), O_CLOEXEC) != 0) return base::ErrnoError(errno, "make the ends of a program");
-  output.Reset(pipe[0]);
-  const UniqueFd theirs(pipe[1]);
+  if (!input) return base::ErrnoError(errno, "make the ends of a program");
   if (::write(input.get(), options.input.data(), options.input.size()) != static_cast<ssize_t>(options.input.size()) ||
-      ::lseek(input.get(), 0, SEEK_SET) != 0 || ::fcntl(output.get(), F_SETFL, O_NONBLOCK) != 0)
+      ::lseek(input.get(), 0, SEEK_SET) != 0)
     return base::ErrnoError(errno, "write the input of a program");
+  ASSIGN(const UniqueFd their_output, Open(output));
+  UniqueFd their_errors;
+  if (options.errors_apart) { ASSIGN(their_errors, Open(errors)); }
   options.spawn.descriptors.emplace_back(input.get(), 0);
-  options.spawn.standard_output = theirs.get();
+  options.spawn.descriptors.emplace_back(their_output.get(), 1);
+  options.spawn.descriptors.emplace_back((their_errors ? their_errors : their_output).get(), 2);
   ASSIGN(child, Spawn(options.spawn));
   const auto self = shared_from_this();
   base::Status watched = loop.Watch(child.pidfd.get(), EPOLLIN, [self](std::uint32_t) { self->OnEnd(); });
-  if (watched.ok()) watched = loop.Watch(output.get(), EPOLLIN, [self](std::uint32_t) { self->Read(); });
+  for (Stream* stream : {&output, &errors})
+    if (watched.ok()) watched = Listen(*stream);
   if (!watched.ok()) {
     ::kill(child.pid, SIGKILL);
     return watched;
@@ -62,22 +86,22 @@ base::Status Command::State::Start() {
   return {};
 }
 
-void Command::State::Read() {
+void Command::State::Read(Stream& stream) {
   std::array<char, 4096> buffer;
-  while (output) {
-    const ssize_t got = ::read(output.get(), buffer.data(), buffer.size());
+  while (stream.fd) {
+    const ssize_t got = ::read(stream.fd.get(), buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
-    if (got <= 0) return StopReading();
-    const std::size_t room = options.most_output - std::min(options.most_output, text.size());
-    text.append(buffer.data(), std::min(room, static_cast<std::size_t>(got)));
+    if (got <= 0) return StopReading(stream);
+    const std::size_t room = options.most_output - std::min(options.most_output, stream.text.size());
+    stream.text.append(buffer.data(), std::min(room, static_cast<std::size_t>(got)));
   }
 }
 
-void Command::State::StopReading() {
-  if (!output) return;
-  loop.Unwatch(output.get());
-  output.Reset();
+void Command::State::StopReading(Stream& stream) {
+  if (!stream.fd) return;
+  loop.Unwatch(stream.fd.get());
+  stream.fd.Reset();
 }
 
 void Command::State::OnEnd() {
@@ -87,15 +111,18 @@ void Command::State::OnEnd() {
   loop.Unwatch(child.pidfd.get());
   child.pidfd.Reset();
   child.pid = 0;
-  Read();
-  StopReading();
-  Finish(Outcome{info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status, std::move(text)});
+  for (Stream* stream : {&output, &errors}) {
+    Read(*stream);
+    StopReading(*stream);
+  }
+  const int status = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+  Finish(Outcome{status, std::move(output.text), std::move(errors.text)});
 }
 
 void Command::State::Kill() {
   // Not reaped, so the number is still its own.
   if (child.pid > 0) ::kill(child.pid, SIGKILL);
-  StopReading();
+  for (Stream* stream : {&output, &errors}) StopReading(*stream);
 }
 
 void Command::State::Finish(base::Result<Outcome> result) {

@@ -20,10 +20,12 @@ class Command {
     std::string input;   ///< what it reads from its standard input
     base::Duration deadline = std::chrono::seconds(10);
     std::size_t most_output = 64u << 10;  ///< what it writes beyond is dropped
+    bool errors_apart = false;            ///< standard error is not what the output is mixed with
   };
   struct Outcome {
     int status = 0;      ///< exit status, or 128 + the signal that ended it
-    std::string output;  ///< standard output and error as they came
+    std::string output;  ///< standard output and, unless it is kept apart, error as they came
+    std::string errors;  ///< standard error, where it is kept apart
   };
   using Done = std::function<void(base::Result<Outcome>)>;
 

@@ -33,6 +33,13 @@ TEST(RunningACommand, GivesInputAndTakesOutputAndStatus) {
   EXPECT_EQ(result->status, 3);
 }
 
+TEST(RunningACommand, KeepsErrorsApartWhereThatIsAskedFor) {
+  const auto result = RunToEnd("echo one; echo two >&2; echo three", {.errors_apart = true});
+  ASSERT_TRUE(result.ok()) << result.error().message();
+  EXPECT_EQ(result->output, "one\nthree\n");
+  EXPECT_EQ(result->errors, "two\n");
+}
+
 TEST(RunningACommand, TellsTheSignalThatEndedIt) { EXPECT_EQ(RunToEnd("kill -TERM $$")->status, 128 + 15); }
 
 TEST(RunningACommand, IsKilledWhenItIsLate) {

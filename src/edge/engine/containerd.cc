@@ -56,15 +56,14 @@ const Value* Runtimes(const Containerd& containerd) {
 }
 
 /// The runtime whose settings ours takes over: the default one, or a well-known one where that is ours.
-const Value* Model(const Containerd& containerd, const Wish& wish) {
+const Value* Model(const Facts& facts, const Containerd& containerd, const Wish& wish) {
   const Value* runtimes = Runtimes(containerd);
   if (runtimes == nullptr) return nullptr;
   const Path below = {"containerd", "default_runtime_name"};
   const Value* by_default = FindAt(containerd.effective, Below(containerd.effective_section, below));
   if (by_default == nullptr) by_default = FindAt(containerd.main, Below(containerd.section, below));
   for (const std::string& name : {by_default == nullptr ? std::string() : by_default->text, std::string("runc"), std::string("crun")}) {
-    const auto ours = [&name](const Handler& handler) { return handler.name == name; };
-    if (std::any_of(wish.handlers.begin(), wish.handlers.end(), ours)) continue;
+    if (HasHandler(wish, name) || HasHandler(facts.standing, name)) continue;
     if (const Value* runtime = runtimes->Find(name)) return runtime;
   }
   return nullptr;
@@ -109,6 +108,8 @@ bool Says(const Value& document, const std::string& section, const Path& below) 
 
 /// Whether CDI is on without a line of ours.
 bool HasCdi(const Facts& facts, const Containerd& containerd) {
+  const auto ours = [](const Path& key) { return key.back() == "enable_cdi"; };
+  if (std::any_of(facts.written.begin(), facts.written.end(), ours)) return false;
   if (facts.effective) return Says(containerd.effective, containerd.effective_section, {"enable_cdi"});
   const Value* said = FindAt(containerd.main, Below(containerd.section, {"enable_cdi"}));
   return said != nullptr ? said->boolean : AtLeast(facts, 2, 0);
@@ -181,6 +182,7 @@ void KeepRuntimes(const Facts& facts, const Containerd& containerd, const Value&
     kept.push_back({{"containerd", "runtimes", "runc", "runtime_type"}, Text(kRuncType)});
   } else {
     for (const Value::Entry& runtime : *runtimes->map) {
+      if (HasHandler(facts.standing, runtime.key)) continue;
       const Path top = {"containerd", "runtimes", runtime.key};
       Path options = top;
       options.emplace_back("options");
@@ -223,7 +225,7 @@ std::vector<Setting> CriSettings(const Facts& facts, const Containerd& container
     goal.may_change.push_back(Below(containerd.effective_section, {"enable_cdi"}));
     want({{"enable_cdi"}, Flag(true)}, !on);
   }
-  const Value* model = Model(containerd, wish);
+  const Value* model = Model(facts, containerd, wish);
   for (const Handler& handler : wish.handlers) {
     goal.may_change.push_back(Below(containerd.effective_section, {"containerd", "runtimes", handler.name}));
     for (Setting& setting : RuntimeSettings(handler, model)) want(std::move(setting), true);

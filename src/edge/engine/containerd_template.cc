@@ -62,10 +62,13 @@ base::Result<Goal> TemplateGoal(const Facts& facts, const Wish& wish) {
   TRY(CheckSettings(facts, containerd, wish, settings));
   bool missing = false;
   for (const Handler& handler : wish.handlers) {
-    // A file of ours has been made into the main one already.
-    const bool ours = facts.template_file.text && facts.template_file.text->find(kHead) == 0;
+    // What our own template made of the main file would go with it.
+    if (HasHandler(facts.standing, handler.name)) {
+      missing = true;
+      continue;
+    }
     ASSIGN(const bool there, IsThere(facts, containerd, handler, settings));
-    missing = missing || !there || ours;
+    missing = missing || !there;
   }
   if (!missing) return goal;
   if (facts.template_file.text)

@@ -23,14 +23,13 @@ void Want(Goal& goal, std::vector<Setting>& settings, Setting setting) {
 }
 
 /// The default runtime's settings, which one more runtime needs as well (monitor_path, allowed_annotations).
-const Value* CrioModel(const Value& effective, const Wish& wish) {
+const Value* CrioModel(const Facts& facts, const Value& effective, const Wish& wish) {
   const Value* runtimes = FindAt(effective, {"crio", "runtime", "runtimes"});
   if (runtimes == nullptr) return nullptr;
   const Value* by_default = FindAt(effective, {"crio", "runtime", "default_runtime"});
   for (const std::string& name : {by_default == nullptr ? std::string() : by_default->text, std::string("crun"), std::string("runc")}) {
-    bool ours = false;
-    for (const Handler& handler : wish.handlers) ours = ours || handler.name == name;
-    if (const Value* runtime = ours ? nullptr : runtimes->Find(name)) return runtime;
+    if (HasHandler(wish, name) || HasHandler(facts.standing, name)) continue;
+    if (const Value* runtime = runtimes->Find(name)) return runtime;
   }
   return nullptr;
 }
@@ -42,7 +41,7 @@ base::Result<Goal> CrioGoal(const Facts& facts, const Wish& wish) {
   if (wish.cdi && facts.major > 0 && !AtLeast(facts, 1, 23)) return TooOld(facts, "1.23");
   if (wish.cdi) goal.remarks.push_back(facts.name + " has CDI on always");
   ASSIGN(const Value effective, Read(Format::kToml, facts.effective ? *facts.effective : facts.main.text.value_or(""), facts.main.path));
-  const Value* model = CrioModel(effective, wish);
+  const Value* model = CrioModel(facts, effective, wish);
   std::vector<Setting> settings;
   for (const Handler& handler : wish.handlers) {
     const Path top = {"crio", "runtime", "runtimes", handler.name};

@@ -37,8 +37,7 @@ base::Status CheckWish(const Wish& wish) {
     if (handler.path.empty() || handler.path.front() != '/')
       return Error(Code::kInvalidArgument, "the path of runtime " + handler.name + " must be absolute: \"" + handler.path + "\"");
   }
-  const auto named = [&wish](const Handler& handler) { return handler.name == wish.default_handler; };
-  if (wish.default_handler.empty() || std::any_of(wish.handlers.begin(), wish.handlers.end(), named)) return {};
+  if (wish.default_handler.empty() || internal::HasHandler(wish, wish.default_handler)) return {};
   return Error(Code::kInvalidArgument, "the default runtime " + wish.default_handler + " is none of those that are configured");
 }
 
@@ -98,6 +97,10 @@ std::vector<Setting> CopyOf(const Value* runtime, const Path& to) {
     settings.push_back({std::move(path), entry.value});
   }
   return settings;
+}
+
+bool HasHandler(const Wish& wish, const std::string& name) {
+  return std::any_of(wish.handlers.begin(), wish.handlers.end(), [&name](const Handler& handler) { return handler.name == name; });
 }
 
 bool AtLeast(const Facts& facts, int major, int minor) { return facts.major > major || (facts.major == major && facts.minor >= minor); }

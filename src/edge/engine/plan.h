@@ -57,6 +57,8 @@ struct Facts {
   bool drop_in_wanted = false;           ///< somebody named it
   SourceFile template_file;              ///< kTemplated only
   std::optional<std::string> effective;  ///< what the engine says is in force (`containerd config dump`, `crio config`)
+  Wish standing;                         ///< what we wrote already: the texts above are without it, `effective` is with it
+  std::vector<Path> written;             ///< its keys
 };
 
 /// What becomes of one file.
@@ -110,6 +112,7 @@ base::Status AddTarget(Goal& goal, Format format, const SourceFile& file, const 
 /// The settings of a runtime that are worth a copy: not what is Go's zero value, which is the default.
 std::vector<Setting> CopyOf(const base::Value* runtime, const Path& to);
 
+bool HasHandler(const Wish& wish, const std::string& name);
 bool AtLeast(const Facts& facts, int major, int minor);
 
 }  // namespace internal

@@ -1,0 +1,39 @@
+// Files of another program, read and replaced with all that is theirs: links, mode, owner, security label. Knows nothing of what is in
+// them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/core/result.h"
+#include "os/core/root.h"
+
+namespace penstock::edge::engine {
+
+/// Files below a root: "/", or another mount namespace's (/proc/PID/root). Links are followed inside it. Blocks. Any thread.
+class ConfigFiles {
+ public:
+  static base::Result<ConfigFiles> Open(const std::string& root);
+
+  /// Nothing where there is no such file. Errors by errno; kResourceExhausted for what is too long to be a configuration.
+  base::Result<std::optional<std::string>> Read(const std::string& path) const;
+
+  /// Replaces a file's content, or makes it with its folders (0644, 0755): readers see the old or the new one, also after a crash. A link
+  /// stays, and what it leads to is replaced; a link to nothing is refused (kFailedPrecondition).
+  base::Status Write(const std::string& path, const std::string& content) const;
+
+  /// What is not there need not be removed.
+  base::Status Remove(const std::string& path) const;
+
+  /// Paths that match, sorted; the pattern's last part alone may have wildcards.
+  std::vector<std::string> Match(const std::string& pattern) const;
+
+ private:
+  explicit ConfigFiles(os::Root root) : root_(std::move(root)) {}
+  base::Result<std::string> RealPath(const std::string& path) const;
+
+  os::Root root_;
+};
+
+}  // namespace penstock::edge::engine

@@ -1,0 +1,225 @@
+// Recipes as the distributions document them; what a process shows counts more.
+#include "edge/engine/site.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/core/strings.h"
+#include "os/core/fd.h"
+#include "os/core/file.h"
+#include "os/process_text.h"
+
+namespace penstock::edge::engine {
+namespace {
+
+using base::Code;
+using base::Error;
+
+std::string LeafOf(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+std::string Folder(const std::string& path) { return path.substr(0, path.find_last_of('/')); }
+
+Site Rancher(const std::string& name, const std::string& unit) {
+  const std::string folder = "/var/lib/rancher/" + name + "/agent/etc/containerd/";
+  return {.name = name,
+          .engine = Engine::kContainerd,
+          .manner = Manner::kTemplated,
+          .socket = "/run/k3s/containerd/containerd.sock",
+          .config = folder + "config.toml",
+          .drop_in = folder + "config-v3.toml.d/99-penstock.toml",
+          .template_file = folder + "config.toml.tmpl",
+          .program = "/var/lib/rancher/" + name + "/data/current/bin/containerd",
+          .unit = unit};
+}
+
+Site CrioAs(const std::string& name) {
+  return {.name = name,
+          .engine = Engine::kCrio,
+          .socket = "/run/crio/crio.sock",
+          .config = "/etc/crio/crio.conf",
+          .drop_in = "/etc/crio/crio.conf.d/99-penstock.toml",
+          .program = "crio",
+          .unit = "crio.service"};
+}
+
+std::vector<Site> MakeRecipes() {
+  return {
+      // kind's nodes are this one as well.
+      {.name = "containerd",
+       .engine = Engine::kContainerd,
+       .socket = "/run/containerd/containerd.sock",
+       .config = "/etc/containerd/config.toml",
+       .drop_in = "/etc/containerd/conf.d/99-penstock.toml",
+       .program = "containerd",
+       .unit = "containerd.service"},
+      // docs.k3s.io/advanced, docs.rke2.io/advanced: "Configuring containerd".
+      Rancher("k3s", "k3s.service"),
+      Rancher("rke2", "rke2-agent.service"),
+      // docs.k0sproject.io/stable/runtime: "k0s managed dynamic runtime configuration".
+      {.name = "k0s",
+       .engine = Engine::kContainerd,
+       .manner = Manner::kMerged,
+       .socket = "/run/k0s/containerd.sock",
+       .config = "/etc/k0s/containerd.toml",
+       .drop_in = "/etc/k0s/containerd.d/99-penstock.toml",
+       .program = "/var/lib/k0s/bin/containerd",
+       .unit = "k0sworker.service"},
+      // microk8s.io/docs/configuring-services: args/containerd-template.toml becomes args/containerd.toml.
+      {.name = "microk8s",
+       .engine = Engine::kContainerd,
+       .manner = Manner::kCopied,
+       .socket = "/var/snap/microk8s/common/run/containerd.sock",
+       .config = "/var/snap/microk8s/current/args/containerd-template.toml",
+       .in_force = "/var/snap/microk8s/current/args/containerd.toml",
+       .program = "/snap/microk8s/current/bin/containerd",
+       .unit = "snap.microk8s.daemon-containerd.service"},
+      CrioAs("crio"),
+      CrioAs("microshift"),
+      {.name = "docker",
+       .engine = Engine::kDocker,
+       .socket = "/run/docker.sock",
+       .config = "/etc/docker/daemon.json",
+       .program = "dockerd",
+       .unit = "docker.service"},
+      {.name = "podman",
+       .engine = Engine::kPodman,
+       .config = "/etc/containers/containers.conf",
+       .drop_in = "/etc/containers/containers.conf.d/99-penstock.conf",
+       .program = "podman"},
+  };
+}
+
+std::optional<Engine> EngineOf(const std::string& program) {
+  const std::string name = LeafOf(program);
+  if (name == "containerd") return Engine::kContainerd;
+  if (name == "crio") return Engine::kCrio;
+  if (name == "dockerd" || name == "cri-dockerd") return Engine::kDocker;
+  return std::nullopt;
+}
+
+/// The last value of one of these flags.
+std::string ArgumentOf(const std::vector<std::string>& arguments, const std::vector<std::string>& flags) {
+  std::string value;
+  for (std::size_t i = 1; i < arguments.size(); ++i)
+    for (const std::string& flag : flags) {
+      if (arguments[i] == flag && i + 1 < arguments.size()) value = arguments[i + 1];
+      if (arguments[i].starts_with(flag + "=")) value = arguments[i].substr(flag.size() + 1);
+    }
+  return value;
+}
+
+/// "/run" and "/var/run" are one folder everywhere.
+std::string Plain(const std::string& path) { return path.starts_with("/var/run/") ? path.substr(4) : path; }
+
+Site BestRecipe(Engine engine, const std::string& config, const std::string& socket) {
+  const Site* best = nullptr;
+  for (const Site& recipe : Recipes()) {
+    if (recipe.engine != engine) continue;
+    const bool by_file = !config.empty() && (recipe.config == config || recipe.in_force == config);
+    const bool by_socket = Plain(recipe.socket) == Plain(socket);
+    if (by_file) return recipe;
+    // Two have one socket: the file tells them apart, and only these have files elsewhere.
+    if (best == nullptr || (by_socket && Plain(best->socket) != Plain(socket))) best = &recipe;
+  }
+  return *best;
+}
+
+/// Files of an engine that is started with a file that no recipe has.
+void TakeConfig(Site& site, const std::string& config) {
+  if (config.empty() || config == site.config || config == site.in_force) return;
+  site = {.name = std::string(Name(site.engine)),
+          .engine = site.engine,
+          .socket = site.socket,
+          .config = config,
+          .drop_in = site.drop_in,
+          .program = site.program,
+          .unit = site.unit};
+  if (site.engine == Engine::kContainerd) site.drop_in = Folder(config) + "/conf.d/99-penstock.toml";
+}
+
+/// The service among the groups that a process is in.
+std::string UnitOf(const std::vector<std::string>& cgroups) {
+  for (const std::string& cgroup : cgroups)
+    for (const std::string& part : base::Split(cgroup, '/'))
+      if (part.ends_with(".service")) return part;
+  return "";
+}
+
+}  // namespace
+
+const std::vector<Site>& Recipes() {
+  static const std::vector<Site> kRecipes = MakeRecipes();
+  return kRecipes;
+}
+
+base::Result<Site> RecipeOf(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Site& recipe : Recipes()) {
+    if (recipe.name == name) return recipe;
+    names.push_back(recipe.name);
+  }
+  return Error(Code::kInvalidArgument,
+               "\"" + std::string(name) + "\" is no engine that is known here: " + base::Join(names, ", ") + " are");
+}
+
+base::Result<pid_t> ListenerOf(const std::string& socket) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (socket.size() >= sizeof(address.sun_path)) return Error(Code::kInvalidArgument, socket + " is too long for a socket's path");
+  std::memcpy(address.sun_path, socket.c_str(), socket.size());
+  const os::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd || ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    const int error = errno;
+    if (error == ENOENT || error == ECONNREFUSED) return Error(Code::kNotFound, "nobody listens at " + socket);
+    return base::ErrnoError(error, "connect to " + socket);
+  }
+  ucred peer{};
+  socklen_t length = sizeof(peer);
+  if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return base::ErrnoError(errno, "ask who listens at " + socket);
+  return peer.pid;
+}
+
+base::Result<Site> SiteOfProcess(const ProcessFacts& facts, const std::string& socket) {
+  constexpr std::string_view kDeleted = " (deleted)";
+  std::string program = facts.program;
+  if (program.ends_with(kDeleted)) program.resize(program.size() - kDeleted.size());
+  const auto engine = EngineOf(program);
+  if (!engine)
+    return Error(Code::kFailedPrecondition,
+                 "at " + socket + " listens " + program + ", which is none of containerd, crio and dockerd: say --runtime and --config");
+  const std::string config = ArgumentOf(
+      facts.arguments, *engine == Engine::kDocker ? std::vector<std::string>{"--config-file"} : std::vector<std::string>{"--config", "-c"});
+  Site site = BestRecipe(*engine, config, socket);
+  TakeConfig(site, config);
+  if (LeafOf(program) != "cri-dockerd") {
+    site.socket = socket;
+    site.program = program;
+    if (const std::string unit = UnitOf(facts.cgroups); !unit.empty()) site.unit = unit;
+  }
+  return site;
+}
+
+base::Result<Site> SiteOfSocket(const std::string& proc_root, const std::string& socket) {
+  ASSIGN(const pid_t pid, ListenerOf(socket));
+  const std::string process = proc_root + "/" + std::to_string(pid);
+  ProcessFacts facts;
+  auto program = os::ReadLink(process + "/exe");
+  if (pid == 0 || !program.ok())
+    return Error(Code::kFailedPrecondition, "who listens at " + socket + " cannot be seen from here: say --runtime and --config");
+  facts.program = *std::move(program);
+  if (const auto line = os::ReadFile(process + "/cmdline"); line.ok()) facts.arguments = base::Split(*line, '\0');
+  if (const auto groups = os::ReadFile(process + "/cgroup"); groups.ok()) facts.cgroups = os::ParseCgroups(*groups);
+  ASSIGN(Site site, SiteOfProcess(facts, socket));
+  site.pid = pid;
+  const auto theirs = os::ReadLink(process + "/ns/mnt"), ours = os::ReadLink(proc_root + "/self/ns/mnt");
+  if (theirs.ok() && ours.ok() && *theirs != *ours) {
+    site.root = process + "/root";
+    site.enter = {"nsenter", "--mount=" + process + "/ns/mnt", "--"};
+  }
+  return site;
+}
+
+}  // namespace penstock::edge::engine
