@@ -10,8 +10,11 @@ namespace penstock::app {
 
 namespace {
 
-/// Where the machine's MPS servers have their folders: beside it, since penstock-sim removes what it made and nothing else.
+// Beside the machine, since penstock-sim removes what it made and nothing else.
+/// Where its MPS servers have their folders.
 std::string MpsRoot(const std::string& run_dir) { return run_dir + "/mps"; }
+/// Where its specifications are: no engine of the real machine shall take them for its own.
+std::string CdiRoot(const std::string& run_dir) { return run_dir + "/cdi"; }
 
 }  // namespace
 
@@ -28,7 +31,7 @@ void UseSimulation(const std::string& run_dir, const api::NodeConfig& config, Se
   settings.flags.try_emplace("--driver-root", root);
   settings.flags.try_emplace("--dev-root", root);
   settings.flags.try_emplace("--sysfs-root", root + "/sys");
-  settings.flags.try_emplace("--cdi-root", root + "/cdi");  // no engine of this machine shall take them for its own
+  settings.flags.try_emplace("--cdi-root", CdiRoot(run_dir));
   if (config.sharing.mps_root == api::SharingConfig{}.mps_root)
     settings.plugin_flags.push_back({"--mps-root", MpsRoot(run_dir), "--mps-root"});
 }
@@ -36,7 +39,7 @@ void UseSimulation(const std::string& run_dir, const api::NodeConfig& config, Se
 base::Result<bool> StopSimulation(const std::string& run_dir) {
   const std::string root = SimulationRoot(run_dir);
   std::error_code ignored;
-  std::filesystem::remove_all(MpsRoot(run_dir), ignored);
+  for (const std::string& folder : {MpsRoot(run_dir), CdiRoot(run_dir)}) std::filesystem::remove_all(folder, ignored);
   if (!os::Exists(root)) return false;
   ASSIGN(const std::string program, FindProgram("penstock-sim"));
   auto stopped = RunToEnd({program, "stop", "--root", root});
