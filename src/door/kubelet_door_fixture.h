@@ -32,11 +32,22 @@ class KubeletDoorTest : public ::testing::Test {
       for (int i = 0; i < 4; ++i) facts.push_back(device::testing::AcmeDevice(i, 4));
       inventory_.SetFacts("acme", facts, "", control_.clock().Wall());
       for (const auto& one : facts) inventory_.SetHealth(one.id, device::HealthState::kHealthy, "", control_.clock().Wall());
+    });
+    Make();
+  }
+
+  /// Another door in the place of the one that was made first, before Open: with an engine that is asked, or specifications that are
+  /// written.
+  void Make(edge::engine::cri::Inquiry* engine = nullptr, base::Published<node::cdi::Written>* written = nullptr) {
+    On([&] {
       door_ = std::make_unique<KubeletDoor>(
           control_, io_,
           KubeletDoor::Options{.kubelet_dir = kubelet_.kubelet_dir(),
                                .host_path = [](const std::string& path) { return "/host" + path; },
                                .share_policy = [this] { return policy_.load(); },
+                               .containers = [this] { return containers_; },
+                               .engine = engine,
+                               .written = written,
                                .kubelet_has = [this](const KubeletAmounts& amounts) { kubelet_has_.Set(amounts); }},
           inventory_, ledger_, offers_, device::testing::FindAcme);
     });
@@ -99,6 +110,7 @@ class KubeletDoorTest : public ::testing::Test {
     return seen.get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready;
   }
 
+  api::ContainersConfig containers_;  // of the control loop
   std::atomic<api::SharePolicy> policy_ = api::SharePolicy::kDistributed;
   base::Published<KubeletAmounts> kubelet_has_;
   os::TemporaryFolder folder_;

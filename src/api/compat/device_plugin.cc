@@ -200,8 +200,8 @@ bool IsOurs(const Value& document, std::string_view section, std::initializer_li
 std::string_view NameOf(const PluginOption& option) { return option.flags.empty() ? option.environment.front() : option.flags.front(); }
 
 Document Recognise(std::string_view text) {
-  static constexpr std::array<std::string_view, 10> kOurs = {"apiVersion", "kind", "node",   "paths",   "doors",
-                                                             "health",     "http", "labels", "cluster", "devicePlugin"};
+  static constexpr std::array<std::string_view, 12> kOurs = {"apiVersion", "kind",   "node",    "paths",        "doors",      "health",
+                                                             "http",       "labels", "cluster", "devicePlugin", "containers", "cdi"};
   static constexpr std::array<std::string_view, 5> kPlugins = {"version", "flags", "resources", "sharing", "imex"};
   const auto document = Parse(text, "document");
   if (document.ok() && document->map) {
@@ -232,6 +232,7 @@ base::Result<Translation> TranslateDevicePlugin(std::string_view text, std::stri
   for (const Given& one : given) TakeGiven(one, context);
   internal::ApplyXids(context);
   internal::ApplyMps(context);
+  internal::ApplyImex(context);
   if (!problems.empty()) errors.push_back(problems.ToError().message());
   errors.insert(errors.end(), notes.given.begin(), notes.given.end());
   if (!errors.empty()) return base::Error(base::Code::kInvalidArgument, base::Join(errors, "\n"));

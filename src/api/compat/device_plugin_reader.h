@@ -24,6 +24,7 @@ struct Notes {
   std::map<std::string, std::string, std::less<>> said_as;  ///< option → the name under which it was said last
   std::vector<std::string> names_at;                        ///< where the file has what became resources.names, rule by rule
   bool mig_mixed = false;                                   ///< what --mig-strategy was said last
+  std::optional<bool> imex_required;                        ///< likewise, --imex-required
   std::optional<std::string> mps_root;                      ///< likewise
   std::vector<std::int64_t> xids_off, xids_on;              ///< of DP_DISABLE_HEALTHCHECKS and DP_ENABLE_HEALTHCHECKS
   bool all_xids_off = false, all_xids_on = false;           ///< likewise, where they say "all"
@@ -66,6 +67,19 @@ void ReadSharing(base::MapReader& top, const Context& context);
 
 /// The two lists of XIDs together, as rules behind those that the configuration has.
 void ApplyXids(const Context& context);
+
+/// Settings of how containers are given devices.
+void ListStrategy(const Context& context, const Said& said);
+void PassDeviceSpecs(const Context& context, const Said& said);
+void SetClass(const Context& context, bool on, const std::string& name);
+void AnnotationPrefix(const Context& context, const Said& said);
+void HookPath(const Context& context, const Said& said);
+void FeatureFlags(const Context& context, const Said& said);
+void DisableHooks(const Context& context, const Said& said);
+void ImexChannels(const Context& context, const Said& said);
+
+/// Whether the IMEX channel must be there.
+void ApplyImex(const Context& context);
 
 /// Where the folder of MPS is; what of MPS does not go together with the rest.
 void ApplyMps(const Context& context);

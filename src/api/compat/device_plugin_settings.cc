@@ -16,13 +16,6 @@ void MigStrategy(const Context& context, const Said& said) {
   context.NotYet(said, "\"" + said.text + "\" is not to be had yet; MIG devices are not offered, whole GPUs are");
 }
 
-void ListStrategy(const Context& context, const Said& said) {
-  if (said.list.empty()) context.Problem(said, "names no strategy");
-  for (const std::string& strategy : said.list)
-    if (context.OneOf(said, strategy, {"envvar", "volume-mounts", "cdi-annotations", "cdi-cri"}) && strategy != "envvar")
-      context.NotYet(said, "\"" + strategy + "\" is not to be had yet; containers are told by environment variable (envvar)");
-}
-
 void IdStrategy(const Context& context, const Said& said) {
   if (context.OneOf(said, said.text, {"uuid", "index"}))
     context.config.device_ids = said.text == "index" ? DeviceIds::kIndex : DeviceIds::kUuid;
@@ -36,12 +29,6 @@ void DiscoveryStrategy(const Context& context, const Said& said) {
 void AllocationPolicy(const Context& context, const Said& said) {
   if (context.OneOf(said, said.text, {"distributed", "packed"}))
     context.config.sharing.policy = said.text == "packed" ? SharePolicy::kPacked : SharePolicy::kDistributed;
-}
-
-void ImexChannels(const Context& context, const Said& said) {
-  for (const std::string& channel : said.list)
-    if (channel != "0") return context.Problem(said, "\"" + channel + "\" is no channel that can be asked for: only 0 can, or none");
-  if (!said.list.empty()) context.NotYet(said, "IMEX channels are not to be had yet; containers get none");
 }
 
 void KubeletSocket(const Context& context, const Said& said) {
@@ -94,58 +81,21 @@ const std::map<std::string_view, Setting>& Settings() {
       {"--nvidia-driver-root", {Kind::kPath, SetPath<&PathsConfig::host_driver_root>}},
       {"--nvidia-dev-root", {Kind::kPath, SetPath<&PathsConfig::host_dev_root>}},
       {"--driver-root-ctr-path", {Kind::kPath, SetPath<&PathsConfig::driver_root>}},
-      {"--pass-device-specs",
-       {Kind::kBool,
-        [](const Context& context, const Said& said) {
-          if (!said.on) context.Remark(said, "device files are given all the same until CDI is to be had");
-        }}},
+      {"--pass-device-specs", {Kind::kBool, PassDeviceSpecs}},
       {"--device-list-strategy", {Kind::kList, ListStrategy}},
       {"--device-id-strategy", {Kind::kText, IdStrategy}},
-      {"--gdrcopy-enabled",
-       {Kind::kBool,
-        [](const Context& context, const Said& said) {
-          if (said.on) context.NotYet(said, "GDRCopy is not to be had yet; containers do not get its device");
-        }}},
-      {"--gds-enabled",
-       {Kind::kBool,
-        [](const Context& context, const Said& said) {
-          if (said.on) context.NotYet(said, "GPUDirect Storage is not to be had yet; containers do not get its devices");
-        }}},
-      {"--mofed-enabled",
-       {Kind::kBool,
-        [](const Context& context, const Said& said) {
-          if (said.on) context.NotYet(said, "MOFED is not to be had yet; containers do not get its devices");
-        }}},
-      {"--cdi-annotation-prefix",
-       {Kind::kText,
-        [](const Context& context, const Said& said) {
-          if (said.text != "cdi.k8s.io/") context.Remark(said, "has no effect until CDI is to be had");
-        }}},
-      {"--nvidia-cdi-hook-path",
-       {Kind::kText,
-        [](const Context& context, const Said& said) {
-          if (said.text != "/usr/bin/nvidia-ctk" && said.text != "/usr/bin/nvidia-cdi-hook")
-            context.Remark(said, "has no effect until CDI is to be had");
-        }}},
-      {"--cdi-feature-flags",
-       {Kind::kList,
-        [](const Context& context, const Said& said) {
-          if (!said.list.empty()) context.Remark(said, "has no effect until CDI is to be had");
-        }}},
-      {"--cdi-disable-hooks",
-       {Kind::kList,
-        [](const Context& context, const Said& said) {
-          if (!said.list.empty()) context.Remark(said, "has no effect until CDI is to be had");
-        }}},
+      {"--gdrcopy-enabled", {Kind::kBool, [](const Context& context, const Said& said) { SetClass(context, said.on, "gdrcopy"); }}},
+      {"--gds-enabled", {Kind::kBool, [](const Context& context, const Said& said) { SetClass(context, said.on, "gds"); }}},
+      {"--mofed-enabled", {Kind::kBool, [](const Context& context, const Said& said) { SetClass(context, said.on, "mofed"); }}},
+      {"--cdi-annotation-prefix", {Kind::kText, AnnotationPrefix}},
+      {"--nvidia-cdi-hook-path", {Kind::kPath, HookPath}},
+      {"--cdi-feature-flags", {Kind::kList, FeatureFlags}},
+      {"--cdi-disable-hooks", {Kind::kList, DisableHooks}},
       {"--mps-root", {Kind::kPath, [](const Context& context, const Said& said) { context.notes.mps_root = said.text; }}},
       {"--shared-devices-allocation-policy", {Kind::kText, AllocationPolicy}},
       {"--device-discovery-strategy", {Kind::kText, DiscoveryStrategy}},
       {"--imex-channel-ids", {Kind::kList, ImexChannels}},
-      {"--imex-required",
-       {Kind::kBool,
-        [](const Context& context, const Said& said) {
-          if (said.on) context.NotYet(said, "IMEX channels are not to be had yet; a missing one is no error");
-        }}},
+      {"--imex-required", {Kind::kBool, [](const Context& context, const Said& said) { context.notes.imex_required = said.on; }}},
       {"--kubelet-socket", {Kind::kText, KubeletSocket}},
       {"--config-file", {Kind::kText, Ignored}},
       {"--use-node-feature-api",

@@ -58,7 +58,7 @@ flags:
   deviceDiscoveryStrategy: nvml
   plugin:
     passDeviceSpecs: true
-    deviceListStrategy: [envvar]
+    deviceListStrategy: [envvar, cdi-cri]
     deviceIDStrategy: index
     containerDriverRoot: /driver-root
     cdiAnnotationPrefix: cdi.k8s.io/
@@ -76,6 +76,9 @@ flags:
   EXPECT_EQ(translation.config.paths.host_dev_root, "/run/nvidia");
   EXPECT_EQ(translation.config.paths.driver_root, "/driver-root");
   EXPECT_EQ(translation.config.device_ids, DeviceIds::kIndex);
+  EXPECT_THAT(translation.config.containers.device_list, ElementsAre(DeviceList::kEnvvar, DeviceList::kCdiCri));
+  EXPECT_EQ(translation.config.containers.device_files, Switch::kOn);
+  EXPECT_EQ(translation.config.cdi, CdiConfig{});
   EXPECT_EQ(translation.config.labels.node_feature, Switch::kOn);
   EXPECT_FALSE(translation.config.labels.timestamp);
   EXPECT_EQ(translation.config.labels.features_file, "/etc/kubernetes/node-feature-discovery/features.d/gfd");
@@ -97,12 +100,8 @@ TEST(DevicePluginConfig, NamesWhatIsNotToBeHadYetAndAcceptsTheRest) {
   const Translation translation = Translated(R"(version: v1
 flags:
   migStrategy: mixed
-  gdrcopyEnabled: true
-  gdsEnabled: true
-  mofedEnabled: true
   deviceDiscoveryStrategy: tegra
   plugin:
-    deviceListStrategy: [envvar, cdi-cri]
     deviceIDStrategy: index
 resources:
   gpus: [{pattern: "*", name: gpu}, {pattern: "*A100*", name: a100}]
@@ -115,16 +114,12 @@ sharing:
     renameByDefault: true
     resources:
     - {name: gpu, rename: gpu.shared, devices: [0, "0:1", GPU-b1028956-cfa2-0990-bf4a-5da9abb51763], replicas: 2}
-imex: {channelIDs: [0], required: true}
 )");
   EXPECT_EQ(translation.config.device_ids, DeviceIds::kIndex);
   EXPECT_THAT(translation.not_yet,
-              ElementsAre(StartsWith("flags.migStrategy: \"mixed\""), StartsWith("flags.gdrcopyEnabled: "),
-                          StartsWith("flags.gdsEnabled: "), StartsWith("flags.mofedEnabled: "),
-                          StartsWith("flags.deviceDiscoveryStrategy: "), StartsWith("flags.plugin.deviceListStrategy: \"cdi-cri\""),
+              ElementsAre(StartsWith("flags.migStrategy: \"mixed\""), StartsWith("flags.deviceDiscoveryStrategy: "),
                           "resources.mig[1]: MIG devices are not offered yet, so no \"2g.10gb\" can be named nvidia.com/small",
-                          "sharing.mps.resources[0].devices: MIG devices are not offered yet, so 0:1 is passed over",
-                          StartsWith("imex.channelIDs: "), StartsWith("imex.required: ")));
+                          "sharing.mps.resources[0].devices: MIG devices are not offered yet, so 0:1 is passed over"));
   EXPECT_THAT(translation.remarks, ElementsAre("resources.gpus[1]: never counts, because \"*\" stands before it; put this one first",
                                                "sharing.timeSlicing: has no effect beside sharing.mps",
                                                StartsWith("sharing.mps: the plugin refuses it beside migStrategy mixed")));
@@ -142,13 +137,68 @@ TEST(DevicePluginConfig, SaysWhatIsAcceptedWithoutEffect) {
   const Translation translation = Translated(R"(
 flags:
   failOnInitError: true
-  plugin: {passDeviceSpecs: false, cdiAnnotationPrefix: x/, nvidiaCTKPath: /n}
+  plugin: {passDeviceSpecs: false, nvidiaCTKPath: /usr/local/nvidia/toolkit/nvidia-cdi-hook}
   gfd: {oneshot: true, sleepInterval: infinite}
 )");
   EXPECT_THAT(translation.not_yet, IsEmpty());
   EXPECT_THAT(translation.remarks, ElementsAre(StartsWith("flags.failOnInitError: "), StartsWith("flags.plugin.passDeviceSpecs: "),
-                                               StartsWith("flags.plugin.cdiAnnotationPrefix: "), StartsWith("flags.plugin.nvidiaCTKPath: "),
-                                               StartsWith("flags.gfd.oneshot: "), StartsWith("flags.gfd.sleepInterval: ")));
+                                               StartsWith("flags.plugin.nvidiaCTKPath: "), StartsWith("flags.gfd.oneshot: "),
+                                               StartsWith("flags.gfd.sleepInterval: ")));
+}
+
+TEST(DevicePluginConfig, TheDeviceListIsAStringOrAListOfAnyOfTheFour) {
+  const auto list = [](const std::string& said) {
+    return Translated("flags: {plugin: {deviceListStrategy: " + said + "}}\n").config.containers.device_list;
+  };
+  EXPECT_THAT(list("envvar"), ElementsAre(DeviceList::kEnvvar));
+  EXPECT_THAT(list("\"cdi-annotations,volume-mounts\""), ElementsAre(DeviceList::kCdiAnnotations, DeviceList::kVolumeMounts));
+  EXPECT_THAT(list("[cdi-cri, cdi-annotations, envvar, volume-mounts]"),
+              ElementsAre(DeviceList::kCdiCri, DeviceList::kCdiAnnotations, DeviceList::kEnvvar, DeviceList::kVolumeMounts));
+  EXPECT_THAT(list("[cdi-cri, cdi-cri]"), ElementsAre(DeviceList::kCdiCri));
+  EXPECT_THAT(list("null"), IsEmpty());
+}
+
+TEST(DevicePluginConfig, ComesWithFurtherDevicesAsItSays) {
+  const auto containers = [](const std::string& text, const std::vector<Given>& given = {}) {
+    const Translation translation = Translated(text, given);
+    EXPECT_THAT(translation.not_yet, IsEmpty()) << text;
+    EXPECT_TRUE(Validate(translation.config).ok()) << text;
+    return translation.config.containers;
+  };
+  const std::string all = "flags: {gdrcopyEnabled: true, gdsEnabled: true, mofedEnabled: true}\nimex: {channelIDs: [0], required: true}\n";
+  EXPECT_THAT(containers(all).device_classes, ElementsAre("gdrcopy", "gds", "mofed", "imex=0"));
+  EXPECT_THAT(containers(all).required_classes, ElementsAre("imex=0"));
+  EXPECT_THAT(containers(all, {Flag("--gds-enabled", "false"), Flag("--imex-required", "false")}).device_classes,
+              ElementsAre("gdrcopy", "mofed", "imex=0"));
+  EXPECT_THAT(containers(all, {Flag("--imex-required", "false")}).required_classes, IsEmpty());
+  EXPECT_THAT(containers(all, {Flag("--imex-channel-ids", "")}).required_classes, IsEmpty());
+  EXPECT_THAT(Translated("imex: {required: true}\n").remarks, ElementsAre(StartsWith("imex.required: has no effect without a channel")));
+}
+
+TEST(DevicePluginConfig, SaysWhatSpecificationsAreMadeWith) {
+  NodeConfig base;
+  base.cdi.additional_gids = true;
+  base.cdi.enable_hooks = {"chmod"};
+  const auto cdi = [&base](const std::vector<Given>& given) {
+    return TranslateDevicePlugin("flags: {plugin: {nvidiaCTKPath: /opt/my-hook}}\n", "f", given, base).value_or({});
+  };
+  EXPECT_EQ(cdi({}).config.cdi.hook, "/opt/my-hook");
+  const Translation given =
+      cdi({Flag("--cdi-disable-hooks", "all,chmod,update-ldcach"),
+           Flag("--cdi-feature-flags", "no-additional-gids-for-device-nodes,disable-nvsandboxutils,enable-coherent-annotations,new")});
+  EXPECT_THAT(given.config.cdi.disable_hooks, ElementsAre("all", "chmod"));
+  EXPECT_THAT(given.config.cdi.enable_hooks, IsEmpty());
+  EXPECT_FALSE(given.config.cdi.additional_gids);
+  EXPECT_THAT(given.not_yet, ElementsAre("--cdi-disable-hooks: there is no hook \"update-ldcach\" here; did you mean \"update-ldcache\"?",
+                                         StartsWith("--cdi-feature-flags: \"enable-coherent-annotations\" is not to be had yet"),
+                                         StartsWith("--cdi-feature-flags: \"new\" is not known here")));
+  EXPECT_THAT(given.remarks, ElementsAre(StartsWith("--cdi-feature-flags: \"disable-nvsandboxutils\"")));
+  for (const char* usual : {"/usr/bin/nvidia-ctk", "/usr/bin/nvidia-cdi-hook", ""}) {
+    const Translation translation = Translated("", {Flag("--nvidia-cdi-hook-path", usual)});
+    EXPECT_EQ(translation.config.cdi.hook, "");
+    EXPECT_THAT(translation.remarks, IsEmpty());
+  }
+  EXPECT_EQ(Translated("flags: {plugin: {cdiAnnotationPrefix: x.io/}}\n").config.containers.cdi_annotation_prefix, "x.io/");
 }
 
 TEST(DevicePluginConfig, IsReadAsJsonToo) {
@@ -287,6 +337,36 @@ TEST(DevicePluginConfig, PrecedenceOfCommandLineEnvironmentAndFile) {
        {"", "uuid", "index"},
        "devicePlugin.deviceIDStrategy",
        {"index", "", "index"}},
+      {"--device-list-strategy",
+       "DEVICE_LIST_STRATEGY",
+       "flags: {plugin: {deviceListStrategy: volume-mounts}}",
+       {"", "envvar", "cdi-cri,envvar"},
+       "containers.deviceList",
+       {"[volume-mounts]", "[envvar]", "[cdi-cri, envvar]"}},
+      {"--pass-device-specs",
+       "PASS_DEVICE_SPECS",
+       "flags: {plugin: {passDeviceSpecs: true}}",
+       {"", "false", "true"},
+       "containers.deviceFiles",
+       {"on", "", "on"}},
+      {"--cdi-annotation-prefix",
+       "CDI_ANNOTATION_PREFIX",
+       "flags: {plugin: {cdiAnnotationPrefix: f.io/}}",
+       {"", "e.io/", "c.io/"},
+       "containers.cdiAnnotationPrefix",
+       {"f.io/", "e.io/", "c.io/"}},
+      {"--nvidia-cdi-hook-path",
+       "NVIDIA_CTK_PATH",
+       "flags: {plugin: {nvidiaCTKPath: /f}}",
+       {"", "/e", "/c"},
+       "cdi.hook",
+       {"/f", "/e", "/c"}},
+      {"--gds-enabled",
+       "GDS_ENABLED",
+       "flags: {gdsEnabled: true}",
+       {"", "false", "true"},
+       "containers.deviceClasses",
+       {"[gds]", "", "[gds]"}},
       {"--shared-devices-allocation-policy",
        "SHARED_DEVICES_ALLOCATION_POLICY",
        "flags: {plugin: {sharedDevicesAllocationPolicy: packed}}",
@@ -364,6 +444,7 @@ TEST(DevicePluginConfig, IsToldFromANodeConfigByItsKeys) {
   EXPECT_EQ(Recognise("node: {name: x}\nlabels: {}\n"), Document::kNodeConfig);
   EXPECT_EQ(Recognise("{\"kind\": \"NodeConfig\"}"), Document::kNodeConfig);
   EXPECT_EQ(Recognise("devicePlugin: {deviceIDStrategy: index}\n"), Document::kNodeConfig);
+  EXPECT_EQ(Recognise("containers: {deviceList: [cdi-cri]}\ncdi: {}\n"), Document::kNodeConfig);
   EXPECT_EQ(Recognise("apiVersion: penstock.io/v1alpha1\nkind: [NodeConfig\n"), Document::kNodeConfig);
   EXPECT_EQ(Recognise("sharing: {rules: []}\n"), Document::kNodeConfig);
   EXPECT_EQ(Recognise("resources: {perModel: true}\n"), Document::kNodeConfig);

@@ -16,7 +16,7 @@ const std::vector<PluginOption>& PluginOptions() {
       {{"--pass-device-specs"},
        {"PASS_DEVICE_SPECS"},
        "flags.plugin.passDeviceSpecs",
-       "accepted; device files are given whatever it says, until CDI comes",
+       "device files in containers, also where CDI gives them",
        true},
       {{"--device-list-strategy"},
        {"DEVICE_LIST_STRATEGY"},

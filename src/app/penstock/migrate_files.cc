@@ -133,9 +133,9 @@ std::vector<std::string> FilesOfTheStack(const std::string& root) {
     const char* folder;
     const char* pattern;
   };
-  static constexpr std::array<Place, 4> kPlaces = {{{"/etc/kubernetes/node-feature-discovery/features.d", "gfd"},
+  // Not the plugin's CDI specifications: the agent's have the same names.
+  static constexpr std::array<Place, 3> kPlaces = {{{"/etc/kubernetes/node-feature-discovery/features.d", "gfd"},
                                                     {"/var/lib/kubelet/device-plugins", "nvidia-*.sock"},
-                                                    {"/var/run/cdi", "k8s.device-plugin.nvidia.com-*"},
                                                     {"/run/nvidia", "mps"}}};
   std::vector<std::string> files;
   for (const Place& place : kPlaces)

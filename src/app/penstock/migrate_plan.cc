@@ -196,8 +196,8 @@ void AddFiles(const Found& found, Migration& plan) {
     plan.files.push_back({"/etc/kubernetes/node-feature-discovery/features.d/gfd", "where it labels by file", "", 0,
                           "labels go to the Node object; labels.featuresFile names a file where one is wanted"});
   if (std::any_of(found.workloads.begin(), found.workloads.end(), GivesCdi))
-    plan.files.push_back({"/var/run/cdi/k8s.device-plugin.nvidia.com-*", "CDI specifications", "as they are", 0,
-                          "CDI is not to be had yet; remove them when no pod of that strategy runs"});
+    plan.files.push_back({"/var/run/cdi/k8s.device-plugin.nvidia.com-*", "CDI specifications", "under the same names", 0,
+                          "the agent writes its own in their place; pods that run keep what they were given"});
   if (Has(found, Part::kMps)) plan.files.push_back({"/run/nvidia/mps", "of the MPS control daemon", "as it is", 0, "of no use without it"});
 }
 

@@ -314,6 +314,7 @@ base::Result<SeenAllocation> FakeKubelet::Allocate(const std::string& resource, 
   for (const auto& file : answer.devices()) seen.files.push_back(file.container_path() + ":" + file.host_path() + ":" + file.permissions());
   for (const auto& mount : answer.mounts()) seen.mounts.push_back(mount.container_path() + ":" + mount.host_path());
   for (const auto& device : answer.cdi_devices()) seen.cdi_devices.push_back(device.name());
+  seen.annotations = {answer.annotations().begin(), answer.annotations().end()};
   return seen;
 }
 

@@ -26,6 +26,7 @@ struct SeenAllocation {
   std::vector<std::string> files;  ///< "container_path:host_path:permissions"
   std::vector<std::string> mounts;
   std::vector<std::string> cdi_devices;
+  std::map<std::string, std::string> annotations;
 };
 
 /// One pod's devices for pod-resources List.
