@@ -10,6 +10,7 @@
 #include "api/node_config.h"
 #include "base/core/document.h"
 #include "base/yaml.h"
+#include "bench/calls.h"
 #include "node/allocate/allocate.h"
 #include "node/metrics/metrics.h"
 #include "node/share/wish.h"
@@ -17,6 +18,7 @@
 namespace {
 
 using namespace penstock;
+using bench::Calls;
 
 /// One of `count` devices in two groups; each has lanes to the devices of its group, more to its neighbour.
 device::Facts Describe(int index, int count) {
@@ -140,28 +142,6 @@ node::share::Offer OfferOf(const node::inventory::Snapshot& machine, int shares)
     }
   return offer;
 }
-
-/// Times each call by itself, so that the slowest of a hundred can be told.
-class Calls {
- public:
-  explicit Calls(benchmark::State& state) : state_(state) {}
-  ~Calls() {
-    std::sort(times_.begin(), times_.end());
-    if (times_.empty()) return;
-    state_.counters["p50"] = times_[times_.size() / 2];
-    state_.counters["p99"] = times_[(times_.size() * 99 + 99) / 100 - 1];
-  }
-  template <typename Function>
-  void Time(const Function& function) {
-    const auto begin = std::chrono::steady_clock::now();
-    function();
-    times_.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
-  }
-
- private:
-  benchmark::State& state_;
-  std::vector<double> times_;
-};
 
 /// As the door answers the kubelet, links included. `size` 0: every size in turn.
 void PreferredAllocation(benchmark::State& state, Joined joined, int count, int shares, int size) {
