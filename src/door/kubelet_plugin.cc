@@ -2,6 +2,7 @@
 #include "door/kubelet_plugin.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "base/core/strings.h"
@@ -91,6 +92,7 @@ struct KubeletDoor::State {
     const auto written = Written();
     const auto engine = options.engine != nullptr ? options.engine->published().Get() : nullptr;
     const api::ContainersConfig config = options.containers();
+    const auto before = std::tuple(listing, not_here, gated.withheld());
     Decide(DecideDeviceList(config, engine.get(), written != nullptr ? options.cdi_folder : ""));
     not_here = MissingClasses(config.device_classes, Dialects(), written.get());
     KubeletShown::Gate gate{listing, written.get(), {}};
@@ -102,6 +104,7 @@ struct KubeletDoor::State {
     for (const Offer& offer : *now) lists.emplace(offer.resource, ToPluginDevices(offer));
     plugins.Offer(std::move(lists));
     AskForList(*now);
+    if (before != std::tuple(listing, not_here, gated.withheld())) options.containers_differ();
   }
 
   void Decide(DeviceListing next) {

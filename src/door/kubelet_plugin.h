@@ -38,6 +38,8 @@ class KubeletDoor {
     /// What specifications of ours say; null: none are written here. Outlives the door.
     base::Published<node::cdi::Written>* written = nullptr;
     std::string cdi_folder = "/var/run/cdi";  ///< where they are, as engines call it
+    /// How containers are given devices, or what is kept back from them, is reported otherwise than before; on the control loop.
+    std::function<void()> containers_differ = [] {};
     /// The kubelet has what was offered last; on the control loop, each time that it was asked and agreed. Null: it is not asked.
     std::function<void(const KubeletAmounts&)> kubelet_has = nullptr;
   };

@@ -98,6 +98,16 @@ api::DeviceReport DeviceOf(const node::inventory::Entry& entry, const node::ledg
   return device;
 }
 
+/// What a device's own facts or the configuration say against it counts more.
+void AddWithheld(const std::map<std::string, std::string>& withheld, std::vector<api::DeviceReport>& devices) {
+  for (api::DeviceReport& device : devices) {
+    const auto found = withheld.find(device.id);
+    if (found == withheld.end()) continue;
+    device.free = 0;
+    if (device.withheld.empty()) device.withheld = found->second;
+  }
+}
+
 api::VendorReport VendorOf(const node::inventory::VendorEntry& entry) {
   api::VendorReport vendor;
   vendor.vendor = entry.vendor;
@@ -134,6 +144,7 @@ api::Report MakeReport(const node::inventory::Snapshot& inventory, const node::l
                             context.wishes != nullptr ? *context.wishes : kNoWishes,
                             context.servers != nullptr ? *context.servers : kNoServers);
   for (const auto& entry : inventory.devices) report.devices.push_back(DeviceOf(entry, ledger, context, shares));
+  if (context.withheld) AddWithheld(context.withheld(), report.devices);
   report.servers = shares.Servers();
   if (context.doors) report.doors = context.doors();
   report.enforcement = EnforcementOf(report.doors);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ namespace penstock::door {
 struct ReportContext {
   std::string node;
   std::function<std::vector<api::DoorReport>()> doors;
+  std::function<std::map<std::string, std::string>()> withheld;  ///< by device id, what a door keeps back although it is offered, and why
   const node::share::Wishes* wishes = nullptr;
   const std::vector<node::share::Offer>* offers = nullptr;
   const device::SharedDevices* servers = nullptr;

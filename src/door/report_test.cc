@@ -78,6 +78,20 @@ TEST(MakeReport, TellsDevicesVendorsAndDoors) {
   ASSERT_EQ(report.doors.size(), 2u);
 }
 
+TEST(MakeReport, TellsWhatADoorKeepsBackWhereNothingElseIsInTheWay) {
+  Fixture fixture;
+  fixture.wishes["GPU-1"].reason = "MPS is not for it";
+  fixture.context.withheld = [] {
+    return std::map<std::string, std::string>{{"GPU-0", "no CDI specification names it yet"},
+                                              {"GPU-1", "no CDI specification names it yet"}};
+  };
+  const api::Report report = fixture.Make();
+  EXPECT_EQ(report.devices[0].withheld, "no CDI specification names it yet");
+  EXPECT_EQ(report.devices[0].free, 0);
+  EXPECT_EQ(report.devices[1].withheld, "MPS is not for it");
+  EXPECT_EQ(report.devices[2].withheld, "");
+}
+
 TEST(MakeReport, TellsConfigurationEnforcementAndConditions) {
   const api::Report report = Fixture().Make();
   EXPECT_EQ(report.configuration.origin, "file /etc/penstock/node.yaml");

@@ -164,6 +164,10 @@ class Agent {
                                     .kubelet_has =
                                         [this](const door::KubeletAmounts& amounts) {
                                           if (cluster_) cluster_->ShowKubeletHas(amounts);
+                                        },
+                                    .containers_differ =
+                                        [this] {
+                                          if (cluster_) cluster_->TellSoon();
                                         }});
     doors_->Configure(*Config());
     spine_.Serve();

@@ -73,6 +73,7 @@ void Doors::MakeKubeletDoor(Node node, const api::NodeConfig& config, Callbacks 
                        .engine = node.containers.engine(),
                        .written = node.containers.written(),
                        .cdi_folder = node.containers.folder(),
+                       .containers_differ = std::move(callbacks.containers_differ),
                        .kubelet_has = std::move(callbacks.kubelet_has)},
                    node.inventory, node.ledger, node.offers, vendor::FindDialect);
   kubelet_->Recover(remembered);
@@ -92,6 +93,10 @@ std::vector<api::DoorReport> Doors::Reports() const {
   doors.push_back(kubelet_ ? kubelet_->Report() : api::DoorReport{.name = "kubelet", .state = "closed", .reason = why_no_kubelet_});
   doors.push_back(local_.Report());
   return doors;
+}
+
+std::map<std::string, std::string> Doors::Withheld() const {
+  return kubelet_ ? kubelet_->withheld() : std::map<std::string, std::string>();
 }
 
 }  // namespace penstock::app

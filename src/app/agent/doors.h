@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,6 +42,7 @@ class Doors {
     std::function<void()> end;  ///< somebody entitled asks the agent to end
     std::function<base::Result<std::string>(const edge::broker::PlanRequest&)> plan;
     std::function<void(const door::KubeletAmounts&)> kubelet_has;
+    std::function<void()> containers_differ;  ///< how containers are given devices, or what is kept back from them
   };
 
   /// What an agent before us remembered.
@@ -68,6 +70,9 @@ class Doors {
   void OpenKubelet();
 
   std::vector<api::DoorReport> Reports() const;
+
+  /// Devices that a door keeps back although they are offered there, with why.
+  std::map<std::string, std::string> Withheld() const;
 
   /// How many wait at the local door.
   std::size_t waiting() const { return local_.waiting(); }

@@ -21,16 +21,18 @@ api::Report Views::Report() {
   const auto offers = spine.offers.published().Get();
   const auto servers = spine.offers.servers().Get();
   const auto health = spine.monitor.statuses();
-  api::Report report = door::MakeReport(*spine.inventory.published().Get(), *spine.ledger.Get(),
-                                        {.node = parts_.node,
-                                         .doors = [this] { return DoorReports(); },
-                                         .wishes = &wished->wishes,
-                                         .offers = offers.get(),
-                                         .servers = servers.get(),
-                                         .health = &health,
-                                         .configuration = [this] { return parts_.configuration.published().Get()->report; },
-                                         .times = &condition_times_,
-                                         .now = parts_.control.clock().Wall()});
+  api::Report report =
+      door::MakeReport(*spine.inventory.published().Get(), *spine.ledger.Get(),
+                       {.node = parts_.node,
+                        .doors = [this] { return DoorReports(); },
+                        .withheld = [this] { return parts_.doors ? parts_.doors->Withheld() : std::map<std::string, std::string>(); },
+                        .wishes = &wished->wishes,
+                        .offers = offers.get(),
+                        .servers = servers.get(),
+                        .health = &health,
+                        .configuration = [this] { return parts_.configuration.published().Get()->report; },
+                        .times = &condition_times_,
+                        .now = parts_.control.clock().Wall()});
   if (parts_.containers) report.cdi = parts_.containers->Report();
   return report;
 }
