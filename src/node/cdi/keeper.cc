@@ -129,10 +129,19 @@ struct Keeper::State : std::enable_shared_from_this<State> {
   void Begin() {
     begun = true;
     on_inventory = inventory.published().Subscribe([this](const auto& snapshot) {
-      if (std::exchange(generation, snapshot->facts_generation) != snapshot->facts_generation) LookNow();
+      if (Changed(*snapshot)) LookNow();
     });
-    generation = inventory.published().Get()->facts_generation;
+    (void)Changed(*inventory.published().Get());
     LookNow();
+  }
+
+  /// A device that goes and comes back as it was changes no fact.
+  bool Changed(const inventory::Snapshot& snapshot) {
+    std::set<std::string> now_gone;
+    for (const auto& entry : snapshot.devices)
+      if (entry.health.state == device::HealthState::kGone) now_gone.insert(entry.facts->id);
+    const bool other_facts = std::exchange(generation, snapshot.facts_generation) != snapshot.facts_generation;
+    return std::exchange(gone, now_gone) != now_gone || other_facts;
   }
 
   /// Vendors that have a driver, with their devices that are there; and the kinds of all, whose files are ours.
@@ -222,6 +231,7 @@ struct Keeper::State : std::enable_shared_from_this<State> {
   base::Published<Written> published;
   bool begun = false, looking = false, again = false, due = false, retrying = false, ended = false;
   std::uint64_t generation = 0;
+  std::set<std::string> gone;  // of the devices that were known then
   base::TimePoint last_files{};
   std::map<std::string, std::unique_ptr<os::PathWatch>> watches;
   base::Subscription on_inventory;

@@ -123,6 +123,16 @@ TEST_F(KeeperTest, FollowsDevicesThatComeAndGoAndLeavesNothingOfADriverThatIsGon
   EXPECT_FALSE(os::Exists(folder_.path() + kForPeople));
 }
 
+TEST_F(KeeperTest, DevicesThatComeBackAsTheyWereAreWrittenAgain) {
+  SetDevices(2);
+  Begin();
+  WaitForDevices({"G0", "G1"});
+  SetDevices(0);
+  EXPECT_THAT(WaitForDevices({}).kinds, IsEmpty());
+  SetDevices(2);
+  EXPECT_THAT(WaitForDevices({"G0", "G1"}).devices, ElementsAre("G0", "G1"));
+}
+
 TEST_F(KeeperTest, AFileThatSomebodyRemovesComesBack) {
   SetDevices(1);
   Begin();
