@@ -1,6 +1,7 @@
 // `penstock runtime`: the folder of its verbs.
 #include <CLI/CLI.hpp>
 
+#include "app/penstock/runtime_configure.h"
 #include "app/penstock/verbs.h"
 
 namespace penstock::app {
@@ -8,6 +9,8 @@ namespace penstock::app {
 void AddRuntime(CLI::App& app, const Common& common, int& exit_code) {
   CLI::App* runtime = app.add_subcommand("runtime", "container engines: their configuration, and what makes devices vanish in them");
   runtime->require_subcommand(1);
+  AddRuntimeConfigure(*runtime, common, exit_code);
+  AddRuntimeUnconfigure(*runtime, common, exit_code);
   AddRuntimeDoctor(*runtime, common, exit_code);
 }
 

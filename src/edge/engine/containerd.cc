@@ -140,6 +140,7 @@ bool Imports(const Facts& facts, const Value& main) {
 /// containerd 1 replaces a plugin's whole table by that of an imported file, 2.0 drops imports of version 2 (containerd#5837): there a
 /// drop-in does harm wherever another file has such a table.
 base::Result<bool> TakesDropIn(const Facts& facts, const Containerd& containerd) {
+  if (facts.drop_in.path.empty()) return false;
   if (facts.manner == Manner::kMerged || (AtLeast(facts, 2, 1) && containerd.version >= 2)) return true;
   if (!facts.drop_in_wanted) return false;
   ASSIGN(const SourceFile* word, FileWithTheWord(facts, containerd.section));

@@ -57,7 +57,7 @@ base::Result<Goal> CrioGoal(const Facts& facts, const Wish& wish) {
     goal.may_change.push_back(top);
   }
   if (!wish.default_handler.empty()) Want(goal, settings, {{"crio", "runtime", "default_runtime"}, Text(wish.default_handler)});
-  if (!settings.empty()) TRY(AddTarget(goal, Format::kToml, facts.drop_in, settings));
+  if (!settings.empty()) TRY(AddTarget(goal, Format::kToml, facts.drop_in.path.empty() ? facts.main : facts.drop_in, settings));
   return goal;
 }
 
@@ -90,7 +90,7 @@ base::Result<Goal> PodmanGoal(const Facts& facts, const Wish& wish) {
   std::vector<Setting> settings;
   for (const Handler& handler : wish.handlers) Want(goal, settings, {{"engine", "runtimes", handler.name}, Texts({handler.path})});
   if (!wish.default_handler.empty()) Want(goal, settings, {{"engine", "runtime"}, Text(wish.default_handler)});
-  if (!settings.empty()) TRY(AddTarget(goal, Format::kToml, facts.drop_in, settings));
+  if (!settings.empty()) TRY(AddTarget(goal, Format::kToml, facts.drop_in.path.empty() ? facts.main : facts.drop_in, settings));
   return goal;
 }
 

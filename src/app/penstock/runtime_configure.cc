@@ -1,0 +1,224 @@
+// The verbs: options as `nvidia-ctk runtime configure` has them, and ours.
+#include "app/penstock/runtime_configure.h"
+
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "app/penstock/programs.h"
+#include "base/core/quantity.h"
+
+namespace penstock::app {
+
+using base::Code;
+using base::Error;
+using edge::engine::Configured;
+using edge::engine::ConfigureOptions;
+using edge::engine::Engine;
+using edge::engine::Site;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr char kConfigureFooter[] = R"(Examples:
+  penstock runtime configure --runtime containerd --cdi.enabled --dry-run   # what would be written, as a diff
+  penstock runtime configure --cdi.enabled --no-runtime --restart-mode systemd
+  penstock runtime configure --runtime docker --set-as-default --cdi.enabled
+  penstock runtime configure --runtime crio --nvidia-runtime-path /opt/penstock/penstock-runtime
+
+--runtime: auto (the engine that the kubelet uses), containerd, crio, docker, podman, or a distribution with files of its own: k3s, rke2,
+k0s, microk8s, microshift. The smallest change is made: a drop-in file where the engine merges them, else lines in its own file, whose
+comments, order and mode stay. What the engine says is in force is compared before and after; it starts anew only where that changed and
+--restart-mode says how, and where it does not come back the old files do. `unconfigure` undoes it all, to the byte.
+
+Exit status: 0 configured, or it was already; 1 not, and nothing has changed: the message says why, and which lines to write by hand where
+a file cannot be edited safely.)";
+
+constexpr char kUnconfigureFooter[] = R"(Examples:
+  penstock runtime unconfigure --dry-run
+  penstock runtime unconfigure --runtime containerd --restart-mode systemd
+  penstock runtime unconfigure --all --restart-mode systemd     # every engine that was configured here: before Penstock is removed
+
+Files that nobody else touched get their first text back, to the byte; elsewhere the lines that were added go, and what others wrote since
+stays.
+
+Exit status: 0 undone, or there was nothing; 1 not, and nothing has changed.)";
+
+struct ConfigureWords {
+  EngineOptions engine;
+  std::string name = "nvidia", path, mode, unused;
+  bool set_as_default = false, cdi = false, no_runtime = false;
+  bool runtime_said = false;  ///< its name or path
+};
+
+struct UnconfigureWords {
+  EngineOptions engine;
+  bool all = false;
+};
+
+int Fail(const std::string& verb, const Error& error) {
+  std::cerr << "penstock runtime " << verb << ": " << error.message() << "\n";
+  return 1;
+}
+
+base::Result<ConfigureOptions> Options(const EngineOptions& words, const api::NodeConfig& config) {
+  ConfigureOptions options;
+  options.dry_run = words.dry_run;
+  options.drop_in_wanted = words.drop_in_said && !words.drop_in.empty();
+  options.state_dir = config.paths.state_dir;
+  options.proc_root = config.paths.proc_root;
+  if (words.restart == "systemd") options.restart = edge::engine::Restart::kSystemd;
+  if (words.restart == "signal") options.restart = edge::engine::Restart::kSignal;
+  if (words.source == "command") options.source = edge::engine::Source::kCommand;
+  if (words.source == "file") options.source = edge::engine::Source::kFile;
+  auto patience = base::ParseDuration(words.timeout);
+  if (!patience.ok()) return patience.error().Within("--timeout");
+  options.patience = *patience;
+  return options;
+}
+
+base::Result<edge::engine::Wish> WishOf(const ConfigureWords& words, Engine engine) {
+  edge::engine::Wish wish{.cdi = words.cdi};
+  // podman runs `--runtime PATH` without being told of it, and reads specifications by itself.
+  const bool asked = words.set_as_default || words.runtime_said;
+  if (engine == Engine::kPodman) wish.cdi = true;
+  if (words.no_runtime || (engine == Engine::kPodman && !asked)) return wish;
+  std::string path = words.path;
+  if (path.empty()) {
+    auto found = FindProgram("penstock-runtime");
+    if (!found.ok()) return found.error().Within("which program shall runtime " + words.name + " be? Say --nvidia-runtime-path");
+    path = *found;
+  }
+  wish.handlers = {{words.name, path}};
+  if (words.set_as_default) wish.default_handler = words.name;
+  return wish;
+}
+
+edge::engine::Progress Told(const Common& common) {
+  if (common.json) return nullptr;
+  return [](const std::string& what) { std::cerr << what << "\n"; };
+}
+
+int Configure(const Common& common, const ConfigureWords& words) {
+  constexpr char kVerb[] = "configure";
+  if (words.mode == "hook" || words.mode == "oci-hook")
+    return Fail(kVerb,
+                Error(Code::kUnimplemented, "OCI hooks of CRI-O are not written: use the runtime (--config-mode config-file) or CDI"));
+  if (words.no_runtime && (words.set_as_default || words.runtime_said || !words.cdi))
+    return Fail(kVerb,
+                Error(Code::kInvalidArgument, "--no-runtime says that CDI alone is wanted: say --cdi.enabled, and nothing of a runtime"));
+  const auto config = Resolve(common.settings);
+  if (!config.ok()) return Fail(kVerb, config.error());
+  auto options = Options(words.engine, *config);
+  if (!options.ok()) return Fail(kVerb, options.error());
+  const auto site = FindSite(words.engine, config->paths.proc_root, config->paths.kubelet_dir);
+  if (!site.ok()) return Fail(kVerb, site.error());
+  auto wish = WishOf(words, site->engine);
+  if (!wish.ok()) return Fail(kVerb, wish.error());
+  options->wish = *std::move(wish);
+  options->beside = true;
+  const auto done = edge::engine::Configure(*site, *options, Told(common));
+  return done.ok() ? ShowConfigured(*site, *done, common, words.engine.dry_run) : Fail(kVerb, done.error());
+}
+
+int Unconfigure(const Common& common, const UnconfigureWords& words) {
+  constexpr char kVerb[] = "unconfigure";
+  const auto config = Resolve(common.settings);
+  if (!config.ok()) return Fail(kVerb, config.error());
+  const auto options = Options(words.engine, *config);
+  if (!options.ok()) return Fail(kVerb, options.error());
+  std::vector<Site> sites;
+  if (words.all) {
+    auto configured = edge::engine::ConfiguredSites(config->paths.state_dir);
+    if (!configured.ok()) return Fail(kVerb, configured.error());
+    sites = *std::move(configured);
+    if (sites.empty() && !common.json) std::cout << "No engine was configured here.\n";
+  } else {
+    auto site = FindSite(words.engine, config->paths.proc_root, config->paths.kubelet_dir);
+    if (!site.ok()) return Fail(kVerb, site.error());
+    sites.push_back(*std::move(site));
+  }
+  int status = 0;
+  for (const Site& site : sites) {
+    const auto done = edge::engine::Configure(site, *options, Told(common));
+    const int one = done.ok() ? ShowConfigured(site, *done, common, words.engine.dry_run) : Fail(kVerb, done.error());
+    status = std::max(status, one);
+  }
+  return status;
+}
+
+void AddEngineOptions(CLI::App& verb, EngineOptions& options) {
+  verb.add_option("--runtime", options.runtime, "container engine or distribution")->type_name("NAME")->capture_default_str();
+  verb.add_option("--config", options.config, "its configuration file, where it is not the usual one")->type_name("PATH");
+  verb.add_option("--socket", options.socket, "where it listens, instead of --runtime")->type_name("PATH");
+  verb.add_option("--executable-path", options.program, "its program, which is asked what is in force")->type_name("PATH");
+  verb.add_option("--config-source", options.source, "command: ask the engine what is in force, or fail; file: its files alone")
+      ->check(CLI::IsMember({"command", "file"}));
+  verb.add_option("--restart-mode", options.restart, "how it starts anew, where what is in force changed")
+      ->check(CLI::IsMember({"systemd", "signal", "none"}))
+      ->capture_default_str();
+  verb.add_option("--timeout", options.timeout, "how long it may take to come back")->type_name("DURATION")->capture_default_str();
+  verb.add_flag("--dry-run", options.dry_run, "show the change as a diff, and make none");
+}
+
+}  // namespace
+
+int ShowConfigured(const Site& site, const Configured& done, const Common& common, bool dry_run) {
+  if (common.json) {
+    Json files = Json::array();
+    for (const auto& file : done.change.files) files.push_back(file.path);
+    std::cout << Json{{"engine", site.name},         {"config", site.config},   {"files", files},   {"diff", done.diff},
+                      {"restarted", done.restarted}, {"remarks", done.remarks}, {"dryRun", dry_run}}
+                     .dump(2)
+              << "\n";
+    return 0;
+  }
+  if (dry_run) std::cout << done.diff;
+  if (done.change.files.empty()) std::cout << site.name << ": nothing " << (dry_run ? "would change" : "changed") << "\n";
+  if (!dry_run)
+    for (const auto& file : done.change.files) std::cout << (file.to ? file.from ? "changed " : "wrote " : "removed ") << file.path << "\n";
+  if (done.restarted) std::cout << site.name << " is there again\n";
+  for (const std::string& remark : done.remarks) std::cerr << "penstock runtime: " << remark << "\n";
+  return 0;
+}
+
+void AddRuntimeConfigure(CLI::App& runtime, const Common& common, int& exit_code) {
+  auto words = std::make_shared<ConfigureWords>();
+  CLI::App* verb =
+      runtime.add_subcommand("configure", "Have a container engine inject devices by CDI, and know our runtime")->fallthrough();
+  verb->footer(kConfigureFooter);
+  AddEngineOptions(*verb, words->engine);
+  CLI::Option* drop_in =
+      verb->add_option("--drop-in-config,--drop-in", words->engine.drop_in, "the file of ours; \"\": none, its own file is edited");
+  drop_in->type_name("PATH");
+  CLI::Option* name = verb->add_option("--nvidia-runtime-name", words->name, "what the runtime is called")->type_name("NAME");
+  name->capture_default_str();
+  CLI::Option* path = verb->add_option("--nvidia-runtime-path,--runtime-path", words->path,
+                                       "its program, as the engine sees it; left out: penstock-runtime beside this one");
+  path->type_name("PATH");
+  verb->add_flag("--nvidia-set-as-default,--set-as-default", words->set_as_default, "containers that name no runtime get this one");
+  verb->add_flag("--cdi.enabled,--cdi.enable,--enable-cdi", words->cdi, "devices are injected by CDI");
+  verb->add_flag("--no-runtime", words->no_runtime, "CDI alone: the engine learns of no runtime");
+  // What scripts for nvidia-ctk may say besides.
+  verb->add_option("--config-mode", words->mode)->group("");
+  verb->add_option("--nvidia-runtime-hook-path,--oci-hook-path", words->unused)->group("");
+  verb->callback([words, &common, &exit_code, drop_in, name, path] {
+    words->engine.drop_in_said = drop_in->count() > 0;
+    words->runtime_said = name->count() > 0 || path->count() > 0;
+    exit_code = Configure(common, *words);
+  });
+}
+
+void AddRuntimeUnconfigure(CLI::App& runtime, const Common& common, int& exit_code) {
+  auto words = std::make_shared<UnconfigureWords>();
+  CLI::App* verb = runtime.add_subcommand("unconfigure", "Take out again what `configure` wrote")->fallthrough();
+  verb->footer(kUnconfigureFooter);
+  AddEngineOptions(*verb, words->engine);
+  verb->add_flag("--all", words->all, "every engine that was configured on this machine");
+  verb->callback([words, &common, &exit_code] { exit_code = Unconfigure(common, *words); });
+}
+
+}  // namespace penstock::app
