@@ -7,7 +7,8 @@
 namespace penstock::app {
 
 void AddRuntime(CLI::App& app, const Common& common, int& exit_code) {
-  CLI::App* runtime = app.add_subcommand("runtime", "container engines: their configuration, and what makes devices vanish in them");
+  CLI::App* runtime =
+      app.add_subcommand("runtime", "container engines: their configuration, and what makes devices vanish in them")->fallthrough();
   runtime->require_subcommand(1);
   AddRuntimeConfigure(*runtime, common, exit_code);
   AddRuntimeUnconfigure(*runtime, common, exit_code);
