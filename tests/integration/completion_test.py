@@ -96,6 +96,9 @@ def test_what_a_value_or_a_word_can_be_is_completed(home, complete):
     assert "set" in complete(home, "penstock door s")
     assert "kubelet" in complete(home, "penstock door set 3 ku")
     assert "--dry-run" in complete(home, "penstock door set 3 --dry")
+    assert {"auto", "management", "wsl"} <= complete(home, "penstock cdi generate --mode ")
+    assert complete(home, "penstock cdi generate --format ") == {"yaml", "json"}
+    assert "--device-name-strategy" in complete(home, "penstock cdi generate --device-n")
 
 
 @SHELLS
@@ -107,3 +110,6 @@ def test_files_are_offered_where_files_are_wanted(home):
     assert "node.yaml" in zsh(home, "penstock config check no")
     assert "node.yaml" in fish(home, "penstock config check no")
     assert "node.yaml" not in fish(home, "penstock status no")
+    assert "node.yaml" in zsh(home, "penstock cdi generate --output no")
+    assert "node.yaml" in fish(home, "penstock cdi generate --output no")
+    assert not {"table", "wide"} & bash(home, "penstock cdi generate --output ")

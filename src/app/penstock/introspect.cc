@@ -62,12 +62,13 @@ std::string TypeOf(const CLI::Option& option) { return base::Split(option.get_ty
 
 bool TakesFile(const CLI::Option& option) { return TypeOf(option) == "PATH" || TypeOf(option) == "FILE"; }
 
-/// What a value can be, where that is a handful of words.
+/// What a value can be, where that is a handful of words: "a" and "b" of "TYPE:{a,b}", which is how CLI11 tells it.
 std::vector<std::string> ChoicesOf(const CLI::Option& option) {
-  if (option.get_name() == "--output") return {"table", "wide", "json"};
-  if (option.get_name() == "--to") return {"penstock", "nvidia"};
   if (option.get_name() == "--cluster" && TakesValue(option)) return {"auto", "on", "off"};
-  return {};
+  const std::string type = option.get_type_name();
+  const auto begin = type.find(":{");
+  if (begin == std::string::npos || !type.ends_with('}')) return {};
+  return base::Split(std::string_view(type).substr(begin + 2, type.size() - begin - 3), ',');
 }
 
 /// The verbs whose words are files.
@@ -81,12 +82,32 @@ std::string Quoted(std::string text) {
   return "'" + text + "'";
 }
 
+/// What follows an option of one verb: words, or whatever the shell offers by itself. The word before is in $before.
+std::string BashValues(const CLI::App& verb, const CLI::App& app) {
+  const auto of_all = OptionsOf(app, app);
+  std::string text;
+  for (const CLI::Option* option : OptionsOf(verb, app)) {
+    if (!TakesValue(*option) || std::find(of_all.begin(), of_all.end(), option) != of_all.end()) continue;
+    std::vector<std::string> names;
+    for (const std::string& name : option->get_lnames()) names.push_back(verb.get_name() + ":--" + name);
+    if (names.empty()) continue;
+    const auto choices = ChoicesOf(*option);
+    text += "    " + base::Join(names, "|") + ") ";
+    if (!choices.empty()) text += "COMPREPLY=($(compgen -W " + Quoted(base::Join(choices, " ")) + " -- \"$word\")); ";
+    text += "return ;;\n";
+  }
+  return text;
+}
+
 std::string BashCompletion(const CLI::App& app) {
   std::vector<std::string> verbs = WordsOf(app);
   std::string text = "# bash completion for penstock: source <(penstock completion bash)\n_penstock() {\n";
   text += "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} verb= words= i\n";
   text += "  for ((i = 1; i < COMP_CWORD; i++)); do\n    case ${COMP_WORDS[i]} in\n";
   text += "      --) return ;;\n      " + base::Join(verbs, "|") + ") verb=${COMP_WORDS[i]}; break ;;\n    esac\n  done\n";
+  text += "  case $verb:$before in\n";
+  for (const CLI::App* verb : VerbsOf(app)) text += BashValues(*verb, app);
+  text += "  esac\n";
   text += "  case $before in\n    -o|--output) COMPREPLY=($(compgen -W 'table wide json' -- \"$word\")); return ;;\n";
   text += "    " + base::Join(FlagsOf(app, app, true), "|") + ") return ;;\n  esac\n  case $verb in\n";
   for (const CLI::App* verb : VerbsOf(app)) {
