@@ -139,19 +139,22 @@ class Installation {
     return path;
   }
 
-  // The loader's cache has no subfolders, and where lib is a link it calls them by it, as Debian's does.
+  // The loader's cache has no subfolders and no link that is neither SONAME nor for linking; where lib is a link it calls them by it, as
+  // Debian's does.
   void Cache(const std::string& folder, const std::string& name) {
     if (folder.empty()) cached_[name] = "/lib/x86_64-linux-gnu/" + name;
   }
 
   void Link(const std::string& folder, const std::string& name, const std::string& target) {
     tree_.Link(Note(std::string(kLibraries) + "/" + folder + name), target);
-    Cache(folder, name);
   }
 
   void Links(const Library& library, const std::string& file, const std::string& soname) {
     if (soname != file) Link(library.folder, soname, file);
-    if (library.for_linking) Link(library.folder, library.name, soname);
+    Cache(library.folder, soname);
+    if (!library.for_linking) return;
+    Link(library.folder, library.name, soname);
+    Cache(library.folder, library.name);
   }
 
   void Install(const Library& library) {
@@ -162,7 +165,6 @@ class Installation {
     std::erase(needed, "");
     needed.insert(needed.end(), {"libdl.so.2", "libc.so.6"});
     tree_.Bytes(Note(std::string(kLibraries) + "/" + library.folder + file), SharedObject(soname, needed), 0755);
-    if (soname == file) Cache(library.folder, file);
     Links(library, file, soname);
   }
 

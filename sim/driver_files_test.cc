@@ -75,6 +75,19 @@ TEST(DriverFiles, LdconfigReadsTheCache) {
   }
 }
 
+TEST(DriverFiles, TheCacheHasWhatLdconfigWouldPutIntoIt) {
+  Folder folder;
+  (void)Started(folder / "m", "dgx-a100");
+  const auto listed = [&](const std::string& cache) {
+    std::set<std::string> lines;
+    for (const std::string& line : base::Split(OutputOf("PATH=$PATH:/usr/sbin:/sbin ldconfig -p -C " + folder / "m/etc/" + cache), '\n'))
+      if (line.find(" => ") != std::string::npos) lines.insert(line);
+    return lines;
+  };
+  OutputOf("PATH=$PATH:/usr/sbin:/sbin ldconfig -X -r " + folder / "m" + " -C /etc/theirs.cache 2>&1");
+  EXPECT_EQ(listed("ld.so.cache"), listed("theirs.cache"));
+}
+
 // ld.so searches by halves, and numbers in names count as numbers.
 TEST(DriverFiles, TheCacheIsInTheOrderOfTheLoader) {
   const std::string cache = LoaderCache({{"liba.so.9", "/a9"}, {"liba.so.10", "/a10"}, {"libb.so", "/b"}, {"liba.so", "/a"}});

@@ -46,7 +46,7 @@ class Node:
 
     def start_agent(self, wrapper: tuple = (), devices: int = 8):
         command = [*wrapper, self.programs / "penstock-agent", "--config", self.config, "--driver-root", self.root, "--dev-root", self.root,
-                   "--sysfs-root", self.root / "sys", "--kubelet-dir", "/nonexistent", "--cdi-root", self.home / "cdi", "--state-dir", self.state_dir,
+                   "--sysfs-root", self.root / "sys", "--kubelet-dir", "/nonexistent", "--cdi-root", self.cdi_dir, "--state-dir", self.state_dir,
                    "--run-dir", self.run_dir, "--listen", "off"]
         with open(self.home / "agent.log", "ab") as log:
             self.agent = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)

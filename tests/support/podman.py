@@ -1,0 +1,81 @@
+"""Containers of podman on a machine within the machine: /run and /etc are its own, so that no engine of the real one ever sees a
+specification that a test makes. Says nothing about what should be in a container; the tests do."""
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import images
+from node import wait_until
+
+# crun refuses a hybrid hierarchy, and is content where it does not see version 2's half of it.
+SET_UP = """
+umount /sys/fs/cgroup/unified 2>/dev/null
+mount -t tmpfs tmpfs /run && mkdir -p /run/lock /run/cdi &&
+mount -t overlay etc -o lowerdir=/etc,upperdir=$1/etc,workdir=$1/work /etc && mkdir -p /etc/cdi && echo ready && exec sleep infinity
+"""
+# Where the limit of a user's rights is lower than what podman sets, no container would start.
+LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
+RUN = ("--rm", "--network", "none", "--log-driver", "none", *LIMITS)
+
+
+class Host:
+    """A mount namespace below `home` with folders for specifications of its own, and podman in it."""
+
+    def __init__(self, home: Path):
+        self.home = home
+        for folder in ("etc", "work"):
+            (home / folder).mkdir()
+        command = ["unshare", "--mount", "--propagation", "private", "sh", "-c", SET_UP, "sh", home]
+        self.holder = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert self.holder.stdout.readline() == "ready\n", self.holder.stderr.read()
+        images.write(home / "image.tar")
+        self.podman("load", "-i", home / "image.tar")
+
+    @property
+    def entering(self) -> tuple:
+        """What goes before a command to run it there, by the same process."""
+        return ("nsenter", "-t", str(self.holder.pid), "-m", "--")
+
+    @property
+    def cdi(self) -> Path:
+        """/var/run/cdi there, as this process sees it."""
+        return Path(f"/proc/{self.holder.pid}/root/run/cdi")
+
+    @property
+    def etc_cdi(self) -> Path:
+        return Path(f"/proc/{self.holder.pid}/root/etc/cdi")
+
+    def command(self, *words, runtime: str = "runc") -> list[str]:
+        storage = ("--root", self.home / "storage", "--runroot", self.home / "podman", "--storage-driver", "vfs")
+        settings = ("--cgroup-manager", "cgroupfs", "--events-backend", "none", "--runtime", runtime)
+        return [str(word) for word in (*self.entering, "podman", *storage, *settings, *words)]
+
+    def podman(self, *words, check: bool = True, **options) -> subprocess.CompletedProcess:
+        done = subprocess.run(self.command(*words, **options), capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+        assert not check or done.returncode == 0, f"podman {' '.join(map(str, words))}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def run(self, devices: list[str], script: str, *options, **more) -> str:
+        """What a shell script says in a container with these devices."""
+        given = [word for device in devices for word in ("--device", device)]
+        return self.podman("run", *RUN, *given, *options, images.NAME, "sh", "-c", script, **more).stdout
+
+    def start(self, devices: list[str], script: str) -> subprocess.Popen:
+        """The same, not waited for."""
+        given = [word for device in devices for word in ("--device", device)]
+        return subprocess.Popen(self.command("run", *RUN, *given, images.NAME, "sh", "-c", script), stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def clear(self):
+        """No specification is left."""
+        for folder in (self.cdi, self.etc_cdi):
+            for file in folder.iterdir():
+                file.unlink()
+
+    def end(self):
+        self.podman("rm", "--all", "--force", "--time", "0", check=False)
+        self.holder.kill()
+        self.holder.communicate()
+        wait_until(lambda: not os.path.exists(f"/proc/{self.holder.pid}/ns"), "the namespace to end")
+        shutil.rmtree(self.home)
