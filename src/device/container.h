@@ -94,7 +94,7 @@ struct CdiPlatform {
   std::string mode;  ///< "csv", as people say it to `penstock cdi generate --mode`
   std::string name;  ///< "Tegra", for people
 
-  std::vector<std::string> signs;      ///< whole paths, the first of which tells a machine of this kind
+  std::vector<std::string> signs;      ///< whole paths, any of which tells a machine of this kind
   std::string sign_file, sign_text;    ///< or a file that begins so, in upper or lower case
   std::string unless_library;          ///< not where the driver has this library,
   std::vector<std::string> if_models;  ///< unless all devices that it tells of are of these models (globs)

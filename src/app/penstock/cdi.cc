@@ -95,8 +95,8 @@ void AddTransform(CLI::App& cdi, int& exit_code) {
 }  // namespace
 
 void AddCdi(CLI::App& app, const Common& common, int& exit_code) {
-  CLI::App* cdi =
-      app.add_subcommand("cdi", "Specifications of the Container Device Interface, by which engines give devices to containers")->fallthrough();
+  CLI::App* cdi = app.add_subcommand("cdi", "Specifications of the Container Device Interface, by which engines give devices to containers")
+                      ->fallthrough();
   cdi->footer(kFooter);
   cdi->require_subcommand(1);
   AddCdiGenerate(*cdi, common, exit_code);

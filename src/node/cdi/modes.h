@@ -1,5 +1,5 @@
-// Specifications beside the one of accelerators whose driver tells of them (generate.h): of the devices that come with them, and of machines
-// on which that driver lies elsewhere. Files only: no vendor's library is asked, no program is run.
+// Specifications beside the one of accelerators whose driver tells of them (generate.h): of the devices that come with them, and of
+// machines on which that driver lies elsewhere. Files only: no vendor's library is asked, no program is run.
 #pragma once
 
 #include <span>
@@ -24,8 +24,8 @@ struct PlatformOptions {
 };
 
 /// Likewise. kInvalidArgument: a list is not understood, with file and line; nothing is made of half a list.
-base::Result<Generated> GeneratePlatform(const device::CdiPlatform& subject, const Input& input, const Places& places, const Options& options,
-                                         const PlatformOptions& more = {});
+base::Result<Generated> GeneratePlatform(const device::CdiPlatform& subject, const Input& input, const Places& places,
+                                         const Options& options, const PlatformOptions& more = {});
 
 /// Whether this machine is one of a platform, as far as files tell.
 enum class Fits {
