@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include <fcntl.h>
 #include <getopt.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -82,16 +83,15 @@ base::Status Mount(const LaunchOptions& options) {
 
 base::Result<LaunchOptions> Parse(int argc, char** argv) {
   LaunchOptions options;
-  const option known[] = {{"cgroup", required_argument, nullptr, 'g'},
-                          {"bind", required_argument, nullptr, 'b'},
-                          {"scratch", required_argument, nullptr, 's'},
-                          {"root", required_argument, nullptr, 'r'},
-                          {nullptr, 0, nullptr, 0}};
+  const option known[] = {{"within", required_argument, nullptr, 'w'}, {"cgroup", required_argument, nullptr, 'g'},
+                          {"bind", required_argument, nullptr, 'b'},   {"scratch", required_argument, nullptr, 's'},
+                          {"root", required_argument, nullptr, 'r'},   {nullptr, 0, nullptr, 0}};
   ::optind = 1;
   for (int found = 0; (found = ::getopt_long(argc, argv, "+", known, nullptr)) != -1;) {
     const std::string value = ::optarg != nullptr ? ::optarg : "";
     const std::size_t equals = value.find('=');
     switch (found) {
+      case 'w': options.within = value; break;
       case 'g': options.cgroup = value; break;
       case 's': options.scratch = value; break;
       case 'r': options.root = value; break;
@@ -107,6 +107,13 @@ base::Result<LaunchOptions> Parse(int argc, char** argv) {
   return options;
 }
 
+/// setns(2) puts root and working directory to those of the namespace, too.
+base::Status Enter(const std::string& process) {
+  const UniqueFd mounts(::open((process + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!mounts || ::setns(mounts.get(), CLONE_NEWNS) != 0) return ErrnoError(errno, "see the files of " + process);
+  return {};
+}
+
 int Become(const std::vector<std::string>& command) {
   std::vector<char*> arguments;
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
@@ -120,6 +127,7 @@ int Become(const std::vector<std::string>& command) {
 
 std::vector<std::string> LaunchArguments(const std::string& launcher, const LaunchOptions& options) {
   std::vector<std::string> arguments = {launcher, kLaunchVerb};
+  if (!options.within.empty()) arguments.insert(arguments.end(), {"--within", options.within});
   if (!options.cgroup.empty()) arguments.insert(arguments.end(), {"--cgroup", options.cgroup});
   if (!options.scratch.empty()) arguments.insert(arguments.end(), {"--scratch", options.scratch});
   for (const auto& [from, to] : options.binds) arguments.insert(arguments.end(), {"--bind", from + "=" + to});
@@ -132,6 +140,8 @@ std::vector<std::string> LaunchArguments(const std::string& launcher, const Laun
 int LaunchMain(int argc, char** argv) {
   const auto options = Parse(argc - 1, argv + 1);
   if (!options.ok()) return Fail(options.error());
+  if (!options->within.empty())
+    if (const auto entered = Enter(options->within); !entered.ok()) return Fail(entered.error());
   if (!options->cgroup.empty())
     if (const auto left = LeaveGroup(options->cgroup); !left.ok()) Remark("group", left.error());
   if (!options->binds.empty() || !options->scratch.empty()) {

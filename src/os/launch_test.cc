@@ -14,6 +14,10 @@ TEST(Launch, SaysWhatItIsToDoAsArguments) {
                                                               "/a=/b", "--root", "/root", "--", "true", "-d"));
 }
 
+TEST(Launch, SeesWhatAnotherProcessSees) {
+  EXPECT_THAT(LaunchArguments("worker", {.within = "/proc/7"}), ElementsAre("worker", "launch", "--within", "/proc/7", "--"));
+}
+
 TEST(Launch, TellsWhatItCouldNotDo) {
   const LaunchRemarks remarks = ReadLaunchRemarks("launch: group: no groups\nwhat the program says\nlaunch: mounts: not permitted: a\n");
   EXPECT_EQ(remarks.group, "no groups");

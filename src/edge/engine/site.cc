@@ -11,6 +11,8 @@
 #include "base/core/strings.h"
 #include "os/core/fd.h"
 #include "os/core/file.h"
+#include "os/launch.h"
+#include "os/process.h"
 #include "os/process_text.h"
 
 namespace penstock::edge::engine {
@@ -217,7 +219,7 @@ base::Result<Site> SiteOfSocket(const std::string& proc_root, const std::string&
   const auto theirs = os::ReadLink(process + "/ns/mnt"), ours = os::ReadLink(proc_root + "/self/ns/mnt");
   if (theirs.ok() && ours.ok() && *theirs != *ours) {
     site.root = process + "/root";
-    site.enter = {"nsenter", "--mount=" + process + "/ns/mnt", "--"};
+    site.enter = os::LaunchArguments(os::OwnFolder() + "/penstock-worker", {.within = process});
   }
   return site;
 }

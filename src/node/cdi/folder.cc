@@ -54,8 +54,13 @@ std::string OwnFileName(std::string_view kind) {
 std::vector<std::string> OwnFiles(const std::vector<std::string>& files, const std::set<std::string>& kinds) {
   std::vector<std::string> own;
   for (const std::string& file : files) {
-    const auto is_of = [&file](const std::string& kind) { return file == OwnFileName(KubeletKind(kind)); };
-    if ((file.starts_with(kOwnPrefix) && IsSpecFile(file)) || std::any_of(kinds.begin(), kinds.end(), is_of)) own.push_back(file);
+    // What a write leaves that was killed: os::WriteFileAtomically's temporary file.
+    const bool unfinished = file.starts_with(".");
+    const std::string_view name = std::string_view(file).substr(unfinished ? 1 : 0);
+    const auto is = [&](const std::string& whole) { return unfinished ? name.starts_with(whole + ".") : name == whole; };
+    const auto is_of = [&](const std::string& kind) { return is(OwnFileName(KubeletKind(kind))); };
+    const bool by_prefix = name.starts_with(kOwnPrefix) && (unfinished || IsSpecFile(name));
+    if (by_prefix || std::any_of(kinds.begin(), kinds.end(), is_of)) own.push_back(file);
   }
   return own;
 }

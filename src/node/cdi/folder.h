@@ -15,7 +15,8 @@ namespace penstock::node::cdi {
 /// NVIDIA's device plugin gives it, since ours takes its place.
 std::string OwnFileName(std::string_view kind);
 
-/// Those of a folder's files that are ours: by our names, whatever their kind, and those of `kinds` for people and for the kubelet.
+/// Those of a folder's files that are ours: by our names, whatever their kind, and those of `kinds` for the kubelet; also what a write that
+/// was killed has left of them.
 std::vector<std::string> OwnFiles(const std::vector<std::string>& files, const std::set<std::string>& kinds);
 
 /// The kind under which the kubelet's door names devices to engines, apart from the one that people use, so that neither's file can make

@@ -40,9 +40,11 @@ TEST_F(FolderTest, FilesOfPeopleAndOfTheKubeletHaveNamesThatAreKnownAgain) {
   EXPECT_EQ(OwnFileName("acme.com/gpu"), "penstock-acme.com-gpu.json");
   EXPECT_EQ(OwnFileName(KubeletKind("nvidia.com/gpu")), "k8s.device-plugin.nvidia.com-gpu.json");
   EXPECT_THAT(OwnFiles({"nvidia.yaml", "penstock-a-b.json", "penstock-a-b.json.tmp", "k8s.device-plugin.acme.com-gpu.json",
-                        "k8s.device-plugin.other.com-gpu.json"},
+                        "k8s.device-plugin.other.com-gpu.json", ".penstock-a-b.json.x1Y2z3", ".nvidia.yaml.x1Y2z3",
+                        ".k8s.device-plugin.acme.com-gpu.json.x1Y2z3"},
                        kinds_),
-              ElementsAre("penstock-a-b.json", "k8s.device-plugin.acme.com-gpu.json"));
+              ElementsAre("penstock-a-b.json", "k8s.device-plugin.acme.com-gpu.json", ".penstock-a-b.json.x1Y2z3",
+                          ".k8s.device-plugin.acme.com-gpu.json.x1Y2z3"));
 }
 
 TEST_F(FolderTest, MakesTheFolderAndWritesEveryKind) {
