@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <ostream>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -215,6 +216,8 @@ struct Layout {
   std::string library_folder;  ///< in containers
   std::string program = "/usr/bin/nvidia-smi";
 };
+
+void PrintTo(const Layout& layout, std::ostream* out) { *out << layout.name; }
 
 class CdiLayouts : public Cdi, public ::testing::WithParamInterface<Layout> {};
 
@@ -527,8 +530,8 @@ TEST_F(Cdi, GivesWhatLibrariesNeedOfTheDriverAndNothingOfTheSystem) {
 TEST_F(Cdi, OfTwoLibrariesOfOneSonameTheOneThatTheRootLoadsIsLoaded) {
   AddMachine();
   const std::string folder = kMultiarch;
-  // An older and a newer one beside 1.1.19, left behind by other packages.
-  for (const char* version : {"1.1.9", "1.1.2"})
+  // Beside 1.1.19, left behind by other packages; by their letters one comes before it, one after.
+  for (const char* version : {"1.1.10", "1.1.9"})
     machine_.Write(folder + "/libnvidia-egl-wayland.so." + version, os::MakeElf({.soname = "libnvidia-egl-wayland.so.1"}));
   const auto generated = Generate(kPlain);
   ASSERT_TRUE(generated.ok());
