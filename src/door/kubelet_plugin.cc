@@ -110,6 +110,7 @@ struct KubeletDoor::State {
   void Decide(DeviceListing next) {
     if (next == listing) return;
     listing = std::move(next);
+    if (!listing.decided) return;
     base::Log(base::kInfo, "containers get devices", {{"by", base::Join(listing.Words(), ", ")}, {"why", listing.reason}});
   }
 
