@@ -109,8 +109,8 @@ void InspectVersion(const Spec& spec, std::vector<Finding>& findings) {
   }
   const std::string minimum = MinimumVersion(spec);
   if (*place < *internal::PlaceOf(minimum))
-    findings.push_back({"cdiVersion", "must be \"" + minimum + "\" at least, for " + internal::WhatTakesMinimum(spec) +
-                                          "; engines refuse the file as it is"});
+    findings.push_back(
+        {"cdiVersion", "must be \"" + minimum + "\" at least, for " + WhatTakesMinimum(spec) + "; engines refuse the file as it is"});
   const bool old = HasOldIntelRdt(spec.edits) ||
                    std::any_of(spec.devices.begin(), spec.devices.end(), [](const Device& device) { return HasOldIntelRdt(device.edits); });
   if (old && versions[*place] == "1.1.0") findings.push_back({"cdiVersion", "1.1.0 has no enableCMT and enableMBM; use enableMonitoring"});

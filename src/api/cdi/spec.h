@@ -84,6 +84,12 @@ struct Spec {
 /// The lowest version of the format that has everything in it (specs-go/version.go), 0.3.0 at least.
 std::string MinimumVersion(const Spec& spec);
 
+/// What in it takes that version, for people: "additionalGids"; empty where there is nothing that came after 0.3.0.
+std::string WhatTakesMinimum(const Spec& spec);
+
+/// Whether a version of the format came after another; one that is not known came after all that are.
+bool IsLater(std::string_view version, std::string_view than);
+
 /// Everything that the format asks of it (pkg/cdi/{spec,device,container-edits}.go), all problems at once: kInvalidArgument.
 base::Status Check(const Spec& spec);
 

@@ -113,6 +113,22 @@ TEST(Spec, TakesAVersionForWhatItBrought) {
   EXPECT_EQ(with([](Spec& s) { s.edits.net_devices = {{"eth0", "net0"}}; }), "1.1.0");
 }
 
+TEST(Spec, SaysWhatTakesItsVersion) {
+  Spec spec{"", "nvidia.com/gpu", {}, {{"gpu0", {}, {.additional_gids = {44}}}}, {}};
+  EXPECT_EQ(WhatTakesMinimum(spec), "additionalGids");
+  spec.devices[0].edits = {.env = {"A=b"}};
+  EXPECT_EQ(WhatTakesMinimum(spec), "");
+}
+
+TEST(Version, IsLaterThanTheOnesBeforeItAndAFutureOneThanAll) {
+  EXPECT_TRUE(IsLater("0.7.0", "0.6.0"));
+  EXPECT_TRUE(IsLater("v1.0.0", "0.8.0"));
+  EXPECT_TRUE(IsLater("2.0.0", "1.1.0"));
+  EXPECT_FALSE(IsLater("0.5.0", "0.5.0"));
+  EXPECT_FALSE(IsLater("0.5.0", "v0.6.0"));
+  EXPECT_FALSE(IsLater("1.1.0", "2.0.0"));
+}
+
 TEST(Spec, IsRefusedForEachThingThatEnginesRefuse) {
   const struct {
     std::string text;

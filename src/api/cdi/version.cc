@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "api/cdi/spec.h"
+
 namespace penstock::api::cdi {
 
 namespace {
@@ -105,12 +107,17 @@ std::optional<std::size_t> PlaceOf(std::string_view version) {
   return static_cast<std::size_t>(found - versions.begin());
 }
 
+}  // namespace internal
+
 std::string WhatTakesMinimum(const Spec& spec) {
   const Feature* newest = Newest(spec);
   return newest == nullptr ? "" : std::string(newest->name);
 }
 
-}  // namespace internal
+bool IsLater(std::string_view version, std::string_view than) {
+  const std::size_t unknown = internal::Versions().size();
+  return internal::PlaceOf(version).value_or(unknown) > internal::PlaceOf(than).value_or(unknown);
+}
 
 std::string MinimumVersion(const Spec& spec) {
   const Feature* newest = Newest(spec);

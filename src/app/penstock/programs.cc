@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -63,6 +64,22 @@ base::Status RunToEnd(const std::vector<std::string>& arguments) {
   ::lseek(output.get(), 0, SEEK_SET);
   const std::string said(base::Trim(os::ReadAll(output.get(), "output", kMostOutput).value_or("")));
   return Error(Code::kUnknown, said.empty() ? arguments.front() + " ended with status " + std::to_string(status) : said);
+}
+
+base::Result<os::Command::Outcome> RunFor(const std::vector<std::string>& arguments, base::Duration deadline) {
+  os::Loop loop("command");
+  base::Result<os::Command::Outcome> result = Error(Code::kCancelled, "not started");
+  std::optional<os::Command> command;
+  loop.Post([&] {
+    os::Command::Options options{.deadline = deadline, .most_output = 4u << 20, .errors_apart = true};
+    options.spawn.arguments = arguments;
+    command.emplace(loop, std::move(options), [&](base::Result<os::Command::Outcome> outcome) {
+      result = std::move(outcome);
+      loop.Stop();
+    });
+  });
+  loop.Run();
+  return result;
 }
 
 base::Result<NotifySocket> NotifySocket::Make() {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/core/result.h"
+#include "os/command.h"
 #include "os/process.h"
 
 namespace penstock::app {
@@ -18,6 +19,9 @@ int Reap(const os::Child& child);
 
 /// Runs a program to its end. Its output is kept and becomes the error's message where it fails. Blocks.
 base::Status RunToEnd(const std::vector<std::string>& arguments);
+
+/// What a program wrote and how it ended; killed after the deadline, which is kDeadlineExceeded then. Other errors as os::Spawn's. Blocks.
+base::Result<os::Command::Outcome> RunFor(const std::vector<std::string>& arguments, base::Duration deadline);
 
 /// Where a program tells how far it is, by the NOTIFY_SOCKET protocol (sd_notify(3)): an abstract socket with a name of the kernel's
 /// choice.

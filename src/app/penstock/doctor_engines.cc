@@ -1,0 +1,299 @@
+// Whether an engine gives containers what specifications say: by its release, its configuration and its low-level runtimes.
+#include <algorithm>
+
+#include "app/penstock/doctor.h"
+#include "app/penstock/engine_formats.h"
+#include "base/core/strings.h"
+
+namespace penstock::app {
+
+namespace {
+
+using base::Value;
+using edge::engine::Engine;
+using edge::engine::FindAt;
+using edge::engine::Format;
+using edge::engine::Goal;
+using edge::engine::Path;
+using edge::engine::SourceFile;
+
+constexpr Release kRuncThatKeepsDevices{1, 1, 7};
+constexpr char kNvidiaConfig[] = "/etc/nvidia-container-runtime/config.toml";
+constexpr char kUnprivileged[] = "accept-nvidia-visible-devices-envvar-when-unprivileged";
+
+std::string NameOf(const EngineState& engine) {
+  const std::string name(engine.facts.name.empty() ? edge::engine::Name(engine.facts.engine) : engine.facts.name);
+  return engine.version.empty() ? name : name + " " + engine.version;
+}
+
+/// The command that makes an engine read its configuration anew; podman does so at every call.
+std::vector<std::string> Restart(const EngineState& engine) {
+  switch (engine.facts.engine) {
+    case Engine::kContainerd: return {"systemctl restart containerd"};
+    case Engine::kCrio: return {"systemctl restart crio"};
+    case Engine::kDocker: return {"systemctl restart docker"};
+    case Engine::kPodman: return {};
+  }
+  return {};
+}
+
+/// What the engine says is in force, or else what its file says; an empty document where neither can be read.
+Value InForce(const edge::engine::Facts& facts) {
+  const Format format = facts.engine == Engine::kDocker ? Format::kJson : Format::kToml;
+  const bool asked = facts.effective.has_value();
+  auto read = edge::engine::Read(asked ? Format::kToml : format, asked ? *facts.effective : facts.main.text.value_or(""), facts.main.path);
+  return read.ok() ? *std::move(read) : Value();
+}
+
+/// containerd's table of its CRI plugin.
+const Value* CriTable(const Value& document) {
+  for (const char* section : {"io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri", "cri"})
+    if (const Value* table = FindAt(document, {"plugins", section})) return table;
+  return nullptr;
+}
+
+/// Where this engine looks for specifications, by its configuration; empty: the usual folders.
+std::vector<std::string> FoldersOf(const edge::engine::Facts& facts, const Value& document) {
+  const Value* folders = nullptr;
+  switch (facts.engine) {
+    case Engine::kContainerd:
+      if (const Value* table = CriTable(document)) folders = table->Find("cdi_spec_dirs");
+      break;
+    case Engine::kCrio: folders = FindAt(document, {"crio", "runtime", "cdi_spec_dirs"}); break;
+    case Engine::kDocker: folders = document.Find("cdi-spec-dirs"); break;
+    case Engine::kPodman: folders = FindAt(document, {"engine", "cdi_spec_dirs"}); break;
+  }
+  std::vector<std::string> texts;
+  if (folders != nullptr && folders->list)
+    for (const Value& one : *folders->list) texts.push_back(one.text);
+  return texts;
+}
+
+/// /var/run is a link to /run.
+std::string Canonical(std::string folder) {
+  if (folder.starts_with("/var/run/")) folder.erase(0, 4);
+  while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+  return folder;
+}
+
+std::string FolderOf(const std::string& file) { return file.substr(0, file.find_last_of('/')); }
+
+std::string KeyOfFolders(Engine engine) { return engine == Engine::kDocker ? "\"cdi-spec-dirs\": " : "cdi_spec_dirs = "; }
+
+/// One engine, rule by rule.
+class EngineJudge {
+ public:
+  EngineJudge(const EngineState& engine, const DoctorFacts& facts)
+      : engine_(engine), facts_(facts), about_(NameOf(engine)), document_(InForce(engine.facts)), release_(FindRelease(engine.version)) {}
+
+  std::vector<DoctorFinding> Judge() {
+    if (!engine_.problem.empty()) Add(Verdict::kUnknown, engine_.problem);
+    if (JudgeCdi()) {
+      JudgeFolders();
+      JudgeFormats();
+    }
+    JudgeStray();
+    JudgeRuntimes();
+    JudgeUnprivileged();
+    JudgeCgroups();
+    const auto bad = [](const DoctorFinding& finding) { return finding.verdict != Verdict::kOk; };
+    if (std::none_of(findings_.begin(), findings_.end(), bad)) Add(Verdict::kOk, "gives containers the devices that specifications name");
+    return std::move(findings_);
+  }
+
+ private:
+  void Add(Verdict verdict, std::string why, std::string file = "", std::vector<std::string> write = {},
+           std::vector<std::string> run = {}) {
+    findings_.push_back({about_, verdict, std::move(why), std::move(file), std::move(write), std::move(run)});
+  }
+
+  /// A line that is missing in the engine's own configuration.
+  void AddSetting(std::string why, const std::string& file, std::vector<std::string> write) {
+    Add(Verdict::kBad, std::move(why), file, std::move(write), Restart(engine_));
+  }
+
+  /// Whether it can have CDI at all, and has.
+  bool JudgeCdi() {
+    const auto goal = edge::engine::MakeGoal(engine_.facts, {.cdi = true, .handlers = {}, .default_handler = ""});
+    if (!goal.ok()) {
+      Add(Verdict::kBad, goal.error().message());
+      return false;
+    }
+    if (goal->targets.empty()) return true;
+    for (const auto& target : goal->targets) {
+      const std::string text = target.format == Format::kToml ? edge::engine::AsToml(target.settings) : target.after;
+      AddSetting("has CDI off: devices that are asked for by name are left out in silence", target.path, LinesOf(text));
+    }
+    return false;
+  }
+
+  static std::vector<std::string> LinesOf(const std::string& text) {
+    auto lines = base::Split(text, '\n');
+    while (!lines.empty() && lines.back().empty()) lines.pop_back();
+    return lines;
+  }
+
+  /// Specifications that lie where this engine does not look.
+  void JudgeFolders() {
+    const auto folders = FoldersOf(engine_.facts, document_);
+    if (folders.empty()) return;
+    std::set<std::string> looked_in, missed;
+    for (const std::string& folder : folders) looked_in.insert(Canonical(folder));
+    for (const auto& file : facts_.files)
+      if (looked_in.count(Canonical(FolderOf(file.path))) == 0) missed.insert(FolderOf(file.path));
+    if (missed.empty()) return;
+    std::vector<std::string> all;
+    for (const auto& list : {folders, std::vector<std::string>(missed.begin(), missed.end())})
+      for (const std::string& folder : list) all.push_back("\"" + folder + "\"");
+    AddSetting(
+        "does not look in " + base::Join(std::vector<std::string>(missed.begin(), missed.end()), ", ") + ", where specifications are",
+        engine_.facts.main.path, {KeyOfFolders(engine_.facts.engine) + "[" + base::Join(all, ", ") + "]"});
+  }
+
+  /// Specifications of a version that this release does not know, which it passes over whole.
+  void JudgeFormats() {
+    const auto formats = release_ ? FormatsOf(engine_.facts.engine, *release_) : std::nullopt;
+    if (!formats) return;
+    for (const auto& file : facts_.files) {
+      if (!file.text.ok()) continue;
+      const auto spec = api::cdi::Parse(*file.text, file.path);
+      if (!spec.ok() || !api::cdi::IsLater(spec->version, formats->latest)) continue;
+      JudgeFormat(file.path, *spec, *formats);
+    }
+  }
+
+  void JudgeFormat(const std::string& file, const api::cdi::Spec& spec, const Formats& formats) {
+    const std::string is = file + " is of version " + spec.version + ", ";
+    if (!formats.exact) return Add(Verdict::kUnknown, is + "of which it is not known here whether this release reads it");
+    const std::string reads = is + "and this release reads none after " + formats.latest + ": it passes over the file";
+    if (!api::cdi::IsLater(api::cdi::MinimumVersion(spec), formats.latest))
+      return Add(Verdict::kBad, reads, file, {"cdiVersion: \"" + api::cdi::MinimumVersion(spec) + "\""});
+    Add(Verdict::kBad, reads + "; have " + api::cdi::WhatTakesMinimum(spec) + " taken out of it, or use a newer " +
+                           std::string(edge::engine::Name(engine_.facts.engine)));
+  }
+
+  /// Drop-ins that nobody reads (#1404).
+  void JudgeStray() {
+    for (const SourceFile& file : engine_.stray) {
+      const auto same = [&file](const SourceFile& one) { return one.path == file.path; };
+      if (std::any_of(engine_.facts.imported.begin(), engine_.facts.imported.end(), same)) continue;
+      if (engine_.facts.engine == Engine::kContainerd) {
+        AddSetting(file.path + " is not read, since nothing imports it", engine_.facts.main.path,
+                   {"imports = [\"" + FolderOf(file.path) + "/*.toml\"]"});
+      } else {
+        Add(Verdict::kBad, file.path + " is not read: it lies in no folder of drop-ins");
+      }
+    }
+  }
+
+  /// Runtimes whose program is not there.
+  void JudgeRuntimes() {
+    for (const auto& [name, program] : RuntimesOf(engine_.facts).programs)
+      if (facts_.absent.count(program) != 0)
+        Add(Verdict::kBad, "its runtime \"" + name + "\" is " + program + ", which is not there: containers under it cannot start", "", {},
+            {"penstock runtime configure --runtime " + std::string(edge::engine::Name(engine_.facts.engine))});
+  }
+
+  /// Images that ask for all devices by themselves, as CUDA's do (#87).
+  void JudgeUnprivileged() {
+    const EngineRuntimes runtimes = RuntimesOf(engine_.facts);
+    const auto found = runtimes.programs.find(runtimes.by_default);
+    if (found == runtimes.programs.end() || facts_.ours.count(found->second) != 0) return;
+    if (FileNameOf(found->second).find("nvidia-container-runtime") == std::string::npos || RefusesUnprivileged()) return;
+    Add(Verdict::kBad,
+        "every container gets all devices whose image says NVIDIA_VISIBLE_DEVICES=all, as those with CUDA do, since \"" +
+            runtimes.by_default + "\" is the default runtime and takes the word of unprivileged containers",
+        kNvidiaConfig, {std::string(kUnprivileged) + " = false"});
+  }
+
+  static std::string FileNameOf(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+  bool RefusesUnprivileged() const {
+    if (!facts_.nvidia_config || !facts_.nvidia_config->text) return false;
+    const auto document = edge::engine::Read(Format::kToml, *facts_.nvidia_config->text, facts_.nvidia_config->path);
+    const Value* accepts = document.ok() ? document->Find(kUnprivileged) : nullptr;
+    return accepts != nullptr && accepts->kind == Value::Kind::kBool && !accepts->boolean;
+  }
+
+  /// runc before 1.1.7 lets systemd take devices away again at the next daemon-reload (#48, #1227; runc#3708).
+  void JudgeCgroups() {
+    const auto version = facts_.low_level.find(engine_.low_level);
+    if (engine_.systemd_cgroups != true || FileNameOf(engine_.low_level) != "runc" || version == facts_.low_level.end()) return;
+    const auto release = FindRelease(version->second);
+    if (release && *release < kRuncThatKeepsDevices)
+      Add(Verdict::kBad, "its runc is " + ToString(*release) +
+                             " and its control groups are systemd's: containers lose their devices at the next "
+                             "`systemctl daemon-reload`; install runc 1.1.7 or newer");
+  }
+
+  const EngineState& engine_;
+  const DoctorFacts& facts_;
+  std::string about_;
+  Value document_;
+  std::optional<Release> release_;
+  std::vector<DoctorFinding> findings_;
+};
+
+void AddProgram(EngineRuntimes& runtimes, const std::string& name, const Value* program) {
+  if (program != nullptr && !program->text.empty()) runtimes.programs[name] = program->text;
+}
+
+const Value* ProgramOf(Engine engine, const Value& runtime) {
+  switch (engine) {
+    case Engine::kContainerd: return FindAt(runtime, {"options", "BinaryName"});
+    case Engine::kCrio: return runtime.Find("runtime_path");
+    case Engine::kDocker: return runtime.Find("path");
+    case Engine::kPodman: return runtime.list && !runtime.list->empty() ? &runtime.list->front() : nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+EngineRuntimes RuntimesOf(const edge::engine::Facts& facts) {
+  const Value document = InForce(facts);
+  const Value* top = &document;
+  Path tables, by_default;
+  switch (facts.engine) {
+    case Engine::kContainerd:
+      top = CriTable(document);
+      tables = {"containerd", "runtimes"}, by_default = {"containerd", "default_runtime_name"};
+      break;
+    case Engine::kCrio: tables = {"crio", "runtime", "runtimes"}, by_default = {"crio", "runtime", "default_runtime"}; break;
+    case Engine::kDocker: tables = {"runtimes"}, by_default = {"default-runtime"}; break;
+    case Engine::kPodman: tables = {"engine", "runtimes"}, by_default = {"engine", "runtime"}; break;
+  }
+  EngineRuntimes runtimes;
+  if (top == nullptr) return runtimes;
+  if (const Value* found = FindAt(*top, tables); found != nullptr && found->map)
+    for (const Value::Entry& entry : *found->map) AddProgram(runtimes, entry.key, ProgramOf(facts.engine, entry.value));
+  if (const Value* found = FindAt(*top, by_default)) runtimes.by_default = found->text;
+  return runtimes;
+}
+
+void TakeContainerdRuntime(EngineState& state) {
+  const Value document = InForce(state.facts);
+  const Value* table = CriTable(document);
+  if (table == nullptr) return;
+  const EngineRuntimes runtimes = RuntimesOf(state.facts);
+  const std::string name = runtimes.by_default.empty() ? "runc" : runtimes.by_default;
+  const Value* systemd = FindAt(*table, {"containerd", "runtimes", name, "options", "SystemdCgroup"});
+  if (systemd != nullptr) state.systemd_cgroups = systemd->boolean;
+  const auto program = runtimes.programs.find(name);
+  state.low_level = program == runtimes.programs.end() ? name : program->second;
+}
+
+std::vector<DoctorFinding> JudgeEngine(const EngineState& engine, const DoctorFacts& facts) { return EngineJudge(engine, facts).Judge(); }
+
+std::vector<DoctorFinding> Judge(const DoctorFacts& facts) {
+  std::vector<DoctorFinding> findings = JudgeSpecifications(facts);
+  if (facts.engines.empty())
+    findings.push_back({"engines", Verdict::kUnknown, "neither containerd nor CRI-O, docker or podman was found here", "", {}, {}});
+  for (const EngineState& engine : facts.engines) {
+    auto of_engine = JudgeEngine(engine, facts);
+    findings.insert(findings.end(), std::make_move_iterator(of_engine.begin()), std::make_move_iterator(of_engine.end()));
+  }
+  return findings;
+}
+
+}  // namespace penstock::app

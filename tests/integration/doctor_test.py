@@ -1,0 +1,120 @@
+"""`penstock runtime doctor` with the podman of this machine: what it finds, and its proof from inside a container. As root, in a mount
+namespace whose /etc and /run are its own."""
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+import images  # noqa: E402
+from podman import Host  # noqa: E402
+
+KIND = "example.com/gpu"
+UNBACKED = os.makedev(240, 77)  # a number of the range for local use: who may open it learns that there is no such device
+
+
+@pytest.fixture(scope="module")
+def host():
+    if os.getuid() != 0:
+        pytest.fail("containers with devices need root")
+    host = Host(Path(tempfile.mkdtemp(prefix="penstock-doctor-")))
+    containers = Path(f"/proc/{host.holder.pid}/root/etc/containers")
+    (containers / "storage.conf").write_text(f'[storage]\ndriver = "vfs"\ngraphroot = "{host.home}/storage"\nrunroot = "{host.home}/podman"\n')
+    (containers / "containers.conf").write_text('[engine]\ncgroup_manager = "cgroupfs"\nevents_logger = "none"\nruntime = "runc"\n')
+    os.mknod(host.home / "gpu0", stat.S_IFCHR | 0o666, UNBACKED)
+    (host.home / "library").write_text("a library")
+    yield host
+    host.end()
+
+
+@pytest.fixture
+def doctor(request, host):
+    program = request.config.getoption("--programs").resolve() / "penstock"
+
+    def run(*options) -> tuple[int, list[dict]]:
+        done = subprocess.run([*host.entering, program, "runtime", "doctor", "-o", "json", *options], capture_output=True, text=True, timeout=180,
+                              stdin=subprocess.DEVNULL)
+        assert done.stdout, done.stderr
+        said = json.loads(done.stdout)
+        assert said["well"] == (done.returncode == 0)
+        return done.returncode, said["findings"]
+    yield run
+    host.clear()
+
+
+def specification(host, version="0.5.0", **changes) -> dict:
+    edits = {"deviceNodes": [{"path": "/dev/gpu0", "hostPath": f"{host.home}/gpu0"}],
+             "mounts": [{"hostPath": f"{host.home}/library", "containerPath": "/usr/lib/libgpu.so.1", "options": ["ro", "bind"]}]} | changes
+    return {"cdiVersion": version, "kind": KIND, "devices": [{"name": "0", "containerEdits": edits}]}
+
+
+def bad(findings) -> list[str]:
+    return [f"{one['what']}: {one['why']}" for one in findings if one["state"] == "bad"]
+
+
+def test_it_proves_that_a_container_opens_its_devices(host, doctor):
+    (host.cdi / "gpu.json").write_text(json.dumps(specification(host)))
+    status, findings = doctor("--prove", "--engine", "podman")
+    assert (status, bad(findings)) == (0, [])
+    assert findings[-1]["what"] == "proof by podman"
+    assert "1 device files and 1 mounted files could be opened" in findings[-1]["why"]
+
+
+def test_it_proves_it_in_an_image_of_the_users(host, doctor):
+    (host.cdi / "gpu.json").write_text(json.dumps(specification(host)))
+    status, findings = doctor("--prove", "--device", f"{KIND}=0", "--image", images.NAME)
+    assert (status, bad(findings)) == (0, [])
+
+
+def test_a_device_that_the_control_group_keeps_shut_is_seen_from_inside(host, doctor):
+    (host.cdi / "gpu.json").write_text(json.dumps(specification(host, deviceNodes=[
+        {"path": "/dev/gpu0", "hostPath": f"{host.home}/gpu0", "permissions": "m"}])))
+    status, findings = doctor("--prove")
+    assert status == 1
+    assert bad(findings) == ["proof by podman: /dev/gpu0 is there and may not be opened: the container's control group does not admit it"]
+
+
+def test_a_container_that_cannot_start_says_what_the_engine_said(host, doctor):
+    (host.cdi / "gpu.json").write_text(json.dumps(specification(host, hooks=[
+        {"hookName": "createContainer", "path": "/bin/false", "args": ["false"]}])))
+    status, findings = doctor("--prove")
+    assert status == 1
+    assert [one for one in bad(findings) if "no container with example.com/gpu=0 starts" in one and "hook" in one]
+
+
+def test_a_version_that_this_podman_cannot_read_is_found_before_it_is_tried(host, doctor):
+    (host.cdi / "gpu.json").write_text(json.dumps(specification(host, version="0.7.0")))
+    status, findings = doctor()
+    assert status == 1
+    finding = next(one for one in findings if one["state"] == "bad")
+    assert finding["what"].startswith("podman 4.") and "0.7.0" in finding["why"]
+    assert finding["file"] == "/var/run/cdi/gpu.json" and finding["write"] == ['cdiVersion: "0.5.0"']
+    # That this is true: podman does not find the device, and does once the line is written.
+    refused = host.podman("run", "--rm", "--network", "none", "--device", f"{KIND}=0", images.NAME, "true", check=False)
+    assert refused.returncode != 0 and KIND in refused.stderr
+    (host.cdi / "gpu.json").write_text(json.dumps(specification(host, version="0.5.0")))
+    assert doctor("--prove")[0] == 0
+
+
+def test_two_files_with_one_device_and_one_that_names_what_is_gone(host, doctor):
+    (host.cdi / "a.json").write_text(json.dumps(specification(host)))
+    (host.cdi / "b.json").write_text(json.dumps(specification(host, mounts=[{"hostPath": "/none/lib", "containerPath": "/lib/x"}])))
+    status, findings = doctor()
+    assert status == 1
+    assert bad(findings) == [
+        f"specifications: /var/run/cdi/a.json and /var/run/cdi/b.json both give {KIND}=0, so that nobody can have it; remove one of the files",
+        "/var/run/cdi/b.json: no container with its devices can start: /none/lib, which is mounted, is not there"]
+
+
+def test_it_leaves_nothing_behind(host, doctor):
+    (host.cdi / "gpu.json").write_text(json.dumps(specification(host)))
+    before = {path.name for path in Path(tempfile.gettempdir()).glob("penstock-proof-*")}
+    doctor("--prove")
+    assert {path.name for path in Path(tempfile.gettempdir()).glob("penstock-proof-*")} <= before
+    assert host.podman("ps", "--all", "--quiet").stdout == ""
