@@ -27,7 +27,7 @@ sharing: {policy: packed, rules: [{strategy: mps, replicas: 2}], mps: {root: /m,
 http: {listen: "[::1]:1"}
 devicePlugin: {deviceIDStrategy: index}
 containers:
-  {deviceList: [cdi-cri], deviceFiles: on, cdiAnnotationPrefix: x.io/, engineSocket: /e.sock, deviceClasses: [gds], requiredClasses: [gds]}
+  {deviceList: [cdi-cri], deviceFiles: on, cdiAnnotationPrefix: x.io/, configureEngine: cdi, engineSocket: /e.sock, deviceClasses: [gds], requiredClasses: [gds]}
 cdi: {enabled: on, hook: /h, install: /i, hostInstall: /hi, disableHooks: [all], enableHooks: [chmod], additionalGids: true}
 labels: {node: off, nodeFeature: auto, featuresFile: /f, hostFeatures: on, timestamp: false, machineTypeFile: /m}
 cluster:

@@ -95,10 +95,18 @@ enum class DeviceIds { kUuid, kIndex };
 /// How a container of the kubelet's door is told its devices: NVIDIA's deviceListStrategy.
 enum class DeviceList { kEnvvar, kVolumeMounts, kCdiAnnotations, kCdiCri };
 
+/// What the agent writes into the configuration of the kubelet's engine.
+enum class EngineSetup {
+  kOff,      ///< nothing
+  kCdi,      ///< that it injects CDI devices, where it does not
+  kRuntime,  ///< that, and penstock-runtime under the name "nvidia"
+};
+
 struct ContainersConfig {
   std::vector<DeviceList> device_list;  ///< all of these; empty: what this node's engine can do, which is asked
   Switch device_files = Switch::kAuto;  ///< the kubelet is given device files too; auto: where the engine does not inject them by CDI
   std::string cdi_annotation_prefix = "cdi.k8s.io/";
+  EngineSetup configure_engine = EngineSetup::kOff;
   std::string engine_socket;  ///< of the kubelet's container engine; empty: the one that the kubelet uses
   /// Devices of other classes that every container gets with its own, where they are on this node: "gds", "imex=0".
   std::vector<std::string> device_classes;
@@ -192,6 +200,7 @@ const std::vector<PathOption>& PathOptions();
 
 /// "envvar", "volume-mounts", "cdi-annotations", "cdi-cri".
 std::string_view ToString(DeviceList strategy);
+std::string_view ToString(EngineSetup setup);  ///< "off", "cdi", "runtime"
 
 /// What the hook program can be asked to do by a specification: "create-symlinks". The names are those of NVIDIA's nvidia-cdi-hook
 /// (cmd/nvidia-cdi-hook/commands).

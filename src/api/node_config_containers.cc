@@ -116,6 +116,10 @@ std::string_view ToString(DeviceList strategy) {
   }
 }
 
+std::string_view ToString(EngineSetup setup) {
+  return setup == EngineSetup::kCdi ? "cdi" : setup == EngineSetup::kRuntime ? "runtime" : "off";
+}
+
 const std::vector<std::string>& HookNames() {
   static const std::vector<std::string> names = {"create-symlinks",
                                                  "enable-cuda-compat",
@@ -136,6 +140,8 @@ void ReadContainers(MapReader& top, Problems& problems, ContainersConfig& contai
   containers.device_list = ReadDeviceList(reader, problems);
   ReadSwitch(reader, "deviceFiles", containers.device_files);
   ReadString(reader, "cdiAnnotationPrefix", containers.cdi_annotation_prefix);
+  if (const auto setup = reader.OneOf("configureEngine", {"off", "cdi", "runtime"}))
+    containers.configure_engine = *setup == "cdi" ? EngineSetup::kCdi : *setup == "runtime" ? EngineSetup::kRuntime : EngineSetup::kOff;
   ReadString(reader, "engineSocket", containers.engine_socket);
   ReadStrings(reader, "deviceClasses", containers.device_classes);
   ReadStrings(reader, "requiredClasses", containers.required_classes);
@@ -158,9 +164,10 @@ std::string ContainersText(const ContainersConfig& containers) {
   std::vector<std::string> list;
   for (const DeviceList one : containers.device_list) list.emplace_back(ToString(one));
   return "containers:\n  deviceList: [" + base::Join(list, ", ") + "]\n  deviceFiles: " + std::string(Text(containers.device_files)) +
-         "\n  cdiAnnotationPrefix: " + Quoted(containers.cdi_annotation_prefix) + "\n  engineSocket: " + Quoted(containers.engine_socket) +
-         "\n  deviceClasses: " + QuotedList(containers.device_classes) + "\n  requiredClasses: " + QuotedList(containers.required_classes) +
-         "\n";
+         "\n  cdiAnnotationPrefix: " + Quoted(containers.cdi_annotation_prefix) +
+         "\n  configureEngine: " + std::string(ToString(containers.configure_engine)) +
+         "\n  engineSocket: " + Quoted(containers.engine_socket) + "\n  deviceClasses: " + QuotedList(containers.device_classes) +
+         "\n  requiredClasses: " + QuotedList(containers.required_classes) + "\n";
 }
 
 std::string CdiText(const CdiConfig& cdi) {

@@ -49,7 +49,7 @@ sharing:
 http: {listen: "[::1]:1"}
 devicePlugin: {deviceIDStrategy: index}
 containers:
-  {deviceList: [envvar, volume-mounts, cdi-annotations, cdi-cri], deviceFiles: off, cdiAnnotationPrefix: x.io/, engineSocket: /e.sock,
+  {deviceList: [envvar, volume-mounts, cdi-annotations, cdi-cri], deviceFiles: off, cdiAnnotationPrefix: x.io/, configureEngine: runtime, engineSocket: /e.sock,
    deviceClasses: [gds, "imex=0"], requiredClasses: ["imex=0"]}
 cdi: {enabled: on, hook: /h, install: /i, hostInstall: /hi, disableHooks: [all], enableHooks: [chmod], additionalGids: true}
 labels: {node: off, nodeFeature: auto, featuresFile: /f, hostFeatures: on, timestamp: false, machineTypeFile: /m}
@@ -90,6 +90,7 @@ cluster:
   const ContainersConfig containers = {{DeviceList::kEnvvar, DeviceList::kVolumeMounts, DeviceList::kCdiAnnotations, DeviceList::kCdiCri},
                                        Switch::kOff,
                                        "x.io/",
+                                       EngineSetup::kRuntime,
                                        "/e.sock",
                                        {"gds", "imex=0"},
                                        {"imex=0"}};

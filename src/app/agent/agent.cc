@@ -240,7 +240,7 @@ class Agent {
 
   /// The lock is ours and all devices have been looked at.
   void ServeDevices() {
-    containers_->Begin();
+    containers_->Begin(*Config());
     doors_->OpenKubelet();
     base::Log(base::kInfo, "ready", {{"node", node_}, {"devices", spine_.devices()}});
     edge::systemd::Notify("READY=1\nSTATUS=" + std::to_string(spine_.devices()) + " devices");

@@ -57,12 +57,21 @@ node::cdi::Places PlacesOf(const api::NodeConfig& config) {
 Containers::Containers(os::Loop& control, base::Executor& io, const api::NodeConfig& config, node::inventory::Inventory& inventory,
                        std::string own_folder, bool kubelet_door)
     : own_folder_(std::move(own_folder)), folder_(config.paths.cdi_root), config_(config.cdi), why_off_(WhyOff(config)) {
-  if (kubelet_door)
+  if (kubelet_door) {
     engine_.emplace(
         control, io,
         edge::engine::cri::Inquiry::Options{
             .socket = config.containers.engine_socket, .proc_root = config.paths.proc_root, .kubelet_dir = config.paths.kubelet_dir});
-  if (!why_off_.empty()) return;
+    engine_setup_.emplace(
+        control, *engine_,
+        door::EngineSetup::Options{
+            .state_dir = config.paths.state_dir, .proc_root = config.paths.proc_root, .runtime = HostFolder() + "/penstock-runtime"});
+  }
+  if (why_off_.empty()) WriteSpecifications(control, io, config, inventory);
+}
+
+void Containers::WriteSpecifications(os::Loop& control, base::Executor& io, const api::NodeConfig& config,
+                                     node::inventory::Inventory& inventory) {
   if (!config_.install.empty()) {
     if (const auto installed = InstallAll(own_folder_, config_.install); !installed.ok()) {
       why_no_hook_ = installed.error().message();
@@ -75,11 +84,13 @@ Containers::Containers(os::Loop& control, base::Executor& io, const api::NodeCon
                   node::cdi::Keeper::Settings{.folder = folder_, .places = PlacesOf(config), .options = OptionsOf(config_)});
 }
 
-void Containers::Begin() {
+void Containers::Begin(const api::NodeConfig& config) {
+  if (engine_setup_) engine_setup_->Configure(config.containers.configure_engine);
   if (keeper_) keeper_->Begin();
 }
 
 void Containers::Configure(const api::NodeConfig& config) {
+  if (engine_setup_) engine_setup_->Configure(config.containers.configure_engine);
   if (!keeper_ || config.cdi == config_) return;
   config_ = config.cdi;
   keeper_->Configure(OptionsOf(config_));
@@ -90,10 +101,15 @@ node::cdi::Options Containers::OptionsOf(const api::CdiConfig& config) const {
   options.disable_hooks = config.disable_hooks;
   options.enable_hooks = config.enable_hooks;
   options.additional_gids = config.additional_gids;
-  const std::string& host_folder = config.host_install.empty() ? config.install : config.host_install;
-  options.hook = !config.hook.empty() ? config.hook : (host_folder.empty() ? own_folder_ : host_folder) + "/" + kHook;
+  options.hook = config.hook.empty() ? HostFolder() + "/" + kHook : config.hook;
   if (!why_no_hook_.empty()) options.hook.clear();
   return options;
+}
+
+/// Where the host has our programs.
+std::string Containers::HostFolder() const {
+  if (config_.install.empty()) return own_folder_;
+  return config_.host_install.empty() ? config_.install : config_.host_install;
 }
 
 api::CdiReport Containers::Report() {
@@ -106,6 +122,7 @@ api::CdiReport Containers::Report() {
   report.kinds = written->kinds;
   report.problems = written->problems;
   report.remarks = written->remarks;
+  if (engine_setup_ && !engine_setup_->problem().empty()) report.problems.push_back(engine_setup_->problem());
   if (!why_no_hook_.empty()) report.remarks.push_back("specifications have no hooks: " + why_no_hook_);
   return report;
 }

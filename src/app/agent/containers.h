@@ -7,6 +7,7 @@
 
 #include "api/node_config.h"
 #include "api/report.h"
+#include "door/engine_setup.h"
 #include "edge/engine/cri/inquiry.h"
 #include "node/cdi/keeper.h"
 #include "node/inventory/inventory.h"
@@ -25,7 +26,7 @@ class Containers {
              std::string own_folder, bool kubelet_door);
 
   /// This agent serves the node and all devices have been looked at: specifications are written from now on.
-  void Begin();
+  void Begin(const api::NodeConfig& config);
 
   void Configure(const api::NodeConfig& config);
 
@@ -41,7 +42,9 @@ class Containers {
   api::CdiReport Report();
 
  private:
+  void WriteSpecifications(os::Loop& control, base::Executor& io, const api::NodeConfig& config, node::inventory::Inventory& inventory);
   node::cdi::Options OptionsOf(const api::CdiConfig& config) const;
+  std::string HostFolder() const;
 
   const std::string own_folder_, folder_;
   api::CdiConfig config_;
@@ -49,6 +52,7 @@ class Containers {
   std::string why_no_hook_;  // empty: there is one
   std::optional<node::cdi::Keeper> keeper_;
   std::optional<edge::engine::cri::Inquiry> engine_;
+  std::optional<door::EngineSetup> engine_setup_;
 };
 
 }  // namespace penstock::app

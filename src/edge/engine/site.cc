@@ -150,6 +150,14 @@ std::string UnitOf(const std::vector<std::string>& cgroups) {
   return "";
 }
 
+/// "/proc/7/root/run/x.sock" → "/run/x.sock": how the engine's own kin call it.
+std::string BelowRoot(const std::string& proc_root, const std::string& path) {
+  const auto words = base::Split(path, '/');
+  const std::size_t at = base::Split(proc_root, '/').size();
+  if (!path.starts_with(proc_root + "/") || words.size() < at + 3 || words[at + 1] != "root") return path;
+  return path.substr(proc_root.size() + words[at].size() + std::string_view("//root").size());
+}
+
 }  // namespace
 
 const std::vector<Site>& Recipes() {
@@ -214,14 +222,19 @@ base::Result<Site> SiteOfSocket(const std::string& proc_root, const std::string&
   facts.program = *std::move(program);
   if (const auto line = os::ReadFile(process + "/cmdline"); line.ok()) facts.arguments = base::Split(*line, '\0');
   if (const auto groups = os::ReadFile(process + "/cgroup"); groups.ok()) facts.cgroups = os::ParseCgroups(*groups);
-  ASSIGN(Site site, SiteOfProcess(facts, socket));
+  ASSIGN(Site site, SiteOfProcess(facts, BelowRoot(proc_root, socket)));
   site.pid = pid;
-  const auto theirs = os::ReadLink(process + "/ns/mnt"), ours = os::ReadLink(proc_root + "/self/ns/mnt");
-  if (theirs.ok() && ours.ok() && *theirs != *ours) {
-    site.root = process + "/root";
-    site.enter = os::LaunchArguments(os::OwnFolder() + "/penstock-worker", {.within = process});
-  }
+  SeeAs(site, proc_root, pid);
   return site;
+}
+
+void SeeAs(Site& site, const std::string& proc_root, pid_t pid) {
+  const auto files_of = [&proc_root](const std::string& process) { return os::ReadLink(proc_root + "/" + process + "/ns/mnt"); };
+  const auto theirs = files_of(std::to_string(pid)), ours = files_of("self"), first = files_of("1");
+  if (!theirs.ok() || !ours.ok() || *theirs == *ours) return;
+  const std::string process = proc_root + "/" + (first.ok() && *first == *theirs ? "1" : std::to_string(pid));
+  site.root = process + "/root";
+  site.enter = os::LaunchArguments(os::OwnFolder() + "/penstock-worker", {.within = process});
 }
 
 }  // namespace penstock::edge::engine

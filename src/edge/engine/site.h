@@ -40,9 +40,13 @@ base::Result<Site> RecipeOf(std::string_view name);
 /// Who listens at the socket: the peer's pid by SO_PEERCRED. kNotFound where nobody does; 0 in another pid namespace.
 base::Result<pid_t> ListenerOf(const std::string& socket);
 
-/// The engine that listens there: its program, configuration file and systemd unit as its process shows them, the rest by the recipe that
-/// fits. kFailedPrecondition where that program is no engine that is known here.
+/// The engine that listens there (the socket may be reached through /proc/PID/root): its program, configuration file and systemd unit as
+/// its process shows them, the rest by the recipe that fits. kFailedPrecondition where that program is no engine that is known here.
 base::Result<Site> SiteOfSocket(const std::string& proc_root, const std::string& socket);
+
+/// Has the site's files be those that this process sees, where they are others than ours: through the machine's first process where that
+/// sees them, too, since that one stays when the engine starts anew.
+void SeeAs(Site& site, const std::string& proc_root, pid_t pid);
 
 /// What a process says of the engine that it is. Pure.
 struct ProcessFacts {

@@ -55,7 +55,9 @@ void LookAt(const std::string& process, const std::string& kubelet_dir, Candidat
   if (socket.empty()) return;
   const std::string root_dir = FlagIn(arguments, "--root-dir");
   const bool ours = (root_dir.empty() ? kUsualRootDir : root_dir) == kubelet_dir;
-  (ours ? candidates.ours : candidates.others).push_back(std::move(socket));
+  auto& sockets = ours ? candidates.ours : candidates.others;
+  sockets.push_back(socket);
+  sockets.push_back(process + "/root" + socket);  // where we are in a container and the kubelet is not
 }
 
 void AddNew(std::vector<std::string>& to, const std::string& path) {
