@@ -33,6 +33,15 @@ TEST(Document, NamesEveryDuplicateKeyWithItsPlace) {
   EXPECT_THAT(ErrorOf(ParseJson("{\"a\": 1,\n \"a\": 2}", "x.json")), HasSubstr("x.json:2:2: the key \"a\" is there twice"));
 }
 
+TEST(Document, NamesDuplicatesInLargeMapsToo) {
+  std::string text = "{";
+  for (int i = 0; i < 40; ++i) text += "\"k" + std::to_string(i) + "\": 0, ";
+  ASSERT_TRUE(ParseJson(text + "\"last\": 0}", "f").ok());
+  for (const char* again : {"k0", "k15", "k16", "k39"})
+    EXPECT_THAT(ErrorOf(ParseJson(text + "\"" + again + "\": 0}", "f")),
+                HasSubstr(std::string("the key \"") + again + "\" is there twice"));
+}
+
 TEST(Document, RefusesWhatCouldHideMeaning) {
   EXPECT_THAT(ErrorOf(ParseYaml("a: &x 1\nb: *x\n", "f")), HasSubstr("anchors"));
   EXPECT_THAT(ErrorOf(ParseYaml("a: &x 1\nb: *x\n", "f")), HasSubstr("aliases"));

@@ -9,6 +9,15 @@
 namespace penstock::base {
 namespace internal {
 
+/// Whether this map has the current key already.
+bool Builder::Open::KnowsKey() {
+  constexpr std::size_t kFew = 16;
+  if (map.size() < kFew) return std::any_of(map.begin(), map.end(), [this](const Value::Entry& entry) { return entry.key == key; });
+  if (keys.empty())
+    for (const Value::Entry& entry : map) keys.insert(entry.key);
+  return !keys.insert(key).second;
+}
+
 void Builder::Place(Value value) {
   if (open_.empty()) {
     root_ = std::move(value);
@@ -20,11 +29,11 @@ void Builder::Place(Value value) {
     return;
   }
   open.has_key = false;
-  if (!open.keys.insert(open.key).second) {
+  if (open.KnowsKey()) {
     problems_.Add(open.key_mark, "the key \"" + open.key + "\" is there twice; keep one");
     return;
   }
-  open.map.push_back({open.key, open.key_mark, std::move(value)});
+  open.map.push_back({std::move(open.key), open.key_mark, std::move(value)});
 }
 
 void Builder::Key(std::string key, Mark mark) {

@@ -28,10 +28,12 @@ class Builder {
     Value value;
     Value::List list;
     Value::Map map;
-    std::set<std::string, std::less<>> keys;
+    std::set<std::string, std::less<>> keys;  // of a map that is too large to look through
     bool has_key = false;
     std::string key;
     Mark key_mark;
+
+    bool KnowsKey();
   };
   void Place(Value value);
   bool WantsKey() const { return !open_.empty() && open_.back().value.kind == Value::Kind::kMap && !open_.back().has_key; }
