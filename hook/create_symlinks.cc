@@ -57,7 +57,10 @@ Status CreateSonameLinks(const os::ConfinedTree& root, const std::vector<std::st
     if (!entries.ok() && entries.error().code() == Code::kNotFound) continue;
     if (!entries.ok()) return entries.error();
     ASSIGN(const auto libraries, FindLibraries(root, folder, *entries, [](const std::string&) { return false; }));
-    for (const Library& library : libraries) TRY(warnings.Tolerate(LinkSoname(root, folder, library)));
+    for (const Library& library : libraries) {
+      const auto made = LinkSoname(root, folder, library);
+      if (!made.ok()) TRY(warnings.Tolerate(made.error()));
+    }
   }
   return {};
 }

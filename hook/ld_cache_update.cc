@@ -9,6 +9,8 @@
 namespace penstock::hook {
 namespace {
 
+using base::Result;
+
 // An image's list has a handful of folders. Of a hostile one's further folders it is not asked which they are: they come last.
 constexpr std::size_t kMostFolders = 256;
 
@@ -79,20 +81,38 @@ void LdCacheUpdate::AddFolder(const std::string& folder) {
   const auto identity = Identify(root_, folder);
   if (!identity || Contains(done_, *identity)) return;
   done_.push_back(*identity);
-  const auto files = root_.List(folder);
-  if (!files.ok()) return warnings_.Add(files.error().message());
+  auto libraries = ReadFolder(folder, *identity);
+  // A link to a SONAME ("libcuda.so" to "libcuda.so.1") leads somewhere only now.
+  if (libraries.ok() && LinkSonames(folder, *libraries)) libraries = ReadFolder(folder, *identity);
+  if (!libraries.ok()) return warnings_.Add(libraries.error().message());
+  for (const Library& library : *libraries) AddLibrary(folder, *identity, library);
+}
+
+// What the folder has beyond the entries so far; those of them whose file is not there go.
+Result<std::vector<Library>> LdCacheUpdate::ReadFolder(const std::string& folder, const Identity& identity) {
+  ASSIGN(const auto files, root_.List(folder));
   Covered covered;
   std::erase_if(entries_, [&](const Entry& entry) {
     if (entry.folder != identity) return false;
-    const bool there = HasEntry(*files, entry.entry.path.substr(entry.entry.path.rfind('/') + 1));
+    const bool there = HasEntry(files, entry.entry.path.substr(entry.entry.path.rfind('/') + 1));
     if (there) covered.Add(entry.entry);
     return !there;
   });
-  const auto libraries = FindLibraries(root_, folder, *files, covered);
-  if (!libraries.ok()) return warnings_.Add(libraries.error().message());
-  for (const Library& library : *libraries) {
-    if (!covered.Names(library)) AddLibrary(folder, *identity, library);
+  ASSIGN(auto libraries, FindLibraries(root_, folder, files, covered));
+  std::erase_if(libraries, [&](const Library& library) { return covered.Names(library); });
+  return libraries;
+}
+
+// On other people's mounts and read-only file systems there are no links; the list names the files themselves, which serves programs as
+// well.
+bool LdCacheUpdate::LinkSonames(const std::string& folder, const std::vector<Library>& libraries) {
+  bool any = false;
+  for (const Library& library : libraries) {
+    const auto made = LinkSoname(root_, folder, library);
+    any = any || (made.ok() && *made);
+    if (!made.ok() && !Warnings().Tolerate(made.error()).ok()) warnings_.Add(made.error().message());
   }
+  return any;
 }
 
 std::vector<os::LdCacheEntry> LdCacheUpdate::Take() {
@@ -122,9 +142,6 @@ std::string LdCacheUpdate::SpellingOf(const Identity& folder, const std::string&
 }
 
 void LdCacheUpdate::AddLibrary(const std::string& folder, const Identity& identity, const Library& library) {
-  // On other people's mounts and read-only file systems the list names the file itself, which serves programs as well.
-  if (const auto linked = LinkSoname(root_, folder, library); !linked.ok() && !Warnings().Tolerate(linked).ok())
-    warnings_.Add(linked.error().message());
   const std::string name = root_.Exists(folder + "/" + library.soname) ? library.soname : library.file;
   entries_.push_back({.entry = {.soname = library.soname, .path = SpellingOf(identity, folder) + "/" + name, .flags = library.flags},
                       .rank = RankOf(identity),

@@ -46,6 +46,8 @@ class LdCacheUpdate {
   std::optional<Identity> IdentifyOnce(const std::string& path);
   std::size_t RankOf(const std::optional<Identity>& folder) const;
   std::string SpellingOf(const Identity& folder, const std::string& otherwise) const;
+  base::Result<std::vector<Library>> ReadFolder(const std::string& folder, const Identity& identity);
+  bool LinkSonames(const std::string& folder, const std::vector<Library>& libraries);
   void AddLibrary(const std::string& folder, const Identity& identity, const Library& library);
 
   const os::ConfinedTree& root_;

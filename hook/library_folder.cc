@@ -73,10 +73,11 @@ base::Result<std::vector<Library>> FindLibraries(const os::ConfinedTree& root, c
   return libraries;
 }
 
-base::Status LinkSoname(const os::ConfinedTree& root, const std::string& folder, const Library& library) {
+base::Result<bool> LinkSoname(const os::ConfinedTree& root, const std::string& folder, const Library& library) {
   const std::string link = folder + "/" + library.soname;
-  if (library.link || library.soname == library.file || root.ReadLink(link).ok() || root.Exists(link)) return {};
-  return root.WriteLink(library.file, link);
+  if (library.link || library.soname == library.file || root.ReadLink(link).ok() || root.Exists(link)) return false;
+  TRY(root.WriteLink(library.file, link));
+  return true;
 }
 
 }  // namespace penstock::hook

@@ -26,7 +26,7 @@ base::Result<std::vector<Library>> FindLibraries(const os::ConfinedTree& root, c
                                                  const std::function<bool(const std::string& file)>& passed_over);
 
 /// Makes the link that a library's SONAME needs, beside it: "libcuda.so.1" → "libcuda.so.550.54.15". Nothing is done where something by
-/// that name is there already, whatever it is.
-base::Status LinkSoname(const os::ConfinedTree& root, const std::string& folder, const Library& library);
+/// that name is there already, whatever it is. Whether one was made.
+base::Result<bool> LinkSoname(const os::ConfinedTree& root, const std::string& folder, const Library& library);
 
 }  // namespace penstock::hook
