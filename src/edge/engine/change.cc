@@ -86,10 +86,15 @@ std::optional<Path> KeyThatMayNotChange(const Change& change, const std::vector<
   return std::nullopt;
 }
 
-/// containerd tells its imports as the files it read or as their patterns: what they say is compared, not which they are.
+/// containerd tells its imports as the files it read or as their patterns: what they say is compared, not which they are. A key with Go's
+/// zero value is no other than one that is not there: options of runtimes are told as they were written.
 Tree EffectOf(const Value& document) {
   Tree tree = ToTree(document);
   Take(tree, {"imports"});
+  std::erase_if(tree, [](const auto& entry) {
+    const std::string& value = entry.second;
+    return value == "\"\"" || value == "false" || value == "0" || value == "[]" || value == "{}";
+  });
   return tree;
 }
 

@@ -182,7 +182,8 @@ TEST(Change, WhatTheEngineSaysMustBeWhatWasWishedAndNothingElse) {
   EXPECT_TRUE(CheckEffect(change, "b = 1\n[a]\non = false\n", "b = 1\n[a]\non = true\n").ok());
   EXPECT_THAT(CheckEffect(change, "", "[a]\non = false\n").error().message(), HasSubstr("a.on would be false, not true"));
   EXPECT_THAT(CheckEffect(change, "b = 1\n", "b = 2\n[a]\non = true\n").error().message(), HasSubstr("would change b as well"));
-  EXPECT_TRUE(SameEffect("imports = ['x']\na = 1", "a = 1"));
+  EXPECT_THAT(CheckEffect(change, "b = true\n", "b = false\n[a]\non = true\n").error().message(), HasSubstr("would change b as well"));
+  EXPECT_TRUE(SameEffect("imports = ['x']\na = 1\nb = ''", "a = 1\n[c]"));
   EXPECT_FALSE(SameEffect("a = 2", "a = 1"));
 }
 
