@@ -2,6 +2,7 @@
 #include "hook/runtime/specs.h"
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "os/core/file.h"
@@ -18,8 +19,17 @@ using base::Result;
 /// "nvidia.com/gpu=0" → "nvidia.com". A name with a slash may be escaped in JSON, a vendor's cannot be.
 std::string VendorOf(const std::string& device) { return device.substr(0, device.find('/')); }
 
-bool Mentions(const std::string& text, std::span<const std::string> vendors) {
-  return std::any_of(vendors.begin(), vendors.end(), [&text](const std::string& vendor) { return text.find(vendor) != std::string::npos; });
+bool IsOfName(unsigned char c) { return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_'; }
+
+/// Whether it is there as a vendor's whole name: "management.nvidia.com" is another one than "nvidia.com".
+bool Mentions(const std::string& text, const std::string& vendor) {
+  for (std::size_t at = text.find(vendor); at != std::string::npos; at = text.find(vendor, at + 1))
+    if (at == 0 || !IsOfName(static_cast<unsigned char>(text[at - 1]))) return true;
+  return false;
+}
+
+bool MentionsAny(const std::string& text, std::span<const std::string> vendors) {
+  return std::any_of(vendors.begin(), vendors.end(), [&text](const std::string& vendor) { return Mentions(text, vendor); });
 }
 
 }  // namespace
@@ -38,7 +48,7 @@ std::vector<SpecFile> ReadSpecFiles(std::span<const std::string> folders, std::s
       if (!name.ends_with(".json") && !name.ends_with(".yaml")) continue;
       const std::string path = folder + "/" + name;
       auto text = os::ReadFile(path);
-      if (!text.ok() || Mentions(*text, vendors)) files.push_back({path, priority, std::move(text)});
+      if (!text.ok() || MentionsAny(*text, vendors)) files.push_back({path, priority, std::move(text)});
     }
     ++priority;
   }

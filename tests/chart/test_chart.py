@@ -206,6 +206,16 @@ def test_specifications_and_the_programs_that_they_name_are_put_on_the_host(char
     assert "cdi" not in without.host_paths() and yaml.safe_load(without.node_config())["cdi"] == {"enabled": "off"}
 
 
+def test_engines_are_configured_on_request_and_by_privileged_pods_alone(chart):
+    assert "containers" not in yaml.safe_load(chart.render().node_config())
+    rendered = chart.render(values={"penstock.containerEngine.configure": "cdi"})
+    assert yaml.safe_load(rendered.node_config())["containers"] == {"configureEngine": "cdi"}
+    undoing = rendered.one("DaemonSet", "penstock-cleanup")["spec"]["template"]["spec"]
+    assert undoing["hostPID"] and undoing["containers"][0]["securityContext"] == {"privileged": True, "readOnlyRootFilesystem": True}
+    refused = chart.try_render(values={"penstock.containerEngine.configure": "cdi", "runtimeClassName": "nvidia"})
+    assert refused.returncode and "penstock.containerEngine.configure" in refused.stderr
+
+
 def test_a_runtime_class_is_made_on_request(chart):
     assert "RuntimeClass" not in chart.render().kinds()
     made = chart.render(values={"penstock.runtimeClass.create": True}).one("RuntimeClass", "nvidia")

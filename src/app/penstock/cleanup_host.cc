@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "app/penstock/cleanup.h"
+#include "edge/engine/configuring.h"
 #include "node/cdi/folder.h"
 #include "os/core/file.h"
 #include "os/lock_file.h"
@@ -27,6 +28,26 @@ std::vector<std::string> OwnSpecifications(const std::string& folder) {
   return node::cdi::OwnFiles(os::ListDirectory(folder).value_or({}), kinds);
 }
 
+/// Takes out of engines' configurations what an agent, or `penstock runtime configure`, wrote. In a container their files are those that
+/// the machine's first process sees.
+void UndoEngines(const api::NodeConfig& config, CleanupOutcome& outcome) {
+  const std::string& state_dir = config.paths.state_dir;
+  auto sites = edge::engine::ConfiguredSites(state_dir);
+  if (!sites.ok()) outcome.failures.push_back(sites.error().message());
+  for (edge::engine::Site& site : sites.ok() ? *sites : std::vector<edge::engine::Site>()) {
+    edge::engine::SeeAs(site, config.paths.proc_root, 1);
+    edge::engine::ConfigureOptions undo{.state_dir = state_dir, .proc_root = config.paths.proc_root};
+    if (!site.unit.empty()) undo.restart = edge::engine::Restart::kSystemd;
+    const auto undone = edge::engine::Configure(site, undo, nullptr);
+    if (undone.ok()) {
+      for (const auto& file : undone->change.files) outcome.removed.push_back("our lines in " + file.path + " (" + site.name + ")");
+    } else {
+      outcome.failures.push_back("take our lines out of " + site.name + ": " + undone.error().message());
+    }
+  }
+  ::rmdir((state_dir + "/engines").c_str());
+}
+
 /// What is to be removed, the lock last: who holds it keeps agents out until all is gone.
 std::vector<std::string> Files(const api::NodeConfig& config, bool with_lock) {
   std::vector<std::string> files;
@@ -45,7 +66,12 @@ std::vector<std::string> Files(const api::NodeConfig& config, bool with_lock) {
 
 }  // namespace
 
-std::vector<std::string> LeftOnHost(const api::NodeConfig& config) { return Files(config, true); }
+std::vector<std::string> LeftOnHost(const api::NodeConfig& config) {
+  auto left = Files(config, true);
+  const std::string journals = config.paths.state_dir + "/engines";
+  for (const std::string& journal : os::ListDirectory(journals).value_or({})) left.push_back(journals + "/" + journal);
+  return left;
+}
 
 base::Result<CleanupOutcome> CleanHost(const api::NodeConfig& config, bool dry_run) {
   CleanupOutcome outcome;
@@ -62,6 +88,7 @@ base::Result<CleanupOutcome> CleanHost(const api::NodeConfig& config, bool dry_r
     if (!taken.ok()) return base::Error(base::Code::kFailedPrecondition, taken.error().message());
     lock.emplace(*std::move(taken));
   }
+  UndoEngines(config, outcome);
   for (const std::string& file : Files(config, has_folder)) {
     const bool told = file != lock_path || locked_before;
     if (::unlink(file.c_str()) == 0) {

@@ -19,10 +19,16 @@ class CleanHostTest : public testing::Test {
   CleanHostTest() {
     config_.paths.run_dir = folder_ / "run";
     config_.paths.state_dir = folder_ / "state";
+    config_.paths.cdi_root = folder_ / "cdi";
+    config_.cdi.install = folder_ / "state/bin";
     config_.labels.features_file = folder_ / "features.d/penstock";
   }
   void AgentWasHere() {
     for (const char* file : {"ledger.json", "health.json", "doors.json"}) folder_.Write(std::string("state/") + file, "{}");
+    for (const char* file :
+         {"penstock-nvidia.com-gpu.json", "k8s.device-plugin.nvidia.com-gpu.json", "k8s.device-plugin.nvidia.com-gds.json"})
+      folder_.Write(std::string("cdi/") + file, "{}");
+    for (const char* program : {"penstock-hook", "penstock-runtime"}) folder_.Write(std::string("state/bin/") + program, "");
     folder_.Write("run/agent.lock", "1\n");
     folder_.Write("features.d/penstock", "nvidia.com/gpu.count=8\n");
   }
@@ -33,7 +39,7 @@ class CleanHostTest : public testing::Test {
 
 TEST_F(CleanHostTest, LeavesNothingOfAnAgentThatHasEnded) {
   AgentWasHere();
-  EXPECT_EQ(LeftOnHost(config_).size(), 5u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 10u);
   const auto outcome = CleanHost(config_, false);
   ASSERT_TRUE(outcome.ok());
   EXPECT_THAT(outcome->failures, IsEmpty());
@@ -48,9 +54,11 @@ TEST_F(CleanHostTest, LeavesNothingOfAnAgentThatHasEnded) {
 TEST_F(CleanHostTest, LeavesWhatIsNotOurs) {
   AgentWasHere();
   folder_.Write("state/notes.txt", "mine");
+  folder_.Write("cdi/nvidia.yaml", "theirs");
   const auto outcome = CleanHost(config_, false);
   ASSERT_TRUE(outcome.ok());
   EXPECT_TRUE(os::Exists(folder_ / "state/notes.txt"));
+  EXPECT_TRUE(os::Exists(folder_ / "cdi/nvidia.yaml"));
   EXPECT_FALSE(os::Exists(folder_ / "state/ledger.json"));
 }
 
@@ -59,7 +67,7 @@ TEST_F(CleanHostTest, SaysInADryRunWhatItWouldRemove) {
   const auto outcome = CleanHost(config_, true);
   ASSERT_TRUE(outcome.ok());
   EXPECT_THAT(outcome->removed, Contains(folder_ / "state/ledger.json"));
-  EXPECT_EQ(LeftOnHost(config_).size(), 5u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 10u);
 }
 
 TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
@@ -70,7 +78,7 @@ TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error().code(), base::Code::kFailedPrecondition);
   EXPECT_THAT(outcome.error().message(), HasSubstr(std::to_string(getpid())));
-  EXPECT_EQ(LeftOnHost(config_).size(), 5u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 10u);
 }
 
 TEST_F(CleanHostTest, MakesNoFolderWhereThereIsNone) {

@@ -198,6 +198,9 @@ priorityClassName: {{ . }}
 {{- else -}}
 {{- $_ := set $config "cdi" (dict "enabled" "off") -}}
 {{- end -}}
+{{- if ne $own.containerEngine.configure "off" -}}
+{{- $_ := set $config "containers" (dict "configureEngine" $own.containerEngine.configure) -}}
+{{- end -}}
 {{- toYaml (mergeOverwrite $config (deepCopy $own.config)) -}}
 {{- end -}}
 
