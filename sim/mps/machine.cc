@@ -1,6 +1,7 @@
 #include "sim/mps/machine.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
@@ -28,6 +29,13 @@ std::string StatePath() {
     if (access(state.c_str(), F_OK) == 0) return state;
   }
   return "";
+}
+
+// As in the library: a GPU whose device file may not be opened is none of this program's; nothing is behind a simulated one.
+bool CanOpen(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  if (fd >= 0) close(fd);
+  return fd >= 0 || errno == ENXIO || errno == ENODEV;
 }
 
 }  // namespace
@@ -90,7 +98,7 @@ Fault Machine::fault() const {
 std::vector<std::uint32_t> Machine::VisibleGpus() const {
   std::vector<std::uint32_t> all, visible;
   for (std::uint32_t i = 0; state_ && i < state_->gpu_count; i++)
-    if (!state_->gpus[i].removed) all.push_back(i);
+    if (!state_->gpus[i].removed && CanOpen(folder_ + "/../dev/nvidia" + std::to_string(state_->gpus[i].minor))) all.push_back(i);
   const char* wanted = std::getenv("CUDA_VISIBLE_DEVICES");
   if (!wanted) return all;
   std::string word;

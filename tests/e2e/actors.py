@@ -12,6 +12,7 @@ from cluster import Cluster, CommandFailed
 from inside import define, wait_until
 
 GPU = "nvidia.com/gpu"
+BUSYBOX, DEBIAN = "registry.local/busybox:1", "registry.local/debian:1"  # the second has a C library; neither has anything of a driver
 OPENED, REFUSED = "allowed", "refused"
 
 
@@ -56,6 +57,10 @@ class Machine:
         self._sim("set", place, f"uuid={uuid}", f"serial={serial}")
         self._sim("heal", place)
 
+    def install(self, version: str):
+        """Loads that driver, whose files take the place of the last one's."""
+        self._sim("heal", "driver", "--driver", version)
+
     def cure(self, gpu: str):
         """One GPU alone: the driver's files are left as they are."""
         self._sim("heal", gpu)
@@ -82,15 +87,21 @@ class Agent:
         self.cluster, self.machine, self.programs, self.name = cluster, machine, programs, name
         self.home = cluster.dir / "n1"
         self.run_dir, self.state_dir = cluster.dir / "agent/run", cluster.dir / "agent/state"
-        config = cluster.dir / f"agent/{name}.yaml"
-        config.parent.mkdir(exist_ok=True)
-        config.write_text(CONFIG)
+        self.config = cluster.dir / f"agent/{name}.yaml"
+        self.config.parent.mkdir(exist_ok=True)
+        self.configure("")
         # --proc-root stays /proc: who holds a device is found there, and the simulated tree has only the driver's part of it.
         define(self.home, name, [
-            programs / "penstock-agent", "--config", config, "--driver-root", machine.root, "--dev-root", machine.root,
+            programs / "penstock-agent", "--config", self.config, "--driver-root", machine.root, "--dev-root", machine.root,
             "--sysfs-root", machine.root / "sys", "--kubelet-dir", "/var/lib/kubelet", "--state-dir", self.state_dir,
             "--run-dir", self.run_dir, "--node-name", "n1", "--listen", listen])
         self.listen = listen
+
+    def configure(self, more: str):
+        """What a scenario adds to the configuration, or nothing; as editors write files: whole, then in its place."""
+        beside = self.config.with_suffix(".new")
+        beside.write_text(CONFIG + more)
+        beside.rename(self.config)
 
     def start(self):
         self.cluster.start(self.name)
@@ -138,6 +149,9 @@ class Agent:
 
     def device(self, uuid: str) -> dict:
         return next(device for device in self.status()["devices"] if device["id"] == uuid)
+
+    def kubelet_door(self) -> dict:
+        return next(door for door in self.status()["doors"] if door["name"] == "kubelet")
 
     def holders(self, kind: str | None = None) -> list[dict]:
         answer = self.penstock("ps", "-o", "json", check=False)
@@ -198,8 +212,8 @@ class Kubernetes:
                 self.cluster.start(daemon)
 
     # --- pods
-    def create_pod(self, name: str, gpus: int = 0, restart: str = "Never", command: str = "exec sleep 100000"):
-        container = {"name": "main", "image": "registry.local/busybox:1", "imagePullPolicy": "Never", "command": ["sh", "-c", command]}
+    def create_pod(self, name: str, gpus: int = 0, restart: str = "Never", command: str = "exec sleep 100000", image: str = BUSYBOX):
+        container = {"name": "main", "image": image, "imagePullPolicy": "Never", "command": ["sh", "-c", command]}
         if gpus:
             container["resources"] = {"limits": {GPU: gpus}}
         manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
@@ -227,6 +241,10 @@ class Kubernetes:
     def delete_all_pods(self):
         self.kubectl("delete", "pod", "--all", "--wait=true", "--timeout=60s")
 
+    def logs_of(self, *what: str) -> str:
+        """What a pod, or job/NAME, has printed."""
+        return self.kubectl("logs", *what).stdout
+
     def why_pending(self, pod: str) -> str:
         conditions = self.get("pod", pod)["status"].get("conditions", [])
         return next((c.get("message", "") for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"), "")
@@ -234,8 +252,13 @@ class Kubernetes:
     def inside(self, pod: str, script: str) -> str:
         return self.kubectl("exec", pod, "--", "sh", "-c", script).stdout
 
-    def visible(self, pod: str) -> list[str]:
-        """The UUIDs that the container was told of."""
+    def gpus_of(self, pod: str, machine: Machine) -> list[str]:
+        """The UUIDs of the machine's GPUs whose device files the container has, however they came there."""
+        files = self.device_files(pod)
+        return [uuid for uuid, minor in machine.minors().items() if f"nvidia{minor}" in files]
+
+    def told(self, pod: str) -> list[str]:
+        """What the container is told of its GPUs in its environment: "void" where there is nothing left to do, since they are there."""
         value = self.inside(pod, 'echo "$NVIDIA_VISIBLE_DEVICES"').strip()
         return value.split(",") if value else []
 

@@ -15,7 +15,7 @@ def pods_that_run(kubernetes: Kubernetes) -> dict[str, int]:
 def nothing_given_twice(kubernetes: Kubernetes, machine: Machine) -> dict[str, set[str]]:
     """Each running pod sees as many real GPUs as it asked for, and no GPU is seen by two. Returns who has which."""
     asked = pods_that_run(kubernetes)
-    seen = {pod: kubernetes.visible(pod) for pod in asked}
+    seen = {pod: kubernetes.gpus_of(pod, machine) for pod in asked}
     for pod, count in asked.items():
         assert len(seen[pod]) == len(set(seen[pod])) == count, f"{pod} asked for {count} and sees {seen[pod]}"
         assert set(seen[pod]) <= set(machine.minors()), f"{pod} sees a GPU that does not exist: {seen[pod]}"

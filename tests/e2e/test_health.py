@@ -20,7 +20,7 @@ def test_a_gpu_that_failed_is_taken_out_alone_and_comes_back_when_cured(agent, k
 
 def test_pods_on_other_gpus_and_new_pods_do_not_notice_a_gpu_that_failed(agent, kubernetes, machine):
     kubernetes.run_pod("before", gpus=2)
-    broken = sorted(set(machine.minors()) - set(kubernetes.visible("before")))[0]
+    broken = sorted(set(machine.minors()) - set(kubernetes.gpus_of("before", machine)))[0]
     machine.fault(broken, "xid", "79")
     kubernetes.wait_for_gpus(7)
     kubernetes.run_pod("after", gpus=5)

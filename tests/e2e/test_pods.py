@@ -12,7 +12,7 @@ def test_the_node_offers_the_eight_gpus_of_the_machine(agent, kubernetes, machin
 
 def test_a_pod_of_two_opens_exactly_its_two_gpus(agent, kubernetes, machine):
     kubernetes.run_pod("two", gpus=2)
-    uuids = kubernetes.visible("two")
+    uuids = kubernetes.gpus_of("two", machine)
     assert len(set(uuids)) == 2
     minors = machine.minors()
     own = {minors[uuid] for uuid in uuids}
@@ -34,7 +34,7 @@ def test_the_ninth_waits_and_runs_when_one_ends(agent, kubernetes, machine):
 
     kubernetes.create_pod("ninth", gpus=1)
     wait_for(lambda: "Insufficient nvidia.com/gpu" in kubernetes.why_pending("ninth"), 10, "the ninth to be told that none is free")
-    freed = set(kubernetes.visible("one-3"))
+    freed = set(kubernetes.gpus_of("one-3", machine))
     kubernetes.delete_pod("one-3")
     kubernetes.wait_running("ninth")
     assert nothing_given_twice(kubernetes, machine)["ninth"] == freed
@@ -49,11 +49,11 @@ def test_a_gpu_comes_back_when_its_pod_has_succeeded(agent, kubernetes, machine)
     wait_for(lambda: set(agent.held_by_pods()) == {"seven", "next"}, 15, "penstock ps to forget the pod that ended")
 
 
-def test_penstock_ps_names_pod_namespace_and_container_within_a_second(agent, kubernetes):
+def test_penstock_ps_names_pod_namespace_and_container_within_a_second(agent, kubernetes, machine):
     kubernetes.create_pod("named", gpus=2)
     wait_for(lambda: kubernetes.phase("named") == "Running", 30, "the pod to run")
     held = wait_for(lambda: [holder for holder in agent.holders("pod") if holder["pod"] == "named"], 1.0, "penstock ps to name the pod")
     assert {(holder["namespace"], holder["container"]) for holder in held} == {("default", "main")}
-    assert {holder["device"] for holder in held} == set(kubernetes.visible("named"))
+    assert {holder["device"] for holder in held} == set(kubernetes.gpus_of("named", machine))
     kubernetes.delete_pod("named")
     wait_for(lambda: not agent.holders(), 15, "the ledger to be empty after the pod is gone")

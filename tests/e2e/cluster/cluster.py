@@ -10,7 +10,8 @@
 A node's kubelet directory is DIR/nK/kubelet, seen as /var/lib/kubelet inside. Writes to /etc, /var and /opt stay in DIR. Keep DIR short
 (a unix socket's path may have 107 characters) and outside /etc, /var, /opt and /run. Needs root. The first run fetches and builds the
 parts (parts.py). Environment: BENCH_RELEASE=older, APISERVER_FLAGS, KUBELET_CONFIG (extra lines), CONTAINERD_CDI=false,
-BENCH_IMAGES="a.tar b.tar". A file DIR/nK/mounts with lines "SOURCE TARGET" shows folders of the machine to everything on node K."""
+BENCH_IMAGES="a.tar b.tar". A file DIR/nK/mounts with lines "SOURCE TARGET" shows folders of the machine to everything on node K, a file
+DIR/nK/containerd-cdi says "true" or "false" for node K alone."""
 import ctypes
 import os
 import shlex

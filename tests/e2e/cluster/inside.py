@@ -129,7 +129,7 @@ CONTAINERD = """version = 2
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "registry.local/pause:1"
   restrict_oom_score_adj = true                 # without CAP_SYS_RESOURCE every sandbox would fail
-  enable_cdi = {cdi}                             # off by default in containerd 1.7: devices would be ignored in silence
+  enable_cdi = {cdi}                             # off by default in containerd 1.7, unknown to 1.6: devices would be ignored in silence
   cdi_spec_dirs = ["/etc/cdi", "/var/run/cdi"]
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "{cni}"
@@ -196,8 +196,9 @@ def node(directory: Path, k: int, parts: Parts):
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
     shell("nft", "-f", "-", input=SERVICE_ADDRESS)
     Path("/etc/cni/net.d/10-bench.conflist").write_text(CNI.format(ipam=home / "ipam", node=k))
+    cdi = home / "containerd-cdi"
     Path("/etc/containerd/config.toml").write_text(
-        CONTAINERD.format(cdi=os.environ.get("CONTAINERD_CDI", "true"), cni=parts.cni, runc=parts.runc))
+        CONTAINERD.format(cdi=cdi.read_text() if cdi.exists() else os.environ.get("CONTAINERD_CDI", "true"), cni=parts.cni, runc=parts.runc))
     make_cgroups(group)
     (home / "kubelet.yaml").write_text(KUBELET.format(group=group, pki=directory / "pki", node=k) + os.environ.get("KUBELET_CONFIG", ""))
     run_daemon(home, "containerd", "containerd")

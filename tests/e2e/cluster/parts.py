@@ -3,11 +3,12 @@
 hash of everything it is made from. Prints the folders; a second run takes a moment.
 
   packages/   etcd, containerd, kubectl (Debian 13), runc, CNI plugins, busybox (Debian 12), unpacked and not installed
+  containerd-older/  Debian 12's, which the older Kubernetes gets
   kubernetes/ kube-apiserver, kube-controller-manager, kube-scheduler, kubelet: one binary under four names; a second folder has an
               older release
   peer/       kubelet-peer, the tests' own other side of the device plugin protocol
   tools/      helm, and NFD's master, worker and CRDs
-  images/     pause.tar, busybox.tar
+  images/     pause.tar, busybox.tar, debian.tar (a shell and this machine's C library, nothing of a driver)
 
 Needs root, apt, gcc, and the Go module proxy. Building Kubernetes takes about 6 minutes on two cores, 2.5 GB of memory and 4 GB of
 disk, in the Go build cache; the older one nearly as long again; the tools, which share its libraries, half a minute."""
@@ -24,8 +25,9 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE.parents[2] / "deploy/image"))
+sys.path += [str(HERE.parents[2] / "deploy/image"), str(HERE.parents[1] / "support")]
 
+import images as debian  # noqa: E402
 import oci  # noqa: E402
 
 GO, GO_OLDER, GO_TOOLS = HERE / "go", HERE / "go-older", HERE / "go-tools"
@@ -35,6 +37,8 @@ RELEASES = {"current": GO, "older": GO_OLDER}
 PACKAGES = {"trixie": ["etcd-server", "containerd", "kubectl"], "bookworm": ["runc", "containernetworking-plugins", "busybox-static"]}
 PROGRAMS = ["usr/bin/etcd", "usr/bin/kubectl", "usr/bin/containerd", "usr/bin/containerd-shim-runc-v2", "usr/bin/ctr",
             "usr/sbin/runc", "bin/busybox"]
+# What clusters have that are not new: it knows nothing of CDI.
+CONTAINERD_OLDER = {"bookworm": ["containerd"]}
 COMPILER = {"trixie-backports": ["golang-1.26-go", "golang-1.26-src"]}  # for machines whose Go is older than go.mod asks for
 COMPONENTS = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"]
 
@@ -119,6 +123,14 @@ def packages() -> Path:
     return target
 
 
+def containerd_older() -> Path:
+    target = cache() / "bench" / f"containerd-older-{key(CONTAINERD_OLDER)}"
+    with building(target) as scratch:
+        if scratch:
+            unpack_packages(CONTAINERD_OLDER, scratch)
+    return target / "usr/bin"
+
+
 def go_environment() -> dict[str, str]:
     """An environment whose `go` is new enough: the machine's own, or one from Debian's backports."""
     environment = {**os.environ, "HOME": str(home()), "CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
@@ -185,7 +197,8 @@ def tools() -> Path:
 
 def images() -> Path:
     busybox = packages() / "sbin/busybox"
-    target = cache() / "bench" / f"images-{key(HERE / 'pause.c', Path(oci.__file__), busybox, 'busybox with its links')}"
+    made_of = (HERE / "pause.c", Path(oci.__file__), Path(debian.__file__), busybox, Path(debian.LIBRARIES, "libc.so.6"))
+    target = cache() / "bench" / f"images-{key(*made_of, 'busybox with its links')}"
     with building(target) as scratch:
         if scratch:
             run("gcc", "-Os", "-static", "-o", scratch / "pause", HERE / "pause.c")
@@ -193,6 +206,7 @@ def images() -> Path:
             applets = subprocess.run([busybox, "--list"], check=True, capture_output=True, text=True).stdout.split()
             links = {f"/bin/{Path(applet).name}": "->busybox" for applet in applets if applet != "busybox"}
             oci.write("registry.local/busybox:1", scratch / "busybox.tar", {"/bin/busybox": busybox, "/tmp": "DIR"} | links)
+            debian.write(scratch / "debian.tar", busybox)
     return target
 
 
@@ -203,6 +217,8 @@ class Parts:
         self.packages, self.kubernetes, self.peer, self.tools, self.images = packages(), kubernetes(release), peer(), tools(), images()
         self.version = module_version("k8s.io/kubernetes", RELEASES[release])
         self.path = f"{self.packages}/sbin:{self.kubernetes}:{self.peer}:{self.tools}"
+        if release == "older":
+            self.path = f"{containerd_older()}:{self.path}"
         self.cni = self.packages / "usr/lib/cni"
         self.runc = self.packages / "sbin/runc"
         self.pause = self.images / "pause"
@@ -210,4 +226,4 @@ class Parts:
 
 if __name__ == "__main__":
     parts = Parts()
-    print(parts.packages, parts.kubernetes, kubernetes("older"), parts.peer, parts.tools, parts.images, sep="\n")
+    print(parts.packages, containerd_older(), parts.kubernetes, kubernetes("older"), parts.peer, parts.tools, parts.images, sep="\n")

@@ -8,7 +8,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from actors import GPU, Kubernetes, Machine, wait_for
+from actors import BUSYBOX, GPU, Kubernetes, Machine, wait_for
 from catalogue import MACHINES
 from cluster import Cluster, CommandFailed
 from witnesses import AUDIT_POLICY, Audit, KubeletList, NodeWatch
@@ -19,6 +19,7 @@ CONFIG_LABEL = "nvidia.com/device-plugin.config"
 IMAGE = "localhost/penstock:e2e"
 ACCELERATORS = "/opt/accelerators"  # where each node sees its own machine
 BY_UUID, BY_INDEX = ("version: v1\nflags:\n  plugin:\n    deviceIDStrategy: %s\n" % strategy for strategy in ("uuid", "index"))
+WITHOUT_CDI = "n3"  # as containerd 1.7 comes; on the others somebody has switched it on
 MACHINE = f"{ACCELERATORS}/.penstock-sim"
 VALUES = {
     "image": {"repository": "localhost/penstock", "tag": "e2e", "pullPolicy": "Never"},
@@ -49,9 +50,9 @@ def device_of(slot: str) -> str:
     return slot.split("::")[0]
 
 
-def pod_on(node: str, command: str, resource: str = GPU) -> dict:
+def pod_on(node: str, command: str, resource: str = GPU, image: str = BUSYBOX) -> dict:
     """The spec of a pod with one GPU, or one share of a GPU."""
-    container = {"name": "main", "image": "registry.local/busybox:1", "imagePullPolicy": "Never", "command": ["sh", "-c", command],
+    container = {"name": "main", "image": image, "imagePullPolicy": "Never", "command": ["sh", "-c", command],
                  "resources": {"limits": {resource: 1}}}
     return {"terminationGracePeriodSeconds": 0, "nodeSelector": {"kubernetes.io/hostname": node}, "containers": [container]}
 
@@ -69,6 +70,7 @@ class Node:
         self.machine = Machine(cluster.dir / self.name / "machine", programs, machine)
         self.wanted: dict[str, dict[str, int]] = {}  # resource -> UUID -> replicas, as a scenario has configured it; empty: all whole
         (cluster.dir / self.name / "mounts").write_text(f"{self.machine.root} {ACCELERATORS}\n")
+        (cluster.dir / self.name / "containerd-cdi").write_text(str(self.name != WITHOUT_CDI).lower())
 
     def run(self, *command, **options) -> subprocess.CompletedProcess:
         return self.cluster.run(*command, node=self.k, **options)
@@ -348,11 +350,6 @@ class Fleet(Kubernetes):
             node.run("nft", "delete", "table", "ip", "scenario", check=False)
 
     # --- the invariant
-    def seen_by(self, node: Node, pod: str) -> set[str]:
-        """The UUIDs of the GPUs that the container was told of, by UUID or by index."""
-        by_index = {str(device["index"]): device["id"] for device in node.status()["devices"]}
-        return {by_index.get(word, word) for word in self.visible(pod)}
-
     def check(self, deadline: float = 60, complete: bool = True):
         """On every node: what the kubelet gave, what containers see and what the ledger says is the same, no slot is given twice, no device
         whole beside shares of it; and, unless it is not to be `complete`, what is given and what can be had is what the machine and the
@@ -377,7 +374,7 @@ class Fleet(Kubernetes):
                 return f"{node.name}: the kubelet gave {gave}, penstock ps says {held}"
             if complete and (wrong := self.incomplete(node, gave)):
                 return f"{node.name}: {wrong}"
-            seen, meant = {pod: self.seen_by(node, pod) for pod in gave}, {pod: set(map(device_of, ids)) for pod, ids in gave.items()}
+            seen, meant = {pod: set(self.gpus_of(pod, node.machine)) for pod in gave}, {pod: set(map(device_of, ids)) for pod, ids in gave.items()}
             return "" if seen == meant else f"{node.name}: the kubelet gave {gave}, the containers see {seen}"
         except CommandFailed as error:
             return f"{node.name}: {error}"

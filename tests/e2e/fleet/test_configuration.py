@@ -3,8 +3,12 @@ import base64
 
 import pytest
 from actors import wait_for
-from fleet import BY_INDEX, BY_UUID, CONFIG_LABEL, Fleet
+from fleet import BY_INDEX as INDEX
+from fleet import BY_UUID as UUID
+from fleet import CONFIG_LABEL, Fleet
 
+# In the environment, since CDI has one name for a device whatever it is called by.
+BY_UUID, BY_INDEX = (text + "    deviceListStrategy: envvar\n" for text in (UUID, INDEX))
 GOOD = {"by-uuid": BY_UUID, "by-index": BY_INDEX}
 
 
@@ -13,7 +17,8 @@ def configured(installed):
     """All nodes have the cluster's default."""
     installed.edit(GOOD)
     in_force(installed, {name: "by-uuid" for name in installed.nodes})
-    return installed
+    yield installed
+    installed.edit({"by-uuid": UUID, "by-index": INDEX})
 
 
 def configurations(fleet: Fleet) -> dict[str, dict]:
@@ -32,7 +37,7 @@ def visible(fleet: Fleet, node: str) -> str:
     fleet.hold("look", node, 1)
     fleet.wait_held("look")
     pod = fleet.get("pods", "-l", "app=look")["items"][0]["metadata"]["name"]
-    word = fleet.visible(pod)[0]
+    word = fleet.told(pod)[0]
     fleet.delete_pod(pod)
     return word
 

@@ -2,14 +2,13 @@
 import json
 
 import pytest
-from actors import GPU, wait_for
+from actors import DEBIAN, GPU, wait_for
 from fleet import ACCELERATORS, BY_UUID, Fleet, Node, pod_on
 from test_sharing import configure
 
 SHARED = f"{GPU}.shared"
 ENABLED = {"penstock": {"mps": {"enabled": True}}}
 CLIENT = f"{ACCELERATORS}/usr/bin/mps-client"
-ON_ITS_OWN = "CUDA_VISIBLE_DEVICES=$NVIDIA_VISIBLE_DEVICES"  # what NVIDIA's container runtime would see to
 LIMIT = 40960 // 4  # MiB, of a quarter of an A100
 
 
@@ -56,10 +55,9 @@ def said(node: Node) -> str:
 
 def program(node: str, command: str, resource: str) -> dict:
     """A pod with what a program of the simulated machine needs: the machine, and a C library."""
-    spec = pod_on(node, command, resource)
-    folders = [ACCELERATORS, "/lib", "/lib64", "/usr/lib"]
-    spec["volumes"] = [{"name": f"v{i}", "hostPath": {"path": path}} for i, path in enumerate(folders)]
-    spec["containers"][0]["volumeMounts"] = [{"name": f"v{i}", "mountPath": path} for i, path in enumerate(folders)]
+    spec = pod_on(node, command, resource, DEBIAN)
+    spec["volumes"] = [{"name": "machine", "hostPath": {"path": ACCELERATORS}}]
+    spec["containers"][0]["volumeMounts"] = [{"name": "machine", "mountPath": ACCELERATORS}]
     return spec
 
 
@@ -94,11 +92,11 @@ def test_pods_of_a_set_share_its_server_and_its_memory_and_others_have_their_own
     assert "seen" not in node.run("ls", "/dev/shm").stdout, "it is the machine's own"
     served.inside("one", "rm /dev/shm/seen")
 
-    fits = served.inside("one", f"{ON_ITS_OWN} {CLIENT} --allocate {LIMIT - 1000}")
+    fits = served.inside("one", f"{CLIENT} --allocate {LIMIT - 1000}")
     assert f"limit {LIMIT} 25" in fits and f"allocated {LIMIT - 1000}" in fits, fits
-    refused = served.inside("one", f"{ON_ITS_OWN} {CLIENT} --allocate {LIMIT + 1} || echo ended with $?")
+    refused = served.inside("one", f"{CLIENT} --allocate {LIMIT + 1} || echo ended with $?")
     assert "ended with 2" in refused, refused
-    assert "no mps" in served.inside("alone", f"{ON_ITS_OWN} {CLIENT}")
+    assert "no mps" in served.inside("alone", f"{CLIENT}")
     shares = [device for device in node.status()["devices"] if device["sharing"] == "mps"]
     assert [(device["index"], device["isolation"], device["shareMemoryBytes"] >> 20) for device in shares] == [
         (0, "memory-per-process", LIMIT), (1, "memory-per-process", LIMIT)]
@@ -107,7 +105,7 @@ def test_pods_of_a_set_share_its_server_and_its_memory_and_others_have_their_own
 
 def test_an_mps_daemon_that_dies_is_started_again_once_its_clients_have_gone(served, measure):
     node = served.nodes["n1"]
-    start(served, "client", f"{ON_ITS_OWN} exec {CLIENT} --hold")
+    start(served, "client", f"exec {CLIENT} --hold")
     client_holds(served, "client")
     with measure("an MPS daemon is killed: its shares have left the kubelet"):
         node.machine.fault("mps", "die")
@@ -138,7 +136,7 @@ def test_an_mps_daemon_that_does_not_answer_takes_its_shares_out_until_it_does(s
 
 def test_an_upgrade_of_the_agent_leaves_the_server_to_its_clients(served):
     node = served.nodes["n1"]
-    start(served, "client", f"{ON_ITS_OWN} exec {CLIENT} --hold")
+    start(served, "client", f"exec {CLIENT} --hold")
     served.wait_held("client")
     server, before = client_holds(served, "client"), processes(node)
     assert before
@@ -148,7 +146,7 @@ def test_an_upgrade_of_the_agent_leaves_the_server_to_its_clients(served):
     wait_for(lambda: [its["clients"] for its in node.status()["servers"]] == [1], 60, "the new agent to know the client", lambda: said(node))
     pod = served.get("pod", "client")["status"]["containerStatuses"][0]
     assert pod["ready"] and pod["restartCount"] == 0 and client_holds(served, "client") == server
-    assert "allocated 100" in served.inside("client", f"{ON_ITS_OWN} {CLIENT} --allocate 100")
+    assert "allocated 100" in served.inside("client", f"{CLIENT} --allocate 100")
     served.wait_advertised(60)
     served.check()
 

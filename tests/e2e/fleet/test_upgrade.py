@@ -5,7 +5,7 @@ from fleet import Fleet
 def pods(fleet: Fleet, app: str) -> dict[str, tuple]:
     """uid -> restarts and GPUs of each pod."""
     found = fleet.get("pods", "-l", f"app={app}")["items"]
-    return {pod["metadata"]["uid"]: (pod["status"]["containerStatuses"][0]["restartCount"], frozenset(fleet.visible(pod["metadata"]["name"])))
+    return {pod["metadata"]["uid"]: (pod["status"]["containerStatuses"][0]["restartCount"], frozenset(fleet.device_files(pod["metadata"]["name"])))
             for pod in found}
 
 

@@ -1,0 +1,181 @@
+"""What somebody in a pod has of the devices and the driver, on each of the ways that there are from the agent's answer to the container:
+CDI where containerd can, device files where it cannot; and what stays right while agent, engine and specifications come and go."""
+import json
+import re
+
+import pytest
+from actors import DEBIAN, GPU, OPENED, REFUSED, wait_for
+
+SPECIFICATION = "/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.json"
+FILES = "device-files"  # what goes beside an answer that somebody else has to read
+LIBCUDA = "/usr/lib/x86_64-linux-gnu/libcuda.so.1"
+CONTAINERD = "/etc/containerd/config.toml"
+
+
+def listed(output: str) -> list[str]:
+    """The UUIDs that nvidia-smi -L lists."""
+    return re.findall(r"^GPU \d+: .* \(UUID: (GPU-\S+)\)$", output, re.M)
+
+
+def finished(kubernetes, pod: str) -> str:
+    """What the pod has printed, once it has ended well."""
+    wait_for(lambda: kubernetes.phase(pod) == "Succeeded", 60, f"pod {pod} to end well", lambda: kubernetes.get("pod", pod)["status"])
+    return kubernetes.logs_of(pod)
+
+
+def way(agent) -> list[str]:
+    """How containers are given devices, as the kubelet's door says."""
+    return agent.kubelet_door()["deviceList"]
+
+
+@pytest.fixture
+def strategy(agent, kubernetes):
+    """`strategy("envvar", ...)`: the administrator says how; at the end the agent chooses again."""
+    def choose(*names: str):
+        agent.configure(f"containers: {{deviceList: {json.dumps(names)}}}\n")
+        wait_for(lambda: [name for name in way(agent) if name != FILES] == list(names), 20, f"the way {names} to be in force", agent.describe)
+        kubernetes.wait_for_gpus(8)
+
+    yield choose
+    agent.configure("")
+    wait_for(lambda: way(agent) == ["cdi-cri"], 20, "the agent to choose again", agent.describe)
+
+
+@pytest.fixture
+def engine(agent, kubernetes, cluster):
+    """`engine(cdi=False)`: containerd starts anew with that setting; at the end it is as it was."""
+    def restart(cdi: bool):
+        words = ("false", "true") if cdi else ("true", "false")
+        cluster.run("sed", "-i", f"s/enable_cdi = {words[0]}/enable_cdi = {words[1]}/", CONTAINERD)
+        cluster.kill("containerd")
+        cluster.start("containerd")
+        wait_for(lambda: cluster.run("ctr", "version", check=False).returncode == 0, 30, "containerd to answer")
+
+    yield restart
+    restart(cdi=True)
+    wait_for(lambda: way(agent) == ["cdi-cri"], 60, "the agent to see that CDI is on again", agent.describe)
+
+
+def test_a_job_that_runs_nvidia_smi_lists_one_gpu(agent, kubernetes, machine):
+    """Walkthrough H. The image has nothing of a driver."""
+    container = {"name": "main", "image": DEBIAN, "imagePullPolicy": "Never", "command": ["nvidia-smi"], "resources": {"limits": {GPU: 1}}}
+    kubernetes.kubectl("create", "-f", "-", input=json.dumps(
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "smi"},
+         "spec": {"backoffLimit": 0, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}}))
+    try:
+        kubernetes.kubectl("wait", "--for=condition=Complete", "job/smi", "--timeout=60s", "--request-timeout=70s")
+        said = kubernetes.logs_of("job/smi")
+        assert said.count("NVIDIA A100-SXM4-40GB") == 1 and "Driver Version: 550.54.15" in said, said
+    finally:
+        kubernetes.kubectl("delete", "job", "smi", "--wait=true", "--ignore-not-found")
+
+
+def test_a_pod_with_one_gpu_can_open_it_and_has_the_library_that_cuda_programs_load(agent, kubernetes, machine):
+    """Walkthrough B, as far as it goes without hardware: the kernel itself needs a GPU."""
+    open_all = 'for f in /dev/nvidia[0-9] /dev/nvidiactl /dev/nvidia-uvm; do echo "$f $(cat $f 2>&1 >/dev/null)"; done'
+    kubernetes.create_pod("cuda-vectoradd", gpus=1, image=DEBIAN, command=f"nvidia-smi -L; {open_all}; ls -L {LIBCUDA}; ldconfig -p")
+    said = finished(kubernetes, "cuda-vectoradd")
+    [uuid] = listed(said)
+    minor = machine.minors()[uuid]
+    opened = [line.split()[0] for line in said.splitlines() if line.startswith("/dev/") and line.endswith("No such device or address")]
+    assert opened == [f"/dev/nvidia{minor}", "/dev/nvidiactl", "/dev/nvidia-uvm"], said
+    assert f"\n{LIBCUDA}\n" in said and f"libcuda.so.1 (libc6,x86-64) => {LIBCUDA}\n" in said
+
+
+def test_the_agent_asks_the_engine_and_says_what_it_chose(agent, kubernetes):
+    door = agent.kubelet_door()
+    assert door["deviceList"] == ["cdi-cri"] and "containerd 1.7" in door["deviceListReason"], door
+    assert "containers get devices by cdi-cri" in agent.describe()
+
+
+@pytest.mark.parametrize("names", [("cdi-cri",), ("cdi-annotations",), ("cdi-annotations", "cdi-cri")], ids="+".join)
+def test_by_cdi_a_pod_has_exactly_its_gpus_and_their_driver(strategy, kubernetes, machine, names):
+    strategy(*names)
+    kubernetes.run_pod("two", gpus=2, image=DEBIAN)
+    has = kubernetes.gpus_of("two", machine)
+    assert len(has) == 2 and listed(kubernetes.inside("two", "nvidia-smi -L")) == has
+    own = {machine.minors()[uuid] for uuid in has}
+    assert kubernetes.openable("two", range(8)) == {minor: OPENED if minor in own else REFUSED for minor in range(8)}
+    assert kubernetes.told("two") == ["void"]
+
+
+@pytest.mark.parametrize("names", [("envvar",), ("volume-mounts",), ("envvar", "volume-mounts")], ids="+".join)
+def test_without_cdi_a_pod_has_its_device_files_and_is_told_which(strategy, kubernetes, machine, names):
+    strategy(*names)
+    kubernetes.run_pod("two", gpus=2, image=DEBIAN)
+    has = set(kubernetes.gpus_of("two", machine))
+    assert len(has) == 2
+    own = {machine.minors()[uuid] for uuid in has}
+    assert kubernetes.openable("two", range(8)) == {minor: OPENED if minor in own else REFUSED for minor in range(8)}
+    mounted = kubernetes.inside("two", "ls /var/run/nvidia-container-devices 2>/dev/null || true").split()
+    assert set(mounted) == (has if "volume-mounts" in names else set())
+    told = set(kubernetes.told("two"))
+    assert told == ({"/var/run/nvidia-container-devices"} if "volume-mounts" in names else has), told
+    assert not kubernetes.inside("two", f"ls {LIBCUDA} 2>/dev/null || true").strip(), "the driver is a wrapper's to bring"
+
+
+def test_an_engine_without_cdi_gets_device_files_and_the_agent_notices_either_way(engine, agent, kubernetes, machine):
+    engine(cdi=False)
+    wait_for(lambda: way(agent) == ["envvar", FILES], 60, "the agent to see that CDI is off", agent.describe)
+    assert "enable_cdi" in agent.kubelet_door()["deviceListReason"]
+    kubernetes.run_pod("without", gpus=1, image=DEBIAN)
+    [uuid] = kubernetes.gpus_of("without", machine)
+    assert kubernetes.told("without") == [uuid]
+    engine(cdi=True)
+    wait_for(lambda: way(agent) == ["cdi-cri"], 60, "the agent to see that CDI is on", agent.describe)
+    kubernetes.run_pod("with", gpus=1, image=DEBIAN)
+    assert listed(kubernetes.inside("with", "nvidia-smi -L")) == kubernetes.gpus_of("with", machine)
+
+
+def test_a_device_is_offered_once_a_specification_names_it(agent, kubernetes, machine, cluster):
+    """Where no file can be made the kubelet is told of nothing, and everybody why; then all is well by itself."""
+    agent.stop()
+    agent.configure("cdi: {enabled: on}\n")  # else an agent that may not write there does without CDI
+    cluster.run("sh", "-c", "rm -f /var/run/cdi/*; mount -t tmpfs -o ro tmpfs /var/run/cdi")
+    try:
+        agent.start()
+        agent.wait_serving()
+        wait_for(lambda: agent.status()["cdi"]["problems"], 20, "the agent to say that it cannot write", agent.describe)
+        assert "/var/run/cdi" in " ".join(agent.status()["cdi"]["problems"])
+        assert kubernetes.gpus_the_kubelet_has() == set()
+    finally:
+        cluster.run("umount", "/var/run/cdi")
+        agent.configure("")
+    kubernetes.wait_for_gpus(8)
+    named = {device["name"] for device in json.loads(cluster.run("cat", SPECIFICATION).stdout)["devices"]}
+    assert named == set(machine.minors())
+
+
+def test_a_container_restarts_in_place_while_no_agent_runs(agent, kubernetes, machine):
+    """The kubelet keeps the answer that it got; the specification is there still."""
+    kubernetes.run_pod("phoenix", gpus=1, image=DEBIAN, restart="Always", command="nvidia-smi -L; exec sleep 100000")
+    before = wait_for(lambda: listed(kubernetes.logs_of("phoenix")), 20, "the pod to have listed its GPU")
+    agent.kill()
+    stop_first_process(kubernetes, "phoenix")
+    wait_for(lambda: restarts(kubernetes, "phoenix") == 1 and kubernetes.ready("phoenix"), 60, "the container to run again",
+             lambda: kubernetes.get("pod", "phoenix")["status"])
+    assert len(before) == 1
+    wait_for(lambda: listed(kubernetes.logs_of("phoenix")) == before, 20, "the container to list the same GPU again", lambda: kubernetes.logs_of("phoenix"))
+
+
+def restarts(kubernetes, pod: str) -> int:
+    return kubernetes.get("pod", pod)["status"]["containerStatuses"][0]["restartCount"]
+
+
+def stop_first_process(kubernetes, pod: str):
+    """As a crash does it: from outside, since a namespace's first process hears no signal from inside."""
+    container = kubernetes.get("pod", pod)["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
+    kubernetes.cluster.run("ctr", "-n", "k8s.io", "task", "kill", "--signal", "KILL", container)
+
+
+def test_another_driver_is_what_the_next_pod_has(agent, kubernetes, machine):
+    machine.fault("driver", "unload")
+    kubernetes.wait_for_gpus(0)
+    machine.install("570.124.06")
+    kubernetes.wait_for_gpus(8)
+    kubernetes.create_pod("newer", gpus=1, image=DEBIAN, command=f"nvidia-smi -L; readlink -f {LIBCUDA}")
+    said = finished(kubernetes, "newer")
+    assert len(listed(said)) == 1 and said.endswith("libcuda.so.570.124.06\n"), said
+    machine.fault("driver", "unload")
+    machine.install("550.54.15")
+    kubernetes.wait_for_gpus(8)
