@@ -1,7 +1,8 @@
-"""`penstock runtime doctor` with the podman of this machine: what it finds, and its proof from inside a container. As root, in a mount
+"""`penstock runtime doctor` with the podman of this machine and a containerd 1.7: what it finds, and its proof from inside a container. As root, in a mount
 namespace whose /etc and /run are its own."""
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -11,8 +12,11 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "e2e/cluster"))
 
 import images  # noqa: E402
+import parts  # noqa: E402
+from node import wait_until  # noqa: E402
 from podman import Host  # noqa: E402
 
 KIND = "example.com/gpu"
@@ -118,3 +122,86 @@ def test_it_leaves_nothing_behind(host, doctor):
     doctor("--prove")
     assert {path.name for path in Path(tempfile.gettempdir()).glob("penstock-proof-*")} <= before
     assert host.podman("ps", "--all", "--quiet").stdout == ""
+
+
+# What a distribution has, but for what this machine's rights ask for; CDI on or off.
+CONTAINERD = """version = 2
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "registry.local/pause:1"
+  restrict_oom_score_adj = true
+  enable_cdi = {cdi}
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+      SystemdCgroup = false
+"""
+
+
+class Containerd:
+    """containerd 1.7 on the host of the tests, at its usual places."""
+
+    def __init__(self, host: Host):
+        self.host, self.process = host, None
+        self.root = Path(f"/proc/{host.holder.pid}/root")
+        self.folder = parts.packages() / "sbin"
+        (self.root / "etc/containerd").mkdir()
+
+    def start(self, cdi: str):
+        (self.root / "etc/containerd/config.toml").write_text(
+            f'root = "{self.host.home}/containerd"\n' + CONTAINERD.format(cdi=cdi))
+        environment = os.environ | {"PATH": f"{self.folder}:{os.environ['PATH']}"}
+        with open(self.host.home / "containerd.log", "a") as log:
+            self.process = subprocess.Popen([*self.host.entering, self.folder / "containerd"], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            env=environment)
+        wait_until(lambda: self.ctr("version", check=False).returncode == 0, "containerd to answer")
+        for archive in sorted(parts.images().glob("*.tar")):
+            self.ctr("--namespace", "k8s.io", "images", "import", archive)
+
+    def ctr(self, *words, check: bool = True) -> subprocess.CompletedProcess:
+        return subprocess.run([*self.host.entering, self.folder / "ctr", *words], check=check, capture_output=True, timeout=60)
+
+    def containers(self) -> str:
+        return self.ctr("--namespace", "k8s.io", "containers", "list", "--quiet").stdout.decode()
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+    def end(self):
+        self.stop()
+        shutil.rmtree(self.root / "etc/containerd")
+
+
+@pytest.fixture
+def containerd(host):
+    containerd = Containerd(host)
+    yield containerd
+    containerd.end()
+
+
+def test_it_proves_that_a_pod_of_containerd_opens_its_devices(host, doctor, containerd):
+    containerd.start(cdi="true")
+    (host.cdi / "gpu.json").write_text(json.dumps(specification(host)))
+    status, findings = doctor("--prove", "--engine", "containerd", "--image", "registry.local/busybox:1")
+    assert (status, bad(findings)) == (0, []), (host.home / "containerd.log").read_text()
+    assert findings[-1]["what"] == "proof by containerd"
+    assert containerd.containers() == "", "the pod is removed"
+
+
+def test_a_containerd_with_cdi_off_is_found_and_its_pods_have_no_device(host, doctor, containerd):
+    containerd.start(cdi="false")
+    (host.cdi / "gpu.json").write_text(json.dumps(specification(host)))
+    status, findings = doctor("--prove", "--engine", "containerd", "--image", "registry.local/busybox:1")
+    assert status == 1
+    off = next(one for one in findings if "has CDI off" in one["why"])
+    assert off["what"].startswith("containerd 1.7.") and off["file"] == "/etc/containerd/config.toml"
+    assert [line.strip() for line in off["write"]] == ['[plugins."io.containerd.grpc.v1.cri"]', "enable_cdi = true"]
+    assert "proof by containerd: /dev/gpu0 is not in the container: it was not injected" in bad(findings)
+
+
+def test_without_an_image_it_does_not_say_that_containerd_is_bad(host, doctor, containerd):
+    containerd.start(cdi="true")
+    (host.cdi / "gpu.json").write_text(json.dumps(specification(host)))
+    status, findings = doctor("--prove", "--engine", "containerd")
+    assert (status, findings[-1]["state"]) == (0, "unknown")
+    assert "--image" in findings[-1]["why"]

@@ -21,8 +21,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kFooter[] = R"(Examples:
   penstock runtime doctor
-  penstock runtime doctor --prove                                     # and start a container that opens the devices
+  penstock runtime doctor --prove                   # and start a container that opens the devices
   penstock runtime doctor --prove --device nvidia.com/gpu=0 --engine podman
+  penstock runtime doctor --prove --engine containerd --image registry.k8s.io/pause:3.10    # the kubelet's way, in a pod
   penstock runtime doctor -o json | jq -r '.findings[] | select(.state == "bad") | .why'
 
 Looks for whatever makes devices vanish without a word: specifications that engines pass over, that contradict each
@@ -124,9 +125,9 @@ void AddRuntimeDoctor(CLI::App& runtime, const Common& common, int& exit_code) {
       ->needs(prove);
   verb->add_option("--engine", given->proof.engine, "that starts the container of --prove; the first that is there")
       ->type_name("ENGINE")
-      ->check(CLI::IsMember({"podman", "containerd"}))
+      ->check(CLI::IsMember({"podman", "containerd", "crio"}))
       ->needs(prove);
-  verb->add_option("--image", given->proof.image, "of the engine's local store, for --prove; left out: an empty root")
+  verb->add_option("--image", given->proof.image, "of the engine's local store, for --prove; podman needs none")
       ->type_name("IMAGE")
       ->needs(prove);
   verb->callback([&common, &exit_code, given] {

@@ -32,6 +32,8 @@ struct EngineState {
   edge::engine::Facts facts;  ///< its files, and what it says is in force
   std::string version;        ///< "1.7.24"; empty: not known
   std::string problem;        ///< why it could not be asked; empty: it was
+  std::string socket;         ///< empty: it has none
+  std::string restart;        ///< the command that makes it read its configuration; empty: it reads it every time
   std::optional<bool> systemd_cgroups;
   std::string low_level;                        ///< its default low-level runtime by name, "runc"; empty: not known
   std::vector<edge::engine::SourceFile> stray;  ///< drop-ins that lie in folders where people put such, read or not
@@ -77,8 +79,8 @@ DoctorFacts Gather(const std::vector<std::string>& folders);
 /// What to prove, and how.
 struct Proof {
   std::vector<std::string> devices;  ///< qualified names; empty: all of the first kind
-  std::string engine;                ///< "podman" or "containerd"; empty: the first that is there
-  std::string image;                 ///< of the engine's local store; empty: a root with nothing but the probe
+  std::string engine;                ///< "podman", "containerd", "crio"; empty: the first that is there
+  std::string image;  ///< of the engine's local store; empty: a root with nothing but the probe, which podman alone can start
 };
 
 /// Starts a container with the devices and opens them there, and every file that is mounted. Blocks, for a minute at most.

@@ -26,17 +26,6 @@ std::string NameOf(const EngineState& engine) {
   return engine.version.empty() ? name : name + " " + engine.version;
 }
 
-/// The command that makes an engine read its configuration anew; podman does so at every call.
-std::vector<std::string> Restart(const EngineState& engine) {
-  switch (engine.facts.engine) {
-    case Engine::kContainerd: return {"systemctl restart containerd"};
-    case Engine::kCrio: return {"systemctl restart crio"};
-    case Engine::kDocker: return {"systemctl restart docker"};
-    case Engine::kPodman: return {};
-  }
-  return {};
-}
-
 /// What the engine says is in force, or else what its file says; an empty document where neither can be read.
 Value InForce(const edge::engine::Facts& facts) {
   const Format format = facts.engine == Engine::kDocker ? Format::kJson : Format::kToml;
@@ -109,7 +98,8 @@ class EngineJudge {
 
   /// A line that is missing in the engine's own configuration.
   void AddSetting(std::string why, const std::string& file, std::vector<std::string> write) {
-    Add(Verdict::kBad, std::move(why), file, std::move(write), Restart(engine_));
+    Add(Verdict::kBad, std::move(why), file, std::move(write),
+        engine_.restart.empty() ? std::vector<std::string>() : std::vector<std::string>{engine_.restart});
   }
 
   /// Whether it can have CDI at all, and has.

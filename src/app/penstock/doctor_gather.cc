@@ -9,8 +9,10 @@
 #include "app/penstock/engine_formats.h"
 #include "app/penstock/programs.h"
 #include "base/core/strings.h"
+#include "edge/engine/asking.h"
 #include "edge/engine/config_files.h"
 #include "edge/engine/site.h"
+#include "edge/engine/site_files.h"
 #include "os/core/file.h"
 
 namespace penstock::app {
@@ -39,101 +41,64 @@ class EngineAsker {
   EngineAsker(Site site, ConfigFiles files) : site_(std::move(site)), files_(std::move(files)) {}
 
   EngineState Ask() {
-    edge::engine::Facts& facts = state_.facts;
-    facts.engine = site_.engine;
-    facts.manner = site_.manner;
-    facts.name = site_.name;
-    facts.main = Read(site_.in_force.empty() ? site_.config : site_.in_force);
-    facts.drop_in = Read(site_.drop_in);
-    facts.template_file = Read(site_.template_file);
+    state_.socket = site_.socket;
+    state_.restart = base::Join(edge::engine::RestartCommand(site_), " ");
+    // docker's and podman's own programs know what their daemons are; engines of the kubelet are asked where they live.
+    const auto release = FindRelease(AskForRelease().value_or(""));
+    if (release) state_.version = ToString(*release);
+    TakeFiles(release ? release->major : 0);
+    state_.facts.major = release ? release->major : 0;
+    state_.facts.minor = release ? release->minor : 0;
+    TakeEffect();
     switch (site_.engine) {
-      case Engine::kContainerd: AskContainerd(); break;
-      case Engine::kCrio: AskCrio(); break;
-      case Engine::kDocker: AskDocker(); break;
-      case Engine::kPodman: AskPodman(); break;
+      case Engine::kContainerd: TakeContainerdRuntime(state_); break;
+      case Engine::kCrio: break;
+      case Engine::kDocker: TakeRuntime({"docker", "info", "--format", "{{.CgroupDriver}} {{.DefaultRuntime}}"}); break;
+      case Engine::kPodman: TakeRuntime({site_.program, "info", "--format", "{{.Host.CgroupManager}} {{.Host.OCIRuntime.Path}}"}); break;
     }
     return std::move(state_);
   }
 
  private:
-  SourceFile Read(const std::string& path) const {
-    if (path.empty()) return {};
-    auto text = files_.Read(path);
-    return {path, text.ok() ? *std::move(text) : std::nullopt};
+  std::optional<std::string> AskForRelease() {
+    if (site_.engine != Engine::kDocker) return Answer(edge::engine::VersionCommand(site_));
+    auto answer = Answer({"docker", "version", "--format", "{{.Server.Version}}"});
+    if (!answer) state_.problem = "its daemon does not answer, so that only its file is judged";
+    return answer;
   }
 
-  std::vector<SourceFile> ReadMatching(const std::string& pattern) const {
-    std::vector<SourceFile> found;
-    for (const std::string& path : files_.Match(pattern)) found.push_back(Read(path));
-    return found;
+  void TakeFiles(int major) {
+    auto gathered = edge::engine::Gather(site_, files_, {}, major);
+    if (gathered.ok()) {
+      state_.facts = std::move(gathered->facts);
+    } else {
+      state_.problem = gathered.error().message();
+      state_.facts.engine = site_.engine;
+      state_.facts.name = site_.name;
+      state_.facts.main.path = site_.config;
+    }
+    if (site_.engine == Engine::kContainerd && site_.manner == edge::engine::Manner::kPlain) TakeStray(FolderOf(site_.drop_in) + "/*.toml");
+    if (site_.engine == Engine::kCrio) TakeStray(FolderOf(site_.config) + "/conf.d/*");
   }
 
-  /// A question to the engine's own program, which sees what the engine sees.
-  std::optional<std::string> AskProgram(const std::vector<std::string>& arguments) const {
-    std::vector<std::string> command = site_.enter;
-    command.push_back(site_.program);
-    command.insert(command.end(), arguments.begin(), arguments.end());
-    return Answer(command);
+  void TakeStray(const std::string& pattern) {
+    for (const std::string& path : files_.Match(pattern)) state_.stray.push_back({path, files_.Read(path).value_or(std::nullopt)});
   }
 
-  /// The release among the words of the answer, into the facts as well.
-  void TakeRelease(const std::optional<std::string>& answer) {
-    const auto release = answer ? FindRelease(*answer) : std::nullopt;
-    if (!release) return;
-    state_.version = ToString(*release);
-    state_.facts.major = release->major;
-    state_.facts.minor = release->minor;
+  void TakeEffect() {
+    const auto command = edge::engine::EffectCommand(site_, state_.facts.main.text.has_value());
+    if (command.empty()) return;
+    state_.facts.effective = Answer(command);
+    if (!state_.facts.effective) state_.problem = "`" + base::Join(command, " ") + "` fails, so that only its files are judged";
   }
 
-  /// "systemd runc": how it makes control groups, and its low-level runtime.
-  void TakeRuntime(const std::optional<std::string>& answer) {
+  /// Asks for "systemd runc": how it makes control groups, and its low-level runtime.
+  void TakeRuntime(const std::vector<std::string>& command) {
+    const auto answer = Answer(command);
     if (!answer) return;
     const auto words = base::Split(base::Trim(*answer), ' ');
     state_.systemd_cgroups = words.front() == "systemd";
     state_.low_level = words.back();
-  }
-
-  /// The files that the main file imports, patterns relative to its folder.
-  std::vector<SourceFile> ReadImports() const {
-    const SourceFile& main = state_.facts.main;
-    std::vector<SourceFile> files;
-    const auto document = edge::engine::Read(edge::engine::Format::kToml, main.text.value_or(""), main.path);
-    const base::Value* imports = document.ok() ? document->Find("imports") : nullptr;
-    if (imports == nullptr || !imports->list) return files;
-    for (const base::Value& pattern : *imports->list) {
-      const bool absolute = pattern.text.starts_with('/');
-      auto more = ReadMatching(absolute ? pattern.text : FolderOf(main.path) + "/" + pattern.text);
-      files.insert(files.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
-    }
-    return files;
-  }
-
-  void AskContainerd() {
-    state_.facts.imported = ReadImports();
-    if (site_.manner == edge::engine::Manner::kPlain) state_.stray = ReadMatching(FolderOf(site_.drop_in) + "/*.toml");
-    TakeRelease(AskProgram({"--version"}));
-    state_.facts.effective = AskProgram({"--config", state_.facts.main.path, "config", "dump"});
-    if (!state_.facts.effective) state_.problem = "`" + site_.program + " config dump` fails, so that only its files are judged";
-    TakeContainerdRuntime(state_);
-  }
-
-  void AskCrio() {
-    state_.facts.imported = ReadMatching(FolderOf(site_.drop_in) + "/*");
-    state_.stray = ReadMatching("/etc/crio/conf.d/*");
-    TakeRelease(AskProgram({"--version"}));
-    state_.facts.effective = AskProgram({"status", "config"});
-    if (!state_.facts.effective) state_.facts.effective = AskProgram({"config"});
-  }
-
-  void AskDocker() {
-    TakeRelease(Answer({"docker", "version", "--format", "{{.Server.Version}}"}));
-    if (state_.version.empty()) state_.problem = "its daemon does not answer, so that only its file is judged";
-    TakeRuntime(Answer({"docker", "info", "--format", "{{.CgroupDriver}} {{.DefaultRuntime}}"}));
-  }
-
-  void AskPodman() {
-    TakeRelease(AskProgram({"--version"}));
-    TakeRuntime(AskProgram({"info", "--format", "{{.Host.CgroupManager}} {{.Host.OCIRuntime.Path}}"}));
   }
 
   static std::string FolderOf(const std::string& file) { return file.substr(0, file.find_last_of('/')); }

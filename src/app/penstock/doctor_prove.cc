@@ -10,6 +10,8 @@
 #include "app/penstock/doctor.h"
 #include "app/penstock/programs.h"
 #include "base/core/strings.h"
+#include "edge/engine/asking.h"
+#include "edge/engine/cri/errand.h"
 #include "os/core/file.h"
 
 namespace penstock::app {
@@ -75,29 +77,16 @@ std::string LimitOf(const std::string& name, __rlimit_resource resource) {
   return name + "=" + limit + ":" + limit;
 }
 
-/// The command that starts the container. The probe is the first word that it executes.
-std::vector<std::string> CommandOf(const std::string& engine, const Proof& proof, const std::string& root, const std::string& probe) {
-  if (engine == "podman") {
-    std::vector<std::string> command = {"podman", "run", "--rm", "--network", "none", "--log-driver", "none", "--pull", "never"};
-    for (const std::string& limit : {LimitOf("nofile", RLIMIT_NOFILE), LimitOf("nproc", RLIMIT_NPROC)})
-      command.insert(command.end(), {"--ulimit", limit});
-    for (const std::string& device : proof.devices) command.insert(command.end(), {"--device", device});
-    if (proof.image.empty()) {
-      command.insert(command.end(), {"--rootfs", root, kInside});
-    } else {
-      command.insert(command.end(), {"--volume", probe + ":" + kInside + ":ro", "--entrypoint", kInside, proof.image});
-    }
-    return command;
-  }
-  std::vector<std::string> command = {"ctr", "--namespace", "penstock-proof", "run", "--rm"};
+/// podman starts the container by its own program; the probe is the first word that it executes.
+std::vector<std::string> PodmanCommand(const Proof& proof, const std::string& root, const std::string& probe) {
+  std::vector<std::string> command = {"podman", "run", "--rm", "--network", "none", "--log-driver", "none", "--pull", "never"};
+  for (const std::string& limit : {LimitOf("nofile", RLIMIT_NOFILE), LimitOf("nproc", RLIMIT_NPROC)})
+    command.insert(command.end(), {"--ulimit", limit});
   for (const std::string& device : proof.devices) command.insert(command.end(), {"--device", device});
-  const std::string id = "penstock-proof-" + std::to_string(::getpid());
   if (proof.image.empty()) {
-    command.insert(command.end(), {"--rootfs", root, id, kInside});
+    command.insert(command.end(), {"--rootfs", root, kInside});
   } else {
-    command[2] = "k8s.io";  // where the kubelet's images are
-    command.insert(command.end(),
-                   {"--mount", "type=bind,src=" + probe + ",dst=" + kInside + ",options=rbind:ro", proof.image, id, kInside});
+    command.insert(command.end(), {"--volume", probe + ":" + kInside + ":ro", "--entrypoint", kInside, proof.image});
   }
   return command;
 }
@@ -144,32 +133,33 @@ std::vector<DoctorFinding> JudgeAnswers(const std::string& about, const Promise&
   return findings;
 }
 
-/// The last words of a program that failed.
-std::string LastLine(const std::string& text) {
-  const auto lines = base::Split(base::Trim(text), '\n');
-  return lines.back();
-}
-
-base::Result<std::string> Run(const std::string& engine, const Proof& proof, const Promise& promise) {
-  ASSIGN(const std::string probe, FindProgram(kProbe));
+base::Result<std::string> RunByPodman(const Proof& proof, const Promise& promise, const std::string& probe) {
   ASSIGN(const Root root, Root::Make());
   std::error_code error;
   std::filesystem::copy_file(probe, root.path() + kInside, error);
   if (error) return base::ErrnoError(error.value(), "copy " + probe + " to " + root.path());
-  std::vector<std::string> command = CommandOf(engine, proof, root.path(), probe);
+  std::vector<std::string> command = PodmanCommand(proof, root.path(), probe);
   for (const auto& [file, device] : promise.files) command.push_back(file);
   ASSIGN(const auto outcome, RunFor(command, kPatience));
   if (outcome.status == 0) return outcome.output;
-  return base::Error(base::Code::kUnknown, "no container with " + base::Join(proof.devices, ", ") + " starts: " + LastLine(outcome.errors));
+  return base::Error(base::Code::kUnknown, edge::engine::LastLine(outcome.errors));
+}
+
+/// The way of a pod: what the kubelet asks of the engine is asked of it.
+base::Result<std::string> RunByKubeletsWay(const EngineState& engine, const Proof& proof, const Promise& promise,
+                                           const std::string& probe) {
+  edge::engine::cri::Errand errand{
+      .socket = engine.socket, .image = proof.image, .command = {kInside}, .program = probe, .cdi_devices = proof.devices};
+  for (const auto& [file, device] : promise.files) errand.command.push_back(file);
+  return edge::engine::cri::RunErrand(errand, kPatience);
 }
 
 /// The engine that is asked for, or the first that can start a container by itself.
-std::string ChooseEngine(const Proof& proof, const DoctorFacts& facts) {
-  if (!proof.engine.empty()) return proof.engine;
-  for (const auto candidate : {edge::engine::Engine::kPodman, edge::engine::Engine::kContainerd})
+const EngineState* ChooseEngine(const Proof& proof, const DoctorFacts& facts) {
+  for (const auto candidate : {edge::engine::Engine::kPodman, edge::engine::Engine::kContainerd, edge::engine::Engine::kCrio})
     for (const EngineState& engine : facts.engines)
-      if (engine.facts.engine == candidate) return std::string(edge::engine::Name(candidate));
-  return "";
+      if (engine.facts.engine == candidate && (proof.engine.empty() || proof.engine == edge::engine::Name(candidate))) return &engine;
+  return nullptr;
 }
 
 }  // namespace
@@ -178,15 +168,26 @@ std::vector<DoctorFinding> Prove(const Proof& asked, const DoctorFacts& facts) {
   const api::cdi::Registry registry(facts.files);
   Proof proof = asked;
   if (proof.devices.empty()) proof.devices = AllOfFirstKind(registry);
-  const std::string engine = ChooseEngine(proof, facts);
-  const std::string about = "proof" + (engine.empty() ? "" : " by " + engine);
-  if (engine.empty()) return {{about, Verdict::kUnknown, "there is neither podman nor containerd to start a container with", "", {}, {}}};
-  if (proof.devices.empty()) return {{about, Verdict::kBad, "there is no CDI device to give to a container", "", {}, {}}};
+  std::string about = "proof";
+  const auto only = [&about](Verdict verdict, const std::string& why) {
+    return std::vector<DoctorFinding>{{about, verdict, why, "", {}, {}}};
+  };
+  const EngineState* engine = ChooseEngine(proof, facts);
+  if (engine == nullptr)
+    return only(Verdict::kUnknown,
+                "there is no " + (proof.engine.empty() ? "podman, containerd or CRI-O" : proof.engine) + " to start a container with");
+  about += " by " + engine->facts.name;
+  const bool by_podman = engine->facts.engine == edge::engine::Engine::kPodman;
+  if (!by_podman && proof.image.empty()) return only(Verdict::kUnknown, "its containers need an image: say one of its store with --image");
+  if (proof.devices.empty()) return only(Verdict::kBad, "there is no CDI device to give to a container");
   const auto edits = registry.Inject(proof.devices);
-  if (!edits.ok()) return {{about, Verdict::kBad, edits.error().message(), "", {}, {}}};
+  if (!edits.ok()) return only(Verdict::kBad, edits.error().message());
+  const auto probe = FindProgram(kProbe);
+  if (!probe.ok()) return only(Verdict::kUnknown, probe.error().message());
   const Promise promise = PromiseOf(*edits);
-  const auto output = Run(engine, proof, promise);
-  if (!output.ok()) return {{about, Verdict::kBad, output.error().message(), "", {}, {}}};
+  const auto output = by_podman ? RunByPodman(proof, promise, *probe) : RunByKubeletsWay(*engine, proof, promise, *probe);
+  if (!output.ok())
+    return only(Verdict::kBad, "no container with " + base::Join(proof.devices, ", ") + " starts: " + output.error().message());
   return JudgeAnswers(about, promise, ReadAnswers(*output));
 }
 

@@ -38,6 +38,7 @@ EngineState EngineOf(Engine engine, const std::string& version) {
   EngineState state;
   state.version = version;
   state.facts.engine = engine;
+  if (engine != Engine::kPodman) state.restart = "systemctl restart " + std::string(edge::engine::Name(engine));
   state.facts.name = edge::engine::Name(engine);
   const Release release = FindRelease(version).value_or(Release{});
   state.facts.major = release.major;
@@ -128,6 +129,7 @@ TEST(Engine, SaysTheLineWhereCdiIsOff) {
   EXPECT_EQ(containerd[0].file, "/etc/containerd/config.toml");
   EXPECT_THAT(containerd[0].write, Contains(HasSubstr("enable_cdi = true")));
   EXPECT_THAT(containerd[0].write, Contains(HasSubstr("io.containerd.grpc.v1.cri")));
+  EXPECT_THAT(containerd[0].run, ElementsAre("systemctl restart containerd"));
 
   EngineState docker = EngineOf(Engine::kDocker, "27.0.3");
   docker.facts.main = {"/etc/docker/daemon.json", "{\"log-driver\": \"local\"}"};
