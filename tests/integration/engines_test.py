@@ -36,6 +36,9 @@ state = "{home}/state"
       runtime_type = "io.containerd.runc.v2"
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
         SystemdCgroup = false
+
+  [plugins."io.containerd.internal.v1.opt"]
+    path = "{home}/opt"
 """
 # Ends the daemon and starts it again, as a unit of type notify: done when it listens. A line "refuse: WORD" in the file beside it makes the
 # daemon one that does not start with WORD in its configuration.
@@ -225,7 +228,7 @@ def test_an_engine_that_does_not_come_back_gets_its_old_files(containerd):
 def test_an_engine_whose_cri_plugin_does_not_start_is_not_healthy(containerd):
     # Somebody's earlier edit that containerd has not read yet: it starts, its CRI plugin does not.
     text = containerd.first.replace("containerd.runtimes.runc]\n", 'containerd]\n default_runtime_name = "kata"\n', 1)
-    text = text[:text.index("      runtime_type")]
+    text = text.replace(text[text.index("      runtime_type"):text.index("  [plugins.\"io.containerd.internal")], "")
     containerd.config.write_text(text)
     done = containerd.run("configure", *CDI)
     assert done.returncode == 1 and "containerd listens, but its plugin io.containerd.grpc.v1.cri does not start" in done.stderr, done.stderr

@@ -198,6 +198,14 @@ void KeepRuntimes(const Facts& facts, const Containerd& containerd, const Value&
   }
 }
 
+/// As docker's packages of containerd have it: whatever is written for it, nobody reads it.
+bool IsDisabled(const Value& main, const std::string& section) {
+  const Value* disabled = main.Find("disabled_plugins");
+  if (disabled == nullptr || !disabled->list) return false;
+  const auto same = [&section](const Value& plugin) { return plugin.text == kCri1 || plugin.text == kCri2 || plugin.text == section; };
+  return std::any_of(disabled->list->begin(), disabled->list->end(), same);
+}
+
 }  // namespace
 
 base::Result<Containerd> ReadContainerd(const Facts& facts) {
@@ -207,7 +215,7 @@ base::Result<Containerd> ReadContainerd(const Facts& facts) {
   containerd.section = SectionOf(containerd.main, containerd.version);
   if (!facts.effective) return containerd;
   ASSIGN(containerd.effective, Read(Format::kToml, *facts.effective, "what " + facts.name + " says is in force"));
-  const bool newer = FindAt(containerd.effective, {"plugins", kCri3}) != nullptr;
+  const bool newer = AtLeast(facts, 2, 0) || FindAt(containerd.effective, {"plugins", kCri3}) != nullptr;
   containerd.effective_section = newer ? kCri3 : kCri2;
   return containerd;
 }
@@ -246,6 +254,10 @@ base::Result<Goal> ContainerdGoal(const Facts& facts, const Wish& wish) {
                      "containers under the runtime");
   Goal goal;
   ASSIGN(const Containerd containerd, ReadContainerd(facts));
+  if (IsDisabled(containerd.main, containerd.section))
+    return Error(Code::kFailedPrecondition, facts.main.path +
+                                                " has the CRI plugin in its disabled_plugins, so that nobody would read this: for "
+                                                "docker's containers say --runtime docker, for the kubelet take it out there");
   std::vector<Setting> settings = CriSettings(facts, containerd, wish, goal);
   if (settings.empty()) return goal;
   ASSIGN(const bool drop_in, TakesDropIn(facts, containerd));

@@ -168,6 +168,10 @@ TEST(Plan, UnknownVersionsAndInlineTablesAreLeftAloneWithTheLinesToWrite) {
   EXPECT_THAT(Written(Containerd(1, 7, "version = 2\n[\n"), {.cdi = true}), HasSubstr(std::string(kMain) + ":2:"));
 }
 
+TEST(Plan, AContainerdWhoseCriPluginIsOffIsNotConfiguredForNobody) {
+  EXPECT_THAT(Written(Containerd(1, 7, "disabled_plugins = [\"cri\"]\nversion = 2\n"), {.cdi = true}), HasSubstr("say --runtime docker"));
+}
+
 TEST(Plan, AWishThatContradictsItselfIsRefused) {
   EXPECT_THAT(Written(Containerd(1, 7, ""), {.handlers = {{"nvidia", "runtime"}}}), HasSubstr("must be absolute"));
   EXPECT_THAT(Written(Containerd(1, 7, ""), {.default_handler = "nvidia"}), HasSubstr("is none of those that are configured"));
