@@ -59,7 +59,7 @@ class HooksTest : public testing::Test {
   void WriteCache(std::vector<std::string> paths) {
     std::vector<os::LdCacheEntry> entries;
     for (const std::string& path : paths) entries.push_back({.soname = path.substr(path.rfind('/') + 1), .path = path, .flags = kFlags});
-    Write("/etc/ld.so.cache", os::WriteLdCache(std::move(entries)));
+    Write("/etc/ld.so.cache", os::WriteLdCache(entries));
   }
   // Paths of the list in its order.
   std::vector<std::string> Cache() {

@@ -69,6 +69,7 @@ LdCacheUpdate::LdCacheUpdate(const os::ConfinedTree& root, const std::vector<std
 }
 
 void LdCacheUpdate::AddImage(std::vector<os::LdCacheEntry> entries) {
+  entries_.reserve(entries.size() + 128);
   for (os::LdCacheEntry& entry : entries) {
     const std::string path = FolderOf(entry.path);
     if (Contains(gone_, path)) continue;
@@ -116,10 +117,12 @@ bool LdCacheUpdate::LinkSonames(const std::string& folder, const std::vector<Lib
 }
 
 std::vector<os::LdCacheEntry> LdCacheUpdate::Take() {
-  std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.rank < b.rank; });
+  std::vector<Entry*> order;
+  for (Entry& entry : entries_) order.push_back(&entry);
+  std::stable_sort(order.begin(), order.end(), [](const Entry* a, const Entry* b) { return a->rank < b->rank; });
   std::vector<os::LdCacheEntry> list;
-  list.reserve(entries_.size());
-  for (Entry& entry : entries_) list.push_back(std::move(entry.entry));
+  list.reserve(order.size());
+  for (Entry* entry : order) list.push_back(std::move(entry->entry));
   return list;
 }
 

@@ -80,7 +80,7 @@ Status WriteCache(const os::ConfinedTree& root, LdCacheUpdate update, const std:
   for (const std::string& folder : folders) update.AddFolder(folder);
   auto entries = update.Take();
   if (entries.empty()) return {};
-  const std::string content = os::WriteLdCache(std::move(entries));
+  const std::string content = os::WriteLdCache(entries);
   return bytes.ok() && *bytes == content ? Status() : root.Write(kCache, content);
 }
 

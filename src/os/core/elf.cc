@@ -1,6 +1,7 @@
 // ELF files by pread(2) and with bounds (System V ABI, chapters 4 and 5). Never maps a file: whoever owns it may cut it short meanwhile.
 #include "os/core/elf.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -145,7 +146,19 @@ class ElfFile {
     return table;
   }
 
+  // Headers lie together, and so do names: most reads are of a piece that is here already.
   Result<std::size_t> ReadSome(std::uint64_t offset, void* into, std::size_t size) const {
+    if (size <= piece_.size() && (offset < piece_at_ || offset - piece_at_ > piece_bytes_ || piece_bytes_ - (offset - piece_at_) < size)) {
+      ASSIGN(piece_bytes_, ReadFile(offset, piece_.data(), piece_.size()));
+      piece_at_ = offset;
+    }
+    if (size > piece_.size()) return ReadFile(offset, into, size);
+    const std::size_t got = std::min<std::size_t>(size, piece_bytes_ - (offset - piece_at_));
+    std::memcpy(into, piece_.data() + (offset - piece_at_), got);
+    return got;
+  }
+
+  Result<std::size_t> ReadFile(std::uint64_t offset, void* into, std::size_t size) const {
     if (offset > static_cast<std::uint64_t>(INT64_MAX) - size) return Broken("it points beyond any file");
     std::size_t filled = 0;
     while (filled < size) {
@@ -168,6 +181,9 @@ class ElfFile {
   std::string name_;
   bool wide_ = true;
   Elf64_Ehdr header_{};
+  mutable std::array<char, 4096> piece_;
+  mutable std::uint64_t piece_at_ = 0;
+  mutable std::size_t piece_bytes_ = 0;
 };
 
 const Elf64_Phdr* FindDynamic(std::span<const Elf64_Phdr> segments) {

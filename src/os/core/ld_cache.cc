@@ -191,10 +191,10 @@ bool StandsBefore(const LdCacheEntry& left, const LdCacheEntry& right) {
   return left.hwcap > right.hwcap;
 }
 
-/// Collects names; each stands once.
+/// Collects names, which must stay where they are; each stands once.
 class Texts {
  public:
-  explicit Texts(std::size_t begin) : begin_(begin) {}
+  Texts(std::size_t begin, std::size_t names) : begin_(begin) { places_.reserve(names); }
 
   std::uint32_t Place(const std::string& text) {
     const auto [found, added] = places_.try_emplace(text, static_cast<std::uint32_t>(begin_ + bytes_.size()));
@@ -206,7 +206,7 @@ class Texts {
  private:
   std::size_t begin_;
   std::string bytes_;
-  std::unordered_map<std::string, std::uint32_t> places_;
+  std::unordered_map<std::string_view, std::uint32_t> places_;
 };
 
 template <typename T>
@@ -227,6 +227,17 @@ std::string WriteExtension(std::size_t begin, const std::vector<std::uint32_t>& 
   return bytes.append(generator);
 }
 
+std::string WriteFile(std::size_t count, const std::string& list, const std::string& texts, const std::vector<std::uint32_t>& hwcaps) {
+  Header header{.count = static_cast<std::uint32_t>(count), .text_bytes = static_cast<std::uint32_t>(texts.size()), .flags = kOwnByteOrder};
+  std::memcpy(header.magic, kNewMagic.data(), kNewMagic.size());
+  const std::size_t used = sizeof header + list.size() + texts.size();
+  const std::size_t extension = (used + 3) & ~std::size_t{3};
+  header.extension = static_cast<std::uint32_t>(extension);
+  std::string bytes;
+  Append(bytes, header);
+  return bytes.append(list).append(texts).append(extension - used, '\0').append(WriteExtension(extension, hwcaps));
+}
+
 }  // namespace
 
 Result<std::vector<LdCacheEntry>> ReadLdCache(std::string_view bytes) {
@@ -234,9 +245,13 @@ Result<std::vector<LdCacheEntry>> ReadLdCache(std::string_view bytes) {
   return Reader(list).Read();
 }
 
-std::string WriteLdCache(std::vector<LdCacheEntry> entries) {
-  std::stable_sort(entries.begin(), entries.end(), StandsBefore);
-  Texts texts(sizeof(Header) + entries.size() * sizeof(Entry));
+std::string WriteLdCache(const std::vector<LdCacheEntry>& entries) {
+  std::vector<const LdCacheEntry*> order;
+  order.reserve(entries.size());
+  for (const LdCacheEntry& entry : entries) order.push_back(&entry);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const LdCacheEntry* left, const LdCacheEntry* right) { return StandsBefore(*left, *right); });
+  Texts texts(sizeof(Header) + entries.size() * sizeof(Entry), 2 * entries.size());
   std::map<std::string, std::uint32_t> hwcaps;  // ld.so wants these names in order, and the entries' indices are places in it
   for (const LdCacheEntry& entry : entries) {
     if (!entry.hwcaps.empty()) hwcaps[entry.hwcaps] = 0;
@@ -247,20 +262,12 @@ std::string WriteLdCache(std::vector<LdCacheEntry> entries) {
     hwcaps_places.push_back(texts.Place(name));
   }
   std::string list;
-  for (const LdCacheEntry& entry : entries) {
-    const std::uint64_t hwcap = entry.hwcaps.empty() ? entry.hwcap : (entry.hwcap & kLevelMask) | kHwcapsBit | hwcaps[entry.hwcaps];
-    Append(list, Entry{.flags = entry.flags, .soname = texts.Place(entry.soname), .path = texts.Place(entry.path), .hwcap = hwcap});
+  list.reserve(entries.size() * sizeof(Entry));
+  for (const LdCacheEntry* entry : order) {
+    const std::uint64_t hwcap = entry->hwcaps.empty() ? entry->hwcap : (entry->hwcap & kLevelMask) | kHwcapsBit | hwcaps[entry->hwcaps];
+    Append(list, Entry{.flags = entry->flags, .soname = texts.Place(entry->soname), .path = texts.Place(entry->path), .hwcap = hwcap});
   }
-  Header header{.count = static_cast<std::uint32_t>(entries.size()),
-                .text_bytes = static_cast<std::uint32_t>(texts.bytes().size()),
-                .flags = kOwnByteOrder};
-  std::memcpy(header.magic, kNewMagic.data(), kNewMagic.size());
-  const std::size_t used = sizeof header + list.size() + texts.bytes().size();
-  const std::size_t extension = (used + 3) & ~std::size_t{3};
-  header.extension = static_cast<std::uint32_t>(extension);
-  std::string bytes;
-  Append(bytes, header);
-  return bytes.append(list).append(texts.bytes()).append(extension - used, '\0').append(WriteExtension(extension, hwcaps_places));
+  return WriteFile(entries.size(), list, texts.bytes(), hwcaps_places);
 }
 
 int CompareLibraryNames(std::string_view left, std::string_view right) {

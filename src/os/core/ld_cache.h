@@ -27,7 +27,7 @@ base::Result<std::vector<LdCacheEntry>> ReadLdCache(std::string_view bytes);
 
 /// The file that ldconfig of glibc 2.32 and later would write of these entries, in the order that ld.so searches by. Of entries that are
 /// alike but for their path, the earlier one is found first.
-std::string WriteLdCache(std::vector<LdCacheEntry> entries);
+std::string WriteLdCache(const std::vector<LdCacheEntry>& entries);
 
 /// Whether ld.so has this order of names: numbers in them count as numbers (glibc, elf/dl-cache.c, _dl_cache_libcmp). Negative, 0 or
 /// positive as strcmp(3); 0 also for names that ld.so takes for the same.
