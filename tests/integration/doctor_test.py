@@ -41,9 +41,9 @@ def host():
 def doctor(request, host):
     program = request.config.getoption("--programs").resolve() / "penstock"
 
-    def run(*options) -> tuple[int, list[dict]]:
+    def run(*options, **environment) -> tuple[int, list[dict]]:
         done = subprocess.run([*host.entering, program, "runtime", "doctor", "-o", "json", *options], capture_output=True, text=True, timeout=180,
-                              stdin=subprocess.DEVNULL)
+                              stdin=subprocess.DEVNULL, env=os.environ | environment)
         assert done.stdout, done.stderr
         said = json.loads(done.stdout)
         assert said["well"] == (done.returncode == 0)
@@ -116,11 +116,11 @@ def test_two_files_with_one_device_and_one_that_names_what_is_gone(host, doctor)
         "/var/run/cdi/b.json: no container with its devices can start: /none/lib, which is mounted, is not there"]
 
 
-def test_it_leaves_nothing_behind(host, doctor):
+def test_it_leaves_nothing_behind(host, doctor, tmp_path):
     (host.cdi / "gpu.json").write_text(json.dumps(specification(host)))
-    before = {path.name for path in Path(tempfile.gettempdir()).glob("penstock-proof-*")}
-    doctor("--prove")
-    assert {path.name for path in Path(tempfile.gettempdir()).glob("penstock-proof-*")} <= before
+    status, _ = doctor("--prove", TMPDIR=str(tmp_path))
+    assert status == 0
+    assert list(tmp_path.glob("penstock-*")) == []
     assert host.podman("ps", "--all", "--quiet").stdout == ""
 
 
