@@ -86,6 +86,12 @@ def test_a_command_sees_its_gpus_in_its_environment(node):
     assert re.fullmatch(r"r-[0-9a-z]+-\d+", seen["PENSTOCK_LEASE"])
 
 
+def test_nvidia_smi_lists_the_gpus_of_its_lease(node):
+    ids = {device["index"]: device["id"] for device in node.report()["devices"]}
+    listed = node.penstock("run", "--device", "2,5", "--", node.root / "usr/bin/nvidia-smi", "-L").stdout
+    assert re.findall(r"UUID: (\S+)\)", listed) == [ids[2], ids[5]]
+
+
 def test_a_command_replaces_penstock_and_keeps_its_own_exit_status_and_signals(node):
     program = node.start("--", "sh", "-c", "echo $$; exit 7")
     assert program.communicate()[0].split() == [str(program.pid)]

@@ -65,7 +65,7 @@ def test_helm_uninstall_leaves_nothing(installed, measure):
         assert not ours(installed.labels(node.name)), f"labels of {node.name}"
         sockets = set(node.run("ls", "/var/lib/kubelet/device-plugins").stdout.split())
         assert sockets <= {"DEPRECATION", "kubelet.sock", "kubelet_internal_checkpoint"}, sockets
-        for folder in ("/run/penstock", "/var/lib/penstock"):
+        for folder in ("/run/penstock", "/var/lib/penstock", "/var/run/cdi"):
             files = node.run("sh", "-c", f"find {folder} -mindepth 1 2>/dev/null || true").stdout
             assert not files, f"on {node.name}: {files}"
     kinds = "clusterrole,clusterrolebinding,role,rolebinding,daemonset,serviceaccount,configmap,job,pod,validatingadmissionpolicy," \

@@ -1,0 +1,82 @@
+"""Containers of a fleet: where containerd injects CDI devices pods have the driver, elsewhere their device files; nothing of an agent is
+needed for a container that starts again."""
+import json
+import re
+
+import pytest
+from actors import DEBIAN, GPU, OPENED, REFUSED, wait_for
+from fleet import WITHOUT_CDI, Fleet, Node, pod_on
+
+HOOK = "/var/lib/penstock/bin/penstock-hook"
+SPECIFICATION = "/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.json"
+MODELS = {"n1": "NVIDIA A100-SXM4-40GB", "n4": "NVIDIA A100-SXM4-40GB"}
+
+
+def listed(output: str) -> list[str]:
+    """The UUIDs that nvidia-smi -L lists."""
+    return re.findall(r"^GPU \d+: .* \(UUID: (GPU-\S+)\)$", output, re.M)
+
+
+@pytest.fixture
+def pods(installed):
+    """`pods(node, name, command)`: a pod with one GPU there, whose container starts again when it ends."""
+    def start(node: str, name: str, command: str):
+        installed.kubectl("create", "-f", "-", input=json.dumps(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}}, "spec": pod_on(node, command, image=DEBIAN)}))
+    return start
+
+
+def test_each_node_says_how_its_engine_gives_devices(installed):
+    for name, node in installed.nodes.items():
+        door = node.door("kubelet")
+        expected = ["envvar", "device-files"] if name == WITHOUT_CDI else ["cdi-cri"]
+        assert door["deviceList"] == expected and "containerd 1.7" in door["deviceListReason"], f"{name}: {door}"
+        named = {device["name"] for device in json.loads(node.run("cat", SPECIFICATION).stdout)["devices"]}
+        assert named == set(node.machine.minors()), name
+    assert "enable_cdi" in installed.nodes[WITHOUT_CDI].door("kubelet")["deviceListReason"]
+
+
+def test_jobs_that_run_nvidia_smi_list_their_one_gpu(installed, measure):
+    """Walkthrough H, on two nodes at once; what the specifications call is on the host, and runs there."""
+    for name in MODELS:
+        assert HOOK in installed.nodes[name].run("cat", SPECIFICATION).stdout
+        container = {"name": "main", "image": DEBIAN, "imagePullPolicy": "Never", "command": ["nvidia-smi"], "resources": {"limits": {GPU: 1}}}
+        spec = {"restartPolicy": "Never", "nodeSelector": {"kubernetes.io/hostname": name}, "containers": [container]}
+        installed.kubectl("create", "-f", "-", input=json.dumps(
+            {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": f"smi-{name}"}, "spec": {"backoffLimit": 0, "template": {"spec": spec}}}))
+    with measure("Jobs that run nvidia-smi are complete"):
+        installed.kubectl("wait", "--for=condition=Complete", "--timeout=60s", "--request-timeout=70s", *(f"job/smi-{name}" for name in MODELS))
+    for name, model in MODELS.items():
+        said = installed.logs_of(f"job/smi-{name}")
+        assert said.count(model) == 1, said
+
+
+def test_a_pod_without_cdi_has_its_device_file_and_no_other(installed, pods):
+    node = installed.nodes[WITHOUT_CDI]
+    pods(WITHOUT_CDI, "plain", "exec sleep 100000")
+    installed.wait_held("plain")
+    [minor] = node.machine.minors().values()
+    assert installed.openable("plain", (minor, 7)) == {minor: OPENED, 7: REFUSED}
+    installed.check()
+
+
+def test_a_container_starts_again_in_its_place_while_its_agent_is_replaced(installed, pods):
+    pods("n1", "phoenix", "nvidia-smi -L; exec sleep 100000")
+    before = wait_for(lambda: listed(installed.logs_of("phoenix")), 60, "the pod to list its GPU")
+    assert len(before) == 1
+    installed.install({"podAnnotations": {"upgraded": "for containers"}})
+    end_container(installed, installed.nodes["n1"], "phoenix")
+    installed.wait_rolled_out()
+    wait_for(lambda: restarts(installed, "phoenix") == 1 and listed(installed.logs_of("phoenix")) == before, 60,
+             "the container to list the same GPU again", lambda: installed.get("pod", "phoenix")["status"])
+    installed.check()
+
+
+def restarts(fleet: Fleet, pod: str) -> int:
+    return fleet.get("pod", pod)["status"]["containerStatuses"][0]["restartCount"]
+
+
+def end_container(fleet: Fleet, node: Node, pod: str):
+    """As a crash does it: from outside, since a namespace's first process hears no signal from inside."""
+    container = fleet.get("pod", pod)["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
+    node.run("ctr", "-n", "k8s.io", "task", "kill", "--signal", "KILL", container)
