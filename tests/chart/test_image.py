@@ -10,7 +10,7 @@ import pytest
 from conftest import ROOT
 
 BUILD = ROOT / "deploy/image/build"
-PROGRAMS = {f"usr/bin/{name}" for name in ("penstock", "penstock-agent", "penstock-worker", "penstock-hook", "penstock-runtime")}
+PROGRAMS = {f"usr/bin/penstock{name}" for name in ("", "-agent", "-worker", "-hook", "-runtime", "-probe")}
 
 
 def build(programs, out) -> str:

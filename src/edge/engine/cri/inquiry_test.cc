@@ -22,6 +22,7 @@ class InquiryTest : public testing::Test {
  protected:
   InquiryTest() {
     std::filesystem::create_directories(folder_ / "run/containerd");
+    folder_.Link("proc/" + std::to_string(::getpid()), "/proc/self");  // the machine's own engines are none of ours
     loop_.Start();
     io_.Start();
   }
@@ -33,9 +34,13 @@ class InquiryTest : public testing::Test {
 
   void Begin(std::string socket = "", base::Duration within = 20s) {
     On([&] {
-      inquiry_ = std::make_unique<Inquiry>(
-          loop_, io_,
-          Inquiry::Options{.socket = std::move(socket), .root = folder_.path(), .within = within, .retry = 1ms, .retry_most = 20ms});
+      inquiry_ = std::make_unique<Inquiry>(loop_, io_,
+                                           Inquiry::Options{.socket = std::move(socket),
+                                                            .proc_root = folder_ / "proc",
+                                                            .root = folder_.path(),
+                                                            .within = within,
+                                                            .retry = 1ms,
+                                                            .retry_most = 20ms});
     });
   }
 
