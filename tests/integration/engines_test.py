@@ -180,7 +180,8 @@ def test_a_runtime_stands_beside_the_others_and_takes_over_their_settings(reques
     effect = containerd.effect()
     assert 'default_runtime_name = "nvidia"' in effect and f'BinaryName = "{RUNTIME}"' in effect
     assert effect.count("SystemdCgroup = false") + effect.count("containerd.runtimes.runc.options]") == 2
-    plugins = subprocess.run([containerd.program.with_name("ctr"), "--address", containerd.socket, "plugins", "ls"], capture_output=True, text=True)
+    plugins = subprocess.run([containerd.program.with_name("ctr"), "--address", containerd.socket, "plugins", "ls"], capture_output=True,
+                             text=True)
     assert re.search(r"grpc\.v1 +cri +\S+ +ok", plugins.stdout)
     containerd.succeeds("unconfigure")
     assert containerd.config.read_text() == containerd.first
@@ -231,7 +232,8 @@ def test_an_engine_whose_cri_plugin_does_not_start_is_not_healthy(containerd):
     text = text.replace(text[text.index("      runtime_type"):text.index("  [plugins.\"io.containerd.internal")], "")
     containerd.config.write_text(text)
     done = containerd.run("configure", *CDI)
-    assert done.returncode == 1 and "containerd listens, but its plugin io.containerd.grpc.v1.cri does not start" in done.stderr, done.stderr
+    assert done.returncode == 1, done.stdout
+    assert "containerd listens, but its plugin io.containerd.grpc.v1.cri does not start" in done.stderr
     assert "the old files are back, but with them" in done.stderr
     assert containerd.config.read_text() == text
 
@@ -293,8 +295,9 @@ def test_two_at_once_do_not_mix(containerd):
 
 def test_all_that_was_configured_is_undone_without_being_named(containerd):
     containerd.succeeds("configure", *CDI)
-    answer = subprocess.run([str(containerd.penstock_program), "runtime", "unconfigure", "--all", "-o", "json", "--state-dir",
-                             containerd.home / "memory", "--restart-mode", "systemd"], capture_output=True, text=True, env=containerd.environment())
+    command = [containerd.penstock_program, "runtime", "unconfigure", "--all", "-o", "json", "--state-dir", containerd.home / "memory",
+               "--restart-mode", "systemd"]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=120, env=containerd.environment())
     assert answer.returncode == 0, answer.stderr
     assert json.loads(answer.stdout)["files"] == [str(containerd.config)] and json.loads(answer.stdout)["restarted"]
     assert containerd.config.read_text() == containerd.first
@@ -330,8 +333,10 @@ def test_what_docker_refuses_is_put_back(request, tmp_path):
     config.write_text('{"features": {"buildkit": true}}\n')
 
     def configure(*words):
-        return subprocess.run([programs / "penstock", "runtime", "configure", "--runtime", "docker", "--config", config, "--executable-path", dockerd,
-                               "--state-dir", tmp_path / "memory", "--runtime-path", RUNTIME, *words], capture_output=True, text=True, timeout=60)
+        command = [programs / "penstock", "runtime", "configure", "--runtime", "docker", "--config", config, "--executable-path", dockerd,
+                   "--state-dir", tmp_path / "memory", "--runtime-path", RUNTIME, *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
     done = configure("--cdi.enabled=true")
     assert done.returncode == 1 and "docker refuses it: unknown feature; nothing was changed" in done.stderr
     assert config.read_text() == '{"features": {"buildkit": true}}\n'
@@ -341,7 +346,7 @@ def test_what_docker_refuses_is_put_back(request, tmp_path):
 
 @pytest.mark.parametrize("words,told", [
     (("--no-runtime",), "--no-runtime says that CDI alone is wanted"),
-    (("--runtime", "lxc"), '"lxc" is no engine that is known here: containerd, k3s, rke2, k0s, microk8s, crio, microshift, docker, podman are'),
+    (("--runtime", "lxc"), '"lxc" is no engine that is known here: containerd, k3s, rke2, k0s, microk8s, crio, microshift, docker, podman'),
     (("--runtime", "docker", "--runtime-path", "x"), "must be absolute"),
     (("--runtime", "docker", "--config", "daemon.json"), "must be an absolute path"),
     (("--runtime", "crio", "--config-mode", "oci-hook"), "OCI hooks of CRI-O are not written"),
@@ -349,5 +354,6 @@ def test_what_docker_refuses_is_put_back(request, tmp_path):
 ])
 def test_wrong_words_are_refused_with_what_to_say(request, tmp_path, words, told):
     programs = request.config.getoption("--programs").resolve()
-    done = subprocess.run([programs / "penstock", "runtime", "configure", "--state-dir", tmp_path, *words], capture_output=True, text=True, timeout=60)
+    command = [programs / "penstock", "runtime", "configure", "--state-dir", tmp_path, *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and told in done.stderr
