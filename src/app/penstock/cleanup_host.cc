@@ -45,6 +45,7 @@ void UndoEngines(const api::NodeConfig& config, CleanupOutcome& outcome) {
       outcome.failures.push_back("take our lines out of " + site.name + ": " + undone.error().message());
     }
   }
+  ::unlink((state_dir + "/engines/lock").c_str());
   ::rmdir((state_dir + "/engines").c_str());
 }
 
@@ -69,7 +70,8 @@ std::vector<std::string> Files(const api::NodeConfig& config, bool with_lock) {
 std::vector<std::string> LeftOnHost(const api::NodeConfig& config) {
   auto left = Files(config, true);
   const std::string journals = config.paths.state_dir + "/engines";
-  for (const std::string& journal : os::ListDirectory(journals).value_or({})) left.push_back(journals + "/" + journal);
+  for (const std::string& journal : os::ListDirectory(journals).value_or({}))
+    if (journal.ends_with(".json")) left.push_back(journals + "/" + journal);
   return left;
 }
 
