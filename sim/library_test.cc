@@ -9,49 +9,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "sim/testing.h"
-
-extern "C" {
-#include "sim/nvml/nvml_abi.h"
-}
+#include "sim/testing_library.h"
 
 namespace penstock::sim {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::Folder;
+using testing::Library;
 using testing::Started;
-
-// The library of a machine's tree; a copy of its own, so that two can be loaded at once.
-class Library {
- public:
-  explicit Library(const std::string& root)
-      : handle_(dlopen((root + "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1").c_str(), RTLD_NOW | RTLD_LOCAL)) {
-    EXPECT_NE(handle_, nullptr) << dlerror();
-  }
-  ~Library() {
-    if (handle_) dlclose(handle_);
-  }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
-
-  template <typename... Arguments>
-  NvReturn operator()(const char* name, Arguments... arguments) const {
-    void* symbol = dlsym(handle_, name);
-    EXPECT_NE(symbol, nullptr) << name;
-    return symbol ? reinterpret_cast<NvReturn (*)(Arguments...)>(symbol)(arguments...) : NV_FUNCTION_NOT_FOUND;
-  }
-  bool Has(const char* name) const { return dlsym(handle_, name) != nullptr; }
-
-  NvDevice Device(NvUint index) const {
-    NvDevice device = nullptr;
-    EXPECT_EQ((*this)("nvmlDeviceGetHandleByIndex_v2", index, &device), NV_SUCCESS);
-    return device;
-  }
-
- private:
-  void* handle_;
-};
 
 TEST(Library, FindsItsMachineByWhereItLies) {
   Folder folder;
@@ -281,91 +247,6 @@ TEST(Library, AnotherDriverUnderneathEndsTheSession) {
   EXPECT_EQ(nvml("nvmlShutdown"), NV_SUCCESS);
   EXPECT_EQ(nvml("nvmlInit_v2"), NV_SUCCESS);
   EXPECT_EQ(nvml("nvmlDeviceGetCount_v2", &count), NV_SUCCESS);
-}
-
-// What a container with some of a machine's GPUs has: the driver's files, and the device files that it was given.
-class Container {
- public:
-  Container(const std::string& machine, const std::string& root, const std::string& version, const std::vector<std::string>& devices)
-      : root_(root) {
-    fs::create_directories(root + "/usr/lib/x86_64-linux-gnu");
-    fs::copy_file(machine + "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so." + version,
-                  root + "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so." + version);
-    fs::create_symlink("libnvidia-ml.so." + version, root + "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1");
-    fs::create_directories(root + "/usr/lib/firmware/nvidia/" + version);
-    for (const auto& file : fs::directory_iterator(machine + "/usr/lib/firmware/nvidia/" + version))
-      fs::copy_file(file.path(), root + "/usr/lib/firmware/nvidia/" + version + "/" + file.path().filename().string());
-    fs::create_directories(root + "/dev");
-    for (const std::string& device : devices) std::ofstream(root + "/dev/" + device);
-  }
-  const std::string& root() const { return root_; }
-
- private:
-  std::string root_;
-};
-
-std::string UuidOf(const Library& nvml, NvUint index) {
-  char uuid[96] = "";
-  EXPECT_EQ(nvml("nvmlDeviceGetUUID", nvml.Device(index), static_cast<char*>(uuid), NvUint{sizeof uuid}), NV_SUCCESS);
-  return uuid;
-}
-
-TEST(Library, FindsItsMachineAmongTheFirmwareAndListsTheGpusOfItsContainer) {
-  Folder folder;
-  for (const std::string version : {"550.54.15", "470.82.01", "450.80.02"}) {
-    const std::string machine = folder / ("m" + version);
-    const Control control = Started(machine, "dgx-a100", {.driver = version});
-    const Container container(machine, folder / ("c" + version), version, {"nvidiactl", "nvidia2", "nvidia5"});
-    const Library nvml(container.root());
-    ASSERT_EQ(nvml("nvmlInit_v2"), NV_SUCCESS) << version;
-    NvUint count = 0;
-    ASSERT_EQ(nvml("nvmlDeviceGetCount_v2", &count), NV_SUCCESS);
-    ASSERT_EQ(count, 2u);
-    EXPECT_EQ(UuidOf(nvml, 0), control.state().gpus[2].uuid);
-    EXPECT_EQ(UuidOf(nvml, 1), control.state().gpus[5].uuid);
-    NvUint index = 0;
-    EXPECT_EQ(nvml("nvmlDeviceGetIndex", nvml.Device(1), &index), NV_SUCCESS);
-    EXPECT_EQ(index, 1u);
-    NvDevice device = nullptr;
-    EXPECT_EQ(nvml("nvmlDeviceGetHandleByIndex_v2", NvUint{2}, &device), NV_INVALID_ARGUMENT);
-    EXPECT_EQ(nvml("nvmlDeviceGetHandleByUUID", static_cast<const char*>(control.state().gpus[0].uuid), &device), NV_NOT_FOUND);
-  }
-}
-
-TEST(Library, WithoutTheControlDeviceThereIsNoDriver) {
-  Folder folder;
-  (void)Started(folder / "m", "t4-x1");
-  const Container container(folder / "m", folder / "c", "535.183.01", {"nvidia0"});
-  const Library nvml(container.root());
-  EXPECT_EQ(nvml("nvmlInit_v2"), NV_DRIVER_NOT_LOADED);
-  std::ofstream(container.root() + "/dev/nvidiactl");
-  EXPECT_EQ(nvml("nvmlInit_v2"), NV_SUCCESS);
-}
-
-TEST(Library, OtherFirmwareIsNoMachine) {
-  Folder folder;
-  (void)Started(folder / "m", "t4-x1");
-  const Container container(folder / "m", folder / "c", "535.183.01", {"nvidiactl", "nvidia0"});
-  std::ofstream(container.root() + "/usr/lib/firmware/nvidia/535.183.01/gsp_tu10x.bin") << "what a real driver has there";
-  const Library nvml(container.root());
-  EXPECT_EQ(nvml("nvmlInit_v2"), NV_DRIVER_NOT_LOADED);
-}
-
-TEST(Library, WhatCouldBeOpenedOnceStaysListed) {
-  Folder folder;
-  (void)Started(folder / "m", "dgx-a100");
-  const Library nvml(folder / "m");
-  NvUint count = 0;
-  ASSERT_EQ(nvml("nvmlInit_v2"), NV_SUCCESS);
-  ASSERT_EQ(nvml("nvmlDeviceGetCount_v2", &count), NV_SUCCESS);
-  EXPECT_EQ(count, 8u);
-  fs::remove(folder / "m/dev/nvidia6");
-  ASSERT_EQ(nvml("nvmlDeviceGetCount_v2", &count), NV_SUCCESS);
-  EXPECT_EQ(count, 8u);
-  ASSERT_EQ(nvml("nvmlShutdown"), NV_SUCCESS);
-  ASSERT_EQ(nvml("nvmlInit_v2"), NV_SUCCESS);
-  ASSERT_EQ(nvml("nvmlDeviceGetCount_v2", &count), NV_SUCCESS);
-  EXPECT_EQ(count, 7u);
 }
 
 }  // namespace

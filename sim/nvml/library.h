@@ -3,6 +3,8 @@
 #ifndef PENSTOCK_SIM_NVML_LIBRARY_H_
 #define PENSTOCK_SIM_NVML_LIBRARY_H_
 
+#include <stddef.h>
+
 #include "sim/nvml/nvml_abi.h"
 #include "sim/state.h"
 
@@ -29,6 +31,13 @@ enum Function {
 struct SimDevice {
   uint32_t slot;
 };
+
+// Opens the machine's state, for writing where that may be, and learns the version of this library where its name tells. -1 and errno:
+// ENOENT where there is none. Called under the session's lock.
+int OpenState(char* version, size_t size, int* writable);
+// As open(2) answers for a file of the machine's /dev: 0, or why not. No driver is behind a simulated one, which is ENXIO and fine. After
+// OpenState.
+int OpenDevice(const char* name);
 
 // Maps the state and starts a session, or says why not. Counted, like NVML's own.
 NvReturn SessionStart(void);

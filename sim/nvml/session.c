@@ -1,12 +1,10 @@
-// Finds the machine's state, opens and closes sessions, and lets each call in or turns it away. Knows no device fact.
+// Opens and closes sessions, and lets each call in or turns it away. Knows no device fact.
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -15,8 +13,6 @@
 #include <unistd.h>
 
 #include "sim/nvml/library.h"
-
-enum { kPathSize = 4096 };
 
 static const struct {
   uint32_t branch;
@@ -38,7 +34,6 @@ static int g_lock_fd = -1;
 static uint32_t g_load;     // the driver load this session belongs to
 static char g_version[32];  // of this library; fixed once known, as a mapped library's is
 static struct SimDevice g_devices[kSimMaxGpus];
-static char g_root[kPathSize];     // of the machine's dev/
 static int g_opened[kSimMaxGpus];  // GPUs whose device file this session could open once
 
 static void Lock(void) {
@@ -46,97 +41,10 @@ static void Lock(void) {
 }
 static void Unlock(void) { __atomic_store_n(&g_lock, 0, __ATOMIC_RELEASE); }
 
-// The path under which the loader mapped this library: production opens it through /proc/self/fd, so dladdr's name would not do.
-static int OwnPath(char* path) {
-  FILE* maps = fopen("/proc/self/maps", "re");
-  if (!maps) return 0;
-  const uintptr_t here = (uintptr_t)kFunctions;
-  char line[kPathSize + 128];
-  int found = 0;
-  while (!found && fgets(line, sizeof line, maps)) {
-    unsigned long from, to;
-    int name_at = 0;
-    if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %n", &from, &to, &name_at) < 2 || here < from || here >= to) continue;
-    line[strcspn(line, "\n")] = 0;
-    found = name_at > 0 && line[name_at] == '/' && strlen(line + name_at) < kPathSize;
-    if (found) strcpy(path, line + name_at);
-  }
-  fclose(maps);
-  if (!found) return 0;
-  char* deleted = strstr(path, " (deleted)");
-  if (deleted) *deleted = 0;
-  return 1;
-}
-
-// "libnvidia-ml.so.550.54.15" carries the version; "libnvidia-ml.so.1" does not.
-static void LearnVersion(const char* path) {
-  const char* name = strrchr(path, '/');
-  const char* prefix = "/libnvidia-ml.so.";
-  if (g_version[0] || !name || strncmp(name, prefix, strlen(prefix)) != 0) return;
-  const char* version = name + strlen(prefix);
-  if (strchr(version, '.')) snprintf(g_version, sizeof g_version, "%s", version);
-}
-
-// Opens a file for writing or, where that is refused, for reading. -1 with errno else.
-static int OpenEither(const char* path, int* writable) {
-  *writable = 1;
-  int fd = open(path, O_RDWR | O_CLOEXEC);
-  if (fd >= 0 || (errno != EACCES && errno != EROFS && errno != EPERM)) return fd;
-  *writable = 0;
-  return open(path, O_RDONLY | O_CLOEXEC);
-}
-
-// The state under its second name, where there are only the driver's files, as in a container: their root is `folder`, or `folder` is its
-// usr/. -1 with ENOENT for any other firmware.
-static int OpenFirmware(const char* folder, int* writable) {
-  static const char* const kNames[] = {"gsp_tu10x.bin", "gsp.bin"};
-  char path[kPathSize];
-  for (unsigned i = 0; i < sizeof kNames / sizeof kNames[0] && g_version[0]; i++) {
-    const int length = snprintf(path, sizeof path, "%s/lib/firmware/nvidia/%s/%s", folder, g_version, kNames[i]);
-    const int fd = length < (int)sizeof path ? OpenEither(path, writable) : -1;
-    uint32_t magic = 0;
-    if (fd < 0) continue;
-    if (pread(fd, &magic, sizeof magic, 0) == (ssize_t)sizeof magic && magic == kSimMagic) return fd;
-    close(fd);
-  }
-  errno = ENOENT;
-  return -1;
-}
-
-// Where the machine's dev/ is: beside .penstock-sim, or beside usr/.
-static void LearnRoot(const char* path, const char* suffix) {
-  const size_t length = strlen(path), cut = strlen(suffix);
-  const size_t keep = length >= cut && strcmp(path + length - cut, suffix) == 0 ? length - cut : length;
-  snprintf(g_root, sizeof g_root, "%.*s", (int)keep, path);
-}
-
-static int OpenState(int* writable) {
-  char path[kPathSize] = "";
-  char own[kPathSize] = "";
-  if (OwnPath(own)) LearnVersion(own);
-  const char* given = getenv("PENSTOCK_SIM_STATE");
-  if (given && given[0]) {
-    LearnRoot(given, "/.penstock-sim/state");
-    return OpenEither(given, writable);
-  }
-  // From <root>/usr/lib/x86_64-linux-gnu upwards to <root>, and "/" at last.
-  for (char* slash = strrchr(own, '/'); slash; slash = strrchr(own, '/')) {
-    *slash = 0;
-    LearnRoot(own, "/usr");
-    const int length = snprintf(path, sizeof path, "%s/.penstock-sim/state", own);
-    if (length < 0 || length >= (int)sizeof path) continue;
-    int fd = OpenEither(path, writable);
-    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) fd = OpenFirmware(own, writable);
-    if (fd >= 0 || errno != ENOENT) return fd;
-  }
-  errno = ENOENT;
-  return -1;
-}
-
 // Maps the state file, or keeps the mapping if it is still the same machine.
 static NvReturn Attach(void) {
   int writable = 0;
-  const int fd = OpenState(&writable);
+  const int fd = OpenState(g_version, sizeof g_version, &writable);
   if (fd < 0) return errno == ENOENT ? NV_DRIVER_NOT_LOADED : NV_UNKNOWN;
   const off_t size = lseek(fd, 0, SEEK_END);
   void* mapped = size < (off_t)sizeof(SimState) ? MAP_FAILED
@@ -164,16 +72,6 @@ static NvReturn CheckDriver(const SimState* state) {
   if (!state->loaded || !state->driver_version[0]) return NV_DRIVER_NOT_LOADED;
   if (!g_version[0]) snprintf(g_version, sizeof g_version, "%s", state->library_version);
   return strcmp(g_version, state->driver_version) == 0 ? NV_SUCCESS : NV_LIB_RM_VERSION_MISMATCH;
-}
-
-// As open(2) answers for a device file below the machine's /dev: 0, or why not. No driver is behind a simulated one, which is ENXIO.
-static int OpenDevice(const char* name) {
-  char path[kPathSize + 64];
-  snprintf(path, sizeof path, "%s/dev/%s", g_root, name);
-  const int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return errno == ENXIO || errno == ENODEV ? 0 : errno;
-  close(fd);
-  return 0;
 }
 
 // Without the control device nothing works; where the device rules took it away NVML says "Unknown Error".
