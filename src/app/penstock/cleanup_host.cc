@@ -91,7 +91,11 @@ base::Result<CleanupOutcome> CleanHost(const api::NodeConfig& config, bool dry_r
     lock.emplace(*std::move(taken));
   }
   UndoEngines(config, outcome);
+  const auto remove_folder = [&outcome](const std::string& folder) {
+    if (!folder.empty() && ::rmdir(folder.c_str()) == 0) outcome.removed.push_back(folder);
+  };
   for (const std::string& file : Files(config, has_folder)) {
+    if (file == lock_path) remove_folder(config.cdi.install);  // once the lock is gone, all of it counts as gone
     const bool told = file != lock_path || locked_before;
     if (::unlink(file.c_str()) == 0) {
       if (told) outcome.removed.push_back(file);
@@ -100,8 +104,7 @@ base::Result<CleanupOutcome> CleanHost(const api::NodeConfig& config, bool dry_r
     }
   }
   // A mount point, and a folder in which other things lie, stay.
-  for (const std::string& folder : {config.cdi.install, config.paths.state_dir, config.paths.run_dir})
-    if (!folder.empty() && ::rmdir(folder.c_str()) == 0) outcome.removed.push_back(folder);
+  for (const std::string& folder : {config.cdi.install, config.paths.state_dir, config.paths.run_dir}) remove_folder(folder);
   return outcome;
 }
 
