@@ -32,13 +32,11 @@ base::Status Control::KillMps() {
 
 void EndMps(const std::string& root) {
   std::error_code error;
-  // By its path: machines have their programs as links to one file.
-  const fs::path program = fs::canonical(root + "/usr/bin/nvidia-cuda-mps-control", error);
-  if (error) return;
+  const fs::path program = root + "/usr/bin/nvidia-cuda-mps-control";
   for (fs::directory_iterator at("/proc", error), end; !error && at != end; at.increment(error)) {
     const auto pid = base::ParseInt(at->path().filename().string());
     std::error_code other;
-    if (pid && *pid > 0 && fs::read_symlink(at->path() / "exe", other) == program) ::kill(static_cast<pid_t>(*pid), SIGKILL);
+    if (pid && *pid > 0 && fs::equivalent(at->path() / "exe", program, other)) ::kill(static_cast<pid_t>(*pid), SIGKILL);
   }
 }
 

@@ -101,7 +101,8 @@ constexpr Text kConfiguration[] = {
     {"usr/share/nvidia/nvidia-application-profiles-{v}-key-documentation", "[]"},
 };
 
-constexpr const char* kPrograms[] = {"nvidia-smi", "nvidia-cuda-mps-control", "nvidia-cuda-mps-server", "mps-client"};
+constexpr std::string_view kDaemon = "nvidia-cuda-mps-control";
+constexpr const char* kPrograms[] = {"nvidia-smi", kDaemon.data(), "nvidia-cuda-mps-server", "mps-client"};
 constexpr const char* kPlaceholders[] = {"nvidia-debugdump", "nvidia-persistenced", "nvidia-modprobe"};
 
 std::string WithVersion(std::string_view text, const std::string& version) {
@@ -176,7 +177,10 @@ class Installation {
   }
 
   void Program(const std::string& name, const std::string& asset) {
-    tree_.Borrow(assets_.library_folder + "/" + asset, Note("usr/bin/" + name));
+    const std::string from = assets_.library_folder + "/" + asset, to = Note("usr/bin/" + name);
+    // A machine's daemons are known by their program's file (EndMps), so that no two machines may share it.
+    if (name == kDaemon) return tree_.Copy(from, to);
+    tree_.Borrow(from, to);
   }
 
   TreeBuilder& tree_;
