@@ -141,7 +141,7 @@ def test_a_device_is_offered_once_a_specification_names_it(agent, kubernetes, ma
     finally:
         cluster.run("umount", "/var/run/cdi")
         agent.configure("")
-    kubernetes.wait_for_gpus(8)
+    wait_for(lambda: kubernetes.gpus_the_kubelet_has() == set(machine.minors()), 60, "the kubelet to be told", agent.describe)
     named = {device["name"] for device in json.loads(cluster.run("cat", SPECIFICATION).stdout)["devices"]}
     assert named == set(machine.minors())
 
