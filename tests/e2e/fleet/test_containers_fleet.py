@@ -7,7 +7,7 @@ import pytest
 from actors import DEBIAN, GPU, OPENED, REFUSED, wait_for
 from fleet import WITHOUT_CDI, Fleet, Node, pod_on
 
-HOOK = "/var/lib/penstock/bin/penstock-hook"
+HOOK = "/var/lib/penstock/penstock-hook"
 SPECIFICATION = "/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.json"
 MODELS = {"n1": "NVIDIA A100-SXM4-40GB", "n4": "NVIDIA A100-SXM4-40GB"}
 

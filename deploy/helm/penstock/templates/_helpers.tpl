@@ -84,7 +84,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{/* Where the host finds the programs that container engines execute. */}}
 {{- define "penstock.installDir" -}}
-{{- .Values.penstock.cdi.installDir | default (printf "%s/bin" .Values.penstock.stateDir) -}}
+{{- .Values.penstock.cdi.installDir | default .Values.penstock.stateDir -}}
 {{- end -}}
 
 {{- define "penstock.securityContext" -}}
