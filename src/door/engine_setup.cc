@@ -50,9 +50,9 @@ struct EngineSetup::State {
     auto site = edge::engine::SiteOfSocket(options.proc_root, known->engine->socket);
     if (!site.ok()) return Failed(site.error());
     ConfigureOptions how{.wish = WishOf(), .beside = true, .respect = true, .state_dir = options.state_dir, .proc_root = options.proc_root};
-    // Who has no unit is started by somebody of whom nothing is known: it reads what is written when it starts the next time.
-    how.restart = site->unit.empty() ? Restart::kNone : Restart::kSystemd;
-    const bool starts_later = site->unit.empty();
+    // Who is in no unit is started by somebody of whom nothing is known: it reads what is written when it starts the next time.
+    how.restart = site->supervised ? Restart::kSystemd : Restart::kNone;
+    const bool starts_later = !site->supervised;
     running = std::make_unique<Configuring>(
         control, *site, std::move(how),
         [](const std::string& what) {

@@ -127,6 +127,27 @@ def test_an_engine_without_cdi_gets_device_files_and_the_agent_notices_either_wa
     assert listed(kubernetes.inside("with", "nvidia-smi -L")) == kubernetes.gpus_of("with", machine)
 
 
+def test_the_agent_configures_the_engine_where_it_is_told_to_and_that_can_be_undone(engine, agent, kubernetes, cluster):
+    """Nobody's unit starts this containerd, so the agent leaves that to whoever does."""
+    def configuration() -> str:
+        return cluster.run("cat", CONTAINERD).stdout
+    engine(cdi=False)
+    wait_for(lambda: way(agent) == ["envvar", FILES], 60, "the agent to see that CDI is off", agent.describe)
+    before, pid = configuration(), cluster.run("pidof", "containerd").stdout
+    try:
+        agent.configure("containers: {configureEngine: cdi}\n")
+        wait_for(lambda: "enable_cdi = true" in configuration(), 60, "the engine's file to be changed", agent.describe)
+        assert configuration().replace("enable_cdi = true", "enable_cdi = false") == before, "and nothing else"
+        assert cluster.run("pidof", "containerd").stdout == pid, "it is not the agent's to start"
+        cluster.kill("containerd")
+        cluster.start("containerd")
+        wait_for(lambda: way(agent) == ["cdi-cri"], 60, "the agent to see that CDI is on", agent.describe)
+    finally:
+        agent.configure("")
+        cluster.run(agent.programs / "penstock", "--state-dir", agent.state_dir, "runtime", "unconfigure", "--all")
+    assert configuration() == before
+
+
 def test_a_device_is_offered_once_a_specification_names_it(agent, kubernetes, machine, cluster):
     """Where no file can be made the kubelet is told of nothing, and everybody why; then all is well by itself."""
     agent.stop()

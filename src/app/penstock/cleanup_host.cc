@@ -37,7 +37,8 @@ void UndoEngines(const api::NodeConfig& config, CleanupOutcome& outcome) {
   for (edge::engine::Site& site : sites.ok() ? *sites : std::vector<edge::engine::Site>()) {
     edge::engine::SeeAs(site, config.paths.proc_root, 1);
     edge::engine::ConfigureOptions undo{.state_dir = state_dir, .proc_root = config.paths.proc_root};
-    if (!site.unit.empty()) undo.restart = edge::engine::Restart::kSystemd;
+    const auto running = edge::engine::SiteOfSocket(config.paths.proc_root, (site.root == "/" ? "" : site.root) + site.socket);
+    if (running.ok() && running->supervised) undo.restart = edge::engine::Restart::kSystemd;
     const auto undone = edge::engine::Configure(site, undo, nullptr);
     if (undone.ok()) {
       for (const auto& file : undone->change.files) outcome.removed.push_back("our lines in " + file.path + " (" + site.name + ")");

@@ -207,7 +207,9 @@ base::Result<Site> SiteOfProcess(const ProcessFacts& facts, const std::string& s
   if (LeafOf(program) != "cri-dockerd") {
     site.socket = socket;
     site.program = program;
-    if (const std::string unit = UnitOf(facts.cgroups); !unit.empty()) site.unit = unit;
+    const std::string unit = UnitOf(facts.cgroups);
+    site.supervised = !unit.empty();
+    if (site.supervised) site.unit = unit;
   }
   return site;
 }

@@ -26,6 +26,7 @@ struct Site {
   std::string template_file;  ///< Manner::kTemplated: what the file is made from
   std::string program;        ///< its executable: a path, or a name to be found
   std::string unit;           ///< of systemd; empty: none
+  bool supervised = false;    ///< its process was seen in that unit; else the unit is what the recipe supposes
   std::string root = "/";     ///< where its files lie as this program sees them: /proc/PID/root where it lives in another mount namespace
   std::vector<std::string> enter;  ///< what goes before a command that shall see what the engine sees
   pid_t pid = 0;                   ///< 0: it does not run, or cannot be seen
