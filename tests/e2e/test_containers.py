@@ -131,14 +131,18 @@ def test_the_agent_configures_the_engine_where_it_is_told_to_and_that_can_be_und
     """Nobody's unit starts this containerd, so the agent leaves that to whoever does."""
     def configuration() -> str:
         return cluster.run("cat", CONTAINERD).stdout
+
+    def daemon() -> str:  # the oldest: the agent asks others of that name what is in force
+        return cluster.run("pgrep", "-xo", "containerd").stdout
+
     engine(cdi=False)
     wait_for(lambda: way(agent) == ["envvar", FILES], 60, "the agent to see that CDI is off", agent.describe)
-    before, pid = configuration(), cluster.run("pidof", "containerd").stdout
+    before, pid = configuration(), daemon()
     try:
         agent.configure("containers: {configureEngine: cdi}\n")
         wait_for(lambda: "enable_cdi = true" in configuration(), 60, "the engine's file to be changed", agent.describe)
         assert configuration().replace("enable_cdi = true", "enable_cdi = false") == before, "and nothing else"
-        assert cluster.run("pidof", "containerd").stdout == pid, "it is not the agent's to start"
+        assert daemon() == pid, "it is not the agent's to start"
         cluster.kill("containerd")
         cluster.start("containerd")
         wait_for(lambda: way(agent) == ["cdi-cri"], 60, "the agent to see that CDI is on", agent.describe)

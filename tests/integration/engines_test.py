@@ -282,15 +282,20 @@ def test_killed_at_any_step_the_next_run_repairs_it(containerd, step):
 def test_two_at_once_do_not_mix(containerd):
     lock = containerd.home / "memory/engines/lock"
     lock.parent.mkdir(parents=True)
-    holder = subprocess.Popen(["flock", lock, "sleep", "1000"])
+    holder = subprocess.Popen(["flock", "-F", lock, "sleep", "1000"])
     try:
         wait_until(lambda: subprocess.run(["flock", "-n", lock, "true"]).returncode != 0, "the lock to be held")
         done = containerd.run("configure", *CDI)
         assert done.returncode == 1 and "is held by" in done.stderr
         assert containerd.config.read_text() == containerd.first
+        waiting = subprocess.Popen(containerd.command("configure", *CDI), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                   env=containerd.environment())
+        assert "waiting for another run" in waiting.stderr.readline()
     finally:
         holder.kill()
         holder.wait()
+    assert waiting.wait(60) == 0, waiting.stderr.read()
+    assert "enable_cdi = true" in containerd.effect()
 
 
 def test_all_that_was_configured_is_undone_without_being_named(containerd):

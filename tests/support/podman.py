@@ -2,6 +2,7 @@
 specification that a test makes. Says nothing about what should be in a container; the tests do."""
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -75,7 +76,21 @@ class Host:
 
     def end(self):
         self.podman("rm", "--all", "--force", "--time", "0", check=False)
-        self.holder.kill()
+        namespace = os.stat(f"/proc/{self.holder.pid}/ns/mnt").st_ino
+        # What conmon starts when a container has ended may be at work in the storage still.
+        wait_until(lambda: not end_all_in(namespace), "the machine's processes to end")
         self.holder.communicate()
-        wait_until(lambda: not os.path.exists(f"/proc/{self.holder.pid}/ns"), "the namespace to end")
         shutil.rmtree(self.home)
+
+
+def end_all_in(namespace: int) -> bool:
+    """Kills each process of a mount namespace, and says whether there was one."""
+    found = False
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.stat(process / "ns/mnt").st_ino == namespace:
+                os.kill(int(process.name), signal.SIGKILL)
+                found = True
+        except OSError:  # it has ended
+            pass
+    return found

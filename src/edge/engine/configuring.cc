@@ -16,6 +16,8 @@ using base::Status;
 using namespace std::chrono_literals;
 
 constexpr base::Duration kAnswersWithin = 20s;
+constexpr base::Duration kOthersFinishWithin = 10s;  // another run: of the agent, or by hand
+constexpr base::Duration kTryAgain = 100ms;
 constexpr std::size_t kMostAnswer = 4u << 20;
 
 /// What an earlier wish said, with the new one on top.
@@ -32,7 +34,19 @@ Wish Joined(Wish wish, const Wish& added) {
 }  // namespace
 
 void Configuring::State::Begin() {
-  if (const auto opened = Open(); !opened.ok()) return Finish(opened);
+  if (const auto opened = Open(); !opened.ok()) {
+    if (opened.error().code() != Code::kAlreadyExists) return Finish(opened);
+    if (until == base::TimePoint()) {
+      until = loop.clock().Now() + kOthersFinishWithin;
+      Tell("waiting for another run to end: " + opened.error().message());
+    }
+    if (loop.clock().Now() >= until) return Finish(opened);
+    timer = loop.PostAfter(kTryAgain, [self = shared_from_this()] {
+      self->timer = 0;
+      self->Begin();
+    });
+    return;
+  }
   if (journal.phase == Phase::kDone) return Ask();
   if (options.dry_run)
     return Finish(
