@@ -134,7 +134,7 @@ base::Result<NodeConfig> ParseNodeConfig(std::string_view text, std::string_view
   internal::ReadResources(top, problems, config);
   internal::ReadSharing(top, problems, config.sharing);
   MapReader http(MapAt(top, "http"), "http", problems);
-  if (auto listen = http.String("listen")) config.listen = *std::move(listen);
+  if (auto listen = http.String("listen")) config.http.listen = *std::move(listen);
   http.Finish();
   internal::ReadDevicePlugin(top, problems, config);
   internal::ReadContainers(top, problems, config.containers);
@@ -157,7 +157,7 @@ std::string ToYaml(const NodeConfig& config) {
   text += "  local:\n    enabled: " + std::string(Text(config.local_door)) + "\n    group: " + Quoted(config.local_group) + "\n";
   text += AssignText(config.doors);
   text += internal::HealthText(config.health) + internal::ResourcesText(config) + internal::SharingText(config.sharing);
-  text += "http:\n  listen: " + Quoted(config.listen) + "\n";
+  text += "http:\n  listen: " + Quoted(config.http.listen) + "\n";
   text += internal::DevicePluginText(config) + internal::ContainersText(config.containers) + internal::CdiText(config.cdi);
   text += internal::LabelsText(config.labels) + internal::ClusterText(config.cluster);
   return text;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/core/clock.h"
+#include "base/core/quantity.h"
 #include "base/core/result.h"
 
 namespace penstock::api {
@@ -159,6 +160,69 @@ struct ClusterConfig {
   bool operator==(const ClusterConfig&) const = default;
 };
 
+/// Under which names values are shown. Several at once are several families for one value.
+enum class MetricNames {
+  kAccelerator,  ///< "accelerator": ours, one schema for all vendors
+  kExporter,     ///< "dcgm": as the vendors' own exporters have them
+  kExporterNew,  ///< "dcgm-4.7": the newer naming of NVIDIA's, with its units
+};
+
+/// A row of a vendor exporter's file of counters.
+struct MetricRow {
+  std::string field;  ///< "DCGM_FI_DEV_GPU_UTIL"
+  std::string type;   ///< "gauge", "counter", "label"
+  std::string help;
+  bool operator==(const MetricRow&) const = default;
+};
+
+/// The host's label on an exporter's series; dcgm-exporter had it as "Hostname" before 4.8.3.
+enum class HostLabel { kNone, kOld, kNew };
+
+struct TelemetryConfig {
+  base::Duration interval = std::chrono::seconds(10);  ///< between two collections
+  std::vector<MetricNames> names = {MetricNames::kExporter, MetricNames::kAccelerator};
+  bool processes = true;  ///< what each process uses
+  /// Globs over names of families: what is left out, and what is shown although a glob leaves it out.
+  std::vector<std::string> exclude, include;
+
+  // Of the exporters' names.
+  std::vector<MetricRow> counters;  ///< what is shown; empty: `counters_file`, and without one what the exporter shows by default
+  std::string counters_file;        ///< dcgm-exporter's CSV; followed while the agent runs
+  HostLabel host_label = HostLabel::kNew;
+  bool old_names = false;        ///< labels as before the exporter's renaming: "uuid", "pod_name"
+  bool blanks_replaced = false;  ///< no blanks in models' names
+  bool holders = true;           ///< device series say which pod holds the device
+  bool virtual_gpus = false;     ///< a series for each share of a shared device, as KUBERNETES_VIRTUAL_GPUS has it
+  bool pod_uid = false;
+  base::Duration xid_window = std::chrono::minutes(5);
+  base::Duration clock_events_window = std::chrono::minutes(5);
+
+  /// Globs over keys of holders' labels (a pod's, or what `penstock run --label` gave) that series and usage records carry; empty: none.
+  std::vector<std::string> holder_labels;
+  base::Duration keep_ended = std::chrono::minutes(5);  ///< how long a holder that has ended is still shown
+  bool operator==(const TelemetryConfig&) const = default;
+};
+
+/// Records of who used what.
+struct UsageConfig {
+  bool records = true;
+  std::string dir;                                       ///< empty: "usage" in paths.stateDir
+  base::Bytes file_size = base::Mebibytes(16);           ///< a file that is larger is followed by the next
+  int files = 16;                                        ///< that are kept
+  base::Duration checkpoint = std::chrono::minutes(15);  ///< a record of each running holder is written so often
+  base::Duration idle_after = std::chrono::minutes(30);  ///< held and unused for so long is idle
+  double idle_below = 0.01;                              ///< utilization, 0 to 1, that still counts as unused
+  bool operator==(const UsageConfig&) const = default;
+};
+
+struct HttpConfig {
+  std::string listen = "127.0.0.1:9400";  ///< host:port, unix:PATH, systemd:NAME, or "off"
+  std::string web_config_file;            ///< Prometheus' web configuration: TLS, users; followed while the agent runs; empty: neither
+  int connections = 64;
+  base::Duration deadline = std::chrono::seconds(5);  ///< for a whole connection
+  bool operator==(const HttpConfig&) const = default;
+};
+
 struct NodeConfig {
   PathsConfig paths;
   std::string node_name;  ///< empty: the host's name
@@ -174,7 +238,9 @@ struct NodeConfig {
   bool resource_per_model = false;      ///< the default is a name for each model
   SharingConfig sharing;
 
-  std::string listen = "127.0.0.1:9400";  ///< host:port, unix:PATH, or "off"
+  HttpConfig http;
+  TelemetryConfig telemetry;
+  UsageConfig usage;
 
   DeviceIds device_ids = DeviceIds::kUuid;
   ContainersConfig containers;

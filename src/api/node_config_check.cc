@@ -107,7 +107,7 @@ void Check(const NodeConfig& config, const Report& report) {
   CheckSharing(config, report);
   CheckContainers(config, report);
   CheckNodeName(config.node_name, report);
-  if (auto listen = ParseListen(config.listen); !listen.ok()) report("http.listen", listen.error().message());
+  if (auto listen = ParseListen(config.http.listen); !listen.ok()) report("http.listen", listen.error().message());
   CheckCluster(config, report);
 }
 

@@ -85,7 +85,7 @@ cluster:
                                  "/m",
                                  "/hm"};
   EXPECT_EQ(config.sharing, sharing);
-  EXPECT_EQ(config.listen, "[::1]:1");
+  EXPECT_EQ(config.http.listen, "[::1]:1");
   EXPECT_EQ(config.device_ids, DeviceIds::kIndex);
   const ContainersConfig containers = {{DeviceList::kEnvvar, DeviceList::kVolumeMounts, DeviceList::kCdiAnnotations, DeviceList::kCdiCri},
                                        Switch::kOff,
@@ -303,7 +303,7 @@ TEST(NodeConfig, ValidateNamesTheFlagOfABadPath) {
   EXPECT_TRUE(Validate(config).ok());
   config.paths.driver_root = "";
   config.paths.state_dir = "state";
-  config.listen = "localhost:70000";
+  config.http.listen = "localhost:70000";
   const auto status = Validate(config);
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.error().message(), HasSubstr("paths.driverRoot (--driver-root): must not be empty"));

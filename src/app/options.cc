@@ -50,7 +50,7 @@ const std::vector<PlainFlag>& PlainFlags() {
       {"--node-name", "NAME", "name of this node [the host's name]",
        [](NodeConfig& config, const std::string& value) { config.node_name = value; }},
       {"--listen", "ADDRESS", "where the pages are served: HOST:PORT, unix:PATH or off [127.0.0.1:9400]",
-       [](NodeConfig& config, const std::string& value) { config.listen = value; }},
+       [](NodeConfig& config, const std::string& value) { config.http.listen = value; }},
       {"--cluster", "SWITCH", "join an API server: auto (in a pod, or with --kubeconfig), on, off [auto]",
        [](NodeConfig& config, const std::string& value) { config.cluster.enabled = ToSwitch(value); }},
       {"--kubeconfig", "PATH", "how to reach the API server from outside of a pod",

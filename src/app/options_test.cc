@@ -39,7 +39,7 @@ TEST(Options, AreUnderstoodBeforeAndAfterTheVerb) {
     }
   }
   EXPECT_EQ(Resolve(Parse("verb --node-name n --listen :1"))->node_name, "n");
-  EXPECT_EQ(Resolve(Parse("verb --node-name n --listen :1"))->listen, ":1");
+  EXPECT_EQ(Resolve(Parse("verb --node-name n --listen :1"))->http.listen, ":1");
 }
 
 TEST(Options, CountMoreThanTheFile) {

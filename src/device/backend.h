@@ -9,6 +9,7 @@
 
 #include "base/core/result.h"
 #include "device/model.h"
+#include "device/telemetry.h"
 
 namespace penstock::device {
 
@@ -36,6 +37,10 @@ class Backend {
   /// State of one device, described before.
   virtual base::Result<Reading> Read(const std::string& address) = 0;
 
+  /// What one device, described before, measures now. Quantities that it does not have are told, not refused. Judges no health: that is
+  /// Read's; kDataLoss where the device answers nothing. The first sample of what needs two (a rate) has no value of it.
+  virtual base::Result<Sample> TakeSample(const std::string& address, const SampleRequest& request) = 0;
+
   /// Waits for events, at most so long; empty when none came. An error means that no events are to be had (kUnimplemented: never).
   virtual base::Result<std::vector<Evidence>> Wait(std::chrono::milliseconds most) = 0;
 
@@ -54,6 +59,7 @@ class AsyncBackend {
   virtual void List(Done<std::vector<std::string>> done) = 0;
   virtual void Describe(const std::string& address, Done<Facts> done) = 0;
   virtual void Read(const std::string& address, Done<Reading> done) = 0;
+  virtual void TakeSample(const std::string& address, const SampleRequest& request, Done<Sample> done) = 0;
 
   /// Ends the connection to the driver, which is let go of; the next Open starts anew. Calls under way fail with kCancelled.
   virtual void Stop() = 0;

@@ -95,7 +95,6 @@ class Reader {
   std::uint32_t Uint32(std::string_view key) { return static_cast<std::uint32_t>(Int(key, 0, kMostNumber)); }
   base::Bytes Size(std::string_view key) { return {static_cast<std::uint64_t>(Int(key, 0, kMostInt))}; }
   std::vector<std::string> Texts(std::string_view key) { return map_.Strings(key).value_or(std::vector<std::string>{}); }
-  std::optional<double> Real(std::string_view key) { return map_.Number(key, -1e12, 1e12); }
   bool Has(std::string_view key) const { return map_.Has(key); }
   void Require(std::string_view key) { map_.Require(key); }
   void Problem(std::string_view key, std::string message) { map_.Problem(key, std::move(message)); }
@@ -310,19 +309,11 @@ base::Result<Facts> DecodeFacts(std::string_view body) {
 std::string Encode(const Reading& reading) {
   json processes = json::array();
   for (const DeviceProcess& process : reading.processes) processes.push_back({{"pid", process.pid}, {"memory", Number(process.memory)}});
-  json value{{"reachable", reading.reachable},
-             {"evidence", ToJson(reading.evidence)},
-             {"processes", processes},
-             {"tellsRecovery", reading.tells_recovery},
-             {"factsChanged", reading.facts_changed}};
-  if (reading.memory_used) value["memoryUsed"] = Number(*reading.memory_used);
-  const auto real = [&](const char* key, const std::optional<double>& number) {
-    if (number && std::isfinite(*number)) value[key] = *number;
-  };
-  real("utilization", reading.utilization);
-  real("temperature", reading.temperature);
-  real("power", reading.power);
-  return Dump(value);
+  return Dump({{"reachable", reading.reachable},
+               {"evidence", ToJson(reading.evidence)},
+               {"processes", processes},
+               {"tellsRecovery", reading.tells_recovery},
+               {"factsChanged", reading.facts_changed}});
 }
 
 base::Result<Reading> DecodeReading(std::string_view body) {
@@ -335,10 +326,6 @@ base::Result<Reading> DecodeReading(std::string_view body) {
       const auto pid = static_cast<std::int32_t>(item.Int("pid", 0, std::numeric_limits<std::int32_t>::max()));
       reading.processes.push_back({pid, item.Size("memory")});
     });
-    if (reader.Has("memoryUsed")) reading.memory_used = reader.Size("memoryUsed");
-    reading.utilization = reader.Real("utilization");
-    reading.temperature = reader.Real("temperature");
-    reading.power = reader.Real("power");
     reading.tells_recovery = reader.Bool("tellsRecovery");
     reading.facts_changed = reader.Bool("factsChanged");
     return reading;

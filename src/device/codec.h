@@ -6,16 +6,18 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/core/result.h"
 #include "device/model.h"
+#include "device/telemetry.h"
 
 namespace penstock::device::codec {
 
 inline constexpr std::size_t kMostFrameBytes = 4u << 20;
 
-/// A request to a backend: an operation ("open", "list", "describe", "read", "wait") and its argument.
+/// A request to a backend: an operation ("open", "list", "describe", "read", "sample", "wait") and its argument.
 struct Request {
   std::uint64_t id = 0;
   std::string operation;
@@ -39,12 +41,18 @@ std::string Encode(const std::vector<std::string>& addresses);
 std::string Encode(const Facts& facts);
 std::string Encode(const Reading& reading);
 std::string Encode(const std::vector<Evidence>& evidence);
+/// Samples come often and are many numbers: "q.link=number" separated by blanks, not JSON.
+std::string Encode(const Sample& sample);
+/// The argument of "sample".
+std::string Encode(const std::string& address, const SampleRequest& request);
 
 base::Result<Driver> DecodeDriver(std::string_view body);
 base::Result<std::vector<std::string>> DecodeAddresses(std::string_view body);
 base::Result<Facts> DecodeFacts(std::string_view body);
 base::Result<Reading> DecodeReading(std::string_view body);
 base::Result<std::vector<Evidence>> DecodeEvidence(std::string_view body);
+base::Result<Sample> DecodeSample(std::string_view body);
+base::Result<std::pair<std::string, SampleRequest>> DecodeSampleRequest(std::string_view argument);
 
 /// Puts the length in front.
 std::string Frame(std::string_view content);

@@ -60,9 +60,6 @@ TEST(Codec, BringsDriversReadingsEvidenceAndAddressesBackUnchanged) {
   reading.reachable = false;
   reading.evidence = {SomeEvidence(), {}};
   reading.processes = {{4711, base::Mebibytes(10)}};
-  reading.memory_used = base::Bytes{0};
-  reading.utilization = 99.5;
-  reading.power = 71.25;
   reading.tells_recovery = true;
   reading.facts_changed = true;
   EXPECT_EQ(*DecodeReading(Encode(reading)), reading);
@@ -103,13 +100,35 @@ TEST(Codec, CarriesADriversBytesThatAreNoUtf8) {
   EXPECT_EQ(back->model, facts.model);
 }
 
-TEST(Codec, CarriesNumbersThatJsonCannotHold) {
-  Reading reading;
-  reading.temperature = std::numeric_limits<double>::quiet_NaN();
-  reading.memory_used = base::Bytes{std::numeric_limits<std::uint64_t>::max()};
-  const auto back = DecodeReading(Encode(reading));
-  ASSERT_TRUE(back.ok()) << back.error().ToString();
-  EXPECT_FALSE(back->temperature.has_value());
+TEST(Codec, BringsSamplesBackUnchanged) {
+  Sample sample;
+  sample.values = {{0, -1, std::uint64_t{1410}}, {7, 17, 0.1}, {7, 0, -2.5e-300}, {9, -1, std::numeric_limits<std::uint64_t>::max()}};
+  sample.processes = {{.pid = 4711, .memory = base::Bytes{0}, .compute = 12.5, .decoder = 0}, {.pid = 1}};
+  sample.unsupported = {3, 65535};
+  EXPECT_EQ(*DecodeSample(Encode(sample)), sample);
+  EXPECT_EQ(*DecodeSample(Encode(Sample{})), Sample{});
+
+  const SampleRequest request{.quantities = {1, 2, 300}, .processes = true};
+  EXPECT_EQ(*DecodeSampleRequest(Encode("0000:07:00.0", request)), std::pair(std::string("0000:07:00.0"), request));
+  EXPECT_EQ(*DecodeSampleRequest(Encode("", {})), std::pair(std::string(), SampleRequest{}));
+}
+
+TEST(Codec, LeavesOutWhatIsNoNumber) {
+  Sample sample;
+  sample.values = {{1, -1, std::numeric_limits<double>::quiet_NaN()}, {2, -1, std::numeric_limits<double>::infinity()}};
+  sample.processes = {{.pid = 1, .compute = std::numeric_limits<double>::quiet_NaN()}};
+  EXPECT_EQ(Encode(sample), "\n1:::::\n");
+}
+
+TEST(Codec, RefusesWhatIsNoSample) {
+  for (const char* text :
+       {"", "\n", "\n\n\n", "x\n\n", "1\n\n", "1=\n\n", "1=-1\n\n", "1=rnan\n\n", "1=rinf\n\n", "65536=1\n\n", "1.1024=1\n\n", "1.=1\n\n",
+        "1=1  2=2\n\n", "\n0:::::\n", "\n1::::\n", "\n1:x::::\n", "\n1:::::x\n", "\n4294967296:::::\n", "\n\nx"}) {
+    const auto sample = DecodeSample(text);
+    ASSERT_FALSE(sample.ok()) << text;
+    EXPECT_EQ(sample.error().code(), base::Code::kDataLoss);
+  }
+  for (const char* text : {"", "0", "0\n", "0\nq", "0\np1", "0\np x"}) EXPECT_FALSE(DecodeSampleRequest(text).ok()) << text;
 }
 
 TEST(Codec, RefusesWhatIsNoAnswerOfOurs) {

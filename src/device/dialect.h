@@ -11,7 +11,9 @@
 
 #include "device/backend.h"
 #include "device/container.h"
+#include "device/exporter.h"
 #include "device/model.h"
+#include "device/telemetry.h"
 
 namespace penstock::device {
 
@@ -128,6 +130,12 @@ class Dialect {
 
   /// What evidence means, by the vendor's documentation.
   virtual Verdict Judge(const Evidence& evidence) const = 0;
+
+  /// What the vendor's devices can be asked for; a quantity's place is its id.
+  virtual std::span<const Quantity> Quantities() const = 0;
+
+  /// The metrics of the vendor's own exporter; null: it has none.
+  virtual const Exporter* exporter() const = 0;
 
   /// Paths whose coming, going or changing means that the driver came, went or changed: its library, its module, its control device.
   virtual std::vector<std::string> DriverPaths(const Paths& paths) const = 0;

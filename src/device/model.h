@@ -151,15 +151,11 @@ struct DeviceProcess {
   bool operator==(const DeviceProcess&) const = default;
 };
 
-/// One polled look at a device.
+/// One polled look at how a device does. What it measures is a Sample's (telemetry.h).
 struct Reading {
   bool reachable = true;  ///< false: the device answered no call; `evidence` says why
   std::vector<Evidence> evidence;
   std::vector<DeviceProcess> processes;
-  std::optional<base::Bytes> memory_used;
-  std::optional<double> utilization;  ///< percent
-  std::optional<double> temperature;  ///< degrees Celsius
-  std::optional<double> power;        ///< watts
   /// Whether the driver itself can say that a device needs nothing done (then silence of evidence means well); false on old drivers.
   bool tells_recovery = false;
   /// What was described is not so any more (a mode was changed, a fabric joined): describe it again.

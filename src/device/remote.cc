@@ -314,6 +314,13 @@ void Remote::Read(const std::string& address, Done<Reading> done) {
   state_->Submit({kSampling, {0, "read", address}, state_->options.call_deadline, Decoding(codec::DecodeReading, std::move(done))});
 }
 
+void Remote::TakeSample(const std::string& address, const SampleRequest& request, Done<Sample> done) {
+  state_->Submit({kSampling,
+                  {0, "sample", codec::Encode(address, request)},
+                  state_->options.call_deadline,
+                  Decoding(codec::DecodeSample, std::move(done))});
+}
+
 void Remote::Stop() {
   const Error stopped(Code::kCancelled, "the worker was stopped");
   state_->End(stopped, stopped);

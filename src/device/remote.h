@@ -36,6 +36,7 @@ class Remote final : public AsyncBackend {
   void List(Done<std::vector<std::string>> done) override;
   void Describe(const std::string& address, Done<Facts> done) override;
   void Read(const std::string& address, Done<Reading> done) override;
+  void TakeSample(const std::string& address, const SampleRequest& request, Done<Sample> done) override;
   void Stop() override;
 
   pid_t pid() const;  ///< 0 where no worker runs

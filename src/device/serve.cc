@@ -61,6 +61,11 @@ codec::Answer Perform(Served& served, const codec::Request& request) {
   if (request.operation == "list") return AnswerOf(request.id, served.backend->List());
   if (request.operation == "describe") return AnswerOf(request.id, served.backend->Describe(request.argument));
   if (request.operation == "read") return AnswerOf(request.id, served.backend->Read(request.argument));
+  if (request.operation == "sample") {
+    const auto asked = codec::DecodeSampleRequest(request.argument);
+    if (!asked.ok()) return {request.id, asked.error(), ""};
+    return AnswerOf(request.id, served.backend->TakeSample(asked->first, asked->second));
+  }
   if (request.operation != "open")
     return {request.id, Error(Code::kInvalidArgument, "no operation is called \"" + request.operation + "\""), ""};
   const auto driver = served.backend->Open();

@@ -22,6 +22,7 @@
 #include "app/agent/paths.h"
 #include "app/agent/plan.h"
 #include "app/agent/spine.h"
+#include "app/agent/telemetry.h"
 #include "app/agent/views.h"
 #include "base/log.h"
 #include "door/pages.h"
@@ -67,6 +68,7 @@ class Agent {
         lock_(std::move(lock)),
         configuration_(control_, io_, options.settings, options.start),
         spine_(control_, io_, start_, options.worker, open_, boot_id_),
+        telemetry_(control_, io_, spine_, start_),
         labeller_(control_, io_, spine_.inventory, spine_.offers, start_.paths.sysfs_root, [this] { spine_.LookNow(); }),
         pages_(control_, {.metrics = [this] { return views_.Metrics(); },
                           .report = [this] { return api::ToJson(views_.Report()); },
@@ -195,7 +197,7 @@ class Agent {
 
   Status OpenPages() {
     if (!pages_.where().empty()) return {};
-    const Status started = pages_.Start(start_.listen);
+    const Status started = pages_.Start(start_.http.listen);
     if (!started.ok() && !lock_ && started.error().code() == base::Code::kAlreadyExists) return {};  // until we serve
     if (!started.ok()) return started;
     if (!pages_.where().empty()) base::Log(base::kInfo, "pages", {{"at", pages_.where()}});
@@ -221,6 +223,7 @@ class Agent {
       if (containers_) containers_->Configure(current->config);
       if (doors_) doors_->Configure(current->config);
       spine_.Configure(current->config);
+      telemetry_.Configure(current->config);
       labeller_.Configure(current->config);
       if (!cluster_) return;
       cluster_->Reconfigure(current->config);
@@ -264,6 +267,7 @@ class Agent {
   os::Loop io_{"io"};
   Configuration configuration_;
   Spine spine_;
+  Telemetry telemetry_;
   Labeller labeller_;
   std::string not_ready_ = "looking at the devices for the first time";
   std::string waiting_for_;  // the other agent, while one has the lock

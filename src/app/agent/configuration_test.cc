@@ -219,7 +219,7 @@ TEST_F(ConfigurationTest, AConfigMapCannotSayHowTheAgentReachesIt) {
   EXPECT_FALSE(Config().labels.timestamp);
   EXPECT_EQ(Config().cluster.config_map.name, "mine");
   EXPECT_EQ(Config().cluster.events, api::Switch::kOn);
-  EXPECT_EQ(Config().listen, "127.0.0.1:9400");
+  EXPECT_EQ(Config().http.listen, "127.0.0.1:9400");
   EXPECT_THAT(Report().not_yet, ElementsAre("http.listen: is not taken from a ConfigMap; give it to the agent itself",
                                             "cluster.events: is not taken from a ConfigMap; give it to the agent itself"));
 }

@@ -123,6 +123,12 @@ void Spine::LookNow() {
   for (const auto& line : lines_) line->LookNow();
 }
 
+std::vector<node::sample::Sampler::Source> Spine::Sources() {
+  std::vector<node::sample::Sampler::Source> sources;
+  for (const auto& line : lines_) sources.push_back({&line->dialect(), &line->backend()});
+  return sources;
+}
+
 std::map<std::string, pid_t> Spine::Workers() const {
   std::map<std::string, pid_t> workers;
   for (const auto& line : lines_) workers["worker-" + line->vendor()] = line->worker_pid();

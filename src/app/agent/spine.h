@@ -20,6 +20,7 @@
 #include "node/health/resets.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
+#include "node/sample/sampler.h"
 #include "node/share/offers.h"
 #include "os/loop.h"
 
@@ -53,6 +54,9 @@ class Spine {
   void LookNow();
 
   std::size_t devices() const { return inventory.published().Get()->devices.size(); }
+
+  /// The vendors' ways to samples. As long as this lives.
+  std::vector<node::sample::Sampler::Source> Sources();
 
   /// Our processes that hold vendor libraries, "worker-nvidia" → pid.
   std::map<std::string, pid_t> Workers() const;

@@ -14,6 +14,7 @@ std::vector<std::string> WorkerCommand(const std::string& worker, std::string_vi
 VendorLine::VendorLine(os::Loop& control, const api::NodeConfig& config, const std::string& worker, const device::Dialect& dialect,
                        node::inventory::Inventory& inventory, node::health::Monitor& monitor)
     : control_(control),
+      dialect_(dialect),
       vendor_(dialect.vendor()),
       inventory_(inventory),
       monitor_(monitor),

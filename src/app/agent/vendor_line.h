@@ -40,12 +40,15 @@ class VendorLine {
   void SetPoll(base::Duration poll) { discovery_.SetPoll(poll); }
 
   const std::string& vendor() const { return vendor_; }
+  const device::Dialect& dialect() const { return dialect_; }
+  device::AsyncBackend& backend() { return remote_; }
   pid_t worker_pid() const { return remote_.pid(); }
 
  private:
   void DriverOpened();
 
   os::Loop& control_;
+  const device::Dialect& dialect_;
   const std::string vendor_;
   node::inventory::Inventory& inventory_;
   node::health::Monitor& monitor_;

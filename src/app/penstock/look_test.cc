@@ -41,6 +41,7 @@ class Scripted final : public device::AsyncBackend {
     later_.push_back([done = std::move(done), answer] { done(answer); });
   }
   void Read(const std::string&, Done<device::Reading>) override {}
+  void TakeSample(const std::string&, const device::SampleRequest&, Done<device::Sample>) override {}
   void Stop() override {}
   int abandoned() const override { return 0; }
   void Listen(Events) override {}

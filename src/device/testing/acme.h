@@ -8,6 +8,16 @@
 
 namespace penstock::device::testing {
 
+inline constexpr Quantity kAcmeQuantities[] = {
+    {.key = "utilization", .unit = Unit::kPercent, .most = 100, .family = "accelerator_utilization_ratio"},
+    {.key = "memory.used", .unit = Unit::kMebibytes, .family = "accelerator_memory_used_bytes"},
+    {.key = "power", .unit = Unit::kMilliwatts, .most = 2e6, .family = "accelerator_power_watts"},
+    {.key = "energy", .unit = Unit::kMillijoules, .counter = true, .family = "accelerator_energy_joules_total"},
+    {.key = "errors", .counter = true, .pace = Pace::kSlow, .family = "accelerator_errors_total", .labels = R"(kind="bit")"},
+    {.key = "clock.most", .unit = Unit::kMegahertz, .pace = Pace::kOnce, .family = "accelerator_clock_max_hertz"},
+    {.key = "link.bytes", .unit = Unit::kKibibytes, .counter = true, .per_link = true, .family = "accelerator_link_bytes_total"},
+};
+
 /// Names of Acme: environment "ACME" holds the ids joined by commas; each device brings its own files, all share /dev/acmectl. An
 /// evidence's code is its severity.
 class AcmeDialect final : public Dialect {
@@ -38,6 +48,8 @@ class AcmeDialect final : public Dialect {
   Verdict Judge(const Evidence& evidence) const override {
     return {static_cast<Severity>(evidence.code), "code " + std::to_string(evidence.code), evidence.kind == "silencing"};
   }
+  std::span<const Quantity> Quantities() const override { return kAcmeQuantities; }
+  const Exporter* exporter() const override { return nullptr; }
   std::vector<std::string> DriverPaths(const Paths&) const override { return {}; }
   std::optional<Evidence> FromKernelLog(std::string_view) const override { return std::nullopt; }
   std::uint16_t pci_vendor() const override { return 0xacce; }

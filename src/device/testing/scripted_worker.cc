@@ -53,6 +53,14 @@ class ScriptedBackend final : public Backend {
     return Reading{};
   }
 
+  base::Result<Sample> TakeSample(const std::string& address, const SampleRequest& request) override {
+    if (address == "hang") Hang();
+    Sample sample;
+    for (const QuantityId quantity : request.quantities) sample.values.push_back({quantity, -1, std::uint64_t{100} + quantity});
+    if (request.processes) sample.processes.push_back({.pid = 4711, .memory = base::Mebibytes(1), .compute = 12.5});
+    return sample;
+  }
+
   base::Result<std::vector<Evidence>> Wait(std::chrono::milliseconds most) override {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, most, [&] { return event_ || deaf_; })) return std::vector<Evidence>{};

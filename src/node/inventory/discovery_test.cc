@@ -40,6 +40,7 @@ class ScriptedBackend final : public device::AsyncBackend {
     facts.index = std::stoi(address);
     Answer(done, lost.contains(address) ? base::Result<device::Facts>(Error(Code::kDataLoss, "lost")) : facts);
   }
+  void TakeSample(const std::string&, const device::SampleRequest&, Done<device::Sample>) override {}
   void Read(const std::string& address, Done<device::Reading> done) override {
     read.push_back(address);
     if (hangs.contains(address)) return Hang(std::move(done));

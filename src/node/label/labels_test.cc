@@ -84,7 +84,7 @@ TEST(Labels, ChangeWithTheDevicesAndWithNothingElse) {
   labels.Set(WithoutFeatures());
   labels.Set(WithoutFeatures());
   device::Reading reading;
-  reading.utilization = 50;
+  reading.processes.push_back({4711, base::Mebibytes(1)});
   inventory.SetReading("G0", reading, kNow);
   inventory.SetHealth("G0", device::HealthState::kHealthy, "", kNow);
   inventory.SetHealth("G0", device::HealthState::kUnhealthy, "XID 48", kNow);

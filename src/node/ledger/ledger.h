@@ -64,6 +64,7 @@ struct Lease {
   std::string user;
   std::string command;
   std::string pod, pod_uid, namespace_name, container;
+  std::map<std::string, std::string> labels;  ///< of the pod, or given with the run; those that are wanted
 
   bool operator==(const Lease&) const = default;
 };

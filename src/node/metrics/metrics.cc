@@ -43,16 +43,11 @@ void AddInfo(const std::vector<Device>& devices, const inventory::Snapshot& inve
   }
 }
 
-/// The last reading where it still says something: of a device that is there and answers.
-const device::Reading* ReadingOf(const Entry& entry) {
-  return entry.reading && entry.reading->reachable && entry.health.state != HealthState::kGone ? entry.reading.get() : nullptr;
-}
-
-/// One sample for each device where the member is known, divided by `divisor`.
-void AddReadings(const std::vector<Device>& devices, std::optional<double> device::Reading::*member, double divisor, Exposition& page) {
+void AddReads(const std::vector<Device>& devices, Exposition& page) {
+  page.Family("accelerator_read_timestamp_seconds", Type::kGauge, "When an accelerator was last looked at, in Unix time.");
   for (const Device& device : devices) {
-    const auto* reading = ReadingOf(*device.entry);
-    if (reading != nullptr && reading->*member) page.Add(device.labels, *(reading->*member) / divisor);
+    if (device.entry->reading == nullptr) continue;
+    page.Add(device.labels, std::chrono::duration<double>(device.entry->read_at.time_since_epoch()).count());
   }
 }
 
@@ -60,27 +55,6 @@ void AddMemory(const std::vector<Device>& devices, Exposition& page) {
   page.Family("accelerator_memory_bytes", Type::kGauge, "Memory of an accelerator.");
   for (const Device& device : devices)
     if (device.entry->facts->memory.count > 0) page.Add(device.labels, device.entry->facts->memory.count);
-
-  page.Family("accelerator_memory_used_bytes", Type::kGauge, "Memory of an accelerator that is in use.");
-  for (const Device& device : devices) {
-    const auto* reading = ReadingOf(*device.entry);
-    if (reading != nullptr && reading->memory_used) page.Add(device.labels, reading->memory_used->count);
-  }
-}
-
-void AddTelemetry(const std::vector<Device>& devices, Exposition& page) {
-  AddMemory(devices, page);
-  page.Family("accelerator_utilization_ratio", Type::kGauge, "Share of time in which an accelerator was at work, from 0 to 1.");
-  AddReadings(devices, &device::Reading::utilization, 100, page);
-  page.Family("accelerator_temperature_celsius", Type::kGauge, "Temperature of an accelerator.");
-  AddReadings(devices, &device::Reading::temperature, 1, page);
-  page.Family("accelerator_power_watts", Type::kGauge, "Power that an accelerator draws.");
-  AddReadings(devices, &device::Reading::power, 1, page);
-  page.Family("accelerator_read_timestamp_seconds", Type::kGauge, "When an accelerator was last looked at, in Unix time.");
-  for (const Device& device : devices) {
-    if (device.entry->reading == nullptr) continue;
-    page.Add(device.labels, std::chrono::duration<double>(device.entry->read_at.time_since_epoch()).count());
-  }
 }
 
 void AddHolders(const std::vector<Device>& devices, const ledger::Snapshot& ledger, Exposition& page) {
@@ -162,7 +136,8 @@ std::string Render(const inventory::Snapshot& inventory, const ledger::Snapshot&
   const std::vector<Device> devices = DevicesOf(inventory);
   AddInfo(devices, inventory, page);
   AddHealth(devices, figures, page);
-  AddTelemetry(devices, page);
+  AddMemory(devices, page);
+  AddReads(devices, page);
   AddSharing(devices, ledger, figures, page);
   AddHolders(devices, ledger, page);
   AddDrivers(inventory, page);

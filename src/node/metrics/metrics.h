@@ -3,14 +3,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "device/dialect.h"
 #include "node/health/health.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
+#include "node/sample/samples.h"
 #include "node/share/offer.h"
 
 namespace penstock::node::metrics {
@@ -46,7 +49,9 @@ struct Figures {
   std::shared_ptr<const std::vector<share::Offer>> offers;  ///< null: not known yet
   std::shared_ptr<const device::SharedDevices> servers;     ///< null: there are none
   ConfigReloads reloads;
-  std::optional<ApiRequests> api_requests;  ///< nothing: no API server is asked
+  std::shared_ptr<const sample::Snapshot> samples;                     ///< null: nothing is collected
+  std::function<const device::Dialect*(std::string_view)> dialect_of;  ///< by vendor; null for one that it does not know
+  std::optional<ApiRequests> api_requests;                             ///< nothing: no API server is asked
 };
 
 /// The page in the text exposition format (exposition.h). Any thread. What is not known is left out, never 0. The families are documented

@@ -12,6 +12,7 @@
 #include "vendor/nvidia/events.h"
 #include "vendor/nvidia/facts.h"
 #include "vendor/nvidia/reading.h"
+#include "vendor/nvidia/sampling.h"
 
 namespace penstock::vendor::nvidia {
 namespace {
@@ -31,6 +32,7 @@ class Session {
     return std::shared_ptr<Session>(new Session(std::move(nvml)));
   }
   ~Session() {
+    sampling.reset();
     events.reset();
     nvml->shutdown();
   }
@@ -39,10 +41,12 @@ class Session {
 
   const Nvml nvml;
   std::unique_ptr<Events> events;
+  std::unique_ptr<Sampling> sampling;
   std::map<std::string, Gpu> gpus;  // by address, as described last
 
  private:
-  explicit Session(Nvml loaded) : nvml(std::move(loaded)), events(std::make_unique<Events>(nvml)) {}
+  explicit Session(Nvml loaded)
+      : nvml(std::move(loaded)), events(std::make_unique<Events>(nvml)), sampling(std::make_unique<Sampling>(nvml)) {}
 };
 
 /// nvmlInit's answers as sentences that say what to do.
@@ -73,6 +77,7 @@ class NvidiaBackend final : public device::Backend {
   Result<std::vector<std::string>> List() override;
   Result<device::Facts> Describe(const std::string& address) override;
   Result<device::Reading> Read(const std::string& address) override;
+  Result<device::Sample> TakeSample(const std::string& address, const device::SampleRequest& request) override;
   Result<std::vector<device::Evidence>> Wait(std::chrono::milliseconds most) override;
   void Close() override { Use(nullptr); }
 
@@ -183,6 +188,14 @@ Result<device::Reading> NvidiaBackend::Read(const std::string& address) {
   // A lost GPU may show here and nowhere else.
   if (handle.error().code() == Code::kDataLoss) return Unreachable(answer, session->nvml->handle_by_index.name, id);
   return handle.error();
+}
+
+Result<device::Sample> NvidiaBackend::TakeSample(const std::string& address, const device::SampleRequest& request) {
+  const auto session = Current();
+  if (!session) return NotOpen();
+  abi::Return answer = abi::kSuccess;
+  ASSIGN(const abi::Device handle, FindHandle(*session, address, answer));
+  return session->sampling->Take(handle, address, request);
 }
 
 Result<std::vector<device::Evidence>> NvidiaBackend::Wait(std::chrono::milliseconds most) {

@@ -82,21 +82,14 @@ class Questions {
   std::optional<base::Error> gone_;
 };
 
-void AskUse(Questions& questions, Reading& reading) {
+/// What every GPU that is well answers; the values themselves are a sample's.
+void AskWhetherItAnswers(Questions& questions) {
   const Nvml& nvml = questions.nvml();
-  abi::MemoryV2 memory{};
-  memory.version = abi::kMemoryV2;
-  abi::Memory old{};
-  if (questions.Ask(nvml->memory_v2, &memory)) {
-    reading.memory_used = base::Bytes{memory.used};
-  } else if (questions.Ask(nvml->memory, &old)) {
-    reading.memory_used = base::Bytes{old.used};
-  }
-  abi::Utilization utilization{};
-  if (questions.Ask(nvml->utilization, &utilization) && utilization.gpu <= 100) reading.utilization = utilization.gpu;
+  abi::Memory memory{};
   unsigned number = 0;
-  if (questions.Ask(nvml->temperature, abi::kTemperatureOfTheGpu, &number) && number < 1000) reading.temperature = number;
-  if (questions.Ask(nvml->power, &number)) reading.power = number / 1000.0;
+  questions.Ask(nvml->memory, &memory);
+  questions.Ask(nvml->temperature, abi::kTemperatureOfTheGpu, &number);
+  questions.Ask(nvml->power, &number);
 }
 
 /// Records of one kind of process list, whatever version the library has.
@@ -188,7 +181,7 @@ Reading Unreachable(abi::Return code, std::string_view function, const std::stri
 base::Result<Reading> TakeReading(const Nvml& nvml, abi::Device device, const std::string& id) {
   Questions questions(nvml, device);
   Reading reading;
-  AskUse(questions, reading);
+  AskWhetherItAnswers(questions);
   AskRecovery(questions, id, reading);
   AskMemoryHealth(questions, id, reading);
   AskProcesses(questions, reading);

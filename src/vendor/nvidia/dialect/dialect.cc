@@ -6,10 +6,12 @@
 
 #include "base/core/strings.h"
 #include "vendor/nvidia/dialect/containers.h"
+#include "vendor/nvidia/dialect/dcgm.h"
 #include "vendor/nvidia/dialect/further_classes.h"
 #include "vendor/nvidia/dialect/kernel_log.h"
 #include "vendor/nvidia/dialect/kinds.h"
 #include "vendor/nvidia/dialect/labels.h"
+#include "vendor/nvidia/dialect/quantities.h"
 #include "vendor/nvidia/dialect/xid.h"
 
 namespace penstock::vendor::nvidia {
@@ -105,6 +107,10 @@ class NvidiaDialect final : public device::Dialect {
              {"NVIDIA_VISIBLE_DEVICES", devices.empty() ? "void" : Names(devices)}},
             Files(devices, driver)};
   }
+
+  std::span<const device::Quantity> Quantities() const override { return TheQuantities(); }
+
+  const device::Exporter* exporter() const override { return &DcgmExporter(); }
 
   std::string_view cdi_kind() const override { return kCdiKind; }
 

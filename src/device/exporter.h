@@ -1,0 +1,92 @@
+// The metrics that a vendor's own exporter shows, as tables: for pages on which its users find all that they have. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "device/model.h"
+
+namespace penstock::device {
+
+/// Where the value of a field of a vendor's own exporter comes from.
+enum class FieldSource {
+  kQuantity,         ///< `from` is a quantity's key
+  kFact,             ///< a text that stays: Dialect::ExporterFact
+  kLastError,        ///< code of the last error of the kind `from`, with labels that tell it
+  kErrorsInWindow,   ///< errors of the kind `from` by code, within the window that is set
+  kReasonsInWindow,  ///< samples in which each bit of the quantity `from` was set, within the window that is set
+  kHealth,           ///< 0 well, 10 warned, 20 not
+  kPeers,            ///< how a device reaches each other one
+  kNotToBeHad,       ///< exists elsewhere, not here: `from` says why
+};
+
+/// A field as the vendor's own exporter shows it. Names, numbers and units are the vendor's, to the letter.
+struct ExporterField {
+  std::string_view name;      ///< "DCGM_FI_DEV_SM_CLOCK"
+  std::string_view new_name;  ///< under the newer naming, "DCGM_FI_DEV_SM_CLOCK_HERTZ"; empty: the same
+  int number = 0;             ///< by which the exporter orders its page
+  FieldSource source = FieldSource::kQuantity;
+  std::string_view from;
+  /// The value is that of the quantity divided by this, under the older and the newer naming: 1 and 0.000001 for a clock in MHz. Whole
+  /// numbers are divided as such and stay whole.
+  double divisor = 1, new_divisor = 1;
+  bool real = false, new_real = false;  ///< shown with six decimals, not as a whole number
+  bool link = false;                    ///< a series for each link
+};
+
+/// A row of the exporter's file of counters: what is shown, as what, with which help.
+struct CounterRow {
+  std::string field;
+  std::string type;  ///< "gauge", "counter", "label"
+  std::string help;
+  bool operator==(const CounterRow&) const = default;
+};
+
+/// How users of the exporter have its labels.
+struct ExporterStyle {
+  bool old_names = false;        ///< as before the exporter's last renaming of labels: "uuid", "pod_name"
+  bool blanks_replaced = false;  ///< "NVIDIA-A100-SXM4-40GB" for a model's name
+  std::string hostname;          ///< value of the host's label; empty: there is none
+  std::string hostname_label;    ///< "Hostname", "hostname"
+  bool operator==(const ExporterStyle&) const = default;
+};
+
+using ExporterLabels = std::vector<std::pair<std::string, std::string>>;
+
+/// The exporter's names, tables and labels.
+class Exporter {
+ public:
+  virtual ~Exporter() = default;
+
+  /// Every field that it knows, by number; also those that are not to be had here, which tell why.
+  virtual std::span<const ExporterField> fields() const = 0;
+
+  /// What it shows where no file of counters says anything.
+  virtual std::vector<CounterRow> DefaultRows() const = 0;
+
+  /// Of a field of kFact; empty: not known.
+  virtual std::string Fact(const ExporterField& field, const Facts& device, const Driver* driver) const = 0;
+
+  /// Of the series of a device, or of one of its links (-1: of none), in the exporter's order, the host's included. `parent` is that of a
+  /// partition, else null.
+  virtual ExporterLabels LabelsOf(const Facts& device, const Facts* parent, int link, const ExporterStyle& style) const = 0;
+
+  /// Labels of who holds the device: "pod", "namespace", "container" and, where wanted, the pod's UID. Empty values are none.
+  virtual ExporterLabels HolderLabels(std::string_view pod, std::string_view namespace_name, std::string_view container,
+                                      std::string_view uid, const ExporterStyle& style) const = 0;
+
+  /// Labels that tell an error: {"err_code", "79"}, {"err_msg", "GPU has fallen off the bus"}.
+  virtual ExporterLabels ErrorLabels(std::int64_t code) const = 0;
+
+  /// The names of bits, for fields of kReasonsInWindow.
+  virtual std::span<const std::pair<std::uint64_t, std::string_view>> reasons() const = 0;
+
+  /// The newer name of a label of a family, where the newer naming has another; else the same.
+  virtual std::string_view NewLabel(std::string_view label) const = 0;
+};
+
+}  // namespace penstock::device

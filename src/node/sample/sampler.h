@@ -1,0 +1,49 @@
+// Collects what devices measure, at each quantity's own rate; keeps nonsense out. Joins nothing with who holds what.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/executor.h"
+#include "base/published.h"
+#include "device/backend.h"
+#include "device/dialect.h"
+#include "node/inventory/inventory.h"
+#include "node/sample/samples.h"
+
+namespace penstock::node::sample {
+
+/// On the control executor. One call at a time with each vendor; a device that is gone, or lost, is not asked. Time that is stepped harms
+/// nothing: it waits by the steady clock and only stamps by the other.
+class Sampler {
+ public:
+  struct Source {
+    const device::Dialect* dialect = nullptr;
+    device::AsyncBackend* backend = nullptr;
+  };
+  struct Options {
+    base::Duration interval = std::chrono::seconds(10);
+    bool processes = true;
+    std::set<std::string, std::less<>> left_out;  ///< keys of quantities that nobody wants
+  };
+
+  Sampler(base::Executor& control, const inventory::Inventory& inventory, std::vector<Source> sources);
+  ~Sampler();
+
+  /// Collects from now on, or otherwise than before.
+  void Configure(Options options);
+
+  /// Somebody looks: collections come each second for the next few, whatever the interval says.
+  void Hurry();
+
+  const base::Published<Snapshot>& published() const;
+  base::Published<Snapshot>& published();
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace penstock::node::sample

@@ -1,0 +1,60 @@
+// What the devices of this node measure, as one published snapshot: the newest values with their ages, and what was kept out.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/core/clock.h"
+#include "device/telemetry.h"
+
+namespace penstock::node::sample {
+
+/// The newest value of a quantity that made sense.
+struct Latest {
+  device::Value value;
+  base::WallTime at{};  ///< when it was asked for
+};
+
+/// A quantity of a device over the last minute or two, oldest first; for people who look.
+struct History {
+  std::string key;
+  std::vector<float> values;  ///< in the quantity's unit; not a number where there was none
+};
+
+/// One device. Values of a device that does not answer stay, with their ages; they are dropped when the device is gone.
+struct DeviceSample {
+  std::string device, vendor;  ///< ids
+  base::WallTime at{};         ///< of the last collection that was answered; the epoch: none
+  std::uint64_t collections = 0, failures = 0;
+  base::Duration took{};       ///< the last one
+  std::string problem;         ///< why the last one failed; empty: it did not
+  std::vector<Latest> values;  ///< by quantity, then link
+  std::vector<device::ProcessSample> processes;
+  base::WallTime processes_at{};
+  std::vector<device::QuantityId> unsupported;  ///< that were asked for
+  std::vector<History> history;                 ///< of few quantities
+
+  const Latest* Find(device::QuantityId quantity, int link = -1) const;
+};
+
+/// Values that were nonsense and are not shown, counted since the agent started.
+struct Rejected {
+  std::string device, key;
+  std::string why;  ///< "too-large", "went-back"
+  std::uint64_t count = 0;
+};
+
+struct Snapshot {
+  std::uint64_t generation = 0;
+  base::Duration interval{};                                                        ///< between two collections, as it is now
+  std::map<std::string, std::shared_ptr<const DeviceSample>, std::less<>> devices;  ///< by id
+  std::vector<Rejected> rejected;
+
+  const DeviceSample* Find(std::string_view device) const;
+};
+
+}  // namespace penstock::node::sample
