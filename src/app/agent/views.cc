@@ -62,6 +62,8 @@ std::string Views::Metrics() const {
                                 .api_requests = RequestsOf(parts_.cluster)});
 }
 
+node::metrics::Page Views::MetricsPage(node::metrics::Format) { return {.text = std::make_shared<const std::string>(Metrics())}; }
+
 door::ClusterNews Views::News() {
   door::ClusterNews news{.report = Report(), .notices = parts_.spine.monitor.Notices()};
   if (parts_.labeller.labels().begun()) news.labels = *parts_.labeller.labels().published().Get();

@@ -15,6 +15,7 @@
 #include "app/agent/spine.h"
 #include "door/conditions.h"
 #include "door/preview.h"
+#include "node/metrics/page.h"
 
 namespace penstock::app {
 
@@ -40,6 +41,7 @@ class Views {
 
   api::Report Report();
   std::string Metrics() const;
+  node::metrics::Page MetricsPage(node::metrics::Format format);
   door::ClusterNews News();
 
   /// For a call on the control loop, where the snapshots stay what they are meanwhile.

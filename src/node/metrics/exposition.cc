@@ -35,6 +35,11 @@ void AppendNumber(std::string& text, Number value) {
 
 }  // namespace
 
+std::string_view ContentTypeOf(Format format) {
+  return format == Format::kText ? "text/plain; version=0.0.4; charset=utf-8"
+                                 : "application/openmetrics-text; version=1.0.0; charset=utf-8";
+}
+
 Labels& Labels::Add(std::string_view name, std::string_view value) {
   if (!text_.empty()) text_ += ',';
   text_.append(name).append("=\"");

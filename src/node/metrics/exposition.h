@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "node/metrics/page.h"
+
 namespace penstock::node::metrics {
 
 inline constexpr std::string_view kContentType = "text/plain; version=0.0.4; charset=utf-8";
