@@ -186,8 +186,9 @@ struct TelemetryConfig {
   std::vector<std::string> exclude, include;
 
   // Of the exporters' names.
-  std::vector<MetricRow> counters;  ///< what is shown; empty: `counters_file`, and without one what the exporter shows by default
-  std::string counters_file;        ///< dcgm-exporter's CSV; followed while the agent runs
+  std::vector<MetricRow> counters;  ///< what is shown; empty: the file, and without one what the exporter shows by default
+  std::string counters_file;        ///< dcgm-exporter's CSV; followed while the agent runs, which has its rows in `counters`
+  std::string counters_map;         ///< "namespace:name" of a ConfigMap with such a CSV under "metrics"; counts more than the file
   HostLabel host_label = HostLabel::kNew;
   bool old_names = false;        ///< labels as before the exporter's renaming: "uuid", "pod_name"
   bool blanks_replaced = false;  ///< no blanks in models' names
