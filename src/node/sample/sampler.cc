@@ -53,7 +53,7 @@ struct Sampler::State : std::enable_shared_from_this<State> {
   base::Published<Snapshot> published;
 };
 
-Sampler::Sampler(base::Executor& control, const inventory::Inventory& inventory, std::vector<Source> sources)
+Sampler::Sampler(base::Executor& control, inventory::Inventory& inventory, std::vector<Source> sources, Callbacks)
     : state_(std::make_shared<State>(control, inventory, std::move(sources))) {}
 
 Sampler::~Sampler() { state_->control.Cancel(state_->timer); }

@@ -1,7 +1,10 @@
 // Collects what devices measure, at each quantity's own rate; keeps nonsense out. Joins nothing with who holds what.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,6 +25,12 @@ class Sampler {
   struct Source {
     const device::Dialect* dialect = nullptr;
     device::AsyncBackend* backend = nullptr;
+    /// Number of the connection to the driver whose devices are described (inventory::Discovery::session); nothing while there is none.
+    std::function<std::optional<std::uint64_t>()> session;
+  };
+  struct Callbacks {
+    /// A device has other processes than its last reading says: those who attribute them want to know.
+    std::function<void(const std::string& vendor, const std::string& device)> processes_differ;
   };
   struct Options {
     base::Duration interval = std::chrono::seconds(10);
@@ -29,7 +38,8 @@ class Sampler {
     std::set<std::string, std::less<>> left_out;  ///< keys of quantities that nobody wants
   };
 
-  Sampler(base::Executor& control, const inventory::Inventory& inventory, std::vector<Source> sources);
+  /// Collects nothing before Configure.
+  Sampler(base::Executor& control, inventory::Inventory& inventory, std::vector<Source> sources, Callbacks callbacks = {});
   ~Sampler();
 
   /// Collects from now on, or otherwise than before.

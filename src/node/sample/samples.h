@@ -48,10 +48,18 @@ struct Rejected {
   std::uint64_t count = 0;
 };
 
+/// The collections of one vendor's devices, one after the other.
+struct Round {
+  std::uint64_t count = 0;  ///< that have ended
+  base::WallTime at{};      ///< when the last one of these began
+  base::Duration took{};    ///< it
+};
+
 struct Snapshot {
   std::uint64_t generation = 0;
   base::Duration interval{};                                                        ///< between two collections, as it is now
-  std::map<std::string, std::shared_ptr<const DeviceSample>, std::less<>> devices;  ///< by id
+  std::map<std::string, std::shared_ptr<const DeviceSample>, std::less<>> devices;  ///< by id; the same object where nothing came
+  std::map<std::string, Round, std::less<>> rounds;                                 ///< by vendor
   std::vector<Rejected> rejected;
 
   const DeviceSample* Find(std::string_view device) const;
