@@ -8,9 +8,9 @@
 
 #include <sys/stat.h>
 
+#include "base/base64.h"
 #include "base/core/strings.h"
 #include "base/log.h"
-#include "edge/kube/base64.h"
 #include "edge/kube/exec_credential.h"
 #include "edge/kube/exec_run.h"
 #include "os/core/file.h"
@@ -152,7 +152,7 @@ base::Result<Credential> Credentials::State::Make() {
   if (!bearer.empty()) {
     credential.authorization = "Bearer " + bearer;
   } else if (!access.user.empty()) {
-    credential.authorization = "Basic " + EncodeBase64(access.user + ":" + access.password);
+    credential.authorization = "Basic " + base::EncodeBase64(access.user + ":" + access.password);
   } else if (!access.token.empty()) {
     return Error(Code::kUnauthenticated, "the token" + (access.token.file.empty() ? "" : " in " + access.token.file) + " is empty");
   }

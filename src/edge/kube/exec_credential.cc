@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "edge/kube/base64.h"
+#include "base/base64.h"
 
 namespace penstock::edge::kube {
 namespace {
@@ -88,7 +88,7 @@ std::vector<std::string> ExecEnvironment(const Access& access, const ExecPlugin&
     Json cluster = {{"server", access.server}, {"config", nullptr}};
     if (!access.tls_server_name.empty()) cluster["tls-server-name"] = access.tls_server_name;
     if (access.insecure_skip_tls_verify) cluster["insecure-skip-tls-verify"] = true;
-    if (!authority.empty()) cluster["certificate-authority-data"] = EncodeBase64(authority);
+    if (!authority.empty()) cluster["certificate-authority-data"] = base::EncodeBase64(authority);
     if (!access.proxy.empty()) cluster["proxy-url"] = access.proxy;
     info["spec"]["cluster"] = std::move(cluster);
   }

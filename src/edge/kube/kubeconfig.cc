@@ -1,11 +1,11 @@
 // A kubeconfig's context as an Access. Reads no other file and starts nothing.
 #include <algorithm>
 
+#include "base/base64.h"
 #include "base/core/document.h"
 #include "base/core/strings.h"
 #include "base/yaml.h"
 #include "edge/kube/access.h"
-#include "edge/kube/base64.h"
 
 namespace penstock::edge::kube {
 namespace {
@@ -135,7 +135,7 @@ class Kubeconfig {
     const auto file = reader.String(key);
     const auto data = reader.String(key + "-data");
     if (data && !data->empty()) {
-      if (auto bytes = DecodeBase64(*data)) {
+      if (auto bytes = base::DecodeBase64(*data)) {
         material.data = *std::move(bytes);
       } else {
         reader.Problem(key + "-data", "is no base64");

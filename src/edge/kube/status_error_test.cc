@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "edge/kube/base64.h"
 #include "edge/kube/exec_credential.h"
 
 namespace penstock::edge::kube {
@@ -99,13 +98,6 @@ TEST(Api, MakesPathsAsUrlsHaveThem) {
   EXPECT_EQ(kNodes.Path("", "n1", "status"), "/api/v1/nodes/n1/status");
   EXPECT_EQ((Resource{"penstock.io", "v1alpha1", "nodestates"}.Path("", "n1")), "/apis/penstock.io/v1alpha1/nodestates/n1");
   EXPECT_EQ((Resource{"", "v1", "configmaps"}.Path("x")), "/api/v1/namespaces/x/configmaps");
-}
-
-TEST(Base64, ReadsWhatItWrites) {
-  for (const std::string text : {"", "a", "ab", "abc", "abcd", "\xff\x00\x7f"}) EXPECT_EQ(DecodeBase64(EncodeBase64(text)), text);
-  EXPECT_EQ(EncodeBase64("abcd"), "YWJjZA==");
-  EXPECT_EQ(DecodeBase64("YWJj\n ZA==\n"), "abcd");
-  for (const char* wrong : {"a", "ab=c", "a===", "====", "ab!=", "YWJj="}) EXPECT_FALSE(DecodeBase64(wrong)) << wrong;
 }
 
 TEST(ExecCredential, ReadsTimesWithOffsetsAndFractions) {

@@ -1,9 +1,9 @@
 // Base64, RFC 4648 section 4.
-#include "edge/kube/base64.h"
+#include "base/base64.h"
 
 #include <cstdint>
 
-namespace penstock::edge::kube {
+namespace penstock::base {
 namespace {
 
 constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -47,4 +47,4 @@ std::string EncodeBase64(std::string_view bytes) {
   return text;
 }
 
-}  // namespace penstock::edge::kube
+}  // namespace penstock::base
