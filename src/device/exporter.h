@@ -15,7 +15,7 @@ namespace penstock::device {
 /// Where the value of a field of a vendor's own exporter comes from.
 enum class FieldSource {
   kQuantity,         ///< `from` is a quantity's key
-  kFact,             ///< a text that stays: Dialect::ExporterFact
+  kFact,             ///< a text that stays: Exporter::Fact; where it is a number it can be shown as one
   kLastError,        ///< code of the last error of the kind `from`, with labels that tell it
   kErrorsInWindow,   ///< errors of the kind `from` by code, within the window that is set
   kReasonsInWindow,  ///< samples in which each bit of the quantity `from` was set, within the window that is set
@@ -36,6 +36,7 @@ struct ExporterField {
   double divisor = 1, new_divisor = 1;
   bool real = false, new_real = false;  ///< shown with six decimals, not as a whole number
   bool link = false;                    ///< a series for each link
+  int one_link = -1;                    ///< the value of this one of the device's links, as the device's; -1: of none
 };
 
 /// A row of the exporter's file of counters: what is shown, as what, with which help.

@@ -20,6 +20,8 @@ struct Sampling::State {
 
 namespace {
 
+device::QuantityId Id(std::string_view key) { return FindQuantity(key).value(); }
+
 /// What a call says of the quantities that it would have given.
 void Note(abi::Return code, std::initializer_list<device::Value> values, Sample& sample) {
   for (const device::Value& value : values) {
@@ -39,20 +41,22 @@ base::Result<Sample> Sampling::Take(abi::Device device, const std::string&, cons
   abi::Utilization utilization{};
   abi::Return code = nvml->utilization(device, &utilization);
   if (SaysLost(code) && code != abi::kUnknown) return base::Error(Code::kDataLoss, ToError(code, nvml->utilization.name).message());
-  Note(code, {{kGpuUtilization, -1, std::uint64_t{utilization.gpu}}, {kMemoryUtilization, -1, std::uint64_t{utilization.memory}}}, all);
+  Note(code,
+       {{Id("utilization.gpu"), -1, std::uint64_t{utilization.gpu}}, {Id("utilization.memory"), -1, std::uint64_t{utilization.memory}}},
+       all);
   abi::MemoryV2 memory{};
   memory.version = abi::kMemoryV2;
   code = nvml->memory_v2(device, &memory);
   Note(code,
-       {{kMemoryUsed, -1, std::uint64_t{memory.used}},
-        {kMemoryFree, -1, std::uint64_t{memory.free}},
-        {kMemoryReserved, -1, std::uint64_t{memory.reserved}}},
+       {{Id("memory.used"), -1, std::uint64_t{memory.used}},
+        {Id("memory.free"), -1, std::uint64_t{memory.free}},
+        {Id("memory.reserved"), -1, std::uint64_t{memory.reserved}}},
        all);
   unsigned number = 0;
   code = nvml->temperature(device, abi::kTemperatureOfTheGpu, &number);
-  Note(code, {{kGpuTemperature, -1, std::uint64_t{number}}}, all);
+  Note(code, {{Id("temperature.gpu"), -1, std::uint64_t{number}}}, all);
   code = nvml->power(device, &number);
-  Note(code, {{kPowerUsage, -1, std::uint64_t{number}}}, all);
+  Note(code, {{Id("power"), -1, std::uint64_t{number}}}, all);
   const auto unwanted = [&request](device::QuantityId quantity) {
     return std::find(request.quantities.begin(), request.quantities.end(), quantity) == request.quantities.end();
   };

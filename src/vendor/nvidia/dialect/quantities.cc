@@ -1,37 +1,52 @@
-// The table of quantities. Sources: NVIDIA's nvml.h; which call gives which of DCGM's fields: DCGM, dcgmlib/src/DcgmCacheManager.cpp.
+// The table of quantities, put together. Sources: NVIDIA's nvml.h; which call gives which of DCGM's fields: DCGM,
+// dcgmlib/src/DcgmCacheManager.cpp and DcgmGpmManager.cpp.
 #include "vendor/nvidia/dialect/quantities.h"
 
 #include <array>
 
+#include "vendor/nvidia/dialect/quantity_rows_board.h"
+#include "vendor/nvidia/dialect/quantity_rows_errors.h"
+#include "vendor/nvidia/dialect/quantity_rows_links.h"
+#include "vendor/nvidia/dialect/quantity_rows_profiling.h"
+
 namespace penstock::vendor::nvidia {
 namespace {
 
-using device::Pace;
-using device::Quantity;
-using device::Unit;
+constexpr std::size_t kCount = std::size(kBoardRows) + std::size(kErrorRows) + std::size(kLinkRows) + std::size(kProfilingRows);
 
-// clang-format off
-constexpr std::array<Quantity, kQuantities> kTable{{
-    {.key = "utilization.gpu", .unit = Unit::kPercent, .most = 100, .family = "accelerator_utilization_ratio",
-     .source = "nvmlDeviceGetUtilizationRates", .has = "not while MIG is on"},
-    {.key = "utilization.memory", .unit = Unit::kPercent, .most = 100, .family = "accelerator_memory_copy_utilization_ratio",
-     .source = "nvmlDeviceGetUtilizationRates", .has = "not while MIG is on"},
-    {.key = "memory.used", .unit = Unit::kBytes, .family = "accelerator_memory_used_bytes", .source = "nvmlDeviceGetMemoryInfo_v2"},
-    {.key = "memory.free", .unit = Unit::kBytes, .family = "accelerator_memory_free_bytes", .source = "nvmlDeviceGetMemoryInfo_v2"},
-    {.key = "memory.reserved", .unit = Unit::kBytes, .family = "accelerator_memory_reserved_bytes", .source = "nvmlDeviceGetMemoryInfo_v2",
-     .has = "driver 510 and newer"},
-    {.key = "temperature.gpu", .unit = Unit::kCelsius, .most = 200, .family = "accelerator_temperature_celsius",
-     .source = "nvmlDeviceGetTemperature(NVML_TEMPERATURE_GPU)"},
-    {.key = "power", .unit = Unit::kMilliwatts, .most = 5e6, .family = "accelerator_power_watts", .source = "nvmlDeviceGetPowerUsage"},
-    {.key = "clock.sm", .unit = Unit::kMegahertz, .most = 1e5, .family = "accelerator_clock_hertz", .labels = R"(clock="sm")",
-     .source = "nvmlDeviceGetClockInfo(NVML_CLOCK_SM)"},
-    {.key = "clock.memory", .unit = Unit::kMegahertz, .most = 1e5, .family = "accelerator_clock_hertz", .labels = R"(clock="memory")",
-     .source = "nvmlDeviceGetClockInfo(NVML_CLOCK_MEM)"},
-}};
-// clang-format on
+struct Table {
+  std::array<device::Quantity, kCount> quantities;
+  std::array<Way, kCount> ways;
+};
+
+constexpr Table Join() {
+  Table table;
+  std::size_t next = 0;
+  const auto append = [&](const auto& rows) {
+    for (const QuantityRow& row : rows) {
+      table.quantities[next] = row.quantity;
+      table.ways[next++] = row.way;
+    }
+  };
+  append(kBoardRows);
+  append(kErrorRows);
+  append(kLinkRows);
+  append(kProfilingRows);
+  return table;
+}
+
+constexpr Table kTable = Join();
 
 }  // namespace
 
-std::span<const Quantity> TheQuantities() { return kTable; }
+std::span<const device::Quantity> TheQuantities() { return kTable.quantities; }
+
+Way WayOf(device::QuantityId id) { return kTable.ways[id]; }
+
+std::optional<device::QuantityId> FindQuantity(std::string_view key) {
+  for (std::size_t i = 0; i < kCount; ++i)
+    if (kTable.quantities[i].key == key) return static_cast<device::QuantityId>(i);
+  return std::nullopt;
+}
 
 }  // namespace penstock::vendor::nvidia
