@@ -15,7 +15,8 @@ using base::Error;
 
 Error Wrong(std::string_view text, std::string_view why) {
   return {Code::kInvalidArgument, "\"" + std::string(text) + "\" is no address to listen on: " + std::string(why) +
-                                      "; write for example 127.0.0.1:9400, [::1]:9400, unix:/run/penstock/http.sock or off"};
+                                      "; write for example 127.0.0.1:9400, [::1]:9400, unix:/run/penstock/http.sock, systemd: or "
+                                      "off"};
 }
 
 base::Result<ListenAddress> ParseSocketPath(std::string_view text, std::string path) {
@@ -23,6 +24,14 @@ base::Result<ListenAddress> ParseSocketPath(std::string_view text, std::string p
   if (path.size() > kLongestSocketPath)
     return Wrong(text, "the path of a unix socket has at most 107 bytes, this one " + std::to_string(path.size()));
   return ListenAddress{.path = std::move(path)};
+}
+
+/// FileDescriptorName= as systemd.socket(5) allows it: printable ASCII without ':', 255 bytes at most.
+base::Result<ListenAddress> ParseSystemd(std::string_view text, std::string_view name) {
+  const auto allowed = [](char c) { return c > ' ' && c < 0x7f && c != ':'; };
+  if (name.size() > 255 || !std::all_of(name.begin(), name.end(), allowed))
+    return Wrong(text, "a socket of systemd is called as FileDescriptorName= has it, without blanks and colons");
+  return ListenAddress{.systemd = std::string(name)};
 }
 
 bool IsHostCharacter(char c, bool bracketed) {
@@ -35,6 +44,7 @@ bool IsHostCharacter(char c, bool bracketed) {
 base::Result<ListenAddress> ParseListen(std::string_view text) {
   if (text == "off") return ListenAddress{.off = true};
   if (text.starts_with("unix:")) return ParseSocketPath(text, std::string(text.substr(5)));
+  if (text.starts_with("systemd:")) return ParseSystemd(text, text.substr(8));
 
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return Wrong(text, "it has no port");
