@@ -49,10 +49,6 @@ node::inventory::Snapshot Machine(int count) {
   device::Driver driver{.vendor = "nvidia", .version = "550.54.15"};
   machine.vendors = {{.vendor = "nvidia", .driver = std::make_shared<const device::Driver>(driver)}};
   device::Reading reading;
-  reading.memory_used = base::Mebibytes(12345);
-  reading.utilization = 37;
-  reading.temperature = 30.5;
-  reading.power = 61.234;
   for (int i = 0; i < count; ++i)
     machine.devices.push_back({.facts = std::make_shared<const device::Facts>(Describe(i, count)),
                                .health = {.state = device::HealthState::kHealthy},
