@@ -52,14 +52,14 @@ Flat Flatten(const NodeConfig& config) {
 std::string_view ToString(Effect effect) { return effect == Effect::kNow ? "now" : "restart"; }
 
 Effect EffectOf(std::string_view key) {
-  static constexpr std::array<std::string_view, 10> kNow = {"health.",         "labels.",    "devicePlugin.", "paths.host",
-                                                            "cluster.config.", "resources.", "sharing.rules", "sharing.policy",
-                                                            "doors.assign",    "containers."};
+  static constexpr std::array<std::string_view, 13> kNow = {
+      "health.",        "labels.",      "devicePlugin.", "paths.host", "cluster.config.", "resources.",        "sharing.rules",
+      "sharing.policy", "doors.assign", "containers.",   "telemetry.", "usage.",          "http.webConfigFile"};
   // What a specification is made with; whether and where the programs in it are installed is decided at the start.
   static constexpr std::array<std::string_view, 4> kCdi = {"cdi.hook", "cdi.disableHooks", "cdi.enableHooks", "cdi.additionalGids"};
   const bool now = std::any_of(kNow.begin(), kNow.end(), [key](std::string_view prefix) { return key.starts_with(prefix); }) ||
                    std::find(kCdi.begin(), kCdi.end(), key) != kCdi.end();
-  return now && key != "containers.engineSocket" ? Effect::kNow : Effect::kRestart;
+  return now && key != "containers.engineSocket" && key != "usage.dir" ? Effect::kNow : Effect::kRestart;
 }
 
 std::vector<Change> Changes(const NodeConfig& now, const NodeConfig& next) {
@@ -90,6 +90,10 @@ NodeConfig KeepUntilRestart(const NodeConfig& running, NodeConfig next) {
   kept.cdi.additional_gids = next.cdi.additional_gids;
   kept.labels = std::move(next.labels);
   kept.cluster.config_map = std::move(next.cluster.config_map);
+  kept.telemetry = std::move(next.telemetry);
+  kept.usage = std::move(next.usage);
+  kept.usage.dir = running.usage.dir;
+  kept.http.web_config_file = std::move(next.http.web_config_file);
   return kept;
 }
 

@@ -133,9 +133,9 @@ base::Result<NodeConfig> ParseNodeConfig(std::string_view text, std::string_view
   internal::ReadHealth(top, problems, config.health);
   internal::ReadResources(top, problems, config);
   internal::ReadSharing(top, problems, config.sharing);
-  MapReader http(MapAt(top, "http"), "http", problems);
-  if (auto listen = http.String("listen")) config.http.listen = *std::move(listen);
-  http.Finish();
+  internal::ReadHttp(top, problems, config.http);
+  internal::ReadTelemetry(top, problems, config.telemetry);
+  internal::ReadUsage(top, problems, config.usage);
   internal::ReadDevicePlugin(top, problems, config);
   internal::ReadContainers(top, problems, config.containers);
   internal::ReadCdi(top, problems, config.cdi);
@@ -157,7 +157,7 @@ std::string ToYaml(const NodeConfig& config) {
   text += "  local:\n    enabled: " + std::string(Text(config.local_door)) + "\n    group: " + Quoted(config.local_group) + "\n";
   text += AssignText(config.doors);
   text += internal::HealthText(config.health) + internal::ResourcesText(config) + internal::SharingText(config.sharing);
-  text += "http:\n  listen: " + Quoted(config.http.listen) + "\n";
+  text += internal::HttpText(config.http) + internal::TelemetryText(config.telemetry) + internal::UsageText(config.usage);
   text += internal::DevicePluginText(config) + internal::ContainersText(config.containers) + internal::CdiText(config.cdi);
   text += internal::LabelsText(config.labels) + internal::ClusterText(config.cluster);
   return text;

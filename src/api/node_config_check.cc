@@ -65,12 +65,6 @@ bool OnlyOf(std::string_view text, std::string_view others) {
 
 bool EndsWell(std::string_view text) { return OnlyOf(text.substr(0, 1), "") && OnlyOf(text.substr(text.size() - 1), ""); }
 
-/// As Kubernetes names objects (RFC 1123): subdomains have dots, labels have none.
-bool IsObjectName(std::string_view name, bool dots) {
-  return !name.empty() && name.size() <= (dots ? 253u : 63u) && name == base::ToLower(name) && OnlyOf(name, dots ? "-." : "-") &&
-         EndsWell(name);
-}
-
 void CheckNamespace(std::string_view key, const std::string& name, const Report& report) {
   if (!name.empty() && !IsObjectName(name, false)) report(key, "\"" + name + "\" is no name of a namespace");
 }
@@ -91,6 +85,11 @@ void CheckCluster(const NodeConfig& config, const Report& report) {
 
 }  // namespace
 
+bool IsObjectName(std::string_view name, bool dots) {
+  return !name.empty() && name.size() <= (dots ? 253u : 63u) && name == base::ToLower(name) && OnlyOf(name, dots ? "-." : "-") &&
+         EndsWell(name);
+}
+
 void CheckOptionalPath(std::string_view key, const std::string& path, const Report& report) {
   if (!path.empty() && path.front() != '/') report(key, "\"" + path + "\" must be an absolute path");
   if (path.find('\0') != std::string::npos) report(key, "has a zero byte in it");
@@ -107,7 +106,7 @@ void Check(const NodeConfig& config, const Report& report) {
   CheckSharing(config, report);
   CheckContainers(config, report);
   CheckNodeName(config.node_name, report);
-  if (auto listen = ParseListen(config.http.listen); !listen.ok()) report("http.listen", listen.error().message());
+  CheckTelemetry(config, report);
   CheckCluster(config, report);
 }
 

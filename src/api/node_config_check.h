@@ -20,6 +20,12 @@ void CheckSharing(const NodeConfig& config, const Report& report);
 /// The sections `containers` and `cdi`, and what of them contradicts the other.
 void CheckContainers(const NodeConfig& config, const Report& report);
 
+/// The sections `telemetry`, `usage` and `http`.
+void CheckTelemetry(const NodeConfig& config, const Report& report);
+
+/// As Kubernetes names objects (RFC 1123): subdomains have dots, labels (a namespace's name) have none.
+bool IsObjectName(std::string_view name, bool dots);
+
 /// An absolute path, or none.
 void CheckOptionalPath(std::string_view key, const std::string& path, const Report& report);
 

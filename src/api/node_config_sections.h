@@ -35,6 +35,9 @@ void ReadContainers(base::MapReader& top, base::Problems& problems, ContainersCo
 void ReadCdi(base::MapReader& top, base::Problems& problems, CdiConfig& cdi);
 void ReadLabels(base::MapReader& top, base::Problems& problems, LabelsConfig& labels);
 void ReadCluster(base::MapReader& top, base::Problems& problems, ClusterConfig& cluster);
+void ReadTelemetry(base::MapReader& top, base::Problems& problems, TelemetryConfig& telemetry);
+void ReadUsage(base::MapReader& top, base::Problems& problems, UsageConfig& usage);
+void ReadHttp(base::MapReader& top, base::Problems& problems, HttpConfig& http);
 
 std::string HealthText(const HealthConfig& health);
 std::string ResourcesText(const NodeConfig& config);
@@ -44,5 +47,8 @@ std::string ContainersText(const ContainersConfig& containers);
 std::string CdiText(const CdiConfig& cdi);
 std::string LabelsText(const LabelsConfig& labels);
 std::string ClusterText(const ClusterConfig& cluster);
+std::string TelemetryText(const TelemetryConfig& telemetry);
+std::string UsageText(const UsageConfig& usage);
+std::string HttpText(const HttpConfig& http);
 
 }  // namespace penstock::api::internal

@@ -200,8 +200,9 @@ bool IsOurs(const Value& document, std::string_view section, std::initializer_li
 std::string_view NameOf(const PluginOption& option) { return option.flags.empty() ? option.environment.front() : option.flags.front(); }
 
 Document Recognise(std::string_view text) {
-  static constexpr std::array<std::string_view, 12> kOurs = {"apiVersion", "kind",   "node",    "paths",        "doors",      "health",
-                                                             "http",       "labels", "cluster", "devicePlugin", "containers", "cdi"};
+  static constexpr std::array<std::string_view, 14> kOurs = {"apiVersion", "kind", "node",      "paths",   "doors",
+                                                             "health",     "http", "labels",    "cluster", "devicePlugin",
+                                                             "containers", "cdi",  "telemetry", "usage"};
   static constexpr std::array<std::string_view, 5> kPlugins = {"version", "flags", "resources", "sharing", "imex"};
   const auto document = Parse(text, "document");
   if (document.ok() && document->map) {
