@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/core/clock.h"
 #include "device/model.h"
 
 namespace penstock::device {
@@ -82,6 +83,14 @@ class Exporter {
 
   /// Labels that tell an error: {"err_code", "79"}, {"err_msg", "GPU has fallen off the bus"}.
   virtual ExporterLabels ErrorLabels(std::int64_t code) const = 0;
+
+  /// Labels that tell apart the series which a field of kErrorsInWindow, kReasonsInWindow, kHealth or kPeers has of one device. `part`: the
+  /// code, the reason's name, the peer's index; empty: the one series that says that nothing happened, or that is of all of the device.
+  /// `window`: within which is counted, where it is. `value`: what the series shows.
+  virtual ExporterLabels PartLabels(const ExporterField& field, std::string_view part, base::Duration window, std::int64_t value) const = 0;
+
+  /// What a field of kPeers shows for a link.
+  virtual std::int64_t PeerValue(const Link& link) const = 0;
 
   /// The names of bits, for fields of kReasonsInWindow.
   virtual std::span<const std::pair<std::uint64_t, std::string_view>> reasons() const = 0;

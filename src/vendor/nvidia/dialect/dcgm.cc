@@ -35,6 +35,11 @@ std::string Address(const Facts& device) {
   return text;
 }
 
+// nvmlGpuP2PStatus_t.
+constexpr std::int64_t kLinked = 0, kNotLinked = 5;
+
+std::string LinkStatus(std::int64_t value) { return value == kLinked ? "OK" : "NotSupported"; }
+
 class Dcgm final : public device::Exporter {
  public:
   std::span<const ExporterField> fields() const override { return kFields; }
@@ -71,6 +76,20 @@ class Dcgm final : public device::Exporter {
   }
 
   ExporterLabels ErrorLabels(std::int64_t code) const override { return {{"err_code", std::to_string(code)}}; }
+
+  ExporterLabels PartLabels(const ExporterField& field, std::string_view part, base::Duration window, std::int64_t value) const override {
+    ExporterLabels labels;
+    if (field.source == FieldSource::kPeers) labels = {{"link_status", LinkStatus(value)}, {"peer_gpu", std::string(part)}};
+    if (field.source == FieldSource::kHealth)  // DCGM's own watches, and which of them failed, are DCGM's alone
+      labels = {{"health_error_code", value == 0 ? "DCGM_FR_OK" : "DCGM_FR_UNKNOWN"}, {"health_watch", "ALL"}};
+    if (field.source != FieldSource::kErrorsInWindow && field.source != FieldSource::kReasonsInWindow) return labels;
+    labels.emplace_back("window_size_in_ms", std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(window).count()));
+    if (!part.empty()) labels.emplace_back(field.source == FieldSource::kErrorsInWindow ? "xid" : "clock_event", part);
+    return labels;
+  }
+
+  // Of nvmlDeviceGetP2PStatus with NVML_P2P_CAPS_INDEX_NVLINK: what follows from the links that two GPUs have.
+  std::int64_t PeerValue(const device::Link& link) const override { return link.fabric_lanes > 0 ? kLinked : kNotLinked; }
 
   std::span<const std::pair<std::uint64_t, std::string_view>> reasons() const override { return {}; }
 
