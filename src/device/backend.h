@@ -61,7 +61,8 @@ class AsyncBackend {
   virtual void Read(const std::string& address, Done<Reading> done) = 0;
   virtual void TakeSample(const std::string& address, const SampleRequest& request, Done<Sample> done) = 0;
 
-  /// Ends the connection to the driver, which is let go of; the next Open starts anew. Calls under way fail with kCancelled.
+  /// Ends the connection to the driver, which is let go of; the next Open starts anew. Calls under way fail with kCancelled, as do those
+  /// that were not sent yet when a connection broke.
   virtual void Stop() = 0;
 
   /// Connections of ours that hang in a driver call which the kernel does not let end. 0 again once all have ended.

@@ -38,7 +38,10 @@ struct Call {
   base::Duration deadline{};
   std::function<void(Result<std::string>)> done;
 
-  std::string Name() const { return request.operation + (request.argument.empty() ? "" : " " + request.argument); }
+  /// With the address alone, where more is asked.
+  std::string Name() const {
+    return request.operation + (request.argument.empty() ? "" : " " + request.argument.substr(0, request.argument.find('\n')));
+  }
 };
 
 /// Our end of one lane.
@@ -265,8 +268,9 @@ void Remote::State::End(const Error& error, const Error& of_call_in_flight) {
   DropWorker();
   loop.Cancel(std::exchange(deadline, 0));
   if (in_flight) Fail(*std::exchange(in_flight, std::nullopt), of_call_in_flight);
+  const Error unsent(Code::kCancelled, "not asked: " + error.message());
   for (auto& queue : waiting) {
-    for (Call& call : queue) Fail(std::move(call), error);
+    for (Call& call : queue) Fail(std::move(call), unsent);
     queue.clear();
   }
   if (!had_worker || error.code() == Code::kCancelled) return;

@@ -15,7 +15,7 @@ namespace penstock::device {
 
 /// The agent's end. All methods and callbacks on the loop's thread (the agent's control loop); nothing blocks, and no callback runs inside
 /// the call that it belongs to. One call is with the worker at a time, control before sampling, and its deadline counts from when it is
-/// sent: the one that is not answered in time is the one that hangs. It fails with kDeadlineExceeded, those behind it with kUnavailable;
+/// sent: the one that is not answered in time is the one that hangs. It fails with kDeadlineExceeded, those behind it with kCancelled;
 /// the worker is killed and, if the kernel does not let it die, abandoned: left behind with its pidfd watched. Open starts a new worker
 /// where none runs; other calls fail with kUnavailable then. At most eight abandoned workers are tolerated at a time; then Open fails with
 /// kUnavailable until one of them has died.

@@ -95,7 +95,7 @@ TEST_F(RemoteTest, BlamesTheCallThatHangsAndNotThoseBehindIt) {
     remote().Describe("1", [&](const auto& result) { behind.set_value(result.error().code()); });
   });
   EXPECT_EQ(hung.get_future().get(), Code::kDeadlineExceeded);
-  EXPECT_EQ(behind.get_future().get(), Code::kUnavailable);
+  EXPECT_EQ(behind.get_future().get(), Code::kCancelled);
 }
 
 TEST_F(RemoteTest, GivesUpAnOpenThatHangs) {

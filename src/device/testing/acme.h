@@ -20,7 +20,7 @@ inline constexpr Quantity kAcmeQuantities[] = {
 
 /// Names of Acme: environment "ACME" holds the ids joined by commas; each device brings its own files, all share /dev/acmectl. An
 /// evidence's code is its severity.
-class AcmeDialect final : public Dialect {
+class AcmeDialect : public Dialect {
  public:
   std::string_view vendor() const override { return "acme"; }
   std::string_view resource() const override { return "acme.com/gpu"; }

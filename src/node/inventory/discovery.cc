@@ -39,7 +39,9 @@ Discovery::Discovery(base::Executor& executor, device::AsyncBackend& backend, In
                        },
                    .ended =
                        [this, alive](Error error) {
-                         if (!alive.expired()) Ended(error);
+                         if (alive.expired()) return;
+                         in_flight_.clear();  // what hangs of our own has told so itself: this is somebody else's call
+                         Ended(error);
                        }});
 }
 
@@ -52,7 +54,8 @@ template <typename Value>
 std::function<void(Result<Value>)> Discovery::Current(std::function<void(Result<Value>)> function) {
   return [function = std::move(function), weak = std::weak_ptr(connection_), mine = *connection_](Result<Value> value) {
     const auto now = weak.lock();
-    if (now && *now == mine) function(std::move(value));
+    const bool unsent = !value.ok() && value.error().code() == Code::kCancelled;
+    if (now && *now == mine && !unsent) function(std::move(value));
   };
 }
 
@@ -79,6 +82,10 @@ void Discovery::Nudge() {
   } else {
     look_again_ = true;
   }
+}
+
+std::optional<std::uint64_t> Discovery::session() const {
+  return phase_ == Phase::kServing ? std::optional(*connection_) : std::nullopt;
 }
 
 void Discovery::SetPoll(base::Duration poll) {

@@ -2,6 +2,7 @@
 // late, vanish, change or hang. Judges no evidence.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -54,6 +55,9 @@ class Discovery {
   /// Opens the driver again.
   void TakeUp();
 
+  /// Number of the present connection to the driver; nothing while none has all its devices described, so that addresses mean nothing.
+  std::optional<std::uint64_t> session() const;
+
   /// How long to wait between two readings, from now on.
   void SetPoll(base::Duration poll);
 
@@ -87,7 +91,7 @@ class Discovery {
   void ReportLost(const std::string& id, const base::Error& error);
   void Evidence(const std::vector<device::Evidence>& evidence);
 
-  /// The connection broke, or a call hung: everything is done anew with another one.
+  /// The connection broke, or a call hung, the one about `in_flight_` where there is one: everything is done anew with another one.
   void Ended(const base::Error& error);
   /// There is no driver to be had now: say why, try later.
   void NoDriver(const base::Error& error);
@@ -95,7 +99,8 @@ class Discovery {
   void After(base::Duration delay, void (Discovery::*what)());
   bool LeftOut(const std::string& address) const;
 
-  /// Wraps a callback so that it is dropped once this object is gone or its connection has ended.
+  /// Wraps a callback so that it is dropped once this object is gone or its connection has ended, or ends before its call was sent:
+  /// `ended` follows then, and the device that was to be asked is not to blame.
   template <typename Value>
   std::function<void(base::Result<Value>)> Current(std::function<void(base::Result<Value>)> function);
 

@@ -44,6 +44,7 @@ class ScriptedBackend final : public device::AsyncBackend {
   void Read(const std::string& address, Done<device::Reading> done) override {
     read.push_back(address);
     if (hangs.contains(address)) return Hang(std::move(done));
+    if (unsent) return Answer(done, base::Result<device::Reading>(Error(Code::kCancelled, "not asked: the worker was given up")));
     device::Reading reading;
     reading.reachable = !lost.contains(address);
     reading.facts_changed = changed.contains(address);
@@ -56,6 +57,7 @@ class ScriptedBackend final : public device::AsyncBackend {
   std::vector<std::string> devices{"A", "B", "C"};
   std::set<std::string> hangs, lost, changed;
   std::vector<std::string> read;
+  bool unsent = false;  // the next calls wait behind one that hangs
   int opened = 0, stopped = 0, described = 0, abandoned_ = 0;
   Events events_;
 
@@ -266,6 +268,35 @@ TEST_F(DiscoveryTest, AnswersOfAnEndedConnectionAreDropped) {
   EXPECT_TRUE(Ids().empty());
   executor_.Advance(2s);
   EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
+}
+
+TEST_F(DiscoveryTest, SomebodyElsesCallThatHangsBlamesNoDeviceOfOurs) {
+  Start();
+  backend_.unsent = true;
+  executor_.Advance(5s);  // a reading waits behind that call
+  backend_.events_.ended(Error(Code::kDeadlineExceeded, "\"sample 1\" did not answer within 5s"));
+  backend_.unsent = false;
+  executor_.Advance(2s);
+  EXPECT_EQ(backend_.opened, 2);
+  for (const char* id : {"A", "B", "C"}) EXPECT_TRUE(readings_[id].reachable) << id;
+}
+
+TEST_F(DiscoveryTest, ASessionLastsAsLongAsItsAddressesMeanSomething) {
+  EXPECT_EQ(discovery_.session(), std::nullopt);
+  discovery_.Start();
+  EXPECT_EQ(discovery_.session(), std::nullopt) << "nothing is described yet";
+  executor_.RunUntilIdle();
+  const auto first = discovery_.session();
+  ASSERT_TRUE(first);
+  executor_.Advance(20s);
+  EXPECT_EQ(discovery_.session(), first);
+  backend_.events_.ended(Error(Code::kUnavailable, "worker died"));
+  EXPECT_EQ(discovery_.session(), std::nullopt);
+  executor_.Advance(2s);
+  ASSERT_TRUE(discovery_.session());
+  EXPECT_NE(discovery_.session(), first);
+  discovery_.LetGo([] {});
+  EXPECT_EQ(discovery_.session(), std::nullopt);
 }
 
 TEST_F(DiscoveryTest, AnUnhealthyDeviceIsReadTwiceASecondAndTheOthersAreNot) {

@@ -1,70 +1,108 @@
-// A round: one device after the other, then a pause.
+// The vendors' rounds side by side, and what they found as one snapshot.
 #include "node/sample/sampler.h"
 
 #include <algorithm>
 #include <utility>
 
+#include "node/sample/rounds.h"
+
 namespace penstock::node::sample {
+namespace {
+
+constexpr base::Duration kHurried = std::chrono::seconds(1);
+constexpr base::Duration kHurryLasts = std::chrono::seconds(5);
+/// How long what a round found may wait for the round's end, so that a device that hangs holds up no other's values.
+constexpr base::Duration kLongestUnpublished = std::chrono::milliseconds(200);
+
+}  // namespace
 
 struct Sampler::State : std::enable_shared_from_this<State> {
-  State(base::Executor& c, const inventory::Inventory& i, std::vector<Source> s) : control(c), inventory(i), sources(std::move(s)) {}
+  State(base::Executor& c, inventory::Inventory& i, Callbacks b) : control(c), inventory(i), callbacks(std::move(b)) {}
 
-  void Round() {
-    for (const Source& source : sources)
-      for (const inventory::Entry& entry : inventory.published().Get()->devices)
-        if (entry.facts->vendor == source.dialect->vendor()) Ask(source, *entry.facts);
-    timer = control.PostAfter(options.interval, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->Round();
+  void Add(Source source) {
+    lines.push_back(std::make_unique<Rounds>(Rounds::Host{.control = control,
+                                                          .inventory = inventory,
+                                                          .rejections = rejections,
+                                                          .interval = [this] { return Interval(); },
+                                                          .collected = [this](bool whole) { whole ? Publish() : PublishSoon(); },
+                                                          .processes_differ =
+                                                              [this](const std::string& vendor, const std::string& device) {
+                                                                if (callbacks.processes_differ) callbacks.processes_differ(vendor, device);
+                                                              }},
+                                             std::move(source)));
+  }
+
+  /// The inventory says what has changed while it is being changed: looked at right after.
+  void Follow() {
+    on_inventory = inventory.published().Subscribe([this](const auto&) {
+      if (std::exchange(looks, true)) return;
+      control.Post([weak = weak_from_this()] {
+        if (const auto self = weak.lock()) self->Look();
+      });
     });
   }
 
-  void Ask(const Source& source, const device::Facts& facts) {
-    device::SampleRequest request{.processes = options.processes};
-    for (device::QuantityId i = 0; i < source.dialect->Quantities().size(); ++i) request.quantities.push_back(i);
-    source.backend->TakeSample(facts.address, request, [weak = weak_from_this(), id = facts.id, vendor = facts.vendor](auto sample) {
-      if (const auto self = weak.lock()) self->Take(id, vendor, std::move(sample));
-    });
+  void Look() {
+    looks = false;
+    for (const auto& line : lines) line->Look();
   }
 
-  void Take(const std::string& id, const std::string& vendor, base::Result<device::Sample> sample) {
-    if (!sample.ok()) return;
-    Snapshot next = *published.Get();
-    ++next.generation;
-    next.interval = options.interval;
-    auto made = std::make_shared<DeviceSample>();
-    made->device = id;
-    made->vendor = vendor;
-    made->at = control.clock().Wall();
-    for (const device::Value& value : sample->values) made->values.push_back({value, made->at});
-    std::sort(made->values.begin(), made->values.end(), [](const Latest& a, const Latest& b) {
-      return std::pair(a.value.quantity, a.value.link) < std::pair(b.value.quantity, b.value.link);
-    });
-    made->processes = std::move(sample->processes);
-    made->unsupported = std::move(sample->unsupported);
-    next.devices[id] = std::move(made);
+  base::Duration Interval() const {
+    const bool hurried = control.clock().Now() < hurried_until;
+    return hurried ? std::min(options.interval, kHurried) : options.interval;
+  }
+
+  void PublishSoon() {
+    if (timer != 0) return;
+    timer = control.PostAfter(kLongestUnpublished, [this] { Publish(); });
+  }
+
+  void Publish() {
+    control.Cancel(std::exchange(timer, 0));
+    Snapshot next;
+    next.generation = published.Get()->generation + 1;
+    next.interval = Interval();
+    for (const auto& line : lines) {
+      line->Show(next.devices);
+      next.rounds.emplace(line->vendor(), line->last());
+    }
+    next.rejected = rejections.List();
     published.Set(std::move(next));
   }
 
   base::Executor& control;
-  const inventory::Inventory& inventory;
-  const std::vector<Source> sources;
+  inventory::Inventory& inventory;
+  const Callbacks callbacks;
   Options options;
-  base::TimerId timer = 0;
+  Rejections rejections;
+  base::TimePoint hurried_until{};
+  base::TimerId timer = 0;  // until what was collected is published
+  bool looks = false;
   base::Published<Snapshot> published;
+  std::vector<std::unique_ptr<Rounds>> lines;
+  base::Subscription on_inventory;
 };
 
-Sampler::Sampler(base::Executor& control, inventory::Inventory& inventory, std::vector<Source> sources, Callbacks)
-    : state_(std::make_shared<State>(control, inventory, std::move(sources))) {}
+Sampler::Sampler(base::Executor& control, inventory::Inventory& inventory, std::vector<Source> sources, Callbacks callbacks)
+    : state_(std::make_shared<State>(control, inventory, std::move(callbacks))) {
+  for (Source& source : sources) state_->Add(std::move(source));
+  state_->Follow();
+}
 
-Sampler::~Sampler() { state_->control.Cancel(state_->timer); }
+Sampler::~Sampler() {
+  state_->on_inventory.Reset();
+  state_->control.Cancel(state_->timer);
+}
 
 void Sampler::Configure(Options options) {
   state_->options = std::move(options);
-  state_->control.Cancel(std::exchange(state_->timer, 0));
-  state_->Round();
+  for (const auto& line : state_->lines) line->Configure(state_->options);
 }
 
-void Sampler::Hurry() {}
+void Sampler::Hurry() {
+  state_->hurried_until = state_->control.clock().Now() + kHurryLasts;
+  for (const auto& line : state_->lines) line->Soon();
+}
 
 const base::Published<Snapshot>& Sampler::published() const { return state_->published; }
 base::Published<Snapshot>& Sampler::published() { return state_->published; }

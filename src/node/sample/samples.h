@@ -19,18 +19,19 @@ struct Latest {
   base::WallTime at{};  ///< when it was asked for
 };
 
-/// A quantity of a device over the last minute or two, oldest first; for people who look.
+/// What people look at first (glance.h), over the last collections, oldest first.
 struct History {
-  std::string key;
-  std::vector<float> values;  ///< in the quantity's unit; not a number where there was none
+  std::string name;           ///< "utilization"
+  std::vector<float> values;  ///< a value for each collection, in the base unit; not a number where there was none
 };
 
-/// One device. Values of a device that does not answer stay, with their ages; they are dropped when the device is gone.
+/// One device. Values of a device that does not answer stay, with their ages; they are dropped when the device is gone. What a device that
+/// answers has no value of any more, asked three times, is dropped too.
 struct DeviceSample {
   std::string device, vendor;  ///< ids
   base::WallTime at{};         ///< of the last collection that was answered; the epoch: none
   std::uint64_t collections = 0, failures = 0;
-  base::Duration took{};       ///< the last one
+  base::Duration took{};       ///< the last one, answered or not
   std::string problem;         ///< why the last one failed; empty: it did not
   std::vector<Latest> values;  ///< by quantity, then link
   std::vector<device::ProcessSample> processes;
