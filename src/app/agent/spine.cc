@@ -125,8 +125,14 @@ void Spine::LookNow() {
 
 std::vector<node::sample::Sampler::Source> Spine::Sources() {
   std::vector<node::sample::Sampler::Source> sources;
-  for (const auto& line : lines_) sources.push_back({&line->dialect(), &line->backend()});
+  for (const auto& line : lines_)
+    sources.push_back({.dialect = &line->dialect(), .backend = &line->backend(), .session = [&line = *line] { return line.session(); }});
   return sources;
+}
+
+void Spine::ReadSoon(std::string_view vendor, const std::string& device) {
+  for (const auto& line : lines_)
+    if (line->vendor() == vendor) line->ReadSoon(device);
 }
 
 std::map<std::string, pid_t> Spine::Workers() const {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sys/types.h>
@@ -52,6 +53,9 @@ class Spine {
 
   /// Devices may have come or gone: looks now.
   void LookNow();
+
+  /// Something of one device is not as its last reading says: reads it soon.
+  void ReadSoon(std::string_view vendor, const std::string& device);
 
   std::size_t devices() const { return inventory.published().Get()->devices.size(); }
 

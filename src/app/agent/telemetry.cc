@@ -4,7 +4,10 @@
 namespace penstock::app {
 
 Telemetry::Telemetry(os::Loop& control, base::Executor& io, Spine& spine, const api::NodeConfig& config)
-    : sampler(control, spine.inventory, spine.Sources()), control_(control), io_(io) {
+    : sampler(control, spine.inventory, spine.Sources(),
+              {.processes_differ = [&spine](const std::string& vendor, const std::string& device) { spine.ReadSoon(vendor, device); }}),
+      control_(control),
+      io_(io) {
   Configure(config);
 }
 

@@ -1,8 +1,10 @@
 // One vendor's way into the inventory: worker, discovery, and the watches that say "look now". Construction only.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +34,12 @@ class VendorLine {
 
   /// Something about its devices may have changed: looks now.
   void LookNow() { discovery_.Nudge(); }
+
+  /// Something of this device is not as its last reading says: reads it soon.
+  void ReadSoon(const std::string& device) { discovery_.ReadSoon(device); }
+
+  /// inventory::Discovery::session.
+  std::optional<std::uint64_t> session() const { return discovery_.session(); }
 
   /// For a reset: lets go of the driver, and opens it again.
   void LetGo(std::function<void()> done) { discovery_.LetGo(std::move(done)); }
