@@ -30,8 +30,9 @@ def alive(pid: int) -> bool:
 class Node:
     """A simulated machine below `home`, and the agent that serves it."""
 
-    def __init__(self, home: Path, programs: Path, machine: str = "dgx-a100", config: str = ""):
-        self.home, self.programs = home, programs
+    def __init__(self, home: Path, programs: Path, machine: str = "dgx-a100", config: str = "", listen: str = "off", name: str = "",
+                 kubelet: Path = Path("/nonexistent")):
+        self.home, self.programs, self.listen, self.name, self.kubelet = home, programs, listen, name, kubelet
         self.root, self.run_dir, self.state_dir, self.cdi_dir = home / "machine", home / "run", home / "state", home / "cdi"
         self.config = home / "node.yaml"
         self.config.write_text("apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\nhealth: {poll: 100ms, probation: 0s}\n" + config)
@@ -46,8 +47,8 @@ class Node:
 
     def start_agent(self, wrapper: tuple = (), devices: int = 8):
         command = [*wrapper, self.programs / "penstock-agent", "--config", self.config, "--driver-root", self.root, "--dev-root", self.root,
-                   "--sysfs-root", self.root / "sys", "--kubelet-dir", "/nonexistent", "--cdi-root", self.cdi_dir, "--state-dir", self.state_dir,
-                   "--run-dir", self.run_dir, "--listen", "off"]
+                   "--sysfs-root", self.root / "sys", "--kubelet-dir", self.kubelet, "--cdi-root", self.cdi_dir, "--state-dir", self.state_dir,
+                   "--run-dir", self.run_dir, "--listen", self.listen, *(["--node-name", self.name] if self.name else [])]
         with open(self.home / "agent.log", "ab") as log:
             self.agent = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
         wait_until(lambda: len(self.usable()) == devices, f"{devices} usable devices")

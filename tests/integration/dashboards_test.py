@@ -1,0 +1,226 @@
+"""Dashboards, by a real Prometheus over a small fleet: simulated machines with pods, programs and faults, and the machine's own node_exporter.
+Every query of every panel has an answer, those of other people's dashboards too."""
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests/support"))
+
+from monitored import Fleet  # noqa: E402
+from node import wait_until  # noqa: E402
+
+DASHBOARDS = sorted((ROOT / "deploy/dashboards").glob("*.json"))
+MODERN = {"row", "stat", "gauge", "bargauge", "timeseries", "table", "state-timeline", "text"}
+HERE = os.uname().nodename  # as this machine's node_exporter calls it
+FAST = "telemetry: {interval: 1s}\n"
+
+
+def panels(dashboard: dict) -> list[dict]:
+    return [panel for panel in dashboard["panels"] if panel["type"] != "row"]
+
+
+def load(name: str) -> dict:
+    return json.loads((ROOT / f"deploy/dashboards/{name}.json").read_text())
+
+
+# --- the files ----------------------------------------------------------------------------------------------------------------------------
+def test_the_files_are_what_the_generator_makes(tmp_path):
+    subprocess.run([ROOT / "deploy/dashboards/generate", tmp_path], check=True)
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {file.name: file.read_text() for file in DASHBOARDS}
+
+
+@pytest.mark.parametrize("file", DASHBOARDS, ids=lambda file: file.stem)
+def test_grafana_reads_all_of_it(file):
+    """Grafana's own model of a dashboard: a key that it does not know, or a value of another type, does not come back from it."""
+    from grafana_foundation_sdk.cog.encoder import JSONEncoder
+    from grafana_foundation_sdk.cog.plugins import register_default_plugins
+    from grafana_foundation_sdk.models.dashboard import Dashboard
+
+    def lost(ours, theirs, path="") -> list[str]:
+        if isinstance(ours, dict) and isinstance(theirs, dict):
+            return [one for key, value in ours.items() if value not in (None, "", [], {})
+                    for one in ([f"{path}.{key}"] if key not in theirs else lost(value, theirs[key], f"{path}.{key}"))]
+        if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+            return [one for i, (a, b) in enumerate(zip(ours, theirs)) for one in lost(a, b, f"{path}[{i}]")]
+        return [] if ours == theirs else [f"{path}: {ours!r} became {theirs!r}"]
+
+    register_default_plugins()
+    ours = json.loads(file.read_text())
+    assert not lost(ours, json.loads(json.dumps(Dashboard.from_json(ours), cls=JSONEncoder)))
+
+
+@pytest.mark.parametrize("file", DASHBOARDS, ids=lambda file: file.stem)
+def test_panels_are_modern_placed_and_say_their_units(file):
+    dashboard = json.loads(file.read_text())
+    assert dashboard["schemaVersion"] >= 39 and re.fullmatch(r"penstock-[a-z]+", dashboard["uid"])
+    ids = [panel["id"] for panel in dashboard["panels"]]
+    assert len(ids) == len(set(ids))
+    cells = set()
+    for panel in dashboard["panels"]:
+        place = panel["gridPos"]
+        here = {(x, y) for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])}
+        assert panel["type"] in MODERN and place["x"] + place["w"] <= 24, panel["title"]
+        assert not here & cells, f"{panel['title']} lies on another one"
+        cells |= here
+    for panel in panels(dashboard):
+        assert panel["title"] and panel["fieldConfig"]["defaults"]["unit"], panel
+        assert panel["targets"] and all(target["datasource"]["uid"] == "${datasource}" for target in panel["targets"]), panel["title"]
+
+
+# --- the fleet ----------------------------------------------------------------------------------------------------------------------------
+# The counters of Red Hat's console plugin for NVIDIA GPUs: what its chart puts into dcgm-exporter's ConfigMap, by name and type.
+CONSOLE_COUNTERS = "".join(f"{name}, gauge, {name}\n" for name in (
+    "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_DEV_MEM_COPY_UTIL", "DCGM_FI_DEV_ENC_UTIL", "DCGM_FI_DEV_DEC_UTIL", "DCGM_FI_DEV_POWER_USAGE",
+    "DCGM_FI_DEV_POWER_MGMT_LIMIT_MAX", "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_MAX_SM_CLOCK", "DCGM_FI_DEV_MEM_CLOCK",
+    "DCGM_FI_DEV_MAX_MEM_CLOCK"))
+
+
+def scrape_jobs(fleet: Fleet, exporter: str) -> list[dict]:
+    """docs/monitoring.md's jobs for machines, with these targets. All are on one host here, so a target's node is said and not read from it."""
+    blocks = re.findall(r"```yaml\n(scrape_configs:.*?)```", (ROOT / "docs/monitoring.md").read_text(), re.S)
+    jobs = next(jobs for block in blocks if "static_configs" in (jobs := yaml.safe_load(block)["scrape_configs"])[0])
+    targets = {"penstock": {name: node.page for name, node in fleet.nodes.items()}, "node": {HERE: exporter}}
+    for job in jobs:
+        job["static_configs"] = [{"targets": [page], "labels": {"node": name}} for name, page in targets[job["job_name"]].items()]
+        del job["relabel_configs"]
+    return jobs
+
+
+def h100(fleet: Fleet):
+    """Whole GPUs: pods in two namespaces, two GPUs for people, all at work."""
+    node = fleet.add(HERE, "dgx-h100", FAST + "doors: {assign: [{devices: [6, 7], door: local}]}\nusage: {idleAfter: 1s}\n")
+    node.kubelet_program.start("training", "bert-0", 2)
+    node.kubelet_program.start("serving", "chat-0", 1)
+    program = node.hold(1)
+    for gpu in range(8):
+        node.sim("set", str(gpu), f"utilisation={10 * gpu}", f"process={program.pid}:4096:train.py")
+
+
+def a100(fleet: Fleet):
+    """Shared ones."""
+    node = fleet.add("shared", "dgx-a100", FAST + "sharing: {rules: [{strategy: time-slicing, replicas: 4}]}\n")
+    for n in range(5):
+        node.kubelet_program.start("notebooks", f"jupyter-{n}", 1)
+
+
+def mixed(fleet: Fleet):
+    """Three models of which two are unwell; one in a way from which it comes back."""
+    node = fleet.add("mixed", "mixed", FAST + "health: {poll: 100ms, probation: 10m}\n")
+    node.sim("fault", "0", "remap-pending")
+    node.sim("fault", "2", "xid", "79")
+    node.sim("fault", "1", "xid", "62", "--alone")
+    wait_until(lambda: len(node.usable()) < 2, "GPUs to be unwell")
+    node.sim("heal", "1")
+
+
+def t4(fleet: Fleet):
+    """An old one, with a configuration that is refused for a slip."""
+    node = fleet.add("old", "t4-x1", FAST)
+    node.kubelet_program.start("serving", "small-0", 1)
+    node.config.write_text(node.config.read_text() + "nonsense: true\n")
+
+
+@pytest.fixture(scope="module")
+def prometheus(request):
+    if os.getuid() != 0:
+        pytest.fail("control groups need root")
+    fleet = Fleet(request.config.getoption("--programs").resolve())
+    try:
+        for make in (h100, a100, mixed, t4):
+            make(fleet)
+        jobs = scrape_jobs(fleet, fleet.node_exporter())
+        counters = fleet.home / "counters.csv"
+        counters.write_text(CONSOLE_COUNTERS)
+        console = fleet.add("console", "dgx-h100", f"telemetry: {{interval: 1s, names: [dcgm], countersFile: {counters}}}\n")
+        jobs.append({"job_name": "console", "static_configs": [{"targets": [console.page]}]})
+        prometheus = fleet.prometheus(jobs)
+        prometheus.wait_scraped(6)
+        yield prometheus
+    finally:
+        fleet.end()
+
+
+# --- queries ------------------------------------------------------------------------------------------------------------------------------
+def chosen(prometheus, dashboard: dict) -> dict[str, str]:
+    """What Grafana puts in the place of each variable: all that its query answers where many may be chosen, else the node with node_exporter."""
+    values = {"__rate_interval": "30s", "__interval": "1s", "__range": "5m", "datasource": "prometheus"}
+    for variable in dashboard["templating"]["list"][1:]:
+        selector, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"]).groups()
+        found = sorted({series["metric"].get(label, "") for series in prometheus.query(filled(selector, values))} - {""})
+        assert found, f"the variable {variable['name']} has no values"
+        values[variable["name"]] = f"({'|'.join(map(re.escape, found))})".replace("\\", "\\\\") if variable["multi"] else HERE if HERE in found else found[0]
+    return values
+
+
+def filled(query: str, values: dict[str, str]) -> str:
+    return re.sub(r"\$\{?(\w+)\}?", lambda name: values[name.group(1)], query)
+
+
+def without_answer(prometheus, queries: list[tuple[str, str]], seconds: float = 60) -> list[str]:
+    """Those queries, with their panels, that have no answer; some need a second scrape, or a third."""
+    open_ones = list(queries)
+
+    def answered() -> bool:
+        open_ones[:] = [one for one in open_ones if not prometheus.query(one[1])]
+        return not open_ones
+
+    deadline = time.monotonic() + seconds
+    while not answered() and time.monotonic() < deadline:
+        time.sleep(0.5)
+    return [f"{panel}: {query}" for panel, query in open_ones]
+
+
+@pytest.mark.parametrize("file", DASHBOARDS, ids=lambda file: file.stem)
+def test_no_panel_is_empty(prometheus, file):
+    dashboard = json.loads(file.read_text())
+    values = chosen(prometheus, dashboard)
+    queries = [(panel["title"], filled(target["expr"], values)) for panel in panels(dashboard) for target in panel["targets"]]
+    assert queries and not (empty := without_answer(prometheus, queries)), "\n".join(empty)
+
+
+def test_the_node_dashboard_finds_the_node_exporter_by_the_nodes_name(prometheus):
+    values = chosen(prometheus, load("node"))
+    assert values["node"] == HERE
+    assert prometheus.query(f'node_uname_info{{instance="{values["instance"]}"}}')[0]["metric"]["nodename"] == HERE
+
+
+# What the public dashboard 12239 and NVIDIA's own of the same name ask, as selectors and functions; labels as they have them.
+PUBLIC = [f'{{}}{{{{instance=~"$instance", gpu=~"$gpu"}}}}'.format(name) for name in (
+    "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED",
+    "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE")]
+
+
+def test_the_public_dashboard_12239_has_data_on_a_machine_with_gpm(prometheus):
+    first = prometheus.query(f'DCGM_FI_DEV_GPU_TEMP{{node="{HERE}"}}')
+    assert first, "DCGM names are on by default"
+    values = {"instance": first[0]["metric"]["instance"], "gpu": "|".join(sorted(series["metric"]["gpu"] for series in first))}
+    plain = [filled(query, values) for query in PUBLIC]
+    made = [f"avg({plain[0]})", f"sum({plain[1]})", f"{plain[2]} * 1000000"]
+    later = [f"max({name}{{hostname=~\"{HERE}\"}}) by (hostname, gpu, UUID)" for name in ("DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_PROF_GR_ENGINE_ACTIVE")]
+    assert not without_answer(prometheus, [("12239", query) for query in [*plain, *made, *later]])
+    assert len(prometheus.query(plain[5])) == 8
+
+
+def test_openshifts_console_plugin_has_data_with_its_own_counters(prometheus):
+    found = prometheus.query('DCGM_FI_PROF_GR_ENGINE_ACTIVE{job="console"}')  # by which it lists the GPUs there are
+    assert len(found) == 8 and all(series["metric"]["modelName"] and series["metric"]["UUID"] for series in found)
+    uuid = found[0]["metric"]["UUID"]
+    asked = [f'{function}({name}{{UUID="{uuid}"}})' for function, name in (
+        ("sum", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"), ("sum", "DCGM_FI_DEV_MEM_COPY_UTIL"), ("sum", "DCGM_FI_DEV_ENC_UTIL"),
+        ("sum", "DCGM_FI_DEV_DEC_UTIL"), ("avg", "DCGM_FI_DEV_POWER_USAGE"), ("avg", "DCGM_FI_DEV_GPU_TEMP"), ("avg", "DCGM_FI_DEV_SM_CLOCK"))]
+    asked += [f'{name}{{UUID="{uuid}"}}' for name in ("DCGM_FI_DEV_POWER_MGMT_LIMIT_MAX", "DCGM_FI_DEV_MAX_SM_CLOCK", "DCGM_FI_DEV_MEM_CLOCK",
+                                                      "DCGM_FI_DEV_MAX_MEM_CLOCK")]
+    over = ["sum(DCGM_FI_DEV_POWER_USAGE)", "sum(DCGM_FI_DEV_ENC_UTIL)", "sum(DCGM_FI_DEV_DEC_UTIL)"]
+    assert not without_answer(prometheus, [("console plugin", query) for query in [*asked, *over]])
+
+
+def test_a_query_that_has_no_answer_is_found(prometheus):
+    assert without_answer(prometheus, [("none", "accelerator_nothing_of_the_kind"), ("some", "up")], seconds=1) == ["none: accelerator_nothing_of_the_kind"]
