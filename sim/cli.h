@@ -46,6 +46,11 @@ struct FaultOptions {
 };
 int Fault(const FaultOptions& options);
 
+struct ClockOptions {
+  std::string root, action, by;
+};
+int Clock(const ClockOptions& options);
+
 struct HealOptions {
   std::string root, target, driver;
 };

@@ -1,11 +1,15 @@
-// The verbs set, fault and heal: what happens to a running machine.
+// The verbs set, fault, heal and clock: what happens to a running machine.
+#include <algorithm>
+#include <chrono>
 #include <functional>
 #include <iostream>
 
+#include "base/core/quantity.h"
 #include "base/core/strings.h"
 #include "sim/cli.h"
 #include "sim/control.h"
 #include "sim/machine.h"
+#include "sim/settings_table.h"
 
 namespace penstock::sim::cli {
 namespace {
@@ -67,6 +71,50 @@ Status FailCall(Control& control, const FaultOptions& options) {
   });
 }
 
+// value=NUMBER status=CODE type=NAME
+base::Result<Control::FieldFault> FieldFaultOf(const std::vector<std::string>& words) {
+  const std::vector<std::string> types = {"double", "uint", "ulong", "ulonglong", "longlong", "int"};  // nvmlValueType_t counts so
+  Control::FieldFault fault;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    const std::string key = word.substr(0, equals), value = equals == std::string::npos ? "" : word.substr(equals + 1);
+    const auto type = std::find(types.begin(), types.end(), value);
+    if (key == "value") {
+      fault.value = base::ParseUint(value);
+      if (!fault.value) return Usage("value needs the number that the 8 bytes make");
+    } else if (key == "status") {
+      ASSIGN(fault.status, Number(value, "code of nvmlReturn_t", 999));
+    } else if (key == "type" && type != types.end()) {
+      fault.type = static_cast<std::uint32_t>(type - types.begin());
+    } else {
+      return Usage("a field's fault is value=NUMBER, status=CODE or type=" + base::Join(types, "|"));
+    }
+  }
+  if (words.empty()) return Usage("a field's fault is value=NUMBER, status=CODE or type=" + base::Join(types, "|"));
+  return fault;
+}
+
+Status FieldFault(Control& control, const FaultOptions& options) {
+  if (options.words.size() < 3) return Usage("field needs NVML's number of it, and what is wrong with it");
+  ASSIGN(const std::uint32_t field, Number(options.words[1], "field's number", 9999));
+  ASSIGN(const Control::FieldFault fault, FieldFaultOf({options.words.begin() + 2, options.words.end()}));
+  return ForEachOrAll(control, options.target, [&](std::int32_t gpu) { return control.FaultField(gpu, field, fault, options.count); });
+}
+
+// READING=NUMBER …
+Status Nonsense(Control& control, const FaultOptions& options) {
+  if (options.words.size() < 2) return Usage("nonsense needs READING=NUMBER");
+  for (std::size_t i = 1; i < options.words.size(); i++) {
+    const std::string& word = options.words[i];
+    const std::size_t equals = word.find('=');
+    ASSIGN(const SimReading reading, ReadingOf(word.substr(0, equals)));
+    const auto value = equals == std::string::npos ? std::nullopt : base::ParseUint(word.substr(equals + 1));
+    if (!value) return Usage("\"" + word + "\" needs a number after =");
+    TRY(ForEach(control, options.target, [&](std::uint32_t gpu) { return control.Nonsense(gpu, reading, *value); }));
+  }
+  return {};
+}
+
 Status DriverFault(Control& control, const std::vector<std::string>& words) {
   if (words[0] == "unload" && words.size() == 1) return control.UnloadDriver();
   if (words[0] == "mismatch" && words.size() <= 2) {
@@ -102,6 +150,8 @@ Status Act(Control& control, const FaultOptions& options) {
   if (kind == "xid") return XidFault(control, options);
   if (kind == "hang") return Hang(control, options);
   if (kind == "error") return FailCall(control, options);
+  if (kind == "field") return FieldFault(control, options);
+  if (kind == "nonsense") return Nonsense(control, options);
   if (kind == "recovery-action") {
     const auto action = options.words.size() == 2 ? RecoveryActionNumber(options.words[1]) : std::nullopt;
     if (!action) return Usage("recovery-action needs one of " + base::Join(RecoveryActionNames(), ", "));
@@ -112,6 +162,7 @@ Status Act(Control& control, const FaultOptions& options) {
     return each([&](std::uint32_t gpu) { return control.EccErrors(gpu, options.count ? options.count : 1, options.corrected); });
   if (kind == "remap-pending") return each([&](std::uint32_t gpu) { return control.Remap(gpu, false); });
   if (kind == "remap-failure") return each([&](std::uint32_t gpu) { return control.Remap(gpu, true); });
+  if (kind == "junk-samples") return each([&](std::uint32_t gpu) { return control.JunkProcessSamples(gpu); });
   if (kind == "remove") return each([&](std::uint32_t gpu) { return control.Unplug(gpu); });
   if (kind == "lost") {
     const std::uint32_t where = options.where == "handle"   ? kSimLostInHandle
@@ -119,8 +170,8 @@ Status Act(Control& control, const FaultOptions& options) {
                                                             : kSimLostInHandle | kSimLostInGetter;
     return each([&](std::uint32_t gpu) { return control.Lose(gpu, where); });
   }
-  const std::vector<std::string> kinds = {"xid",  "ecc",  "remap-pending", "remap-failure", "lost", "remove", "recovery-action",
-                                          "hang", "error"};
+  const std::vector<std::string> kinds = {"xid",  "ecc",   "remap-pending", "remap-failure", "lost",        "remove", "recovery-action",
+                                          "hang", "error", "field",         "nonsense",      "junk-samples"};
   const auto near = base::Nearest(kind, kinds);
   return Usage("no fault \"" + kind + "\"" + (near ? "; did you mean " + *near + "?" : ""));
 }
@@ -151,6 +202,22 @@ int Fault(const FaultOptions& options) {
   auto control = OpenControl(options.root);
   if (!control.ok()) return Fail(control.error());
   const Status status = Act(*control, options);
+  return status.ok() ? kOk : Fail(status.error());
+}
+
+int Clock(const ClockOptions& options) {
+  auto control = OpenControl(options.root);
+  if (!control.ok()) return Fail(control.error());
+  if (options.action == "stop" || options.action == "run") {
+    if (!options.by.empty()) return Fail({Code::kInvalidArgument, "clock " + options.action + " takes no time"});
+    const Status status = options.action == "stop" ? control->StopClock() : control->RunClock();
+    return status.ok() ? kOk : Fail(status.error());
+  }
+  const auto by = base::ParseDuration(options.by);
+  if (!by.ok()) return Fail({Code::kInvalidArgument, "clock advance needs by how much: " + by.error().message()});
+  const auto microseconds = std::chrono::duration_cast<std::chrono::microseconds>(*by).count();
+  if (microseconds < 0) return Fail({Code::kInvalidArgument, "a clock goes forward only"});
+  const Status status = control->AdvanceClock(static_cast<std::uint64_t>(microseconds));
   return status.ok() ? kOk : Fail(status.error());
 }
 

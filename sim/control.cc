@@ -11,6 +11,8 @@
 
 #include "base/core/strings.h"
 #include "sim/compile.h"
+#include "sim/meters.h"
+#include "sim/workload.h"
 #include "sim/xid.h"
 
 namespace penstock::sim {
@@ -105,7 +107,10 @@ base::Result<Control> Control::Build(const std::string& root, const Assets& asse
   TRY(WriteText(root + "/.penstock-sim/models.yaml", models));
   TRY(WriteText(root + "/.penstock-sim/machine.yaml", machine.text));
   ASSIGN(const TreeReport report, SyncTree(root, assets, state));
-  for (SimGpu& gpu : state.gpus) gpu.energy_since = NowMicroseconds();
+  for (SimGpu& gpu : state.gpus) {
+    gpu.metered = NowMicroseconds();
+    Follow(gpu);
+  }
   ASSIGN(StateFile file, StateFile::Create(root, state));
   TRY(NameState(root, state));
   Control control(root, assets, std::move(file));
@@ -266,18 +271,76 @@ base::Status Control::SetRecoveryAction(std::uint32_t gpu, std::uint32_t action)
   return ChangeAction(change, gpu, action, true, true);
 }
 
-base::Status Control::FaultCall(std::int32_t gpu, const std::string& function, std::uint32_t mode, std::uint32_t milliseconds,
-                                std::uint32_t code, std::uint32_t count) {
-  if (!function.empty()) TRY(CheckFunction(function));
+base::Status Control::AddFault(const SimFault& fault) {
   ASSIGN(StateFile::Change change, file_.Begin());
   for (SimFault& slot : change->faults) {
     if (slot.mode != kSimFaultNone) continue;
-    slot = {mode, function.empty() ? 0 : SimHash(function.c_str(), static_cast<std::uint32_t>(function.size())), gpu, milliseconds, code,
-            count};
+    slot = fault;
     change->fault_count = std::min<std::uint32_t>(change->fault_count + 1, kSimMaxFaults);
     return {};
   }
   return Error(Code::kResourceExhausted, "all " + std::to_string(kSimMaxFaults) + " places for faults of calls are taken; heal some first");
+}
+
+base::Status Control::FaultCall(std::int32_t gpu, const std::string& function, std::uint32_t mode, std::uint32_t milliseconds,
+                                std::uint32_t code, std::uint32_t count) {
+  if (!function.empty()) TRY(CheckFunction(function));
+  SimFault fault{};
+  fault.mode = mode;
+  fault.function = function.empty() ? 0 : SimHash(function.c_str(), static_cast<std::uint32_t>(function.size()));
+  fault.gpu = gpu;
+  fault.milliseconds = milliseconds;
+  fault.code = code;
+  fault.remaining = count;
+  return AddFault(fault);
+}
+
+base::Status Control::FaultField(std::int32_t gpu, std::uint32_t field, const FieldFault& what, std::uint32_t count) {
+  SimFault fault{};
+  fault.mode = kSimFaultField;
+  fault.function = field;
+  fault.gpu = gpu;
+  fault.remaining = count;
+  if (what.value) fault.field_parts |= kSimFieldValue, fault.field_value = *what.value;
+  if (what.status) fault.field_parts |= kSimFieldStatus, fault.code = *what.status;
+  if (what.type) fault.field_parts |= kSimFieldType, fault.field_type = *what.type;
+  return AddFault(fault);
+}
+
+base::Status Control::Nonsense(std::uint32_t gpu, SimReading reading, std::uint64_t value) {
+  ASSIGN(StateFile::Change change, file_.Begin());
+  change->gpus[gpu].nonsense |= 1u << reading;
+  change->gpus[gpu].nonsense_values[reading] = value;
+  return {};
+}
+
+base::Status Control::JunkProcessSamples(std::uint32_t gpu) {
+  ASSIGN(StateFile::Change change, file_.Begin());
+  change->gpus[gpu].junk_process_samples = 1;
+  return {};
+}
+
+base::Status Control::StopClock() {
+  ASSIGN(StateFile::Change change, file_.Begin());
+  change->clock_stopped = SimNow(&*change, NowMicroseconds());
+  return {};
+}
+
+base::Status Control::RunClock() {
+  ASSIGN(StateFile::Change change, file_.Begin());
+  if (!change->clock_stopped) return {};
+  change->clock_ahead = static_cast<std::int64_t>(change->clock_stopped - NowMicroseconds());
+  change->clock_stopped = 0;
+  return {};
+}
+
+base::Status Control::AdvanceClock(std::uint64_t microseconds) {
+  ASSIGN(StateFile::Change change, file_.Begin());
+  if (change->clock_stopped)
+    change->clock_stopped += microseconds;
+  else
+    change->clock_ahead += static_cast<std::int64_t>(microseconds);
+  return {};
 }
 
 base::Status Control::UnloadDriver() {
@@ -320,7 +383,11 @@ base::Status Control::LoadDriver(const std::string& version) {
     const bool same = change->loaded && wanted == change->driver_version;
     if (!same) {
       change->load_count++;
-      for (SimGpu& gpu : change->gpus) gpu.announced = 0, gpu.ecc_volatile = {};
+      for (SimGpu& gpu : change->gpus) {
+        gpu.announced = 0;
+        gpu.ecc_volatile = {};
+        SimZeroMeters(&gpu, SimNow(&*change, NowMicroseconds()));
+      }
     }
     ApplyDriver(machine, catalogue, wanted, *change);
     change->loaded = 1;
@@ -332,7 +399,9 @@ base::Status Control::HealGpu(std::uint32_t gpu) {
   {
     ASSIGN(StateFile::Change change, file_.Begin());
     SimGpu& device = change->gpus[gpu];
+    if (device.removed) SimZeroMeters(&device, SimNow(&*change, NowMicroseconds()));
     device.removed = device.lost = 0;
+    device.nonsense = device.junk_process_samples = 0;
     device.recovery_action = 0;
     device.ecc_volatile = device.ecc_aggregate = {};
     device.sram_threshold_exceeded = 0;

@@ -52,6 +52,22 @@ class Control {
   /// A fault of a call; gpu -1 for all. `function` empty: every call. kInvalidArgument for a name that the library has not.
   base::Status FaultCall(std::int32_t gpu, const std::string& function, std::uint32_t mode, std::uint32_t milliseconds, std::uint32_t code,
                          std::uint32_t count);
+  /// What a field value says instead: the 8 bytes of its value, nvmlReturn_t, nvmlValueType_t; the rest stays as it is.
+  struct FieldFault {
+    std::optional<std::uint64_t> value;
+    std::optional<std::uint32_t> status, type;
+  };
+  /// As FaultCall; `field` is NVML_FI_*'s number.
+  base::Status FaultField(std::int32_t gpu, std::uint32_t field, const FieldFault& what, std::uint32_t count);
+  /// A reading that is answered, with success, as `value`.
+  base::Status Nonsense(std::uint32_t gpu, SimReading reading, std::uint64_t value);
+  /// Process utilization has 100 samples, most of them of no process and of no sense, as some drivers answered.
+  base::Status JunkProcessSamples(std::uint32_t gpu);
+
+  /// The clock by which meters grow and samples are stamped: stands, runs on from where it stood, or is put forward.
+  base::Status StopClock();
+  base::Status RunClock();
+  base::Status AdvanceClock(std::uint64_t microseconds);
 
   /// What MPS' programs do wrong from now on: "hang", "exit", "nonsense", or "" for nothing.
   base::Status FaultMps(const std::string& fault);
@@ -73,6 +89,7 @@ class Control {
   Control(std::string root, Assets assets, StateFile file) : root_(std::move(root)), assets_(std::move(assets)), file_(std::move(file)) {}
   static base::Result<Control> Build(const std::string& root, const Assets& assets, const LoadedMachine& machine, SimState& state);
   base::Status Sync();
+  base::Status AddFault(const SimFault& fault);
   base::Status LogXid(StateFile::Change& change, std::uint32_t gpu, std::uint32_t xid, const std::string& text);
   base::Status ChangeAction(StateFile::Change& change, std::uint32_t gpu, std::uint32_t action, bool log, bool event);
   void MarkLost(StateFile::Change& change, std::uint32_t gpu, std::uint32_t where, bool event);

@@ -22,15 +22,36 @@ constexpr const char* kFooter = R"(Examples:
 
 Exit status: 0 done, 1 failed, 2 wrong usage.)";
 
-constexpr const char* kSetHelp = R"(Settings:
-  utilisation=PERCENT     use; power, clocks and link follow
-  memory-used=MiB         allocated besides the processes (or 10Gi)
-  temperature=CELSIUS  power=WATTS  persistence=0|1  mig=enabled|disabled
-  process=PID:MiB[:NAME[:C|G|M]]   one more process (or a new size of one)
-  no-processes
-  uuid=GPU-…  serial=TEXT          another board sits there: between fault remove and heal
+constexpr const char* kSetHelp = R"(Settings, in the order in which they are given:
+  utilisation=PERCENT     use; power, clocks, link, traffic and GPM's shares follow
+  memory-utilisation=  encoder=  decoder=  jpeg=  ofa=PERCENT
+  memory-used=MiB         allocated besides the processes (or 10Gi);  bar1-used=MiB
+  temperature=CELSIUS  memory-temperature=CELSIUS  fan=PERCENT
+  power=WATTS  power-limit=WATTS  sm-clock=  memory-clock=  video-clock=MHZ  pstate=N
+  clock-events=none|idle,clocks-setting,power-cap,hw-slowdown,sync-boost,sw-thermal,hw-thermal,power-brake,display-clocks
+                          while one is in force, the time under its limit grows
+  pcie-generation=N  pcie-width=N  persistence=0|1  mig=enabled|disabled  fabric=UUID.CLIQUE|alone
+Processes:
+  process=PID:MiB[:NAME[:C|G|M][:SM[/MEMORY[/ENCODER[/DECODER]]]]]
+                          one more process (or a new size or use of one); the percentages of all who have some are the
+                          GPU's use, and those who have none share what utilisation= leaves
+  end-process=PID  no-processes
+What is counted in each second (bytes, or 10Gi), and the counts themselves:
+  pcie-tx=  pcie-rx=  nvlink-tx=  nvlink-rx=RATE      of all links; each active one has an equal part
+  pcie-tx-bytes=  pcie-rx-bytes=  nvlink-tx-bytes=  nvlink-rx-bytes=COUNT
+  energy=MILLIJOULES      grows with power
+  limited-by-power=  -heat  -sync-boost  -board  -low-use  -reliability  -sw-heat  -hw-heat  -power-brake=NANOSECONDS
+  nvlink-replay=LINK:COUNT  nvlink-recovery=  nvlink-crc-flit=  nvlink-crc-data=
+  pcie-replays=N  remapped-correctable=N  remapped-uncorrectable=N  retired-single=N  retired-double=N
+  counters=0              all that grow begin anew, as after a reset
+GPM (Hopper and newer), percent with decimals:
+  gpm-graphics=  -sm  -occupancy  -integer  -tensor  -dfma  -hmma  -dmma  -imma  -dram  -fp64  -fp32  -fp16
+Another board sits there, between fault remove and heal:
+  uuid=GPU-…  serial=TEXT
 
-Example: penstock-sim set --root /tmp/dgx 0 utilisation=95 process=1234:30000:python)";
+Examples:
+  penstock-sim set --root /tmp/dgx 0 utilisation=95 process=1234:30000:python
+  penstock-sim set --root /tmp/dgx 0 process=1234:30000:python:60/30 process=1235:10000:python:20 nvlink-tx=25Gi gpm-tensor=37.5)";
 
 constexpr const char* kFaultHelp = R"(Kinds, for a GPU (number, UUID or PCI address) or all:
   xid N [--text T]        kernel log line and NVML event as this driver gives them, with what follows from it
@@ -43,6 +64,12 @@ constexpr const char* kFaultHelp = R"(Kinds, for a GPU (number, UUID or PCI addr
   recovery-action NAME    none, gpu-reset, node-reboot, drain-p2p, drain-and-reset, …
   hang [CALL|all] [MS|forever]     until healed; CALL with or without its _vN
   error CALL|all CODE [--count N]  CODE is nvmlReturn_t's number
+  field ID [value=N] [status=CODE] [type=double|uint|ulong|ulonglong|longlong|int] [--count N]
+                          what nvmlDeviceGetFieldValues says of it instead; N is the number that the 8 bytes make
+  nonsense READING=N …    answers that no sound device gives, with success: temperature, memory-temperature, power (mW),
+                          utilisation, memory-utilisation, memory-used (bytes), sm-clock, memory-clock, fan, encoder,
+                          decoder, process-utilisation, process-memory (bytes), gpm (every percentage)
+  junk-samples            process utilization of 100 processes, most of which are none
 For the driver:
   driver unload
   driver mismatch [VERSION]        another library beside the loaded module
@@ -56,8 +83,20 @@ Examples:
   penstock-sim fault --root /tmp/dgx 2 xid 48
   penstock-sim fault --root /tmp/dgx 5 hang nvmlDeviceGetMemoryInfo forever
   penstock-sim fault --root /tmp/dgx all error nvmlDeviceGetPowerUsage 999 --count 3
+  penstock-sim fault --root /tmp/dgx 0 field 186 value=4294967295
+  penstock-sim fault --root /tmp/dgx 0 nonsense temperature=255 memory-used=99999999999999
   penstock-sim fault --root /tmp/dgx driver unload
   penstock-sim fault --root /tmp/dgx mps hang)";
+
+constexpr const char* kClockHelp = R"(The clock by which counters grow and samples are stamped; faults and events know it not.
+  stop                    it stands: two readings of a counter are equal
+  advance DURATION        forward by so much (500ms, 10s, 1h), whether it stands or runs
+  run                     on from where it stood
+
+Example: exactly 3000 J at 300 W, whatever the test takes
+  penstock-sim set --root /tmp/dgx 0 power=300
+  penstock-sim clock --root /tmp/dgx stop
+  penstock-sim clock --root /tmp/dgx advance 10s)";
 
 std::string DefaultRoot() {
   const char* root = std::getenv("PENSTOCK_SIM_ROOT");
@@ -81,7 +120,7 @@ class Options {
     for (CLI::App* verb : app_.get_subcommands()) {
       std::error_code error;
       const std::string root = std::filesystem::absolute(root_, error).lexically_normal().string();
-      start_.root = set_.root = fault_.root = heal_.root = root;
+      start_.root = set_.root = fault_.root = heal_.root = clock_.root = root;
       const cli::Output output = output_ == "json" ? cli::Output::kJson : output_ == "yaml" ? cli::Output::kYaml : cli::Output::kTable;
       const std::string name = verb->get_name();
       if (name == "list") return cli::List(output);
@@ -92,6 +131,7 @@ class Options {
       if (name == "set") return cli::Set(set_);
       if (name == "fault") return cli::Fault(fault_);
       if (name == "heal") return cli::Heal(heal_);
+      if (name == "clock") return cli::Clock(clock_);
     }
     return cli::kUsage;
   }
@@ -139,6 +179,11 @@ class Options {
     fault->add_flag("--no-event", fault_.no_event, "an XID whose NVML event is lost");
     fault->add_flag("--alone", fault_.alone, "an XID without what follows from it");
 
+    CLI::App* clock = app_.add_subcommand("clock", "stop the clock that counters grow by, put it forward, let it run");
+    clock->footer(kClockHelp);
+    clock->add_option("action", clock_.action, "stop, advance or run")->required()->check(CLI::IsMember({"stop", "advance", "run"}));
+    clock->add_option("duration", clock_.by, "by how much it advances");
+
     CLI::App* heal = app_.add_subcommand("heal", "undo faults, plug in what was removed, load the driver");
     heal->add_option("target", heal_.target, "number, UUID, PCI address, all, driver, or mps")->required();
     heal->add_option("--driver", heal_.driver, "the driver version to load (with target driver or all)");
@@ -150,6 +195,7 @@ class Options {
   cli::SetOptions set_;
   cli::FaultOptions fault_;
   cli::HealOptions heal_;
+  cli::ClockOptions clock_;
 };
 
 }  // namespace

@@ -1,10 +1,15 @@
 // `penstock-sim set`: what a GPU is doing.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 #include "base/core/quantity.h"
 #include "base/core/strings.h"
 #include "sim/control.h"
+#include "sim/meters.h"
+#include "sim/settings_table.h"
+#include "sim/workload.h"
 
 namespace penstock::sim {
 namespace {
@@ -13,73 +18,116 @@ using base::Code;
 using base::Error;
 using base::Status;
 
-Error Bad(const std::string& key, const std::string& value, const std::string& wanted) {
-  return {Code::kInvalidArgument, key + "=" + value + ": " + wanted};
-}
-
 // "1024" is MiB; "10Gi" and its kin are themselves.
 base::Result<std::uint64_t> Memory(const std::string& key, const std::string& value) {
   if (const auto mebibytes = base::ParseUint(value); mebibytes && *mebibytes < (1u << 24)) return *mebibytes << 20;
   const auto bytes = base::ParseBytes(value);
-  if (!bytes.ok()) return Bad(key, value, "give MiB, or a quantity such as 10Gi");
+  if (!bytes.ok()) return BadSetting(key, value, "give MiB, or a quantity such as 10Gi");
   return bytes->count;
 }
 
-// What was used up to now, before the draw changes.
-void SettleEnergy(SimGpu& gpu) {
-  const std::uint64_t now = NowMicroseconds();
-  if (now > gpu.energy_since) gpu.energy += (now - gpu.energy_since) / 1000 * gpu.power_draw / 1000;
-  gpu.energy_since = now;
+// The GPU does at least what its processes do.
+void WorkOfProcesses(SimGpu& gpu) {
+  const auto sum = [&gpu](std::uint32_t SimProcess::*use) {
+    std::uint32_t percent = 0;
+    for (std::uint32_t i = 0; i < gpu.process_count; i++) percent += gpu.processes[i].own_use ? gpu.processes[i].*use : 0;
+    return std::min(percent, 100u);
+  };
+  Work(gpu, sum(&SimProcess::use_sm));
+  gpu.use_memory = sum(&SimProcess::use_memory);
+  gpu.use_encoder = sum(&SimProcess::use_encoder);
+  gpu.use_decoder = sum(&SimProcess::use_decoder);
 }
 
-// Power, clocks and link follow use, as they would.
-void Work(SimGpu& gpu, std::uint32_t percent) {
-  const bool idle = percent == 0;
-  gpu.use_gpu = percent;
-  gpu.use_memory = percent / 2;
-  gpu.power_draw = gpu.power_idle + (gpu.power_limit - gpu.power_idle) / 100 * percent;
-  gpu.clock_sm = idle ? gpu.clock_sm_idle : gpu.clock_sm_max;
-  gpu.clock_memory = idle ? gpu.clock_memory_idle : gpu.clock_memory_max;
-  gpu.pstate = idle ? gpu.pstate_idle : 0;
-  gpu.pcie_gen_current = idle ? gpu.pcie_gen_idle : gpu.pcie_gen_max;
-  gpu.clock_event_reasons = idle ? 1 : 0;
-  for (std::uint32_t i = 0; i < gpu.process_count; i++) gpu.processes[i].sm_percent = percent / gpu.process_count;
+bool AnyOwnUse(const SimGpu& gpu) {
+  return std::any_of(gpu.processes, gpu.processes + gpu.process_count, [](const SimProcess& process) { return process.own_use != 0; });
 }
 
-// pid:memory[:name[:type]]
-Status AddProcess(SimGpu& gpu, const std::string& value) {
-  const auto parts = base::Split(value, ':');
-  const auto pid = base::ParseUint(parts[0]);
-  if (!pid || *pid == 0 || *pid > UINT32_MAX || parts.size() < 2 || parts.size() > 4)
-    return Bad("process", value, "give pid:MiB[:name[:C|G|M]]");
-  ASSIGN(const std::uint64_t bytes, Memory("process", parts[1]));
-  const std::string type = parts.size() > 3 ? parts[3] : "C";
-  if (type != "C" && type != "G" && type != "M") return Bad("process", value, "the type is C (compute), G (graphics) or M (MPS client)");
-  if (gpu.process_count == kSimMaxProcesses)
-    return Error(Code::kResourceExhausted, "a simulated GPU holds " + std::to_string(kSimMaxProcesses) + " processes at most");
-  SimProcess process{};
-  process.pid = static_cast<std::uint32_t>(*pid);
-  process.type = static_cast<std::uint32_t>(type[0]);
-  process.memory_bytes = bytes;
-  const std::string name = parts.size() > 2 ? parts[2] : "simulated";
-  std::memcpy(process.name, name.data(), std::min(name.size(), sizeof process.name - 1));
-  SimProcess* end = gpu.processes + gpu.process_count;
-  SimProcess* same =
-      std::find_if(gpu.processes, end, [&](const SimProcess& other) { return other.pid == process.pid && other.type == process.type; });
-  *same = process;
-  if (same == end) gpu.process_count++;
+// SM[/MEMORY[/ENCODER[/DECODER]]], percent; half of the SMs' where the memory's is not given.
+Status SetUse(SimProcess& process, const std::string& value, const std::string& text) {
+  std::vector<std::uint32_t> percents;
+  for (const std::string& part : base::Split(text, '/')) {
+    const auto percent = base::ParseUint(part);
+    if (!percent || *percent > 100) return BadSetting("process", value, "its use is percent: SM[/MEMORY[/ENCODER[/DECODER]]]");
+    percents.push_back(static_cast<std::uint32_t>(*percent));
+  }
+  if (percents.size() > 4) return BadSetting("process", value, "its use is SM[/MEMORY[/ENCODER[/DECODER]]]");
+  process.own_use = 1;
+  process.use_sm = percents[0];
+  process.use_memory = percents.size() > 1 ? percents[1] : percents[0] / 2;
+  process.use_encoder = percents.size() > 2 ? percents[2] : 0;
+  process.use_decoder = percents.size() > 3 ? percents[3] : 0;
   return {};
 }
 
-base::Result<std::uint32_t> Number(const std::string& key, const std::string& value, std::uint32_t most, const std::string& unit) {
-  const auto number = base::ParseUint(value);
-  if (!number || *number > most) return Bad(key, value, "give a whole number of " + unit + " from 0 to " + std::to_string(most));
-  return static_cast<std::uint32_t>(*number);
+// pid:memory[:name[:type][:use]]
+Status AddProcess(SimGpu& gpu, const std::string& value) {
+  const auto parts = base::Split(value, ':');
+  const auto pid = base::ParseUint(parts[0]);
+  if (!pid || *pid == 0 || *pid > UINT32_MAX || parts.size() < 2 || parts.size() > 5)
+    return BadSetting("process", value, "give pid:MiB[:name[:C|G|M][:use]]");
+  ASSIGN(const std::uint64_t bytes, Memory("process", parts[1]));
+  SimProcess process{};
+  process.pid = static_cast<std::uint32_t>(*pid);
+  process.type = 'C';
+  process.memory_bytes = bytes;
+  const std::string name = parts.size() > 2 && !parts[2].empty() ? parts[2] : "simulated";
+  std::memcpy(process.name, name.data(), std::min(name.size(), sizeof process.name - 1));
+  for (std::size_t i = 3; i < parts.size(); i++) {
+    const std::string& part = parts[i];
+    if (part == "C" || part == "G" || part == "M")
+      process.type = static_cast<std::uint32_t>(part[0]);
+    else if (!part.empty() && part[0] >= '0' && part[0] <= '9')
+      TRY(SetUse(process, value, part));
+    else
+      return BadSetting("process", value, "the type is C (compute), G (graphics) or M (MPS client), use is percent");
+  }
+  SimProcess* end = gpu.processes + gpu.process_count;
+  SimProcess* same =
+      std::find_if(gpu.processes, end, [&](const SimProcess& other) { return other.pid == process.pid && other.type == process.type; });
+  if (same == end && gpu.process_count == kSimMaxProcesses)
+    return Error(Code::kResourceExhausted, "a simulated GPU holds " + std::to_string(kSimMaxProcesses) + " processes at most");
+  const bool had_use = AnyOwnUse(gpu);
+  *same = process;
+  if (same == end) gpu.process_count++;
+  if (had_use || process.own_use) WorkOfProcesses(gpu);
+  return {};
+}
+
+Status EndProcess(SimGpu& gpu, const std::string& value) {
+  const auto pid = base::ParseUint(value);
+  SimProcess* end = gpu.processes + gpu.process_count;
+  const bool had_use = AnyOwnUse(gpu);
+  SimProcess* left = std::remove_if(gpu.processes, end, [&](const SimProcess& process) { return process.pid == pid; });
+  if (left == end) return BadSetting("end-process", value, "no such process is on the GPU");
+  gpu.process_count = static_cast<std::uint32_t>(left - gpu.processes);
+  if (had_use) WorkOfProcesses(gpu);
+  return {};
+}
+
+// Names of nvmlClocksEventReasons, or none.
+Status SetClockEvents(SimGpu& gpu, const std::string& value) {
+  constexpr std::pair<const char*, std::uint64_t> kReasons[] = {{"idle", 0x1},        {"clocks-setting", 0x2}, {"power-cap", 0x4},
+                                                                {"hw-slowdown", 0x8}, {"sync-boost", 0x10},    {"sw-thermal", 0x20},
+                                                                {"hw-thermal", 0x40}, {"power-brake", 0x80},   {"display-clocks", 0x100}};
+  std::uint64_t reasons = 0;
+  for (const std::string& name : base::Split(value, ',')) {
+    if (name == "none") continue;
+    const auto* at = std::find_if(std::begin(kReasons), std::end(kReasons), [&](const auto& reason) { return name == reason.first; });
+    if (at == std::end(kReasons)) {
+      std::vector<std::string> names = {"none"};
+      for (const auto& reason : kReasons) names.emplace_back(reason.first);
+      return BadSetting("clock-events", value, "give some of " + base::Join(names, ", "));
+    }
+    reasons |= at->second;
+  }
+  gpu.clock_event_reasons = reasons;
+  return {};
 }
 
 Status SetMig(SimGpu& gpu, const std::string& value) {
   if (gpu.mig_max == 0) return Error(Code::kFailedPrecondition, std::string(gpu.name) + " has no MIG");
-  if (value != "enabled" && value != "disabled") return Bad("mig", value, "enabled or disabled");
+  if (value != "enabled" && value != "disabled") return BadSetting("mig", value, "enabled or disabled");
   gpu.mig_current = gpu.mig_pending = value == "enabled";
   return {};
 }
@@ -100,7 +148,7 @@ Status SetFabric(SimGpu& gpu, const std::string& value) {
       good = byte.has_value();
       cluster[i] = static_cast<std::uint8_t>(byte.value_or(0));
     }
-    if (!good) return Bad("fabric", value, "give the cluster's UUID and the clique as UUID.NUMBER, or alone");
+    if (!good) return BadSetting("fabric", value, "give the cluster's UUID and the clique as UUID.NUMBER, or alone");
     clique = static_cast<std::uint32_t>(*number);
   }
   std::memcpy(gpu.fabric_cluster, cluster, sizeof cluster);
@@ -113,10 +161,32 @@ Status SetIdentity(SimGpu& gpu, const std::string& key, const std::string& value
   const bool uuid = key == "uuid";
   const std::size_t room = uuid ? sizeof gpu.uuid : sizeof gpu.serial;
   if (value.empty() || value.size() >= room || (uuid && (!value.starts_with("GPU-") || value.size() != 40)))
-    return Bad(key, value, uuid ? "GPU-, and a UUID" : "give at most " + std::to_string(room - 1) + " characters");
+    return BadSetting(key, value, uuid ? "GPU-, and a UUID" : "give at most " + std::to_string(room - 1) + " characters");
   char* const to = uuid ? gpu.uuid : gpu.serial;
   std::memset(to, 0, room);
   std::memcpy(to, value.data(), value.size());
+  return {};
+}
+
+Status SetPower(SimGpu& gpu, const std::string& key, const std::string& value) {
+  if (gpu.power_draw == SIM_NA) return Error(Code::kFailedPrecondition, std::string(gpu.name) + " does not tell its power");
+  ASSIGN(const std::uint64_t watts, SettingNumber(key, value, 2000, "watts"));
+  (key == "power" ? gpu.power_draw : gpu.power_limit) = static_cast<std::uint32_t>(watts * 1000);
+  return {};
+}
+
+Status SetMemoryUsed(SimGpu& gpu, const std::string& value) {
+  ASSIGN(const std::uint64_t bytes, Memory("memory-used", value));
+  const std::uint64_t most = gpu.memory_total - gpu.memory_reserved;
+  if (bytes > most) return BadSetting("memory-used", value, "the GPU has " + std::to_string(most >> 20) + " MiB to use");
+  gpu.memory_used = bytes;
+  return {};
+}
+
+Status SetBar1Used(SimGpu& gpu, const std::string& value) {
+  ASSIGN(const std::uint64_t bytes, Memory("bar1-used", value));
+  if (bytes > gpu.bar1_total) return BadSetting("bar1-used", value, "BAR1 has " + std::to_string(gpu.bar1_total >> 20) + " MiB");
+  gpu.bar1_used = bytes;
   return {};
 }
 
@@ -124,36 +194,41 @@ Status SetIdentity(SimGpu& gpu, const std::string& key, const std::string& value
 Status Apply(SimGpu& gpu, const std::string& setting) {
   const std::size_t equals = setting.find('=');
   const std::string key = setting.substr(0, equals), value = equals == std::string::npos ? "" : setting.substr(equals + 1);
-  const std::vector<std::string> keys = {"utilisation",  "utilization", "memory-used", "temperature", "power", "process",
-                                         "no-processes", "mig",         "persistence", "fabric",      "uuid",  "serial"};
+  std::vector<std::string> keys = {"utilisation", "utilization",  "memory-used", "bar1-used",   "power",
+                                   "power-limit", "clock-events", "process",     "end-process", "no-processes",
+                                   "mig",         "fabric",       "uuid",        "serial",      "counters"};
+  std::ranges::move(PlainSettings(), std::back_inserter(keys));
   if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
     const auto near = base::Nearest(key, keys);
     return Error(Code::kInvalidArgument,
                  "no setting \"" + key + "\"; " + (near ? "did you mean " + *near + "?" : "there are " + base::Join(keys, ", ")));
   }
   if (key == "process") return AddProcess(gpu, value);
+  if (key == "end-process") return EndProcess(gpu, value);
   if (key == "mig") return SetMig(gpu, value);
   if (key == "fabric") return SetFabric(gpu, value);
   if (key == "uuid" || key == "serial") return SetIdentity(gpu, key, value);
+  if (key == "power" || key == "power-limit") return SetPower(gpu, key, value);
+  if (key == "memory-used") return SetMemoryUsed(gpu, value);
+  if (key == "bar1-used") return SetBar1Used(gpu, value);
+  if (key == "clock-events") return SetClockEvents(gpu, value);
   if (key == "no-processes") {
+    const bool had_use = AnyOwnUse(gpu);
     gpu.process_count = 0;
-  } else if (key == "utilisation" || key == "utilization") {
-    ASSIGN(const std::uint32_t percent, Number(key, value, 100, "percent"));
-    Work(gpu, percent);
-  } else if (key == "memory-used") {
-    ASSIGN(const std::uint64_t bytes, Memory(key, value));
-    if (bytes > gpu.memory_total - gpu.memory_reserved)
-      return Bad(key, value, "the GPU has " + std::to_string((gpu.memory_total - gpu.memory_reserved) >> 20) + " MiB to use");
-    gpu.memory_used = bytes;
-  } else if (key == "temperature") {
-    ASSIGN(gpu.temperature, Number(key, value, 150, "°C"));
-  } else if (key == "power") {
-    ASSIGN(const std::uint32_t watts, Number(key, value, 2000, "watts"));
-    gpu.power_draw = watts * 1000;
-  } else if (key == "persistence") {
-    ASSIGN(gpu.persistence, Number(key, value, 1, "on (1) or off (0)"));
+    if (had_use) WorkOfProcesses(gpu);
+    return {};
   }
-  return {};
+  if (key == "counters") {
+    if (value != "0") return BadSetting(key, value, "counters=0 begins all of them anew, as a reset does");
+    SimZeroMeters(&gpu, gpu.metered);
+    return {};
+  }
+  if (key == "utilisation" || key == "utilization") {
+    ASSIGN(const std::uint64_t percent, SettingNumber(key, value, 100, "percent"));
+    Work(gpu, static_cast<std::uint32_t>(percent));
+    return {};
+  }
+  return SetPlain(gpu, key, value);
 }
 
 }  // namespace
@@ -166,8 +241,9 @@ Status Control::Set(const std::vector<std::uint32_t>& gpus, const std::vector<st
     std::vector<SimGpu> changed;
     for (const std::uint32_t index : gpus) {
       changed.push_back(change->gpus[index]);
-      SettleEnergy(changed.back());
+      SimSettle(&changed.back(), SimNow(&*change, NowMicroseconds()));
       for (const std::string& setting : settings) TRY(Apply(changed.back(), setting));
+      Follow(changed.back());
     }
     for (std::size_t i = 0; i < gpus.size(); i++) change->gpus[gpus[i]] = changed[i];
   }

@@ -11,7 +11,7 @@ extern "C" {
 
 enum {
   kSimMagic = 0x4d495350,  // "PSIM"
-  kSimLayout = 3,          // raised with every change of the structs below; a reader refuses any other
+  kSimLayout = 4,          // raised with every change of the structs below; a reader refuses any other
   kSimMaxGpus = 16,
   kSimMaxLinks = 18,
   kSimMaxProcesses = 64,
@@ -26,12 +26,83 @@ enum {
 // Where a lost GPU shows.
 enum { kSimLostInHandle = 1, kSimLostInGetter = 2 };
 
-enum { kSimFaultNone = 0, kSimFaultHang = 1, kSimFaultError = 2 };
+enum { kSimFaultNone = 0, kSimFaultHang = 1, kSimFaultError = 2, kSimFaultField = 3 };
 
+// What only grows. Bytes, nanoseconds and millijoules are themselves; use is percent times microseconds.
+enum SimMeterIndex {
+  kSimEnergy,
+  kSimPcieTx,
+  kSimPcieRx,
+  kSimNvlinkTx,  // of all links; each active one carries an equal part
+  kSimNvlinkRx,
+  // Time at less than full clocks, by NVML's policies
+  kSimLimitedByPower,
+  kSimLimitedByHeat,
+  kSimLimitedBySyncBoost,
+  kSimLimitedByBoard,
+  kSimLimitedByLowUse,
+  kSimLimitedByReliability,
+  kSimLimitedByAppClocks,
+  kSimLimitedByBaseClocks,
+  // likewise, by reasons that no policy tells
+  kSimLimitedBySwHeat,
+  kSimLimitedByHwHeat,
+  kSimLimitedByPowerBrake,
+  // Use, as GPM's metrics 1 to 13
+  kSimUseGraphics,
+  kSimUseSm,
+  kSimUseOccupancy,
+  kSimUseInteger,
+  kSimUseTensor,
+  kSimUseDfma,
+  kSimUseHmma,
+  kSimUseDmma,
+  kSimUseImma,
+  kSimUseDram,
+  kSimUseFp64,
+  kSimUseFp32,
+  kSimUseFp16,
+  // and of the engines, each of its kind
+  kSimUseDecoder,
+  kSimUseJpeg,
+  kSimUseOfa,
+  kSimMeters
+};
+
+// A count as of SimGpu::metered, and what every second since adds to it.
+typedef struct {
+  uint64_t count;
+  uint64_t rate;
+} SimMeter;
+
+// Answers that no sound device gives, until healed.
+enum SimReading {
+  kSimReadTemperature,
+  kSimReadMemoryTemperature,
+  kSimReadPower,
+  kSimReadUse,
+  kSimReadMemoryUse,
+  kSimReadMemoryUsed,
+  kSimReadSmClock,
+  kSimReadMemoryClock,
+  kSimReadFan,
+  kSimReadEncoder,
+  kSimReadDecoder,
+  kSimReadProcessUse,
+  kSimReadProcessMemory,
+  kSimReadGpm,
+  kSimReadings
+};
+
+// Errors of one NVLink.
+enum { kSimLinkCrcFlit, kSimLinkCrcData, kSimLinkReplay, kSimLinkRecovery, kSimLinkErrors };
+
+// Of a process whose own use nobody gave, the library makes its part of what the GPU does.
 typedef struct {
   uint32_t pid;
   uint32_t type;  // 'C' compute, 'G' graphics, 'M' an MPS client
-  uint32_t sm_percent;
+  uint32_t own_use;
+  uint32_t use_sm, use_memory, use_encoder, use_decoder;  // percent
   uint32_t reserved;
   uint64_t memory_bytes;
   char name[128];
@@ -43,6 +114,7 @@ typedef struct {
   uint32_t remote_domain, remote_bus, remote_device;
   uint32_t remote_pci_id, remote_subsystem_id;
   uint32_t remote_link;
+  uint64_t errors[kSimLinkErrors];
 } SimNvLink;
 
 // [corrected 0, uncorrected 1][SRAM 0, DRAM 1]
@@ -91,7 +163,6 @@ typedef struct {
   uint32_t clock_sm, clock_memory, clock_video;
   uint32_t clock_sm_max, clock_memory_max, clock_video_max, clock_app;
   uint32_t clock_sm_idle, clock_memory_idle;
-  uint64_t energy, energy_since;  // up to a time (µs since 1970), from which on the present draw adds to it
   uint64_t clock_event_reasons;
   uint32_t pstate, pstate_idle;
 
@@ -110,6 +181,12 @@ typedef struct {
 
   // Use, percent
   uint32_t use_gpu, use_memory, use_encoder, use_decoder, use_jpeg, use_ofa;
+  uint64_t metered;  // µs of the machine's clock (SimNow)
+  SimMeter meters[kSimMeters];
+
+  uint32_t nonsense;  // bit per SimReading: what is answered instead is below
+  uint32_t junk_process_samples;
+  uint64_t nonsense_values[kSimReadings];
 
   // Health
   uint32_t removed;  // unplugged: neither counted nor in sysfs
@@ -133,14 +210,20 @@ typedef struct {
   char cpu_list[128];
 } SimNode;
 
-// One call made to fail or hang.
+// What a fault of a field changes.
+enum { kSimFieldValue = 1, kSimFieldStatus = 2, kSimFieldType = 4 };
+
+// One call made to fail or hang, or one field value made wrong.
 typedef struct {
   uint32_t mode;          // kSimFaultNone: the slot is free
-  uint32_t function;      // SimHash of the name with or without its version; 0: every call
+  uint32_t function;      // SimHash of the name with or without its version, 0: every call; of a field: its id
   int32_t gpu;            // -1: every GPU, and calls that name none
   uint32_t milliseconds;  // of a hang; 0: until healed
-  uint32_t code;          // of an error
+  uint32_t code;          // of an error, or of a field: nvmlReturn_t
+  uint32_t field_parts;   // kSimField…
+  uint32_t field_type;    // nvmlValueType_t
   uint32_t remaining;     // calls it still strikes; 0: no end
+  uint64_t field_value;   // the value's 8 bytes
 } SimFault;
 
 typedef struct {
@@ -179,6 +262,10 @@ typedef struct {
   uint32_t imex_major;
   uint32_t imex_channels;  // device files of IMEX channels that somebody has made
   SimNode nodes[kSimMaxNodes];
+
+  // The clock of meters and samples: stands at a time, or runs so many µs before or behind the real one.
+  uint64_t clock_stopped;  // µs since 1970; 0: it runs
+  int64_t clock_ahead;
 
   SimFault faults[kSimMaxFaults];
   SimEvent events[kSimEventSlots];

@@ -1,5 +1,6 @@
 // -r: resets a GPU, which is the one thing that NVML offers no call for; so the state file is changed, as the driver would.
 #include <algorithm>
+#include <chrono>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -13,8 +14,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "sim/meters.h"
 #include "sim/nvidia-smi/commands.h"
-#include "sim/state.h"
+#include "sim/workload.h"
 
 namespace smi {
 namespace {
@@ -70,18 +72,20 @@ std::string BusIdOf(const SimGpu& gpu) {
   return text;
 }
 
-// What a reset cures: the fall from the bus, pending remaps, volatile counters, an action that asked for no more than a reset.
-void Reset(SimGpu& gpu) {
+// What a reset cures: the fall from the bus, pending remaps, volatile counters, an action that asked for no more than a reset. Nothing
+// works on the GPU after it, and what grows begins anew.
+void Reset(SimGpu& gpu, std::uint64_t now) {
   gpu.lost = 0;
   gpu.ecc_volatile = {};
   if (gpu.recovery_action != 2 && gpu.recovery_action != 7) gpu.recovery_action = 0;
   gpu.remap_pending = gpu.retire_pending = 0;
   gpu.ecc_current = gpu.ecc_pending;
   gpu.mig_current = gpu.mig_pending;
-  gpu.use_gpu = gpu.use_memory = 0;
+  penstock::sim::Work(gpu, 0);
+  SimZeroMeters(&gpu, now);
 }
 
-int ResetOne(SimGpu& gpu) {
+int ResetOne(SimGpu& gpu, std::uint64_t now) {
   const std::string bus = BusIdOf(gpu);
   if (gpu.process_count > 0) {
     std::printf(
@@ -90,7 +94,7 @@ int ResetOne(SimGpu& gpu) {
         bus.c_str());
     return kOther;
   }
-  Reset(gpu);
+  Reset(gpu, now);
   std::printf("GPU %s was successfully reset.\n", bus.c_str());
   return kOk;
 }
@@ -115,12 +119,14 @@ int ResetGpus(const Nvml&, const std::vector<std::string>& wanted) {
     std::puts("Unable to reset GPUs: the simulated machine's state cannot be read");
     return kOther;
   }
+  const auto real = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch());
+  const std::uint64_t now = SimNow(locked.state(), static_cast<std::uint64_t>(real.count()));
   int status = kNotFound;
   unsigned index = 0;
   for (SimGpu* gpu = locked.state()->gpus; gpu < locked.state()->gpus + locked.state()->gpu_count; gpu++) {
     if (gpu->removed) continue;
     if (!Wanted(wanted, *gpu, index++)) continue;
-    const int one = ResetOne(*gpu);
+    const int one = ResetOne(*gpu, now);
     status = status == kNotFound || one != kOk ? one : status;
   }
   if (status == kNotFound)

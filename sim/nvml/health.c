@@ -1,4 +1,4 @@
-// ECC, retired pages, remapped rows and field values, the recovery action among them. Reads the state, changes nothing.
+// ECC, retired pages, remapped rows. Reads the state, changes nothing.
 #include <string.h>
 
 #include "sim/nvml/library.h"
@@ -14,7 +14,7 @@ NvReturn nvmlDeviceGetDefaultEccMode(NvDevice device, NvUint* mode) {
   return Give(gpu->ecc_current == SIM_NA ? SIM_NA : NV_ENABLED, mode);
 }
 
-static NvReturn Counts(const SimGpu* gpu, NvUint error, NvUint counter, const uint64_t** counts) {
+NvReturn EccErrors(const SimGpu* gpu, NvUint error, NvUint counter, const uint64_t** counts) {
   if (error > 1 || counter > 1) return NV_INVALID_ARGUMENT;
   if (gpu->ecc_current != NV_ENABLED) return NV_NOT_SUPPORTED;
   *counts = (counter == NV_ECC_VOLATILE ? &gpu->ecc_volatile : &gpu->ecc_aggregate)->count[error];
@@ -25,7 +25,7 @@ NvReturn nvmlDeviceGetTotalEccErrors(NvDevice device, NvUint error, NvUint count
   NEED(count);
   DEVICE_CALL(nvmlDeviceGetTotalEccErrors);
   const uint64_t* counts;
-  const NvReturn result = Counts(gpu, error, counter, &counts);
+  const NvReturn result = EccErrors(gpu, error, counter, &counts);
   if (result == NV_SUCCESS) *count = counts[0] + counts[1];
   return result;
 }
@@ -34,7 +34,7 @@ NvReturn nvmlDeviceGetDetailedEccErrors(NvDevice device, NvUint error, NvUint co
   NEED(counts);
   DEVICE_CALL(nvmlDeviceGetDetailedEccErrors);
   const uint64_t* found;
-  const NvReturn result = Counts(gpu, error, counter, &found);
+  const NvReturn result = EccErrors(gpu, error, counter, &found);
   if (result == NV_SUCCESS) *counts = (NvEccCounts){0, found[0], found[1], 0};
   return result;
 }
@@ -43,7 +43,7 @@ NvReturn nvmlDeviceGetMemoryErrorCounter(NvDevice device, NvUint error, NvUint c
   if (!count || location >= NV_LOCATION_COUNT) return NV_INVALID_ARGUMENT;
   DEVICE_CALL(nvmlDeviceGetMemoryErrorCounter);
   const uint64_t* counts;
-  const NvReturn result = Counts(gpu, error, counter, &counts);
+  const NvReturn result = EccErrors(gpu, error, counter, &counts);
   if (result != NV_SUCCESS) return result;
   // By location up to Volta, SRAM or DRAM from Turing.
   const int by_location = gpu->architecture < NV_ARCH_TURING;
@@ -105,7 +105,7 @@ NvReturn nvmlDeviceGetRetiredPagesPendingStatus(NvDevice device, NvUint* pending
   return Give(gpu->has_retirement ? gpu->retire_pending : SIM_NA, pending);
 }
 
-static int HasRemapper(const SimGpu* gpu) { return gpu->has_remapper && gpu->mig_current != NV_ENABLED; }
+int HasRemapper(const SimGpu* gpu) { return gpu->has_remapper && gpu->mig_current != NV_ENABLED; }
 
 NvReturn nvmlDeviceGetRemappedRows(NvDevice device, NvUint* correctable, NvUint* uncorrectable, NvUint* pending, NvUint* failure) {
   if (!correctable || !uncorrectable || !pending || !failure) return NV_INVALID_ARGUMENT;
@@ -127,144 +127,5 @@ NvReturn nvmlDeviceGetRowRemapperHistogram(NvDevice device, NvRemapHistogram* hi
   histogram->high = gpu->remap_failure ? used - 1 : used;
   histogram->none = gpu->remap_failure ? 1 : 0;
   histogram->max = gpu->remapper_banks - histogram->high - histogram->none;
-  return NV_SUCCESS;
-}
-
-static void FieldUint(NvFieldValue* field, uint32_t value) {
-  field->valueType = NV_VALUE_UINT;
-  field->nvmlReturn = Give(value, &field->value.uiVal);
-}
-
-static void FieldCount(NvFieldValue* field, const SimGpu* gpu, NvUint error, NvUint counter) {
-  const uint64_t* counts;
-  field->valueType = NV_VALUE_ULONGLONG;
-  field->nvmlReturn = Counts(gpu, error, counter, &counts);
-  if (field->nvmlReturn == NV_SUCCESS) field->value.ullVal = counts[0] + counts[1];
-}
-
-static void FieldLong(NvFieldValue* field, int there, uint64_t value) {
-  field->valueType = NV_VALUE_ULONGLONG;
-  field->nvmlReturn = there ? NV_SUCCESS : NV_NOT_SUPPORTED;
-  if (there) field->value.ullVal = value;
-}
-
-static void FieldMargin(NvFieldValue* field, const SimGpu* gpu, int32_t margin) {
-  field->valueType = NV_VALUE_INT;
-  field->nvmlReturn = gpu->limits_are_margins ? NV_SUCCESS : NV_NOT_SUPPORTED;
-  if (gpu->limits_are_margins) field->value.siVal = margin;
-}
-
-static int ActiveLinks(const SimGpu* gpu) {
-  int active = 0;
-  for (uint32_t i = 0; i < gpu->nvlink_count && i < kSimMaxLinks; i++) active += gpu->nvlinks[i].active != 0;
-  return active;
-}
-
-static void LinkField(NvFieldValue* field, const SimGpu* gpu, uint32_t link) {
-  const int up = link < gpu->nvlink_count && link < kSimMaxLinks && gpu->nvlinks[link].active;
-  switch (field->fieldId) {
-    case NV_FI_NVLINK_GET_STATE: FieldUint(field, link < gpu->nvlink_count ? (uint32_t)up : SIM_NA); break;
-    case NV_FI_NVLINK_GET_VERSION: FieldUint(field, up ? gpu->nvlink_version : SIM_NA); break;
-    default: FieldUint(field, up ? gpu->nvlink_mbps : SIM_NA); break;
-  }
-}
-
-static int IsLinkField(NvUint id) {
-  return (id >= NV_FI_NVLINK_GET_SPEED && id <= NV_FI_NVLINK_GET_VERSION) || (id >= NV_FI_NVLINK_SPEED_L0 && id <= NV_FI_NVLINK_SPEED_L5) ||
-         (id >= NV_FI_NVLINK_SPEED_L6 && id <= NV_FI_NVLINK_SPEED_L11);
-}
-
-static uint32_t LinkOfField(const NvFieldValue* field) {
-  if (field->fieldId <= NV_FI_NVLINK_SPEED_L5) return field->fieldId - NV_FI_NVLINK_SPEED_L0;
-  if (field->fieldId <= NV_FI_NVLINK_SPEED_L11) return 6 + field->fieldId - NV_FI_NVLINK_SPEED_L6;
-  return field->scopeId;
-}
-
-static void PowerField(NvFieldValue* field, const SimGpu* gpu) {
-  switch (field->fieldId) {
-    case NV_FI_POWER_AVERAGE:
-    case NV_FI_POWER_INSTANT: FieldUint(field, gpu->power_draw); break;
-    case NV_FI_POWER_MIN_LIMIT: FieldUint(field, gpu->power_min); break;
-    case NV_FI_POWER_MAX_LIMIT: FieldUint(field, gpu->power_max); break;
-    case NV_FI_POWER_DEFAULT_LIMIT: FieldUint(field, gpu->power_default); break;
-    default: FieldUint(field, gpu->power_limit); break;
-  }
-}
-
-static void MemoryField(NvFieldValue* field, const SimGpu* gpu) {
-  switch (field->fieldId) {
-    case NV_FI_RETIRED_SBE: FieldLong(field, (int)gpu->has_retirement, gpu->retired_single); break;
-    case NV_FI_RETIRED_DBE: FieldLong(field, (int)gpu->has_retirement, gpu->retired_double); break;
-    case NV_FI_RETIRED_PENDING: FieldLong(field, (int)gpu->has_retirement, gpu->retire_pending); break;
-    case NV_FI_REMAPPED_COR: FieldUint(field, HasRemapper(gpu) ? gpu->remapped_correctable : SIM_NA); break;
-    case NV_FI_REMAPPED_UNC: FieldUint(field, HasRemapper(gpu) ? gpu->remapped_uncorrectable : SIM_NA); break;
-    case NV_FI_REMAPPED_PENDING: FieldUint(field, HasRemapper(gpu) ? gpu->remap_pending : SIM_NA); break;
-    case NV_FI_REMAPPED_FAILURE: FieldUint(field, HasRemapper(gpu) ? gpu->remap_failure : SIM_NA); break;
-    case NV_FI_MEMORY_TEMP: FieldUint(field, gpu->memory_temperature); break;
-    default: field->nvmlReturn = NV_NOT_SUPPORTED; break;
-  }
-}
-
-static void Field(const SimGpu* gpu, NvDevice device, NvFieldValue* field) {
-  const NvUint id = field->fieldId;
-  NvUlong energy = 0;
-  if (IsLinkField(id)) {
-    LinkField(field, gpu, LinkOfField(field));
-    return;
-  }
-  if ((id >= NV_FI_POWER_AVERAGE && id <= NV_FI_POWER_CURRENT_LIMIT) || id == NV_FI_POWER_REQUESTED_LIMIT) {
-    PowerField(field, gpu);
-    return;
-  }
-  switch (id) {
-    case NV_FI_ECC_CURRENT: FieldUint(field, gpu->ecc_current); break;
-    case NV_FI_ECC_PENDING: FieldUint(field, gpu->ecc_pending); break;
-    case NV_FI_ECC_SBE_VOL_TOTAL: FieldCount(field, gpu, 0, 0); break;
-    case NV_FI_ECC_DBE_VOL_TOTAL: FieldCount(field, gpu, 1, 0); break;
-    case NV_FI_ECC_SBE_AGG_TOTAL: FieldCount(field, gpu, 0, 1); break;
-    case NV_FI_ECC_DBE_AGG_TOTAL: FieldCount(field, gpu, 1, 1); break;
-    case NV_FI_NVLINK_CRC_FLIT_TOTAL:
-    case NV_FI_NVLINK_CRC_DATA_TOTAL:
-    case NV_FI_NVLINK_REPLAY_TOTAL:
-    case NV_FI_NVLINK_RECOVERY_TOTAL: FieldLong(field, ActiveLinks(gpu) > 0, 0); break;
-    case NV_FI_NVLINK_SPEED_COMMON: FieldUint(field, ActiveLinks(gpu) ? gpu->nvlink_mbps : SIM_NA); break;
-    case NV_FI_NVLINK_LINK_COUNT: FieldUint(field, gpu->nvlink_count); break;
-    case NV_FI_NVSWITCH_CONNECTED_LINK_COUNT:
-      FieldUint(field, ActiveLinks(gpu) && gpu->nvlinks[0].remote_type == NV_LINK_TO_SWITCH ? (uint32_t)ActiveLinks(gpu) : 0);
-      break;
-    case NV_FI_PCIE_REPLAY: FieldUint(field, gpu->pcie_replays); break;
-    case NV_FI_TOTAL_ENERGY:
-    case NV_FI_ENERGY: FieldLong(field, nvmlDeviceGetTotalEnergyConsumption(device, &energy) == NV_SUCCESS, energy); break;
-    case NV_FI_TLIMIT_SHUTDOWN: FieldMargin(field, gpu, gpu->limit_shutdown); break;
-    case NV_FI_TLIMIT_SLOWDOWN: FieldMargin(field, gpu, gpu->limit_slowdown); break;
-    case NV_FI_TLIMIT_MEM_MAX:
-    case NV_FI_TLIMIT_GPU_MAX: FieldMargin(field, gpu, gpu->limit_max); break;
-    case NV_FI_RECOVERY_ACTION: FieldUint(field, gpu->recovery_action); break;
-    default: MemoryField(field, gpu); break;
-  }
-}
-
-// The branch that brought a field; an older driver refuses the id.
-static uint32_t BranchOfField(NvUint id) {
-  if (id >= 226) return 565;
-  if (id >= 185) return 525;
-  return 0;
-}
-
-NvReturn nvmlDeviceGetFieldValues(NvDevice device, int count, NvFieldValue* values) {
-  if (!values || count < 0) return NV_INVALID_ARGUMENT;
-  DEVICE_CALL(nvmlDeviceGetFieldValues);
-  const int lost = (gpu->lost & kSimLostInGetter) != 0;
-  for (int i = 0; i < count; i++) {
-    NvFieldValue* field = &values[i];
-    field->timestamp = (long long)NowMicroseconds();
-    field->latencyUsec = 0;
-    if (BranchOfField(field->fieldId) > SessionState()->driver_branch)
-      field->nvmlReturn = NV_INVALID_ARGUMENT;
-    else if (lost && field->fieldId != NV_FI_RECOVERY_ACTION)
-      field->nvmlReturn = NV_GPU_IS_LOST;
-    else
-      Field(gpu, device, field);
-  }
   return NV_SUCCESS;
 }

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+#include "sim/meters.h"
 #include "sim/nvml/nvml_abi.h"
 #include "sim/state.h"
 
@@ -66,6 +67,10 @@ NvReturn OtherDevice(NvDevice device, SimGpu** gpu);
 NvReturn CopyText(const char* text, char* buffer, NvUint length);
 // Stores a value that may be SIM_NA (NOT_SUPPORTED).
 NvReturn Give(uint32_t value, NvUint* result);
+// Likewise for a reading, which a fault may have replaced by any number (`penstock-sim fault GPU nonsense`).
+NvReturn GiveReading(const SimGpu* gpu, enum SimReading reading, uint32_t value, NvUint* result);
+// Whether a fault has replaced it; then by what.
+int IsNonsense(const SimGpu* gpu, enum SimReading reading, uint64_t* value);
 // Writes "DDDDDDDD:BB:DD.0" or, legacy, "DDDD:BB:DD.0".
 void FillPci(NvPciInfo* pci, uint32_t domain, uint32_t bus, uint32_t device, uint32_t id, uint32_t subsystem);
 
@@ -73,12 +78,38 @@ void FillPci(NvPciInfo* pci, uint32_t domain, uint32_t bus, uint32_t device, uin
 uint64_t UsedBytes(const SimGpu* gpu);
 // One for every process; a slot's name for a pid, or null.
 const char* ProcessName(const SimState* state, uint32_t pid);
+// A copy of the process table as it was between two changes; room for kSimMaxProcesses. How many there are.
+uint32_t CopyProcesses(const SimGpu* gpu, SimProcess* processes);
 
 // Locks the state file for a change, and ends the change. 0: no permission.
 int StateLock(void);
 void StateUnlock(void);
 
 uint64_t NowMicroseconds(void);  // CLOCK_REALTIME
+// The machine's clock, by which it meters and stamps samples.
+uint64_t MachineTime(void);
+
+// A GPU's meters at one moment, as between two changes of the state.
+struct Meters {
+  uint64_t time;  // MachineTime
+  uint64_t count[kSimMeters];
+  uint64_t rate[kSimMeters];
+};
+void ReadMeters(const SimGpu* gpu, struct Meters* meters);
+
+// NVLinks that are up, and the part of a sum over all of them that one carries.
+NvUint ActiveLinks(const SimGpu* gpu);
+uint64_t LinkPart(const SimGpu* gpu, uint32_t link, uint64_t sum);
+
+// ECC errors of a kind (NV_ERRORS_…) since NV_ECC_VOLATILE or NV_ECC_AGGREGATE: SRAM's and DRAM's. NOT_SUPPORTED without ECC.
+NvReturn EccErrors(const SimGpu* gpu, NvUint error, NvUint counter, const uint64_t** counts);
+// Whether row remapping can be asked for.
+int HasRemapper(const SimGpu* gpu);
+// Whether the power that NVML tells is a mean over a second: Ampere and newer, but for GA100.
+int HasAveragePower(const SimGpu* gpu);
+
+// What the fault of this field on this GPU changes, if there is one; counted faults lose a strike.
+int FieldFault(const SimGpu* gpu, NvUint field, SimFault* fault);
 
 // Opens a device call: `gpu` is the device from here on.
 #define DEVICE_CALL(name)                                           \

@@ -102,10 +102,16 @@ enum {
   NV_FI_RETIRED_SBE = 29,
   NV_FI_RETIRED_DBE = 30,
   NV_FI_RETIRED_PENDING = 31,
+  NV_FI_NVLINK_CRC_FLIT_L0 = 32,
   NV_FI_NVLINK_CRC_FLIT_TOTAL = 38,
+  NV_FI_NVLINK_CRC_DATA_L0 = 39,
   NV_FI_NVLINK_CRC_DATA_TOTAL = 45,
+  NV_FI_NVLINK_REPLAY_L0 = 46,
   NV_FI_NVLINK_REPLAY_TOTAL = 52,
+  NV_FI_NVLINK_RECOVERY_L0 = 53,
   NV_FI_NVLINK_RECOVERY_TOTAL = 59,
+  NV_FI_PERF_POLICY_POWER = 74,
+  NV_FI_PERF_POLICY_BASE_CLOCKS = 81,
   NV_FI_MEMORY_TEMP = 82,
   NV_FI_TOTAL_ENERGY = 83,
   NV_FI_NVLINK_SPEED_L0 = 84,
@@ -113,6 +119,11 @@ enum {
   NV_FI_NVLINK_SPEED_COMMON = 90,
   NV_FI_NVLINK_LINK_COUNT = 91,
   NV_FI_PCIE_REPLAY = 94,
+  NV_FI_PCIE_REPLAY_ROLLOVER = 95,
+  NV_FI_NVLINK_CRC_FLIT_L6 = 96,
+  NV_FI_NVLINK_CRC_DATA_L6 = 102,
+  NV_FI_NVLINK_REPLAY_L6 = 108,
+  NV_FI_NVLINK_RECOVERY_L6 = 114,
   NV_FI_NVLINK_SPEED_L6 = 132,
   NV_FI_NVLINK_SPEED_L11 = 137,
   NV_FI_NVLINK_THROUGHPUT_DATA_TX = 138,
@@ -122,6 +133,9 @@ enum {
   NV_FI_REMAPPED_PENDING = 144,
   NV_FI_REMAPPED_FAILURE = 145,
   NV_FI_NVSWITCH_CONNECTED_LINK_COUNT = 147,
+  NV_FI_NVLINK_DL_REPLAY = 161,
+  NV_FI_NVLINK_DL_RECOVERY = 162,
+  NV_FI_NVLINK_DL_CRC = 163,
   NV_FI_NVLINK_GET_SPEED = 164,
   NV_FI_NVLINK_GET_STATE = 165,
   NV_FI_NVLINK_GET_VERSION = 166,
@@ -137,7 +151,32 @@ enum {
   NV_FI_TLIMIT_SLOWDOWN = 194,
   NV_FI_TLIMIT_MEM_MAX = 195,
   NV_FI_TLIMIT_GPU_MAX = 196,
+  NV_FI_PCIE_TX_BYTES = 197,
+  NV_FI_PCIE_RX_BYTES = 198,
+  NV_FI_NVLINK_XMIT_BYTES = 202,
+  NV_FI_NVLINK_RCV_BYTES = 204,
   NV_FI_RECOVERY_ACTION = 230,
+  NV_FI_REASON_SW_THERMAL_575 = 251,  // as drivers from 575 to 580.65 number it
+  NV_FI_REASON_SW_THERMAL = 269,
+};
+enum { NV_POWER_SCOPE_GPU = 0 };
+
+// NVML_GPM_METRIC_*
+enum {
+  NV_GPM_GRAPHICS_UTIL = 1,
+  NV_GPM_FP16_UTIL = 13,
+  NV_GPM_PCIE_TX = 20,
+  NV_GPM_PCIE_RX = 21,
+  NV_GPM_NVDEC_0 = 30,
+  NV_GPM_NVDEC_7 = 37,
+  NV_GPM_NVJPG_0 = 40,
+  NV_GPM_NVJPG_7 = 47,
+  NV_GPM_NVOFA_0 = 50,
+  NV_GPM_NVOFA_1 = 51,
+  NV_GPM_NVLINK_TOTAL_RX = 60,
+  NV_GPM_NVLINK_TOTAL_TX = 61,
+  NV_GPM_NVLINK_L0_RX = 62,
+  NV_GPM_NVLINK_L17_TX = 97,
 };
 
 typedef struct {
@@ -184,6 +223,39 @@ typedef struct {
   unsigned long long timeStamp;
   unsigned int smUtil, memUtil, encUtil, decUtil;
 } NvProcessUse;
+
+typedef struct {
+  unsigned long long timeStamp;
+  unsigned int pid, smUtil, memUtil, encUtil, decUtil, jpgUtil, ofaUtil;
+} NvProcessUse2;
+
+typedef struct {
+  unsigned int version, processSamplesCount;
+  unsigned long long lastSeenTimeStamp;
+  NvProcessUse2* procUtilArray;
+} NvProcessesUse;
+
+typedef struct SimGpmSample* NvGpmSample;
+
+typedef struct {
+  unsigned int metricId;
+  NvReturn nvmlReturn;
+  double value;
+  struct {
+    char *shortName, *longName, *unit;
+  } metricInfo;
+} NvGpmMetric;
+
+// Callers have room for as many metrics as their header knew.
+typedef struct {
+  unsigned int version, numMetrics;
+  NvGpmSample sample1, sample2;
+  NvGpmMetric metrics[1];
+} NvGpmMetrics;
+
+typedef struct {
+  unsigned int version, isSupportedDevice;
+} NvGpmSupport;
 
 typedef struct {
   unsigned long long l1Cache, l2Cache, deviceMemory, registerFile;

@@ -135,8 +135,10 @@ NvReturn nvmlDeviceGetNvLinkCapability(NvDevice device, NvUint link, NvUint capa
 
 NvReturn nvmlDeviceGetNvLinkErrorCounter(NvDevice device, NvUint link, NvUint counter, NvUlong* value) {
   if (!value || counter > 4) return NV_INVALID_ARGUMENT;
+  // nvmlNvLinkErrorCounter_t: replay, recovery, CRC of flits, CRC of data, ECC of data.
+  static const int kOf[] = {kSimLinkReplay, kSimLinkRecovery, kSimLinkCrcFlit, kSimLinkCrcData};
   LINK_CALL(nvmlDeviceGetNvLinkErrorCounter);
-  *value = 0;
+  *value = counter < 4 ? at->errors[kOf[counter]] : 0;
   return at->active ? NV_SUCCESS : NV_NOT_SUPPORTED;
 }
 
@@ -202,8 +204,12 @@ NvReturn nvmlDeviceGetPcieSpeed(NvDevice device, NvUint* mbps) {
 
 NvReturn nvmlDeviceGetPcieThroughput(NvDevice device, NvUint counter, NvUint* kib) {
   if (counter > 1) return NV_INVALID_ARGUMENT;
+  NEED(kib);
   DEVICE_CALL(nvmlDeviceGetPcieThroughput);
-  return Give(gpu->use_gpu == SIM_NA ? 0 : gpu->use_gpu * 1024, kib);
+  if (gpu->virtualization) return NV_NOT_SUPPORTED;
+  struct Meters meters;
+  ReadMeters(gpu, &meters);
+  return Give((uint32_t)(meters.rate[counter == 0 ? kSimPcieTx : kSimPcieRx] / 1024), kib);
 }
 
 NvReturn nvmlDeviceGetPcieReplayCounter(NvDevice device, NvUint* count) {

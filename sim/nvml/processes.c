@@ -10,8 +10,8 @@ const char* ProcessName(const SimState* state, uint32_t pid) {
   return 0;
 }
 
-// A copy of the process table as it was between two changes. A writer that died in the middle is not waited for.
-static uint32_t Copy(const SimGpu* gpu, SimProcess* processes) {
+// A writer that died in the middle is not waited for.
+uint32_t CopyProcesses(const SimGpu* gpu, SimProcess* processes) {
   const uint32_t* generation = &SessionState()->generation;
   uint32_t count = 0;
   for (int attempt = 0; attempt < 1000; attempt++) {
@@ -28,12 +28,14 @@ static uint32_t Copy(const SimGpu* gpu, SimProcess* processes) {
 static NvReturn List(const SimGpu* gpu, uint32_t type, NvUint* count, void* processes, size_t size) {
   NEED(count);
   SimProcess all[kSimMaxProcesses];
-  const uint32_t total = Copy(gpu, all);
+  const uint32_t total = CopyProcesses(gpu, all);
+  uint64_t nonsense = 0;
+  const int memory_is_nonsense = IsNonsense(gpu, kSimReadProcessMemory, &nonsense);
   NvUint found = 0;
   for (uint32_t i = 0; i < total; i++) {
     if (all[i].type != type) continue;
     if (processes && found < *count) {
-      NvProcess2 entry = {all[i].pid, all[i].memory_bytes, UINT32_MAX, UINT32_MAX};
+      NvProcess2 entry = {all[i].pid, memory_is_nonsense ? nonsense : all[i].memory_bytes, UINT32_MAX, UINT32_MAX};
       memcpy((char*)processes + found * size, &entry, size);
     }
     found++;
@@ -58,22 +60,3 @@ PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3, 'G', NvProcess2)
 PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses, 'M', NvProcess1)
 PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v2, 'M', NvProcess2)
 PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3, 'M', NvProcess2)
-
-NvReturn nvmlDeviceGetProcessUtilization(NvDevice device, NvProcessUse* samples, NvUint* count, NvUlong since) {
-  NEED(count);
-  (void)since;
-  DEVICE_CALL(nvmlDeviceGetProcessUtilization);
-  SimProcess all[kSimMaxProcesses];
-  const uint32_t total = Copy(gpu, all);
-  if (gpu->mig_current == NV_ENABLED) return NV_NOT_SUPPORTED;
-  if (total == 0) {
-    *count = 0;
-    return NV_NOT_FOUND;
-  }
-  const int fits = samples && *count >= total;
-  *count = total;
-  if (!fits) return NV_INSUFFICIENT_SIZE;
-  const NvUlong now = NowMicroseconds();
-  for (uint32_t i = 0; i < total; i++) samples[i] = (NvProcessUse){all[i].pid, now, all[i].sm_percent, all[i].sm_percent / 2, 0, 0};
-  return NV_SUCCESS;
-}

@@ -5,6 +5,7 @@
 
 uint64_t UsedBytes(const SimGpu* gpu) {
   uint64_t used = gpu->memory_used;
+  if (IsNonsense(gpu, kSimReadMemoryUsed, &used)) return used;
   for (uint32_t i = 0; i < gpu->process_count && i < kSimMaxProcesses; i++) used += gpu->processes[i].memory_bytes;
   const uint64_t most = gpu->memory_total - gpu->memory_reserved;
   return used < most ? used : most;
@@ -45,40 +46,44 @@ static uint32_t Use(const SimGpu* gpu, uint32_t percent) { return gpu->mig_curre
 NvReturn nvmlDeviceGetUtilizationRates(NvDevice device, NvUtilization* use) {
   NEED(use);
   DEVICE_CALL(nvmlDeviceGetUtilizationRates);
-  const NvReturn result = Give(Use(gpu, gpu->use_gpu), &use->gpu);
-  return result == NV_SUCCESS ? Give(Use(gpu, gpu->use_memory), &use->memory) : result;
+  const NvReturn result = GiveReading(gpu, kSimReadUse, Use(gpu, gpu->use_gpu), &use->gpu);
+  return result == NV_SUCCESS ? GiveReading(gpu, kSimReadMemoryUse, Use(gpu, gpu->use_memory), &use->memory) : result;
 }
 
-static NvReturn EngineUse(const SimGpu* gpu, uint32_t percent, NvUint* result, NvUint* period_us) {
+static NvReturn EnginePeriod(NvUint* period_us) {
   NEED(period_us);
   *period_us = 167000;
-  return Give(Use(gpu, percent), result);
+  return NV_SUCCESS;
 }
 
 NvReturn nvmlDeviceGetEncoderUtilization(NvDevice device, NvUint* percent, NvUint* period_us) {
   DEVICE_CALL(nvmlDeviceGetEncoderUtilization);
-  return EngineUse(gpu, gpu->use_encoder, percent, period_us);
+  const NvReturn result = EnginePeriod(period_us);
+  return result == NV_SUCCESS ? GiveReading(gpu, kSimReadEncoder, Use(gpu, gpu->use_encoder), percent) : result;
 }
 
 NvReturn nvmlDeviceGetDecoderUtilization(NvDevice device, NvUint* percent, NvUint* period_us) {
   DEVICE_CALL(nvmlDeviceGetDecoderUtilization);
-  return EngineUse(gpu, gpu->use_decoder, percent, period_us);
+  const NvReturn result = EnginePeriod(period_us);
+  return result == NV_SUCCESS ? GiveReading(gpu, kSimReadDecoder, Use(gpu, gpu->use_decoder), percent) : result;
 }
 
 NvReturn nvmlDeviceGetJpgUtilization(NvDevice device, NvUint* percent, NvUint* period_us) {
   DEVICE_CALL(nvmlDeviceGetJpgUtilization);
-  return EngineUse(gpu, gpu->use_jpeg, percent, period_us);
+  const NvReturn result = EnginePeriod(period_us);
+  return result == NV_SUCCESS ? Give(Use(gpu, gpu->use_jpeg), percent) : result;
 }
 
 NvReturn nvmlDeviceGetOfaUtilization(NvDevice device, NvUint* percent, NvUint* period_us) {
   DEVICE_CALL(nvmlDeviceGetOfaUtilization);
-  return EngineUse(gpu, gpu->use_ofa, percent, period_us);
+  const NvReturn result = EnginePeriod(period_us);
+  return result == NV_SUCCESS ? Give(Use(gpu, gpu->use_ofa), percent) : result;
 }
 
 NvReturn nvmlDeviceGetTemperature(NvDevice device, NvUint sensor, NvUint* celsius) {
   if (sensor != 0) return NV_INVALID_ARGUMENT;
   DEVICE_CALL(nvmlDeviceGetTemperature);
-  return Give(gpu->temperature, celsius);
+  return GiveReading(gpu, kSimReadTemperature, gpu->temperature, celsius);
 }
 
 NvReturn nvmlDeviceGetTemperatureV(NvDevice device, NvTemperature* temperature) {
@@ -87,7 +92,7 @@ NvReturn nvmlDeviceGetTemperatureV(NvDevice device, NvTemperature* temperature) 
   if (temperature->version != NV_STRUCT_VERSION(NvTemperature, 1)) return NV_ARGUMENT_VERSION_MISMATCH;
   if (temperature->sensorType != 0) return NV_INVALID_ARGUMENT;
   NvUint celsius;
-  const NvReturn result = Give(gpu->temperature, &celsius);
+  const NvReturn result = GiveReading(gpu, kSimReadTemperature, gpu->temperature, &celsius);
   if (result == NV_SUCCESS) temperature->temperature = (int)celsius;
   return result;
 }
@@ -117,13 +122,13 @@ NvReturn nvmlDeviceGetMarginTemperature(NvDevice device, NvMarginTemperature* ma
 
 NvReturn nvmlDeviceGetFanSpeed(NvDevice device, NvUint* percent) {
   DEVICE_CALL(nvmlDeviceGetFanSpeed);
-  return Give(gpu->fan_percent, percent);
+  return GiveReading(gpu, kSimReadFan, gpu->fan_percent, percent);
 }
 
 NvReturn nvmlDeviceGetFanSpeed_v2(NvDevice device, NvUint fan, NvUint* percent) {
   DEVICE_CALL(nvmlDeviceGetFanSpeed_v2);
   if (gpu->fan_percent != SIM_NA && fan >= gpu->fans) return NV_INVALID_ARGUMENT;
-  return Give(gpu->fan_percent, percent);
+  return GiveReading(gpu, kSimReadFan, gpu->fan_percent, percent);
 }
 
 NvReturn nvmlDeviceGetNumFans(NvDevice device, NvUint* count) {
@@ -136,9 +141,14 @@ NvReturn nvmlDeviceGetPowerManagementMode(NvDevice device, NvUint* mode) {
   return Give(NV_ENABLED, mode);
 }
 
+int HasAveragePower(const SimGpu* gpu) {
+  const int is_ga100 = gpu->architecture == NV_ARCH_AMPERE && gpu->cc_minor == 0;
+  return gpu->architecture >= NV_ARCH_AMPERE && !is_ga100;
+}
+
 NvReturn nvmlDeviceGetPowerUsage(NvDevice device, NvUint* milliwatt) {
   DEVICE_CALL(nvmlDeviceGetPowerUsage);
-  return Give(gpu->power_draw, milliwatt);
+  return GiveReading(gpu, kSimReadPower, gpu->power_draw, milliwatt);
 }
 
 NvReturn nvmlDeviceGetEnforcedPowerLimit(NvDevice device, NvUint* milliwatt) {
@@ -166,9 +176,9 @@ NvReturn nvmlDeviceGetTotalEnergyConsumption(NvDevice device, NvUlong* millijoul
   NEED(millijoule);
   DEVICE_CALL(nvmlDeviceGetTotalEnergyConsumption);
   if (gpu->architecture < NV_ARCH_VOLTA || gpu->power_draw == SIM_NA) return NV_NOT_SUPPORTED;
-  // Grows with time at the present draw.
-  const uint64_t now = NowMicroseconds(), microseconds = now > gpu->energy_since ? now - gpu->energy_since : 0;
-  *millijoule = gpu->energy + microseconds / 1000u * gpu->power_draw / 1000u;
+  struct Meters meters;
+  ReadMeters(gpu, &meters);
+  *millijoule = meters.count[kSimEnergy];
   return NV_SUCCESS;
 }
 
@@ -182,9 +192,16 @@ static NvReturn Clock(NvUint type, uint32_t sm, uint32_t memory, uint32_t video,
   }
 }
 
+static NvReturn CurrentClock(const SimGpu* gpu, NvUint type, NvUint* mhz) {
+  uint64_t instead;
+  if (type <= NV_CLOCK_SM && IsNonsense(gpu, kSimReadSmClock, &instead)) return GiveReading(gpu, kSimReadSmClock, 0, mhz);
+  if (type == NV_CLOCK_MEM && IsNonsense(gpu, kSimReadMemoryClock, &instead)) return GiveReading(gpu, kSimReadMemoryClock, 0, mhz);
+  return Clock(type, gpu->clock_sm, gpu->clock_memory, gpu->clock_video, mhz);
+}
+
 NvReturn nvmlDeviceGetClockInfo(NvDevice device, NvUint type, NvUint* mhz) {
   DEVICE_CALL(nvmlDeviceGetClockInfo);
-  return Clock(type, gpu->clock_sm, gpu->clock_memory, gpu->clock_video, mhz);
+  return CurrentClock(gpu, type, mhz);
 }
 
 NvReturn nvmlDeviceGetMaxClockInfo(NvDevice device, NvUint type, NvUint* mhz) {
@@ -200,7 +217,7 @@ static NvReturn AppClock(const SimGpu* gpu, NvUint type, NvUint* mhz) {
 NvReturn nvmlDeviceGetClock(NvDevice device, NvUint type, NvUint id, NvUint* mhz) {
   DEVICE_CALL(nvmlDeviceGetClock);
   switch (id) {
-    case NV_CLOCK_ID_CURRENT: return Clock(type, gpu->clock_sm, gpu->clock_memory, gpu->clock_video, mhz);
+    case NV_CLOCK_ID_CURRENT: return CurrentClock(gpu, type, mhz);
     case NV_CLOCK_ID_APP_TARGET:
     case NV_CLOCK_ID_APP_DEFAULT: return AppClock(gpu, type, mhz);
     case NV_CLOCK_ID_BOOST_MAX: return Clock(type, gpu->clock_sm_max, gpu->clock_memory_max, SIM_NA, mhz);
@@ -281,8 +298,12 @@ NvReturn nvmlDeviceGetSupportedClocksEventReasons(NvDevice device, NvUlong* reas
 NvReturn nvmlDeviceGetViolationStatus(NvDevice device, NvUint policy, NvViolation* time) {
   NEED(time);
   DEVICE_CALL(nvmlDeviceGetViolationStatus);
-  if (policy > 11) return NV_INVALID_ARGUMENT;
-  time->referenceTime = NowMicroseconds();
-  time->violationTime = 0;
+  // Policies 0 to 5, and two totals.
+  if (policy > 11 || (policy > 5 && policy < 10)) return NV_INVALID_ARGUMENT;
+  if (gpu->virtualization) return NV_NOT_SUPPORTED;
+  struct Meters meters;
+  ReadMeters(gpu, &meters);
+  time->referenceTime = meters.time;
+  time->violationTime = meters.count[kSimLimitedByPower + (policy < 10 ? policy : policy - 4)];
   return NV_SUCCESS;
 }

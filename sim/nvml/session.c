@@ -149,6 +149,8 @@ uint64_t NowMicroseconds(void) {
   return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
 }
 
+uint64_t MachineTime(void) { return SimNow(g_state, NowMicroseconds()); }
+
 static void Pause(uint32_t milliseconds) {
   struct timespec left = {milliseconds / 1000, (long)(milliseconds % 1000) * 1000000};
   while (nanosleep(&left, &left) != 0 && errno == EINTR) {}
@@ -185,7 +187,9 @@ static NvReturn ApplyFaults(SimState* state, enum Function function, int slot) {
   for (uint32_t i = 0; i < kSimMaxFaults; i++) {
     SimFault* at = &state->faults[i];
     const SimFault fault = *at;
-    if (fault.mode == kSimFaultNone || (fault.function && fault.function != whole && fault.function != base)) continue;
+    if ((fault.mode != kSimFaultHang && fault.mode != kSimFaultError) ||
+        (fault.function && fault.function != whole && fault.function != base))
+      continue;
     if (fault.gpu >= 0 && fault.gpu != slot) continue;
     if (!TakeStrike(at)) continue;
     if (fault.mode == kSimFaultError) return (NvReturn)fault.code;
@@ -195,6 +199,19 @@ static NvReturn ApplyFaults(SimState* state, enum Function function, int slot) {
       HangUntilHealed(state, at, &fault);
   }
   return NV_SUCCESS;
+}
+
+int FieldFault(const SimGpu* gpu, NvUint field, SimFault* fault) {
+  SimState* state = g_state;
+  if (__atomic_load_n(&state->fault_count, __ATOMIC_ACQUIRE) == 0) return 0;
+  for (uint32_t i = 0; i < kSimMaxFaults; i++) {
+    SimFault* at = &state->faults[i];
+    *fault = *at;
+    if (fault->mode != kSimFaultField || fault->function != field) continue;
+    if (fault->gpu >= 0 && &state->gpus[fault->gpu] != gpu) continue;
+    if (TakeStrike(at)) return 1;
+  }
+  return 0;
 }
 
 static NvReturn CheckSession(enum Function function, SimState** state) {

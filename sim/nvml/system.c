@@ -69,6 +69,20 @@ NvReturn Give(uint32_t value, NvUint* result) {
   return NV_SUCCESS;
 }
 
+int IsNonsense(const SimGpu* gpu, enum SimReading reading, uint64_t* value) {
+  if (!(gpu->nonsense >> reading & 1)) return 0;
+  *value = gpu->nonsense_values[reading];
+  return 1;
+}
+
+NvReturn GiveReading(const SimGpu* gpu, enum SimReading reading, uint32_t value, NvUint* result) {
+  NEED(result);
+  uint64_t instead;
+  if (!IsNonsense(gpu, reading, &instead)) return Give(value, result);
+  *result = (NvUint)instead;
+  return NV_SUCCESS;
+}
+
 NvReturn nvmlSystemGetDriverVersion(NvText* version, NvUint length) {
   SYSTEM_CALL(nvmlSystemGetDriverVersion);
   return CopyText(SessionState()->driver_version, version, length);

@@ -12,8 +12,9 @@ extern "C" {
 
 namespace penstock::conformance {
 
-// The fabric call takes whichever struct its version word names; the header declares its newest.
-constexpr bool TakesSeveralVersions(std::string_view name) { return name == "nvmlDeviceGetGpuFabricInfoV"; }
+// The fabric call takes whichever struct its version word names, GPM's one with as many metrics as the caller's header had; the header
+// declares its newest.
+constexpr bool TakesSeveralVersions(std::string_view name) { return name == "nvmlDeviceGetGpuFabricInfoV" || name == "nvmlGpmMetricsGet"; }
 
 // Each exported function has the signature that the header declares.
 #define F(branch, name, parameters)       \
@@ -174,6 +175,44 @@ SAME_VALUE(NV_FI_TLIMIT_SLOWDOWN, NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT);
 SAME_VALUE(NV_FI_TLIMIT_MEM_MAX, NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT);
 SAME_VALUE(NV_FI_TLIMIT_GPU_MAX, NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT);
 SAME_VALUE(NV_FI_RECOVERY_ACTION, NVML_FI_DEV_GET_GPU_RECOVERY_ACTION);
+SAME_VALUE(NV_FI_NVLINK_CRC_FLIT_L0, NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L0);
+SAME_VALUE(NV_FI_NVLINK_CRC_DATA_L0, NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_L0);
+SAME_VALUE(NV_FI_NVLINK_REPLAY_L0, NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_L0);
+SAME_VALUE(NV_FI_NVLINK_RECOVERY_L0, NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_L0);
+SAME_VALUE(NV_FI_NVLINK_CRC_FLIT_L6, NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L6);
+SAME_VALUE(NV_FI_NVLINK_CRC_DATA_L6, NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_L6);
+SAME_VALUE(NV_FI_NVLINK_REPLAY_L6, NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_L6);
+SAME_VALUE(NV_FI_NVLINK_RECOVERY_L6, NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_L6);
+SAME_VALUE(NV_FI_PERF_POLICY_POWER, NVML_FI_DEV_PERF_POLICY_POWER);
+SAME_VALUE(NV_FI_PERF_POLICY_BASE_CLOCKS, NVML_FI_DEV_PERF_POLICY_TOTAL_BASE_CLOCKS);
+SAME_VALUE(NV_FI_PCIE_REPLAY_ROLLOVER, NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER);
+SAME_VALUE(NV_FI_NVLINK_DL_REPLAY, NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY);
+SAME_VALUE(NV_FI_NVLINK_DL_RECOVERY, NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY);
+SAME_VALUE(NV_FI_NVLINK_DL_CRC, NVML_FI_DEV_NVLINK_ERROR_DL_CRC);
+SAME_VALUE(NV_FI_PCIE_TX_BYTES, NVML_FI_DEV_PCIE_COUNT_TX_BYTES);
+SAME_VALUE(NV_FI_PCIE_RX_BYTES, NVML_FI_DEV_PCIE_COUNT_RX_BYTES);
+SAME_VALUE(NV_FI_NVLINK_XMIT_BYTES, NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES);
+SAME_VALUE(NV_FI_NVLINK_RCV_BYTES, NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES);
+#if NVML_API_VERSION >= 13
+SAME_VALUE(NV_FI_REASON_SW_THERMAL, NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN);
+#else
+SAME_VALUE(NV_FI_REASON_SW_THERMAL_575, NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN);
+#endif
+SAME_VALUE(NV_POWER_SCOPE_GPU, NVML_POWER_SCOPE_GPU);
+SAME_VALUE(NV_GPM_GRAPHICS_UTIL, NVML_GPM_METRIC_GRAPHICS_UTIL);
+SAME_VALUE(NV_GPM_FP16_UTIL, NVML_GPM_METRIC_FP16_UTIL);
+SAME_VALUE(NV_GPM_PCIE_TX, NVML_GPM_METRIC_PCIE_TX_PER_SEC);
+SAME_VALUE(NV_GPM_PCIE_RX, NVML_GPM_METRIC_PCIE_RX_PER_SEC);
+SAME_VALUE(NV_GPM_NVDEC_0, NVML_GPM_METRIC_NVDEC_0_UTIL);
+SAME_VALUE(NV_GPM_NVDEC_7, NVML_GPM_METRIC_NVDEC_7_UTIL);
+SAME_VALUE(NV_GPM_NVJPG_0, NVML_GPM_METRIC_NVJPG_0_UTIL);
+SAME_VALUE(NV_GPM_NVJPG_7, NVML_GPM_METRIC_NVJPG_7_UTIL);
+SAME_VALUE(NV_GPM_NVOFA_0, NVML_GPM_METRIC_NVOFA_0_UTIL);
+SAME_VALUE(NV_GPM_NVOFA_1, NVML_GPM_METRIC_NVOFA_1_UTIL);
+SAME_VALUE(NV_GPM_NVLINK_TOTAL_RX, NVML_GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC);
+SAME_VALUE(NV_GPM_NVLINK_TOTAL_TX, NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC);
+SAME_VALUE(NV_GPM_NVLINK_L0_RX, NVML_GPM_METRIC_NVLINK_L0_RX_PER_SEC);
+SAME_VALUE(NV_GPM_NVLINK_L17_TX, NVML_GPM_METRIC_NVLINK_L17_TX_PER_SEC);
 
 SAME_SIZE(NvPciInfo, nvmlPciInfo_t);
 SAME_MEMBER(NvPciInfo, nvmlPciInfo_t, busIdLegacy, busIdLegacy);
@@ -233,6 +272,38 @@ SAME_MEMBER(NvProcessUse, nvmlProcessUtilizationSample_t, smUtil, smUtil);
 SAME_MEMBER(NvProcessUse, nvmlProcessUtilizationSample_t, memUtil, memUtil);
 SAME_MEMBER(NvProcessUse, nvmlProcessUtilizationSample_t, encUtil, encUtil);
 SAME_MEMBER(NvProcessUse, nvmlProcessUtilizationSample_t, decUtil, decUtil);
+
+SAME_SIZE(NvProcessUse2, nvmlProcessUtilizationInfo_v1_t);
+SAME_MEMBER(NvProcessUse2, nvmlProcessUtilizationInfo_v1_t, timeStamp, timeStamp);
+SAME_MEMBER(NvProcessUse2, nvmlProcessUtilizationInfo_v1_t, pid, pid);
+SAME_MEMBER(NvProcessUse2, nvmlProcessUtilizationInfo_v1_t, smUtil, smUtil);
+SAME_MEMBER(NvProcessUse2, nvmlProcessUtilizationInfo_v1_t, memUtil, memUtil);
+SAME_MEMBER(NvProcessUse2, nvmlProcessUtilizationInfo_v1_t, encUtil, encUtil);
+SAME_MEMBER(NvProcessUse2, nvmlProcessUtilizationInfo_v1_t, decUtil, decUtil);
+SAME_MEMBER(NvProcessUse2, nvmlProcessUtilizationInfo_v1_t, jpgUtil, jpgUtil);
+SAME_MEMBER(NvProcessUse2, nvmlProcessUtilizationInfo_v1_t, ofaUtil, ofaUtil);
+
+SAME_SIZE(NvProcessesUse, nvmlProcessesUtilizationInfo_v1_t);
+SAME_MEMBER(NvProcessesUse, nvmlProcessesUtilizationInfo_v1_t, version, version);
+SAME_MEMBER(NvProcessesUse, nvmlProcessesUtilizationInfo_v1_t, processSamplesCount, processSamplesCount);
+SAME_MEMBER(NvProcessesUse, nvmlProcessesUtilizationInfo_v1_t, lastSeenTimeStamp, lastSeenTimeStamp);
+SAME_MEMBER(NvProcessesUse, nvmlProcessesUtilizationInfo_v1_t, procUtilArray, procUtilArray);
+
+SAME_SIZE(NvGpmMetric, nvmlGpmMetric_t);
+SAME_MEMBER(NvGpmMetric, nvmlGpmMetric_t, metricId, metricId);
+SAME_MEMBER(NvGpmMetric, nvmlGpmMetric_t, nvmlReturn, nvmlReturn);
+SAME_MEMBER(NvGpmMetric, nvmlGpmMetric_t, value, value);
+SAME_MEMBER(NvGpmMetric, nvmlGpmMetric_t, metricInfo, metricInfo);
+
+SAME_MEMBER(NvGpmMetrics, nvmlGpmMetricsGet_t, version, version);
+SAME_MEMBER(NvGpmMetrics, nvmlGpmMetricsGet_t, numMetrics, numMetrics);
+SAME_MEMBER(NvGpmMetrics, nvmlGpmMetricsGet_t, sample1, sample1);
+SAME_MEMBER(NvGpmMetrics, nvmlGpmMetricsGet_t, sample2, sample2);
+static_assert(offsetof(NvGpmMetrics, metrics) == offsetof(nvmlGpmMetricsGet_t, metrics));
+
+SAME_SIZE(NvGpmSupport, nvmlGpmSupport_t);
+SAME_MEMBER(NvGpmSupport, nvmlGpmSupport_t, version, version);
+SAME_MEMBER(NvGpmSupport, nvmlGpmSupport_t, isSupportedDevice, isSupportedDevice);
 
 SAME_SIZE(NvEccCounts, nvmlEccErrorCounts_t);
 SAME_MEMBER(NvEccCounts, nvmlEccErrorCounts_t, l1Cache, l1Cache);
@@ -351,6 +422,7 @@ SAME_MEMBER(NvViolation, nvmlViolationTime_t, referenceTime, referenceTime);
 SAME_MEMBER(NvViolation, nvmlViolationTime_t, violationTime, violationTime);
 
 SAME_VALUE(NV_STRUCT_VERSION(NvMemory2, 2), nvmlMemory_v2);
+SAME_VALUE(NV_STRUCT_VERSION(NvProcessesUse, 1), nvmlProcessesUtilizationInfo_v1);
 SAME_VALUE(NV_STRUCT_VERSION(NvPciInfoExt, 1), nvmlPciInfoExt_v1);
 SAME_VALUE(NV_STRUCT_VERSION(NvFabric2, 2), nvmlGpuFabricInfo_v2);
 

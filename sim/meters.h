@@ -1,0 +1,42 @@
+// Reading and settling meters: a count grows by its rate on the machine's clock, so that no process has to count. Plain C, for the library
+// and for all who change the state.
+#ifndef PENSTOCK_SIM_METERS_H_
+#define PENSTOCK_SIM_METERS_H_
+
+#include "sim/state.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The machine's clock, given the real one (µs since 1970).
+static inline uint64_t SimNow(const SimState* state, uint64_t real) {
+  return state->clock_stopped ? state->clock_stopped : real + (uint64_t)state->clock_ahead;
+}
+
+// Seconds and the rest apart: a rate may be terabytes per second.
+static inline uint64_t SimMeterAt(const SimMeter* meter, uint64_t metered, uint64_t now) {
+  const uint64_t passed = now > metered ? now - metered : 0;
+  return meter->count + passed / 1000000u * meter->rate + passed % 1000000u * meter->rate / 1000000u;
+}
+
+// Writes down what has been counted up to now. Before every change of a rate.
+static inline void SimSettle(SimGpu* gpu, uint64_t now) {
+  for (int i = 0; i < kSimMeters; i++) gpu->meters[i].count = SimMeterAt(&gpu->meters[i], gpu->metered, now);
+  gpu->metered = now;
+}
+
+// As after a reset, or under a newly loaded driver: all begin at nothing, and go on at their rates.
+static inline void SimZeroMeters(SimGpu* gpu, uint64_t now) {
+  for (int i = 0; i < kSimMeters; i++) gpu->meters[i].count = 0;
+  for (int i = 0; i < kSimMaxLinks; i++)
+    for (int error = 0; error < kSimLinkErrors; error++) gpu->nvlinks[i].errors[error] = 0;
+  gpu->pcie_replays = 0;
+  gpu->metered = now;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // PENSTOCK_SIM_METERS_H_

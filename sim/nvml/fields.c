@@ -1,0 +1,270 @@
+// Field values: what can be asked for by number, many in one call. Reads the state, changes nothing.
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/nvml/library.h"
+
+// One call's look at a device: its meters are read once.
+struct Look {
+  const SimGpu* gpu;
+  struct Meters meters;
+};
+
+static void FieldUint(NvFieldValue* field, uint32_t value) {
+  field->valueType = NV_VALUE_UINT;
+  field->nvmlReturn = Give(value, &field->value.uiVal);
+}
+
+static void FieldLong(NvFieldValue* field, int there, uint64_t value) {
+  field->valueType = NV_VALUE_ULONGLONG;
+  field->nvmlReturn = there ? NV_SUCCESS : NV_NOT_SUPPORTED;
+  if (there) field->value.ullVal = value;
+}
+
+static void FieldReading(NvFieldValue* field, const SimGpu* gpu, enum SimReading reading, uint32_t value) {
+  field->valueType = NV_VALUE_UINT;
+  field->nvmlReturn = GiveReading(gpu, reading, value, &field->value.uiVal);
+}
+
+static void FieldMargin(NvFieldValue* field, const SimGpu* gpu, int32_t margin) {
+  field->valueType = NV_VALUE_INT;
+  field->nvmlReturn = gpu->limits_are_margins ? NV_SUCCESS : NV_NOT_SUPPORTED;
+  if (gpu->limits_are_margins) field->value.siVal = margin;
+}
+
+static void EccField(NvFieldValue* field, const SimGpu* gpu) {
+  static const struct {
+    NvUint error, counter;
+  } kOf[] = {{NV_ERRORS_CORRECTED, NV_ECC_VOLATILE},
+             {NV_ERRORS_UNCORRECTED, NV_ECC_VOLATILE},
+             {NV_ERRORS_CORRECTED, NV_ECC_AGGREGATE},
+             {NV_ERRORS_UNCORRECTED, NV_ECC_AGGREGATE}};
+  const NvUint at = field->fieldId - NV_FI_ECC_SBE_VOL_TOTAL;
+  const uint64_t* counts;
+  field->valueType = NV_VALUE_ULONGLONG;
+  field->nvmlReturn = EccErrors(gpu, kOf[at].error, kOf[at].counter, &counts);
+  if (field->nvmlReturn == NV_SUCCESS) field->value.ullVal = counts[0] + counts[1];
+}
+
+// Errors of the links: by numbers that mean one link or all of them, and, up to Hopper, by one that takes the link as its scope.
+static int LinkErrorField(NvFieldValue* field, const SimGpu* gpu) {
+  static const struct {
+    NvUint first, sixth, total;
+    int error;
+  } kFields[] = {{NV_FI_NVLINK_CRC_FLIT_L0, NV_FI_NVLINK_CRC_FLIT_L6, NV_FI_NVLINK_CRC_FLIT_TOTAL, kSimLinkCrcFlit},
+                 {NV_FI_NVLINK_CRC_DATA_L0, NV_FI_NVLINK_CRC_DATA_L6, NV_FI_NVLINK_CRC_DATA_TOTAL, kSimLinkCrcData},
+                 {NV_FI_NVLINK_REPLAY_L0, NV_FI_NVLINK_REPLAY_L6, NV_FI_NVLINK_REPLAY_TOTAL, kSimLinkReplay},
+                 {NV_FI_NVLINK_RECOVERY_L0, NV_FI_NVLINK_RECOVERY_L6, NV_FI_NVLINK_RECOVERY_TOTAL, kSimLinkRecovery}};
+  const NvUint id = field->fieldId;
+  const int before_nvlink5 = gpu->architecture < NV_ARCH_BLACKWELL;
+  for (unsigned i = 0; i < sizeof kFields / sizeof kFields[0]; i++) {
+    uint32_t link = kSimMaxLinks;
+    uint64_t total = 0;
+    if (id == kFields[i].total) {
+      for (uint32_t l = 0; l < kSimMaxLinks; l++) total += gpu->nvlinks[l].errors[kFields[i].error];
+      FieldLong(field, before_nvlink5 && ActiveLinks(gpu) > 0, total);
+      return 1;
+    }
+    if (id >= kFields[i].first && id < kFields[i].first + 6) link = id - kFields[i].first;
+    if (id >= kFields[i].sixth && id < kFields[i].sixth + 6) link = 6 + id - kFields[i].sixth;
+    if (id == NV_FI_NVLINK_DL_REPLAY && kFields[i].error == kSimLinkReplay) link = field->scopeId;
+    if (id == NV_FI_NVLINK_DL_RECOVERY && kFields[i].error == kSimLinkRecovery) link = field->scopeId;
+    if (id == NV_FI_NVLINK_DL_CRC && kFields[i].error == kSimLinkCrcFlit) link = field->scopeId;
+    if (link >= kSimMaxLinks) continue;
+    FieldLong(field, before_nvlink5 && gpu->nvlinks[link].active, gpu->nvlinks[link].errors[kFields[i].error]);
+    return 1;
+  }
+  return 0;
+}
+
+// What went over the links: KiB up to Hopper, bytes with NVLink 5. The scope is a link, or all of them.
+static int LinkTrafficField(NvFieldValue* field, const struct Look* look) {
+  const SimGpu* gpu = look->gpu;
+  const NvUint id = field->fieldId;
+  const int kib = id >= NV_FI_NVLINK_THROUGHPUT_DATA_TX && id <= NV_FI_NVLINK_THROUGHPUT_RAW_RX;
+  const int bytes = id == NV_FI_NVLINK_XMIT_BYTES || id == NV_FI_NVLINK_RCV_BYTES;
+  if (!kib && !bytes) return 0;
+  const int received = kib ? (id - NV_FI_NVLINK_THROUGHPUT_DATA_TX) % 2 : id == NV_FI_NVLINK_RCV_BYTES;
+  const int raw = kib && id >= NV_FI_NVLINK_THROUGHPUT_DATA_TX + 2;
+  uint64_t count = look->meters.count[received ? kSimNvlinkRx : kSimNvlinkTx];
+  if (raw) count += count / 16;  // headers
+  const int all = field->scopeId == UINT32_MAX;
+  if (!all && field->scopeId >= kSimMaxLinks) {
+    field->nvmlReturn = NV_INVALID_ARGUMENT;
+    return 1;
+  }
+  const int there = all ? ActiveLinks(gpu) > 0 : gpu->nvlinks[field->scopeId].active != 0;
+  const int fits = bytes == (gpu->architecture >= NV_ARCH_BLACKWELL);
+  if (!all) count = LinkPart(gpu, field->scopeId, count);
+  FieldLong(field, there && fits, kib ? count / 1024 : count);
+  return 1;
+}
+
+static int IsLinkField(NvUint id) {
+  return (id >= NV_FI_NVLINK_GET_SPEED && id <= NV_FI_NVLINK_GET_VERSION) || (id >= NV_FI_NVLINK_SPEED_L0 && id <= NV_FI_NVLINK_SPEED_L5) ||
+         (id >= NV_FI_NVLINK_SPEED_L6 && id <= NV_FI_NVLINK_SPEED_L11);
+}
+
+static void LinkField(NvFieldValue* field, const SimGpu* gpu) {
+  uint32_t link = field->scopeId;
+  if (field->fieldId <= NV_FI_NVLINK_SPEED_L5)
+    link = field->fieldId - NV_FI_NVLINK_SPEED_L0;
+  else if (field->fieldId <= NV_FI_NVLINK_SPEED_L11)
+    link = 6 + field->fieldId - NV_FI_NVLINK_SPEED_L6;
+  const int up = link < gpu->nvlink_count && link < kSimMaxLinks && gpu->nvlinks[link].active;
+  switch (field->fieldId) {
+    case NV_FI_NVLINK_GET_STATE: FieldUint(field, link < gpu->nvlink_count ? (uint32_t)up : SIM_NA); break;
+    case NV_FI_NVLINK_GET_VERSION: FieldUint(field, up ? gpu->nvlink_version : SIM_NA); break;
+    default: FieldUint(field, up ? gpu->nvlink_mbps : SIM_NA); break;
+  }
+}
+
+// Of the GPU alone: there is no module here whose whole could be asked for.
+static void PowerField(NvFieldValue* field, const SimGpu* gpu) {
+  if (field->scopeId != NV_POWER_SCOPE_GPU) {
+    FieldUint(field, SIM_NA);
+    return;
+  }
+  switch (field->fieldId) {
+    case NV_FI_POWER_AVERAGE:
+      if (HasAveragePower(gpu))
+        FieldReading(field, gpu, kSimReadPower, gpu->power_draw);
+      else
+        FieldUint(field, SIM_NA);
+      break;
+    case NV_FI_POWER_INSTANT: FieldReading(field, gpu, kSimReadPower, gpu->power_draw); break;
+    case NV_FI_POWER_MIN_LIMIT: FieldUint(field, gpu->power_min); break;
+    case NV_FI_POWER_MAX_LIMIT: FieldUint(field, gpu->power_max); break;
+    case NV_FI_POWER_DEFAULT_LIMIT: FieldUint(field, gpu->power_default); break;
+    default: FieldUint(field, gpu->power_limit); break;
+  }
+}
+
+static void MemoryField(NvFieldValue* field, const SimGpu* gpu) {
+  const int remaps = HasRemapper(gpu), retires = (int)gpu->has_retirement;
+  switch (field->fieldId) {
+    case NV_FI_RETIRED_SBE: FieldLong(field, retires, gpu->retired_single); break;
+    case NV_FI_RETIRED_DBE: FieldLong(field, retires, gpu->retired_double); break;
+    case NV_FI_RETIRED_PENDING: FieldLong(field, retires, gpu->retire_pending); break;
+    case NV_FI_REMAPPED_COR: FieldUint(field, remaps ? gpu->remapped_correctable : SIM_NA); break;
+    case NV_FI_REMAPPED_UNC: FieldUint(field, remaps ? gpu->remapped_uncorrectable : SIM_NA); break;
+    case NV_FI_REMAPPED_PENDING: FieldUint(field, remaps ? gpu->remap_pending : SIM_NA); break;
+    case NV_FI_REMAPPED_FAILURE: FieldUint(field, remaps ? gpu->remap_failure : SIM_NA); break;
+    case NV_FI_MEMORY_TEMP: FieldReading(field, gpu, kSimReadMemoryTemperature, gpu->memory_temperature); break;
+    default: field->nvmlReturn = NV_NOT_SUPPORTED; break;
+  }
+}
+
+// The first of the three reasons' fields: they came with 575, and were given other numbers between 580.65 and 580.82, where those of
+// power smoothing had theirs of 570 back.
+static NvUint FirstReason(void) {
+  const SimState* state = SessionState();
+  unsigned branch = 0, minor = 0;
+  sscanf(state->driver_version, "%u.%u", &branch, &minor);
+  if (branch < 575) return 0;
+  return branch > 580 || (branch == 580 && minor >= 82) ? NV_FI_REASON_SW_THERMAL : NV_FI_REASON_SW_THERMAL_575;
+}
+
+// Counts that grow by themselves.
+static int MeterField(NvFieldValue* field, const struct Look* look) {
+  const SimGpu* gpu = look->gpu;
+  const int real = gpu->virtualization == 0, counts_pcie = SessionState()->driver_branch >= 555;
+  const NvUint id = field->fieldId;
+  if (id >= NV_FI_PERF_POLICY_POWER && id <= NV_FI_PERF_POLICY_BASE_CLOCKS) {
+    FieldLong(field, real, look->meters.count[kSimLimitedByPower + (id - NV_FI_PERF_POLICY_POWER)]);
+    return 1;
+  }
+  const NvUint first = FirstReason();
+  if (first && id >= first && id < first + 3) {
+    FieldLong(field, real, look->meters.count[kSimLimitedBySwHeat + (id - first)]);
+    return 1;
+  }
+  switch (id) {
+    case NV_FI_TOTAL_ENERGY:
+    case NV_FI_ENERGY:
+      FieldLong(field, gpu->architecture >= NV_ARCH_VOLTA && gpu->power_draw != SIM_NA, look->meters.count[kSimEnergy]);
+      return 1;
+    // Not in the bindings before 555.
+    case NV_FI_PCIE_TX_BYTES: FieldLong(field, real && counts_pcie, look->meters.count[kSimPcieTx]); return 1;
+    case NV_FI_PCIE_RX_BYTES: FieldLong(field, real && counts_pcie, look->meters.count[kSimPcieRx]); return 1;
+    default: return 0;
+  }
+}
+
+static void Field(const struct Look* look, NvFieldValue* field) {
+  const SimGpu* gpu = look->gpu;
+  const NvUint id = field->fieldId;
+  if (MeterField(field, look) || LinkTrafficField(field, look) || LinkErrorField(field, gpu)) return;
+  if (IsLinkField(id)) {
+    LinkField(field, gpu);
+    return;
+  }
+  if ((id >= NV_FI_POWER_AVERAGE && id <= NV_FI_POWER_CURRENT_LIMIT) || id == NV_FI_POWER_REQUESTED_LIMIT) {
+    PowerField(field, gpu);
+    return;
+  }
+  const NvUint active = ActiveLinks(gpu);
+  switch (id) {
+    case NV_FI_ECC_CURRENT: FieldUint(field, gpu->ecc_current); break;
+    case NV_FI_ECC_PENDING: FieldUint(field, gpu->ecc_pending); break;
+    case NV_FI_ECC_SBE_VOL_TOTAL:
+    case NV_FI_ECC_DBE_VOL_TOTAL:
+    case NV_FI_ECC_SBE_AGG_TOTAL:
+    case NV_FI_ECC_DBE_AGG_TOTAL: EccField(field, gpu); break;
+    case NV_FI_NVLINK_SPEED_COMMON: FieldUint(field, active ? gpu->nvlink_mbps : SIM_NA); break;
+    case NV_FI_NVLINK_LINK_COUNT: FieldUint(field, gpu->nvlink_count); break;
+    case NV_FI_NVSWITCH_CONNECTED_LINK_COUNT:
+      FieldUint(field, active && gpu->nvlinks[0].remote_type == NV_LINK_TO_SWITCH ? active : 0);
+      break;
+    case NV_FI_PCIE_REPLAY: FieldUint(field, gpu->pcie_replays); break;
+    case NV_FI_PCIE_REPLAY_ROLLOVER: FieldUint(field, gpu->pcie_replays == SIM_NA ? SIM_NA : 0); break;
+    case NV_FI_TLIMIT_SHUTDOWN: FieldMargin(field, gpu, gpu->limit_shutdown); break;
+    case NV_FI_TLIMIT_SLOWDOWN: FieldMargin(field, gpu, gpu->limit_slowdown); break;
+    case NV_FI_TLIMIT_MEM_MAX:
+    case NV_FI_TLIMIT_GPU_MAX: FieldMargin(field, gpu, gpu->limit_max); break;
+    case NV_FI_RECOVERY_ACTION: FieldUint(field, gpu->recovery_action); break;
+    default: MemoryField(field, gpu); break;
+  }
+}
+
+// One more than the largest id that a branch knows, as NVIDIA's Python binding of it has; an older driver refuses what came after.
+static NvUint FieldsOf(uint32_t branch) {
+  static const struct {
+    uint32_t branch;
+    NvUint fields;
+  } kSteps[] = {{610, 308}, {595, 296}, {590, 289}, {575, 274}, {570, 269}, {565, 231},
+                {560, 230}, {555, 223}, {550, 200}, {525, 197}, {0, 161}};
+  unsigned i = 0;
+  while (kSteps[i].branch > branch) i++;
+  return kSteps[i].fields;
+}
+
+static void ApplyFieldFault(const SimGpu* gpu, NvFieldValue* field) {
+  SimFault fault;
+  if (!FieldFault(gpu, field->fieldId, &fault)) return;
+  if (fault.field_parts & kSimFieldStatus) field->nvmlReturn = (NvReturn)fault.code;
+  if (fault.field_parts & kSimFieldType) field->valueType = fault.field_type;
+  if (fault.field_parts & kSimFieldValue) memcpy(&field->value, &fault.field_value, sizeof field->value);
+}
+
+NvReturn nvmlDeviceGetFieldValues(NvDevice device, int count, NvFieldValue* values) {
+  if (!values || count < 0) return NV_INVALID_ARGUMENT;
+  DEVICE_CALL(nvmlDeviceGetFieldValues);
+  const int lost = (gpu->lost & kSimLostInGetter) != 0;
+  const NvUint known = FieldsOf(SessionState()->driver_branch);
+  struct Look look = {.gpu = gpu};
+  ReadMeters(gpu, &look.meters);
+  for (int i = 0; i < count; i++) {
+    NvFieldValue* field = &values[i];
+    field->timestamp = (long long)look.meters.time;
+    field->latencyUsec = 0;
+    if (field->fieldId == 0 || field->fieldId >= known)
+      field->nvmlReturn = NV_INVALID_ARGUMENT;
+    else if (lost && field->fieldId != NV_FI_RECOVERY_ACTION)
+      field->nvmlReturn = NV_GPU_IS_LOST;
+    else
+      Field(&look, field);
+    ApplyFieldFault(gpu, field);
+  }
+  return NV_SUCCESS;
+}
