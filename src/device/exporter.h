@@ -57,6 +57,12 @@ struct ExporterStyle {
   bool operator==(const ExporterStyle&) const = default;
 };
 
+/// Who holds a device, as far as it is known and wanted. What is empty has no label.
+struct ExporterHolder {
+  std::string_view pod, namespace_name, container, pod_uid;
+  std::string_view share;  ///< number of the share, of a device that has several
+};
+
 using ExporterLabels = std::vector<std::pair<std::string, std::string>>;
 
 /// The exporter's names, tables and labels.
@@ -77,9 +83,8 @@ class Exporter {
   /// partition, else null.
   virtual ExporterLabels LabelsOf(const Facts& device, const Facts* parent, int link, const ExporterStyle& style) const = 0;
 
-  /// Labels of who holds the device: "pod", "namespace", "container" and, where wanted, the pod's UID. Empty values are none.
-  virtual ExporterLabels HolderLabels(std::string_view pod, std::string_view namespace_name, std::string_view container,
-                                      std::string_view uid, const ExporterStyle& style) const = 0;
+  /// Labels of who holds the device, without those that are empty.
+  virtual ExporterLabels HolderLabels(const ExporterHolder& holder, const ExporterStyle& style) const = 0;
 
   /// Labels that tell an error: {"err_code", "79"}, {"err_msg", "GPU has fallen off the bus"}.
   virtual ExporterLabels ErrorLabels(std::int64_t code) const = 0;

@@ -66,12 +66,13 @@ class Dcgm final : public device::Exporter {
     return labels;
   }
 
-  ExporterLabels HolderLabels(std::string_view pod, std::string_view namespace_name, std::string_view container, std::string_view uid,
-                              const ExporterStyle& style) const override {
-    ExporterLabels labels{{style.old_names ? "container_name" : "container", std::string(container)},
-                          {style.old_names ? "pod_namespace" : "namespace", std::string(namespace_name)},
-                          {style.old_names ? "pod_name" : "pod", std::string(pod)}};
-    if (!uid.empty()) labels.emplace_back("pod_uid", std::string(uid));
+  ExporterLabels HolderLabels(const device::ExporterHolder& holder, const ExporterStyle& style) const override {
+    ExporterLabels labels{{style.old_names ? "container_name" : "container", std::string(holder.container)},
+                          {style.old_names ? "pod_namespace" : "namespace", std::string(holder.namespace_name)},
+                          {style.old_names ? "pod_name" : "pod", std::string(holder.pod)},
+                          {"pod_uid", std::string(holder.pod_uid)},
+                          {"vgpu", std::string(holder.share)}};
+    std::erase_if(labels, [](const auto& label) { return label.second.empty(); });
     return labels;
   }
 
