@@ -113,6 +113,7 @@ void LocalDoor::Handle(const SessionPtr& session, const Request& request) {
     case Operation::kPlan: return HandlePlan(session, request.plan);
     case Operation::kDown: return HandleDown(session);
     case Operation::kDoor: return HandleDoor(session, request.door);
+    case Operation::kSamples: return HandleSamples(session);
   }
 }
 
@@ -202,6 +203,12 @@ void LocalDoor::HandleReport(const SessionPtr& session, bool holders_only) {
   leases_.RefreshProcesses();
   const api::Report report = callbacks_.report();
   session->Answer(holders_only ? api::HoldersToJson(report) : api::ToJson(report));
+}
+
+void LocalDoor::HandleSamples(const SessionPtr& session) {
+  if (!callbacks_.samples) return Refuse(session, Code::kUnimplemented, "this agent measures nothing");
+  leases_.RefreshProcesses();
+  session->Answer(callbacks_.samples());
 }
 
 void LocalDoor::HandlePlan(const SessionPtr& session, const edge::broker::PlanRequest& plan) {

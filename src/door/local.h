@@ -41,6 +41,8 @@ class LocalDoor {
     std::function<base::Result<std::string>(const edge::broker::PlanRequest&)> plan = {};
     /// DoorMoves::Set; empty: nothing moves here.
     std::function<void(const edge::broker::DoorRequest&, MoveOrders::Progress, MoveOrders::Done)> move = {};
+    /// What devices measure, as JSON, for somebody who looks just now; empty: nothing is measured.
+    std::function<std::string()> samples = {};
   };
 
   /// `open_groups` is OpenCgroups in production. `io` is where /proc and the user database are read.
@@ -74,6 +76,7 @@ class LocalDoor {
   void HandleCancel(const SessionPtr& session, const std::string& ticket);
   void HandleQueue(const SessionPtr& session);
   void HandleReport(const SessionPtr& session, bool holders_only);
+  void HandleSamples(const SessionPtr& session);
   void HandlePlan(const SessionPtr& session, const edge::broker::PlanRequest& plan);
   void HandleDown(const SessionPtr& session);
   void HandleDoor(const SessionPtr& session, const edge::broker::DoorRequest& request);

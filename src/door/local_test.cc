@@ -69,13 +69,14 @@ class LocalDoorTest : public testing::Test {
 
   void Start(bool enabled = true) {
     OnLoop([this, enabled] {
-      door_ = std::make_unique<LocalDoor>(loop_, io_, LocalDoor::Node{inventory_, ledger_, offers_, device::testing::FindAcme},
-                                          LocalDoor::Options{run_dir_.path(), "no-such-group", "/proc", enabled},
-                                          LocalDoor::Callbacks{[this] { return MakeReport(); }, [this] { ++ended_; }, plan_, move_},
-                                          [this]() -> base::Result<std::unique_ptr<Groups>> {
-                                            if (!no_rights_.empty()) return Error(Code::kPermissionDenied, no_rights_);
-                                            return std::unique_ptr<Groups>(std::make_unique<FakeGroups>(kernel_));
-                                          });
+      door_ =
+          std::make_unique<LocalDoor>(loop_, io_, LocalDoor::Node{inventory_, ledger_, offers_, device::testing::FindAcme},
+                                      LocalDoor::Options{run_dir_.path(), "no-such-group", "/proc", enabled},
+                                      LocalDoor::Callbacks{[this] { return MakeReport(); }, [this] { ++ended_; }, plan_, move_, samples_},
+                                      [this]() -> base::Result<std::unique_ptr<Groups>> {
+                                        if (!no_rights_.empty()) return Error(Code::kPermissionDenied, no_rights_);
+                                        return std::unique_ptr<Groups>(std::make_unique<FakeGroups>(kernel_));
+                                      });
       const auto opened = door_->Open();
       ASSERT_TRUE(opened.ok()) << opened.error().ToString();
     });
@@ -117,6 +118,7 @@ class LocalDoorTest : public testing::Test {
   FakeKernel kernel_;
   std::string no_rights_;
   std::function<void(const edge::broker::DoorRequest&, MoveOrders::Progress, MoveOrders::Done)> move_;
+  std::function<std::string()> samples_;
   node::inventory::Inventory inventory_;
   node::ledger::Ledger ledger_;
   base::Published<device::SharedDevices> servers_;
@@ -268,6 +270,15 @@ TEST_F(LocalDoorTest, EndsWithSomebodyInLine) {
   OnLoop([this] { door_.reset(); });
   EXPECT_EQ(Next(waiter).error().code(), Code::kUnavailable);
   EXPECT_EQ(Held(), 1u) << "what was given out stays";
+}
+
+TEST_F(LocalDoorTest, SaysWhatDevicesMeasureWhereSomethingDoes) {
+  Start();
+  EXPECT_EQ(Connect().Ask(R"({"op":"samples"})").error().code(), Code::kUnimplemented);
+  samples_ = [] { return R"({"devices":[]})"; };
+  OnLoop([this] { door_.reset(); });
+  Start();
+  EXPECT_EQ(*Connect().Ask(R"({"op":"samples"})"), R"({"devices":[]})");
 }
 
 TEST_F(LocalDoorTest, AnswersWithAPlanWhereSomebodyCanMakeOne) {

@@ -157,6 +157,7 @@ class Agent {
                    std::move(remembered), boot_id_,
                    Doors::Callbacks{.config = [this] { return Config(); },
                                     .report = [this] { return views_.Report(); },
+                                    .samples = [this] { return telemetry_.Samples(views_.Report()); },
                                     .end =
                                         [this] {
                                           spine_.EndIdle();

@@ -21,7 +21,7 @@ using base::MapReader;
 using base::Value;
 using nlohmann::json;
 
-constexpr std::array<std::pair<std::string_view, Operation>, 9> kOperations = {{
+constexpr std::array<std::pair<std::string_view, Operation>, 10> kOperations = {{
     {"version", Operation::kVersion},
     {"run", Operation::kRun},
     {"queue", Operation::kQueue},
@@ -31,6 +31,7 @@ constexpr std::array<std::pair<std::string_view, Operation>, 9> kOperations = {{
     {"plan", Operation::kPlan},
     {"down", Operation::kDown},
     {"door", Operation::kDoor},
+    {"samples", Operation::kSamples},
 }};
 constexpr base::Duration kLongestWait = std::chrono::hours(24 * 3650);
 constexpr std::size_t kMostNameBytes = 256;

@@ -19,7 +19,7 @@ inline constexpr std::size_t kMostLineBytes = 64u << 10;  ///< of a request, its
 inline constexpr int kMostDevices = 1024;                 ///< that one request can ask for
 inline constexpr int kMostShares = 1024;                  ///< that one request can have a device cut into
 
-enum class Operation { kVersion, kRun, kQueue, kCancel, kStatus, kPs, kPlan, kDown, kDoor };
+enum class Operation { kVersion, kRun, kQueue, kCancel, kStatus, kPs, kPlan, kDown, kDoor, kSamples };
 
 /// "run": wait for devices, then enter a group that may use just these.
 struct RunRequest {

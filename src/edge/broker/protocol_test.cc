@@ -29,6 +29,14 @@ TEST(Protocol, TakesOneDeviceAndWaitsForEverUnlessTold) {
   EXPECT_EQ(request->run.wait, std::nullopt);
 }
 
+TEST(Protocol, ReadsSamples) {
+  const auto request = DecodeRequest(R"({"op":"samples"})");
+  ASSERT_TRUE(request.ok());
+  EXPECT_EQ(request->operation, Operation::kSamples);
+  EXPECT_EQ(EncodeRequest(*request), R"({"op":"samples"})");
+  EXPECT_FALSE(DecodeRequest(R"({"op":"samples","devices":["0"]})").ok());
+}
+
 TEST(Protocol, CountsTheDevicesThatAreNamed) {
   const auto request = DecodeRequest(R"({"op":"run","devices":["0","GPU-1"]})");
   ASSERT_TRUE(request.ok());

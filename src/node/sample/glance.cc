@@ -3,24 +3,26 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace penstock::node::sample {
 namespace {
 
 struct Row {
-  Glance glance;
   std::string_view name;
-  /// Where the first one has no value the second one tells nearly the same: a partition has no utilization but that of its engines.
-  std::array<std::string_view, 2> families;
+  /// Family and labels, the best first; no labels: whatever they are. Where the first has no value the second tells nearly the same: a
+  /// partition has no utilization but that of its engines.
+  std::array<std::pair<std::string_view, std::string_view>, 2> from;
 };
 
+/// By Glance.
 constexpr std::array<Row, kGlances> kRows{{
-    {Glance::kUtilization, "utilization", {"accelerator_utilization_ratio", "accelerator_graphics_engine_utilization_ratio"}},
-    {Glance::kMemoryUsed, "memory_used", {"accelerator_memory_used_bytes"}},
-    {Glance::kTemperature, "temperature", {"accelerator_temperature_celsius"}},
-    {Glance::kPower, "power", {"accelerator_power_watts"}},
-    {Glance::kPowerLimit, "power_limit", {"accelerator_power_limit_watts"}},
-    {Glance::kClock, "clock", {"accelerator_clock_hertz"}},
+    {"utilization", {{{"accelerator_utilization_ratio", ""}, {"accelerator_activity_ratio", R"(part="graphics")"}}}},
+    {"memory_used", {{{"accelerator_memory_used_bytes", ""}}}},
+    {"temperature", {{{"accelerator_temperature_celsius", ""}}}},
+    {"power", {{{"accelerator_power_watts", ""}}}},
+    {"power_limit", {{{"accelerator_power_limit_watts", R"(limit="enforced")"}, {"accelerator_power_limit_watts", ""}}}},
+    {"clock", {{{"accelerator_clock_hertz", R"(clock="sm")"}, {"accelerator_clock_hertz", ""}}}},
 }};
 
 constexpr std::array kKept{Glance::kUtilization, Glance::kMemoryUsed, Glance::kTemperature, Glance::kPower};
@@ -35,9 +37,13 @@ std::span<const Glance> WithHistory() { return kKept; }
 
 std::vector<device::QuantityId> QuantitiesOf(Glance glance, std::span<const device::Quantity> quantities) {
   std::vector<device::QuantityId> found;
-  for (const std::string_view family : RowOf(glance).families)
-    for (std::size_t i = 0; i < quantities.size() && !family.empty(); ++i)
-      if (quantities[i].family == family) found.push_back(static_cast<device::QuantityId>(i));
+  for (const auto& [family, labels] : RowOf(glance).from) {
+    for (std::size_t i = 0; i < quantities.size(); ++i) {
+      const auto id = static_cast<device::QuantityId>(i);
+      const bool fits = !family.empty() && quantities[i].family == family && (labels.empty() || quantities[i].labels == labels);
+      if (fits && std::find(found.begin(), found.end(), id) == found.end()) found.push_back(id);
+    }
+  }
   return found;
 }
 

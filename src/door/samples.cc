@@ -1,0 +1,135 @@
+// Devices with their newest values, and their processes with their holders.
+#include "door/samples.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "node/sample/glance.h"
+
+namespace penstock::door {
+namespace {
+
+using api::HolderReport;
+using api::SampledDevice;
+using api::SampledProcess;
+using node::sample::DeviceSample;
+using node::sample::Glance;
+
+constexpr double kPercent = 0.01;
+
+std::optional<double> ToRatio(const std::optional<double>& percent) { return percent ? std::optional(*percent * kPercent) : std::nullopt; }
+
+void AddValues(const DeviceSample& sample, const device::Dialect& dialect, SampledDevice& device) {
+  const auto value = [&](Glance glance) { return node::sample::ValueOf(glance, sample, dialect.Quantities()); };
+  device.utilization = value(Glance::kUtilization);
+  device.memory_used = value(Glance::kMemoryUsed);
+  device.temperature = value(Glance::kTemperature);
+  device.power = value(Glance::kPower);
+  device.power_limit = value(Glance::kPowerLimit);
+  device.clock = value(Glance::kClock);
+  if (sample.at != base::WallTime{}) device.collected = base::FormatTime(sample.at);
+  device.problem = sample.problem;
+  for (const node::sample::History& history : sample.history) {
+    auto& values = device.history[history.name];
+    for (const float one : history.values) values.push_back(std::isnan(one) ? std::nullopt : std::optional<double>(one));
+  }
+}
+
+SampledDevice DeviceOf(const api::DeviceReport& report) {
+  SampledDevice device;
+  device.id = report.id;
+  device.vendor = report.vendor;
+  device.model = report.model;
+  device.index = report.index;
+  device.memory_bytes = report.memory_bytes;
+  device.health_state = report.health_state;
+  device.health_reason = report.health_reason;
+  device.sharing = report.sharing;
+  device.shares = report.shares;
+  device.free = report.free;
+  device.door = report.door;
+  return device;
+}
+
+SampledProcess HolderOf(const HolderReport& holder) {
+  SampledProcess process;
+  process.device = holder.device;
+  process.index = holder.index;
+  process.user = holder.user;
+  process.command = holder.command;
+  process.kind = holder.kind;
+  process.lease = holder.lease;
+  process.pod = holder.pod;
+  process.namespace_name = holder.namespace_name;
+  process.container = holder.container;
+  return process;
+}
+
+using Known = std::map<std::int64_t, const node::ledger::Process*>;
+
+Known KnownProcesses(const node::ledger::Snapshot& ledger) {
+  Known known;
+  for (const auto& lease : ledger.leases)
+    for (const auto& process : lease.processes) known[process.pid] = &process;
+  for (const auto& [device, processes] : ledger.outside)
+    for (const auto& process : processes) known[process.pid] = &process;
+  return known;
+}
+
+/// Each process that is on the device by its sample, with its holder as far as that is known; then the holders that have none there.
+void AddProcesses(const api::DeviceReport& device, const DeviceSample* sample, const Known& known, std::vector<SampledProcess>& processes) {
+  std::set<const HolderReport*> seen;
+  std::set<std::string> leases;
+  for (const device::ProcessSample& one : sample != nullptr ? sample->processes : std::vector<device::ProcessSample>{}) {
+    const auto holder = std::find_if(device.holders.begin(), device.holders.end(), [&one](const HolderReport& report) {
+      return std::find(report.pids.begin(), report.pids.end(), one.pid) != report.pids.end();
+    });
+    SampledProcess process;
+    if (holder != device.holders.end()) {
+      process = HolderOf(*holder);
+      leases.insert(holder->lease);
+      seen.insert(&*holder);
+    }
+    process.device = device.id;
+    process.index = device.index;
+    process.pid = one.pid;
+    if (const auto found = known.find(one.pid); found != known.end()) {
+      if (!found->second->user.empty()) process.user = found->second->user;
+      if (!found->second->command.empty()) process.command = found->second->command;
+    }
+    if (one.memory) process.memory_bytes = one.memory->count;
+    process.compute = ToRatio(one.compute);
+    process.memory_copy = ToRatio(one.memory_copy);
+    process.encoder = ToRatio(one.encoder);
+    process.decoder = ToRatio(one.decoder);
+    processes.push_back(std::move(process));
+  }
+  for (const HolderReport& holder : device.holders) {
+    // One that holds several shares is shown once; an outside process that the sample does not have any more has ended.
+    if (seen.contains(&holder) || holder.lease.empty() || !leases.insert(holder.lease).second) continue;
+    processes.push_back(HolderOf(holder));
+  }
+}
+
+}  // namespace
+
+api::Samples MakeSamples(const api::Report& report, const node::ledger::Snapshot& ledger, const node::sample::Snapshot& samples,
+                         const node::share::DialectOf& dialect_of, base::WallTime now) {
+  api::Samples made;
+  made.node = report.node;
+  made.time = base::FormatTime(now);
+  made.interval_seconds = std::chrono::duration<double>(samples.interval).count();
+  const Known known = KnownProcesses(ledger);
+  for (const api::DeviceReport& one : report.devices) {
+    const DeviceSample* sample = samples.Find(one.id);
+    const device::Dialect* dialect = dialect_of(one.vendor);
+    made.devices.push_back(DeviceOf(one));
+    if (sample != nullptr && dialect != nullptr) AddValues(*sample, *dialect, made.devices.back());
+    AddProcesses(one, sample, known, made.processes);
+  }
+  return made;
+}
+
+}  // namespace penstock::door
