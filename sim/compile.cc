@@ -71,6 +71,8 @@ std::uint32_t CudaVersion(std::uint32_t branch) {
   return 10020;
 }
 
+bool HasSwitches(const Machine& machine) { return !machine.nvswitches.empty() || machine.hidden_nvswitches; }
+
 void SetIdentity(const Machine& machine, const MachineGpu& from, const Model& model, const CompileOptions& options, std::uint32_t index,
                  SimGpu& gpu) {
   Stream stream(machine.name + "/" + options.seed + "/" + ToString(from.pci));
@@ -89,7 +91,7 @@ void SetIdentity(const Machine& machine, const MachineGpu& from, const Model& mo
   gpu.subsystem_id = model.subsystem_id << 16 | model.subsystem_vendor;
   gpu.pci_class = model.pci_class;
   gpu.minor = from.minor ? static_cast<std::uint32_t>(*from.minor) : index;
-  gpu.module_id = machine.nvswitches.empty() ? 1 : index + 1;
+  gpu.module_id = HasSwitches(machine) ? index + 1 : 1;
   gpu.architecture = ArchitectureNumber(model.architecture);
   gpu.cc_major = static_cast<std::uint32_t>(model.cc_major);
   gpu.cc_minor = static_cast<std::uint32_t>(model.cc_minor);
@@ -138,6 +140,14 @@ void SetReadings(const Model& model, SimGpu& gpu) {
   if (gpu.architecture < 6) gpu.use_jpeg = gpu.use_ofa = SIM_NA;
 }
 
+// What a vGPU's guest is not told: what belongs to the board.
+void HideFromGuest(SimGpu& gpu) {
+  for (auto field : {&SimGpu::power_draw, &SimGpu::power_limit, &SimGpu::power_default, &SimGpu::power_min, &SimGpu::power_max,
+                     &SimGpu::temperature, &SimGpu::memory_temperature, &SimGpu::fan_percent})
+    gpu.*field = SIM_NA;
+  gpu.has_remapper = gpu.has_retirement = 0;
+}
+
 void SetModes(const Machine& machine, const MachineGpu& from, const Model& model, SimGpu& gpu) {
   gpu.persistence = machine.persistence;
   gpu.ecc_current = gpu.ecc_pending = model.ecc ? 1 : SIM_NA;
@@ -149,7 +159,9 @@ void SetModes(const Machine& machine, const MachineGpu& from, const Model& model
   gpu.virtualization = from.vgpu_profile.empty() ? 0 : 2;
   Put(gpu.vgpu_host_driver, from.vgpu_host_driver);
   Put(gpu.vgpu_host_branch, from.vgpu_host_branch);
-  gpu.fabric = model.fabric && !machine.nvswitches.empty() ? 3 : SIM_NA;
+  gpu.fabric = model.fabric && HasSwitches(machine) ? 3 : SIM_NA;
+  gpu.vgpu_licensed = gpu.virtualization ? 1 : SIM_NA;
+  if (gpu.virtualization) HideFromGuest(gpu);
 }
 
 // To the NVSwitches evenly; H100 boards (18 links, 4 switches) have 4, 5, 5, 4. Where there are more switches than links they are on
@@ -157,12 +169,16 @@ void SetModes(const Machine& machine, const MachineGpu& from, const Model& model
 void LinkToSwitches(const Machine& machine, const Model& model, std::size_t index, SimGpu& gpu) {
   const std::size_t switches = machine.nvswitches.size();
   for (std::uint32_t link = 0; link < model.nvlink_count; link++) {
+    if (machine.hidden_nvswitches) {
+      gpu.nvlinks[link] = {.active = 1, .remote_type = 2, .remote_link = link};
+      continue;
+    }
     std::size_t to = link * switches / model.nvlink_count;
     if (const std::size_t boards = switches / model.nvlink_count; boards > 1)
       to = index * boards / machine.gpus.size() * model.nvlink_count + link;
     if (model.nvlink_count == 18 && switches == 4) to = link < 4 ? 0 : link < 9 ? 1 : link < 14 ? 2 : 3;
     const PciAddress& address = machine.nvswitches[to];
-    gpu.nvlinks[link] = {1, 2, address.domain, address.bus, address.device, machine.nvswitch_pci_id << 16 | 0x10de, 0x10de, link};
+    gpu.nvlinks[link] = {1, 2, address.domain, address.bus, address.device, machine.nvswitch_pci_id << 16 | 0x10de, 0x10de, link, {}};
   }
 }
 
@@ -179,7 +195,7 @@ void SetLinks(const Machine& machine, const Catalogue& catalogue, SimState& stat
     gpu.nvlink_count = model.nvlink_count;
     gpu.nvlink_version = model.nvlink_version;
     gpu.nvlink_mbps = model.nvlink_mbps;
-    const bool switched = !machine.nvswitches.empty() && !machine.gpus[i].nvlinks_down;
+    const bool switched = HasSwitches(machine) && !machine.gpus[i].nvlinks_down;
     if (switched) LinkToSwitches(machine, model, i, gpu);
     for (std::size_t j = 0; j < machine.gpus.size(); j++) {
       gpu.topology[j] = i == j ? std::uint8_t{kInternal} : LevelBetween(machine.gpus[i], machine.gpus[j]);

@@ -70,7 +70,7 @@ std::map<PciAddress, std::uint32_t> SwitchesOf(const SimState& state) {
   std::map<PciAddress, std::uint32_t> switches;
   for (std::uint32_t i = 0; i < state.gpu_count; i++)
     for (const SimNvLink& link : state.gpus[i].nvlinks)
-      if (link.active && link.remote_type == kToSwitch)
+      if (link.active && link.remote_type == kToSwitch && link.remote_pci_id)
         switches.emplace(PciAddress{link.remote_domain, link.remote_bus, link.remote_device}, link.remote_pci_id);
   return switches;
 }

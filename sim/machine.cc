@@ -229,7 +229,9 @@ void ReadNuma(MapReader& map, Machine& machine, Problems& problems) {
 
 void ReadSwitches(MapReader& map, Machine& machine, Problems& problems) {
   Nested(map, "nvswitches", problems, [&](MapReader& switches) {
-    for (const auto* key : {"pciId", "pci"}) switches.Require(key);
+    machine.hidden_nvswitches = switches.Bool("hidden").value_or(false);
+    if (!machine.hidden_nvswitches)
+      for (const auto* key : {"pciId", "pci"}) switches.Require(key);
     machine.nvswitch_pci_id = Number(switches, "pciId", 0, 0xffff);
     for (const std::string& text : switches.Strings("pci").value_or(std::vector<std::string>{})) {
       if (const auto address = ParsePciAddress(text))

@@ -69,6 +69,7 @@ struct Machine {
   std::vector<MachineGpu> gpus;
   std::uint32_t nvswitch_pci_id = 0;
   std::vector<PciAddress> nvswitches;
+  bool hidden_nvswitches = false;  // there are some, that are no PCI devices
   std::uint32_t imex_channels = 0;
 };
 

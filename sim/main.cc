@@ -31,6 +31,8 @@ constexpr const char* kSetHelp = R"(Settings, in the order in which they are giv
   clock-events=none|idle,clocks-setting,power-cap,hw-slowdown,sync-boost,sw-thermal,hw-thermal,power-brake,display-clocks
                           while one is in force, the time under its limit grows
   pcie-generation=N  pcie-width=N  persistence=0|1  mig=enabled|disabled  fabric=UUID.CLIQUE|alone
+  fabric-state=0..3  fabric-status=CODE  fabric-health=MASK  fabric-summary=0..3     as NVML numbers them
+  licensed=0|1            of a vGPU
 Processes:
   process=PID:MiB[:NAME[:C|G|M][:SM[/MEMORY[/ENCODER[/DECODER]]]]]
                           one more process (or a new size or use of one); the percentages of all who have some are the

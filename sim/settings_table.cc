@@ -42,6 +42,11 @@ constexpr Field kFields[] = {
     {"persistence", &SimGpu::persistence, 1, "on (1) or off (0)"},
     {"remapped-correctable", &SimGpu::remapped_correctable, kAny, "rows"},
     {"remapped-uncorrectable", &SimGpu::remapped_uncorrectable, kAny, "rows"},
+    {"fabric-state", &SimGpu::fabric, 3, "states"},
+    {"fabric-status", &SimGpu::fabric_status, 999, "codes"},
+    {"fabric-health", &SimGpu::fabric_health, kAny, "bits"},
+    {"fabric-summary", &SimGpu::fabric_summary, 3, "summaries"},
+    {"licensed", &SimGpu::vgpu_licensed, 1, "yes (1) or no (0)"},
     {"retired-single", &SimGpu::retired_single, 63, "pages"},
     {"retired-double", &SimGpu::retired_double, 63, "pages"},
 };

@@ -11,7 +11,7 @@ extern "C" {
 
 enum {
   kSimMagic = 0x4d495350,  // "PSIM"
-  kSimLayout = 4,          // raised with every change of the structs below; a reader refuses any other
+  kSimLayout = 5,          // raised with every change of the structs below; a reader refuses any other
   kSimMaxGpus = 16,
   kSimMaxLinks = 18,
   kSimMaxProcesses = 64,
@@ -175,7 +175,11 @@ typedef struct {
   uint32_t fabric;
   uint8_t fabric_cluster[16];  // zero: the fabric ends with this machine
   uint32_t fabric_clique;
+  uint32_t fabric_status;  // nvmlReturn_t
+  uint32_t fabric_health;  // NVML's mask and summary: 0 where the hardware tells none
+  uint32_t fabric_summary;
   uint32_t virtualization;    // NVML's mode: 0 none, 2 a vGPU in a guest
+  uint32_t vgpu_licensed;     // SIM_NA: nothing here needs a license
   char vgpu_host_driver[12];  // what the hypervisor puts into its configuration space
   char vgpu_host_branch[12];
 

@@ -202,3 +202,27 @@ NvReturn nvmlDeviceGetVirtualizationMode(NvDevice device, NvUint* mode) {
   DEVICE_CALL(nvmlDeviceGetVirtualizationMode);
   return Give(gpu->virtualization, mode);
 }
+
+// A physical GPU needs no license. The first three versions have a shorter struct without the expiry.
+static NvReturn Licenses(const SimGpu* gpu, NvLicenses* licenses, size_t size_of_one) {
+  NEED(licenses);
+  licenses->isGridLicenseSupported = gpu->vgpu_licensed != SIM_NA;
+  licenses->licensableFeaturesCount = (NvUint)licenses->isGridLicenseSupported;
+  if (!licenses->isGridLicenseSupported) return NV_SUCCESS;
+  NvLicense license = {.featureCode = NV_LICENSE_VGPU, .featureState = gpu->vgpu_licensed, .featureEnabled = 1};
+  snprintf(license.productName, sizeof license.productName, "NVIDIA RTX Virtual Workstation");
+  if (gpu->vgpu_licensed) license.licenseExpiry = (NvLicenseExpiry){.status = NV_LICENSE_PERMANENT};
+  memcpy(licenses->gridLicensableFeatures, &license, size_of_one);
+  return NV_SUCCESS;
+}
+
+#define LICENSES(name, size)                             \
+  NvReturn name(NvDevice device, NvLicenses* licenses) { \
+    DEVICE_CALL(name);                                   \
+    return Licenses(gpu, licenses, size);                \
+  }
+
+LICENSES(nvmlDeviceGetGridLicensableFeatures, offsetof(NvLicense, productName))
+LICENSES(nvmlDeviceGetGridLicensableFeatures_v2, offsetof(NvLicense, featureEnabled))
+LICENSES(nvmlDeviceGetGridLicensableFeatures_v3, offsetof(NvLicense, licenseExpiry))
+LICENSES(nvmlDeviceGetGridLicensableFeatures_v4, sizeof(NvLicense))

@@ -160,6 +160,7 @@ enum {
   NV_FI_REASON_SW_THERMAL = 269,
 };
 enum { NV_POWER_SCOPE_GPU = 0 };
+enum { NV_LICENSE_VGPU = 1, NV_LICENSE_PERMANENT = 4 };
 
 // NVML_GPM_METRIC_*
 enum {
@@ -339,6 +340,25 @@ typedef struct {
   unsigned int version;
   int marginTemperature;
 } NvMarginTemperature;
+
+typedef struct {
+  unsigned int year;
+  unsigned short month, day, hour, min, sec;
+  unsigned char status;
+} NvLicenseExpiry;
+
+typedef struct {
+  unsigned int featureCode, featureState;
+  char licenseInfo[128], productName[128];
+  unsigned int featureEnabled;
+  NvLicenseExpiry licenseExpiry;
+} NvLicense;
+
+typedef struct {
+  int isGridLicenseSupported;
+  unsigned int licensableFeaturesCount;
+  NvLicense gridLicensableFeatures[3];
+} NvLicenses;
 
 typedef struct {
   unsigned int gpuUtilization, memoryUtilization;

@@ -223,6 +223,7 @@ NvReturn nvmlDeviceGetGpuFabricInfo(NvDevice device, NvFabric* fabric) {
   memset(fabric, 0, sizeof *fabric);
   if (gpu->fabric == SIM_NA) return NV_NOT_SUPPORTED;
   memcpy(fabric->clusterUuid, gpu->fabric_cluster, sizeof fabric->clusterUuid);
+  fabric->status = (NvReturn)gpu->fabric_status;
   fabric->cliqueId = gpu->fabric_clique;
   fabric->state = (unsigned char)gpu->fabric;
   return NV_SUCCESS;
@@ -241,7 +242,10 @@ NvReturn nvmlDeviceGetGpuFabricInfoV(NvDevice device, NvFabric3* fabric) {
   memset(fabric, 0, size);
   fabric->version = version;
   memcpy(fabric->clusterUuid, gpu->fabric_cluster, sizeof fabric->clusterUuid);
+  fabric->status = (NvReturn)gpu->fabric_status;
   fabric->cliqueId = gpu->fabric_clique;
   fabric->state = (unsigned char)gpu->fabric;
+  fabric->healthMask = gpu->fabric_health;
+  if (size == sizeof(NvFabric3)) fabric->healthSummary = (unsigned char)gpu->fabric_summary;
   return NV_SUCCESS;
 }

@@ -101,7 +101,7 @@ NvReturn nvmlDeviceGetTemperatureThreshold(NvDevice device, NvUint threshold, Nv
   if (threshold > 7) return NV_INVALID_ARGUMENT;
   DEVICE_CALL(nvmlDeviceGetTemperatureThreshold);
   // Ada and Hopper give margins, by field values only.
-  if (gpu->limits_are_margins) return NV_NOT_SUPPORTED;
+  if (gpu->limits_are_margins || gpu->virtualization) return NV_NOT_SUPPORTED;
   switch (threshold) {
     case NV_THRESHOLD_SHUTDOWN: return Give((uint32_t)gpu->limit_shutdown, celsius);
     case NV_THRESHOLD_SLOWDOWN: return Give((uint32_t)gpu->limit_slowdown, celsius);

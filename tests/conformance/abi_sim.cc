@@ -199,6 +199,8 @@ SAME_VALUE(NV_FI_REASON_SW_THERMAL, NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLO
 SAME_VALUE(NV_FI_REASON_SW_THERMAL_575, NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN);
 #endif
 SAME_VALUE(NV_POWER_SCOPE_GPU, NVML_POWER_SCOPE_GPU);
+SAME_VALUE(NV_LICENSE_VGPU, NVML_GRID_LICENSE_FEATURE_CODE_VGPU);
+SAME_VALUE(NV_LICENSE_PERMANENT, NVML_GRID_LICENSE_EXPIRY_PERMANENT);
 SAME_VALUE(NV_GPM_GRAPHICS_UTIL, NVML_GPM_METRIC_GRAPHICS_UTIL);
 SAME_VALUE(NV_GPM_FP16_UTIL, NVML_GPM_METRIC_FP16_UTIL);
 SAME_VALUE(NV_GPM_PCIE_TX, NVML_GPM_METRIC_PCIE_TX_PER_SEC);
@@ -402,6 +404,28 @@ SAME_MEMBER(NvTemperature, nvmlTemperature_v1_t, temperature, temperature);
 SAME_SIZE(NvMarginTemperature, nvmlMarginTemperature_v1_t);
 SAME_MEMBER(NvMarginTemperature, nvmlMarginTemperature_v1_t, version, version);
 SAME_MEMBER(NvMarginTemperature, nvmlMarginTemperature_v1_t, marginTemperature, marginTemperature);
+
+SAME_SIZE(NvLicenseExpiry, nvmlGridLicenseExpiry_t);
+SAME_MEMBER(NvLicenseExpiry, nvmlGridLicenseExpiry_t, year, year);
+SAME_MEMBER(NvLicenseExpiry, nvmlGridLicenseExpiry_t, month, month);
+SAME_MEMBER(NvLicenseExpiry, nvmlGridLicenseExpiry_t, day, day);
+SAME_MEMBER(NvLicenseExpiry, nvmlGridLicenseExpiry_t, hour, hour);
+SAME_MEMBER(NvLicenseExpiry, nvmlGridLicenseExpiry_t, min, min);
+SAME_MEMBER(NvLicenseExpiry, nvmlGridLicenseExpiry_t, sec, sec);
+SAME_MEMBER(NvLicenseExpiry, nvmlGridLicenseExpiry_t, status, status);
+
+SAME_SIZE(NvLicense, nvmlGridLicensableFeature_t);
+SAME_MEMBER(NvLicense, nvmlGridLicensableFeature_t, featureCode, featureCode);
+SAME_MEMBER(NvLicense, nvmlGridLicensableFeature_t, featureState, featureState);
+SAME_MEMBER(NvLicense, nvmlGridLicensableFeature_t, licenseInfo, licenseInfo);
+SAME_MEMBER(NvLicense, nvmlGridLicensableFeature_t, productName, productName);
+SAME_MEMBER(NvLicense, nvmlGridLicensableFeature_t, featureEnabled, featureEnabled);
+SAME_MEMBER(NvLicense, nvmlGridLicensableFeature_t, licenseExpiry, licenseExpiry);
+
+SAME_SIZE(NvLicenses, nvmlGridLicensableFeatures_t);
+SAME_MEMBER(NvLicenses, nvmlGridLicensableFeatures_t, isGridLicenseSupported, isGridLicenseSupported);
+SAME_MEMBER(NvLicenses, nvmlGridLicensableFeatures_t, licensableFeaturesCount, licensableFeaturesCount);
+SAME_MEMBER(NvLicenses, nvmlGridLicensableFeatures_t, gridLicensableFeatures, gridLicensableFeatures);
 
 SAME_SIZE(NvAccounting, nvmlAccountingStats_t);
 SAME_MEMBER(NvAccounting, nvmlAccountingStats_t, gpuUtilization, gpuUtilization);
