@@ -15,6 +15,7 @@ namespace penstock::os {
 /// is in there (Documentation/admin-guide/cgroup-v2.rst), else v1 has one for each controller (cgroup-v1/{cpuacct,memory}.rst).
 struct CgroupMounts {
   std::string unified, cpu, memory;
+  std::string own;  ///< the unified hierarchy as we make groups in it: the mount that comes first
   bool operator==(const CgroupMounts&) const = default;
 };
 

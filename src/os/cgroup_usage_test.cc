@@ -18,17 +18,20 @@ constexpr char kHybrid[] =
     "34 30 0:30 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd\n";
 
 TEST(CgroupUsage, FindsTheHierarchiesOfEitherVersion) {
-  EXPECT_EQ(ParseCgroupMounts(kHybrid), (CgroupMounts{"/sys/fs/cgroup/unified", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/memory"}));
-  EXPECT_EQ(ParseCgroupMounts("31 30 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"), (CgroupMounts{"/sys/fs/cgroup", "", ""}));
+  EXPECT_EQ(ParseCgroupMounts(kHybrid),
+            (CgroupMounts{"/sys/fs/cgroup/unified", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/unified"}));
+  EXPECT_EQ(ParseCgroupMounts("31 30 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+            (CgroupMounts{"/sys/fs/cgroup", "", "", "/sys/fs/cgroup"}));
   EXPECT_EQ(ParseCgroupMounts("31 30 0:27 / /my\\040groups rw - cgroup2 none rw\n").unified, "/my groups");
   EXPECT_EQ(ParseCgroupMounts("nonsense\n31 30 - \n"), CgroupMounts{});
 }
 
 TEST(CgroupUsage, InAContainerTheMachinesOwnMountCounts) {
-  EXPECT_EQ(ParseCgroupMounts("31 30 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
-                              "45 30 0:27 /../../.. /host/cgroup rw - cgroup2 cgroup2 rw\n")
-                .unified,
-            "/host/cgroup");
+  const CgroupMounts mounts = ParseCgroupMounts(
+      "31 30 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+      "45 30 0:27 /../../.. /host/cgroup rw - cgroup2 cgroup2 rw\n");
+  EXPECT_EQ(mounts.unified, "/host/cgroup");
+  EXPECT_EQ(mounts.own, "/sys/fs/cgroup");
 }
 
 std::string Whole(const std::string& path) { return path; }

@@ -1,0 +1,327 @@
+// One loop of events: the ledger changed, a sample came, a timer ran.
+#include "node/usage/meter.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/log.h"
+#include "node/usage/figures.h"
+#include "node/usage/groups.h"
+#include "node/usage/recorder.h"
+#include "node/usage/sums.h"
+#include "node/usage/tally.h"
+#include "os/kept_file.h"
+
+namespace penstock::node::usage {
+namespace {
+
+constexpr base::Duration kSave = std::chrono::minutes(1);
+/// The kubelet has told by then what its pods hold (door/kubelet_pods.h).
+constexpr base::Duration kSettle = std::chrono::minutes(1);
+constexpr base::Duration kFresh = std::chrono::seconds(1);  // a sample that is not older says how the counters stand now
+constexpr std::size_t kPiece = 256u << 10;                  // of a file that is summed in one go
+
+Tally::Settings SettingsOf(const api::NodeConfig& config) {
+  return {.labels = config.telemetry.holder_labels,
+          .keep_ended = config.telemetry.keep_ended,
+          .idle_after = config.usage.idle_after,
+          .idle_below = config.usage.idle_below};
+}
+
+RecordFiles::Limits LimitsOf(const api::NodeConfig& config) { return {.file_size = config.usage.file_size, .files = config.usage.files}; }
+
+}  // namespace
+
+struct Meter::State : std::enable_shared_from_this<State> {
+  State(Node n, const api::NodeConfig& c)
+      : node(std::move(n)),
+        config(c),
+        tally([this](const std::string& device) { return ModelOf(device); }),
+        groups(node.control, node.io, node.proc_root, node.local_group, [this](const std::string& lease, const os::CgroupUsage& usage) {
+          tally.SetGroup(lease, usage.cpu, usage.memory_peak ? usage.memory_peak : usage.memory);
+          Changed();
+        }) {
+    tally.Configure(SettingsOf(c));
+  }
+
+  Moment Now() const { return {node.control.clock().Now(), node.control.clock().Wall()}; }
+
+  std::string ModelOf(const std::string& device) const {
+    const auto inventory = node.inventory.published().Get();
+    const auto* entry = inventory->Find(device);
+    return entry == nullptr ? "" : entry->facts->model;
+  }
+
+  // Events.
+
+  void LedgerChanged(const std::shared_ptr<const ledger::Snapshot>& ledger) {
+    groups.Follow(*ledger);
+    const bool others = Ids(*ledger) != Ids(*last_ledger);
+    last_ledger = ledger;
+    tally.Follow(ledger, Now());
+    if (others) {
+      if (recorder) recorder->Touch();
+      if (Now().steady - last_sample > kFresh) node.hurry();
+    }
+    Settled();
+  }
+
+  static std::vector<std::string_view> Ids(const ledger::Snapshot& ledger) {
+    std::vector<std::string_view> ids;
+    for (const ledger::Lease& lease : ledger.leases) ids.push_back(lease.id);
+    return ids;
+  }
+
+  void SampleCame(const std::shared_ptr<const sample::Snapshot>& samples) {
+    bool any = false;
+    for (const auto& [id, sample] : samples->devices) {
+      Seen& last = seen[id];
+      if (std::exchange(last.sample, sample) == sample) continue;
+      const device::Dialect* dialect = node.dialect_of(sample->vendor);
+      if (dialect == nullptr) continue;
+      const Figures figures = TakeFigures(*sample, *dialect, RolesFor(*dialect), last.used);
+      tally.Take(id, figures, sample->processes, samples->interval, Now());
+      any = true;
+    }
+    std::erase_if(seen, [&](const auto& one) { return !samples->devices.contains(one.first); });
+    if (!any) return;
+    last_sample = Now().steady;
+    groups.Look();
+    Settled();
+  }
+
+  const Roles& RolesFor(const device::Dialect& dialect) {
+    const auto found = roles.find(dialect.vendor());
+    return found != roles.end() ? found->second : roles.emplace(dialect.vendor(), RolesOf(dialect)).first->second;
+  }
+
+  /// Something was told to the tally: what has ended is recorded, and what is due later is waited for.
+  void Settled() {
+    tally.Tick(Now());
+    for (Record& record : tally.TakeEnded()) Write(std::move(record));
+    node.control.Cancel(std::exchange(tick, 0));
+    if (const auto due = tally.due()) tick = After(*due - Now().steady, &State::Settled);
+    Changed();
+  }
+
+  void Changed() {
+    if (std::exchange(changed, true)) return;
+    node.control.Post([weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->Publish();
+    });
+  }
+
+  void Publish() {
+    changed = false;
+    Snapshot next;
+    next.generation = published.Get()->generation + 1;
+    next.holders = tally.Show(Now());
+    next.forgotten = tally.forgotten();
+    if (recorder) next.records = recorder->counts();
+    if (!refused.empty()) next.records.problem = refused;
+    published.Set(std::move(next));
+  }
+
+  // Records.
+
+  void Write(Record record) {
+    if (!recorder || !config.usage.records) return;
+    record.node = node.name;
+    recorder->Add(EncodeRecord(record), !record.ended);
+  }
+
+  void Serve(const std::string& boot) {
+    boot_id = boot;
+    const std::string path = config.paths.state_dir + "/usage.json";
+    auto state = os::LoadKept<usage::State>(path, "what was used so far", [&](const std::string& text) { return DecodeState(text, path); });
+    if (!state.ok()) {
+      refused = state.error().message();
+      base::Log(base::kWarn, "usage is not recorded", {{"why", refused}});
+      return;
+    }
+    const std::string folder = config.usage.dir.empty() ? config.paths.state_dir + "/usage" : config.usage.dir;
+    recorder.emplace(
+        node.control, node.io, Recorder::Options{.folder = folder, .state_path = path, .limits = LimitsOf(config)},
+        [this] { return Keep(); }, [this] { Changed(); });
+    recorder->Recover(state->pending);
+    const bool same_boot = state->boot_id == boot_id;
+    tally.Recall(std::move(state->holders), same_boot ? std::move(state->energy) : std::map<std::string, EnergyReading>());
+    if (!same_boot) tally.Settle();
+    settle = After(kSettle, &State::SettleAll);
+    save = After(kSave, &State::Save);
+    checkpoint = After(config.usage.checkpoint, &State::Checkpoint);
+    Settled();
+  }
+
+  void SettleAll() {
+    tally.Settle();
+    Settled();
+  }
+
+  usage::State Keep() {
+    usage::State state{.boot_id = boot_id, .holders = tally.Keep(Now()), .energy = tally.KeepEnergy()};
+    for (Kept& kept : state.holders) kept.record.node = node.name;
+    return state;
+  }
+
+  void Save() {
+    if (tally.running() > 0) recorder->Touch();
+    save = After(kSave, &State::Save);
+  }
+
+  void Checkpoint() {
+    for (Kept& kept : tally.Keep(Now()))
+      if (!kept.record.ended) Write(std::move(kept.record));
+    checkpoint = After(config.usage.checkpoint, &State::Checkpoint);
+  }
+
+  base::TimerId After(base::Duration delay, void (State::*what)()) {
+    return node.control.PostAfter(std::max(delay, base::Duration::zero()), [weak = weak_from_this(), what] {
+      if (const auto self = weak.lock()) (self.get()->*what)();
+    });
+  }
+
+  // Sums.
+
+  /// A look at all records, a piece of a file at a time, so that others have their turn on the I/O executor.
+  struct Summing {
+    Summing(api::UsageQuery query, std::vector<Record> records) : sums(std::move(query)), open(std::move(records)) {}
+
+    void Add(std::string_view line) {
+      const auto record = DecodeRecord(line);
+      record.ok() ? sums.Add(*record) : void(++damaged);
+    }
+
+    Sums sums;
+    std::vector<Record> open;  // of those who still hold something, for the end
+    std::optional<LineReader> files;
+    std::vector<std::string> pending;
+    std::uint64_t damaged = 0;
+    std::function<void(base::Result<api::UsageReport>)> done;
+  };
+
+  void Sum(const std::shared_ptr<Summing>& sum) {
+    const auto start = [weak = weak_from_this(), sum](LineReader files, std::vector<std::string> pending) {
+      sum->files = std::move(files);
+      sum->pending = std::move(pending);
+      if (const auto self = weak.lock()) self->SumNext(sum);
+    };
+    if (recorder) return recorder->Read(start);
+    node.io.Post([start] { start(LineReader({}), {}); });
+  }
+
+  /// On the I/O executor.
+  void SumNext(const std::shared_ptr<Summing>& sum) {
+    if (sum->files->Read(kPiece, [&](std::string_view line) { sum->Add(line); })) {
+      node.io.Post([weak = weak_from_this(), sum] {
+        if (const auto self = weak.lock()) self->SumNext(sum);
+      });
+      return;
+    }
+    for (const std::string& line : sum->pending) sum->Add(line);
+    for (const Record& record : sum->open) sum->sums.Add(record);
+    node.control.Post([weak = weak_from_this(), sum, report = sum->sums.Finish()]() mutable {
+      const auto self = weak.lock();
+      if (!self) return;
+      self->summing = false;
+      if (report.ok()) report->damaged = sum->damaged;
+      if (report.ok()) report->problem = self->published.Get()->records.problem;
+      sum->done(std::move(report));
+    });
+  }
+
+  /// The last sample of a device, and when its values were asked for.
+  struct Seen {
+    std::shared_ptr<const sample::DeviceSample> sample;
+    Used used;
+  };
+
+  const Node node;
+  api::NodeConfig config;
+  Tally tally;
+  Groups groups;
+  std::map<std::string, Seen> seen;                 // by device
+  std::map<std::string, Roles, std::less<>> roles;  // by vendor
+  std::shared_ptr<const ledger::Snapshot> last_ledger = std::make_shared<const ledger::Snapshot>();
+  base::TimePoint last_sample{};
+  std::string boot_id, refused;
+  std::optional<Recorder> recorder;  // from Serve on
+  base::TimerId tick = 0, settle = 0, save = 0, checkpoint = 0;
+  bool changed = false, summing = false;
+  base::Published<Snapshot> published;
+  base::Subscription on_ledger, on_samples;
+};
+
+Meter::Meter(Node node, const api::NodeConfig& config) : state_(std::make_shared<State>(std::move(node), config)) {
+  State* const state = state_.get();
+  state->on_ledger = state->node.ledger.published().Subscribe([state](const auto& ledger) { state->LedgerChanged(ledger); }, true);
+  state->on_samples = state->node.samples.Subscribe([state](const auto& samples) { state->SampleCame(samples); }, true);
+}
+
+Meter::~Meter() {
+  state_->on_samples.Reset();
+  state_->on_ledger.Reset();
+  state_->recorder.reset();
+}
+
+void Meter::Configure(const api::NodeConfig& config) {
+  const bool pace = config.usage.checkpoint != state_->config.usage.checkpoint;
+  state_->config = config;
+  state_->tally.Configure(SettingsOf(config));
+  if (state_->recorder) state_->recorder->SetLimits(LimitsOf(config));
+  if (state_->recorder && pace) {
+    state_->node.control.Cancel(state_->checkpoint);
+    state_->checkpoint = state_->After(config.usage.checkpoint, &State::Checkpoint);
+  }
+  state_->Changed();
+}
+
+void Meter::Serve(const std::string& boot_id) { state_->Serve(boot_id); }
+
+const base::Published<Snapshot>& Meter::published() const { return state_->published; }
+base::Published<Snapshot>& Meter::published() { return state_->published; }
+
+void Meter::Sum(const api::UsageQuery& query, std::function<void(base::Result<api::UsageReport>)> done) {
+  if (const auto checked = api::CheckUsageKeys(query.by); !checked.ok()) return done(checked.error());
+  if (std::exchange(state_->summing, true))
+    return done(base::Error(base::Code::kUnavailable, "the agent sums usage for somebody else just now; ask again"));
+  std::vector<Record> open;
+  for (Kept& kept : state_->tally.Keep(state_->Now())) {
+    kept.record.node = state_->node.name;
+    open.push_back(std::move(kept.record));
+  }
+  const auto sum = std::make_shared<State::Summing>(query, std::move(open));
+  sum->done = std::move(done);
+  state_->Sum(sum);
+}
+
+std::vector<api::IdleHolder> Meter::Idle() const {
+  std::vector<api::IdleHolder> idle;
+  const auto inventory = state_->node.inventory.published().Get();
+  const Moment now = state_->Now();
+  for (const auto& usage : state_->tally.Show(now)) {
+    if (!usage->idle) continue;
+    const ledger::Lease& lease = *usage->holder;
+    const auto* entry = inventory->Find(usage->device);
+    idle.push_back({.lease = lease.id,
+                    .namespace_name = lease.namespace_name,
+                    .pod = lease.pod,
+                    .container = lease.container,
+                    .user = lease.user,
+                    .command = lease.command,
+                    .device = usage->device,
+                    .index = entry == nullptr ? -1 : entry->facts->index,
+                    .model = usage->model,
+                    .slot = usage->slot,
+                    .since = usage->since,
+                    .last_busy = usage->last_busy,
+                    .idle_seconds = std::chrono::duration<double>(now.wall - usage->last_busy).count(),
+                    .memory_bytes = usage->memory_used.value_or(base::Bytes{}).count});
+  }
+  std::stable_sort(idle.begin(), idle.end(), [](const auto& a, const auto& b) { return a.idle_seconds > b.idle_seconds; });
+  return idle;
+}
+
+}  // namespace penstock::node::usage

@@ -1,0 +1,193 @@
+// Who comes and goes: an account for each lease and device, closed by the first sample after its end.
+#include "node/usage/tally.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/core/strings.h"
+
+namespace penstock::node::usage {
+namespace {
+
+double Seconds(base::Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+/// In order, once each.
+std::vector<std::string> DevicesOf(const ledger::Lease& lease) {
+  std::vector<std::string> devices;
+  for (const ledger::Slot& slot : lease.slots)
+    if (std::find(devices.begin(), devices.end(), slot.device) == devices.end()) devices.push_back(slot.device);
+  return devices;
+}
+
+bool IsPod(const ledger::Lease& lease) { return !lease.pod.empty(); }
+
+auto Face(const ledger::Lease& lease) { return std::tie(lease.door, lease.namespace_name, lease.pod, lease.container); }
+
+}  // namespace
+
+void Tally::Configure(Settings settings) {
+  const bool labels = settings.labels != settings_.labels;
+  settings_ = std::move(settings);
+  if (!labels) return;
+  for (const ledger::Lease& lease : ledger_->leases) Change(lease);
+}
+
+void Tally::Follow(std::shared_ptr<const ledger::Snapshot> ledger, Moment now) {
+  const auto before = std::exchange(ledger_, std::move(ledger));
+  auto was = before->leases.begin();
+  auto is = ledger_->leases.begin();
+  while (was != before->leases.end() || is != ledger_->leases.end()) {
+    if (is == ledger_->leases.end() || (was != before->leases.end() && was->id < is->id)) {
+      End(*was++, now);
+    } else if (was == before->leases.end() || is->id < was->id) {
+      Begin(*is++, now);
+    } else {
+      if (*was != *is) Change(*is);
+      ++was, ++is;
+    }
+  }
+}
+
+std::shared_ptr<const ledger::Lease> Tally::Wanted(ledger::Lease lease) const {
+  std::erase_if(lease.labels, [this](const auto& label) {
+    return std::none_of(settings_.labels.begin(), settings_.labels.end(),
+                        [&](const std::string& glob) { return base::GlobMatch(glob, label.first); });
+  });
+  return std::make_shared<const ledger::Lease>(std::move(lease));
+}
+
+void Tally::Begin(const ledger::Lease& lease, Moment now) {
+  const auto holder = Wanted(lease);
+  for (const std::string& device : DevicesOf(lease)) {
+    const auto of_device = [&](const ledger::Slot& slot) { return slot.device == device; };
+    const ledger::Slot& slot = *std::find_if(lease.slots.begin(), lease.slots.end(), of_device);
+    Account account;
+    account.usage = {.holder = holder,
+                     .device = device,
+                     .model = model_of_(device),
+                     .slot = slot.id,
+                     .slots = static_cast<int>(std::count_if(lease.slots.begin(), lease.slots.end(), of_device)),
+                     .shape = slot.shape,
+                     .shared = slot.id != slot.device,
+                     .since = lease.since};
+    // One that is taken over began before us; the clock of people is all that tells when.
+    account.began = now.steady - std::max(now.wall - lease.since, base::Duration::zero());
+    account.last_busy = account.began;
+    (void)TakeUp(account);
+    ForgetLike(account.usage);
+    running_.insert_or_assign(Key{device, lease.id}, std::move(account));
+  }
+}
+
+/// The same container again is another holder with the same name: only one of the two can be shown.
+void Tally::ForgetLike(const HolderUsage& usage) {
+  if (!IsPod(*usage.holder)) return;
+  std::erase_if(ended_, [&](const Ended& one) {
+    return one.usage->device == usage.device && IsPod(*one.usage->holder) && Face(*one.usage->holder) == Face(*usage.holder);
+  });
+}
+
+void Tally::Change(const ledger::Lease& lease) {
+  const auto holder = Wanted(lease);
+  for (const std::string& device : DevicesOf(lease)) {
+    const auto found = running_.find({device, lease.id});
+    if (found == running_.end()) continue;
+    const bool named = IsPod(*holder) && !IsPod(*found->second.usage.holder);
+    found->second.usage.holder = holder;
+    found->second.shown = nullptr;
+    if (named) ForgetLike(found->second.usage);
+  }
+}
+
+void Tally::End(const ledger::Lease& lease, Moment now) {
+  for (const std::string& device : DevicesOf(lease)) {
+    auto found = running_.extract({device, lease.id});
+    if (!found) continue;
+    Account& account = found.mapped();
+    account.usage.until = now.wall;
+    account.ended = now.steady;
+    account.usage.processes.clear();
+    account.usage.memory_used.reset();
+    account.usage.utilization.reset();
+    account.shown = nullptr;
+    ending_.push_back(std::move(account));
+  }
+}
+
+void Tally::Close(Account account) {
+  const Moment end{*account.ended, *account.usage.until};
+  auto usage = std::make_shared<const HolderUsage>(At(account, end));
+  ended_records_.push_back(ToRecord(*usage, end.wall));
+  const bool again = IsPod(*usage->holder) && std::any_of(running_.begin(), running_.end(), [&](const auto& one) {
+                       return one.first.first == usage->device && Face(*one.second.usage.holder) == Face(*usage->holder);
+                     });
+  if (again || settings_.keep_ended <= base::Duration::zero()) return;
+  ended_.push_back({std::move(usage), *account.ended + settings_.keep_ended});
+  for (; ended_.size() > settings_.most_ended; ++forgotten_) ended_.pop_front();
+}
+
+void Tally::CloseAll(const std::string& device) {
+  for (auto one = ending_.begin(); one != ending_.end();) {
+    if (one->usage.device != device) {
+      ++one;
+      continue;
+    }
+    Close(std::move(*one));
+    one = ending_.erase(one);
+  }
+}
+
+void Tally::Tick(Moment now) {
+  while (!ending_.empty() && *ending_.front().ended + kPatience <= now.steady) {
+    Close(std::move(ending_.front()));
+    ending_.pop_front();
+  }
+  std::erase_if(ended_, [&](const Ended& one) { return one.forget_at <= now.steady; });
+}
+
+std::optional<base::TimePoint> Tally::due() const {
+  std::optional<base::TimePoint> due;
+  if (!ending_.empty()) due = *ending_.front().ended + kPatience;
+  for (const Ended& one : ended_)
+    if (!due || one.forget_at < *due) due = one.forget_at;
+  return due;
+}
+
+void Tally::SetGroup(const std::string& lease, std::optional<base::Duration> cpu, std::optional<base::Bytes> memory) {
+  const auto set = [&](Account& account) {
+    HolderUsage& usage = account.usage;
+    if (cpu) usage.cpu_seconds = std::max(usage.cpu_seconds.value_or(0), Seconds(*cpu));
+    if (memory) usage.host_memory_peak = std::max(usage.host_memory_peak.value_or(base::Bytes{}), *memory);
+    account.shown = nullptr;
+  };
+  if (const ledger::Lease* held = ledger_->FindLease(lease))
+    for (const std::string& device : DevicesOf(*held))
+      if (const auto found = running_.find({device, lease}); found != running_.end()) set(found->second);
+  for (Account& account : ending_)
+    if (account.usage.holder->id == lease) set(account);
+}
+
+HolderUsage Tally::At(const Account& account, Moment now) const {
+  HolderUsage usage = account.usage;
+  const base::TimePoint at = account.ended.value_or(now.steady);
+  usage.seconds = Seconds(at - account.began);
+  usage.last_busy = now.wall - std::chrono::duration_cast<base::WallTime::duration>(now.steady - account.last_busy);
+  usage.idle = !account.ended && usage.utilization && now.steady - account.last_busy >= settings_.idle_after;
+  return usage;
+}
+
+std::vector<std::shared_ptr<const HolderUsage>> Tally::Show(Moment now) {
+  std::vector<std::shared_ptr<const HolderUsage>> all;
+  const auto show = [&](Account& account) {
+    if (!account.shown) account.shown = std::make_shared<const HolderUsage>(At(account, now));
+    all.push_back(account.shown);
+  };
+  for (auto& [key, account] : running_) show(account);
+  for (Account& account : ending_) show(account);
+  for (const Ended& one : ended_) all.push_back(one.usage);
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return std::tie(a->holder->id, a->device) < std::tie(b->holder->id, b->device); });
+  return all;
+}
+
+}  // namespace penstock::node::usage
