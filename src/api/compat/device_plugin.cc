@@ -195,6 +195,15 @@ bool IsOurs(const Value& document, std::string_view section, std::initializer_li
   return map != nullptr && std::any_of(keys.begin(), keys.end(), [map](std::string_view key) { return map->Find(key) != nullptr; });
 }
 
+/// Its version is a number, and has always been; a file without one is told by its other keys.
+bool IsExporters(const Value& document) {
+  const Value* version = document.Find("version");
+  for (const char* key : {"flags", "resources", "sharing", "imex"})
+    if (document.Find(key) != nullptr) return false;
+  if (version != nullptr) return version->kind == Value::Kind::kInt;
+  return document.Find("metrics") != nullptr || document.Find("collection") != nullptr || document.Find("collections") != nullptr;
+}
+
 }  // namespace
 
 std::string_view NameOf(const PluginOption& option) { return option.flags.empty() ? option.environment.front() : option.flags.front(); }
@@ -210,6 +219,7 @@ Document Recognise(std::string_view text) {
       return std::count_if(keys.begin(), keys.end(), [&](std::string_view key) { return document->Find(key) != nullptr; });
     };
     if (document->Find("apiVersion") != nullptr || document->Find("kind") != nullptr) return Document::kNodeConfig;
+    if (IsExporters(*document)) return Document::kExporter;
     if (IsOurs(*document, "sharing", {"rules", "policy"}) || IsOurs(*document, "resources", {"names", "perModel"}))
       return Document::kNodeConfig;
     return count(kOurs) > count(kPlugins) ? Document::kNodeConfig : Document::kDevicePlugin;

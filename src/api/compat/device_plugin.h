@@ -40,9 +40,10 @@ struct Given {
   std::string where;  ///< for errors: "--mig-strategy", "environment MIG_STRATEGY"
 };
 
-/// What a document is, by its top keys: ours (apiVersion, kind) or the plugin's (version, flags, resources, sharing, imex). An empty one is
-/// the plugin's, to which it means that nothing was said.
-enum class Document { kNodeConfig, kDevicePlugin };
+/// What a document is, by its top keys: ours (apiVersion, kind), the plugin's (version v1, flags, resources, sharing, imex) or
+/// dcgm-exporter's (version 1 or 2, metrics, collection; exporter_options.h). An empty one is the plugin's, to which it means that nothing
+/// was said.
+enum class Document { kNodeConfig, kDevicePlugin, kExporter };
 Document Recognise(std::string_view text);
 
 /// The file (empty: none), then what was given on top of it, over `base`. Everything wrong at once (kInvalidArgument): in the file with

@@ -1,0 +1,34 @@
+// Go's names for what TLS has, and OpenSSL's for the same; private to api/compat.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/compat/web_config.h"
+
+namespace penstock::api::compat::internal {
+
+/// OpenSSL's name of a suite that Go calls secure (crypto/tls.CipherSuites); "" for one of TLS 1.3, which are always there.
+std::optional<std::string_view> FindCipher(std::string_view go);
+std::vector<std::string> CipherNames();
+
+/// OpenSSL's name of a curve.
+std::optional<std::string_view> FindGroup(std::string_view go);
+std::vector<std::string> GroupNames();
+
+std::optional<WebTlsVersion> FindTlsVersion(std::string_view text);
+std::vector<std::string> TlsVersionNames();
+
+std::optional<WebClientAuth> FindClientAuth(std::string_view text);
+std::vector<std::string> ClientAuthNames();
+
+/// Headers that exporter-toolkit lets a file set (web/handler.go), with the values that each may have; none: any.
+const std::vector<std::pair<std::string, std::vector<std::string>>>& HeaderValues();
+
+/// The cost of a bcrypt hash, 4 to 31; nothing for another text.
+std::optional<int> BcryptCost(std::string_view hash);
+
+}  // namespace penstock::api::compat::internal
