@@ -4,6 +4,7 @@
 usage: abi_test.py COMPILER
 
 Each abi_*.cc is one of our declarations: abi_sim.cc the simulated library's, abi_vendor.cc those that the agent calls through."""
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,24 @@ root = here.parent.parent
 def compile_against(compiler: str, source: Path, headers: Path, extra: list[str] = []) -> subprocess.CompletedProcess:
     command = [compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wno-invalid-offsetof", "-isystem", str(headers), "-I", str(root), "-I", str(root / "src"), "-I", str(here)]
     return subprocess.run([*command, *extra, str(source)], capture_output=True, text=True)
+
+
+# A row of the table of quantities has NVIDIA's number and NVIDIA's name beside each other.
+ROW = re.compile(r'\.source = "(NVML_(?:FI|GPM_METRIC)_\w+)"[^{}]*\}, \{Call::k(?:Field|FieldOfEachLink|Gpm), (\d+)\}')
+
+
+def numbered_rows() -> list[tuple[str, str]]:
+    return [pair for file in sorted((root / "src/vendor/nvidia/dialect").glob("quantity_rows_*.h")) for pair in ROW.findall(file.read_text())]
+
+
+def table_against(compiler: str, headers: Path) -> subprocess.CompletedProcess:
+    """Each number of the table is that of its name in this header, where this header has the name."""
+    known = (headers / "nvml.h").read_text()
+    rows = [(name, number) for name, number in numbered_rows() if re.search(rf"\b{name}\b", known)]
+    assert len(rows) > 100, "the table of quantities is not read any more: has its form changed?"
+    asserts = "".join(f'static_assert({name} == {number}, "{name}");\n' for name, number in rows)
+    command = [compiler, "-std=c++20", "-fsyntax-only", "-isystem", str(headers), "-x", "c++", "-"]
+    return subprocess.run(command, input="#include <nvml.h>\n" + asserts, capture_output=True, text=True)
 
 
 def must_fail(compiler: str, headers: Path) -> bool:
@@ -32,6 +51,11 @@ def main() -> int:
     for folder in map(Path, folders):
         if not must_fail(compiler, folder):
             print(f"{folder.name}: the comparison accepts a struct that lacks a member")
+            failures += 1
+        done = table_against(compiler, folder)
+        print(f"the table of quantities against {folder.name}: {'the same' if done.returncode == 0 else 'DIFFERENT'}")
+        if done.returncode:
+            print(done.stderr)
             failures += 1
         for source in sources:
             done = compile_against(compiler, source, folder)

@@ -40,13 +40,14 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   const Nvml nvml;
+  const base::SystemClock clock;
   std::unique_ptr<Events> events;
   std::unique_ptr<Sampling> sampling;
   std::map<std::string, Gpu> gpus;  // by address, as described last
 
  private:
   explicit Session(Nvml loaded)
-      : nvml(std::move(loaded)), events(std::make_unique<Events>(nvml)), sampling(std::make_unique<Sampling>(nvml)) {}
+      : nvml(std::move(loaded)), events(std::make_unique<Events>(nvml)), sampling(std::make_unique<Sampling>(nvml.functions(), clock)) {}
 };
 
 /// nvmlInit's answers as sentences that say what to do.
@@ -166,7 +167,10 @@ Result<device::Facts> NvidiaBackend::Describe(const std::string& address) {
   ASSIGN(const abi::Device handle, FindHandle(*session, address, answer));
   ASSIGN(device::Facts facts, GatherFacts(session->nvml, files_, handle, address));
   Gpu& gpu = session->gpus[address];
-  gpu = {handle, facts.id, facts.pci, CountLanes(session->nvml, files_, handle), Changeable(session->nvml, handle)};
+  const std::string changeable = Changeable(session->nvml, handle);
+  // In another mode it answers other questions.
+  if (gpu.id != facts.id || gpu.changeable != changeable) session->sampling->Forget(address);
+  gpu = {handle, facts.id, facts.pci, CountLanes(session->nvml, files_, handle), changeable};
   facts.links = GatherLinks(session->nvml, gpu, session->gpus);
   session->events->Register(handle, facts.id);
   return facts;

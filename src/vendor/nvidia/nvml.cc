@@ -124,6 +124,49 @@ void BindReadings(const os::Library& library, Functions& f) {
                                "nvmlDeviceGetMPSComputeRunningProcesses"}) == 2;
 }
 
+void BindBoard(const os::Library& library, Functions& f) {
+  Bind(library, f.clock_info, {"nvmlDeviceGetClockInfo"});
+  Bind(library, f.max_clock_info, {"nvmlDeviceGetMaxClockInfo"});
+  Bind(library, f.clock, {"nvmlDeviceGetClock"});
+  Bind(library, f.application_clock, {"nvmlDeviceGetApplicationsClock"});
+  Bind(library, f.threshold, {"nvmlDeviceGetTemperatureThreshold"});
+  Bind(library, f.margin, {"nvmlDeviceGetMarginTemperature"});
+  Bind(library, f.power_limit, {"nvmlDeviceGetPowerManagementLimit"});
+  Bind(library, f.enforced_power_limit, {"nvmlDeviceGetEnforcedPowerLimit"});
+  Bind(library, f.default_power_limit, {"nvmlDeviceGetPowerManagementDefaultLimit"});
+  Bind(library, f.power_limits, {"nvmlDeviceGetPowerManagementLimitConstraints"});
+  Bind(library, f.energy, {"nvmlDeviceGetTotalEnergyConsumption"});
+  Bind(library, f.encoder, {"nvmlDeviceGetEncoderUtilization"});
+  Bind(library, f.decoder, {"nvmlDeviceGetDecoderUtilization"});
+  Bind(library, f.jpeg, {"nvmlDeviceGetJpgUtilization"});
+  Bind(library, f.optical_flow, {"nvmlDeviceGetOfaUtilization"});
+  Bind(library, f.bar1, {"nvmlDeviceGetBAR1MemoryInfo"});
+  Bind(library, f.performance_state, {"nvmlDeviceGetPerformanceState"});
+  Bind(library, f.fan, {"nvmlDeviceGetFanSpeed"});
+  Bind(library, f.compute_mode, {"nvmlDeviceGetComputeMode"});
+  Bind(library, f.persistence_mode, {"nvmlDeviceGetPersistenceMode"});
+  // "Throttle reasons" before driver 535, with the same bits.
+  Bind(library, f.clocks_reasons, {"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"});
+  Bind(library, f.licensable_features, {"nvmlDeviceGetGridLicensableFeatures_v4"});
+}
+
+void BindTelemetry(const os::Library& library, Functions& f) {
+  Bind(library, f.pcie_generation, {"nvmlDeviceGetCurrPcieLinkGeneration"});
+  Bind(library, f.pcie_width, {"nvmlDeviceGetCurrPcieLinkWidth"});
+  Bind(library, f.pcie_replays, {"nvmlDeviceGetPcieReplayCounter"});
+  Bind(library, f.pcie_throughput, {"nvmlDeviceGetPcieThroughput"});
+  Bind(library, f.remapped_banks, {"nvmlDeviceGetRowRemapperHistogram"});
+  Bind(library, f.ecc_errors_by_location, {"nvmlDeviceGetMemoryErrorCounter"});
+  Bind(library, f.nvlink_errors, {"nvmlDeviceGetNvLinkErrorCounter"});
+  Bind(library, f.fabric_v3, {"nvmlDeviceGetGpuFabricInfoV"});
+  Bind(library, f.gpm_support, {"nvmlGpmQueryDeviceSupport"});
+  Bind(library, f.gpm_allocate, {"nvmlGpmSampleAlloc"});
+  Bind(library, f.gpm_free, {"nvmlGpmSampleFree"});
+  Bind(library, f.gpm_sample, {"nvmlGpmSampleGet"});
+  Bind(library, f.gpm_metrics, {"nvmlGpmMetricsGet"});
+  Bind(library, f.process_utilization, {"nvmlDeviceGetProcessUtilization"});
+}
+
 void BindEvents(const os::Library& library, Functions& f) {
   Bind(library, f.event_set_create, {"nvmlEventSetCreate"});
   Bind(library, f.event_set_free, {"nvmlEventSetFree"});
@@ -177,6 +220,8 @@ Nvml::Nvml(os::Library library) : library_(std::move(library)), functions_(std::
   BindIdentity(library_, *functions_);
   BindPlacement(library_, *functions_);
   BindReadings(library_, *functions_);
+  BindBoard(library_, *functions_);
+  BindTelemetry(library_, *functions_);
   BindEvents(library_, *functions_);
 }
 

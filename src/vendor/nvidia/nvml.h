@@ -46,11 +46,30 @@ struct Functions {
   Function<abi::Device, abi::FabricInfoV2*> fabric_v2;
 
   Function<abi::Device, abi::Utilization*> utilization;
-  Function<abi::Device, unsigned, unsigned*> temperature;
-  Function<abi::Device, unsigned*> power;
+  Function<abi::Device, unsigned, unsigned*> temperature, threshold, clock_info, max_clock_info, application_clock, pcie_throughput;
+  Function<abi::Device, unsigned, unsigned, unsigned*> clock;
+  Function<abi::Device, abi::MarginTemperature*> margin;
+  Function<abi::Device, unsigned*> power, power_limit, enforced_power_limit, default_power_limit;
+  Function<abi::Device, unsigned*, unsigned*> power_limits;
+  Function<abi::Device, unsigned*, unsigned*> encoder, decoder, jpeg, optical_flow;
+  Function<abi::Device, abi::Bar1Memory*> bar1;
+  Function<abi::Device, unsigned*> pcie_generation, pcie_width, pcie_replays, performance_state, fan, compute_mode, persistence_mode;
+  Function<abi::Device, unsigned long long*> energy, clocks_reasons;
+  Function<abi::Device, abi::LicensableFeatures*> licensable_features;
   Function<abi::Device, int, abi::FieldValue*> field_values;
   Function<abi::Device, unsigned*, unsigned*, unsigned*, unsigned*> remapped_rows;
-  Function<abi::Device, unsigned, unsigned, unsigned long long*> ecc_errors;
+  Function<abi::Device, abi::RemappedBanks*> remapped_banks;
+  Function<abi::Device, unsigned, unsigned, unsigned long long*> ecc_errors, nvlink_errors;
+  Function<abi::Device, unsigned, unsigned, unsigned, unsigned long long*> ecc_errors_by_location;
+  Function<abi::Device, abi::FabricInfoV3*> fabric_v3;
+
+  Function<abi::Device, abi::GpmSupport*> gpm_support;
+  Function<abi::GpmSample*> gpm_allocate;
+  Function<abi::GpmSample> gpm_free;
+  Function<abi::Device, abi::GpmSample> gpm_sample;
+  Function<abi::GpmMetrics*> gpm_metrics;
+
+  Function<abi::Device, abi::ProcessUtilization*, unsigned*, unsigned long long> process_utilization;
   Function<abi::Device, unsigned*, void*> processes[3];  ///< compute, graphics, MPS
   bool short_processes[3] = {};                          ///< only version 1 is there: records are abi::ProcessInfoV1
 
@@ -69,6 +88,7 @@ class Nvml {
   static base::Result<Nvml> Load(const device::Paths& paths);
 
   const Functions* operator->() const { return functions_.get(); }
+  const Functions& functions() const { return *functions_; }
 
  private:
   explicit Nvml(os::Library library);

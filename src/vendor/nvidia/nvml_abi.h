@@ -7,10 +7,12 @@
 
 namespace penstock::vendor::nvidia::abi {
 
-struct DeviceObject;    // opaque
-struct EventSetObject;  // opaque
+struct DeviceObject;     // opaque
+struct EventSetObject;   // opaque
+struct GpmSampleObject;  // opaque
 using Device = DeviceObject*;
 using EventSet = EventSetObject*;
+using GpmSample = GpmSampleObject*;
 
 /// nvmlReturn_t
 enum Return : int {
@@ -76,9 +78,26 @@ struct MemoryV2 {
 };
 inline constexpr unsigned kMemoryV2 = sizeof(MemoryV2) | (2u << 24);
 
+/// nvmlBAR1Memory_t
+struct Bar1Memory {
+  unsigned long long total, free, used;
+};
+
 /// nvmlUtilization_t
 struct Utilization {
   unsigned gpu, memory;  ///< percent
+};
+
+/// nvmlMarginTemperature_t (version 1)
+struct MarginTemperature {
+  unsigned version;
+  int margin;  ///< degrees to the nearest slowdown; negative beyond it
+};
+inline constexpr unsigned kMarginTemperature = sizeof(MarginTemperature) | (1u << 24);
+
+/// nvmlRowRemapperHistogramValues_t
+struct RemappedBanks {
+  unsigned most, high, partial, low, none;
 };
 
 /// nvmlProcessInfo_v1_t
@@ -94,6 +113,13 @@ struct ProcessInfo {
   unsigned gpu_instance, compute_instance;
 };
 inline constexpr unsigned long long kNotAvailable = ~0ull;  ///< NVML_VALUE_NOT_AVAILABLE
+
+/// nvmlProcessUtilizationSample_t
+struct ProcessUtilization {
+  unsigned pid;
+  unsigned long long time;  ///< microseconds of the CPU's clock
+  unsigned compute, memory_copy, encoder, decoder;
+};
 
 /// nvmlEventData_t; version 1 ends at `data`.
 struct EventData {
@@ -132,7 +158,47 @@ struct FieldValue {
   Return status;
   Value value;
 };
-inline constexpr unsigned kFieldRecoveryAction = 230;  ///< NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, from driver 565
+inline constexpr unsigned kFieldRecoveryAction = 230;     ///< NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, from driver 565
+inline constexpr unsigned kFieldPcieSent = 197;           ///< NVML_FI_DEV_PCIE_COUNT_TX_BYTES, from driver 550; received follows
+inline constexpr unsigned kFieldLinkSent = 138;           ///< NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX; received follows. KiB
+inline constexpr unsigned kFieldLinkSentBytes = 202;      ///< NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES
+inline constexpr unsigned kFieldLinkReceivedBytes = 204;  ///< NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES
+inline constexpr unsigned kAllLinks = ~0u;                ///< as a field's scope
+
+/// nvmlGpmMetric_t
+struct GpmMetric {
+  unsigned metric;
+  Return status;
+  double value;
+  const char *short_name, *long_name, *unit;
+};
+/// nvmlGpmMetricsGet_t, which has as many metrics as its driver knew when it was written; the library reads `count` of them.
+inline constexpr unsigned kMostGpmMetrics = 96;
+struct GpmMetrics {
+  unsigned version, count;
+  GpmSample first, second;
+  GpmMetric metrics[kMostGpmMetrics];
+};
+inline constexpr unsigned kGpmMetrics = 1;  ///< NVML_GPM_METRICS_GET_VERSION
+/// nvmlGpmSupport_t
+struct GpmSupport {
+  unsigned version, supported;
+};
+inline constexpr unsigned kGpmSupport = 1;                             ///< NVML_GPM_SUPPORT_VERSION
+inline constexpr unsigned kGpmPcieSentRate = 20, kGpmPcieSent = 255;   ///< NVML_GPM_METRIC_PCIE_TX_PER_SEC, _PCIE_TX; received follows
+inline constexpr unsigned kGpmLinksReceived = 60, kGpmLinksSent = 61;  ///< NVML_GPM_METRIC_NVLINK_TOTAL_*_PER_SEC
+inline constexpr unsigned kGpmLink0Received = 62, kGpmLink18Received = 212;  ///< NVML_GPM_METRIC_NVLINK_L*_RX_PER_SEC
+
+/// nvmlGridLicensableFeatures_t, of which we read what stands in front of each feature.
+struct LicensableFeature {
+  unsigned code, licensed;
+  char further[276];
+};
+struct LicensableFeatures {
+  int supported;
+  unsigned count;
+  LicensableFeature features[3];
+};
 
 /// nvmlGpuFabricInfo_t
 struct FabricInfo {
@@ -151,6 +217,17 @@ struct FabricInfoV2 {
   unsigned health_mask;
 };
 inline constexpr unsigned kFabricInfoV2 = sizeof(FabricInfoV2) | (2u << 24);
+/// nvmlGpuFabricInfo_v3_t
+struct FabricInfoV3 {
+  unsigned version;
+  unsigned char cluster_uuid[16];
+  Return status;
+  unsigned clique;
+  unsigned char state;
+  unsigned health_mask;
+  unsigned char health;
+};
+inline constexpr unsigned kFabricInfoV3 = sizeof(FabricInfoV3) | (3u << 24);
 inline constexpr unsigned char kFabricCompleted = 3;  ///< NVML_GPU_FABRIC_STATE_COMPLETED
 
 // nvmlGpuTopologyLevel_t
@@ -165,16 +242,21 @@ inline constexpr unsigned kTopologySystem = 50;
 inline constexpr unsigned kNvLinkToGpu = 0;
 inline constexpr unsigned kNvLinkToSwitch = 2;
 
-inline constexpr unsigned kMostNvLinks = 36;         ///< NVML_NVLINK_MAX_LINKS of nvml.h 13; 18 before
-inline constexpr unsigned kUncorrectedErrors = 1;    ///< NVML_MEMORY_ERROR_TYPE_UNCORRECTED
-inline constexpr unsigned kVolatileCounter = 0;      ///< NVML_VOLATILE_ECC
-inline constexpr unsigned kTemperatureOfTheGpu = 0;  ///< NVML_TEMPERATURE_GPU
+inline constexpr unsigned kClockOfTheApplication = 1;  ///< NVML_CLOCK_ID_APP_CLOCK_TARGET
+inline constexpr unsigned kPcieSent = 0;               ///< NVML_PCIE_UTIL_TX_BYTES
+inline constexpr unsigned kPcieReceived = 1;           ///< NVML_PCIE_UTIL_RX_BYTES
+inline constexpr unsigned kMostNvLinks = 36;           ///< NVML_NVLINK_MAX_LINKS of nvml.h 13; 18 before
+inline constexpr unsigned kUncorrectedErrors = 1;      ///< NVML_MEMORY_ERROR_TYPE_UNCORRECTED
+inline constexpr unsigned kVolatileCounter = 0;        ///< NVML_VOLATILE_ECC
+inline constexpr unsigned kTemperatureOfTheGpu = 0;    ///< NVML_TEMPERATURE_GPU
 
 // Nobody may change these by accident: they are another library's memory.
 static_assert(sizeof(PciInfo) == 68 && offsetof(PciInfo, domain) == 16 && offsetof(PciInfo, bus_id) == 36);
 static_assert(sizeof(Memory) == 24 && sizeof(MemoryV2) == 40 && offsetof(MemoryV2, total) == 8);
 static_assert(sizeof(ProcessInfoV1) == 16 && sizeof(ProcessInfo) == 24);
 static_assert(sizeof(FabricInfo) == 28 && sizeof(FabricInfoV2) == 36);
+static_assert(sizeof(FabricInfoV3) == 40 && sizeof(ProcessUtilization) == 32 && sizeof(GpmMetric) == 40 &&
+              offsetof(GpmMetrics, metrics) == 24);
 static_assert(sizeof(EventData) == 32 && sizeof(FieldValue) == 40 && offsetof(FieldValue, value) == 32);
 
 }  // namespace penstock::vendor::nvidia::abi

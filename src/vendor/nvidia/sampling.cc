@@ -1,68 +1,72 @@
-// One call for each group of quantities that come together.
+// The order of a sample: what is due is collected, asked for in as few calls as there can be, and read.
 #include "vendor/nvidia/sampling.h"
 
-#include <algorithm>
-#include <initializer_list>
-
-#include "vendor/nvidia/dialect/quantities.h"
-#include "vendor/nvidia/facts.h"
+#include "vendor/nvidia/sampling_calls.h"
+#include "vendor/nvidia/sampling_processes.h"
+#include "vendor/nvidia/sampling_traffic.h"
 
 namespace penstock::vendor::nvidia {
 
 using base::Code;
-using device::Sample;
-using device::SampleRequest;
+using base::Error;
+using base::Result;
 
 struct Sampling::State {
-  explicit State(const Nvml& a_nvml) : nvml(a_nvml) {}
-  const Nvml& nvml;
+  const Functions& nvml;
+  const base::Clock& clock;
+  std::map<std::string, SampledGpu> gpus;  // by address
 };
 
 namespace {
 
-device::QuantityId Id(std::string_view key) { return FindQuantity(key).value(); }
+bool NeedsGpm(const Taking& taking) {
+  for (const Call call : {Call::kGpm, Call::kGpmOfEachLink, Call::kPcieTraffic, Call::kPcieRate, Call::kFabricRate})
+    if (!taking.Of(call).empty()) return true;
+  return false;
+}
 
-/// What a call says of the quantities that it would have given.
-void Note(abi::Return code, std::initializer_list<device::Value> values, Sample& sample) {
-  for (const device::Value& value : values) {
-    if (code == abi::kSuccess) sample.values.push_back(value);
-    if (code == abi::kNotSupported || code == abi::kFunctionNotFound) sample.unsupported.push_back(value.quantity);
-  }
+/// All that one call, or two samples of counters, give for many quantities.
+void AskBatches(Taking& taking) {
+  const std::optional<bool> gpm = NeedsGpm(taking) ? taking.gpu.gpm.Supported(taking.questions) : std::nullopt;
+  FieldBatch fields;
+  GpmBatch metrics;
+  FieldQuantities of_fields(taking, fields);
+  GpmQuantities of_gpm(taking, gpm, metrics);
+  PcieTraffic pcie(taking, gpm, fields, metrics);
+  LinkTraffic links(taking, gpm, fields, metrics);
+  fields.Run(taking.questions);
+  metrics.Run(taking);
+  of_fields.Give();
+  of_gpm.Give();
+  pcie.Give();
+  links.Give();
 }
 
 }  // namespace
 
-Sampling::Sampling(const Nvml& nvml) : state_(std::make_unique<State>(nvml)) {}
+Sampling::Sampling(const Functions& nvml, const base::Clock& clock) : state_(new State{nvml, clock, {}}) {}
 Sampling::~Sampling() = default;
 
-base::Result<Sample> Sampling::Take(abi::Device device, const std::string&, const SampleRequest& request) {
-  const Nvml& nvml = state_->nvml;
-  Sample all;
-  abi::Utilization utilization{};
-  abi::Return code = nvml->utilization(device, &utilization);
-  if (SaysLost(code) && code != abi::kUnknown) return base::Error(Code::kDataLoss, ToError(code, nvml->utilization.name).message());
-  Note(code,
-       {{Id("utilization.gpu"), -1, std::uint64_t{utilization.gpu}}, {Id("utilization.memory"), -1, std::uint64_t{utilization.memory}}},
-       all);
-  abi::MemoryV2 memory{};
-  memory.version = abi::kMemoryV2;
-  code = nvml->memory_v2(device, &memory);
-  Note(code,
-       {{Id("memory.used"), -1, std::uint64_t{memory.used}},
-        {Id("memory.free"), -1, std::uint64_t{memory.free}},
-        {Id("memory.reserved"), -1, std::uint64_t{memory.reserved}}},
-       all);
-  unsigned number = 0;
-  code = nvml->temperature(device, abi::kTemperatureOfTheGpu, &number);
-  Note(code, {{Id("temperature.gpu"), -1, std::uint64_t{number}}}, all);
-  code = nvml->power(device, &number);
-  Note(code, {{Id("power"), -1, std::uint64_t{number}}}, all);
-  const auto unwanted = [&request](device::QuantityId quantity) {
-    return std::find(request.quantities.begin(), request.quantities.end(), quantity) == request.quantities.end();
-  };
-  std::erase_if(all.values, [&](const device::Value& value) { return unwanted(value.quantity); });
-  std::erase_if(all.unsupported, unwanted);
-  return all;
+Result<device::Sample> Sampling::Take(abi::Device device, const std::string& address, const device::SampleRequest& request) {
+  SampledGpu& gpu = state_->gpus.try_emplace(address, state_->nvml).first->second;
+  Questions questions(state_->nvml, device);
+  Taking taking(questions, gpu, request, state_->clock.Now());
+  AskBoard(taking);
+  if (!questions.gone() && !questions.lost()) {
+    AskCondition(taking);
+    AskLinks(taking);
+    AskBatches(taking);
+    if (request.processes) AskProcessUse(taking);
+  }
+  if (questions.gone()) return Error(Code::kUnavailable, "the NVIDIA driver went away: " + questions.gone()->message());
+  if (questions.lost()) {
+    Forget(address);
+    return Error(Code::kDataLoss,
+                 "GPU " + address + " does not answer: " + ToError(questions.lost_code(), questions.lost_function()).message());
+  }
+  return std::move(taking.sample);
 }
+
+void Sampling::Forget(const std::string& address) { state_->gpus.erase(address); }
 
 }  // namespace penstock::vendor::nvidia

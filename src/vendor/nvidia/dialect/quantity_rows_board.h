@@ -44,7 +44,7 @@ inline constexpr QuantityRow kBoardRows[] = {
     {{.key = "power.average", .unit = device::Unit::kMilliwatts, .most = kMostMilliwatts, .family = "accelerator_power_average_watts",
       .source = "NVML_FI_DEV_POWER_AVERAGE", .has = "Ampere (but GA100) and newer"}, {Call::kField, 185}},
     {{.key = "power.instant", .unit = device::Unit::kMilliwatts, .most = kMostMilliwatts, .family = "accelerator_power_instant_watts",
-      .source = "NVML_FI_DEV_POWER_INSTANT", .has = "driver 530 and newer"}, {Call::kField, 186}},
+      .source = "NVML_FI_DEV_POWER_INSTANT", .has = "driver 525 and newer"}, {Call::kField, 186}},
     {{.key = "power.limit", .unit = device::Unit::kMilliwatts, .pace = device::Pace::kSlow, .most = kMostMilliwatts, .family = "accelerator_power_limit_watts", .labels = R"(limit="set")",
       .source = "nvmlDeviceGetPowerManagementLimit"}, {Call::kPowerLimit, Number(PowerLimit::kManagement)}},
     {{.key = "power.limit.enforced", .unit = device::Unit::kMilliwatts, .pace = device::Pace::kSlow, .most = kMostMilliwatts, .family = "accelerator_power_limit_watts", .labels = R"(limit="enforced")",

@@ -1,0 +1,42 @@
+// What codes mean for the device that was asked.
+#include "vendor/nvidia/questions.h"
+
+#include "vendor/nvidia/facts.h"
+
+namespace penstock::vendor::nvidia {
+
+bool SaysNever(abi::Return code) {
+  switch (code) {
+    case abi::kNotSupported:
+    case abi::kFunctionNotFound:
+    case abi::kNoPermission:
+    case abi::kInvalidArgument:  // a field, a clock, a kind of error that is newer than the driver
+    case abi::kArgumentVersionMismatch:
+    case abi::kDeprecated:
+    case abi::kVgpuEccNotSupported:
+    case abi::kFreqNotSupported: return true;
+    default: return false;
+  }
+}
+
+bool Questions::Note(abi::Return code, const char* function) {
+  last_ = code;
+  if (code == abi::kSuccess) {
+    ++answered_;
+    return true;
+  }
+  if (SaysDriverGone(code)) gone_ = ToError(code, function);
+  // "Unknown error" from one call alone is that call's; from all it is the device's.
+  const bool certain = code == abi::kGpuIsLost || code == abi::kResetRequired;
+  if (certain && !certain_) {
+    certain_ = true;
+    lost_ = code;
+    lost_function_ = function;
+  } else if (SaysLost(code) && lost_ == abi::kSuccess) {
+    lost_ = code;
+    lost_function_ = function;
+  }
+  return false;
+}
+
+}  // namespace penstock::vendor::nvidia
