@@ -45,12 +45,13 @@ node::ledger::Slot ReadSlot(base::MapReader& reader) {
 std::string EncodeNote(const node::ledger::Lease& lease) {
   json slots = json::array();
   for (const node::ledger::Slot& slot : lease.slots) slots.push_back(ToJson(slot));
-  return json({{"lease", lease.id},
+  json note = {{"lease", lease.id},
                {"slots", std::move(slots)},
                {"since", base::FormatTime(lease.since)},
                {"user", lease.user},
-               {"command", lease.command.substr(0, kMostCommandBytes)}})
-      .dump(-1, ' ', false, json::error_handler_t::replace);
+               {"command", lease.command.substr(0, kMostCommandBytes)}};
+  if (!lease.labels.empty()) note["labels"] = lease.labels;
+  return note.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 base::Result<node::ledger::Lease> DecodeNote(std::string_view note, const std::string& id) {
@@ -67,6 +68,8 @@ base::Result<node::ledger::Lease> DecodeNote(std::string_view note, const std::s
   lease.since = base::ParseTime(reader.String("since").value_or(""));
   lease.user = reader.String("user").value_or("");
   lease.command = reader.String("command").value_or("");
+  if (const base::Value* labels = reader.Map("labels"))
+    for (const auto& label : *labels->map) lease.labels[label.key] = label.value.text;
   if (const base::Value* slots = reader.List("slots")) {
     for (const base::Value& item : *slots->list) {
       base::MapReader slot(item, "slots", problems);

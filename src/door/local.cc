@@ -114,6 +114,7 @@ void LocalDoor::Handle(const SessionPtr& session, const Request& request) {
     case Operation::kDown: return HandleDown(session);
     case Operation::kDoor: return HandleDoor(session, request.door);
     case Operation::kSamples: return HandleSamples(session);
+    case Operation::kUsage: return HandleUsage(session, request.usage);
   }
 }
 
@@ -144,7 +145,7 @@ void LocalDoor::StandInLine(const SessionPtr& session, const RunRequest& run, no
   waiting.since = loop_.clock().Wall();
   const auto ticket = queue_.Add(std::move(waiting), run.wait.value_or(node::allocate::Queue::kForEver));
   if (!ticket.ok()) return session->Answer(edge::broker::EncodeError(ticket.error()));
-  askers_[*ticket] = {session, std::move(process), {}};
+  askers_[*ticket] = {session, std::move(process), run.labels, {}};
   session->OnClosed([self = self_, ticket = *ticket] {
     if (*self != nullptr) (void)(*self)->queue_.Cancel(ticket, "the program that waited has gone");
   });
@@ -161,7 +162,8 @@ base::Status LocalDoor::Attempt(const Waiting& waiting) {
                  "device " + slots.front().device +
                      " is shared through a server that meets its clients in containers only, because the kubelet's door is open on this "
                      "machine: share what belongs to the local door by time-slicing");
-  ASSIGN(const auto lease, leases_.Admit({slots, waiting.user, waiting.command, asker.process, asker.session->peer().pidfd.get()}));
+  ASSIGN(const auto lease,
+         leases_.Admit({slots, waiting.user, waiting.command, asker.process, asker.session->peer().pidfd.get(), asker.labels}));
   asker.granted.lease = lease.id;
   asker.granted.environment = edits.environment;
   asker.granted.enforcement = node::ledger::ToString(lease.enforcement);
@@ -209,6 +211,14 @@ void LocalDoor::HandleSamples(const SessionPtr& session) {
   if (!callbacks_.samples) return Refuse(session, Code::kUnimplemented, "this agent measures nothing");
   leases_.RefreshProcesses();
   session->Answer(callbacks_.samples());
+}
+
+// The answer may take a while: records are read for it.
+void LocalDoor::HandleUsage(const SessionPtr& session, const edge::broker::UsageRequest& request) {
+  if (!callbacks_.usage) return Refuse(session, Code::kUnimplemented, "this agent records no usage");
+  callbacks_.usage(request, [session](const base::Result<std::string>& answer) {
+    session->Answer(answer.ok() ? *answer : edge::broker::EncodeError(answer.error()));
+  });
 }
 
 void LocalDoor::HandlePlan(const SessionPtr& session, const edge::broker::PlanRequest& plan) {

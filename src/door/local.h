@@ -43,6 +43,8 @@ class LocalDoor {
     std::function<void(const edge::broker::DoorRequest&, MoveOrders::Progress, MoveOrders::Done)> move = {};
     /// What devices measure, as JSON, for somebody who looks just now; empty: nothing is measured.
     std::function<std::string()> samples = {};
+    /// Who used what, as JSON (api/usage.h), perhaps later; empty: nobody knows.
+    std::function<void(const edge::broker::UsageRequest&, std::function<void(base::Result<std::string>)>)> usage = {};
   };
 
   /// `open_groups` is OpenCgroups in production. `io` is where /proc and the user database are read.
@@ -68,6 +70,7 @@ class LocalDoor {
   struct Asker {
     SessionPtr session;
     node::ledger::Process process;
+    std::map<std::string, std::string> labels;
     edge::broker::GrantedRun granted;
   };
 
@@ -77,6 +80,7 @@ class LocalDoor {
   void HandleQueue(const SessionPtr& session);
   void HandleReport(const SessionPtr& session, bool holders_only);
   void HandleSamples(const SessionPtr& session);
+  void HandleUsage(const SessionPtr& session, const edge::broker::UsageRequest& request);
   void HandlePlan(const SessionPtr& session, const edge::broker::PlanRequest& plan);
   void HandleDown(const SessionPtr& session);
   void HandleDoor(const SessionPtr& session, const edge::broker::DoorRequest& request);

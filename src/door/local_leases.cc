@@ -104,6 +104,7 @@ base::Result<Lease> LocalLeases::Admit(const Admission& admission) {
   lease.processes = {admission.process};
   lease.user = admission.user;
   lease.command = admission.command;
+  lease.labels = admission.labels;
   if (HasEnded(admission.pidfd)) return Error(Code::kCancelled, "the process that asked has ended");
   TRY(ledger_.Hand(lease));
   if (!groups_) {

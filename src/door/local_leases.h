@@ -32,6 +32,7 @@ class LocalLeases {
     std::string command;
     node::ledger::Process process;
     int pidfd = -1;
+    std::map<std::string, std::string> labels = {};
   };
 
   /// Records the lease and puts the process into its group, or, where there can be no groups, follows it. All or nothing. The lease ends by

@@ -68,11 +68,12 @@ class Agent {
         lock_(std::move(lock)),
         configuration_(control_, io_, options.settings, options.start),
         spine_(control_, io_, start_, options.worker, open_, boot_id_),
-        telemetry_(control_, io_, spine_, start_),
+        telemetry_(control_, io_, spine_, start_, node_),
         labeller_(control_, io_, spine_.inventory, spine_.offers, start_.paths.sysfs_root, [this] { spine_.LookNow(); }),
-        pages_(control_, {.metrics = [this] { return views_.Metrics(); },
-                          .report = [this] { return api::ToJson(views_.Report()); },
-                          .not_ready = [this] { return not_ready_; }}) {}
+        pages_(control_, io_,
+               {.metrics = [this](node::metrics::Format format) { return views_.MetricsPage(format); },
+                .report = [this] { return api::ToJson(views_.Report()); },
+                .not_ready = [this] { return not_ready_; }}) {}
 
   int Run() {
     io_.Start();
@@ -110,6 +111,7 @@ class Agent {
     if (::read(signals_.get(), &signal, sizeof signal) != sizeof signal) return;
     if (signal.ssi_signo == SIGHUP) {
       base::Log(base::kInfo, "asked to read the configuration again");
+      pages_.Reload();
       return configuration_.Reload();
     }
     base::Log(base::kInfo, "asked to end by a signal");
@@ -152,12 +154,14 @@ class Agent {
   Status Serve() {
     waiting_for_.clear();
     ASSIGN(auto remembered, Doors::Remember(start_.paths.state_dir, boot_id_));
+    telemetry_.Serve(boot_id_);
     containers_.emplace(control_, io_, *Config(), spine_.inventory, os::OwnFolder(), open_.kubelet);
     doors_.emplace(Doors::Node{control_, io_, spine_.inventory, spine_.ledger, spine_.offers, *containers_}, open_, start_,
                    std::move(remembered), boot_id_,
                    Doors::Callbacks{.config = [this] { return Config(); },
                                     .report = [this] { return views_.Report(); },
                                     .samples = [this] { return telemetry_.Samples(views_.Report()); },
+                                    .usage = [this](const auto& request, auto done) { telemetry_.Usage(request, std::move(done)); },
                                     .end =
                                         [this] {
                                           spine_.EndIdle();
@@ -198,7 +202,7 @@ class Agent {
 
   Status OpenPages() {
     if (!pages_.where().empty()) return {};
-    const Status started = pages_.Start(start_.http.listen);
+    const Status started = pages_.Start(start_.http);
     if (!started.ok() && !lock_ && started.error().code() == base::Code::kAlreadyExists) return {};  // until we serve
     if (!started.ok()) return started;
     if (!pages_.where().empty()) base::Log(base::kInfo, "pages", {{"at", pages_.where()}});
@@ -278,7 +282,8 @@ class Agent {
   std::optional<Doors> doors_;
   std::optional<ClusterLine> cluster_;
   std::optional<Costs> costs_;
-  Views views_{{control_, node_, open_, spine_, configuration_, labeller_, containers_, doors_, cluster_, costs_, waiting_for_}};
+  Views views_{
+      {control_, node_, open_, spine_, telemetry_, configuration_, labeller_, containers_, doors_, cluster_, costs_, waiting_for_}};
   base::Subscription on_config_, on_inventory_, on_ledger_, on_offers_, on_servers_, on_labels_;
   door::Pages pages_;
 };

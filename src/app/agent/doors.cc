@@ -48,7 +48,8 @@ Doors::Doors(Node node, node::share::OpenDoors open, const api::NodeConfig& conf
                                         .plan = std::move(callbacks.plan),
                                         .move = [this](const auto& request, auto progress,
                                                        auto done) { moves_->Set(request, std::move(progress), std::move(done)); },
-                                        .samples = std::move(callbacks.samples)},
+                                        .samples = std::move(callbacks.samples),
+                                        .usage = std::move(callbacks.usage)},
              [&control = node.control, group = door::CgroupNameFor(config.paths.run_dir)] { return door::OpenCgroups(control, group); }),
       why_no_kubelet_(open.kubelet ? "" : WhyNoKubelet(config)) {
   local_.Recover(remembered.leases);

@@ -2,14 +2,26 @@
 #include "app/agent/telemetry.h"
 
 #include "api/samples.h"
+#include "door/groups.h"
 #include "door/samples.h"
 #include "vendor/all.h"
 
 namespace penstock::app {
 
-Telemetry::Telemetry(os::Loop& control, base::Executor& io, Spine& spine, const api::NodeConfig& config)
+Telemetry::Telemetry(os::Loop& control, base::Executor& io, Spine& spine, const api::NodeConfig& config, const std::string& node)
     : sampler(control, spine.inventory, spine.Sources(),
               {.processes_differ = [&spine](const std::string& vendor, const std::string& device) { spine.ReadSoon(vendor, device); }}),
+      meter({.control = control,
+             .io = io,
+             .inventory = spine.inventory,
+             .ledger = spine.ledger,
+             .samples = sampler.published(),
+             .dialect_of = vendor::FindDialect,
+             .hurry = [this] { sampler.Hurry(); },
+             .proc_root = config.paths.proc_root,
+             .local_group = door::CgroupNameFor(config.paths.run_dir),
+             .name = node},
+            config),
       spine_(spine),
       control_(control),
       io_(io) {
@@ -18,12 +30,22 @@ Telemetry::Telemetry(os::Loop& control, base::Executor& io, Spine& spine, const 
 
 void Telemetry::Configure(const api::NodeConfig& config) {
   sampler.Configure({.interval = config.telemetry.interval, .processes = config.telemetry.processes});
+  meter.Configure(config);
 }
 
 std::string Telemetry::Samples(const api::Report& report) {
   sampler.Hurry();
   return api::ToJson(
       door::MakeSamples(report, *spine_.ledger.Get(), *sampler.published().Get(), vendor::FindDialect, control_.clock().Wall()));
+}
+
+void Telemetry::Usage(const edge::broker::UsageRequest& request, std::function<void(base::Result<std::string>)> done) {
+  if (request.idle) return done(api::ToJson(meter.Idle()));
+  const api::UsageQuery query{
+      .by = request.by, .since = request.since.value_or(base::WallTime{}), .until = request.until.value_or(control_.clock().Wall())};
+  meter.Sum(query, [done = std::move(done)](const base::Result<api::UsageReport>& report) {
+    done(report.ok() ? base::Result<std::string>(api::ToJson(*report)) : report.error());
+  });
 }
 
 }  // namespace penstock::app

@@ -1,12 +1,15 @@
 // What devices measure and who used it: from the spine's vendors to the metrics page and the usage records. Construction only.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "api/node_config.h"
 #include "api/report.h"
 #include "app/agent/spine.h"
+#include "edge/broker/protocol.h"
 #include "node/sample/sampler.h"
+#include "node/usage/meter.h"
 #include "os/loop.h"
 
 namespace penstock::app {
@@ -14,7 +17,8 @@ namespace penstock::app {
 /// On the control loop. Outlives nothing of the spine.
 class Telemetry {
  public:
-  Telemetry(os::Loop& control, base::Executor& io, Spine& spine, const api::NodeConfig& config);
+  /// `node` is this node's name.
+  Telemetry(os::Loop& control, base::Executor& io, Spine& spine, const api::NodeConfig& config, const std::string& node);
 
   /// What a running agent can change follows this configuration from now on.
   void Configure(const api::NodeConfig& config);
@@ -23,7 +27,14 @@ class Telemetry {
   /// for a few seconds.
   std::string Samples(const api::Report& report);
 
+  /// Who used what, or who holds what unused, as JSON (api/usage.h). `done` runs on the control loop.
+  void Usage(const edge::broker::UsageRequest& request, std::function<void(base::Result<std::string>)> done);
+
+  /// This agent serves the node: see usage::Meter::Serve. Before any lease is taken over.
+  void Serve(const std::string& boot_id) { meter.Serve(boot_id); }
+
   node::sample::Sampler sampler;
+  node::usage::Meter meter;
 
  private:
   const Spine& spine_;

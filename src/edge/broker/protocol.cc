@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -21,7 +22,7 @@ using base::MapReader;
 using base::Value;
 using nlohmann::json;
 
-constexpr std::array<std::pair<std::string_view, Operation>, 10> kOperations = {{
+constexpr std::array<std::pair<std::string_view, Operation>, 11> kOperations = {{
     {"version", Operation::kVersion},
     {"run", Operation::kRun},
     {"queue", Operation::kQueue},
@@ -32,10 +33,12 @@ constexpr std::array<std::pair<std::string_view, Operation>, 10> kOperations = {
     {"down", Operation::kDown},
     {"door", Operation::kDoor},
     {"samples", Operation::kSamples},
+    {"usage", Operation::kUsage},
 }};
 constexpr base::Duration kLongestWait = std::chrono::hours(24 * 3650);
 constexpr std::size_t kMostNameBytes = 256;
 constexpr std::size_t kMostCommandBytes = 4096;
+constexpr std::size_t kMostKeyBytes = 128;
 
 // What is not UTF-8 becomes U+FFFD: a name must not keep an answer from being sent.
 std::string ToLine(const json& document) { return document.dump(-1, ' ', false, json::error_handler_t::replace); }
@@ -79,6 +82,45 @@ std::vector<std::string> ReadDevices(MapReader& reader) {
   return devices;
 }
 
+bool IsAlphanumeric(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
+
+std::map<std::string, std::string> ReadLabels(MapReader& reader) {
+  std::map<std::string, std::string> labels;
+  const Value* map = reader.Map("labels");
+  if (map == nullptr) return labels;
+  if (map->map->size() > kMostLabels) reader.Problem("labels", "are more than " + std::to_string(kMostLabels));
+  for (const auto& label : *map->map) {
+    const auto checked = label.value.kind == Value::Kind::kString
+                             ? CheckLabel(label.key, label.value.text)
+                             : base::Status(Error(Code::kInvalidArgument, "a label's value is a string"));
+    if (!checked.ok()) reader.Problem("labels", checked.error().message());
+    labels[label.key] = label.value.text;
+  }
+  return labels;
+}
+
+std::optional<base::WallTime> ReadTime(MapReader& reader, std::string_view key) {
+  const auto text = reader.String(key);
+  if (!text) return std::nullopt;
+  const base::WallTime time = base::ParseTime(*text);
+  if (base::FormatTime(time).substr(0, 19) != text->substr(0, 19) || !text->ends_with('Z'))
+    reader.Problem(key, "is no time as 2026-11-21T03:42:00.000Z");
+  return time;
+}
+
+UsageRequest ReadUsage(MapReader& reader) {
+  UsageRequest usage;
+  usage.idle = reader.Bool("idle").value_or(false);
+  usage.by = reader.Strings("by").value_or(usage.by);
+  if (usage.by.size() > kMostLabels) reader.Problem("by", "names more than " + std::to_string(kMostLabels));
+  for (const std::string& key : usage.by) CheckName(reader, "by", key);
+  usage.since = ReadTime(reader, "since");
+  usage.until = ReadTime(reader, "until");
+  if (usage.idle && (reader.Has("by") || usage.since || usage.until))
+    reader.Problem("idle", "cannot be said together with by, since or until: it is about now");
+  return usage;
+}
+
 RunRequest ReadRun(MapReader& reader) {
   RunRequest run;
   run.devices = ReadDevices(reader);
@@ -94,6 +136,7 @@ RunRequest ReadRun(MapReader& reader) {
   run.wait = reader.Time("wait", base::Duration::zero(), kLongestWait);
   const std::string command = reader.String("command").value_or("");
   if (!command.empty()) run.command = os::DescribeCommand(std::string_view(command).substr(0, kMostCommandBytes), "");
+  run.labels = ReadLabels(reader);
   return run;
 }
 
@@ -212,6 +255,18 @@ std::string InMilliseconds(base::Duration duration) {
 
 }  // namespace
 
+base::Status CheckLabel(const std::string& key, const std::string& value) {
+  const bool plain = std::all_of(key.begin(), key.end(), [](char c) { return IsAlphanumeric(c) || std::strchr("-_./", c) != nullptr; });
+  if (key.empty() || key.size() > kMostKeyBytes || !plain || !IsAlphanumeric(key.front()) || !IsAlphanumeric(key.back()))
+    return Error(Code::kInvalidArgument, "a label's key is 1 to " + std::to_string(kMostKeyBytes) +
+                                             " letters, digits, '-', '_', '.' and '/', a letter or digit first and last; not \"" +
+                                             os::DescribeCommand(key.substr(0, kMostNameBytes), "") + "\"");
+  if (value.size() > kMostNameBytes || !IsPrintable(value) || !base::IsUtf8(value))
+    return Error(Code::kInvalidArgument,
+                 "the value of label " + key + " is to be printable UTF-8 of at most " + std::to_string(kMostNameBytes) + " bytes");
+  return {};
+}
+
 base::Result<Request> DecodeRequest(std::string_view line) {
   if (line.size() > kMostLineBytes) return Error(Code::kInvalidArgument, "a request is longer than 64 KiB");
   ASSIGN(const Value value, base::ParseJson(line, "request", {.bytes = kMostLineBytes, .depth = 8}));
@@ -233,6 +288,7 @@ base::Result<Request> DecodeRequest(std::string_view line) {
   }
   if (request.operation == Operation::kPlan) request.plan = ReadPlan(reader);
   if (request.operation == Operation::kDoor) request.door = ReadDoor(reader);
+  if (request.operation == Operation::kUsage) request.usage = ReadUsage(reader);
   reader.Finish();
   if (!problems.empty()) return problems.ToError();
   return request;
@@ -252,6 +308,12 @@ std::string EncodeRequest(const Request& request) {
     if (request.door.wait) document["wait"] = InMilliseconds(*request.door.wait);
     if (request.door.dry_run) document["dryRun"] = true;
   }
+  if (request.operation == Operation::kUsage) {
+    if (request.usage.idle) document["idle"] = true;
+    if (!request.usage.by.empty()) document["by"] = request.usage.by;
+    if (request.usage.since) document["since"] = base::FormatTime(*request.usage.since);
+    if (request.usage.until) document["until"] = base::FormatTime(*request.usage.until);
+  }
   if (request.operation == Operation::kRun) {
     if (request.run.devices.empty())
       document["gpus"] = request.run.count;
@@ -260,6 +322,7 @@ std::string EncodeRequest(const Request& request) {
     if (!request.run.model.empty()) document["model"] = request.run.model;
     if (request.run.share > 1) document["share"] = request.run.share;
     if (request.run.wait) document["wait"] = InMilliseconds(*request.run.wait);
+    if (!request.run.labels.empty()) document["labels"] = request.run.labels;
     if (!request.run.command.empty()) document["command"] = request.run.command.substr(0, kMostCommandBytes);
   }
   return ToLine(document);

@@ -18,19 +18,25 @@ inline constexpr int kProtocolVersion = 1;
 inline constexpr std::size_t kMostLineBytes = 64u << 10;  ///< of a request, its newline included
 inline constexpr int kMostDevices = 1024;                 ///< that one request can ask for
 inline constexpr int kMostShares = 1024;                  ///< that one request can have a device cut into
+inline constexpr std::size_t kMostLabels = 32;            ///< of one run
 
-enum class Operation { kVersion, kRun, kQueue, kCancel, kStatus, kPs, kPlan, kDown, kDoor, kSamples };
+enum class Operation { kVersion, kRun, kQueue, kCancel, kStatus, kPs, kPlan, kDown, kDoor, kSamples, kUsage };
 
 /// "run": wait for devices, then enter a group that may use just these.
 struct RunRequest {
   int count = 1;
-  int share = 1;                       ///< 1: whole devices; N: one share each of devices cut N ways
-  std::string model;                   ///< glob; empty: any
-  std::vector<std::string> devices;    ///< ids or indices; given: exactly these
-  std::optional<base::Duration> wait;  ///< nothing: for ever; 0: now or never
-  std::string command;                 ///< for people
+  int share = 1;                              ///< 1: whole devices; N: one share each of devices cut N ways
+  std::string model;                          ///< glob; empty: any
+  std::vector<std::string> devices;           ///< ids or indices; given: exactly these
+  std::optional<base::Duration> wait;         ///< nothing: for ever; 0: now or never
+  std::string command;                        ///< for people
+  std::map<std::string, std::string> labels;  ///< what its series and usage records say of it; CheckLabel
   bool operator==(const RunRequest&) const = default;
 };
+
+/// Whether a label can be given: a key as Kubernetes has them (letters, digits, '-', '_', '.', '/', at most 128 bytes, a letter or digit
+/// first and last), a value of at most 256 bytes of printable UTF-8. kInvalidArgument says what is wrong.
+base::Status CheckLabel(const std::string& key, const std::string& value);
 
 /// "plan": what another configuration would change.
 struct PlanRequest {
@@ -49,12 +55,22 @@ struct DoorRequest {
   bool operator==(const DoorRequest&) const = default;
 };
 
+/// "usage": who used what, or who holds what unused.
+struct UsageRequest {
+  bool idle = false;                    ///< who holds what unused; then nothing else is said
+  std::vector<std::string> by;          ///< api::UsageKeys
+  std::optional<base::WallTime> since;  ///< nothing: since there are records
+  std::optional<base::WallTime> until;  ///< nothing: now
+  bool operator==(const UsageRequest&) const = default;
+};
+
 struct Request {
   Operation operation = Operation::kVersion;
   RunRequest run;      ///< of kRun
   std::string ticket;  ///< of kCancel
   PlanRequest plan;    ///< of kPlan
   DoorRequest door;    ///< of kDoor
+  UsageRequest usage;  ///< of kUsage
   bool operator==(const Request&) const = default;
 };
 

@@ -30,19 +30,21 @@ json ToJson(const Lease& lease) {
   for (const Slot& slot : lease.slots) slots.push_back(ToJson(slot));
   for (const Process& process : lease.processes)
     processes.push_back({{"pid", process.pid}, {"start", process.start}, {"user", process.user}, {"command", process.command}});
-  return {{"id", lease.id},
-          {"door", lease.door},
-          {"slots", slots},
-          {"state", lease.state == LeaseState::kHeld ? "held" : "handed"},
-          {"enforcement", std::string(ToString(lease.enforcement))},
-          {"since", base::FormatTime(lease.since)},
-          {"processes", processes},
-          {"user", lease.user},
-          {"command", lease.command},
-          {"pod", lease.pod},
-          {"podUid", lease.pod_uid},
-          {"namespace", lease.namespace_name},
-          {"container", lease.container}};
+  json out = {{"id", lease.id},
+              {"door", lease.door},
+              {"slots", slots},
+              {"state", lease.state == LeaseState::kHeld ? "held" : "handed"},
+              {"enforcement", std::string(ToString(lease.enforcement))},
+              {"since", base::FormatTime(lease.since)},
+              {"processes", processes},
+              {"user", lease.user},
+              {"command", lease.command},
+              {"pod", lease.pod},
+              {"podUid", lease.pod_uid},
+              {"namespace", lease.namespace_name},
+              {"container", lease.container}};
+  if (!lease.labels.empty()) out["labels"] = lease.labels;
+  return out;
 }
 
 device::Shape ReadShape(base::MapReader& reader) {
@@ -101,6 +103,8 @@ Lease ReadLease(const base::Value& value, base::Problems& problems) {
   lease.pod_uid = reader.String("podUid").value_or("");
   lease.namespace_name = reader.String("namespace").value_or("");
   lease.container = reader.String("container").value_or("");
+  if (const base::Value* labels = reader.Map("labels"))
+    for (const auto& label : *labels->map) lease.labels[label.key] = label.value.text;
   reader.Finish();
   return lease;
 }
