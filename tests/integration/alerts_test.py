@@ -98,3 +98,19 @@ def test_links_of_the_page_lead_somewhere():
         assert target.exists(), target
         anchors = {re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in re.findall(r"^#+ (.*)$", target.read_text(), re.M)}
         assert not anchor or anchor in anchors, f"{file}#{anchor}"
+
+
+def blocks(word: str) -> list[str]:
+    """Examples in docs/monitoring.md that begin so."""
+    return re.findall(rf"```yaml\n({word}:.*?)```", (ROOT / "docs/monitoring.md").read_text(), re.S)
+
+
+def test_prometheus_reads_the_documented_configurations(tmp_path):
+    collectors = [yaml.safe_dump(yaml.safe_load(block)["receivers"]["prometheus"]["config"]) for block in blocks("receivers")]
+    texts = [*blocks("scrape_configs"), *blocks("rule_files"), *collectors]
+    assert len(texts) == 4
+    (tmp_path / "penstock.rules.yaml").write_text((ALERTS / "penstock.rules.yaml").read_text())
+    for n, text in enumerate(texts):
+        text = re.sub(r"^    kubernetes_sd_configs:\n(?:      .*\n)+", "", text, flags=re.M)  # Debian's Prometheus is built without
+        (tmp_path / f"{n}.yml").write_text(text)
+        promtool("check", "config", tmp_path / f"{n}.yml")

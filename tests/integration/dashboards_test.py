@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,21 +13,14 @@ import yaml
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests/support"))
 
+from dashboards import FILES as DASHBOARDS  # noqa: E402
+from dashboards import chosen, filled, load, panels, queries, without_answer  # noqa: E402
 from monitored import Fleet  # noqa: E402
 from node import wait_until  # noqa: E402
 
-DASHBOARDS = sorted((ROOT / "deploy/dashboards").glob("*.json"))
 MODERN = {"row", "stat", "gauge", "bargauge", "timeseries", "table", "state-timeline", "text"}
 HERE = os.uname().nodename  # as this machine's node_exporter calls it
 FAST = "telemetry: {interval: 1s}\n"
-
-
-def panels(dashboard: dict) -> list[dict]:
-    return [panel for panel in dashboard["panels"] if panel["type"] != "row"]
-
-
-def load(name: str) -> dict:
-    return json.loads((ROOT / f"deploy/dashboards/{name}.json").read_text())
 
 
 # --- the files ----------------------------------------------------------------------------------------------------------------------------
@@ -149,45 +141,15 @@ def prometheus(request):
 
 
 # --- queries ------------------------------------------------------------------------------------------------------------------------------
-def chosen(prometheus, dashboard: dict) -> dict[str, str]:
-    """What Grafana puts in the place of each variable: all that its query answers where many may be chosen, else the node with node_exporter."""
-    values = {"__rate_interval": "30s", "__interval": "1s", "__range": "5m", "datasource": "prometheus"}
-    for variable in dashboard["templating"]["list"][1:]:
-        selector, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"]).groups()
-        found = sorted({series["metric"].get(label, "") for series in prometheus.query(filled(selector, values))} - {""})
-        assert found, f"the variable {variable['name']} has no values"
-        values[variable["name"]] = f"({'|'.join(map(re.escape, found))})".replace("\\", "\\\\") if variable["multi"] else HERE if HERE in found else found[0]
-    return values
-
-
-def filled(query: str, values: dict[str, str]) -> str:
-    return re.sub(r"\$\{?(\w+)\}?", lambda name: values[name.group(1)], query)
-
-
-def without_answer(prometheus, queries: list[tuple[str, str]], seconds: float = 60) -> list[str]:
-    """Those queries, with their panels, that have no answer; some need a second scrape, or a third."""
-    open_ones = list(queries)
-
-    def answered() -> bool:
-        open_ones[:] = [one for one in open_ones if not prometheus.query(one[1])]
-        return not open_ones
-
-    deadline = time.monotonic() + seconds
-    while not answered() and time.monotonic() < deadline:
-        time.sleep(0.5)
-    return [f"{panel}: {query}" for panel, query in open_ones]
-
-
 @pytest.mark.parametrize("file", DASHBOARDS, ids=lambda file: file.stem)
 def test_no_panel_is_empty(prometheus, file):
     dashboard = json.loads(file.read_text())
-    values = chosen(prometheus, dashboard)
-    queries = [(panel["title"], filled(target["expr"], values)) for panel in panels(dashboard) for target in panel["targets"]]
-    assert queries and not (empty := without_answer(prometheus, queries)), "\n".join(empty)
+    asked = queries(dashboard, chosen(prometheus, dashboard, HERE))
+    assert asked and not (empty := without_answer(prometheus, asked)), "\n".join(empty)
 
 
 def test_the_node_dashboard_finds_the_node_exporter_by_the_nodes_name(prometheus):
-    values = chosen(prometheus, load("node"))
+    values = chosen(prometheus, load("node"), HERE)
     assert values["node"] == HERE
     assert prometheus.query(f'node_uname_info{{instance="{values["instance"]}"}}')[0]["metric"]["nodename"] == HERE
 

@@ -50,7 +50,7 @@ class Monitored(Node):
     """A simulated machine with an agent whose page is scraped, and a kubelet."""
 
     def __init__(self, home: Path, programs: Path, machine: str, name: str, config: str = ""):
-        self.devices, self.page = {"empty": 0, "mixed": 3, "t4-x1": 1, "a100-40gb-x1": 1}.get(machine, 8), f"127.0.0.1:{free_port()}"
+        self.devices, self.page = {"empty": 0, "mixed": 3, "t4-x1": 1, "a100-40gb-x1": 1, "pair.yaml": 2}.get(Path(machine).name, 8), f"127.0.0.1:{free_port()}"
         self.kubelet_program = Kubelet(home, programs)
         super().__init__(home, programs, machine, config, listen=self.page, name=name, kubelet=self.kubelet_program.dir)
 

@@ -1,0 +1,185 @@
+"""A Prometheus in the cluster that is told of the agents' pods and scrapes them: walkthrough J; and five hundred pods, each of which is found under
+its own name, on its own GPU, and nowhere else."""
+import json
+import re
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from actors import BUSYBOX, GPU, wait_for
+from fleet import CONFIG_MAP, NAMESPACE, Fleet, pod_on
+from test_sharing import all_of, sliced
+
+ROOT = Path(__file__).parents[3]
+sys.path.insert(0, str(ROOT / "tests/support"))
+
+import dashboards  # noqa: E402
+from prometheus import Prometheus  # noqa: E402
+
+RULES = ROOT / "deploy/alerts/penstock.rules.yaml"
+TELEMETRY = {"penstock": {"config": {"telemetry": {"interval": "1s", "keepEnded": "10m"}, "usage": {"idleAfter": "5s"}}}}
+SPACES = {"n1": "research", "n2": "research", "n3": "serving", "n4": "notebooks"}  # node -> whose pods run there
+REPLICAS, PODS = 4, {"n1": 300, "n2": 120, "n3": 40, "n4": 40}
+AT_ONCE = {"n1": 12, "n2": 6, "n3": 2, "n4": 2}
+
+
+def discovered(fleet: Fleet) -> list[dict]:
+    """What Prometheus' discovery of the role "pod" makes of the pods of our namespace: a target for each port, with labels that tell of it.
+    Debian's Prometheus is built without it, so it reads this from a file."""
+    found = []
+    for pod in fleet.get("pods", "-n", NAMESPACE)["items"]:
+        told = {f"__meta_kubernetes_pod_label_{re.sub(r'[^a-zA-Z0-9_]', '_', key)}": value for key, value in pod["metadata"]["labels"].items()}
+        told |= {"__meta_kubernetes_namespace": NAMESPACE, "__meta_kubernetes_pod_name": pod["metadata"]["name"],
+                 "__meta_kubernetes_pod_node_name": pod["spec"]["nodeName"]}
+        for container in pod["spec"]["containers"]:
+            found += [{"targets": [f"{pod['status']['podIP']}:{port['containerPort']}"],
+                       "labels": told | {"__meta_kubernetes_pod_container_port_name": port.get("name", "")}} for port in container.get("ports", [])]
+    return found
+
+
+def documented_jobs(fleet: Fleet, folder: Path) -> list[dict]:
+    """The jobs for Kubernetes of docs/monitoring.md, with that discovery."""
+    (folder / "pods.json").write_text(json.dumps(discovered(fleet)))
+    blocks = re.findall(r"```yaml\n(scrape_configs:.*?)```", (ROOT / "docs/monitoring.md").read_text(), re.S)
+    jobs = next(jobs for block in blocks if "kubernetes_sd_configs" in (jobs := yaml.safe_load(block)["scrape_configs"])[0])
+    for job in jobs:
+        assert job.pop("kubernetes_sd_configs") == [{"role": "pod", "namespaces": {"names": [NAMESPACE]}}]
+        job["file_sd_configs"] = [{"files": [str(folder / "pods.json")]}]
+    return jobs
+
+
+def impatient(rules: Path, folder: Path) -> Path:
+    """The rules as they are, but what they wait for has been so for long enough at once."""
+    copy = folder / rules.name
+    copy.write_text(re.sub(r"^(\s+for: ).*$", r"\g<1>1s", rules.read_text(), flags=re.M))
+    return copy
+
+
+@pytest.fixture
+def prometheus(fleet):
+    fleet.clear()
+    fleet.ensure_installed(TELEMETRY)
+    fleet.wait_rolled_out()
+    fleet.wait_advertised(120)
+    home = fleet.cluster.dir / "prometheus"
+    home.mkdir(exist_ok=True)
+    one = Prometheus(home, documented_jobs(fleet, home), [impatient(RULES, home)], enter=fleet.cluster.entering(),
+                     fetch=lambda url: fleet.cluster.run("busybox", "wget", "-q", "-O", "-", url).stdout)
+    one.wait_scraped(len(fleet.nodes), 60)
+    yield one
+    one.stop()
+
+
+# --- walkthrough J ------------------------------------------------------------------------------------------------------------------------
+def test_prometheus_scrapes_dashboards_show_and_an_idle_gpu_is_listed_and_alerted(prometheus, fleet, measure):
+    """Walkthrough J."""
+    assert {target["labels"]["node"] for target in prometheus.targets()} == set(fleet.nodes)  # (1) Prometheus scrapes
+
+    fleet.hold("forgotten", "n4", 1)
+    fleet.wait_held("forgotten")
+    pod = fleet.get("pods", "-l", "app=forgotten")["items"][0]["metadata"]["name"]
+    for name in ("fleet", "gpu", "namespace", "health", "agent"):  # (2) dashboards show GPU count, watts, degrees, utilization
+        dashboard = dashboards.load(name)
+        asked = dashboards.queries(dashboard, dashboards.chosen(prometheus, dashboard), *SHOWN[name])
+        empty = dashboards.without_answer(prometheus, asked)
+        assert len(asked) >= len(SHOWN[name]) and not empty, "\n".join(empty)
+    count = sum(len(node.machine.minors()) for node in fleet.nodes.values())
+    panel = dict(dashboards.queries(load := dashboards.load("fleet"), dashboards.chosen(prometheus, load)))
+    assert prometheus.value(panel["GPUs"]) == count and prometheus.value(panel["Power"]) > 10 * count
+    assert 20 < prometheus.value(panel["Hottest"]) < 100 and 0 <= prometheus.value(panel["Busy"]) <= 1
+
+    with measure("a GPU is held and idle: listed and alerted"):  # (3) an allocated but idle GPU is listed and alerted
+        def listed() -> bool:
+            return pod in fleet.nodes["n4"].penstock("usage", "--idle").stdout
+        wait_for(listed, 60, "penstock usage --idle to list the pod")
+        wait_for(lambda: [one for one in prometheus.firing("AcceleratorIdle") if one.get("pod") == pod], 60, "the alert to fire")
+    one = next(one for one in prometheus.firing("AcceleratorIdle") if one.get("pod") == pod)
+    assert (one["namespace"], one["node"], one["severity"]) == ("default", "n4", "info")
+    fleet.delete_pod(pod)
+    wait_for(lambda: not [one for one in prometheus.firing("AcceleratorIdle") if one.get("pod") == pod], 60, "the alert to end with the pod")
+    assert not {one["alertname"] for one in prometheus.firing()} - {"AcceleratorIdle"}, "nothing is wrong here, and nothing says so"
+
+
+# What has data where GPUs are A100s and older, at rest, and nothing was ever wrong: without node_exporter, errors, processes and users.
+SHOWN = {
+    "fleet": [panel["title"] for panel in dashboards.panels(dashboards.load("fleet"))],
+    "gpu": ["What it is", "Utilization", "Memory in use", "Power", "Temperature", "Usable", "Shares held", "Holders", "Clocks", "PCIe", "Limited now"],
+    "namespace": ["Slots held", "Namespaces", "Busy, of what is held", "Held and idle", "Memory in use", "Holders", "GPUs busy", "Power"],
+    "health": ["Can be used", "Not usable", "On probation", "Remapping failed", "Usable", "ECC errors", "Remapped rows", "Retired pages"],
+    "agent": ["Agents", "Memory of one, most", "Processor of one, most", "Oldest value", "Versions", "Drivers", "Leases", "Time for a page",
+              "Requests to the API server", "Failed requests to the API server", "Holders known", "A scrape, as Prometheus sees it"],
+}
+
+
+# --- five hundred pods --------------------------------------------------------------------------------------------------------------------
+def start_pods(fleet: Fleet, node: str):
+    """A Job in a namespace of its own whose pods each take a share, say which device file they see, and end."""
+    pod = pod_on(node, "ls /dev | grep -E '^nvidia[0-9]+$'; sleep 1.5", GPU, BUSYBOX) | {"restartPolicy": "Never"}
+    fleet.kubectl("create", "-f", "-", input=json.dumps(
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": f"many-{node}", "namespace": SPACES[node]},
+         "spec": {"completions": PODS[node], "parallelism": AT_ONCE[node], "backoffLimit": 0, "template": {"spec": pod}}}))
+
+
+def wait_ended(fleet: Fleet, node: str):
+    def ended() -> bool:
+        status = fleet.get("job", f"many-{node}", "-n", SPACES[node])["status"]
+        assert not status.get("failed"), fleet.kubectl("describe", "pods", "-n", SPACES[node], "-l", f"job-name=many-{node}").stdout[-4000:]
+        return status.get("succeeded", 0) == PODS[node]
+    wait_for(ended, 600, f"the pods of {node} to end well", lambda: fleet.kubectl("get", "pods", "-A", check=False).stdout[-4000:], every=1)
+
+
+def truth(fleet: Fleet) -> set[tuple[str, str, str, str]]:
+    """Node, namespace, pod and GPU of each, as the container itself has seen its device file and the machine's own files number it."""
+    found = set()
+    for node, space in SPACES.items():
+        uuids = {f"nvidia{minor}": uuid for uuid, minor in fleet.nodes[node].machine.minors().items()}
+        said = fleet.kubectl("logs", "-n", space, "-l", f"job-name=many-{node}", "--prefix", "--tail=-1", "--max-log-requests=600").stdout
+        for line in said.splitlines():
+            pod, file = re.fullmatch(r"\[pod/([^/]+)/main\] (nvidia\d+)", line).groups()
+            found.add((node, space, pod, uuids[file]))
+    return found
+
+
+def seen(prometheus: Prometheus, family: str, begin: float) -> set[tuple[str, str, str, str]]:
+    """The same, as the series of a family have it that were scraped since then."""
+    return {(one["node"], one["namespace"], one["pod"], one["device"]) for one in
+            prometheus.series(f'{family}{{kind="pod", namespace=~"{"|".join(set(SPACES.values()))}"}}', start=begin, end=time.time())}
+
+
+@pytest.fixture
+def spaces(prometheus, fleet):
+    """Namespaces whose pods are gone afterwards; every GPU in four shares."""
+    for space in set(SPACES.values()):
+        fleet.kubectl("create", "namespace", space)
+        wait_for(lambda space=space: fleet.kubectl("get", "serviceaccount", "default", "-n", space, check=False).returncode == 0, 60, "its service account")
+    before = fleet.get("configmap", CONFIG_MAP, "-n", NAMESPACE)["data"]
+    fleet.edit({"by-uuid": sliced(REPLICAS)})
+    for node in fleet.nodes.values():
+        node.wanted = {GPU: all_of(node, REPLICAS)}
+    fleet.wait_advertised(120)
+    yield
+    for space in set(SPACES.values()):
+        fleet.kubectl("delete", "namespace", space, "--wait=false")
+    fleet.edit(before)
+    fleet.kubectl("label", "nodes", "--all", "nvidia.com/device-plugin.config-")
+
+
+def test_each_of_five_hundred_pods_is_found_on_its_gpu_and_nowhere_else(prometheus, spaces, fleet, measure):
+    begin = time.time()
+    with measure("500 pods start and end on four nodes"):
+        for node in PODS:
+            start_pods(fleet, node)
+        for node in PODS:
+            wait_ended(fleet, node)
+    wait_for(lambda: not prometheus.query('accelerator_held{kind="pod"}'), 60, "no series to say that a pod holds a GPU")
+    meant = truth(fleet)
+    assert len(meant) == sum(PODS.values()) == 500
+    for family in ("accelerator_held", "accelerator_holder_start_timestamp_seconds", "accelerator_holder_energy_joules_total"):
+        found = seen(prometheus, family, begin)
+        assert not (lost := meant - found), f"{family}: {len(lost)} lost: {sorted(lost)[:5]}"
+        assert not (wrong := found - meant), f"{family}: {len(wrong)} misattributed: {sorted(wrong)[:5]}"
+    scrapes = {one["metric"]["node"]: float(one["value"][1]) for one in prometheus.query(f"min_over_time(up[{int(time.time() - begin)}s])")}
+    assert set(scrapes.values()) == {1.0}, f"every scrape of every agent was answered: {scrapes}"
+    fleet.check()
