@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "app/counters.h"
 #include "base/core/strings.h"
 #include "os/core/file.h"
 
@@ -16,6 +17,7 @@ namespace {
 
 constexpr const char* kNodeGroup = "Node";
 constexpr const char* kPluginGroup = "As NVIDIA's device plugin and GPU Feature Discovery have them";
+constexpr const char* kExporterGroup = "As NVIDIA's dcgm-exporter has them";
 constexpr std::size_t kMostConfigBytes = 4u << 20;
 
 std::string Absolute(const std::string& path) {
@@ -49,7 +51,7 @@ const std::vector<PlainFlag>& PlainFlags() {
   static const std::vector<PlainFlag> flags = {
       {"--node-name", "NAME", "name of this node [the host's name]",
        [](NodeConfig& config, const std::string& value) { config.node_name = value; }},
-      {"--listen", "ADDRESS", "where the pages are served: HOST:PORT, unix:PATH or off [127.0.0.1:9400]",
+      {"--listen", "ADDRESS", "where the pages are served: HOST:PORT, unix:PATH, systemd:NAME or off [127.0.0.1:9400]",
        [](NodeConfig& config, const std::string& value) { config.http.listen = value; }},
       {"--cluster", "SWITCH", "join an API server: auto (in a pod, or with --kubeconfig), on, off [auto]",
        [](NodeConfig& config, const std::string& value) { config.cluster.enabled = ToSwitch(value); }},
@@ -94,6 +96,30 @@ const api::compat::PluginOption* OptionOfFlag(const std::string& flag) {
   return nullptr;
 }
 
+template <typename List>
+List Joined(List first, const List& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+/// What other people's file, environment and flags say, over `base`. The text is read by the one whose kind it is.
+base::Result<api::compat::Translation> Translate(const Settings& settings, api::compat::Document kind, std::string_view text,
+                                                 const std::string& file, const api::NodeConfig& base) {
+  using api::compat::Document;
+  auto exporter = api::compat::TranslateExporter(kind == Document::kExporter ? text : "", file,
+                                                 Joined(settings.exporter_environment, settings.exporter_flags), base);
+  auto plugin = api::compat::TranslateDevicePlugin(kind == Document::kDevicePlugin ? text : "", file,
+                                                   Joined(settings.plugin_environment, settings.plugin_flags),
+                                                   exporter.ok() ? exporter->config : base);
+  if (!exporter.ok() && !plugin.ok())
+    return base::Error(base::Code::kInvalidArgument, exporter.error().message() + "\n" + plugin.error().message());
+  if (!exporter.ok()) return exporter.error();
+  if (!plugin.ok()) return plugin.error();
+  plugin->not_yet = Joined(std::move(exporter->not_yet), plugin->not_yet);
+  plugin->remarks = Joined(std::move(exporter->remarks), plugin->remarks);
+  return plugin;
+}
+
 }  // namespace
 
 void AddNodeOptions(CLI::App& app, Settings& settings) {
@@ -106,7 +132,7 @@ void AddNodeOptions(CLI::App& app, Settings& settings) {
         ->group(kNodeGroup);
   };
   app.add_option("--config,--config-file", settings.config_file,
-                 "configuration, a NodeConfig document or a file of NVIDIA's device plugin; flags count more")
+                 "configuration: a NodeConfig document, or a file of NVIDIA's device plugin or dcgm-exporter; flags count more")
       ->type_name("FILE")
       ->take_last()
       ->group(kNodeGroup);
@@ -137,7 +163,41 @@ void AddPluginOptions(CLI::App& app, Settings& settings) {
   }
 }
 
+void AddExporterOptions(CLI::App& app, Settings& settings) {
+  for (const auto& option : api::compat::ExporterOptions()) {
+    const std::vector<std::string> names(option.flags.begin(), option.flags.end());
+    auto* added = app.add_option_function<std::string>(
+        base::Join(names, ","),
+        [&settings, name = names.front(), alone = option.on_off ? "true" : "", path = option.path](const std::string& value) {
+          settings.exporter_flags.push_back({name, value.empty() ? alone : path ? Absolute(value) : value, name});
+        },
+        std::string(option.help));
+    added->type_name(option.on_off ? "[BOOL]" : option.path ? "PATH" : "VALUE")->take_last()->group(kExporterGroup);
+    if (option.on_off) added->expected(0, 1);
+  }
+}
+
+std::string DescribeUnknown(const CLI::App& app, const std::vector<std::string>& arguments) {
+  std::vector<std::string> flags, lines;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  for (const std::string& argument : arguments) {
+    const std::string name = argument.substr(0, argument.find('='));
+    const auto near = name.starts_with("-") ? base::Nearest(name, flags) : std::nullopt;
+    lines.push_back("\"" + argument + "\" is not understood" + (near ? "; did you mean " + *near + "?" : "; --help shows what is"));
+  }
+  return base::Join(lines, "\n");
+}
+
 void TakeEnvironment(Settings& settings, const std::function<const char*(const char*)>& lookup) {
+  const auto said = [&lookup](std::string_view name) -> std::string {
+    const char* value = lookup(std::string(name).c_str());
+    return value == nullptr ? "" : value;
+  };
+  for (const auto& option : api::compat::ExporterOptions())
+    if (const std::string value = said(option.environment); !value.empty())
+      settings.exporter_environment.push_back(
+          {std::string(option.flags.front()), option.path ? Absolute(value) : value, "environment " + std::string(option.environment)});
   for (const auto& option : api::compat::PluginOptions()) {
     for (const std::string_view name : option.environment) {
       const char* value = lookup(std::string(name).c_str());
@@ -151,15 +211,16 @@ void TakeEnvironment(Settings& settings, const std::function<const char*(const c
       break;
     }
   }
+  if (settings.config_file.empty()) settings.config_file = said(api::compat::kExporterConfigVariable);
 }
 
 base::Result<Resolved> ResolveText(const Settings& settings, std::string_view text, const std::string& file, const api::NodeConfig& below) {
-  const bool ours = !text.empty() && api::compat::Recognise(text) == api::compat::Document::kNodeConfig;
+  using api::compat::Document;
+  const Document kind = api::compat::Recognise(text);
+  const bool ours = !text.empty() && kind == Document::kNodeConfig;
   api::NodeConfig base = below;
   if (ours) { ASSIGN(base, api::ParseNodeConfig(text, file)); }
-  std::vector<api::compat::Given> given = settings.plugin_environment;
-  given.insert(given.end(), settings.plugin_flags.begin(), settings.plugin_flags.end());
-  ASSIGN(auto translation, api::compat::TranslateDevicePlugin(ours ? "" : text, file, given, base));
+  ASSIGN(auto translation, Translate(settings, kind, text, file, base));
   Resolved resolved{.config = std::move(translation.config),
                     .origin = file.empty() ? "defaults" : "file " + file,
                     .not_yet = std::move(translation.not_yet),
@@ -172,6 +233,10 @@ base::Result<Resolved> ResolveText(const Settings& settings, std::string_view te
       if (flag == option.flag) resolved.config.paths.*option.member = Absolute(value);
   }
   TRY(api::Validate(resolved.config));
+  const std::string where = (file.empty() ? "" : file + ": ") + (kind == Document::kExporter ? "metrics.fields" : "telemetry.counters");
+  ASSIGN(auto counters, api::compat::CheckCounters(resolved.config.telemetry.counters, where, CounterFields()));
+  resolved.config.telemetry.counters = std::move(counters.rows);
+  resolved.remarks.insert(resolved.remarks.end(), counters.remarks.begin(), counters.remarks.end());
   return resolved;
 }
 
@@ -196,7 +261,7 @@ std::vector<std::string> ToArguments(const Settings& settings) {
   std::vector<std::string> arguments;
   if (!settings.config_file.empty()) arguments.insert(arguments.end(), {"--config", Absolute(settings.config_file)});
   for (const auto& [flag, value] : settings.flags) arguments.insert(arguments.end(), {flag, IsPath(flag) ? Absolute(value) : value});
-  for (const auto& given : settings.plugin_flags) arguments.push_back(given.flag + "=" + given.value);
+  for (const auto& given : Joined(settings.plugin_flags, settings.exporter_flags)) arguments.push_back(given.flag + "=" + given.value);
   return arguments;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/compat/device_plugin.h"
+#include "api/compat/exporter_options.h"
 #include "api/node_config.h"
 #include "base/core/result.h"
 
@@ -23,6 +24,7 @@ struct Settings {
   std::map<std::string, std::string> flags;      ///< "--driver-root" → its value, for the flags that were given
   std::vector<api::compat::Given> plugin_flags;  ///< of NVIDIA's device plugin, in the order of api::compat::PluginOptions()
   std::vector<api::compat::Given> plugin_environment;
+  std::vector<api::compat::Given> exporter_flags, exporter_environment;  ///< of dcgm-exporter, likewise (api::compat::ExporterOptions())
 };
 
 /// Adds --config, --node-name, --listen, those of the cluster's connection and every flag of api::PathOptions(). `settings` must outlive
@@ -33,8 +35,15 @@ void AddNodeOptions(CLI::App& app, Settings& settings);
 /// The agent's.
 void AddPluginOptions(CLI::App& app, Settings& settings);
 
-/// Takes what NVIDIA's device plugin takes from its environment; CONFIG_FILE where no --config was given. After the command line was
-/// parsed. `lookup` is ::getenv but in tests.
+/// Adds the flags of dcgm-exporter (api::compat::ExporterOptions()). They are understood in our form alone: api::compat::FromGoFlags makes
+/// it of the exporter's. The agent's.
+void AddExporterOptions(CLI::App& app, Settings& settings);
+
+/// What is to be said of arguments that no option takes (CLI::App::remaining): each with the flag that may be meant.
+std::string DescribeUnknown(const CLI::App& app, const std::vector<std::string>& arguments);
+
+/// Takes what NVIDIA's device plugin and dcgm-exporter take from their environment; CONFIG_FILE where no --config was given. After the
+/// command line was parsed. `lookup` is ::getenv but in tests.
 void TakeEnvironment(Settings& settings, const std::function<const char*(const char*)>& lookup);
 
 /// What file, environment and flags make together.
@@ -46,9 +55,9 @@ struct Resolved {
   api::NodeConfig below;  ///< the file alone, where it is a NodeConfig; else the defaults
 };
 
-/// The text (a NodeConfig or a device plugin's file, told apart by their content; empty: none) first, the environment on top, then the
-/// flags; then all of it checked (api::Validate). A relative path in a flag is taken from the working folder. Errors name the file, or each
-/// flag, variable and key. A device plugin's file is put on top of `below`; a NodeConfig says everything itself.
+/// The text (a NodeConfig, a device plugin's file or dcgm-exporter's, told apart by their content; empty: none) first, the environment on
+/// top, then the flags; then all of it checked (api::Validate). A relative path in a flag is taken from the working folder. Errors name the
+/// file, or each flag, variable and key. Other people's files are put on top of `below`; a NodeConfig says everything itself.
 base::Result<Resolved> ResolveText(const Settings& settings, std::string_view text, const std::string& file,
                                    const api::NodeConfig& below = {});
 

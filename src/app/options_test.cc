@@ -18,6 +18,7 @@ Settings Parse(const std::string& line) {
   Settings settings;
   AddNodeOptions(app, settings);
   AddPluginOptions(app, settings);
+  AddExporterOptions(app, settings);
   app.add_subcommand("verb")->fallthrough();
   app.parse(line);
   return settings;
@@ -160,6 +161,91 @@ TEST(Options, NameTheVariableThatIsWrong) {
 TEST(Options, AllAreHandedToAnotherProgram) {
   EXPECT_THAT(ToArguments(Parse("--kubeconfig /k --gds-enabled --device-list-strategy envvar,cdi-cri")),
               testing::ElementsAre("--kubeconfig", "/k", "--device-list-strategy=envvar,cdi-cri", "--gds-enabled=true"));
+}
+
+TEST(Options, TakeEveryFlagOfTheExporterUnderAllItsNames) {
+  for (const auto& option : api::compat::ExporterOptions()) {
+    for (const auto flag : option.flags) {
+      const Settings settings = Parse(std::string(flag) + (option.on_off ? "" : " /x"));
+      ASSERT_EQ(settings.exporter_flags.size(), 1u) << flag;
+      EXPECT_EQ(settings.exporter_flags[0].flag, option.flags.front());
+      EXPECT_EQ(settings.exporter_flags[0].value, option.on_off ? "true" : "/x") << flag;
+    }
+  }
+}
+
+TEST(Options, NoFlagOfTheExporterIsOneOfOurs) {
+  CLI::App app;
+  Settings settings;
+  AddNodeOptions(app, settings);
+  AddPluginOptions(app, settings);
+  for (const auto& option : api::compat::ExporterOptions())
+    for (const auto flag : option.flags) EXPECT_EQ(app.get_option_no_throw(std::string(flag)), nullptr) << flag;
+}
+
+TEST(Options, TheExportersFlagsCountMoreThanItsEnvironmentAndThatMoreThanItsFile) {
+  const std::string file = Written("");
+  ASSERT_TRUE(os::WriteFileAtomically(file, "version: 1\nmetrics: {file: /file.csv}\ncollection: {interval: 50s}\n").ok());
+  Settings settings = Parse("-f /line.csv --web-config-file w.yaml");
+  TakeEnvironment(settings, Having({{"DCGM_EXPORTER_CONFIG_FILE", file},
+                                    {"DCGM_EXPORTER_COLLECTORS", "/variable.csv"},
+                                    {"DCGM_EXPORTER_INTERVAL", "15000"},
+                                    {"DCGM_EXPORTER_KUBERNETES", "true"},
+                                    {"DCGM_EXPORTER_WEB_CONFIG_FILE", "/variable.yaml"},
+                                    {"DCGM_EXPORTER_LISTEN", ":9400"}}));
+  EXPECT_EQ(settings.config_file, file);
+  const auto resolved = ResolveAll(settings);
+  ASSERT_TRUE(resolved.ok()) << resolved.error().message();
+  EXPECT_EQ(resolved->config.telemetry.counters_file, "/line.csv");
+  EXPECT_EQ(resolved->config.telemetry.interval, std::chrono::seconds(15));
+  EXPECT_EQ(resolved->config.http.web_config_file, (std::filesystem::current_path() / "w.yaml").string());
+  EXPECT_EQ(resolved->config.http.listen, ":9400");
+  settings.flags["--listen"] = "off";
+  EXPECT_EQ(Resolve(settings)->http.listen, "off");
+}
+
+TEST(Options, TellWhatIsWrongOfThePluginAndTheExporterTogether) {
+  Settings settings = Parse("-c soon --device-id-strategy name");
+  TakeEnvironment(settings, Having({{"DCGM_EXPORTER_XID_COUNT_WINDOW_SIZE", "long"}}));
+  const auto resolved = Resolve(settings);
+  ASSERT_FALSE(resolved.ok());
+  for (const char* wanted :
+       {"--collect-interval: \"soon\"", "--device-id-strategy: \"name\"", "environment DCGM_EXPORTER_XID_COUNT_WINDOW_SIZE: \"long\""})
+    EXPECT_THAT(resolved.error().message(), HasSubstr(wanted));
+}
+
+TEST(Options, TheExportersAreHandedToAnotherProgram) {
+  EXPECT_THAT(ToArguments(Parse("-k -d g:0 -f /x.csv")),
+              testing::UnorderedElementsAre("--kubernetes=true", "--devices=g:0", "--collectors=/x.csv"));
+}
+
+TEST(Options, CountersOfADocumentAreHeldAgainstTheFieldsThatThereAre) {
+  EXPECT_THAT(
+      Resolve(Parse("--config " + Written("telemetry: {counters: [{field: DCGM_FI_DEV_GPU_TMEP, type: gauge}]}\n"))).error().message(),
+      HasSubstr("telemetry.counters[0]: there is no field \"DCGM_FI_DEV_GPU_TMEP\"; did you mean \"DCGM_FI_DEV_GPU_TEMP\"?"));
+  EXPECT_EQ(Resolve(Parse("--config " + Written("telemetry: {counters: [{field: DCGM_FI_DEV_SM_CLOCK_HERTZ, type: gauge}]}\n")))
+                ->telemetry.counters[0]
+                .field,
+            "DCGM_FI_DEV_SM_CLOCK");
+}
+
+TEST(Options, AnUnknownFlagIsAnsweredWithTheOneThatMayBeMeant) {
+  CLI::App app;
+  Settings settings;
+  AddNodeOptions(app, settings);
+  AddExporterOptions(app, settings);
+  EXPECT_EQ(DescribeUnknown(app, {"--colectors=/x", "nothing", "-9"}),
+            "\"--colectors=/x\" is not understood; did you mean --collectors?\n\"nothing\" is not understood; --help shows what is\n"
+            "\"-9\" is not understood; --help shows what is");
+}
+
+TEST(Options, TheExportersReferenceNamesEachOfItsSettings) {
+  const auto text = os::ReadFile(PENSTOCK_SOURCE_DIR "/docs/reference/dcgm-exporter.md", 1u << 20);
+  ASSERT_TRUE(text.ok());
+  for (const auto& option : api::compat::ExporterOptions()) {
+    for (const auto flag : option.flags) EXPECT_THAT(*text, HasSubstr("`" + std::string(flag == "--rbmn" ? "-rbmn" : flag) + "`")) << flag;
+    EXPECT_THAT(*text, HasSubstr("`" + std::string(option.environment) + "`"));
+  }
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
 // penstock-agent: options, then the agent.
+#include <algorithm>
 #include <iostream>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <malloc.h>
 
+#include "api/compat/exporter_options.h"
 #include "app/agent/agent.h"
 #include "app/options.h"
 #include "base/log.h"
@@ -24,24 +27,33 @@ int Main(int argc, char** argv) {
       "The agent of one node: finds its accelerators, offers them to the kubelet and to local programs, keeps who holds what.\n"
       "People start it with `penstock up`; systemd and DaemonSets start it directly.",
       "penstock-agent");
-  app.set_version_flag("--version", std::string("penstock-agent ") + PENSTOCK_VERSION);
+  app.set_version_flag("-v,--version", std::string("penstock-agent ") + PENSTOCK_VERSION);
   app.footer(kFooter);
   Settings settings;
   AddNodeOptions(app, settings);
   AddPluginOptions(app, settings);
+  AddExporterOptions(app, settings);
   bool no_wait = false, verbose = false;
   std::string worker;
   app.add_flag("--no-wait", no_wait, "Fail at once where another agent runs, instead of waiting for its lock");
   app.add_flag("--verbose", verbose, "Log more");
   app.add_option("--worker", worker, "The worker program (default: penstock-worker beside this program)");
+  std::vector<std::string> arguments = api::compat::FromGoFlags(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
   try {
-    app.parse(argc, argv);
+    app.parse(std::move(arguments));
+  } catch (const CLI::ExtrasError&) {
+    std::cerr << DescribeUnknown(app, app.remaining()) << "\n";
+    return 2;
   } catch (const CLI::ParseError& error) {
     const int status = app.exit(error);
     return status == 0 ? 0 : 2;
   }
-  base::StartLog("penstock-agent", verbose ? base::kDebug : base::kInfo);
   TakeEnvironment(settings, ::getenv);
+  std::vector<api::compat::Given> exporter = settings.exporter_environment;
+  exporter.insert(exporter.end(), settings.exporter_flags.begin(), settings.exporter_flags.end());
+  verbose = verbose || api::compat::SaysDebug(exporter);
+  base::StartLog("penstock-agent", verbose ? base::kDebug : base::kInfo);
   auto start = ResolveAll(settings);
   if (!start.ok()) {
     std::cerr << start.error().message() << "\n";

@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "api/compat/counters.h"
+#include "app/counters.h"
 #include "app/penstock/against.h"
 #include "app/penstock/config_documents.h"
 #include "app/penstock/table.h"
@@ -22,10 +24,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr char kOurs[] = "NodeConfig", kCounters[] = "dcgm-exporter counters";
+
 /// A configuration and what is to be said of it.
 struct Checked {
   ConfigDocument document;
-  bool ours = false;
+  std::string kind;  ///< "NodeConfig", "device plugin v1", "dcgm-exporter", "dcgm-exporter counters"
   base::Result<Resolved> resolved = Resolved{};
   std::optional<door::Preview> preview;
 };
@@ -34,14 +38,29 @@ base::Result<std::string> ReadText(const std::string& file) {
   return file == "-" ? os::ReadAll(STDIN_FILENO, "standard input", 4u << 20) : ReadConfigText(file);
 }
 
-Checked Check(ConfigDocument document) {
-  Checked checked{.document = std::move(document)};
-  checked.ours = api::compat::Recognise(checked.document.text) == api::compat::Document::kNodeConfig;
-  checked.resolved = ResolveText({}, checked.document.text, checked.document.name);
-  return checked;
+std::string KindOf(const std::string& text) {
+  switch (api::compat::Recognise(text)) {
+    case api::compat::Document::kNodeConfig: return kOurs;
+    case api::compat::Document::kDevicePlugin: return "device plugin v1";
+    case api::compat::Document::kExporter: return "dcgm-exporter";
+  }
+  return "";
 }
 
-std::string KindOf(const Checked& checked) { return checked.ours ? "NodeConfig" : "device plugin v1"; }
+base::Result<Resolved> ResolveCounters(const ConfigDocument& document) {
+  ASSIGN(auto counters, api::compat::ParseCounters(document.text, document.name, CounterFields()));
+  Resolved resolved{.remarks = std::move(counters.remarks)};
+  resolved.config.telemetry.counters = std::move(counters.rows);
+  return resolved;
+}
+
+Checked Check(ConfigDocument document) {
+  const bool counters = api::compat::LooksLikeCounters(document.text);
+  Checked checked{.document = std::move(document)};
+  checked.kind = counters ? kCounters : KindOf(checked.document.text);
+  checked.resolved = counters ? ResolveCounters(checked.document) : ResolveText({}, checked.document.text, checked.document.name);
+  return checked;
+}
 
 /// "GPU-...", "GPU-... in 4 shares (time-slicing)", and why a device cannot be used. That no server runs for a machine that is only thought
 /// of need not be said.
@@ -72,9 +91,10 @@ void Show(const Checked& checked) {
     std::cerr << checked.resolved.error().message() << "\n";
     return;
   }
-  std::cout << checked.document.title << ": OK" << (checked.ours ? "" : " (" + KindOf(checked) + ")") << "\n";
+  std::cout << checked.document.title << ": OK" << (checked.kind == kOurs ? "" : " (" + checked.kind + ")") << "\n";
   for (const std::string& one : checked.resolved->not_yet) std::cout << "  not yet: " << one << "\n";
   for (const std::string& one : checked.resolved->remarks) std::cout << "  remark: " << one << "\n";
+  if (checked.kind == kCounters) std::cout << "  shows " << checked.resolved->config.telemetry.counters.size() << " fields\n";
   if (checked.preview) ShowPreview(*checked.preview);
 }
 
@@ -96,7 +116,7 @@ Json PreviewJson(const door::Preview& preview) {
 }
 
 Json ToJson(const Checked& checked) {
-  Json document = {{"name", checked.document.title}, {"kind", KindOf(checked)}, {"ok", checked.resolved.ok()}};
+  Json document = {{"name", checked.document.title}, {"kind", checked.kind}, {"ok", checked.resolved.ok()}};
   document["problems"] = checked.resolved.ok() ? std::vector<std::string>{} : base::Split(checked.resolved.error().message(), '\n');
   document["notYet"] = checked.resolved.ok() ? checked.resolved->not_yet : std::vector<std::string>{};
   document["remarks"] = checked.resolved.ok() ? checked.resolved->remarks : std::vector<std::string>{};
@@ -114,7 +134,7 @@ void AddPreview(const door::PreviewNode& node, Checked& checked) {
 base::Status AddPreviews(const std::string& machine, std::vector<Checked>& all) {
   return LookAt(machine, [&all](const door::PreviewNode& node) {
     for (Checked& checked : all)
-      if (checked.resolved.ok()) AddPreview(node, checked);
+      if (checked.resolved.ok() && checked.kind != kCounters) AddPreview(node, checked);
   });
 }
 

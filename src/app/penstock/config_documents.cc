@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "api/compat/counters.h"
 #include "base/core/document.h"
 #include "base/core/strings.h"
 #include "base/yaml.h"
@@ -79,7 +80,9 @@ base::Status AddKeys(const Value& manifest, const std::vector<std::string>& line
                                          " where a text is expected; put it behind \"" + entry.key + ": |\"");
       continue;
     }
-    const auto block = LiteralBlock(lines, entry.mark.line, entry.value.text);
+    // A file of counters must not be indented: its lines are counted from the key's text.
+    const auto block =
+        api::compat::LooksLikeCounters(entry.value.text) ? std::nullopt : LiteralBlock(lines, entry.mark.line, entry.value.text);
     documents.push_back({.title = file + ": " + map + ", key " + entry.key,
                          .name = block ? file : file + ", key " + entry.key,
                          .text = block ? *block : entry.value.text});
