@@ -216,7 +216,13 @@ std::vector<Process> LocalLeases::ProcessesOf(const std::string& group, const st
   std::vector<pid_t> pids = groups_->Members(group);
   std::sort(pids.begin(), pids.end());
   pids.erase(std::unique(pids.begin(), pids.end()), pids.end());
-  if (pids.size() > kMostProcessesShown) pids.resize(kMostProcessesShown);
+  if (pids.size() > kMostProcessesShown) {  // those that are known were found on a device, or are the first of all
+    std::stable_partition(pids.begin(), pids.end(), [&](pid_t pid) {
+      return std::any_of(known.begin(), known.end(), [pid](const Process& one) { return one.pid == pid; });
+    });
+    pids.resize(kMostProcessesShown);
+    std::sort(pids.begin(), pids.end());
+  }
   std::vector<Process> processes;
   for (const pid_t pid : pids) {
     const auto info = os::ReadProcess(proc_root_, pid);

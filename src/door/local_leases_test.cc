@@ -149,6 +149,15 @@ TEST_F(LocalLeasesTest, TakesOverItsLeasesAfterARestart) {
   EXPECT_THAT(Held(), IsEmpty());
 }
 
+TEST_F(LocalLeasesTest, ARunsLabelsComeBackWithItsGroup) {
+  const std::uint64_t start = *os::ReadProcessStart("/proc", ::getpid());
+  const std::map<std::string, std::string> labels = {{"experiment", "lr=0.1"}};
+  ASSERT_TRUE(leases_->Admit({{{"GPU-1", "GPU-1"}}, "eva", "train", {::getpid(), start, "eva", "train"}, pidfd_.get(), labels}).ok());
+  EXPECT_EQ(Held().at(0).labels, labels);
+  StartAgent();
+  EXPECT_EQ(Held().at(0).labels, labels);
+}
+
 TEST_F(LocalLeasesTest, RemovesAtStartWhatEndedWhileNoAgentRan) {
   const std::string id = Admit("GPU-1")->id;
   leases_.reset();
@@ -274,6 +283,24 @@ TEST(LeaseNote, OfAnAgentThatKnewNoSharesIsOfWholeDevices) {
   const auto lease = DecodeNote(R"({"lease":"r-1","slots":[{"id":"G0","device":"G0"}]})", "r-1");
   ASSERT_TRUE(lease.ok()) << lease.error().ToString();
   EXPECT_THAT(lease->slots, ElementsAre(node::ledger::Slot{"G0", "G0", "", {}}));
+}
+
+TEST_F(LocalLeasesTest, OfManyProcessesThoseThatAreKnownStay) {
+  const std::string id = Admit("GPU-1")->id;
+  const pid_t parent = ::getppid();
+  Lease lease = Held().at(0);
+  lease.processes.push_back({parent, *os::ReadProcessStart("/proc", parent), "eva", "shell"});  // found on a device
+  ASSERT_TRUE(ledger_->Update(lease).ok());
+  auto& members = kernel_.groups.at(id).members;
+  members.clear();
+  for (pid_t pid = 1; members.size() < 100; ++pid) members.push_back(pid);  // most of them do not live
+  members.push_back(::getpid());
+  members.push_back(parent);
+  leases_->RefreshProcesses();
+  const auto processes = Held().at(0).processes;
+  for (const pid_t pid : {::getpid(), parent})
+    EXPECT_TRUE(std::any_of(processes.begin(), processes.end(), [pid](const auto& one) { return one.pid == pid; })) << pid;
+  EXPECT_LE(processes.size(), 64u);
 }
 
 }  // namespace

@@ -37,6 +37,49 @@ TEST(Protocol, ReadsSamples) {
   EXPECT_FALSE(DecodeRequest(R"({"op":"samples","devices":["0"]})").ok());
 }
 
+TEST(Protocol, ReadsLabelsOfARun) {
+  const auto request = DecodeRequest(R"({"op":"run","labels":{"experiment":"lr = 0.1, ü","team.example/x":""}})");
+  ASSERT_TRUE(request.ok()) << request.error().ToString();
+  EXPECT_EQ(request->run.labels, (std::map<std::string, std::string>{{"experiment", "lr = 0.1, ü"}, {"team.example/x", ""}}));
+  EXPECT_EQ(*DecodeRequest(EncodeRequest(*request)), *request);
+}
+
+TEST(Protocol, RefusesLabelsThatOthersCouldNotRead) {
+  const std::string long_key(129, 'k'), long_value(257, 'v');
+  for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{{"", "x"},
+                                                                                   {"-a", "x"},
+                                                                                   {"a-", "x"},
+                                                                                   {"a b", "x"},
+                                                                                   {"a\"b", "x"},
+                                                                                   {"ü", "x"},
+                                                                                   {long_key, "x"},
+                                                                                   {"a", long_value},
+                                                                                   {"a", "line\nfeed"},
+                                                                                   {"a", "\x1b[2J"},
+                                                                                   {"a", "\xff"}})
+    EXPECT_EQ(CheckLabel(key, value).error().code(), Code::kInvalidArgument) << key << "=" << value;
+  EXPECT_TRUE(CheckLabel(long_key.substr(1), long_value.substr(1)).ok());
+  EXPECT_FALSE(DecodeRequest(R"({"op":"run","labels":{"a":1}})").ok());
+  EXPECT_FALSE(DecodeRequest(R"({"op":"run","labels":{"a\u001b":"x"}})").ok());
+  std::string many = R"({"op":"run","labels":{)";
+  for (int i = 0; i < 33; ++i) many += (i == 0 ? "\"k" : ",\"k") + std::to_string(i) + "\":\"\"";
+  EXPECT_THAT(DecodeRequest(many + "}}").error().message(), HasSubstr("more than 32"));
+}
+
+TEST(Protocol, ReadsWhatUsageIsWanted) {
+  const auto request =
+      DecodeRequest(R"({"op":"usage","by":["namespace","day"],"since":"2026-11-20T00:00:00.000Z","until":"2026-11-21T00:00:00Z"})");
+  ASSERT_TRUE(request.ok()) << request.error().ToString();
+  EXPECT_THAT(request->usage.by, ElementsAre("namespace", "day"));
+  EXPECT_EQ(base::FormatTime(*request->usage.since), "2026-11-20T00:00:00.000Z");
+  EXPECT_EQ(base::FormatTime(*request->usage.until), "2026-11-21T00:00:00.000Z");
+  EXPECT_EQ(*DecodeRequest(EncodeRequest(*request)), *request);
+  EXPECT_TRUE(DecodeRequest(R"({"op":"usage","idle":true})")->usage.idle);
+  for (const char* bad : {R"({"op":"usage","since":"yesterday"})", R"({"op":"usage","since":"2026-11-20T00:00:00+01:00"})",
+                          R"({"op":"usage","until":""})", R"({"op":"usage","idle":true,"by":["day"]})", R"({"op":"usage","by":"day"})"})
+    EXPECT_EQ(DecodeRequest(bad).error().code(), Code::kInvalidArgument) << bad;
+}
+
 TEST(Protocol, CountsTheDevicesThatAreNamed) {
   const auto request = DecodeRequest(R"({"op":"run","devices":["0","GPU-1"]})");
   ASSERT_TRUE(request.ok());

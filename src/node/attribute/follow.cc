@@ -1,7 +1,25 @@
 // The coalescing loop around Attribute.
 #include "node/attribute/follow.h"
 
+#include <algorithm>
+
 namespace penstock::node::attribute {
+
+namespace {
+
+/// The local door knows its own processes from their group, where it looks when somebody asks; those on a device are wanted at once.
+std::vector<ledger::Process> WithProcesses(std::vector<ledger::Process> known, const std::vector<ledger::Process>& on_devices) {
+  for (const ledger::Process& process : on_devices) {
+    const auto same = std::find_if(known.begin(), known.end(), [&](const auto& one) { return one.pid == process.pid; });
+    if (same == known.end())
+      known.push_back(process);
+    else if (same->start != process.start)
+      *same = process;
+  }
+  return known;
+}
+
+}  // namespace
 
 struct Follow::State : std::enable_shared_from_this<State> {
   State(base::Executor& c, base::Executor& i, std::string p, inventory::Inventory& inv, ledger::Ledger& led, IsServer s)
@@ -35,9 +53,9 @@ struct Follow::State : std::enable_shared_from_this<State> {
       ledger.SetOutside(entry.facts->id, outside == now.outside.end() ? std::vector<ledger::Process>{} : outside->second);
     }
     for (ledger::Lease lease : ledger.Get()->leases) {
-      if (lease.door != "kubelet") continue;  // the local door knows its own processes from their group
       const auto found = now.by_lease.find(lease.id);
-      lease.processes = found == now.by_lease.end() ? std::vector<ledger::Process>{} : found->second;
+      const auto on_devices = found == now.by_lease.end() ? std::vector<ledger::Process>{} : found->second;
+      lease.processes = lease.door == "kubelet" ? on_devices : WithProcesses(std::move(lease.processes), on_devices);
       (void)ledger.Update(lease);
     }
     looking = false;

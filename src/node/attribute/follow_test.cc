@@ -45,5 +45,21 @@ TEST_F(FollowTest, AServerThroughWhichADeviceIsSharedIsNobodysAndNotOutside) {
   EXPECT_TRUE(ledger_.Get()->leases[0].processes.empty());
 }
 
+TEST_F(FollowTest, AProcessOfARunIsKnownOnceItIsOnADevice) {
+  Follow follow(executor_, executor_, "/proc", inventory_, ledger_);
+  const ledger::Process root{::getppid(), *os::ReadProcessStart("/proc", ::getppid()), "eva", "shell"};
+  const ledger::Process earlier{::getpid(), 1, "bob", "had our number"};
+  ASSERT_TRUE(ledger_.Hand({.id = "r-1", .door = "local", .slots = {{"G0::0", "G0"}}, .processes = {root, earlier}}).ok());
+  Look();
+  const auto& processes = ledger_.Get()->leases[0].processes;
+  ASSERT_EQ(processes.size(), 2u);
+  EXPECT_EQ(processes[0], root);
+  EXPECT_EQ(processes[1].pid, ::getpid());
+  EXPECT_EQ(processes[1].start, *os::ReadProcessStart("/proc", ::getpid()));
+  inventory_.SetReading("G0", {}, {});
+  executor_.RunUntilIdle();
+  EXPECT_EQ(ledger_.Get()->leases[0].processes.size(), 2u) << "its door knows when it has ended";
+}
+
 }  // namespace
 }  // namespace penstock::node::attribute

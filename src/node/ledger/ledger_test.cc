@@ -129,6 +129,7 @@ TEST(Checkpoint, ReadsBackWhatItWrote) {
   lease.processes = {{42, 7, "ann", "python \"x\""}};
   lease.pod = "p";
   lease.pod_uid = "u";
+  lease.labels = {{"experiment", "lr=0.1"}};
   ASSERT_TRUE(ledger.Hand(lease).ok());
   const auto back = DecodeCheckpoint(EncodeCheckpoint(*ledger.Get(), "boot-1"), "boot-1", "ledger.json");
   ASSERT_TRUE(back.ok()) << back.error().message();
