@@ -44,6 +44,7 @@ What is counted in each second (bytes, or 10Gi), and the counts themselves:
   energy=MILLIJOULES      grows with power
   limited-by-power=  -heat  -sync-boost  -board  -low-use  -reliability  -sw-heat  -hw-heat  -power-brake=NANOSECONDS
   nvlink-replay=LINK:COUNT  nvlink-recovery=  nvlink-crc-flit=  nvlink-crc-data=
+  pcie-errors=KIND:COUNT  (correctable, bad-tlp, … as NVML's fields 169 and 173 to 183)
   pcie-replays=N  remapped-correctable=N  remapped-uncorrectable=N  retired-single=N  retired-double=N
   counters=0              all that grow begin anew, as after a reset
 GPM (Hopper and newer), percent with decimals:

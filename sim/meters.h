@@ -32,7 +32,8 @@ static inline void SimZeroMeters(SimGpu* gpu, uint64_t now) {
   for (int i = 0; i < kSimMaxLinks; i++)
     for (int error = 0; error < kSimLinkErrors; error++) gpu->nvlinks[i].errors[error] = 0;
   gpu->pcie_replays = 0;
-  gpu->metered = now;
+  for (int i = 0; i < kSimPcieErrors; i++) gpu->pcie_errors[i] = 0;
+  gpu->metered = gpu->meters_begun = now;
 }
 
 #ifdef __cplusplus

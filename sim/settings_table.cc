@@ -101,6 +101,10 @@ constexpr LinkKey kLinkKeys[] = {{"nvlink-crc-flit", kSimLinkCrcFlit},
                                  {"nvlink-replay", kSimLinkReplay},
                                  {"nvlink-recovery", kSimLinkRecovery}};
 
+// As NVML's fields are ordered.
+const std::vector<std::string> kPcieErrors = {"l0-to-recovery", "correctable", "nak-received", "receiver",    "bad-tlp", "nak-sent",
+                                              "bad-dllp",       "non-fatal",   "fatal",        "unsupported", "lcrc",    "lane"};
+
 struct ReadingKey {
   const char* key;
   SimReading reading;
@@ -176,6 +180,17 @@ Status SetLinkErrors(SimGpu& gpu, const LinkKey& row, const std::string& value) 
   return {};
 }
 
+// KIND:COUNT
+Status SetPcieErrors(SimGpu& gpu, const std::string& value) {
+  const auto parts = base::Split(value, ':');
+  const auto kind = std::find(kPcieErrors.begin(), kPcieErrors.end(), parts[0]);
+  const auto count = parts.size() == 2 ? base::ParseUint(parts[1]) : std::nullopt;
+  if (kind == kPcieErrors.end() || !count || *count > kAny)
+    return BadSetting("pcie-errors", value, "give KIND:COUNT, a kind being one of " + base::Join(kPcieErrors, ", "));
+  gpu.pcie_errors[kind - kPcieErrors.begin()] = static_cast<std::uint32_t>(*count);
+  return {};
+}
+
 }  // namespace
 
 base::Error BadSetting(const std::string& key, const std::string& value, const std::string& wanted) {
@@ -189,7 +204,7 @@ base::Result<std::uint64_t> SettingNumber(const std::string& key, const std::str
 }
 
 std::vector<std::string> PlainSettings() {
-  std::vector<std::string> keys;
+  std::vector<std::string> keys = {"pcie-errors"};
   for (const Field& row : kFields) keys.emplace_back(row.key);
   for (const MeterKey& row : kMeterKeys) keys.emplace_back(row.key);
   for (const LinkKey& row : kLinkKeys) keys.emplace_back(row.key);
@@ -197,6 +212,7 @@ std::vector<std::string> PlainSettings() {
 }
 
 Status SetPlain(SimGpu& gpu, const std::string& key, const std::string& value) {
+  if (key == "pcie-errors") return SetPcieErrors(gpu, value);
   if (const Field* row = Find(kFields, key)) return SetField(gpu, *row, value);
   if (const MeterKey* row = Find(kMeterKeys, key)) return SetMeter(gpu, *row, value);
   if (const LinkKey* row = Find(kLinkKeys, key)) return SetLinkErrors(gpu, *row, value);

@@ -11,7 +11,7 @@ extern "C" {
 
 enum {
   kSimMagic = 0x4d495350,  // "PSIM"
-  kSimLayout = 5,          // raised with every change of the structs below; a reader refuses any other
+  kSimLayout = 6,          // raised with every change of the structs below; a reader refuses any other
   kSimMaxGpus = 16,
   kSimMaxLinks = 18,
   kSimMaxProcesses = 64,
@@ -94,6 +94,23 @@ enum SimReading {
   kSimReadings
 };
 
+// Errors of the PCIe link, in the order of NVML's fields.
+enum {
+  kSimPcieL0ToRecovery,
+  kSimPcieCorrectable,
+  kSimPcieNakReceived,
+  kSimPcieReceiver,
+  kSimPcieBadTlp,
+  kSimPcieNakSent,
+  kSimPcieBadDllp,
+  kSimPcieNonFatal,
+  kSimPcieFatal,
+  kSimPcieUnsupported,
+  kSimPcieLcrc,
+  kSimPcieLane,
+  kSimPcieErrors
+};
+
 // Errors of one NVLink.
 enum { kSimLinkCrcFlit, kSimLinkCrcData, kSimLinkReplay, kSimLinkRecovery, kSimLinkErrors };
 
@@ -150,6 +167,7 @@ typedef struct {
   uint32_t pcie_gen_max, pcie_gen_host, pcie_gen_current, pcie_gen_idle;
   uint32_t pcie_width_max, pcie_width;
   uint32_t pcie_replays;
+  uint32_t pcie_errors[kSimPcieErrors];
   uint32_t nvlink_count, nvlink_version, nvlink_mbps;
   SimNvLink nvlinks[kSimMaxLinks];
   uint8_t topology[kSimMaxGpus];   // NVML's level to each GPU of this machine
@@ -185,7 +203,8 @@ typedef struct {
 
   // Use, percent
   uint32_t use_gpu, use_memory, use_encoder, use_decoder, use_jpeg, use_ofa;
-  uint64_t metered;  // µs of the machine's clock (SimNow)
+  // µs of the machine's clock (SimNow): when the meters were last written down, and when all of them stood at nothing
+  uint64_t metered, meters_begun;
   SimMeter meters[kSimMeters];
 
   uint32_t nonsense;  // bit per SimReading: what is answered instead is below

@@ -1,21 +1,15 @@
 // Field values: what can be asked for by number, many in one call. Reads the state, changes nothing.
+#include "sim/nvml/fields.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/nvml/library.h"
-
-// One call's look at a device: its meters are read once.
-struct Look {
-  const SimGpu* gpu;
-  struct Meters meters;
-};
-
-static void FieldUint(NvFieldValue* field, uint32_t value) {
+void FieldUint(NvFieldValue* field, uint32_t value) {
   field->valueType = NV_VALUE_UINT;
   field->nvmlReturn = Give(value, &field->value.uiVal);
 }
 
-static void FieldLong(NvFieldValue* field, int there, uint64_t value) {
+void FieldLong(NvFieldValue* field, int there, uint64_t value) {
   field->valueType = NV_VALUE_ULONGLONG;
   field->nvmlReturn = there ? NV_SUCCESS : NV_NOT_SUPPORTED;
   if (there) field->value.ullVal = value;
@@ -46,77 +40,21 @@ static void EccField(NvFieldValue* field, const SimGpu* gpu) {
   if (field->nvmlReturn == NV_SUCCESS) field->value.ullVal = counts[0] + counts[1];
 }
 
-// Errors of the links: by numbers that mean one link or all of them, and, up to Hopper, by one that takes the link as its scope.
-static int LinkErrorField(NvFieldValue* field, const SimGpu* gpu) {
-  static const struct {
-    NvUint first, sixth, total;
-    int error;
-  } kFields[] = {{NV_FI_NVLINK_CRC_FLIT_L0, NV_FI_NVLINK_CRC_FLIT_L6, NV_FI_NVLINK_CRC_FLIT_TOTAL, kSimLinkCrcFlit},
-                 {NV_FI_NVLINK_CRC_DATA_L0, NV_FI_NVLINK_CRC_DATA_L6, NV_FI_NVLINK_CRC_DATA_TOTAL, kSimLinkCrcData},
-                 {NV_FI_NVLINK_REPLAY_L0, NV_FI_NVLINK_REPLAY_L6, NV_FI_NVLINK_REPLAY_TOTAL, kSimLinkReplay},
-                 {NV_FI_NVLINK_RECOVERY_L0, NV_FI_NVLINK_RECOVERY_L6, NV_FI_NVLINK_RECOVERY_TOTAL, kSimLinkRecovery}};
-  const NvUint id = field->fieldId;
-  const int before_nvlink5 = gpu->architecture < NV_ARCH_BLACKWELL;
-  for (unsigned i = 0; i < sizeof kFields / sizeof kFields[0]; i++) {
-    uint32_t link = kSimMaxLinks;
-    uint64_t total = 0;
-    if (id == kFields[i].total) {
-      for (uint32_t l = 0; l < kSimMaxLinks; l++) total += gpu->nvlinks[l].errors[kFields[i].error];
-      FieldLong(field, before_nvlink5 && ActiveLinks(gpu) > 0, total);
-      return 1;
-    }
-    if (id >= kFields[i].first && id < kFields[i].first + 6) link = id - kFields[i].first;
-    if (id >= kFields[i].sixth && id < kFields[i].sixth + 6) link = 6 + id - kFields[i].sixth;
-    if (id == NV_FI_NVLINK_DL_REPLAY && kFields[i].error == kSimLinkReplay) link = field->scopeId;
-    if (id == NV_FI_NVLINK_DL_RECOVERY && kFields[i].error == kSimLinkRecovery) link = field->scopeId;
-    if (id == NV_FI_NVLINK_DL_CRC && kFields[i].error == kSimLinkCrcFlit) link = field->scopeId;
-    if (link >= kSimMaxLinks) continue;
-    FieldLong(field, before_nvlink5 && gpu->nvlinks[link].active, gpu->nvlinks[link].errors[kFields[i].error]);
-    return 1;
-  }
-  return 0;
-}
-
-// What went over the links: KiB up to Hopper, bytes with NVLink 5. The scope is a link, or all of them.
-static int LinkTrafficField(NvFieldValue* field, const struct Look* look) {
-  const SimGpu* gpu = look->gpu;
-  const NvUint id = field->fieldId;
-  const int kib = id >= NV_FI_NVLINK_THROUGHPUT_DATA_TX && id <= NV_FI_NVLINK_THROUGHPUT_RAW_RX;
-  const int bytes = id == NV_FI_NVLINK_XMIT_BYTES || id == NV_FI_NVLINK_RCV_BYTES;
-  if (!kib && !bytes) return 0;
-  const int received = kib ? (id - NV_FI_NVLINK_THROUGHPUT_DATA_TX) % 2 : id == NV_FI_NVLINK_RCV_BYTES;
-  const int raw = kib && id >= NV_FI_NVLINK_THROUGHPUT_DATA_TX + 2;
-  uint64_t count = look->meters.count[received ? kSimNvlinkRx : kSimNvlinkTx];
-  if (raw) count += count / 16;  // headers
-  const int all = field->scopeId == UINT32_MAX;
-  if (!all && field->scopeId >= kSimMaxLinks) {
-    field->nvmlReturn = NV_INVALID_ARGUMENT;
-    return 1;
-  }
-  const int there = all ? ActiveLinks(gpu) > 0 : gpu->nvlinks[field->scopeId].active != 0;
-  const int fits = bytes == (gpu->architecture >= NV_ARCH_BLACKWELL);
-  if (!all) count = LinkPart(gpu, field->scopeId, count);
-  FieldLong(field, there && fits, kib ? count / 1024 : count);
-  return 1;
-}
-
-static int IsLinkField(NvUint id) {
-  return (id >= NV_FI_NVLINK_GET_SPEED && id <= NV_FI_NVLINK_GET_VERSION) || (id >= NV_FI_NVLINK_SPEED_L0 && id <= NV_FI_NVLINK_SPEED_L5) ||
-         (id >= NV_FI_NVLINK_SPEED_L6 && id <= NV_FI_NVLINK_SPEED_L11);
-}
-
-static void LinkField(NvFieldValue* field, const SimGpu* gpu) {
-  uint32_t link = field->scopeId;
-  if (field->fieldId <= NV_FI_NVLINK_SPEED_L5)
-    link = field->fieldId - NV_FI_NVLINK_SPEED_L0;
-  else if (field->fieldId <= NV_FI_NVLINK_SPEED_L11)
-    link = 6 + field->fieldId - NV_FI_NVLINK_SPEED_L6;
-  const int up = link < gpu->nvlink_count && link < kSimMaxLinks && gpu->nvlinks[link].active;
-  switch (field->fieldId) {
-    case NV_FI_NVLINK_GET_STATE: FieldUint(field, link < gpu->nvlink_count ? (uint32_t)up : SIM_NA); break;
-    case NV_FI_NVLINK_GET_VERSION: FieldUint(field, up ? gpu->nvlink_version : SIM_NA); break;
-    default: FieldUint(field, up ? gpu->nvlink_mbps : SIM_NA); break;
-  }
+// By place up to Volta; from Turing on the places are SRAM and DRAM, of which only the latter has fields.
+static void EccPlaceField(NvFieldValue* field, const SimGpu* gpu) {
+  // Volatile, then aggregate; each L1, L2, device memory, registers and textures, first corrected, then not; the last is uncorrected.
+  const NvUint at = field->fieldId - NV_FI_ECC_SBE_VOL_L1, aggregate = at >= 11, in = aggregate ? at - 11 : at;
+  const NvUint place = in / 2, error = in == 10 ? NV_ERRORS_UNCORRECTED : in % 2;
+  const uint64_t* counts;
+  field->valueType = NV_VALUE_ULONGLONG;
+  field->nvmlReturn = EccErrors(gpu, error, aggregate ? NV_ECC_AGGREGATE : NV_ECC_VOLATILE, &counts);
+  if (field->nvmlReturn != NV_SUCCESS) return;
+  if (place == 2)
+    field->value.ullVal = counts[1];
+  else if (gpu->architecture < NV_ARCH_TURING)
+    field->value.ullVal = place == 1 ? counts[0] : 0;
+  else
+    field->nvmlReturn = NV_NOT_SUPPORTED;
 }
 
 // Of the GPU alone: there is no module here whose whole could be asked for.
@@ -194,16 +132,21 @@ static int MeterField(NvFieldValue* field, const struct Look* look) {
 static void Field(const struct Look* look, NvFieldValue* field) {
   const SimGpu* gpu = look->gpu;
   const NvUint id = field->fieldId;
-  if (MeterField(field, look) || LinkTrafficField(field, look) || LinkErrorField(field, gpu)) return;
-  if (IsLinkField(id)) {
-    LinkField(field, gpu);
-    return;
-  }
+  if (MeterField(field, look) || LinkField(field, look)) return;
   if ((id >= NV_FI_POWER_AVERAGE && id <= NV_FI_POWER_CURRENT_LIMIT) || id == NV_FI_POWER_REQUESTED_LIMIT) {
     PowerField(field, gpu);
     return;
   }
-  const NvUint active = ActiveLinks(gpu);
+  if (id >= NV_FI_ECC_SBE_VOL_L1 && id <= NV_FI_ECC_DBE_AGG_CBU) {
+    EccPlaceField(field, gpu);
+    return;
+  }
+  const int is_pcie_error = id == NV_FI_PCIE_L0_TO_RECOVERY || (id >= NV_FI_PCIE_CORRECTABLE && id <= NV_FI_PCIE_LANE);
+  if (is_pcie_error) {
+    const NvUint place = id == NV_FI_PCIE_L0_TO_RECOVERY ? 0 : id - NV_FI_PCIE_CORRECTABLE + 1;
+    FieldUint(field, gpu->architecture >= NV_ARCH_HOPPER ? gpu->pcie_errors[place] : SIM_NA);
+    return;
+  }
   switch (id) {
     case NV_FI_ECC_CURRENT: FieldUint(field, gpu->ecc_current); break;
     case NV_FI_ECC_PENDING: FieldUint(field, gpu->ecc_pending); break;
@@ -211,11 +154,6 @@ static void Field(const struct Look* look, NvFieldValue* field) {
     case NV_FI_ECC_DBE_VOL_TOTAL:
     case NV_FI_ECC_SBE_AGG_TOTAL:
     case NV_FI_ECC_DBE_AGG_TOTAL: EccField(field, gpu); break;
-    case NV_FI_NVLINK_SPEED_COMMON: FieldUint(field, active ? gpu->nvlink_mbps : SIM_NA); break;
-    case NV_FI_NVLINK_LINK_COUNT: FieldUint(field, gpu->nvlink_count); break;
-    case NV_FI_NVSWITCH_CONNECTED_LINK_COUNT:
-      FieldUint(field, active && gpu->nvlinks[0].remote_type == NV_LINK_TO_SWITCH ? active : 0);
-      break;
     case NV_FI_PCIE_REPLAY: FieldUint(field, gpu->pcie_replays); break;
     case NV_FI_PCIE_REPLAY_ROLLOVER: FieldUint(field, gpu->pcie_replays == SIM_NA ? SIM_NA : 0); break;
     case NV_FI_TLIMIT_SHUTDOWN: FieldMargin(field, gpu, gpu->limit_shutdown); break;

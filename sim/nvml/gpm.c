@@ -101,6 +101,30 @@ static void Link(NvGpmMetric* metric, const struct Span* span) {
   Rate(metric, span, place % 2 ? kSimNvlinkTx : kSimNvlinkRx, part);
 }
 
+// What was counted up to the second sample. A cycle of an SM is one of its clock, at the present rate.
+static int Total(NvGpmMetric* metric, const struct Span* span) {
+  // From SM to FP16: elapsed ones and GPM's percentages as cycles, with PCIe's bytes between them.
+  static const int kCycles[] = {kSimUseSm,  kSimUseTensor, kSimUseDmma,    kSimUseHmma, kSimUseImma, kSimUseDfma,
+                                kSimPcieTx, kSimPcieRx,    kSimUseInteger, kSimUseFp64, kSimUseFp32, kSimUseFp16};
+  const NvUint id = metric->metricId;
+  const double megahertz = span->gpu->clock_sm;
+  const uint64_t* count = span->to->count;
+  if (id == NV_GPM_SM_CYCLES_ELAPSED) {
+    metric->value = (double)(span->to->time - span->gpu->meters_begun) * megahertz;
+  } else if (id == NV_GPM_PCIE_TX_BYTES || id == NV_GPM_PCIE_RX_BYTES) {
+    metric->value = (double)count[id == NV_GPM_PCIE_TX_BYTES ? kSimPcieTx : kSimPcieRx];
+  } else if (id >= NV_GPM_SM_CYCLES_ACTIVE && id <= NV_GPM_FP16_CYCLES_ACTIVE) {
+    metric->value = (double)count[kCycles[id - NV_GPM_SM_CYCLES_ACTIVE]] / 100 * megahertz;
+  } else if (id >= NV_GPM_NVLINK_L0_RX_BYTES && id <= NV_GPM_NVLINK_L17_TX_BYTES) {
+    const NvUint place = id - NV_GPM_NVLINK_L0_RX_BYTES;
+    if (place / 2 >= span->gpu->nvlink_count) metric->nvmlReturn = NV_NOT_SUPPORTED;
+    metric->value = (double)LinkPart(span->gpu, place / 2, count[place % 2 ? kSimNvlinkTx : kSimNvlinkRx]);
+  } else {
+    return 0;
+  }
+  return 1;
+}
+
 static void Metric(NvGpmMetric* metric, const struct Span* span) {
   const NvUint id = metric->metricId;
   metric->nvmlReturn = NV_SUCCESS;
@@ -118,7 +142,7 @@ static void Metric(NvGpmMetric* metric, const struct Span* span) {
     Rate(metric, span, id == NV_GPM_NVLINK_TOTAL_RX ? kSimNvlinkRx : kSimNvlinkTx, 1);
   else if (id >= NV_GPM_NVLINK_L0_RX && id <= NV_GPM_NVLINK_L17_TX)
     Link(metric, span);
-  else
+  else if (!Total(metric, span))
     metric->nvmlReturn = NV_NOT_SUPPORTED;
 }
 
