@@ -15,6 +15,21 @@ std::optional<node::metrics::ApiRequests> RequestsOf(const std::optional<Cluster
 
 }  // namespace
 
+Views::Views(Parts parts)
+    : parts_(parts), press_(vendor::FindDialect), pages_(parts.control, [this](node::metrics::Format format) { return MakePage(format); }) {
+  const auto changed = [this](const auto&) { pages_.Changed(); };
+  subscriptions_.push_back(parts_.telemetry.sampler.published().Subscribe([this](const auto& samples) {
+    press_.See(*samples, parts_.control.clock().Now());
+    pages_.Changed();
+  }));
+  subscriptions_.push_back(parts_.telemetry.meter.published().Subscribe(changed));
+  subscriptions_.push_back(parts_.spine.inventory.published().Subscribe(changed));
+  subscriptions_.push_back(parts_.spine.ledger.published().Subscribe(changed));
+  subscriptions_.push_back(parts_.spine.offers.published().Subscribe(changed));
+  subscriptions_.push_back(parts_.spine.offers.servers().Subscribe(changed));
+  subscriptions_.push_back(parts_.configuration.published().Subscribe(changed));
+}
+
 api::Report Views::Report() {
   Spine& spine = parts_.spine;
   const auto wished = spine.offers.wished().Get();
@@ -46,23 +61,37 @@ std::vector<api::DoorReport> Views::DoorReports() const {
   return reports;
 }
 
-std::string Views::Metrics() const {
+std::string Views::MakePage(node::metrics::Format format) {
+  const auto current = parts_.configuration.published().Get();
+  if (shown_ != current->config.telemetry) {
+    shown_ = current->config.telemetry;
+    press_.Configure(*shown_, parts_.node);
+  }
   Spine& spine = parts_.spine;
-  return node::metrics::Render(*spine.inventory.published().Get(), *spine.ledger.Get(),
-                               {.version = PENSTOCK_VERSION,
-                                .queue_length = parts_.doors ? parts_.doors->waiting() : 0,
-                                .processes = parts_.costs ? parts_.costs->Get() : std::vector<node::metrics::ProcessCost>{},
-                                .evidence = spine.monitor.Counts(),
-                                .health = spine.monitor.statuses(),
-                                .transitions = spine.monitor.Transitions(),
-                                .resets = spine.monitor.Resets(),
-                                .offers = spine.offers.published().Get(),
-                                .servers = spine.offers.servers().Get(),
-                                .reloads = parts_.configuration.reloads(),
-                                .api_requests = RequestsOf(parts_.cluster)});
+  return press_.Make({.inventory = spine.inventory.published().Get(),
+                      .ledger = spine.ledger.Get(),
+                      .samples = parts_.telemetry.sampler.published().Get(),
+                      .usage = parts_.telemetry.meter.published().Get(),
+                      .offers = spine.offers.published().Get(),
+                      .servers = spine.offers.servers().Get()},
+                     Figures(), format);
 }
 
-node::metrics::Page Views::MetricsPage(node::metrics::Format) { return {.text = std::make_shared<const std::string>(Metrics())}; }
+node::metrics::Figures Views::Figures() const {
+  const auto& monitor = parts_.spine.monitor;
+  return {.version = PENSTOCK_VERSION,
+          .now = parts_.control.clock().Wall(),
+          .queue_length = parts_.doors ? parts_.doors->waiting() : 0,
+          .processes = parts_.costs ? parts_.costs->Get() : std::vector<node::metrics::ProcessCost>{},
+          .evidence = monitor.Counts(),
+          .recent_evidence = monitor.CountsWithin(shown_->xid_window),
+          .health = monitor.statuses(),
+          .transitions = monitor.Transitions(),
+          .resets = monitor.Resets(),
+          .reloads = parts_.configuration.reloads(),
+          .api_requests = RequestsOf(parts_.cluster),
+          .page_took = pages_.took()};
+}
 
 door::ClusterNews Views::News() {
   door::ClusterNews news{.report = Report(), .notices = parts_.spine.monitor.Notices()};

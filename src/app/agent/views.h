@@ -13,9 +13,11 @@
 #include "app/agent/doors.h"
 #include "app/agent/labeller.h"
 #include "app/agent/spine.h"
+#include "app/agent/telemetry.h"
 #include "door/conditions.h"
 #include "door/preview.h"
-#include "node/metrics/page.h"
+#include "node/metrics/metrics.h"
+#include "node/metrics/page_keeper.h"
 
 namespace penstock::app {
 
@@ -25,7 +27,8 @@ struct Parts {
   const std::string& node;  ///< its name
   const node::share::OpenDoors& open;
   Spine& spine;
-  const Configuration& configuration;
+  Telemetry& telemetry;
+  Configuration& configuration;
   Labeller& labeller;
   std::optional<Containers>& containers;
   const std::optional<Doors>& doors;
@@ -37,11 +40,10 @@ struct Parts {
 /// On the control loop.
 class Views {
  public:
-  explicit Views(Parts parts) : parts_(parts) {}
+  explicit Views(Parts parts);
 
   api::Report Report();
-  std::string Metrics() const;
-  node::metrics::Page MetricsPage(node::metrics::Format format);
+  node::metrics::Page MetricsPage(node::metrics::Format format) { return pages_.Get(format); }
   door::ClusterNews News();
 
   /// For a call on the control loop, where the snapshots stay what they are meanwhile.
@@ -49,9 +51,15 @@ class Views {
 
  private:
   std::vector<api::DoorReport> DoorReports() const;
+  std::string MakePage(node::metrics::Format format);
+  node::metrics::Figures Figures() const;
 
   const Parts parts_;
   door::ConditionTimes condition_times_;
+  node::metrics::Press press_;
+  node::metrics::PageKeeper pages_;
+  std::optional<api::TelemetryConfig> shown_;  // how pages look now
+  std::vector<base::Subscription> subscriptions_;
 };
 
 }  // namespace penstock::app

@@ -103,7 +103,7 @@ std::string Monitor::OnEvidence(const device::Evidence& evidence) {
   if (!hearing_.IsNew(id, evidence, executor_.clock().Now())) return id;
   const device::Verdict verdict = Judge(id, evidence);
   const Severity severity = ByPolicy(evidence, verdict.severity);
-  hearing_.Count(id, evidence, severity);
+  hearing_.Count(id, evidence, severity, executor_.clock());
   // The message is one for all codes, so that a storm of many is held back as one of a single code is.
   const char* const message = TakesOut(severity) ? "an error takes a device out of use" : "a device reports an error";
   const base::LogLevel level = TakesOut(severity) ? base::kError : severity == Severity::kWarn ? base::kWarn : base::kInfo;

@@ -53,6 +53,7 @@ class Monitor {
 
   /// What was heard, what became of it, and what was done about it. All counts are of this agent's life.
   std::vector<EvidenceCount> Counts() const { return hearing_.Counts(); }
+  std::vector<EvidenceCount> CountsWithin(base::Duration window) const { return hearing_.CountsSince(executor_.clock().Now() - window); }
   Statuses statuses() const;  ///< of all devices of the inventory
   std::vector<TransitionCount> Transitions() const { return chronicle_.Transitions(); }
   std::vector<ResetCount> Resets() const { return chronicle_.Resets(); }

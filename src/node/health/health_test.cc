@@ -324,6 +324,24 @@ TEST_F(MonitorTest, ACallThatHangsIsNobodysToIgnore) {
   EXPECT_EQ(Now().state, HealthState::kUnknown);
 }
 
+TEST_F(MonitorTest, WhatWasHeardWithinAWindowIsCountedByItself) {
+  Evidence event = Event(Severity::kWarn);
+  event.kind = "xid";
+  event.code = 13;
+  monitor_.OnEvidence(event);
+  executor_.Advance(10s);
+  monitor_.OnEvidence(event);
+  event.code = 31;
+  monitor_.OnEvidence(event);
+  executor_.Advance(1s);
+  ASSERT_EQ(monitor_.CountsWithin(5s).size(), 2u);
+  EXPECT_EQ(monitor_.CountsWithin(5s)[0].count, 1u);
+  EXPECT_EQ(monitor_.CountsWithin(1min)[0].count, 2u);
+  EXPECT_EQ(monitor_.Counts()[0].last, executor_.clock().Wall() - 1s);
+  executor_.Advance(1h);
+  EXPECT_TRUE(monitor_.CountsWithin(5s).empty());
+}
+
 TEST_F(MonitorTest, AStormOfOneErrorIsCountedExactlyAndToldOnce) {
   told_ = 0;
   const auto begin = std::chrono::steady_clock::now();

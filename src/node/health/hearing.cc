@@ -6,6 +6,7 @@ namespace {
 
 constexpr base::Duration kSameEvent = std::chrono::seconds(2);
 constexpr std::size_t kMostCodes = 256;  // of one device
+constexpr std::size_t kMostRecent = 4096;
 
 }  // namespace
 
@@ -22,7 +23,7 @@ bool Hearing::IsNew(const std::string& device, const device::Evidence& evidence,
   return true;
 }
 
-void Hearing::Count(const std::string& device, const device::Evidence& evidence, device::Severity severity) {
+void Hearing::Count(const std::string& device, const device::Evidence& evidence, device::Severity severity, const base::Clock& clock) {
   auto at = counts_.find({device, evidence.kind, evidence.code});
   if (at == counts_.end()) {
     std::size_t& codes = codes_[device];
@@ -34,12 +35,28 @@ void Hearing::Count(const std::string& device, const device::Evidence& evidence,
   }
   at->second.severity = severity;
   ++at->second.count;
+  at->second.last = clock.Wall();
+  recent_.emplace_back(clock.Now(), &at->second);
+  if (recent_.size() > kMostRecent) recent_.pop_front();
 }
 
 std::vector<EvidenceCount> Hearing::Counts() const {
   std::vector<EvidenceCount> counts;
   counts.reserve(counts_.size());
   for (const auto& [what, count] : counts_) counts.push_back(count);
+  return counts;
+}
+
+std::vector<EvidenceCount> Hearing::CountsSince(base::TimePoint since) const {
+  std::map<const EvidenceCount*, std::uint64_t> within;
+  for (auto heard = recent_.rbegin(); heard != recent_.rend() && heard->first >= since; ++heard) ++within[heard->second];
+  std::vector<EvidenceCount> counts;
+  for (const auto& [what, count] : counts_) {
+    const auto found = within.find(&count);
+    if (found == within.end()) continue;
+    counts.push_back(count);
+    counts.back().count = found->second;
+  }
   return counts;
 }
 

@@ -1,6 +1,7 @@
 // Counts what is heard of devices: each event once though two sources tell it, all of them in a storm, in bounded memory. Judges nothing.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <string>
 #include <string_view>
@@ -23,9 +24,12 @@ class Hearing {
   /// event tell the same thing). The same source tells the same thing twice where it happened twice.
   bool IsNew(const std::string& device, const device::Evidence& evidence, base::TimePoint now);
 
-  void Count(const std::string& device, const device::Evidence& evidence, device::Severity severity);
+  void Count(const std::string& device, const device::Evidence& evidence, device::Severity severity, const base::Clock& clock);
 
   std::vector<EvidenceCount> Counts() const;
+
+  /// The same of what was heard since then alone; of very many (4096) the latest.
+  std::vector<EvidenceCount> CountsSince(base::TimePoint since) const;
 
   /// The device does not exist any more; what was counted of it stays.
   void Forget(const std::string& device) { told_.erase(device); }
@@ -40,7 +44,8 @@ class Hearing {
   using Code = std::pair<std::string, std::int64_t>;
   std::map<std::string, std::map<Code, Told>> told_;
   std::map<std::tuple<std::string, std::string, std::int64_t>, EvidenceCount> counts_;
-  std::map<std::string, std::size_t> codes_;  // device → how many codes of it are told apart
+  std::deque<std::pair<base::TimePoint, const EvidenceCount*>> recent_;  // of counts_, oldest first
+  std::map<std::string, std::size_t> codes_;                             // device → how many codes of it are told apart
 };
 
 }  // namespace penstock::node::health

@@ -29,6 +29,7 @@ struct EvidenceCount {
   std::int64_t code = 0;  ///< -1: all beyond the number of codes that are told apart
   device::Severity severity = device::Severity::kIgnore;
   std::uint64_t count = 0;
+  base::WallTime last{};  ///< when it was heard last
 };
 
 /// How often a device came into a state. The first look at it is no transition.

@@ -1,4 +1,5 @@
-// The metrics page: devices, health, shares, holders and our own cost, from snapshots only. Calls no vendor, reads no file.
+// The metrics page: what devices measure, their health, shares and holders, and our own cost, from snapshots only. Calls no vendor, reads
+// no file.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +10,15 @@
 #include <string>
 #include <vector>
 
+#include "api/node_config.h"
 #include "device/dialect.h"
 #include "node/health/health.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
+#include "node/metrics/page.h"
 #include "node/sample/samples.h"
 #include "node/share/offer.h"
+#include "node/usage/usage.h"
 
 namespace penstock::node::metrics {
 
@@ -37,25 +41,53 @@ struct ApiRequests {
   std::uint64_t reads = 0, writes = 0, streams = 0, retries = 0, failures = 0;
 };
 
+/// What the node is at one moment.
+struct Snapshots {
+  std::shared_ptr<const inventory::Snapshot> inventory;     ///< never null
+  std::shared_ptr<const ledger::Snapshot> ledger;           ///< never null
+  std::shared_ptr<const sample::Snapshot> samples;          ///< null: nothing is collected
+  std::shared_ptr<const usage::Snapshot> usage;             ///< null: nobody adds it up
+  std::shared_ptr<const std::vector<share::Offer>> offers;  ///< null: not known yet
+  std::shared_ptr<const device::SharedDevices> servers;     ///< null: there are none
+};
+
 /// What the page tells besides the snapshots.
 struct Figures {
   std::string version;
+  base::WallTime now{};
   std::size_t queue_length = 0;
   std::vector<ProcessCost> processes;
   std::vector<health::EvidenceCount> evidence;
+  std::vector<health::EvidenceCount> recent_evidence;  ///< within telemetry.xidWindow
   health::Statuses health;
   std::vector<health::TransitionCount> transitions;
   std::vector<health::ResetCount> resets;
-  std::shared_ptr<const std::vector<share::Offer>> offers;  ///< null: not known yet
-  std::shared_ptr<const device::SharedDevices> servers;     ///< null: there are none
   ConfigReloads reloads;
-  std::shared_ptr<const sample::Snapshot> samples;                     ///< null: nothing is collected
-  std::function<const device::Dialect*(std::string_view)> dialect_of;  ///< by vendor; null for one that it does not know
-  std::optional<ApiRequests> api_requests;                             ///< nothing: no API server is asked
+  std::optional<ApiRequests> api_requests;  ///< nothing: no API server is asked
+  base::Duration page_took{};               ///< the page before this one; zero: it is the first
 };
 
-/// The page in the text exposition format (exposition.h). Any thread. What is not known is left out, never 0. The families are documented
-/// in docs/reference/metrics.md; names and labels are stable.
-std::string Render(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger, const Figures& figures);
+/// Makes pages. What is not known is left out, never 0. Our own families are those of api::MetricFamilies, documented in
+/// docs/reference/metrics.md; those of vendors' exporters are their dialects'. Keeps what is the same from page to page: the labels of
+/// devices and holders. On one thread.
+class Press {
+ public:
+  using DialectOf = std::function<const device::Dialect*(std::string_view vendor)>;  ///< null for a vendor that it does not know
+
+  explicit Press(DialectOf dialect_of);
+  ~Press();
+
+  /// How pages look from now on. `node`: this machine's name, for labels that want it.
+  void Configure(const api::TelemetryConfig& config, const std::string& node);
+
+  /// What is counted over a window is counted from these samples too. Of every published snapshot, whether or not a page is made of it.
+  void See(const sample::Snapshot& samples, base::TimePoint now);
+
+  std::string Make(const Snapshots& node, const Figures& figures, Format format);
+
+ private:
+  struct State;
+  const std::unique_ptr<State> state_;
+};
 
 }  // namespace penstock::node::metrics

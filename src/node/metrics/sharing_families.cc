@@ -8,8 +8,6 @@
 namespace penstock::node::metrics {
 namespace {
 
-using Type = Exposition::Type;
-
 /// A device as the doors show it.
 struct Offered {
   const share::Offer* offer = nullptr;
@@ -33,41 +31,39 @@ std::map<std::string_view, Offered> OfferedDevices(const std::vector<share::Offe
 }
 
 void AddShares(const std::vector<Device>& devices, const std::map<std::string_view, Offered>& offered, Exposition& page) {
-  page.Family("accelerator_shares", Type::kGauge,
-              "Shares that an accelerator is given out in, by whether they can be had; 1 where it is whole.");
+  page.Family("accelerator_shares");
   for (const Device& device : devices) {
     const auto found = offered.find(device.entry->facts->id);
     if (found == offered.end()) continue;
-    page.Add(Labels(device.labels).Add("state", "held"), found->second.held);
-    page.Add(Labels(device.labels).Add("state", "free"), found->second.free);
-    page.Add(Labels(device.labels).Add("state", "unusable"), found->second.unusable);
+    page.Add(device.labels, R"(state="held")", found->second.held);
+    page.Add(device.labels, R"(state="free")", found->second.free);
+    page.Add(device.labels, R"(state="unusable")", found->second.unusable);
   }
-  page.Family("accelerator_sharing_info", Type::kGauge, "How an accelerator is given out, as labels; the value is always 1.");
+  page.Family("accelerator_sharing_info");
   for (const Device& device : devices) {
     const auto found = offered.find(device.entry->facts->id);
     if (found == offered.end()) continue;
     const auto& [offer, slot, held, free, unusable] = found->second;
-    Labels labels = device.labels;
+    Labels labels;
     labels.Add("resource", offer->resource).Add("door", offer->door);
     labels.Add("sharing", ToString(slot->slot.shape.sharing)).Add("isolation", ToString(slot->isolation));
-    page.Add(labels, std::uint64_t{1});
+    page.Add(device.labels, labels.text(), true);
   }
 }
 
 /// Limits that are in force, as the server said when it was asked; none where it holds none.
 void AddLimits(const std::vector<Device>& devices, const device::SharedDevices& servers, Exposition& page) {
-  page.Family("accelerator_share_memory_limit_bytes", Type::kGauge, "Memory that each process with a share of an accelerator can have.");
+  page.Family("accelerator_share_memory_limit_bytes");
   for (const Device& device : devices) {
     const auto found = servers.find(device.entry->facts->id);
     if (found != servers.end() && found->second.memory.count > 0) page.Add(device.labels, found->second.memory.count);
   }
-  page.Family("accelerator_share_compute_limit_ratio", Type::kGauge,
-              "Part of an accelerator's processors that each process with a share of it can use, from 0 to 1.");
+  page.Family("accelerator_share_compute_limit_ratio");
   for (const Device& device : devices) {
     const auto found = servers.find(device.entry->facts->id);
     if (found != servers.end() && found->second.compute_percent > 0) page.Add(device.labels, found->second.compute_percent / 100.0);
   }
-  page.Family("accelerator_share_clients", Type::kGauge, "Processes that use an accelerator through its server now.");
+  page.Family("accelerator_share_clients");
   for (const Device& device : devices) {
     const auto found = servers.find(device.entry->facts->id);
     if (found != servers.end()) page.Add(device.labels, static_cast<std::uint64_t>(found->second.clients));
@@ -80,17 +76,17 @@ void AddServers(const device::SharedDevices& servers, Exposition& page) {
     bool& all = up.try_emplace(device.set, true).first->second;
     all = all && device.ready;
   }
-  page.Family("penstock_sharing_server_up", Type::kGauge, "Whether a server through which accelerators are shared serves all of its set.");
-  for (const auto& [set, all] : up) page.Add(Labels().Add("set", set), std::uint64_t{all});
+  page.Family("penstock_sharing_server_up");
+  for (const auto& [set, all] : up) page.Add(Labels().Add("set", set).text(), {}, all);
 }
 
 }  // namespace
 
-void AddSharing(const std::vector<Device>& devices, const ledger::Snapshot& ledger, const Figures& figures, Exposition& page) {
-  if (figures.offers) AddShares(devices, OfferedDevices(*figures.offers, ledger), page);
-  if (!figures.servers) return;
-  AddLimits(devices, *figures.servers, page);
-  AddServers(*figures.servers, page);
+void AddSharing(const std::vector<Device>& devices, const Snapshots& node, Exposition& page) {
+  if (node.offers) AddShares(devices, OfferedDevices(*node.offers, *node.ledger), page);
+  if (!node.servers) return;
+  AddLimits(devices, *node.servers, page);
+  AddServers(*node.servers, page);
 }
 
 }  // namespace penstock::node::metrics

@@ -1,0 +1,69 @@
+// What the page tells of Penstock itself.
+#include <map>
+#include <utility>
+
+#include "node/metrics/families.h"
+
+namespace penstock::node::metrics {
+namespace {
+
+void AddDrivers(const inventory::Snapshot& inventory, Exposition& page) {
+  page.Family("penstock_driver_present");
+  for (const inventory::VendorEntry& vendor : inventory.vendors) {
+    Labels labels;
+    labels.Add("vendor", vendor.vendor).Add("version", vendor.driver ? vendor.driver->version : "");
+    page.Add(labels.text(), {}, vendor.driver != nullptr);
+  }
+}
+
+void AddLeases(const ledger::Snapshot& ledger, Exposition& page) {
+  std::map<std::pair<std::string_view, std::string_view>, std::uint64_t> counts;
+  for (const std::string_view door : {share::kKubeletDoor, share::kLocalDoor})
+    for (const std::string_view state : {"handed", "held"}) counts[{door, state}] = 0;
+  for (const ledger::Lease& lease : ledger.leases) ++counts[{lease.door, lease.state == ledger::LeaseState::kHeld ? "held" : "handed"}];
+  page.Family("penstock_leases");
+  for (const auto& [key, count] : counts) page.Add(Labels().Add("door", key.first).Add("state", key.second).text(), count);
+}
+
+void AddReloads(const ConfigReloads& reloads, Exposition& page) {
+  page.Family("penstock_config_reloads_total");
+  page.Add(R"(result="applied")", reloads.applied);
+  page.Add(R"(result="refused")", reloads.refused);
+  page.Family("penstock_config_last_reload_successful");
+  page.Add({}, {}, reloads.last_successful);
+  if (reloads.last_applied == base::WallTime{}) return;
+  page.Family("penstock_config_applied_timestamp_seconds");
+  page.Add({}, UnixTime(reloads.last_applied));
+}
+
+void AddApiRequests(const ApiRequests& requests, Exposition& page) {
+  page.Family("penstock_api_requests_total");
+  page.Add(R"(kind="read")", requests.reads);
+  page.Add(R"(kind="write")", requests.writes);
+  page.Add(R"(kind="watch")", requests.streams);
+  page.Family("penstock_api_retries_total");
+  page.Add({}, requests.retries);
+  page.Family("penstock_api_failures_total");
+  page.Add({}, requests.failures);
+}
+
+}  // namespace
+
+void AddAgent(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger, const Figures& figures, Exposition& page) {
+  AddDrivers(inventory, page);
+  AddLeases(ledger, page);
+  page.Family("penstock_queue_length");
+  page.Add({}, std::uint64_t{figures.queue_length});
+  AddReloads(figures.reloads, page);
+  if (figures.api_requests) AddApiRequests(*figures.api_requests, page);
+  page.Family("penstock_process_resident_memory_bytes");
+  for (const ProcessCost& cost : figures.processes) page.Add(Labels().Add("process", cost.process).text(), cost.resident_bytes);
+  page.Family("penstock_process_cpu_seconds_total");
+  for (const ProcessCost& cost : figures.processes) page.Add(Labels().Add("process", cost.process).text(), cost.cpu_seconds);
+  page.Family("penstock_page_duration_seconds");
+  if (figures.page_took > base::Duration::zero()) page.Add({}, std::chrono::duration<double>(figures.page_took).count());
+  page.Family("penstock_build_info");
+  page.Add(Labels().Add("version", figures.version).text(), {}, true);
+}
+
+}  // namespace penstock::node::metrics

@@ -1,0 +1,42 @@
+#include "node/metrics/bit_window.h"
+
+#include <gtest/gtest.h>
+
+namespace penstock::node::metrics {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(BitWindow, CountsSamplesInWhichABitWasSet) {
+  BitWindow window;
+  const base::TimePoint begin{};
+  window.See("G0", base::WallTime(1s), 0b101, begin);
+  window.See("G0", base::WallTime(2s), 0b100, begin + 1s);
+  window.See("G1", base::WallTime(1s), 0b001, begin);
+  EXPECT_EQ(window.Count("G0", 1), 1u);
+  EXPECT_EQ(window.Count("G0", 4), 2u);
+  EXPECT_EQ(window.Count("G1", 4), 0u);
+  EXPECT_EQ(window.Count("G2", 1), 0u);
+}
+
+TEST(BitWindow, TheSameSampleCountsOnce) {
+  BitWindow window;
+  window.See("G0", base::WallTime(1s), 1, base::TimePoint{});
+  window.See("G0", base::WallTime(1s), 1, base::TimePoint{} + 1s);
+  EXPECT_EQ(window.Count("G0", 1), 1u);
+}
+
+TEST(BitWindow, WhatIsOlderThanTheWindowIsForgotten) {
+  BitWindow window;
+  window.SetWindow(10s);
+  window.See("G0", base::WallTime(1s), 1, base::TimePoint{});
+  window.See("G0", base::WallTime(2s), 1, base::TimePoint{} + 10s);
+  EXPECT_EQ(window.Count("G0", 1), 2u);
+  window.See("G0", base::WallTime(3s), 0, base::TimePoint{} + 11s);
+  EXPECT_EQ(window.Count("G0", 1), 1u);
+  for (int i = 0; i < 10'000; ++i) window.See("G0", base::WallTime(10s + i * 1ms), 1, base::TimePoint{} + 12s);
+  EXPECT_LE(window.Count("G0", 1), 4097u) << "however often somebody looks";
+}
+
+}  // namespace
+}  // namespace penstock::node::metrics

@@ -1,0 +1,91 @@
+// What the page tells of the collecting: ages, failures, what devices cannot tell, and what is kept out.
+#include <algorithm>
+#include <string>
+
+#include "node/metrics/families.h"
+
+namespace penstock::node::metrics {
+namespace {
+
+using std::chrono::duration;
+
+/// The kubelet tells who a device was given to some time after it was given.
+constexpr base::Duration kSettled = std::chrono::seconds(30);
+
+void AddAges(const std::vector<Device>& devices, Exposition& page) {
+  page.Family("accelerator_sample_timestamp_seconds");
+  for (const Device& device : devices)
+    if (device.asked != nullptr && device.asked->at != base::WallTime{}) page.Add(device.labels, UnixTime(device.asked->at));
+  page.Family("accelerator_sample_failed");
+  for (const Device& device : devices)
+    if (device.asked != nullptr) page.Add(device.labels, {}, !device.asked->problem.empty());
+  page.Family("accelerator_collections_total");
+  for (const Device& device : devices)
+    if (device.asked != nullptr) page.Add(device.labels, device.asked->collections);
+  page.Family("accelerator_collection_failures_total");
+  for (const Device& device : devices)
+    if (device.asked != nullptr) page.Add(device.labels, device.asked->failures);
+  page.Family("accelerator_collection_duration_seconds");
+  for (const Device& device : devices)
+    if (device.asked != nullptr) page.Add(device.labels, duration<double>(device.asked->took).count());
+}
+
+void AddUnsupported(const std::vector<Device>& devices, const Press::DialectOf& dialect_of, Exposition& page) {
+  if (!page.Family("accelerator_unsupported")) return;
+  for (const Device& device : devices) {
+    const device::Dialect* dialect = device.asked == nullptr ? nullptr : dialect_of(device.entry->facts->vendor);
+    if (dialect == nullptr) continue;
+    const auto quantities = dialect->Quantities();
+    for (const device::QuantityId id : device.asked->unsupported)
+      if (id < quantities.size())
+        page.Add(Labels().Add("device", device.entry->facts->id).Add("quantity", quantities[id].key).text(), {}, true);
+  }
+}
+
+void AddCollecting(const sample::Snapshot& samples, Exposition& page) {
+  page.Family("accelerator_values_rejected_total");
+  for (const sample::Rejected& rejected : samples.rejected)
+    page.Add(Labels().Add("device", rejected.device).Add("quantity", rejected.key).Add("reason", rejected.why).text(), rejected.count);
+  page.Family("penstock_collection_interval_seconds");
+  page.Add({}, duration<double>(samples.interval).count());
+  page.Family("penstock_collection_round_duration_seconds");
+  for (const auto& [vendor, round] : samples.rounds) page.Add(Labels().Add("vendor", vendor).text(), duration<double>(round.took).count());
+}
+
+/// Holders have a name at the kubelet's door, and processes or a user elsewhere.
+bool IsKnown(const ledger::Lease& lease) { return lease.door != share::kKubeletDoor || !lease.pod.empty(); }
+
+void AddAttribution(const ledger::Snapshot& ledger, base::WallTime now, Exposition& page) {
+  page.Family("penstock_attribution_up");
+  for (const std::string_view door : {share::kKubeletDoor, share::kLocalDoor}) {
+    const bool up = std::all_of(ledger.leases.begin(), ledger.leases.end(), [&](const ledger::Lease& lease) {
+      return lease.door != door || IsKnown(lease) || now - lease.since < kSettled;
+    });
+    page.Add(Labels().Add("door", door).text(), {}, up);
+  }
+}
+
+void AddRecords(const usage::Snapshot& usage, Exposition& page) {
+  page.Family("penstock_usage_records_total");
+  page.Add(R"(result="written")", usage.records.written);
+  page.Add(R"(result="lost")", usage.records.lost);
+  page.Family("penstock_usage_write_failures_total");
+  page.Add({}, usage.records.failures);
+  page.Family("penstock_usage_records_pending");
+  page.Add({}, usage.records.pending);
+  page.Family("penstock_usage_holders_forgotten_total");
+  page.Add({}, usage.forgotten);
+}
+
+}  // namespace
+
+void AddCollection(const std::vector<Device>& devices, const Snapshots& node, const Press::DialectOf& dialect_of, base::WallTime now,
+                   Exposition& page) {
+  AddAges(devices, page);
+  AddUnsupported(devices, dialect_of, page);
+  if (node.samples) AddCollecting(*node.samples, page);
+  AddAttribution(*node.ledger, now, page);
+  if (node.usage) AddRecords(*node.usage, page);
+}
+
+}  // namespace penstock::node::metrics

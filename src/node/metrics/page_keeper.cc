@@ -1,0 +1,50 @@
+// Formats that nobody reads are not made.
+#include "node/metrics/page_keeper.h"
+
+#include <utility>
+
+namespace penstock::node::metrics {
+namespace {
+
+constexpr base::Duration kTogether = std::chrono::milliseconds(20);  // a round of collection tells of one device after the other
+constexpr base::Duration kMostAge = std::chrono::seconds(5);
+constexpr base::Duration kForgotten = std::chrono::minutes(3);  // since somebody asked
+
+}  // namespace
+
+PageKeeper::PageKeeper(base::Executor& control, std::function<std::string(Format)> make) : control_(control), make_(std::move(make)) {}
+
+PageKeeper::~PageKeeper() { control_.Cancel(timer_); }
+
+void PageKeeper::Changed() {
+  for (Kept& kept : kept_) kept.stale = true;
+  if (timer_ == 0) timer_ = control_.PostAfter(kTogether, [this] { MakeWanted(); });
+}
+
+void PageKeeper::MakeWanted() {
+  timer_ = 0;
+  const base::TimePoint now = control_.clock().Now();
+  for (const Format format : {Format::kText, Format::kOpenMetrics}) {
+    Kept& kept = kept_[static_cast<std::size_t>(format)];
+    if (kept.stale && kept.read && now - kept.asked < kForgotten) Make(format, kept);
+    if (now - kept.asked >= kForgotten) kept.page.text.reset();
+  }
+}
+
+void PageKeeper::Make(Format format, Kept& kept) {
+  const base::TimePoint begin = control_.clock().Now();
+  kept.page = {std::make_shared<const std::string>(make_(format)), ++generation_};
+  kept.made = control_.clock().Now();
+  kept.stale = false;
+  took_ = kept.made - begin;
+}
+
+Page PageKeeper::Get(Format format) {
+  Kept& kept = kept_[static_cast<std::size_t>(format)];
+  kept.asked = control_.clock().Now();
+  kept.read = true;
+  if (kept.stale || kept.page.text == nullptr || kept.asked - kept.made > kMostAge) Make(format, kept);
+  return kept.page;
+}
+
+}  // namespace penstock::node::metrics
