@@ -37,11 +37,15 @@ Configuration::Configuration(os::Loop& control, base::Executor& io, Settings set
       file_{.origin = start.origin, .name = settings_.config_file},
       below_(std::move(start.below)),
       own_(start.config),
+      said_(start.config),
+      counters_(control, io, [this] { CountersChanged(); }),
       published_(CurrentConfig{.config = start.config}),
       self_(std::make_shared<Configuration*>(this)) {
   LogNotes(start.not_yet, start.remarks);
   reloads_.last_applied = control_.clock().Wall();
   in_force_ = {.origin = start.origin, .since = base::FormatTime(reloads_.last_applied), .not_yet = std::move(start.not_yet)};
+  counters_.Begin(own_.telemetry);
+  reloads_.last_successful = Well();
   Publish(own_);
 }
 
@@ -53,7 +57,10 @@ void Configuration::Follow() {
   Read(false);
 }
 
-void Configuration::Reload() { Read(true); }
+void Configuration::Reload() {
+  Read(true);
+  counters_.Reload();
+}
 
 void Configuration::Read(bool force) {
   if (settings_.config_file.empty()) return Consider();
@@ -76,7 +83,7 @@ void Configuration::FileRead(base::Result<std::string> text, bool force) {
     below_ = std::move(resolved->below);
     own_ = std::move(resolved->config);
     // The text that the agent was started with is in force already.
-    if (first && !force && !wish_ && api::Changes(published_.Get()->config, own_).empty()) return;
+    if (first && !force && !wish_ && api::Changes(said_, own_).empty()) return;
   }
   if (!same || first || force) Consider();
 }
@@ -94,7 +101,7 @@ void Configuration::Wish(const door::WishedConfig& wish) {
   reloads_.last_successful = false;
   base::Log(base::kError, "the cluster's configuration cannot be had; what is in force stays",
             {{"from", wish.origin}, {"why", wish.problem}});
-  Publish(published_.Get()->config);
+  Publish(said_);
 }
 
 Configuration::Source Configuration::Now() const {
@@ -112,7 +119,7 @@ void Configuration::Consider() {
 }
 
 void Configuration::Apply(const Proposal& proposal, bool wished) {
-  const auto changes = api::Changes(published_.Get()->config, proposal.config);
+  const auto changes = api::Changes(said_, proposal.config);
   base::Log(base::kInfo, "configuration applied", {{"from", proposal.origin}, {"changed", changes.empty() ? "nothing" : Keys(changes)}});
   LogNotes(proposal.not_yet, proposal.remarks);
   const base::WallTime now = control_.clock().Wall();
@@ -123,7 +130,7 @@ void Configuration::Apply(const Proposal& proposal, bool wished) {
   refused_origin_.clear();
   wish_in_force_ = wished;
   ++reloads_.applied;
-  reloads_.last_successful = !WishFails();
+  reloads_.last_successful = Well();
   reloads_.last_applied = now;
   Publish(proposal.config);
 }
@@ -134,14 +141,38 @@ void Configuration::Refuse(const Source& source, const std::string& problem) {
   refused_origin_ = source.origin;
   ++reloads_.refused;
   reloads_.last_successful = false;
-  Publish(published_.Get()->config);
+  Publish(said_);
 }
 
 void Configuration::Publish(api::NodeConfig config) {
-  CurrentConfig current{.config = std::move(config), .report = in_force_};
+  said_ = std::move(config);
+  counters_.Configure(said_.telemetry);
+  counters_state_ = counters_.state();
+  CurrentConfig current{.config = said_, .report = in_force_};
   current.report.problem = WishFails() ? wish_->problem : refused_;
   current.report.problem_origin = WishFails() ? wish_->origin : refused_origin_;
+  if (current.report.problem.empty()) {
+    current.report.problem = counters_state_.problem;
+    current.report.problem_origin = counters_state_.problem_origin;
+  } else if (!counters_state_.problem.empty()) {
+    current.report.problem += "\n" + counters_state_.problem;
+  }
+  if (said_.telemetry.counters.empty()) current.config.telemetry.counters = counters_state_.rows;
   published_.Set(std::move(current));
+}
+
+void Configuration::CountersChanged() {
+  const CountersFollower::State now = counters_.state();
+  if (now == counters_state_) return;
+  if (now.problem.empty()) {
+    base::Log(base::kInfo, "counters applied", {{"fields", now.rows.size()}});
+    ++reloads_.applied;
+    reloads_.last_applied = control_.clock().Wall();
+  } else if (now.problem != counters_state_.problem) {
+    ++reloads_.refused;
+  }
+  reloads_.last_successful = Well();
+  Publish(said_);
 }
 
 base::Result<Proposal> Configuration::Propose(const Source& source) const {
@@ -150,7 +181,7 @@ base::Result<Proposal> Configuration::Propose(const Source& source) const {
   if (source.wished) return ProposeWish(source, std::move(next));
   Proposal proposal{.config = api::KeepUntilRestart(started_with_, next.config),
                     .after_restart = next.config,
-                    .changes = api::Changes(published_.Get()->config, next.config),
+                    .changes = api::Changes(said_, next.config),
                     .not_yet = std::move(next.not_yet),
                     .remarks = std::move(next.remarks),
                     .origin = source.origin};
@@ -173,7 +204,7 @@ base::Result<Proposal> Configuration::ProposeWish(const Source& source, Resolved
   next.config.cluster.config_map = own_.cluster.config_map;
   proposal.config = api::KeepUntilRestart(started_with_, std::move(next.config));
   proposal.after_restart = proposal.config;
-  proposal.changes = api::Changes(published_.Get()->config, proposal.config);
+  proposal.changes = api::Changes(said_, proposal.config);
   return proposal;
 }
 

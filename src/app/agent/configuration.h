@@ -12,6 +12,7 @@
 #include "api/config_change.h"
 #include "api/node_config.h"
 #include "api/report.h"
+#include "app/agent/counters_follower.h"
 #include "app/options.h"
 #include "base/core/result.h"
 #include "base/executor.h"
@@ -23,7 +24,8 @@
 
 namespace penstock::app {
 
-/// Of api::NodeConfig, only what a running agent can change differs from one to the next (api::KeepUntilRestart).
+/// Of api::NodeConfig, only what a running agent can change differs from one to the next (api::KeepUntilRestart). Its telemetry.counters
+/// are those that count, wherever they are said.
 struct CurrentConfig {
   api::NodeConfig config;
   api::ConfigurationReport report;
@@ -52,7 +54,10 @@ class Configuration {
   /// counts. A problem, in the wish or in its text, leaves in force what is.
   void Wish(const door::WishedConfig& wish);
 
-  /// Reads the file now (SIGHUP).
+  /// What the cluster says of which counters are shown (door::ClusterDoor::Callbacks::counters).
+  void WishCounters(const door::WishedConfig& wish) { counters_.Take(wish); }
+
+  /// Reads the files now (SIGHUP).
   void Reload();
 
   base::Published<CurrentConfig>& published() { return published_; }
@@ -85,6 +90,8 @@ class Configuration {
   void Apply(const Proposal& proposal, bool wished);
   void Refuse(const Source& source, const std::string& problem);
   void Publish(api::NodeConfig config);
+  void CountersChanged();
+  bool Well() const { return !WishFails() && refused_.empty() && counters_.state().problem.empty(); }
   base::Result<Proposal> Propose(const Source& source) const;
   base::Result<Proposal> ProposeWish(const Source& source, Resolved next) const;
 
@@ -100,6 +107,9 @@ class Configuration {
   bool wish_in_force_ = false;
   api::ConfigurationReport in_force_;     // without a problem
   std::string refused_, refused_origin_;  // why what counts now is not in force
+  api::NodeConfig said_;                  // what is in force, as it was said: without what the file of counters says
+  CountersFollower counters_;
+  CountersFollower::State counters_state_;  // as it was published last
   base::Published<CurrentConfig> published_;
   node::metrics::ConfigReloads reloads_;
   std::unique_ptr<os::PathWatch> watch_;

@@ -68,6 +68,24 @@ class ConfigurationTest : public testing::Test {
     loop_.Run();
   }
 
+  /// Something is done, then something holds, then it is looked at: one after another, in one run of the loop, which cannot be run twice.
+  struct Step {
+    std::function<void()> act;
+    std::function<bool()> holds;
+    std::function<void()> look = [] {};
+  };
+  void RunThrough(const std::vector<Step>& steps) {
+    std::size_t at = 0;
+    bool acted = false;
+    RunUntil([&] {
+      if (!std::exchange(acted, true)) steps[at].act();
+      if (!steps[at].holds()) return false;
+      steps[at].look();
+      acted = false;
+      return ++at == steps.size();
+    });
+  }
+
   api::NodeConfig Config() const { return configuration_->published().Get()->config; }
   api::ConfigurationReport Report() const { return configuration_->published().Get()->report; }
 
@@ -259,6 +277,101 @@ TEST_F(ConfigurationTest, ProposesWithoutChangingAnything) {
   ASSERT_FALSE(bad.ok());
   EXPECT_THAT(bad.error().message(), HasSubstr("new.yaml:1:10: version: is \"v3\""));
   EXPECT_EQ(Report().problem, "");
+}
+
+/// The fields that are shown.
+std::vector<std::string> Fields(const api::NodeConfig& config) {
+  std::vector<std::string> fields;
+  for (const api::MetricRow& row : config.telemetry.counters) fields.push_back(row.field);
+  return fields;
+}
+
+TEST_F(ConfigurationTest, AFileOfCountersCountsFromTheFirstPageOnAndIsFollowed) {
+  ASSERT_TRUE(os::WriteFileAtomically(Path("c.csv"), "DCGM_FI_DEV_GPU_TEMP, gauge, hot\n").ok());
+  StartWith(kOurs + "telemetry: {countersFile: " + Path("c.csv") + "}\n");
+  EXPECT_THAT(Fields(Config()), ElementsAre("DCGM_FI_DEV_GPU_TEMP"));
+  EXPECT_EQ(Report().problem, "");
+  loop_.PostAfter(20ms, [this] {
+    ASSERT_TRUE(os::WriteFileAtomically(Path("c.csv"), "DCGM_FI_DEV_FB_USED, gauge, used\nDCGM_FI_DEV_SM_CLOCK, gauge, x\n").ok());
+  });
+  RunUntil([this] { return Fields(Config()).size() == 2; });
+  EXPECT_EQ(configuration_->reloads().applied, 1u);
+}
+
+// dcgm-exporter compares the file's own name only, so that the swap of a mounted ConfigMap's links escapes it.
+TEST_F(ConfigurationTest, AFileOfCountersIsFollowedThroughTheSwapOfLinks) {
+  const auto mount = [this](const std::string& version, const std::string& text) {
+    fs::create_directories(Path(version));
+    ASSERT_TRUE(os::WriteFileAtomically(Path(version + "/metrics"), text).ok());
+    fs::create_directory_symlink(version, Path("..data_tmp"));
+    fs::rename(Path("..data_tmp"), Path("..data"));
+  };
+  mount("..1", "DCGM_FI_DEV_GPU_TEMP, gauge, hot\n");
+  fs::create_symlink("..data/metrics", Path("metrics"));
+  StartWith(kOurs + "telemetry: {countersFile: " + Path("metrics") + "}\n");
+  loop_.PostAfter(20ms, [&] { mount("..2", "DCGM_FI_DEV_FB_USED, gauge, used\n"); });
+  RunUntil([this] { return Fields(Config()) == std::vector<std::string>{"DCGM_FI_DEV_FB_USED"}; });
+}
+
+TEST_F(ConfigurationTest, ABadFileOfCountersChangesNothingAndIsSaidUntilItIsMended) {
+  const auto write = [this](const std::string& text) { ASSERT_TRUE(os::WriteFileAtomically(Path("c.csv"), text).ok()); };
+  write("DCGM_FI_DEV_GPU_TEMP, gauge, hot\n");
+  StartWith(kOurs + "telemetry: {countersFile: " + Path("c.csv") + "}\n");
+  RunThrough({{[&] { write("DCGM_FI_DEV_GPU_TMEP, gauge, hot\n"); }, [this] { return !Report().problem.empty(); },
+               [this] {
+                 EXPECT_EQ(Report().problem,
+                           Path("c.csv") + ":1: there is no field \"DCGM_FI_DEV_GPU_TMEP\"; did you mean \"DCGM_FI_DEV_GPU_TEMP\"?");
+                 EXPECT_EQ(Report().problem_origin, "file " + Path("c.csv"));
+                 EXPECT_THAT(Fields(Config()), ElementsAre("DCGM_FI_DEV_GPU_TEMP"));
+                 EXPECT_EQ(configuration_->reloads().refused, 1u);
+                 EXPECT_FALSE(configuration_->reloads().last_successful);
+               }},
+              {[this] { fs::remove(Path("c.csv")); }, [this] { return Report().problem.find("No such file") != std::string::npos; },
+               [this] { EXPECT_THAT(Fields(Config()), ElementsAre("DCGM_FI_DEV_GPU_TEMP")); }},
+              {[&] { write("DCGM_FI_DEV_FB_USED, gauge, x\n"); }, [this] { return Report().problem.empty(); }}});
+  EXPECT_THAT(Fields(Config()), ElementsAre("DCGM_FI_DEV_FB_USED"));
+  EXPECT_TRUE(configuration_->reloads().last_successful);
+}
+
+TEST_F(ConfigurationTest, AFileOfCountersThatIsNotThereLeavesTheBuiltInListButForTheExportersOwn) {
+  StartWith(kOurs + "telemetry: {countersFile: " + Path("nothing.csv") + "}\n");
+  EXPECT_THAT(Fields(Config()), IsEmpty());
+  EXPECT_THAT(Report().problem, HasSubstr("nothing.csv"));
+  StartWith(kOurs + "telemetry: {countersFile: /etc/dcgm-exporter/dcp-metrics-included.csv}\n");
+  EXPECT_THAT(Fields(Config()), IsEmpty());
+  EXPECT_EQ(Report().problem, "");
+}
+
+TEST_F(ConfigurationTest, TheClustersCountersCountMoreThanTheFilesWhileTheyAreHad) {
+  ASSERT_TRUE(os::WriteFileAtomically(Path("c.csv"), "DCGM_FI_DEV_GPU_TEMP, gauge, hot\n").ok());
+  StartWith(kOurs + "telemetry: {countersFile: " + Path("c.csv") + ", countersConfigMap: \"gpu:metrics\"}\n");
+  const auto wish = [this](const std::string& text, const std::string& problem) {
+    configuration_->WishCounters({.origin = "ConfigMap gpu/metrics", .text = text, .problem = problem});
+  };
+  RunThrough({{[&] { wish("", "there is no ConfigMap gpu/metrics"); }, [this] { return !Report().problem.empty(); },
+               [this] {
+                 EXPECT_EQ(Report().problem_origin, "ConfigMap gpu/metrics");
+                 EXPECT_THAT(Fields(Config()), ElementsAre("DCGM_FI_DEV_GPU_TEMP"));
+               }},
+              {[&] { wish("DCGM_FI_DEV_FB_USED, gauge, x\n", ""); }, [this] { return Report().problem.empty(); },
+               [this] { EXPECT_THAT(Fields(Config()), ElementsAre("DCGM_FI_DEV_FB_USED")); }},
+              {[&] { wish("DCGM_FI_DEV_FB_USED, gague, x\n", ""); }, [this] { return !Report().problem.empty(); },
+               [this] {
+                 EXPECT_THAT(Report().problem, HasSubstr("ConfigMap gpu/metrics:1: type \"gague\""));
+                 EXPECT_THAT(Fields(Config()), ElementsAre("DCGM_FI_DEV_FB_USED"));
+               }},
+              {[&] { Write(kOurs + "telemetry: {countersFile: " + Path("c.csv") + "}\n"); },
+               [this] { return Fields(Config()) == std::vector<std::string>{"DCGM_FI_DEV_GPU_TEMP"}; }}});
+  EXPECT_EQ(Report().problem, "");
+}
+
+TEST_F(ConfigurationTest, WhatAFileOfCountersSaysIsNoChangeOfTheConfiguration) {
+  ASSERT_TRUE(os::WriteFileAtomically(Path("c.csv"), "DCGM_FI_DEV_GPU_TEMP, gauge, hot\n").ok());
+  const std::string text = kOurs + "telemetry: {countersFile: " + Path("c.csv") + "}\n";
+  StartWith(text);
+  const auto proposal = configuration_->Propose(text, "same.yaml");
+  ASSERT_TRUE(proposal.ok()) << proposal.error().message();
+  EXPECT_THAT(proposal->changes, IsEmpty());
 }
 
 TEST_F(ConfigurationTest, IsReadAgainWhenAsked) {

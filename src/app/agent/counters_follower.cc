@@ -1,0 +1,120 @@
+// Both sources are always kept up to date; which of them counts is decided when it is asked for.
+#include "app/agent/counters_follower.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "api/compat/counters.h"
+#include "app/counters.h"
+#include "base/log.h"
+#include "os/core/file.h"
+
+namespace penstock::app {
+
+namespace {
+
+/// Files of dcgm-exporter's image that say what is built in here.
+constexpr std::array<std::string_view, 2> kBuiltIn = {"/etc/dcgm-exporter/default-counters.csv",
+                                                      "/etc/dcgm-exporter/dcp-metrics-included.csv"};
+
+base::Result<std::string> ReadCounters(const std::string& path) { return os::ReadFile(path, api::compat::kLongestCounters + 1); }
+
+bool IsBuiltIn(const std::string& path, const base::Result<std::string>& text) {
+  return !text.ok() && text.error().code() == base::Code::kNotFound && std::find(kBuiltIn.begin(), kBuiltIn.end(), path) != kBuiltIn.end();
+}
+
+}  // namespace
+
+CountersFollower::CountersFollower(os::Loop& control, base::Executor& io, std::function<void()> changed)
+    : control_(control), io_(io), changed_(std::move(changed)), self_(std::make_shared<CountersFollower*>(this)) {}
+
+CountersFollower::~CountersFollower() { *self_ = nullptr; }
+
+void CountersFollower::Begin(const api::TelemetryConfig& telemetry) {
+  if (!telemetry.counters_file.empty()) FileRead(telemetry.counters_file, ReadCounters(telemetry.counters_file));
+}
+
+void CountersFollower::Configure(const api::TelemetryConfig& telemetry) {
+  const State before = state();
+  if (telemetry.counters_map != map_name_) {
+    map_name_ = telemetry.counters_map;
+    map_ = {};
+  }
+  if (telemetry.counters_file != path_) {
+    path_ = telemetry.counters_file;
+    watch_.reset();
+    if (path_.empty()) {
+      file_ = {};
+    } else {
+      watch_ = std::make_unique<os::PathWatch>(control_, path_, [this] { Reload(); });
+      Reload();
+    }
+  }
+  Tell(before);
+}
+
+void CountersFollower::Reload() {
+  if (path_.empty()) return;
+  io_.Post([self = self_, &control = control_, path = path_] {
+    control.Post([self, path, text = ReadCounters(path)] {
+      if (*self == nullptr || (*self)->path_ != path) return;
+      const State before = (*self)->state();
+      (*self)->FileRead(path, text);
+      (*self)->Tell(before);
+    });
+  });
+}
+
+void CountersFollower::FileRead(const std::string& path, const base::Result<std::string>& text) {
+  if (IsBuiltIn(path, text) && file_.of != path) {
+    file_ = {};
+    return;
+  }
+  file_.origin = "file " + path;
+  TakeText(text, path, file_);
+}
+
+void CountersFollower::Take(const door::WishedConfig& map) {
+  const State before = state();
+  map_.origin = map.origin;
+  if (!map.problem.empty()) {
+    map_.problem = map.problem;
+  } else if (map.text.empty()) {
+    map_ = {};
+  } else {
+    TakeText(map.text, map.origin, map_);
+  }
+  Tell(before);
+}
+
+void CountersFollower::TakeText(const base::Result<std::string>& text, const std::string& name, Source& source) {
+  if (!text.ok()) {
+    source.problem = text.error().message();
+    return;
+  }
+  auto counters = api::compat::ParseCounters(*text, name, CounterFields());
+  source.problem = counters.ok() ? "" : counters.error().message();
+  if (!counters.ok()) return;
+  if (std::exchange(source.of, name) == name && source.rows == counters->rows) return;
+  for (const std::string& remark : counters->remarks) base::Log(base::kInfo, "counters", {{"remark", remark}});
+  source.rows = std::move(counters->rows);
+}
+
+CountersFollower::State CountersFollower::state() const {
+  const bool map = !map_.of.empty();
+  const Source& said = map || !map_.problem.empty() ? map_ : file_;
+  return {.rows = map ? map_.rows : file_.rows, .problem = said.problem, .problem_origin = said.problem.empty() ? "" : said.origin};
+}
+
+void CountersFollower::Tell(const State& before) {
+  const State now = state();
+  if (now == before) return;
+  if (!now.problem.empty() && now.problem != before.problem)
+    base::Log(base::kError, "counters refused; what was shown stays", {{"from", now.problem_origin}, {"why", now.problem}});
+  control_.Post([self = self_] {
+    if (*self != nullptr) (*self)->changed_();
+  });
+}
+
+}  // namespace penstock::app
