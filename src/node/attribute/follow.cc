@@ -52,7 +52,8 @@ struct Follow::State : std::enable_shared_from_this<State> {
       const auto outside = now.outside.find(entry.facts->id);
       ledger.SetOutside(entry.facts->id, outside == now.outside.end() ? std::vector<ledger::Process>{} : outside->second);
     }
-    for (ledger::Lease lease : ledger.Get()->leases) {
+    const auto leases = ledger.Get();  // each Update publishes another one
+    for (ledger::Lease lease : leases->leases) {
       const auto found = now.by_lease.find(lease.id);
       const auto on_devices = found == now.by_lease.end() ? std::vector<ledger::Process>{} : found->second;
       lease.processes = lease.door == "kubelet" ? on_devices : WithProcesses(std::move(lease.processes), on_devices);
