@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +40,7 @@ constexpr char kFooter[] = R"(Examples:
   penstock run --gpus 2 --model 'A100*' -- ./train.sh
   penstock run --device 0,3 --wait 10m -- nvidia-smi -L
   penstock run --wait 0 -- ./probe                     # now or not at all
+  penstock run --label experiment=lr01 -- ./train.sh   # what `penstock usage --by label:experiment` sums by
   penstock run --share 4 -- python serve.py            # a GPU that up to three others use, too
   penstock run --gpus 2 --share 2 --model 'T4*' -- ./infer.sh
 
@@ -60,6 +62,7 @@ struct RunOptions {
   std::vector<std::string> devices;
   std::string wait;
   std::string memory, cores, compute;
+  std::vector<std::string> labels;
 };
 
 int Fail(int status, const std::string& message) {
@@ -117,6 +120,22 @@ std::optional<std::string> RefusedLimit(const RunOptions& options) {
   return std::nullopt;
 }
 
+/// From "key=value". A key that is said twice has its last value.
+base::Result<std::map<std::string, std::string>> ToLabels(const std::vector<std::string>& words) {
+  std::map<std::string, std::string> labels;
+  for (const std::string& word : words) {
+    const auto equals = word.find('=');
+    if (equals == std::string::npos)
+      return Error(Code::kInvalidArgument, "--label " + Printable(word) + ": say a key and a value, as --label experiment=lr01");
+    if (const auto checked = edge::broker::CheckLabel(word.substr(0, equals), word.substr(equals + 1)); !checked.ok())
+      return checked.error().Within("--label");
+    labels[word.substr(0, equals)] = word.substr(equals + 1);
+  }
+  if (labels.size() > edge::broker::kMostLabels)
+    return Error(Code::kInvalidArgument, "--label: at most " + std::to_string(edge::broker::kMostLabels));
+  return labels;
+}
+
 base::Result<edge::broker::Request> ToRequest(const RunOptions& options, bool gpus_given, const std::vector<std::string>& command) {
   if (options.gpus < 1 && gpus_given)
     return Error(Code::kInvalidArgument, "--gpus " + std::to_string(options.gpus) +
@@ -136,6 +155,7 @@ base::Result<edge::broker::Request> ToRequest(const RunOptions& options, bool gp
                  .model = options.model,
                  .devices = options.devices,
                  .command = base::Join(command, " ")};
+  ASSIGN(request.run.labels, ToLabels(options.labels));
   if (options.wait.empty()) return request;
   if (options.wait == "0") {
     request.run.wait = base::Duration::zero();
@@ -262,6 +282,9 @@ void AddRun(CLI::App& app, const Common& common, int& exit_code) {
   run->add_option("--device", options->devices, "Exactly these, by UUID or index, separated by commas")
       ->type_name("UUID|INDEX")
       ->delimiter(',')
+      ->allow_extra_args(false);
+  run->add_option("--label", options->labels, "What usage and metrics are to say of it, e.g. experiment=lr01; more than once")
+      ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   run->add_option("--wait", options->wait, "How long to wait, e.g. 10m; 0: not at all [for ever]")->type_name("TIME");
   for (const auto& [flag, value] :
