@@ -1,4 +1,4 @@
-// Pure functions that lie on a short path: the metrics page, the choice of linked devices, the strict reader. No process, no socket.
+// Pure functions that lie on a short path: the choice of linked devices, the strict reader. No process, no socket.
 #include <algorithm>
 #include <chrono>
 #include <random>
@@ -12,7 +12,6 @@
 #include "base/yaml.h"
 #include "bench/calls.h"
 #include "node/allocate/allocate.h"
-#include "node/metrics/metrics.h"
 #include "node/share/wish.h"
 
 namespace {
@@ -56,39 +55,6 @@ node::inventory::Snapshot Machine(int count) {
                                .read_at = base::WallTime(std::chrono::seconds(1700000000))});
   return machine;
 }
-
-node::ledger::Snapshot AllHeld(const node::inventory::Snapshot& machine) {
-  node::ledger::Snapshot ledger;
-  for (const auto& entry : machine.devices) {
-    node::ledger::Lease lease{.id = "k-" + entry.facts->id,
-                              .door = "kubelet",
-                              .slots = {{entry.facts->id, entry.facts->id}},
-                              .state = node::ledger::LeaseState::kHeld};
-    lease.pod = "train-" + entry.facts->address;
-    lease.namespace_name = "ml";
-    lease.container = "main";
-    ledger.leases.push_back(lease);
-  }
-  return ledger;
-}
-
-std::int64_t CountSeries(const std::string& page) {
-  std::int64_t series = 0;
-  for (std::size_t at = 0; at < page.size(); at = page.find('\n', at) + 1) series += page[at] != '#' ? 1 : 0;
-  return series;
-}
-
-/// As many devices as make the series asked for.
-void MetricsPage(benchmark::State& state) {
-  int devices = 8;
-  while (CountSeries(node::metrics::Render(Machine(devices), AllHeld(Machine(devices)), {})) < state.range(0)) ++devices;
-  const auto machine = Machine(devices);
-  const auto ledger = AllHeld(machine);
-  std::string page;
-  for (auto _ : state) benchmark::DoNotOptimize(page = node::metrics::Render(machine, ledger, {}));
-  state.counters["series"] = static_cast<double>(CountSeries(page));
-}
-BENCHMARK(MetricsPage)->Arg(100)->Arg(2240);
 
 /// Devices whose links are those of a machine that there is.
 using Joined = device::Link (*)(int from, int to, int count);

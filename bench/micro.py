@@ -4,9 +4,9 @@ import json
 import subprocess
 from collections import defaultdict
 
-from figures import Bench
+from figures import Bench, ratio
 
-GOALS = {"MetricsPage/2240": 1000, "PreferredAllocation": 1000, "CdiSpecification": 20000}  # µs
+GOALS = {"MetricsPage/2240": 1000, "MetricsPageOfHolders/200": 5000, "PreferredAllocation": 1000, "CdiSpecification": 20000}  # µs
 
 
 def measure(programs, smoke: bool) -> Bench:
@@ -23,10 +23,13 @@ def measure(programs, smoke: bool) -> Bench:
             times[run["run_name"]].append(run.get("p50", run["cpu_time"] / 1000))
             if "p99" in run:
                 slowest[run["run_name"]].append(run["p99"])
-            labels[run["run_name"]] = " ".join([run.get("label", ""), f"({run['series']:.0f} series)" if "series" in run else ""]).strip()
+            page = f"({run['series']:.0f} series, {run['bytes'] / 1024:.0f} KiB, {run['allocations']:.0f} allocations)" if "series" in run else ""
+            labels[run["run_name"]] = " ".join([run.get("label", ""), page]).strip()
     for name, values in times.items():
         goal = next((bound for prefix, bound in GOALS.items() if name.startswith(prefix)), None)
         bench.add(f"{name} {labels[name]}".strip(), "µs", values, goal=None if name in slowest else goal)
         if name in slowest:
             bench.add("p99 of the calls", "µs", slowest[name], goal=goal, judged="median", detail=True)
+    if "PrometheusCpp/2240" in times:
+        bench.add("ratio of prometheus-cpp's page to ours", "x", ratio(times["PrometheusCpp/2240"], times["MetricsPage/2240"]))
     return bench

@@ -1,0 +1,220 @@
+// The metrics page: of so many series, of so many holders with their processes, as it is served while nothing changes; and what the client
+// library of Debian takes for the same series.
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+#ifdef PENSTOCK_PROMETHEUS_CPP
+#include <prometheus/gauge.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+#endif
+
+#include "base/core/strings.h"
+#include "base/executor.h"
+#include "node/metrics/metrics.h"
+#include "node/metrics/page_keeper.h"
+#include "vendor/nvidia/dialect/dialect.h"
+
+namespace {
+
+std::atomic<std::uint64_t> allocations = 0;
+
+}  // namespace
+
+// Counted, so that a page that allocates for each of its series is seen.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace {
+
+using namespace penstock;
+using namespace std::chrono_literals;
+using node::metrics::Format;
+
+constexpr base::WallTime kNow{1700000000s};
+
+const device::Dialect* FindNvidia(std::string_view) { return &vendor::nvidia::TheDialect(); }
+
+std::string IdOf(int index) { return "GPU-00000000-0000-0000-0000-0000000000" + std::to_string(10 + index); }
+
+/// A value of each quantity that a GPU of today has, links' included.
+std::shared_ptr<const node::sample::DeviceSample> SampleOf(int index) {
+  node::sample::DeviceSample sample{.device = IdOf(index), .vendor = "nvidia", .at = kNow, .collections = 1, .took = 3ms};
+  const auto quantities = FindNvidia("")->Quantities();
+  for (std::size_t i = 0; i < quantities.size(); ++i)
+    if (!quantities[i].per_link) sample.values.push_back({{static_cast<device::QuantityId>(i), -1, std::uint64_t{37 + i}}, kNow});
+  return std::make_shared<const node::sample::DeviceSample>(std::move(sample));
+}
+
+/// So many GPUs, and so many holders of each: one has it whole.
+node::metrics::Snapshots Node(int gpus, int holders) {
+  node::inventory::Snapshot inventory{.facts_generation = 1};
+  node::ledger::Snapshot ledger{.generation = 1};
+  node::sample::Snapshot samples{.interval = 10s};
+  node::usage::Snapshot usage;
+  device::Driver driver{.vendor = "nvidia", .version = "550.54.15"};
+  inventory.vendors = {{.vendor = "nvidia", .driver = std::make_shared<const device::Driver>(driver)}};
+  for (int i = 0; i < gpus; ++i) {
+    device::Facts facts{.id = IdOf(i), .vendor = "nvidia", .model = "NVIDIA H100 80GB HBM3", .index = i};
+    facts.pci = device::PciAddress{.bus = static_cast<std::uint32_t>(7 + i)};
+    facts.memory = base::Mebibytes(81559);
+    inventory.devices.push_back(
+        {.facts = std::make_shared<const device::Facts>(facts), .health = {.state = device::HealthState::kHealthy}});
+    samples.devices[facts.id] = SampleOf(i);
+    for (int k = 0; k < holders; ++k) {
+      const std::string slot = holders == 1 ? facts.id : facts.id + "::" + std::to_string(k);
+      const int number = 1000 + i * holders + k;
+      node::ledger::Lease lease{.id = "k-" + std::to_string(number),
+                                .door = "kubelet",
+                                .slots = {{slot, facts.id, "nvidia.com/gpu"}},
+                                .state = node::ledger::LeaseState::kHeld};
+      lease.pod = "train-" + std::to_string(number);
+      lease.namespace_name = "ml";
+      lease.container = "main";
+      lease.labels = {{"app.kubernetes.io/name", "train"}, {"team", "vision"}};
+      ledger.leases.push_back(lease);
+      node::usage::HolderUsage holder{.holder = std::make_shared<const node::ledger::Lease>(lease), .device = facts.id, .slot = slot};
+      holder.processes = {{.pid = 20000 + number, .user = "root", .command = "python3", .memory = base::Mebibytes(700), .compute = 0.1}};
+      holder.memory_used = base::Mebibytes(700);
+      holder.utilization = 0.123;
+      holder.busy_seconds = 1234.567;
+      holder.cpu_seconds = 12.5;
+      usage.holders.push_back(std::make_shared<const node::usage::HolderUsage>(holder));
+    }
+  }
+  return {.inventory = std::make_shared<const node::inventory::Snapshot>(inventory),
+          .ledger = std::make_shared<const node::ledger::Snapshot>(ledger),
+          .samples = std::make_shared<const node::sample::Snapshot>(samples),
+          .usage = std::make_shared<const node::usage::Snapshot>(usage)};
+}
+
+std::int64_t CountSeries(const std::string& page) {
+  std::int64_t series = 0;
+  for (std::size_t at = 0; at < page.size(); at = page.find('\n', at) + 1) series += page[at] != '#' ? 1 : 0;
+  return series;
+}
+
+const node::metrics::Figures& Plain() {
+  static const node::metrics::Figures figures{.version = "0.1.0", .now = kNow};
+  return figures;
+}
+
+std::string Make(node::metrics::Press& press, const node::metrics::Snapshots& node, Format format = Format::kText) {
+  return press.Make(node, Plain(), format);
+}
+
+/// As many GPUs as make the series asked for, each with its holder.
+node::metrics::Snapshots NodeOf(std::int64_t series, node::metrics::Press& press) {
+  int gpus = 1;
+  while (CountSeries(Make(press, Node(gpus, 1))) < series) ++gpus;
+  return Node(gpus, 1);
+}
+
+void TellOf(benchmark::State& state, const std::string& page, std::uint64_t allocated) {
+  state.counters["series"] = static_cast<double>(CountSeries(page));
+  state.counters["bytes"] = static_cast<double>(page.size());
+  state.counters["allocations"] = static_cast<double>(allocated) / static_cast<double>(state.iterations());
+}
+
+/// New samples each time: labels stay.
+void MetricsPage(benchmark::State& state, Format format) {
+  node::metrics::Press press(FindNvidia);
+  press.Configure({}, "node-1");
+  const auto node = NodeOf(state.range(0), press);
+  std::string page = Make(press, node, format);
+  const std::uint64_t before = allocations;
+  for (auto _ : state) benchmark::DoNotOptimize(page = Make(press, node, format));
+  TellOf(state, page, allocations - before);
+}
+BENCHMARK_CAPTURE(MetricsPage, text, Format::kText)->Name("MetricsPage")->Arg(100)->Arg(2240);
+BENCHMARK_CAPTURE(MetricsPage, openmetrics, Format::kOpenMetrics)->Name("MetricsPageAsOpenMetrics")->Arg(2240);
+
+/// 8 GPUs with 25 holders each, a process each.
+void MetricsPageOfHolders(benchmark::State& state) {
+  node::metrics::Press press(FindNvidia);
+  press.Configure({}, "node-1");
+  const auto node = Node(8, static_cast<int>(state.range(0)) / 8);
+  std::string page = Make(press, node);
+  const std::uint64_t before = allocations;
+  for (auto _ : state) benchmark::DoNotOptimize(page = Make(press, node));
+  TellOf(state, page, allocations - before);
+}
+BENCHMARK(MetricsPageOfHolders)->Arg(200);
+
+/// The same where somebody comes or goes each time, so that all labels are made anew.
+void MetricsPageAfterAChange(benchmark::State& state) {
+  node::metrics::Press press(FindNvidia);
+  press.Configure({}, "node-1");
+  auto node = NodeOf(state.range(0), press);
+  node::ledger::Snapshot ledger = *node.ledger;
+  std::string page;
+  const std::uint64_t before = allocations;
+  for (auto _ : state) {
+    ++ledger.generation;
+    node.ledger = std::make_shared<const node::ledger::Snapshot>(ledger);
+    benchmark::DoNotOptimize(page = Make(press, node));
+  }
+  TellOf(state, page, allocations - before);
+}
+BENCHMARK(MetricsPageAfterAChange)->Arg(2240);
+
+/// What a scrape costs while nothing has changed.
+void MetricsPageKept(benchmark::State& state) {
+  node::metrics::Press press(FindNvidia);
+  press.Configure({}, "node-1");
+  const auto node = NodeOf(state.range(0), press);
+  base::ManualExecutor control;
+  node::metrics::PageKeeper pages(control, [&](Format format) { return Make(press, node, format); });
+  std::uint64_t before = (pages.Get(Format::kText), allocations.load());
+  for (auto _ : state) benchmark::DoNotOptimize(pages.Get(Format::kText));
+  TellOf(state, *pages.Get(Format::kText).text, allocations - before);
+}
+BENCHMARK(MetricsPageKept)->Arg(2240);
+
+#ifdef PENSTOCK_PROMETHEUS_CPP
+
+/// A series of a page, as the client library has it.
+void Register(prometheus::Registry& registry, const std::string& line, const std::string& help) {
+  const std::string name = line.substr(0, line.find_first_of("{ "));
+  prometheus::Labels labels;
+  std::size_t at = line.find('{');
+  while (at != std::string::npos && line[at] != '}') {
+    const auto equals = line.find("=\"", at), end = line.find('"', equals + 2);
+    labels.emplace(line.substr(at + 1, equals - at - 1), line.substr(equals + 2, end - equals - 2));
+    at = end + 1;
+  }
+  const auto value = std::strtod(line.c_str() + line.rfind(' '), nullptr);
+  prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add(labels).Set(value);
+}
+
+/// The same series as MetricsPage has.
+void PrometheusCpp(benchmark::State& state) {
+  node::metrics::Press press(FindNvidia);
+  press.Configure({}, "node-1");
+  prometheus::Registry registry;
+  std::string help;
+  for (const std::string& line : base::Split(Make(press, NodeOf(state.range(0), press)), '\n')) {
+    if (line.starts_with("# HELP ")) help = line.substr(line.find(' ', 7) + 1);
+    if (!line.empty() && !line.starts_with("#")) Register(registry, line, help);
+  }
+  const prometheus::TextSerializer serializer;
+  std::string page = serializer.Serialize(registry.Collect());
+  const std::uint64_t before = allocations;
+  for (auto _ : state) benchmark::DoNotOptimize(page = serializer.Serialize(registry.Collect()));
+  TellOf(state, page, allocations - before);
+}
+BENCHMARK(PrometheusCpp)->Arg(2240);
+
+#endif
+
+}  // namespace
