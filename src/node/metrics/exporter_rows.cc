@@ -66,13 +66,12 @@ ExporterRows RowsOf(const device::Dialect& dialect, const api::TelemetryConfig& 
       return one.name == counter.field || one.new_name == counter.field;
     });
     if (field == fields.end()) continue;
-    const bool named_newly = field->name != counter.field;
     if (counter.type == "label") {
       if (field->source == FieldSource::kFact) rows.labels.push_back(&*field);
       continue;
     }
-    if (old_naming && !named_newly) add(*field, counter, false);
-    if (new_naming || named_newly) add(*field, counter, true);
+    if (old_naming) add(*field, counter, false);
+    if (new_naming) add(*field, counter, true);
   }
   std::stable_sort(rows.families.begin(), rows.families.end(),
                    [](const ExporterRow& one, const ExporterRow& other) { return one.field->number < other.field->number; });

@@ -31,10 +31,9 @@ struct ExporterRows {
   std::vector<const device::ExporterField*> labels;  ///< facts that are labels of all of them
 };
 
-/// The rows of the configuration, or the exporter's own where it has none, under each naming that is wanted; a row that names a field as
-/// the newer naming does is of that naming. No family is there twice. Without a naming of exporters in telemetry.names there is nothing.
-/// Fields that nobody knows here, or that are not to be had, are left out: those who check a configuration tell of them. `dialect` has an
-/// exporter and outlives the rows.
+/// The rows of the configuration, or the exporter's own where it has none, under each naming that telemetry.names wants; a row may name its
+/// field in either. No family is there twice. Fields that nobody knows here, or that are not to be had, are left out: those who check a
+/// configuration tell of them. `dialect` has an exporter and outlives the rows.
 ExporterRows RowsOf(const device::Dialect& dialect, const api::TelemetryConfig& config);
 
 }  // namespace penstock::node::metrics
