@@ -32,7 +32,7 @@ struct SampledDevice {
   std::optional<double> temperature;         ///< celsius
   std::optional<double> power, power_limit;  ///< watts
   std::optional<double> clock;               ///< hertz
-  /// "utilization", "memory_used", "temperature", "power" over the last collections, oldest first, in the same units.
+  /// "utilization", "memoryUsed", "temperature", "power" over the last collections, oldest first, in the same units.
   std::map<std::string, std::vector<std::optional<double>>> history;
 };
 

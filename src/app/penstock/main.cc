@@ -29,6 +29,7 @@ constexpr char kFooter[] = R"(Examples:
   penstock run --gpus 1 -- nvidia-smi -L      # a program on one GPU
   penstock status                             # devices, health, doors
   penstock ps                                 # who holds what
+  penstock top                                # what devices and their processes do, live
   penstock run --share 4 -- python serve.py   # a quarter of the turns on one GPU
   penstock down
 
@@ -150,6 +151,8 @@ void CommandLine::AddAgentVerbs() {
   status->add_option("--node", cluster.node, "a node of the cluster, instead of this machine")->type_name("NODE");
   AddClusterOptions(*status, cluster);
   Verb(app, "ps", "Show who holds which device", kPsFooter, [this] { return Ps(common); });
+  AddTop(app, common, exit_code);
+  AddUsage(app, common, exit_code);
   AddClusterVerbs(app, common, "penstock", exit_code);
   AddCdi(app, common, exit_code);
   AddRuntime(app, common, exit_code);

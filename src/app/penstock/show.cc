@@ -16,13 +16,7 @@ using api::Report;
 
 std::string IndexOf(int index) { return index < 0 ? "-" : std::to_string(index); }
 
-/// The model without its vendor's name in front, which would be the same in each row: "NVIDIA A100-SXM4-40GB" is "A100-SXM4-40GB".
-std::string ModelOf(const DeviceReport& device) {
-  const std::size_t length = device.vendor.size();
-  const bool named = length > 0 && device.model.size() > length + 1 && device.model[length] == ' ' &&
-                     base::ToLower(device.model.substr(0, length)) == device.vendor;
-  return named ? device.model.substr(length + 1) : device.model;
-}
+std::string ModelOf(const DeviceReport& device) { return app::ModelOf(device.vendor, device.model); }
 
 std::string MemoryOf(const DeviceReport& device) { return device.memory_bytes == 0 ? "" : base::FormatBytes({device.memory_bytes}); }
 
@@ -183,6 +177,12 @@ std::string Conditions(const Report& report, bool wide, const Style& style, base
 }
 
 }  // namespace
+
+std::string ModelOf(std::string_view vendor, const std::string& model) {
+  const std::size_t length = vendor.size();
+  const bool named = length > 0 && model.size() > length + 1 && model[length] == ' ' && base::ToLower(model.substr(0, length)) == vendor;
+  return named ? model.substr(length + 1) : model;
+}
 
 bool IsShared(const DeviceReport& device) { return !device.sharing.empty() && device.sharing != "none"; }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "api/report.h"
 #include "app/penstock/table.h"
@@ -27,6 +28,9 @@ std::string ShowHolders(const api::Report& report, bool wide, const Style& style
 
 /// Which door each device is at, under which name it is offered there, and why not.
 std::string ShowDoors(const api::Report& report, const Style& style);
+
+/// The model without its vendor's name in front, which would be the same in each row: "NVIDIA A100-SXM4-40GB" is "A100-SXM4-40GB".
+std::string ModelOf(std::string_view vendor, const std::string& model);
 
 /// Whether several may have shares of the device at once.
 bool IsShared(const api::DeviceReport& device);

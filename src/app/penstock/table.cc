@@ -13,19 +13,6 @@ namespace {
 
 constexpr std::size_t kLeastWidth = 40;  // narrower terminals wrap
 
-/// Code points; good enough for what is printed here.
-std::size_t Columns(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; }));
-}
-
-std::string Cut(const std::string& text, std::size_t columns) {
-  if (Columns(text) <= columns) return text;
-  std::size_t end = 0;
-  for (std::size_t left = columns; end < text.size(); ++end)
-    if ((static_cast<unsigned char>(text[end]) & 0xc0) != 0x80 && left-- <= 1) break;
-  return text.substr(0, end) + "…";
-}
-
 std::string_view Code(Color color) {
   switch (color) {
     case Color::kNone: return "";
@@ -33,6 +20,7 @@ std::string_view Code(Color color) {
     case Color::kGreen: return "\033[32m";
     case Color::kYellow: return "\033[33m";
     case Color::kRed: return "\033[31m";
+    case Color::kCyan: return "\033[36m";
     case Color::kDim: return "\033[2m";
   }
   return "";
@@ -60,6 +48,18 @@ std::string Printable(std::string_view text) {
   std::replace_if(
       printable.begin(), printable.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   return printable;
+}
+
+std::size_t Columns(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; }));
+}
+
+std::string Cut(const std::string& text, std::size_t columns) {
+  if (Columns(text) <= columns) return text;
+  std::size_t end = 0;
+  for (std::size_t left = columns; end < text.size(); ++end)
+    if ((static_cast<unsigned char>(text[end]) & 0xc0) != 0x80 && left-- <= 1) break;
+  return text.substr(0, end) + "…";
 }
 
 std::string Table::Render(const Style& style) const {

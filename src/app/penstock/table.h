@@ -15,7 +15,7 @@ struct Style {
 };
 Style StyleOf(int fd);
 
-enum class Color { kNone, kBold, kGreen, kYellow, kRed, kDim };
+enum class Color { kNone, kBold, kGreen, kYellow, kRed, kCyan, kDim };
 
 /// The text in a colour, where colours are used.
 std::string Paint(std::string_view text, Color color, const Style& style);
@@ -44,5 +44,11 @@ class Table {
 
 /// Without control characters.
 std::string Printable(std::string_view text);
+
+/// How wide the text is: its code points; good enough for what is printed here.
+std::size_t Columns(std::string_view text);
+
+/// As much of the text as fits into so many columns, with "…" where some of it does not.
+std::string Cut(const std::string& text, std::size_t columns);
 
 }  // namespace penstock::app

@@ -28,6 +28,8 @@ void AddOutputOption(CLI::App& app, Common& common);
 void AddRun(CLI::App& app, const Common& common, int& exit_code);
 void AddQueue(CLI::App& app, const Common& common, int& exit_code);
 void AddDoor(CLI::App& app, const Common& common, int& exit_code);
+void AddTop(CLI::App& app, const Common& common, int& exit_code);
+void AddUsage(CLI::App& app, const Common& common, int& exit_code);
 
 // Folders of verbs; their parts add themselves to them.
 void AddCdi(CLI::App& app, const Common& common, int& exit_code);

@@ -18,10 +18,10 @@ struct Row {
 /// By Glance.
 constexpr std::array<Row, kGlances> kRows{{
     {"utilization", {{{"accelerator_utilization_ratio", ""}, {"accelerator_activity_ratio", R"(part="graphics")"}}}},
-    {"memory_used", {{{"accelerator_memory_used_bytes", ""}}}},
+    {"memoryUsed", {{{"accelerator_memory_used_bytes", ""}}}},
     {"temperature", {{{"accelerator_temperature_celsius", ""}}}},
     {"power", {{{"accelerator_power_watts", ""}}}},
-    {"power_limit", {{{"accelerator_power_limit_watts", R"(limit="enforced")"}, {"accelerator_power_limit_watts", ""}}}},
+    {"powerLimit", {{{"accelerator_power_limit_watts", R"(limit="enforced")"}, {"accelerator_power_limit_watts", ""}}}},
     {"clock", {{{"accelerator_clock_hertz", R"(clock="sm")"}, {"accelerator_clock_hertz", ""}}}},
 }};
 

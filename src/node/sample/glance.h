@@ -15,7 +15,7 @@ namespace penstock::node::sample {
 enum class Glance { kUtilization, kMemoryUsed, kTemperature, kPower, kPowerLimit, kClock };
 inline constexpr std::size_t kGlances = 6;
 
-/// "utilization", "memory_used", "temperature", "power", "power_limit", "clock".
+/// "utilization", "memoryUsed", "temperature", "power", "powerLimit", "clock".
 std::string_view NameOf(Glance glance);
 
 /// Those of which the last values are kept (DeviceSample::history).

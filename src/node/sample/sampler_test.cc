@@ -523,7 +523,7 @@ TEST_F(SamplerTest, RemembersALittle) {
   EXPECT_THAT(device->history.at(0).values, SizeIs(120));
   EXPECT_FLOAT_EQ(device->history.at(0).values.back(), 0.99F);
   EXPECT_FLOAT_EQ(device->history.at(0).values.front(), 0.80F);
-  ASSERT_EQ(device->history.at(1).name, "memory_used");
+  ASSERT_EQ(device->history.at(1).name, "memoryUsed");
   EXPECT_FLOAT_EQ(device->history.at(1).values.back(), 512.0F * 1048576);
   backend_.failures.emplace("at-A", Error(Code::kDataLoss, "GPU is lost"));
   executor_.Advance(1s);
