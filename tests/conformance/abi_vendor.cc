@@ -32,6 +32,11 @@ SAME_FUNCTION(name, nvmlDeviceGetName);
 SAME_FUNCTION(serial, nvmlDeviceGetSerial);
 SAME_FUNCTION(vbios, nvmlDeviceGetVbiosVersion);
 SAME_FUNCTION(part_number, nvmlDeviceGetBoardPartNumber);
+SAME_FUNCTION(inforom, nvmlDeviceGetInforomVersion);
+SAME_FUNCTION(inforom_image, nvmlDeviceGetInforomImageVersion);
+SAME_VALUE(abi::kInforomOem, NVML_INFOROM_OEM);
+SAME_VALUE(abi::kInforomEcc, NVML_INFOROM_ECC);
+SAME_VALUE(abi::kInforomPower, NVML_INFOROM_POWER);
 SAME_FUNCTION(minor, nvmlDeviceGetMinorNumber);
 SAME_FUNCTION(brand, nvmlDeviceGetBrand);
 SAME_FUNCTION(max_pcie_generation, nvmlDeviceGetMaxPcieLinkGeneration);
@@ -290,6 +295,7 @@ static_assert(abi::kUuidLength >= NVML_DEVICE_UUID_V2_BUFFER_SIZE && abi::kNameL
 static_assert(abi::kSerialLength >= NVML_DEVICE_SERIAL_BUFFER_SIZE && abi::kVbiosLength >= NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE);
 static_assert(abi::kPartNumberLength >= NVML_DEVICE_PART_NUMBER_BUFFER_SIZE &&
               abi::kVersionLength >= NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE);
+static_assert(abi::kInforomLength >= NVML_DEVICE_INFOROM_VERSION_BUFFER_SIZE);
 #if NVML_API_VERSION >= 13
 static_assert(abi::kMostNvLinks >= NVML_NVLINK_MAX_LINKS);
 #endif

@@ -15,9 +15,8 @@ using base::Code;
 using base::Error;
 using device::Facts;
 
-using TextFunction = Function<abi::Device, char*, unsigned>;
-
-std::string Text(const TextFunction& function, abi::Device device, unsigned length) {
+template <typename F>
+std::string Text(const F& function, abi::Device device, unsigned length) {
   std::array<char, 128> buffer{};  // one more than the longest, so that it always ends
   if (function(device, buffer.data(), std::min<unsigned>(length, buffer.size() - 1)) != abi::kSuccess) return "";
   return buffer.data();
@@ -96,9 +95,19 @@ void AddMig(const Nvml& nvml, abi::Device device, Facts& facts) {
   if (current != 0) facts.withheld = "MIG mode is enabled";
 }
 
+void AddInforom(const Nvml& nvml, abi::Device device, Facts& facts) {
+  for (const auto& [name, object] :
+       {std::pair(kInforomOem, abi::kInforomOem), std::pair(kInforomEcc, abi::kInforomEcc), std::pair(kInforomPower, abi::kInforomPower)}) {
+    const auto version = [&](abi::Device of, char* buffer, unsigned length) { return nvml->inforom(of, object, buffer, length); };
+    AddDetail(facts, name, Text(version, device, abi::kInforomLength));
+  }
+  AddDetail(facts, kInforomImage, Text(nvml->inforom_image, device, abi::kInforomLength));
+}
+
 void AddDetails(const Nvml& nvml, abi::Device device, Facts& facts) {
   AddDetail(facts, "vbios", Text(nvml->vbios, device, abi::kVbiosLength));
   AddDetail(facts, "part-number", Text(nvml->part_number, device, abi::kPartNumberLength));
+  AddInforom(nvml, device, facts);
   if (const auto brand = Number(nvml->brand, device)) AddDetail(facts, "brand", Brand(*brand));
   if (const auto generation = Number(nvml->max_pcie_generation, device)) AddDetail(facts, "pcie.generation", std::to_string(*generation));
   if (const auto width = Number(nvml->max_pcie_width, device)) AddDetail(facts, "pcie.width", std::to_string(*width));

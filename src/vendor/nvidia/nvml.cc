@@ -85,6 +85,8 @@ void BindIdentity(const os::Library& library, Functions& f) {
   Bind(library, f.serial, {"nvmlDeviceGetSerial"});
   Bind(library, f.vbios, {"nvmlDeviceGetVbiosVersion"});
   Bind(library, f.part_number, {"nvmlDeviceGetBoardPartNumber"});
+  Bind(library, f.inforom, {"nvmlDeviceGetInforomVersion"});
+  Bind(library, f.inforom_image, {"nvmlDeviceGetInforomImageVersion"});
   Bind(library, f.minor, {"nvmlDeviceGetMinorNumber"});
   Bind(library, f.brand, {"nvmlDeviceGetBrand"});
   Bind(library, f.pci, {"nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v2", "nvmlDeviceGetPciInfo"});

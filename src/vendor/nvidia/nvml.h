@@ -31,7 +31,8 @@ struct Functions {
 
   Function<unsigned*> count;
   Function<unsigned, abi::Device*> handle_by_index;
-  Function<abi::Device, char*, unsigned> uuid, name, serial, vbios, part_number;
+  Function<abi::Device, char*, unsigned> uuid, name, serial, vbios, part_number, inforom_image;
+  Function<abi::Device, unsigned, char*, unsigned> inforom;
   Function<abi::Device, unsigned*> minor, brand, max_pcie_generation, max_pcie_width, virtualization_mode;
   Function<abi::Device, abi::PciInfo*> pci;
   Function<abi::Device, int*, int*> compute_capability;

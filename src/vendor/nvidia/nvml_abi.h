@@ -56,6 +56,12 @@ inline constexpr unsigned kSerialLength = 30;
 inline constexpr unsigned kVbiosLength = 32;
 inline constexpr unsigned kPartNumberLength = 80;
 inline constexpr unsigned kVersionLength = 80;
+inline constexpr unsigned kInforomLength = 16;
+
+// nvmlInforomObject_t
+inline constexpr unsigned kInforomOem = 0;
+inline constexpr unsigned kInforomEcc = 1;
+inline constexpr unsigned kInforomPower = 2;
 
 /// nvmlPciInfo_t (version 3). Versions 1 and 2 end at bus_id and have the same fields in front.
 struct PciInfo {

@@ -1,6 +1,7 @@
 // One sample while it is taken, and what is kept of a GPU from one to the next. For the files of sampling alone.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -32,6 +33,7 @@ struct SampledGpu {
   bool sum_of_links = false;  ///< the driver does not sum counters of links up
   LinkCounters link_counters = LinkCounters::kKibibytes;
   Rate pcie_rates[2], link_rates[3];
+  std::map<unsigned, Rate> single_link_rates[3];  ///< by link
   Gpm gpm;
   unsigned long long last_process_sample = 0;  ///< in the driver's time
 };

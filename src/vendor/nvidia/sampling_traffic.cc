@@ -12,6 +12,13 @@ unsigned LinkField(LinkCounters counters, unsigned direction) {
   return direction == 0 ? abi::kFieldLinkSentBytes : abi::kFieldLinkReceivedBytes;
 }
 
+/// Each of the first 18 links has two metrics in one row of numbers, the others in another one; received comes first.
+unsigned LinkMetric(unsigned direction, unsigned link) {
+  constexpr unsigned kFirstRow = 18;
+  const unsigned sent = direction == 0 ? 1 : 0;
+  return link < kFirstRow ? abi::kGpmLink0Received + sent + 2 * link : abi::kGpmLink18Received + sent + 2 * (link - kFirstRow);
+}
+
 std::uint64_t Kibibytes(LinkCounters counters, std::uint64_t count) { return counters == LinkCounters::kBytes ? count / 1024 : count; }
 
 std::optional<std::uint64_t> Whole(const FieldAnswer& answer) {
@@ -94,16 +101,18 @@ void PcieTraffic::Give() {
 
 LinkTraffic::LinkTraffic(Taking& taking, std::optional<bool> gpm, FieldBatch& fields, GpmBatch& metrics)
     : taking_(taking), fields_(fields), metrics_(metrics) {
-  const auto totals = taking.Of(Call::kFabricTraffic), rates = taking.Of(Call::kFabricRate), links = taking.Of(Call::kFabricLinkTraffic);
-  if (!totals.empty() || !rates.empty() || !links.empty()) links_ = taking.Links();
+  const auto totals = taking.Of(Call::kFabricTraffic), rates = taking.Of(Call::kFabricRate);
+  const auto links = taking.Of(Call::kFabricLinkTraffic), link_rates = taking.Of(Call::kFabricLinkRate);
+  if (totals.empty() && rates.empty() && links.empty() && link_rates.empty()) return;
+  links_ = taking.Links();
   if (links_ == nullptr) return;
   if (links_->empty() || taking.gpu.link_counters == LinkCounters::kNowhere) {
-    for (const auto& wanted : {totals, rates, links}) taking.Missing(wanted);
+    for (const auto& wanted : {totals, rates, links, link_rates}) taking.Missing(wanted);
     links_ = nullptr;
     return;
   }
   const bool by_gpm = gpm.value_or(false) && taking.gpu.link_rate_by_gpm;
-  bool counters = !totals.empty();
+  bool counters = !totals.empty(), link_counters = !links.empty();
   for (const Wanted& wanted : rates) {
     if (wanted.way.number == kBoth || !by_gpm) {
       counters = true;
@@ -111,8 +120,18 @@ LinkTraffic::LinkTraffic(Taking& taking, std::optional<bool> gpm, FieldBatch& fi
       rate_[wanted.way.number] = metrics.Add(wanted.way.number == 0 ? abi::kGpmLinksSent : abi::kGpmLinksReceived);
     }
   }
+  for (const Wanted& wanted : link_rates) {
+    if (wanted.way.number == kBoth || !by_gpm) {
+      link_counters = true;
+      continue;
+    }
+    for (const unsigned link : *links_) {
+      const std::size_t place = metrics.Add(LinkMetric(wanted.way.number, link));
+      if (!first_link_rate_[wanted.way.number]) first_link_rate_[wanted.way.number] = place;
+    }
+  }
   if (counters && !taking.gpu.sum_of_links) AddTotals();
-  if (!links.empty() || (counters && taking.gpu.sum_of_links)) AddLinks();
+  if (link_counters || (counters && taking.gpu.sum_of_links)) AddLinks();
 }
 
 void LinkTraffic::AddTotals() {
@@ -172,15 +191,42 @@ void LinkTraffic::NoteLinks() {
   gpu.link_counters = gpu.link_counters == LinkCounters::kKibibytes ? LinkCounters::kBytes : LinkCounters::kNowhere;
 }
 
+/// In KiB.
+std::optional<std::uint64_t> LinkTraffic::OfLink(unsigned direction, std::size_t place) const {
+  const auto count = Whole(fields_.At(*first_link_[direction] + place));
+  if (!count) return std::nullopt;
+  return Kibibytes(taking_.gpu.link_counters, *count);
+}
+
+void LinkTraffic::GiveLinks(const Wanted& wanted) {
+  for (std::size_t i = 0; i < links_->size(); ++i)
+    if (const auto count = OfLink(wanted.way.number, i)) taking_.Give(wanted.id, *count, static_cast<int>((*links_)[i]));
+}
+
+void LinkTraffic::GiveLinkRates(const Wanted& wanted) {
+  const unsigned direction = wanted.way.number;
+  for (std::size_t i = 0; i < links_->size(); ++i) {
+    std::optional<double> rate;
+    if (direction < kDirections && first_link_rate_[direction]) {
+      const GpmAnswer& answer = metrics_.At(*first_link_rate_[direction] + i);
+      if (answer.value) rate = *answer.value * kMebibyte;
+    } else if (first_link_[0]) {
+      const auto sent = direction == 1 ? std::optional<std::uint64_t>(0) : OfLink(0, i);
+      const auto received = direction == 0 ? std::optional<std::uint64_t>(0) : OfLink(1, i);
+      if (sent && received) rate = taking_.gpu.single_link_rates[direction][(*links_)[i]].Add(taking_.now, *sent + *received);
+      if (rate) *rate *= 1024;
+    }
+    if (rate) taking_.Give(wanted.id, *rate, static_cast<int>((*links_)[i]));
+  }
+}
+
 void LinkTraffic::Give() {
   if (links_ == nullptr) return;
   for (const Wanted& wanted : taking_.Of(Call::kFabricTraffic))
     if (const auto total = Total(wanted.way.number)) taking_.Give(wanted.id, *total);
   for (const Wanted& wanted : taking_.Of(Call::kFabricRate)) GiveRate(wanted);
-  for (const Wanted& wanted : taking_.Of(Call::kFabricLinkTraffic))
-    for (std::size_t i = 0; i < links_->size(); ++i)
-      if (const auto count = Whole(fields_.At(*first_link_[wanted.way.number] + i)))
-        taking_.Give(wanted.id, Kibibytes(taking_.gpu.link_counters, *count), static_cast<int>((*links_)[i]));
+  for (const Wanted& wanted : taking_.Of(Call::kFabricLinkTraffic)) GiveLinks(wanted);
+  for (const Wanted& wanted : taking_.Of(Call::kFabricLinkRate)) GiveLinkRates(wanted);
   NoteLinks();
 }
 

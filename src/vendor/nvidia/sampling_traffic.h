@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "vendor/nvidia/sampling_fields.h"
@@ -31,13 +32,9 @@ class GpmQuantities {
   void Give();
 
  private:
-  struct Asked {
-    Wanted wanted;
-    std::size_t place = 0, count = 1;
-  };
   Taking& taking_;
   const GpmBatch& batch_;
-  std::vector<Asked> asked_;
+  std::vector<std::pair<Wanted, std::size_t>> asked_;  // with the place of the answer
 };
 
 class PcieTraffic {
@@ -66,13 +63,16 @@ class LinkTraffic {
   void AddLinks();
   void NoteLinks();
   std::optional<std::uint64_t> Total(unsigned direction) const;
+  std::optional<std::uint64_t> OfLink(unsigned direction, std::size_t place) const;
   void GiveRate(const Wanted& wanted);
+  void GiveLinks(const Wanted& wanted);
+  void GiveLinkRates(const Wanted& wanted);
 
   Taking& taking_;
   FieldBatch& fields_;
   const GpmBatch& metrics_;
   const std::vector<unsigned>* links_ = nullptr;
-  std::array<std::optional<std::size_t>, 2> total_, first_link_, rate_;  // places, by direction
+  std::array<std::optional<std::size_t>, 2> total_, first_link_, rate_, first_link_rate_;  // places, by direction
 };
 
 /// Errors and states of links, by calls of their own.

@@ -1,9 +1,12 @@
-// Sources: dcgm-exporter 4.5.3-4.8.2 (etc/*.csv, internal/pkg/rendermetrics, internal/pkg/collector), DCGM 4.6 (dcgmlib/dcgm_fields.h),
-// go-dcgm (pkg/dcgm/const_fields.go) for the names of 4.7.
+// Labels and facts. Sources: dcgm-exporter 4.5.3-4.8.4 (internal/pkg/rendermetrics, internal/pkg/collector, internal/pkg/transformation).
 #include "vendor/nvidia/dialect/dcgm.h"
 
 #include <algorithm>
 #include <cctype>
+
+#include "base/core/strings.h"
+#include "vendor/nvidia/dialect/dcgm_fields.h"
+#include "vendor/nvidia/dialect/kinds.h"
 
 namespace penstock::vendor::nvidia {
 namespace {
@@ -15,24 +18,51 @@ using device::ExporterStyle;
 using device::Facts;
 using device::FieldSource;
 
-// clang-format off
-constexpr ExporterField kFields[] = {
-    {.name = "DCGM_FI_DEV_SM_CLOCK", .new_name = "DCGM_FI_DEV_SM_CLOCK_HERTZ", .number = 100, .from = "clock.sm", .new_divisor = 1e-6},
-    {.name = "DCGM_FI_DEV_MEM_CLOCK", .new_name = "DCGM_FI_DEV_MEMORY_CLOCK_HERTZ", .number = 101, .from = "clock.memory", .new_divisor = 1e-6},
-    {.name = "DCGM_FI_DEV_GPU_TEMP", .new_name = "DCGM_FI_DEV_GPU_TEMP_CELSIUS", .number = 150, .from = "temperature.gpu"},
-    {.name = "DCGM_FI_DEV_POWER_USAGE", .new_name = "DCGM_FI_DEV_BOARD_POWER_WATTS", .number = 155, .from = "power", .divisor = 1000,
-     .new_divisor = 1000, .real = true, .new_real = true},
-    {.name = "DCGM_FI_DEV_GPU_UTIL", .new_name = "DCGM_FI_DEV_GPU_UTIL_RATIO", .number = 203, .from = "utilization.gpu", .new_divisor = 100, .new_real = true},
-    {.name = "DCGM_FI_DEV_FB_FREE", .number = 251, .from = "memory.free", .divisor = 1048576},
-    {.name = "DCGM_FI_DEV_FB_USED", .number = 252, .from = "memory.used", .divisor = 1048576},
-};
-// clang-format on
-
 std::string Address(const Facts& device) {
   // As NVML's busId: eight digits of domain, upper case.
   std::string text = device.pci ? "0000" + device::ToString(*device.pci) : "";
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
   return text;
+}
+
+std::string Model(const Facts& device, const ExporterStyle& style) {
+  if (!style.blanks_replaced) return device.model;
+  std::string text;
+  bool between = false;
+  for (const char c : device.model) {
+    const bool blank = std::isspace(static_cast<unsigned char>(c)) != 0;
+    if (!blank && between && !text.empty()) text += '-';
+    if (!blank) text += c;
+    between = blank;
+  }
+  return text;
+}
+
+std::string Detail(const Facts& device, const char* name) {
+  const auto found = device.details.find(name);
+  return found == device.details.end() ? "" : found->second;
+}
+
+/// "12.4" as the CUDA driver says it: 12040.
+std::string CudaNumber(const std::string& version) {
+  const auto dot = version.find('.');
+  const auto major = base::ParseUint(version.substr(0, dot));
+  const auto minor = dot == std::string::npos ? std::nullopt : base::ParseUint(version.substr(dot + 1));
+  return major && minor ? std::to_string(*major * 1000 + *minor * 10) : "";
+}
+
+/// NVML's version is the driver's, with CUDA's major version in front of it.
+std::string NvmlVersion(const device::Driver& driver) {
+  const std::string major = driver.runtime_version.substr(0, driver.runtime_version.find('.'));
+  return major.empty() || driver.version.empty() ? "" : major + "." + driver.version;
+}
+
+/// "8.0" as DCGM packs it: 0x80000.
+std::string Capability(const std::string& version) {
+  const auto dot = version.find('.');
+  const auto major = base::ParseUint(version.substr(0, dot));
+  const auto minor = dot == std::string::npos ? std::nullopt : base::ParseUint(version.substr(dot + 1));
+  return major && minor ? std::to_string(*major << 16 | *minor) : "";
 }
 
 // nvmlGpuP2PStatus_t.
@@ -42,27 +72,60 @@ std::string LinkStatus(std::int64_t value) { return value == kLinked ? "OK" : "N
 
 class Dcgm final : public device::Exporter {
  public:
-  std::span<const ExporterField> fields() const override { return kFields; }
+  std::span<const ExporterField> fields() const override { return DcgmFields(); }
 
   std::vector<CounterRow> DefaultRows() const override {
-    return {{"DCGM_FI_DEV_SM_CLOCK", "gauge", "SM clock frequency (in MHz)."},
-            {"DCGM_FI_DEV_MEM_CLOCK", "gauge", "Memory clock frequency (in MHz)."},
-            {"DCGM_FI_DEV_GPU_TEMP", "gauge", "GPU temperature (in C)."},
-            {"DCGM_FI_DEV_POWER_USAGE", "gauge", "Power draw (in W)."},
-            {"DCGM_FI_DEV_GPU_UTIL", "gauge", "GPU utilization (in %)."},
-            {"DCGM_FI_DEV_FB_FREE", "gauge", "Framebuffer memory free (in MiB)."},
-            {"DCGM_FI_DEV_FB_USED", "gauge", "Framebuffer memory used (in MiB)."}};
+    const auto rows = DcgmDefaultRows();
+    return {rows.begin(), rows.end()};
   }
 
-  std::string Fact(const ExporterField&, const Facts&, const device::Driver*) const override { return ""; }
+  std::string Fact(const ExporterField& field, const Facts& device, const device::Driver* driver) const override {
+    switch (field.number) {
+      case 1: return driver != nullptr ? driver->version : "";
+      case 2: return driver != nullptr ? NvmlVersion(*driver) : "";
+      case 5: return driver != nullptr ? CudaNumber(driver->runtime_version) : "";
+      case 50: return device.model;
+      case 51: return Detail(device, "brand");
+      case 52: return device.index >= 0 ? std::to_string(device.index) : "";
+      case 53: return device.serial;
+      case 54: return device.id;
+      case 55: return device.files.empty() ? "" : std::to_string(device.files.front().minor);
+      case 56: return Detail(device, kInforomOem);
+      case 57: return Address(device);
+      case 63: return Capability(device.architecture_version);
+      case 80: return Detail(device, kInforomEcc);
+      case 81: return Detail(device, kInforomPower);
+      case 82: return Detail(device, kInforomImage);
+      case 85: return Detail(device, "vbios");
+      case 172: return Detail(device, kFabricCluster);
+      default: return "";
+    }
+  }
 
-  ExporterLabels LabelsOf(const Facts& device, const Facts*, int, const ExporterStyle& style) const override {
-    ExporterLabels labels{{"gpu", std::to_string(device.index)},
-                          {style.old_names ? "uuid" : "UUID", device.id},
-                          {"pci_bus_id", Address(device)},
-                          {"device", "nvidia" + std::to_string(device.index)},
-                          {"modelName", device.model}};
-    if (!style.hostname.empty()) labels.emplace_back(style.hostname_label, style.hostname);
+  ExporterLabels LabelsOf(const Facts& device, const Facts* parent, int link, const ExporterStyle& style) const override {
+    const Facts& gpu = parent != nullptr ? *parent : device;
+    const std::string index = std::to_string(gpu.index);
+    ExporterLabels labels;
+    if (link >= 0) {
+      labels = {{"nvlink", std::to_string(link)},
+                {"gpu", index},
+                {"gpu_uuid", gpu.id},
+                {"pci_bus_id", Address(gpu)},
+                {"device", "nvidia" + index},
+                {"model_name", Model(gpu, style)}};
+    } else {
+      labels = {{"gpu", index},
+                {style.old_names ? "uuid" : "UUID", gpu.id},
+                {"pci_bus_id", Address(gpu)},
+                {"device", "nvidia" + index},
+                {"modelName", Model(gpu, style)}};
+    }
+    if (const std::string profile = Detail(device, kMigProfile); !profile.empty()) {
+      labels.emplace_back("GPU_I_PROFILE", profile);
+      labels.emplace_back("GPU_I_ID", Detail(device, kGpuInstance));
+    }
+    // A link's label was of lower case from the start.
+    if (!style.hostname.empty()) labels.emplace_back(link >= 0 ? "hostname" : style.hostname_label, style.hostname);
     return labels;
   }
 
@@ -73,10 +136,13 @@ class Dcgm final : public device::Exporter {
                           {"pod_uid", std::string(holder.pod_uid)},
                           {"vgpu", std::string(holder.share)}};
     std::erase_if(labels, [](const auto& label) { return label.second.empty(); });
+    std::sort(labels.begin(), labels.end());  // the exporter's template goes through a map
     return labels;
   }
 
-  ExporterLabels ErrorLabels(std::int64_t code) const override { return {{"err_code", std::to_string(code)}}; }
+  ExporterLabels ErrorLabels(std::int64_t code) const override {
+    return {{"err_code", std::to_string(code)}, {"err_msg", std::string(DcgmErrorText(code))}};
+  }
 
   ExporterLabels PartLabels(const ExporterField& field, std::string_view part, base::Duration window, std::int64_t value) const override {
     ExporterLabels labels;
@@ -92,9 +158,18 @@ class Dcgm final : public device::Exporter {
   // Of nvmlDeviceGetP2PStatus with NVML_P2P_CAPS_INDEX_NVLINK: what follows from the links that two GPUs have.
   std::int64_t PeerValue(const device::Link& link) const override { return link.fabric_lanes > 0 ? kLinked : kNotLinked; }
 
-  std::span<const std::pair<std::uint64_t, std::string_view>> reasons() const override { return {}; }
+  std::span<const std::pair<std::uint64_t, std::string_view>> reasons() const override {
+    static constexpr std::pair<std::uint64_t, std::string_view> kReasons[] = {
+        {0x1, "gpu_idle"},    {0x2, "clocks_setting"}, {0x4, "power_cap"},       {0x8, "hw_slowdown"},      {0x10, "sync_boost"},
+        {0x20, "sw_thermal"}, {0x40, "hw_thermal"},    {0x80, "hw_power_brake"}, {0x100, "display_clocks"},
+    };
+    return kReasons;
+  }
 
-  std::string_view NewLabel(std::string_view label) const override { return label; }
+  std::string_view NewLabel(std::string_view label) const override {
+    const ExporterField* field = FindDcgmField(label);
+    return field != nullptr && field->name == label && !field->new_name.empty() ? field->new_name : label;
+  }
 };
 
 }  // namespace

@@ -29,6 +29,14 @@ inline constexpr char kFabricCluster[] = "fabric.cluster";   ///< UUID of the NV
 inline constexpr char kFabricClique[] = "fabric.clique";     ///< its clique in there
 inline constexpr char kVirtualization[] = "virtualization";  ///< "none", "passthrough", "vgpu", "host-vgpu", "host-vsga"
 
+// Facts::details that the exporter's labels are made of.
+inline constexpr char kInforomOem[] = "inforom.oem";
+inline constexpr char kInforomEcc[] = "inforom.ecc";
+inline constexpr char kInforomPower[] = "inforom.power";
+inline constexpr char kInforomImage[] = "inforom.image";
+inline constexpr char kMigProfile[] = "mig.profile";        ///< of a partition: "1g.10gb"
+inline constexpr char kGpuInstance[] = "mig.gpu-instance";  ///< of a partition: number of its GPU instance
+
 /// NVML's name for an XID that it does not know.
 inline constexpr std::int64_t kUnknownXid = 999;
 

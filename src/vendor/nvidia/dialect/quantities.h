@@ -15,7 +15,6 @@ enum class Call : unsigned char {
   kFieldOfAllLinks,    ///< likewise, with the scope that means all links together
   kFieldOfEachLink,    ///< likewise, once for each link, which is the scope
   kGpm,                ///< nvmlGpmMetricsGet: NVML_GPM_METRIC_*
-  kGpmOfEachLink,      ///< likewise; the number is that of link 0, each further link's is greater by 2 (see sampling_gpm.cc beyond link 17)
   kClock,              ///< nvmlDeviceGetClockInfo: nvmlClockType_t
   kMaxClock,           ///< nvmlDeviceGetMaxClockInfo: nvmlClockType_t
   kApplicationClock,   ///< nvmlDeviceGetClock with the application's target: nvmlClockType_t
@@ -34,6 +33,7 @@ enum class Call : unsigned char {
   kFabricTraffic,      ///< a counter of KiB over all links: 0 sent, 1 received. Summed over the links where the driver does not
   kFabricRate,         ///< bytes per second over all links: 0 sent, 1 received, 2 both
   kFabricLinkTraffic,  ///< a counter of KiB for each link: 0 sent, 1 received
+  kFabricLinkRate,     ///< bytes per second for each link: 0 sent, 1 received, 2 both
   kFabricLinkErrors,   ///< nvmlDeviceGetNvLinkErrorCounter for each link: nvmlNvLinkErrorCounter_t
   kFabricLinkState,    ///< nvmlDeviceGetNvLinkState for each link
   kFabric,             ///< nvmlDeviceGetGpuFabricInfoV: FabricPart
