@@ -1,38 +1,115 @@
 // The pages that scrapers, probes and people read over HTTP. Changes nothing.
 #include "door/pages.h"
 
+#include <array>
+#include <utility>
+
 #include "api/listen.h"
-#include "node/metrics/exposition.h"
+#include "edge/http/accept.h"
 
 namespace penstock::door {
 
 namespace {
 
+using edge::http::Access;
+using edge::http::Answer;
+using edge::http::Request;
 using edge::http::Response;
+using edge::http::Say;
+using node::metrics::Format;
 
-Response Ready(const std::string& not_ready) {
-  return not_ready.empty() ? Response{.body = "ok\n"} : Response{.status = 503, .body = not_ready + "\n"};
+/// In the order of preference where a client does not care: what every reader understands comes first.
+constexpr std::array<edge::http::MediaType, 2> kForms = {{{"text/plain", "0.0.4"}, {"application/openmetrics-text", "1.0.0"}}};
+constexpr std::array<Format, 2> kFormats = {Format::kText, Format::kOpenMetrics};
+
+constexpr char kIndex[] = R"(<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><title>Penstock</title></head>
+<body>
+<h1>Penstock</h1>
+<p>The agent of this node's accelerators.</p>
+<ul>
+<li><a href="/metrics">/metrics</a>: for Prometheus, as text or OpenMetrics</li>
+<li><a href="/debug/state">/debug/state</a>: what the agent knows, as JSON</li>
+<li><a href="/readyz">/readyz</a>: whether it has looked at all devices</li>
+<li><a href="/healthz">/healthz</a>: whether it runs</li>
+</ul>
+</body>
+</html>
+)";
+
+Response Metrics(const Request& request, const PageSources& sources) {
+  const Format format = kFormats[edge::http::ChooseType(request.accept, kForms)];
+  return {.content_type = std::string(ContentTypeOf(format)), .body = sources.metrics(format).text, .varies = true};
 }
+
+Response Ready(const Request&, const PageSources& sources) {
+  const std::string why = sources.not_ready();
+  return why.empty() ? Say(200, "ok\n") : Say(503, why + "\n");
+}
+
+Response State(const Request&, const PageSources& sources) {
+  return {.content_type = "application/json", .body = std::make_shared<const std::string>(sources.report() + "\n")};
+}
+
+Response Alive(const Request&, const PageSources&) { return Say(200, "ok\n"); }
 
 }  // namespace
 
-Pages::Pages(os::Loop& loop, PageSources sources) : server_(loop) {
-  server_.Handle("/metrics", [metrics = std::move(sources.metrics)] {
-    return Response{.content_type = std::string(node::metrics::kContentType), .body = metrics()};
-  });
-  server_.Handle("/debug/state",
-                 [report = std::move(sources.report)] { return Response{.content_type = "application/json", .body = report() + "\n"}; });
-  server_.Handle("/readyz", [not_ready = std::move(sources.not_ready)] { return Ready(not_ready()); });
-  server_.Handle("/healthz", [] { return Response{.body = "ok\n"}; });
+Pages::Pages(base::Executor& control, base::Executor& io, PageSources sources)
+    : control_(control), io_(io), sources_(std::make_shared<const PageSources>(std::move(sources))) {}
+
+/// The thread ends first: what it serves with goes after it.
+Pages::~Pages() { loop_.Stop(); }
+
+/// A page that is made on the control loop.
+void Pages::Handle(const std::string& path, Make make, Access access) {
+  server_->Handle(
+      path,
+      [&control = control_, sources = sources_, make = std::move(make)](const Request& request, Answer answer) {
+        control.Post([request, answer = std::move(answer), sources, make] { answer(make(request, *sources)); });
+      },
+      access);
 }
 
-base::Status Pages::Start(std::string_view listen) {
-  ASSIGN(const api::ListenAddress address, api::ParseListen(listen));
+void Pages::AddPages() {
+  Handle("/metrics", Metrics, Access::kGuarded);
+  Handle("/debug/state", State, Access::kGuarded);
+  Handle("/readyz", Ready, Access::kOpen);
+  for (const char* path : {"/healthz", "/health"}) Handle(path, Alive, Access::kOpen);
+  server_->Handle("/", [page = std::make_shared<const std::string>(kIndex)](const Request&, const Answer& answer) {
+    answer({.content_type = "text/html; charset=utf-8", .body = page});
+  });
+}
+
+base::Status Pages::Start(const api::HttpConfig& config) {
+  ASSIGN(const api::ListenAddress address, api::ParseListen(config.listen));
   if (address.off) return {};
-  auto started = server_.Start({.path = address.path, .host = address.host, .port = address.port});
-  if (started.ok() || started.error().code() != base::Code::kAlreadyExists) return started;
+  server_.emplace(loop_,
+                  edge::http::ServerLimits{.connections = static_cast<std::size_t>(config.connections), .deadline = config.deadline});
+  AddPages();
+  if (!config.web_config_file.empty()) {
+    web_.emplace(loop_, io_, config.web_config_file,
+                 WebProtection::Callbacks{.protect = [this](auto protection) { server_->Protect(std::move(protection)); },
+                                          .tell = [this](const auto& status) { protection_status_.Set(status); }});
+  }
+  const auto started = server_->Start({.path = address.path, .activated = address.systemd, .host = address.host, .port = address.port});
+  if (started.ok()) {
+    where_ = server_->where();
+    loop_.Start();
+    return {};
+  }
+  web_.reset();
+  server_.reset();
+  if (started.error().code() != base::Code::kAlreadyExists) return started;
   return base::Error(started.error().code(),
                      started.error().message() + "; choose another address with --listen (http.listen), or \"off\"");
+}
+
+void Pages::Reload() {
+  loop_.Post([this] {
+    if (web_) web_->Reload();
+  });
 }
 
 }  // namespace penstock::door

@@ -1,37 +1,70 @@
 // The pages that scrapers, probes and people read over HTTP: /metrics, /healthz, /readyz, /debug/state. Changes nothing.
+//
+// They have a thread of their own: TLS, compression and a storm of scrapers never hold up a decision, and what they read of the node is
+// made on the control loop, in one step for each request.
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
-#include <string_view>
 
+#include "api/node_config.h"
 #include "base/core/result.h"
+#include "base/executor.h"
+#include "base/published.h"
+#include "door/web_protection.h"
 #include "edge/http/server.h"
+#include "node/metrics/page.h"
 #include "os/loop.h"
 
 namespace penstock::door {
 
-/// Where the pages come from. Called on the pages' loop: from snapshots, never from a vendor or a file.
+/// Where the pages come from. Called on the control loop: from snapshots, never from a vendor or a file.
 struct PageSources {
-  std::function<std::string()> metrics;    ///< node::metrics::Render
+  std::function<node::metrics::Page(node::metrics::Format)> metrics;
   std::function<std::string()> report;     ///< api::ToJson of the report
   std::function<std::string()> not_ready;  ///< why the agent is not ready yet: one sentence; empty once it is
 };
 
-/// /healthz answers as long as the loop runs; /readyz with 200 or with 503 and the reason.
+/// /healthz (and /health, as dcgm-exporter calls it) answers as long as the control loop runs; /readyz with 200 or with 503 and the reason.
+/// These need no credentials, since probes have none; everything else does where the web configuration asks for some.
 class Pages {
  public:
-  Pages(os::Loop& loop, PageSources sources);
+  /// Files of the web configuration are read on `io`. Both executors outlive the pages or have stopped before.
+  Pages(base::Executor& control, base::Executor& io, PageSources sources);
+  ~Pages();
 
-  /// Serves at an address as users write it (api/listen.h); nothing where it is "off". The error says what to do. On the loop's thread, or
-  /// before it runs; so is the destructor.
-  base::Status Start(std::string_view listen);
+  /// Serves at an address as users write it (api/listen.h); nothing where it is "off". Where there is a web configuration, nothing is told
+  /// before it was read and found right; a wrong one is no error here but stays in `protection`, and is read again when it changes. The
+  /// error says what to do; after one, Start may be called again. On the control loop, or before it runs; so is the destructor.
+  base::Status Start(const api::HttpConfig& config);
+
+  /// Reads the web configuration and its certificates now, changed or not. Any thread.
+  void Reload();
 
   /// "http://127.0.0.1:9400", with the port in use; empty where nothing is served.
-  const std::string& where() const { return server_.where(); }
+  const std::string& where() const { return where_; }
+
+  /// How the web configuration fares. Any thread.
+  const base::Published<ProtectionStatus>& protection() const { return protection_status_; }
+
+  /// What was served; nothing before Start. Any thread once it has started.
+  edge::http::Counts counts() const { return server_ ? server_->counts() : edge::http::Counts{}; }
 
  private:
-  edge::http::Server server_;
+  using Make = std::function<edge::http::Response(const edge::http::Request&, const PageSources&)>;
+  void Handle(const std::string& path, Make make, edge::http::Access access);
+  void AddPages();
+
+  base::Executor& control_;
+  base::Executor& io_;
+  const std::shared_ptr<const PageSources> sources_;
+  std::string where_;
+  base::Published<ProtectionStatus> protection_status_;
+  os::Loop loop_{"pages"};
+  std::optional<edge::http::Server> server_;
+  std::optional<WebProtection> web_;
 };
 
 }  // namespace penstock::door

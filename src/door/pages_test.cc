@@ -1,6 +1,7 @@
 #include "door/pages.h"
 
 #include <array>
+#include <csignal>
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -13,6 +14,7 @@
 namespace penstock::door {
 namespace {
 
+using node::metrics::Format;
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -21,24 +23,33 @@ using ::testing::StartsWith;
 class PagesTest : public testing::Test {
  protected:
   PagesTest()
-      : pages_(loop_, {.metrics = [] { return std::string("x 1\n"); },
-                       .report = [] { return std::string(R"({"generation":1})"); },
-                       .not_ready = [this] { return not_ready_; }}) {}
-  void Start() {
-    const auto started = pages_.Start("127.0.0.1:0");
+      : pages_(control_, io_,
+               {.metrics =
+                    [](Format format) {
+                      return node::metrics::Page{std::make_shared<const std::string>(format == Format::kText ? "x 1\n" : "y 1\n# EOF\n")};
+                    },
+                .report = [] { return std::string(R"({"generation":1})"); },
+                .not_ready = [this] { return not_ready_; }}) {}
+  void Start(const std::string& web_config = "") {
+    ::signal(SIGPIPE, SIG_IGN);
+    const auto started = pages_.Start({.listen = "127.0.0.1:0", .web_config_file = web_config});
     ASSERT_TRUE(started.ok()) << started.error().message();
-    loop_.Start();
+    control_.Start();
+    io_.Start();
   }
-  void TearDown() override { loop_.Stop(); }
+  void TearDown() override {
+    control_.Stop();
+    io_.Stop();
+  }
 
-  std::string Get(const std::string& path) {
+  std::string Get(const std::string& path, const std::string& fields = "") {
     const os::UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<std::uint16_t>(*base::ParseUint(pages_.where().substr(pages_.where().rfind(':') + 1))));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-    const std::string request = "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n";
+    const std::string request = "GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + fields + "\r\n";
     EXPECT_EQ(::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL), static_cast<ssize_t>(request.size()));
     std::string text;
     std::array<char, 4096> buffer;
@@ -47,7 +58,8 @@ class PagesTest : public testing::Test {
     return text;
   }
 
-  os::Loop loop_{"pages"};
+  os::Loop control_{"control"};
+  os::Loop io_{"io"};
   std::string not_ready_;
   Pages pages_;
 };
@@ -60,6 +72,20 @@ TEST_F(PagesTest, ServeWhatTheirSourcesSay) {
   EXPECT_THAT(Get("/readyz"), StartsWith("HTTP/1.1 200"));
 }
 
+TEST_F(PagesTest, AreInTheFormThatTheReaderWants) {
+  Start();
+  EXPECT_THAT(Get("/metrics", "Accept: application/openmetrics-text;version=1.0.0\r\n"),
+              AllOf(HasSubstr("Content-Type: application/openmetrics-text; version=1.0.0"), HasSubstr("Vary: Accept, Accept-Encoding\r\n"),
+                    EndsWith("y 1\n# EOF\n")));
+  EXPECT_THAT(Get("/metrics", "Accept: text/html, */*;q=0.1\r\n"), EndsWith("x 1\n"));
+}
+
+TEST_F(PagesTest, HaveAnIndexAndTheNamesOfOtherExporters) {
+  Start();
+  EXPECT_THAT(Get("/"), AllOf(HasSubstr("Content-Type: text/html"), HasSubstr("href=\"/metrics\"")));
+  EXPECT_THAT(Get("/health"), EndsWith("ok\n"));
+}
+
 TEST_F(PagesTest, SayWhyTheAgentIsNotReady) {
   not_ready_ = "devices have not been looked for yet";
   Start();
@@ -68,15 +94,14 @@ TEST_F(PagesTest, SayWhyTheAgentIsNotReady) {
 }
 
 TEST_F(PagesTest, CanBeSwitchedOff) {
-  ASSERT_TRUE(pages_.Start("off").ok());
+  ASSERT_TRUE(pages_.Start({.listen = "off"}).ok());
   EXPECT_EQ(pages_.where(), "");
 }
 
 TEST_F(PagesTest, SayWhatToDoWhereTheAddressIsTaken) {
   Start();
-  os::Loop other_loop{"other"};
-  Pages other(other_loop, {});
-  const auto taken = other.Start(pages_.where().substr(7));
+  Pages other(control_, io_, {});
+  const auto taken = other.Start({.listen = pages_.where().substr(7)});
   ASSERT_FALSE(taken.ok());
   EXPECT_THAT(taken.error().message(), HasSubstr("choose another address with --listen"));
 }

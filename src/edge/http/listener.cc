@@ -1,4 +1,4 @@
-// Opens sockets to listen on: a host and port, all addresses, or a path.
+// Opens sockets to listen on: a host and port, all addresses, a path, or what the service manager opened.
 #include "edge/http/listener.h"
 
 #include <array>
@@ -6,11 +6,14 @@
 #include <cstring>
 #include <memory>
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+
+#include "edge/http/activation.h"
 
 namespace penstock::edge::http::internal {
 
@@ -20,7 +23,9 @@ using base::Code;
 using base::ErrnoError;
 using base::Error;
 
-constexpr int kBacklog = 64;
+constexpr int kBacklog = 256;
+/// Of what a client does not read, the kernel keeps so much for each connection (and as much again for itself), instead of up to 4 MiB.
+constexpr int kSendBuffer = 128 << 10;
 constexpr int kFlags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
@@ -41,10 +46,14 @@ base::Result<AddressList> Find(const Address& address) {
   return AddressList(found, &freeaddrinfo);
 }
 
-std::uint16_t PortOf(int fd) {
+base::Result<sockaddr_storage> BoundTo(int fd) {
   sockaddr_storage bound{};
   socklen_t length = sizeof(bound);
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &length) != 0) return 0;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &length) != 0) return ErrnoError(errno, "ask a socket for its address");
+  return bound;
+}
+
+std::uint16_t PortOf(const sockaddr_storage& bound) {
   if (bound.ss_family == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6*>(&bound)->sin6_port);
   return ntohs(reinterpret_cast<const sockaddr_in*>(&bound)->sin_port);
 }
@@ -57,6 +66,7 @@ base::Result<os::UniqueFd> Bind(int family, const sockaddr* address, socklen_t l
   const int off = 0;
   if (family != AF_UNIX) ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (family == AF_INET6) ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &kSendBuffer, sizeof(kSendBuffer));  // those that it accepts have it too
   if (::bind(fd.get(), address, length) != 0 || ::listen(fd.get(), kBacklog) != 0) {
     if (errno == EADDRINUSE) return Error(Code::kAlreadyExists, doing + ": another program listens there already");
     return ErrnoError(errno, doing);
@@ -105,22 +115,73 @@ base::Result<Listener> ListenAt(const std::string& path) {
   RemoveStale(address);
   ASSIGN(os::UniqueFd fd, Bind(AF_UNIX, reinterpret_cast<const sockaddr*>(&address), sizeof(address), "listen on unix:" + path));
   if (::chmod(path.c_str(), 0660) != 0) return ErrnoError(errno, "set the mode of " + path);
-  return Listener{.fd = std::move(fd), .where = "unix:" + path};
+  return Listener{.fd = std::move(fd), .where = "unix:" + path, .path = path};
 }
 
-}  // namespace
-
-base::Result<Listener> Listen(const Address& address) {
-  if (!address.path.empty()) return ListenAt(address.path);
+base::Result<Listener> ListenAtHost(const Address& address) {
   const bool six = address.host.find(':') != std::string::npos;
   const std::string shown = six ? "[" + address.host + "]" : address.host;
   const std::string doing = "listen on " + shown + ":" + std::to_string(address.port);
   auto fd = address.host.empty() ? BindAll(address.port, doing) : BindHost(address, doing);
   if (!fd.ok()) return fd.error();
-  Listener listener{.fd = *std::move(fd)};
-  listener.port = PortOf(listener.fd.get());
-  listener.where = "http://" + (shown.empty() ? "0.0.0.0" : shown) + ":" + std::to_string(listener.port);
-  return listener;
+  ASSIGN(const sockaddr_storage bound, BoundTo(fd->get()));
+  const std::uint16_t port = PortOf(bound);
+  return Listener{
+      .fd = *std::move(fd), .where = "http://" + (shown.empty() ? "0.0.0.0" : shown) + ":" + std::to_string(port), .port = port};
+}
+
+std::string TextOf(int family, const void* address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const char* written = ::inet_ntop(family, address, text.data(), text.size());
+  return written != nullptr ? written : "";
+}
+
+/// What another program opened is described by what it is bound to.
+base::Result<Listener> Describe(os::UniqueFd fd) {
+  ASSIGN(const sockaddr_storage bound, BoundTo(fd.get()));
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &kSendBuffer, sizeof(kSendBuffer));
+  if (bound.ss_family == AF_UNIX) {
+    const auto& address = reinterpret_cast<const sockaddr_un&>(bound);
+    return Listener{.fd = std::move(fd), .where = std::string("unix:") + address.sun_path};
+  }
+  const std::uint16_t port = PortOf(bound);
+  const std::string host = bound.ss_family == AF_INET6
+                               ? "[" + TextOf(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(bound).sin6_addr) + "]"
+                               : TextOf(AF_INET, &reinterpret_cast<const sockaddr_in&>(bound).sin_addr);
+  return Listener{.fd = std::move(fd), .where = "http://" + host + ":" + std::to_string(port), .port = port};
+}
+
+base::Result<std::vector<Listener>> TakeFromServiceManager(const std::string& name) {
+  ASSIGN(auto fds, TakeActivated(name));
+  std::vector<Listener> listeners;
+  for (os::UniqueFd& fd : fds) {
+    ASSIGN(Listener listener, Describe(std::move(fd)));
+    listeners.push_back(std::move(listener));
+  }
+  return listeners;
+}
+
+}  // namespace
+
+base::Result<std::vector<Listener>> Listen(const Address& address) {
+  if (address.activated) return TakeFromServiceManager(*address.activated);
+  auto listener = address.path.empty() ? ListenAtHost(address) : ListenAt(address.path);
+  if (!listener.ok()) return listener.error();
+  std::vector<Listener> listeners;
+  listeners.push_back(*std::move(listener));
+  return listeners;
+}
+
+std::string PeerOf(int fd) {
+  sockaddr_storage peer{};
+  socklen_t length = sizeof peer;
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &length) != 0 || peer.ss_family == AF_UNIX) return "unix";
+  if (peer.ss_family == AF_INET) return TextOf(AF_INET, &reinterpret_cast<const sockaddr_in&>(peer).sin_addr);
+  in6_addr address = reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr;
+  if (IN6_IS_ADDR_V4MAPPED(&address)) return TextOf(AF_INET, &address.s6_addr[12]);
+  if (IN6_IS_ADDR_LOOPBACK(&address)) return TextOf(AF_INET6, &address);
+  std::memset(&address.s6_addr[8], 0, 8);
+  return TextOf(AF_INET6, &address) + "/64";
 }
 
 }  // namespace penstock::edge::http::internal

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/core/clock.h"
 #include "base/core/result.h"
 
 namespace penstock::edge::http {
@@ -12,9 +13,14 @@ namespace penstock::edge::http {
 inline constexpr std::size_t kMostHeadBytes = 8u << 10;
 
 struct Request {
-  std::string method;  ///< "GET"
-  std::string path;    ///< "/metrics", as it was written; without the query
-  std::string query;   ///< what follows the '?'
+  std::string method;           ///< "GET"
+  std::string path;             ///< "/metrics", as it was written; without the query
+  std::string query;            ///< what follows the '?'
+  std::string accept;           ///< all fields of that name, joined by commas; likewise the next
+  std::string accept_encoding;  ///< "gzip, deflate"
+  std::string authorization;    ///< "Basic YTpi"
+  bool keep_alive = false;      ///< the client may ask again on this connection, and nothing but a head was announced
+  base::Duration patience{};    ///< X-Prometheus-Scrape-Timeout-Seconds; 0 where it is absent or no sensible number
 };
 
 /// Length of the head that the text begins with, its empty line included; 0 where it has not all come yet.

@@ -1,18 +1,14 @@
-// Connections of the page server: read a head, write an answer, close. Knows no page's content.
+// Connections of the page server: taken in, given room, ended. Knows no page's content.
 #include "edge/http/server.h"
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
-#include <ctime>
-#include <map>
-#include <vector>
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "edge/http/listener.h"
-#include "edge/http/request.h"
+#include "edge/http/server_state.h"
 
 namespace penstock::edge::http {
 
@@ -20,107 +16,75 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr base::Duration kAcceptAgain = 1s;      // after running out of descriptors
-constexpr std::size_t kMostDrained = 64u << 10;  // of what a client sends beyond its request
-
-std::string_view Phrase(int status) {
-  switch (status) {
-    case 200: return "OK";
-    case 400: return "Bad Request";
-    case 404: return "Not Found";
-    case 405: return "Method Not Allowed";
-    case 431: return "Request Header Fields Too Large";
-    case 503: return "Service Unavailable";
-    default: return "Status";
-  }
-}
-
-/// "Sat, 21 Nov 2026 03:42:00 GMT" (RFC 9110, 5.6.7).
-std::string HttpDate(base::WallTime time) {
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
-  std::tm utc{};
-  gmtime_r(&seconds, &utc);
-  std::array<char, 40> buffer{};
-  return {buffer.data(), std::strftime(buffer.data(), buffer.size(), "%a, %d %b %Y %H:%M:%S GMT", &utc)};
-}
-
-std::string Serialize(const Response& response, bool with_body, base::WallTime now) {
-  std::string text;
-  text.reserve(256 + (with_body ? response.body.size() : 0));
-  text.append("HTTP/1.1 ").append(std::to_string(response.status)).append(" ").append(Phrase(response.status));
-  text.append("\r\nDate: ").append(HttpDate(now));
-  text.append("\r\nContent-Type: ").append(response.content_type);
-  text.append("\r\nContent-Length: ").append(std::to_string(response.body.size()));
-  if (response.status == 405) text.append("\r\nAllow: GET, HEAD");
-  text.append("\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n");
-  if (with_body) text.append(response.body);
-  return text;
-}
-
-struct Connection {
-  enum class Phase { kReading, kWriting, kDraining };
-
-  os::UniqueFd fd;
-  base::TimerId deadline = 0;
-  Phase phase = Phase::kReading;
-  std::string input;
-  std::string output;
-  std::size_t written = 0;
-  std::size_t drained = 0;
-};
+constexpr base::Duration kAcceptAgain = 1s;       // after running out of descriptors
+constexpr base::Duration kLookAtStalled = 250ms;  // while requests wait for a place
+constexpr base::Duration kStalled = 1s;           // without taking anything of its answer
+constexpr std::size_t kConnectedForOnePlace = 5;  // being answered, and beside that reading or idle
 
 }  // namespace
 
-struct Server::State {
-  State(os::Loop& l, ServerLimits m) : loop(l), limits(m) {}
+std::size_t Server::State::MostConnected() const { return std::max<std::size_t>(limits.connections, 1) * kConnectedForOnePlace; }
 
-  void Accept();
-  void Admit(os::UniqueFd fd);
-  void PauseAccepting();
-  void Serve(std::uint64_t id);
-  bool Read(Connection& connection);
-  bool Write(Connection& connection);
-  bool Drain(Connection& connection) const;
-  void Answer(Connection& connection, const Response& response, bool with_body);
-  void Respond(Connection& connection, std::string_view head);
-  void Drop(std::uint64_t id);
+Server::State::State(os::Loop& l, ServerLimits m)
+    : loop(l), limits(m), admission(std::max<std::size_t>(m.connections, 1)), shield(std::make_shared<internal::Shield>(l, l, Protection{})) {}
 
-  os::Loop& loop;
-  const ServerLimits limits;
-  std::map<std::string, Handler> handlers;
-  internal::Listener listener;
-  std::string path;  // of the unix socket
-  base::TimerId accept_again = 0;
-  std::map<std::uint64_t, Connection> connections;  // oldest first
-  std::uint64_t next_id = 1;
-};
-
-Server::Server(os::Loop& loop, ServerLimits limits) : state_(std::make_unique<State>(loop, limits)) {}
+Server::Server(os::Loop& loop, ServerLimits limits) : state_(std::make_shared<State>(loop, limits)) {}
 Server::~Server() { Stop(); }
 
-void Server::Handle(std::string path, Handler handler) { state_->handlers[std::move(path)] = std::move(handler); }
+void Server::Handle(std::string path, Handler handler, Access access) { state_->pages[std::move(path)] = {std::move(handler), access}; }
 
 base::Status Server::Start(const Address& address) {
-  ASSIGN(state_->listener, internal::Listen(address));
-  state_->path = address.path;
-  return state_->loop.Watch(state_->listener.fd.get(), EPOLLIN, [state = state_.get()](std::uint32_t) { state->Accept(); });
+  ASSIGN(auto listeners, internal::Listen(address));
+  state_->listeners = std::move(listeners);
+  for (const auto& listener : state_->listeners) TRY(state_->Watch(listener));
+  return {};
 }
 
-void Server::Stop() {
-  while (!state_->connections.empty()) state_->Drop(state_->connections.begin()->first);
-  if (!state_->listener.fd) return;
-  state_->loop.Cancel(state_->accept_again);
-  state_->loop.Unwatch(state_->listener.fd.get());
-  if (!state_->path.empty()) ::unlink(state_->path.c_str());
-  state_->listener = {};
+void Server::Protect(Protection protection) {
+  State& state = *state_;
+  if (!protection.credentials.users.empty() && !state.passwords) state.passwords.emplace("passwords").Start();
+  base::Executor& work = state.passwords ? static_cast<base::Executor&>(*state.passwords) : state.loop;
+  state.shield = std::make_shared<internal::Shield>(state.loop, work, std::move(protection));
+  std::vector<std::uint64_t> idle;
+  for (const auto& [id, connection] : state.connections)
+    if (connection->phase == State::Phase::kIdle) idle.push_back(id);
+  for (const std::uint64_t id : idle) state.Drop(id);
 }
 
-const std::string& Server::where() const { return state_->listener.where; }
-std::uint16_t Server::port() const { return state_->listener.port; }
+void Server::Stop() { state_->Stop(); }
 
-void Server::State::Accept() {
+const std::string& Server::where() const {
+  static const std::string nowhere;
+  return state_->listeners.empty() ? nowhere : state_->listeners.front().where;
+}
+
+std::uint16_t Server::port() const { return state_->listeners.empty() ? 0 : state_->listeners.front().port; }
+
+Counts Server::counts() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->counts;
+}
+
+void Server::State::Stop() {
+  if (passwords) passwords->Stop();
+  while (!connections.empty()) Drop(connections.begin()->first);
+  loop.Cancel(accept_again);
+  loop.Cancel(relief);
+  for (const auto& listener : listeners) {
+    loop.Unwatch(listener.fd.get());
+    if (!listener.path.empty()) ::unlink(listener.path.c_str());
+  }
+  listeners.clear();
+}
+
+base::Status Server::State::Watch(const internal::Listener& listener) {
+  const int fd = listener.fd.get();
+  return loop.Watch(fd, EPOLLIN, [this, fd](std::uint32_t) { Accept(fd); });
+}
+
+void Server::State::Accept(int listener) {
   while (true) {
-    os::UniqueFd fd(::accept4(listener.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    os::UniqueFd fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd) {
       Admit(std::move(fd));
       continue;
@@ -132,105 +96,125 @@ void Server::State::Accept() {
 
 /// The listener stays readable while there is no descriptor to accept with: without a pause the loop would spin.
 void Server::State::PauseAccepting() {
-  loop.Unwatch(listener.fd.get());
+  if (accept_again != 0) return;
+  for (const auto& listener : listeners) loop.Unwatch(listener.fd.get());
   accept_again = loop.PostAfter(kAcceptAgain, [this] {
     accept_again = 0;
-    (void)loop.Watch(listener.fd.get(), EPOLLIN, [this](std::uint32_t) { Accept(); }).ok();
+    for (const auto& listener : listeners) (void)Watch(listener).ok();
   });
 }
 
 void Server::State::Admit(os::UniqueFd fd) {
-  if (connections.size() >= limits.connections) Drop(connections.begin()->first);
+  if (connections.size() >= MostConnected() && !MakeRoom()) return Refuse(fd);
   const std::uint64_t id = next_id++;
-  Connection& connection = connections[id];
-  connection.fd = std::move(fd);
-  connection.deadline = loop.PostAfter(limits.deadline, [this, id] { Drop(id); });
-  if (!loop.Watch(connection.fd.get(), EPOLLIN, [this, id](std::uint32_t) { Serve(id); }).ok()) Drop(id);
+  const int raw = fd.get();
+  const std::string address = internal::PeerOf(raw);
+  const auto& tls = shield->protection.tls;
+  auto& connection = connections[id] = std::make_unique<Connection>(std::move(fd), address, shield, tls);
+  if (tls) connection->phase = Phase::kShaking;
+  connection->deadline = loop.clock().Now() + limits.deadline;
+  EndIn(id, limits.deadline);
+  {
+    std::lock_guard lock(mutex);
+    counts.open = connections.size();
+  }
+  if (!loop.Watch(raw, EPOLLIN, [this, id](std::uint32_t events) { Ready(id, events); }).ok()) Drop(id);
+}
+
+/// Ends a connection that is not being answered: an idle one, else one of the address that has the most. The oldest of them: it has had the
+/// most time.
+bool Server::State::MakeRoom() {
+  std::map<std::string, std::size_t> by_address;
+  for (const auto& [id, connection] : connections) by_address[connection->address] += connection->expendable() ? 1 : 0;
+  std::uint64_t victim = 0;
+  std::size_t most = 0;
+  for (const auto& [id, connection] : connections) {
+    if (!connection->expendable()) continue;
+    const bool idle = connection->phase == Phase::kIdle || connection->phase == Phase::kDraining;
+    const std::size_t weight = idle ? MostConnected() + 1 : by_address[connection->address];
+    if (weight <= most) continue;
+    most = weight;
+    victim = id;
+  }
+  if (victim == 0) return false;
+  if (Find(victim)->phase != Phase::kIdle) {
+    std::lock_guard lock(mutex);
+    ++counts.cut;
+  }
+  Drop(victim);
+  return true;
+}
+
+/// Says so where it can be said in one packet; with TLS it cannot.
+void Server::State::Refuse(const os::UniqueFd& fd) {
+  {
+    std::lock_guard lock(mutex);
+    ++counts.refused;
+  }
+  if (shield->protection.tls) return;
+  const std::string text = "too many clients; try again soon\n";
+  const std::string head = WriteHead({.status = 503}, {.length = text.size(), .now = loop.clock().Wall()});
+  (void)::send(fd.get(), (head + text).data(), head.size() + text.size(), MSG_NOSIGNAL);
+  ::shutdown(fd.get(), SHUT_WR);
+}
+
+Server::State::Connection* Server::State::Find(std::uint64_t id) {
+  const auto found = connections.find(id);
+  return found == connections.end() ? nullptr : found->second.get();
 }
 
 void Server::State::Drop(std::uint64_t id) {
-  const auto found = connections.find(id);
-  if (found == connections.end()) return;
-  loop.Cancel(found->second.deadline);
-  loop.Unwatch(found->second.fd.get());
-  connections.erase(found);
+  auto found = connections.extract(id);
+  if (!found) return;
+  const auto& connection = *found.mapped();
+  loop.Cancel(connection.timer);
+  loop.Unwatch(connection.stream.fd());
+  {
+    std::lock_guard lock(mutex);
+    counts.open = connections.size();
+  }
+  if (connection.number != 0) Leave(connection.number);
 }
 
-/// Goes on with a connection as far as it can without waiting.
-void Server::State::Serve(std::uint64_t id) {
-  const auto found = connections.find(id);
-  if (found == connections.end()) return;
-  Connection& connection = found->second;
-  bool alive = true;
-  if (connection.phase == Connection::Phase::kReading) alive = Read(connection);
-  if (alive && connection.phase == Connection::Phase::kWriting) alive = Write(connection);
-  if (alive && connection.phase == Connection::Phase::kDraining) alive = Drain(connection);
-  if (!alive) Drop(id);
+void Server::State::EndIn(std::uint64_t id, base::Duration time) {
+  Connection& connection = *Find(id);
+  loop.Cancel(connection.timer);
+  connection.timer = loop.PostAfter(std::max(time, base::Duration::zero()), [this, id] { End(id); });
 }
 
-bool Server::State::Read(Connection& connection) {
-  std::array<char, 4096> buffer;
-  while (true) {
-    const ssize_t count = ::recv(connection.fd.get(), buffer.data(), buffer.size(), 0);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return errno == EAGAIN;
-    if (count == 0) return false;
-    connection.input.append(buffer.data(), static_cast<std::size_t>(count));
-    const std::size_t head = HeadLength(connection.input);
-    if (head > kMostHeadBytes || (head == 0 && connection.input.size() > kMostHeadBytes)) {
-      Answer(connection, {.status = 431, .body = "the head of the request is too large\n"}, true);
-      return true;
+/// Time is up. Who waits for us is told so; who keeps us waiting is not.
+void Server::State::End(std::uint64_t id) {
+  Connection& connection = *Find(id);
+  connection.timer = 0;
+  if (connection.ours()) {
+    Reply(connection, Say(503, connection.phase == Phase::kAsking ? "the agent is too busy to say; try again soon\n"
+                                                                  : "too many clients; try again soon\n"));
+    EndIn(id, 1s);
+    return Serve(id);
+  }
+  if (connection.phase != Phase::kIdle && connection.phase != Phase::kDraining) {
+    std::lock_guard lock(mutex);
+    ++counts.cut;
+  }
+  Drop(id);
+}
+
+/// While requests wait for a place, those whose clients take nothing of their answers lose theirs.
+void Server::State::Relieve() {
+  relief = 0;
+  const base::TimePoint now = loop.clock().Now();
+  std::vector<std::uint64_t> stalled;
+  for (const auto& [id, connection] : connections)
+    if (connection->phase == Phase::kWriting && now - connection->progressed >= kStalled) stalled.push_back(id);
+  for (const std::uint64_t id : stalled) {
+    if (!admission.crowded()) break;
+    {
+      std::lock_guard lock(mutex);
+      ++counts.cut;
     }
-    if (head > 0) {
-      Respond(connection, std::string_view(connection.input).substr(0, head));
-      return true;
-    }
+    Drop(id);
   }
-}
-
-void Server::State::Respond(Connection& connection, std::string_view head) {
-  const auto request = ParseHead(head);
-  if (!request.ok()) return Answer(connection, {.status = 400, .body = request.error().message() + "\n"}, true);
-  if (request->method != "GET" && request->method != "HEAD")
-    return Answer(connection, {.status = 405, .body = "pages can only be read here\n"}, true);
-  const bool with_body = request->method == "GET";
-  const auto found = handlers.find(request->path);
-  if (found != handlers.end()) return Answer(connection, found->second(), with_body);
-  std::string here;
-  for (const auto& [known, handler] : handlers) here += known + "\n";
-  Answer(connection, {.status = 404, .body = "there is no such page; there are:\n" + here}, with_body);
-}
-
-void Server::State::Answer(Connection& connection, const Response& response, bool with_body) {
-  connection.output = Serialize(response, with_body, loop.clock().Wall());
-  connection.phase = Connection::Phase::kWriting;
-}
-
-bool Server::State::Write(Connection& connection) {
-  while (connection.written < connection.output.size()) {
-    const ssize_t count = ::send(connection.fd.get(), connection.output.data() + connection.written,
-                                 connection.output.size() - connection.written, MSG_NOSIGNAL);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EAGAIN) return loop.Rewatch(connection.fd.get(), EPOLLOUT).ok();
-    if (count < 0) return false;
-    connection.written += static_cast<std::size_t>(count);
-  }
-  // Closing while the client still sends would reset the connection and could take the answer with it.
-  ::shutdown(connection.fd.get(), SHUT_WR);
-  connection.output = {};
-  connection.phase = Connection::Phase::kDraining;
-  return loop.Rewatch(connection.fd.get(), EPOLLIN).ok();
-}
-
-bool Server::State::Drain(Connection& connection) const {
-  std::array<char, 4096> buffer;
-  while (connection.drained < kMostDrained) {
-    const ssize_t count = ::recv(connection.fd.get(), buffer.data(), buffer.size(), 0);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return count < 0 && errno == EAGAIN;
-    connection.drained += static_cast<std::size_t>(count);
-  }
-  return false;
+  if (admission.crowded()) relief = loop.PostAfter(kLookAtStalled, [this] { Relieve(); });
 }
 
 }  // namespace penstock::edge::http

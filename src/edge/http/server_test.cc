@@ -1,7 +1,11 @@
 #include "edge/http/server.h"
 
+#include <array>
+#include <condition_variable>
 #include <cstring>
 #include <future>
+#include <mutex>
+#include <vector>
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -11,7 +15,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "edge/http/request.h"
 #include "os/core/fd.h"
 #include "os/core/file.h"
 
@@ -65,17 +68,51 @@ class HttpServer : public testing::Test {
  protected:
   void Start(const Address& address = {.host = "127.0.0.1"}, ServerLimits limits = {}) {
     server_ = std::make_unique<Server>(loop_, limits);
-    server_->Handle("/page", [] { return Response{.body = "hello\n"}; });
-    server_->Handle("/broken", [] { return Response{.status = 503, .body = "not yet\n"}; });
-    server_->Handle("/large", [] { return Response{.body = std::string(8u << 20, 'x')}; });
+    server_->Handle("/page", [](const Request&, const Answer& answer) { answer(Say(200, "hello\n")); });
+    server_->Handle("/broken", [](const Request&, const Answer& answer) { answer(Say(503, "not yet\n")); });
+    server_->Handle("/large", [text = std::make_shared<const std::string>(8u << 20, 'x')](const Request&, const Answer& answer) {
+      answer({.body = text});
+    });
+    server_->Handle("/later", [this](const Request&, const Answer& answer) {
+      std::lock_guard lock(mutex_);
+      later_.push_back(answer);
+      changed_.notify_all();
+    });
+    server_->Handle(
+        "/open", [](const Request&, const Answer& answer) { answer(Say(200, "open\n")); }, Access::kOpen);
     const auto started = server_->Start(address);
     ASSERT_TRUE(started.ok()) << started.error().message();
     loop_.Start();
   }
   void TearDown() override { loop_.Stop(); }
 
-  std::string Ask(const std::string& line) { return Exchange(ConnectTo(server_->port()), line + " HTTP/1.1\r\nHost: x\r\n\r\n"); }
+  std::string Ask(const std::string& line, const std::string& fields = "") {
+    return Exchange(ConnectTo(server_->port()), line + kEnd + fields + "\r\n");
+  }
 
+  /// Waits until so many ask for /later.
+  std::vector<Answer> Asked(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, 20s, [&] { return later_.size() >= count; })) << later_.size();
+    return later_;
+  }
+
+  /// On the loop's thread.
+  template <typename Function>
+  void OnLoop(Function function) {
+    std::promise<void> done;
+    loop_.Post([&] {
+      function();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+  static constexpr char kEnd[] = " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n";
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Answer> later_;
   os::Loop loop_{"http"};
   std::unique_ptr<Server> server_;
 };
@@ -104,7 +141,7 @@ TEST_F(HttpServer, SaysWhatIsWrongWithARequest) {
 TEST_F(HttpServer, TakesARequestInPiecesAndALargeAnswerSlowlyRead) {
   Start();
   const auto fd = ConnectTo(server_->port());
-  for (const char c : std::string_view("GET /large HTTP/1.1\r\n\r\n")) Send(fd, {&c, 1});
+  for (const char c : std::string_view("GET /large HTTP/1.1\r\nConnection: close\r\n\r\n")) Send(fd, {&c, 1});
   EXPECT_GT(Receive(fd).size(), 8u << 20);
 }
 
@@ -115,13 +152,124 @@ TEST_F(HttpServer, DropsAConnectionThatTakesTooLong) {
   EXPECT_EQ(Receive(fd), "");
 }
 
-TEST_F(HttpServer, DropsTheOldestConnectionForANewOne) {
-  Start({.host = "127.0.0.1"}, {.connections = 2, .deadline = 1h});
-  const auto oldest = ConnectTo(server_->port());
-  const auto older = ConnectTo(server_->port());
+TEST_F(HttpServer, MakesRoomByTheOldestThatHasNotAsked) {
+  Start({.host = "127.0.0.1"}, {.connections = 1, .deadline = 1h});  // five connections
+  std::vector<os::UniqueFd> slow;
+  for (int i = 0; i < 5; ++i) {
+    slow.push_back(ConnectTo(server_->port()));
+    Send(slow.back(), "GET /pa");
+  }
   EXPECT_THAT(Ask("GET /page"), EndsWith("hello\n"));
-  EXPECT_EQ(Receive(oldest), "");
-  EXPECT_THAT(Exchange(older, "GET /page HTTP/1.1\r\n\r\n"), EndsWith("hello\n"));
+  EXPECT_EQ(Receive(slow.front()), "");
+  EXPECT_THAT(Exchange(slow.back(), "ge HTTP/1.0\r\n\r\n"), EndsWith("hello\n"));
+  EXPECT_GE(server_->counts().cut, 1u);
+}
+
+TEST_F(HttpServer, KeepsAConnectionForTheNextRequest) {
+  Start();
+  const auto fd = ConnectTo(server_->port());
+  for (int i = 0; i < 3; ++i) {
+    Send(fd, "GET /page HTTP/1.1\r\nHost: x\r\n\r\n");
+    std::string answer;
+    std::array<char, 4096> buffer;
+    while (!answer.ends_with("hello\n")) {
+      const ssize_t count = ::recv(fd.get(), buffer.data(), buffer.size(), 0);
+      ASSERT_GT(count, 0) << answer;
+      answer.append(buffer.data(), static_cast<std::size_t>(count));
+    }
+    EXPECT_THAT(answer, Not(HasSubstr("Connection: close")));
+  }
+  EXPECT_THAT(Exchange(fd, "GET /page HTTP/1.0\r\n\r\n"), EndsWith("hello\n")) << "HTTP/1.0 ends with its answer";
+}
+
+TEST_F(HttpServer, ClosesAnIdleConnection) {
+  Start({.host = "127.0.0.1"}, {.idle = 20ms});
+  EXPECT_THAT(Exchange(ConnectTo(server_->port()), "GET /page HTTP/1.1\r\n\r\n"), EndsWith("hello\n"));
+}
+
+TEST_F(HttpServer, RefusesPipelinedRequestsAndBodies) {
+  Start();
+  const std::string twice = "GET /page HTTP/1.1\r\n\r\nGET /page HTTP/1.1\r\n\r\n";
+  const std::string answer = Exchange(ConnectTo(server_->port()), twice);
+  EXPECT_EQ(answer.find("hello"), answer.rfind("hello")) << "one answer";
+  EXPECT_THAT(answer, HasSubstr("Connection: close\r\n"));
+  EXPECT_THAT(Exchange(ConnectTo(server_->port()), "GET /page HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc"), EndsWith("hello\n"));
+}
+
+TEST_F(HttpServer, CompressesForThoseWhoWantIt) {
+  Start();
+  const std::string packed = Ask("GET /large", "Accept-Encoding: gzip\r\n");
+  EXPECT_THAT(packed.substr(0, 400), HasSubstr("Content-Encoding: gzip\r\n"));
+  EXPECT_LT(packed.size(), 100'000u);
+  EXPECT_THAT(Ask("GET /large").substr(0, 400), Not(HasSubstr("Content-Encoding")));
+  EXPECT_THAT(Ask("GET /page", "Accept-Encoding: gzip\r\n"), EndsWith("hello\n")) << "too short to gain anything";
+  EXPECT_THAT(Ask("HEAD /large", "Accept-Encoding: gzip\r\n"), AllOf(HasSubstr("Content-Encoding: gzip"), EndsWith("\r\n\r\n")));
+}
+
+TEST_F(HttpServer, AnswersAsManyAtOnceAsItHasPlacesAndTellsTheRestWhenTheyWaitTooLong) {
+  Start({.host = "127.0.0.1"}, {.connections = 4, .queue = 50ms});  // one address has three of four
+  std::vector<os::UniqueFd> asking;
+  for (int i = 0; i < 3; ++i) {
+    asking.push_back(ConnectTo(server_->port()));
+    Send(asking.back(), "GET /later HTTP/1.0\r\n\r\n");
+  }
+  const auto answers = Asked(3);
+  EXPECT_THAT(Ask("GET /later"), AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("too many clients")));
+  answers[0](Say(200, "first\n"));
+  EXPECT_THAT(Receive(asking[0]), EndsWith("first\n"));
+  EXPECT_THAT(Ask("GET /page"), EndsWith("hello\n")) << "there is a place again";
+}
+
+TEST_F(HttpServer, GivesAPlaceToThoseWhoWaited) {
+  Start({.host = "127.0.0.1"}, {.connections = 1, .deadline = 1h, .queue = 1h});
+  const auto first = ConnectTo(server_->port()), second = ConnectTo(server_->port());
+  Send(first, "GET /later HTTP/1.0\r\n\r\n");
+  const auto answers = Asked(1);
+  Send(second, "GET /page HTTP/1.0\r\n\r\n");
+  answers[0](Say(200, "first\n"));
+  EXPECT_THAT(Receive(second), EndsWith("hello\n"));
+}
+
+TEST_F(HttpServer, AnswersForAHandlerThatDoesNot) {
+  Start({.host = "127.0.0.1"}, {.deadline = 30ms});
+  EXPECT_THAT(Ask("GET /later"), AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("too busy")));
+  Asked(1)[0](Say(200, "too late\n"));
+  EXPECT_THAT(Ask("GET /page"), EndsWith("hello\n"));
+}
+
+TEST_F(HttpServer, TakesAScrapersOwnTimeoutForTheDeadline) {
+  Start({.host = "127.0.0.1"}, {.deadline = 1h});
+  EXPECT_THAT(Ask("GET /later", "X-Prometheus-Scrape-Timeout-Seconds: 0.03\r\n"), StartsWith("HTTP/1.1 503"));
+}
+
+TEST_F(HttpServer, EndsAReaderThatTakesNothingWhileOthersWait) {
+  Start({.host = "127.0.0.1"}, {.connections = 1, .deadline = 1h, .queue = 1h});
+  const auto stuck = ConnectTo(server_->port());
+  Send(stuck, "GET /large HTTP/1.0\r\n\r\n");
+  EXPECT_THAT(Ask("GET /page"), EndsWith("hello\n"));
+  EXPECT_EQ(server_->counts().cut, 1u);
+}
+
+TEST_F(HttpServer, ChangesItsProtectionWhileItServes) {
+  Start();
+  OnLoop([&] { server_->Protect({.fields = {{"X-Frame-Options", "deny"}}, .closed = "not yet"}); });
+  EXPECT_THAT(Ask("GET /page"), AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("X-Frame-Options: deny\r\n"), EndsWith("not yet\n")));
+  EXPECT_THAT(Ask("GET /open"), EndsWith("open\n"));
+  OnLoop([&] { server_->Protect({.rate = RequestRate{.interval = 1h, .burst = 2}}); });
+  EXPECT_THAT(Ask("GET /page"), EndsWith("hello\n"));
+  EXPECT_THAT(Ask("GET /page"), EndsWith("hello\n"));
+  EXPECT_THAT(Ask("GET /page"), StartsWith("HTTP/1.1 429"));
+}
+
+TEST_F(HttpServer, WantsCredentialsForWhatIsGuarded) {
+  Start();
+  const auto secrets = Secrets::Load(false);
+  ASSERT_TRUE(secrets.ok()) << secrets.error().message();
+  OnLoop([&] { server_->Protect({.secrets = *secrets, .credentials = {.tokens = {{"scraper", (*secrets)->Hash("letmein")}}}}); });
+  EXPECT_THAT(Ask("GET /page"), AllOf(StartsWith("HTTP/1.1 401"), HasSubstr("WWW-Authenticate: Bearer realm=\"penstock\"\r\n")));
+  EXPECT_THAT(Ask("GET /nothing"), StartsWith("HTTP/1.1 401")) << "not even which pages there are";
+  EXPECT_THAT(Ask("GET /page", "Authorization: Bearer letmein\r\n"), EndsWith("hello\n"));
+  EXPECT_THAT(Ask("GET /open"), EndsWith("open\n"));
 }
 
 TEST_F(HttpServer, NamesAnAddressThatIsTaken) {
@@ -144,7 +292,7 @@ TEST_F(HttpServer, ListensOnAUnixSocketAndRemovesIt) {
   const std::string path = testing::TempDir() + "/http_" + std::to_string(::getpid()) + ".sock";
   Start({.path = path});
   EXPECT_EQ(server_->where(), "unix:" + path);
-  EXPECT_THAT(Exchange(ConnectTo(path), "GET /page HTTP/1.1\r\n\r\n"), EndsWith("hello\n"));
+  EXPECT_THAT(Exchange(ConnectTo(path), "GET /page HTTP/1.0\r\n\r\n"), EndsWith("hello\n"));
   os::Loop other_loop{"other"};
   EXPECT_EQ(Server(other_loop).Start({.path = path}).error().code(), base::Code::kAlreadyExists);
   loop_.Stop();
@@ -162,7 +310,7 @@ TEST_F(HttpServer, ReplacesASocketThatAKilledProgramLeftButNoFile) {
     ASSERT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   }
   Start({.path = path});
-  EXPECT_THAT(Exchange(ConnectTo(path), "GET /page HTTP/1.1\r\n\r\n"), EndsWith("hello\n"));
+  EXPECT_THAT(Exchange(ConnectTo(path), "GET /page HTTP/1.0\r\n\r\n"), EndsWith("hello\n"));
 
   const std::string file = path + ".file";
   ASSERT_TRUE(os::WriteFileAtomically(file, "mine").ok());
@@ -170,19 +318,6 @@ TEST_F(HttpServer, ReplacesASocketThatAKilledProgramLeftButNoFile) {
   EXPECT_FALSE(Server(other_loop).Start({.path = file}).ok());
   EXPECT_EQ(*os::ReadFile(file), "mine");
   ::unlink(file.c_str());
-}
-
-TEST(HttpRequest, ReadsWhatIsOneAndRefusesTheRest) {
-  const auto request = ParseHead("GET /a/b?c=d HTTP/1.0\r\nAccept: */*\r\n\r\n");
-  ASSERT_TRUE(request.ok());
-  EXPECT_EQ(request->method + request->path + request->query, "GET/a/bc=d");
-  EXPECT_EQ(ParseHead("GET http://host HTTP/1.1\r\n\r\n")->path, "/");
-  for (const char* bad :
-       {"", "GET", "GET / HTTP/1.1", "GET /\r\n\r\n", "GET  / HTTP/1.1\r\n\r\n", "GET / HTTP/2\r\n\r\n", "G@T / HTTP/1.1\r\n\r\n",
-        "GET * HTTP/1.1\r\n\r\n", "GET /\x01 HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nno colon\r\n\r\n", "GET / HTTP/1.1\r\n: x\r\n\r\n"})
-    EXPECT_FALSE(ParseHead(bad).ok()) << bad;
-  EXPECT_EQ(HeadLength("a\r\n\r\nb"), 5u);
-  EXPECT_EQ(HeadLength("a\r\n\r"), 0u);
 }
 
 }  // namespace

@@ -1,0 +1,22 @@
+// What Tls keeps of OpenSSL; private to this room.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "edge/http/tls.h"
+#include "edge/http/tls_library.h"
+
+namespace penstock::edge::http {
+
+struct Tls::State {
+  explicit State(const TlsLibrary& l) : library(l), context(nullptr, l.ctx_free) {}
+
+  const TlsLibrary& library;
+  std::unique_ptr<SSL_CTX, decltype(TlsLibrary::ctx_free)> context;
+  std::vector<std::string> allowed_sans;
+  base::WallTime begins, ends;
+};
+
+}  // namespace penstock::edge::http
