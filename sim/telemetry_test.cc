@@ -298,6 +298,7 @@ TEST(Gpm, TellsWhatHappenedBetweenTwoSamples) {
   Machine machine("dgx-h100");
   machine.Set(0, {"utilisation=80", "gpm-tensor=37.5", "decoder=20", "pcie-tx=100Mi", "pcie-rx=50Mi", "nvlink-tx=18Gi", "nvlink-rx=9Gi"});
   Gpm gpm(machine);
+  machine.Advance(7 * kSecond);  // what was before the first is not in it
   ASSERT_EQ(gpm.First(), NV_SUCCESS);
   machine.Advance(2 * kSecond);
   ASSERT_EQ(gpm.Second(), NV_SUCCESS);

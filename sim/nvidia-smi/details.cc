@@ -77,6 +77,37 @@ void Bus(const Printer& out, const Gpu& gpu) {
   out.Head(3, "PCIe Generation");
   out.Line(4, "Max", gpu.Number("nvmlDeviceGetMaxPcieLinkGeneration"));
   out.Line(4, "Current", gpu.Number("nvmlDeviceGetCurrPcieLinkGeneration"));
+  out.Head(3, "Link Width");
+  out.Line(4, "Max", gpu.Number("nvmlDeviceGetMaxPcieLinkWidth"), "x");
+  out.Line(4, "Current", gpu.Number("nvmlDeviceGetCurrPcieLinkWidth"), "x");
+  out.Line(2, "Replays Since Reset", gpu.Number("nvmlDeviceGetPcieReplayCounter"));
+  out.Line(2, "Tx Throughput", gpu.Number("nvmlDeviceGetPcieThroughput", NvUint{0}), " KB/s");
+  out.Line(2, "Rx Throughput", gpu.Number("nvmlDeviceGetPcieThroughput", NvUint{1}), " KB/s");
+}
+
+void Reasons(const Printer& out, const Gpu& gpu) {
+  static const struct {
+    const char* name;
+    NvUlong bit;
+    int depth;
+  } kReasons[] = {{"Idle", 0x1, 2},        {"Applications Clocks Setting", 0x2, 2}, {"SW Power Cap", 0x4, 2},
+                  {"HW Slowdown", 0x8, 2}, {"HW Thermal Slowdown", 0x40, 3},        {"HW Power Brake Slowdown", 0x80, 3},
+                  {"Sync Boost", 0x10, 2}, {"SW Thermal Slowdown", 0x20, 2},        {"Display Clock Setting", 0x100, 2}};
+  const auto active = gpu.Struct<NvUlong>("nvmlDeviceGetCurrentClocksThrottleReasons");
+  out.Head(1, gpu.nvml().Branch() >= 535 ? "Clocks Event Reasons" : "Clocks Throttle Reasons");
+  for (const auto& reason : kReasons) out.Line(reason.depth, reason.name, !active ? "N/A" : *active & reason.bit ? "Active" : "Not Active");
+}
+
+void Utilization(const Printer& out, const Gpu& gpu) {
+  const auto use = gpu.Struct<NvUtilization>("nvmlDeviceGetUtilizationRates");
+  out.Head(1, "Utilization");
+  out.Line(2, gpu.nvml().Branch() >= 570 ? "GPU" : "Gpu", use ? std::optional(use->gpu) : std::nullopt, " %");
+  out.Line(2, "Memory", use ? std::optional(use->memory) : std::nullopt, " %");
+  out.Line(2, "Encoder", gpu.Pair("nvmlDeviceGetEncoderUtilization", 0), " %");
+  out.Line(2, "Decoder", gpu.Pair("nvmlDeviceGetDecoderUtilization", 0), " %");
+  if (gpu.nvml().Branch() < 535) return;
+  out.Line(2, "JPEG", gpu.Pair("nvmlDeviceGetJpgUtilization", 0), " %");
+  out.Line(2, "OFA", gpu.Pair("nvmlDeviceGetOfaUtilization", 0), " %");
 }
 
 void Memory(const Printer& out, const Gpu& gpu) {
@@ -85,6 +116,7 @@ void Memory(const Printer& out, const Gpu& gpu) {
   out.Line(1, "Fan Speed", gpu.Number("nvmlDeviceGetFanSpeed"), " %");
   const auto state = gpu.Number("nvmlDeviceGetPerformanceState");
   out.Line(1, "Performance State", state ? "P" + std::to_string(*state) : "N/A");
+  Reasons(out, gpu);
   out.Head(1, "FB Memory Usage");
   out.Line(2, "Total", memory ? mib(memory->total) : "N/A");
   if (memory && memory->reserved) out.Line(2, "Reserved", mib(*memory->reserved));
@@ -98,6 +130,7 @@ void Memory(const Printer& out, const Gpu& gpu) {
   }
   static const char* const kModes[] = {"Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process"};
   out.Line(1, "Compute Mode", kModes[gpu.Number("nvmlDeviceGetComputeMode").value_or(0) & 3]);
+  Utilization(out, gpu);
 }
 
 void Health(const Printer& out, const Gpu& gpu) {
@@ -126,8 +159,14 @@ void Health(const Printer& out, const Gpu& gpu) {
 void Physics(const Printer& out, const Gpu& gpu) {
   out.Head(1, "Temperature");
   out.Line(2, "GPU Current Temp", gpu.Number("nvmlDeviceGetTemperature", NvUint{0}), " C");
+  const auto memory = gpu.Field(NV_FI_MEMORY_TEMP);
+  out.Line(2, "Memory Current Temp", memory ? std::to_string(*memory) + " C" : "N/A");
   out.Head(1, gpu.nvml().Branch() >= 535 ? "GPU Power Readings" : "Power Readings");
   out.Line(2, gpu.nvml().Branch() >= 570 ? "Average Power Draw" : "Power Draw", Watts(gpu.Number("nvmlDeviceGetPowerUsage")));
+  if (gpu.nvml().Branch() >= 570) {
+    const auto instant = gpu.Field(NV_FI_POWER_INSTANT);
+    out.Line(2, "Instantaneous Power Draw", Watts(instant ? std::optional(static_cast<NvUint>(*instant)) : std::nullopt));
+  }
   out.Line(2, "Current Power Limit", Watts(gpu.Number("nvmlDeviceGetPowerManagementLimit")));
   out.Line(2, "Default Power Limit", Watts(gpu.Number("nvmlDeviceGetPowerManagementDefaultLimit")));
   out.Line(2, "Min Power Limit", Watts(gpu.Pair("nvmlDeviceGetPowerManagementLimitConstraints", 0)));

@@ -67,6 +67,12 @@ FieldRow Clock(std::vector<const char*> names, const char* call, NvUint type) {
 FieldRow Power(std::vector<const char*> names, const char* call) {
   return {std::move(names), "W", [call](const Gpu& gpu) { return Watts(gpu.Number(call)); }};
 }
+FieldRow PowerField(const char* name, NvUint field) {
+  return {{name}, "W", [field](const Gpu& gpu) {
+            const auto milliwatts = gpu.Field(field);
+            return Watts(milliwatts ? std::optional(static_cast<NvUint>(*milliwatts)) : std::nullopt);
+          }};
+}
 FieldRow Engine(const char* name, const char* call) {
   return {{name}, "%", [call](const Gpu& gpu) { return Plain(gpu.Pair(call, 0)); }};
 }
@@ -139,8 +145,8 @@ void AddReadings(std::vector<FieldRow>& rows) {
                     return celsius ? std::to_string(*celsius) : "N/A";
                   }});
   rows.push_back(Power({"power.draw"}, "nvmlDeviceGetPowerUsage"));
-  rows.push_back(Power({"power.draw.average"}, "nvmlDeviceGetPowerUsage"));
-  rows.push_back(Power({"power.draw.instant"}, "nvmlDeviceGetPowerUsage"));
+  rows.push_back(PowerField("power.draw.average", NV_FI_POWER_AVERAGE));
+  rows.push_back(PowerField("power.draw.instant", NV_FI_POWER_INSTANT));
   rows.push_back(Power({"power.limit"}, "nvmlDeviceGetPowerManagementLimit"));
   rows.push_back(Power({"enforced.power.limit"}, "nvmlDeviceGetEnforcedPowerLimit"));
   rows.push_back(Power({"power.default_limit"}, "nvmlDeviceGetPowerManagementDefaultLimit"));
@@ -164,8 +170,13 @@ void AddReadings(std::vector<FieldRow>& rows) {
                     return reasons ? Value(text) : std::nullopt;
                   }});
   rows.push_back(Reason("clocks_event_reasons.gpu_idle", 0x1));
+  rows.push_back(Reason("clocks_event_reasons.applications_clocks_setting", 0x2));
   rows.push_back(Reason("clocks_event_reasons.sw_power_cap", 0x4));
   rows.push_back(Reason("clocks_event_reasons.hw_slowdown", 0x8));
+  rows.push_back(Reason("clocks_event_reasons.sync_boost", 0x10));
+  rows.push_back(Reason("clocks_event_reasons.sw_thermal_slowdown", 0x20));
+  rows.push_back(Reason("clocks_event_reasons.hw_thermal_slowdown", 0x40));
+  rows.push_back(Reason("clocks_event_reasons.hw_power_brake_slowdown", 0x80));
 }
 
 void AddModesAndHealth(std::vector<FieldRow>& rows) {
