@@ -10,6 +10,7 @@
 
 #include "api/node_state.h"
 #include "base/core/strings.h"
+#include "door/cluster_counters.h"
 #include "door/cluster_events.h"
 #include "door/cluster_labels.h"
 #include "door/cluster_object.h"
@@ -84,7 +85,19 @@ struct ClusterDoor::State : std::enable_shared_from_this<State> {
             api, {.resource = {std::string(api::kNodeStateGroup), std::string(api::kNodeStateVersion), std::string(api::kNodeStatePlural)},
                   .name = options.node,
                   .content = "/status"}),
-        recorder(api, "penstock", options.node) {
+        recorder(api, "penstock", options.node),
+        counters(api, options.counters_map,
+                 {.told =
+                      [this](const WishedConfig& wish) {
+                        if (callbacks.counters) callbacks.counters(wish);
+                      },
+                  .problem = [this](ClusterWork::Problem problem) { work.Say("counters", std::move(problem)); }}),
+        pods(api, options.node, options.holder_labels,
+             {.changed =
+                  [this](std::shared_ptr<const PodsOfNode> now) {
+                    if (callbacks.pods) callbacks.pods(std::move(now));
+                  },
+              .problem = [this](ClusterWork::Problem problem) { work.Say("pods", std::move(problem)); }}) {
     work.Add({.name = kLabels, .work = [this](const Done& done) { WriteLabels(done); }, .settle = 10ms, .spacing = 100ms});
     work.Add({.name = kFeature,
               .work = [this](const Done& done) { WriteFeature(done); },
@@ -109,6 +122,8 @@ struct ClusterDoor::State : std::enable_shared_from_this<State> {
   void Start() {
     TellState();
     watch.Start();
+    counters.Start();
+    pods.Start();
   }
 
   base::TimePoint Now() const { return api.executor().clock().Now(); }
@@ -336,6 +351,8 @@ struct ClusterDoor::State : std::enable_shared_from_this<State> {
   ClusterWatch watch;
   ClusterObject feature, node_state;
   edge::kube::EventRecorder recorder;
+  ClusterCounters counters;
+  ClusterPods pods;
 };
 
 ClusterDoor::ClusterDoor(edge::kube::Api& api, Options options, Callbacks callbacks)

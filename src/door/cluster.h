@@ -13,6 +13,7 @@
 #include "api/report.h"
 #include "base/core/result.h"
 #include "base/executor.h"
+#include "door/cluster_pods.h"
 #include "door/kubelet_list.h"
 #include "edge/kube/api.h"
 #include "node/health/status.h"
@@ -43,12 +44,18 @@ class ClusterDoor {
     std::string namespace_name;
     api::ClusterConfig config;
     api::LabelsConfig labels;
+    std::string counters_map = {};                ///< api::TelemetryConfig::counters_map
+    std::vector<std::string> holder_labels = {};  ///< api::TelemetryConfig::holder_labels
   };
   struct Callbacks {
     /// The wish, whenever it changes. On the door's executor: the callee posts it on.
     std::function<void(const WishedConfig&)> wished;
     /// Whether NFD labels this node (annotation nfd.node.kubernetes.io/feature-labels), whenever it changes.
     std::function<void(bool)> nfd;
+    /// What the ConfigMap says of which counters are shown, whenever it changes; its text is the file's. Likewise.
+    std::function<void(const WishedConfig&)> counters = {};
+    /// The node's pods with the labels that are wanted, whenever they change; null, once, where none are wanted. Likewise.
+    std::function<void(std::shared_ptr<const PodsOfNode>)> pods = {};
     /// The door's state for status: connected or why not, which RBAC rule is missing, writes so far.
     std::function<void(const api::DoorReport&)> state;
   };

@@ -26,6 +26,7 @@
 #include "app/agent/views.h"
 #include "base/log.h"
 #include "door/pages.h"
+#include "door/pod_labels.h"
 #include "edge/systemd/notify.h"
 #include "os/core/file.h"
 #include "os/lock_file.h"
@@ -191,7 +192,9 @@ class Agent {
     cluster_.emplace(control_, node_, *Config(),
                      ClusterLine::Callbacks{.news = [this] { return views_.News(); },
                                             .wished = [this](const door::WishedConfig& wish) { configuration_.Wish(wish); },
-                                            .nfd = [this](bool labels_this_node) { labeller_.SetNfd(labels_this_node); }});
+                                            .nfd = [this](bool labels_this_node) { labeller_.SetNfd(labels_this_node); },
+                                            .counters = [this](const door::WishedConfig& wish) { configuration_.WishCounters(wish); },
+                                            .pods = [this](auto pods) { pod_labels_.Take(std::move(pods)); }});
     on_inventory_ = spine_.inventory.published().Subscribe([this](const auto&) { cluster_->TellSoon(); });
     on_ledger_ = spine_.ledger.published().Subscribe([this](const auto&) { cluster_->TellSoon(); });
     on_offers_ = spine_.offers.published().Subscribe([this](const auto&) { cluster_->TellSoon(); });
@@ -273,6 +276,7 @@ class Agent {
   Configuration configuration_;
   Spine spine_;
   Telemetry telemetry_;
+  door::PodLabels pod_labels_{control_, spine_.ledger};
   Labeller labeller_;
   std::string not_ready_ = "looking at the devices for the first time";
   std::string waiting_for_;  // the other agent, while one has the lock

@@ -97,10 +97,17 @@ void ClusterLine::OpenDoor() {
   door_.reset();
   door_.emplace(
       *client_,
-      door::ClusterDoor::Options{.node = node_, .namespace_name = namespace_, .config = config_.cluster, .labels = config_.labels},
+      door::ClusterDoor::Options{.node = node_,
+                                 .namespace_name = namespace_,
+                                 .config = config_.cluster,
+                                 .labels = config_.labels,
+                                 .counters_map = config_.telemetry.counters_map,
+                                 .holder_labels = config_.telemetry.holder_labels},
       door::ClusterDoor::Callbacks{
           .wished = [this](const door::WishedConfig& wish) { OnControl([wish](ClusterLine& line) { line.callbacks_.wished(wish); }); },
           .nfd = [this](bool labels) { OnControl([labels](ClusterLine& line) { line.callbacks_.nfd(labels); }); },
+          .counters = [this](const door::WishedConfig& wish) { OnControl([wish](ClusterLine& line) { line.callbacks_.counters(wish); }); },
+          .pods = [this](auto pods) { OnControl([pods = std::move(pods)](ClusterLine& line) { line.callbacks_.pods(pods); }); },
           .state = [this](const api::DoorReport& report) { TellReport(report); }});
   door_->Start();
   if (news_) door_->Show(*news_);
@@ -108,7 +115,10 @@ void ClusterLine::OpenDoor() {
 
 void ClusterLine::Reconfigure(const api::NodeConfig& config) {
   loop_.Post([this, config] {
-    if (config.cluster == config_.cluster && config.labels == config_.labels) return;
+    if (config.cluster == config_.cluster && config.labels == config_.labels &&
+        config.telemetry.counters_map == config_.telemetry.counters_map &&
+        config.telemetry.holder_labels == config_.telemetry.holder_labels)
+      return;
     config_ = config;
     if (door_) OpenDoor();
   });

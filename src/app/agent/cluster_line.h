@@ -22,6 +22,8 @@ class ClusterLine {
     std::function<door::ClusterNews()> news;
     std::function<void(const door::WishedConfig&)> wished;
     std::function<void(bool labels_this_node)> nfd;
+    std::function<void(const door::WishedConfig&)> counters;
+    std::function<void(std::shared_ptr<const door::PodsOfNode>)> pods;
   };
 
   ClusterLine(base::Executor& control, std::string node, const api::NodeConfig& config, Callbacks callbacks);
@@ -30,7 +32,7 @@ class ClusterLine {
   /// Whether a configuration wants an API server: in a pod, or where a kubeconfig is named.
   static bool Wanted(const api::ClusterConfig& config);
 
-  /// Another configuration of labels and cluster; what the connection itself needs stays as it was.
+  /// Another configuration of labels, cluster and what telemetry needs of it; what the connection itself needs stays as it was.
   void Reconfigure(const api::NodeConfig& config);
 
   /// There may be news. What changes together is told together.

@@ -29,6 +29,7 @@ struct Call {
   std::string path;                          ///< Resource::Path
   std::map<std::string, std::string> query;  ///< values not yet escaped
   std::string content_type;                  ///< of the body
+  std::string accept;                        ///< content types of the answer; empty: application/json
   std::string body;
   base::Duration deadline = std::chrono::seconds(10);  ///< of the whole call, attempts after 429 included
 };
@@ -37,6 +38,12 @@ struct Answer {
   int status = 200;
   std::string body;
 };
+
+/// `accept` for metadata alone, of objects, lists and watches; a server that cannot leave the rest out sends it (Kubernetes 1.15 and newer
+/// can).
+inline constexpr std::string_view kMetadataOnly =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,"
+    "application/json";
 
 // Content types of a PATCH.
 inline constexpr std::string_view kApplyPatch = "application/apply-patch+yaml";

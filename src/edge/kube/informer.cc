@@ -81,6 +81,8 @@ struct Informer::State : std::enable_shared_from_this<State> {
     return query;
   }
 
+  std::string Accept() const { return options.metadata_only ? std::string(kMetadataOnly) : ""; }
+
   // Attempts.
   void Begin() {
     began = Now();
@@ -95,7 +97,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
 
   void OpenStream() {
     asked = std::chrono::duration_cast<std::chrono::seconds>(options.watch_for + AnyUpTo(options.watch_for));
-    Call call{.path = options.resource.Path(options.namespace_name), .query = Selectors(), .deadline = kAnswerDeadline};
+    Call call{.path = options.resource.Path(options.namespace_name), .query = Selectors(), .accept = Accept(), .deadline = kAnswerDeadline};
     call.query["watch"] = "1";
     call.query["allowWatchBookmarks"] = "true";
     call.query["timeoutSeconds"] = std::to_string(asked.count());
@@ -123,7 +125,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
   // The first list may be any state that the server has at hand (resourceVersion 0: from its cache, etcd is not asked). After an expired
   // version it must be the newest one: a server that lags would take us back in time.
   void AskPage(const std::string& next) {
-    Call call{.path = options.resource.Path(options.namespace_name), .query = Selectors(), .deadline = kPageDeadline};
+    Call call{.path = options.resource.Path(options.namespace_name), .query = Selectors(), .accept = Accept(), .deadline = kPageDeadline};
     call.query["limit"] = kPageSize;
     if (!next.empty()) {
       call.query["continue"] = next;

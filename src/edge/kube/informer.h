@@ -22,6 +22,7 @@ class Informer {
   struct Options {
     Resource resource;
     std::string namespace_name;  ///< empty: all, or not namespaced
+    bool metadata_only = false;  ///< objects have their metadata alone, where the server can leave the rest out
     std::string field_selector, label_selector;
     std::vector<std::string> without;                    ///< JSON pointers of what is not kept, beside metadata.managedFields
     std::size_t most_objects = 20'000;                   ///< more are an error told through `trouble` until the next list; those known stay

@@ -137,7 +137,7 @@ void Transfer::SetUp(const Setup& setup) {
   }
   SetUpTls(setup);
   SetUpMethod(setup.call);
-  AddHeader("Accept: application/json");
+  AddHeader("Accept: " + (setup.call.accept.empty() ? std::string("application/json") : setup.call.accept));
   if (!credential_.authorization.empty()) AddHeader("Authorization: " + credential_.authorization);
   curl_.setopt(handle_, CURLOPT_HTTPHEADER, headers_);
 }

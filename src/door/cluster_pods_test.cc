@@ -1,0 +1,162 @@
+#include "door/cluster_pods.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "door/pod_labels.h"
+#include "edge/kube/fake/fake_api.h"
+
+namespace penstock::door {
+namespace {
+
+using edge::kube::FakeApi;
+using nlohmann::json;
+using node::ledger::Lease;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+using testing::SizeIs;
+
+using Labels = std::map<std::string, std::string>;
+
+json Pod(const std::string& node, const json& labels) {
+  return {{"apiVersion", "v1"},
+          {"kind", "Pod"},
+          {"metadata", {{"namespace", "lab"}, {"labels", labels}, {"annotations", {{"a", "b"}}}}},
+          {"spec", {{"nodeName", node}}},
+          {"status", {{"phase", "Running"}}}};
+}
+
+/// The server gives pods their uids: only that they have one is known.
+std::map<std::string, Labels> LabelsOf(const PodsOfNode& pods) {
+  std::map<std::string, Labels> labels;
+  for (const auto& [name, facts] : pods) {
+    EXPECT_NE(facts.uid, "") << name.second;
+    labels[name.first + "/" + name.second] = facts.labels;
+  }
+  return labels;
+}
+
+class ClusterPodsTest : public testing::Test {
+ protected:
+  void Start(std::vector<std::string> wanted) {
+    pods_ = std::make_unique<ClusterPods>(api_, "n1", std::move(wanted),
+                                          ClusterPods::Callbacks{.changed = [this](auto pods) { told_.push_back(pods); },
+                                                                 .problem = [this](ClusterWork::Problem problem) { problem_ = problem; }});
+    pods_->Start();
+    Settle();
+  }
+
+  void Settle() {
+    executor_.RunUntilIdle();
+    executor_.Advance(std::chrono::milliseconds(20));
+    executor_.RunUntilIdle();
+  }
+
+  base::ManualExecutor executor_;
+  FakeApi api_{executor_};
+  std::vector<std::shared_ptr<const PodsOfNode>> told_;
+  ClusterWork::Problem problem_;
+  std::unique_ptr<ClusterPods> pods_;
+};
+
+TEST_F(ClusterPodsTest, TellsUidsAndWantedLabelsOfThisNodesPods) {
+  api_.Put("/api/v1/namespaces/lab/pods/a", Pod("n1", {{"app", "train"}, {"app.kubernetes.io/name", "x"}, {"secret", "y"}}));
+  api_.Put("/api/v1/namespaces/lab/pods/b", Pod("n2", {{"app", "other"}}));
+  api_.Put("/api/v1/namespaces/lab/pods/c", Pod("n1", json::object()));
+  Start({"app", "app.kubernetes.io/*"});
+  ASSERT_THAT(told_, SizeIs(1));
+  EXPECT_THAT(LabelsOf(*told_[0]),
+              ElementsAre(Pair("lab/a", Labels{{"app", "train"}, {"app.kubernetes.io/name", "x"}}), Pair("lab/c", Labels{})));
+}
+
+TEST_F(ClusterPodsTest, AsksForMetadataOfThisNodeAlone) {
+  Start({"app"});
+  ASSERT_FALSE(api_.calls().empty());
+  for (const edge::kube::Call& call : api_.calls()) {
+    EXPECT_EQ(call.path, "/api/v1/pods");
+    EXPECT_EQ(call.query.at("fieldSelector"), "spec.nodeName=n1");
+    EXPECT_THAT(call.accept, HasSubstr("as=PartialObjectMetadata"));
+  }
+}
+
+TEST_F(ClusterPodsTest, FollowsPodsThatComeChangeAndGo) {
+  Start({"app"});
+  ASSERT_THAT(told_, SizeIs(1));
+  EXPECT_THAT(*told_[0], IsEmpty());
+  api_.Put("/api/v1/namespaces/lab/pods/a", Pod("n1", {{"app", "x"}}));
+  api_.Put("/api/v1/namespaces/lab/pods/b", Pod("n1", {{"app", "y"}}));
+  Settle();
+  ASSERT_THAT(told_, SizeIs(2));
+  EXPECT_THAT(*told_[1], SizeIs(2));
+  api_.Merge("/api/v1/namespaces/lab/pods/a", {{"metadata", {{"labels", {{"other", "x"}}}}}});
+  Settle();
+  EXPECT_THAT(told_, SizeIs(2)) << "of what nobody wants, nothing is told";
+  api_.Merge("/api/v1/namespaces/lab/pods/a", {{"metadata", {{"labels", {{"app", nullptr}}}}}});
+  api_.Remove("/api/v1/namespaces/lab/pods/b");
+  Settle();
+  ASSERT_THAT(told_, SizeIs(3));
+  EXPECT_THAT(LabelsOf(*told_[2]), ElementsAre(Pair("lab/a", Labels{})));
+}
+
+TEST_F(ClusterPodsTest, WhereNoLabelsAreWantedNobodyIsAsked) {
+  Start({});
+  EXPECT_EQ(api_.Requests(), 0u);
+  ASSERT_THAT(told_, SizeIs(1));
+  EXPECT_EQ(told_[0], nullptr);
+}
+
+TEST_F(ClusterPodsTest, SaysWhichRightIsMissing) {
+  api_.Forbid("", "/api/v1/pods");
+  Start({"app"});
+  EXPECT_THAT(problem_.text, HasSubstr("cannot watch /api/v1/pods"));
+  EXPECT_TRUE(problem_.lasting);
+}
+
+Lease KubeletLease(const std::string& id, const std::string& pod, const std::string& uid = "") {
+  return {.id = id,
+          .door = "kubelet",
+          .slots = {{.id = id, .device = id}},
+          .state = node::ledger::LeaseState::kHeld,
+          .pod = pod,
+          .pod_uid = uid,
+          .namespace_name = "lab"};
+}
+
+TEST(PodLabels, AreThoseOfThePodThatHoldsTheLease) {
+  const PodsOfNode pods = {{{"lab", "a"}, {"uid-a", {{"app", "train"}}}}};
+  EXPECT_EQ(WithPod(KubeletLease("1", "a"), pods).labels, (Labels{{"app", "train"}}));
+  EXPECT_EQ(WithPod(KubeletLease("1", "a"), pods).pod_uid, "uid-a");
+  EXPECT_THAT(WithPod(KubeletLease("1", "a", "uid-of-one-before"), pods).labels, IsEmpty());
+  Lease gone = KubeletLease("1", "b");
+  gone.labels = {{"app", "was"}};
+  EXPECT_EQ(WithPod(gone, pods), gone);
+  Lease local = KubeletLease("1", "a");
+  local.door = "local";
+  EXPECT_EQ(WithPod(local, pods), local);
+}
+
+TEST(PodLabels, AreInTheLedgerWhicheverIsKnownFirst) {
+  base::ManualExecutor control;
+  node::ledger::Ledger ledger;
+  PodLabels labels(control, ledger);
+  ASSERT_TRUE(ledger.Hand(KubeletLease("GPU-1", "a")).ok());
+  control.RunUntilIdle();
+  labels.Take(std::make_shared<const PodsOfNode>(PodsOfNode{{{"lab", "a"}, {"1", {{"app", "x"}}}}, {{"lab", "b"}, {"2", {{"app", "y"}}}}}));
+  control.RunUntilIdle();
+  EXPECT_EQ(ledger.Get()->FindLease("GPU-1")->labels, (Labels{{"app", "x"}}));
+  ASSERT_TRUE(ledger.Hand(KubeletLease("GPU-2", "b")).ok());
+  control.RunUntilIdle();
+  EXPECT_EQ(ledger.Get()->FindLease("GPU-2")->labels, (Labels{{"app", "y"}}));
+  const auto generation = ledger.Get()->generation;
+  control.RunUntilIdle();
+  EXPECT_EQ(ledger.Get()->generation, generation) << "what is known is not written again";
+  labels.Take(nullptr);
+  control.RunUntilIdle();
+  EXPECT_THAT(ledger.Get()->FindLease("GPU-2")->labels, IsEmpty());
+}
+
+}  // namespace
+}  // namespace penstock::door

@@ -1,0 +1,72 @@
+#include "door/pod_labels.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "node/share/offer.h"
+
+namespace penstock::door {
+
+using node::ledger::Lease;
+
+Lease WithPod(Lease lease, const PodsOfNode& pods) {
+  if (lease.door != node::share::kKubeletDoor || lease.pod.empty()) return lease;
+  const auto pod = pods.find({lease.namespace_name, lease.pod});
+  if (pod == pods.end() || (!lease.pod_uid.empty() && lease.pod_uid != pod->second.uid)) return lease;
+  lease.pod_uid = pod->second.uid;
+  lease.labels = pod->second.labels;
+  return lease;
+}
+
+namespace {
+
+Lease WithoutLabels(Lease lease) {
+  if (lease.door == node::share::kKubeletDoor) lease.labels.clear();
+  return lease;
+}
+
+}  // namespace
+
+struct PodLabels::State : std::enable_shared_from_this<State> {
+  State(base::Executor& c, node::ledger::Ledger& l) : control(c), ledger(l) {}
+
+  /// Later, since who publishes must not be called back into.
+  void Soon() {
+    if (!told || std::exchange(coming, true)) return;
+    control.Post([weak = weak_from_this()] {
+      if (const auto state = weak.lock()) state->Apply();
+    });
+  }
+
+  void Apply() {
+    coming = false;
+    const auto snapshot = ledger.Get();  // each Update makes another
+    for (const Lease& lease : snapshot->leases) {
+      const Lease now = pods ? WithPod(lease, *pods) : WithoutLabels(lease);
+      if (now == lease) continue;
+      if (const base::Status done = ledger.Update(now); !done.ok())
+        base::Log(base::kDebug, "a lease ended before it had its labels", {{"lease", lease.id}});
+    }
+  }
+
+  base::Executor& control;
+  node::ledger::Ledger& ledger;
+  std::shared_ptr<const PodsOfNode> pods;
+  bool told = false;  // what is to be known of pods
+  bool coming = false;
+  base::Subscription on_ledger;
+};
+
+PodLabels::PodLabels(base::Executor& control, node::ledger::Ledger& ledger) : state_(std::make_shared<State>(control, ledger)) {
+  state_->on_ledger = ledger.published().Subscribe([state = state_.get()](const auto&) { state->Soon(); });
+}
+
+PodLabels::~PodLabels() { state_->on_ledger.Reset(); }
+
+void PodLabels::Take(std::shared_ptr<const PodsOfNode> pods) {
+  state_->pods = std::move(pods);
+  state_->told = true;
+  state_->Soon();
+}
+
+}  // namespace penstock::door
