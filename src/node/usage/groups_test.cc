@@ -1,12 +1,10 @@
 #include "node/usage/groups.h"
 
-#include <fstream>
 #include <map>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "os/core/file.h"
 #include "os/temporary_folder.h"
 
 namespace penstock::node::usage {
