@@ -156,6 +156,7 @@ void CommandLine::AddAgentVerbs() {
   AddClusterVerbs(app, common, "penstock", exit_code);
   AddCdi(app, common, exit_code);
   AddRuntime(app, common, exit_code);
+  AddMetrics(app, common, exit_code);
   CLI::App* plan = Verb(app, "plan", "Show what another configuration would change", kPlanFooter,
                         [this] { return Plan(common, plan_file, explain_plan); });
   plan->add_option("FILE", plan_file, "a configuration; - for standard input; left out: the one that counts now")->type_name("");

@@ -35,6 +35,7 @@ void AddUsage(CLI::App& app, const Common& common, int& exit_code);
 void AddCdi(CLI::App& app, const Common& common, int& exit_code);
 void AddCdiGenerate(CLI::App& cdi, const Common& common, int& exit_code);
 void AddRuntime(CLI::App& app, const Common& common, int& exit_code);
+void AddMetrics(CLI::App& app, const Common& common, int& exit_code);
 void AddRuntimeDoctor(CLI::App& runtime, const Common& common, int& exit_code);
 
 /// Cuts the command of `run` off the arguments and returns it: what follows "--", or its first word that is no option. The command's own

@@ -30,6 +30,15 @@ Own OwnOf(const device::Quantity& quantity) {
                                                               : Own::kNothing;
 }
 
+/// The help of a field whose unit is another one under the newer naming, "SM clock frequency (in MHz).", with that unit.
+std::string NewHelp(const std::string& help, const device::Quantity& quantity) {
+  const auto begin = help.find("(in ");
+  const auto end = help.find(')', begin);
+  if (begin == std::string::npos || end == std::string::npos) return help;
+  const std::string unit(device::BaseOf(quantity.unit).name);
+  return help.substr(0, begin) + (unit == "ratio" ? "(0 to 1" : "(in " + unit) + help.substr(end);
+}
+
 /// Fills in which quantity the values come from. False: there is none, so that no value will ever come.
 bool FindQuantity(std::span<const device::Quantity> quantities, ExporterRow& row) {
   const FieldSource source = row.field->source;
@@ -58,6 +67,7 @@ ExporterRows RowsOf(const device::Dialect& dialect, const api::TelemetryConfig& 
     row.type = TypeOf(counter.type);
     row.help = counter.help;
     if (!FindQuantity(dialect.Quantities(), row) || !names.insert(row.name).second) return;
+    if (newer && row.quantity && field.divisor != field.new_divisor) row.help = NewHelp(row.help, dialect.Quantities()[*row.quantity]);
     rows.families.push_back(std::move(row));
   };
   const auto fields = dialect.exporter()->fields();

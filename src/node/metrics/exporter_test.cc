@@ -63,6 +63,17 @@ TEST(Exporter, TheNewerNamingHasItsOwnNamesAndUnits) {
   EXPECT_THAT(page, Not(HasSubstr("ACME_CLOCK{")));
 }
 
+TEST(Exporter, HelpTellsTheUnitThatTheNamingHas) {
+  api::TelemetryConfig config =
+      With({{"ACME_CLOCK", "gauge", "Clock (in MHz)."}, {"ACME_UTIL", "gauge", "Use (in %)."}, {"ACME_POWER", "gauge", "Power (in W)."}});
+  config.names = {api::MetricNames::kExporter, api::MetricNames::kExporterNew};
+  const std::string page = PageOf(Node(), config);
+  EXPECT_THAT(page, HasSubstr("# HELP ACME_CLOCK Clock (in MHz).\n"));
+  EXPECT_THAT(page, HasSubstr("# HELP ACME_CLOCK_HERTZ Clock (in hertz).\n"));
+  EXPECT_THAT(page, HasSubstr("# HELP ACME_UTIL_RATIO Use (0 to 1).\n"));
+  EXPECT_THAT(page, HasSubstr("# HELP ACME_POWER Power (in W).\n"));
+}
+
 TEST(Exporter, BothNamingsAtOnceShareNoFamily) {
   api::TelemetryConfig config = With({{"ACME_POWER", "gauge", "Power."}, {"ACME_CLOCK", "gauge", "Clock."}});
   config.names = {api::MetricNames::kExporter, api::MetricNames::kExporterNew};

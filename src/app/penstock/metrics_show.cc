@@ -1,0 +1,98 @@
+// Tables and JSON of families.
+#include "app/penstock/metrics_show.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/core/strings.h"
+
+namespace penstock::app {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json ToTree(const MetricName& metric) {
+  Json sources = Json::array();
+  for (const MetricSource& one : metric.sources)
+    sources.push_back({{"vendor", one.vendor}, {"quantity", one.key}, {"labels", one.labels}, {"source", one.source}, {"has", one.has}});
+  return {{"name", metric.name},
+          {"names", metric.names},
+          {"group", metric.group},
+          {"type", metric.type},
+          {"unit", metric.unit},
+          {"labels", metric.labels},
+          {"meaning", metric.meaning},
+          {"note", metric.note},
+          {"byDefault", metric.by_default},
+          {"notToBeHad", metric.not_to_be_had},
+          {"sources", sources},
+          {"also", metric.also}};
+}
+
+std::string Dump(const Json& tree) { return tree.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+/// Whether the page has it without a word in the configuration.
+Cell Shown(const MetricName& metric) {
+  if (!metric.not_to_be_had.empty()) return {"never", Color::kDim};
+  return metric.by_default ? Cell("yes") : Cell("if asked", Color::kDim);
+}
+
+std::string Line(const std::string& what, const std::string& text, const Style& style) {
+  if (text.empty()) return "";
+  std::string head = what.empty() ? "" : what + ":";
+  head.resize(13, ' ');
+  return Paint(head, Color::kBold, style) + text + "\n";
+}
+
+std::string Sentence(const MetricSource& source) {
+  std::string text = source.vendor + ": " + source.source;
+  if (source.source.empty()) text += source.key;
+  if (!source.labels.empty()) text += " {" + source.labels + "}";
+  if (!source.has.empty()) text += " (" + source.has + ")";
+  return text;
+}
+
+/// Without the marks that Markdown has.
+std::string Plain(std::string text) {
+  std::erase(text, '`');
+  return text;
+}
+
+}  // namespace
+
+std::string ShowMetricNames(const std::vector<MetricName>& metrics, bool wide, const Style& style) {
+  Table table(wide ? std::vector<std::string>{"NAME", "TYPE", "SHOWN", "NAMES", "UNIT", "LABELS", "MEANING"}
+                   : std::vector<std::string>{"NAME", "TYPE", "SHOWN", "MEANING"});
+  for (const MetricName& metric : metrics) {
+    std::vector<Cell> row{metric.name, metric.type, Shown(metric)};
+    if (wide) row.insert(row.end(), {metric.names, metric.unit, base::Join(metric.labels, ",")});
+    row.emplace_back(metric.not_to_be_had.empty() ? metric.meaning : metric.not_to_be_had);
+    table.Add(std::move(row));
+  }
+  return table.Render(style);
+}
+
+std::string ShowMetricName(const MetricName& metric, const Style& style) {
+  std::string text = Paint(metric.name, Color::kBold, style) + "\n\n" + metric.meaning + "\n";
+  if (!metric.note.empty()) text += Plain(metric.note) + "\n";
+  text +=
+      "\n" + Line("type", metric.type, style) + Line("unit", metric.unit, style) + Line("labels", base::Join(metric.labels, " "), style);
+  const std::string always = metric.names == "penstock" ? "always" : "telemetry.names has " + metric.names;
+  if (metric.not_to_be_had.empty())
+    text += Line("shown", metric.by_default || metric.group != "exporter" ? always : always + ", and the counters that are wanted name it",
+                 style);
+  text += Line("not here", metric.not_to_be_had, style);
+  for (std::size_t i = 0; i < metric.sources.size(); ++i) text += Line(i == 0 ? "source" : "", Sentence(metric.sources[i]), style);
+  text += Line("also called", base::Join(metric.also, ", "), style);
+  return text;
+}
+
+std::string MetricNamesJson(const std::vector<MetricName>& metrics) {
+  Json list = Json::array();
+  for (const MetricName& metric : metrics) list.push_back(ToTree(metric));
+  return Dump({{"families", list}});
+}
+
+std::string MetricNameJson(const MetricName& metric) { return Dump(ToTree(metric)); }
+
+}  // namespace penstock::app
