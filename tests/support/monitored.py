@@ -49,13 +49,16 @@ class Kubelet:
 class Monitored(Node):
     """A simulated machine with an agent whose page is scraped, and a kubelet."""
 
-    def __init__(self, home: Path, programs: Path, machine: str, name: str, config: str = ""):
+    def __init__(self, home: Path, programs: Path, machine: str, name: str, config: str = "", **options):
         self.devices, self.page = {"empty": 0, "mixed": 3, "t4-x1": 1, "a100-40gb-x1": 1, "pair.yaml": 2}.get(Path(machine).name, 8), f"127.0.0.1:{free_port()}"
         self.kubelet_program = Kubelet(home, programs)
-        super().__init__(home, programs, machine, config, listen=self.page, name=name, kubelet=self.kubelet_program.dir)
+        super().__init__(home, programs, machine, config, listen=self.page, name=name, kubelet=self.kubelet_program.dir, **options)
 
     def start_agent(self, wrapper: tuple = (), devices: int | None = None):
-        super().start_agent(wrapper, self.devices if devices is None else devices)
+        try:
+            super().start_agent(wrapper, self.devices if devices is None else devices)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.log()[-3000:]}") from None
 
     def metrics(self) -> str:
         return fetch(f"http://{self.page}/metrics")
@@ -66,17 +69,17 @@ class Monitored(Node):
 
 
 class Fleet:
-    """Machines by name, and what is started for them. Everything ends with it."""
+    """Machines by name, and `others`, which are programs or have a stop(). Everything ends with it."""
 
     def __init__(self, programs: Path):
         self.programs, self.nodes, self.others = programs, {}, []
         self.home = Path(tempfile.mkdtemp(prefix="penstock-fleet-"))  # short: sockets lie in it
         self.home.chmod(0o755)
 
-    def add(self, name: str, machine: str, config: str = "") -> Monitored:
+    def add(self, name: str, machine: str, config: str = "", **options) -> Monitored:
         (self.home / name).mkdir()
         (self.home / name).chmod(0o755)
-        self.nodes[name] = Monitored(self.home / name, self.programs, machine, name, config)
+        self.nodes[name] = Monitored(self.home / name, self.programs, machine, name, config, **options)
         self.nodes[name].start_agent()
         return self.nodes[name]
 
@@ -102,11 +105,11 @@ class Fleet:
 
     def end(self):
         for other in reversed(self.others):
-            if isinstance(other, Prometheus):
-                other.stop()
-            else:
+            if isinstance(other, subprocess.Popen):
                 other.terminate()
                 other.wait(30)
+            else:
+                other.stop()
         for node in self.nodes.values():
             node.end()
         shutil.rmtree(self.home, ignore_errors=True)

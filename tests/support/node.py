@@ -31,11 +31,11 @@ class Node:
     """A simulated machine below `home`, and the agent that serves it."""
 
     def __init__(self, home: Path, programs: Path, machine: str = "dgx-a100", config: str = "", listen: str = "off", name: str = "",
-                 kubelet: Path = Path("/nonexistent")):
+                 kubelet: Path = Path("/nonexistent"), probation: str = "0s"):
         self.home, self.programs, self.listen, self.name, self.kubelet = home, programs, listen, name, kubelet
         self.root, self.run_dir, self.state_dir, self.cdi_dir = home / "machine", home / "run", home / "state", home / "cdi"
         self.config = home / "node.yaml"
-        self.config.write_text("apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\nhealth: {poll: 100ms, probation: 0s}\n" + config)
+        self.config.write_text(f"apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\nhealth: {{poll: 100ms, probation: {probation}}}\n{config}")
         self.agent: subprocess.Popen | None = None
         self.started: list[subprocess.Popen] = []
         self.sim("start", machine)

@@ -34,7 +34,7 @@ class Prometheus:
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 [*enter, "prometheus", f"--config.file={home}/prometheus.yml", f"--storage.tsdb.path={home}/data",
-                 f"--web.listen-address={listen}", "--storage.tsdb.no-lockfile"],
+                 f"--web.listen-address={listen}"],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
         self.address = wait_until(self._address, "Prometheus to say where it listens", 30)
         wait_until(self.ready, "Prometheus to be ready", 60)
@@ -88,7 +88,17 @@ class Prometheus:
 
     def wait_scraped(self, count: int, seconds: float = 60):
         """Until so many targets were scraped well, and none was not."""
-        def up() -> bool:
+        def amiss() -> list | None:
+            """Targets that are not up, and why; None while there are not as many as there should be."""
             targets = self.targets()
-            return len(targets) == count and all(target["health"] == "up" for target in targets)
-        wait_until(up, f"{count} targets to be scraped", seconds, every=0.1)
+            down = [(target["scrapeUrl"], target["health"], target["lastError"]) for target in targets if target["health"] != "up"]
+            return down if len(targets) == count else None
+        last: list = []
+
+        def up() -> bool:
+            last[:] = [amiss()]
+            return last == [[]]
+        try:
+            wait_until(up, f"{count} targets to be scraped", seconds, every=0.1)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {last}") from None

@@ -106,7 +106,8 @@ def test_prometheus_scrapes_dashboards_show_and_an_idle_gpu_is_listed_and_alerte
 SHOWN = {
     "fleet": [panel["title"] for panel in dashboards.panels(dashboards.load("fleet"))],
     "gpu": ["What it is", "Utilization", "Memory in use", "Power", "Temperature", "Usable", "Shares held", "Holders", "Clocks", "PCIe", "Limited now"],
-    "namespace": ["Slots held", "Namespaces", "Busy, of what is held", "Held and idle", "Memory in use", "Holders", "GPUs busy", "Power"],
+    "namespace": ["Slots held", "Namespaces", "Busy, of what is held", "Held and idle", "Memory in use", "Holders", "GPUs busy", "Power",
+                  "Namespaces"],
     "health": ["Can be used", "Not usable", "On probation", "Remapping failed", "Usable", "ECC errors", "Remapped rows", "Retired pages"],
     "agent": ["Agents", "Memory of one, most", "Processor of one, most", "Oldest value", "Versions", "Drivers", "Leases", "Time for a page",
               "Requests to the API server", "Failed requests to the API server", "Holders known", "A scrape, as Prometheus sees it"],
