@@ -88,11 +88,8 @@ base::Status Pages::Start(const api::HttpConfig& config) {
   server_.emplace(loop_,
                   edge::http::ServerLimits{.connections = static_cast<std::size_t>(config.connections), .deadline = config.deadline});
   AddPages();
-  if (!config.web_config_file.empty()) {
-    web_.emplace(loop_, io_, config.web_config_file,
-                 WebProtection::Callbacks{.protect = [this](auto protection) { server_->Protect(std::move(protection)); },
-                                          .tell = [this](const auto& status) { protection_status_.Set(status); }});
-  }
+  web_config_file_ = config.web_config_file;
+  if (!web_config_file_.empty()) Protect(web_config_file_, WebProtection::Until::kClosed);
   const auto started = server_->Start({.path = address.path, .activated = address.systemd, .host = address.host, .port = address.port});
   if (started.ok()) {
     where_ = server_->where();
@@ -104,6 +101,23 @@ base::Status Pages::Start(const api::HttpConfig& config) {
   if (started.error().code() != base::Code::kAlreadyExists) return started;
   return base::Error(started.error().code(),
                      started.error().message() + "; choose another address with --listen (http.listen), or \"off\"");
+}
+
+void Pages::Protect(const std::string& file, WebProtection::Until until) {
+  web_.emplace(loop_, io_, file, until,
+               WebProtection::Callbacks{.protect = [this](auto protection) { server_->Protect(std::move(protection)); },
+                                        .tell = [this](const auto& status) { protection_status_.Set(status); }});
+}
+
+void Pages::Configure(const api::HttpConfig& config) {
+  if (where_.empty() || config.web_config_file == web_config_file_) return;
+  web_config_file_ = config.web_config_file;
+  loop_.Post([this, file = web_config_file_] {
+    web_.reset();
+    if (!file.empty()) return Protect(file, WebProtection::Until::kAsBefore);
+    server_->Protect({});
+    protection_status_.Set(ProtectionStatus{});
+  });
 }
 
 void Pages::Reload() {

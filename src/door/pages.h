@@ -40,6 +40,10 @@ class Pages {
   /// error says what to do; after one, Start may be called again. On the control loop, or before it runs; so is the destructor.
   base::Status Start(const api::HttpConfig& config);
 
+  /// Takes another web configuration file, or none; the rest stays as it was started with. One that is wrong changes nothing. On the
+  /// control loop.
+  void Configure(const api::HttpConfig& config);
+
   /// Reads the web configuration and its certificates now, changed or not. Any thread.
   void Reload();
 
@@ -47,7 +51,7 @@ class Pages {
   const std::string& where() const { return where_; }
 
   /// How the web configuration fares. Any thread.
-  const base::Published<ProtectionStatus>& protection() const { return protection_status_; }
+  base::Published<ProtectionStatus>& protection() { return protection_status_; }
 
   /// What was served; nothing before Start. Any thread once it has started.
   edge::http::Counts counts() const { return server_ ? server_->counts() : edge::http::Counts{}; }
@@ -56,15 +60,17 @@ class Pages {
   using Make = std::function<edge::http::Response(const edge::http::Request&, const PageSources&)>;
   void Handle(const std::string& path, Make make, edge::http::Access access);
   void AddPages();
+  void Protect(const std::string& file, WebProtection::Until until);
 
   base::Executor& control_;
   base::Executor& io_;
   const std::shared_ptr<const PageSources> sources_;
   std::string where_;
+  std::string web_config_file_;
   base::Published<ProtectionStatus> protection_status_;
   os::Loop loop_{"pages"};
   std::optional<edge::http::Server> server_;
-  std::optional<WebProtection> web_;
+  std::optional<WebProtection> web_;  // on its loop once that runs
 };
 
 }  // namespace penstock::door

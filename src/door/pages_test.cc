@@ -2,6 +2,8 @@
 
 #include <array>
 #include <csignal>
+#include <future>
+#include <utility>
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -10,6 +12,8 @@
 
 #include "base/core/strings.h"
 #include "os/core/fd.h"
+#include "os/core/file.h"
+#include "os/temporary_folder.h"
 
 namespace penstock::door {
 namespace {
@@ -58,6 +62,19 @@ class PagesTest : public testing::Test {
     return text;
   }
 
+  /// Returns once the web configuration fares so.
+  template <typename Predicate>
+  void WaitFor(Predicate predicate) {
+    std::promise<void> done;
+    bool told = false;
+    auto subscription = pages_.protection().Subscribe(
+        [&](const auto& status) {
+          if (!std::exchange(told, told || predicate(*status)) && told) done.set_value();
+        },
+        true);
+    ASSERT_EQ(done.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  }
+
   os::Loop control_{"control"};
   os::Loop io_{"io"};
   std::string not_ready_;
@@ -91,6 +108,28 @@ TEST_F(PagesTest, SayWhyTheAgentIsNotReady) {
   Start();
   EXPECT_THAT(Get("/readyz"), AllOf(StartsWith("HTTP/1.1 503"), EndsWith("devices have not been looked for yet\n")));
   EXPECT_THAT(Get("/healthz"), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(PagesTest, AreClosedToAllButProbesUntilTheWebConfigurationIsRight) {
+  const os::TemporaryFolder folder;
+  const std::string file = folder.path() + "/web.yaml";
+  Start(file);
+  EXPECT_THAT(Get("/metrics"), AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("web configuration")));
+  EXPECT_THAT(Get("/healthz"), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(Get("/readyz"), StartsWith("HTTP/1.1 200"));
+  ASSERT_TRUE(os::WriteFileAtomically(file, "bearer_tokens: {a: sha256:" + std::string(64, '0') + "}\n").ok());
+  WaitFor([](const ProtectionStatus& status) { return status.credentials; });
+  EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 401"));
+  EXPECT_THAT(Get("/debug/state"), StartsWith("HTTP/1.1 401"));
+  EXPECT_THAT(Get("/"), StartsWith("HTTP/1.1 401"));
+  EXPECT_THAT(Get("/healthz"), StartsWith("HTTP/1.1 200"));
+
+  control_.Post([this] { pages_.Configure({.web_config_file = "/nonexistent"}); });
+  WaitFor([](const ProtectionStatus& status) { return status.file == "/nonexistent" && status.refused == 1; });
+  EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 401")) << "what was in force stays";
+  control_.Post([this] { pages_.Configure({}); });
+  WaitFor([](const ProtectionStatus& status) { return status.file.empty(); });
+  EXPECT_THAT(Get("/metrics"), EndsWith("x 1\n"));
 }
 
 TEST_F(PagesTest, CanBeSwitchedOff) {

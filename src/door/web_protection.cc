@@ -200,9 +200,7 @@ void WebProtection::State::Apply(ReadProtection read) {
 void WebProtection::State::Refuse(const Error& error) {
   status.problem = error.message();
   ++status.refused;
-  base::Log(base::kError,
-            status.in_force ? "web configuration refused; what is in force stays" : "web configuration refused; only probes are answered",
-            {{"file", file}, {"why", error.message()}});
+  base::Log(base::kError, "web configuration refused; what is in force stays", {{"file", file}, {"why", error.message()}});
 }
 
 /// Follows these files and no others. True where one of them was not followed before.
@@ -218,9 +216,10 @@ bool WebProtection::State::Follow(const std::vector<std::string>& files) {
   return fresh;
 }
 
-WebProtection::WebProtection(os::Loop& loop, base::Executor& io, std::string file, Callbacks callbacks)
+WebProtection::WebProtection(os::Loop& loop, base::Executor& io, std::string file, Until until, Callbacks callbacks)
     : state_(std::make_shared<State>(loop, io, std::move(file), std::move(callbacks))) {
-  state_->callbacks.protect({.closed = "the web configuration could not be used yet; the agent's log says why"});
+  if (until == Until::kClosed)
+    state_->callbacks.protect({.closed = "the web configuration could not be used yet; the agent's log says why"});
   state_->callbacks.tell(state_->status);
   loop.Post([weak = std::weak_ptr(state_)] {
     if (const auto state = weak.lock()) {

@@ -20,7 +20,7 @@ namespace penstock::door {
 /// How a web configuration fares.
 struct ProtectionStatus {
   std::string file;       ///< empty: there is none, and the pages are open to everybody
-  bool in_force = false;  ///< false: none was right yet, and only probes are answered
+  bool in_force = false;  ///< false: none was right yet, and what was before stays: after a start, that only probes are answered
   bool tls = false, credentials = false;
   base::WallTime since{};             ///< of what is in force
   base::WallTime certificate_ends{};  ///< of its certificate, where it has TLS
@@ -48,8 +48,11 @@ class WebProtection {
     std::function<void(const ProtectionStatus&)> tell;
   };
 
-  /// Closes the pages and begins to read. `io` reads the files; it may outlive this.
-  WebProtection(os::Loop& loop, base::Executor& io, std::string file, Callbacks callbacks);
+  /// What stands before the pages until a right file was read: nobody passes, or what was there before stays.
+  enum class Until { kClosed, kAsBefore };
+
+  /// Begins to read. `io` reads the files; it may outlive this.
+  WebProtection(os::Loop& loop, base::Executor& io, std::string file, Until until, Callbacks callbacks);
   ~WebProtection();
   WebProtection(const WebProtection&) = delete;
   WebProtection& operator=(const WebProtection&) = delete;

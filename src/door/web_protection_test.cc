@@ -107,7 +107,7 @@ class WebProtectionFollows : public WebProtectionTest {
   void Begin() {
     loop_.Start();
     io_.Start();
-    web_.emplace(loop_, io_, Path("web.yaml"),
+    web_.emplace(loop_, io_, Path("web.yaml"), WebProtection::Until::kClosed,
                  WebProtection::Callbacks{.protect =
                                               [this](edge::http::Protection protection) {
                                                 std::lock_guard lock(mutex_);

@@ -233,6 +233,7 @@ class Agent {
       spine_.Configure(current->config);
       telemetry_.Configure(current->config);
       labeller_.Configure(current->config);
+      pages_.Configure(current->config.http);
       if (!cluster_) return;
       cluster_->Reconfigure(current->config);
       cluster_->TellSoon();
