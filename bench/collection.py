@@ -1,0 +1,44 @@
+"""What collecting costs: processor time of all our processes with a collection each second of 8 GPUs that have everything there is to be asked for
+(GPM, 18 links, a process each), beside the same with one each ten seconds, the default, and with nearly none. The simulated driver's part is in it."""
+import time
+
+from bed import Bed, now
+from figures import Bench
+from footprint import precise, switches, ticks
+
+INTERVALS = {"1s": "a collection each second", "10s": "each ten seconds", "1h": "each hour"}
+
+
+def use(bed: Bed, interval: str, seconds: float) -> dict:
+    """Percent of a core and context switches each second, by program."""
+    bed.config.write_text(f"apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\ntelemetry: {{interval: {interval}}}\n")
+    begin = bed.start_agent()
+    bed.logged("ready", begin)
+    time.sleep(0.2 if seconds < 5 else 5)  # the second collection comes after a second, whatever the interval
+    pids = bed.processes()
+    used = {name: precise(pid) for name, pid in pids.items()}
+    measure = precise if None not in used.values() else ticks
+    before = {name: (measure(pid), switches(pid)) for name, pid in pids.items()}
+    start = now()
+    time.sleep(seconds)
+    elapsed = (now() - start) / 1e9
+    after = {name: (measure(pid), switches(pid)) for name, pid in pids.items()}
+    bed.end_agent()
+    return {name: (100 * (after[name][0] - before[name][0]) / elapsed, (after[name][1] - before[name][1]) / elapsed) for name in pids}
+
+
+def measure(programs, smoke: bool) -> Bench:
+    bench = Bench("collection", "Processor time of all our processes, 8 GPUs of a DGX H100")
+    seconds = 0.5 if smoke else 40
+    with Bed(programs, machine="dgx-h100", kubelet=False) as bed:
+        for gpu in range(8):
+            bed.sim("set", gpu, "utilisation=80", f"process={100000 + gpu}:10240:python")
+        used = {interval: use(bed, interval, seconds) for interval in INTERVALS}
+    for interval, what in INTERVALS.items():
+        bench.add(what, "% of a core", sum(percent for percent, _ in used[interval].values()), goal=1 if interval == "1s" else None)
+        for name, (percent, _) in used[interval].items():
+            bench.add(name, "% of a core", percent, detail=True)
+    for name, (_, count) in used["1s"].items():
+        bench.add(f"{name}: context switches, a collection each second", "1/s", count)
+    bench.note(f"Over {seconds:.0f} s each, as the scheduler counts it. The figures hold the simulated driver's own time, which is the worker's.")
+    return bench
