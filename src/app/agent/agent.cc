@@ -288,7 +288,7 @@ class Agent {
   std::optional<ClusterLine> cluster_;
   std::optional<Costs> costs_;
   Views views_{
-      {control_, node_, open_, spine_, telemetry_, configuration_, labeller_, containers_, doors_, cluster_, costs_, waiting_for_}};
+      {control_, node_, open_, spine_, telemetry_, configuration_, labeller_, containers_, doors_, cluster_, costs_, waiting_for_, pages_}};
   base::Subscription on_config_, on_inventory_, on_ledger_, on_offers_, on_servers_, on_labels_;
   door::Pages pages_;
 };

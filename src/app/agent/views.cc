@@ -13,6 +13,21 @@ std::optional<node::metrics::ApiRequests> RequestsOf(const std::optional<Cluster
   return node::metrics::ApiRequests{requests.reads, requests.writes, requests.streams, requests.retries, requests.failures};
 }
 
+std::optional<node::metrics::HttpCounts> AnswersOf(const door::Pages& pages) {
+  if (pages.where().empty()) return std::nullopt;
+  edge::http::Counts counts = pages.counts();
+  return node::metrics::HttpCounts{.answers = std::move(counts.answers), .cut = counts.cut, .refused = counts.refused, .open = counts.open};
+}
+
+std::optional<node::metrics::WebConfig> WebConfigOf(door::Pages& pages) {
+  const auto status = pages.protection().Get();
+  if (status->file.empty()) return std::nullopt;
+  return node::metrics::WebConfig{.applied = status->applied,
+                                  .refused = status->refused,
+                                  .last_successful = status->in_force && status->problem.empty(),
+                                  .certificate_ends = status->certificate_ends};
+}
+
 }  // namespace
 
 Views::Views(Parts parts)
@@ -90,6 +105,8 @@ node::metrics::Figures Views::Figures() const {
           .resets = monitor.Resets(),
           .reloads = parts_.configuration.reloads(),
           .api_requests = RequestsOf(parts_.cluster),
+          .http = AnswersOf(parts_.pages),
+          .web_config = WebConfigOf(parts_.pages),
           .page_took = pages_.took()};
 }
 

@@ -15,6 +15,7 @@
 #include "app/agent/spine.h"
 #include "app/agent/telemetry.h"
 #include "door/conditions.h"
+#include "door/pages.h"
 #include "door/preview.h"
 #include "node/metrics/metrics.h"
 #include "node/metrics/page_keeper.h"
@@ -35,6 +36,7 @@ struct Parts {
   const std::optional<ClusterLine>& cluster;
   const std::optional<Costs>& costs;
   const std::string& waiting_for;  ///< the other agent, while one has the lock
+  door::Pages& pages;              ///< made after the views, which look at it once they are asked
 };
 
 /// On the control loop.

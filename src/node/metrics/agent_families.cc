@@ -1,5 +1,6 @@
 // What the page tells of Penstock itself.
 #include <map>
+#include <string>
 #include <utility>
 
 #include "node/metrics/families.h"
@@ -47,6 +48,27 @@ void AddApiRequests(const ApiRequests& requests, Exposition& page) {
   page.Add({}, requests.failures);
 }
 
+void AddHttp(const HttpCounts& counts, Exposition& page) {
+  page.Family("penstock_http_answers_total");
+  for (const auto& [status, count] : counts.answers) page.Add(Labels().Add("status", std::to_string(status)).text(), count);
+  page.Family("penstock_http_connections");
+  page.Add({}, std::uint64_t{counts.open});
+  page.Family("penstock_http_connections_cut_total");
+  page.Add({}, counts.cut);
+  page.Family("penstock_http_connections_refused_total");
+  page.Add({}, counts.refused);
+}
+
+void AddWebConfig(const WebConfig& config, Exposition& page) {
+  page.Family("penstock_web_config_reloads_total");
+  page.Add(R"(result="applied")", config.applied);
+  page.Add(R"(result="refused")", config.refused);
+  page.Family("penstock_web_config_last_reload_successful");
+  page.Add({}, {}, config.last_successful);
+  page.Family("penstock_web_certificate_end_timestamp_seconds");
+  if (config.certificate_ends != base::WallTime{}) page.Add({}, UnixTime(config.certificate_ends));
+}
+
 }  // namespace
 
 void AddAgent(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger, const Figures& figures, Exposition& page) {
@@ -60,6 +82,8 @@ void AddAgent(const inventory::Snapshot& inventory, const ledger::Snapshot& ledg
   for (const ProcessCost& cost : figures.processes) page.Add(Labels().Add("process", cost.process).text(), cost.resident_bytes);
   page.Family("penstock_process_cpu_seconds_total");
   for (const ProcessCost& cost : figures.processes) page.Add(Labels().Add("process", cost.process).text(), cost.cpu_seconds);
+  if (figures.http) AddHttp(*figures.http, page);
+  if (figures.web_config) AddWebConfig(*figures.web_config, page);
   page.Family("penstock_page_duration_seconds");
   if (figures.page_took > base::Duration::zero()) page.Add({}, std::chrono::duration<double>(figures.page_took).count());
   page.Family("penstock_build_info");

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,6 +52,20 @@ struct Snapshots {
   std::shared_ptr<const device::SharedDevices> servers;     ///< null: there are none
 };
 
+/// What became of requests over HTTP since the agent started.
+struct HttpCounts {
+  std::map<int, std::uint64_t> answers;  ///< by status
+  std::uint64_t cut = 0, refused = 0;    ///< connections
+  std::size_t open = 0;                  ///< likewise
+};
+
+/// How the configuration of TLS and credentials fares.
+struct WebConfig {
+  std::uint64_t applied = 0, refused = 0;
+  bool last_successful = true;
+  base::WallTime certificate_ends{};  ///< the epoch: there is none
+};
+
 /// What the page tells besides the snapshots.
 struct Figures {
   std::string version;
@@ -64,6 +79,8 @@ struct Figures {
   std::vector<health::ResetCount> resets;
   ConfigReloads reloads;
   std::optional<ApiRequests> api_requests;  ///< nothing: no API server is asked
+  std::optional<HttpCounts> http;           ///< nothing: no pages are served
+  std::optional<WebConfig> web_config;      ///< nothing: there is none
   base::Duration page_took{};               ///< the page before this one; zero: it is the first
 };
 

@@ -181,7 +181,8 @@ inline std::shared_ptr<const usage::HolderUsage> Usage(const ledger::Lease& leas
                             .slot = lease.slots[0].id,
                             .since = lease.since,
                             .seconds = 3600};
-  holder.processes = {{.pid = 11 + lease.id.back() - '0', .user = "root", .command = "python", .memory = base::Mebibytes(512), .compute = utilization}};
+  holder.processes = {
+      {.pid = 11 + lease.id.back() - '0', .user = "root", .command = "python", .memory = base::Mebibytes(512), .compute = utilization}};
   holder.memory_used = base::Mebibytes(512);
   holder.memory_peak = base::Mebibytes(600);
   holder.utilization = utilization;

@@ -56,6 +56,8 @@ Figures EveryFigure() {
   figures.resets = {{.device = "G1", .result = "refused", .count = 1}};
   figures.reloads = {.applied = 3, .refused = 1, .last_successful = false, .last_applied = kNow - 250ms};
   figures.api_requests = ApiRequests{.reads = 5, .writes = 4, .streams = 2, .retries = 1, .failures = 0};
+  figures.http = HttpCounts{.answers = {{200, 12}, {401, 1}}, .cut = 2, .refused = 3, .open = 4};
+  figures.web_config = WebConfig{.applied = 1, .refused = 2, .last_successful = false, .certificate_ends = kNow + 24h};
   figures.page_took = 1500us;
   return figures;
 }
