@@ -157,6 +157,33 @@ priorityClassName: {{ . }}
 {{- end -}}
 {{- end -}}
 
+{{/* "true" where the Prometheus operator is to scrape the Service. */}}
+{{- define "penstock.serviceMonitor" -}}
+{{- $metrics := .Values.penstock.metrics -}}
+{{- if kindIs "bool" $metrics.serviceMonitor.enabled -}}
+{{- $metrics.serviceMonitor.enabled -}}
+{{- else -}}
+{{- and (not $metrics.podMonitor.enabled) (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/ServiceMonitor") -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "penstock.metricsService" -}}
+{{- or .Values.penstock.metrics.service.enabled (eq (include "penstock.serviceMonitor" .) "true") -}}
+{{- end -}}
+
+{{/* The ConfigMap with a file of counters, which is mounted; empty: there is none. */}}
+{{- define "penstock.counters" -}}
+{{- if .Values.penstock.telemetry.countersConfigMap -}}
+{{- .Values.penstock.telemetry.countersConfigMap -}}
+{{- else if .Values.penstock.telemetry.counters -}}
+{{- include "penstock.fullname" . }}-counters
+{{- end -}}
+{{- end -}}
+
+{{- define "penstock.countersKey" -}}
+{{- ternary .Values.penstock.telemetry.countersKey "metrics" (not (empty .Values.penstock.telemetry.countersConfigMap)) -}}
+{{- end -}}
+
 {{- define "penstock.onOff" -}}
 {{- if kindIs "bool" . -}}{{- if . -}}on{{- else -}}off{{- end -}}{{- else -}}{{- . -}}{{- end -}}
 {{- end -}}
@@ -200,6 +227,23 @@ priorityClassName: {{ . }}
 {{- end -}}
 {{- if ne $own.containerEngine.configure "off" -}}
 {{- $_ := set $config "containers" (dict "configureEngine" $own.containerEngine.configure) -}}
+{{- end -}}
+{{- $telemetry := dict -}}
+{{- range $key := list "interval" "names" "exclude" "include" "holderLabels" "podUid" -}}
+{{- $value := index $own.telemetry $key -}}
+{{- if or $value (kindIs "bool" $value) -}}{{- $_ := set $telemetry $key $value -}}{{- end -}}
+{{- end -}}
+{{- if include "penstock.counters" . -}}
+{{- $_ := set $telemetry "countersFile" (printf "/etc/penstock-counters/%s" (include "penstock.countersKey" .)) -}}
+{{- end -}}
+{{- with $telemetry -}}{{- $_ := set $config "telemetry" . -}}{{- end -}}
+{{- $usage := dict -}}
+{{- range $key, $value := $own.usage -}}
+{{- if not (kindIs "invalid" $value) -}}{{- $_ := set $usage $key $value -}}{{- end -}}
+{{- end -}}
+{{- with $usage -}}{{- $_ := set $config "usage" . -}}{{- end -}}
+{{- if $own.metrics.webConfig.secret -}}
+{{- $_ := set $config "http" (dict "webConfigFile" (printf "/etc/penstock-web/%s" $own.metrics.webConfig.key)) -}}
 {{- end -}}
 {{- toYaml (mergeOverwrite $config (deepCopy $own.config)) -}}
 {{- end -}}
