@@ -4,6 +4,7 @@
 #include "api/samples.h"
 #include "door/groups.h"
 #include "door/samples.h"
+#include "node/metrics/left_out.h"
 #include "vendor/all.h"
 
 namespace penstock::app {
@@ -29,7 +30,10 @@ Telemetry::Telemetry(os::Loop& control, base::Executor& io, Spine& spine, const 
 }
 
 void Telemetry::Configure(const api::NodeConfig& config) {
-  sampler.Configure({.interval = config.telemetry.interval, .processes = config.telemetry.processes});
+  node::sample::Sampler::Options options{.interval = config.telemetry.interval, .processes = config.telemetry.processes};
+  for (const device::Dialect* dialect : vendor::Dialects())
+    options.left_out.emplace(dialect->vendor(), node::metrics::LeftOut(*dialect, config.telemetry));
+  sampler.Configure(std::move(options));
   meter.Configure(config);
 }
 

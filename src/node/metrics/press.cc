@@ -11,6 +11,7 @@
 #include "node/metrics/exposition.h"
 #include "node/metrics/families.h"
 #include "node/metrics/label_names.h"
+#include "node/metrics/left_out.h"
 #include "node/metrics/metrics.h"
 
 namespace penstock::node::metrics {
@@ -34,10 +35,6 @@ struct LeaseLabels {
   std::map<std::string, std::string, std::less<>> of_devices;
   std::uint64_t page = 0;  // the last one that had them
 };
-
-bool Matches(const std::vector<std::string>& globs, std::string_view name) {
-  return std::any_of(globs.begin(), globs.end(), [name](const std::string& glob) { return base::GlobMatch(glob, name); });
-}
 
 usage::ProcessUsage OutsideProcess(const ledger::Process& process, const Device& device) {
   usage::ProcessUsage told{.pid = process.pid, .user = process.user, .command = process.command};
@@ -80,7 +77,6 @@ struct Press::State {
   LeaseLabels& LabelsOf(const std::shared_ptr<const ledger::Lease>& lease);
   std::vector<Process> ProcessesOf(const std::vector<Device>& devices, const std::vector<Holder>& holders,
                                    const ledger::Snapshot& ledger) const;
-  bool Shows(std::string_view family) const;
   void AddAll(const Snapshots& node, const Figures& figures, Exposition& page);
 
   const DialectOf dialect_of;
@@ -232,12 +228,6 @@ std::vector<Process> Press::State::ProcessesOf(const std::vector<Device>& device
   return processes;
 }
 
-bool Press::State::Shows(std::string_view family) const {
-  const bool ours = family.starts_with("accelerator_");
-  if (ours && std::find(config.names.begin(), config.names.end(), api::MetricNames::kAccelerator) == config.names.end()) return false;
-  return !Matches(config.exclude, family) || Matches(config.include, family);
-}
-
 void Press::State::AddAll(const Snapshots& node, const Figures& figures, Exposition& page) {
   const std::vector<Device> devices = DevicesOf(node, figures.now);
   const std::vector<Holder> holders = HoldersOf(node);
@@ -274,7 +264,7 @@ std::string Press::Make(const Snapshots& node, const Figures& figures, Format fo
   ++state.pages;
   state.Refresh(node);
   std::size_t& bytes = state.bytes[format == Format::kText ? 0 : 1];
-  Exposition page(format, [&state](std::string_view family) { return state.Shows(family); });
+  Exposition page(format, [&state](std::string_view family) { return IsShown(state.config, family); });
   page.Reserve(bytes + bytes / 8);
   state.AddAll(node, figures, page);
   std::string text = page.Take();

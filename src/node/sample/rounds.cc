@@ -34,8 +34,10 @@ Rounds::~Rounds() {
 void Rounds::Configure(const Sampler::Options& options) {
   const auto quantities = source_.dialect->Quantities();
   wish_ = {.quantities = {}, .processes = options.processes, .interval = options.interval};
+  const auto left_out = options.left_out.find(vendor());
   for (std::size_t id = 0; id < quantities.size(); ++id)
-    if (!options.left_out.contains(quantities[id].key)) wish_.quantities.push_back(static_cast<device::QuantityId>(id));
+    if (left_out == options.left_out.end() || !left_out->second.contains(quantities[id].key))
+      wish_.quantities.push_back(static_cast<device::QuantityId>(id));
   for (const auto& [device, collection] : collections_) collection->Keep(wish_);
   configured_ = true;
   if (!under_way_) ScheduleAt(asked_ ? began_.now + host_.interval() : host_.control.clock().Now());

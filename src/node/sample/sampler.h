@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -35,7 +36,7 @@ class Sampler {
   struct Options {
     base::Duration interval = std::chrono::seconds(10);
     bool processes = true;
-    std::set<std::string, std::less<>> left_out;  ///< keys of quantities that nobody wants
+    std::map<std::string, std::set<std::string, std::less<>>, std::less<>> left_out;  ///< by vendor, keys of quantities that nobody wants
   };
 
   /// Collects nothing before Configure.

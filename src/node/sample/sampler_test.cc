@@ -195,7 +195,7 @@ TEST_F(SamplerTest, WhatStaysAndHasNotBeenSaidYetIsAskedForAgain) {
 }
 
 TEST_F(SamplerTest, AsksForNothingThatIsNotWanted) {
-  Start({.interval = 10s, .processes = false, .left_out = {"energy", "memory.used"}});
+  Start({.interval = 10s, .processes = false, .left_out = {{"acme", {"energy", "memory.used"}}, {"emca", {"utilization"}}}});
   for (const auto& one : backend_.asked) {
     EXPECT_THAT(one.request.quantities, AllOf(Not(Contains(kEnergy)), Not(Contains(kMemoryUsed)), Contains(kUtilization)));
     EXPECT_FALSE(one.request.processes);
@@ -206,7 +206,7 @@ TEST_F(SamplerTest, WhatIsNotWantedAnyMoreIsDropped) {
   backend_.processes = {{.pid = 7}};
   Start();
   EXPECT_THAT(Of("A")->processes, SizeIs(1));
-  sampler_.Configure({.interval = 10s, .processes = false, .left_out = {"energy"}});
+  sampler_.Configure({.interval = 10s, .processes = false, .left_out = {{"acme", {"energy"}}, {"emca", {"utilization"}}}});
   executor_.Advance(10s);
   EXPECT_EQ(Value("A", kEnergy), std::nullopt);
   EXPECT_EQ(Value("A", kUtilization), 40);
@@ -447,7 +447,7 @@ TEST_F(SamplerTest, TakesNonsenseFromProcesses) {
 
 TEST_F(SamplerTest, IgnoresWhatNobodyAskedFor) {
   backend_.unasked = {{kPower, -1, std::uint64_t{5}}, {4711, -1, std::uint64_t{5}}};
-  Start({.interval = 10s, .left_out = {"power"}});
+  Start({.interval = 10s, .left_out = {{"acme", {"power"}}, {"emca", {"utilization"}}}});
   EXPECT_EQ(Value("A", kPower), std::nullopt);
   EXPECT_EQ(Value("A", 4711), std::nullopt);
 }
