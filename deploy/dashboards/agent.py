@@ -42,7 +42,7 @@ DASHBOARD = dashboard(
         lines("Values kept out", "none", over_time(grown("accelerator_values_rejected_total", "node, quantity, reason"), "{{node}} {{quantity}} {{reason}}"),
               description="Nonsense from the driver."),
         states("Holders known", f"min by (node, door) ({of('penstock_attribution_up')})", "{{node}} {{door}}", {0: ("no", RED), 1: ("yes", GREEN)}, size=(12, 8)),
-        table("What drivers cannot tell", ("GPUs", "none", f"count by (node, quantity) ({of('accelerator_unsupported')})"), size=(12, 8)),
+        table("What drivers cannot tell", ("GPUs", "none", f"sum by (node, quantity) ({of('accelerator_unsupported')})"), size=(12, 8)),
         lines("MPS servers up", "none", over_time(of("penstock_sharing_server_up"), "{{node}} {{set}}")),
     ]), ("Configuration, records, API server", [
         lines("Configurations", "none", over_time(f"sum by (node, result) ({of('penstock_config_reloads_total')})", "{{node}} {{result}}")),

@@ -1,6 +1,8 @@
 // What the page tells of the collecting: ages, failures, what devices cannot tell, and what is kept out.
 #include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
 
 #include "node/metrics/families.h"
 
@@ -30,16 +32,18 @@ void AddAges(const std::vector<Device>& devices, Exposition& page) {
     if (device.asked != nullptr) page.Add(device.labels, duration<double>(device.asked->took).count());
 }
 
+/// By model, since devices of one model cannot tell the same.
 void AddUnsupported(const std::vector<Device>& devices, const Press::DialectOf& dialect_of, Exposition& page) {
   if (!page.Family("accelerator_unsupported")) return;
+  std::map<std::pair<std::string_view, std::string_view>, std::uint64_t> counts;
   for (const Device& device : devices) {
     const device::Dialect* dialect = device.asked == nullptr ? nullptr : dialect_of(device.entry->facts->vendor);
     if (dialect == nullptr) continue;
     const auto quantities = dialect->Quantities();
     for (const device::QuantityId id : device.asked->unsupported)
-      if (id < quantities.size())
-        page.Add(Labels().Add("device", device.entry->facts->id).Add("quantity", quantities[id].key).text(), {}, true);
+      if (id < quantities.size()) ++counts[{device.entry->facts->model, quantities[id].key}];
   }
+  for (const auto& [what, count] : counts) page.Add(Labels().Add("model", what.first).Add("quantity", what.second).text(), count);
 }
 
 void AddCollecting(const sample::Snapshot& samples, Exposition& page) {
@@ -52,17 +56,13 @@ void AddCollecting(const sample::Snapshot& samples, Exposition& page) {
   for (const auto& [vendor, round] : samples.rounds) page.Add(Labels().Add("vendor", vendor).text(), duration<double>(round.took).count());
 }
 
-/// Holders have a name at the kubelet's door, and processes or a user elsewhere.
-bool IsKnown(const ledger::Lease& lease) { return lease.door != share::kKubeletDoor || !lease.pod.empty(); }
-
+/// At the kubelet's door; at the local one it is the holder who asks.
 void AddAttribution(const ledger::Snapshot& ledger, base::WallTime now, Exposition& page) {
   page.Family("penstock_attribution_up");
-  for (const std::string_view door : {share::kKubeletDoor, share::kLocalDoor}) {
-    const bool up = std::all_of(ledger.leases.begin(), ledger.leases.end(), [&](const ledger::Lease& lease) {
-      return lease.door != door || IsKnown(lease) || now - lease.since < kSettled;
-    });
-    page.Add(Labels().Add("door", door).text(), {}, up);
-  }
+  const bool up = std::all_of(ledger.leases.begin(), ledger.leases.end(), [now](const ledger::Lease& lease) {
+    return lease.door != share::kKubeletDoor || !lease.pod.empty() || now - lease.since < kSettled;
+  });
+  page.Add(Labels().Add("door", share::kKubeletDoor).text(), {}, up);
 }
 
 void AddRecords(const usage::Snapshot& usage, Exposition& page) {

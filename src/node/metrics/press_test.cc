@@ -291,7 +291,7 @@ TEST(Press, WhatADeviceCannotTellIsToldOnce) {
   sample.problem = "it does not answer";
   node.samples.devices["G0"] = std::make_shared<const sample::DeviceSample>(sample);
   const std::string page = PageOf(node);
-  EXPECT_THAT(SeriesOf(page, "accelerator_unsupported"), ElementsAre(R"(accelerator_unsupported{device="G0",quantity="energy"} 1)"));
+  EXPECT_THAT(SeriesOf(page, "accelerator_unsupported"), ElementsAre(R"(accelerator_unsupported{model="Acme Small",quantity="energy"} 1)"));
   EXPECT_THAT(page, HasSubstr(R"(accelerator_sample_failed{device="G0",index="0",model="Acme Small"} 1)"));
 }
 
