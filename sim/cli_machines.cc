@@ -9,6 +9,7 @@
 #include "sim/cli.h"
 #include "sim/compile.h"
 #include "sim/control.h"
+#include "sim/meters.h"
 
 namespace penstock::sim::cli {
 namespace {
@@ -82,6 +83,7 @@ std::string HealthOf(const SimGpu& gpu) {
     words.push_back(std::to_string(errors) + " uncorrected ECC errors");
   if (gpu.remap_pending || gpu.retire_pending) words.emplace_back("remap pending");
   if (gpu.remap_failure) words.emplace_back("remap failure");
+  if (gpu.nonsense || gpu.junk_process_samples) words.emplace_back("nonsense");
   return words.empty() ? "ok" : base::Join(words, ", ");
 }
 
@@ -93,15 +95,35 @@ std::string DriverOf(const SimState& state) {
   return state.driver_version;
 }
 
+// A reading, or null where the device does not tell it.
+Json Reading(std::uint32_t value) { return value == SIM_NA ? Json(nullptr) : Json(value); }
+
+// What the GPU does, in the units of the settings, and its meters now.
+Json UseJson(const SimState& state, const SimGpu& gpu) {
+  const std::uint64_t now = SimNow(&state, NowMicroseconds());
+  const auto count = [&](SimMeterIndex meter) { return SimMeterAt(&gpu.meters[meter], gpu.metered, now); };
+  Json json;
+  json["utilisation"] = Reading(gpu.use_gpu);
+  json["memoryUtilisation"] = Reading(gpu.use_memory);
+  json["temperature"] = Reading(gpu.temperature);
+  json["powerMilliwatts"] = Reading(gpu.power_draw);
+  json["energyMillijoules"] = count(kSimEnergy);
+  json["pcie"] = {{"txBytes", count(kSimPcieTx)}, {"rxBytes", count(kSimPcieRx)}};
+  json["nvlink"] = {{"txBytes", count(kSimNvlinkTx)}, {"rxBytes", count(kSimNvlinkRx)}};
+  return json;
+}
+
 Json StatusJson(const SimState& state) {
   Json json;
   json["machine"] = state.machine;
   json["driver"] = {{"version", state.driver_version}, {"library", state.library_version}, {"loaded", state.loaded != 0}};
+  json["clock"] = {{"stands", state.clock_stopped != 0}, {"microseconds", SimNow(&state, NowMicroseconds())}};
   json["gpus"] = Json::array();
   for (std::uint32_t i = 0; i < state.gpu_count; i++) {
     Json gpu = GpuJson(state.gpus[i], i);
     gpu["health"] = HealthOf(state.gpus[i]);
     gpu["processes"] = state.gpus[i].process_count;
+    gpu["use"] = UseJson(state, state.gpus[i]);
     json["gpus"].push_back(gpu);
   }
   int faults = 0;
@@ -223,6 +245,7 @@ int ShowStatus(const std::string& root, Output output) {
   PrintTable(rows);
   int faults = 0;
   for (const SimFault& fault : state.faults) faults += fault.mode != kSimFaultNone;
+  if (state.clock_stopped) std::cout << "\nthe clock that counters grow by stands\n";
   if (faults) std::cout << "\n" << faults << " fault" << (faults == 1 ? "" : "s") << " of calls in force\n";
   return kOk;
 }

@@ -346,6 +346,11 @@ TEST(Gpm, IsOfHopperAndNewer) {
   EXPECT_EQ(supported(h100), 1u);
   EXPECT_EQ(supported(b200), 1u);
   EXPECT_EQ(Gpm(a100).First(), NV_NOT_SUPPORTED);
+  Gpm gpm(h100);
+  const auto of_instance = [&] { return h100.nvml("nvmlGpmMigSampleGet", h100.nvml.Device(0), NvUint{1}, gpm.request.first); };
+  EXPECT_EQ(of_instance(), NV_NOT_SUPPORTED) << "MIG is off";
+  h100.Set(0, {"mig=enabled"});
+  EXPECT_EQ(of_instance(), NV_INVALID_ARGUMENT) << "there is no such instance";
   Machine old("a100-40gb-x1", "515.105.01");
   EXPECT_FALSE(old.nvml.Has("nvmlGpmSampleGet"));
 }
