@@ -30,7 +30,7 @@ def table_against(compiler: str, headers: Path) -> subprocess.CompletedProcess:
     """Each number of the table is that of its name in this header, where this header has the name."""
     known = (headers / "nvml.h").read_text()
     rows = [(name, number) for name, number in numbered_rows() if re.search(rf"\b{name}\b", known)]
-    # NVML 12.9 has other numbers for these than the versions after it; they are not asked of drivers of that time.
+    # NVML 12.9 has other numbers for these than the versions after it; drivers of that time are asked by those (sampling.cc).
     if re.search(r"#define NVML_API_VERSION +12\b", known):
         rows = [(name, number) for name, number in rows if not 251 <= int(number) <= 273]
     assert len(rows) > 100, "the table of quantities is not read any more: has its form changed?"

@@ -17,27 +17,34 @@ using base::Result;
 struct Sampling::State {
   const Functions& nvml;
   const base::Clock& clock;
-  unsigned driver = 0;                     // its branch, 0 where it does not tell
+  unsigned driver = 0;                     // see DriverNumber
   std::map<std::string, SampledGpu> gpus;  // by address
 };
 
 namespace {
 
-unsigned DriverBranch(const Functions& nvml) {
+/// Branch and number within it: 580065 for "580.65.06". 0 where the driver does not tell.
+unsigned DriverNumber(const Functions& nvml) {
   std::array<char, abi::kVersionLength + 1> version{};
   if (nvml.driver_version(version.data(), abi::kVersionLength) != abi::kSuccess) return 0;
-  const std::string text = version.data();
-  return static_cast<unsigned>(base::ParseUint(text.substr(0, text.find('.'))).value_or(0));
+  const std::vector<std::string> parts = base::Split(version.data(), '.');
+  const auto branch = base::ParseUint(parts[0]);
+  const auto minor = parts.size() > 1 ? base::ParseUint(parts[1]) : std::nullopt;
+  return branch && minor && *branch < 100000 && *minor < 1000 ? static_cast<unsigned>(*branch * 1000 + *minor) : 0;
 }
 
-/// The numbers of these fields in the headers of CUDA 12.8, 12.9 and 13 are three different ones: what they give on an older driver is
-/// something else, without being refused.
-void LeaveOutUnsureFields(unsigned driver, SampledGpu& gpu) {
-  constexpr unsigned kSureFrom = 580, kFirst = 251, kLast = 273;
-  for (device::QuantityId id = 0; driver < kSureFrom && id < gpu.missing.size(); ++id) {
-    const Way way = WayOf(id);
-    if (way.call == Call::kField && way.number >= kFirst && way.number <= kLast) gpu.missing[id] = true;
-  }
+/// By what number a driver knows the field of the first of three reasons. They were given other numbers between 580.65 and 580.82, where
+/// there are fields of power smoothing else: no driver refuses them.
+unsigned FirstReasonField(unsigned driver) {
+  if (driver >= 580082) return kFirstReasonField;
+  return driver >= 575000 ? 251 : 0;
+}
+
+void PrepareReasonFields(unsigned driver, SampledGpu& gpu) {
+  gpu.first_reason_field = FirstReasonField(driver);
+  if (gpu.first_reason_field != 0) return;
+  for (device::QuantityId id = 0; id < gpu.missing.size(); ++id)
+    if (WayOf(id).call == Call::kField && IsReasonField(WayOf(id).number)) gpu.missing[id] = true;
 }
 
 bool NeedsGpm(const Taking& taking) {
@@ -65,13 +72,13 @@ void AskBatches(Taking& taking) {
 
 }  // namespace
 
-Sampling::Sampling(const Functions& nvml, const base::Clock& clock) : state_(new State{nvml, clock, DriverBranch(nvml), {}}) {}
+Sampling::Sampling(const Functions& nvml, const base::Clock& clock) : state_(new State{nvml, clock, DriverNumber(nvml), {}}) {}
 Sampling::~Sampling() = default;
 
 Result<device::Sample> Sampling::Take(abi::Device device, const std::string& address, const device::SampleRequest& request) {
   const auto [known, unknown] = state_->gpus.try_emplace(address, state_->nvml);
   SampledGpu& gpu = known->second;
-  if (unknown) LeaveOutUnsureFields(state_->driver, gpu);
+  if (unknown) PrepareReasonFields(state_->driver, gpu);
   Questions questions(state_->nvml, device);
   Taking taking(questions, gpu, request, state_->clock.Now());
   AskBoard(taking);

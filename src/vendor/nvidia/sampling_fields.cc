@@ -107,7 +107,9 @@ FieldQuantities::FieldQuantities(Taking& taking, FieldBatch& batch) : taking_(ta
     if (taking.gpu.calls.contains(wanted.id)) {
       GiveByCall(taking, wanted);
     } else {
-      asked_.push_back({wanted, batch.Add(wanted.way.number), 1, false});
+      const unsigned field = wanted.way.number;
+      const unsigned number = IsReasonField(field) ? taking.gpu.first_reason_field + field - kFirstReasonField : field;
+      asked_.push_back({wanted, batch.Add(number), 1, false});
     }
   }
   const auto of_links = taking.Of(Call::kFieldOfEachLink);

@@ -21,12 +21,17 @@ enum class PcieCounters { kFields, kGpm, kNowhere };
 /// In which fields a driver has counters of what went over single links.
 enum class LinkCounters { kKibibytes, kBytes, kNowhere };
 
+/// Fields of three reasons for which clocks are held down, which not all drivers know by the same numbers.
+inline constexpr unsigned kFirstReasonField = 269, kLastReasonField = 271;
+constexpr bool IsReasonField(unsigned field) { return field >= kFirstReasonField && field <= kLastReasonField; }
+
 struct SampledGpu {
   explicit SampledGpu(const Functions& nvml) : missing(TheQuantities().size()), gpm(nvml) {}
 
   std::vector<bool> missing;           ///< by quantity: never answered
   std::set<device::QuantityId> calls;  ///< quantities whose field is refused and that an older call gives
   std::optional<std::vector<unsigned>> links;
+  unsigned first_reason_field = kFirstReasonField;  ///< as this driver numbers it
   PcieCounters pcie_counters = PcieCounters::kFields;
   bool pcie_rate_by_gpm = true;
   bool link_rate_by_gpm = true;
