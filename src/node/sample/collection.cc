@@ -35,10 +35,12 @@ base::Duration Doubled(base::Duration first, int times, base::Duration most) {
 
 }  // namespace
 
-Collection::Collection(std::string device, const device::Dialect& dialect, Rejections& rejections)
-    : device_(std::move(device)), quantities_(dialect.Quantities()), rejections_(rejections) {
+Collection::Collection(std::string device, const device::Dialect& dialect, Rejections& rejections, Counts& counts)
+    : device_(std::move(device)), quantities_(dialect.Quantities()), rejections_(rejections), counts_(counts) {
   sample_.device = device_;
   sample_.vendor = dialect.vendor();
+  sample_.collections = counts.collections;
+  sample_.failures = counts.failures;
   for (const Glance glance : WithHistory()) {
     sample_.history.push_back({std::string(NameOf(glance)), {}});
     remembered_.push_back(QuantitiesOf(glance, quantities_));
@@ -88,7 +90,7 @@ std::optional<device::SampleRequest> Collection::Due(const Wish& wish, base::Tim
 bool Collection::WasAskedFor(QuantityId id) const { return std::binary_search(request_.quantities.begin(), request_.quantities.end(), id); }
 
 void Collection::Take(device::Sample sample, const Moment& asked, base::TimePoint now) {
-  ++sample_.collections;
+  sample_.collections = ++counts_.collections;
   sample_.at = asked.wall;
   sample_.took = now - asked.now;
   sample_.problem.clear();
@@ -114,7 +116,7 @@ void Collection::Fail(const base::Error& error, const Wish& wish, const Moment& 
   } else if (before > 0) {
     alone_until_ = now + Doubled(wish.interval, before - 1, kMostBackOff);
   }
-  ++sample_.failures;
+  sample_.failures = ++counts_.failures;
   sample_.took = now - asked.now;
   sample_.problem = error.message();
   slow_at_ = {};

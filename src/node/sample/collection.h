@@ -29,10 +29,16 @@ struct Moment {
   base::WallTime wall{};
 };
 
+/// How often a device was asked and answered, or did not, since the agent started.
+struct Counts {
+  std::uint64_t collections = 0, failures = 0;
+};
+
 /// Not thread-safe.
 class Collection {
  public:
-  Collection(std::string device, const device::Dialect& dialect, Rejections& rejections);
+  /// `counts` goes on from what it is, and outlives this.
+  Collection(std::string device, const device::Dialect& dialect, Rejections& rejections, Counts& counts);
 
   /// The device as it is described now, in this session with its driver. Where either is another one than before, what it said that it
   /// lacks, what stays, and how far its counters were, count no more.
@@ -80,6 +86,7 @@ class Collection {
   const std::string device_;
   const std::span<const device::Quantity> quantities_;
   Rejections& rejections_;
+  Counts& counts_;
 
   std::uint64_t epoch_ = 0;  // counts sessions and descriptions
   std::uint64_t session_ = 0;

@@ -104,7 +104,7 @@ void Rounds::Next() {
 bool Rounds::Ask(const inventory::Entry& entry, std::uint64_t session) {
   const std::string& id = entry.facts->id;
   std::unique_ptr<Collection>& collection = collections_[id];
-  if (!collection) collection = std::make_unique<Collection>(id, *source_.dialect, host_.rejections);
+  if (!collection) collection = std::make_unique<Collection>(id, *source_.dialect, host_.rejections, counts_[id]);
   collection->Meet(session, entry.facts);
   const bool first = collection->fresh();
   const Moment asked{host_.control.clock().Now(), host_.control.clock().Wall()};

@@ -59,6 +59,7 @@ class Rounds {
   const Host host_;
   const Sampler::Source source_;
   Wish wish_;
+  std::map<std::string, Counts> counts_;                            // by device, also of those that are away
   std::map<std::string, std::unique_ptr<Collection>> collections_;  // by device
   std::map<std::string, std::vector<std::int32_t>> differed_;       // by device: the processes that were told to differ
   Round last_;

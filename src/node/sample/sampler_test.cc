@@ -393,6 +393,17 @@ TEST_F(SamplerTest, AsksNobodyWhoIsGoneOrLostAndForgetsTheGone) {
   EXPECT_THAT(backend_.Take("at-B"), IsEmpty());
 }
 
+TEST_F(SamplerTest, CountsGoOnWhenADeviceComesBack) {
+  Start();
+  executor_.Advance(30s);
+  const std::uint64_t before = Of("B")->collections;
+  SetDevices({"A"});
+  executor_.RunUntilIdle();
+  SetDevices({"A", "B"});
+  executor_.Advance(10s);
+  EXPECT_GT(Of("B")->collections, before);
+}
+
 TEST_F(SamplerTest, ANewDeviceIsAskedSoon) {
   Start();
   executor_.Advance(5s);
