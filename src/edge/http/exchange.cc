@@ -48,7 +48,7 @@ void Server::State::Serve(std::uint64_t id) {
 
 bool Server::State::Step(std::uint64_t id, Connection& connection) {
   switch (connection.phase) {
-    case Phase::kShaking: return Shake(connection);
+    case Phase::kShaking: return Shake(id, connection);
     case Phase::kReading:
     case Phase::kIdle: return Read(id, connection);
     case Phase::kWriting: return Write(id, connection);
@@ -65,12 +65,12 @@ bool Server::State::Wait(Connection& connection, Progress::Next next) {
   return loop.Rewatch(connection.stream.fd(), next == Progress::Next::kWantsWrite ? EPOLLOUT : EPOLLIN).ok();
 }
 
-bool Server::State::Shake(Connection& connection) {
+bool Server::State::Shake(std::uint64_t id, Connection& connection) {
   char first = kTlsRecord;
   if (!std::exchange(connection.shaking_begun, true)) (void)::recv(connection.stream.fd(), &first, 1, MSG_PEEK);
   if (first != kTlsRecord) {
     (void)::send(connection.stream.fd(), kWantsTls.data(), kWantsTls.size(), MSG_NOSIGNAL);
-    return false;
+    return Depart(id, connection);
   }
   const Progress progress = connection.stream.Handshake();
   if (progress.next != Progress::Next::kDone) return Wait(connection, progress.next);
@@ -229,7 +229,11 @@ bool Server::State::Written(std::uint64_t id, Connection& connection) {
     EndIn(id, limits.idle);
     return loop.Rewatch(connection.stream.fd(), EPOLLIN).ok();
   }
-  // Closing while the client still sends would reset the connection and could take the answer with it.
+  return Depart(id, connection);
+}
+
+/// Closing while the client still sends would reset the connection and could take the answer with it.
+bool Server::State::Depart(std::uint64_t id, Connection& connection) {
   connection.stream.EndWriting();
   connection.phase = Phase::kDraining;
   EndIn(id, kDrain);

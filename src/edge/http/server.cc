@@ -2,6 +2,7 @@
 #include "edge/http/server.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include <sys/epoll.h>
@@ -26,7 +27,10 @@ constexpr std::size_t kConnectedForOnePlace = 5;  // being answered, and beside 
 std::size_t Server::State::MostConnected() const { return std::max<std::size_t>(limits.connections, 1) * kConnectedForOnePlace; }
 
 Server::State::State(os::Loop& l, ServerLimits m)
-    : loop(l), limits(m), admission(std::max<std::size_t>(m.connections, 1)), shield(std::make_shared<internal::Shield>(l, l, Protection{})) {}
+    : loop(l),
+      limits(m),
+      admission(std::max<std::size_t>(m.connections, 1)),
+      shield(std::make_shared<internal::Shield>(l, l, Protection{})) {}
 
 Server::Server(os::Loop& loop, ServerLimits limits) : state_(std::make_shared<State>(loop, limits)) {}
 Server::~Server() { Stop(); }
@@ -152,6 +156,8 @@ void Server::State::Refuse(const os::UniqueFd& fd) {
     ++counts.refused;
   }
   if (shield->protection.tls) return;
+  std::array<char, 4096> unread;  // its head, most likely: what is left unread would reset the connection
+  (void)::recv(fd.get(), unread.data(), unread.size(), 0);
   const std::string text = "too many clients; try again soon\n";
   const std::string head = WriteHead({.status = 503}, {.length = text.size(), .now = loop.clock().Wall()});
   (void)::send(fd.get(), (head + text).data(), head.size() + text.size(), MSG_NOSIGNAL);
