@@ -1,4 +1,5 @@
-// Control groups by the files of cgroup2 (Documentation/admin-guide/cgroup-v2.rst). Enables no controller, so every group may hold
+// Control groups by the files of cgroup2 (Documentation/admin-guide/cgroup-v2.rst). Enables no controller but that of memory,
+// which counts and limits nothing by itself, and that only for the groups in a folder in which no process is: every group of ours may hold
 // processes.
 #include "os/cgroup.h"
 
@@ -109,6 +110,8 @@ base::Result<CgroupTree> CgroupTree::Open(const std::string& group_name) {
   ASSIGN(const std::string mount, FindMount());
   const CgroupTree tree(mount + "/" + group_name);
   if (auto made = MakeGroup(tree.path_); !made.ok() && made.error().code() != Code::kAlreadyExists) return made.error();
+  // Where the machine counts the memory of its own groups, that of ours is counted too. Elsewhere there is no such controller to be had.
+  (void)WriteControlFile(tree.path_ + "/cgroup.subtree_control", "+memory");
   const std::string probe = kHidden + std::string("probe-") + std::to_string(::getpid());
   TRY(tree.Remove(probe));  // of a process before us that had our pid
   TRY(tree.Create(probe, {.guarded = {{1, 3, 3}}, .admitted = {}}, "probe"));
