@@ -83,5 +83,12 @@ TEST(ConfigDocuments, SaysWhatIsWrongWithTheManifestItself) {
   EXPECT_THAT(ErrorOf(kManifest + "---\na: [\n"), HasSubstr("f.yaml:"));
 }
 
+TEST(ConfigDocuments, AFileOfCountersInAManifestLosesItsIndent) {
+  const auto documents = Found(kManifest + "data:\n  metrics: |\n    # mine\n    DCGM_FI_DEV_GPU_TEMP, gauge, hot\n");
+  ASSERT_THAT(documents, SizeIs(1));
+  EXPECT_EQ(documents[0].text, "# mine\nDCGM_FI_DEV_GPU_TEMP, gauge, hot\n");
+  EXPECT_EQ(documents[0].name, "f.yaml, key metrics");
+}
+
 }  // namespace
 }  // namespace penstock::app

@@ -1,0 +1,81 @@
+// The files that dcgm-exporter comes with, held against the fields that there are.
+#include "app/counters.h"
+
+#include <algorithm>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/core/strings.h"
+#include "os/core/file.h"
+#include "vendor/all.h"
+
+namespace penstock::app {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string Shipped(const std::string& name) {
+  auto text = os::ReadFile(PENSTOCK_SOURCE_DIR "/src/app/testdata/dcgm-exporter/" + name, 1u << 20);
+  EXPECT_TRUE(text.ok()) << name;
+  return text.value_or("");
+}
+
+api::compat::Counters Loaded(const std::string& text, const std::string& name) {
+  auto counters = api::compat::ParseCounters(text, name, CounterFields());
+  EXPECT_TRUE(counters.ok()) << (counters.ok() ? "" : counters.error().message());
+  return counters.ok() ? *std::move(counters) : api::compat::Counters{};
+}
+
+/// With the rows that are commented out.
+std::string Uncommented(const std::string& text) {
+  std::string all;
+  for (const std::string& line : base::Split(text, '\n'))
+    all += (line.starts_with("# DCGM_") || line.starts_with("# dcgm_") ? line.substr(2) : line) + "\n";
+  return all;
+}
+
+TEST(CounterFields, AreNamedOnceEach) {
+  std::set<std::string_view> names;
+  for (const auto& field : CounterFields()) EXPECT_TRUE(names.insert(field.name).second) << field.name;
+  EXPECT_GT(names.size(), 300u);
+}
+
+TEST(CounterFields, TheExportersOwnFilesAreTakenAsTheyAre) {
+  for (const char* name : {"default-counters.csv", "dcp-metrics-included.csv"}) {
+    const auto counters = Loaded(Shipped(name), name);
+    EXPECT_EQ(counters.rows.size(), 26u) << name;
+    EXPECT_THAT(counters.remarks, IsEmpty()) << name;
+  }
+}
+
+// It has two of its rows twice, which the exporter shows twice.
+TEST(CounterFields, TheFileOfTheOldNamesIsTakenAsItIs) {
+  const auto counters = Loaded(Shipped("1.x-compatibility-metrics.csv"), "1.x.csv");
+  EXPECT_EQ(counters.rows.size(), 20u);
+  EXPECT_THAT(counters.remarks, ElementsAre(HasSubstr("dcgm_fi_prof_pcie_tx_bytes is there already"),
+                                            HasSubstr("dcgm_fi_prof_pcie_rx_bytes is there already")));
+}
+
+TEST(CounterFields, WhatTheFilesHaveCommentedOutCanBeSwitchedOn) {
+  for (const char* name : {"default-counters.csv", "dcp-metrics-included.csv", "1.x-compatibility-metrics.csv"}) {
+    const std::string all = Uncommented(Shipped(name));
+    EXPECT_GT(Loaded(all, name).rows.size(), Loaded(Shipped(name), name).rows.size()) << name;
+  }
+}
+
+// Where no file says anything, the page is that of the exporter's image.
+TEST(CounterFields, TheBuiltInListIsTheExportersDefault) {
+  const device::Exporter* exporter = vendor::FindDialect("nvidia")->exporter();
+  ASSERT_NE(exporter, nullptr);
+  std::set<std::string> built_in, shipped;
+  for (const auto& row : exporter->DefaultRows()) built_in.insert(row.field + " " + row.type);
+  for (const auto& row : Loaded(Shipped("dcp-metrics-included.csv"), "dcp").rows) shipped.insert(row.field + " " + row.type);
+  EXPECT_EQ(built_in, shipped);
+}
+
+}  // namespace
+}  // namespace penstock::app

@@ -1,0 +1,120 @@
+"""dcgm-exporter's files, flags and environment as its users bring them along: checked, given to an agent, changed while it runs. On a simulated
+machine; no root, no network but the loopback."""
+import json
+import os
+import re
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from config_test import Home, home, programs  # noqa: F401
+
+DEADLINE = 60
+SHIPPED = Path(__file__).parents[2] / "src/app/testdata/dcgm-exporter"
+
+
+def families(page: str) -> set[str]:
+    return {name for name in re.findall(r"^# TYPE (\S+) ", page, re.M) if name.lower().startswith("dcgm_")}
+
+
+def until(condition) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def check(programs, *words: str, text: str | None = None) -> subprocess.CompletedProcess:  # noqa: F811
+    return subprocess.run([str(programs / "penstock"), "config", "check", *words], capture_output=True, text=True, input=text, timeout=60)
+
+
+@pytest.mark.parametrize("name, fields", [("default-counters.csv", 26), ("dcp-metrics-included.csv", 26), ("1.x-compatibility-metrics.csv", 20)])
+def test_a_file_that_the_exporter_comes_with_is_well(programs, name, fields):  # noqa: F811
+    done = check(programs, str(SHIPPED / name))
+    assert done.returncode == 0 and "OK (dcgm-exporter counters)\n" in done.stdout, done.stdout + done.stderr
+    assert f"\n  shows {fields} fields\n" in done.stdout
+
+
+def test_all_that_is_wrong_with_a_file_is_told_with_its_lines(programs, tmp_path):  # noqa: F811
+    file = tmp_path / "c.csv"
+    file.write_text("# mine\nDCGM_FI_DEV_GPU_TMEP, gauge, hot\nDCGM_FI_DEV_FB_USED, gague, used, or not\nDCGM_FI_DRIVER_VERSION, gauge, x\n")
+    done = check(programs, str(file))
+    assert done.returncode == 1
+    assert f'{file}:2: there is no field "DCGM_FI_DEV_GPU_TMEP"; did you mean "DCGM_FI_DEV_GPU_TEMP"?' in done.stderr
+    assert f"{file}:3: has 4 fields, and a row has three" in done.stderr
+    assert f"{file}:4: DCGM_FI_DRIVER_VERSION is a text" in done.stderr
+    manifest = "kind: ConfigMap\nmetadata: {name: m}\ndata:\n  metrics: |\n    DCGM_FI_DEV_GPU_TEMP, gauge, hot\n    DCGM_X, gauge, x\n"
+    done = check(programs, "-", text=manifest)
+    assert done.returncode == 1 and 'standard input, key metrics:2: there is no field "DCGM_X"' in done.stderr
+    kinds = json.loads(check(programs, "-", "-o", "json", text="version: 1\nmetrics: {file: /x.csv}\n").stdout)
+    assert kinds[0]["kind"] == "dcgm-exporter" and kinds[0]["ok"]
+
+
+def test_a_file_of_counters_decides_the_page_and_is_followed(home, tmp_path):  # noqa: F811
+    counters = tmp_path / "c.csv"
+    counters.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, How hot it is\nDCGM_FI_DRIVER_VERSION, label, Driver\n")
+    home.up("apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n"
+            f"telemetry: {{interval: 100ms, names: [dcgm], countersFile: {counters}}}\n", machine="dgx-h100")
+    until(lambda: families(home.metrics()) == {"DCGM_FI_DEV_GPU_TEMP"})
+    page = home.metrics()
+    assert "# HELP DCGM_FI_DEV_GPU_TEMP How hot it is\n" in page
+    assert re.search(r'^DCGM_FI_DEV_GPU_TEMP\{[^}]*DCGM_FI_DRIVER_VERSION="[0-9.]+"', page, re.M)
+
+    beside = tmp_path / "new"
+    beside.write_text("DCGM_FI_DEV_FB_USED, gauge, Used\nDCGM_FI_DEV_SM_CLOCK, gauge, Clock\n")
+    beside.rename(counters)
+    until(lambda: families(home.metrics()) == {"DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_SM_CLOCK"})
+
+    beside.write_text("DCGM_FI_DEV_FB_USDE, gauge, Used\n")
+    beside.rename(counters)
+    until(lambda: home.configuration()["problem"] != "")
+    assert f'{counters}:1: there is no field "DCGM_FI_DEV_FB_USDE"' in home.configuration()["problem"]
+    page = home.metrics()
+    assert families(page) == {"DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_SM_CLOCK"} and "penstock_config_last_reload_successful 0" in page
+
+    beside.write_text("DCGM_FI_DEV_FB_USED, gauge, Used\n")
+    beside.rename(counters)
+    until(lambda: families(home.metrics()) == {"DCGM_FI_DEV_FB_USED"})
+    assert home.configuration()["problem"] == "" and "penstock_config_last_reload_successful 1" in home.metrics()
+
+
+def test_the_exporters_environment_makes_the_page_that_its_users_know(home, tmp_path, monkeypatch):  # noqa: F811
+    (tmp_path / "c.csv").write_text("DCGM_FI_DEV_GPU_TEMP, gauge, hot\nDCGM_EXP_XID_ERRORS_COUNT, gauge, XIDs\n")
+    for name, value in {"COLLECTORS": tmp_path / "c.csv", "INTERVAL": 100, "NO_HOSTNAME": "true", "REPLACE_BLANKS_IN_MODEL_NAME": "true",
+                        "USE_OLD_NAMESPACE": "1", "XID_COUNT_WINDOW_SIZE": 60000, "REMOTE_HOSTENGINE": "ignored"}.items():
+        monkeypatch.setenv(f"DCGM_EXPORTER_{name}", str(value))
+    monkeypatch.setenv("DCGM_HPC_JOB_MAPPING_DIR", "/jobs")
+    home.up("", machine="dgx-h100")
+    until(lambda: families(home.metrics()) == {"DCGM_FI_DEV_GPU_TEMP", "DCGM_EXP_XID_ERRORS_COUNT"})
+    page = home.metrics()
+    assert re.search(r'^DCGM_FI_DEV_GPU_TEMP\{gpu="0",uuid="GPU-[^"]*",pci_bus_id="[^"]*",device="nvidia0",modelName="[^" ]*"\} ', page, re.M)
+    assert 'window_size_in_ms="60000"' in page
+    assert any(one.startswith("environment DCGM_HPC_JOB_MAPPING_DIR: ") for one in home.configuration()["notYet"])
+
+
+def agent(programs, *words: str, **environment: str) -> subprocess.CompletedProcess:  # noqa: F811
+    """An agent that is told something which it cannot do."""
+    return subprocess.run([str(programs / "penstock-agent"), *words], capture_output=True, text=True, timeout=60, env={**os.environ, **environment})
+
+
+def test_the_agents_help_has_the_exporters_flags_in_a_group(programs):  # noqa: F811
+    text = agent(programs, "--help").stdout
+    group = text[text.index("As NVIDIA's dcgm-exporter has them"):]
+    for flag in ("-f,--collectors", "-a,--address", "-c,--collect-interval", "-k,--kubernetes", "-x,--xid-count-window-size", "-m,--configmap-data"):
+        assert flag in group
+
+
+@pytest.mark.parametrize("words, environment, said", [
+    (["--colectors", "/x.csv"], {}, '"--colectors" is not understood; did you mean --collectors?'),
+    (["-c", "30s"], {}, '--collect-interval: "30s" is no number of milliseconds'),
+    (["-d=f+g"], {}, '--devices: "f+g" is no choice of devices'),
+    (["-kubernetes=yes"], {}, '--kubernetes: "yes" is none of true, false'),
+    ([], {"DCGM_EXPORTER_LISTEN": "9400"}, 'http.listen (--listen): "9400" is no address'),
+    (["-m", "no-namespace"], {}, "telemetry.countersConfigMap"),
+    ([], {"DCGM_EXPORTER_KUBERNETES_POD_LABEL_ALLOWLIST_REGEX": "["}, "environment DCGM_EXPORTER_KUBERNETES_POD_LABEL_ALLOWLIST_REGEX"),
+], ids=lambda value: " ".join(value) if isinstance(value, (list, dict)) else "")
+def test_an_agent_says_which_of_the_exporters_settings_is_wrong(programs, words, environment, said):  # noqa: F811
+    done = agent(programs, *words, **environment)
+    assert done.returncode in (1, 2) and said in done.stderr
