@@ -59,7 +59,6 @@ TEST(RealNvml, TellsFactsAndReadings) {
     const auto read = steady_clock::now();
     ASSERT_TRUE(reading.ok()) << reading.error().ToString();
     EXPECT_TRUE(reading->reachable);
-    EXPECT_TRUE(reading->memory_used.has_value());
     std::cout << device::codec::Encode(*facts) << '\n' << device::codec::Encode(*reading) << '\n';
     std::cout << "described in " << duration_cast<microseconds>(described - start).count() << " us, read in "
               << duration_cast<microseconds>(read - described).count() << " us\n";
