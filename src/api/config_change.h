@@ -15,8 +15,8 @@ std::string_view ToString(Effect effect);  ///< "now", "restart"
 
 /// Of a key as NodeConfig documents have it, "labels.timestamp". Now: doors.assign, health, resources,
 /// sharing.rules, sharing.policy, labels, devicePlugin, containers but for its engineSocket, what CDI specifications are made with,
-/// paths.host*, cluster.config, telemetry, usage but for its dir, http.webConfigFile. The others (which doors are open, the paths that are open, listen, the node's name, the connection to the
-/// cluster) with the next start.
+/// paths.host*, cluster.config, telemetry, usage but for its dir, http.webConfigFile. The others (which doors are open, the paths that are
+/// open, listen, the node's name, the connection to the cluster) with the next start.
 Effect EffectOf(std::string_view key);
 
 struct Change {

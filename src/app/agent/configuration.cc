@@ -45,7 +45,6 @@ Configuration::Configuration(os::Loop& control, base::Executor& io, Settings set
   reloads_.last_applied = control_.clock().Wall();
   in_force_ = {.origin = start.origin, .since = base::FormatTime(reloads_.last_applied), .not_yet = std::move(start.not_yet)};
   counters_.Begin(own_.telemetry);
-  reloads_.last_successful = Well();
   Publish(own_);
 }
 
@@ -98,7 +97,6 @@ void Configuration::Wish(const door::WishedConfig& wish) {
   wish_ = wish;
   if (!WishFails()) return Consider();
   ++reloads_.refused;
-  reloads_.last_successful = false;
   base::Log(base::kError, "the cluster's configuration cannot be had; what is in force stays",
             {{"from", wish.origin}, {"why", wish.problem}});
   Publish(said_);
@@ -130,7 +128,6 @@ void Configuration::Apply(const Proposal& proposal, bool wished) {
   refused_origin_.clear();
   wish_in_force_ = wished;
   ++reloads_.applied;
-  reloads_.last_successful = Well();
   reloads_.last_applied = now;
   Publish(proposal.config);
 }
@@ -140,7 +137,6 @@ void Configuration::Refuse(const Source& source, const std::string& problem) {
   refused_ = problem;
   refused_origin_ = source.origin;
   ++reloads_.refused;
-  reloads_.last_successful = false;
   Publish(said_);
 }
 
@@ -148,6 +144,7 @@ void Configuration::Publish(api::NodeConfig config) {
   said_ = std::move(config);
   counters_.Configure(said_.telemetry);
   counters_state_ = counters_.state();
+  reloads_.last_successful = Well();
   CurrentConfig current{.config = said_, .report = in_force_};
   current.report.problem = WishFails() ? wish_->problem : refused_;
   current.report.problem_origin = WishFails() ? wish_->origin : refused_origin_;
@@ -171,7 +168,6 @@ void Configuration::CountersChanged() {
   } else if (now.problem != counters_state_.problem) {
     ++reloads_.refused;
   }
-  reloads_.last_successful = Well();
   Publish(said_);
 }
 

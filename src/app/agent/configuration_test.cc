@@ -342,6 +342,13 @@ TEST_F(ConfigurationTest, AFileOfCountersThatIsNotThereLeavesTheBuiltInListButFo
   EXPECT_EQ(Report().problem, "");
 }
 
+TEST_F(ConfigurationTest, AFileOfCountersThatIsNamedNoMoreIsNoProblem) {
+  StartWith(kOurs + "telemetry: {countersFile: " + Path("nothing.csv") + "}\n");
+  EXPECT_FALSE(configuration_->reloads().last_successful);
+  RunThrough({{[&] { Write(kOurs); }, [this] { return Report().problem.empty(); }}});
+  EXPECT_TRUE(configuration_->reloads().last_successful);
+}
+
 TEST_F(ConfigurationTest, TheClustersCountersCountMoreThanTheFilesWhileTheyAreHad) {
   ASSERT_TRUE(os::WriteFileAtomically(Path("c.csv"), "DCGM_FI_DEV_GPU_TEMP, gauge, hot\n").ok());
   StartWith(kOurs + "telemetry: {countersFile: " + Path("c.csv") + ", countersConfigMap: \"gpu:metrics\"}\n");
