@@ -63,7 +63,8 @@ def test_it_holds_our_programs_and_no_simulated_hardware(archive):
 
 
 def test_the_library_that_the_agent_loads_by_name_is_there(archive):
-    assert [name for name in archive.entries if name.endswith(("/libpenstock-curl.so", "/libcurl.so.4"))]
+    for own, theirs in (("libpenstock-curl.so", "libcurl.so.4"), ("libpenstock-tls.so", "libssl.so.3"), ("libcrypt.so.1", "libcrypt.so.1")):
+        assert [name for name in archive.entries if name.endswith((f"/{own}", f"/{theirs}"))], own
 
 
 def test_there_is_no_other_program_and_nothing_that_raises_rights(archive):
