@@ -42,9 +42,9 @@ std::string_view NumberOf(const ledger::Slot& slot) {
 /// Those that are wanted on series.
 std::map<std::string, std::string> Wanted(const std::map<std::string, std::string>& labels, const std::vector<std::string>& globs) {
   std::map<std::string, std::string> wanted;
-  for (const auto& [key, value] : labels)
-    if (std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) { return base::GlobMatch(glob, key); }))
-      wanted.emplace(key, value);
+  for (const auto& label : labels)
+    if (std::any_of(globs.begin(), globs.end(), [&label](const std::string& glob) { return base::GlobMatch(glob, label.first); }))
+      wanted.insert(label);
   return wanted;
 }
 
