@@ -26,7 +26,7 @@ base::Result<std::uint64_t> Memory(const std::string& key, const std::string& va
   return bytes->count;
 }
 
-// The GPU does at least what its processes do.
+// The GPU does what its processes do, together 100 % at most.
 void WorkOfProcesses(SimGpu& gpu) {
   const auto sum = [&gpu](std::uint32_t SimProcess::*use) {
     std::uint32_t percent = 0;
