@@ -98,6 +98,16 @@ TEST_F(RemoteTest, BlamesTheCallThatHangsAndNotThoseBehindIt) {
   EXPECT_EQ(behind.get_future().get(), Code::kCancelled);
 }
 
+TEST_F(RemoteTest, SaysOfWhichDeviceTheSampleHangs) {
+  Start("", milliseconds(500));
+  ASSERT_TRUE(Open().ok());
+  std::promise<std::string> hung;
+  loop().Post([&] {
+    remote().TakeSample("hang", {.quantities = {1, 2, 3}}, [&](const auto& sample) { hung.set_value(sample.error().message()); });
+  });
+  EXPECT_THAT(hung.get_future().get(), HasSubstr("\"sample hang\"")) << "and not all that was asked";
+}
+
 TEST_F(RemoteTest, GivesUpAnOpenThatHangs) {
   Start("hang-at-open", milliseconds(100));
   EXPECT_EQ(Open().error().code(), Code::kDeadlineExceeded);
