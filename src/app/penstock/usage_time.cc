@@ -29,7 +29,7 @@ std::optional<int> Digits(std::string_view text, std::size_t at, std::size_t cou
 
 std::optional<base::WallTime> ParseDay(std::string_view text) {
   const auto year = Digits(text, 0, 4), month = Digits(text, 5, 2), day = Digits(text, 8, 2);
-  if (!year || !month || !day || text[4] != '-' || text[7] != '-') return std::nullopt;
+  if (!year || *year < 1970 || *year >= 2200 || !month || !day || text[4] != '-' || text[7] != '-') return std::nullopt;
   const std::chrono::year_month_day date{std::chrono::year(*year), std::chrono::month(static_cast<unsigned>(*month)),
                                          std::chrono::day(static_cast<unsigned>(*day))};
   if (!date.ok()) return std::nullopt;

@@ -76,7 +76,8 @@ TEST(Protocol, ReadsWhatUsageIsWanted) {
   EXPECT_EQ(*DecodeRequest(EncodeRequest(*request)), *request);
   EXPECT_TRUE(DecodeRequest(R"({"op":"usage","idle":true})")->usage.idle);
   for (const char* bad : {R"({"op":"usage","since":"yesterday"})", R"({"op":"usage","since":"2026-11-20T00:00:00+01:00"})",
-                          R"({"op":"usage","until":""})", R"({"op":"usage","idle":true,"by":["day"]})", R"({"op":"usage","by":"day"})"})
+                          R"({"op":"usage","until":""})", R"({"op":"usage","until":"9999-11-20T00:00:00.000Z"})",
+                          R"({"op":"usage","idle":true,"by":["day"]})", R"({"op":"usage","by":"day"})"})
     EXPECT_EQ(DecodeRequest(bad).error().code(), Code::kInvalidArgument) << bad;
 }
 

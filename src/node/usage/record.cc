@@ -15,6 +15,7 @@ using nlohmann::json;
 constexpr int kVersion = 1;
 constexpr std::size_t kMostCommandBytes = 512;
 constexpr double kMostNumber = 1e300;
+constexpr double kMostSeconds = 4e9;  // more than a hundred years; nanoseconds of it still are a number
 
 /// A thousandth is what a reader can make something of.
 double Rounded(double value) { return std::round(value * 1000) / 1000; }
@@ -25,6 +26,16 @@ void PutText(json& out, const char* key, const std::string& text) {
 
 std::string Text(base::MapReader& reader, const char* key) { return reader.String(key).value_or(""); }
 double Number(base::MapReader& reader, const char* key) { return reader.Number(key, 0, kMostNumber).value_or(0); }
+
+double Seconds(base::MapReader& reader, const char* key) { return reader.Number(key, 0, kMostSeconds).value_or(0); }
+
+/// Of these two centuries: others are damage, and beyond what a count of nanoseconds holds.
+base::WallTime Time(base::MapReader& reader, const char* key) {
+  const std::string text = Text(reader, key);
+  if (text >= "1970" && text < "2200") return base::ParseTime(text);
+  reader.Problem(key, "is no time");
+  return {};
+}
 
 std::uint64_t Count(base::MapReader& reader, const char* key) {
   return static_cast<std::uint64_t>(reader.Int(key, 0, INT64_MAX).value_or(0));
@@ -53,11 +64,11 @@ void ReadDevice(base::MapReader& reader, Record& record) {
 }
 
 void ReadUse(base::MapReader& reader, Record& record) {
-  record.since = base::ParseTime(Text(reader, "since"));
-  record.until = base::ParseTime(Text(reader, "until"));
-  record.seconds = Number(reader, "seconds");
-  record.measured_seconds = Number(reader, "measuredSeconds");
-  record.busy_seconds = Number(reader, "busySeconds");
+  record.since = Time(reader, "since");
+  record.until = Time(reader, "until");
+  record.seconds = Seconds(reader, "seconds");
+  record.measured_seconds = Seconds(reader, "measuredSeconds");
+  record.busy_seconds = Seconds(reader, "busySeconds");
   record.energy_joules = Number(reader, "energyJoules");
   record.memory_peak = {Count(reader, "memoryPeakBytes")};
   record.cpu_seconds = reader.Number("cpuSeconds", 0, kMostNumber);

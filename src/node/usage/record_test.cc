@@ -68,6 +68,10 @@ TEST(Record, PassesOverWhatANewerAgentAddsButNotItsVersion) {
 }
 
 TEST(Record, NothingElseIsALine) {
+  std::string far = EncodeRecord(Example()), long_ago = far;
+  far.replace(far.find("1970-"), 4, "9999");
+  long_ago.replace(long_ago.find("\"seconds\":10.0"), 14, "\"seconds\":1e99");
+  for (const std::string& text : {far, long_ago}) EXPECT_EQ(DecodeRecord(text).error().code(), base::Code::kDataLoss) << text;
   for (const char* text :
        {"", "{", "[]", "7", "{}", R"({"version":1,"kind":"other"})", "\xff", R"({"version":1,"kind":"end","lease":"a"})"})
     EXPECT_EQ(DecodeRecord(text).error().code(), base::Code::kDataLoss) << text;
