@@ -75,6 +75,7 @@ bool Server::State::Shake(std::uint64_t id, Connection& connection) {
   const Progress progress = connection.stream.Handshake();
   if (progress.next != Progress::Next::kDone) return Wait(connection, progress.next);
   connection.phase = Phase::kReading;
+  TrimSoon();
   return true;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "edge/http/server_state.h"
+#include "edge/http/tls_library.h"
 
 namespace penstock::edge::http {
 
@@ -20,6 +21,7 @@ using namespace std::chrono_literals;
 constexpr base::Duration kAcceptAgain = 1s;       // after running out of descriptors
 constexpr base::Duration kLookAtStalled = 250ms;  // while requests wait for a place
 constexpr base::Duration kStalled = 1s;           // without taking anything of its answer
+constexpr base::Duration kTrim = 2s;              // after a handshake
 constexpr std::size_t kConnectedForOnePlace = 5;  // being answered, and beside that reading or idle
 
 }  // namespace
@@ -48,6 +50,7 @@ void Server::Protect(Protection protection) {
   State& state = *state_;
   if (!protection.credentials.users.empty() && !state.passwords) state.passwords.emplace("passwords").Start();
   base::Executor& work = state.passwords ? static_cast<base::Executor&>(*state.passwords) : state.loop;
+  if (protection.tls || protection.secrets) state.TrimSoon();
   state.shield = std::make_shared<internal::Shield>(state.loop, work, std::move(protection));
   std::vector<std::uint64_t> idle;
   for (const auto& [id, connection] : state.connections)
@@ -74,6 +77,7 @@ void Server::State::Stop() {
   while (!connections.empty()) Drop(connections.begin()->first);
   loop.Cancel(accept_again);
   loop.Cancel(relief);
+  loop.Cancel(trim);
   for (const auto& listener : listeners) {
     loop.Unwatch(listener.fd.get());
     if (!listener.path.empty()) ::unlink(listener.path.c_str());
@@ -203,6 +207,15 @@ void Server::State::End(std::uint64_t id) {
     ++counts.cut;
   }
   Drop(id);
+}
+
+/// Once a handshake is over, most of what it needed of OpenSSL is not needed again: connections stay.
+void Server::State::TrimSoon() {
+  if (trim != 0) return;
+  trim = loop.PostAfter(kTrim, [this] {
+    trim = 0;
+    TrimTlsLibrary();
+  });
 }
 
 /// While requests wait for a place, those whose clients take nothing of their answers lose theirs.

@@ -45,6 +45,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   void EndIn(std::uint64_t id, base::Duration time);
   void End(std::uint64_t id);
   void Relieve();
+  void TrimSoon();
 
   // A connection goes on as far as it can without waiting (exchange.cc). False: it is over.
   void Ready(std::uint64_t id, std::uint32_t events);
@@ -72,7 +73,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   const ServerLimits limits;
   std::map<std::string, Page> pages;
   std::vector<internal::Listener> listeners;
-  base::TimerId accept_again = 0, relief = 0;
+  base::TimerId accept_again = 0, relief = 0, trim = 0;
   std::map<std::uint64_t, std::unique_ptr<Connection>> connections;  // oldest first
   std::uint64_t next_id = 1, next_request = 1;
   std::map<std::uint64_t, std::uint64_t> connection_of;  // by request, those that have or want a place

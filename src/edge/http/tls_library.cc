@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "os/library.h"
 #include "os/process.h"
+#include "os/trim.h"
 
 namespace penstock::edge::http {
 namespace {
@@ -147,6 +148,10 @@ base::Result<const TlsLibrary*> TlsLibrary::Load() {
     one.emplace(Loaded{*std::move(libraries), functions});
   }
   return &one->functions;
+}
+
+void TrimTlsLibrary() {
+  os::TrimLoaded([](std::string_view path) { return path.find(kOwn) != std::string_view::npos; });
 }
 
 std::string TlsLibrary::LastError() const {

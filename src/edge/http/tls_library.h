@@ -73,4 +73,8 @@ struct TlsLibrary {
   std::string LastError() const;
 };
 
+/// Gives back the pages of the library's code and constants, of which a handshake touches more than all that follows: they come again from
+/// the page cache where they are wanted. Any thread.
+void TrimTlsLibrary();
+
 }  // namespace penstock::edge::http
