@@ -84,9 +84,7 @@ void Discovery::Nudge() {
   }
 }
 
-std::optional<std::uint64_t> Discovery::session() const {
-  return phase_ == Phase::kServing ? std::optional(*connection_) : std::nullopt;
-}
+std::optional<std::uint64_t> Discovery::session() const { return phase_ == Phase::kServing ? std::optional(*connection_) : std::nullopt; }
 
 void Discovery::SetPoll(base::Duration poll) {
   if (options_.poll == poll) return;
