@@ -50,6 +50,7 @@ struct Wanted {
 /// Says that there is none, and which may be meant.
 int Unknown(const char* verb, const std::string& name, const std::vector<MetricName>& all) {
   std::vector<std::string> names;
+  names.reserve(all.size());
   for (const MetricName& metric : all) names.push_back(metric.name);
   std::cerr << "penstock metrics " << verb << ": no family is called \"" << Printable(name) << "\"; ";
   if (const auto near = base::Nearest(name, names)) {

@@ -234,6 +234,16 @@ TEST(Exporter, ADeviceWithoutAValueHasNoSeries) {
   EXPECT_THAT(SeriesOf(PageOf(node, Plain()), "ACME_XID"), SizeIs(2)) << "errors are heard of without samples";
 }
 
+// That it is gone is a state: its facts stay as they were.
+TEST(Exporter, ADeviceThatIsGoneHasNoSeriesAnyMore) {
+  Press press(fixture::FindMeasuredAcme);
+  press.Configure(Plain(), "node-1");
+  Node node;
+  EXPECT_THAT(SeriesOf(press.Make(node.Get(), PlainFigures(), Format::kText), "ACME_XID"), SizeIs(2));
+  node.inventory.devices[1].health.state = device::HealthState::kGone;
+  EXPECT_THAT(SeriesOf(press.Make(node.Get(), PlainFigures(), Format::kText), "ACME_XID"), SizeIs(1));
+}
+
 TEST(Exporter, InOpenMetricsACounterKeepsItsName) {
   const std::string page = PageOf(Node(), With({{"ACME_LINK_SENT", "counter", "Sent."}}), PlainFigures(), Format::kOpenMetrics);
   EXPECT_THAT(page, HasSubstr("# TYPE ACME_LINK_SENT unknown\nACME_LINK_SENT{"));
