@@ -93,7 +93,7 @@ std::uint64_t SumAnonymous(const std::string& proc, const std::string& folder, i
   std::uint64_t sum = 0;
   for (const std::string& pid : base::Split(ReadFile(folder + "/cgroup.procs").value_or(""), '\n'))
     if (!pid.empty() && pid != "0") sum += ReadAnonymous(proc, pid);
-  if (depth == 0) return sum;
+  if (depth == 0 || ReadKeyed(folder + "/cgroup.stat", "nr_descendants") == 0) return sum;  // most have none
   for (const std::string& name : ListDirectory(folder).value_or({}))
     if (Exists(folder + "/" + name + "/cgroup.procs")) sum += SumAnonymous(proc, folder + "/" + name, depth - 1);
   return sum;
