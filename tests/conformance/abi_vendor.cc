@@ -79,6 +79,8 @@ SAME_FUNCTION(compute_mode, nvmlDeviceGetComputeMode);
 SAME_FUNCTION(persistence_mode, nvmlDeviceGetPersistenceMode);
 SAME_FUNCTION(clocks_reasons, nvmlDeviceGetCurrentClocksEventReasons);
 SAME_FUNCTION(clocks_reasons, nvmlDeviceGetCurrentClocksThrottleReasons);
+SAME_FUNCTION(known_clocks_reasons, nvmlDeviceGetSupportedClocksEventReasons);
+SAME_FUNCTION(known_clocks_reasons, nvmlDeviceGetSupportedClocksThrottleReasons);
 SAME_FUNCTION(licensable_features, nvmlDeviceGetGridLicensableFeatures_v4);
 SAME_FUNCTION(remapped_banks, nvmlDeviceGetRowRemapperHistogram);
 SAME_FUNCTION(ecc_errors_by_location, nvmlDeviceGetMemoryErrorCounter);

@@ -149,6 +149,7 @@ void BindBoard(const os::Library& library, Functions& f) {
   Bind(library, f.persistence_mode, {"nvmlDeviceGetPersistenceMode"});
   // "Throttle reasons" before driver 535, with the same bits.
   Bind(library, f.clocks_reasons, {"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"});
+  Bind(library, f.known_clocks_reasons, {"nvmlDeviceGetSupportedClocksEventReasons", "nvmlDeviceGetSupportedClocksThrottleReasons"});
   Bind(library, f.licensable_features, {"nvmlDeviceGetGridLicensableFeatures_v4"});
 }
 

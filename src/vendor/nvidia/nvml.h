@@ -55,7 +55,7 @@ struct Functions {
   Function<abi::Device, unsigned*, unsigned*> encoder, decoder, jpeg, optical_flow;
   Function<abi::Device, abi::Bar1Memory*> bar1;
   Function<abi::Device, unsigned*> pcie_generation, pcie_width, pcie_replays, performance_state, fan, compute_mode, persistence_mode;
-  Function<abi::Device, unsigned long long*> energy, clocks_reasons;
+  Function<abi::Device, unsigned long long*> energy, clocks_reasons, known_clocks_reasons;
   Function<abi::Device, abi::LicensableFeatures*> licensable_features;
   Function<abi::Device, int, abi::FieldValue*> field_values;
   Function<abi::Device, unsigned*, unsigned*, unsigned*, unsigned*> remapped_rows;

@@ -25,12 +25,30 @@ void AskBanks(Taking& taking) {
   for (const Wanted& one : wanted) taking.Give(one.id, std::uint64_t{counts[one.way.number]});
 }
 
+/// The bits that a driver sets at all: 0 for one that it does not know would be a lie.
+unsigned long long KnownReasons(Taking& taking) {
+  if (taking.gpu.known_reasons) return *taking.gpu.known_reasons;
+  unsigned long long known = 0;
+  const bool answered = taking.questions.Ask(taking.questions.nvml().known_clocks_reasons, &known);
+  if (!answered) known = ~0ull;
+  if (answered || SaysNever(taking.questions.last())) taking.gpu.known_reasons = known;
+  return known;
+}
+
 void AskReasons(Taking& taking) {
   const auto wanted = taking.Of(Call::kReasons);
   unsigned long long reasons = 0;
   if (wanted.empty() || !taking.Answered(taking.questions.Ask(taking.questions.nvml().clocks_reasons, &reasons), wanted)) return;
-  for (const Wanted& one : wanted)
-    taking.Give(one.id, one.way.number == 0 ? std::uint64_t{reasons} : std::uint64_t{(reasons & one.way.number) != 0});
+  const unsigned long long known = KnownReasons(taking);
+  for (const Wanted& one : wanted) {
+    if (one.way.number == 0) {
+      taking.Give(one.id, std::uint64_t{reasons});
+    } else if ((known & one.way.number) == 0) {
+      taking.Missing(one.id);
+    } else {
+      taking.Give(one.id, std::uint64_t{(reasons & one.way.number) != 0});
+    }
+  }
 }
 
 /// In whichever version the driver knows; what a version does not have stays at its mark.

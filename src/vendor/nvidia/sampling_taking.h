@@ -31,6 +31,7 @@ struct SampledGpu {
   std::vector<bool> missing;           ///< by quantity: never answered
   std::set<device::QuantityId> calls;  ///< quantities whose field is refused and that an older call gives
   std::optional<std::vector<unsigned>> links;
+  std::optional<unsigned long long> known_reasons;  ///< bits that this driver sets for this device
   unsigned first_reason_field = kFirstReasonField;  ///< as this driver numbers it
   PcieCounters pcie_counters = PcieCounters::kFields;
   bool pcie_rate_by_gpm = true;

@@ -217,6 +217,20 @@ TEST(Sampling, CountsEnergyAndTimeUnderALimit) {
   EXPECT_EQ(ValueOf(sample, "limited.power"), 1e10);
 }
 
+TEST(Sampling, TellsNoReasonThatTheDriverDoesNotKnow) {
+  Sampled gpu("dgx-a100", "550.54.15");
+  const Sample sample = gpu.Take({"clocks.reason.power_brake", "clocks.reason.reliability"});
+  EXPECT_EQ(ValueOf(sample, "clocks.reason.power_brake"), 0);
+  EXPECT_TRUE(Lacks(sample, "clocks.reason.reliability"));
+}
+
+TEST(Sampling, GivesLimitsAsMarginsWhereTheDriverDoes) {
+  Sampled gpu("dgx-h100");
+  const Sample sample = gpu.Take({"temperature.limit.shutdown", "temperature.limit_margin.shutdown"});
+  EXPECT_TRUE(Lacks(sample, "temperature.limit.shutdown"));
+  EXPECT_LT(ValueOf(sample, "temperature.limit_margin.shutdown").value_or(1), 0);
+}
+
 TEST(Sampling, MeasuresWithGpmBetweenTwoSamples) {
   Sampled gpu("dgx-h100");
   gpu.machine.Sim({"set", "0", "gpm-sm=62.5", "gpm-tensor=37.5", "pcie-tx=1Gi"});

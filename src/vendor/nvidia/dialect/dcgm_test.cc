@@ -51,6 +51,13 @@ TEST(Dcgm, FieldsNameQuantitiesThatThereAre) {
   }
 }
 
+TEST(Dcgm, NoQuantityIsCollectedForNobody) {
+  std::set<std::string_view> shown;
+  for (const ExporterField& field : DcgmFields()) shown.insert(field.from);
+  for (const device::Quantity& quantity : TheQuantities())
+    EXPECT_TRUE(!quantity.family.empty() || shown.contains(quantity.key)) << quantity.key;
+}
+
 TEST(Dcgm, NamesAreTheirFieldsOwn) {
   std::set<std::string_view> names;
   int last = 0;
