@@ -1,6 +1,7 @@
 // The page with the vendors' own tables.
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -66,16 +67,21 @@ TEST(MetricsPage, EveryFamilyOfTelemetryIsSomeVendors) {
   }
 }
 
+/// A number that follows from the quantity's key alone, so that another quantity changes no page but its own lines.
+device::Number ValueOf(const device::Quantity& quantity) {
+  if (quantity.unit == device::Unit::kRatio) return 0.37;
+  if (quantity.unit == device::Unit::kPercent) return std::uint64_t{37};
+  return std::accumulate(quantity.key.begin(), quantity.key.end(), std::uint64_t{1000});
+}
+
 /// A GPU that can tell everything, with links of its own.
 std::shared_ptr<const node::sample::DeviceSample> SampleOf(const std::string& id) {
   node::sample::DeviceSample sample{.device = id, .vendor = "nvidia", .at = kNow, .collections = 3, .took = 5ms};
   const auto quantities = vendor::FindDialect("nvidia")->Quantities();
   for (std::size_t i = 0; i < quantities.size(); ++i) {
-    const auto value = static_cast<std::uint64_t>(
-        quantities[i].unit == device::Unit::kPercent || quantities[i].unit == device::Unit::kRatio ? 37 : 1000 + i);
-    const device::Number number = quantities[i].unit == device::Unit::kRatio ? device::Number(0.37) : device::Number(value);
-    for (int link = quantities[i].per_link ? 0 : -1; link < (quantities[i].per_link ? 2 : 0); ++link)
-      sample.values.push_back({{static_cast<device::QuantityId>(i), link, number}, kNow});
+    const int first = quantities[i].per_link ? 0 : -1, last = quantities[i].per_link ? 1 : -1;
+    for (int link = first; link <= last; ++link)
+      sample.values.push_back({{static_cast<device::QuantityId>(i), link, ValueOf(quantities[i])}, kNow});
   }
   return std::make_shared<const node::sample::DeviceSample>(std::move(sample));
 }
