@@ -213,6 +213,7 @@ class Agent {
   }
 
   Status LookForDevices() {
+    telemetry_.Configure(*Config());  // start_ lacks what the file of counters says
     spine_.Start([this] { FirstLookDone(); });
     costs_.emplace(control_, io_, [this] { return Processes(); });
     labeller_.Configure(*Config());
