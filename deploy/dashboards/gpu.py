@@ -59,6 +59,7 @@ DASHBOARD = dashboard(
         lines("NVLink", "Bps", over_time(rate("accelerator_fabric_transmit_bytes_total"), f"{GPU} sent"),
               over_time(rate("accelerator_fabric_receive_bytes_total"), f"{GPU} received"), description="GPUs with NVLink."),
         lines("PCIe link", "none", over_time(of("accelerator_pcie_link_generation"), f"{GPU} generation"),
-              over_time(of("accelerator_pcie_link_width"), f"{GPU} lanes"), description="Fewer lanes than it can have are a fault. The generation falls at rest."),
+              over_time(of("accelerator_pcie_link_width"), f"{GPU} lanes"),
+              description="Fewer lanes than it can have are a fault. The generation falls at rest."),
         lines("NVLinks that work", "none", over_time(f"sum by (node, index) ({of('accelerator_fabric_link_up')})", GPU), description="GPUs with NVLink."),
     ])])

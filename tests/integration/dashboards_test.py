@@ -22,6 +22,7 @@ from node import wait_until  # noqa: E402
 MODERN = {"row", "stat", "gauge", "bargauge", "timeseries", "table", "state-timeline", "text"}
 HERE = os.uname().nodename  # as this machine's node_exporter calls it
 FAST = "telemetry: {interval: 1s}\n"
+SECURE = ("old",)  # nodes whose pages are served over TLS
 
 
 # --- the files ----------------------------------------------------------------------------------------------------------------------------
@@ -81,9 +82,12 @@ def scrape_jobs(fleet: Fleet, exporter: str) -> list[dict]:
     blocks = re.findall(r"```yaml\n(scrape_configs:.*?)```", (ROOT / "docs/monitoring.md").read_text(), re.S)
     jobs = next(jobs for block in blocks if "static_configs" in (jobs := yaml.safe_load(block)["scrape_configs"])[0])
     targets = {"penstock": {name: node.page for name, node in fleet.nodes.items()}, "node": {HERE: exporter}}
+    secure = {name: targets["penstock"].pop(name) for name in SECURE}
     for job in jobs:
         job["static_configs"] = [{"targets": [page], "labels": {"node": name}} for name, page in targets[job["job_name"]].items()]
         del job["relabel_configs"]
+    tls = {"scheme": "https", "tls_config": {"ca_file": str(fleet.home / "certificate.pem")}}
+    jobs.append({"job_name": "penstock-tls", "static_configs": [{"targets": [page], "labels": {"node": name}} for name, page in secure.items()]} | tls)
     return jobs
 
 
@@ -117,10 +121,15 @@ def mixed(fleet: Fleet):
 
 
 def t4(fleet: Fleet):
-    """An old one, with an API server, and a configuration that is refused for a slip."""
+    """An old one, with an API server, pages over TLS, and a configuration that is refused for a slip."""
     api = ApiServer(fleet.home)
     fleet.others.append(api)
-    node = fleet.add("old", "t4-x1", f"{FAST}cluster: {{kubeconfig: {api.kubeconfig}}}\n")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30", "-subj", "/CN=old",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", fleet.home / "key.pem", "-out", fleet.home / "certificate.pem"],
+                   check=True, capture_output=True)
+    web = fleet.home / "web.yml"
+    web.write_text("tls_server_config: {cert_file: certificate.pem, key_file: key.pem}\n")
+    node = fleet.add("old", "t4-x1", f"{FAST}cluster: {{kubeconfig: {api.kubeconfig}}}\nhttp: {{webConfigFile: {web}}}\n")
     node.kubelet_program.start("serving", "small-0", 1)
     node.config.write_text(node.config.read_text() + "nonsense: true\n")
 

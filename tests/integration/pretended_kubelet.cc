@@ -1,5 +1,6 @@
 // pretended-kubelet DIR: the tests' kubelet as a program, for agents in processes of their own. Reads commands from stdin, one a line,
-// and answers each with a line; ends with stdin. Does what it is told, checks nothing.
+// and answers each with a line; ends with stdin. Does what it is told, checks nothing. Words are percent-encoded, so that a name may have
+// any byte in it.
 //
 //   start NAMESPACE POD CONTAINER RESOURCE COUNT   a container gets devices, as the kubelet gives them; answers "ok ID..." or "no REASON"
 //   end NAMESPACE POD                              the pod is gone; answers "ok"
@@ -18,6 +19,17 @@ namespace {
 using penstock::edge::kubelet::FakeKubelet;
 using penstock::edge::kubelet::FakePod;
 
+std::string Word(std::istringstream& words) {
+  std::string coded, word;
+  words >> coded;
+  for (std::size_t i = 0; i < coded.size(); ++i) {
+    const bool escape = coded[i] == '%' && i + 2 < coded.size();
+    word += escape ? static_cast<char>(std::stoi(coded.substr(i + 1, 2), nullptr, 16)) : coded[i];
+    if (escape) i += 2;
+  }
+  return word;
+}
+
 class Kubelet {
  public:
   explicit Kubelet(const std::string& folder) : kubelet_(folder) { kubelet_.Start(); }
@@ -34,7 +46,8 @@ class Kubelet {
   std::string Start(std::istringstream& words) {
     FakePod pod;
     std::size_t count = 0;
-    words >> pod.namespace_name >> pod.pod >> pod.container >> pod.resource >> count;
+    for (std::string* word : {&pod.namespace_name, &pod.pod, &pod.container, &pod.resource}) *word = Word(words);
+    words >> count;
     const auto enough = [&](const FakeKubelet::Devices& devices) { return (pod.ids = Free(devices, pod.resource, count)).size() == count; };
     if (!kubelet_.WaitForDevices(pod.resource, enough)) return "no " + pod.resource + " is free";
     const auto answer = kubelet_.Allocate(pod.resource, pod.ids);
@@ -47,8 +60,7 @@ class Kubelet {
   }
 
   std::string End(std::istringstream& words) {
-    std::string space, name;
-    words >> space >> name;
+    const std::string space = Word(words), name = Word(words);
     std::erase_if(pods_, [&](const FakePod& pod) { return pod.namespace_name == space && pod.pod == name; });
     kubelet_.SetPods(pods_);
     return "ok";
