@@ -70,7 +70,8 @@ std::string MetricsTable(MetricGroup group) {
     std::string labels;
     for (const std::string& label : LabelsOf(family)) labels += (labels.empty() ? "`" : ", `") + label + "`";
     table.append("| `").append(family.name).append("` | ").append(ToString(family.type)).append(" | ").append(family.unit);
-    table.append(" | ").append(labels).append(" | ").append(family.help).append(Sentence(family.note)).append(" |\n");
+    table.append(" | ").append(labels).append(" | ").append(family.help).append(Sentence(family.note));
+    table.append(family.on_request ? " Only where `telemetry.include` matches it. |\n" : " |\n");
   }
   return table;
 }

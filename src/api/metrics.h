@@ -50,6 +50,7 @@ struct MetricFamily {
   std::string_view labels;  ///< those that follow, in their order, a blank between two; "label_*" stands for any number of them
   std::string_view help;    ///< one sentence, as on the page
   std::string_view note;    ///< what else there is to know, for people, without a period; Markdown; may be empty
+  bool on_request = false;  ///< many series that few look at: shown only where `telemetry.include` matches
 };
 
 /// Names of all labels of its series, in their order.

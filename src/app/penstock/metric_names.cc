@@ -37,7 +37,8 @@ MetricName Ours(const api::MetricFamily& family, const std::vector<const device:
                     .unit = std::string(family.unit),
                     .labels = LabelsOf(family),
                     .meaning = std::string(family.help),
-                    .note = std::string(family.note)};
+                    .note = std::string(family.note),
+                    .by_default = !family.on_request};
   AddSources(dialects, metric);
   return metric;
 }

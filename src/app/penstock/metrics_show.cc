@@ -78,9 +78,9 @@ std::string ShowMetricName(const MetricName& metric, const Style& style) {
   text +=
       "\n" + Line("type", metric.type, style) + Line("unit", metric.unit, style) + Line("labels", base::Join(metric.labels, " "), style);
   const std::string always = metric.names == "penstock" ? "always" : "telemetry.names has " + metric.names;
-  if (metric.not_to_be_had.empty())
-    text += Line("shown", metric.by_default || metric.group != "exporter" ? always : always + ", and the counters that are wanted name it",
-                 style);
+  const std::string if_asked =
+      always + (metric.group == "exporter" ? ", and the counters that are wanted name it" : " and telemetry.include matches it");
+  if (metric.not_to_be_had.empty()) text += Line("shown", metric.by_default ? always : if_asked, style);
   text += Line("not here", metric.not_to_be_had, style);
   for (std::size_t i = 0; i < metric.sources.size(); ++i) text += Line(i == 0 ? "source" : "", Sentence(metric.sources[i]), style);
   text += Line("also called", base::Join(metric.also, ", "), style);

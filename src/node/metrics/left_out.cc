@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "api/metrics.h"
 #include "base/core/strings.h"
 #include "node/metrics/exporter_rows.h"
 #include "node/sample/glance.h"
@@ -40,7 +41,9 @@ std::vector<bool> Wanted(const device::Dialect& dialect, const api::TelemetryCon
 bool IsShown(const api::TelemetryConfig& config, std::string_view family) {
   const bool ours = family.starts_with("accelerator_");
   if (ours && std::find(config.names.begin(), config.names.end(), api::MetricNames::kAccelerator) == config.names.end()) return false;
-  return !Matches(config.exclude, family) || Matches(config.include, family);
+  if (Matches(config.include, family)) return true;
+  const api::MetricFamily* known = ours ? api::FindMetricFamily(family) : nullptr;
+  return (known == nullptr || !known->on_request) && !Matches(config.exclude, family);
 }
 
 std::set<std::string, std::less<>> LeftOut(const device::Dialect& dialect, const api::TelemetryConfig& config) {

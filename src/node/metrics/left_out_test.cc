@@ -26,8 +26,10 @@ class LeftOutTest : public ::testing::Test {
 };
 
 TEST_F(LeftOutTest, NothingThatAPageShows) {
+  api::TelemetryConfig config = Names({MetricNames::kAccelerator});
+  config.include = {"accelerator_fabric_*"};
   for (const auto& quantity : fixture::FindMeasuredAcme("acme")->Quantities()) {
-    if (!quantity.family.empty()) { EXPECT_THAT(Of(Names({MetricNames::kAccelerator})), Not(Contains(quantity.key))); }
+    if (!quantity.family.empty()) { EXPECT_THAT(Of(config), Not(Contains(quantity.key))); }
   }
 }
 
@@ -50,6 +52,14 @@ TEST_F(LeftOutTest, GlobsSayWhatIsShown) {
   config.exclude = {"accelerator_*"};
   config.include = {"accelerator_clock_max_hertz"};
   EXPECT_THAT(Of(config), AllOf(Contains("link.sent"), Not(Contains("clock.max.sm"))));
+}
+
+TEST_F(LeftOutTest, WhatHasManySeriesIsShownOnRequest) {
+  api::TelemetryConfig config = Names({MetricNames::kAccelerator});
+  constexpr char kFamily[] = "accelerator_fabric_link_errors_total";
+  EXPECT_FALSE(IsShown(config, kFamily));
+  config.include = {"accelerator_fabric_*"};
+  EXPECT_TRUE(IsShown(config, kFamily));
 }
 
 TEST_F(LeftOutTest, NeverWhatPeopleLookAtAndUsageIsMadeOf) {

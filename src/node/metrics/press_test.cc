@@ -64,6 +64,7 @@ Figures EveryFigure() {
 
 std::string EveryPage(Format format, api::TelemetryConfig config = {}) {
   config.names = {api::MetricNames::kAccelerator};
+  config.include = {"accelerator_*"};
   Press press(fixture::FindMeasuredAcme);
   press.Configure(config, "node-1");
   return press.Make(Everything(), EveryFigure(), format);
@@ -147,7 +148,9 @@ TEST(Press, AnEmptyNodeStillTellsAboutItself) {
 }
 
 TEST(Press, ValuesAreInBaseUnits) {
-  const std::string page = PageOf(Node()), device = R"({device="G0",index="0",model="Acme Small")";
+  api::TelemetryConfig config;
+  config.include = {"accelerator_fabric_*"};
+  const std::string page = PageOf(Node(), config), device = R"({device="G0",index="0",model="Acme Small")";
   EXPECT_THAT(page, HasSubstr("accelerator_utilization_ratio" + device + "} 0.37\n"));
   EXPECT_THAT(page, HasSubstr("accelerator_memory_used_bytes" + device + "} 21474836480\n"));
   EXPECT_THAT(page, HasSubstr("accelerator_power_watts" + device + "} 61.234\n"));
