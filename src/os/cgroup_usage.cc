@@ -40,13 +40,20 @@ int LevelsUp(std::string_view path) {
   return levels;
 }
 
-/// A mount point and how much it shows.
+/// How much of a hierarchy a mount shows, by its root: from so many levels above our namespace's on, or from as many below, as a container's
+/// own mounts of v1 do where it has no namespace of its own.
+int LevelsShown(std::string_view root) {
+  const int up = LevelsUp(root);
+  return up > 0 || root == "/" ? up : -static_cast<int>(std::count(root.begin(), root.end(), '/'));
+}
+
+/// The mount point that shows most.
 struct Found {
   std::string at;
-  int levels = -1;
+  int levels = 0;
   void Offer(std::string_view root, std::string_view point) {
-    if (LevelsUp(root) <= levels) return;
-    levels = LevelsUp(root);
+    if (!at.empty() && LevelsShown(root) <= levels) return;
+    levels = LevelsShown(root);
     at = Unescape(point);
   }
 };

@@ -34,6 +34,13 @@ TEST(CgroupUsage, InAContainerTheMachinesOwnMountCounts) {
   EXPECT_EQ(mounts.own, "/sys/fs/cgroup");
 }
 
+TEST(CgroupUsage, InAContainerWithoutANamespaceItsOwnMountsShowItsOwnGroupAlone) {
+  const CgroupMounts mounts = ParseCgroupMounts(
+      "543 541 0:30 /kubepods/pod1/c1 /sys/fs/cgroup/cpuacct rw - cgroup cgroup rw,cpuacct\n"
+      "553 551 0:30 / /host-cgroup/cpuacct rw - cgroup cgroup rw,cpuacct\n");
+  EXPECT_EQ(mounts.cpu, "/host-cgroup/cpuacct");
+}
+
 std::string Whole(const std::string& path) { return path; }
 
 TEST(CgroupUsage, AProcessIsInAGroupOfEachHierarchyThatCounts) {
