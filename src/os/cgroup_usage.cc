@@ -40,8 +40,8 @@ int LevelsUp(std::string_view path) {
   return levels;
 }
 
-/// How much of a hierarchy a mount shows, by its root: from so many levels above our namespace's on, or from as many below, as a container's
-/// own mounts of v1 do where it has no namespace of its own.
+/// How much of a hierarchy a mount shows, by its root: from so many levels above our namespace's on, or from as many below, as a
+/// container's own mounts of v1 do where it has no namespace of its own.
 int LevelsShown(std::string_view root) {
   const int up = LevelsUp(root);
   return up > 0 || root == "/" ? up : -static_cast<int>(std::count(root.begin(), root.end(), '/'));
