@@ -1,4 +1,5 @@
 // One connection through its requests: handshake, head, credentials, a place, the handler, the answer. Knows no page's content.
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -114,10 +115,7 @@ void Server::State::Begin(std::uint64_t id, Connection& connection, std::size_t 
   connection.keep_alive = alone && connection.request.keep_alive;
   connection.number = next_request++;
   const base::TimePoint now = loop.clock().Now();
-  if (connection.request.patience > 0s && now + connection.request.patience < connection.deadline) {
-    connection.deadline = now + connection.request.patience;
-    EndIn(id, connection.request.patience);
-  }
+  if (connection.request.patience > 0s) connection.deadline = std::min(connection.deadline, now + connection.request.patience);
   const auto page = pages.find(connection.request.path);
   const bool open = page != pages.end() && page->second.access == Access::kOpen;
   if (!shield->Admits(now)) return Reply(connection, Say(429, "too many requests; the web configuration's rate_limit allows no more\n"));

@@ -87,6 +87,7 @@ TEST_F(GuardTest, TakesAsLongForAnUnknownUser) {
   ASSERT_EQ(secrets_->asked.size(), 1u);
   EXPECT_EQ(secrets_->asked[0].substr(0, 7), "$2b$12$") << "the highest cost of those that are known";
   EXPECT_EQ(secrets_->asked[0].size(), 60u);
+  EXPECT_EQ(Check(Basic("nobody", secrets_->asked[0].substr(7, 10))), Verdict::kDenied) << "nor where it happens to be right";
 }
 
 TEST_F(GuardTest, StopsAnAddressThatFailsTooOftenButNotWhoIsKnown) {

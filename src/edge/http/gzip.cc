@@ -9,7 +9,7 @@ namespace penstock::edge::http {
 
 namespace {
 
-// Of a page with 2,240 series level 1 makes a fifteenth in 2 ms, level 6 a thirtieth in three times that (bench/run --only pages).
+// Of a page with 2,240 series, 643 KiB, level 1 makes 22 KiB in 0.7 ms, level 6 makes 18 KiB in 1.7 ms (bench/run --only micro).
 constexpr int kLevel = 1;
 constexpr int kGzipWindow = 15 + 16;  // zlib.h: 16 more asks for gzip's header and checksum
 constexpr int kMemory = 8;            // zlib's own default
