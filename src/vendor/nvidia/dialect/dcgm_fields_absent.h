@@ -12,7 +12,8 @@ inline constexpr std::string_view kNotCollected = "not collected: a setting or a
 inline constexpr std::string_view kDiagnostics = "the result of DCGM's own diagnostics, which are not run here";
 inline constexpr std::string_view kVgpuHost = "of the virtual GPUs that a hypervisor gives out";
 inline constexpr std::string_view kRegisters = "read from registers by DCGM, past NVML's documented calls";
-inline constexpr std::string_view kSwitches = "of NVSwitches, which NVML does not reach: DCGM asks the fabric manager's libraries, NSCQ and NVSDM";
+inline constexpr std::string_view kSwitches =
+    "of NVSwitches, which NVML does not reach: DCGM asks the fabric manager's libraries, NSCQ and NVSDM";
 inline constexpr std::string_view kGrace = "of the machine's processors, which node_exporter shows";
 inline constexpr std::string_view kConnectX = "of network adapters";
 inline constexpr std::string_view kImex = "of the IMEX service, not of a GPU";

@@ -7,7 +7,8 @@ namespace penstock::vendor::nvidia {
 
 inline constexpr std::string_view kNoCbuCorrected = "no counter of NVML: a CBU corrects nothing";
 inline constexpr std::string_view kXidTotals = "accelerator_evidence_total{kind=\"xid\"} counts them";
-inline constexpr std::string_view kEventTotals = "accelerator_clocks_limited_seconds_total tells how long, which does not depend on when it was looked at";
+inline constexpr std::string_view kEventTotals =
+    "accelerator_clocks_limited_seconds_total tells how long, which does not depend on when it was looked at";
 
 // clang-format off
 inline constexpr device::ExporterField kDcgmErrorFields[] = {

@@ -5,7 +5,8 @@
 
 namespace penstock::vendor::nvidia {
 
-inline constexpr std::string_view kRawOnly = "shown in the driver's own form only, exponent in the lowest byte and mantissa above it, by the field before it";
+inline constexpr std::string_view kRawOnly =
+    "shown in the driver's own form only, exponent in the lowest byte and mantissa above it, by the field before it";
 
 // clang-format off
 inline constexpr device::ExporterField kDcgmLinkFields[] = {
