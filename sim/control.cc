@@ -64,7 +64,7 @@ base::Status CheckRoot(const std::string& root) {
 
 std::uint64_t NowMicroseconds() {
   return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
 }
 
 std::optional<std::uint32_t> RecoveryActionNumber(const std::string& name) {
@@ -87,8 +87,11 @@ base::Result<Control> Control::Build(const std::string& root, const Assets& asse
   TRY(WriteText(root + "/.penstock-sim/models.yaml", models));
   TRY(WriteText(root + "/.penstock-sim/machine.yaml", machine.text));
   ASSIGN(const TreeReport report, SyncTree(root, assets, state));
+  // The machine's clock begins as the wall's and then goes its own way: no GPU counts otherwise because somebody sets the time.
+  const auto wall = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  state.clock_ahead = wall - static_cast<std::int64_t>(NowMicroseconds());
   for (SimGpu& gpu : state.gpus) {
-    SimZeroMeters(&gpu, NowMicroseconds());
+    SimZeroMeters(&gpu, SimNow(&state, NowMicroseconds()));
     Follow(gpu);
   }
   ASSIGN(StateFile file, StateFile::Create(root, state));

@@ -103,7 +103,7 @@ class Control {
 /// Ends the control daemons of a machine as kill -9 does, before its files are removed; their servers end with the last client.
 void EndMps(const std::string& root);
 
-/// Time as the simulated driver stamps it, since 1970.
+/// CLOCK_MONOTONIC, which nobody sets: what SimNow is given.
 std::uint64_t NowMicroseconds();
 
 /// The number of a recovery action's name ("none", "gpu-reset", …), and the names.

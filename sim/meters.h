@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-// The machine's clock, given the real one (µs since 1970).
+// The machine's clock (µs since 1970, where nobody moved it), given CLOCK_MONOTONIC.
 static inline uint64_t SimNow(const SimState* state, uint64_t real) {
   return state->clock_stopped ? state->clock_stopped : real + (uint64_t)state->clock_ahead;
 }

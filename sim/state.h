@@ -288,7 +288,7 @@ typedef struct {
 
   // The clock of meters and samples: stands at a time, or runs so many µs before or behind the real one.
   uint64_t clock_stopped;  // µs since 1970; 0: it runs
-  int64_t clock_ahead;
+  int64_t clock_ahead;     // of CLOCK_MONOTONIC
 
   SimFault faults[kSimMaxFaults];
   SimEvent events[kSimEventSlots];

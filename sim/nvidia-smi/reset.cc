@@ -119,7 +119,7 @@ int ResetGpus(const Nvml&, const std::vector<std::string>& wanted) {
     std::puts("Unable to reset GPUs: the simulated machine's state cannot be read");
     return kOther;
   }
-  const auto real = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch());
+  const auto real = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch());
   const std::uint64_t now = SimNow(locked.state(), static_cast<std::uint64_t>(real.count()));
   int status = kNotFound;
   unsigned index = 0;

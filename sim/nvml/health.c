@@ -83,7 +83,7 @@ static NvReturn Retired(const SimGpu* gpu, NvUint cause, NvUint* count, NvUlong*
   if (addresses && !short_of_room) {
     for (NvUint i = 0; i < pages; i++) {
       addresses[i] = 0x1000u + i * 0x1000u;
-      if (times) times[i] = NowMicroseconds();
+      if (times) times[i] = MachineTime();
     }
   }
   *count = pages;

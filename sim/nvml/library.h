@@ -85,7 +85,6 @@ uint32_t CopyProcesses(const SimGpu* gpu, SimProcess* processes);
 int StateLock(void);
 void StateUnlock(void);
 
-uint64_t NowMicroseconds(void);  // CLOCK_REALTIME
 // The machine's clock, by which it meters and stamps samples.
 uint64_t MachineTime(void);
 

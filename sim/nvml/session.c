@@ -143,9 +143,9 @@ void StateUnlock(void) {
   flock(g_lock_fd, LOCK_UN);
 }
 
-uint64_t NowMicroseconds(void) {
+static uint64_t NowMicroseconds(void) {
   struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
+  clock_gettime(CLOCK_MONOTONIC, &now);
   return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
 }
 
