@@ -48,6 +48,13 @@ class Machine:
         self.broken = True
         self._sim("fault", gpu, *words)
 
+    def run_process(self, gpu: str, pid: int, mebibytes: int, name: str):
+        """A process, as its node numbers it, is on the GPU."""
+        self._sim("set", gpu, f"process={pid}:{mebibytes}:{name}")
+
+    def no_processes(self, gpu: str):
+        self._sim("set", gpu, "no-processes")
+
     def heal_mps(self):
         self._sim("heal", "mps")
 

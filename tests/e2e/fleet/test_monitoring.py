@@ -58,13 +58,13 @@ def impatient(rules: Path, folder: Path) -> Path:
 
 
 @pytest.fixture
-def prometheus(fleet):
+def prometheus(fleet, request):
     fleet.clear()
     fleet.ensure_installed(TELEMETRY)
     fleet.wait_rolled_out()
     fleet.wait_advertised(120)
-    home = fleet.cluster.dir / "prometheus"
-    home.mkdir(exist_ok=True)
+    home = fleet.cluster.dir / f"prometheus-{request.node.name[:20]}"  # what another one saw last would live on in its store
+    home.mkdir()
     one = Prometheus(home, documented_jobs(fleet, home), [impatient(RULES, home)], enter=fleet.cluster.entering(),
                      fetch=lambda url: fleet.cluster.run("busybox", "wget", "-q", "-O", "-", url).stdout)
     one.wait_scraped(len(fleet.nodes), 60)
@@ -80,13 +80,15 @@ def test_prometheus_scrapes_dashboards_show_and_an_idle_gpu_is_listed_and_alerte
     fleet.hold("forgotten", "n4", 1)
     fleet.wait_held("forgotten")
     pod = fleet.get("pods", "-l", "app=forgotten")["items"][0]["metadata"]["name"]
+    on_the_gpu(fleet, "n4")
     for name in ("fleet", "gpu", "namespace", "health", "agent"):  # (2) dashboards show GPU count, watts, degrees, utilization
         dashboard = dashboards.load(name)
         asked = dashboards.queries(dashboard, dashboards.chosen(prometheus, dashboard), *SHOWN[name])
         empty = dashboards.without_answer(prometheus, asked)
         assert len(asked) >= len(SHOWN[name]) and not empty, "\n".join(empty)
     count = sum(len(node.machine.minors()) for node in fleet.nodes.values())
-    panel = dict(dashboards.queries(load := dashboards.load("fleet"), dashboards.chosen(prometheus, load)))
+    board = dashboards.load("fleet")
+    panel = dict(reversed(dashboards.queries(board, dashboards.chosen(prometheus, board))))  # of two with one name the first
     assert prometheus.value(panel["GPUs"]) == count and prometheus.value(panel["Power"]) > 10 * count
     assert 20 < prometheus.value(panel["Hottest"]) < 100 and 0 <= prometheus.value(panel["Busy"]) <= 1
 
@@ -97,9 +99,16 @@ def test_prometheus_scrapes_dashboards_show_and_an_idle_gpu_is_listed_and_alerte
         wait_for(lambda: [one for one in prometheus.firing("AcceleratorIdle") if one.get("pod") == pod], 60, "the alert to fire")
     one = next(one for one in prometheus.firing("AcceleratorIdle") if one.get("pod") == pod)
     assert (one["namespace"], one["node"], one["severity"]) == ("default", "n4", "info")
+    fleet.nodes["n4"].machine.no_processes("0")
     fleet.delete_pod(pod)
     wait_for(lambda: not [one for one in prometheus.firing("AcceleratorIdle") if one.get("pod") == pod], 60, "the alert to end with the pod")
     assert not {one["alertname"] for one in prometheus.firing()} - {"AcceleratorIdle"}, "nothing is wrong here, and nothing says so"
+
+
+def on_the_gpu(fleet: Fleet, node: str):
+    """The program of the pod on that node has the first GPU open, and does nothing with it."""
+    pid = fleet.nodes[node].run("pgrep", "-f", "^sleep 100000").stdout.split()[0]
+    fleet.nodes[node].machine.run_process("0", int(pid), mebibytes=512, name="sleep")
 
 
 # What has data where GPUs are A100s and older, at rest, and nothing was ever wrong: without node_exporter, errors, processes and users.
@@ -108,7 +117,7 @@ SHOWN = {
     "gpu": ["What it is", "Utilization", "Memory in use", "Power", "Temperature", "Usable", "Shares held", "Holders", "Clocks", "PCIe", "Limited now"],
     "namespace": ["Slots held", "Namespaces", "Busy, of what is held", "Held and idle", "Memory in use", "Holders", "GPUs busy", "Power",
                   "Namespaces"],
-    "health": ["Can be used", "Not usable", "On probation", "Remapping failed", "Usable", "ECC errors", "Remapped rows", "Retired pages"],
+    "health": ["Can be used", "Remapping failed", "Remapping pending", "Slowed down by heat", "Usable", "ECC errors", "Remapped rows", "Retired pages"],
     "agent": ["Agents", "Memory of one, most", "Processor of one, most", "Oldest value", "Versions", "Drivers", "Leases", "Time for a page",
               "Requests to the API server", "Failed requests to the API server", "Holders known", "A scrape, as Prometheus sees it"],
 }
@@ -174,7 +183,8 @@ def test_each_of_five_hundred_pods_is_found_on_its_gpu_and_nowhere_else(promethe
             start_pods(fleet, node)
         for node in PODS:
             wait_ended(fleet, node)
-    wait_for(lambda: not prometheus.query('accelerator_held{kind="pod"}'), 60, "no series to say that a pod holds a GPU")
+    wait_for(lambda: not prometheus.query('accelerator_held{kind="pod"}'), 60, "no series to say that a pod holds a GPU",
+             lambda: (prometheus.query('accelerator_held{kind="pod"}'), {name: node.kubelet_gave() for name, node in fleet.nodes.items()}, fleet.logs()))
     meant = truth(fleet)
     assert len(meant) == sum(PODS.values()) == 500
     for family in ("accelerator_held", "accelerator_holder_start_timestamp_seconds", "accelerator_holder_energy_joules_total"):
