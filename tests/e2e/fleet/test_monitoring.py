@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from actors import BUSYBOX, GPU, wait_for
-from fleet import CONFIG_MAP, NAMESPACE, Fleet, pod_on
+from fleet import CONFIG_MAP, NAMESPACE, RELEASE, Fleet, pod_on
 from test_sharing import all_of, sliced
 
 ROOT = Path(__file__).parents[3]
@@ -121,6 +121,30 @@ SHOWN = {
     "agent": ["Agents", "Memory of one, most", "Processor of one, most", "Oldest value", "Versions", "Drivers", "Leases", "Time for a page",
               "Requests to the API server", "Failed requests to the API server", "Holders known", "A scrape, as Prometheus sees it"],
 }
+
+
+def rendered(fleet: Fleet, *settings: str) -> dict[str, dict]:
+    """Kind -> object of those that the chart makes for who monitors."""
+    given = [word for setting in settings for word in ("--set", setting)]
+    text = fleet.helm("template", RELEASE, ROOT / "deploy/helm/penstock", "-f", fleet.cluster.dir / "values.json", *given).stdout
+    return {one["kind"]: one for one in yaml.safe_load_all(text) if one and one["kind"] in ("Service", "ServiceMonitor", "PodMonitor")}
+
+
+def selected(fleet: Fleet, labels: dict[str, str]) -> set[str]:
+    chosen = ",".join(f"{key}={value}" for key, value in labels.items())
+    return {pod["metadata"]["name"] for pod in fleet.get("pods", "-n", NAMESPACE, "-l", chosen)["items"]}
+
+
+def test_what_the_charts_monitors_select_is_there(installed):
+    agents = set(installed.agent_pods().values())
+    pods = rendered(installed, "penstock.metrics.podMonitor.enabled=true")["PodMonitor"]["spec"]
+    assert selected(installed, pods["selector"]["matchLabels"]) == agents
+    objects = rendered(installed, "penstock.metrics.serviceMonitor.enabled=true")
+    service, monitor = objects["Service"], objects["ServiceMonitor"]["spec"]
+    assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert selected(installed, service["spec"]["selector"]) == agents
+    ports = {port["name"] for pod in installed.get("pods", "-n", NAMESPACE)["items"] for port in pod["spec"]["containers"][0]["ports"]}
+    assert {pods["podMetricsEndpoints"][0]["port"], monitor["endpoints"][0]["port"], service["spec"]["ports"][0]["targetPort"]} <= ports
 
 
 # --- five hundred pods --------------------------------------------------------------------------------------------------------------------
