@@ -8,6 +8,7 @@
 #include "app/penstock/cleanup.h"
 #include "edge/engine/configuring.h"
 #include "node/cdi/folder.h"
+#include "node/usage/record_files.h"
 #include "os/core/file.h"
 #include "os/lock_file.h"
 #include "vendor/all.h"
@@ -50,13 +51,17 @@ void UndoEngines(const api::NodeConfig& config, CleanupOutcome& outcome) {
   ::rmdir((state_dir + "/engines").c_str());
 }
 
+/// Where usage records lie among our own things. A folder that somebody chose for them is theirs to keep: empty then.
+std::string OwnRecords(const api::NodeConfig& config) { return config.usage.dir.empty() ? config.paths.state_dir + "/usage" : ""; }
+
 /// What is to be removed, the lock last: who holds it keeps agents out until all is gone.
 std::vector<std::string> Files(const api::NodeConfig& config, bool with_lock) {
   std::vector<std::string> files;
   const auto add = [&files](const std::string& path) {
     if (os::Exists(path)) files.push_back(path);
   };
-  for (const char* name : {"ledger.json", "health.json", "doors.json", "agent.log"}) add(config.paths.state_dir + "/" + name);
+  for (const char* name : {"ledger.json", "health.json", "doors.json", "usage.json", "agent.log"}) add(config.paths.state_dir + "/" + name);
+  for (const std::string& file : node::usage::RecordFiles(OwnRecords(config)).List()) add(file);
   if (!config.labels.features_file.empty()) add(config.labels.features_file);
   for (const std::string& file : OwnSpecifications(config.paths.cdi_root)) add(config.paths.cdi_root + "/" + file);
   if (!config.cdi.install.empty())
@@ -105,7 +110,8 @@ base::Result<CleanupOutcome> CleanHost(const api::NodeConfig& config, bool dry_r
     }
   }
   // A mount point, and a folder in which other things lie, stay.
-  for (const std::string& folder : {config.cdi.install, config.paths.state_dir, config.paths.run_dir}) remove_folder(folder);
+  for (const std::string& folder : {config.cdi.install, OwnRecords(config), config.paths.state_dir, config.paths.run_dir})
+    remove_folder(folder);
   return outcome;
 }
 

@@ -24,7 +24,8 @@ class CleanHostTest : public testing::Test {
     config_.labels.features_file = folder_ / "features.d/penstock";
   }
   void AgentWasHere() {
-    for (const char* file : {"ledger.json", "health.json", "doors.json"}) folder_.Write(std::string("state/") + file, "{}");
+    for (const char* file : {"ledger.json", "health.json", "doors.json", "usage.json", "usage/usage-000001.jsonl"})
+      folder_.Write(std::string("state/") + file, "{}");
     for (const char* file :
          {"penstock-nvidia.com-gpu.json", "k8s.device-plugin.nvidia.com-gpu.json", "k8s.device-plugin.nvidia.com-gds.json"})
       folder_.Write(std::string("cdi/") + file, "{}");
@@ -39,7 +40,7 @@ class CleanHostTest : public testing::Test {
 
 TEST_F(CleanHostTest, LeavesNothingOfAnAgentThatHasEnded) {
   AgentWasHere();
-  EXPECT_EQ(LeftOnHost(config_).size(), 10u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 12u);
   const auto outcome = CleanHost(config_, false);
   ASSERT_TRUE(outcome.ok());
   EXPECT_THAT(outcome->failures, IsEmpty());
@@ -62,12 +63,21 @@ TEST_F(CleanHostTest, LeavesWhatIsNotOurs) {
   EXPECT_FALSE(os::Exists(folder_ / "state/ledger.json"));
 }
 
+TEST_F(CleanHostTest, LeavesUsageRecordsInAFolderThatSomebodyChose) {
+  AgentWasHere();
+  config_.usage.dir = folder_ / "state/usage";
+  const auto outcome = CleanHost(config_, false);
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_TRUE(os::Exists(folder_ / "state/usage/usage-000001.jsonl"));
+  EXPECT_FALSE(os::Exists(folder_ / "state/usage.json"));
+}
+
 TEST_F(CleanHostTest, SaysInADryRunWhatItWouldRemove) {
   AgentWasHere();
   const auto outcome = CleanHost(config_, true);
   ASSERT_TRUE(outcome.ok());
   EXPECT_THAT(outcome->removed, Contains(folder_ / "state/ledger.json"));
-  EXPECT_EQ(LeftOnHost(config_).size(), 10u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 12u);
 }
 
 TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
@@ -78,7 +88,7 @@ TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error().code(), base::Code::kFailedPrecondition);
   EXPECT_THAT(outcome.error().message(), HasSubstr(std::to_string(getpid())));
-  EXPECT_EQ(LeftOnHost(config_).size(), 10u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 12u);
 }
 
 TEST_F(CleanHostTest, MakesNoFolderWhereThereIsNone) {
