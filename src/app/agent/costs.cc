@@ -1,6 +1,9 @@
 // A timer and two reads.
 #include "app/agent/costs.h"
 
+#include <algorithm>
+
+#include <malloc.h>
 #include <unistd.h>
 
 #include "base/core/strings.h"
@@ -9,6 +12,8 @@
 
 namespace penstock::app {
 namespace {
+
+constexpr std::uint64_t kGrown = 4u << 20;
 
 std::uint64_t ResidentBytes(pid_t pid) {
   const auto statm = os::ReadFile("/proc/" + std::to_string(pid) + "/statm", 256);  // proc(5): size, resident, ... in pages
@@ -36,6 +41,7 @@ struct Costs::State : std::enable_shared_from_this<State> {
         const auto here = weak.lock();
         if (!here) return;
         here->latest = costs;
+        here->GiveBack();
         here->timer = here->control->PostAfter(std::chrono::seconds(10), [weak] {
           if (const auto again = weak.lock()) again->Ask();
         });
@@ -43,6 +49,19 @@ struct Costs::State : std::enable_shared_from_this<State> {
     });
   }
 
+  /// What a burst of work freed goes back to the machine: the heap would keep it, however quiet it is afterwards.
+  void GiveBack() {
+    const auto agent = std::find_if(latest.begin(), latest.end(), [](const auto& cost) { return cost.process == "agent"; });
+    if (agent == latest.end()) return;
+    if (settled != 0 && agent->resident_bytes > settled + kGrown) {
+      io->Post([] { ::malloc_trim(0); });
+      settled = 0;  // the next look tells what is needed
+    } else {
+      settled = settled == 0 ? agent->resident_bytes : std::min(settled, agent->resident_bytes);
+    }
+  }
+
+  std::uint64_t settled = 0;  // resident bytes of the agent when it was quiet; 0: not known
   base::Executor* control = nullptr;
   base::Executor* io = nullptr;
   std::function<std::map<std::string, pid_t>()> processes;

@@ -44,8 +44,8 @@ class Tally {
     std::vector<std::string> labels;  ///< globs over keys of those that are shown
     base::Duration keep_ended = std::chrono::minutes(5);
     base::Duration idle_after = std::chrono::minutes(30);
-    double idle_below = 0.01;  ///< utilization, 0 to 1
-    std::size_t most_ended = 1000;
+    double idle_below = 0.01;      ///< utilization, 0 to 1
+    std::size_t most_ended = 250;  ///< a burst of short jobs must not make the agent large: records have them all
   };
   using ModelOf = std::function<std::string(const std::string& device)>;
 
