@@ -62,10 +62,10 @@ class Host:
         given = [word for device in devices for word in ("--device", device)]
         return self.podman("run", *RUN, *given, *options, images.NAME, "sh", "-c", script, **more).stdout
 
-    def start(self, devices: list[str], script: str) -> subprocess.Popen:
+    def start(self, devices: list[str], script: str, *options) -> subprocess.Popen:
         """The same, not waited for."""
         given = [word for device in devices for word in ("--device", device)]
-        return subprocess.Popen(self.command("run", *RUN, *given, images.NAME, "sh", "-c", script), stdin=subprocess.DEVNULL,
+        return subprocess.Popen(self.command("run", *RUN, *given, *options, images.NAME, "sh", "-c", script), stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def clear(self):
