@@ -1,6 +1,7 @@
 // Shared libraries, loaded when asked for; a missing symbol is an ordinary answer.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "base/core/result.h"
@@ -33,6 +34,26 @@ class Library {
   void* handle_ = nullptr;
   std::string name_;
   UniqueFd file_;  // open as long as the library is: the loader knows it by the descriptor's number
+};
+
+/// Takes functions out of libraries, each from the first that has it, and remembers the first that none has. The libraries must outlive it.
+class Symbols {
+ public:
+  explicit Symbols(std::span<const Library> libraries) : libraries_(libraries) {}
+
+  /// Null where none has it.
+  template <typename Function>
+  void Take(Function*& function, const char* name) {
+    function = nullptr;
+    for (const Library& library : libraries_)
+      if (function == nullptr) function = reinterpret_cast<Function*>(library.Symbol(name));
+    if (function == nullptr && missing_.empty()) missing_ = name;
+  }
+  const std::string& missing() const { return missing_; }
+
+ private:
+  const std::span<const Library> libraries_;
+  std::string missing_;
 };
 
 }  // namespace penstock::os

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include <link.h>
+#include <malloc.h>
 #include <sys/mman.h>
 
 namespace penstock::os {
@@ -29,5 +30,7 @@ void TrimLoaded(const std::function<bool(std::string_view path)>& wanted) {
   auto copy = wanted;
   ::dl_iterate_phdr(&Trim, &copy);
 }
+
+void TrimHeap() { ::malloc_trim(0); }
 
 }  // namespace penstock::os

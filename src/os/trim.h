@@ -11,4 +11,8 @@ namespace penstock::os {
 /// 10 µs, and keeps dlopen waiting meanwhile.
 void TrimLoaded(const std::function<bool(std::string_view path)>& wanted);
 
+/// Gives the pages of the heap back on which nothing lives: after much was freed malloc keeps them. Any thread; other threads that allocate
+/// meanwhile wait, some milliseconds for tens of MiB.
+void TrimHeap();
+
 }  // namespace penstock::os

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include <malloc.h>
 #include <unistd.h>
 
 #include "base/core/strings.h"
 #include "os/core/file.h"
 #include "os/process.h"
+#include "os/trim.h"
 
 namespace penstock::app {
 namespace {
@@ -54,7 +54,7 @@ struct Costs::State : std::enable_shared_from_this<State> {
     const auto agent = std::find_if(latest.begin(), latest.end(), [](const auto& cost) { return cost.process == "agent"; });
     if (agent == latest.end()) return;
     if (settled != 0 && agent->resident_bytes > settled + kGrown) {
-      io->Post([] { ::malloc_trim(0); });
+      io->Post(os::TrimHeap);
       settled = 0;  // the next look tells what is needed
     } else {
       settled = settled == 0 ? agent->resident_bytes : std::min(settled, agent->resident_bytes);

@@ -1,4 +1,5 @@
-// What our own processes cost, looked at every ten seconds. Reads /proc on the I/O loop.
+// What our own processes cost, looked at every ten seconds; memory that the agent no longer needs is given back then. Reads /proc on the
+// I/O loop.
 #pragma once
 
 #include <functional>

@@ -41,28 +41,9 @@ base::Result<Libraries> Open() {
   return libraries;
 }
 
-class Symbols {
- public:
-  explicit Symbols(const Libraries& libraries) : libraries_(libraries) {}
-
-  template <typename Function>
-  void Take(Function*& function, const char* name) {
-    for (const os::Library& library : libraries_) {
-      function = reinterpret_cast<Function*>(library.Symbol(name));
-      if (function != nullptr) return;
-    }
-    if (missing_.empty()) missing_ = name;
-  }
-  const std::string& missing() const { return missing_; }
-
- private:
-  const Libraries& libraries_;
-  std::string missing_;
-};
-
 base::Result<TlsLibrary> Resolve(const Libraries& libraries) {
   TlsLibrary library{};
-  Symbols symbols(libraries);
+  os::Symbols symbols(libraries);
   symbols.Take(library.init_ssl, "OPENSSL_init_ssl");
   symbols.Take(library.server_method, "TLS_server_method");
   symbols.Take(library.ctx_new, "SSL_CTX_new");

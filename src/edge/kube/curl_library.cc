@@ -4,6 +4,7 @@
 #include <chrono>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/log.h"
@@ -31,25 +32,9 @@ base::Result<os::Library> Open() {
   return os::Library::Load("libcurl.so.4");
 }
 
-class Symbols {
- public:
-  explicit Symbols(const os::Library& library) : library_(library) {}
-
-  template <typename Function>
-  void Take(Function*& function, const char* name) {
-    function = reinterpret_cast<Function*>(library_.Symbol(name));
-    if (function == nullptr && missing_.empty()) missing_ = name;
-  }
-  const std::string& missing() const { return missing_; }
-
- private:
-  const os::Library& library_;
-  std::string missing_;
-};
-
 base::Result<CurlLibrary> Resolve(const os::Library& library) {
   CurlLibrary curl{};
-  Symbols symbols(library);
+  os::Symbols symbols(std::span(&library, 1));
   symbols.Take(curl.global_init, "curl_global_init");
   symbols.Take(curl.version_info, "curl_version_info");
   symbols.Take(curl.easy_init, "curl_easy_init");
