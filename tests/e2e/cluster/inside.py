@@ -161,13 +161,27 @@ SERVICE_ADDRESS = f"""table ip bench {{
 """  # in-cluster clients call the API server at the first service address; this stands in for kube-proxy
 
 
+PRIVATE = ("etc", "var", "opt")
+
+
+def keep_machine_files(directory: Path):
+    """Shows the machine's /etc, /var and /opt, read-only, below DIR/machine before n1 covers them: every node's overlay lies over these.
+    Over n1's overlay the other nodes would see what n1 writes, and a folder that n1 removes could not be removed on them (ENOENT)."""
+    for part in PRIVATE:
+        below = directory / "machine" / part
+        below.mkdir(parents=True, exist_ok=True)
+        shell("mount", "--bind", f"/{part}", below)
+        shell("mount", "-o", "remount,bind,ro", below)
+
+
 def private_files(home: Path):
     """Gives the node's mount namespace an /etc, /var and /opt of its own over the machine's, an empty /run, and its two state folders."""
-    for part in ("etc", "var", "opt"):
+    for part in PRIVATE:
         upper, work = home / "overlay" / part / "upper", home / "overlay" / part / "work"
         upper.mkdir(parents=True, exist_ok=True)
         work.mkdir(exist_ok=True)
-        shell("mount", "-t", "overlay", part, "-o", f"lowerdir=/{part},upperdir={upper},workdir={work}", f"/{part}")
+        layers = f"lowerdir={home.parent / 'machine' / part},upperdir={upper},workdir={work}"
+        shell("mount", "-t", "overlay", part, "-o", layers, f"/{part}")
     shell("mount", "-t", "tmpfs", "tmpfs", "/run")
     Path("/run/lock").mkdir()
     for name in ("kubelet", "containerd"):
@@ -245,6 +259,7 @@ def become_host(directory: Path, nodes: int):
     """The first process in the namespaces of n1 and the control plane; ends as the one that reaps orphans."""
     parts, begin = Parts(os.environ["BENCH_RELEASE"]), time.monotonic()
     enter_environment(directory, parts)
+    keep_machine_files(directory)
     private_files(directory / "n1")
     new_boot_id(directory / "n1")
     Path("/proc/sys/kernel/hostname").write_text("n1")
