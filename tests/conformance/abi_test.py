@@ -9,8 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-here = Path(__file__).parent
+here = Path(__file__).resolve().parent
 root = here.parent.parent
+sys.path.append(str(root / "tests/support"))
+
+import downloads  # noqa: E402
 
 
 def compile_against(compiler: str, source: Path, headers: Path, extra: list[str] = []) -> subprocess.CompletedProcess:
@@ -48,10 +51,10 @@ def must_fail(compiler: str, headers: Path) -> bool:
 
 def main() -> int:
     compiler = sys.argv[1] if len(sys.argv) > 1 else "c++"
-    folders = subprocess.run([here / "setup"], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+    folders = downloads.nvml_headers()
     sources = sorted(here.glob("abi_*.cc"))
     failures = 0
-    for folder in map(Path, folders):
+    for folder in folders:
         if not must_fail(compiler, folder):
             print(f"{folder.name}: the comparison accepts a struct that lacks a member")
             failures += 1

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 SOURCE = Path(__file__).parents[2]
-sys.path.append(str(SOURCE / "tests/e2e/cluster"))
+sys.path.append(str(SOURCE / "tests/support"))
 
-import parts  # noqa: E402
+import downloads  # noqa: E402
 
 CORPUS = sorted((SOURCE / "tests/fuzz/corpus/cdi_spec").iterdir())
 ODD = ["", "yes", "a b", "A=b", "=", 0, 7, -1, 1.5, 2**32, True, None, [], {}, ["A=b"], [{}], {"x": "y"}, "0.4.0", "v0.7.0", "1.1.0", "9.9.9",
@@ -20,21 +20,8 @@ ODD = ["", "yes", "a b", "A=b", "=", 0, 7, -1, 1.5, 2**32, True, None, [], {}, [
 
 
 @pytest.fixture(scope="session")
-def built():
-    """Builds the program of a Go module of ours, once, into the cache that all tests share."""
-    def build(module: Path) -> Path:
-        files = [module / name for name in ("go.mod", "go.sum", "main.go")]
-        target = parts.cache() / "bench" / f"cdi-{module.name}-{parts.key(*files)}"
-        with parts.building(target) as scratch:
-            if scratch:
-                parts.go_build(".", scratch / "program", "-s -w", module)
-        return target / "program"
-    return build
-
-
-@pytest.fixture(scope="session")
-def peer(built):
-    program = built(Path(__file__).parent / "cdi")
+def peer():
+    program = downloads.cdi_program("cdi")
 
     def ask(*arguments):
         done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, timeout=120)
@@ -129,8 +116,8 @@ def test_we_take_the_same_version_for_the_same_content(peer, penstock, files):
         assert mine[file]["devices"] == theirs[file]["devices"]
 
 
-def test_what_we_write_is_read_by_engines_and_fits_the_schema(peer, built, penstock, files, tmp_path):
-    judge = built(Path(__file__).parent / "cdi/schema")
+def test_what_we_write_is_read_by_engines_and_fits_the_schema(peer, penstock, files, tmp_path):
+    judge = downloads.cdi_program("cdi/schema")
     written = []
     for file in [file for file, one in ours(penstock, files).items() if one["valid"]][:150]:
         for suffix in ("json", "yaml"):

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Fetches what the tests outside of tests/e2e need from elsewhere into the cache; a moment when all of it is there.
+
+usage: downloads.py [--programs DIR]
+
+  nvml-headers/  NVIDIA's nvml.h of two major versions, from its packages on PyPI
+  bench/cdi-*/   the container engines' own library for CDI, as a program, and a judge by the published schema (Go modules)
+  image/         the Debian packages of the image, for the programs of DIR; without --programs they are left out
+
+Three tries each. The tests read the cache and fetch nothing; where something is missing they fail and name this program."""
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests/e2e/cluster")]
+
+import parts  # noqa: E402
+
+NVML = ["nvidia-nvml-dev-cu12==12.9.79", "nvidia-nvml-dev==13.5.37"]
+CDI = {name: ROOT / "tests/conformance" / name for name in ("cdi", "cdi/schema")}
+TRIES, PAUSE = 3, 5
+
+
+def tried(*command, **options):
+    """Runs a command that uses the network."""
+    for turn in range(1, TRIES + 1):
+        done = subprocess.run([str(word) for word in command], **options)
+        if done.returncode == 0:
+            return
+        print(f"downloads.py: try {turn} of {TRIES} failed: {' '.join(map(str, command))}", file=sys.stderr, flush=True)
+        if turn < TRIES:
+            time.sleep(PAUSE)
+    sys.exit(1)
+
+
+def nvml_headers() -> list[Path]:
+    """Folders with an nvml.h each."""
+    folders = [parts.cache() / "nvml-headers" / package for package in NVML]
+    for package, folder in zip(NVML, folders):
+        with parts.building(folder) as scratch:
+            if scratch:
+                with tempfile.TemporaryDirectory(dir=scratch.parent) as fetched:
+                    tried(ROOT / "scripts/python", "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--dest",
+                          fetched, package)
+                    with zipfile.ZipFile(next(Path(fetched).glob("*.whl"))) as wheel:
+                        name = next(name for name in wheel.namelist() if name.endswith("/nvml.h"))
+                        (scratch / "nvml.h").write_bytes(wheel.read(name))
+    return folders
+
+
+def cdi_program(name: str) -> Path:
+    """The program of one of the Go modules in CDI."""
+    module = CDI[name]
+    target = parts.cache() / "bench" / f"cdi-{module.name}-{parts.key(*(module / file for file in ('go.mod', 'go.sum', 'main.go')))}"
+    with parts.building(target) as scratch:
+        if scratch:
+            tried("go", "mod", "download", cwd=module, env=parts.go_environment())
+            parts.go_build(".", scratch / "program", "-s -w", module)
+    return target / "program"
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--programs", type=Path)
+    arguments = parser.parse_args()
+    os.environ.pop("PENSTOCK_OFFLINE", None)
+    nvml_headers()
+    for name in CDI:
+        cdi_program(name)
+    if arguments.programs:
+        tried(ROOT / "deploy/image/build", "--fetch", "--programs", arguments.programs)
+
+
+if __name__ == "__main__":
+    main()
