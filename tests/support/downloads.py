@@ -7,7 +7,8 @@ usage: downloads.py [--programs DIR]
   bench/cdi-*/   the container engines' own library for CDI, as a program, and a judge by the published schema (Go modules)
   image/         the Debian packages of the image, for the programs of DIR; without --programs they are left out
 
-Three tries each. The tests read the cache and fetch nothing; where something is missing they fail and name this program."""
+Three tries each. Prints where the parts lie. The tests read the cache and fetch nothing; where something is missing they fail and name
+this program."""
 import argparse
 import os
 import subprocess
@@ -70,9 +71,8 @@ def main():
     parser.add_argument("--programs", type=Path)
     arguments = parser.parse_args()
     os.environ.pop("PENSTOCK_OFFLINE", None)
-    nvml_headers()
-    for name in CDI:
-        cdi_program(name)
+    for part in [*nvml_headers(), *(cdi_program(name) for name in CDI)]:
+        print(part)
     if arguments.programs:
         tried(ROOT / "deploy/image/build", "--fetch", "--programs", arguments.programs)
 

@@ -1,0 +1,84 @@
+"""Installs what is needed, builds, and runs every test: unit, integration, conformance, and end to
+end on a real Kubernetes. As root, or with sudo for what needs root."""
+import argparse
+import os
+import signal
+import sys
+from pathlib import Path
+
+import locks
+import processes
+from check import Check
+from everything import Everything
+from stages import Failed
+
+CI_LIMIT = 85  # minutes; CI ends a check after 90, and then keeps no logs
+EPILOG = """\
+A suite whose programs, files, tools and machine are as when it last passed is skipped by name.
+What is kept for that lies in $PENSTOCK_CACHE (else ~/.cache/penstock) and may be removed at any
+time. What failed is in build/check; stages and their times are in build/check/stages.json. The
+last lines are ctest's own summary. Exit status: 0 when everything passed.
+
+examples:
+  scripts/check                  what CI runs
+  scripts/check --again          also the suites that did not change
+  scripts/check --all            everything there is; what passed on the same tree is kept
+  scripts/check --all --again    everything once more
+"""
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="check", description=__doc__, epilog=EPILOG,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--all", action="store_true",
+                        help="also every sanitizer, clang-tidy, arm64 and repetitions: hours; goes "
+                        "on where an interrupted one was")
+    parser.add_argument("--again", action="store_true",
+                        help="run also what is known to have passed on the same inputs")
+    parser.add_argument("--limit", type=float, metavar="MINUTES",
+                        default=CI_LIMIT if os.environ.get("CI") == "true" else None,
+                        help=f"end the tests this long after the start (with CI=true: {CI_LIMIT})")
+    return parser.parse_args()
+
+
+def say(text: str):
+    print(text, flush=True)
+
+
+def main() -> int:
+    options = arguments()
+    source = Path(__file__).resolve().parents[2]
+    os.chdir(source)
+    processes.interrupt_on(signal.SIGTERM, signal.SIGHUP)
+    skip = not (options.again or options.all)
+    check = Check(source, skip, options.limit and options.limit * 60, say)
+    try:
+        with locks.alone(check.folder / "lock", "this build folder", say):
+            check.prepare(everything=options.all)
+            if options.all:
+                failed = Everything(check, options.again).run()
+            else:
+                check.sanitizers()
+                failed = []
+            result = check.all_tests()
+            say(f"-- stages\n{check.stages.table()}\n")
+            if failed:
+                say(f"{result.summary}\ncheck: these stages failed: {', '.join(failed)}")
+                return 1
+            say(result.summary)
+            if result.passed:
+                check.noted_green()
+            return 0 if result.passed else 1
+    except Failed as failure:
+        say(f"check: {failure}")
+        return 1
+    except KeyboardInterrupt:
+        say("check: interrupted")
+        return 130
+    finally:
+        processes.end_all()
+        check.give_back()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

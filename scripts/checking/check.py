@@ -1,0 +1,192 @@
+"""The stages that make a check: packages, downloads, build, sanitizers for the rooms that changed,
+tests. everything.py adds those of --all."""
+import json
+import os
+import re
+import subprocess
+import time
+from pathlib import Path
+
+import cache
+import downloads
+import greens
+import inputs
+import locks
+import processes
+import suites
+import testing
+import tree
+from areas import Areas
+from stages import Background, Failed, Stages, excerpt
+
+PROGRESS = re.compile(r"^\[\d+/\d+\]")  # of ninja
+PROGRESS_EVERY = 15  # seconds
+SOURCES = (".cc", ".c", ".h")
+
+
+class Check:
+    """`limit`: seconds after which tests are ended, so that their logs are kept. `skip`: whether
+    suites that passed on the same inputs are skipped."""
+
+    def __init__(self, source: Path, skip: bool = True, limit: float | None = None, say=print):
+        self.source, self.skip, self.say = source, skip, say
+        self.folder = source / "build/check"
+        self.stop_at = time.time() + limit if limit else None
+        os.environ["PENSTOCK_CACHE"] = str(cache.folder())
+        self.cache = cache.Cache(cache.folder() / "check")
+        self.stages = Stages(self.folder / "stages.json", say)
+        self.commit = tree.commit(source)
+        self.areas = Areas.of(source)
+        self.manifest: dict[str, str] = {}
+        self.machine: dict[str, str] = {}
+
+    def prepare(self, everything: bool = False):
+        """Packages, the build of the preset `dev`, and downloads, beside the build where there is
+        enough memory for both."""
+        self.stages.run("packages", lambda: self._packages(["--all"] if everything else []))
+        log = self.folder / "downloads.log"
+        log.unlink(missing_ok=True)
+        wanted = downloads.before_the_build(self.source)
+
+        def fetch():
+            return downloads.fetch(wanted, log, nice=True, say=self.say)
+        beside = downloads.memory_available() > downloads.MEMORY
+        background = Background(fetch) if beside else None
+        self.stages.run("build", lambda: self.build("dev"))
+
+        def wait():
+            before = background.result() if background else fetch()
+            after = downloads.after_the_build(self.source, self.source / "build/dev/bin")
+            provided = before + "\n" + downloads.fetch(after, log, say=self.say)
+            self.machine = inputs.machine(provided)
+        self.stages.run("downloads", wait)
+        self.manifest = tree.manifest(self.source)
+
+    def sanitizers(self):
+        """Address and undefined-behaviour sanitizer on the unit tests of the rooms that changed
+        since the last green check."""
+        name = "sanitizers"
+        since = greens.changed_since_green(self.cache, self.manifest)
+        if since is None:
+            self.stages.add(name, "skipped", "no green check is noted in the cache; see --all")
+            return
+        commit, changed = since
+        sources = [path for path in changed if path.endswith(SOURCES)]
+        rooms = {room for path in sources if (room := self.areas.room(path))}
+        programs = self._unit_tests_of(rooms) if rooms else []
+        if not programs:
+            self.stages.add(name, "skipped", f"no source with a test changed since {commit}")
+            return
+
+        def body():
+            self.say(f"rooms that changed since {commit}: {', '.join(sorted(rooms))}")
+            self.build("asan", programs)
+            result = self.tests("asan", lambda suite: suite.name in programs)
+            self.say(result.summary)
+            if not result.passed:
+                raise Failed(f"failed with sanitizers: {', '.join(result.failed)}")
+        self.stages.run(name, body)
+
+    def all_tests(self) -> testing.Result:
+        """Every test of the preset `dev`; the result's summary is to be printed last."""
+        result = None
+
+        def body():
+            nonlocal result
+            result = self.tests("dev")
+            if not result.passed:
+                raise Failed(f"failed: {', '.join(result.failed) or 'see above'}")
+        try:
+            self.stages.run("tests", body)
+        except Failed:
+            if result is None:
+                raise
+        return result
+
+    def noted_green(self):
+        """To be called when everything passed."""
+        self.cache.write("last-green", {"commit": self.commit, "manifest": self.manifest})
+
+    # --- what stages are made of
+    def build(self, preset: str, targets: list[str] = (), name: str = "", options: list = ()):
+        """Builds targets, or all, in build/NAME, of a preset with further options of cmake."""
+        name = name or preset
+        folder, log = self.source / "build" / name, self.folder / f"build-{name}.log"
+        log.unlink(missing_ok=True)
+        configure = ["cmake", "--preset", preset, "-B", folder, *options]
+        if not processes.logged(configure, log, cwd=self.source):
+            raise Failed(f"cmake of build/{name}:\n{excerpt(log.read_text(), log)}")
+        command = ["cmake", "--build", folder, *(["--target", *targets] if targets else [])]
+        if not processes.logged(command, log, _Progress(self.say), cwd=self.source):
+            raise Failed(f"the build failed; all of its output is in {log}")
+
+    def tests(self, preset: str, wanted=lambda suite: True, options: list[str] = ()):
+        """Runs the wanted suites of a build whose inputs changed."""
+        build = self.source / "build" / preset
+        runner = testing.Tests(build, self.folder / f"failed-{preset}", self.commit,
+                               self.cache if preset == "dev" else None, self.say)
+        environment = {**os.environ, **testing.NO_NETWORK, **self._preset_environment(preset)}
+        current = inputs.Inputs(self.source, build, self.machine)
+        passed = greens.Greens(self.cache, self.areas, current.files, self.commit, preset)
+        listed = [suite for suite in suites.read(build, environment) if wanted(suite)]
+        decisions = testing.decide(listed, current, passed, self.skip)
+        self.say(testing.describe(decisions))
+        chosen = [test for one in decisions if one.run for test in one.suite.tests]
+        with locks.alone(locks.MACHINE, "what tests of this machine share", self.say):
+            result = runner.run(chosen, list(options), environment, self.stop_at,
+                                self._as_root(environment))
+        testing.note_passed(decisions, result, current, passed)
+        if self.cache.problem:
+            self.say(f"the cache keeps nothing new: {self.cache.problem}")
+        return result
+
+    def _packages(self, options: list[str]):
+        if not processes.shown([self.source / "scripts/setup", *options], self.say):
+            raise Failed("scripts/setup failed")
+
+    def _unit_tests_of(self, rooms: set[str]) -> list[str]:
+        """Test programs that are made of sources of these rooms."""
+        commands = json.loads((self.source / "build/dev/compile_commands.json").read_text())
+        found = set()
+        for entry in commands:
+            file = Path(entry["directory"], entry["file"])
+            target = re.search(r"CMakeFiles/([^/]+_test)\.dir/", entry.get("output", ""))
+            if target and file.is_relative_to(self.source):
+                if self.areas.room(str(file.relative_to(self.source))) in rooms:
+                    found.add(target.group(1))
+        return sorted(found)
+
+    def _preset_environment(self, preset: str) -> dict[str, str]:
+        """What CMakePresets.json says for the tests of a preset."""
+        presets = json.loads((self.source / "CMakePresets.json").read_text())["testPresets"]
+        values = next((one.get("environment", {}) for one in presets if one["name"] == preset), {})
+        source = str(self.source)
+        return {name: value.replace("${sourceDir}", source) for name, value in values.items()}
+
+    def _as_root(self, environment: dict[str, str]) -> list[str]:
+        if os.getuid() == 0:
+            return []
+        kept = {*testing.NO_NETWORK, "PATH", "HOME", "PENSTOCK_CACHE", "TSAN_OPTIONS"}
+        words = [f"{name}={environment[name]}" for name in sorted(kept) if name in environment]
+        return ["sudo", "env", *words]
+
+    def give_back(self):
+        """What tests wrote as root belongs to whoever called."""
+        if os.getuid() != 0:
+            owner = f"{os.getuid()}:{os.getgid()}"
+            subprocess.run(["sudo", "chown", "-R", owner, self.source / "build"])
+
+
+class _Progress:
+    """Says a build's lines; of those that only count, one now and then."""
+
+    def __init__(self, say):
+        self._say, self._last = say, time.monotonic()
+
+    def __call__(self, line: str):
+        now = time.monotonic()
+        if not PROGRESS.match(line):
+            self._say(line)
+        elif now - self._last > PROGRESS_EVERY:
+            self._last = now
+            self._say(line)

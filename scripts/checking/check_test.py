@@ -1,0 +1,166 @@
+"""A whole check of a small project, by scripts/check itself: what runs, what is skipped, and how it
+ends. The project has its own packages and downloads, which need no network."""
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parents[1]
+CMAKE = """
+cmake_minimum_required(VERSION 3.25)
+project(small NONE)
+enable_testing()
+add_test(NAME words COMMAND sh ${CMAKE_SOURCE_DIR}/tests/words.sh ${CMAKE_BINARY_DIR}/bin)
+add_test(NAME dear COMMAND sh ${CMAKE_SOURCE_DIR}/tests/dear.sh ${CMAKE_BINARY_DIR}/bin)
+set_tests_properties(dear PROPERTIES LABELS older)
+add_test(NAME always COMMAND true)
+"""
+ARCHITECTURE = """
+<!-- include table -->
+| `src/room` | |
+<!-- end -->
+<!-- area table -->
+| `src/room` `docs` | `older` |
+| `tests` | |
+<!-- end -->
+"""
+FILES = {
+    "CMakeLists.txt": CMAKE,
+    "CMakePresets.json": json.dumps({
+        "version": 6, "configurePresets": [{"name": "dev", "generator": "Ninja",
+                                            "binaryDir": "${sourceDir}/build/dev"}],
+        "testPresets": [{"name": "dev", "configurePreset": "dev"}]}),
+    "docs/architecture.md": ARCHITECTURE, "src/room/a.txt": "a", ".gitignore": "build\n",
+    "tests/words.sh": "echo the words; exit 0\n", "tests/dear.sh": "exit 0\n",
+    "scripts/setup": "#!/bin/sh\n", "scripts/python": '#!/bin/sh\nexec python3 "$@"\n',
+    "tests/support/downloads.py": "", "tests/e2e/cluster/parts.py": "#!/bin/sh\n",
+    "deploy/image/build": "#!/bin/sh\necho libc6=1\n"}
+
+
+class Project:
+    def __init__(self, folder: Path, cache: Path):
+        self.folder, self.cache = folder, cache
+        for name, text in FILES.items():
+            self.write(name, text)
+        shutil.copy(SCRIPTS / "check", folder / "scripts/check")
+        shutil.copytree(SCRIPTS / "checking", folder / "scripts/checking",
+                        ignore=shutil.ignore_patterns("__pycache__", "*_test.py"))
+        subprocess.run(["git", "init", "-q", folder], check=True)
+
+    def write(self, name: str, text: str):
+        file = self.folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        file.chmod(0o755)
+
+    def check(self, *options) -> subprocess.CompletedProcess:
+        environment = {**os.environ, "PENSTOCK_CACHE": str(self.cache), "CI": "true"}
+        done = subprocess.run([self.folder / "scripts/check", *options], env=environment,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        print(done.stdout, done.stderr)
+        return done
+
+
+@pytest.fixture
+def project(tmp_path):
+    return Project(tmp_path / "project", tmp_path / "cache")
+
+
+def summary(done) -> str:
+    """The line that continuous integration looks for, near the end."""
+    return next((line for line in done.stdout.splitlines()[-15:] if "tests passed" in line), "none")
+
+
+def test_what_did_not_change_is_skipped_by_name_and_what_changed_runs(project):
+    first = project.check()
+    assert first.returncode == 0
+    assert summary(first) == "100% tests passed, 0 tests failed out of 3"
+    assert "Total Test time" in first.stdout.splitlines()[-1]
+
+    second = project.check()
+    assert second.returncode == 0
+    assert summary(second) == "100% tests passed, 0 tests failed out of 1"
+    assert "skipped: dear, words: unchanged since it passed on no commit at " in second.stdout
+
+    project.write("tests/words.sh", "echo other words")
+    third = project.check()
+    assert "no path of its area changed since it passed" in third.stdout
+    assert "run: always, words: changed since it passed: files" in third.stdout
+    assert summary(third) == "100% tests passed, 0 tests failed out of 2"
+
+    again = project.check("--again")
+    assert summary(again) == "100% tests passed, 0 tests failed out of 3"
+
+
+def test_a_failed_test_is_shown_in_part_and_runs_again(project):
+    project.write("tests/words.sh", "seq 100000 100500; exit 1")
+    done = project.check()
+    assert done.returncode == 1
+    assert summary(done) == "67% tests passed, 1 tests failed out of 3"
+    assert "words (Failed)" in "".join(done.stdout.splitlines()[-5:])
+    assert "100000" in done.stdout and "100500" in done.stdout and "100250" not in done.stdout
+    log = project.folder / "build/check/failed-dev/words.log"
+    assert "100250" in log.read_text() and str(log) in done.stdout
+    again = project.check()
+    assert again.returncode == 1
+    assert summary(again) == "0% tests passed, 1 tests failed out of 1"
+    project.write("tests/words.sh", "exit 0")
+    assert project.check().returncode == 0
+
+
+def test_a_build_that_fails_is_said_and_runs_no_test(project):
+    project.write("CMakeLists.txt", CMAKE + "add_custom_target(broken ALL COMMAND false)")
+    done = project.check()
+    assert done.returncode == 1
+    assert "the build failed" in done.stdout and "tests passed" not in done.stdout
+
+
+def test_without_network_and_cache_one_error_says_what_is_missing(project):
+    project.write("tests/e2e/cluster/parts.py", "#!/bin/sh\necho 'no route' >&2; exit 1\n")
+    text = (project.folder / "scripts/checking/downloads.py").read_text()
+    text = text.replace("PAUSES = (5, 20)", "PAUSES = (0,)")
+    project.write("scripts/checking/downloads.py", text)
+    done = project.check()
+    assert done.returncode == 1
+    assert "could not be fetched (is there a network?)" in done.stdout
+    assert "parts of a Kubernetes: no route" in done.stdout and "tests passed" not in done.stdout
+
+
+@pytest.mark.parametrize("damage", [
+    lambda cache: [file.write_text("{") for file in cache.rglob("*") if file.is_file()],
+    lambda cache: shutil.rmtree(cache),
+    lambda cache: (shutil.rmtree(cache / "check"), (cache / "check").write_text("a file"))],
+    ids=["half written", "removed", "not writable"])
+def test_a_damaged_cache_means_that_everything_runs(project, damage):
+    assert project.check().returncode == 0
+    damage(project.cache)
+    done = project.check()
+    assert done.returncode == 0
+    assert summary(done) == "100% tests passed, 0 tests failed out of 3"
+
+
+def test_two_checkouts_share_what_passed(project, tmp_path):
+    assert project.check().returncode == 0
+    other = Project(tmp_path / "elsewhere/other", project.cache)
+    assert "skipped: dear, words" in other.check().stdout
+
+
+def test_tests_run_without_what_would_download(project):
+    project.write("tests/words.sh", 'test "$GOPROXY" = off && test "$PIP_NO_INDEX" = 1 && '
+                                    'test "$PENSTOCK_OFFLINE" = 1')
+    assert project.check().returncode == 0
+
+
+def test_a_check_that_takes_too_long_ends_its_tests_and_keeps_their_logs(project):
+    project.write("tests/words.sh", "echo begun; exec sleep 1000")
+    done = project.check("--limit", "0.1")
+    assert done.returncode == 1
+    assert "begun" in (project.folder / "build/check/failed-dev/words.log").read_text()
+
+
+def test_help_has_examples():
+    said = subprocess.run([SCRIPTS / "check", "--help"], check=True, capture_output=True, text=True)
+    assert "examples:" in said.stdout and "--again" in said.stdout

@@ -1,0 +1,100 @@
+"""All that a check takes from elsewhere, fetched before the tests: they run without a network. What
+is in the cache is not fetched again."""
+import os
+import re
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import processes
+from stages import Failed
+
+PAUSES = (5, 20)  # seconds between tries
+MEMORY = 6 << 30  # bytes that must be available to build parts beside the programs
+
+
+@dataclass
+class Download:
+    what: str
+    command: list  # prints the folders and versions that it provides
+    remedy: list | None = None  # run before another try
+
+
+def before_the_build(source: Path) -> list[Download]:
+    return [
+        Download("Python packages of the tests", [source / "scripts/python", "-c",
+                                                  "import sys; print(sys.prefix)"]),
+        Download("headers and Go modules of the conformance tests",
+                 [source / "scripts/python", source / "tests/support/downloads.py"]),
+        Download("parts of a Kubernetes", [source / "tests/e2e/cluster/parts.py"]),
+    ]
+
+
+def after_the_build(source: Path, programs: Path) -> list[Download]:
+    """The image's packages are those whose libraries the programs use."""
+    update = [source / "scripts/setup", "--update"]
+    return [Download("Debian packages of the image",
+                     [source / "deploy/image/build", "--fetch", "--programs", programs], update)]
+
+
+def memory_available() -> int:
+    try:
+        text = Path("/proc/meminfo").read_text()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) << 10 for line in text.splitlines()
+                 if line.startswith("MemAvailable:")), 0)
+
+
+def fetch(downloads: list[Download], log: Path, nice: bool = False, say=print,
+          pauses=PAUSES) -> str:
+    """Fetches all, as far as it goes, and returns what is provided; raises one Failed that names
+    each that is missing."""
+    environment = {name: value for name, value in os.environ.items() if name != "PENSTOCK_OFFLINE"}
+    provided, missing = [], []
+    for one in downloads:
+        output = _tried(one, log, ["nice", "-n", "10"] if nice else [], environment, say, pauses)
+        if isinstance(output, str):
+            provided.append(output)
+        else:
+            missing.append(f"  {one.what}: {output[0]}")
+    if missing:
+        raise Failed("these are not in the cache and could not be fetched (is there a network?):\n"
+                     + "\n".join(missing) + f"\nwhat the programs said is in {log}")
+    return "\n".join(line for output in provided for line in _facts(output))
+
+
+def _facts(output: str) -> list[str]:
+    """Folders that are provided, with their time, since one of the same name may have been made
+    again; and versions, NAME=VERSION."""
+    found = []
+    for line in output.splitlines():
+        if line.startswith("/") and Path(line).exists():
+            found.append(f"{line} {Path(line).stat().st_mtime_ns}")
+        elif re.fullmatch(r"[\w.+:-]+=\S+", line):
+            found.append(line)
+    return found
+
+
+def _tried(one: Download, log: Path, prefix: list, environment: dict, say, pauses):
+    """Its output, or a list of the last line that it said before it failed for good."""
+    said = ""
+    for pause in (*pauses, None):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with open(log, "ab") as errors:
+            at = errors.tell()
+            with processes.started([*prefix, *one.command], stdout=subprocess.PIPE, stderr=errors,
+                                   text=True, env=environment) as process:
+                output = process.stdout.read()
+        if process.returncode == 0:
+            return output
+        with open(log, errors="replace") as file:
+            file.seek(at)
+            said = next((line for line in reversed(file.read().splitlines()) if line.strip()), "")
+        if pause is not None:
+            say(f"{one.what}: failed ({said}); another try in {pause} s")
+            time.sleep(pause)
+            if one.remedy:
+                processes.logged(one.remedy, log)
+    return [said or f"exit status {process.returncode}"]

@@ -1,0 +1,132 @@
+"""The stages of `check --all`. Each keeps its result in the cache, by what the checkout and the
+machine are, so that an interrupted check goes on where it was; a stage that fails does not keep the
+others from running."""
+import re
+import subprocess
+import time
+
+import inputs
+import processes
+from check import Check
+from stages import Failed, excerpt
+from suites import Suite
+
+REPETITIONS = 3  # of the end-to-end tests
+FINDING = re.compile(r"^(/\S+:\d+:\d+: (?:warning|error): .*)$", re.M)  # of clang-tidy
+
+
+class Everything:
+    """`again`: run also what passed before on the same checkout and machine."""
+
+    def __init__(self, check: Check, again: bool):
+        self.check, self.again, self.failed = check, again, []
+
+    def run(self) -> list[str]:
+        """Runs all stages, and returns the names of those that failed."""
+        for name, body in self.stages().items():
+            self._stage(name, body)
+        return self.failed
+
+    def stages(self) -> dict:
+        """Name -> a function that returns its findings in words."""
+        return {"address and undefined behaviour": lambda: self.sanitized("asan"),
+                "threads": lambda: self.sanitized("tsan"), "clang-tidy": self.tidy,
+                "arm64": self.arm64, "end to end, repeated": self.repeated}
+
+    def _stage(self, name: str, body):
+        check = self.check
+        key = inputs.digest(name, check.manifest, check.machine)
+        entry = f"stages/{name.replace(' ', '-')}"
+        kept = check.cache.read(entry) or {}
+        if kept.get("key") == key and not self.again:
+            check.stages.add(name, "kept", f"{kept.get('findings')} (on {kept.get('commit')} at "
+                             f"{kept.get('time')}, {kept.get('seconds')} s)")
+            return
+        began = time.monotonic()
+        try:
+            findings = check.stages.run(name, body)
+        except (Failed, subprocess.CalledProcessError) as failure:
+            check.say(f"check: {name}: {failure}")
+            self.failed.append(name)
+            return
+        check.cache.write(entry, {
+            "key": key, "findings": findings, "commit": check.commit,
+            "seconds": round(time.monotonic() - began),
+            "time": time.strftime("%Y-%m-%d %H:%M", time.localtime())})
+
+    def sanitized(self, preset: str) -> str:
+        self.check.build(preset)
+        return self._tested(preset, lambda suite: suite.labels & {"unit", "integration"}
+                            and self._uses_the_build(suite, preset))
+
+    def _tested(self, preset: str, wanted, options=()) -> str:
+        result = self.check.tests(preset, wanted, options)
+        self.check.say(result.summary)
+        if not result.passed:
+            raise Failed(f"failed: {', '.join(result.failed) or 'see above'}")
+        return result.summary.splitlines()[0]
+
+    def _uses_the_build(self, suite: Suite, preset: str) -> bool:
+        folder = str(self.check.source / "build" / preset)
+        return any(word.startswith(folder) for word in suite.tests[0].command)
+
+    def tidy(self) -> str:
+        """In a build folder of its own, without precompiled headers, which clang cannot read."""
+        check, log = self.check, self.check.folder / "tidy.log"
+        log.unlink(missing_ok=True)
+        options = ["-D", "PENSTOCK_PRECOMPILED_HEADERS=OFF"]
+        check.build("dev", ["help"], "tidy", options)
+        folder = check.source / "build/tidy"
+        listed = subprocess.run(["ninja", "-C", folder, "-t", "targets", "all"], check=True,
+                                capture_output=True, text=True).stdout
+        generated = re.findall(r"^(\S+\.pb\.h): CUSTOM_COMMAND", listed, re.M)
+        check.build("dev", generated, "tidy", options)
+        places = rf"^{re.escape(str(check.source))}/(src|sim|hook)/.*\.cc$"
+        done = processes.logged(["run-clang-tidy-14", "-quiet", "-p", folder, places], log)
+        findings = sorted(set(FINDING.findall(log.read_text(errors="replace"))))
+        if findings or not done:
+            shown = "\n".join(findings[:50])
+            raise Failed(f"{len(findings)} findings; all output is in {log}\n{shown}")
+        return "no findings"
+
+    def arm64(self) -> str:
+        """Compiles everything for arm64, and runs what qemu's user emulation can."""
+        check, folder = self.check, self.check.source / "build/arm64"
+        made = subprocess.run([check.source / "tests/cross/sysroot.py"], check=True,
+                              stdout=subprocess.PIPE, text=True)
+        root = made.stdout.strip()
+        check.build("dev", [], "arm64", [
+            "-D", f"PENSTOCK_SYSROOT={root}",
+            "-D", f"CMAKE_TOOLCHAIN_FILE={check.source / 'cmake/arm64.cmake'}"])
+        failed, cases = [], 0
+        emulated = emulated_tests((check.source / "tests/cross/emulated.txt").read_text())
+        for program, exceptions in emulated.items():
+            log = check.folder / f"arm64-{program}.log"
+            log.unlink(missing_ok=True)
+            command = ["qemu-aarch64-static", "-L", root, folder / "tests" / program,
+                       f"--gtest_filter=-{':'.join(exceptions)}"]
+            if not processes.logged(command, log):
+                failed.append(program)
+                check.say(f"-- {program} failed:\n{excerpt(log.read_text(), log)}")
+            ran = re.search(r"^\[==========\] (\d+) tests? .* ran", log.read_text(), re.M)
+            cases += int(ran.group(1)) if ran else 0
+        if failed:
+            raise Failed(f"failed for arm64: {', '.join(failed)}")
+        left_out = sum(map(len, emulated.values()))
+        return f"compiled; {cases} cases passed under qemu, {left_out} are exceptions"
+
+    def repeated(self) -> str:
+        return self._tested("dev", lambda suite: "cluster" in suite.labels,
+                            ["--repeat", f"until-fail:{REPETITIONS}"])
+
+
+def emulated_tests(text: str) -> dict[str, list[str]]:
+    """Program -> those of its cases that cannot be emulated, out of tests/cross/emulated.txt."""
+    programs: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        words = line.partition("#")[0].split()
+        if words and not line[0].isspace():
+            programs[words[0]] = []
+        elif words:
+            programs[list(programs)[-1]].append(words[0])
+    return programs

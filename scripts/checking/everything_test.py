@@ -1,0 +1,67 @@
+"""The stages of --all: what passed on the same checkout and machine is kept, what failed runs
+again, and one that fails keeps no other from running."""
+from types import SimpleNamespace
+
+import pytest
+
+from cache import Cache
+from everything import Everything, emulated_tests
+from stages import Failed, Stages
+
+
+class Two(Everything):
+    """Two stages that say when they run; the first fails while it has a reason."""
+    ran: list[str] = []
+    reason = ""
+
+    def stages(self):
+        return {"the first": self.first, "second": self.second}
+
+    def first(self):
+        self.ran.append("first")
+        if self.reason:
+            raise Failed(self.reason)
+        return "found 1"
+
+    def second(self):
+        self.ran.append("second")
+        return "found 2"
+
+
+@pytest.fixture
+def run(tmp_path):
+    def run(reason="", manifest="files", machine="machine", again=False):
+        check = SimpleNamespace(cache=Cache(tmp_path / "cache"), commit="abc", manifest=manifest,
+                                machine=machine, say=print,
+                                stages=Stages(tmp_path / "stages.json", print))
+        two = Two(check, again)
+        two.reason, two.ran = reason, []
+        failed = two.run()
+        return failed, two.ran, [(one.name, one.result) for one in check.stages.outcomes], check
+    return run
+
+
+def test_a_stage_that_passed_is_kept_with_its_findings(run):
+    assert run()[:2] == ([], ["first", "second"])
+    failed, ran, outcomes, check = run()
+    assert (failed, ran) == ([], [])
+    assert outcomes == [("the first", "kept"), ("second", "kept")]
+    assert "found 1 (on abc at" in check.stages.table()
+
+
+def test_a_stage_that_failed_runs_again_and_keeps_no_other_from_running(run):
+    failed, ran, outcomes, _ = run("a finding")
+    assert failed == ["the first"] and ran == ["first", "second"]
+    assert outcomes == [("the first", "failed"), ("second", "passed")]
+    assert run()[:2] == ([], ["first"])
+
+
+@pytest.mark.parametrize("change", [{"manifest": "other"}, {"machine": "other"}, {"again": True}])
+def test_another_checkout_another_machine_or_again_runs_all(run, change):
+    run()
+    assert run(**change)[1] == ["first", "second"]
+
+
+def test_exceptions_stand_below_their_program():
+    text = "# comment\none_test\n  A.B  # no ptrace\n  C.*\n\nother_test\n"
+    assert emulated_tests(text) == {"one_test": ["A.B", "C.*"], "other_test": []}

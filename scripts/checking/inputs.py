@@ -1,0 +1,145 @@
+"""What the result of a suite depends on, as one key: the suite's programs, the files it can read,
+the programs of the build that it can start, and the machine. It is meant to be too much rather than
+too little: a suite is skipped only when none of this changed since it passed."""
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import tree
+from suites import Suite
+
+SCHEME = 1  # raise it when this file means something else by a key
+# Tools that tests run. Their packages count already; this finds those that no package brought.
+TOOLS = ["ar", "bash", "cc", "clang-14", "clang-format-14", "cmake", "conmon", "crun", "ctest",
+         "curl", "faketime", "fish", "g++", "gcc", "go", "ip", "iptables", "ldconfig", "nft",
+         "openssl", "podman", "prometheus", "promtool", "python3", "runc", "setpriv", "sh", "strace",
+         "systemd-analyze", "unshare", "zsh"]
+PROGRAM_SOURCES = (".cc", ".h")  # what they say reaches a suite through the programs of the build
+# base/testing/build_tree.h has this text; a program with it finds the build folder and the sources.
+FINDS_THE_TREE = b"CMakeCache.txt"
+
+
+def digest(*parts: object) -> str:
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(json.dumps(part, sort_keys=True, default=str).encode() + b"\0")
+    return found.hexdigest()[:32]
+
+
+def _output(*command) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True).stdout
+    except OSError:
+        return ""
+
+
+def machine(downloads: str) -> dict[str, str]:
+    """What all suites depend on. `downloads`: what downloads.fetch() answered; the tests' own
+    Python, whose folder is named by the hash of its packages, is among them."""
+    tools = []
+    for name in TOOLS:
+        if path := shutil.which(name):
+            file = Path(path).resolve()
+            tools.append((name, str(file), file.stat().st_size, file.stat().st_mtime_ns))
+    groups = re.findall(r"^\S+ (/sys/fs/cgroup\S*) (\S+)", _mounts(), re.M)
+    return {"packages": digest(_output("dpkg-query", "-W")), "tools": digest(tools),
+            "kernel": digest(platform.release(), platform.machine(), groups),
+            "user": digest(os.getuid()), "downloads": digest(downloads)}
+
+
+def _mounts() -> str:
+    try:
+        return Path("/proc/self/mounts").read_text()
+    except OSError:
+        return ""
+
+
+class Inputs:
+    """Answers for one state of sources and build; `machine` as above."""
+
+    def __init__(self, source: Path, build: Path, machine: dict[str, str]):
+        self.source, self.build, self.machine = source.resolve(), build.resolve(), machine
+        self.files = tree.manifest(self.source)
+        self._hashes: dict[Path, str] = {}
+        self._programs: str | None = None
+
+    def of(self, suite: Suite) -> dict[str, str] | None:
+        """Named ingredients of the key; None where the suite cannot have one: a part is missing."""
+        command = [Path(word) for word in suite.tests[0].command]
+        if not command or not command[0].is_file():
+            return None
+        built = [path for path in command if self._below(path, self.build)]
+        programs = [path for path in built if path.is_file() and os.access(path, os.X_OK)]
+        named = [path for path in command if self._below(path, self.source) and path not in built]
+        found = dict(self.machine, scheme=digest(SCHEME), tests=digest(self._commands(suite)))
+        if programs and programs == built:
+            found["program"] = digest([self._hash(path) for path in programs])
+            if any(self._finds_the_tree(path) for path in programs):
+                found["programs of the build"] = self.programs_of_the_build()
+                found["files"] = self._data(None)
+            elif named:
+                found["files"] = self._data_below(named)
+        elif built:  # handed the folder of the build's programs
+            found["programs of the build"] = self.programs_of_the_build()
+            found["files"] = self._data(suite)
+        else:  # reads sources
+            found["files"] = digest(self.files)
+        return found
+
+    def programs_of_the_build(self) -> str:
+        """Whatever a test can start or load: all but the test programs themselves."""
+        if self._programs is None:
+            listed = [path for below in ("bin", "lib", "share", "deploy")
+                      for path in sorted((self.build / below).rglob("*"))]
+            listed += [path for path in sorted((self.build / "tests").glob("*"))
+                       if not path.name.endswith("_test") and os.access(path, os.X_OK)]
+            self._programs = digest([(str(path.relative_to(self.build)), self._hash(path))
+                                     for path in listed if path.is_file()])
+        return self._programs
+
+    def _commands(self, suite: Suite) -> list:
+        """Names, commands and properties, without the place where this checkout lies."""
+        text = json.dumps([(test.name, test.command, test.properties) for test in suite.tests])
+        return text.replace(str(self.build), "BUILD").replace(str(self.source), "SOURCE")
+
+    def _data(self, suite: Suite | None) -> str:
+        """All files that are not compiled into the build's programs. Of test files that stand
+        beside the one that a suite runs, only those that it names."""
+        ignored = self._siblings(suite) if suite else set()
+        return digest({name: its for name, its in self.files.items()
+                       if not name.endswith(PROGRAM_SOURCES) and name not in ignored})
+
+    def _data_below(self, paths: list[Path]) -> str:
+        tops = [str(path.resolve().relative_to(self.source)) for path in paths]
+        return digest({name: its for name, its in self.files.items()
+                       if any(name == top or name.startswith(top + "/") for top in tops)})
+
+    def _siblings(self, suite: Suite) -> set[str]:
+        own = [Path(word) for word in suite.tests[0].command if word.endswith("_test.py")]
+        if len(own) != 1 or not own[0].is_file():
+            return set()
+        others = {path for path in own[0].parent.glob("*_test.py")} - {own[0]}
+        reached = [own[0]]
+        while reached:
+            text = reached.pop().read_text(errors="replace")
+            for path in [one for one in others if re.search(rf"\b{re.escape(one.stem)}\b", text)]:
+                others.remove(path)
+                reached.append(path)
+        return {str(path.resolve().relative_to(self.source)) for path in others}
+
+    def _finds_the_tree(self, program: Path) -> bool:
+        return FINDS_THE_TREE in program.read_bytes()
+
+    def _hash(self, path: Path) -> str:
+        if path not in self._hashes:
+            self._hashes[path] = tree.content_hash(path)
+        return self._hashes[path]
+
+    @staticmethod
+    def _below(path: Path, folder: Path) -> bool:
+        return path.is_absolute() and path.resolve().is_relative_to(folder)

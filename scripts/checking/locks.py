@@ -1,0 +1,28 @@
+"""What only one check at a time may use: a build folder, and what a machine has once (control
+groups, /dev/shm, engines). The lock ends with the process that holds it."""
+import contextlib
+import fcntl
+import os
+from pathlib import Path
+
+# Of root alone where there is /run/lock; tests run as root, or with sudo.
+MACHINE = Path("/run/lock" if os.access("/run/lock", os.W_OK) else "/tmp", "penstock-check.lock")
+
+
+@contextlib.contextmanager
+def alone(file: Path, what: str, say=print):
+    """Waits for the lock, and says for whom it waits."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "r+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = lock.read().strip() or "another check"
+            say(f"waiting for {what}, which {holder} uses")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.seek(0)
+        lock.truncate()
+        lock.write(f"the check of process {os.getpid()} in {os.getcwd()}\n")
+        lock.flush()
+        yield

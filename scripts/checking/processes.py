@@ -1,0 +1,89 @@
+"""Programs that a check starts. Each is in a process group of its own, so that all it started ends
+when the check is interrupted."""
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+_running: set[subprocess.Popen] = set()
+_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def started(command: list, **options):
+    """A subprocess.Popen of this command, without standard input."""
+    words = [str(word) for word in command]
+    with _lock:
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, process_group=0, **options)
+        _running.add(process)
+    try:
+        with process:
+            yield process
+    except BaseException:
+        _end([process])
+        raise
+    finally:
+        with _lock:
+            _running.discard(process)
+
+
+def lines(command: list, **options):
+    """Yields the lines of both its outputs as they come; returns the exit status."""
+    with started(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                 errors="replace", **options) as process:
+        for line in process.stdout:
+            yield line.rstrip("\n")
+    return process.returncode
+
+
+def logged(command: list, log: Path, seen=lambda line: None, **options) -> bool:
+    """Appends its output to a file and shows each line to `seen`; whether it succeeded."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "a") as file:
+        output = lines(command, **options)
+        while True:
+            try:
+                line = next(output)
+            except StopIteration as end:
+                return end.value == 0
+            file.write(line + "\n")
+            file.flush()
+            seen(line)
+
+
+def shown(command: list, say, **options) -> bool:
+    """Says each line of its output; whether it succeeded."""
+    output = lines(command, **options)
+    while True:
+        try:
+            say(next(output))
+        except StopIteration as end:
+            return end.value == 0
+
+
+def end_all():
+    """Ends what still runs: asks, and after a while kills."""
+    with _lock:
+        processes = list(_running)
+    _end(processes)
+
+
+def _end(processes: list[subprocess.Popen], patience: float = 20):
+    deadline = time.monotonic() + patience
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGTERM)
+    for process in processes:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(max(0.1, deadline - time.monotonic()))
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def interrupt_on(*signals: int):
+    """These signals raise KeyboardInterrupt, as an interrupt from a terminal does."""
+    for one in signals:
+        signal.signal(one, signal.default_int_handler)

@@ -1,0 +1,48 @@
+"""The tests of a build, as ctest lists them, grouped into suites: a suite is a GoogleTest program
+with all its cases, or any other single test. Suites are what a check runs or skips as a whole."""
+import json
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass
+class Test:
+    __test__ = False  # for pytest, which would take it for tests of its own
+    number: int  # by which `ctest -I` knows it
+    name: str
+    command: list[str]
+    properties: dict = field(default_factory=dict)
+
+    @property
+    def labels(self) -> list[str]:
+        return self.properties.get("LABELS", [])
+
+
+@dataclass
+class Suite:
+    name: str
+    tests: list[Test]
+
+    @property
+    def labels(self) -> set[str]:
+        return {label for test in self.tests for label in test.labels}
+
+
+def grouped(listing: dict) -> list[Suite]:
+    """`listing`: what `ctest --show-only=json-v1` prints."""
+    suites: dict[str, Suite] = {}
+    for number, entry in enumerate(listing["tests"], 1):
+        command = entry.get("command", [])
+        properties = {one["name"]: one["value"] for one in entry.get("properties", [])}
+        test = Test(number, entry["name"], command, properties)
+        is_case = any(word.startswith("--gtest_filter=") for word in command)
+        name = Path(command[0]).name if is_case else test.name
+        suites.setdefault(name, Suite(name, [])).tests.append(test)
+    return list(suites.values())
+
+
+def read(build: Path, environment: dict | None = None) -> list[Suite]:
+    done = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True,
+                          capture_output=True, text=True, env=environment)
+    return grouped(json.loads(done.stdout))

@@ -1,0 +1,133 @@
+"""Runs the tests of a build with ctest: those whose inputs changed, long ones first; keeps what
+each took and what it printed. ctest's own closing lines are handed back, to be printed last."""
+import os
+import re
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import history
+import processes
+import stages
+from cache import Cache
+from greens import Greens, Decision
+from inputs import Inputs
+from suites import Suite, Test
+
+SUMMARY = re.compile(r"^\d+% tests passed, \d+ tests failed out of \d+")
+# Nothing is downloaded while tests run: what would be is an error that says so.
+NO_NETWORK = {"GOPROXY": "off", "GOTOOLCHAIN": "local", "PIP_NO_INDEX": "1",
+              "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PENSTOCK_OFFLINE": "1"}
+
+
+@dataclass
+class Result:
+    passed: bool
+    summary: str  # ctest's closing lines
+    failed: list[str] = field(default_factory=list)
+    ran: list[history.Ran] = field(default_factory=list)
+
+
+class Tests:
+    """The tests of one build folder. Without a cache, nothing is kept."""
+    __test__ = False  # for pytest, which would take it for tests of its own
+
+    def __init__(self, build: Path, logs: Path, commit: str, cache: Cache | None,
+                 say=print):
+        self.build, self.logs, self.commit, self.cache, self.say = build, logs, commit, cache, say
+
+    def run(self, chosen: list[Test], options: list[str], environment: dict[str, str],
+            stop_at: float | None = None, prefix: list[str] = ()) -> Result:
+        """Runs these tests. `stop_at`: the time when ctest ends what still runs. `prefix`: what the
+        command begins with, for sudo."""
+        began = time.time()
+        if self.cache:
+            history.write_costs(self.cache.read(history.ENTRY), self.build)
+        junit = self.build / "ctest.xml"
+        junit.unlink(missing_ok=True)
+        command = [*prefix, "ctest", "--test-dir", self.build, "--no-tests=error",
+                   "--parallel", os.cpu_count() or 1, "--output-junit", junit,
+                   "--test-output-size-failed", 50_000_000, *options]
+        selection = self.build / "selected-tests"
+        # ctest overlooks the last number of a file that does not end with a new line.
+        selection.write_text("0,0,0," + ",".join(str(test.number) for test in chosen) + "\n")
+        command += ["-I", selection]
+        if stop_at:
+            command += ["--stop-time", time.strftime("%H:%M:%S", time.localtime(stop_at))]
+        ended_well, summary = self._stream([str(word) for word in command], environment)
+        ran = history.read_junit(junit)
+        cases = history.cases_of_suites(self.build / "junit", began)
+        if self.cache:
+            self.cache.update(history.ENTRY,
+                              lambda entry: history.added(entry, ran + cases, self.commit))
+        failed = [one for one in ran if one.result == "failed"]
+        self._show(failed)
+        if ran:
+            self.say(f"-- the slowest\n{history.slowest(ran + cases)}")
+        if left_out := {test.name for test in chosen} - {one.name for one in ran}:
+            self.say(f"-- these were to run and did not: {', '.join(sorted(left_out)[:20])}")
+        passed = ended_well and not left_out and bool(SUMMARY.search(summary))
+        closing = summary if passed or failed else "not all tests ran"
+        return Result(passed, closing, [one.name for one in failed], ran)
+
+    def _stream(self, command: list[str], environment: dict[str, str]) -> tuple[bool, str]:
+        """Passes on the lines as they come, up to the closing ones."""
+        closing: list[str] = []
+
+        def take(line: str):
+            if closing or SUMMARY.match(line):
+                closing.append(line)
+            else:
+                self.say(line)
+        passed = processes.shown(command, take, env=environment)
+        return passed, "\n".join(closing).strip("\n")
+
+    def _show(self, failed: list[history.Ran]):
+        """What the failed tests printed: not more than somebody reads, and where the whole is."""
+        for one in failed[:20]:
+            log = self.logs / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', one.name)}.log"
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.write_text(one.output)
+            self.say(f"-- {one.name} failed; it printed:\n{stages.excerpt(one.output, log)}")
+        if len(failed) > 20:
+            log = self.build / "Testing/Temporary/LastTest.log"
+            self.say(f"-- {len(failed) - 20} more failed; see {log}")
+
+
+def decide(suites: list[Suite], inputs: Inputs, greens: Greens, skip: bool) -> list[Decision]:
+    """Which suites run: all, unless those that passed on the same inputs are to be skipped."""
+    decisions = []
+    for suite in suites:
+        one = greens.decide(suite, inputs.of(suite))
+        if not skip and not one.run:
+            one.run, one.why = True, "asked for"
+        decisions.append(one)
+    if decisions and not any(one.run for one in decisions):
+        # ctest needs a test for its summary: the shortest.
+        least = min(decisions, key=lambda one: (len(one.suite.tests), one.suite.name))
+        least.run, least.why = True, "all are unchanged; this one runs all the same"
+    return decisions
+
+
+def describe(decisions: list[Decision]) -> str:
+    """Who is skipped and who is run, by name, those with equal reasons together."""
+    lines = []
+    for word, run in (("skipped", False), ("run", True)):
+        reasons: dict[str, list[str]] = {}
+        for one in decisions:
+            if one.run == run:
+                reasons.setdefault(one.why, []).append(one.suite.name)
+        lines += [f"{word}: {', '.join(sorted(names))}: {why}"
+                  for why, names in sorted(reasons.items())]
+    return "\n".join(lines)
+
+
+def note_passed(decisions: list[Decision], result: Result, inputs: Inputs, greens: Greens):
+    """Keeps which suites passed with every case, unless their inputs changed while they ran."""
+    results = {one.name: one.result for one in result.ran}
+    fresh = Inputs(inputs.source, inputs.build, inputs.machine)
+    for one in decisions:
+        all_passed = all(results.get(test.name) == "passed" for test in one.suite.tests)
+        if one.run and one.ingredients and all_passed and fresh.of(one.suite) == one.ingredients:
+            greens.note(one.suite, one.ingredients)
+    greens.prune()
