@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -56,17 +57,32 @@ class Project:
         file.write_text(text)
         file.chmod(0o755)
 
-    def check(self, *options) -> subprocess.CompletedProcess:
+    def start(self, *options) -> subprocess.Popen:
         environment = {**os.environ, "PENSTOCK_CACHE": str(self.cache), "CI": "true"}
-        done = subprocess.run([self.folder / "scripts/check", *options], env=environment,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
-        print(done.stdout, done.stderr)
-        return done
+        return subprocess.Popen([self.folder / "scripts/check", *options], env=environment,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True)
+
+    def check(self, *options) -> subprocess.CompletedProcess:
+        return finished(self.start(*options))
+
+
+def finished(process: subprocess.Popen) -> subprocess.CompletedProcess:
+    said, _ = process.communicate()
+    print(said)
+    return subprocess.CompletedProcess(process.args, process.returncode, said)
 
 
 @pytest.fixture
 def project(tmp_path):
     return Project(tmp_path / "project", tmp_path / "cache")
+
+
+def wait_until(holds, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.05)
 
 
 def summary(done) -> str:
@@ -146,6 +162,39 @@ def test_two_checkouts_share_what_passed(project, tmp_path):
     assert project.check().returncode == 0
     other = Project(tmp_path / "elsewhere/other", project.cache)
     assert "skipped: dear, words" in other.check().stdout
+
+
+def test_two_checks_at_once_in_two_checkouts_do_not_disturb_each_other(project, tmp_path):
+    other = Project(tmp_path / "other", project.cache)
+    began, go_on = tmp_path / "began", tmp_path / "go on"
+    # The first stays in its tests until the second waits for them.
+    project.write("tests/words.sh", f"touch '{began}'; until [ -e '{go_on}' ]; do sleep 0.1; done")
+    other.write("tests/words.sh", f"test -e '{go_on}'")
+    first = project.start()
+    wait_until(began.exists)
+    second = other.start()
+    for line in second.stdout:
+        if line.startswith("waiting for what tests of this machine share"):
+            break
+    go_on.touch()
+    for process in (first, second):
+        done = finished(process)
+        assert done.returncode == 0
+        assert summary(done) == "100% tests passed, 0 tests failed out of 3"
+    history = json.loads((project.cache / "check/durations.json").read_text())
+    assert len(history["value"]["tests"]["words"]) == 2
+
+
+def test_a_check_that_was_killed_leaves_the_next_one_undisturbed(project, tmp_path):
+    began = tmp_path / "began"
+    project.write("tests/words.sh", f"touch '{began}'; exec sleep 60")
+    check = project.start()
+    wait_until(began.exists)
+    check.kill()
+    project.write("tests/words.sh", "exit 0")
+    done = project.check()
+    assert done.returncode == 0
+    assert summary(done) == "100% tests passed, 0 tests failed out of 3"
 
 
 def test_tests_run_without_what_would_download(project):

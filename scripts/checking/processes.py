@@ -1,5 +1,5 @@
-"""Programs that a check starts. Each is in a process group of its own, so that all it started ends
-when the check is interrupted."""
+"""Programs that a check starts. Each is in a process group of its own, which ends when the check is
+interrupted; and the program ends when the check is killed, so that it writes into no later one."""
 import contextlib
 import os
 import signal
@@ -15,7 +15,7 @@ _lock = threading.Lock()
 @contextlib.contextmanager
 def started(command: list, **options):
     """A subprocess.Popen of this command, without standard input."""
-    words = [str(word) for word in command]
+    words = ["setpriv", "--pdeathsig", "TERM", *(str(word) for word in command)]
     with _lock:
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, process_group=0, **options)
         _running.add(process)

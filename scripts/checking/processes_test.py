@@ -60,6 +60,18 @@ def test_a_terminated_check_ends_its_programs(tmp_path):
     wait_until(lambda: gone(pid))
 
 
+def test_a_program_of_a_killed_check_ends(tmp_path):
+    code = ("import sys; sys.path.insert(0, sys.argv[1]); import processes\n"
+            "say = lambda text: print(text, flush=True)\n"
+            "processes.shown(['sh', '-c', 'echo $$; exec sleep 1000'], say)\n")
+    check = subprocess.Popen([sys.executable, "-B", "-c", code, HERE], stdout=subprocess.PIPE,
+                             text=True)
+    pid = int(check.stdout.readline())
+    check.kill()
+    check.wait()
+    wait_until(lambda: gone(pid))
+
+
 def test_a_second_check_waits_and_says_for_whom(tmp_path):
     file, said = tmp_path / "lock", []
     code = ("import sys; sys.path.insert(0, sys.argv[1]); import locks; from pathlib import Path\n"
