@@ -41,8 +41,8 @@ class Check:
         self.machine: dict[str, str] = {}
 
     def prepare(self, everything: bool = False):
-        """Packages, the build of the preset `dev`, and downloads, beside the build where there is
-        enough memory for both."""
+        """Packages, downloads and the build of the preset `dev`: side by side where there is enough
+        memory for both. A download that fails ends the build."""
         self.stages.run("packages", lambda: self._packages(["--all"] if everything else []))
         log = self.folder / "downloads.log"
         log.unlink(missing_ok=True)
@@ -50,16 +50,16 @@ class Check:
 
         def fetch():
             return downloads.fetch(wanted, log, nice=True, say=self.say)
-        beside = downloads.memory_available() > downloads.MEMORY
-        background = Background(fetch) if beside else None
-        self.stages.run("build", lambda: self.build("dev"))
+        first = Background(fetch)
+        if downloads.memory_available() < downloads.MEMORY:
+            first.result()
+        self.stages.run("build", lambda: self.build("dev", meanwhile=first.raise_error))
 
-        def wait():
-            before = background.result() if background else fetch()
+        def finish():
             after = downloads.after_the_build(self.source, self.source / "build/dev/bin")
-            provided = before + "\n" + downloads.fetch(after, log, say=self.say)
+            provided = first.result() + "\n" + downloads.fetch(after, log, say=self.say)
             self.machine = inputs.machine(provided)
-        self.stages.run("downloads", wait)
+        self.stages.run("downloads", finish)
         self.manifest = tree.manifest(self.source)
 
     def sanitizers(self):
@@ -108,8 +108,10 @@ class Check:
         self.cache.write("last-green", {"commit": self.commit, "manifest": self.manifest})
 
     # --- what stages are made of
-    def build(self, preset: str, targets: list[str] = (), name: str = "", options: list = ()):
-        """Builds targets, or all, in build/NAME, of a preset with further options of cmake."""
+    def build(self, preset: str, targets: list[str] = (), name: str = "", options: list = (),
+              meanwhile=lambda: None):
+        """Builds targets, or all, in build/NAME, of a preset with further options of cmake. Calls
+        `meanwhile` now and then; what it raises ends the build."""
         name = name or preset
         folder, log = self.source / "build" / name, self.folder / f"build-{name}.log"
         log.unlink(missing_ok=True)
@@ -117,7 +119,8 @@ class Check:
         if not processes.logged(configure, log, cwd=self.source):
             raise Failed(f"cmake of build/{name}:\n{excerpt(log.read_text(), log)}")
         command = ["cmake", "--build", folder, *(["--target", *targets] if targets else [])]
-        if not processes.logged(command, log, _Progress(self.say), cwd=self.source):
+        progress = _Progress(self.say, meanwhile)
+        if not processes.logged(command, log, progress, cwd=self.source):
             raise Failed(f"the build failed; all of its output is in {log}")
 
     def tests(self, preset: str, wanted=lambda suite: True, options: list[str] = ()):
@@ -180,10 +183,11 @@ class Check:
 class _Progress:
     """Says a build's lines; of those that only count, one now and then."""
 
-    def __init__(self, say):
-        self._say, self._last = say, time.monotonic()
+    def __init__(self, say, meanwhile):
+        self._say, self._meanwhile, self._last = say, meanwhile, time.monotonic()
 
     def __call__(self, line: str):
+        self._meanwhile()
         now = time.monotonic()
         if not PROGRESS.match(line):
             self._say(line)

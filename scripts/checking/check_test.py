@@ -139,6 +139,9 @@ def test_without_network_and_cache_one_error_says_what_is_missing(project):
     text = (project.folder / "scripts/checking/downloads.py").read_text()
     text = text.replace("PAUSES = (5, 20)", "PAUSES = (0,)")
     project.write("scripts/checking/downloads.py", text)
+    project.write("slow.sh", "while sleep 0.2; do echo compiling; done")  # ends the build, too
+    project.write("CMakeLists.txt", CMAKE + "add_custom_target(slow ALL COMMAND sh "
+                  "${CMAKE_SOURCE_DIR}/slow.sh USES_TERMINAL)")
     done = project.check()
     assert done.returncode == 1
     assert "could not be fetched (is there a network?)" in done.stdout

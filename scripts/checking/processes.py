@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 _running: set[subprocess.Popen] = set()
+_ended = False  # and nothing more is started
 _lock = threading.Lock()
 
 
@@ -17,6 +18,8 @@ def started(command: list, **options):
     """A subprocess.Popen of this command, without standard input."""
     words = ["setpriv", "--pdeathsig", "TERM", *(str(word) for word in command)]
     with _lock:
+        if _ended:
+            raise RuntimeError("the check is ending")
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, process_group=0, **options)
         _running.add(process)
     try:
@@ -65,8 +68,10 @@ def shown(command: list, say, **options) -> bool:
 
 
 def end_all():
-    """Ends what still runs: asks, and after a while kills."""
+    """Ends what still runs, and lets nothing more start: asks, and after a while kills."""
+    global _ended
     with _lock:
+        _ended = True
         processes = list(_running)
     _end(processes)
 

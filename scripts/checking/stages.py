@@ -74,6 +74,11 @@ class Background:
         self._thread = threading.Thread(target=body, daemon=True)
         self._thread.start()
 
+    def raise_error(self):
+        """Raises what it raised, if it has ended so."""
+        if not self._thread.is_alive():
+            self.result()
+
     def result(self):
         self._thread.join()
         if self._error:
