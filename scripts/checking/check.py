@@ -10,6 +10,7 @@ from pathlib import Path
 import cache
 import downloads
 import greens
+import history
 import inputs
 import locks
 import processes
@@ -132,7 +133,8 @@ class Check:
         current = inputs.Inputs(self.source, build, self.machine)
         passed = greens.Greens(self.cache, self.areas, current.files, self.commit, preset)
         listed = [suite for suite in suites.read(build, environment) if wanted(suite)]
-        decisions = testing.decide(listed, current, passed, self.skip)
+        decisions = testing.decide(listed, current, passed, self.skip,
+                                   self.cache.read(history.ENTRY))
         self.say(testing.describe(decisions))
         chosen = [test for one in decisions if one.run for test in one.suite.tests]
         with locks.alone(locks.MACHINE, "what tests of this machine share", self.say):

@@ -208,9 +208,15 @@ def test_tests_run_without_what_would_download(project):
 
 def test_a_check_that_takes_too_long_ends_its_tests_and_keeps_their_logs(project):
     project.write("tests/words.sh", "echo begun; exec sleep 1000")
-    done = project.check("--limit", "0.1")
+    done = project.check("--limit", "0.25")
     assert done.returncode == 1
     assert "begun" in (project.folder / "build/check/failed-dev/words.log").read_text()
+
+
+def test_a_check_whose_time_is_over_before_the_tests_says_so(project):
+    done = project.check("--limit", "0.01")
+    assert done.returncode == 1
+    assert "the time is over before the tests began" in done.stdout
 
 
 def test_help_has_examples():

@@ -3,14 +3,14 @@ change."""
 import time
 from dataclasses import dataclass
 
+import tree
 from areas import Areas
 from cache import Cache
 from inputs import digest
 from suites import Suite
-import tree
 
 KEYS = 20_000  # kept
-# Ingredients that are no file of the checkout. Where one of them changed, areas say nothing.
+# Ingredients that follow from files of the checkout. Where another changed, areas say nothing.
 FILES = {"files", "program", "programs of the build", "tests"}
 
 

@@ -19,7 +19,8 @@ TOOLS = ["ar", "bash", "cc", "clang-14", "clang-format-14", "cmake", "conmon", "
          "curl", "faketime", "fish", "g++", "gcc", "go", "ip", "iptables", "ldconfig", "nft",
          "openssl", "podman", "prometheus", "promtool", "python3", "runc", "setpriv", "sh", "strace",
          "systemd-analyze", "unshare", "zsh"]
-PROGRAM_SOURCES = (".cc", ".h")  # what they say reaches a suite through the programs of the build
+# What these say reaches a suite through the program that is made of them, and nobody reads them.
+UNIT_TESTS = re.compile(r"_test\.cc$|/testing/.*\.(cc|h)$")
 # base/testing/build_tree.h has this text; a program with it finds the build folder and the sources.
 FINDS_THE_TREE = b"CMakeCache.txt"
 
@@ -95,7 +96,8 @@ class Inputs:
         """Whatever a test can start or load: all but the test programs themselves."""
         if self._programs is None:
             listed = [path for below in ("bin", "lib", "share", "deploy")
-                      for path in sorted((self.build / below).rglob("*"))]
+                      for path in sorted((self.build / below).rglob("*"))
+                      if path.suffix != ".cmake" and "CMakeFiles" not in path.parts]
             listed += [path for path in sorted((self.build / "tests").glob("*"))
                        if not path.name.endswith("_test") and os.access(path, os.X_OK)]
             self._programs = digest([(str(path.relative_to(self.build)), self._hash(path))
@@ -108,11 +110,11 @@ class Inputs:
         return text.replace(str(self.build), "BUILD").replace(str(self.source), "SOURCE")
 
     def _data(self, suite: Suite | None) -> str:
-        """All files that are not compiled into the build's programs. Of test files that stand
-        beside the one that a suite runs, only those that it names."""
+        """All files but unit tests. Of test files that stand beside the one that a suite runs, only
+        those that it names."""
         ignored = self._siblings(suite) if suite else set()
         return digest({name: its for name, its in self.files.items()
-                       if not name.endswith(PROGRAM_SOURCES) and name not in ignored})
+                       if not UNIT_TESTS.search(name) and name not in ignored})
 
     def _data_below(self, paths: list[Path]) -> str:
         tops = [str(path.resolve().relative_to(self.source)) for path in paths]

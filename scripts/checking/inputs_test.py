@@ -14,6 +14,7 @@ from suites import Suite, Test
 MACHINE = {"packages": "p", "tools": "t", "kernel": "k", "user": "u", "downloads": "d"}
 FILES = {
     "docs/page.md": "text", "src/room/a.cc": "code", "src/room/a.h": "code",
+    "src/room/a_test.cc": "code", "src/room/testing/fake.h": "code",
     "src/testdata/x": "data",
     "tests/kind/one_test.py": "import helper, shared_test", "tests/kind/two_test.py": "",
     "tests/kind/shared_test.py": "", "tests/kind/helper.py": "", "tests/corpus/in/1": "seed",
@@ -69,10 +70,15 @@ INPUT_OF = {
     "build/dev/bin/program": {"reader", "pytest"},
     "build/dev/lib/simulated/lib.so": {"reader", "pytest"},
     "build/dev/share/data": {"reader", "pytest"},
+    "build/dev/deploy/agent.service": {"reader", "pytest"},
+    "build/dev/deploy/CMakeFiles/x": set(),  # has the checkout's path
+    "build/dev/deploy/cmake_install.cmake": set(),
     "docs/page.md": {"reader", "pytest", "sources"},
     "src/testdata/x": {"reader", "pytest", "sources"},
-    "src/room/a.cc": {"sources"},  # of the others through the programs that are made of it
-    "src/room/a.h": {"sources"},
+    "src/room/a.cc": {"reader", "pytest", "sources"},
+    "src/room/a.h": {"reader", "pytest", "sources"},
+    "src/room/a_test.cc": {"sources"},  # of the others through the program that is made of it
+    "src/room/testing/fake.h": {"sources"},
     "tests/kind/one_test.py": {"reader", "pytest", "sources"},
     "tests/kind/helper.py": {"reader", "pytest", "sources"},
     "tests/kind/shared_test.py": {"reader", "pytest", "sources"},

@@ -5,8 +5,9 @@ import fcntl
 import os
 from pathlib import Path
 
-# Of root alone where there is /run/lock; tests run as root, or with sudo.
-MACHINE = Path("/run/lock" if os.access("/run/lock", os.W_OK) else "/tmp", "penstock-check.lock")
+# One for each user, because nobody may open another's file in a folder that is everybody's.
+MACHINE = Path("/run/lock" if os.access("/run/lock", os.W_OK) else "/tmp",
+               f"penstock-check-{os.getuid()}.lock")
 
 
 @contextlib.contextmanager

@@ -53,6 +53,8 @@ class Tests:
         selection.write_text("0,0,0," + ",".join(str(test.number) for test in chosen) + "\n")
         command += ["-I", selection]
         if stop_at:
+            if stop_at < time.time() + 5:
+                raise stages.Failed("the time is over before the tests began; see --limit")
             command += ["--stop-time", time.strftime("%H:%M:%S", time.localtime(stop_at))]
         ended_well, summary = self._stream([str(word) for word in command], environment)
         ran = history.read_junit(junit)
@@ -94,8 +96,10 @@ class Tests:
             self.say(f"-- {len(failed) - 20} more failed; see {log}")
 
 
-def decide(suites: list[Suite], inputs: Inputs, greens: Greens, skip: bool) -> list[Decision]:
-    """Which suites run: all, unless those that passed on the same inputs are to be skipped."""
+def decide(suites: list[Suite], inputs: Inputs, greens: Greens, skip: bool,
+           past: dict | None) -> list[Decision]:
+    """Which suites run: all, unless those that passed on the same inputs are to be skipped. `past`:
+    the durations of tests."""
     decisions = []
     for suite in suites:
         one = greens.decide(suite, inputs.of(suite))
@@ -103,9 +107,11 @@ def decide(suites: list[Suite], inputs: Inputs, greens: Greens, skip: bool) -> l
             one.run, one.why = True, "asked for"
         decisions.append(one)
     if decisions and not any(one.run for one in decisions):
-        # ctest needs a test for its summary: the shortest.
-        least = min(decisions, key=lambda one: (len(one.suite.tests), one.suite.name))
-        least.run, least.why = True, "all are unchanged; this one runs all the same"
+        # ctest needs a test for its summary: the quickest.
+        tests = history.added(past, [], "")["tests"]
+        least = min(decisions, key=lambda one: sum(
+            history.average(tests.get(test.name, [])) for test in one.suite.tests))
+        least.run, least.why = True, "all are unchanged; the quickest runs all the same"
     return decisions
 
 
