@@ -167,6 +167,7 @@ struct ClusterDoor::State : std::enable_shared_from_this<State> {
 
   void ShowKubeletHas(const KubeletAmounts& resources) {
     if (options.config.node_status == Switch::kOff) return;
+    if (resources.empty()) return amounts.reset();
     amounts = resources;
     amounts_at = Now();
     work.Soon(kNodeStatus);

@@ -69,6 +69,7 @@ class ClusterDoor {
   void Show(ClusterNews news);
 
   /// The kubelet has this list: resource → capacity and allocatable, as it will say itself. Brings the Node object up to date at once.
+  /// Empty: what it had may not hold any more, and is not written if it has not been.
   void ShowKubeletHas(const KubeletAmounts& resources);
 
  private:

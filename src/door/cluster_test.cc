@@ -509,6 +509,19 @@ TEST_F(ClusterDoorTest, ANewerOfferOvertakesNumbersThatCouldNotBeWritten) {
   EXPECT_EQ(Shown("allocatable"), "1");
 }
 
+TEST_F(ClusterDoorTest, NumbersThatTheKubeletMayNotHaveAnyMoreAreNotWritten) {
+  Converge();
+  api_.Fail({.status = 503, .times = 1, .method = "PATCH"});
+  door_->ShowKubeletHas({{"nvidia.com/gpu", {8, 8}}});
+  executor_.RunUntilIdle();
+  door_->ShowKubeletHas({});
+  executor_.Advance(2s);
+  EXPECT_EQ(Shown("capacity"), "(none)");
+  door_->ShowKubeletHas({{"nvidia.com/gpu", {2, 2}}});
+  executor_.Advance(2s);
+  EXPECT_EQ(Shown("capacity"), "2");
+}
+
 TEST_F(ClusterDoorTest, NumbersThatAreNotNewAnyMoreAreNotWritten) {
   Converge();
   api_.Fail({.status = 503, .times = -1, .method = "PATCH"});

@@ -99,15 +99,17 @@ class KubeletDoorTest : public ::testing::Test {
     return seen.get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready;
   }
 
-  bool WaitForKubeletHas(std::size_t capacity, std::size_t allocatable) {
+  bool WaitForKubeletHas(std::size_t capacity, std::size_t allocatable) { return WaitForKubeletHas({{kGpu, {capacity, allocatable}}}); }
+
+  bool WaitForKubeletHas(const KubeletAmounts& wanted) {
     std::promise<void> seen;
     std::atomic<bool> told = false;
     auto subscription = kubelet_has_.Subscribe(
         [&](const auto& amounts) {
-          if (*amounts == KubeletAmounts{{kGpu, {capacity, allocatable}}} && !told.exchange(true)) seen.set_value();
+          if (*amounts == wanted && !told.exchange(true)) seen.set_value();
         },
         true);
-    return seen.get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+    return seen.get_future().wait_for(std::chrono::seconds(30)) == std::future_status::ready;
   }
 
   api::ContainersConfig containers_;  // of the control loop

@@ -2,6 +2,7 @@
 #include "door/kubelet_plugin.h"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -127,7 +128,10 @@ struct KubeletDoor::State {
     std::map<std::string, KubeletList::Offered> offered;
     for (const auto& [resource, one] : plugins.standings())
       if (one.state.phase == PluginState::Phase::kServing) offered[resource] = OfferedOf(FindOffer(now, resource));
-    if (std::exchange(asked_for, offered) != offered) list.Expect(std::move(offered));
+    if (asked_for == offered) return;
+    asked_for = offered;
+    options.kubelet_has({});
+    list.Expect(std::move(offered));
   }
 
   /// Whether pods that hold this hold devices of ours: by the names that are given now or were when it was handed out, or by the devices
@@ -171,7 +175,7 @@ struct KubeletDoor::State {
       pods.LookAfterKubeletStart();
       if (options.engine != nullptr) options.engine->AskAgain();
     }
-    asked_for.clear();
+    asked_for.reset();
     AskForList(*shown.Get());
   }
 
@@ -240,7 +244,7 @@ struct KubeletDoor::State {
   edge::kubelet::PodResources resources;
   KubeletAllocate allocate;
   KubeletList list;
-  std::map<std::string, KubeletList::Offered> asked_for;
+  std::optional<std::map<std::string, KubeletList::Offered>> asked_for;
   KubeletPlugins plugins;
 };
 

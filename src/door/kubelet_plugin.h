@@ -40,7 +40,8 @@ class KubeletDoor {
     std::string cdi_folder = "/var/run/cdi";  ///< where they are, as engines call it
     /// How containers are given devices, or what is kept back from them, is reported otherwise than before; on the control loop.
     std::function<void()> containers_differ = [] {};
-    /// The kubelet has what was offered last; on the control loop, each time that it was asked and agreed. Null: it is not asked.
+    /// The kubelet has what was offered last; on the control loop, each time that it was asked and agreed. Nothing of any resource: from
+    /// now until then something else is offered, or the kubelet does not read it. Null: it is not asked.
     std::function<void(const KubeletAmounts&)> kubelet_has = nullptr;
   };
   /// `io` reads the kubelet's checkpoint.

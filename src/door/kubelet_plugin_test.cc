@@ -55,6 +55,30 @@ TEST_F(KubeletDoorTest, TellsOnceTheKubeletHasTheListAndEachTimeItHasAnother) {
   EXPECT_TRUE(WaitForKubeletHas(4, 3));
 }
 
+TEST_F(KubeletDoorTest, TellsNoNumbersWhileTheKubeletIsBehindTheList) {
+  Open();
+  ASSERT_TRUE(WaitForKubeletHas(4, 4));
+  kubelet_.CountLate(true);
+  const int messages = kubelet_.Messages(kGpu);
+  On([this] { inventory_.SetHealth("G0", HealthState::kUnhealthy, "XID 79", control_.clock().Wall()); });
+  EXPECT_TRUE(kubelet_has_.Get()->empty());
+  ASSERT_TRUE(kubelet_.WaitForMessages(kGpu, messages + 1));
+  ASSERT_TRUE(kubelet_.WaitForQuestions(kubelet_.Questions() + 2));
+  EXPECT_TRUE(kubelet_has_.Get()->empty());
+  kubelet_.CountLate(false);
+  EXPECT_TRUE(WaitForKubeletHas(4, 3));
+}
+
+TEST_F(KubeletDoorTest, TellsNoNumbersOnceTheKubeletHasDroppedTheList) {
+  Open();
+  ASSERT_TRUE(WaitForKubeletHas(4, 4));
+  kubelet_.Refuse("not now");
+  kubelet_.EndStream(kGpu);
+  EXPECT_TRUE(WaitForKubeletHas({}));
+  kubelet_.Refuse("");
+  EXPECT_TRUE(WaitForKubeletHas(4, 4));
+}
+
 TEST_F(KubeletDoorTest, WhatTheKubeletGivesOutAnewItsFormerHolderHasGivenBack) {
   Open();
   ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G0", "G1"}).ok());

@@ -10,6 +10,7 @@
 #include "base/backoff.h"
 #include "base/log.h"
 #include "deviceplugin.grpc.pb.h"
+#include "edge/kubelet/list_audit.h"
 #include "edge/kubelet/messages.h"
 #include "edge/kubelet/other_plugin.h"
 #include "edge/kubelet/plugin_folder.h"
@@ -28,8 +29,9 @@ using Phase = PluginState::Phase;
 constexpr auto kRegisterWithin = std::chrono::seconds(15);
 // A stream that lived so long was a good one: its end says nothing about the next.
 constexpr auto kGoodStream = std::chrono::seconds(10);
-// How long after other sockets came or went the kubelet is asked whether it still counts our devices.
-constexpr auto kAuditAfter = std::chrono::seconds(1);
+// A kubelet may still count the devices of a plugin of ours that has just ended, beside plugins of other resources.
+constexpr base::Duration kSecondLook = std::chrono::seconds(1);
+constexpr char kNotCounted[] = "the kubelet counts none of our devices although it reads our list";
 
 std::string Folder(const DevicePlugin::Options& options) { return options.kubelet_dir + "/device-plugins"; }
 
@@ -60,11 +62,14 @@ class DevicePlugin::Impl : public std::enable_shared_from_this<DevicePlugin::Imp
         registration_(std::make_unique<rpc::Calls>(loop)),
         pod_resources_(loop, options_.kubelet_dir),
         others_(loop, {options_.kubelet_dir, options_.resource, options_.own_prefix.empty() ? options_.socket_prefix : options_.own_prefix,
-                       options_.proc_root}) {}
+                       options_.proc_root}),
+        audit_(
+            loop, options_.audit,
+            {.list = [this] { return Devices(); }, .ask = [this](auto done) { AskCounted(std::move(done)); }, .lost = [this] { Lost(); }}) {
+  }
 
   ~Impl() {
     loop_.Cancel(retry_);
-    loop_.Cancel(audit_);
     RetireServer();
     if (retiring_.joinable()) retiring_.join();
   }
@@ -99,11 +104,11 @@ class DevicePlugin::Impl : public std::enable_shared_from_this<DevicePlugin::Imp
   void Registered(const base::Status& answer);
   void StreamsChanged();
   void FolderChanged();
-  void AuditAfter(base::Duration delay);
-  void Audit();
-  void AuditAnswered(const std::vector<std::string>& counted);
+  void AskCounted(std::function<void(ListAudit::Counted)> done);
+  void Lost();
 
-  bool HasDevices() const;
+  std::shared_ptr<const std::vector<PluginDevice>> Devices() const;
+  void SetYielding(bool yielding);
   base::Status EnsureServer();
   void RetireServer();
   void SetState(Phase phase, std::string reason);
@@ -114,19 +119,20 @@ class DevicePlugin::Impl : public std::enable_shared_from_this<DevicePlugin::Imp
   const std::string folder_, kubelet_socket_;
   PluginState state_;
 
-  mutable std::mutex lists_mutex_;  // for the two below; server_ is replaced on the loop's thread only
+  mutable std::mutex lists_mutex_;  // for the three below; the latter two are replaced on the loop's thread only
   std::shared_ptr<const std::vector<PluginDevice>> devices_;
   std::unique_ptr<PluginServer> server_;
-  std::thread retiring_;  // shuts an old server down
+  bool yielding_ = false;  // to another plugin, when last looked for
+  std::thread retiring_;   // shuts an old server down
 
   Step step_ = Step::kIdle;
   base::Backoff backoff_;
   base::TimerId retry_ = 0;
-  base::TimerId audit_ = 0;
   std::optional<FileIdentity> seen_;             // the kubelet's socket when last looked at
   std::optional<FileIdentity> registered_with_;  // the one that accepted us
   std::optional<FileIdentity> registering_with_;
-  bool yielding_ = false;             // to another plugin, when last looked for
+  bool suspicious_ = false;           // another plugin was found by the last look
+  bool not_counted_ = false;          // our devices, although our list is read: to be registered again
   std::vector<std::string> sockets_;  // in the folder when last looked at
   std::size_t streams_ = 0;           // open
   std::uint64_t opened_ = 0;          // ever, at the present server
@@ -137,6 +143,7 @@ class DevicePlugin::Impl : public std::enable_shared_from_this<DevicePlugin::Imp
   std::unique_ptr<rpc::Calls> registration_;
   PodResources pod_resources_;
   OtherPlugins others_;
+  ListAudit audit_;
 };
 
 base::Result<std::unique_ptr<DevicePlugin>> DevicePlugin::Create(os::Loop& loop, Options options, Callbacks callbacks) {
@@ -166,13 +173,20 @@ void DevicePlugin::Impl::Update(std::vector<PluginDevice> devices) {
   if (devices_ != nullptr && *devices_ == *list) return;
   const bool first = devices_ == nullptr;
   devices_ = std::move(list);
-  if (server_ != nullptr) server_->Publish(devices_);
+  if (server_ != nullptr && !yielding_) server_->Publish(devices_);
   if (first) Soon();
 }
 
-bool DevicePlugin::Impl::HasDevices() const {
+/// Null before the first list.
+std::shared_ptr<const std::vector<PluginDevice>> DevicePlugin::Impl::Devices() const {
   std::lock_guard lock(lists_mutex_);
-  return devices_ != nullptr;
+  return devices_;
+}
+
+/// A kubelet that took another plugin in still reads the stream that we had before, and would take a list from it for the other's.
+void DevicePlugin::Impl::SetYielding(bool yielding) {
+  std::lock_guard lock(lists_mutex_);
+  if (std::exchange(yielding_, yielding) && !yielding && server_ != nullptr) server_->Publish(devices_);
 }
 
 void DevicePlugin::Impl::RetryAfter(base::Duration delay) {
@@ -187,11 +201,6 @@ void DevicePlugin::Impl::RetryAfter(base::Duration delay) {
   });
 }
 
-void DevicePlugin::Impl::AuditAfter(base::Duration delay) {
-  loop_.Cancel(audit_);
-  audit_ = loop_.PostAfter(delay, Later(&Impl::Audit));
-}
-
 void DevicePlugin::Impl::RetryNow() {
   loop_.Cancel(retry_);
   retry_ = 0;
@@ -199,7 +208,7 @@ void DevicePlugin::Impl::RetryNow() {
 }
 
 void DevicePlugin::Impl::Look() {
-  if (!HasDevices()) return SetState(Phase::kWaitingForDevices, "no devices are known yet");
+  if (Devices() == nullptr) return SetState(Phase::kWaitingForDevices, "no devices are known yet");
   const auto kubelet = SocketAt(kubelet_socket_);
   if (!LookAtKubelet(kubelet)) return;
   // A kubelet that starts removes all sockets: it would wait for ours in vain.
@@ -215,7 +224,7 @@ void DevicePlugin::Impl::Look() {
 bool DevicePlugin::Impl::LookAtKubelet(const std::optional<FileIdentity>& kubelet) {
   const bool fresh = kubelet && kubelet != seen_;
   seen_ = kubelet;
-  const bool serving = streams_ > 0 && (!kubelet || kubelet == registered_with_);
+  const bool serving = streams_ > 0 && (!kubelet || kubelet == registered_with_) && !not_counted_;
   if (serving) {
     SetState(Phase::kServing, "");
     return false;
@@ -248,7 +257,9 @@ void DevicePlugin::Impl::LookForOthers() {
     // Much may have happened meanwhile.
     const auto kubelet = SocketAt(kubelet_socket_);
     if (!LookAtKubelet(kubelet) || retry_ != 0) return;
-    yielding_ = other.has_value();
+    if (!std::exchange(suspicious_, other.has_value()) && other && !other->named)
+      return RetryAfter(std::min(kSecondLook, options_.recheck));
+    SetYielding(other.has_value());
     if (!other) return Register(*kubelet);
     SetState(Phase::kSteppedBack, options_.resource + " is already served by " + other->Describe() +
                                       "; remove that plugin, or close Penstock's kubelet door (doors.kubelet.enabled: off)");
@@ -265,7 +276,8 @@ void DevicePlugin::Impl::Register(const FileIdentity& kubelet) {
   registering_with_ = kubelet;
   dropped_ = false;
   // Told once: a kubelet that keeps refusing is not a new state each time.
-  if (state_.phase != Phase::kRefused && state_.phase != Phase::kWaitingForKubelet) SetState(Phase::kRegistering, "");
+  if (state_.phase != Phase::kRefused && state_.phase != Phase::kWaitingForKubelet)
+    SetState(Phase::kRegistering, not_counted_ ? kNotCounted : "");
   v1beta1::RegisterRequest request;
   request.set_version("v1beta1");
   request.set_endpoint(server_->socket().substr(folder_.size() + 1));
@@ -283,6 +295,8 @@ void DevicePlugin::Impl::Registered(const base::Status& answer) {
   step_ = Step::kIdle;
   if (answer.ok()) {
     registered_with_ = registering_with_;
+    not_counted_ = false;
+    if (streams_ > 0) audit_.Changed();
     if (streams_ == 0 && SocketAt(kubelet_socket_) == registered_with_) {
       step_ = Step::kAwaitingStream;
       RetryAfter(dropped_ ? backoff_.Next() : options_.stream_within);
@@ -307,11 +321,12 @@ void DevicePlugin::Impl::StreamsChanged() {
   if (streams_ > 0) {
     if (before == 0) stream_since_ = now;
     RetryNow();
-    // One of several has ended: it may have been the kubelet's.
-    if (before == 0) AuditAfter(options_.audit_every);
-    if (streams_ < before) AuditAfter(kAuditAfter);
+    if (came) audit_.Changed();
+    if (streams_ < before) audit_.Hint();  // it may have been the kubelet's
   } else if (before > 0 || came) {
     dropped_ = true;
+    not_counted_ = false;
+    audit_.Stop();
     if (before > 0 && now - stream_since_ >= kGoodStream) backoff_.Reset();
     if (step_ == Step::kIdle || step_ == Step::kAwaitingStream) RetryAfter(backoff_.Next());
     if (state_.phase == Phase::kServing) SetState(Phase::kRegistering, "the kubelet dropped the list's stream");
@@ -324,33 +339,27 @@ void DevicePlugin::Impl::FolderChanged() {
     const bool some_left = !std::includes(sockets.begin(), sockets.end(), sockets_.begin(), sockets_.end());
     sockets_ = std::move(sockets);
     if (some_left && state_.phase == Phase::kSteppedBack && seen_ == SocketAt(kubelet_socket_)) RetryNow();
-    if (streams_ > 0) AuditAfter(kAuditAfter);
+    audit_.Hint();
   }
   Look();
 }
 
-/// When another plugin for our resource came and went, the kubelet has dropped our devices and does not end our stream to say so.
-void DevicePlugin::Impl::Audit() {
-  if (streams_ == 0) return;
-  AuditAfter(options_.audit_every);
-  pod_resources_.GetAllocatable([this](const auto& allocatable) {
-    if (!allocatable.ok()) return;
-    const auto found = allocatable->find(options_.resource);
-    AuditAnswered(found == allocatable->end() ? std::vector<std::string>() : found->second);
+void DevicePlugin::Impl::AskCounted(std::function<void(ListAudit::Counted)> done) {
+  pod_resources_.GetAllocatable([resource = options_.resource, done = std::move(done)](const auto& allocatable) {
+    if (!allocatable.ok()) return done(allocatable.error());
+    const auto found = allocatable->find(resource);
+    done(found == allocatable->end() ? std::vector<std::string>() : found->second);
   });
 }
 
-void DevicePlugin::Impl::AuditAnswered(const std::vector<std::string>& counted) {
-  if (streams_ == 0 || loop_.clock().Now() - stream_since_ < kAuditAfter) return;
-  std::lock_guard lock(lists_mutex_);
-  const auto healthy = [](const PluginDevice& device) { return device.healthy; };
-  const auto missing = [&counted](const PluginDevice& device) {
-    return !device.healthy || !std::binary_search(counted.begin(), counted.end(), device.id);
-  };
-  if (!std::any_of(devices_->begin(), devices_->end(), healthy) || !std::all_of(devices_->begin(), devices_->end(), missing)) return;
+/// Registers over the stream that there is. Ending it would take away devices that are there, should the kubelet only be slow to count
+/// them; and it stays open afterwards, because at its end the kubelet would close the new one (server.runClient asks for the client by
+/// the resource's name).
+void DevicePlugin::Impl::Lost() {
   base::Log(base::kWarn, "the kubelet counts none of our devices although it reads our list; registering again",
             {{"resource", options_.resource}});
-  server_->EndStreams();
+  not_counted_ = true;
+  Look();
 }
 
 base::Status DevicePlugin::Impl::EnsureServer() {
@@ -382,6 +391,7 @@ void DevicePlugin::Impl::RetireServer() {
   if (old != nullptr) retiring_ = std::thread([server = std::move(old)] {});
   streams_ = 0;
   opened_ = 0;
+  audit_.Stop();
 }
 
 void DevicePlugin::Impl::SetState(Phase phase, std::string reason) {

@@ -84,6 +84,15 @@ struct PreferRequest {
   std::vector<Container> containers;
 };
 
+/// When the kubelet, while it reads our list, is asked whether it counts our devices.
+struct AuditTimes {
+  base::Duration every = std::chrono::minutes(1);    ///< between two questions
+  base::Duration settled = std::chrono::seconds(5);  ///< from a change of the list or of the streams, or a registration, to a question
+  base::Duration again = std::chrono::seconds(2);    ///< between the two answers of a verdict
+  base::Duration soon = std::chrono::seconds(1);     ///< from other sockets that came or went to a question
+  base::Duration most = std::chrono::hours(1);       ///< between two verdicts: at least `every`, doubled each time up to this
+};
+
 /// Where this plugin stands with the kubelet.
 struct PluginState {
   enum class Phase {
@@ -101,8 +110,8 @@ struct PluginState {
 std::string_view ToString(PluginState::Phase phase);
 
 /// The plugin of one resource. Finds the kubelet when it comes, registers, registers again when the kubelet was restarted or dropped it,
-/// never over a live stream of its own, never two at a time, and answers. Made and destroyed on the loop's thread, or while the loop does
-/// not run.
+/// never two at a time, and answers. Registers over a live stream of its own only where the kubelet reads that and counts none of it. Made
+/// and destroyed on the loop's thread, or while the loop does not run.
 class DevicePlugin {
  public:
   struct Options {
@@ -117,7 +126,7 @@ class DevicePlugin {
     base::Duration retry_most = std::chrono::seconds(10);
     base::Duration stream_within = std::chrono::seconds(5);  ///< after an accepted registration, then it is repeated
     base::Duration recheck = std::chrono::seconds(5);        ///< of another plugin that serves the resource
-    base::Duration audit_every = std::chrono::minutes(1);    ///< whether the kubelet, while it reads our list, counts our devices
+    AuditTimes audit = {};                                   ///< whether the kubelet, while it reads our list, counts our devices
   };
   struct Callbacks {
     /// On a thread of gRPC: read snapshots or post to an executor, do not block. An error's message becomes the pod's event.

@@ -34,6 +34,18 @@ class DevicePluginTest : public testing::Test {
     return sockets;
   }
 
+  /// A socket without a listener.
+  void LeaveDeadSocket(const std::string& name, std::time_t made = std::time(nullptr)) {
+    const std::string path = folder_ / ("kubelet/device-plugins/" + name);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    const os::UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    const timespec times[2] = {{made, 0}, {made, 0}};
+    ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  }
+
   /// A kubelet and a plugin that it reads.
   void Serve() {
     kubelet_.Start();
@@ -236,6 +248,7 @@ TEST_F(DevicePluginTest, TakesOverFromAnOlderAgentThatThenEnds) {
 }
 
 TEST_F(DevicePluginTest, NoticesThatANewcomerThatLeftTookItsDevicesAlong) {
+  plugin_.options.audit = kQuickAudit;
   Serve();
   auto newcomer = std::make_unique<RunningPlugin>(folder_ / "kubelet");
   newcomer->Start(TwoDevices());
@@ -243,6 +256,53 @@ TEST_F(DevicePluginTest, NoticesThatANewcomerThatLeftTookItsDevicesAlong) {
   newcomer.reset();  // the kubelet counts no devices now, and leaves our stream open
   EXPECT_TRUE(kubelet_.WaitForRegistrations(kGpu, 3));
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 2));
+  EXPECT_TRUE(kubelet_.Allocate(kGpu, {"GPU-a"}).ok());
+}
+
+TEST_F(DevicePluginTest, RegisteringAgainTakesNoDevicesAwayFromAKubeletThatOnlyCountsLate) {
+  plugin_.options.audit = kQuickAudit;
+  Serve();
+  kubelet_.CountLate(true);
+  (void)kubelet_.FewestHealthy(kGpu);
+  plugin_.Update({{"GPU-a::0", true, {0}}, {"GPU-a::1", true, {0}}});
+  // Longer than the audit waits: the verdict is wrong.
+  ASSERT_TRUE(kubelet_.WaitForRegistrations(kGpu, 2));
+  ASSERT_TRUE(plugin_.WaitFor(Phase::kServing));
+  EXPECT_TRUE(kubelet_.Allocate(kGpu, {"GPU-a::0"}).ok());
+  kubelet_.CountLate(false);
+  EXPECT_TRUE(kubelet_.WaitForDevices(kGpu, [](const auto& devices) { return devices.contains("GPU-a::1"); }));
+  EXPECT_EQ(kubelet_.FewestHealthy(kGpu), 2u);
+  plugin_.Update({{"GPU-a::0", true, {0}}, {"GPU-a::1", false, {0}}});
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 1));
+}
+
+TEST_F(DevicePluginTest, AKubeletThatIsBehindWhenItIsAskedOnceIsNotRegisteredWithAgain) {
+  plugin_.options.audit = kQuickAudit;
+  plugin_.options.audit.every = plugin_.options.audit.again = std::chrono::hours(1);
+  Serve();
+  ASSERT_TRUE(kubelet_.WaitForQuestions(1));
+  kubelet_.CountLate(true);
+  plugin_.Update({{"GPU-a::0", true, {0}}});
+  LeaveDeadSocket("somebody-else.sock");  // a reason to ask again
+  ASSERT_TRUE(kubelet_.WaitForQuestions(2));
+  kubelet_.CountLate(false);
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 1));
+  EXPECT_EQ(kubelet_.Registrations(kGpu), 1);
+}
+
+TEST_F(DevicePluginTest, LeavesTheListOfAPluginAloneThatTookItsPlaceAtTheKubelet) {
+  plugin_.options.audit = kQuickAudit;
+  Serve();
+  auto other = std::make_unique<RunningPlugin>(folder_ / "kubelet", "nvidia-gpu");
+  other->options.own_prefix = "penstock-nvidia-gpu";  // it pays no heed to ours
+  other->Start({{"theirs", true, {}}});
+  EXPECT_TRUE(plugin_.WaitFor(Phase::kSteppedBack, "already served by nvidia-gpu-")) << plugin_.last().reason;
+  plugin_.Update({{"GPU-a", true, {0}}});
+  ASSERT_TRUE(kubelet_.WaitForQuestions(kubelet_.Questions() + 2));  // it is looked for again and again
+  EXPECT_TRUE(kubelet_.WaitForDevices(kGpu, [](const auto& devices) { return devices.size() == 1 && devices.contains("theirs"); }));
+  other.reset();
+  EXPECT_TRUE(kubelet_.WaitForDevices(kGpu, [](const auto& devices) { return devices.size() == 1 && devices.contains("GPU-a"); }));
+  EXPECT_TRUE(plugin_.WaitFor(Phase::kServing));
   EXPECT_TRUE(kubelet_.Allocate(kGpu, {"GPU-a"}).ok());
 }
 
@@ -270,21 +330,31 @@ TEST_F(DevicePluginTest, PaysNoHeedToPluginsOfOtherResources) {
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 2));
 }
 
+TEST_F(DevicePluginTest, AKubeletThatStillCountsWhatOursServedIsNotServedByThePluginOfAnotherResource) {
+  kubelet_.Start();
+  RunningPlugin other(folder_ / "kubelet", "rdma");
+  other.options.resource = "rdma/hca";
+  other.Start(TwoDevices());
+  ASSERT_TRUE(kubelet_.WaitForHealthy("rdma/hca", 2));
+  auto former = std::make_unique<RunningPlugin>(folder_ / "kubelet");
+  former->Start(TwoDevices());
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 2));
+  kubelet_.DropLate(true);
+  former.reset();
+  plugin_.options.recheck = std::chrono::hours(1);  // stepping back would be for good
+  const int asked = kubelet_.Questions();
+  plugin_.Start(TwoDevices());
+  ASSERT_TRUE(kubelet_.WaitForQuestions(asked + 1));
+  kubelet_.DropLate(false);
+  EXPECT_TRUE(plugin_.WaitFor(Phase::kServing)) << plugin_.last().reason;
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 2));
+}
+
 TEST_F(DevicePluginTest, LeavesNoSocketBehindAndTouchesNoOther) {
   kubelet_.Start();
-  const std::string folder = folder_ / "kubelet/device-plugins/";
-  const auto leave = [&folder](const std::string& name, std::time_t made) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    (folder + name).copy(address.sun_path, sizeof(address.sun_path) - 1);
-    const os::UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
-    const timespec times[2] = {{made, 0}, {made, 0}};
-    ASSERT_EQ(::utimensat(AT_FDCWD, (folder + name).c_str(), times, 0), 0);
-  };
-  leave("penstock-nvidia-gpu-1-dead.sock", 1000);
-  leave("penstock-nvidia-gpu-1-young.sock", std::time(nullptr));
-  leave("somebody-else.sock", 1000);
+  LeaveDeadSocket("penstock-nvidia-gpu-1-dead.sock", 1000);
+  LeaveDeadSocket("penstock-nvidia-gpu-1-young.sock");
+  LeaveDeadSocket("somebody-else.sock", 1000);
   {
     RunningPlugin plugin(folder_ / "kubelet");
     plugin.Start(TwoDevices());

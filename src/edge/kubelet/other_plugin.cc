@@ -126,9 +126,10 @@ void OtherPlugins::Impl::Answered(const std::shared_ptr<Look>& look) {
 OtherPlugin OtherPlugins::Impl::Name(std::vector<PluginSocket> suspects, std::vector<std::string> ids) const {
   const auto named =
       std::find_if(suspects.begin(), suspects.end(), [this](const auto& one) { return NamedAfter(one.name, options.resource); });
-  if (named != suspects.end()) suspects = {*named};
+  const bool certain = named != suspects.end();
+  if (certain) suspects = {*named};
   std::sort(suspects.begin(), suspects.end(), [](const auto& one, const auto& other) { return one.name < other.name; });
-  return {std::move(suspects), std::move(ids)};
+  return {std::move(suspects), std::move(ids), certain};
 }
 
 }  // namespace penstock::edge::kubelet

@@ -31,6 +31,7 @@ std::vector<PluginSocket> ListPluginSockets(const std::string& folder, const std
 struct OtherPlugin {
   std::vector<PluginSocket> suspects;  ///< the one, or several where the kubelet does not let us tell which
   std::vector<std::string> ids;        ///< what the kubelet has from it
+  bool named = false;                  ///< the suspect's socket is named after the resource
 
   /// "nvidia-gpu.sock (nvidia-device-p, pid 4711)".
   std::string Describe() const;

@@ -25,9 +25,9 @@ TEST(OtherPlugin, NamesTheProcessBehindASocket) {
 }
 
 TEST(OtherPlugin, DescribesOneOrSeveralSuspects) {
-  EXPECT_EQ((OtherPlugin{{{"nvidia-gpu.sock", true, 4711, "nvidia-device-p"}}, {}}.Describe()),
+  EXPECT_EQ((OtherPlugin{{{"nvidia-gpu.sock", true, 4711, "nvidia-device-p"}}, {}, true}.Describe()),
             "nvidia-gpu.sock (nvidia-device-p, pid 4711)");
-  EXPECT_EQ((OtherPlugin{{{"a.sock", true, 0, ""}, {"b.sock", true, 7, ""}}, {}}.Describe()), "a.sock or b.sock (pid 7)");
+  EXPECT_EQ((OtherPlugin{{{"a.sock", true, 0, ""}, {"b.sock", true, 7, ""}}, {}, false}.Describe()), "a.sock or b.sock (pid 7)");
 }
 
 TEST(OtherPlugin, SeesNobodyInAFolderThatIsNotThere) { EXPECT_TRUE(ListPluginSockets("/nonexistent", "/proc").empty()); }

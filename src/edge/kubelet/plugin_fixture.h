@@ -26,7 +26,6 @@ class RunningPlugin {
     options.socket_prefix = prefix;
     options.retry_first = std::chrono::milliseconds(20);
     options.retry_most = std::chrono::milliseconds(100);
-    options.audit_every = std::chrono::milliseconds(1500);
     options.recheck = std::chrono::milliseconds(50);
     callbacks.allocate = [](const AllocateRequest& request, const Reply<std::vector<ContainerEdits>>& reply) {
       std::vector<ContainerEdits> edits;
@@ -89,6 +88,12 @@ class RunningPlugin {
   os::Loop loop_{"plugin"};
   std::unique_ptr<DevicePlugin> plugin_;
 };
+
+/// For tests in which the kubelet loses our devices. Too short for others: a fake kubelet on a busy machine counts late, too.
+inline constexpr AuditTimes kQuickAudit{.every = std::chrono::milliseconds(200),
+                                        .settled = std::chrono::milliseconds(50),
+                                        .again = std::chrono::milliseconds(20),
+                                        .soon = std::chrono::milliseconds(20)};
 
 inline std::vector<PluginDevice> TwoDevices() { return {{"GPU-b", true, {1}}, {"GPU-a", true, {0}}}; }
 

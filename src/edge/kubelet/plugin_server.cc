@@ -354,7 +354,7 @@ PluginServer::~PluginServer() {
     std::lock_guard lock(impl_->service.feed->mutex);
     impl_->service.feed->closed = true;
   }
-  EndStreams();
+  Stir(*impl_->service.feed, [](Stream& stream) { stream.End(); });
   impl_->service.watchdog->Close({base::Code::kUnavailable, "the agent is ending; start the pod anew when it is back"});
   impl_->server->Shutdown(std::chrono::system_clock::now());
   impl_->server.reset();
@@ -377,10 +377,6 @@ PluginServer::Streams PluginServer::streams() const {
   const Feed& feed = *impl_->service.feed;
   std::lock_guard lock(impl_->service.feed->mutex);
   return {feed.streams.size(), feed.opened};
-}
-
-void PluginServer::EndStreams() {
-  Stir(*impl_->service.feed, [](Stream& stream) { stream.End(); });
 }
 
 const std::string& PluginServer::socket() const { return impl_->socket; }

@@ -39,9 +39,6 @@ class PluginServer {
   };
   Streams streams() const;
 
-  /// Ends the streams there are; the kubelet then takes the plugin for gone.
-  void EndStreams();
-
   const std::string& socket() const;
 
  private:

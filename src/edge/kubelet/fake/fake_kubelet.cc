@@ -1,9 +1,11 @@
 // The device manager of pkg/kubelet/cm/devicemanager as far as a plugin can tell, on gRPC's synchronous API.
 #include "edge/kubelet/fake/fake_kubelet.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -30,6 +32,10 @@ struct Client {
   grpc::ClientContext stream;
 };
 
+std::size_t HealthyOf(const std::map<std::string, SeenDevice>& devices) {
+  return static_cast<std::size_t>(std::count_if(devices.begin(), devices.end(), [](const auto& one) { return one.second.healthy; }));
+}
+
 }  // namespace
 
 struct FakeKubelet::Impl : std::enable_shared_from_this<FakeKubelet::Impl> {
@@ -37,6 +43,9 @@ struct FakeKubelet::Impl : std::enable_shared_from_this<FakeKubelet::Impl> {
   struct Resource {
     std::shared_ptr<Client> client;  // the newest; null when closed
     std::map<std::string, SeenDevice> devices;
+    std::optional<std::map<std::string, SeenDevice>> late;  // the latest list that does not count yet
+    std::size_t fewest = SIZE_MAX;
+    bool to_be_dropped = false;
     int registrations = 0;
     int messages = 0;
     std::vector<std::string> endpoints;
@@ -69,7 +78,9 @@ struct FakeKubelet::Impl : std::enable_shared_from_this<FakeKubelet::Impl> {
 
   grpc::Status Register(const v1beta1::RegisterRequest& request);
   void Read(const std::string& name, const std::shared_ptr<Client>& client);
+  void Count(Resource& resource, std::map<std::string, SeenDevice> devices);
   void Disconnect(Resource& resource);
+  void Drop(Resource& resource);
   std::shared_ptr<Client> ClientOf(const std::string& name) const;
   template <typename Predicate>
   bool Await(std::chrono::milliseconds within, Predicate predicate) const {
@@ -94,6 +105,8 @@ struct FakeKubelet::Impl : std::enable_shared_from_this<FakeKubelet::Impl> {
   std::string refusal;
   std::vector<FakePod> pods;
   std::chrono::milliseconds delay{};
+  int questions = 0;  // GetAllocatableResources
+  bool counts_late = false, drops_late = false;
   bool dead = true;
 };
 
@@ -137,6 +150,8 @@ grpc::Status FakeKubelet::Impl::PodResourcesServer::GetAllocatableResources(grpc
       devices->add_device_ids(id);
     }
   }
+  ++impl_.questions;
+  impl_.changed.notify_all();
   return grpc::Status::OK;
 }
 
@@ -172,11 +187,16 @@ void FakeKubelet::Impl::Read(const std::string& name, const std::shared_ptr<Clie
   while (reader->Read(&message)) {
     std::lock_guard lock(mutex);
     auto& resource = resources[name];
-    resource.devices.clear();
+    std::map<std::string, SeenDevice> devices;
     for (const auto& device : message.devices()) {
-      auto& seen = resource.devices[device.id()];
+      auto& seen = devices[device.id()];
       seen.healthy = device.health() == "Healthy";
       for (const auto& node : device.topology().nodes()) seen.numa_nodes.push_back(static_cast<int>(node.id()));
+    }
+    if (counts_late) {
+      resource.late = std::move(devices);
+    } else {
+      Count(resource, std::move(devices));
     }
     ++resource.messages;
     changed.notify_all();
@@ -186,11 +206,29 @@ void FakeKubelet::Impl::Read(const std::string& name, const std::shared_ptr<Clie
   Disconnect(resources[name]);
 }
 
+void FakeKubelet::Impl::Count(Resource& resource, std::map<std::string, SeenDevice> devices) {
+  resource.devices = std::move(devices);
+  resource.late.reset();
+  resource.fewest = std::min(resource.fewest, HealthyOf(resource.devices));
+  changed.notify_all();
+}
+
 /// Whichever stream ended, it is the newest client that is closed (server.runClient asks for the client by name).
 void FakeKubelet::Impl::Disconnect(Resource& resource) {
   if (resource.client) resource.client->stream.TryCancel();
   resource.client = nullptr;
+  resource.late.reset();
+  if (drops_late) {
+    resource.to_be_dropped = true;
+  } else {
+    Drop(resource);
+  }
+}
+
+void FakeKubelet::Impl::Drop(Resource& resource) {
   for (auto& [id, device] : resource.devices) device.healthy = false;
+  resource.fewest = 0;
+  resource.to_be_dropped = false;
   changed.notify_all();
 }
 
@@ -269,13 +307,7 @@ bool FakeKubelet::WaitForDevices(const std::string& resource, const std::functio
 
 bool FakeKubelet::WaitForHealthy(const std::string& resource, std::size_t count, std::chrono::milliseconds within) const {
   return WaitForDevices(
-      resource,
-      [count](const Devices& devices) {
-        std::size_t healthy = 0;
-        for (const auto& [id, device] : devices) healthy += device.healthy ? 1 : 0;
-        return healthy == count;
-      },
-      within);
+      resource, [count](const Devices& devices) { return HealthyOf(devices) == count; }, within);
 }
 
 int FakeKubelet::Registrations(const std::string& resource) const {
@@ -292,9 +324,44 @@ std::vector<std::string> FakeKubelet::Endpoints(const std::string& resource) con
   return impl_->Of(resource).endpoints;
 }
 
+std::size_t FakeKubelet::FewestHealthy(const std::string& resource) {
+  std::lock_guard lock(impl_->mutex);
+  auto& asked = impl_->resources[resource];
+  return std::exchange(asked.fewest, HealthyOf(asked.devices));
+}
+
+void FakeKubelet::CountLate(bool late) {
+  std::lock_guard lock(impl_->mutex);
+  impl_->counts_late = late;
+  if (late) return;
+  for (auto& [name, resource] : impl_->resources)
+    if (resource.late) impl_->Count(resource, *std::move(resource.late));
+}
+
+void FakeKubelet::DropLate(bool late) {
+  std::lock_guard lock(impl_->mutex);
+  impl_->drops_late = late;
+  if (late) return;
+  for (auto& [name, resource] : impl_->resources)
+    if (resource.to_be_dropped) impl_->Drop(resource);
+}
+
+int FakeKubelet::Questions() const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->questions;
+}
+
+bool FakeKubelet::WaitForQuestions(int count, std::chrono::milliseconds within) const {
+  return impl_->Await(within, [&] { return impl_->questions >= count; });
+}
+
 int FakeKubelet::Messages(const std::string& resource) const {
   std::lock_guard lock(impl_->mutex);
   return impl_->Of(resource).messages;
+}
+
+bool FakeKubelet::WaitForMessages(const std::string& resource, int count, std::chrono::milliseconds within) const {
+  return impl_->Await(within, [&] { return impl_->Of(resource).messages >= count; });
 }
 
 base::Result<SeenAllocation> FakeKubelet::Allocate(const std::string& resource, const std::vector<std::string>& ids) const {

@@ -72,8 +72,22 @@ class FakeKubelet {
   /// Names of the sockets that registered, in order.
   std::vector<std::string> Endpoints(const std::string& resource) const;
 
+  /// The fewest devices of a resource that were healthy at any moment since this was asked last.
+  std::size_t FewestHealthy(const std::string& resource);
+
+  /// Whether ListAndWatch messages are received but count for nothing until this is false again: the kubelet's own lag.
+  void CountLate(bool late);
+
+  /// Whether the devices of a plugin whose stream ends still count until this is false again.
+  void DropLate(bool late);
+
+  /// How often pod-resources GetAllocatableResources was answered; waits until it was so often.
+  int Questions() const;
+  bool WaitForQuestions(int count, std::chrono::milliseconds within = std::chrono::seconds(30)) const;
+
   /// ListAndWatch messages received for a resource.
   int Messages(const std::string& resource) const;
+  bool WaitForMessages(const std::string& resource, int count, std::chrono::milliseconds within = std::chrono::seconds(30)) const;
 
   /// Calls the plugin of a resource, as the kubelet would for one container, in the caller's thread.
   base::Result<SeenAllocation> Allocate(const std::string& resource, const std::vector<std::string>& ids) const;

@@ -1,0 +1,46 @@
+// Whether the kubelet still counts the devices of a list that it reads. Registers nothing: it only tells. Private to this room.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/core/result.h"
+#include "base/executor.h"
+#include "edge/kubelet/device_plugin.h"
+
+namespace penstock::edge::kubelet {
+
+/// When another plugin of the same resource came and went, the kubelet drops the resource's devices and leaves our stream open. Only its
+/// own list (GetAllocatableResources) shows that. But this list also lags behind what the kubelet reads, by tens of milliseconds on a
+/// quiet node, so one answer proves nothing: the devices are lost where two answers in a row count none of them, both to questions asked
+/// a while after the last change of the list, of the streams and of the registration. All functions on the executor.
+class ListAudit {
+ public:
+  using List = std::shared_ptr<const std::vector<PluginDevice>>;
+  /// The ids that the kubelet counts of our resource, sorted.
+  using Counted = base::Result<std::vector<std::string>>;
+  struct Callbacks {
+    std::function<List()> list;  ///< the list that is published now; another object where it is another list
+    std::function<void(std::function<void(Counted)>)> ask;
+    std::function<void()> lost;
+  };
+  ListAudit(base::Executor& executor, AuditTimes times, Callbacks callbacks);
+  ~ListAudit();
+
+  /// The kubelet began to read our list, or we have registered with it: it is asked once that has settled.
+  void Changed();
+
+  /// Sockets of other plugins came or went, or one of several streams ended.
+  void Hint();
+
+  /// The kubelet does not read our list.
+  void Stop();
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace penstock::edge::kubelet
