@@ -51,10 +51,10 @@ def main() -> int:
     os.chdir(source)
     processes.interrupt_on(signal.SIGTERM, signal.SIGHUP)
     skip = not (options.again or options.all)
-    check = Check(source, skip, options.limit and options.limit * 60, say)
+    check = Check(source, options.all, skip, options.limit and options.limit * 60, say)
     try:
         with locks.alone(check.folder / "lock", "this build folder", say):
-            check.prepare(everything=options.all)
+            check.prepare()
             if options.all:
                 failed = Everything(check, options.again).run()
             else:

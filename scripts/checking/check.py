@@ -27,10 +27,12 @@ SOURCES = (".cc", ".c", ".h")
 
 class Check:
     """`limit`: seconds after which tests are ended, so that their logs are kept. `skip`: whether
-    suites that passed on the same inputs are skipped."""
+    suites that passed on the same inputs are skipped. `everything`: whether tests run at full size,
+    and those that no other check runs."""
 
-    def __init__(self, source: Path, skip: bool = True, limit: float | None = None, say=print):
-        self.source, self.skip, self.say = source, skip, say
+    def __init__(self, source: Path, everything: bool = False, skip: bool = True,
+                 limit: float | None = None, say=print):
+        self.source, self.everything, self.skip, self.say = source, everything, skip, say
         self.folder = source / "build/check"
         self.stop_at = time.time() + limit if limit else None
         os.environ["PENSTOCK_CACHE"] = str(cache.folder())
@@ -41,10 +43,10 @@ class Check:
         self.manifest: dict[str, str] = {}
         self.machine: dict[str, str] = {}
 
-    def prepare(self, everything: bool = False):
+    def prepare(self):
         """Packages, downloads and the build of the preset `dev`: side by side where there is enough
         memory for both. A download that fails ends the build."""
-        self.stages.run("packages", lambda: self._packages(["--all"] if everything else []))
+        self.stages.run("packages", lambda: self._packages(["--all"] if self.everything else []))
         log = self.folder / "downloads.log"
         log.unlink(missing_ok=True)
         wanted = downloads.before_the_build(self.source)
@@ -130,15 +132,18 @@ class Check:
         runner = testing.Tests(build, self.folder / f"failed-{preset}", self.commit,
                                self.cache if preset == "dev" else None, self.say)
         environment = {**os.environ, **testing.NO_NETWORK, **self._preset_environment(preset)}
+        kind = ["-C", "all"] if self.everything else []  # add_test(... CONFIGURATIONS all)
+        if self.everything:
+            environment["PENSTOCK_CHECK_ALL"] = "1"
         current = inputs.Inputs(self.source, build, self.machine)
         passed = greens.Greens(self.cache, self.areas, current.files, self.commit, preset)
-        listed = [suite for suite in suites.read(build, environment) if wanted(suite)]
+        listed = [suite for suite in suites.read(build, environment, kind) if wanted(suite)]
         decisions = testing.decide(listed, current, passed, self.skip,
                                    self.cache.read(history.ENTRY))
         self.say(testing.describe(decisions))
         chosen = [test for one in decisions if one.run for test in one.suite.tests]
         with locks.alone(locks.MACHINE, "what tests of this machine share", self.say):
-            result = runner.run(chosen, list(options), environment, self.stop_at,
+            result = runner.run(chosen, [*kind, *options], environment, self.stop_at,
                                 self._as_root(environment))
         testing.note_passed(decisions, result, current, passed)
         if self.cache.problem:
@@ -171,7 +176,8 @@ class Check:
     def _as_root(self, environment: dict[str, str]) -> list[str]:
         if os.getuid() == 0:
             return []
-        kept = {*testing.NO_NETWORK, "PATH", "HOME", "PENSTOCK_CACHE", "TSAN_OPTIONS"}
+        kept = {*testing.NO_NETWORK, "PATH", "HOME", "PENSTOCK_CACHE", "PENSTOCK_CHECK_ALL",
+                "TSAN_OPTIONS"}
         words = [f"{name}={environment[name]}" for name in sorted(kept) if name in environment]
         return ["sudo", "env", *words]
 

@@ -219,6 +219,21 @@ def test_a_check_whose_time_is_over_before_the_tests_says_so(project):
     assert "the time is over before the tests began" in done.stdout
 
 
+def test_with_all_nothing_is_skipped_and_tests_run_that_no_other_check_runs(project):
+    project.write("CMakeLists.txt", CMAKE + "add_test(NAME full CONFIGURATIONS all COMMAND sh -c "
+                  "[=[test \"$PENSTOCK_CHECK_ALL\" = 1]=])\n")
+    # The stages of --all need the compilers and tests of the real project.
+    text = (project.folder / "scripts/checking/everything.py").read_text()
+    text = text.replace("self.stages().items()", "{'one': lambda: 'found'}.items()")
+    project.write("scripts/checking/everything.py", text)
+    assert summary(project.check()) == "100% tests passed, 0 tests failed out of 3"
+    done = project.check("--all")
+    assert summary(done) == "100% tests passed, 0 tests failed out of 4"
+    again = project.check("--all")
+    assert summary(again) == "100% tests passed, 0 tests failed out of 4"
+    assert "== one: kept: found (on" in again.stdout
+
+
 def test_help_has_examples():
     said = subprocess.run([SCRIPTS / "check", "--help"], check=True, capture_output=True, text=True)
     assert "examples:" in said.stdout and "--again" in said.stdout

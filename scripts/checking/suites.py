@@ -42,7 +42,7 @@ def grouped(listing: dict) -> list[Suite]:
     return list(suites.values())
 
 
-def read(build: Path, environment: dict | None = None) -> list[Suite]:
-    done = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True,
-                          capture_output=True, text=True, env=environment)
+def read(build: Path, environment: dict, options: list[str]) -> list[Suite]:
+    done = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1", *options],
+                          check=True, capture_output=True, text=True, env=environment)
     return grouped(json.loads(done.stdout))
