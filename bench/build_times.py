@@ -10,7 +10,7 @@ from bed import now
 from figures import ROOT, Bench
 
 UNIT = "src/node/health/health.cc"
-HEADER = "src/base/result.h"  # nearly everything includes it
+HEADER = "src/base/core/result.h"  # nearly everything includes it
 
 
 def seconds(*command, **options) -> float:

@@ -1,4 +1,5 @@
-# What every room has in common: language, warnings, sanitizers, and the one function that turns a folder into a library with its tests.
+# What every room has in common: language, warnings, sanitizers, precompiled headers, and the functions that turn a folder into a library or
+# a program with its tests.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -7,22 +8,31 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 
+option(PENSTOCK_TESTS "Build the tests" ON)
 option(PENSTOCK_WERROR "Treat warnings as errors" ON)
+option(PENSTOCK_PRECOMPILED_HEADERS "Precompile the headers that most files include; without them each file shows what it forgot to include" ON)
 set(PENSTOCK_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them: address,undefined or thread")
 
+# The compiler cache finds the objects of another checkout: paths below this one are given to the compiler as relative ones, and neither the
+# working folder nor the time of a precompiled header counts.
 find_program(CCACHE ccache)
 if(CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  set(launcher env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      ${CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
 
 add_library(penstock_flags INTERFACE)
 target_compile_options(penstock_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers
                        -ffunction-sections -fdata-sections -fno-semantic-interposition $<$<BOOL:${PENSTOCK_WERROR}>:-Werror>)
-# When g++ 12 optimises fully it sees overlapping copies inside std::string (its bug 105651) and the alternative of a std::variant that is not
-# there as uninitialised.
-target_compile_options(penstock_flags INTERFACE "$<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-restrict;-Wno-maybe-uninitialized>")
+# When g++ 12 optimises it sees copies that overlap or leave a std::string (its bug 105651), and the alternative of a std::variant that is
+# not there as uninitialised.
+target_compile_options(penstock_flags INTERFACE "$<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread;-Wno-maybe-uninitialized>")
+# No path of the checkout is in a program, so that the same sources make the same program everywhere.
+target_compile_options(penstock_flags INTERFACE -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
 target_compile_definitions(penstock_flags INTERFACE PENSTOCK_VERSION="${PROJECT_VERSION}")
 target_link_options(penstock_flags INTERFACE -Wl,--gc-sections -Wl,--as-needed)
 if(PENSTOCK_SANITIZE)
@@ -37,10 +47,74 @@ find_package(Threads REQUIRED)
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
-# penstock_room(NAME [DEPS target...] [PRIVATE_DEPS target...] [TEST_DEPS target...])
-# The .cc files of this folder become the static library penstock_NAME, its *_test.cc files the program NAME_test.
+# penstock_precompiled(NAME [OPTIONS option...] HEADERS header...): a target of which others can have their precompiled headers.
+function(penstock_precompiled name)
+  cmake_parse_arguments(pch "" "" "OPTIONS;HEADERS" ${ARGN})
+  file(WRITE ${CMAKE_BINARY_DIR}/precompiled/none.cc.new "")
+  configure_file(${CMAKE_BINARY_DIR}/precompiled/none.cc.new ${CMAKE_BINARY_DIR}/precompiled/none.cc COPYONLY)
+  add_library(${name} STATIC EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/precompiled/none.cc)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${name} PRIVATE penstock_flags)
+  target_compile_options(${name} PRIVATE ${pch_OPTIONS} ${PENSTOCK_PCH_OPTIONS})
+  target_precompile_headers(${name} PRIVATE ${pch_HEADERS})
+endfunction()
+
+# Tests are compiled without optimisation: they run for moments and are half of all code. What they test is what ships. The other options
+# are what the libraries and GoogleTest's own target have: one precompiled header serves the fakes and the programs.
+set(PENSTOCK_TEST_OPTIONS -fPIC -DGTEST_HAS_PTHREAD=1)
+if(CMAKE_BUILD_TYPE STREQUAL Release)
+  list(PREPEND PENSTOCK_TEST_OPTIONS -O0)
+endif()
+if(PENSTOCK_PRECOMPILED_HEADERS)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    set(PENSTOCK_PCH_OPTIONS -fpch-preprocess)  # what ccache needs to see
+  endif()
+  set(standard <algorithm> <array> <atomic> <chrono> <cstdint> <cstring> <deque> <filesystem> <functional> <map> <memory> <mutex> <optional> <set> <span>
+      <string> <string_view> <unordered_map> <utility> <variant> <vector> <base/core/result.h>)
+  penstock_precompiled(penstock_pch HEADERS ${standard})
+  penstock_precompiled(penstock_program_pch HEADERS ${standard} <CLI/CLI.hpp> <nlohmann/json.hpp>)
+  penstock_precompiled(penstock_test_pch OPTIONS ${PENSTOCK_TEST_OPTIONS} HEADERS ${standard} <fstream> <thread> <gmock/gmock.h> <gtest/gtest.h>)
+endif()
+
+# penstock_compiled(TARGET precompiled-headers): flags of its own for TARGET, and precompiled headers where they are wanted.
+function(penstock_compiled target headers)
+  if(headers STREQUAL penstock_test_pch)
+    target_compile_options(${target} PRIVATE ${PENSTOCK_TEST_OPTIONS})
+  endif()
+  if(PENSTOCK_PRECOMPILED_HEADERS)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${PENSTOCK_PCH_OPTIONS}>)
+    target_precompile_headers(${target} REUSE_FROM ${headers})
+  endif()
+endfunction()
+
+# penstock_test(PROGRAM SOURCES file... [LABELS label...] [DEPS target...] [NEEDS target...] [TIMEOUT seconds])
+# A program of GoogleTest cases, each a test of its own. NEEDS: what it starts or loads, and does not link.
+function(penstock_test program)
+  cmake_parse_arguments(test "" "TIMEOUT" "SOURCES;LABELS;DEPS;NEEDS" ${ARGN})
+  if(NOT PENSTOCK_TESTS)
+    return()
+  endif()
+  if(NOT test_LABELS)
+    set(test_LABELS unit)
+  endif()
+  if(NOT test_TIMEOUT)
+    set(test_TIMEOUT 120)
+  endif()
+  add_executable(${program} ${test_SOURCES})
+  set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_link_libraries(${program} PRIVATE penstock_flags ${test_DEPS} GTest::gmock GTest::gtest_main Threads::Threads)
+  penstock_compiled(${program} penstock_test_pch)
+  if(test_NEEDS)
+    add_dependencies(${program} ${test_NEEDS})
+  endif()
+  gtest_discover_tests(${program} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${test_LABELS}" TIMEOUT ${test_TIMEOUT})
+endfunction()
+
+# penstock_room(NAME [PROGRAM] [TEST_ONLY] [DEPS target...] [PRIVATE_DEPS target...] [TEST_DEPS target...] [TEST_NEEDS target...])
+# The .cc files of this folder become the static library penstock_NAME, its *_test.cc files the program NAME_test. PROGRAM: the room of a
+# program, with its command line. TEST_ONLY: no program links it.
 function(penstock_room name)
-  cmake_parse_arguments(room "" "" "DEPS;PRIVATE_DEPS;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(room "PROGRAM;TEST_ONLY" "" "DEPS;PRIVATE_DEPS;TEST_DEPS;TEST_NEEDS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cc$")
@@ -49,6 +123,13 @@ function(penstock_room name)
     add_library(penstock_${name} STATIC ${sources})
     set(visibility PUBLIC)
     target_link_libraries(penstock_${name} PRIVATE ${room_PRIVATE_DEPS})
+    if(room_PROGRAM)
+      penstock_compiled(penstock_${name} penstock_program_pch)
+    elseif(room_TEST_ONLY)
+      penstock_compiled(penstock_${name} penstock_test_pch)
+    else()
+      penstock_compiled(penstock_${name} penstock_pch)
+    endif()
   else()
     add_library(penstock_${name} INTERFACE)
     set(visibility INTERFACE)
@@ -56,20 +137,16 @@ function(penstock_room name)
   target_include_directories(penstock_${name} ${visibility} ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(penstock_${name} ${visibility} penstock_flags ${room_DEPS})
   if(tests)
-    add_executable(${name}_test ${tests})
-    set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-    target_link_libraries(${name}_test PRIVATE penstock_${name} ${room_PRIVATE_DEPS} ${room_TEST_DEPS} GTest::gmock GTest::gtest_main Threads::Threads)
-    target_compile_definitions(${name}_test PRIVATE PENSTOCK_SOURCE_DIR="${PROJECT_SOURCE_DIR}" PENSTOCK_BINARY_DIR="${CMAKE_BINARY_DIR}")
-    gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 60)
+    penstock_test(${name}_test SOURCES ${tests} DEPS penstock_${name} ${room_PRIVATE_DEPS} ${room_TEST_DEPS} NEEDS ${room_TEST_NEEDS})
   endif()
 endfunction()
 
 # penstock_program(NAME [ROOM room] DEPS target...): the .cc files of this folder become the program NAME. With ROOM, main.cc alone does, and
 # the rest is a room of that name, so that it can be tested.
 function(penstock_program name)
-  cmake_parse_arguments(program "" "ROOM" "DEPS" ${ARGN})
+  cmake_parse_arguments(program "" "ROOM" "DEPS;TEST_DEPS" ${ARGN})
   if(program_ROOM)
-    penstock_room(${program_ROOM} DEPS ${program_DEPS})
+    penstock_room(${program_ROOM} PROGRAM DEPS ${program_DEPS} TEST_DEPS ${program_TEST_DEPS})
     add_executable(${name} main.cc)
     target_link_libraries(${name} PRIVATE penstock_${program_ROOM} Threads::Threads)
     install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include "base/testing/build_tree.h"
 #include "sim/control.h"
 
 namespace penstock::sim::testing {
@@ -28,7 +29,7 @@ class Folder {
   std::string path_;
 };
 
-inline Assets BuiltAssets() { return {PENSTOCK_BINARY_DIR "/lib/penstock-sim", PENSTOCK_BINARY_DIR "/share/penstock"}; }
+inline Assets BuiltAssets() { return {base::BuildPath("lib/penstock-sim"), base::BuildPath("share/penstock")}; }
 
 inline Catalogue BuiltCatalogue() {
   auto catalogue = LoadCatalogue(BuiltAssets());

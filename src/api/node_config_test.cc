@@ -8,6 +8,7 @@
 
 #include "api/listen.h"
 #include "base/core/document.h"
+#include "base/testing/build_tree.h"
 #include "base/yaml.h"
 
 namespace penstock::api {
@@ -387,7 +388,7 @@ void Keys(const base::Value& value, const std::string& prefix, std::vector<std::
 }
 
 TEST(NodeConfig, TheReferenceDocumentsEveryKeyWithItsDefault) {
-  const std::string reference = Slurp(PENSTOCK_SOURCE_DIR "/docs/reference/config.md");
+  const std::string reference = Slurp(base::SourcePath("docs/reference/config.md"));
   const auto printed = base::ParseYaml(ToYaml(NodeConfig{}), "defaults");
   ASSERT_TRUE(printed.ok());
   std::vector<std::string> keys;
@@ -402,7 +403,7 @@ TEST(NodeConfig, TheReferenceDocumentsEveryKeyWithItsDefault) {
 }
 
 TEST(NodeConfig, TheReferencesExampleIsAValidDocument) {
-  const std::string reference = Slurp(PENSTOCK_SOURCE_DIR "/docs/reference/config.md");
+  const std::string reference = Slurp(base::SourcePath("docs/reference/config.md"));
   const auto begin = reference.find("```yaml\n");
   ASSERT_NE(begin, std::string::npos);
   const auto end = reference.find("```", begin + 8);

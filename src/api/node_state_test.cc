@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/core/document.h"
+#include "base/testing/build_tree.h"
 #include "base/yaml.h"
 
 namespace penstock::api {
@@ -187,7 +188,7 @@ TEST(NodeState, CountsNoSlotsOfADeviceThatIsOfferedNowhere) {
 }
 
 base::Value ReadDefinition() {
-  std::ifstream file(PENSTOCK_SOURCE_DIR "/deploy/helm/penstock/files/penstock.io_nodestates.yaml");
+  std::ifstream file(base::SourcePath("deploy/helm/penstock/files/penstock.io_nodestates.yaml"));
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   auto value = base::ParseYaml(text, "penstock.io_nodestates.yaml");
   EXPECT_TRUE(value.ok()) << value.error().message();
@@ -247,7 +248,7 @@ void Keys(const json& value, std::vector<std::string>& keys) {
 }
 
 TEST(NodeState, TheReferenceDocumentsEveryKey) {
-  std::ifstream file(PENSTOCK_SOURCE_DIR "/docs/reference/node-state.md");
+  std::ifstream file(base::SourcePath("docs/reference/node-state.md"));
   const std::string reference{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   std::vector<std::string> keys;
   Keys(NodeStateOf(Sample())["status"], keys);

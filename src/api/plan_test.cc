@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/core/document.h"
+#include "base/testing/build_tree.h"
 
 namespace penstock::api {
 namespace {
@@ -47,7 +48,7 @@ void Keys(const base::Value& value, std::vector<std::string>& keys) {
 }
 
 TEST(Plan, TheReferenceDocumentsEveryKey) {
-  std::ifstream file(PENSTOCK_SOURCE_DIR "/docs/reference/plan.md");
+  std::ifstream file(base::SourcePath("docs/reference/plan.md"));
   const std::string reference{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   std::vector<std::string> keys;
   Keys(*base::ParseJson(ToJson(Sample()), "plan"), keys);

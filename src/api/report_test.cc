@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/testing/build_tree.h"
+
 namespace penstock::api {
 namespace {
 
@@ -161,7 +163,7 @@ void Keys(const json& value, std::vector<std::string>& keys) {
 }
 
 TEST(Report, TheReferenceDocumentsEveryKey) {
-  std::ifstream file(PENSTOCK_SOURCE_DIR "/docs/reference/report.md");
+  std::ifstream file(base::SourcePath("docs/reference/report.md"));
   const std::string reference{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   std::vector<std::string> keys;
   Keys(json::parse(ToJson(Sample())), keys);

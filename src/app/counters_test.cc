@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/core/strings.h"
+#include "base/testing/build_tree.h"
 #include "os/core/file.h"
 #include "vendor/all.h"
 
@@ -19,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 std::string Shipped(const std::string& name) {
-  auto text = os::ReadFile(PENSTOCK_SOURCE_DIR "/src/app/testdata/dcgm-exporter/" + name, 1u << 20);
+  auto text = os::ReadFile(base::SourcePath("src/app/testdata/dcgm-exporter/") + name, 1u << 20);
   EXPECT_TRUE(text.ok()) << name;
   return text.value_or("");
 }

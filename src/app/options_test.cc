@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/build_tree.h"
 #include "os/core/file.h"
 
 namespace penstock::app {
@@ -240,7 +241,7 @@ TEST(Options, AnUnknownFlagIsAnsweredWithTheOneThatMayBeMeant) {
 }
 
 TEST(Options, TheExportersReferenceNamesEachOfItsSettings) {
-  const auto text = os::ReadFile(PENSTOCK_SOURCE_DIR "/docs/reference/dcgm-exporter.md", 1u << 20);
+  const auto text = os::ReadFile(base::SourcePath("docs/reference/dcgm-exporter.md"), 1u << 20);
   ASSERT_TRUE(text.ok());
   for (const auto& option : api::compat::ExporterOptions()) {
     for (const auto flag : option.flags) EXPECT_THAT(*text, HasSubstr("`" + std::string(flag == "--rbmn" ? "-rbmn" : flag) + "`")) << flag;

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "base/testing/build_tree.h"
 #include "device/testing/asking.h"
 #include "os/core/file.h"
 #include "os/process.h"
@@ -25,7 +26,7 @@ class RemoteTest : public testing::Test, public Asking {
  protected:
   void Start(const std::string& script = "", base::Duration deadline = kSurely) {
     Remote::Options options;
-    options.command = {PENSTOCK_BINARY_DIR "/tests/scripted_worker", script};
+    options.command = {base::BuildPath("tests/scripted_worker"), script};
     options.call_deadline = deadline;
     options.open_deadline = script == "hang-at-open" ? deadline : kSurely;
     Make(std::move(options));
@@ -174,7 +175,7 @@ TEST_F(RemoteTest, ItsWorkerEndsWhenTheAgentsEndsClose) {
   ASSERT_TRUE(Open().ok());
   // A second worker by hand, whose lanes we close without killing it.
   os::SpawnOptions spawn;
-  spawn.arguments = {PENSTOCK_BINARY_DIR "/tests/scripted_worker"};
+  spawn.arguments = {base::BuildPath("tests/scripted_worker")};
   std::vector<os::UniqueFd> ends;
   for (const int lane : {kControlLane, kSamplingLane, kEventsLane}) {
     int pair[2];

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/build_tree.h"
 #include "os/core/file.h"
 #include "os/temporary_folder.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 TEST(Vendors, HaveABackendADialectAndAFolderEach) {
   std::set<std::string> folders;
-  for (const auto& entry : std::filesystem::directory_iterator(PENSTOCK_SOURCE_DIR "/src/vendor"))
+  for (const auto& entry : std::filesystem::directory_iterator(base::SourcePath("src/vendor")))
     if (entry.is_directory()) folders.insert(entry.path().filename());
   std::set<std::string> named;
   for (const std::string_view vendor : Names()) {

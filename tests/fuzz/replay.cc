@@ -1,5 +1,5 @@
 // Runs a fuzz target over its corpus and a few thousand mutations of it, the same ones every time. Stands in for libFuzzer, which g++
-// lacks.
+// lacks. All targets are in this one program; targets.inc is generated and names them.
 #include <algorithm>
 #include <csignal>
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -15,13 +16,24 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+using Target = int (*)(const std::uint8_t* data, std::size_t size);
+
+#define FUZZ_TARGET(name) extern "C" int Fuzz_##name(const std::uint8_t* data, std::size_t size);
+#include "targets.inc"
+#undef FUZZ_TARGET
 
 namespace {
+
+const std::map<std::string, Target> kTargets = {
+#define FUZZ_TARGET(name) {#name, &Fuzz_##name},
+#include "targets.inc"
+#undef FUZZ_TARGET
+};
 
 constexpr int kMutations = 4000;
 constexpr std::size_t kMostBytes = 64u << 10;
 
+Target target = nullptr;
 // What the target works on, for the signal handler.
 const std::string* running = nullptr;
 
@@ -34,7 +46,7 @@ void KeepInput(int signal) {
 
 void RunTarget(const std::string& input) {
   running = &input;
-  LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
+  target(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
 }
 
 std::vector<std::string> ReadCorpus(const std::filesystem::path& folder) {
@@ -124,19 +136,24 @@ class Mutator {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: %s CORPUS-FOLDER|FILE\n", argv[0]);
+  const auto chosen = argc == 3 ? kTargets.find(argv[1]) : kTargets.end();
+  if (chosen == kTargets.end()) {
+    std::fprintf(stderr, "usage: %s TARGET CORPUS-FOLDER|FILE\nTargets:", argv[0]);
+    for (const auto& [name, function] : kTargets) std::fprintf(stderr, " %s", name.c_str());
+    std::fprintf(stderr, "\n");
     return 2;
   }
+  target = chosen->second;
+  const std::filesystem::path from = argv[2];
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE}) ::signal(signal, KeepInput);
-  if (std::filesystem::is_regular_file(argv[1])) {
-    std::ifstream file(argv[1], std::ios::binary);
+  if (std::filesystem::is_regular_file(from)) {
+    std::ifstream file(from, std::ios::binary);
     RunTarget(std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()));
     return 0;
   }
-  const std::vector<std::string> corpus = ReadCorpus(argv[1]);
+  const std::vector<std::string> corpus = ReadCorpus(from);
   if (corpus.empty()) {
-    std::fprintf(stderr, "%s: no corpus\n", argv[1]);
+    std::fprintf(stderr, "%s: no corpus\n", from.c_str());
     return 1;
   }
   RunTarget("");

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/build_tree.h"
 #include "os/core/file.h"
 #include "vendor/nvidia/mps/testing.h"
 
@@ -92,7 +93,7 @@ TEST(RealMps, HoldsTheLimitOfAShareCountsItsClientsAndIsTakenOver) {
   MpsOptions options;
   options.driver_root = paths.driver_root;
   options.root = options.host_root = folder / "mps";
-  options.launcher = PENSTOCK_BINARY_DIR "/bin/penstock-worker";
+  options.launcher = base::BuildPath("bin/penstock-worker");
   options.ask_every = options.ask_often = std::chrono::milliseconds(500);
   options.settle = {};
   auto service = std::make_unique<RunningService>(options);

@@ -8,6 +8,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include "base/testing/build_tree.h"
 #include "device/testing/asking.h"
 #include "os/core/file.h"
 #include "os/temporary_folder.h"
@@ -62,7 +63,7 @@ TEST(AbandonedWorker, IsLeftBehindAndAnotherServesUntilItCanDie) {
   const Freezer freezer;
   ASSERT_TRUE(freezer.usable()) << "this test needs root and the cgroup v1 freezer";
   device::Asking worker;
-  worker.Make({.command = {PENSTOCK_BINARY_DIR "/tests/scripted_worker"}, .call_deadline = milliseconds(500)});
+  worker.Make({.command = {base::BuildPath("tests/scripted_worker")}, .call_deadline = milliseconds(500)});
   ASSERT_TRUE(worker.Open().ok());
   const pid_t frozen = worker.pid();
   const auto status = freezer.Freeze(frozen);
@@ -87,7 +88,7 @@ TEST(AbandonedWorker, IsNotFollowedByMoreThanEight) {
   const Freezer freezer;
   ASSERT_TRUE(freezer.usable()) << "this test needs root and the cgroup v1 freezer";
   device::Asking worker;
-  worker.Make({.command = {PENSTOCK_BINARY_DIR "/tests/scripted_worker"}});
+  worker.Make({.command = {base::BuildPath("tests/scripted_worker")}});
   for (int i = 0; i < 8; ++i) {
     ASSERT_TRUE(worker.Open().ok()) << i;
     const auto status = freezer.Freeze(worker.pid());

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/build_tree.h"
 #include "device/remote.h"
 #include "node/health/kernel_log.h"
 #include "node/health/resets.h"
@@ -30,7 +31,7 @@ using namespace std::chrono_literals;
 constexpr auto kProbation = 300ms;
 
 std::vector<std::string> WorkerOn(const device::Paths& paths) {
-  return {PENSTOCK_BINARY_DIR "/bin/penstock-worker",
+  return {base::BuildPath("bin/penstock-worker"),
           "nvidia",
           "--driver-root",
           paths.driver_root,

@@ -25,6 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/testing/build_tree.h"
 #include "hook/hooks.h"
 #include "os/core/elf_maker.h"
 #include "os/core/file.h"
@@ -40,7 +41,7 @@ using testing::IsEmpty;
 
 namespace fs = std::filesystem;
 
-constexpr char kProgram[] = PENSTOCK_BINARY_DIR "/bin/penstock-hook";
+const std::string kProgram = base::BuildPath("bin/penstock-hook");
 #if defined(__aarch64__)
 constexpr std::uint16_t kMachine = EM_AARCH64;
 constexpr std::int32_t kFlags = 0x0a03;

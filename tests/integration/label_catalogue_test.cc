@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/build_tree.h"
 #include "node/inventory/inventory.h"
 #include "node/label/features_file.h"
 #include "node/label/labels.h"
@@ -31,7 +32,7 @@ using testing::Not;
 using testing::Pair;
 using vendor::nvidia::SimulatedMachine;
 
-const std::string kGolden = PENSTOCK_SOURCE_DIR "/tests/integration/labels/";
+const std::string kGolden = base::SourcePath("tests/integration/labels/");
 constexpr base::WallTime kNow{std::chrono::seconds(1700000000)};
 
 /// The machine's own facts; those of the processor, the kernel and the distribution are this machine's and are put in their place.
@@ -84,7 +85,7 @@ LabelSet LabelsOf(const SimulatedMachine& machine, const api::NodeConfig& config
 
 std::set<std::string> Machines() {
   std::set<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(PENSTOCK_SOURCE_DIR "/sim/machines")) names.insert(entry.path().stem());
+  for (const auto& entry : std::filesystem::directory_iterator(base::SourcePath("sim/machines"))) names.insert(entry.path().stem());
   return names;
 }
 
@@ -119,7 +120,7 @@ TEST(Reference, DocumentsEveryLabelThereIsAndNoOther) {
   fabric.Sim({"set", "all", "fabric=50000000-0000-0000-0000-000000000004.1"});
   for (const auto& [key, value] : LabelsOf(fabric)) made.insert(Documented(key));
 
-  const auto text = os::ReadFile(PENSTOCK_SOURCE_DIR "/docs/reference/labels.md");
+  const auto text = os::ReadFile(base::SourcePath("docs/reference/labels.md"));
   ASSERT_TRUE(text.ok());
   std::set<std::string> documented;
   const std::regex key(R"(`((?:nvidia\.com|feature\.node\.kubernetes\.io)/[^`]+)`)");

@@ -8,6 +8,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/testing/build_tree.h"
 #include "os/core/file.h"
 #include "vendor/nvidia/mps/testing.h"
 
@@ -19,7 +20,7 @@ using mps::Client;
 using mps::RunningService;
 using ::testing::HasSubstr;
 
-constexpr const char* kWorker = PENSTOCK_BINARY_DIR "/bin/penstock-worker";
+const std::string kWorker = base::BuildPath("bin/penstock-worker");
 
 class OwnSharedMemory : public testing::Test {
  protected:

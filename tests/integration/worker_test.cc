@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/build_tree.h"
 #include "device/testing/asking.h"
 #include "vendor/nvidia/testing/simulated_machine.h"
 
@@ -21,7 +22,7 @@ using vendor::nvidia::SimulatedMachine;
 
 device::Remote::Options WorkerOn(const SimulatedMachine& machine, base::Duration deadline = Asking::kSurely) {
   const device::Paths paths = machine.paths();
-  return {.command = {PENSTOCK_BINARY_DIR "/bin/penstock-worker", "nvidia", "--driver-root", paths.driver_root, "--sysfs-root",
+  return {.command = {base::BuildPath("bin/penstock-worker"), "nvidia", "--driver-root", paths.driver_root, "--sysfs-root",
                       paths.sysfs_root, "--dev-root", paths.dev_root, "--proc-root", paths.proc_root},
           .call_deadline = deadline};
 }

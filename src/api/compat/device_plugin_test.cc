@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "api/config_change.h"
+#include "base/testing/build_tree.h"
 
 namespace penstock::api::compat {
 namespace {
@@ -801,7 +802,7 @@ std::string Slurp(const std::string& path) {
 }
 
 TEST(DevicePluginConfig, TheReferenceDocumentsEveryFlagVariableAndKey) {
-  const std::string reference = Slurp(PENSTOCK_SOURCE_DIR "/docs/reference/device-plugin-config.md");
+  const std::string reference = Slurp(base::SourcePath("docs/reference/device-plugin-config.md"));
   for (const PluginOption& option : PluginOptions()) {
     const auto row = [&](std::string_view name) { EXPECT_THAT(reference, HasSubstr("`" + std::string(name) + "`")); };
     for (const auto& flag : option.flags) row(flag);
@@ -813,7 +814,7 @@ TEST(DevicePluginConfig, TheReferenceDocumentsEveryFlagVariableAndKey) {
 }
 
 TEST(DevicePluginConfig, TheReferencesExampleIsAValidFile) {
-  const std::string reference = Slurp(PENSTOCK_SOURCE_DIR "/docs/reference/device-plugin-config.md");
+  const std::string reference = Slurp(base::SourcePath("docs/reference/device-plugin-config.md"));
   const auto begin = reference.find("```yaml\n");
   ASSERT_NE(begin, std::string::npos);
   const std::string example = reference.substr(begin + 8, reference.find("```", begin + 8) - begin - 8);

@@ -9,6 +9,7 @@
 
 #include "api/metrics.h"
 #include "base/core/strings.h"
+#include "base/testing/build_tree.h"
 #include "node/metrics/metrics.h"
 #include "os/core/file.h"
 #include "vendor/all.h"
@@ -144,7 +145,7 @@ std::string PageOf(const api::TelemetryConfig& config, Format format) {
 }
 
 void CompareWithGolden(const std::string& name, const std::string& page) {
-  const std::string path = PENSTOCK_SOURCE_DIR "/src/app/agent/testdata/" + name;
+  const std::string path = base::SourcePath("src/app/agent/testdata/") + name;
   if (std::getenv("PENSTOCK_UPDATE_GOLDEN") != nullptr) { ASSERT_TRUE(os::WriteFileAtomically(path, page).ok()); }
   EXPECT_EQ(page, os::ReadFile(path).value_or("")) << "if this is meant, run with PENSTOCK_UPDATE_GOLDEN=1";
 }

@@ -4,6 +4,7 @@
 
 #include "app/options.h"
 #include "base/core/strings.h"
+#include "base/testing/build_tree.h"
 #include "os/core/file.h"
 
 namespace penstock::app {
@@ -12,7 +13,7 @@ namespace {
 /// The blocks of a page that are marked as YAML.
 std::vector<std::string> YamlIn(const std::string& page) {
   std::vector<std::string> blocks;
-  const std::string text = os::ReadFile(PENSTOCK_SOURCE_DIR "/docs/" + page).value_or("");
+  const std::string text = os::ReadFile(base::SourcePath("docs/") + page).value_or("");
   constexpr std::string_view kBegin = "\n```yaml\n", kEnd = "\n```";
   for (std::size_t at = 0; (at = text.find(kBegin, at)) != std::string::npos;) {
     at += kBegin.size();

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/core/strings.h"
+#include "base/testing/build_tree.h"
 #include "os/core/file.h"
 #include "os/temporary_folder.h"
 
@@ -25,7 +26,7 @@ using testing::StartsWith;
 using testing::UnorderedElementsAre;
 
 Found Read(const std::string& name) {
-  const auto text = os::ReadFile(std::string(PENSTOCK_SOURCE_DIR) + "/src/app/penstock/testdata/" + name);
+  const auto text = os::ReadFile(base::SourcePath("src/app/penstock/testdata/") + name);
   EXPECT_TRUE(text.ok());
   Found found;
   const auto read = TakeFile(*text, name, found);

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/build_tree.h"
 #include "os/core/file.h"
 
 namespace penstock::app {
@@ -90,7 +91,7 @@ std::string Kept(const std::vector<std::string>& lines) {
 }
 
 void ExpectGolden(const std::string& name, const std::vector<std::string>& lines) {
-  const std::string path = PENSTOCK_SOURCE_DIR "/src/app/penstock/testdata/" + name;
+  const std::string path = base::SourcePath("src/app/penstock/testdata/") + name;
   if (std::getenv("PENSTOCK_UPDATE_GOLDEN") != nullptr) { ASSERT_TRUE(os::WriteFileAtomically(path, Kept(lines)).ok()); }
   EXPECT_EQ(Kept(lines), os::ReadFile(path).value_or("")) << "if this is meant, run with PENSTOCK_UPDATE_GOLDEN=1";
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "api/metrics.h"
+#include "base/testing/build_tree.h"
 #include "node/metrics/metrics_fixture.h"
 #include "os/core/file.h"
 
@@ -71,7 +72,7 @@ std::string EveryPage(Format format, api::TelemetryConfig config = {}) {
 }
 
 void CompareWithGolden(const std::string& name, const std::string& page) {
-  const std::string path = PENSTOCK_SOURCE_DIR "/src/node/metrics/testdata/" + name;
+  const std::string path = base::SourcePath("src/node/metrics/testdata/") + name;
   if (std::getenv("PENSTOCK_UPDATE_GOLDEN") != nullptr) { ASSERT_TRUE(os::WriteFileAtomically(path, page).ok()); }
   EXPECT_EQ(page, os::ReadFile(path).value_or("")) << "if this is meant, run with PENSTOCK_UPDATE_GOLDEN=1";
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "api/metrics.h"
+#include "base/testing/build_tree.h"
 #include "os/core/file.h"
 
 namespace penstock::node::metrics {
@@ -23,7 +24,7 @@ std::string WithTables(std::string page) {
 }
 
 TEST(Metrics, TheReferenceHasEveryFamily) {
-  const std::string path = PENSTOCK_SOURCE_DIR "/docs/reference/metrics.md";
+  const std::string path = base::SourcePath("docs/reference/metrics.md");
   const std::string page = os::ReadFile(path).value_or("");
   const std::string wanted = WithTables(page);
   if (std::getenv("PENSTOCK_UPDATE_GOLDEN") != nullptr) { ASSERT_TRUE(os::WriteFileAtomically(path, wanted).ok()); }

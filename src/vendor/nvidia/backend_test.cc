@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/build_tree.h"
 #include "vendor/nvidia/dialect/dialect.h"
 #include "vendor/nvidia/dialect/kinds.h"
 #include "vendor/nvidia/testing/simulated_machine.h"
@@ -286,7 +287,7 @@ TEST(NvidiaBackend, LivesWithADriverThatKnowsLess) {
 
 TEST(NvidiaBackend, BindsWhatAnAncientLibraryHasAndMissesTheRestQuietly) {
   device::Paths paths;
-  paths.library = PENSTOCK_BINARY_DIR "/tests/old-nvml.so";
+  paths.library = base::BuildPath("tests/old-nvml.so");
   paths.sysfs_root = paths.proc_root = paths.dev_root = "/nonexistent";
   const Backend backend = MakeBackend(paths);
   const auto driver = backend->Open();

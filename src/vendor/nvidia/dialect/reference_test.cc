@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/build_tree.h"
 #include "vendor/nvidia/dialect/dcgm_fields.h"
 #include "vendor/nvidia/dialect/quantities.h"
 
@@ -20,7 +21,7 @@ using device::Pace;
 using device::Quantity;
 using device::Unit;
 
-constexpr const char* kPath = PENSTOCK_SOURCE_DIR "/docs/reference/metrics-nvidia.md";
+const std::string kPath = base::SourcePath("docs/reference/metrics-nvidia.md");
 constexpr std::string_view kBegin = "<!-- From here on by a test, from the tables. -->\n";
 
 std::string Code(std::string_view text) { return text.empty() ? "" : "`" + std::string(text) + "`"; }

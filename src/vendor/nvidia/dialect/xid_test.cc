@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/build_tree.h"
+
 namespace penstock::vendor::nvidia {
 namespace {
 
@@ -127,7 +129,7 @@ TEST(Xid, TheDocumentationHasTheTable) {
              " |\n";
   }
   std::ostringstream page;
-  page << std::ifstream(PENSTOCK_SOURCE_DIR "/docs/health.md").rdbuf();
+  page << std::ifstream(base::SourcePath("docs/health.md")).rdbuf();
   EXPECT_TRUE(page.str().find(table) != std::string::npos) << "docs/health.md must have this table:\n" << table;
 }
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
+#include "base/testing/build_tree.h"
 #include "device/backend.h"
 #include "os/process.h"
 #include "os/temporary_folder.h"
@@ -23,7 +24,7 @@ class SimulatedMachine {
 
   /// penstock-sim with these words and this machine's root. The test fails where it fails.
   void Sim(std::vector<std::string> words) const {
-    words.insert(words.begin(), PENSTOCK_BINARY_DIR "/bin/penstock-sim");
+    words.insert(words.begin(), base::BuildPath("bin/penstock-sim"));
     words.insert(words.begin() + 2, {"--root", root()});
     const os::UniqueFd quiet(::open("/dev/null", O_WRONLY | O_CLOEXEC));
     os::SpawnOptions spawn;
