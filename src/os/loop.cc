@@ -25,6 +25,7 @@
 namespace penstock::os {
 namespace {
 
+const base::SystemClock kMachineClock;
 constexpr std::uint64_t kWake = std::numeric_limits<std::uint64_t>::max();
 
 using Function = std::function<void()>;
@@ -41,8 +42,11 @@ std::uint64_t Key(int fd, std::uint32_t generation) { return (std::uint64_t{gene
 }  // namespace
 
 struct Loop::State {
-  explicit State(std::string loop_name)
-      : name(std::move(loop_name)), epoll(::epoll_create1(EPOLL_CLOEXEC)), wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  State(std::string loop_name, const base::Clock& its_clock)
+      : name(std::move(loop_name)),
+        clock(its_clock),
+        epoll(::epoll_create1(EPOLL_CLOEXEC)),
+        wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.u64 = kWake;
@@ -62,7 +66,7 @@ struct Loop::State {
   void DropPending();
 
   const std::string name;
-  const base::SystemClock clock;
+  const base::Clock& clock;
   const UniqueFd epoll;
   const UniqueFd wake;
   std::atomic<std::thread::id> owner{};
@@ -169,7 +173,9 @@ void Loop::State::DropPending() {
   }
 }
 
-Loop::Loop(std::string name) : state_(std::make_unique<State>(std::move(name))) {}
+Loop::Loop(std::string name) : Loop(std::move(name), kMachineClock) {}
+
+Loop::Loop(std::string name, const base::Clock& clock) : state_(std::make_unique<State>(std::move(name), clock)) {}
 
 Loop::~Loop() {
   if (InLoop()) std::abort();  // it would destroy the thread it runs on

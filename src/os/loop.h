@@ -18,8 +18,10 @@ class Inotify;
 /// the kernel. Timers are exact to a millisecond, never early.
 class Loop final : public base::Executor {
  public:
-  /// `name` becomes the name of the thread that Start makes (15 characters at most).
+  /// `name` becomes the name of the thread that Start makes (15 characters at most). Timers follow the machine's clock.
   explicit Loop(std::string name);
+  /// Timers follow `clock`, which must outlive the loop; one that is turned by hand is looked at again when something wakes the loop.
+  Loop(std::string name, const base::Clock& clock);
   ~Loop() override;  ///< Stop
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;

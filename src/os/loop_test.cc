@@ -2,6 +2,7 @@
 #include "os/loop.h"
 
 #include <array>
+#include <atomic>
 #include <future>
 #include <memory>
 #include <thread>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "os/core/fd.h"
+#include "os/testing/turned_loop.h"
 
 namespace penstock::os {
 namespace {
@@ -106,7 +108,7 @@ TEST(Loop, WakesForATimerThatIsSoonerThanTheOneItSleepsFor) {
   loop.PostAfter(hours(1), [] {});
   std::promise<void> done;
   loop.PostAfter(milliseconds(1), [&] { done.set_value(); });
-  EXPECT_EQ(done.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_EQ(done.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
 }
 
 TEST(Loop, CallsBackAsLongAsADescriptorIsReady) {
@@ -185,14 +187,57 @@ TEST(Loop, DestroysUnrunWhatIsLeftWhenItStops) {
   EXPECT_FALSE(ran);
 }
 
-TEST(Loop, StopsFromItsOwnFunctionAndFromOutside) {
-  Loop first("test");
-  first.Start();
-  first.Post([&] { first.Stop(); });
-  Loop second("test");
-  second.Start();
-  second.Stop();
-  second.Stop();
+TEST(Loop, StopsFromItsOwnFunction) {
+  Loop loop("test");
+  bool ran_on = false;  // on the loop's thread, then on ours
+  std::promise<void> stopping;
+  loop.Start();
+  loop.Post([&] {
+    loop.Stop();
+    loop.Post([&] { ran_on = true; });
+    stopping.set_value();
+  });
+  ASSERT_EQ(stopping.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready) << "it does not wait for itself";
+  loop.Stop();  // joins
+  EXPECT_FALSE(ran_on);
+}
+
+TEST(Loop, StopsFromOutsideAfterTheFunctionThatRuns) {
+  Loop loop("test");
+  std::promise<void> running, go;
+  std::atomic<bool> ended = false, ran_on = false;
+  loop.Start();
+  loop.Post([&] {
+    running.set_value();
+    go.get_future().wait();
+    ended = true;
+  });
+  running.get_future().wait();
+  std::thread stopper([&] { loop.Stop(); });
+  go.set_value();
+  stopper.join();
+  EXPECT_TRUE(ended);
+  loop.Stop();
+  loop.Post([&] { ran_on = true; });
+  EXPECT_FALSE(ran_on);
+}
+
+TEST(Loop, FollowsAClockThatIsTurned) {
+  TurnedLoop loop("test");
+  std::vector<int> order;
+  loop.loop().PostAfter(hours(2), [&] { order.push_back(2); });
+  loop.loop().PostAfter(hours(1), [&] {
+    order.push_back(1);
+    loop.loop().PostAfter(milliseconds(0), [&] { order.push_back(10); });
+  });
+  loop.Start();
+  loop.Advance(hours(1) - std::chrono::nanoseconds(1));
+  EXPECT_THAT(order, ElementsAre());
+  loop.Advance(std::chrono::nanoseconds(1));
+  EXPECT_THAT(order, ElementsAre(1, 10));
+  EXPECT_TRUE(loop.AdvanceUntil(std::chrono::minutes(10), [&] { return order.size() == 3; }));
+  EXPECT_EQ(loop.loop().clock().Now().time_since_epoch(), hours(2));
+  loop.Stop();
 }
 
 TEST(Loop, SleepsInTheKernelWhileThereIsNothingToDo) {

@@ -1,0 +1,65 @@
+// A loop whose time stands still until a test moves it. For tests only.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <future>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "base/core/clock.h"
+#include "os/loop.h"
+
+namespace penstock::os {
+
+/// Descriptors and posted functions as in any loop, on a thread of its own; timers by a clock that moves with Advance alone, so that no
+/// deadline passes because the machine was busy. All functions from the test's thread.
+class TurnedLoop {
+ public:
+  explicit TurnedLoop(std::string name) : loop_(std::move(name), clock_) {}
+
+  void Start() { loop_.Start(); }
+  void Stop() { loop_.Stop(); }
+  Loop& loop() { return loop_; }
+  const base::FakeClock& clock() const { return clock_; }
+
+  /// Runs a function on the loop and waits for it.
+  void Run(const std::function<void()>& function) {
+    std::promise<void> ran;
+    loop_.Post([&] {
+      function();
+      ran.set_value();
+    });
+    ran.get_future().wait();
+  }
+
+  /// Returns when all that was due, posted or readable has had its turn, and what it posted.
+  void Settle() {
+    for (int round = 0; round < 3; ++round) Run([] {});
+  }
+
+  /// Lets everything have its turn, then moves the clock by all of this; timers that became due have run when it returns.
+  void Advance(base::Duration by) {
+    Settle();
+    Run([&] { clock_.Advance(by); });
+    Settle();
+  }
+
+  /// Moves the clock by steps, for what waits for other processes and threads too, until something holds; false after a minute.
+  bool AdvanceUntil(base::Duration step, const std::function<bool()>& holds) {
+    const auto late = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!holds()) {
+      if (std::chrono::steady_clock::now() > late) return false;
+      Advance(step);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+  }
+
+ private:
+  base::FakeClock clock_;
+  Loop loop_;
+};
+
+}  // namespace penstock::os
