@@ -4,7 +4,7 @@
 #include <chrono>
 #include <future>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,9 +15,9 @@
 
 namespace penstock::edge::kube {
 
-inline constexpr auto kPatience = std::chrono::seconds(30);
+inline constexpr auto kPatience = std::chrono::seconds(60);
 
-inline Call GetOf(const std::string& path, base::Duration deadline = std::chrono::seconds(20)) {
+inline Call GetOf(const std::string& path, base::Duration deadline = std::chrono::seconds(50)) {
   Call call;
   call.path = path;
   call.deadline = deadline;
@@ -26,13 +26,15 @@ inline Call GetOf(const std::string& path, base::Duration deadline = std::chrono
 
 class ClientUnderTest {
  public:
-  explicit ClientUnderTest(Access access, Client::Options options = {}) {
+  explicit ClientUnderTest(Access access, Client::Options options = {}) : own_("kube test"), loop_(*own_) {
     loop_.Start();
-    Run([&] { client_ = std::make_unique<Client>(loop_, std::move(access), std::move(options)); });
+    Make(std::move(access), std::move(options));
   }
+  /// On a loop that runs already, and runs on afterwards.
+  ClientUnderTest(os::Loop& loop, Access access) : loop_(loop) { Make(std::move(access), {}); }
   ~ClientUnderTest() {
     Run([&] { client_.reset(); });
-    loop_.Stop();
+    if (own_) own_->Stop();
   }
 
   /// Runs a function on the loop and waits for it.
@@ -61,7 +63,12 @@ class ClientUnderTest {
   std::unique_ptr<Client>& client() { return client_; }
 
  private:
-  os::Loop loop_{"kube test"};
+  void Make(Access access, Client::Options options) {
+    Run([&] { client_ = std::make_unique<Client>(loop_, std::move(access), std::move(options)); });
+  }
+
+  std::optional<os::Loop> own_;
+  os::Loop& loop_;
   std::unique_ptr<Client> client_;
 };
 
@@ -84,7 +91,7 @@ class StreamUnderTest {
     if (future.wait_for(kPatience) != std::future_status::ready) return base::Error(base::Code::kInternal, "the test waited in vain");
     return future.get();
   }
-  /// After the end.
+  /// After the end, or on the loop.
   const std::vector<std::string>& lines() const { return lines_; }
 
  private:

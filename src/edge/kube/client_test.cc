@@ -14,7 +14,9 @@
 #include "base/core/strings.h"
 #include "edge/kube/client_fixture.h"
 #include "edge/kube/testing/server.h"
+#include "os/core/fd.h"
 #include "os/core/file.h"
+#include "os/testing/turned_loop.h"
 
 namespace penstock::edge::kube {
 namespace {
@@ -102,25 +104,51 @@ TEST(Client, AnswersSixtyFourCallsAtOnceOverFewConnections) {
   EXPECT_LE(most, 4);
 }
 
+/// The clock stands but for libcurl's own timers, which are of milliseconds.
+template <typename T>
+bool Comes(os::TurnedLoop& time, const std::future<T>& future) {
+  return time.AdvanceUntil(1ms, [&] { return future.wait_for(0s) == std::future_status::ready; });
+}
+
 TEST(Client, EndsASilentCallAtItsDeadlineAndAnswersTheNext) {
-  const Server server([](const HttpRequest& request, Peer& peer) {
-    if (request.target == "/silent") return peer.WaitUntilClosed(), false;
-    if (request.target == "/half") return peer.Send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"), peer.WaitUntilClosed(), false;
-    return peer.Send(Reply(200, "{}")), true;
+  std::atomic<int> arrived = 0;
+  const Server server([&](const HttpRequest& request, Peer& peer) {
+    if (request.target == "/well") return peer.Send(Reply(200, "{}")), true;
+    if (request.target == "/half") peer.Send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{");
+    peer.WaitUntilReceived();
+    ++arrived;
+    return peer.WaitUntilClosed(), false;
   });
-  ClientUnderTest client(AccessTo(server.url()));
-  EXPECT_THAT(ErrorOf(client.Do(GetOf("/silent", 50ms))),
-              HasSubstr("DEADLINE_EXCEEDED: GET /silent: no answer from " + server.url() + " within 50ms"));
-  EXPECT_THAT(ErrorOf(client.Do(GetOf("/half", 50ms))), HasSubstr("not complete within 50ms"));
-  EXPECT_TRUE(client.Do(GetOf("/well")).ok());
+  os::TurnedLoop time("kube test");
+  time.Start();
+  ClientUnderTest client(time.loop(), AccessTo(server.url()));
+  const auto outcome = [&](const std::string& path) {
+    const int before = arrived;
+    auto answer = client.Start(GetOf(path, 2h));
+    EXPECT_TRUE(time.AdvanceUntil(1ms, [&] { return arrived > before; }));
+    time.Advance(1h);
+    EXPECT_EQ(answer.wait_for(0s), std::future_status::timeout) << "its time has not passed";
+    time.Advance(1h);
+    EXPECT_EQ(answer.wait_for(0s), std::future_status::ready);
+    return Comes(time, answer) ? ErrorOf(answer.get()) : "";
+  };
+  EXPECT_EQ(outcome("/silent"), "DEADLINE_EXCEEDED: GET /silent: no answer from " + server.url() + " within 2h");
+  EXPECT_EQ(outcome("/half"), "DEADLINE_EXCEEDED: GET /half: the answer of " + server.url() + " was not complete within 2h");
+  auto next = client.Start(GetOf("/well"));
+  ASSERT_TRUE(Comes(time, next));
+  EXPECT_TRUE(next.get().ok());
 }
 
 TEST(Client, SaysAtOnceWhereNobodyListens) {
-  std::string url;
-  {
-    const Server server(Always(""));
-    url = server.url();
-  }
+  // Bound without listening: refused, and nobody else can be given the port meanwhile.
+  const os::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const std::string url = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
   ClientUnderTest client(AccessTo(url));
   const auto answer = client.Do(GetOf("/x"));
   EXPECT_THAT(ErrorOf(answer), HasSubstr("UNAVAILABLE: GET /x: no connection to the API server (" + url + ")"));
@@ -251,11 +279,20 @@ TEST(Client, HasAConnectionForEachStreamAndTheirDeadlineEndsWithTheFirstByte) {
     gone.wait();
     return peer.Send(Chunk("{}\n") + "0\r\n\r\n"), true;
   });
-  ClientUnderTest client(AccessTo(server.url()));
-  StreamUnderTest one(client, GetOf("/watch", 300ms)), two(client, GetOf("/watch", 300ms));
-  // Calls go through meanwhile, and the streams outlive their deadline.
-  const auto past = std::chrono::steady_clock::now() + 400ms;
-  while (std::chrono::steady_clock::now() < past) ASSERT_TRUE(client.Do(GetOf("/call")).ok());
+  os::TurnedLoop time("kube test");
+  time.Start();
+  ClientUnderTest client(time.loop(), AccessTo(server.url()));
+  StreamUnderTest one(client, GetOf("/watch", 1h)), two(client, GetOf("/watch", 1h));
+  ASSERT_TRUE(time.AdvanceUntil(1ms, [&] {
+    std::size_t lines = 0;
+    client.Run([&] { lines = one.lines().size() + two.lines().size(); });
+    return lines == 2;
+  }));
+  // The streams outlive their deadline, and calls go through meanwhile.
+  time.Advance(2h);
+  auto call = client.Start(GetOf("/call"));
+  ASSERT_TRUE(Comes(time, call));
+  EXPECT_TRUE(call.get().ok());
   go.set_value();
   EXPECT_TRUE(one.WaitForEnd().ok());
   EXPECT_TRUE(two.WaitForEnd().ok());

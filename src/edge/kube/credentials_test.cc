@@ -266,7 +266,7 @@ TEST(ExecPlugin, FailsByName) {
               "\"status\":{\"token\":\"t\",\"expirationTimestamp\":\"2001-01-01T00:00:00Z\"}}'\n");
   MakeProgram(folder, "hangs", "exec sleep 1000\n");
   const Server server(SayWho, TheAuthority().Server(), "");
-  const auto error = [&](const std::string& command, base::Duration deadline = std::chrono::seconds(10)) {
+  const auto error = [&](const std::string& command, base::Duration deadline = std::chrono::seconds(60)) {
     Access access = WithPlugin(server, command);
     access.exec[0].install_hint = "see example.com";
     return ErrorOf(ClientUnderTest(access).Do(GetOf("/x", deadline)));

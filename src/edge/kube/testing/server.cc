@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <mutex>
@@ -10,10 +11,11 @@
 #include <vector>
 
 #include <arpa/inet.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
-#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/core/strings.h"
@@ -71,6 +73,11 @@ class Connection final : public Peer {
       if (sent <= 0) return;
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
+  }
+
+  void WaitUntilReceived() override {
+    for (int unacknowledged = 1; ::ioctl(fd_, SIOCOUTQ, &unacknowledged) == 0 && unacknowledged > 0;)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 
   void WaitUntilClosed() override {

@@ -24,7 +24,8 @@ class Peer {
  public:
   virtual ~Peer() = default;
   virtual void Send(std::string_view bytes) = 0;
-  virtual void WaitUntilClosed() = 0;  ///< by the client, or by the server's destructor
+  virtual void WaitUntilReceived() = 0;  ///< until the client's kernel has all that was sent
+  virtual void WaitUntilClosed() = 0;    ///< by the client, or by the server's destructor
 };
 
 /// A whole answer with its length.
