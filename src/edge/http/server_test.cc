@@ -17,6 +17,7 @@
 
 #include "os/core/fd.h"
 #include "os/core/file.h"
+#include "os/testing/turned_loop.h"
 
 namespace penstock::edge::http {
 namespace {
@@ -27,6 +28,12 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using namespace std::chrono_literals;
 
+/// What never comes ends a test within a minute.
+void BoundWaits(const os::UniqueFd& fd) {
+  const timeval minute{.tv_sec = 60, .tv_usec = 0};
+  EXPECT_EQ(::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &minute, sizeof(minute)), 0);
+}
+
 os::UniqueFd ConnectTo(std::uint16_t port) {
   os::UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -34,6 +41,7 @@ os::UniqueFd ConnectTo(std::uint16_t port) {
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0) << strerror(errno);
+  BoundWaits(fd);
   return fd;
 }
 
@@ -43,6 +51,7 @@ os::UniqueFd ConnectTo(const std::string& path) {
   address.sun_family = AF_UNIX;
   std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
   EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0) << strerror(errno);
+  BoundWaits(fd);
   return fd;
 }
 
@@ -54,8 +63,9 @@ void Send(const os::UniqueFd& fd, std::string_view text) {
 std::string Receive(const os::UniqueFd& fd) {
   std::string text;
   std::array<char, 4096> buffer;
-  for (ssize_t count = 0; (count = ::recv(fd.get(), buffer.data(), buffer.size(), 0)) > 0;)
-    text.append(buffer.data(), static_cast<std::size_t>(count));
+  ssize_t count = 0;
+  while ((count = ::recv(fd.get(), buffer.data(), buffer.size(), 0)) > 0) text.append(buffer.data(), static_cast<std::size_t>(count));
+  EXPECT_FALSE(count < 0 && errno == EAGAIN) << "the server did not close; it sent \"" << text << "\"";
   return text;
 }
 
@@ -64,10 +74,11 @@ std::string Exchange(const os::UniqueFd& fd, std::string_view request) {
   return Receive(fd);
 }
 
+/// A server whose time stands still until a test turns it.
 class HttpServer : public testing::Test {
  protected:
   void Start(const Address& address = {.host = "127.0.0.1"}, ServerLimits limits = {}) {
-    server_ = std::make_unique<Server>(loop_, limits);
+    server_ = std::make_unique<Server>(loop_.loop(), limits);
     server_->Handle("/page", [](const Request&, const Answer& answer) { answer(Say(200, "hello\n")); });
     server_->Handle("/broken", [](const Request&, const Answer& answer) { answer(Say(503, "not yet\n")); });
     server_->Handle("/large", [text = std::make_shared<const std::string>(8u << 20, 'x')](const Request&, const Answer& answer) {
@@ -90,22 +101,27 @@ class HttpServer : public testing::Test {
     return Exchange(ConnectTo(server_->port()), line + kEnd + fields + "\r\n");
   }
 
+  /// Asks from another thread.
+  std::future<std::string> Begin(const std::string& line, const std::string& fields = "") {
+    return std::async(std::launch::async, [=, this] { return Ask(line, fields); });
+  }
+
+  /// Turns the clock in small steps until an answer is there.
+  std::string Turn(base::Duration step, std::future<std::string> answer) {
+    EXPECT_TRUE(loop_.AdvanceUntil(step, [&] { return answer.wait_for(0s) == std::future_status::ready; }));
+    return answer.get();
+  }
+
   /// Waits until so many ask for /later.
   std::vector<Answer> Asked(std::size_t count) {
     std::unique_lock lock(mutex_);
-    EXPECT_TRUE(changed_.wait_for(lock, 20s, [&] { return later_.size() >= count; })) << later_.size();
+    EXPECT_TRUE(changed_.wait_for(lock, 60s, [&] { return later_.size() >= count; })) << later_.size();
     return later_;
   }
 
-  /// On the loop's thread.
-  template <typename Function>
-  void OnLoop(Function function) {
-    std::promise<void> done;
-    loop_.Post([&] {
-      function();
-      done.set_value();
-    });
-    done.get_future().wait();
+  /// Waits until so many clients are connected.
+  bool Connected(std::size_t count) {
+    return loop_.AdvanceUntil({}, [&] { return server_->counts().open == count; });
   }
 
   static constexpr char kEnd[] = " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n";
@@ -113,7 +129,7 @@ class HttpServer : public testing::Test {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Answer> later_;
-  os::Loop loop_{"http"};
+  os::TurnedLoop loop_{"http"};
   std::unique_ptr<Server> server_;
 };
 
@@ -146,9 +162,13 @@ TEST_F(HttpServer, TakesARequestInPiecesAndALargeAnswerSlowlyRead) {
 }
 
 TEST_F(HttpServer, DropsAConnectionThatTakesTooLong) {
-  Start({.host = "127.0.0.1"}, {.deadline = 20ms});
+  Start({.host = "127.0.0.1"}, {.deadline = 5s});
   const auto fd = ConnectTo(server_->port());
   Send(fd, "GET /pa");
+  ASSERT_TRUE(Connected(1));
+  loop_.Advance(4s);
+  EXPECT_EQ(server_->counts().open, 1u);
+  loop_.Advance(1s);
   EXPECT_EQ(Receive(fd), "");
 }
 
@@ -183,8 +203,14 @@ TEST_F(HttpServer, KeepsAConnectionForTheNextRequest) {
 }
 
 TEST_F(HttpServer, ClosesAnIdleConnection) {
-  Start({.host = "127.0.0.1"}, {.idle = 20ms});
-  EXPECT_THAT(Exchange(ConnectTo(server_->port()), "GET /page HTTP/1.1\r\n\r\n"), EndsWith("hello\n"));
+  Start({.host = "127.0.0.1"}, {.idle = 10min});
+  const auto fd = ConnectTo(server_->port());
+  Send(fd, "GET /page HTTP/1.1\r\n\r\n");
+  ASSERT_TRUE(loop_.AdvanceUntil({}, [&] { return !server_->counts().answers.empty(); }));
+  loop_.Advance(9min);
+  EXPECT_EQ(server_->counts().open, 1u);
+  loop_.Advance(1min);
+  EXPECT_THAT(Receive(fd), EndsWith("hello\n"));
 }
 
 TEST_F(HttpServer, RefusesPipelinedRequestsAndBodies) {
@@ -207,14 +233,14 @@ TEST_F(HttpServer, CompressesForThoseWhoWantIt) {
 }
 
 TEST_F(HttpServer, AnswersAsManyAtOnceAsItHasPlacesAndTellsTheRestWhenTheyWaitTooLong) {
-  Start({.host = "127.0.0.1"}, {.connections = 4, .queue = 50ms});  // one address has three of four
+  Start({.host = "127.0.0.1"}, {.connections = 4, .deadline = 24h, .queue = 2s});  // one address has three of four
   std::vector<os::UniqueFd> asking;
   for (int i = 0; i < 3; ++i) {
     asking.push_back(ConnectTo(server_->port()));
     Send(asking.back(), "GET /later HTTP/1.0\r\n\r\n");
   }
   const auto answers = Asked(3);
-  EXPECT_THAT(Ask("GET /later"), AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("too many clients")));
+  EXPECT_THAT(Turn(100ms, Begin("GET /later")), AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("too many clients")));
   answers[0](Say(200, "first\n"));
   EXPECT_THAT(Receive(asking[0]), EndsWith("first\n"));
   EXPECT_THAT(Ask("GET /page"), EndsWith("hello\n")) << "there is a place again";
@@ -231,31 +257,40 @@ TEST_F(HttpServer, GivesAPlaceToThoseWhoWaited) {
 }
 
 TEST_F(HttpServer, AnswersForAHandlerThatDoesNot) {
-  Start({.host = "127.0.0.1"}, {.deadline = 30ms});
-  EXPECT_THAT(Ask("GET /later"), AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("too busy")));
-  Asked(1)[0](Say(200, "too late\n"));
+  Start({.host = "127.0.0.1"}, {.deadline = 5s});
+  auto answer = Begin("GET /later");
+  const auto asked = Asked(1);
+  loop_.Advance(4s);
+  EXPECT_TRUE(server_->counts().answers.empty());
+  loop_.Advance(1s);
+  EXPECT_THAT(answer.get(), AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("too busy")));
+  asked[0](Say(200, "too late\n"));
   EXPECT_THAT(Ask("GET /page"), EndsWith("hello\n"));
 }
 
 TEST_F(HttpServer, TakesAScrapersOwnTimeoutForTheDeadline) {
   Start({.host = "127.0.0.1"}, {.deadline = 1h});
-  EXPECT_THAT(Ask("GET /later", "X-Prometheus-Scrape-Timeout-Seconds: 0.03\r\n"), StartsWith("HTTP/1.1 503"));
+  auto answer = Begin("GET /later", "X-Prometheus-Scrape-Timeout-Seconds: 0.03\r\n");
+  Asked(1);
+  loop_.Advance(30ms);
+  EXPECT_THAT(answer.get(), StartsWith("HTTP/1.1 503"));
 }
 
 TEST_F(HttpServer, EndsAReaderThatTakesNothingWhileOthersWait) {
   Start({.host = "127.0.0.1"}, {.connections = 1, .deadline = 1h, .queue = 1h});
   const auto stuck = ConnectTo(server_->port());
   Send(stuck, "GET /large HTTP/1.0\r\n\r\n");
-  EXPECT_THAT(Ask("GET /page"), EndsWith("hello\n"));
+  ASSERT_TRUE(loop_.AdvanceUntil({}, [&] { return !server_->counts().answers.empty(); }));
+  EXPECT_THAT(Turn(100ms, Begin("GET /page")), EndsWith("hello\n"));
   EXPECT_EQ(server_->counts().cut, 1u);
 }
 
 TEST_F(HttpServer, ChangesItsProtectionWhileItServes) {
   Start();
-  OnLoop([&] { server_->Protect({.fields = {{"X-Frame-Options", "deny"}}, .closed = "not yet"}); });
+  loop_.Run([&] { server_->Protect({.fields = {{"X-Frame-Options", "deny"}}, .closed = "not yet"}); });
   EXPECT_THAT(Ask("GET /page"), AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("X-Frame-Options: deny\r\n"), EndsWith("not yet\n")));
   EXPECT_THAT(Ask("GET /open"), EndsWith("open\n"));
-  OnLoop([&] { server_->Protect({.rate = RequestRate{.interval = 1h, .burst = 2}}); });
+  loop_.Run([&] { server_->Protect({.rate = RequestRate{.interval = 1h, .burst = 2}}); });
   EXPECT_THAT(Ask("GET /page"), EndsWith("hello\n"));
   EXPECT_THAT(Ask("GET /page"), EndsWith("hello\n"));
   EXPECT_THAT(Ask("GET /page"), StartsWith("HTTP/1.1 429"));
@@ -265,7 +300,7 @@ TEST_F(HttpServer, WantsCredentialsForWhatIsGuarded) {
   Start();
   const auto secrets = Secrets::Load(false);
   ASSERT_TRUE(secrets.ok()) << secrets.error().message();
-  OnLoop([&] { server_->Protect({.secrets = *secrets, .credentials = {.tokens = {{"scraper", (*secrets)->Hash("letmein")}}}}); });
+  loop_.Run([&] { server_->Protect({.secrets = *secrets, .credentials = {.tokens = {{"scraper", (*secrets)->Hash("letmein")}}}}); });
   EXPECT_THAT(Ask("GET /page"), AllOf(StartsWith("HTTP/1.1 401"), HasSubstr("WWW-Authenticate: Bearer realm=\"penstock\"\r\n")));
   EXPECT_THAT(Ask("GET /nothing"), StartsWith("HTTP/1.1 401")) << "not even which pages there are";
   EXPECT_THAT(Ask("GET /page", "Authorization: Bearer letmein\r\n"), EndsWith("hello\n"));
