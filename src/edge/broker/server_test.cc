@@ -1,10 +1,7 @@
 // The broker's socket, both sides of it, on a loop of its own.
 #include "edge/broker/server.h"
 
-#include <atomic>
 #include <filesystem>
-#include <future>
-#include <mutex>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,16 +11,16 @@
 #include <unistd.h>
 
 #include "edge/broker/client.h"
+#include "os/testing/turned_loop.h"
 
 namespace penstock::edge::broker {
 namespace {
 
 using base::Code;
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-constexpr base::Duration kPatience = seconds(10);
+constexpr base::Duration kPatience = seconds(60);
 
 class BrokerTest : public testing::Test {
  protected:
@@ -41,20 +38,13 @@ class BrokerTest : public testing::Test {
     std::filesystem::remove_all(run_dir_);
   }
 
-  void OnLoop(const std::function<void()>& function) {
-    std::promise<void> done;
-    loop_.Post([&] {
-      function();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
+  void OnLoop(const std::function<void()>& function) { loop_.Run(function); }
 
   void Start(ServerLimits limits = {}, const std::string& group = "no-such-group") {
     OnLoop([&] {
       server_ = std::make_unique<Server>(
-          loop_, run_dir_, group, [this](std::shared_ptr<Session> session, const Request& request) { Handle(std::move(session), request); },
-          limits);
+          loop_.loop(), run_dir_, group,
+          [this](std::shared_ptr<Session> session, const Request& request) { Handle(std::move(session), request); }, limits);
       const auto started = server_->Start();
       ASSERT_TRUE(started.ok()) << started.error().ToString();
     });
@@ -86,18 +76,23 @@ class BrokerTest : public testing::Test {
       if (!line.ok()) return line.error().code() == Code::kUnavailable;
     }
   }
+  /// On the loop.
   bool Soon(const std::function<bool()>& holds) {
-    for (int i = 0; i < 1000; ++i) {
+    return loop_.AdvanceUntil({}, [&] {
       bool held = false;
       OnLoop([&] { held = holds(); });
-      if (held) return true;
-      ::poll(nullptr, 0, 5);
-    }
-    return false;
+      return held;
+    });
+  }
+  /// Whether the agent has said nothing more, now that it has read and answered all that it will.
+  bool Silent(Client& client) {
+    loop_.Settle();
+    pollfd socket{.fd = client.fd(), .events = POLLIN, .revents = 0};
+    return ::poll(&socket, 1, 0) == 0;
   }
 
   std::string run_dir_;
-  os::Loop loop_{"broker-test"};
+  os::TurnedLoop loop_{"broker-test"};
   std::unique_ptr<Server> server_;
   std::vector<std::shared_ptr<Session>> kept_;
   std::size_t status_bytes_ = 0;
@@ -131,7 +126,7 @@ TEST_F(BrokerTest, WaitsForTheEndOfALineThatComesInPieces) {
   Start();
   Client client = Connect();
   for (const char c : std::string(R"({"op":"version"})")) ASSERT_EQ(::send(client.fd(), &c, 1, 0), 1);
-  EXPECT_EQ(client.ReadLine(milliseconds(20)).error().code(), Code::kDeadlineExceeded);
+  EXPECT_TRUE(Silent(client));
   ASSERT_TRUE(client.SendLine("").ok());
   EXPECT_TRUE(client.ReadLine(kPatience).ok());
 }
@@ -141,7 +136,7 @@ TEST_F(BrokerTest, HoldsTheNextRequestUntilTheFirstIsAnswered) {
   Client client = Connect();
   ASSERT_TRUE(client.SendLine("{\"op\":\"run\"}\n{\"op\":\"version\"}").ok());
   EXPECT_THAT(*client.ReadLine(kPatience), HasSubstr("waiting"));
-  EXPECT_EQ(client.ReadLine(milliseconds(20)).error().code(), Code::kDeadlineExceeded);
+  EXPECT_TRUE(Silent(client));
   OnLoop([this] { kept_.at(0)->Answer(EncodeDone("x")); });
   EXPECT_THAT(*client.ReadLine(kPatience), HasSubstr("done"));
   EXPECT_THAT(*client.ReadLine(kPatience), HasSubstr("protocol"));
@@ -188,17 +183,24 @@ TEST_F(BrokerTest, EndsAConnectionWhoseLineIsTooLong) {
 }
 
 TEST_F(BrokerTest, DropsOneWhoAsksNothing) {
-  Start({.idle = milliseconds(30)});
+  Start({.idle = seconds(30)});
   Client client = Connect();
+  ASSERT_TRUE(Soon([this] { return server_->clients() == 1; }));
+  loop_.Advance(seconds(29));
+  EXPECT_TRUE(Silent(client));
+  loop_.Advance(seconds(1));
   EXPECT_TRUE(Closes(client));
 }
 
 TEST_F(BrokerTest, KeepsOneWhoWaitsForItsAnswer) {
-  Start({.idle = milliseconds(30)});
+  Start({.idle = seconds(30)});
   Client client = Connect();
   ASSERT_TRUE(client.SendLine(R"({"op":"run"})").ok());
   ASSERT_TRUE(client.ReadLine(kPatience).ok());
-  EXPECT_EQ(client.ReadLine(milliseconds(100)).error().code(), Code::kDeadlineExceeded);
+  loop_.Advance(std::chrono::hours(1));
+  EXPECT_TRUE(Silent(client));
+  OnLoop([this] { kept_.at(0)->Answer(EncodeDone("x")); });
+  EXPECT_THAT(*client.ReadLine(kPatience), HasSubstr("done"));
 }
 
 TEST_F(BrokerTest, DropsOneWhoDoesNotReadItsAnswers) {
