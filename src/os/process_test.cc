@@ -178,7 +178,7 @@ TEST(Spawn, TellsByPidfdWhenAChildHasEnded) {
   const auto child = Spawn(options);
   ASSERT_TRUE(child.ok()) << child.error().message();
   pollfd poll{child->pidfd.get(), POLLIN, 0};
-  EXPECT_EQ(::poll(&poll, 1, 20'000), 1);
+  EXPECT_EQ(::poll(&poll, 1, 60'000), 1);
   EXPECT_EQ(Wait(*child), 0);
   EXPECT_EQ(OpenPidfd(child->pid).error().code(), Code::kNotFound);
 }

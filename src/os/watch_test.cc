@@ -1,19 +1,17 @@
-// Watching paths, with a real inotify. Waits are for a call, with a deadline.
+// Watching paths, with a real inotify, by a clock that stands still.
 #include "os/watch.h"
 
-#include <array>
 #include <atomic>
-#include <condition_variable>
 #include <filesystem>
 #include <functional>
-#include <future>
-#include <mutex>
+#include <memory>
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "os/temporary_folder.h"
+#include "os/testing/turned_loop.h"
 
 namespace penstock::os {
 namespace {
@@ -25,38 +23,24 @@ class PathWatchTest : public testing::Test {
   ~PathWatchTest() override { loop_.Stop(); }
 
   void Watch(const std::string& path) {
-    watch_ = std::make_unique<PathWatch>(loop_, path, [this] { Called(); });
+    watch_ = std::make_unique<PathWatch>(loop_.loop(), path, [this] { ++calls_; });
     loop_.Start();
-  }
-
-  void Called() {
-    std::lock_guard lock(mutex_);
-    ++calls_;
-    called_.notify_all();
   }
 
   /// Runs the change and waits for a call after it.
   bool Sees(const std::function<void()>& change) {
-    std::unique_lock lock(mutex_);
     const int before = calls_;
-    lock.unlock();
     change();
-    lock.lock();
-    return called_.wait_for(lock, std::chrono::seconds(20), [&] { return calls_ > before; });
+    return loop_.AdvanceUntil(kDebounce, [&] { return calls_ > before; });
   }
 
-  /// Waits until nothing is on the way: two debounce times on the loop itself.
-  void Settle() {
-    std::promise<void> settled;
-    loop_.PostAfter(std::chrono::milliseconds(25), [&] { settled.set_value(); });
-    settled.get_future().get();
-  }
+  /// What has happened so far has been told, if it is told at all: the kernel queues an event before the call that makes it returns.
+  void Settle() { loop_.Advance(kDebounce); }
 
+  static constexpr auto kDebounce = std::chrono::milliseconds(10);
   TemporaryFolder folder_;
-  std::mutex mutex_;
-  std::condition_variable called_;
-  int calls_ = 0;
-  Loop loop_{"watch-test"};
+  std::atomic<int> calls_ = 0;
+  TurnedLoop loop_{"watch-test"};
   std::unique_ptr<PathWatch> watch_;
 };
 
@@ -124,13 +108,12 @@ TEST_F(PathWatchTest, SeesTheEntriesOfAFolder) {
 
 TEST_F(PathWatchTest, MakesOneCallOfABurst) {
   Watch(folder_ / "file");
-  EXPECT_TRUE(Sees([&] {
-    loop_.Post([&] {
-      for (int i = 0; i < 200; ++i) folder_.Write("file", std::to_string(i));
-    });
-  }));
+  for (int i = 0; i < 200; ++i) folder_.Write("file", std::to_string(i));
+  loop_.Settle();
+  EXPECT_EQ(calls_, 0) << "more may follow";
   Settle();
-  std::lock_guard lock(mutex_);
+  EXPECT_EQ(calls_, 1);
+  loop_.Advance(std::chrono::minutes(1));
   EXPECT_EQ(calls_, 1);
 }
 
@@ -140,8 +123,10 @@ TEST_F(PathWatchTest, IsNotCalledForWhatHappensBesideTheWay) {
   folder_.Write("beside", "");
   folder_.Write("a/beside", "");
   Settle();
-  std::lock_guard lock(mutex_);
   EXPECT_EQ(calls_, 0);
+  EXPECT_TRUE(Sees([&] { fs::create_directory(folder_ / "a/b"); }));
+  Settle();
+  EXPECT_EQ(calls_, 1);
 }
 
 /// Instances of inotify that this process has open.
@@ -158,9 +143,9 @@ TEST_F(PathWatchTest, AllOfALoopShareOneInstanceAndEachSeesItsOwn) {
   std::atomic<int> beside = 0;
   {
     const int before = Instances();
-    PathWatch other(loop_, folder_ / "other", [&] { ++beside; });
-    PathWatch of_the_folder(loop_, folder_.path(), [] {});
-    watch_ = std::make_unique<PathWatch>(loop_, folder_ / "a/file", [this] { Called(); });
+    PathWatch other(loop_.loop(), folder_ / "other", [&] { ++beside; });
+    PathWatch of_the_folder(loop_.loop(), folder_.path(), [] {});
+    watch_ = std::make_unique<PathWatch>(loop_.loop(), folder_ / "a/file", [this] { ++calls_; });
     EXPECT_EQ(Instances(), before + 1);
     loop_.Start();
     fs::create_directory(folder_ / "a");
@@ -175,30 +160,26 @@ TEST_F(PathWatchTest, AllOfALoopShareOneInstanceAndEachSeesItsOwn) {
 }
 
 TEST_F(PathWatchTest, OneThatEndsLeavesTheOthersTheirs) {
-  auto other = std::make_unique<PathWatch>(loop_, folder_ / "file", [] {});
+  auto other = std::make_unique<PathWatch>(loop_.loop(), folder_ / "file", [] {});
   Watch(folder_ / "file");
-  std::promise<void> gone;
-  loop_.Post([&] {
-    other.reset();
-    gone.set_value();
-  });
-  gone.get_future().get();
+  loop_.Run([&] { other.reset(); });
   EXPECT_TRUE(Sees([this] { folder_.Write("file", ""); }));
 }
 
 TEST_F(PathWatchTest, MayBeDestroyedByItsOwnCallback) {
-  std::promise<void> done;
   loop_.Start();
-  loop_.Post([&] {
-    watch_ = std::make_unique<PathWatch>(loop_, folder_ / "file", [&] {
-      watch_.reset();
-      done.set_value();
+  EXPECT_TRUE(Sees([&] {
+    loop_.Run([&] {
+      watch_ = std::make_unique<PathWatch>(loop_.loop(), folder_ / "file", [&] {
+        watch_.reset();
+        ++calls_;
+      });
     });
     folder_.Write("file", "");
-  });
-  EXPECT_EQ(done.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  }));
   folder_.Write("file", "again");
   Settle();
+  EXPECT_EQ(calls_, 1);
 }
 
 TEST_F(PathWatchTest, LooksEverySecondWhereThereIsNoInotifyAndTakesItWhenItComes) {
@@ -206,9 +187,13 @@ TEST_F(PathWatchTest, LooksEverySecondWhereThereIsNoInotifyAndTakesItWhenItComes
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none{0, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  watch_ = std::make_unique<PathWatch>(loop_, folder_ / "file", [this] { Called(); });
+  watch_ = std::make_unique<PathWatch>(loop_.loop(), folder_ / "file", [this] { ++calls_; });
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
-  EXPECT_TRUE(Sees([&] { loop_.Start(); }));
+  loop_.Start();
+  loop_.Advance(std::chrono::milliseconds(999));
+  EXPECT_EQ(calls_, 0);
+  loop_.Advance(std::chrono::milliseconds(1));
+  EXPECT_EQ(calls_, 1);
   EXPECT_TRUE(Sees([&] { folder_.Write("file", ""); }));
 }
 
