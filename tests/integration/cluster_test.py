@@ -1,12 +1,15 @@
 """The verbs that ask a cluster, end to end: kubeconfig, HTTP, objects, text. And what kubectl gets when it completes a command line."""
 import json
 import subprocess
-import time
+import sys
 from pathlib import Path
 
 import pytest
 
-from api_server import ApiServer
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+from api_server import ApiServer  # noqa: E402
+from node import PATIENCE, wait_until  # noqa: E402
 
 GPU = "nvidia.com/gpu"
 
@@ -43,7 +46,7 @@ def run(request, api):
 
     def run(*words: str, program: str = "kubectl-penstock", code: int = 0) -> str:
         environment = {"KUBECONFIG": str(api.kubeconfig), "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
-        done = subprocess.run([programs / program, *words], capture_output=True, text=True, timeout=30, env=environment)
+        done = subprocess.run([programs / program, *words], capture_output=True, text=True, timeout=PATIENCE, env=environment)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
@@ -164,12 +167,10 @@ def test_on_a_host_it_clears_what_an_agent_left_and_lingers_until_it_is_ended(re
     assert subprocess.run([*words, "--check"], capture_output=True).returncode == 1
     with subprocess.Popen([*words, "--linger"], stdout=subprocess.PIPE, text=True) as lingering:
         assert lingering.stdout.readline().startswith("removed ")
-        deadline = time.monotonic() + 20
-        while subprocess.run([*words, "--check"], capture_output=True).returncode != 0:
-            assert time.monotonic() < deadline
+        wait_until(lambda: subprocess.run([*words, "--check"], capture_output=True).returncode == 0, "nothing to be left")
         assert lingering.poll() is None
         lingering.terminate()
-        assert lingering.wait(20) == 0
+        assert lingering.wait(PATIENCE) == 0
     assert not (tmp_path / "run").exists() and not (tmp_path / "state").exists()
 
 

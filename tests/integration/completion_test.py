@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-DEADLINE = 20
+DEADLINE = 60
 
 
 @pytest.fixture

@@ -2,13 +2,16 @@
 machines; no root, no network but the loopback."""
 import json
 import subprocess
+import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 
-DEADLINE = 30
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+from node import PATIENCE, wait_until  # noqa: E402
+
 SHARING = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n"
 NOT_YET = "sharing: {timeSlicing: {resources: [{name: nvidia.com/mig-1g.5gb, replicas: 4}]}}\n"
 
@@ -24,7 +27,7 @@ class Home:
         self.pages = folder / "pages"
 
     def penstock(self, *words: str, text: str | None = None) -> subprocess.CompletedProcess:
-        return subprocess.run([*self.base, *words], capture_output=True, text=True, input=text, timeout=60)
+        return subprocess.run([*self.base, *words], capture_output=True, text=True, input=text, timeout=PATIENCE)
 
     def up(self, text: str, machine: str = "mixed") -> None:
         self.write(text)
@@ -41,7 +44,7 @@ class Home:
         return json.loads(self.penstock("status", "-o", "json").stdout)["configuration"]
 
     def metrics(self) -> str:
-        done = subprocess.run(["curl", "-s", "--unix-socket", str(self.pages), "http://x/metrics"], capture_output=True, text=True, timeout=10)
+        done = subprocess.run(["curl", "-s", "--unix-socket", str(self.pages), "http://x/metrics"], capture_output=True, text=True, timeout=PATIENCE)
         return done.stdout
 
     def plan(self, text: str) -> dict:
@@ -63,15 +66,8 @@ def home(programs):
         home.penstock("down")
 
 
-def wait_for(condition) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
-
-
 def check(programs: Path, *words: str) -> subprocess.CompletedProcess:
-    return subprocess.run([str(programs / "penstock"), "config", "check", *words], capture_output=True, text=True, timeout=60)
+    return subprocess.run([str(programs / "penstock"), "config", "check", *words], capture_output=True, text=True, timeout=PATIENCE)
 
 
 def test_a_check_tells_what_each_key_of_a_config_map_would_offer_and_leaves_nothing_behind(programs, tmp_path, monkeypatch):
@@ -140,7 +136,7 @@ def test_a_plan_explains_which_devices_a_request_would_get(home):
     assert [(kind["link"], len(kind["pairs"])) for kind in chosen[4]["links"]] == [("6 fabric links, several PCIe switches", 6)]
     assert all(choice["exact"] for choice in chosen.values())
     subprocess.run([home.programs / "penstock-sim", "--root", home.config.parent / "run/sim", "fault", "2", "lost"], check=True, stdout=subprocess.DEVNULL)
-    wait_for(lambda: "15 of 16 are free" in home.penstock("plan", "--explain").stdout)
+    wait_until(lambda: "15 of 16 are free" in home.penstock("plan", "--explain").stdout, "the lost GPU to be known")
     table = home.penstock("plan", "--explain").stdout
     assert "A request now for nvidia.com/gpu at the local door:" in table
     assert "15 of 16 are free; GPU 2: " in table
@@ -152,7 +148,7 @@ def test_a_plan_names_who_holds_what_is_touched(home):
     home.up("version: v1\n", machine="t4-x1")
     holder = subprocess.Popen([*home.base, "run", "--", "sleep", "60"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        wait_for(lambda: json.loads(home.penstock("ps", "-o", "json").stdout)["holders"])
+        wait_until(lambda: json.loads(home.penstock("ps", "-o", "json").stdout)["holders"], "the program to hold")
         plan = home.plan("apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\ndoors: {assign: [{door: none}]}\n")
         assert "sleep 60" in plan["resources"][0]["holders"][0]
     finally:
@@ -164,11 +160,11 @@ def test_a_new_file_is_in_force_without_a_restart_and_a_bad_one_changes_nothing(
     home.up("version: v1\n")
     pid = json.loads(home.penstock("status", "-o", "json").stdout)["agentPid"]
     home.write("version: v1\n" + NOT_YET)
-    wait_for(lambda: home.configuration()["notYet"])
+    wait_until(lambda: home.configuration()["notYet"], "the new file to be in force")
     since = home.configuration()["since"]
 
     home.write("version: v1\nsharing: {timeSlicin: {}}\n")
-    wait_for(lambda: home.configuration()["problem"])
+    wait_until(lambda: home.configuration()["problem"], "the bad file to be refused")
     refused = home.configuration()
     assert f'{home.config}:2:11: unknown key "sharing.timeSlicin"; did you mean "timeSlicing"?' in refused["problem"]
     assert refused["notYet"] and refused["since"] == since
@@ -178,7 +174,7 @@ def test_a_new_file_is_in_force_without_a_restart_and_a_bad_one_changes_nothing(
     assert planned.returncode == 1 and "timeSlicin" in planned.stderr
 
     home.write("version: v1\n")
-    wait_for(lambda: not home.configuration()["problem"])
+    wait_until(lambda: not home.configuration()["problem"], "the good file to be in force")
     assert home.configuration()["notYet"] == []
     assert "penstock_config_last_reload_successful 1" in home.metrics()
     assert json.loads(home.penstock("status", "-o", "json").stdout)["agentPid"] == pid

@@ -4,14 +4,13 @@ import json
 import os
 import re
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from config_test import Home, home, programs  # noqa: F401
+from node import PATIENCE, wait_until
 
-DEADLINE = 60
 SHIPPED = Path(__file__).parents[2] / "src/app/testdata/dcgm-exporter"
 
 
@@ -19,15 +18,12 @@ def families(page: str) -> set[str]:
     return {name for name in re.findall(r"^# TYPE (\S+) ", page, re.M) if name.lower().startswith("dcgm_")}
 
 
-def until(condition) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
+def await_families(home: Home, names: set[str]):  # noqa: F811
+    wait_until(lambda: families(home.metrics()) == names, f"{names} on the page", seen=lambda: families(home.metrics()))
 
 
 def check(programs, *words: str, text: str | None = None) -> subprocess.CompletedProcess:  # noqa: F811
-    return subprocess.run([str(programs / "penstock"), "config", "check", *words], capture_output=True, text=True, input=text, timeout=60)
+    return subprocess.run([str(programs / "penstock"), "config", "check", *words], capture_output=True, text=True, input=text, timeout=PATIENCE)
 
 
 @pytest.mark.parametrize("name, fields", [("default-counters.csv", 26), ("dcp-metrics-included.csv", 26), ("1.x-compatibility-metrics.csv", 20)])
@@ -57,7 +53,7 @@ def test_a_file_of_counters_decides_the_page_and_is_followed(home, tmp_path):  #
     counters.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, How hot it is\nDCGM_FI_DRIVER_VERSION, label, Driver\n")
     home.up("apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n"
             f"telemetry: {{interval: 100ms, names: [dcgm], countersFile: {counters}}}\n", machine="dgx-h100")
-    until(lambda: families(home.metrics()) == {"DCGM_FI_DEV_GPU_TEMP"})
+    await_families(home, {"DCGM_FI_DEV_GPU_TEMP"})
     page = home.metrics()
     assert "# HELP DCGM_FI_DEV_GPU_TEMP How hot it is\n" in page
     assert re.search(r'^DCGM_FI_DEV_GPU_TEMP\{[^}]*DCGM_FI_DRIVER_VERSION="[0-9.]+"', page, re.M)
@@ -65,18 +61,18 @@ def test_a_file_of_counters_decides_the_page_and_is_followed(home, tmp_path):  #
     beside = tmp_path / "new"
     beside.write_text("DCGM_FI_DEV_FB_USED, gauge, Used\nDCGM_FI_DEV_SM_CLOCK, gauge, Clock\n")
     beside.rename(counters)
-    until(lambda: families(home.metrics()) == {"DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_SM_CLOCK"})
+    await_families(home, {"DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_SM_CLOCK"})
 
     beside.write_text("DCGM_FI_DEV_FB_USDE, gauge, Used\n")
     beside.rename(counters)
-    until(lambda: home.configuration()["problem"] != "")
+    wait_until(lambda: home.configuration()["problem"], "the bad file to be refused")
     assert f'{counters}:1: there is no field "DCGM_FI_DEV_FB_USDE"' in home.configuration()["problem"]
     page = home.metrics()
     assert families(page) == {"DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_SM_CLOCK"} and "penstock_config_last_reload_successful 0" in page
 
     beside.write_text("DCGM_FI_DEV_FB_USED, gauge, Used\n")
     beside.rename(counters)
-    until(lambda: families(home.metrics()) == {"DCGM_FI_DEV_FB_USED"})
+    await_families(home, {"DCGM_FI_DEV_FB_USED"})
     assert home.configuration()["problem"] == "" and "penstock_config_last_reload_successful 1" in home.metrics()
 
 
@@ -87,7 +83,7 @@ def test_the_exporters_environment_makes_the_page_that_its_users_know(home, tmp_
         monkeypatch.setenv(f"DCGM_EXPORTER_{name}", str(value))
     monkeypatch.setenv("DCGM_HPC_JOB_MAPPING_DIR", "/jobs")
     home.up("", machine="dgx-h100")
-    until(lambda: families(home.metrics()) == {"DCGM_FI_DEV_GPU_TEMP", "DCGM_EXP_XID_ERRORS_COUNT"})
+    await_families(home, {"DCGM_FI_DEV_GPU_TEMP", "DCGM_EXP_XID_ERRORS_COUNT"})
     page = home.metrics()
     assert re.search(r'^DCGM_FI_DEV_GPU_TEMP\{gpu="0",uuid="GPU-[^"]*",pci_bus_id="[^"]*",device="nvidia0",modelName="[^" ]*"\} ', page, re.M)
     assert 'window_size_in_ms="60000"' in page
@@ -96,7 +92,7 @@ def test_the_exporters_environment_makes_the_page_that_its_users_know(home, tmp_
 
 def agent(programs, *words: str, **environment: str) -> subprocess.CompletedProcess:  # noqa: F811
     """An agent that is told something which it cannot do."""
-    return subprocess.run([str(programs / "penstock-agent"), *words], capture_output=True, text=True, timeout=60, env={**os.environ, **environment})
+    return subprocess.run([str(programs / "penstock-agent"), *words], capture_output=True, text=True, timeout=PATIENCE, env={**os.environ, **environment})
 
 
 def test_the_agents_help_has_the_exporters_flags_in_a_group(programs):  # noqa: F811

@@ -3,18 +3,26 @@ Needs root."""
 import ctypes
 import json
 import os
+import re
 import shutil
 import stat
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 from pathlib import Path
 
 import pytest
 
-SHELL = ("/bin/dash", "/bin/cat", "/bin/readlink", "/sbin/ldconfig", "/lib64/ld-linux-x86-64.so.2", "/etc/ld.so.cache",
-         *(f"/lib/x86_64-linux-gnu/{name}" for name in ("libc.so.6", "libm.so.6")))
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+import cgroups  # noqa: E402
+import images  # noqa: E402
+
+LIBRARIES = images.LIBRARIES
+SHELL = ("/bin/dash", "/bin/cat", "/bin/readlink", "/sbin/ldconfig", images.loader(), "/etc/ld.so.cache",
+         *(f"/lib/{images.MULTIARCH}/{name}" for name in ("libc.so.6", "libm.so.6")))
 DRIVER = "int driver_answer(void) { return 42; }\n"
 PROGRAM = """
 #include <dlfcn.h>
@@ -35,9 +43,16 @@ MOUNT_OPTIONS = ["ro", "nosuid", "nodev", "bind", "rprivate"]
 RENAME_EXCHANGE, AT_FDCWD = 2, -100
 
 
+COMPILED: dict[tuple, bytes] = {}  # of this run, by source and options
+
+
 def compile_c(target: Path, source: str, *options):
     target.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["cc", "-x", "c", "-", "-o", target, *options], input=source, text=True, check=True)
+    if (source, *options) not in COMPILED:
+        subprocess.run(["cc", "-x", "c", "-", "-o", target, *options], input=source, text=True, check=True)
+        COMPILED[source, *options] = target.read_bytes()
+    target.write_bytes(COMPILED[source, *options])
+    target.chmod(0o755)
 
 
 def snapshot(folder: Path) -> dict:
@@ -80,7 +95,7 @@ class Image:
 
     def run_hook(self, *words, state: str | None = None, program: Path | None = None, **options) -> subprocess.CompletedProcess:
         return subprocess.run([str(program or self.hook), *map(str, words)], input=self.state() if state is None else state, capture_output=True,
-                              text=True, timeout=60, **options)
+                              text=True, timeout=120, **options)
 
     def start(self, *words) -> subprocess.CompletedProcess:
         done = self.run_hook(*words)
@@ -102,7 +117,7 @@ class Image:
             "linux": {"namespaces": [{"type": kind} for kind in ("pid", "mount", "ipc", "uts")],
                       "cgroupsPath": f"/penstock-hook-{os.getpid()}/{name}"} | linux}))
         done = subprocess.run(["runc", "--root", self.home / "state", "run", "--bundle", self.root.parent, name], capture_output=True, text=True,
-                              timeout=60, stdin=subprocess.DEVNULL)
+                              timeout=120, stdin=subprocess.DEVNULL)
         assert not check or done.returncode == 0, done.stderr
         return done.stdout + done.stderr
 
@@ -119,10 +134,7 @@ class Image:
     def end(self):
         for state in (self.home / "state").glob("*"):
             subprocess.run(["runc", "--root", self.home / "state", "delete", "--force", state.name], check=False)
-        for group in Path("/sys/fs/cgroup").glob(f"*/penstock-hook-{os.getpid()}"):
-            for inner in (*group.iterdir(), group):
-                if inner.is_dir():
-                    inner.rmdir()
+        cgroups.remove(f"penstock-hook-{os.getpid()}")
         shutil.rmtree(self.home)
 
 
@@ -152,13 +164,14 @@ EVERY_HOOK = (UPDATE, ("create-symlinks", "--link", "libfake.so.1::/drv/libfake.
 # With runc.
 
 def test_programs_find_the_driver_by_its_soname(image):
-    library = "/usr/lib/x86_64-linux-gnu/libfake.so.550.1"
-    hooks = [image.hook_entry("create-symlinks", "--link", "libfake.so.1::/usr/lib/x86_64-linux-gnu/libfake.so"),
-             image.hook_entry("update-ldcache", "--folder", "/usr/lib/x86_64-linux-gnu")]
+    library = f"{LIBRARIES}/libfake.so.550.1"
+    hooks = [image.hook_entry("create-symlinks", "--link", f"libfake.so.1::{LIBRARIES}/libfake.so"),
+             image.hook_entry("update-ldcache", "--folder", LIBRARIES)]
     text = image.run("ldconfig -p | while read line; do case $line in libfake.so*) echo $line;; esac; done; ask libfake.so.1; ask libfake.so; "
-                     "readlink /usr/lib/x86_64-linux-gnu/libfake.so /usr/lib/x86_64-linux-gnu/libfake.so.1", hooks, [image.driver_mount(library)])
-    assert text.splitlines() == ["libfake.so.1 (libc6,x86-64) => /usr/lib/x86_64-linux-gnu/libfake.so.1",
-                                 "libfake.so (libc6,x86-64) => /usr/lib/x86_64-linux-gnu/libfake.so", "42", "42", "libfake.so.1", "libfake.so.550.1"]
+                     f"readlink {LIBRARIES}/libfake.so {LIBRARIES}/libfake.so.1", hooks, [image.driver_mount(library)])
+    flags = re.search(r"^\s+libc\.so\.6 \((libc6[^,)]*(?:,[^,)]+)?)", subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True).stdout, re.M)[1]
+    assert text.splitlines() == [f"libfake.so.1 ({flags}) => {LIBRARIES}/libfake.so.1",
+                                 f"libfake.so ({flags}) => {LIBRARIES}/libfake.so", "42", "42", "libfake.so.1", "libfake.so.550.1"]
 
 
 def test_a_folder_that_the_image_does_not_search_is_found_and_stays_so_after_the_images_own_ldconfig(image):
@@ -174,8 +187,8 @@ def test_the_compatibility_library_is_loaded_where_it_is_newer(image):
     compat = image.root / "usr/local/cuda/compat/libcuda.so.560.1"
     compile_c(compat, "int driver_answer(void) { return 560; }\n", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1")
     compile_c(image.home / "libfake.so.550.1", "int driver_answer(void) { return 550; }\n", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1")
-    mounts = [image.driver_mount("/usr/lib/x86_64-linux-gnu/libcuda.so.550.1")]
-    update = image.hook_entry("update-ldcache", "--folder", "/usr/lib/x86_64-linux-gnu")
+    mounts = [image.driver_mount(f"{LIBRARIES}/libcuda.so.550.1")]
+    update = image.hook_entry("update-ldcache", "--folder", LIBRARIES)
     assert image.run("ask libcuda.so.1", [image.hook_entry("enable-cuda-compat", "--host-driver-version=550.1"), update], mounts) == "560\n"
     assert image.run("ask libcuda.so.1", [image.hook_entry("enable-cuda-compat", "--host-driver-version=570.1"), update], mounts) == "550\n"
 

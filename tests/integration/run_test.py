@@ -13,7 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-from node import Node, alive, wait_until  # noqa: E402
+from node import PATIENCE, Node, alive, wait_until  # noqa: E402
 
 # Opens every GPU's device file and prints what came of it, by index: ENXIO is what an unbacked device node answers to those who may open it.
 OPEN_ALL = """
@@ -45,8 +45,6 @@ def make_node(request):
 
     yield make
     for node in nodes:
-        if request.node.stash.get(FAILED, False):
-            print(node.log()[-6000:])
         node.end()
 
 
@@ -55,16 +53,6 @@ def node(make_node) -> Node:
     node = make_node()
     node.start_agent()
     return node
-
-
-FAILED = pytest.StashKey[bool]()
-
-
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item, call):
-    report = (yield).get_result()
-    if report.failed:
-        item.stash[FAILED] = True
 
 
 def free(node: Node):
@@ -183,7 +171,7 @@ def test_a_device_that_is_held_is_refused_or_waited_for(node):
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waiting:
         assert "waiting: held by" in waiting.stderr.readline()
         holder.kill()
-        assert waiting.wait(15) == 0
+        assert waiting.wait(PATIENCE) == 0
         assert "acknowledged" in waiting.stdout.read()
 
 
@@ -256,7 +244,7 @@ def test_the_queue_lists_and_cancels(node):
     assert (entry["gpus"], entry["model"], entry["command"], entry["user"]) == (2, "*A100*", "sleep 7", "root")
     assert entry["ticket"] in node.penstock("queue").stdout
     node.penstock("queue", "cancel", entry["ticket"])
-    assert waiter.wait(10) == 125
+    assert waiter.wait(PATIENCE) == 125
     assert "cancelled" in waiter.communicate()[1]
     assert node.queue() == []
     assert node.penstock("queue", "cancel", entry["ticket"], check=False).returncode == 1
@@ -267,7 +255,7 @@ def test_ctrl_c_gives_the_place_up(node):
     waiter = node.start("--", "true")
     wait_until(node.queue, "somebody to wait")
     waiter.send_signal(signal.SIGINT)
-    assert waiter.wait(10) == -signal.SIGINT
+    assert waiter.wait(PATIENCE) == -signal.SIGINT
     wait_until(lambda: not node.queue(), "the line to be empty")
 
 
@@ -319,7 +307,7 @@ def test_one_who_waits_is_told_that_the_agent_ended(node):
     waiter = node.start("--", "true")
     wait_until(node.queue, "somebody to wait")
     node.kill_agent()
-    assert waiter.wait(10) == 125
+    assert waiter.wait(PATIENCE) == 125
     assert "ended" in waiter.communicate()[1]
 
 
@@ -432,12 +420,12 @@ def test_a_gpu_that_is_ill_is_passed_over_and_used_again_once_well(node):
     waiter = node.start("--gpus", 8, "--", "true")
     wait_until(node.queue, "eight to be waited for")
     node.sim("heal", "0")
-    assert waiter.wait(30) == 0
+    assert waiter.wait(PATIENCE) == 0
 
 
 def test_down_leaves_nothing_behind(node):
     node.penstock("run", "--", "true")
     node.penstock("down")
-    assert node.agent.wait(10) == 0
+    assert node.agent.wait(PATIENCE) == 0
     assert not (node.run_dir / "penstock.sock").exists()
     assert node.group_tree() is None

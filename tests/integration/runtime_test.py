@@ -3,12 +3,13 @@ of major 195 have no driver here: opening one says "No such device or address" w
 device rules forbid it."""
 import json
 import os
+import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,10 +17,12 @@ import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
 
+import cgroups  # noqa: E402
+import images  # noqa: E402
 from podman import Host  # noqa: E402
 
 ALLOWED, FORBIDDEN, ABSENT = "No such device or address", "Operation not permitted", "No such file"
-SHELL = ("/bin/dash", "/bin/cat", "/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2")
+SHELL = ("/bin/dash", "/bin/cat", f"/lib/{images.MULTIARCH}/libc.so.6", images.loader())
 HOOK = {"hookName": "createContainer", "path": "/usr/bin/true", "args": ["true"]}
 
 
@@ -82,7 +85,7 @@ class Machine:
     def call(self, *words, config: Path | None = None, **options) -> subprocess.CompletedProcess:
         command = [self.runtime, "--root", self.home / "state", "--log", self.log, "--log-format", "json", *words]
         environment = os.environ | {"NVIDIA_CTK_CONFIG_FILE_PATH": str(config or self.config)}
-        return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60, env=environment,
+        return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120, env=environment,
                               stdin=subprocess.DEVNULL, **options)
 
     def run(self, name: str, script: str, *environment: str, **more) -> str:
@@ -103,10 +106,7 @@ class Machine:
     def end(self):
         for state in (self.home / "state").glob("*"):
             self.call("delete", "--force", state.name)
-        for group in Path("/sys/fs/cgroup").glob(f"*/penstock-test-{os.getpid()}"):
-            for inner in (*group.iterdir(), group):
-                if inner.is_dir():
-                    inner.rmdir()
+        cgroups.remove(f"penstock-test-{os.getpid()}")
         shutil.rmtree(self.home)
 
 
@@ -157,7 +157,7 @@ def test_none_is_the_driver_without_devices(machine):
 
 def test_every_other_command_is_runcs_whatever_stands_in_our_files(machine):
     folder = machine.bundle("life", "read line </never", "NVIDIA_VISIBLE_DEVICES=0")
-    made = subprocess.run([machine.runtime, "--root", machine.home / "state", "create", "-b", folder, "life"], timeout=60, stdin=subprocess.DEVNULL,
+    made = subprocess.run([machine.runtime, "--root", machine.home / "state", "create", "-b", folder, "life"], timeout=120, stdin=subprocess.DEVNULL,
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ | {"NVIDIA_CTK_CONFIG_FILE_PATH": str(machine.config)})
     assert made.returncode == 0
     machine.config.write_text("this is [no TOML")
@@ -219,31 +219,43 @@ def test_twenty_at_once(machine):
         assert looks(text) == ([ALLOWED, ABSENT, ALLOWED, FORBIDDEN], [ABSENT, ALLOWED, FORBIDDEN, ALLOWED])[i % 2]
 
 
-def test_killed_at_any_moment_the_bundle_is_the_old_or_the_new_one(machine):
+CALL = re.compile(r"^(?:\d+ +)?(\w+)\(", re.M)
+
+
+def test_killed_at_any_system_call_the_bundle_is_the_old_or_the_new_one(machine):
     done, _ = machine.prepare("killed", "NVIDIA_VISIBLE_DEVICES=all")
     assert done.returncode == 0
     file = machine.home / "killed/config.json"
     new = file.read_text()
     machine.bundle("killed", "true", "NVIDIA_VISIBLE_DEVICES=all")
     old = file.read_text()
-    command = [machine.runtime, "create", "-b", machine.home / "killed", "killed"]
-    seen = set()
-    for moment in range(200):
-        beside = file.with_suffix(".old")
-        beside.write_text(old)
-        beside.rename(file)
-        process = subprocess.Popen(command, env=os.environ | {"NVIDIA_CTK_CONFIG_FILE_PATH": str(machine.config)}, stdin=subprocess.DEVNULL)
-        end = time.monotonic() + moment * 20e-6
-        while time.monotonic() < end:
-            pass
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        text = file.read_text()
-        assert text in (old, new)
-        seen.add(text)
-    machine.call("create", "-b", machine.home / "killed", "killed")
-    seen.add(file.read_text())
-    assert seen == {old, new}
+    assert old != new
+
+    def create(*strace: str) -> tuple[int, list[Path]]:
+        """Its status, and the files that it left beside the bundle's; the bundle is the old one before."""
+        file.write_text(old)
+        command = ["strace", "-f", "-qqq", *strace, machine.runtime, "create", "-b", machine.home / "killed", "killed"]
+        done = subprocess.run(command, env=os.environ | {"NVIDIA_CTK_CONFIG_FILE_PATH": str(machine.config)}, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
+        left = [path for path in file.parent.iterdir() if path != file]
+        for path in left:
+            path.unlink()
+        return done.returncode, left
+
+    trace = machine.home / "trace"
+    assert create("-o", str(trace))[0] == 0
+    ours, _, runcs = trace.read_text().rpartition("execve(")
+    calls = Counter(CALL.findall(f"{ours}execve(")[1:])  # without strace's own execve, where nobody is killed yet
+    assert "exit_group" in runcs
+    outcomes = Counter()
+    for call, count in calls.items():
+        for when in range(1, count + 1):
+            status, left = create("-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={when}")
+            text = file.read_text()
+            assert text in (old, new), f"killed at {call} {when}"
+            outcomes["not killed" if status == 0 else "during" if left else "after" if text == new else "before"] += 1
+    print(f"the bundle's replacement and the kills: {dict(outcomes)}")
+    assert outcomes["before"] and outcomes["during"] and outcomes["after"] and not outcomes["not killed"], outcomes
 
 
 # Against images that mean harm.
@@ -290,7 +302,7 @@ def test_cve_2025_23266_hooks_get_nothing_of_an_images_environment(machine):
     hostile = "LD_PRELOAD=/proc/self/cwd/poc.so"
     # The attack works where nobody prevents it: the same hook, as runc gets it from a specification without "env".
     folder = machine.bundle("attack", "true", hostile, hooks={"createContainer": [{"path": spy["path"], "args": spy["args"]}]})
-    subprocess.run(["runc", "--root", machine.home / "state", "run", "-b", folder, "attack"], capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
+    subprocess.run(["runc", "--root", machine.home / "state", "run", "-b", folder, "attack"], capture_output=True, timeout=120, stdin=subprocess.DEVNULL)
     assert report.read_text() == "preload=[/proc/self/cwd/poc.so]\n"
     machine.write_spec(specification([spy]))
     report.unlink()

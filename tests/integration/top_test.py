@@ -19,7 +19,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from node import Node, wait_until  # noqa: E402
 
-DEADLINE = 30
+DEADLINE = 60
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 
 

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Fetches what the tests outside of tests/e2e need from elsewhere into the cache; a moment when all of it is there.
+"""Fetches what the tests outside of tests/e2e need from elsewhere into the cache; a moment when all
+of it is there.
 
 usage: downloads.py [--programs DIR]
 
   nvml-headers/  NVIDIA's nvml.h of two major versions, from its packages on PyPI
-  bench/cdi-*/   the container engines' own library for CDI, as a program, and a judge by the published schema (Go modules)
-  image/         the Debian packages of the image, for the programs of DIR; without --programs they are left out
+  bench/cdi-*/   the container engines' own library for CDI, as a program, and a judge by the
+                 published schema (Go modules)
+  image/         the Debian packages of the image, for the programs of DIR; without --programs
+                 they are left out
 
-Three tries each. Prints where the parts lie. The tests read the cache and fetch nothing; where something is missing they fail and name
-this program."""
+Three tries each. Prints where the parts lie. The tests read the cache and fetch nothing; where
+something is missing they fail and name this program."""
 import argparse
 import os
 import subprocess
@@ -34,7 +37,8 @@ def tried(*command, **options):
         done = subprocess.run([str(word) for word in command], **options)
         if done.returncode == 0:
             return
-        print(f"downloads.py: try {turn} of {TRIES} failed: {' '.join(map(str, command))}", file=sys.stderr, flush=True)
+        said = f"downloads.py: try {turn} of {TRIES} failed: {' '.join(map(str, command))}"
+        print(said, file=sys.stderr, flush=True)
         if turn < TRIES:
             time.sleep(PAUSE)
     sys.exit(1)
@@ -47,8 +51,8 @@ def nvml_headers() -> list[Path]:
         with parts.building(folder) as scratch:
             if scratch:
                 with tempfile.TemporaryDirectory(dir=scratch.parent) as fetched:
-                    tried(ROOT / "scripts/python", "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--dest",
-                          fetched, package)
+                    tried(ROOT / "scripts/python", "-m", "pip", "download", "--quiet", "--no-deps",
+                          "--disable-pip-version-check", "--dest", fetched, package)
                     with zipfile.ZipFile(next(Path(fetched).glob("*.whl"))) as wheel:
                         name = next(name for name in wheel.namelist() if name.endswith("/nvml.h"))
                         (scratch / "nvml.h").write_bytes(wheel.read(name))
@@ -58,7 +62,8 @@ def nvml_headers() -> list[Path]:
 def cdi_program(name: str) -> Path:
     """The program of one of the Go modules in CDI."""
     module = CDI[name]
-    target = parts.cache() / "bench" / f"cdi-{module.name}-{parts.key(*(module / file for file in ('go.mod', 'go.sum', 'main.go')))}"
+    made_of = parts.key(*(module / file for file in ("go.mod", "go.sum", "main.go")))
+    target = parts.cache() / "bench" / f"cdi-{module.name}-{made_of}"
     with parts.building(target) as scratch:
         if scratch:
             tried("go", "mod", "download", cwd=module, env=parts.go_environment())

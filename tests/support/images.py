@@ -1,5 +1,6 @@
 """The image that tests start containers from: a shell and the C library of this machine, as small as Debian's is large, and nothing of a
 driver. Says nothing about what should be in a container; the tests do."""
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +10,15 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "deploy/image"))
 import oci  # noqa: E402
 
 NAME = "registry.local/debian:1"
-LIBRARIES = "/usr/lib/x86_64-linux-gnu"
-FOLDERS = "/usr/local/lib/x86_64-linux-gnu\n/lib/x86_64-linux-gnu\n/usr/lib/x86_64-linux-gnu\n"
+MULTIARCH = subprocess.run(["gcc", "-print-multiarch"], check=True, capture_output=True, text=True).stdout.strip()
+LIBRARIES = f"/usr/lib/{MULTIARCH}"
+FOLDERS = f"/usr/local/lib/{MULTIARCH}\n/lib/{MULTIARCH}\n{LIBRARIES}\n"
+
+
+def loader() -> str:
+    """The dynamic linker's path, as programs of this machine name it."""
+    headers = subprocess.run(["readelf", "--program-headers", "--wide", "/bin/sh"], check=True, capture_output=True, text=True).stdout
+    return re.search(r"interpreter: (\S+)\]", headers)[1]
 
 
 def files(busybox: Path) -> dict[str, object]:
@@ -21,7 +29,7 @@ def files(busybox: Path) -> dict[str, object]:
     libraries = {f"{LIBRARIES}/{name}": f"{LIBRARIES}/{name}" for name in ("libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1")}
     return links | merged | libraries | {
         "/usr/bin/busybox": busybox, "/usr/sbin/ldconfig": "/usr/sbin/ldconfig", "/tmp": "DIR",
-        "/usr/lib64/ld-linux-x86-64.so.2": "/usr/lib64/ld-linux-x86-64.so.2"}
+        f"/usr{loader()}": f"/usr{loader()}"}
 
 
 def write(archive: Path, busybox: Path = Path("/bin/busybox")):
@@ -30,6 +38,6 @@ def write(archive: Path, busybox: Path = Path("/bin/busybox")):
     for path, source in files(busybox).items():
         layer.add(path, source)
     layer.text("/etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n")
-    layer.text("/etc/ld.so.conf.d/x86_64-linux-gnu.conf", FOLDERS)
+    layer.text(f"/etc/ld.so.conf.d/{MULTIARCH}.conf", FOLDERS)
     layer.text("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n")
     oci.Image(NAME, [], [layer]).write(archive)

@@ -2,20 +2,24 @@
 true; the tests do."""
 import contextlib
 import json
-import os
 import shutil
-import signal
 import subprocess
 import time
 from pathlib import Path
 
+from sockets import giving
 
-def wait_until(predicate, what: str, seconds: float = 15, every: float = 0.02):
-    """Asks until the answer is true and returns it; a deadline that passes names what was waited for and what was last seen."""
+
+PATIENCE = 60  # seconds; no verdict depends on how fast a machine is, so that this is for what never comes
+
+
+def wait_until(predicate, what: str, seconds: float = PATIENCE, every: float = 0.02, seen=None):
+    """Asks until the answer is true and returns it. A deadline that passes names what was waited for and what was last seen: the answer, or
+    what `seen` returns."""
     deadline = time.monotonic() + seconds
     while not (answer := predicate()):
         if time.monotonic() > deadline:
-            raise AssertionError(f"gave up after {seconds} s waiting for {what}; last seen: {answer!r}")
+            raise AssertionError(f"gave up after {seconds} s waiting for {what}; last seen: {seen() if seen else answer!r}")
         time.sleep(every)
     return answer
 
@@ -31,8 +35,9 @@ class Node:
     """A simulated machine below `home`, and the agent that serves it."""
 
     def __init__(self, home: Path, programs: Path, machine: str = "dgx-a100", config: str = "", listen: str = "off", name: str = "",
-                 kubelet: Path = Path("/nonexistent"), probation: str = "0s"):
+                 kubelet: Path = Path("/nonexistent"), probation: str = "0s", sockets: dict | None = None):
         self.home, self.programs, self.listen, self.name, self.kubelet = home, programs, listen, name, kubelet
+        self.sockets = sockets or {}  # that the agent is given, by name
         self.root, self.run_dir, self.state_dir, self.cdi_dir = home / "machine", home / "run", home / "state", home / "cdi"
         self.config = home / "node.yaml"
         self.config.write_text(f"apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\nhealth: {{poll: 100ms, probation: {probation}}}\n{config}")
@@ -45,13 +50,22 @@ class Node:
 
     # The agent.
 
+    def agent_command(self) -> list:
+        return [self.programs / "penstock-agent", "--config", self.config, "--driver-root", self.root, "--dev-root", self.root,
+                "--sysfs-root", self.root / "sys", "--kubelet-dir", self.kubelet, "--cdi-root", self.cdi_dir, "--state-dir", self.state_dir,
+                "--run-dir", self.run_dir, "--listen", self.listen, *(["--node-name", self.name] if self.name else [])]
+
     def start_agent(self, wrapper: tuple = (), devices: int = 8):
-        command = [*wrapper, self.programs / "penstock-agent", "--config", self.config, "--driver-root", self.root, "--dev-root", self.root,
-                   "--sysfs-root", self.root / "sys", "--kubelet-dir", self.kubelet, "--cdi-root", self.cdi_dir, "--state-dir", self.state_dir,
-                   "--run-dir", self.run_dir, "--listen", self.listen, *(["--node-name", self.name] if self.name else [])]
+        given = giving(self.sockets) if self.sockets else []
+        command = [*given, *wrapper, *self.agent_command()]
         with open(self.home / "agent.log", "ab") as log:
-            self.agent = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
-        wait_until(lambda: len(self.usable()) == devices, f"{devices} usable devices")
+            self.agent = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
+                                          pass_fds=[one.fileno() for one in self.sockets.values()])
+
+        def ready() -> bool:
+            assert self.agent.poll() is None, f"the agent ended with {self.agent.returncode}:\n{self.log()[-3000:]}"
+            return len(self.usable()) == devices
+        wait_until(ready, f"{devices} usable devices", seen=lambda: f"{len(self.usable())} of them; the log ends with\n{self.log()[-3000:]}")
 
     def kill_agent(self):
         """kill -9, to the agent alone: its workers notice by themselves."""
@@ -61,7 +75,7 @@ class Node:
     def end_agent(self):
         if self.agent.poll() is None:
             self.agent.terminate()
-            assert self.agent.wait(10) == 0, self.log()
+            assert self.agent.wait(PATIENCE) == 0, self.log()
 
     def log(self) -> str:
         return (self.home / "agent.log").read_text(errors="replace")
@@ -69,7 +83,7 @@ class Node:
     # What the tool says.
 
     def penstock(self, *words, check=True, **options) -> subprocess.CompletedProcess:
-        options = {"capture_output": True, "text": True, "timeout": 30, "stdin": subprocess.DEVNULL} | options
+        options = {"capture_output": True, "text": True, "timeout": PATIENCE, "stdin": subprocess.DEVNULL} | options
         done = subprocess.run([self.programs / "penstock", "--run-dir", self.run_dir, *words], **options)
         assert not check or done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
@@ -126,7 +140,10 @@ class Node:
         return f"penstock-{value:x}"
 
     def end(self):
-        """Ends everything that a test left: programs in its groups, programs it started, the agent, the machine."""
+        """Ends everything that a test left: programs in its groups, programs it started, the agent, the machine. Prints the end of the agent's
+        log, which pytest shows where the test failed."""
+        if (self.home / "agent.log").exists():
+            print(self.log()[-6000:])
         for group in self.groups():
             with contextlib.suppress(OSError):  # The agent may be taking the group away just now.
                 (group / "cgroup.kill").write_text("1")

@@ -11,11 +11,11 @@ import urllib.request
 from pathlib import Path
 
 import yaml
-from node import wait_until
+from node import PATIENCE, wait_until
 
 
 def fetch(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=30) as answer:
+    with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
         return answer.read().decode()
 
 
@@ -36,8 +36,8 @@ class Prometheus:
                 [*enter, "prometheus", f"--config.file={home}/prometheus.yml", f"--storage.tsdb.path={home}/data",
                  f"--web.listen-address={listen}"],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
-        self.address = wait_until(self._address, "Prometheus to say where it listens", 30)
-        wait_until(self.ready, "Prometheus to be ready", 60)
+        self.address = wait_until(self._address, "Prometheus to say where it listens", seen=lambda: self.log.read_text(errors="replace")[-3000:])
+        wait_until(self.ready, "Prometheus to be ready")
 
     def _address(self) -> str:
         assert self.process.poll() is None, self.log.read_text(errors="replace")
@@ -51,7 +51,7 @@ class Prometheus:
     def stop(self):
         if self.process and self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGTERM)
-            self.process.wait(30)
+            self.process.wait(PATIENCE)
 
     def ask(self, path: str, **parameters):
         """The `data` of an answer of its API; a mistake in a query fails with what Prometheus says of it."""
@@ -93,12 +93,4 @@ class Prometheus:
             targets = self.targets()
             down = [(target["scrapeUrl"], target["health"], target["lastError"]) for target in targets if target["health"] != "up"]
             return down if len(targets) == count else None
-        last: list = []
-
-        def up() -> bool:
-            last[:] = [amiss()]
-            return last == [[]]
-        try:
-            wait_until(up, f"{count} targets to be scraped", seconds, every=0.1)
-        except AssertionError as error:
-            raise AssertionError(f"{error}: {last}") from None
+        wait_until(lambda: amiss() == [], f"{count} targets to be scraped", seconds, every=0.1, seen=amiss)
