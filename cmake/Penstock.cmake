@@ -13,6 +13,7 @@ set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 option(PENSTOCK_TESTS "Build the tests" ON)
 option(PENSTOCK_WERROR "Treat warnings as errors" ON)
 option(PENSTOCK_PRECOMPILED_HEADERS "Precompile the headers that most files include; without them each file shows what it forgot to include" ON)
+option(PENSTOCK_FUZZER "Instrument for libFuzzer, which clang has; the preset fuzz turns it on" OFF)
 set(PENSTOCK_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them: address,undefined or thread")
 
 # The compiler cache finds the objects of another checkout: paths below this one are given to the compiler as relative ones, and neither the
@@ -41,6 +42,10 @@ if(PENSTOCK_SANITIZE)
   target_compile_options(penstock_flags INTERFACE -fsanitize=${PENSTOCK_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all
                          $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(penstock_flags INTERFACE -fsanitize=${PENSTOCK_SANITIZE})
+endif()
+
+if(PENSTOCK_FUZZER)
+  target_compile_options(penstock_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 find_package(Threads REQUIRED)
