@@ -1,8 +1,10 @@
-"""Each call that `penstock runtime configure` makes on files of an engine or of its own fails once, and once kills it. Afterwards the engine's
-configuration is the old one or the new one, and the next run has all of it or takes all of it back. As root.
+"""Each call that `penstock runtime configure` makes on files of an engine or of its own fails once,
+and once kills it. Afterwards the engine's configuration is the old one or the new one, and the next
+run has all of it or takes all of it back. As root.
 
-By default a part of the points is tried, another one with each commit; `--every-fault` tries all of them. faults_points.json has how many
-there are, which must not become fewer; `--count-faults` writes it."""
+By default a part of the points is tried, another one with each commit; `--every-fault` tries all of
+them. faults_points.json has how many there are, which must not become fewer; `--count-faults` writes
+it."""
 import errno
 import json
 import os
