@@ -10,7 +10,7 @@ from pathlib import Path
 import processes
 from stages import Failed
 
-PAUSES = (5, 20)  # seconds between tries
+PAUSES = (10,)  # seconds between tries
 MEMORY = 6 << 30  # bytes that must be available to build parts beside the programs
 
 
