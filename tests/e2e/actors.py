@@ -1,27 +1,33 @@
 """Who takes part in a scenario: the Kubernetes of the bench, the simulated machine, and Penstock's agent, each with the few things that
 scenarios do to them. They ask and act; what should be true is said in the scenarios."""
+import contextlib
+import functools
 import json
+import os
 import re
 import signal
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 
-from cluster import Cluster, CommandFailed
-from inside import define, wait_until
+from api import RequestFailed
+from cluster import Cluster, CommandFailed, die_with_parent
+from inside import cgroup_hierarchies, define, wait_until
 
 GPU = "nvidia.com/gpu"
 BUSYBOX, DEBIAN = "registry.local/busybox:1", "registry.local/debian:1"  # the second has a C library; neither has anything of a driver
 OPENED, REFUSED = "allowed", "refused"
 
 
-def wait_for(predicate, deadline: float, what: str, details=lambda: "", every: float = 0.05):
-    """Asks until the answer is true, and returns it; a command that fails meanwhile counts as no. `details` tells more when it fails."""
+def wait_for(predicate, deadline: float, what: str, details=lambda: "", every: float = 0.1):
+    """Asks until the answer is true, and returns it; a command or request that fails meanwhile counts as no. `details` tells more when it
+    fails. A deadline is what no healthy machine needs, however busy: that nothing came in time is said of a defect, never of slowness."""
     def ask():
         try:
             return predicate()
-        except CommandFailed as error:
+        except (CommandFailed, RequestFailed) as error:
             failures.append(str(error))
             return None
 
@@ -30,6 +36,44 @@ def wait_for(predicate, deadline: float, what: str, details=lambda: "", every: f
         return wait_until(ask, deadline, what, every)
     except TimeoutError as error:
         pytest.fail("\n".join([str(error), str(details()), *failures[-1:]]))
+
+
+class KubeletPeer:
+    """What the kubelet of a node answers about devices, asked by a program that keeps running: a kubelet knows more than its Node object says,
+    and sooner."""
+
+    def __init__(self, cluster: Cluster, node: int = 1):
+        self.lock = threading.Lock()
+        # The node sees this folder as /var/lib/kubelet.
+        socket = cluster.dir / f"n{node}/kubelet/pod-resources/kubelet.sock"
+        self.process = subprocess.Popen([cluster.parts.peer / "kubelet-peer", "answer", socket], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True, bufsize=1, preexec_fn=die_with_parent)
+
+    def _ask(self, question: str) -> dict:
+        with self.lock:
+            self.process.stdin.write(f"{question}\n")
+            said = json.loads(self.process.stdout.readline())
+        if "error" in said:
+            raise CommandFailed(f"the kubelet, asked for {question}: {said['error']}")
+        return said["answer"]
+
+    def lists(self) -> dict[str, set[str]]:
+        """Resource of ours -> ids that can be had, as pod-resources GetAllocatableResources says; no answer is not an empty one."""
+        found: dict[str, set[str]] = {}
+        for device in self._ask("allocatable").get("devices", []):
+            if device["resource_name"].startswith("nvidia.com/") and device["device_ids"]:
+                found.setdefault(device["resource_name"], set()).update(device["device_ids"])
+        return found
+
+    def gave(self) -> dict[str, set[str]]:
+        """Pod -> device ids, as pod-resources List says."""
+        found: dict[str, set[str]] = {}
+        for pod in self._ask("list").get("pod_resources", []):
+            for container in pod.get("containers", []):
+                for device in container.get("devices", []):
+                    if device["resource_name"].startswith("nvidia.com/"):
+                        found.setdefault(pod["name"], set()).update(device["device_ids"])
+        return found
 
 
 class Machine:
@@ -114,14 +158,14 @@ class Agent:
         self.cluster.start(self.name)
 
     def wait_serving(self):
-        wait_for(lambda: self.status()["agentPid"] == self.pid(), 10, f"{self.name} to answer")
+        wait_for(lambda: self.status()["agentPid"] == self.pid(), 60, f"{self.name} to answer")
 
     def kill(self):
         self.cluster.kill(self.name, number=signal.SIGKILL)
 
     def stop(self):
         self.cluster.kill(self.name, number=signal.SIGTERM)
-        wait_for(lambda: not self.running(), 10, f"{self.name} to end after SIGTERM")
+        wait_for(lambda: not self.running(), 60, f"{self.name} to end after SIGTERM")
 
     def running(self) -> bool:
         pid = self.pid()
@@ -185,17 +229,37 @@ health:
 """
 
 
+OPTIONS = {"-n": "namespace", "-l": "labelSelector", "--field-selector": "fieldSelector"}  # as kubectl and as the API call them
+
+
 class Kubernetes:
     """The cluster as its users see it."""
 
     def __init__(self, cluster: Cluster):
         self.cluster = cluster
 
-    def kubectl(self, *arguments, **options) -> subprocess.CompletedProcess:
-        return self.cluster.run("kubectl", "--request-timeout=10s", *arguments, **options)
+    @functools.cached_property
+    def kubelet(self) -> KubeletPeer:
+        return KubeletPeer(self.cluster)
 
-    def get(self, *what) -> dict:
-        return json.loads(self.kubectl("get", *what, "-o", "json").stdout)
+    def kubectl(self, *arguments, **options) -> subprocess.CompletedProcess:
+        """For what people do by hand; what is asked again and again goes by get()."""
+        return self.cluster.run("kubectl", "--request-timeout=60s", *arguments, **options)
+
+    def get(self, *what: str) -> dict:
+        """get("node", "n1"), get("pods", "-n", "penstock", "-l", "app=x"): an object or a list of them, in kubectl's words."""
+        names, options, words = [], {}, iter(map(str, what))
+        for word in words:
+            if word in OPTIONS:
+                options[OPTIONS[word]] = next(words)
+            elif word == "-A":
+                options["namespace"] = ""
+            else:
+                names.append(word)
+        return self.cluster.api.get(*names, **options)
+
+    def create(self, manifest: dict):
+        self.cluster.api.create(manifest)
 
     # --- the node
     def gpus(self, of: str = "allocatable") -> int:
@@ -204,11 +268,12 @@ class Kubernetes:
 
     def gpus_the_kubelet_has(self) -> set[str]:
         """Device ids in the kubelet's own list, which the Node object follows; empty while the kubelet is away."""
-        answer = self.cluster.run("kubelet-peer", "allocatable", check=False)
-        devices = json.loads(answer.stdout).get("devices", []) if answer.returncode == 0 else []
-        return {id for device in devices if device["resource_name"] == GPU for id in device["device_ids"]}
+        try:
+            return self.kubelet.lists().get(GPU, set())
+        except CommandFailed:
+            return set()
 
-    def wait_for_gpus(self, count: int, deadline: float = 30):
+    def wait_for_gpus(self, count: int, deadline: float = 120):
         wait_for(lambda: self.gpus() == count, deadline, f"the node to have {count} allocatable GPUs")
 
     def mend(self):
@@ -223,30 +288,46 @@ class Kubernetes:
         container = {"name": "main", "image": image, "imagePullPolicy": "Never", "command": ["sh", "-c", command]}
         if gpus:
             container["resources"] = {"limits": {GPU: gpus}}
-        manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
-                    "spec": {"restartPolicy": restart, "terminationGracePeriodSeconds": 0, "containers": [container]}}
-        self.kubectl("create", "-f", "-", input=json.dumps(manifest))
+        self.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+                     "spec": {"restartPolicy": restart, "terminationGracePeriodSeconds": 0, "containers": [container]}})
 
-    def phase(self, pod: str) -> str:
-        return self.kubectl("get", "pod", pod, "-o", "jsonpath={.status.phase}", "--ignore-not-found").stdout
+    def pod(self, name: str) -> dict | None:
+        try:
+            return self.get("pod", name)
+        except RequestFailed as error:
+            if error.code == 404:
+                return None
+            raise
 
-    def ready(self, pod: str) -> bool:
-        answer = self.kubectl("get", "pod", pod, "-o", "jsonpath={.status.containerStatuses[0].ready}", "--ignore-not-found", check=False)
-        return answer.stdout == "true"
+    def phase(self, name: str) -> str:
+        pod = self.pod(name)
+        return pod["status"]["phase"] if pod else ""
 
-    def wait_running(self, *pods: str, deadline: float = 30):
+    def ready(self, name: str) -> bool:
+        pod = self.pod(name)
+        return bool(pod) and pod["status"].get("containerStatuses", [{}])[0].get("ready", False)
+
+    def wait_running(self, *pods: str, deadline: float = 120):
         for pod in pods:
-            wait_for(lambda pod=pod: self.ready(pod), deadline, f"pod {pod} to run")
+            wait_for(lambda pod=pod: self.ready(pod), deadline, f"pod {pod} to run", lambda pod=pod: self.pod(pod))
 
     def run_pod(self, name: str, gpus: int = 0, **options):
         self.create_pod(name, gpus, **options)
         self.wait_running(name)
 
     def delete_pod(self, *names: str):
-        self.kubectl("delete", "pod", *names, "--wait=true", "--timeout=30s", "--ignore-not-found")
+        for name in names:
+            self.cluster.api.delete("pod", name)
+        wait_for(lambda: not any(map(self.pod, names)), 120, f"the pods {', '.join(names)} to be gone")
 
     def delete_all_pods(self):
-        self.kubectl("delete", "pod", "--all", "--wait=true", "--timeout=60s")
+        """Of the namespace in which scenarios have theirs. Again and again, since a controller that is being deleted may make another."""
+        def none() -> bool:
+            if not self.get("pods")["items"]:
+                return True
+            self.cluster.api.delete("pods")
+            return False
+        wait_for(none, 180, "all pods to be gone", lambda: self.kubectl("get", "pods", check=False).stdout)
 
     def logs_of(self, *what: str) -> str:
         """What a pod, or job/NAME, has printed."""
@@ -259,6 +340,19 @@ class Kubernetes:
     def inside(self, pod: str, script: str) -> str:
         return self.kubectl("exec", pod, "--", "sh", "-c", script).stdout
 
+    def process_of(self, pod: str) -> Path:
+        """The folder in /proc of the first process of the pod's container, as the machine numbers it."""
+        said = self.get("pod", pod)
+        container = said["status"].get("containerStatuses", [{}])[0].get("containerID", "").removeprefix("containerd://")
+        pods = f"bench-{self.cluster.dir.name}-{said['spec'].get('nodeName')}/kubepods"
+        for root in cgroup_hierarchies() if container else []:
+            for quality in ("besteffort", "burstable", ""):
+                processes = root / pods / quality / f"pod{said['metadata']['uid']}" / container / "cgroup.procs"
+                with contextlib.suppress(FileNotFoundError):
+                    if pids := processes.read_text().split():
+                        return Path("/proc", min(pids, key=int))
+        raise CommandFailed(f"the container {container or '?'} of {pod} has no process")
+
     def gpus_of(self, pod: str, machine: Machine) -> list[str]:
         """The UUIDs of the machine's GPUs whose device files the container has, however they came there."""
         files = self.device_files(pod)
@@ -266,7 +360,8 @@ class Kubernetes:
 
     def told(self, pod: str) -> list[str]:
         """What the container is told of its GPUs in its environment: "void" where there is nothing left to do, since they are there."""
-        value = self.inside(pod, 'echo "$NVIDIA_VISIBLE_DEVICES"').strip()
+        variables = dict(entry.split("=", 1) for entry in (self.process_of(pod) / "environ").read_text().split("\0") if "=" in entry)
+        value = variables.get("NVIDIA_VISIBLE_DEVICES", "")
         return value.split(",") if value else []
 
     def openable(self, pod: str, minors) -> dict[int, str]:
@@ -278,4 +373,8 @@ class Kubernetes:
                 for minor, said in answers.items()}
 
     def device_files(self, pod: str) -> set[str]:
-        return set(self.inside(pod, "ls /dev | grep -E '^nvidia[0-9]+$' || true").split())
+        """As the container's own processes see them."""
+        try:
+            return {name for name in os.listdir(self.process_of(pod) / "root/dev") if re.fullmatch(r"nvidia\d+", name)}
+        except OSError as error:  # it has just ended
+            raise CommandFailed(f"the device files of {pod}: {error}") from None

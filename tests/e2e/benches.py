@@ -1,19 +1,64 @@
-"""Folders of test clusters: made, swept after a run that was killed, their logs kept."""
+#!/usr/bin/env python3
+"""Folders of test clusters: made, taken down however the run ends, their logs kept. Runs may be
+side by side: each has folders of its own, and only what belongs to a run that has ended is removed.
+
+  benches.py watch DIR     waits until standard input ends, and then takes the cluster of that
+                           folder down, unless "keep" was written"""
+import contextlib
+import fcntl
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-from cluster import Cluster
+sys.path[:0] = [str(Path(__file__).parent / "cluster")]
 
-PREFIX = "penstock-e2e-"
+from cluster import Cluster  # noqa: E402
+
+# Not $TMPDIR: the paths of unix sockets must be short, and /var is private inside.
+PLACE, PREFIX = Path("/tmp"), "penstock-e2e-"
+OWNED: dict[Path, tuple] = {}  # folder -> its lock, and the process that outlives this one
 
 
-def make() -> Path:
-    """A new folder; its name says whose it is. Not in $TMPDIR: the paths of unix sockets must be short, and /var is private inside."""
-    directory = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir="/tmp"))
+@contextlib.contextmanager
+def one_at_a_time() -> Iterator[None]:
+    with open(PLACE / f"{PREFIX}lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def is_owned(directory: Path) -> bool:
+    """Whether a process holds the folder's lock, as the run that made it does."""
+    with open(directory / "owner", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def make(release: str = "current") -> Cluster:
+    """A cluster that is not up, in a new folder. What runs that ended have left is removed."""
+    with one_at_a_time():
+        for folder in list(PLACE.glob(f"{PREFIX}?*")):
+            if (folder / "owner").exists() and not is_owned(folder):
+                remove(folder)
+        directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=PLACE))
+        lock = open(directory / "owner", "w")
+        fcntl.flock(lock, fcntl.LOCK_EX)
     directory.chmod(0o755)
-    return directory
+    # Not a descendant, since what kills a run that hangs may kill all its descendants: the first
+    # process starts another one and ends.
+    reader, writer = os.pipe()
+    subprocess.run([sys.executable, "-B", __file__, "watch", directory], stdin=reader,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+                   check=True)
+    os.close(reader)
+    OWNED[directory] = (lock, writer)
+    return Cluster(directory, release)
 
 
 def remove(directory: Path):
@@ -21,12 +66,14 @@ def remove(directory: Path):
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def sweep():
-    """Removes what a run left that was killed before it could."""
-    for leftover in Path("/tmp").glob(f"{PREFIX}*"):
-        owner = leftover.name.removeprefix(PREFIX).split("-")[0]
-        if owner.isdigit() and not Path(f"/proc/{owner}/exe").exists():  # a zombie has none
-            remove(leftover)
+def watch(directory: Path):
+    """Ends at once and goes on in the background."""
+    if os.fork():
+        os._exit(0)
+    if sys.stdin.buffer.read() != b"keep":
+        with one_at_a_time():
+            if directory.exists():
+                remove(directory)
 
 
 def keep_logs(bench: Cluster, folder: Path):
@@ -37,12 +84,25 @@ def keep_logs(bench: Cluster, folder: Path):
             shutil.copy(log, target)
 
 
-def end(bench: Cluster, options, name: str = ""):
+def end(bench: Cluster, options):
     """Keeps the logs, and removes the cluster unless it is to be looked at."""
     if logs := options.getoption("--logs"):
-        keep_logs(bench, logs / name)
+        keep_logs(bench, logs)
+    lock, writer = OWNED.pop(bench.dir)
     if options.getoption("--keep"):
-        print(f"\nthe cluster still runs; look around with: tests/e2e/cluster/cluster.py in {bench.dir} bash\n"
-              f"end it with: tests/e2e/cluster/cluster.py down {bench.dir}")
+        (bench.dir / "owner").unlink()  # no later run removes it
+        os.write(writer, b"keep")
+        print(f"\nthe cluster still runs; look around with: tests/e2e/cluster/cluster.py in "
+              f"{bench.dir} bash\nend it with: tests/e2e/cluster/cluster.py down {bench.dir}")
     else:
         remove(bench.dir)
+    os.close(writer)
+    lock.close()
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["watch", directory]:
+            watch(Path(directory))
+        case _:
+            sys.exit(__doc__)

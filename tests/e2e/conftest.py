@@ -1,5 +1,6 @@
 """Fixtures of the end-to-end tests: one cluster and one simulated DGX A100 for all scenarios, an agent that a scenario may break, and
-between scenarios a node that is whole again. Says nothing about what Penstock should do; the scenarios do."""
+between scenarios a node that is whole again; for all suites, what a failure shows. Says nothing about what Penstock should do; the
+scenarios do."""
 import os
 import shutil
 import signal
@@ -13,8 +14,8 @@ FAILURES: list[str] = []  # each a scenario and what it said
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "cluster")]
 
 import benches  # noqa: E402
+import reports  # noqa: E402
 from actors import Agent, Kubernetes, Machine  # noqa: E402
-from cluster import Cluster  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,20 +24,22 @@ def pytest_addoption(parser):
     parser.addoption("--programs", type=Path, default=ROOT / "build/dev/bin", help="folder of penstock, penstock-agent and their kin")
     parser.addoption("--logs", type=Path, default=None, help="folder to keep the logs of the daemons and agents in")
     parser.addoption("--keep", action="store_true", help="leave the cluster running, to look around in it")
+    parser.addoption("--all", action="store_true", default=os.environ.get("PENSTOCK_CHECK_ALL") == "1",
+                     help="scenarios at their full size and length, as in scripts/check --all, which sets PENSTOCK_CHECK_ALL=1")
 
 
 def pytest_configure(config):
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # being told to end is a reason to clean up
+    if os.getuid() != 0:
+        pytest.exit("the end-to-end tests start a Kubernetes and need root: tests/e2e/run", 1)
     if logs := config.getoption("--logs"):
         shutil.rmtree(logs, ignore_errors=True)
 
 
+# --- one node -------------------------------------------------------------------------------------------------------------------------
 @pytest.fixture(scope="session")
 def cluster(request):
-    if os.getuid() != 0:
-        pytest.fail("the end-to-end tests start a Kubernetes and need root: tests/e2e/run")
-    benches.sweep()
-    bench = Cluster(benches.make())
+    bench = benches.make()
     try:
         # The kubelet writes the node's status every 10 s; here every second, so that scenarios wait for Penstock and not for that.
         bench.up(tied=not request.config.getoption("--keep"), kubelet_settings="nodeStatusUpdateFrequency: 1s\n")
@@ -75,13 +78,14 @@ def agent(the_agent, kubernetes, machine):
     return the_agent
 
 
+# --- what a failure shows -----------------------------------------------------------------------------------------------------------------
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    """A failure shows the end of the agent's log beside it."""
+    """What the agent, the pods and the events said at that moment."""
     report = (yield).get_result()
     if report.failed and (agent := item.funcargs.get("the_agent") or item.funcargs.get("agent")):
-        report.sections.append(("agent log", agent.log()[-6000:]))
-        report.sections.append(("penstock status", agent.describe()))
+        report.sections += [("agent log, the last lines", reports.tail(agent.log())), ("penstock status", agent.describe()),
+                            *reports.of_cluster(agent.cluster.api)]
 
 
 def pytest_runtest_logreport(report):

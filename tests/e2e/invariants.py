@@ -24,7 +24,7 @@ def nothing_given_twice(kubernetes: Kubernetes, machine: Machine) -> dict[str, s
     return {pod: set(uuids) for pod, uuids in seen.items()}
 
 
-def wait_until_ledger_agrees(agent: Agent, kubernetes: Kubernetes, machine: Machine, deadline: float = 20):
+def wait_until_ledger_agrees(agent: Agent, kubernetes: Kubernetes, machine: Machine, deadline: float = 120):
     """Until `penstock ps` says exactly what the pods see."""
     def disagreement():
         given, said = nothing_given_twice(kubernetes, machine), agent.held_by_pods()

@@ -33,12 +33,12 @@ def strategy(agent, kubernetes):
     """`strategy("envvar", ...)`: the administrator says how; at the end the agent chooses again."""
     def choose(*names: str):
         agent.configure(f"containers: {{deviceList: {json.dumps(names)}}}\n")
-        wait_for(lambda: [name for name in way(agent) if name != FILES] == list(names), 20, f"the way {names} to be in force", agent.describe)
+        wait_for(lambda: [name for name in way(agent) if name != FILES] == list(names), 60, f"the way {names} to be in force", agent.describe)
         kubernetes.wait_for_gpus(8)
 
     yield choose
     agent.configure("")
-    wait_for(lambda: way(agent) == ["cdi-cri"], 20, "the agent to choose again", agent.describe)
+    wait_for(lambda: way(agent) == ["cdi-cri"], 60, "the agent to choose again", agent.describe)
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def engine(agent, kubernetes, cluster):
         cluster.run("sed", "-i", f"s/enable_cdi = {words[0]}/enable_cdi = {words[1]}/", CONTAINERD)
         cluster.kill("containerd")
         cluster.start("containerd")
-        wait_for(lambda: cluster.run("ctr", "version", check=False).returncode == 0, 30, "containerd to answer")
+        wait_for(lambda: cluster.run("ctr", "version", check=False).returncode == 0, 60, "containerd to answer")
 
     yield restart
     restart(cdi=True)
@@ -59,11 +59,10 @@ def engine(agent, kubernetes, cluster):
 def test_a_job_that_runs_nvidia_smi_lists_one_gpu(agent, kubernetes, machine):
     """Walkthrough H. The image has nothing of a driver."""
     container = {"name": "main", "image": DEBIAN, "imagePullPolicy": "Never", "command": ["nvidia-smi"], "resources": {"limits": {GPU: 1}}}
-    kubernetes.kubectl("create", "-f", "-", input=json.dumps(
-        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "smi"},
-         "spec": {"backoffLimit": 0, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}}))
+    kubernetes.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "smi"},
+                       "spec": {"backoffLimit": 0, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}})
     try:
-        kubernetes.kubectl("wait", "--for=condition=Complete", "job/smi", "--timeout=60s", "--request-timeout=70s")
+        kubernetes.kubectl("wait", "--for=condition=Complete", "job/smi", "--timeout=180s", "--request-timeout=190s")
         said = kubernetes.logs_of("job/smi")
         assert said.count("NVIDIA A100-SXM4-40GB") == 1 and "Driver Version: 550.54.15" in said, said
     finally:
@@ -160,7 +159,7 @@ def test_a_device_is_offered_once_a_specification_names_it(agent, kubernetes, ma
     try:
         agent.start()
         agent.wait_serving()
-        wait_for(lambda: agent.status()["cdi"]["problems"], 20, "the agent to say that it cannot write", agent.describe)
+        wait_for(lambda: agent.status()["cdi"]["problems"], 60, "the agent to say that it cannot write", agent.describe)
         assert "/var/run/cdi" in " ".join(agent.status()["cdi"]["problems"])
         assert kubernetes.gpus_the_kubelet_has() == set()
     finally:
@@ -174,13 +173,13 @@ def test_a_device_is_offered_once_a_specification_names_it(agent, kubernetes, ma
 def test_a_container_restarts_in_place_while_no_agent_runs(agent, kubernetes, machine):
     """The kubelet keeps the answer that it got; the specification is there still."""
     kubernetes.run_pod("phoenix", gpus=1, image=DEBIAN, restart="Always", command="nvidia-smi -L; exec sleep 100000")
-    before = wait_for(lambda: listed(kubernetes.logs_of("phoenix")), 20, "the pod to have listed its GPU")
+    before = wait_for(lambda: listed(kubernetes.logs_of("phoenix")), 60, "the pod to have listed its GPU")
     agent.kill()
     stop_first_process(kubernetes, "phoenix")
     wait_for(lambda: restarts(kubernetes, "phoenix") == 1 and kubernetes.ready("phoenix"), 60, "the container to run again",
              lambda: kubernetes.get("pod", "phoenix")["status"])
     assert len(before) == 1
-    wait_for(lambda: listed(kubernetes.logs_of("phoenix")) == before, 20, "the container to list the same GPU again", lambda: kubernetes.logs_of("phoenix"))
+    wait_for(lambda: listed(kubernetes.logs_of("phoenix")) == before, 60, "the container to list the same GPU again", lambda: kubernetes.logs_of("phoenix"))
 
 
 def restarts(kubernetes, pod: str) -> int:

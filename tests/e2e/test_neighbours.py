@@ -13,10 +13,10 @@ def test_another_plugin_for_the_resource_is_named_and_left_alone(agent, cluster,
     cluster.start("other-plugin")
     request.addfinalizer(lambda: cluster.kill("other-plugin"))
     theirs = {f"someone-elses-{i}" for i in range(3)}
-    wait_for(lambda: kubernetes.gpus_the_kubelet_has() == theirs, 10, "the other plugin's list at the kubelet")
+    wait_for(lambda: kubernetes.gpus_the_kubelet_has() == theirs, 60, "the other plugin's list at the kubelet")
 
     agent.start()
-    door = wait_for(lambda: (door := kubelet_door(agent))["state"] == "stepped-back" and door, 15, "our door to step back")
+    door = wait_for(lambda: (door := kubelet_door(agent))["state"] == "stepped-back" and door, 60, "our door to step back")
     assert "someone-else" in door["reason"]
     assert kubernetes.gpus_the_kubelet_has() == theirs
 

@@ -22,12 +22,13 @@ import time
 from pathlib import Path
 
 import pki
-from inside import address, cgroup_hierarchies, wait_until
+import sysctls
+from api import Api, RequestFailed
+from inside import SERVER, address, cgroup_hierarchies, wait_until
 from parts import Parts
 
 INSIDE = Path(__file__).with_name("inside.py")
-# What the kubelet sets, and what it cannot do without once some nodes share one machine ("inotify_init: too many open files").
-SYSCTLS = {"vm/overcommit_memory": "1", "kernel/panic": "10", "kernel/panic_on_oops": "1", "fs/inotify/max_user_instances": "4096"}
+NAMESPACES = {"mount": "mnt", "net": "net", "uts": "uts", "ipc": "ipc", "pid": "pid"}  # as nsenter and as /proc/PID/ns call them
 
 
 class CommandFailed(RuntimeError):
@@ -45,40 +46,57 @@ class Cluster:
         self.dir = Path(directory).resolve()
         said = self.dir / "release"
         self.release = release or os.environ.get("BENCH_RELEASE") or (said.read_text() if said.exists() else "current")
-        self.parts = Parts(self.release)
+        self._parts: Parts | None = None
+        self._api: Api | None = None
+
+    @property
+    def parts(self) -> Parts:
+        """Made where they are missing; whoever only takes a cluster down needs none."""
+        self._parts = self._parts or Parts(self.release)
+        return self._parts
+
+    @property
+    def api(self) -> Api:
+        """Requests as the administrator's; to be had once the cluster is up."""
+        self._api = self._api or Api(SERVER, self.dir / "pki", self.first_process)
+        return self._api
+
+    def first_process(self) -> int:
+        return int((self.dir / "init.pid").read_text())
 
     def up(self, nodes: int = 1, tied: bool = False, kubelet_settings: str = "", apiserver_flags: str = "") -> float:
         """Returns the seconds until every node was Ready. `tied`: all of it is killed when the calling thread ends, however it ends."""
         self.as_started = {"nodes": nodes, "tied": tied, "kubelet_settings": kubelet_settings, "apiserver_flags": apiserver_flags}
         settings = {"KUBELET_CONFIG": kubelet_settings, "APISERVER_FLAGS": apiserver_flags, "BENCH_RELEASE": self.release}
+        _ = self.parts  # made before there is a time limit
         environment = os.environ | {name: value for name, value in settings.items() if value}
         start = time.monotonic()
         (self.dir / "log").mkdir(parents=True, exist_ok=True)
         (self.dir / "ready").unlink(missing_ok=True)
         (self.dir / "release").write_text(self.release)
         pki.make(self.dir / "pki", {f"n{k}": address(k) for k in range(1, nodes + 1)})
-        (self.dir / "sysctl").write_text("\n".join(Path("/proc/sys", name).read_text().strip() for name in SYSCTLS))
-        Path("/proc/sys/fs/inotify/max_user_instances").write_text(SYSCTLS["fs/inotify/max_user_instances"])
+        sysctls.take(self.dir)
         log = open(self.dir / "log/host.log", "w")
         host = subprocess.Popen(
             ["unshare", "-m", "-n", "-u", "-i", "-p", "-f", "--kill-child", "--propagation", "private", "--mount-proc",
              sys.executable, INSIDE, "host", self.dir, str(nodes)], env=environment,
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=die_with_parent if tied else None)
         children = Path(f"/proc/{host.pid}/task/{host.pid}/children")
-        init = wait_until(lambda: host.poll() is not None or children.read_text().strip(), 10, "the first process of the namespaces")
+        init = wait_until(lambda: host.poll() is not None or children.read_text().strip(), 60, "the first process of the namespaces")
         if init is not True:
             (self.dir / "init.pid").write_text(init)
-        wait_until(lambda: (self.dir / "ready").exists() or host.poll() is not None, 240, "the nodes to be Ready")
+        wait_until(lambda: (self.dir / "ready").exists() or host.poll() is not None, 480, "the nodes to be Ready")
         if not (self.dir / "ready").exists():
             raise RuntimeError("the cluster did not start:\n" + (self.dir / "log/host.log").read_text()[-4000:])
         return time.monotonic() - start
 
     def entering(self, node: int = 1) -> list[str]:
         """What goes before a command to run it where the node's daemons run."""
-        enter = ["nsenter", "-t", (self.dir / "init.pid").read_text().strip(), "-m", "-n", "-u", "-i", "-p"]
-        if node != 1:
-            enter += ["nsenter", "-t", (self.dir / f"n{node}/init.pid").read_text().strip(), "-m", "-n", "-u", "-i", "-p"]
-        return [*enter, "env", f"KUBECONFIG={self.dir}/pki/admin.kubeconfig", f"PATH={self.parts.path}:{os.environ['PATH']}"]
+        first = f"/proc/{self.first_process()}"
+        if node != 1:  # n1 numbers the first process of another node, and shows it in its own /proc
+            first += f"/root/proc/{(self.dir / f'n{node}/init.pid').read_text().strip()}"
+        enter = [f"--{kind}={first}/ns/{file}" for kind, file in NAMESPACES.items()]
+        return ["nsenter", *enter, "env", f"KUBECONFIG={self.dir}/pki/admin.kubeconfig", f"PATH={self.parts.path}:{os.environ['PATH']}"]
 
     def run(self, *command, node: int = 1, check: bool = True, **options) -> subprocess.CompletedProcess:
         options = {"capture_output": True, "text": True, "stdin": None if "input" in options else subprocess.DEVNULL} | options
@@ -101,15 +119,12 @@ class Cluster:
     def down(self):
         """Kills everything and removes what it left in the kernel; safe on a cluster that is half up, half down or long gone."""
         if (self.dir / "init.pid").exists():
-            init = int((self.dir / "init.pid").read_text())
+            init = self.first_process()
             if self._is_ours(init):
                 os.kill(init, signal.SIGKILL)
-                wait_until(lambda: not Path(f"/proc/{init}").exists(), 20, "the namespaces' processes to end")
-        wait_until(self._cgroups_removed, 20, "the cluster's cgroups to empty")
-        if (self.dir / "sysctl").exists():
-            for (name, ours), value in zip(SYSCTLS.items(), (self.dir / "sysctl").read_text().split()):
-                if value != ours:  # else a second cluster had started when they were saved
-                    Path("/proc/sys", name).write_text(value)
+                wait_until(lambda: not Path(f"/proc/{init}").exists(), 60, "the namespaces' processes to end")
+        wait_until(self._cgroups_removed, 60, "the cluster's cgroups to empty")
+        sysctls.give_back(self.dir)
         for file in ("ready", "init.pid"):
             (self.dir / file).unlink(missing_ok=True)
 
@@ -124,14 +139,17 @@ class Cluster:
         boot = self._boot_id(k)
         init = (self.dir / f"n{k}/init.pid").read_text().strip()
         self.run("kill", "-9", init)
-        wait_until(lambda: self.run("test", "-d", f"/proc/{init}", check=False).returncode, 20, f"the processes of n{k} to end")
-        wait_until(lambda: self._cgroups_removed(f"n{k}"), 20, f"the cgroups of n{k} to empty")
+        wait_until(lambda: self.run("test", "-d", f"/proc/{init}", check=False).returncode, 60, f"the processes of n{k} to end")
+        wait_until(lambda: self._cgroups_removed(f"n{k}"), 60, f"the cgroups of n{k} to empty")
         settings = {"BENCH_RELEASE": self.release, "KUBELET_CONFIG": self.as_started["kubelet_settings"]}
         self.run(sys.executable, INSIDE, "join", self.dir, k, env=os.environ | settings)
-        wait_until(lambda: self._boot_id(k) not in ("", boot), 60, f"the kubelet of n{k} to say that it has booted")
+        wait_until(lambda: self._boot_id(k) not in ("", boot), 120, f"the kubelet of n{k} to say that it has booted")
 
     def _boot_id(self, k: int) -> str:
-        return self.run("kubectl", "get", "node", f"n{k}", "-o", "jsonpath={.status.nodeInfo.bootID}", check=False).stdout
+        try:
+            return self.api.get("node", f"n{k}")["status"]["nodeInfo"]["bootID"]
+        except RequestFailed:
+            return ""
 
     def import_image(self, archive: Path, nodes: int):
         """Gives an image to the nodes' containerd, as pulling it would."""

@@ -3,6 +3,7 @@
 looks outside the namespaces it was started in.
 
   inside.py host DIR NODES | node DIR K | join DIR K | start HOME DAEMON | kill HOME DAEMON SIGNAL"""
+import contextlib
 import os
 import shlex
 import signal
@@ -12,6 +13,7 @@ import time
 import uuid
 from pathlib import Path
 
+from api import Api, RequestFailed, path_of
 from parts import Parts
 
 CGROUPS = Path("/sys/fs/cgroup")
@@ -25,15 +27,17 @@ SERVER = address(1)
 
 
 def wait_until(predicate, seconds: float, what: str, every: float = 0.05):
-    """Asks until the answer is true and returns it; a deadline that passes names what was waited for and what was last seen."""
-    deadline = time.monotonic() + seconds
+    """Asks until the answer is true and returns it; a deadline that passes names what was waited for and what was last seen. Asks less
+    often the longer it takes, up to five times `every`, since asking slows down what is waited for."""
+    deadline, pause = time.monotonic() + seconds, every
     while True:
         answer = predicate()
         if answer:
             return answer
         if time.monotonic() > deadline:
             raise TimeoutError(f"gave up after {seconds} s waiting for {what}; last seen: {answer!r}")
-        time.sleep(every)
+        time.sleep(pause)
+        pause = min(1.3 * pause, 5 * every)
 
 
 def shell(*command, **options) -> subprocess.CompletedProcess:
@@ -74,7 +78,7 @@ def define(home: Path, name: str, command: list, environment: dict[str, str] | N
 
 def start(home: Path, name: str):
     if name == "kubelet":  # it gives up when its runtime is not there yet
-        wait_until(lambda: succeeds("ctr", "version"), 30, "containerd")
+        wait_until(lambda: succeeds("ctr", "version"), 120, "containerd", every=0.2)
     with open(home / "log" / f"{name}.log", "a") as log:
         process = subprocess.Popen([home / "run" / name], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     (home / "run" / f"{name}.pid").write_text(str(process.pid))
@@ -87,7 +91,7 @@ def kill(home: Path, name: str, number: int):
     except ProcessLookupError:
         return
     if number == signal.SIGKILL:
-        wait_until(lambda: not Path(f"/proc/{pid}").exists(), 10, f"{name} to die")
+        wait_until(lambda: not Path(f"/proc/{pid}").exists(), 60, f"{name} to die")
 
 
 def run_daemon(home: Path, name: str, *command):
@@ -95,7 +99,7 @@ def run_daemon(home: Path, name: str, *command):
     start(home, name)
 
 
-def control_plane(directory: Path):
+def control_plane(directory: Path, api: Api):
     keys = directory / "pki"
     run_daemon(directory, "etcd", "etcd", "--data-dir", directory / "etcd", "--listen-client-urls", "http://127.0.0.1:2379",
                "--advertise-client-urls", "http://127.0.0.1:2379", "--listen-peer-urls", "http://127.0.0.1:2380", "--unsafe-no-fsync")
@@ -112,7 +116,7 @@ def control_plane(directory: Path):
         "--requestheader-group-headers=X-Remote-Group", "--requestheader-username-headers=X-Remote-User",
         f"--proxy-client-cert-file={keys}/front-proxy.crt", f"--proxy-client-key-file={keys}/front-proxy.key",
         *os.environ.get("APISERVER_FLAGS", "").split())
-    wait_until(lambda: succeeds("kubectl", "get", "--raw", "/readyz"), 90, "the API server")
+    wait_until(lambda: answers(api, "/readyz"), 180, "the API server")
     run_daemon(directory, "controller-manager", "kube-controller-manager", f"--kubeconfig={keys}/controller-manager.kubeconfig",
                "--leader-elect=false", f"--service-account-private-key-file={keys}/sa.key", f"--root-ca-file={keys}/ca.crt",
                "--use-service-account-credentials", f"--cluster-signing-cert-file={keys}/ca.crt",
@@ -165,24 +169,26 @@ PRIVATE = ("etc", "var", "opt")
 
 
 def keep_machine_files(directory: Path):
-    """Shows the machine's /etc, /var and /opt, read-only, below DIR/machine before n1 covers them: every node's overlay lies over these.
+    """Shows the machine's /etc, /var and /opt, read-only, below DIR/lower before n1 covers them: every node's overlay lies over these.
     Over n1's overlay the other nodes would see what n1 writes, and a folder that n1 removes could not be removed on them (ENOENT)."""
     for part in PRIVATE:
-        below = directory / "machine" / part
+        below = directory / "lower" / part
         below.mkdir(parents=True, exist_ok=True)
         shell("mount", "--bind", f"/{part}", below)
         shell("mount", "-o", "remount,bind,ro", below)
 
 
 def private_files(home: Path):
-    """Gives the node's mount namespace an /etc, /var and /opt of its own over the machine's, an empty /run, and its two state folders."""
+    """Gives the node's mount namespace an /etc, /var and /opt of its own over the machine's, an empty /run and /dev/shm, and its two state
+    folders."""
     for part in PRIVATE:
         upper, work = home / "overlay" / part / "upper", home / "overlay" / part / "work"
         upper.mkdir(parents=True, exist_ok=True)
         work.mkdir(exist_ok=True)
-        layers = f"lowerdir={home.parent / 'machine' / part},upperdir={upper},workdir={work}"
+        layers = f"lowerdir={home.parent / 'lower' / part},upperdir={upper},workdir={work}"
         shell("mount", "-t", "overlay", part, "-o", layers, f"/{part}")
-    shell("mount", "-t", "tmpfs", "tmpfs", "/run")
+    for folder in ("/run", "/dev/shm"):
+        shell("mount", "-t", "tmpfs", "tmpfs", folder)
     Path("/run/lock").mkdir()
     for name in ("kubelet", "containerd"):
         (home / name).mkdir(exist_ok=True)
@@ -216,7 +222,7 @@ def node(directory: Path, k: int, parts: Parts):
     make_cgroups(group)
     (home / "kubelet.yaml").write_text(KUBELET.format(group=group, pki=directory / "pki", node=k) + os.environ.get("KUBELET_CONFIG", ""))
     run_daemon(home, "containerd", "containerd")
-    wait_until(lambda: succeeds("ctr", "version"), 30, "containerd")
+    wait_until(lambda: succeeds("ctr", "version"), 120, "containerd", every=0.2)
     with open(home / "log/import.log", "a") as log:
         for archive in [*sorted(parts.images.glob("*.tar")), *os.environ.get("BENCH_IMAGES", "").split()]:
             shell("ctr", "-n", "k8s.io", "images", "import", archive, stdout=log, stderr=log)
@@ -236,18 +242,25 @@ def join(directory: Path, k: int):
         inner = subprocess.Popen(["unshare", "-m", "-n", "-u", "-i", "-p", "-f", "--kill-child", "--propagation", "private", "--mount-proc",
                                   sys.executable, __file__, "node", directory, str(k)], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     children = Path(f"/proc/{inner.pid}/task/{inner.pid}/children")
-    init = wait_until(lambda: children.read_text().strip(), 10, f"the first process of n{k}")
+    init = wait_until(lambda: children.read_text().strip(), 60, f"the first process of n{k}")
     (home / "init.pid").write_text(init)
-    wait_until(lambda: not succeeds("ip", "link", "show", f"v{k}"), 10, f"the old cable of n{k} to be gone")  # after a reboot
+    wait_until(lambda: not succeeds("ip", "link", "show", f"v{k}"), 60, f"the old cable of n{k} to be gone")  # after a reboot
     shell("ip", "link", "add", f"v{k}", "type", "veth", "peer", "name", "eth0", "netns", init)
     shell("ip", "link", "set", f"v{k}", "master", "br0", "up")
     shell("ip", "route", "replace", f"10.244.{k}.0/24", "via", address(k))
     (home / "wired").write_text("go\n")
 
 
-def ready(nodes: int) -> bool:
-    answer = subprocess.run(["kubectl", "get", "nodes", "--no-headers"], capture_output=True, text=True).stdout
-    return sum(line.split()[1] == "Ready" for line in answer.splitlines()) == nodes
+def answers(api: Api, path: str) -> str:
+    """What the API server says at that path; nothing while it says no, or is not there."""
+    with contextlib.suppress(RequestFailed):
+        return api.request("GET", path)
+    return ""
+
+
+def ready(api: Api, nodes: int) -> bool:
+    conditions = [condition for node in api.get("nodes")["items"] for condition in node["status"].get("conditions", [])]
+    return sum(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions) == nodes
 
 
 def enter_environment(directory: Path, parts: Parts):
@@ -267,14 +280,15 @@ def become_host(directory: Path, nodes: int):
     for line in (f"link set lo up|link add br0 type bridge|addr add {SERVER}/24 dev br0|link set br0 up|link add v1 type veth peer name v1peer|"
                  f"link set v1 master br0 up|link set v1peer up|route add default via {SERVER} dev br0").split("|"):
         shell("ip", *line.split())
-    control_plane(directory)
+    api = Api(SERVER, directory / "pki", os.getpid)
+    control_plane(directory, api)
     print(f"API server ready after {time.monotonic() - begin:.1f} s", flush=True)
     node(directory, 1, parts)
     for k in range(2, nodes + 1):
         join(directory, k)
-    wait_until(lambda: ready(nodes), 120, f"{nodes} Ready nodes")
+    wait_until(lambda: ready(api, nodes), 240, f"{nodes} Ready nodes")
     # A pod made before its namespace's default service account is refused.
-    wait_until(lambda: succeeds("kubectl", "get", "serviceaccount", "default"), 30, "the default service account")
+    wait_until(lambda: answers(api, path_of("serviceaccount", "default")), 60, "the default service account")
     print(f"{nodes} nodes Ready after {time.monotonic() - begin:.1f} s", flush=True)
     (directory / "ready").touch()
     os.execv(parts.pause, [str(parts.pause)])

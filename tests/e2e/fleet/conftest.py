@@ -1,7 +1,6 @@
 """Fixtures of the scenarios on four nodes: one cluster for all of them, between scenarios whole again, and the table of what each took.
 Says nothing about what Penstock should do; the scenarios do."""
 import contextlib
-import os
 import sys
 import time
 from pathlib import Path
@@ -11,11 +10,10 @@ import pytest
 sys.path[:0] = [str(Path(__file__).parent)]
 
 import benches  # noqa: E402
-from cluster import Cluster  # noqa: E402
+import reports  # noqa: E402
 from fleet import Fleet  # noqa: E402
 from witnesses import summed  # noqa: E402
 
-SLACK = 5  # a goal is a quiet machine's: on two slow cores with four nodes and a compiler beside them, only far beyond it is a failure
 SAFE = str.maketrans({one: "-" for one in "/[] "})  # names of files
 ROWS: list[tuple[str, str, str, str]] = []  # of the table at the end
 
@@ -32,15 +30,14 @@ class Measured:
 
 @pytest.fixture
 def measure(request):
-    """`with measure("what converges") as it:`; sets it.done = the moment where another than the end of the block counts."""
+    """`with measure("what converges") as it:`; sets it.done = the moment where another than the end of the block counts. A goal is a quiet
+    machine's: the table says where it is missed, and no scenario fails for it."""
     @contextlib.contextmanager
     def measured(what: str, goal: float | None = None, of: Fleet | None = None):
         fleet, it = of or request.getfixturevalue("fleet"), Measured()
         yield it
         seconds = it.seconds()
         note(what, seconds, goal, fleet.audit.between(it.begin, it.begin + seconds))
-        if goal is not None:
-            assert seconds < goal * SLACK, f"{what}: {seconds:.2f} s; it should take less than {goal} s"
 
     return measured
 
@@ -53,26 +50,18 @@ def note(what: str, seconds: float | None, goal: float | None = None, asked: lis
 @pytest.fixture
 def converged():
     """`converged("what", goal)(detail, seconds)`: a line of the table for a time that was taken elsewhere."""
-    def to_judge(what: str, goal: float):
-        def judged(detail: str, seconds: float):
-            note(f"{what}, {detail}", seconds, goal)
-            assert seconds < goal * SLACK, f"{what}, {detail}: {seconds:.2f} s; it should take less than {goal} s"
-
-        return judged
-
-    return to_judge
+    return lambda what, goal: lambda detail, seconds: note(f"{what}, {detail}", seconds, goal)
 
 
 @pytest.fixture
 def away():
-    """How long each node's kubelet was without all its devices: noted, and far beyond the goal of 2 s a failure."""
-    def judged(gaps: dict[str, float]):
+    """A line of the table: how long each node's kubelet was without all its devices."""
+    def noted(gaps: dict[str, float]):
         longest, goal = max(gaps.values()), 2
         note(f"  longest time without all devices at the kubelet (goal {goal} s{', MISSED' if longest >= goal else ''})", None,
              remark=", ".join(f"{name} {gap:.2f} s" for name, gap in gaps.items()))
-        assert longest < goal * SLACK, f"devices were away from kubelets for {gaps} s; it should be less than {goal} s"
 
-    return judged
+    return noted
 
 
 @pytest.fixture
@@ -97,18 +86,23 @@ def pytest_terminal_summary(terminalreporter, config):
 
 
 @pytest.fixture(scope="session")
-def fleet(request):
-    if os.getuid() != 0:
-        pytest.fail("the end-to-end tests start a Kubernetes and need root: tests/e2e/run")
-    benches.sweep()
-    bench, whole = Cluster(benches.make()), None
-    try:
-        whole = Fleet(bench, request.config.getoption("--programs"), tied=not request.config.getoption("--keep"))
-        yield whole
-    finally:
-        if whole:
-            whole.stop_watching()
-        benches.end(bench, request.config)
+def start_fleet(request):
+    """`start_fleet(...)`: Fleet(...) on a cluster of its own, which is gone at the end."""
+    ends = contextlib.ExitStack()
+
+    def start(release: str = "current", **options) -> Fleet:
+        bench = benches.make(release)
+        ends.callback(benches.end, bench, request.config)
+        whole = Fleet(bench, request.config.getoption("--programs"), tied=not request.config.getoption("--keep"), **options)
+        ends.callback(whole.stop_watching)
+        return whole
+    with ends:
+        yield start
+
+
+@pytest.fixture(scope="session")
+def fleet(start_fleet):
+    return start_fleet()
 
 
 @pytest.fixture
@@ -123,12 +117,12 @@ def installed(fleet):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    """A failure shows what the agents said last; all they said is kept beside the logs."""
+    """A failure shows what the agents said last, pods and events; all that can be said is kept beside the logs."""
     report = (yield).get_result()
     whole = next((fleet for fleet in item.funcargs.values() if isinstance(fleet, Fleet)), None)
     if report.failed and whole:
-        report.sections.append(("agents", "\n".join(line[:400] for line in whole.logs().splitlines()[-40:])))
-        report.sections.append(("pods", whole.kubectl("get", "pods", "-A", "-o", "wide", check=False).stdout))
+        concerned = [name for name in whole.nodes if name in str(report.longrepr)] or list(whole.nodes)
+        report.sections += [("agents", whole.last_words(concerned)), *reports.of_cluster(whole.cluster.api)]
         if logs := item.config.getoption("--logs"):
             logs.mkdir(parents=True, exist_ok=True)
             (logs / f"failed-{item.name.translate(SAFE)}-{report.when}.log").write_text(whole.everything())

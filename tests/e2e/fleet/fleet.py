@@ -1,5 +1,6 @@
 """Four nodes with different simulated machines, Penstock on them from our image and chart, and what users and the nodes say of it. Acts and
 asks; what should be true is said in the scenarios."""
+import fcntl
 import json
 import os
 import subprocess
@@ -8,7 +9,9 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from actors import BUSYBOX, GPU, Kubernetes, Machine, wait_for
+import parts
+import reports
+from actors import BUSYBOX, GPU, KubeletPeer, Kubernetes, Machine, wait_for
 from catalogue import MACHINES
 from cluster import Cluster, CommandFailed
 from witnesses import AUDIT_POLICY, Audit, KubeletList, NodeWatch
@@ -57,9 +60,22 @@ def pod_on(node: str, command: str, resource: str = GPU, image: str = BUSYBOX) -
     return {"terminationGracePeriodSeconds": 0, "nodeSelector": {"kubernetes.io/hostname": node}, "containers": [container]}
 
 
-def build_image(programs: Path, archive: Path):
-    done = subprocess.run([ROOT / "deploy/image/build", archive, "--programs", programs, "--name", IMAGE], capture_output=True, text=True)
-    assert done.returncode == 0, f"deploy/image/build: {done.stdout}{done.stderr}"
+def build_image(programs: Path) -> Path:
+    """The image of these programs, which suites that run beside each other build once."""
+    places = (programs.glob("penstock*"), programs.parent.glob("lib/*.so"), (ROOT / "deploy/image").iterdir())
+    folder = programs.parent / "e2e-image"
+    folder.mkdir(exist_ok=True)
+    archive = folder / f"{parts.key(*(file for place in places for file in sorted(place) if file.is_file()))}.tar"
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not archive.exists():
+            for outdated in folder.glob("*.tar"):
+                outdated.unlink()
+            done = subprocess.run([ROOT / "deploy/image/build", archive.with_suffix(".new"), "--programs", programs, "--name", IMAGE],
+                                  capture_output=True, text=True)
+            assert done.returncode == 0, f"deploy/image/build: {done.stdout}{done.stderr}"
+            archive.with_suffix(".new").rename(archive)
+    return archive
 
 
 class Node:
@@ -68,6 +84,7 @@ class Node:
     def __init__(self, cluster: Cluster, k: int, machine: str, programs: Path):
         self.cluster, self.k, self.name, self.programs = cluster, k, f"n{k}", programs
         self.machine = Machine(cluster.dir / self.name / "machine", programs, machine)
+        self.kubelet = KubeletPeer(cluster, k)
         self.wanted: dict[str, dict[str, int]] = {}  # resource -> UUID -> replicas, as a scenario has configured it; empty: all whole
         (cluster.dir / self.name / "mounts").write_text(f"{self.machine.root} {ACCELERATORS}\n")
         (cluster.dir / self.name / "containerd-cdi").write_text(str(self.name != WITHOUT_CDI).lower())
@@ -105,25 +122,13 @@ class Node:
         return found
 
     def kubelet_lists(self) -> dict[str, set[str]]:
-        """Resource of ours -> ids that can be had, as pod-resources GetAllocatableResources says; no answer is not an empty one."""
-        found: dict[str, set[str]] = {}
-        for device in json.loads(self.run("kubelet-peer", "allocatable").stdout).get("devices", []):
-            if device["resource_name"].startswith("nvidia.com/") and device["device_ids"]:
-                found.setdefault(device["resource_name"], set()).update(device["device_ids"])
-        return found
+        return self.kubelet.lists()
 
     def kubelet_has(self, resource: str = GPU) -> set[str]:
         return self.kubelet_lists().get(resource, set())
 
     def kubelet_gave(self) -> dict[str, set[str]]:
-        """Pod -> device ids, as pod-resources List says."""
-        found: dict[str, set[str]] = {}
-        for pod in json.loads(self.run("kubelet-peer", "list").stdout).get("pod_resources", []):
-            for container in pod.get("containers", []):
-                for device in container.get("devices", []):
-                    if device["resource_name"].startswith("nvidia.com/"):
-                        found.setdefault(pod["name"], set()).update(device["device_ids"])
-        return found
+        return self.kubelet.gave()
 
     def footprint(self) -> tuple[float, str]:
         """PSS of all processes of the agent's pod in MiB, and of each."""
@@ -152,17 +157,16 @@ class Fleet(Kubernetes):
         super().__init__(cluster)
         self.programs, self.values, self.rounds = programs, None, 0
         self.nodes = {name: Node(cluster, k, machine, programs) for k, (name, machine) in enumerate(machines.items(), 1)}
-        self.archive = cluster.dir / "penstock.tar"
         with ThreadPoolExecutor(1) as beside:  # packing takes as long as the nodes need to be Ready
-            packing = beside.submit(build_image, programs, self.archive)
+            packing = beside.submit(build_image, programs)
             policy = cluster.dir / "audit-policy.yaml"
             policy.write_text(AUDIT_POLICY)
             (cluster.dir / "log").mkdir(parents=True, exist_ok=True)
             self.audit = Audit(cluster.dir / "log/audit.log")
             cluster.up(len(self.nodes), tied=tied, apiserver_flags=f"--audit-policy-file={policy} --audit-log-path={self.audit.log}")
-            packing.result()
-        cluster.import_image(self.archive, len(self.nodes))
-        self.watch = NodeWatch(cluster)
+            archive = packing.result()
+        cluster.import_image(archive, len(self.nodes))
+        self.watch = NodeWatch(cluster.api)
         self.watch.start()
 
     def stop_watching(self):
@@ -199,6 +203,13 @@ class Fleet(Kubernetes):
         """The last lines of every agent."""
         answer = self.kubectl("logs", "-n", NAMESPACE, "-l", f"app.kubernetes.io/instance={RELEASE}", "--prefix", f"--tail={lines}", check=False)
         return answer.stdout + answer.stderr
+
+    def last_words(self, nodes: list[str]) -> str:
+        """The last lines of the agents on those nodes."""
+        pods = self.agent_pods()
+        return "\n".join(f"--- {name}\n" + reports.tail(
+            self.kubectl("logs", "-n", NAMESPACE, pods.get(name, "no-agent"), "--tail=60", check=False).stdout, reports.LINES // len(nodes))
+            for name in nodes)
 
     def everything(self) -> str:
         """What somebody wants to see who was not there."""
@@ -241,16 +252,17 @@ class Fleet(Kubernetes):
     # --- configuration
     def choose(self, node: str, key: str | None):
         """The node's label that chooses a key of the ConfigMap; None takes it away."""
-        self.kubectl("label", "node", node, "--overwrite", f"{CONFIG_LABEL}={key}" if key else f"{CONFIG_LABEL}-")
+        self.cluster.api.merge("node", node, {"metadata": {"labels": {CONFIG_LABEL: key}}})
 
     def configure(self, data: dict[str, str] | None, binary: dict[str, str] | None = None):
-        """Replaces the ConfigMap of the release, or deletes it."""
-        self.kubectl("delete", "configmap", "-n", NAMESPACE, CONFIG_MAP, "--ignore-not-found") if data is None else self.kubectl(
-            "replace", "--force", "-f", "-", input=json.dumps(self.config_map(data, binary)))
+        """Replaces the ConfigMap of the release by another one, or deletes it."""
+        self.cluster.api.delete("configmap", CONFIG_MAP, NAMESPACE)
+        if data is not None:
+            self.create(self.config_map(data, binary))
 
     def edit(self, data: dict[str, str]):
-        """As `kubectl edit` does it: one write."""
-        self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", input=json.dumps(self.config_map(data)))
+        """As `kubectl apply --server-side` does it: one write."""
+        self.cluster.api.apply(self.config_map(data))
 
     def config_map(self, data: dict[str, str], binary: dict[str, str] | None = None) -> dict:
         labels, annotations = {"app.kubernetes.io/managed-by": "Helm"}, {"meta.helm.sh/release-name": RELEASE,
@@ -284,9 +296,8 @@ class Fleet(Kubernetes):
     def churn(self, name: str, node: str, pods: int, at_once: int, command: str = "sleep 0.5", failures: int = 0):
         """A Job whose pods take one GPU each and soon end; so many of them may fail."""
         spec = {"restartPolicy": "Never"} | pod_on(node, f'echo "$NVIDIA_VISIBLE_DEVICES"; {command}')
-        self.kubectl("create", "-f", "-", input=json.dumps(
-            {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
-             "spec": {"completions": pods, "parallelism": at_once, "backoffLimit": failures, "template": {"spec": spec}}}))
+        self.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
+                     "spec": {"completions": pods, "parallelism": at_once, "backoffLimit": failures, "template": {"spec": spec}}})
 
     def wait_churned(self, name: str, deadline: float = 180):
         """Until all pods of the Job have ended well; one that failed fails the scenario."""
@@ -303,7 +314,7 @@ class Fleet(Kubernetes):
         self.rounds += 1  # no name twice: a scheduler that missed a deletion ends itself when it meets one again on another node
         items = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"{name}-{self.rounds}-{i}", "labels": {"app": name}},
                   "spec": pod_on(node, "exec sleep 100000", resource)} for i in range(pods)]
-        self.kubectl("create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+        self.create({"apiVersion": "v1", "kind": "List", "items": items})
 
     def wait_held(self, *names: str, deadline: float = 120):
         def running() -> bool:
@@ -313,10 +324,9 @@ class Fleet(Kubernetes):
 
     def deploy(self, name: str, node: str, replicas: int):
         """A Deployment on one node, of pods that hold one GPU each: its controller replaces pods that failed for good."""
-        self.kubectl("apply", "-f", "-", input=json.dumps(
-            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
-             "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}},
-                      "template": {"metadata": {"labels": {"app": name}}, "spec": pod_on(node, "exec sleep 100000")}}}))
+        self.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+                     "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}},
+                              "template": {"metadata": {"labels": {"app": name}}, "spec": pod_on(node, "exec sleep 100000")}}})
 
     def deployed(self, name: str) -> bool:
         said = self.get("deployment", name)
@@ -334,20 +344,22 @@ class Fleet(Kubernetes):
             self.cluster.start(daemon)
 
     def clear(self):
-        """No pods of scenarios, machines whole, nothing in the way of packets, no node with a configuration of its own."""
+        """No pods of scenarios, machines whole, no node with a configuration of its own."""
         # Each kind by itself: the garbage collector, which would follow owners, may take minutes after an API server was away.
-        for kind in ("deployment", "replicaset,job"):
-            self.kubectl("delete", kind, "--all", "--wait=true", "--timeout=120s")
-
-        def no_pods() -> bool:
-            self.kubectl("delete", "pod", "--all", "--wait=true", "--timeout=120s")
-            return not self.get("pods")["items"]
-        wait_for(no_pods, 120, "the pods of the last scenario to be gone")
-        self.kubectl("label", "nodes", "--all", f"{CONFIG_LABEL}-")
+        for kind in ("deployments", "replicasets", "jobs"):
+            def none(kind=kind) -> bool:
+                if not self.get(kind)["items"]:
+                    return True
+                self.cluster.api.delete(kind)
+                return False
+            wait_for(none, 180, f"the {kind} of the last scenario to be gone")
+        self.delete_all_pods()
+        for node in self.get("nodes")["items"]:
+            if CONFIG_LABEL in node["metadata"]["labels"]:
+                self.choose(node["metadata"]["name"], None)
         for node in self.nodes.values():
             node.wanted = {}
             node.machine.heal()
-            node.run("nft", "delete", "table", "ip", "scenario", check=False)
 
     # --- the invariant
     def check(self, deadline: float = 60, complete: bool = True):

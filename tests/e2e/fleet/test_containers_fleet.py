@@ -21,8 +21,8 @@ def listed(output: str) -> list[str]:
 def pods(installed):
     """`pods(node, name, command)`: a pod with one GPU there, whose container starts again when it ends."""
     def start(node: str, name: str, command: str):
-        installed.kubectl("create", "-f", "-", input=json.dumps(
-            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}}, "spec": pod_on(node, command, image=DEBIAN)}))
+        installed.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}},
+                          "spec": pod_on(node, command, image=DEBIAN)})
     return start
 
 
@@ -42,10 +42,10 @@ def test_jobs_that_run_nvidia_smi_list_their_one_gpu(installed, measure):
         assert HOOK in installed.nodes[name].run("cat", SPECIFICATION).stdout
         container = {"name": "main", "image": DEBIAN, "imagePullPolicy": "Never", "command": ["nvidia-smi"], "resources": {"limits": {GPU: 1}}}
         spec = {"restartPolicy": "Never", "nodeSelector": {"kubernetes.io/hostname": name}, "containers": [container]}
-        installed.kubectl("create", "-f", "-", input=json.dumps(
-            {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": f"smi-{name}"}, "spec": {"backoffLimit": 0, "template": {"spec": spec}}}))
+        installed.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": f"smi-{name}"},
+                          "spec": {"backoffLimit": 0, "template": {"spec": spec}}})
     with measure("Jobs that run nvidia-smi are complete"):
-        installed.kubectl("wait", "--for=condition=Complete", "--timeout=60s", "--request-timeout=70s", *(f"job/smi-{name}" for name in MODELS))
+        installed.kubectl("wait", "--for=condition=Complete", "--timeout=180s", "--request-timeout=190s", *(f"job/smi-{name}" for name in MODELS))
     for name, model in MODELS.items():
         said = installed.logs_of(f"job/smi-{name}")
         assert said.count(model) == 1, said

@@ -8,7 +8,7 @@ from actors import GPU, wait_for
 from fleet import BY_UUID, Fleet, device_of, slots
 from test_sharing import all_of, configure, sliced
 
-PROBATION = 2  # seconds
+PROBATION = 4  # seconds
 VALUES = {"penstock": {"config": {"health": {"probation": f"{PROBATION}s", "probationMost": f"{2 * PROBATION}s", "reset": "idle"},
                                   "doors": {"local": {"enabled": "on"}}}}}
 
@@ -61,7 +61,7 @@ def test_an_xid_takes_out_all_shares_of_its_gpu_and_no_others_and_a_cure_brings_
     with measure("XID 79 on a GPU that is shared: the kubelet's list is without its shares", goal=1):
         node.machine.fault(broken, "xid", "79")
         wait_for(lambda: node.kubelet_has() == node.offers()[GPU] - lost, 60, "the kubelet to be without that GPU's shares", node.kubelet_lists)
-    said = wait_for(lambda: "79" in (said := node.device(broken))["health"]["reason"] and said, 10, "status to name the XID",
+    said = wait_for(lambda: "79" in (said := node.device(broken))["health"]["reason"] and said, 60, "status to name the XID",
                     lambda: node.device(broken))
     assert said["health"]["state"] == "unhealthy" and said["free"] == 0, said
     assert all(device["health"]["state"] == "healthy" for device in node.status()["devices"] if device["id"] != broken)
@@ -85,20 +85,33 @@ def test_an_xid_takes_out_all_shares_of_its_gpu_and_no_others_and_a_cure_brings_
     sliced_dgx.check()
 
 
+def flap(node, uuid: str) -> float:
+    """Breaks and cures the GPU six times, each for half a second; the longest time, in seconds, that it was well in between."""
+    well, cured = 0.0, None
+    for _ in range(6):
+        node.machine.fault(uuid, "xid", "79")
+        well = max(well, time.monotonic() - (cured or time.monotonic()))
+        time.sleep(0.5)
+        cured = time.monotonic()
+        node.machine.cure(uuid)
+        time.sleep(0.5)
+    return well
+
+
 def test_a_gpu_that_flaps_every_second_goes_once_and_comes_back_once(sliced_dgx, remark):
     node = sliced_dgx.nodes["n1"]
     restless = node.uuids()[6]
-    told, sampler = len(sliced_dgx.events("n1")), sliced_dgx.sample_kubelet("n1")
-    sampler.until(32)
-    for _ in range(6):
-        node.machine.fault(restless, "xid", "79")
-        time.sleep(0.5)  # the flapping itself
-        node.machine.cure(restless)
-        time.sleep(0.5)
-    sampler.until(32, deadline=60)
-    sampler.stop()
+    for attempt in range(5):
+        told, sampler = len(sliced_dgx.events("n1")), sliced_dgx.sample_kubelet("n1")
+        sampler.until(32)
+        well = flap(node, restless)
+        sampler.until(32, deadline=120)
+        sampler.stop()
+        if well < PROBATION / 2:
+            break  # else this machine stood still meanwhile, and the GPU was well for as long as it has to be: no flapping
     changes = [count for _, count in sampler.seen]
     remark("a GPU that flaps every second, 6 times: counts at the kubelet, Events", f"{changes}, {len(sliced_dgx.events('n1')) - told}")
+    assert well < PROBATION / 2, f"in five attempts the GPU was once well for {well:.1f} s"
     assert changes == [32, 28, 32]
     sliced_dgx.wait_advertised(60)
     sliced_dgx.check()
@@ -114,7 +127,7 @@ def test_a_gpu_is_reset_once_nobody_holds_it(watched, measure):
     holders = on(node, broken)
     node.machine.fault(broken, "xid", "48")
     wait_for(lambda: not node.kubelet_has(), 60, "the kubelet to be without that GPU's shares", node.kubelet_lists)
-    said = wait_for(lambda: "48" in (said := node.device(broken))["health"]["reason"] and said, 10, "status to name the XID",
+    said = wait_for(lambda: "48" in (said := node.device(broken))["health"]["reason"] and said, 60, "status to name the XID",
                     lambda: node.device(broken))
     assert said["health"]["state"] == "unhealthy" and on(node, broken) == holders, "the pods keep what they hold"
     with measure("the last holder of a GPU that needs a reset ends: reset, and used again"):

@@ -62,8 +62,8 @@ def program(node: str, command: str, resource: str) -> dict:
 
 
 def start(fleet: Fleet, name: str, command: str = "exec sleep 100000", resource: str = SHARED):
-    fleet.kubectl("create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}},
-                                                         "spec": program("n1", command, resource)}))
+    fleet.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}},
+                  "spec": program("n1", command, resource)})
 
 
 def output(fleet: Fleet, pod: str) -> str:
@@ -156,7 +156,7 @@ def test_mps_without_what_it_needs_is_offered_nowhere_and_status_says_why(instal
     [uuid] = node.machine.minors()
     configure(installed, "n4", by_mps(4), {SHARED: {}})
     wait_for(lambda: not node.kubelet_lists(), 60, "the kubelet of n4 to have nothing", node.kubelet_lists)
-    why = wait_for(lambda: (server := node.status()["servers"]) and server[0]["reason"], 30, "status to say why", lambda: said(node))
+    why = wait_for(lambda: (server := node.status()["servers"]) and server[0]["reason"], 60, "status to say why", lambda: said(node))
     assert "penstock.mps.enabled" in why, why
     installed.choose("n4", None)
     wait_for(lambda: node.kubelet_has() == {uuid}, 60, "the GPU to be whole again", lambda: said(node))

@@ -1,4 +1,5 @@
 """What an agent's token is good for: its own node's labels and resources, nothing else."""
+import functools
 import json
 
 import pytest
@@ -6,12 +7,17 @@ from actors import wait_for
 from fleet import NAMESPACE, Fleet
 
 
+@functools.cache
+def token_of(fleet: Fleet, pod: str) -> str:
+    """As the agent in that pod has it."""
+    uid = fleet.get("pod", "-n", NAMESPACE, pod)["metadata"]["uid"]
+    return fleet.kubectl("create", "token", "penstock", "-n", NAMESPACE, "--bound-object-kind=Pod", f"--bound-object-name={pod}",
+                         f"--bound-object-uid={uid}").stdout.strip()
+
+
 def as_agent(fleet: Fleet, node: str, *arguments) -> str:
     """What kubectl answers to somebody who has stolen the token of that node's agent."""
-    pod = fleet.agent_pods()[node]
-    uid = fleet.get("pod", "-n", NAMESPACE, pod)["metadata"]["uid"]
-    token = fleet.kubectl("create", "token", "penstock", "-n", NAMESPACE, "--bound-object-kind=Pod", f"--bound-object-name={pod}",
-                          f"--bound-object-uid={uid}").stdout.strip()
+    token = token_of(fleet, fleet.agent_pods()[node])
     answer = fleet.cluster.run("kubectl", "--kubeconfig=/dev/null", "--server=https://10.90.0.11:6443",
                                f"--certificate-authority={fleet.cluster.dir}/pki/ca.crt", f"--token={token}", *arguments, check=False)
     return answer.stdout + answer.stderr

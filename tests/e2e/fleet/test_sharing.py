@@ -73,6 +73,12 @@ def wait_one_waits(fleet: Fleet, app: str, resource: str = GPU):
     wait_for(waits, 60, f"one pod of {app} to be told that there is no more {resource}", lambda: fleet.kubectl("get", "pods").stdout)
 
 
+def wait_replicas(fleet: Fleet, wanted: dict[str, str]):
+    """Until the label says so many of each node: it follows the capacity."""
+    fleet.watch.wait(lambda nodes: all(nodes[name]["metadata"]["labels"].get("nvidia.com/gpu.replicas") == count
+                                       for name, count in wanted.items()), 60, f"the label gpu.replicas to be {wanted}")
+
+
 # --- walkthroughs -----------------------------------------------------------------------------------------------------------------------
 @pytest.fixture
 def theirs(fleet):
@@ -97,6 +103,7 @@ def test_time_slicing_by_label_eight_pods_run_and_the_ninth_waits(theirs, measur
     for node, count in {"n4": "8", "n3": "4"}.items():
         status = theirs.get("node", node)["status"]
         assert (status["capacity"][GPU], status["allocatable"][GPU]) == (count, count)
+    wait_replicas(theirs, {"n4": "8"})
     labels = theirs.labels("n4")
     assert (labels["nvidia.com/gpu.replicas"], labels["nvidia.com/gpu.product"]) == ("8", "NVIDIA-A100-SXM4-40GB-SHARED")
     assert (labels["nvidia.com/gpu.sharing-strategy"], labels["nvidia.com/gpu.isolation"]) == ("time-slicing", "none")
@@ -159,7 +166,7 @@ def test_sharing_by_the_clusters_default_and_one_node_that_overrides_it(shared, 
         shared.choose("n1", "exclusive")
         it.done = shared.wait_advertised(60)
     in_force(shared, {"n1": "exclusive", "n2": "by-uuid", "n3": "by-uuid", "n4": "by-uuid"})
-    assert shared.labels("n1")["nvidia.com/gpu.replicas"] == "1" and shared.labels("n2")["nvidia.com/gpu.replicas"] == "4"
+    wait_replicas(shared, {"n1": "1", "n2": "4"})
     shared.check()
 
 

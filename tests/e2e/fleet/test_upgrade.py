@@ -9,7 +9,7 @@ def pods(fleet: Fleet, app: str) -> dict[str, tuple]:
             for pod in found}
 
 
-def test_devices_are_never_away_for_two_seconds_and_no_pod_loses_what_it_holds(installed, measure, away):
+def test_an_upgrade_under_load_takes_nothing_from_pods(installed, measure, away):
     for node, count in {"n1": 4, "n2": 2, "n4": 1}.items():
         installed.hold(f"held-{node}", node, count)
     installed.wait_held("held-n1", "held-n2", "held-n4")

@@ -7,6 +7,7 @@ from collections import Counter
 from datetime import datetime
 from pathlib import Path
 
+from api import Api, Watch
 from cluster import Cluster
 
 # Every request of our service accounts, and whoever writes to nodes: one line when it arrives, one when it is answered.
@@ -23,22 +24,30 @@ WRITES = {"create", "update", "patch", "delete", "deletecollection"}
 
 
 class Audit:
-    """Requests to the API server, as its audit log has them."""
+    """Requests to the API server, as its audit log has them; what was read of the log is not read again."""
 
     def __init__(self, log: Path):
-        self.log = log
+        self.log, self.read, self.lock = log, 0, threading.Lock()
+        self.received: list[tuple[float, str, dict]] = []  # when, whose, what
+
+    def _follow(self):
+        with self.lock:
+            if not self.log.exists():
+                return
+            with open(self.log, "rb") as log:
+                log.seek(self.read)
+                lines = log.read().rpartition(b"\n")[0]  # a line that is being written is next time's
+            self.read += len(lines) + 1 if lines else 0
+            for line in lines.splitlines():
+                if b'"RequestReceived"' in line:
+                    event = json.loads(line)
+                    at = datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp()
+                    self.received.append((at, event["user"]["username"], event))
 
     def between(self, begin: float, end: float | None = None, who: str = OURS) -> list[dict]:
         """Requests that arrived in that time, in seconds since 1970, of users whose name begins so."""
-        found = []
-        for line in self.log.read_text().splitlines() if self.log.exists() else []:
-            if '"RequestReceived"' not in line or who not in line:
-                continue
-            event = json.loads(line)
-            at = datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp()
-            if begin <= at <= (end or time.time()) and event["user"]["username"].startswith(who):
-                found.append(event)
-        return found
+        self._follow()
+        return [event for at, whose, event in self.received if begin <= at <= (end or time.time()) and whose.startswith(who)]
 
     def writes(self, begin: float, end: float | None = None, who: str = OURS) -> list[dict]:
         return [event for event in self.between(begin, end, who) if event["verb"] in WRITES]
@@ -48,12 +57,6 @@ class Audit:
         """Who asked what, and how long after the beginning."""
         return "; ".join(f"{datetime.fromisoformat(event['requestReceivedTimestamp']).timestamp() - begin:.1f} s: {event['verb']} "
                          f"{event['requestURI']} from {event['sourceIPs'][0]}" for event in events[:20])
-
-    def refused(self, begin: float) -> list[dict]:
-        """Our requests that were answered 401 or 403."""
-        return [event for line in self.log.read_text().splitlines() if '"ResponseComplete"' in line and OURS in line
-                and (event := json.loads(line)).get("responseStatus", {}).get("code") in (401, 403)
-                and datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp() >= begin]
 
 
 def summed(events: list[dict]) -> str:
@@ -66,39 +69,21 @@ def summed(events: list[dict]) -> str:
     return ", ".join(f"{count} {name}" for name, count in Counter(map(what, events)).most_common())
 
 
-class NodeWatch(threading.Thread):
-    """The Node objects as a watch shows them, each with the moment when it came."""
+class NodeWatch(Watch):
+    """The Node objects, each with the moment when it came."""
 
-    def __init__(self, cluster: Cluster):
-        super().__init__(daemon=True)
-        self.cluster, self.changed = cluster, threading.Condition()
-        self.nodes: dict[str, dict] = {}
-        self.at: float = 0
-        self.stopped, self.process = False, None
+    def __init__(self, api: Api):
+        super().__init__(api, "nodes")
 
-    def run(self):
-        while not self.stopped:
-            self.process = subprocess.Popen([*self.cluster.entering(), "kubectl", "get", "--raw", "/api/v1/nodes?watch=1"],
-                                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, text=True)
-            for line in self.process.stdout:
-                event = json.loads(line)
-                with self.changed:
-                    self.at = time.time()
-                    self.nodes[event["object"]["metadata"]["name"]] = event["object"]
-                    self.changed.notify_all()
-            self.process.wait()
-            time.sleep(0.2)  # the API server is away
-
-    def stop(self):
-        self.stopped = True
-        if self.process:
-            self.process.kill()
+    @property
+    def nodes(self) -> dict[str, dict]:
+        return self.objects
 
     def wait(self, predicate, deadline: float, what: str) -> float:
         """Until the nodes satisfy it; returns when that was, in seconds since 1970."""
         with self.changed:
             if self.changed.wait_for(lambda: predicate(self.nodes), deadline):
-                return self.at if predicate(self.nodes) else time.time()
+                return self.at
             shown = {name: {"labels": {key: value for key, value in node["metadata"]["labels"].items() if "nvidia" in key},
                             "allocatable": {key: value for key, value in node["status"].get("allocatable", {}).items() if "/" in key}}
                      for name, node in self.nodes.items()}
@@ -120,7 +105,7 @@ class KubeletList(threading.Thread):
             at, count = line.split()
             self.seen.append((float(at), int(count)))
 
-    def until(self, count: int, deadline: float = 60) -> float:
+    def until(self, count: int, deadline: float = 120) -> float:
         """Waits until there are so many; when that was, in seconds since 1970."""
         end = time.monotonic() + deadline
         while not (self.seen and self.seen[-1][1] == count):

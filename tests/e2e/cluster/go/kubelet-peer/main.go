@@ -4,11 +4,14 @@
 //	kubelet-peer serve RESOURCE COUNT   be a device plugin for RESOURCE until killed, registering again whenever the kubelet restarts
 //	kubelet-peer allocatable            print pod-resources GetAllocatableResources as JSON
 //	kubelet-peer list                   print pod-resources List as JSON
+//	kubelet-peer answer SOCKET          for each line of standard input, "allocatable" or "list", print a line of JSON: {"answer": what the
+//	                                    kubelet behind that pod-resources socket says} or {"error": why it says nothing}
 //	kubelet-peer changes RESOURCE       ask GetAllocatableResources every 20 ms until killed; at each change print the seconds since 1970
 //	                                    and the count (-1: the kubelet does not answer)
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,7 +23,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	plugin "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 	resources "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
@@ -102,39 +107,70 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func ask(question func(context.Context, resources.PodResourcesListerClient) (any, error)) {
-	connection := dial(podResources)
+// The two questions, by the words of the command line.
+func ask(socket, question string) (any, error) {
+	connection := dial(socket)
 	defer connection.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	answer, err := question(ctx, resources.NewPodResourcesListerClient(connection))
+	client := resources.NewPodResourcesListerClient(connection)
+	switch question {
+	case "allocatable":
+		return unlimited(func() (any, error) {
+			return client.GetAllocatableResources(ctx, &resources.AllocatableResourcesRequest{})
+		})
+	case "list":
+		return unlimited(func() (any, error) { return client.List(ctx, &resources.ListPodResourcesRequest{}) })
+	}
+	return nil, fmt.Errorf("no such question: %q", question)
+}
+
+// A kubelet answers 100 questions a second, whoever asks: one that it refused for that is asked again.
+func unlimited(ask func() (any, error)) (any, error) {
+	for {
+		answer, err := ask()
+		if status.Code(err) != codes.ResourceExhausted {
+			return answer, err
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func printAnswer(question string) {
+	answer, err := ask(podResources, question)
 	if err != nil {
 		log.Fatal(err)
 	}
 	json.NewEncoder(os.Stdout).Encode(answer)
 }
 
+func answerLines(socket string) {
+	out := json.NewEncoder(os.Stdout)
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		if answer, err := ask("unix://"+socket, lines.Text()); err != nil {
+			out.Encode(map[string]any{"error": err.Error()})
+		} else {
+			out.Encode(map[string]any{"answer": answer})
+		}
+	}
+}
+
 func changes(resource string) {
-	connection := dial(podResources)
-	defer connection.Close()
-	client := resources.NewPodResourcesListerClient(connection)
 	for last := -2; ; time.Sleep(20 * time.Millisecond) {
-		if count := count(client, resource); count != last {
+		if count := count(resource); count != last {
 			fmt.Printf("%.3f %d\n", float64(time.Now().UnixMilli())/1000, count)
 			last = count
 		}
 	}
 }
 
-func count(client resources.PodResourcesListerClient, resource string) int {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	answer, err := client.GetAllocatableResources(ctx, &resources.AllocatableResourcesRequest{})
+func count(resource string) int {
+	answer, err := ask(podResources, "allocatable")
 	if err != nil {
 		return -1
 	}
 	found := 0
-	for _, devices := range answer.Devices {
+	for _, devices := range answer.(*resources.AllocatableResourcesResponse).Devices {
 		if devices.ResourceName == resource {
 			found += len(devices.DeviceIds)
 		}
@@ -152,16 +188,12 @@ func main() {
 			log.Fatal(err)
 		}
 		serve(os.Args[2], count)
-	case len(os.Args) == 2 && os.Args[1] == "allocatable":
-		ask(func(ctx context.Context, client resources.PodResourcesListerClient) (any, error) {
-			return client.GetAllocatableResources(ctx, &resources.AllocatableResourcesRequest{})
-		})
-	case len(os.Args) == 2 && os.Args[1] == "list":
-		ask(func(ctx context.Context, client resources.PodResourcesListerClient) (any, error) {
-			return client.List(ctx, &resources.ListPodResourcesRequest{})
-		})
+	case len(os.Args) == 3 && os.Args[1] == "answer":
+		answerLines(os.Args[2])
+	case len(os.Args) == 2 && (os.Args[1] == "allocatable" || os.Args[1] == "list"):
+		printAnswer(os.Args[1])
 	default:
-		fmt.Fprintln(os.Stderr, "usage: kubelet-peer serve RESOURCE COUNT | allocatable | list | changes RESOURCE")
+		fmt.Fprintln(os.Stderr, "usage: kubelet-peer serve RESOURCE COUNT | allocatable | list | answer SOCKET | changes RESOURCE")
 		os.Exit(2)
 	}
 }

@@ -1,22 +1,10 @@
 """An older Kubernetes on one node: installs, serves, changes, is upgraded, with nowhere to drain to (walkthrough O)."""
-import benches
 import pytest
-from cluster import Cluster
-from fleet import Fleet
 
 
 @pytest.fixture(scope="module")
-def older(request):
-    bench = Cluster(benches.make(), release="older")
-    whole = None
-    try:
-        whole = Fleet(bench, request.config.getoption("--programs"), tied=not request.config.getoption("--keep"),
-                      machines={"n1": "dgx-a100"})
-        yield whole
-    finally:
-        if whole:
-            whole.stop_watching()
-        benches.end(bench, request.config, "older")
+def older(start_fleet):
+    return start_fleet(release="older", machines={"n1": "dgx-a100"})
 
 
 def test_an_older_kubernetes_on_one_node_installs_serves_changes_and_upgrades(older, measure, away):

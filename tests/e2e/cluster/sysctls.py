@@ -1,0 +1,56 @@
+"""Settings of the whole machine that a kubelet changes, and one that it cannot do without once some
+nodes share the machine ("inotify_init: too many open files"): as they were before the first of the
+clusters that are up, they are again after the last."""
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+SETTINGS = ("vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops",
+            "fs/inotify/max_user_instances")
+INSTANCES = 4096
+STATE = Path("/tmp/penstock-e2e-sysctls")  # before, and a link for each cluster that is up
+
+
+def value(name: str) -> Path:
+    return Path("/proc/sys", name)
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[list[Path]]:
+    """Yields the links of the clusters that are there, without those whose folder has gone."""
+    STATE.mkdir(mode=0o700, exist_ok=True)
+    if STATE.stat().st_uid != os.getuid():
+        raise PermissionError(f"{STATE} belongs to somebody else")
+    with open(STATE / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for link in STATE.glob("user-*"):
+            if not link.exists():
+                link.unlink()
+        yield list(STATE.glob("user-*"))
+
+
+def link_of(directory: Path) -> Path:
+    return STATE / f"user-{str(directory).replace('/', '-')}"
+
+
+def take(directory: Path):
+    """For the cluster of that folder."""
+    with _alone() as users:
+        if not users:
+            before = [value(name).read_text().strip() for name in SETTINGS]
+            (STATE / "before").write_text("\n".join(before))
+        if (link := link_of(directory)) not in users:
+            link.symlink_to(directory)
+        value("fs/inotify/max_user_instances").write_text(str(INSTANCES))
+
+
+def give_back(directory: Path):
+    """Safe for a cluster that has taken nothing."""
+    with _alone() as users:
+        if (link := link_of(directory)) in users:
+            link.unlink()
+            if users == [link]:
+                for name, before in zip(SETTINGS, (STATE / "before").read_text().split()):
+                    value(name).write_text(before)
