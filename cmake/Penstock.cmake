@@ -92,10 +92,11 @@ function(penstock_compiled target headers)
   endif()
 endfunction()
 
-# penstock_test(PROGRAM SOURCES file... [LABELS label...] [DEPS target...] [NEEDS target...] [TIMEOUT seconds])
-# A program of GoogleTest cases, each a test of its own. NEEDS: what it starts or loads, and does not link.
+# penstock_test(PROGRAM SOURCES file... [LABELS label...] [DEPS target...] [NEEDS target...] [TIMEOUT seconds] [ONLY pattern])
+# A program of GoogleTest cases, each a test of its own. NEEDS: what it starts or loads, and does not link. ONLY: those cases; the others
+# need somebody to start them.
 function(penstock_test program)
-  cmake_parse_arguments(test "" "TIMEOUT" "SOURCES;LABELS;DEPS;NEEDS" ${ARGN})
+  cmake_parse_arguments(test "" "TIMEOUT;ONLY" "SOURCES;LABELS;DEPS;NEEDS" ${ARGN})
   if(NOT PENSTOCK_TESTS)
     return()
   endif()
@@ -112,7 +113,10 @@ function(penstock_test program)
   if(test_NEEDS)
     add_dependencies(${program} ${test_NEEDS})
   endif()
-  gtest_discover_tests(${program} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${test_LABELS}" TIMEOUT ${test_TIMEOUT})
+  if(test_ONLY)
+    set(filter TEST_FILTER ${test_ONLY})
+  endif()
+  gtest_discover_tests(${program} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 ${filter} PROPERTIES LABELS "${test_LABELS}" TIMEOUT ${test_TIMEOUT})
 endfunction()
 
 # penstock_room(NAME [PROGRAM] [TEST_ONLY] [DEPS target...] [PRIVATE_DEPS target...] [TEST_DEPS target...] [TEST_NEEDS target...])

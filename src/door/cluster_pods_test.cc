@@ -111,7 +111,7 @@ TEST_F(ClusterPodsTest, WhereNoLabelsAreWantedNobodyIsAsked) {
 TEST_F(ClusterPodsTest, SaysWhichRightIsMissing) {
   api_.Forbid("", "/api/v1/pods");
   Start({"app"});
-  EXPECT_THAT(problem_.text, HasSubstr("cannot watch /api/v1/pods"));
+  EXPECT_THAT(problem_.text, HasSubstr("cannot watch resource \"pods\""));
   EXPECT_TRUE(problem_.lasting);
 }
 

@@ -39,17 +39,15 @@ struct Answer {
   std::string body;
 };
 
-/// `accept` for metadata alone, of objects, lists and watches; a server that cannot leave the rest out sends it (Kubernetes 1.15 and newer
-/// can).
-inline constexpr std::string_view kMetadataOnly =
-    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,"
-    "application/json";
+// `accept` for metadata alone; a server that cannot leave the rest out sends it (Kubernetes 1.15 and newer can). A server takes the first
+// form that it knows, not the first that fits: a watch that allows for lists is answered without any event.
+inline constexpr std::string_view kMetadataOfLists = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+inline constexpr std::string_view kMetadataOfEvents = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 // Content types of a PATCH.
 inline constexpr std::string_view kApplyPatch = "application/apply-patch+yaml";
 inline constexpr std::string_view kMergePatch = "application/merge-patch+json";
 inline constexpr std::string_view kStrategicMergePatch = "application/strategic-merge-patch+json";
-inline constexpr std::string_view kJsonPatch = "application/json-patch+json";
 
 /// A GET whose answer is a line after another. Destroying it ends it; then nothing is called any more.
 class Stream {

@@ -81,7 +81,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
     return query;
   }
 
-  std::string Accept() const { return options.metadata_only ? std::string(kMetadataOnly) : ""; }
+  std::string Accept(std::string_view metadata) const { return options.metadata_only ? std::string(metadata) : ""; }
 
   // Attempts.
   void Begin() {
@@ -97,7 +97,10 @@ struct Informer::State : std::enable_shared_from_this<State> {
 
   void OpenStream() {
     asked = std::chrono::duration_cast<std::chrono::seconds>(options.watch_for + AnyUpTo(options.watch_for));
-    Call call{.path = options.resource.Path(options.namespace_name), .query = Selectors(), .accept = Accept(), .deadline = kAnswerDeadline};
+    Call call{.path = options.resource.Path(options.namespace_name),
+              .query = Selectors(),
+              .accept = Accept(kMetadataOfEvents),
+              .deadline = kAnswerDeadline};
     call.query["watch"] = "1";
     call.query["allowWatchBookmarks"] = "true";
     call.query["timeoutSeconds"] = std::to_string(asked.count());
@@ -125,7 +128,10 @@ struct Informer::State : std::enable_shared_from_this<State> {
   // The first list may be any state that the server has at hand (resourceVersion 0: from its cache, etcd is not asked). After an expired
   // version it must be the newest one: a server that lags would take us back in time.
   void AskPage(const std::string& next) {
-    Call call{.path = options.resource.Path(options.namespace_name), .query = Selectors(), .accept = Accept(), .deadline = kPageDeadline};
+    Call call{.path = options.resource.Path(options.namespace_name),
+              .query = Selectors(),
+              .accept = Accept(kMetadataOfLists),
+              .deadline = kPageDeadline};
     call.query["limit"] = kPageSize;
     if (!next.empty()) {
       call.query["continue"] = next;

@@ -7,6 +7,7 @@ hash of everything it is made from. Prints the folders; a second run takes a mom
   kubernetes/ kube-apiserver, kube-controller-manager, kube-scheduler, kubelet: one binary under four names; a second folder has an
               older release
   peer/       kubelet-peer, the tests' own other side of the device plugin protocol
+  kubelet-devices/  the kubelet's device manager alone
   tools/      helm, and NFD's master, worker and CRDs
   images/     pause.tar, busybox.tar, debian.tar (a shell and this machine's C library, nothing of a driver)
 
@@ -188,6 +189,16 @@ def peer() -> Path:
     return target
 
 
+def kubelet_devices() -> Path:
+    """The kubelet's device manager as a program of its own, for tests/contract."""
+    source = GO / "kubelet-devices"
+    target = cache() / "bench" / f"kubelet-devices-{key(GO / 'go.mod', GO / 'go.sum', source / 'main.go', source / 'linkname.s')}"
+    with building(target) as scratch:
+        if scratch:
+            go_build("./kubelet-devices", scratch / "kubelet-devices", "-s -w")
+    return target
+
+
 def tools() -> Path:
     nfd, version = "sigs.k8s.io/node-feature-discovery", module_version("sigs.k8s.io/node-feature-discovery", GO_TOOLS)
     # As in NFD's own image, whose pods see the machine's /sys as /host-sys.
@@ -236,4 +247,4 @@ class Parts:
 
 if __name__ == "__main__":
     parts = Parts()
-    print(parts.packages, containerd_older(), parts.kubernetes, kubernetes("older"), parts.peer, parts.tools, parts.images, sep="\n")
+    print(parts.packages, containerd_older(), parts.kubernetes, kubernetes("older"), parts.peer, kubelet_devices(), parts.tools, parts.images, sep="\n")

@@ -9,6 +9,7 @@
 
 #include "base/core/strings.h"
 #include "edge/kube/fake/store.h"
+#include "edge/kube/status_error.h"
 
 namespace penstock::edge::kube {
 
@@ -18,6 +19,8 @@ using fake::Place;
 using fake::Reply;
 
 namespace {
+
+constexpr const char* kNoConnection = "no connection to the API server";
 
 std::string ValueOf(const Call& call, const std::string& key) {
   const auto found = call.query.find(key);
@@ -38,32 +41,16 @@ std::string VerbOf(const Call& call, const std::optional<Place>& place, bool str
   return call.content_type == kApplyPatch ? "apply" : "patch";
 }
 
-Code CodeOf(int status, const std::string& reason) {
-  switch (status) {
-    case 400:
-    case 415:
-    case 422: return Code::kInvalidArgument;
-    case 401: return Code::kUnauthenticated;
-    case 403: return Code::kPermissionDenied;
-    case 404: return Code::kNotFound;
-    case 409: return reason == "AlreadyExists" ? Code::kAlreadyExists : Code::kAborted;
-    case 410: return Code::kOutOfRange;
-    case 429: return Code::kResourceExhausted;
-    case 504: return Code::kDeadlineExceeded;
-    default: return status >= 500 || status == 0 ? Code::kUnavailable : Code::kUnknown;
-  }
-}
-
-base::Result<Answer> ResultOf(const Reply& reply) {
-  if (reply.status >= 200 && reply.status < 300) return Answer{reply.status, reply.body.dump()};
-  return Error(CodeOf(reply.status, reply.body.value("reason", "")), reply.body.value("message", "no connection to the API server"));
+/// As Client answers, errors in its words.
+base::Result<Answer> ResultOf(const Reply& reply, const Call& call) {
+  if (reply.status == 0) return Error(Code::kUnavailable, kNoConnection);
+  const std::string body = reply.body.is_string() ? reply.body.get<std::string>() : reply.body.dump();
+  if (reply.status >= 300) return StatusError(reply.status, body, call);
+  return Answer{reply.status, body};
 }
 
 std::string ReasonOf(int status) {
   switch (status) {
-    case 401: return "Unauthorized";
-    case 403: return "Forbidden";
-    case 404: return "NotFound";
     case 409: return "Conflict";
     case 410: return "Expired";
     case 429: return "TooManyRequests";
@@ -71,11 +58,26 @@ std::string ReasonOf(int status) {
   }
 }
 
-std::string MessageOf(int status, const std::string& verb, const Call& call) {
-  if (status == 0) return "no connection to the API server";
-  if (status == 403) return "forbidden: User \"penstock\" cannot " + verb + " " + call.path;
-  if (status == 404) return "the server could not find the requested resource";
-  return verb + " " + call.path + ": the server answered " + std::to_string(status);
+/// `nodes "n1" is forbidden: User "penstock" cannot patch resource "nodes/status" in API group "" at the cluster scope`.
+std::string ForbiddenText(const std::string& verb, const Place& place) {
+  const auto parts = base::Split(place.collection, '/');
+  const std::string group = parts.size() == 5 ? parts[2] : "";
+  const std::string plural = parts.back() + (place.subresource.empty() ? "" : "/" + place.subresource);
+  return fake::Named(place) + " is forbidden: User \"penstock\" cannot " + (verb == "apply" ? "patch" : verb) + " resource \"" + plural +
+         "\" in API group \"" + group + "\"" +
+         (place.namespace_name.empty() ? " at the cluster scope" : " in the namespace \"" + place.namespace_name + "\"");
+}
+
+Json MetadataOf(const Json& object) {
+  return {{"kind", "PartialObjectMetadata"}, {"apiVersion", "meta.k8s.io/v1"}, {"metadata", object["metadata"]}};
+}
+
+/// A list as it is asked for with kMetadataOfLists.
+void KeepMetadata(Json& list) {
+  list["kind"] = "PartialObjectMetadataList";
+  list["apiVersion"] = "meta.k8s.io/v1";
+  for (Json& item : list["items"]) item = {{"metadata", item["metadata"]}};
+  if (list["items"].empty()) list["items"] = nullptr;
 }
 
 }  // namespace
@@ -125,7 +127,13 @@ struct FakeApi::State : std::enable_shared_from_this<State> {
   }
 
   Reply FailureOf(const Fault& fault, const std::string& verb, const Call& call) const {
-    return fake::Failure(fault.status, fault.reason.empty() ? ReasonOf(fault.status) : fault.reason, MessageOf(fault.status, verb, call));
+    const auto place = fake::PlaceOf(call.path);
+    if (fault.status == 0) return {0, {}};
+    if (fault.status == 401) return fake::Failure(401, "Unauthorized", "Unauthorized");
+    if (fault.status == 403 && place) return fake::Failure(403, "Forbidden", ForbiddenText(verb, *place));
+    if (fault.status == 404) return fake::PageNotFound();
+    return fake::Failure(fault.status, fault.reason.empty() ? ReasonOf(fault.status) : fault.reason,
+                         "the server answered " + std::to_string(fault.status));
   }
 
   void Note(const Call& call, const std::string& verb) {
@@ -134,31 +142,35 @@ struct FakeApi::State : std::enable_shared_from_this<State> {
   }
 
   Reply Carry(const Call& call) {
+    if (Json resources = fake::ResourcesOf(call.path); !resources.is_null())
+      return {200, {{"kind", "APIResourceList"}, {"resources", std::move(resources)}}};
     std::optional<Place> place = fake::PlaceOf(call.path);
-    if (!place) return fake::Failure(404, "NotFound", "the server could not find the requested resource");
-    Json body = call.body.empty() ? Json() : Json::parse(call.body, nullptr, false);
-    if (body.is_discarded()) return fake::Failure(400, "BadRequest", "the body is no JSON");
+    if (!place || fake::KindOf(place->collection) == nullptr) return fake::PageNotFound();
+    Json body = call.body.empty() ? Json() : Json::parse(call.body);
     const std::string manager = ValueOf(call, "fieldManager");
-    const std::string writer = manager.empty() ? "unknown" : manager;
-    if (call.method == "GET") return place->name.empty() ? store.List(*place, call.query) : store.Get(*place);
-    if (call.method == "PATCH") return store.Patch(*place, call.content_type, body, manager, IsTrue(call, "force"));
-    if (call.method == "PUT") return store.Replace(*place, std::move(body), writer);
-    if (call.method == "DELETE") return store.Delete(*place);
-    if (call.method != "POST") return fake::Failure(405, "MethodNotAllowed", call.method + " is not allowed");
-    if (place->name.empty()) place->name = body.value("/metadata/name"_json_pointer, "");
-    if (place->name.empty()) return fake::Failure(422, "Invalid", "metadata.name: Required value: name or generateName is required");
-    return store.Create(*place, std::move(body), writer);
+    const bool dry_run = ValueOf(call, "dryRun") == "All";
+    if (call.method == "PATCH") return store.Patch(*place, call.content_type, body, manager, IsTrue(call, "force"), dry_run);
+    if (call.method == "PUT") return store.Replace(*place, std::move(body), manager);
+    if (call.method == "DELETE") return store.Delete(*place, dry_run);
+    if (call.method == "POST") {
+      place->name = body["metadata"]["name"];
+      return store.Create(*place, std::move(body), manager);
+    }
+    if (!place->name.empty()) return store.Get(*place);
+    Reply list = store.List(*place, call.query);
+    if (list.status == 200 && call.accept == kMetadataOfLists) KeepMetadata(list.body);
+    return list;
   }
 
   void Serve(const Call& call, const std::shared_ptr<Pending>& pending) {
     if (pending->over || silent) return;
     const std::string verb = VerbOf(call, fake::PlaceOf(call.path), false);
-    if (!up) return Finish(pending, Error(Code::kUnavailable, MessageOf(0, verb, call)));
+    if (!up) return Finish(pending, Error(Code::kUnavailable, kNoConnection));
     Note(call, verb);
     const auto fault = Meet(call, false);
-    if (!fault) return Finish(pending, ResultOf(Carry(call)));
+    if (!fault) return Finish(pending, ResultOf(Carry(call), call));
     if (fault->after_the_deed) Carry(call);
-    Finish(pending, ResultOf(FailureOf(*fault, verb, call)));
+    Finish(pending, ResultOf(FailureOf(*fault, verb, call), call));
   }
 
   void Finish(const std::shared_ptr<Pending>& pending, base::Result<Answer> result) {
@@ -173,9 +185,10 @@ struct FakeApi::State : std::enable_shared_from_this<State> {
     if (!IsOpen(watcher)) return;
     if (silent)
       return EndLater(watcher, watcher->call.deadline, Error(Code::kDeadlineExceeded, watcher->call.path + ": no answer in time"));
-    if (!up) return End(watcher, Error(Code::kUnavailable, MessageOf(0, "watch", watcher->call)));
+    if (!up) return End(watcher, Error(Code::kUnavailable, kNoConnection));
     Note(watcher->call, "watch");
-    if (const auto fault = Meet(watcher->call, true)) return End(watcher, ResultOf(FailureOf(*fault, "watch", watcher->call)).error());
+    if (const auto fault = Meet(watcher->call, true)) return Refuse(watcher, FailureOf(*fault, "watch", watcher->call));
+    if (fake::KindOf(watcher->place.collection) == nullptr) return Refuse(watcher, fake::PageNotFound());
     if (const std::string seconds = ValueOf(watcher->call, "timeoutSeconds"); !seconds.empty()) {
       EndLater(watcher, std::chrono::seconds(base::ParseInt(seconds).value_or(1)), {});
     }
@@ -183,6 +196,8 @@ struct FakeApi::State : std::enable_shared_from_this<State> {
     if (!IsTrue(watcher->call, "sendInitialEvents") || streaming_lists == StreamingLists::kIgnored) return BeginFrom(watcher);
     BeginWithAll(watcher);
   }
+
+  void Refuse(const WatcherPtr& watcher, const Reply& reply) { End(watcher, ResultOf(reply, watcher->call).error()); }
 
   // A server that has gone silent ends no stream.
   void EndLater(const WatcherPtr& watcher, base::Duration after, base::Status why) {
@@ -204,8 +219,12 @@ struct FakeApi::State : std::enable_shared_from_this<State> {
   }
 
   void BeginWithAll(const WatcherPtr& watcher) {
-    if (streaming_lists == StreamingLists::kInvalid || ValueOf(watcher->call, "resourceVersionMatch") != "NotOlderThan") {
-      return End(watcher, Error(Code::kInvalidArgument, "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch"));
+    if (streaming_lists == StreamingLists::kInvalid) {
+      const std::string only = " is forbidden for watch unless the WatchList feature gate is enabled";
+      return Refuse(watcher,
+                    fake::Failure(422, "Invalid",
+                                  "ListOptions.meta.k8s.io \"\" is invalid: [resourceVersionMatch: Forbidden: resourceVersionMatch" + only +
+                                      ", sendInitialEvents: Forbidden: sendInitialEvents" + only + "]"));
     }
     if (streaming_lists == StreamingLists::kErrorEvent) {
       SendEvent(watcher, "ERROR", fake::Failure(500, "InternalError", "etcd: request progress is not supported").body);
@@ -223,19 +242,21 @@ struct FakeApi::State : std::enable_shared_from_this<State> {
   void Expire(const WatcherPtr& watcher) {
     const std::string message =
         "too old resource version: " + std::to_string(watcher->version) + " (" + std::to_string(store.oldest()) + ")";
-    if (expire_by_status) return End(watcher, Error(Code::kOutOfRange, message));
     SendEvent(watcher, "ERROR", fake::Failure(410, "Expired", message).body);
     End(watcher, {});
   }
 
   void SendBookmark(const WatcherPtr& watcher, bool initial_end) {
-    Json metadata = {{"creationTimestamp", nullptr}, {"resourceVersion", std::to_string(watcher->version)}};
+    Json metadata = {{"resourceVersion", std::to_string(watcher->version)}};
     if (initial_end) metadata["annotations"] = {{"k8s.io/initial-events-end", "true"}};
-    SendEvent(watcher, "BOOKMARK", {{"kind", "Bookmarked"}, {"apiVersion", "v1"}, {"metadata", std::move(metadata)}});
+    SendEvent(watcher, "BOOKMARK", {{"kind", fake::KindOf(watcher->place.collection)->kind}, {"metadata", std::move(metadata)}});
   }
 
   void SendEvent(const WatcherPtr& watcher, const char* type, const Json& object) {
-    if (IsOpen(watcher)) watcher->line(Json{{"type", type}, {"object", object}}.dump());
+    if (!IsOpen(watcher)) return;
+    const bool is_object = object.contains("metadata") && std::string_view(type) != "ERROR";
+    const Json sent = is_object && watcher->call.accept == kMetadataOfEvents ? MetadataOf(object) : object;
+    watcher->line(Json{{"type", type}, {"object", sent}}.dump());
   }
 
   // Every change goes to every stream, in order. A line may close streams.
@@ -249,7 +270,7 @@ struct FakeApi::State : std::enable_shared_from_this<State> {
         watcher->version = change->version;
         if (change->collection != watcher->place.collection) continue;
         const Json event = fake::EventOf(*change, watcher->selector);
-        if (!event.is_null()) watcher->line(event.dump());
+        if (!event.is_null()) SendEvent(watcher, event["type"].get_ref<const std::string&>().c_str(), event["object"]);
       }
     }
   }
@@ -291,7 +312,7 @@ struct FakeApi::State : std::enable_shared_from_this<State> {
   std::map<std::string, std::uint64_t, std::less<>> counts;
   std::vector<Call> calls;
   base::Duration delay{};
-  bool up = true, silent = false, expire_by_status = false;
+  bool up = true, silent = false;
   StreamingLists streaming_lists = StreamingLists::kYes;
 };
 
@@ -346,7 +367,7 @@ void FakeApi::Put(const std::string& path, const Json& object, const std::string
     state_->store.Replace(place, object, manager);
     if (object.contains("status")) {
       place.subresource = "status";
-      if (state_->store.HasStatus(place)) state_->store.Patch(place, kMergePatch, {{"status", object["status"]}}, manager, true);
+      state_->store.Patch(place, kMergePatch, {{"status", object["status"]}}, manager, true, false);
     }
   }
   state_->DeliverSoon();
@@ -354,15 +375,14 @@ void FakeApi::Put(const std::string& path, const Json& object, const std::string
 
 void FakeApi::Merge(const std::string& path, const Json& patch, const std::string& manager) {
   Place place = fake::PlaceOf(path).value();
-  state_->store.Patch(place, kMergePatch, patch, manager, true);
+  state_->store.Patch(place, kMergePatch, patch, manager, true, false);
   place.subresource = "status";
-  if (patch.contains("status") && state_->store.HasStatus(place))
-    state_->store.Patch(place, kMergePatch, {{"status", patch["status"]}}, manager, true);
+  if (patch.contains("status")) state_->store.Patch(place, kMergePatch, {{"status", patch["status"]}}, manager, true, false);
   state_->DeliverSoon();
 }
 
 void FakeApi::Remove(const std::string& path) {
-  state_->store.Delete(fake::PlaceOf(path).value());
+  state_->store.Delete(fake::PlaceOf(path).value(), false);
   state_->DeliverSoon();
 }
 
@@ -371,8 +391,6 @@ const Json* FakeApi::Find(const std::string& path) const { return state_->store.
 std::vector<std::string> FakeApi::ManagersOf(const std::string& path, const std::string& pointer) const {
   return state_->store.ManagersOf(fake::PlaceOf(path).value(), pointer);
 }
-
-void FakeApi::HasStatus(const std::string& plural) { state_->store.with_status.insert(plural); }
 
 void FakeApi::Fail(Fault fault) { state_->faults.push_back(std::move(fault)); }
 void FakeApi::Heal() { state_->faults.clear(); }
@@ -393,7 +411,6 @@ void FakeApi::ForgetHistory() {
   state_->store.ForgetHistory();
 }
 
-void FakeApi::ExpireByStatus(bool by_status) { state_->expire_by_status = by_status; }
 void FakeApi::SetStreamingLists(StreamingLists streaming_lists) { state_->streaming_lists = streaming_lists; }
 void FakeApi::SetDelay(base::Duration delay) { state_->delay = delay; }
 

@@ -32,8 +32,9 @@ struct Fault {
 };
 
 /// Behaves as a real API server does towards one client, in the order of calls: each is carried out and answered by a function posted to
-/// the executor. Objects given to a LIST have no kind, watches show managedFields, resourceVersions rise with every write. On the
-/// executor's thread (with ManualExecutor: the test's).
+/// the executor. Objects given to a LIST have no kind, watches show managedFields, resourceVersions rise with every write. What it answers
+/// to requests that our programs send is compared with a kube-apiserver (tests/contract); others it does not know. On the executor's
+/// thread (with ManualExecutor: the test's).
 class FakeApi final : public Api {
  public:
   explicit FakeApi(base::Executor& executor);
@@ -53,15 +54,13 @@ class FakeApi final : public Api {
   const Json* Find(const std::string& path) const;
   /// Managers of a leaf, by JSON pointer ("/metadata/labels/a~1b"; an element of conditions: "/status/conditions/k:Ready/status").
   std::vector<std::string> ManagersOf(const std::string& path, const std::string& pointer) const;
-  /// Makes `<plural>/status` a subresource of its own: what writes to the object itself say of status is passed over (nodes have it).
-  void HasStatus(const std::string& plural);
 
   // Faults.
   void Fail(Fault fault);
   void FailNext(int status, int times = 1) { Fail({.status = status, .times = times}); }
   /// 403 with the words of the real one, until Heal.
   void Forbid(const std::string& method, const std::string& path) { Fail({.status = 403, .times = -1, .method = method, .path = path}); }
-  /// 404 for all of it, as where a CRD is not installed, until Heal.
+  /// 404 without a Status for all of it, as where a CRD is not installed, until Heal.
   void NotInstalled(const std::string& path) { Fail({.status = 404, .times = -1, .path = path}); }
   void Heal();
   /// Every stream breaks, every call that is not answered yet, too.
@@ -72,8 +71,6 @@ class FakeApi final : public Api {
   void SetSilent(bool silent);
   /// Versions until now are compacted: watches from them and continue tokens are expired (410). Open streams do not notice.
   void ForgetHistory();
-  /// Whether an expired watch is answered by HTTP status 410 instead of an ERROR event in a 200 (the real server has both).
-  void ExpireByStatus(bool by_status);
   void SetStreamingLists(StreamingLists streaming_lists);
   void SetDelay(base::Duration delay);  ///< of every answer
   /// Others write elsewhere: the version rises and streams that allow it get a bookmark.

@@ -93,6 +93,12 @@ std::vector<std::string> Tokens(Pointer pointer) {
   return tokens;
 }
 
+std::string Dotted(const std::string& pointer) {
+  std::string text;
+  for (const std::string& token : Tokens(Pointer(pointer))) text += "." + token;
+  return text;
+}
+
 void SetAt(Json& root, const std::string& pointer, const Json& value) {
   Json* at = &root;
   for (const std::string& token : Tokens(Pointer(pointer))) {
@@ -148,7 +154,7 @@ Applied ApplyFields(const Json& current, Managers managers, const Json& wanted, 
     const auto found = now.find(pointer);
     const bool same = found != now.end() && found->second == value;
     for (const Manager& other : same ? std::vector<Manager>() : OthersWith(managers, manager, pointer)) {
-      if (!force) applied.conflicts.push_back(other.name + ": " + pointer);
+      if (!force) applied.conflicts.push_back("conflict with \"" + other.name + "\": " + Dotted(pointer));
       managers[other].erase(pointer);
     }
     SetAt(object, pointer, value);

@@ -29,7 +29,7 @@ std::map<std::string, Json> LeavesOf(const Json& object);
 struct Applied {
   Json object;
   Managers managers;
-  std::vector<std::string> conflicts;  ///< "name: pointer"; then nothing else counts
+  std::vector<std::string> conflicts;  ///< then nothing else counts
 };
 
 /// Server-side apply: leaves that `manager` owned and does not apply any more go, unless another manager owns them.

@@ -2,6 +2,9 @@
 #include "edge/kube/fake/store.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
+#include <tuple>
 #include <utility>
 
 #include "base/core/strings.h"
@@ -11,11 +14,27 @@ namespace {
 
 constexpr std::size_t kMostHistory = 100'000;
 
-Reply NotFound(const Place& place) {
-  return Failure(404, "NotFound", place.collection.substr(place.collection.rfind('/') + 1) + " \"" + place.name + "\" not found");
+constexpr std::array<Kind, 9> kKinds = {
+    {{.collection = "/api/v1/nodes", .kind = "Node", .status = true},
+     {.collection = "/api/v1/pods", .kind = "Pod", .status = true},
+     {.collection = "/api/v1/configmaps", .kind = "ConfigMap"},
+     {.collection = "/api/v1/events", .kind = "Event"},
+     {.collection = "/api/v1/namespaces", .kind = "Namespace"},
+     {.collection = "/apis/apps/v1/daemonsets", .kind = "DaemonSet", .status = true, .generation = true},
+     {.collection = "/apis/coordination.k8s.io/v1/leases", .kind = "Lease"},
+     {.collection = "/apis/penstock.io/v1alpha1/nodestates", .kind = "NodeState"},
+     {.collection = "/apis/nfd.k8s-sigs.io/v1alpha1/nodefeatures", .kind = "NodeFeature"}}};
+
+Reply NotFound(const Place& place) { return Failure(404, "NotFound", Named(place) + " not found"); }
+
+Reply Conflict(const Place& place, const std::string& why) {
+  return Failure(409, "Conflict", "Operation cannot be fulfilled on " + Named(place) + ": " + why);
 }
 
-Reply Conflict(const std::string& why) { return Failure(409, "Conflict", "Operation cannot be fulfilled: " + why); }
+bool HasStatus(const Place& place) {
+  const Kind* kind = KindOf(place.collection);
+  return kind != nullptr && kind->status;
+}
 
 std::string VersionOf(const Json& object) { return object.value("/metadata/resourceVersion"_json_pointer, std::string()); }
 
@@ -25,8 +44,6 @@ bool IsBuiltIn(const std::string& collection) {
   if (parts.size() < 3 || parts[1] == "api") return true;
   return parts[2].find('.') == std::string::npos || parts[2].ends_with(".k8s.io");
 }
-
-std::string KindOf(const std::vector<Json>& items) { return items.empty() ? "List" : items.front().value("kind", "") + "List"; }
 
 }  // namespace
 
@@ -46,6 +63,30 @@ std::optional<Place> PlaceOf(std::string_view path) {
   return place;
 }
 
+const Kind* KindOf(std::string_view collection) {
+  const auto found = std::ranges::find(kKinds, collection, &Kind::collection);
+  return found == kKinds.end() ? nullptr : &*found;
+}
+
+Json ResourcesOf(std::string_view group_version) {
+  Json resources = Json::array();
+  for (const Kind& kind : kKinds) {
+    const std::size_t slash = kind.collection.rfind('/');
+    if (kind.collection.substr(0, slash) != group_version) continue;
+    resources.push_back({{"name", kind.collection.substr(slash + 1)}, {"kind", kind.kind}});
+  }
+  return resources.empty() ? Json() : resources;
+}
+
+std::string Named(const Place& place) {
+  const auto parts = base::Split(place.collection, '/');
+  std::string text = parts.back();
+  if (parts.size() == 5) text += "." + parts[2];
+  return place.name.empty() ? text : text + " \"" + place.name + "\"";
+}
+
+Reply PageNotFound() { return {404, "404 page not found\n"}; }
+
 Reply Failure(int status, std::string reason, std::string message) {
   return {status, Json{{"kind", "Status"},
                        {"apiVersion", "v1"},
@@ -55,8 +96,6 @@ Reply Failure(int status, std::string reason, std::string message) {
                        {"reason", std::move(reason)},
                        {"code", status}}};
 }
-
-bool Store::HasStatus(const Place& place) const { return with_status.contains(place.collection.substr(place.collection.rfind('/') + 1)); }
 
 Json Store::Described(Entry entry) const {
   entry.object["metadata"]["managedFields"] = ManagedFieldsOf(entry.managers);
@@ -92,38 +131,45 @@ std::vector<Json> Store::Matching(const std::string& collection, const Selector&
   return matching;
 }
 
-// A continue token is "<version>:<index>".
+// A list goes on as it was when its first page was made. One of any version (0) comes from a cache, which knows no pages.
 Reply Store::List(const Place& place, const std::map<std::string, std::string>& query) {
-  std::vector<Json> all = Matching(place.collection, SelectorOf(place, query));
-  const std::string kind = KindOf(all);
-  std::size_t first = 0;
+  const auto value = [&query](const char* key) {
+    const auto found = query.find(key);
+    return found == query.end() ? std::string() : found->second;
+  };
+  std::vector<Json> rest;
   std::int64_t at_version = version_;
-  if (const auto token = query.find("continue"); token != query.end() && !token->second.empty()) {
-    const auto parts = base::Split(token->second, ':');
-    at_version = base::ParseInt(parts[0]).value_or(0);
-    if (at_version < oldest_ || parts.size() != 2)
+  if (const std::string token = value("continue"); token.empty()) {
+    rest = Matching(place.collection, SelectorOf(place, query));
+  } else {
+    const auto page = pages_.find(token);
+    if (page == pages_.end())
       return Failure(410, "Expired", "The provided continue parameter is too old to display a consistent list result.");
-    first = std::min<std::size_t>(all.size(), base::ParseUint(parts[1]).value_or(0));
+    std::tie(at_version, rest) = page->second;
   }
-  std::size_t limit = all.size();
-  if (const auto given = query.find("limit"); given != query.end()) limit = base::ParseUint(given->second).value_or(0);
-  if (limit == 0) limit = all.size();
+  std::size_t limit = value("resourceVersion") == "0" ? 0 : base::ParseUint(value("limit")).value_or(0);
+  if (limit == 0) limit = rest.size();
   Json items = Json::array();
-  std::size_t next = first;
-  for (; next < all.size() && items.size() < limit; ++next) {
-    all[next].erase("kind");
-    all[next].erase("apiVersion");
-    items.push_back(std::move(all[next]));
+  for (Json& item : std::span(rest).first(std::min(limit, rest.size()))) {
+    item.erase("kind");
+    item.erase("apiVersion");
+    items.push_back(std::move(item));
   }
   Json metadata = {{"resourceVersion", std::to_string(at_version)}};
-  if (next < all.size()) metadata["continue"] = std::to_string(at_version) + ":" + std::to_string(next);
+  if (items.size() < rest.size()) {
+    const std::string token = "page-" + std::to_string(pages_.size());
+    rest.erase(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(items.size()));
+    pages_[token] = {at_version, std::move(rest)};
+    metadata["continue"] = token;
+  }
   const auto parts = base::Split(place.collection, '/');
   const std::string api_version = parts[1] == "api" ? "v1" : parts[2] + "/" + parts[3];
+  const std::string kind = std::string(KindOf(place.collection)->kind) + "List";
   return {200, Json{{"kind", kind}, {"apiVersion", api_version}, {"metadata", std::move(metadata)}, {"items", std::move(items)}}};
 }
 
 // Writes an object that differs from what is there, with all that the server adds.
-Reply Store::Write(const Place& place, Json object, Managers managers) {
+Reply Store::Write(const Place& place, Json object, Managers managers, bool dry_run) {
   const Key key = KeyOf(place);
   const auto found = objects_.find(key);
   Json before = found == objects_.end() ? Json() : found->second.object;
@@ -141,6 +187,12 @@ Reply Store::Write(const Place& place, Json object, Managers managers) {
     metadata["creationTimestamp"] = before["metadata"]["creationTimestamp"];
     metadata["resourceVersion"] = before["metadata"]["resourceVersion"];
     if (object == before && managers == found->second.managers) return {200, Described(found->second)};
+  }
+  if (dry_run) return {before.is_null() ? 201 : 200, Described({std::move(object), std::move(managers)})};
+  if (KindOf(place.collection)->generation) {
+    const bool changed = before.is_null() || before.value("spec", Json()) != object.value("spec", Json());
+    const std::int64_t last = before.is_null() ? 0 : before.value("/metadata/generation"_json_pointer, std::int64_t{0});
+    metadata["generation"] = changed ? last + 1 : last;
   }
   metadata["resourceVersion"] = std::to_string(++version_);
   Entry& entry = objects_[key];
@@ -168,17 +220,14 @@ Json Store::WithinSubresource(const Place& place, const Json& before, Json objec
 
 Reply Store::WriteAs(const Place& place, const Entry& before, Json object, const std::string& manager) {
   if (const std::string version = VersionOf(object); !version.empty() && version != VersionOf(before.object))
-    return Conflict("the object has been modified; please apply your changes to the latest version and try again");
+    return Conflict(place, "the object has been modified; please apply your changes to the latest version and try again");
   object = WithinSubresource(place, before.object, std::move(object));
   Managers managers = OwnChanges(before.object, object, before.managers, {manager, "Update", place.subresource});
   return Write(place, std::move(object), std::move(managers));
 }
 
 Reply Store::Create(const Place& place, Json object, const std::string& manager) {
-  if (objects_.contains(KeyOf(place))) {
-    return Failure(409, "AlreadyExists",
-                   place.collection.substr(place.collection.rfind('/') + 1) + " \"" + place.name + "\" already exists");
-  }
+  if (objects_.contains(KeyOf(place))) return Failure(409, "AlreadyExists", Named(place) + " already exists");
   Managers managers = OwnChanges(Json::object(), object, {}, {manager, "Update", ""});
   return Write(place, std::move(object), std::move(managers));
 }
@@ -189,53 +238,54 @@ Reply Store::Replace(const Place& place, Json object, const std::string& manager
   return WriteAs(place, found->second, std::move(object), manager);
 }
 
-Reply Store::Apply(const Place& place, const Json& wanted, const std::string& manager, bool force) {
-  if (manager.empty()) return Failure(422, "Invalid", "fieldManager: Required value: is required for apply patch");
-  if (!wanted.contains("apiVersion") || !wanted.contains("kind")) return Failure(400, "BadRequest", "apply patch lacks apiVersion or kind");
+Reply Store::Apply(const Place& place, const Json& wanted, const std::string& manager, bool force, bool dry_run) {
   const auto found = objects_.find(KeyOf(place));
-  if (found == objects_.end() && !place.subresource.empty()) return NotFound(place);
+  const std::string uid = wanted.value("/metadata/uid"_json_pointer, "");
   Entry before;
   before.object = {{"apiVersion", wanted["apiVersion"]}, {"kind", wanted["kind"]}, {"metadata", Json::object()}};
   if (found != objects_.end()) before = found->second;
+  if (!uid.empty() && found == objects_.end())
+    return Conflict(place, "uid mismatch: the provided object specified uid " + uid + ", and no existing object was found");
+  if (!uid.empty() && before.object["metadata"]["uid"] != uid) {
+    return Failure(422, "Invalid",
+                   std::string(KindOf(place.collection)->kind) + " \"" + place.name + "\" is invalid: metadata.uid: Invalid value: \"" +
+                       uid + "\": field is immutable");
+  }
   // What the path does not reach is as though it had not been applied.
   Json reached = wanted;
-  if (place.subresource == "status" && !IsBuiltIn(place.collection)) {
-    reached = {{"status", wanted.value("status", Json::object())}};
-  } else if (place.subresource.empty() && HasStatus(place)) {
-    reached.erase("status");
+  if (HasStatus(place)) reached.erase("status");
+  Applied applied = ApplyFields(before.object, before.managers, reached, {manager, "Apply", ""}, force);
+  if (!applied.conflicts.empty()) {
+    const std::size_t count = applied.conflicts.size();
+    return Failure(
+        409, "Conflict",
+        "Apply failed with " + std::to_string(count) + (count == 1 ? " conflict: " : " conflicts: ") + base::Join(applied.conflicts, ", "));
   }
-  Applied applied = ApplyFields(before.object, before.managers, reached, {manager, "Apply", place.subresource}, force);
-  if (!applied.conflicts.empty()) return Conflict("Apply failed with conflicts: " + base::Join(applied.conflicts, ", "));
-  return Write(place, std::move(applied.object), std::move(applied.managers));
+  return Write(place, std::move(applied.object), std::move(applied.managers), dry_run);
 }
 
-Reply Store::Patch(const Place& place, std::string_view content_type, const Json& patch, const std::string& manager, bool force) {
-  if (place.subresource == "status" && !HasStatus(place))
-    return Failure(404, "NotFound", "the server could not find the requested resource");
-  if (content_type == kApplyPatch) return Apply(place, patch, manager, force);
+Reply Store::Patch(const Place& place, std::string_view content_type, const Json& patch, const std::string& manager, bool force,
+                   bool dry_run) {
+  if (content_type == kApplyPatch) return Apply(place, patch, manager, force, dry_run);
   const auto found = objects_.find(KeyOf(place));
   if (found == objects_.end()) return NotFound(place);
   Json object = found->second.object;
   if (content_type == kMergePatch) {
     object.merge_patch(patch);
-  } else if (content_type == kStrategicMergePatch && IsBuiltIn(place.collection)) {
-    object = StrategicMerge(object, patch);
-  } else if (content_type == kJsonPatch) {
-    try {
-      object = object.patch(patch);
-    } catch (const Json::exception& error) { return Failure(422, "Invalid", error.what()); }
   } else {
-    return Failure(415, "UnsupportedMediaType", "the body of the request was in an unknown format - " + std::string(content_type));
+    object = StrategicMerge(object, patch);
   }
   return WriteAs(place, found->second, std::move(object), manager);
 }
 
-Reply Store::Delete(const Place& place) {
+Reply Store::Delete(const Place& place, bool dry_run) {
   const auto found = objects_.find(KeyOf(place));
   if (found == objects_.end()) return NotFound(place);
+  const Reply done = {200, Json{{"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Success"}}};
+  if (dry_run) return done;
   history_.push_back({++version_, place.collection, Described(found->second), Json()});
   objects_.erase(found);
-  return {200, Json{{"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Success"}}};
+  return done;
 }
 
 const Change* Store::After(std::int64_t version) const {
@@ -246,6 +296,7 @@ const Change* Store::After(std::int64_t version) const {
 void Store::ForgetHistory() {
   oldest_ = ++version_;
   history_.clear();
+  pages_.clear();
 }
 
 }  // namespace penstock::edge::kube::fake

@@ -21,6 +21,17 @@ struct Place {
 };
 std::optional<Place> PlaceOf(std::string_view path);
 
+/// What a server with our CRDs and NFD's knows of a kind, by its collection ("/api/v1/nodes").
+struct Kind {
+  std::string_view collection, kind;
+  bool status = false;      ///< `status` is a subresource: writes to the object itself pass over it
+  bool generation = false;  ///< counted where the spec changes
+};
+const Kind* KindOf(std::string_view collection);
+
+/// The names of kinds under "/apis/GROUP/VERSION", or null where there is no such group.
+Json ResourcesOf(std::string_view group_version);
+
 /// fieldSelector and labelSelector of a query: =, ==, != and, for labels, presence.
 struct Selector {
   std::string namespace_name;
@@ -29,12 +40,16 @@ struct Selector {
 };
 Selector SelectorOf(const Place& place, const std::map<std::string, std::string>& query);
 
-/// An answer before it is a Result: status and body.
+/// An answer before it is a Result: status and body; a body that is a string is plain text.
 struct Reply {
   int status = 200;
   Json body;
 };
 Reply Failure(int status, std::string reason, std::string message);
+Reply PageNotFound();
+
+/// "leases.coordination.k8s.io \"x\"", as messages name an object.
+std::string Named(const Place& place);
 
 struct Change {
   std::int64_t version = 0;
@@ -53,10 +68,9 @@ class Store {
   Reply List(const Place& place, const std::map<std::string, std::string>& query);
   Reply Create(const Place& place, Json object, const std::string& manager);
   Reply Replace(const Place& place, Json object, const std::string& manager);
-  Reply Patch(const Place& place, std::string_view content_type, const Json& patch, const std::string& manager, bool force);
-  Reply Delete(const Place& place);
+  Reply Patch(const Place& place, std::string_view content_type, const Json& patch, const std::string& manager, bool force, bool dry_run);
+  Reply Delete(const Place& place, bool dry_run);
 
-  bool HasStatus(const Place& place) const;
   const Json* Find(const Place& place) const;  ///< without managedFields
   std::vector<std::string> ManagersOf(const Place& place, const std::string& pointer) const;
 
@@ -70,7 +84,6 @@ class Store {
   /// As where others write to other objects.
   void Bump() { ++version_; }
 
-  std::set<std::string> with_status = {"nodes", "pods", "daemonsets", "deployments"};  ///< plurals with a status subresource
   std::string uid_prefix = "00000000-0000-0000-0000-";
 
  private:
@@ -83,15 +96,16 @@ class Store {
     Managers managers;
   };
   static Key KeyOf(const Place& place) { return {place.collection, place.namespace_name, place.name}; }
-  Reply Write(const Place& place, Json object, Managers managers);
+  Reply Write(const Place& place, Json object, Managers managers, bool dry_run = false);
   Reply WriteAs(const Place& place, const Entry& before, Json object, const std::string& manager);
-  Reply Apply(const Place& place, const Json& wanted, const std::string& manager, bool force);
+  Reply Apply(const Place& place, const Json& wanted, const std::string& manager, bool force, bool dry_run);
   Json WithinSubresource(const Place& place, const Json& before, Json object) const;
   Json Described(Entry entry) const;
 
   const base::Clock& clock_;
   std::map<Key, Entry> objects_;
   std::deque<Change> history_;
+  std::map<std::string, std::pair<std::int64_t, std::vector<Json>>> pages_;  ///< continue token → version and the rest of that list
   std::int64_t version_ = 1000, oldest_ = 1000;
   std::uint64_t next_uid_ = 1;
 };

@@ -36,6 +36,13 @@ std::size_t HealthyOf(const std::map<std::string, SeenDevice>& devices) {
   return static_cast<std::size_t>(std::count_if(devices.begin(), devices.end(), [](const auto& one) { return one.second.healthy; }));
 }
 
+/// Kubernetes' own names are none, those of quotas are none, and both parts have to be there (pkg/apis/core/v1/helper).
+bool IsExtendedResourceName(const std::string& name) {
+  const std::size_t slash = name.find('/');
+  return slash != std::string::npos && slash != 0 && slash + 1 != name.size() && name.find("kubernetes.io/") == std::string::npos &&
+         !name.starts_with("requests.");
+}
+
 }  // namespace
 
 struct FakeKubelet::Impl : std::enable_shared_from_this<FakeKubelet::Impl> {
@@ -164,7 +171,12 @@ grpc::Status FakeKubelet::Impl::Register(const v1beta1::RegisterRequest& request
     changed.notify_all();
     if (!refusal.empty()) return {grpc::StatusCode::UNKNOWN, refusal};
   }
-  if (request.version() != "v1beta1") return {grpc::StatusCode::UNKNOWN, "requested API version is not supported by kubelet"};
+  if (request.version() != "v1beta1") {
+    return {grpc::StatusCode::UNKNOWN,
+            "requested API version \"" + request.version() + "\" is not supported by kubelet. Supported version is [\"v1beta1\"]"};
+  }
+  if (!IsExtendedResourceName(request.resource_name()))
+    return {grpc::StatusCode::UNKNOWN, "the ResourceName \"" + request.resource_name() + "\" is invalid"};
   auto client = std::make_shared<Client>();
   client->channel = rpc::OpenChannel(dir + "/device-plugins/" + request.endpoint());
   client->stub = v1beta1::DevicePlugin::NewStub(client->channel);

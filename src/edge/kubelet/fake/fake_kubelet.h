@@ -36,8 +36,8 @@ struct FakePod {
 };
 
 /// Behaves as Kubernetes 1.36's device manager does, odd habits included: a new registration replaces the client but leaves the old one's
-/// stream open, and when any stream of a resource ends, the newest client is closed and all devices are unhealthy. Functions from any
-/// thread.
+/// stream open, and when any stream of a resource ends, the newest client is closed and all devices are unhealthy. Compared with that code
+/// itself by tests/contract. Functions from any thread.
 class FakeKubelet {
  public:
   /// Works in <kubelet_dir>/device-plugins and /pod-resources; makes neither before Start.

@@ -1,0 +1,878 @@
+// One set of cases for the fake API server and for a real kube-apiserver: each request that our programs send to one occurs here, and both
+// have to answer it with the same verdict and with the same fields, as far as our code reads them. tests/contract/real_test.py starts the
+// real one and names it by PENSTOCK_CONTRACT_KUBECONFIG and PENSTOCK_CONTRACT_ETCD.
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <future>
+#include <mutex>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "edge/kube/access.h"
+#include "edge/kube/client.h"
+#include "edge/kube/fake/fake_api.h"
+#include "edge/kube/informer.h"
+#include "edge/kube/lease.h"
+#include "edge/kube/watch.h"
+#include "os/loop.h"
+
+namespace penstock::edge::kube {
+namespace {
+
+using base::Result;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+using testing::UnorderedElementsAre;
+using namespace std::chrono_literals;
+
+constexpr auto kWithin = 60s;
+
+const Resource kNodes{"", "v1", "nodes"};
+const Resource kPods{"", "v1", "pods"};
+const Resource kConfigMaps{"", "v1", "configmaps"};
+const Resource kEvents{"", "v1", "events"};
+const Resource kLeases{"coordination.k8s.io", "v1", "leases"};
+const Resource kDaemonSets{"apps", "v1", "daemonsets"};
+const Resource kNodeStates{"penstock.io", "v1alpha1", "nodestates"};
+const Resource kNodeFeatures{"nfd.k8s-sigs.io", "v1alpha1", "nodefeatures"};
+const Resource kNotInstalled{"nobody.example.com", "v1", "things"};
+
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+/// A server on a loop of its own, asked by calls that block.
+class Server {
+ public:
+  virtual ~Server() = default;
+
+  Result<Answer> Do(Call call) { return DoOn(api(), std::move(call)); }
+  /// As a user without any right.
+  virtual Result<Answer> DoAsStranger(Call call) = 0;
+  /// With a token that the server does not know.
+  virtual Result<Answer> DoUnauthenticated(Call call) = 0;
+  /// From here on nothing of before is known but the present state.
+  virtual void Compact() = 0;
+  /// Lets streams that asked for bookmarks have one before they end; a real server sends one by itself.
+  virtual void Bookmark() = 0;
+
+  virtual Api& api() = 0;
+  os::Loop& loop() { return loop_; }
+
+  void OnLoop(const std::function<void()>& function) {
+    std::promise<void> done;
+    loop_.Post([&] {
+      function();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+ protected:
+  Result<Answer> DoOn(Api& which, Call call) {
+    std::promise<Result<Answer>> promise;
+    loop_.Post([&] { which.Do(std::move(call), [&promise](Result<Answer> answer) { promise.set_value(std::move(answer)); }); });
+    return promise.get_future().get();
+  }
+
+ private:
+  os::Loop loop_{"contract"};
+};
+
+class FakeServer final : public Server {
+ public:
+  FakeServer() {
+    loop().Start();
+    OnLoop([this] {
+      fake_ = std::make_unique<FakeApi>(loop());
+      fake_->NotInstalled(kNotInstalled.Path());
+      fake_->NotInstalled("/apis/nobody.example.com/v1");
+    });
+  }
+  ~FakeServer() override {
+    OnLoop([this] { fake_.reset(); });
+    loop().Stop();
+  }
+
+  Api& api() override { return *fake_; }
+  Result<Answer> DoAsStranger(Call call) override { return With(403, std::move(call)); }
+  Result<Answer> DoUnauthenticated(Call call) override { return With(401, std::move(call)); }
+  void Compact() override {
+    OnLoop([this] { fake_->ForgetHistory(); });
+  }
+  void Bookmark() override {
+    OnLoop([this] { fake_->Bookmark(); });
+  }
+
+ private:
+  Result<Answer> With(int status, Call call) {
+    OnLoop([&] { fake_->Fail({.status = status, .method = call.method, .path = call.path}); });
+    return Do(std::move(call));
+  }
+
+  std::unique_ptr<FakeApi> fake_;
+};
+
+class RealServer final : public Server {
+ public:
+  explicit RealServer(const Access& admin) {
+    loop().Start();
+    Access stranger = admin, unknown = admin, etcd;
+    for (Access* access : {&stranger, &unknown}) access->client_certificate = access->client_key = {};
+    stranger.token.data = "token-of-a-stranger";
+    unknown.token.data = "token-of-nobody";
+    etcd.server = Environment("PENSTOCK_CONTRACT_ETCD");
+    OnLoop([&] {
+      admin_ = std::make_unique<Client>(loop(), admin);
+      stranger_ = std::make_unique<Client>(loop(), stranger);
+      unknown_ = std::make_unique<Client>(loop(), unknown);
+      etcd_ = std::make_unique<Client>(loop(), etcd);
+    });
+  }
+  ~RealServer() override {
+    OnLoop([this] {
+      for (auto* client : {&admin_, &stranger_, &unknown_, &etcd_}) client->reset();
+    });
+    loop().Stop();
+  }
+
+  Api& api() override { return *admin_; }
+  Result<Answer> DoAsStranger(Call call) override { return DoOn(*stranger_, std::move(call)); }
+  Result<Answer> DoUnauthenticated(Call call) override { return DoOn(*unknown_, std::move(call)); }
+
+  /// By etcd's own HTTP gateway: what the server does by itself every five minutes.
+  void Compact() override {
+    const auto range = Parse(Etcd("/v3/kv/range", {{"key", "AA=="}}));
+    ASSERT_TRUE(range.ok()) << range.error().ToString();
+    const auto done = Etcd("/v3/kv/compaction", {{"revision", (*range)["header"]["revision"]}, {"physical", true}});
+    ASSERT_TRUE(done.ok()) << done.error().ToString();
+  }
+  void Bookmark() override {}
+
+ private:
+  Result<Answer> Etcd(const std::string& path, const Json& body) {
+    return DoOn(*etcd_, {.method = "POST", .path = path, .content_type = "application/json", .body = body.dump()});
+  }
+
+  std::unique_ptr<Client> admin_, stranger_, unknown_, etcd_;
+};
+
+/// A stream and what came of it.
+class Watching {
+ public:
+  Watching(Server& server, Call call) : server_(server) {
+    call.query["watch"] = "1";
+    server_.OnLoop([&] {
+      stream_ = server_.api().Open(
+          std::move(call),
+          [this](std::string_view line) {
+            std::lock_guard lock(mutex_);
+            lines_.emplace_back(line);
+            changed_.notify_all();
+          },
+          [this](base::Status why) {
+            std::lock_guard lock(mutex_);
+            end_ = why.ok() ? "ok" : why.error().ToString();
+            changed_.notify_all();
+          });
+    });
+  }
+  ~Watching() {
+    server_.OnLoop([this] { stream_.reset(); });
+  }
+
+  /// The first so many lines, as our own decoder reads them: "ADDED name", "BOOKMARK end of list", "ERROR 410".
+  std::vector<std::string> Events(std::size_t count) {
+    Wait([&] { return lines_.size() >= count || !end_.empty(); });
+    std::vector<std::string> events;
+    for (const Json& line : Lines()) events.push_back(Described(line));
+    return events;
+  }
+
+  std::string End() {
+    Wait([&] { return !end_.empty(); });
+    std::lock_guard lock(mutex_);
+    return end_;
+  }
+
+  std::vector<Json> Lines() {
+    std::lock_guard lock(mutex_);
+    std::vector<Json> lines;
+    for (const std::string& line : lines_) lines.push_back(Json::parse(line));
+    return lines;
+  }
+
+ private:
+  static std::string Described(const Json& line) {
+    const auto event = DecodeEvent(line.dump());
+    if (!event.ok()) return event.error().ToString();
+    switch (event->type) {
+      case WatchEvent::Type::kAdded: return "ADDED " + event->meta.name;
+      case WatchEvent::Type::kModified: return "MODIFIED " + event->meta.name;
+      case WatchEvent::Type::kDeleted: return "DELETED " + event->meta.name;
+      case WatchEvent::Type::kBookmark: return event->ends_list ? "BOOKMARK end of list" : "BOOKMARK";
+      case WatchEvent::Type::kError: return "ERROR " + std::to_string(event->code);
+    }
+    return "";
+  }
+
+  template <typename Predicate>
+  void Wait(Predicate predicate) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, kWithin, predicate)) << lines_.size() << " lines came";
+  }
+
+  Server& server_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> lines_;
+  std::string end_;
+  std::unique_ptr<Stream> stream_;
+};
+
+class ApiServer : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == "fake") {
+      server_ = std::make_unique<FakeServer>();
+    } else {
+      const auto access = FindAccess(Environment("PENSTOCK_CONTRACT_KUBECONFIG"));
+      ASSERT_TRUE(access.ok()) << "tests/contract/real_test.py starts the server: " << access.error().ToString();
+      server_ = std::make_unique<RealServer>(*access);
+    }
+    // Objects of this case alone: the real server keeps those of the cases before.
+    std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
+    name = name.substr(0, name.find('/'));
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+    name_ = name.substr(0, 60);
+  }
+
+  Result<Answer> Do(Call call) { return server_->Do(std::move(call)); }
+
+  Json Ok(Call call) {
+    const std::string what = call.method + " " + call.path;
+    const auto object = Parse(Do(std::move(call)));
+    EXPECT_TRUE(object.ok()) << what << ": " << (object.ok() ? "" : object.error().ToString());
+    return object.ok() ? *object : Json::object();
+  }
+
+  /// "CODE: message", or the status of an answer that is no error.
+  static std::string Verdict(const Result<Answer>& answer) {
+    if (answer.ok()) return std::to_string(answer->status);
+    return std::string(base::Name(answer.error().code())) + ": " + answer.error().message();
+  }
+  std::string VerdictOf(Call call) { return Verdict(Do(std::move(call))); }
+
+  static Json Node(const std::string& name, const Json& labels = Json::object()) {
+    return {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", name}, {"labels", labels}}}};
+  }
+  static Json NodeState(const std::string& name, const Json& status = Json::object()) {
+    return {{"apiVersion", "penstock.io/v1alpha1"}, {"kind", "NodeState"}, {"metadata", {{"name", name}}}, {"status", status}};
+  }
+  static Json ConfigMap(const std::string& name, const std::string& value, const Json& labels = Json::object()) {
+    return {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", name}, {"labels", labels}}}, {"data", {{"key", value}}}};
+  }
+
+  Json MakeNode(const Json& labels = Json::object()) { return Ok(Create(kNodes, "", Node(name_, labels), "somebody")); }
+  Json NodeNow() { return Ok(Get(kNodes, "", name_)); }
+
+  /// A namespace of this case alone.
+  std::string MakeNamespace() {
+    Ok(Create({"", "v1", "namespaces"}, "", {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", name_}}}}, "somebody"));
+    return name_;
+  }
+
+  /// What others do to an object: read it, change it, write it.
+  Json Replace(const Resource& resource, const std::string& space, const std::string& name, const Json& patch) {
+    Json object = Ok(Get(resource, space, name));
+    object.merge_patch(patch);
+    return Ok({.method = "PUT",
+               .path = resource.Path(space, name),
+               .query = {{"fieldManager", "somebody"}},
+               .content_type = "application/json",
+               .body = object.dump()});
+  }
+
+  Call List(const Resource& resource, const std::string& space, std::map<std::string, std::string> query) {
+    return {.path = resource.Path(space), .query = std::move(query)};
+  }
+
+  /// As the informer asks.
+  static Call StreamingList(const Resource& resource, const std::string& space, const std::string& field_selector = "") {
+    Call call{.path = resource.Path(space),
+              .query = {{"allowWatchBookmarks", "true"},
+                        {"timeoutSeconds", "300"},
+                        {"sendInitialEvents", "true"},
+                        {"resourceVersionMatch", "NotOlderThan"}}};
+    if (!field_selector.empty()) call.query["fieldSelector"] = field_selector;
+    return call;
+  }
+  static Call WatchFrom(const Resource& resource, const std::string& space, const std::string& version) {
+    return {.path = resource.Path(space),
+            .query = {{"allowWatchBookmarks", "true"}, {"timeoutSeconds", "300"}, {"resourceVersion", version}}};
+  }
+
+  static std::string VersionOf(const Json& object) { return object.value("/metadata/resourceVersion"_json_pointer, ""); }
+
+  static std::vector<std::string> NamesOf(const Json& list) {
+    std::vector<std::string> names;
+    for (const Json& item : list["items"]) names.push_back(item["metadata"]["name"]);
+    return names;
+  }
+
+  /// "manager operation[/subresource]: label, label", as the door and the cleanup read owners.
+  static std::vector<std::string> OwnersOf(const Json& object) {
+    std::vector<std::string> owners;
+    for (const Json& entry : object["metadata"]["managedFields"]) {
+      std::string text = entry["manager"].get<std::string>() + " " + entry["operation"].get<std::string>();
+      if (entry.contains("subresource")) text += "/" + entry["subresource"].get<std::string>();
+      text += ":";
+      const Json labels = entry["fieldsV1"].value("/f:metadata/f:labels"_json_pointer, Json::object());
+      for (const auto& [key, value] : labels.items())
+        if (key != ".") text += " " + key;
+      owners.push_back(text);
+    }
+    return owners;
+  }
+
+  std::unique_ptr<Server> server_;
+  std::string name_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Contract, ApiServer, testing::Values("fake", "real"), [](const auto& where) { return where.param; });
+
+TEST_P(ApiServer, CreatesAnObjectOnceAndFillsInWhatIsTheServers) {
+  const Call create = Create(kNodes, "", Node(name_, {{"zone", "a"}}), "somebody");
+  const auto answer = Do(create);
+  EXPECT_EQ(Verdict(answer), "201");
+  const Json node = *Parse(answer);
+  EXPECT_EQ(node["kind"], "Node");
+  EXPECT_EQ(node["metadata"]["name"], name_);
+  EXPECT_EQ(node["metadata"]["labels"]["zone"], "a");
+  EXPECT_FALSE(node["metadata"]["uid"].get<std::string>().empty());
+  EXPECT_THAT(node["metadata"]["resourceVersion"].get<std::string>(), testing::MatchesRegex("[0-9]+"));
+  EXPECT_THAT(node["metadata"]["creationTimestamp"].get<std::string>(), testing::MatchesRegex("....-..-..T..:..:..Z"));
+  EXPECT_EQ(NodeNow()["metadata"]["uid"], node["metadata"]["uid"]);
+  EXPECT_EQ(VerdictOf(create), "ALREADY_EXISTS: POST /api/v1/nodes: nodes \"" + name_ + "\" already exists");
+}
+
+TEST_P(ApiServer, SaysWhatIsNotThere) {
+  const std::string node = "/api/v1/nodes/" + name_;
+  EXPECT_EQ(VerdictOf(Get(kNodes, "", name_)), "NOT_FOUND: GET " + node + ": nodes \"" + name_ + "\" not found");
+  EXPECT_EQ(VerdictOf(Delete(kNodes, "", name_)), "NOT_FOUND: DELETE " + node + ": nodes \"" + name_ + "\" not found");
+  EXPECT_EQ(VerdictOf(Patch(kNodes, "", name_, kStrategicMergePatch, {{"status", Json::object()}}, "penstock", "status")),
+            "NOT_FOUND: PATCH " + node + "/status: nodes \"" + name_ + "\" not found");
+  EXPECT_EQ(VerdictOf(Patch(kEvents, "default", "no", kStrategicMergePatch, {{"count", 2}}, "penstock")),
+            "NOT_FOUND: PATCH /api/v1/namespaces/default/events/no: events \"no\" not found");
+  EXPECT_EQ(VerdictOf(Get(kNodeStates, "", "no")),
+            "NOT_FOUND: GET /apis/penstock.io/v1alpha1/nodestates/no: nodestates.penstock.io \"no\" not found");
+  EXPECT_EQ(VerdictOf(Get(kDaemonSets, "default", "no")),
+            "NOT_FOUND: GET /apis/apps/v1/namespaces/default/daemonsets/no: daemonsets.apps \"no\" not found");
+}
+
+TEST_P(ApiServer, SaysWhichKindsThereAre) {
+  const Json group = Ok({.path = "/apis/penstock.io/v1alpha1"});
+  std::vector<std::string> names;
+  for (const Json& resource : group["resources"]) names.push_back(resource["name"]);
+  EXPECT_THAT(names, testing::Contains("nodestates"));
+  EXPECT_EQ(VerdictOf({.path = "/apis/nobody.example.com/v1"}),
+            "NOT_FOUND: GET /apis/nobody.example.com/v1: the server answered 404 \"404 page not found\"");
+}
+
+TEST_P(ApiServer, AnswersForAKindThatIsNotInstalled) {
+  const std::string path = kNotInstalled.Path("", "x");
+  const std::string why = ": the server answered 404 \"404 page not found\"";
+  const Json object = {{"apiVersion", "nobody.example.com/v1"}, {"kind", "Thing"}, {"metadata", {{"name", "x"}}}};
+  EXPECT_EQ(VerdictOf(Get(kNotInstalled, "", "x")), "NOT_FOUND: GET " + path + why);
+  EXPECT_EQ(VerdictOf(Apply(kNotInstalled, "", object, "penstock")), "NOT_FOUND: PATCH " + path + why);
+  EXPECT_EQ(VerdictOf(List(kNotInstalled, "", {{"limit", "500"}})), "NOT_FOUND: GET " + kNotInstalled.Path() + why);
+  Watching watching(*server_, StreamingList(kNotInstalled, ""));
+  EXPECT_EQ(watching.End(), "NOT_FOUND: GET " + kNotInstalled.Path() + why);
+}
+
+TEST_P(ApiServer, NamesTheUserAndTheRightWhereSomethingIsForbidden) {
+  const auto forbidden = [this](const Call& call) { return Verdict(server_->DoAsStranger(call)); };
+  const std::string user = "User \"penstock\" cannot ", cluster = " in API group \"\" at the cluster scope";
+  const std::string rule = "the RBAC rule that is missing: {apiGroups: [\"\"], resources: [\"nodes";
+  EXPECT_THAT(forbidden(List(kNodes, "", {{"limit", "500"}, {"resourceVersion", "0"}})),
+              AllOf(StartsWith("PERMISSION_DENIED: GET /api/v1/nodes: nodes is forbidden: " + user + "list resource \"nodes\"" + cluster),
+                    HasSubstr(rule + "\"], verbs: [\"list\"]}, in a ClusterRole bound to penstock")));
+  EXPECT_THAT(forbidden(Get(kNodes, "", "n")),
+              StartsWith("PERMISSION_DENIED: GET /api/v1/nodes/n: nodes \"n\" is forbidden: " + user + "get resource \"nodes\"" + cluster));
+  EXPECT_THAT(forbidden(Apply(kNodes, "", Node("n"), "penstock-labels")),
+              AllOf(HasSubstr(": nodes \"n\" is forbidden: " + user + "patch resource \"nodes\"" + cluster),
+                    HasSubstr(rule + "\"], resourceNames: [\"n\"], verbs: [\"patch\"]}")));
+  EXPECT_THAT(forbidden(Patch(kNodes, "", "n", kStrategicMergePatch, Json::object(), "penstock", "status")),
+              HasSubstr(": nodes \"n\" is forbidden: " + user + "patch resource \"nodes/status\"" + cluster));
+  EXPECT_THAT(forbidden(Create(kEvents, "default", {{"apiVersion", "v1"}, {"kind", "Event"}, {"metadata", {{"name", "e"}}}}, "penstock")),
+              HasSubstr(": events is forbidden: " + user + "create resource \"events\" in API group \"\" in the namespace \"default\""));
+  EXPECT_THAT(forbidden(Get(kNodeStates, "", "n")),
+              HasSubstr(": nodestates.penstock.io \"n\" is forbidden: " + user +
+                        "get resource \"nodestates\" in API group \"penstock.io\" at the cluster scope"));
+  EXPECT_THAT(forbidden(Delete(kNodeStates, "", "n")), HasSubstr(user + "delete resource \"nodestates\""));
+  EXPECT_THAT(forbidden({.method = "PUT", .path = kLeases.Path("default", "l"), .content_type = "application/json", .body = "{}"}),
+              HasSubstr(user + "update resource \"leases\" in API group \"coordination.k8s.io\" in the namespace \"default\""));
+  EXPECT_EQ(Verdict(server_->DoUnauthenticated(Get(kNodes, "", "n"))), "UNAUTHENTICATED: GET /api/v1/nodes/n: Unauthorized");
+}
+
+TEST_P(ApiServer, ApplyOwnsItsLabelsAndRemovesThoseItNoLongerNames) {
+  const Json made = MakeNode({{"theirs", "1"}});
+  const auto apply = [&](const Json& labels) { return Apply(kNodes, "", Node(name_, labels), "penstock-labels"); };
+  const auto answer = Do(apply({{"nvidia.com/gpu.count", "8"}, {"d", "2"}}));
+  EXPECT_EQ(Verdict(answer), "200");
+  const Json node = *Parse(answer);
+  EXPECT_EQ(node["metadata"]["labels"], Json({{"theirs", "1"}, {"nvidia.com/gpu.count", "8"}, {"d", "2"}}));
+  EXPECT_THAT(OwnersOf(node), UnorderedElementsAre("somebody Update: f:theirs", "penstock-labels Apply: f:d f:nvidia.com/gpu.count"));
+  EXPECT_NE(VersionOf(node), VersionOf(made));
+  EXPECT_EQ(VersionOf(Ok(apply({{"nvidia.com/gpu.count", "8"}, {"d", "2"}}))), VersionOf(node)) << "what changes nothing is no write";
+  EXPECT_EQ(Ok(apply({{"d", "3"}}))["metadata"]["labels"], Json({{"theirs", "1"}, {"d", "3"}}));
+}
+
+TEST_P(ApiServer, ApplyTakesAForeignValueAndSharesAnEqualOne) {
+  MakeNode({{"x", "1"}, {"y", "1"}});
+  const Json node = Ok(Apply(kNodes, "", Node(name_, {{"x", "2"}, {"y", "1"}}), "penstock-labels"));
+  EXPECT_EQ(node["metadata"]["labels"], Json({{"x", "2"}, {"y", "1"}}));
+  EXPECT_THAT(OwnersOf(node), UnorderedElementsAre("somebody Update: f:y", "penstock-labels Apply: f:x f:y"));
+  // What was shared stays with its other owner, what was taken goes.
+  EXPECT_EQ(Ok(Apply(kNodes, "", Node(name_), "penstock-labels"))["metadata"]["labels"], Json({{"y", "1"}}));
+}
+
+TEST_P(ApiServer, AValueThatAnotherChangesIsNoLongerOurs) {
+  MakeNode();
+  Ok(Apply(kNodes, "", Node(name_, {{"x", "1"}, {"y", "1"}}), "penstock-labels"));
+  const Json node = Replace(kNodes, "", name_, {{"metadata", {{"labels", {{"x", "2"}}}}}});
+  EXPECT_THAT(OwnersOf(node), testing::IsSupersetOf({"somebody Update: f:x", "penstock-labels Apply: f:y"}));
+}
+
+TEST_P(ApiServer, ApplyNamesTheNodeByItsUid) {
+  const Json made = MakeNode();
+  Json object = Node(name_, {{"x", "1"}});
+  object["metadata"]["uid"] = made["metadata"]["uid"];
+  EXPECT_EQ(VerdictOf(Apply(kNodes, "", object, "penstock-labels")), "200");
+  object["metadata"]["uid"] = "11111111-2222-3333-4444-555555555555";
+  EXPECT_EQ(VerdictOf(Apply(kNodes, "", object, "penstock-labels")),
+            "INVALID_ARGUMENT: PATCH /api/v1/nodes/" + name_ + ": Node \"" + name_ +
+                "\" is invalid: metadata.uid: Invalid value: \"11111111-2222-3333-4444-555555555555\": field is immutable");
+  Ok(Delete(kNodes, "", name_));
+  EXPECT_EQ(
+      VerdictOf(Apply(kNodes, "", object, "penstock-labels")),
+      "ABORTED: PATCH /api/v1/nodes/" + name_ + ": Operation cannot be fulfilled on nodes \"" + name_ +
+          "\": uid mismatch: the provided object specified uid 11111111-2222-3333-4444-555555555555, and no existing object was found");
+}
+
+TEST_P(ApiServer, ADryRunShowsWhatWouldBeAndChangesNothing) {
+  MakeNode({{"theirs", "1"}});
+  const Json before = Ok(Apply(kNodes, "", Node(name_, {{"ours", "1"}}), "penstock-labels"));
+  Call call = Apply(kNodes, "", Node(name_), "penstock-labels");
+  call.query["dryRun"] = "All";
+  EXPECT_EQ(Ok(call)["metadata"]["labels"], Json({{"theirs", "1"}}));
+  EXPECT_EQ(NodeNow()["metadata"]["labels"], Json({{"theirs", "1"}, {"ours", "1"}}));
+  EXPECT_EQ(VersionOf(NodeNow()), VersionOf(before));
+  Ok(Apply(kNodeStates, "", NodeState(name_), "penstock"));
+  call = Delete(kNodeStates, "", name_);
+  call.query["dryRun"] = "All";
+  EXPECT_EQ(VerdictOf(call), "200");
+  EXPECT_EQ(VerdictOf(Get(kNodeStates, "", name_)), "200");
+}
+
+TEST_P(ApiServer, ApplyMakesANodeStateAndChangesItsStatus) {
+  const auto made = Do(Apply(kNodeStates, "", NodeState(name_, {{"summary", {{"devices", 8}}}}), "penstock"));
+  EXPECT_EQ(Verdict(made), "201");
+  const Json changed = Ok(Apply(kNodeStates, "", NodeState(name_, {{"summary", {{"devices", 7}}}}), "penstock"));
+  EXPECT_EQ(changed["status"]["summary"]["devices"], 7);
+  EXPECT_EQ(changed["metadata"]["uid"], (*Parse(made))["metadata"]["uid"]);
+  const Json found = Ok(Get(kNodeStates, "", name_));
+  EXPECT_EQ(found["status"]["summary"], Json({{"devices", 7}}));
+  EXPECT_THAT(OwnersOf(found), ElementsAre("penstock Apply:"));
+  EXPECT_EQ(VerdictOf(Delete(kNodeStates, "", name_)), "200");
+  EXPECT_THAT(VerdictOf(Delete(kNodeStates, "", name_)), StartsWith("NOT_FOUND: "));
+}
+
+TEST_P(ApiServer, ApplyMakesANodeFeatureInANamespace) {
+  const std::string space = MakeNamespace();
+  const Json feature = {{"apiVersion", "nfd.k8s-sigs.io/v1alpha1"},
+                        {"kind", "NodeFeature"},
+                        {"metadata", {{"name", "f"}, {"labels", {{"nfd.node.kubernetes.io/node-name", "n1"}}}}},
+                        {"spec", {{"labels", {{"nvidia.com/gpu.count", "8"}}}}}};
+  EXPECT_EQ(VerdictOf(Apply(kNodeFeatures, space, feature, "penstock")), "201");
+  const Json found = Ok(Get(kNodeFeatures, space, "f"));
+  EXPECT_EQ(found["spec"]["labels"], Json({{"nvidia.com/gpu.count", "8"}}));
+  EXPECT_EQ(found["metadata"]["namespace"], space);
+  EXPECT_THAT(OwnersOf(found), ElementsAre("penstock Apply: f:nfd.node.kubernetes.io/node-name"));
+  EXPECT_THAT(NamesOf(Ok(List(kNodeFeatures, space, {{"limit", "500"}}))), ElementsAre("f"));
+  EXPECT_EQ(VerdictOf(Delete(kNodeFeatures, space, "f")), "200");
+}
+
+TEST_P(ApiServer, NumbersOfANodeAreWrittenThroughItsStatus) {
+  MakeNode({{"a", "1"}});
+  const Json numbers = {{"status", {{"capacity", {{"nvidia.com/gpu", "8"}}}, {"allocatable", {{"nvidia.com/gpu", "7"}}}}}};
+  const auto answer = Do(Patch(kNodes, "", name_, kStrategicMergePatch, numbers, "penstock", "status"));
+  EXPECT_EQ(Verdict(answer), "200");
+  const Json node = *Parse(answer);
+  EXPECT_EQ(node["status"]["capacity"], Json({{"nvidia.com/gpu", "8"}}));
+  EXPECT_EQ(node["status"]["allocatable"], Json({{"nvidia.com/gpu", "7"}}));
+  EXPECT_EQ(node["metadata"]["labels"], Json({{"a", "1"}}));
+  EXPECT_THAT(OwnersOf(node), UnorderedElementsAre("somebody Update: f:a", "penstock Update/status:"));
+  const Json other = {{"status", {{"capacity", {{"amd.com/gpu", "1"}}}}}};
+  EXPECT_EQ(Ok(Patch(kNodes, "", name_, kStrategicMergePatch, other, "penstock", "status"))["status"]["capacity"],
+            Json({{"nvidia.com/gpu", "8"}, {"amd.com/gpu", "1"}}));
+  // Who writes to the node itself changes no status, and loses none.
+  const Json relabelled = Replace(kNodes, "", name_, {{"metadata", {{"labels", {{"a", "2"}}}}}, {"status", {{"capacity", nullptr}}}});
+  EXPECT_EQ(relabelled["metadata"]["labels"]["a"], "2");
+  EXPECT_EQ(relabelled["status"]["capacity"]["nvidia.com/gpu"], "8");
+}
+
+TEST_P(ApiServer, ConditionsAreMergedByTheirType) {
+  MakeNode();
+  const auto patch = [&](const Json& condition) {
+    const Json status = {{"status", {{"conditions", Json::array({condition})}}}};
+    const Json node = Ok(Patch(kNodes, "", name_, kStrategicMergePatch, status, "penstock", "status"));
+    std::vector<std::string> types;
+    for (const Json& one : node["status"]["conditions"])
+      types.push_back(one["type"].get<std::string>() + " " + one["status"].get<std::string>());
+    return types;
+  };
+  EXPECT_THAT(patch({{"type", "Ready"}, {"status", "True"}}), ElementsAre("Ready True"));
+  EXPECT_THAT(patch({{"type", "GPU"}, {"status", "True"}}), UnorderedElementsAre("Ready True", "GPU True"));
+  EXPECT_THAT(patch({{"type", "GPU"}, {"status", "False"}}), UnorderedElementsAre("Ready True", "GPU False"));
+  EXPECT_THAT(patch({{"type", "GPU"}, {"$patch", "delete"}}), ElementsAre("Ready True"));
+}
+
+TEST_P(ApiServer, AMergePatchReplacesWhatItNames) {
+  MakeNode({{"a", "1"}, {"b", "1"}});
+  const Json labels = {{"metadata", {{"labels", {{"a", nullptr}, {"c", "1"}}}}}};
+  EXPECT_EQ(Ok(Patch(kNodes, "", name_, kMergePatch, labels, "somebody"))["metadata"]["labels"], Json({{"b", "1"}, {"c", "1"}}));
+}
+
+TEST_P(ApiServer, AnUnforcedApplyIsAConflictOverAnothersValue) {
+  MakeNode();
+  Ok(Apply(kNodes, "", Node(name_, {{"x", "1"}}), "nfd"));
+  EXPECT_EQ(VerdictOf(Apply(kNodes, "", Node(name_, {{"x", "2"}}), "penstock", false)),
+            "ABORTED: PATCH /api/v1/nodes/" + name_ + ": Apply failed with 1 conflict: conflict with \"nfd\": .metadata.labels.x");
+}
+
+TEST_P(ApiServer, AnEventIsMadeOnceAndCountsOn) {
+  const Json event = {{"apiVersion", "v1"},
+                      {"kind", "Event"},
+                      {"metadata", {{"name", name_}, {"namespace", "default"}}},
+                      {"involvedObject", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", "n1"}, {"uid", "n1"}}},
+                      {"type", "Warning"},
+                      {"reason", "DeviceUnhealthy"},
+                      {"message", "one"},
+                      {"source", {{"component", "penstock"}, {"host", "n1"}}},
+                      {"reportingComponent", "penstock"},
+                      {"reportingInstance", "n1"},
+                      {"firstTimestamp", "2026-01-02T03:04:05Z"},
+                      {"lastTimestamp", "2026-01-02T03:04:05Z"},
+                      {"count", 1}};
+  EXPECT_EQ(VerdictOf(Create(kEvents, "default", event, "penstock")), "201");
+  EXPECT_EQ(VerdictOf(Create(kEvents, "default", event, "penstock")),
+            "ALREADY_EXISTS: POST /api/v1/namespaces/default/events: events \"" + name_ + "\" already exists");
+  const Json patch = {{"count", 2}, {"lastTimestamp", "2026-01-02T03:05:05Z"}, {"message", "two"}};
+  const Json counted = Ok(Patch(kEvents, "default", name_, kStrategicMergePatch, patch, "penstock"));
+  EXPECT_EQ(counted["count"], 2);
+  EXPECT_EQ(counted["message"], "two");
+  EXPECT_EQ(counted["lastTimestamp"], "2026-01-02T03:05:05Z");
+  EXPECT_EQ(counted["firstTimestamp"], "2026-01-02T03:04:05Z");
+  EXPECT_EQ(counted["involvedObject"]["uid"], "n1");
+}
+
+TEST_P(ApiServer, ALeaseIsRenewedOnlyFromItsNewestVersion) {
+  const Json lease = {{"apiVersion", "coordination.k8s.io/v1"},
+                      {"kind", "Lease"},
+                      {"metadata", {{"name", name_}}},
+                      {"spec", {{"holderIdentity", "a"}, {"leaseDurationSeconds", 15}, {"renewTime", "2026-01-02T03:04:05.000000Z"}}}};
+  Json old = Ok(Create(kLeases, "default", lease, "penstock"));
+  const auto put = [this](const Json& object) {
+    return Do({.method = "PUT",
+               .path = kLeases.Path("default", name_),
+               .query = {{"fieldManager", "penstock"}},
+               .content_type = "application/json",
+               .body = object.dump()});
+  };
+  Json newer = old;
+  newer["spec"]["holderIdentity"] = "b";
+  const auto answer = put(newer);
+  EXPECT_EQ(Verdict(answer), "200");
+  EXPECT_EQ((*Parse(answer))["spec"]["holderIdentity"], "b");
+  EXPECT_EQ((*Parse(answer))["spec"]["renewTime"], "2026-01-02T03:04:05.000000Z");
+  EXPECT_EQ(Verdict(put(old)), "ABORTED: PUT " + kLeases.Path("default", name_) +
+                                   ": Operation cannot be fulfilled on leases.coordination.k8s.io \"" + name_ +
+                                   "\": the object has been modified; please apply your changes to the latest version and try again");
+  old["metadata"]["name"] = name_ + "-other";
+  EXPECT_EQ(VerdictOf(Get(kLeases, "default", name_ + "-other")), "NOT_FOUND: GET " + kLeases.Path("default", name_ + "-other") +
+                                                                      ": leases.coordination.k8s.io \"" + name_ + "-other\" not found");
+}
+
+TEST_P(ApiServer, ALeaderIsElectedAndGivesItsLeaseBack) {
+  std::promise<void> leading;
+  std::unique_ptr<LeaderElection> election;
+  server_->OnLoop([&] {
+    election = std::make_unique<LeaderElection>(
+        server_->api(), LeaderElection::Options{.namespace_name = "default", .name = name_, .identity = "a"},
+        LeaderElection::Callbacks{.leading = [&] { leading.set_value(); }, .stopped = [](const std::string&) {}});
+    election->Start();
+  });
+  ASSERT_EQ(leading.get_future().wait_for(kWithin), std::future_status::ready);
+  EXPECT_EQ(Ok(Get(kLeases, "default", name_))["spec"]["holderIdentity"], "a");
+  server_->OnLoop([&] { election.reset(); });
+  Json lease;
+  for (const auto end = std::chrono::steady_clock::now() + kWithin; std::chrono::steady_clock::now() < end;) {
+    lease = Ok(Get(kLeases, "default", name_));
+    if (lease["spec"].value("holderIdentity", "") != "a") break;
+  }
+  EXPECT_EQ(lease["spec"].value("holderIdentity", ""), "");
+}
+
+TEST_P(ApiServer, ADaemonSetHasItsNumbersInItsStatus) {
+  const Json labels = {{"app", "d"}};
+  const Json set = {{"apiVersion", "apps/v1"},
+                    {"kind", "DaemonSet"},
+                    {"metadata", {{"name", name_}}},
+                    {"spec",
+                     {{"selector", {{"matchLabels", labels}}},
+                      {"template", {{"metadata", {{"labels", labels}}}, {"spec", {{"containers", {{{"name", "c"}, {"image", "i"}}}}}}}}}}};
+  Ok(Create(kDaemonSets, "default", set, "somebody"));
+  const Json status = {{"status",
+                        {{"currentNumberScheduled", 3},
+                         {"numberMisscheduled", 0},
+                         {"desiredNumberScheduled", 3},
+                         {"numberReady", 2},
+                         {"observedGeneration", 1}}}};
+  Ok(Patch(kDaemonSets, "default", name_, kStrategicMergePatch, status, "somebody", "status"));
+  const Json found = Ok(Get(kDaemonSets, "default", name_));
+  EXPECT_EQ(found["metadata"]["generation"], 1);
+  EXPECT_EQ(found["status"]["numberReady"], 2);
+  EXPECT_EQ(found["status"]["desiredNumberScheduled"], 3);
+  EXPECT_EQ(found["status"]["observedGeneration"], 1);
+}
+
+TEST_P(ApiServer, ListsInPagesWhoseObjectsHaveNoKind) {
+  const std::string space = MakeNamespace();
+  EXPECT_EQ(Ok(List(kConfigMaps, space, {{"limit", "2"}}))["items"], Json::array());
+  for (const char* name : {"a", "b", "c"}) Ok(Create(kConfigMaps, space, ConfigMap(name, "v"), "somebody"));
+  const Json first = Ok(List(kConfigMaps, space, {{"limit", "2"}}));
+  EXPECT_EQ(first["kind"], "ConfigMapList");
+  EXPECT_EQ(first["apiVersion"], "v1");
+  EXPECT_THAT(NamesOf(first), ElementsAre("a", "b"));
+  EXPECT_FALSE(first["items"][0].contains("kind"));
+  EXPECT_TRUE(first["items"][0]["metadata"].contains("managedFields"));
+  // What is written between two pages is not in the second one.
+  Ok(Create(kConfigMaps, space, ConfigMap("d", "v"), "somebody"));
+  const Json second = Ok(List(kConfigMaps, space, {{"limit", "2"}, {"continue", first["metadata"]["continue"]}}));
+  EXPECT_THAT(NamesOf(second), ElementsAre("c"));
+  EXPECT_EQ(VersionOf(second), VersionOf(first));
+  EXPECT_EQ(second["metadata"].value("continue", ""), "");
+}
+
+TEST_P(ApiServer, AListOfAnyVersionIsWholeWhateverItsLimit) {
+  const std::string space = MakeNamespace();
+  Json last;
+  for (const char* name : {"a", "b", "c"}) last = Ok(Create(kConfigMaps, space, ConfigMap(name, "v"), "somebody"));
+  // A cache may lag: it is asked until it knows the last of them.
+  Json list;
+  for (const auto end = std::chrono::steady_clock::now() + kWithin; std::chrono::steady_clock::now() < end;) {
+    list = Ok(List(kConfigMaps, space, {{"limit", "2"}, {"resourceVersion", "0"}}));
+    if (list["items"].size() == 3) break;
+  }
+  EXPECT_THAT(NamesOf(list), ElementsAre("a", "b", "c"));
+  EXPECT_EQ(list["metadata"].value("continue", ""), "");
+  EXPECT_GE(std::stoll(VersionOf(list)), std::stoll(VersionOf(last)));
+}
+
+TEST_P(ApiServer, APageAfterACompactionIsExpired) {
+  const std::string space = MakeNamespace();
+  for (const char* name : {"a", "b", "c"}) Ok(Create(kConfigMaps, space, ConfigMap(name, "v"), "somebody"));
+  const Json first = Ok(List(kConfigMaps, space, {{"limit", "2"}}));
+  Ok(Create(kConfigMaps, space, ConfigMap("d", "v"), "somebody"));
+  server_->Compact();
+  EXPECT_THAT(VerdictOf(List(kConfigMaps, space, {{"limit", "2"}, {"continue", first["metadata"]["continue"]}})),
+              StartsWith("OUT_OF_RANGE: GET " + kConfigMaps.Path(space) +
+                         ": The provided continue parameter is too old to display a consistent list result."));
+}
+
+TEST_P(ApiServer, SelectsByNameByNodeAndByLabel) {
+  const std::string space = MakeNamespace();
+  for (const char* name : {"a", "b"}) Ok(Create(kConfigMaps, space, ConfigMap(name, "v", {{"is", name}}), "somebody"));
+  EXPECT_THAT(NamesOf(Ok(List(kConfigMaps, space, {{"limit", "500"}, {"fieldSelector", "metadata.name=b"}}))), ElementsAre("b"));
+  EXPECT_THAT(NamesOf(Ok(List(kConfigMaps, "", {{"limit", "500"}, {"labelSelector", "is=a"}}))), testing::Contains("a"));
+  EXPECT_THAT(NamesOf(Ok(List(kConfigMaps, space, {{"limit", "500"}, {"labelSelector", "is=a"}}))), ElementsAre("a"));
+  for (const char* on : {"on", "off"}) {
+    const Json pod = {{"apiVersion", "v1"},
+                      {"kind", "Pod"},
+                      {"metadata", {{"name", std::string("pod-") + on}}},
+                      {"spec", {{"nodeName", name_ + "-" + on}, {"containers", {{{"name", "c"}, {"image", "i"}}}}}}};
+    Ok(Create(kPods, space, pod, "somebody"));
+  }
+  EXPECT_THAT(NamesOf(Ok(List(kPods, "", {{"limit", "500"}, {"fieldSelector", "spec.nodeName=" + name_ + "-on"}}))), ElementsAre("pod-on"));
+  Ok(Apply(kNodeStates, "", NodeState(name_ + "-1"), "penstock"));
+  Ok(Apply(kNodeStates, "", NodeState(name_ + "-2"), "penstock"));
+  EXPECT_THAT(NamesOf(Ok(List(kNodeStates, "", {{"limit", "500"}, {"fieldSelector", "metadata.name=" + name_ + "-2"}}))),
+              ElementsAre(name_ + "-2"));
+}
+
+TEST_P(ApiServer, AStreamingListEndsWithABookmarkAndGoesOnInOrder) {
+  const std::string space = MakeNamespace();
+  for (const char* name : {"a", "b"}) Ok(Create(kConfigMaps, space, ConfigMap(name, "1"), "somebody"));
+  Watching watching(*server_, StreamingList(kConfigMaps, space));
+  EXPECT_THAT(watching.Events(3), ElementsAre("ADDED a", "ADDED b", "BOOKMARK end of list"));
+  Replace(kConfigMaps, space, "b", {{"data", {{"key", "2"}}}});
+  Ok(Create(kConfigMaps, space, ConfigMap("c", "1"), "somebody"));
+  const std::string before = VersionOf(Ok(Get(kConfigMaps, space, "a")));
+  Ok(Delete(kConfigMaps, space, "a"));
+  ASSERT_THAT(watching.Events(6), ElementsAre("ADDED a", "ADDED b", "BOOKMARK end of list", "MODIFIED b", "ADDED c", "DELETED a"));
+  const auto lines = watching.Lines();
+  EXPECT_EQ(lines[0]["object"]["kind"], "ConfigMap");
+  EXPECT_EQ(lines[0]["object"]["apiVersion"], "v1");
+  EXPECT_TRUE(lines[0]["object"]["metadata"].contains("managedFields"));
+  EXPECT_EQ(lines[3]["object"]["data"]["key"], "2");
+  EXPECT_GT(std::stoll(VersionOf(lines[5]["object"])), std::stoll(before)) << "the version of its end, to go on from";
+  EXPECT_GT(std::stoll(VersionOf(lines[5]["object"])), std::stoll(VersionOf(lines[4]["object"])));
+}
+
+TEST_P(ApiServer, AStreamingListOfOneObjectSeesNoOther) {
+  const std::string space = MakeNamespace();
+  Ok(Create(kConfigMaps, space, ConfigMap("a", "1"), "somebody"));
+  Watching watching(*server_, StreamingList(kConfigMaps, space, "metadata.name=b"));
+  EXPECT_THAT(watching.Events(1), ElementsAre("BOOKMARK end of list"));
+  Replace(kConfigMaps, space, "a", {{"data", {{"key", "2"}}}});
+  Ok(Create(kConfigMaps, space, ConfigMap("b", "1"), "somebody"));
+  EXPECT_THAT(watching.Events(2), ElementsAre("BOOKMARK end of list", "ADDED b"));
+}
+
+TEST_P(ApiServer, AnObjectThatASelectorLosesIsDeletedForIt) {
+  const std::string space = MakeNamespace();
+  Ok(Create(kConfigMaps, space, ConfigMap("a", "1", {{"is", "x"}}), "somebody"));
+  Call call = StreamingList(kConfigMaps, space);
+  call.query["labelSelector"] = "is=x";
+  Watching watching(*server_, call);
+  EXPECT_THAT(watching.Events(2), ElementsAre("ADDED a", "BOOKMARK end of list"));
+  Replace(kConfigMaps, space, "a", {{"metadata", {{"labels", {{"is", "y"}}}}}});
+  EXPECT_THAT(watching.Events(3), ElementsAre("ADDED a", "BOOKMARK end of list", "DELETED a"));
+  Replace(kConfigMaps, space, "a", {{"metadata", {{"labels", {{"is", "x"}}}}}});
+  EXPECT_THAT(watching.Events(4), ElementsAre("ADDED a", "BOOKMARK end of list", "DELETED a", "ADDED a"));
+}
+
+TEST_P(ApiServer, AWatchGoesOnFromAVersion) {
+  const std::string space = MakeNamespace();
+  Ok(Create(kConfigMaps, space, ConfigMap("a", "1"), "somebody"));
+  const std::string version = VersionOf(Ok(List(kConfigMaps, space, {{"limit", "500"}})));
+  Replace(kConfigMaps, space, "a", {{"data", {{"key", "2"}}}});
+  Ok(Delete(kConfigMaps, space, "a"));
+  Watching watching(*server_, WatchFrom(kConfigMaps, space, version));
+  EXPECT_THAT(watching.Events(2), ElementsAre("MODIFIED a", "DELETED a"));
+}
+
+// As a server that passes over the parameters of a streaming list, and has no bookmarks, takes the informer's request.
+TEST_P(ApiServer, AWatchWithoutAVersionBeginsWithWhatIsThereAndTellsNoEndOfIt) {
+  const std::string space = MakeNamespace();
+  for (const char* name : {"a", "b"}) Ok(Create(kConfigMaps, space, ConfigMap(name, "1"), "somebody"));
+  Watching watching(*server_, {.path = kConfigMaps.Path(space), .query = {{"timeoutSeconds", "300"}}});
+  EXPECT_THAT(watching.Events(2), UnorderedElementsAre("ADDED a", "ADDED b"));
+  Ok(Create(kConfigMaps, space, ConfigMap("c", "1"), "somebody"));
+  EXPECT_THAT(watching.Events(3), UnorderedElementsAre("ADDED a", "ADDED b", "ADDED c"));
+}
+
+TEST_P(ApiServer, AWatchFromBeforeAllThatIsKnownIsExpiredByAnEvent) {
+  Ok(Apply(kNodeStates, "", NodeState(name_), "penstock"));
+  Watching watching(*server_, WatchFrom(kNodeStates, "", "1"));
+  ASSERT_THAT(watching.Events(1), ElementsAre("ERROR 410"));
+  EXPECT_EQ(watching.End(), "ok");
+  const Json status = watching.Lines()[0]["object"];
+  EXPECT_EQ(status["kind"], "Status");
+  EXPECT_EQ(status["reason"], "Expired");
+  EXPECT_THAT(status["message"].get<std::string>(), StartsWith("too old resource version: 1 ("));
+}
+
+TEST_P(ApiServer, AWatchEndsAfterTheTimeThatItAskedForWithABookmarkBefore) {
+  const std::string space = MakeNamespace();
+  Ok(Create(kConfigMaps, space, ConfigMap("a", "1"), "somebody"));
+  const std::string version = VersionOf(Ok(List(kConfigMaps, space, {{"limit", "500"}})));
+  Call call = WatchFrom(kConfigMaps, space, version);
+  call.query["timeoutSeconds"] = "10";
+  Watching watching(*server_, call);
+  const Json seen = Ok(Create(kConfigMaps, space, ConfigMap("b", "1"), "somebody"));
+  ASSERT_THAT(watching.Events(1), testing::Contains("ADDED b"));
+  Ok(Create(kConfigMaps, "default", ConfigMap(name_, "1"), "somebody"));  // not for this watch, but newer
+  server_->Bookmark();
+  EXPECT_EQ(watching.End(), "ok");
+  auto events = watching.Events(2);
+  ASSERT_GE(events.size(), 2u);
+  EXPECT_EQ(events[0], "ADDED b");
+  events.erase(events.begin());
+  EXPECT_THAT(events, testing::Each("BOOKMARK"));
+  EXPECT_GT(std::stoll(VersionOf(watching.Lines()[1]["object"])), std::stoll(VersionOf(seen)));
+}
+
+TEST_P(ApiServer, ListsAndWatchesMayHaveMetadataAlone) {
+  const std::string space = MakeNamespace();
+  const auto selector = "spec.nodeName=" + name_;
+  Call pages{.path = kPods.Path(), .query = {{"limit", "500"}, {"fieldSelector", selector}}, .accept = std::string(kMetadataOfLists)};
+  EXPECT_THAT(DecodePage(Do(pages)->body)->objects, IsEmpty());
+  const Json pod = {{"apiVersion", "v1"},
+                    {"kind", "Pod"},
+                    {"metadata", {{"name", "p"}, {"labels", {{"team", "x"}}}}},
+                    {"spec", {{"nodeName", name_}, {"containers", {{{"name", "c"}, {"image", "i"}}}}}}};
+  Ok(Create(kPods, space, pod, "somebody"));
+  const Json list = Ok(pages);
+  EXPECT_EQ(list["kind"], "PartialObjectMetadataList");
+  EXPECT_EQ(list["apiVersion"], "meta.k8s.io/v1");
+  ASSERT_THAT(NamesOf(list), ElementsAre("p"));
+  EXPECT_FALSE(list["items"][0].contains("spec"));
+  EXPECT_EQ(list["items"][0]["metadata"]["labels"]["team"], "x");
+  Call stream = StreamingList(kPods, "", selector);
+  stream.accept = kMetadataOfEvents;
+  Watching watching(*server_, stream);
+  ASSERT_THAT(watching.Events(2), ElementsAre("ADDED p", "BOOKMARK end of list"));
+  const Json object = watching.Lines()[0]["object"];
+  EXPECT_EQ(object["kind"], "PartialObjectMetadata");
+  EXPECT_FALSE(object.contains("spec"));
+  EXPECT_EQ(object["metadata"]["labels"]["team"], "x");
+  EXPECT_FALSE(object["metadata"]["uid"].get<std::string>().empty());
+}
+
+// All of the above, as the agent uses it.
+TEST_P(ApiServer, AnInformerOfMetadataKnowsWhatComesAndGoes) {
+  const std::string space = MakeNamespace();
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::string> seen;
+  const auto say = [&](const std::string& what) {
+    std::lock_guard lock(mutex);
+    seen.push_back(what);
+    changed.notify_all();
+  };
+  const auto wait = [&](std::size_t count) {
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, kWithin, [&] { return seen.size() >= count; });
+    return seen;
+  };
+  Ok(Create(kConfigMaps, space, ConfigMap("a", "1"), "somebody"));
+  std::unique_ptr<Informer> informer;
+  server_->OnLoop([&] {
+    Informer::Options options{.resource = kConfigMaps, .namespace_name = space, .metadata_only = true};
+    informer = std::make_unique<Informer>(
+        server_->api(), options,
+        Informer::Handlers{.changed = [&](const Json& object) { say("has " + object["metadata"]["name"].get<std::string>()); },
+                           .removed = [&](const std::string&, const std::string& name) { say("lost " + name); },
+                           .synced = [&] { say("synced"); },
+                           .trouble = [&](const base::Status& why) { say(why.ok() ? "well" : why.error().ToString()); }});
+    informer->Start();
+  });
+  EXPECT_THAT(wait(2), ElementsAre("has a", "synced"));
+  Ok(Create(kConfigMaps, space, ConfigMap("b", "1"), "somebody"));
+  Ok(Delete(kConfigMaps, space, "a"));
+  EXPECT_THAT(wait(4), ElementsAre("has a", "synced", "has b", "lost a"));
+  server_->OnLoop([&] { informer.reset(); });
+}
+
+}  // namespace
+}  // namespace penstock::edge::kube
