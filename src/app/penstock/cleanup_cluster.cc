@@ -45,9 +45,11 @@ std::vector<std::string> Vanished(const Json& before, const Json& after, std::st
   return gone;
 }
 
-/// The node was deleted meanwhile, and perhaps made anew: the uid is not (or no longer) there.
+/// The node was deleted meanwhile ("uid mismatch"), and perhaps another one has its name now ("metadata.uid ... is immutable").
 bool IsGone(const base::Error& error) {
-  return error.code() == Code::kNotFound || (error.code() == Code::kAborted && error.message().find("uid mismatch") != std::string::npos);
+  const auto says = [&error](std::string_view text) { return error.message().find(text) != std::string::npos; };
+  return error.code() == Code::kNotFound || (error.code() == Code::kAborted && says("uid mismatch")) ||
+         (error.code() == Code::kInvalidArgument && says("metadata.uid"));
 }
 
 class Cleaner {

@@ -100,16 +100,19 @@ TEST_F(CleanupTest, NamesTheNodeByItsUidSoThatOneDeletedMeanwhileIsNotMadeAnew) 
   EXPECT_EQ(Json::parse(patch->body)["metadata"]["uid"], uid);
 }
 
-TEST_F(CleanupTest, ANodeThatIsGoneMeanwhileIsNoFailure) {
-  const auto server = [this](Call call) -> base::Result<Answer> {
-    // As Kubernetes 1.31 says it.
-    if (call.method == "PATCH")
-      return base::Error(
-          base::Code::kAborted,
-          "Operation cannot be fulfilled on nodes: uid mismatch: the provided object specified uid 1, and no existing object was found");
-    return Ask(std::move(call));
-  };
-  EXPECT_THAT(CleanCluster(server, options_).failures, IsEmpty());
+TEST_F(CleanupTest, ANodeThatIsGoneMeanwhileIsNoFailureNorOneThatHasItsName) {
+  for (const bool again : {false, true}) {
+    const auto server = [this, again](Call call) -> base::Result<Answer> {
+      if (call.method == "PATCH") {
+        api_.Remove("/api/v1/nodes/gpu-1");
+        if (again) api_.Put("/api/v1/nodes/gpu-1", {{"kind", "Node"}});
+      }
+      return Ask(std::move(call));
+    };
+    ApplyLabels("gpu-1", {{"nvidia.com/gpu.count", "8"}});
+    EXPECT_THAT(CleanCluster(server, options_).failures, IsEmpty()) << again;
+    EXPECT_EQ(api_.Find("/api/v1/nodes/gpu-1") != nullptr, again) << "none is made";
+  }
 }
 
 /// A DaemonSet whose pods come, or do not.
