@@ -1,4 +1,4 @@
-// Pure functions that lie on a short path: the choice of linked devices, the strict reader. No process, no socket.
+// Functions that lie on a short path: the choice of linked devices, offers, health, the strict reader. No process, no socket.
 #include <algorithm>
 #include <chrono>
 #include <random>
@@ -9,10 +9,15 @@
 
 #include "api/node_config.h"
 #include "base/core/document.h"
+#include "base/executor.h"
 #include "base/yaml.h"
 #include "bench/calls.h"
 #include "node/allocate/allocate.h"
+#include "node/health/health.h"
+#include "node/inventory/inventory.h"
+#include "node/share/offer.h"
 #include "node/share/wish.h"
+#include "vendor/nvidia/dialect/dialect.h"
 
 namespace {
 
@@ -130,6 +135,38 @@ BENCHMARK_CAPTURE(PreferredAllocation, every_size_of_16_DGX_2, Dgx2, 16, 1, 0);
 BENCHMARK_CAPTURE(PreferredAllocation, every_size_of_16_tangled, Tangle, 16, 1, 0);
 BENCHMARK_CAPTURE(PreferredAllocation, 1_of_5000_shares, Dgx2, 16, 313, 1);
 BENCHMARK_CAPTURE(PreferredAllocation, 8_of_5000_shares, Dgx2, 16, 313, 8);
+
+/// One device of sixteen, each in 313 shares, becomes well or unwell: the offers anew.
+void OffersAfterAChangeOfHealth(benchmark::State& state) {
+  auto machine = Machine(16);
+  node::share::Wishes wishes;
+  for (const auto& entry : machine.devices)
+    wishes[entry.facts->id] = {.door = "kubelet", .resource = "nvidia.com/gpu", .shape = {device::Sharing::kTimeSlicing, 313}};
+  node::share::OfferBook book;
+  book.Update(wishes, machine, {}, {});
+  for (bool well = false; auto _ : state) {
+    machine.devices[3].health.state = well ? device::HealthState::kHealthy : device::HealthState::kUnhealthy;
+    well = !well;
+    if (!book.Update(wishes, machine, {}, {})) state.SkipWithError("nothing changed");
+  }
+}
+BENCHMARK(OffersAfterAChangeOfHealth);
+
+/// One error of a storm of XIDs, of one kind or of each kind another.
+void HealthInAStorm(benchmark::State& state) {
+  base::ManualExecutor executor;
+  node::inventory::Inventory inventory;
+  const device::Facts facts = Describe(0, 1);
+  inventory.SetFacts("nvidia", {facts}, "", executor.clock().Wall());
+  node::health::Monitor monitor(executor, inventory, [](std::string_view) { return &vendor::nvidia::TheDialect(); }, {});
+  device::Evidence event{.source = device::EvidenceSource::kEvent, .device = facts.id, .kind = "xid"};
+  for (int i = 0; auto _ : state) {
+    event.code = state.range(0) == 0 ? 48 : 1'000 + i++ % 10'000;
+    benchmark::DoNotOptimize(monitor.OnEvidence(event));
+  }
+  state.SetLabel(state.range(0) == 0 ? "of one kind" : "of ten thousand kinds");
+}
+BENCHMARK(HealthInAStorm)->Arg(0)->Arg(1);
 
 /// A NodeConfig with every key, as at the agent's start and at each `penstock run`.
 void StrictReader(benchmark::State& state) {

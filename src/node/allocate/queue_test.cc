@@ -170,11 +170,24 @@ TEST_F(QueueTest, RefusesMoreThanItsBound) {
 
 TEST(Queue, MayEndWhileATryIsOnItsWay) {
   base::ManualExecutor executor;
+  int tries = 0;
+  const auto refuse = [&](const Waiting&) -> base::Status {
+    ++tries;
+    return Error(Code::kResourceExhausted, "none");
+  };
+  const auto ignore_news = [](const Waiting&, std::size_t) {};
+  const auto ignore_end = [](const Waiting&, const base::Status&) {};
   {
-    Queue queue(executor, {[](const Waiting&) -> base::Status { return Error(Code::kInternal, "tried after the end"); }, {}, {}});
+    Queue queue(executor, {refuse, ignore_news, ignore_end});
     ASSERT_TRUE(queue.Add({}, seconds(1)).ok());
+    queue.Try();
   }
   executor.Advance(seconds(2));
+  EXPECT_EQ(tries, 0);
+  Queue lives(executor, {refuse, ignore_news, ignore_end});
+  ASSERT_TRUE(lives.Add({}, seconds(1)).ok());
+  executor.RunUntilIdle();
+  EXPECT_GT(tries, 0) << "one that lives is tried";
 }
 
 TEST(Queue, MayBeCalledFromItsCallbacks) {

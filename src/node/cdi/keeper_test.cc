@@ -72,7 +72,7 @@ class KeeperTest : public testing::Test {
   /// What is published, once it is so; what it is at last where it never becomes so.
   Written WaitFor(const std::function<bool(const Written&)>& wanted) {
     std::unique_lock lock(mutex_);
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!wanted(*keeper_->published().Get()) && std::chrono::steady_clock::now() < deadline)
       changed_.wait_for(lock, std::chrono::milliseconds(20));
     return *keeper_->published().Get();
@@ -139,7 +139,7 @@ TEST_F(KeeperTest, AFileThatSomebodyRemovesComesBack) {
   WaitForDevices({"G0"});
   const std::string path = folder_.path() + kForPeople;
   ASSERT_EQ(::unlink(path.c_str()), 0);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!os::Exists(path) && std::chrono::steady_clock::now() < deadline) OnLoop([] {});
   EXPECT_TRUE(os::Exists(path));
 }
@@ -148,7 +148,8 @@ TEST_F(KeeperTest, AnotherFilesDevicesAreLeftToItWhileItIsThere) {
   SetDevices(1);
   Begin();
   WaitForDevices({"G0"});
-  folder_.Write("cdi/acme.yaml", "---\ncdiVersion: 0.5.0\nkind: acme.com/gpu\ndevices: [{name: all, containerEdits: {env: [A=b]}}]\n");
+  const std::string other = "---\ncdiVersion: 0.5.0\nkind: acme.com/gpu\ndevices: [{name: all, containerEdits: {env: [A=b]}}]\n";
+  ASSERT_TRUE(os::WriteFileAtomically(folder_ / "cdi/acme.yaml", other).ok());
   const Written without = WaitFor([](const Written& written) { return !written.problems.empty(); });
   EXPECT_THAT(without.problems, ElementsAre(HasSubstr("acme.yaml")));
   EXPECT_THAT(without.kinds, ElementsAre("k8s.device-plugin.acme.com/gpu"));

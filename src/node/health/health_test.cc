@@ -344,7 +344,6 @@ TEST_F(MonitorTest, WhatWasHeardWithinAWindowIsCountedByItself) {
 
 TEST_F(MonitorTest, AStormOfOneErrorIsCountedExactlyAndToldOnce) {
   told_ = 0;
-  const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < 10'000; ++i) {
     Evidence event = Event(Severity::kReset);
     event.source = device::EvidenceSource::kKernelLog;
@@ -352,15 +351,12 @@ TEST_F(MonitorTest, AStormOfOneErrorIsCountedExactlyAndToldOnce) {
     event.source = device::EvidenceSource::kEvent;  // the same ones
     monitor_.OnEvidence(event);
   }
-  RecordProperty("milliseconds", static_cast<int>((std::chrono::steady_clock::now() - begin) / 1ms));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 1s) << "some 3 ms on an idle machine";
   EXPECT_EQ(monitor_.Counts()[0].count, 10'000u);
   EXPECT_EQ(told_, 1);
 }
 
 TEST_F(MonitorTest, AStormOfManyErrorsIsCountedExactlyInBoundedMemory) {
   told_ = 0;
-  const auto begin = std::chrono::steady_clock::now();
   Configure({{"xid", {}, "reset"}});
   for (int i = 0; i < 10'000; ++i) {
     Evidence event = Event(Severity::kReset);
@@ -368,8 +364,6 @@ TEST_F(MonitorTest, AStormOfManyErrorsIsCountedExactlyInBoundedMemory) {
     event.code = 1'000 + i;
     monitor_.OnEvidence(event);
   }
-  RecordProperty("milliseconds", static_cast<int>((std::chrono::steady_clock::now() - begin) / 1ms));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 1s) << "some 13 ms on an idle machine";
   std::uint64_t sum = 0;
   for (const EvidenceCount& count : monitor_.Counts()) sum += count.count;
   EXPECT_EQ(sum, 10'000u);

@@ -281,22 +281,19 @@ TEST(OfferBook, SaysWhetherAnythingChangedAndAlwaysAgreesWithComputeOffers) {
   }
 }
 
-TEST(OfferBook, IsQuickWithFiveThousandSlots) {
+TEST(OfferBook, TakesEveryChangeAmongFiveThousandSlots) {
   Node node(16, Sliced(313));
   for (int i = 0; i < 200; ++i) node.Hold("G" + std::to_string(i % 16) + "::" + std::to_string(i), Sliced(313));
   OfferBook book;
   book.Update(node.wishes, node.inventory, node.ledger, node.servers);
   std::size_t slots = 0;
-  const auto begun = std::chrono::steady_clock::now();
   for (int i = 0; i < 10; ++i) {
     node.inventory.devices[3].health = {i % 2 == 0 ? HealthState::kUnhealthy : HealthState::kHealthy, "", {}};
     ASSERT_TRUE(book.Update(node.wishes, node.inventory, node.ledger, node.servers));
     slots += book.Get().at(0).slots.size();
+    EXPECT_EQ(book.Get(), node.Offers()) << i;
   }
-  const std::chrono::duration<double, std::milli> each = (std::chrono::steady_clock::now() - begun) / 10;
   EXPECT_EQ(slots, 50'080u);
-  RecordProperty("milliseconds", std::to_string(each.count()));
-  EXPECT_LT(each.count(), 50.0) << "a few where nothing else runs";
 }
 
 }  // namespace
