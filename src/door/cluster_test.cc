@@ -660,9 +660,18 @@ TEST_F(ClusterDoorTest, ADoorThatIsGoneAnswersNothing) {
   Show();
   api_.SetSilent(true);
   executor_.Advance(5ms);
+  const std::uint64_t asked = api_.Requests();
+  const std::size_t wishes = wishes_.size(), answers = nfd_.size();
+  const api::DoorReport told = state_;
+  EXPECT_GT(asked, 0u);
   door_.reset();
   api_.SetSilent(false);
   executor_.Advance(1min);
+  EXPECT_EQ(api_.Requests(), asked);
+  EXPECT_EQ(api_.OpenStreams(), 0u);
+  EXPECT_EQ(wishes_.size(), wishes);
+  EXPECT_EQ(nfd_.size(), answers);
+  EXPECT_EQ(state_, told);
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ class KubeletContainersTest : public KubeletDoorTest {
   }
   /// Waits until the door gives devices so.
   bool WaitForDeviceList(const std::vector<std::string>& words) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (std::chrono::steady_clock::now() < until)
       if (Report().device_list == words) return true;
     return false;
@@ -118,7 +118,7 @@ TEST_F(KubeletContainersTest, TheEngineIsAskedAgainWhenTheKubeletStartsAnew) {
   const int before = engine_.asked();
   kubelet_.Restart();
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (engine_.asked() == before && std::chrono::steady_clock::now() < until) On([] {});
   EXPECT_GT(engine_.asked(), before);
 }

@@ -96,7 +96,7 @@ class KubeletDoorTest : public ::testing::Test {
           if (predicate(*snapshot) && !told.exchange(true)) seen.set_value();
         },
         true);
-    return seen.get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+    return seen.get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready;
   }
 
   bool WaitForKubeletHas(std::size_t capacity, std::size_t allocatable) { return WaitForKubeletHas({{kGpu, {capacity, allocatable}}}); }
@@ -109,7 +109,7 @@ class KubeletDoorTest : public ::testing::Test {
           if (*amounts == wanted && !told.exchange(true)) seen.set_value();
         },
         true);
-    return seen.get_future().wait_for(std::chrono::seconds(30)) == std::future_status::ready;
+    return seen.get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready;
   }
 
   api::ContainersConfig containers_;  // of the control loop

