@@ -61,8 +61,11 @@ class DevicePlugin::Impl : public std::enable_shared_from_this<DevicePlugin::Imp
         backoff_(options_.retry_first, options_.retry_most),
         registration_(std::make_unique<rpc::Calls>(loop)),
         pod_resources_(loop, options_.kubelet_dir),
-        others_(loop, {options_.kubelet_dir, options_.resource, options_.own_prefix.empty() ? options_.socket_prefix : options_.own_prefix,
-                       options_.proc_root}),
+        others_(loop, {.kubelet_dir = options_.kubelet_dir,
+                       .resource = options_.resource,
+                       .own_prefix = options_.own_prefix.empty() ? options_.socket_prefix : options_.own_prefix,
+                       .proc_root = options_.proc_root,
+                       .answer_within = options_.others_within}),
         audit_(
             loop, options_.audit,
             {.list = [this] { return Devices(); }, .ask = [this](auto done) { AskCounted(std::move(done)); }, .lost = [this] { Lost(); }}) {

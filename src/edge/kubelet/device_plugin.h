@@ -126,6 +126,7 @@ class DevicePlugin {
     base::Duration retry_most = std::chrono::seconds(10);
     base::Duration stream_within = std::chrono::seconds(5);  ///< after an accepted registration, then it is repeated
     base::Duration recheck = std::chrono::seconds(5);        ///< of another plugin that serves the resource
+    base::Duration others_within = std::chrono::seconds(1);  ///< another plugin answers, or counts for none
     AuditTimes audit = {};                                   ///< whether the kubelet, while it reads our list, counts our devices
   };
   struct Callbacks {

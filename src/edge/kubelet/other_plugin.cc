@@ -16,7 +16,6 @@
 namespace penstock::edge::kubelet {
 namespace {
 
-constexpr auto kAnswerWithin = std::chrono::seconds(1);
 constexpr char kKubeletSocket[] = "kubelet.sock";
 
 bool IsSocket(const std::string& path) {
@@ -69,7 +68,7 @@ std::string OtherPlugin::Describe() const {
 
 struct OtherPlugins::Impl {
   Impl(base::Executor& executor, Options its_options)
-      : options(std::move(its_options)), calls(executor), pod_resources(executor, options.kubelet_dir) {}
+      : options(std::move(its_options)), calls(executor), pod_resources(executor, options.kubelet_dir, options.kubelet_within) {}
 
   /// One look: who answers, then what the kubelet counts.
   struct Look {
@@ -103,7 +102,7 @@ void OtherPlugins::Detect(std::function<void(std::optional<OtherPlugin>)> done) 
 
 void OtherPlugins::Impl::Ask(const std::shared_ptr<Look>& look, const PluginSocket& socket) {
   calls.Call<v1beta1::DevicePlugin, v1beta1::DevicePluginOptions>(
-      options.kubelet_dir + "/device-plugins/" + socket.name, v1beta1::Empty(), kAnswerWithin,
+      options.kubelet_dir + "/device-plugins/" + socket.name, v1beta1::Empty(), options.answer_within,
       [](auto* stub, auto* context, const auto* request, auto* response, auto finished) {
         stub->GetDevicePluginOptions(context, request, response, std::function<void(grpc::Status)>(std::move(finished)));
       },

@@ -46,13 +46,15 @@ class OtherPlugins {
     std::string kubelet_dir, resource;
     std::string own_prefix;  ///< sockets whose names begin so are ours, or a predecessor's
     std::string proc_root = "/proc";
+    base::Duration answer_within = std::chrono::seconds(1);   ///< a socket; who does not answer is no plugin
+    base::Duration kubelet_within = std::chrono::seconds(5);  ///< the kubelet
   };
   /// Calls back on the executor, never after the destructor. On the executor's thread.
   OtherPlugins(base::Executor& executor, Options options);
   ~OtherPlugins();
 
-  /// Where there is no other plugin's socket, nothing is asked and the answer comes before this returns. Up to 6 seconds otherwise. When
-  /// the kubelet cannot be asked the answer is nobody.
+  /// Where there is no other plugin's socket, nothing is asked and the answer comes before this returns. Up to both times of the options
+  /// otherwise. When the kubelet cannot be asked the answer is nobody.
   void Detect(std::function<void(std::optional<OtherPlugin>)> done);
 
  private:

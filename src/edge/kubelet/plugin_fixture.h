@@ -12,6 +12,7 @@
 
 #include "edge/kubelet/device_plugin.h"
 #include "os/loop.h"
+#include "os/testing/turned_loop.h"
 
 namespace penstock::edge::kubelet {
 
@@ -27,6 +28,7 @@ class RunningPlugin {
     options.retry_first = std::chrono::milliseconds(20);
     options.retry_most = std::chrono::milliseconds(100);
     options.recheck = std::chrono::milliseconds(50);
+    options.answer_within = options.stream_within = options.others_within = std::chrono::minutes(1);  // none passes by chance
     callbacks.allocate = [](const AllocateRequest& request, const Reply<std::vector<ContainerEdits>>& reply) {
       std::vector<ContainerEdits> edits;
       for (const auto& ids : request.containers) {
@@ -46,9 +48,13 @@ class RunningPlugin {
   }
 
   ~RunningPlugin() {
+    if (turned_ != nullptr) turned_->Stop();
     loop_.Stop();
     plugin_.reset();
   }
+
+  /// Its timers follow a test's clock instead of the machine's. Before Start; the loop is stopped with the plugin.
+  void Follow(os::TurnedLoop& turned) { turned_ = &turned; }
 
   void Start(std::vector<PluginDevice> devices) {
     callbacks.state = [this](const PluginState& state) {
@@ -56,11 +62,12 @@ class RunningPlugin {
       states_.push_back(state);
       changed_.notify_all();
     };
-    auto plugin = DevicePlugin::Create(loop_, options, callbacks);
+    os::Loop& loop = turned_ != nullptr ? turned_->loop() : loop_;
+    auto plugin = DevicePlugin::Create(loop, options, callbacks);
     ASSERT_TRUE(plugin.ok()) << plugin.error().ToString();
     plugin_ = *std::move(plugin);
     plugin_->Update(std::move(devices));
-    loop_.Start();
+    loop.Start();
   }
 
   void Update(std::vector<PluginDevice> devices) { plugin_->Update(std::move(devices)); }
@@ -68,7 +75,7 @@ class RunningPlugin {
   /// Waits until the last thing it said was this phase, with a reason that has the text in it.
   bool WaitFor(PluginState::Phase phase, const std::string& text = "") {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(10), [&] {
+    return changed_.wait_for(lock, std::chrono::seconds(60), [&] {
       return !states_.empty() && states_.back().phase == phase && states_.back().reason.find(text) != std::string::npos;
     });
   }
@@ -86,6 +93,7 @@ class RunningPlugin {
   std::condition_variable changed_;
   std::vector<PluginState> states_;
   os::Loop loop_{"plugin"};
+  os::TurnedLoop* turned_ = nullptr;
   std::unique_ptr<DevicePlugin> plugin_;
 };
 

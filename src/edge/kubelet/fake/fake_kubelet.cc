@@ -23,7 +23,7 @@
 namespace penstock::edge::kubelet {
 namespace {
 
-constexpr auto kCallWithin = std::chrono::seconds(30);
+constexpr auto kCallWithin = std::chrono::seconds(60);
 
 /// A registered plugin: its connection and the stream that is read from it.
 struct Client {
@@ -111,6 +111,7 @@ struct FakeKubelet::Impl : std::enable_shared_from_this<FakeKubelet::Impl> {
   std::vector<std::pair<std::shared_ptr<Client>, std::thread>> readers;
   std::string refusal;
   std::vector<FakePod> pods;
+  int lists = 0;
   std::chrono::milliseconds delay{};
   int questions = 0;  // GetAllocatableResources
   bool counts_late = false, drops_late = false;
@@ -129,6 +130,7 @@ grpc::Status FakeKubelet::Impl::PodResourcesServer::List(grpc::ServerContext* co
                                                          v1::ListPodResourcesResponse* response) {
   Wait(*context);
   std::lock_guard lock(impl_.mutex);
+  ++impl_.lists;
   for (const auto& pod : impl_.pods) {
     auto* message = response->add_pod_resources();
     message->set_namespace_(pod.namespace_name);
@@ -181,7 +183,7 @@ grpc::Status FakeKubelet::Impl::Register(const v1beta1::RegisterRequest& request
   client->channel = rpc::OpenChannel(dir + "/device-plugins/" + request.endpoint());
   client->stub = v1beta1::DevicePlugin::NewStub(client->channel);
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
+  context.set_deadline(std::chrono::system_clock::now() + kCallWithin);
   v1beta1::DevicePluginOptions options;
   if (const auto status = client->stub->GetDevicePluginOptions(&context, v1beta1::Empty(), &options); !status.ok()) {
     return {grpc::StatusCode::UNKNOWN, "failed to dial device plugin: " + status.error_message()};
@@ -447,6 +449,11 @@ void FakeKubelet::EndStream(const std::string& resource) {
 void FakeKubelet::Refuse(const std::string& message) {
   std::lock_guard lock(impl_->mutex);
   impl_->refusal = message;
+}
+
+int FakeKubelet::Lists() const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->lists;
 }
 
 void FakeKubelet::SetPods(std::vector<FakePod> pods) {

@@ -60,14 +60,14 @@ class FakeKubelet {
   /// Waits until the kubelet's view of a resource satisfies the predicate; false after the time given.
   using Devices = std::map<std::string, SeenDevice>;
   bool WaitForDevices(const std::string& resource, const std::function<bool(const Devices&)>& predicate,
-                      std::chrono::milliseconds within = std::chrono::seconds(10)) const;
+                      std::chrono::milliseconds within = std::chrono::seconds(60)) const;
 
   /// Waits until a resource has exactly so many healthy devices.
-  bool WaitForHealthy(const std::string& resource, std::size_t count, std::chrono::milliseconds within = std::chrono::seconds(10)) const;
+  bool WaitForHealthy(const std::string& resource, std::size_t count, std::chrono::milliseconds within = std::chrono::seconds(60)) const;
 
   /// Accepted and refused registrations of a resource; waits until there were at least so many.
   int Registrations(const std::string& resource) const;
-  bool WaitForRegistrations(const std::string& resource, int count, std::chrono::milliseconds within = std::chrono::seconds(10)) const;
+  bool WaitForRegistrations(const std::string& resource, int count, std::chrono::milliseconds within = std::chrono::seconds(60)) const;
 
   /// Names of the sockets that registered, in order.
   std::vector<std::string> Endpoints(const std::string& resource) const;
@@ -101,6 +101,9 @@ class FakeKubelet {
 
   /// Registrations are refused with this message; empty: accepted.
   void Refuse(const std::string& message);
+
+  /// How often pod-resources' List was answered.
+  int Lists() const;
 
   /// What List answers, and how long pod-resources takes to answer anything.
   void SetPods(std::vector<FakePod> pods);
