@@ -1,103 +1,107 @@
-// A worker that even kill -9 does not end, as one in a hung driver call: played by the freezer of cgroup v1, out of which a frozen process
-// does not die. Needs root and a kernel with that freezer.
-#include <filesystem>
+// A worker that even kill -9 does not end, as one in a hung driver call: played by ptrace(2), which stops a process that was killed once
+// more before it exits (PTRACE_O_TRACEEXIT), until it is let go.
+#include <chrono>
+#include <set>
 #include <string>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/mount.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/core/strings.h"
 #include "base/testing/build_tree.h"
 #include "device/testing/asking.h"
 #include "os/core/file.h"
-#include "os/temporary_folder.h"
 
 namespace penstock {
 namespace {
 
 using base::Code;
-using std::chrono::milliseconds;
 
-/// A group of the freezer, in the machine's own hierarchy or in one that is mounted for the test.
-class Freezer {
+/// Processes of ours that are stopped and cannot die. On one thread, which is their tracer.
+class Stuck {
  public:
-  Freezer() {
-    std::string hierarchy = "/sys/fs/cgroup/freezer";
-    if (!os::Exists(hierarchy + "/cgroup.procs")) {
-      hierarchy = mount_.path();
-      mounted_ = ::mount("penstock-test", hierarchy.c_str(), "cgroup", 0, "freezer") == 0;
+  ~Stuck() { LetGo(); }
+
+  /// Stops all threads of a process, and returns when they are stopped.
+  base::Status Stop(pid_t pid) {
+    const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
+    for (std::size_t before = threads_.size() + 1; before != threads_.size();) {
+      before = threads_.size();
+      ASSIGN(const auto names, os::ListDirectory(tasks));
+      for (const std::string& name : names) TRY(StopThread(static_cast<pid_t>(base::ParseInt(name).value_or(0))));
     }
-    group_ = hierarchy + "/penstock-test-" + std::to_string(::getpid());
-    std::error_code failed;
-    usable_ = std::filesystem::create_directory(group_, failed);
-  }
-  ~Freezer() {
-    (void)Thaw();
-    // The group is busy for a moment while its process goes.
-    for (int attempt = 0; attempt < 1000 && ::rmdir(group_.c_str()) != 0 && errno == EBUSY; ++attempt) ::usleep(1000);
-    if (mounted_) ::umount2(mount_.path().c_str(), MNT_DETACH);
+    return {};
   }
 
-  bool usable() const { return usable_; }
-
-  /// Freezes a process, and returns when it is frozen.
-  base::Status Freeze(pid_t pid) const {
-    TRY(os::WriteControlFile(group_ + "/cgroup.procs", std::to_string(pid)));
-    TRY(os::WriteControlFile(group_ + "/freezer.state", "FROZEN"));
-    for (;;) {
-      ASSIGN(const std::string state, os::ReadFile(group_ + "/freezer.state"));
-      if (state == "FROZEN\n") return {};
+  /// They go on, or die if they were killed.
+  void LetGo() {
+    for (const pid_t thread : threads_) {
+      // One that was killed is on its way from its stop to the one before its exit, where it can be let go.
+      for (int left = 10'000; left > 0 && ::ptrace(PTRACE_DETACH, thread, nullptr, nullptr) != 0; --left) {
+        if (!os::Exists("/proc/" + std::to_string(thread))) break;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
     }
+    threads_.clear();
   }
-  base::Status Thaw() const { return os::WriteControlFile(group_ + "/freezer.state", "THAWED"); }
 
  private:
-  os::TemporaryFolder mount_;
-  std::string group_;
-  bool mounted_ = false;
-  bool usable_ = false;
+  base::Status StopThread(pid_t thread) {
+    if (threads_.contains(thread)) return {};
+    if (::ptrace(PTRACE_SEIZE, thread, nullptr, PTRACE_O_TRACEEXIT) != 0) return base::ErrnoError(errno, "trace a thread");
+    threads_.insert(thread);
+    if (::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) != 0) return base::ErrnoError(errno, "stop a thread");
+    int status = 0;
+    if (::waitpid(thread, &status, __WALL) != thread || !WIFSTOPPED(status)) return base::Error(Code::kInternal, "a thread did not stop");
+    return {};
+  }
+
+  std::set<pid_t> threads_;
 };
 
+device::Remote::Options ScriptedWorker() { return {.command = {base::BuildPath("tests/scripted_worker")}}; }
+
 TEST(AbandonedWorker, IsLeftBehindAndAnotherServesUntilItCanDie) {
-  const Freezer freezer;
-  ASSERT_TRUE(freezer.usable()) << "this test needs root and the cgroup v1 freezer";
+  Stuck stuck;
   device::Asking worker;
-  worker.Make({.command = {base::BuildPath("tests/scripted_worker")}, .call_deadline = milliseconds(500)});
+  worker.Make(ScriptedWorker());
   ASSERT_TRUE(worker.Open().ok());
-  const pid_t frozen = worker.pid();
-  const auto status = freezer.Freeze(frozen);
+  const pid_t first = worker.pid();
+  const auto status = stuck.Stop(first);
   ASSERT_TRUE(status.ok()) << status.error().ToString();
 
-  EXPECT_EQ(worker.Describe("0").error().code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(worker.Hanging([&] { return worker.Describe("0"); }).error().code(), Code::kDeadlineExceeded);
   EXPECT_EQ(worker.Ended().code(), Code::kDeadlineExceeded);
   EXPECT_EQ(worker.abandoned(), 1);
-  EXPECT_TRUE(os::Exists("/proc/" + std::to_string(frozen))) << "kill -9 did not end it";
+  EXPECT_TRUE(os::Exists("/proc/" + std::to_string(first))) << "kill -9 did not end it";
 
   ASSERT_TRUE(worker.Open().ok());
   EXPECT_TRUE(worker.Describe("0").ok());
   EXPECT_EQ(worker.abandoned(), 1);
 
-  ASSERT_TRUE(freezer.Thaw().ok());
+  stuck.LetGo();
   EXPECT_TRUE(worker.NoneAbandonedAtLast());
-  EXPECT_FALSE(os::Exists("/proc/" + std::to_string(frozen))) << "it was reaped";
+  EXPECT_FALSE(os::Exists("/proc/" + std::to_string(first))) << "it was reaped";
   EXPECT_TRUE(worker.Describe("0").ok()) << "and its end disturbed nobody";
 }
 
 TEST(AbandonedWorker, IsNotFollowedByMoreThanEight) {
-  const Freezer freezer;
-  ASSERT_TRUE(freezer.usable()) << "this test needs root and the cgroup v1 freezer";
+  Stuck stuck;
   device::Asking worker;
-  worker.Make({.command = {base::BuildPath("tests/scripted_worker")}});
+  worker.Make(ScriptedWorker());
   for (int i = 0; i < 8; ++i) {
     ASSERT_TRUE(worker.Open().ok()) << i;
-    const auto status = freezer.Freeze(worker.pid());
+    const auto status = stuck.Stop(worker.pid());
     ASSERT_TRUE(status.ok()) << status.error().ToString();
     worker.Stop();
   }
   EXPECT_EQ(worker.abandoned(), 8);
   EXPECT_EQ(worker.Open().error().code(), Code::kUnavailable);
-  ASSERT_TRUE(freezer.Thaw().ok());
+  stuck.LetGo();
   EXPECT_TRUE(worker.NoneAbandonedAtLast());
   EXPECT_TRUE(worker.Open().ok());
 }

@@ -14,17 +14,15 @@ namespace {
 
 using base::Code;
 using device::Asking;
-using std::chrono::milliseconds;
 using testing::AnyOf;
 using testing::HasSubstr;
 using testing::SizeIs;
 using vendor::nvidia::SimulatedMachine;
 
-device::Remote::Options WorkerOn(const SimulatedMachine& machine, base::Duration deadline = Asking::kSurely) {
+device::Remote::Options WorkerOn(const SimulatedMachine& machine) {
   const device::Paths paths = machine.paths();
   return {.command = {base::BuildPath("bin/penstock-worker"), "nvidia", "--driver-root", paths.driver_root, "--sysfs-root",
-                      paths.sysfs_root, "--dev-root", paths.dev_root, "--proc-root", paths.proc_root},
-          .call_deadline = deadline};
+                      paths.sysfs_root, "--dev-root", paths.dev_root, "--proc-root", paths.proc_root}};
 }
 
 TEST(Worker, DescribesAMachine) {
@@ -59,14 +57,14 @@ TEST(Worker, PassesEventsOn) {
 TEST(Worker, ThatHangsInADriverCallIsReplaced) {
   const SimulatedMachine machine("dgx-a100");
   Asking worker;
-  worker.Make(WorkerOn(machine, milliseconds(700)));
+  worker.Make(WorkerOn(machine));
   ASSERT_TRUE(worker.Open().ok());
   const pid_t first = worker.pid();
   const auto addresses = worker.List();
   for (const std::string& address : *addresses) ASSERT_TRUE(worker.Describe(address).ok());
   machine.Sim({"fault", "5", "hang", "nvmlDeviceGetTemperature", "forever"});
   EXPECT_TRUE(worker.Read("4").ok());
-  EXPECT_EQ(worker.Read("5").error().code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(worker.Hanging([&] { return worker.Read("5"); }).error().code(), Code::kDeadlineExceeded);
   EXPECT_THAT(worker.Ended().message(), HasSubstr("read 5"));
   ASSERT_TRUE(worker.Open().ok());
   EXPECT_NE(worker.pid(), first);

@@ -1,4 +1,5 @@
-// A loop with a Remote on it, asked from a test's own thread as if calls blocked. For tests only.
+// A loop with a Remote on it, asked from a test's own thread as if calls blocked. Its time stands still, so that no deadline passes but in
+// Hanging. For tests only.
 #pragma once
 
 #include <condition_variable>
@@ -9,17 +10,19 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "device/remote.h"
+#include "os/testing/turned_loop.h"
 
 namespace penstock::device {
 
 class Asking {
  public:
   /// How long what must come is waited for. Never waited out when all is well.
-  static constexpr auto kSurely = std::chrono::seconds(20);
+  static constexpr auto kSurely = std::chrono::seconds(60);
 
   Asking() : loop_("test") { loop_.Start(); }
   ~Asking() {
@@ -31,20 +34,22 @@ class Asking {
 
   void Make(Remote::Options options) {
     OnLoop([&] {
-      remote_ = std::make_unique<Remote>(loop_, std::move(options));
+      remote_ = std::make_unique<Remote>(loop_.loop(), std::move(options));
       remote_->Listen({.evidence = [&](std::vector<Evidence> evidence) { evidence_.Put(std::move(evidence)); },
                        .doubt = [&] { doubts_.Put(true); },
                        .ended = [&](base::Error error) { ended_.Put(std::move(error)); }});
     });
   }
 
-  void OnLoop(std::function<void()> function) {
-    std::promise<void> ran;
-    loop_.Post([&] {
-      function();
-      ran.set_value();
-    });
-    ran.get_future().wait();
+  void OnLoop(const std::function<void()>& function) { loop_.Run(function); }
+
+  /// What is asked within `ask` is not answered before its deadline: time passes until it has an outcome.
+  template <typename Function>
+  auto Hanging(Function ask) {
+    step_ = std::chrono::milliseconds(100);
+    auto result = ask();
+    step_ = {};
+    return result;
   }
 
   base::Result<Driver> Open() {
@@ -86,12 +91,14 @@ class Asking {
   /// Waits until nothing is abandoned any more.
   bool NoneAbandonedAtLast() {
     const auto late = std::chrono::steady_clock::now() + kSurely;
-    while (abandoned() > 0)
+    while (abandoned() > 0) {
       if (std::chrono::steady_clock::now() > late) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     return true;
   }
 
-  os::Loop& loop() { return loop_; }
+  os::TurnedLoop& loop() { return loop_; }
   Remote& remote() { return *remote_; }
 
  private:
@@ -127,16 +134,18 @@ class Asking {
   template <typename T>
   base::Result<T> Ask(std::function<void(AsyncBackend::Done<T>)> method) {
     auto answer = std::make_shared<std::promise<base::Result<T>>>();
-    loop_.Post([&, answer] { method([answer](base::Result<T> result) { answer->set_value(std::move(result)); }); });
+    loop_.Run([&] { method([answer](base::Result<T> result) { answer->set_value(std::move(result)); }); });
     auto future = answer->get_future();
-    if (future.wait_for(kSurely) != std::future_status::ready) return TooLate();
+    const auto there = [&] { return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready; };
+    if (!loop_.AdvanceUntil(step_, there)) return TooLate();
     return future.get();
   }
 
   Inbox<std::vector<Evidence>> evidence_;
   Inbox<bool> doubts_;
   Inbox<base::Error> ended_;
-  os::Loop loop_;
+  os::TurnedLoop loop_;
+  base::Duration step_{};
   std::unique_ptr<Remote> remote_;
 };
 
