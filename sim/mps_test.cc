@@ -1,8 +1,10 @@
 // The MPS programs of a simulated machine, as a shell would use them.
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <sys/wait.h>
@@ -38,6 +40,15 @@ class MpsPrograms : public ::testing::Test {
     return text;
   }
   std::string StartDaemon() { return Sh("CUDA_VISIBLE_DEVICES=2,5 $C -d"); }
+  /// Killed is not gone yet; false after a minute.
+  bool DaemonGoes() {
+    const auto late = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (Sh("echo get_server_list | $C") != "Cannot find MPS control daemon process\n") {
+      if (std::chrono::steady_clock::now() > late) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return true;
+  }
 
   Folder folder_;
   Control control_;
@@ -55,9 +66,9 @@ TEST_F(MpsPrograms, ADaemonIsOneAndIsFound) {
 
 TEST_F(MpsPrograms, ADaemonEndsWithItsMachine) {
   (void)StartDaemon();
+  ASSERT_EQ(Sh("echo get_server_list | $C"), "");
   EndMps(folder_ / "m");
-  // Killed is not gone yet.
-  while (Sh("echo get_server_list | $C") != "Cannot find MPS control daemon process\n") continue;
+  EXPECT_TRUE(DaemonGoes());
 }
 
 TEST_F(MpsPrograms, LimitsAreKeptAndToldInTheirForms) {
@@ -91,8 +102,7 @@ TEST_F(MpsPrograms, FaultsShowAndHeal) {
   ASSERT_TRUE(control_.FaultMps("").ok());
   EXPECT_EQ(Sh("echo get_server_list | $C"), "");
   ASSERT_TRUE(control_.KillMps().ok());
-  // Killed is not gone yet.
-  while (Sh("echo get_server_list | $C") != "Cannot find MPS control daemon process\n") continue;
+  ASSERT_TRUE(DaemonGoes());
   ASSERT_TRUE(control_.FaultMps("exit").ok());
   EXPECT_EQ(StartDaemon(), "") << "it says that it started, and is gone";
   EXPECT_THAT(Sh("echo get_server_list | $C"), HasSubstr("Cannot find"));

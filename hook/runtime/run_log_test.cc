@@ -63,12 +63,21 @@ TEST(RunLog, TheRuntimesLogGetsWhatAnEngineShowsAndTheDebugFileTheRest) {
   EXPECT_THAT(told, Not(HasSubstr("hidden")));
 }
 
-TEST(RunLog, WhatCannotBeWrittenHurtsNobody) {
-  RunLog log({"/proc/no/such/log", false, true});
-  Config config;
-  config.debug_file = "/proc/no/such/debug";
-  log.Configure(config);
-  log.Write(LogLevel::kError, "lost");
+TEST(RunLog, AFileThatCannotBeWrittenTakesNothingFromTheOther) {
+  const os::TemporaryFolder folder;
+  const std::string log_file = folder.path() + "/log", debug_file = folder.path() + "/debug";
+  for (const bool log_is_lost : {true, false}) {
+    RunLog log({log_is_lost ? "/proc/no/such/log" : log_file, false, true});
+    Config config;
+    config.debug_file = log_is_lost ? debug_file : "/proc/no/such/debug";
+    log.Configure(config);
+    log.Write(LogLevel::kError, "first");
+    log.Write(LogLevel::kError, "second");
+    const auto kept = os::ReadFile(log_is_lost ? debug_file : log_file);
+    ASSERT_TRUE(kept.ok()) << kept.error().message();
+    EXPECT_THAT(*kept, HasSubstr("first"));
+    EXPECT_THAT(*kept, HasSubstr("second"));
+  }
 }
 
 }  // namespace

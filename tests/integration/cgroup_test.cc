@@ -73,10 +73,12 @@ class CgroupTest : public testing::Test {
 
   pid_t StartSleeper(const std::string& group) {
     const pid_t pid = Start(group, [] { return ::pause(); });
-    for (auto members = tree_->Members(group); std::find(members.begin(), members.end(), pid) == members.end();) {
-      ::sched_yield();
-      members = tree_->Members(group);
+    for (int left = 60'000; left > 0; --left) {
+      const auto members = tree_->Members(group);
+      if (std::find(members.begin(), members.end(), pid) != members.end()) return pid;
+      ::usleep(1000);
     }
+    ADD_FAILURE() << "process " << pid << " did not enter " << group << " within a minute";
     return pid;
   }
 

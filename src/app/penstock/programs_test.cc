@@ -25,10 +25,10 @@ TEST(Programs, WhatAFailedOneSaidIsTheError) {
   EXPECT_EQ(RunToEnd({"sh", "-c", "kill -9 $$"}).error().message(), "sh ended with status 137");
 }
 
-/// Waits until something is there, as long as the test may take.
+/// Waits until something is there.
 NotifySocket::News Await(const NotifySocket& socket, pid_t from) {
   pollfd source{socket.fd(), POLLIN, 0};
-  EXPECT_EQ(::poll(&source, 1, 30000), 1);
+  EXPECT_EQ(::poll(&source, 1, 60'000), 1);
   return socket.Read(from);
 }
 

@@ -32,7 +32,7 @@ class InquiryTest : public testing::Test {
     io_.Stop();
   }
 
-  void Begin(std::string socket = "", base::Duration within = 20s) {
+  void Begin(std::string socket = "", base::Duration within = 60s) {
     On([&] {
       inquiry_ = std::make_unique<Inquiry>(loop_, io_,
                                            Inquiry::Options{.socket = std::move(socket),
@@ -66,7 +66,7 @@ class InquiryTest : public testing::Test {
           true);
     });
     auto future = seen.get_future();
-    const bool came = future.wait_for(20s) == std::future_status::ready;
+    const bool came = future.wait_for(60s) == std::future_status::ready;
     On([&] { subscription.Reset(); });
     EXPECT_TRUE(came);
     return came ? future.get() : Known{};
