@@ -1,14 +1,19 @@
 // MPS with namespaces, mounts and control groups as the agent makes them: own /dev/shm for each set, a daemon that outlives the agent.
+#include <algorithm>
+#include <array>
+#include <cstdio>
 #include <filesystem>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <link.h>
 #include <linux/magic.h>
 #include <sys/mount.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/testing/build_tree.h"
+#include "os/cgroup.h"
 #include "os/core/file.h"
 #include "vendor/nvidia/mps/testing.h"
 
@@ -77,7 +82,6 @@ TEST_F(OwnSharedMemory, WithoutRightsGoesOnWithTheMachinesSharedMemoryAndSaysSo)
 }
 
 TEST_F(OwnSharedMemory, EachSetHasASharedMemoryOfItsOwnThatItsClientsGet) {
-  const auto before = os::ListDirectory("/dev/shm").value_or({});
   Begin(kWorker);
   const SharedDevice device = service_->Of(gpu_->id);
   EXPECT_EQ(device.reason, "");
@@ -94,16 +98,34 @@ TEST_F(OwnSharedMemory, EachSetHasASharedMemoryOfItsOwnThatItsClientsGet) {
                 {"unshare", "-m", "sh", "-c", "mount --bind " + set_ + "/shm /dev/shm && exec \"$@\"", "sh"});
   EXPECT_THAT(inside.Line(), HasSubstr("mps server "));
   EXPECT_EQ(inside.Status(), 0);
-  EXPECT_EQ(os::ListDirectory("/dev/shm").value_or({}), before) << "the machine's own is left alone";
+  const auto servers = service_->Of(gpu_->id).servers;
+  ASSERT_FALSE(servers.empty());
+  for (const pid_t server : servers) {
+    std::array<char, 64> name{};
+    std::snprintf(name.data(), name.size(), "/cuda.shm.%x.%x.1", static_cast<unsigned>(::getuid()), static_cast<unsigned>(server));
+    EXPECT_TRUE(os::Exists(set_ + "/shm" + name.data()));
+    EXPECT_FALSE(os::Exists(std::string("/dev/shm") + name.data())) << "the machine's own is left alone";
+  }
 }
 
 TEST_F(OwnSharedMemory, ADaemonIsInNoGroupThatEndsWithTheAgent) {
-  Begin(kWorker);
+  // What starts it is in a group of its own, as a service or a session is, and may be in others that this test was started in.
+  const std::string name = "penstock-test-" + std::to_string(::getpid());
+  const auto tree = os::CgroupTree::Open(name);
+  ASSERT_TRUE(tree.ok()) << tree.error().message();
+  ASSERT_TRUE(tree->Create("agent", {}, "").ok());
+  folder_.Write("launcher", "#!/bin/sh\necho 0 > " + tree->path() + "/agent/cgroup.procs && exec " + kWorker + " \"$@\"\n");
+  std::filesystem::permissions(folder_ / "launcher", std::filesystem::perms(0755));
+  Begin(folder_ / "launcher");
   const auto process = os::ReadProcess("/proc", std::stoi(DaemonPid()));
   ASSERT_TRUE(process.ok());
-  EXPECT_THAT(process->cgroups, testing::Contains("/penstock-mps"));
-  for (const std::string& group : process->cgroups) EXPECT_TRUE(group == "/" || group == "/penstock-mps") << group;
+  EXPECT_THAT(process->cgroups, testing::Contains(testing::EndsWith("/penstock-mps")));
+  EXPECT_THAT(process->cgroups, testing::Each(testing::Not(testing::EndsWith(name + "/agent"))));
+  for (const std::string& ours : os::ReadProcess("/proc", ::getpid())->cgroups)
+    EXPECT_TRUE(ours == "/" || std::find(process->cgroups.begin(), process->cgroups.end(), ours) == process->cgroups.end()) << ours;
   EXPECT_NE(::getsid(process->pid), ::getsid(0));
+  EXPECT_TRUE(tree->Remove("agent").ok()) << "nothing is left in it";
+  EXPECT_TRUE(tree->RemoveTree().ok());
 }
 
 /// As a driver container has it: the driver's files in a system with a C library of its own, found through a link.
@@ -111,17 +133,23 @@ class WholeRoot : public OwnSharedMemory {
  protected:
   WholeRoot() {
     const std::string root = machine_.root();
-    for (const char* folder : {"/lib64", "/mnt", "/dev/shm", "/var/log"}) std::filesystem::create_directories(root + folder);
-    std::filesystem::copy_file(std::filesystem::canonical(kLoader), root + kLoader);
-    for (const char* library : {"libc.so.6", "libm.so.6"})
-      std::filesystem::copy_file(std::string(kLibraries) + library, root + kLibraries + library);
+    for (const char* folder : {"/mnt", "/dev/shm", "/var/log"}) std::filesystem::create_directories(root + folder);
+    ::dl_iterate_phdr(&CopyLoaded, const_cast<std::string*>(&root));
     folder_.Link("driver", root);
     proc_ = ::mount("/proc", (root + "/proc").c_str(), nullptr, MS_BIND | MS_REC, nullptr) == 0;
   }
   ~WholeRoot() override { ::umount2((machine_.root() + "/proc").c_str(), MNT_DETACH); }
 
-  static constexpr const char* kLoader = "/lib64/ld-linux-x86-64.so.2";
-  static constexpr const char* kLibraries = "/usr/lib/x86_64-linux-gnu/";
+  /// The C library's own objects, wherever this system has them: the loader, libc and libm.
+  static int CopyLoaded(dl_phdr_info* object, std::size_t, void* root) {
+    const std::filesystem::path from = object->dlpi_name;
+    const std::string name = from.filename();
+    if (!name.starts_with("ld-linux") && !name.starts_with("libc.so.") && !name.starts_with("libm.so.")) return 0;
+    const std::filesystem::path to = *static_cast<std::string*>(root) + from.string();
+    std::filesystem::create_directories(to.parent_path());
+    std::filesystem::copy_file(std::filesystem::canonical(from), to, std::filesystem::copy_options::skip_existing);
+    return 0;
+  }
   bool proc_ = false;
 };
 

@@ -62,10 +62,10 @@ class RunningService {
     return at == devices->end() ? device::SharedDevice{} : at->second;
   }
 
-  /// False after ten seconds.
+  /// False after a minute.
   bool Wait(const std::function<bool(const device::SharedDevices&)>& as_expected) {
     std::unique_lock lock(mutex_);
-    return news_.wait_for(lock, std::chrono::seconds(10), [&] { return as_expected(*service_->published().Get()); });
+    return news_.wait_for(lock, std::chrono::minutes(1), [&] { return as_expected(*service_->published().Get()); });
   }
   bool WaitFor(const std::string& id, const std::function<bool(const device::SharedDevice&)>& as_expected) {
     return Wait([&](const device::SharedDevices& devices) {
