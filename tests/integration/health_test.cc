@@ -1,6 +1,7 @@
 // Health from a simulated machine's driver and kernel log to what is offered: worker, discovery, monitor, resets and offers together.
 #include <fstream>
 #include <future>
+#include <map>
 #include <memory>
 
 #include <gmock/gmock.h>
@@ -13,7 +14,6 @@
 #include "node/inventory/discovery.h"
 #include "node/share/offers.h"
 #include "os/loop.h"
-#include "os/process.h"
 #include "vendor/all.h"
 #include "vendor/nvidia/testing/simulated_machine.h"
 
@@ -50,8 +50,12 @@ struct Node {
         monitor(loop, inventory, vendor::FindDialect, {.probation = kProbation}),
         offers(inventory, ledger, vendor::FindDialect, {.kubelet = true, .local = false}),
         remote(loop, {.command = WorkerOn(machine.paths())}),
-        discovery(loop, remote, inventory, {.vendor = "nvidia"},
-                  {.reading = [this](const std::string& id, const device::Reading& reading) { monitor.OnReading(id, reading); },
+        discovery(loop, remote, inventory, {.vendor = "nvidia", .poll = 500ms},
+                  {.reading =
+                       [this](const std::string& id, const device::Reading& reading) {
+                         ++readings[id];
+                         monitor.OnReading(id, reading);
+                       },
                    .evidence = [this](const device::Evidence& evidence) { Hear(evidence); },
                    .described =
                        [this](bool fresh) {
@@ -91,6 +95,7 @@ struct Node {
   std::unique_ptr<device::Actions> actions;
   Resets resets;
   std::unique_ptr<node::health::KernelLogFeed> kernel_log;
+  std::map<std::string, int> readings;
   bool looked = false;
 };
 
@@ -116,16 +121,21 @@ class Health : public ::testing::Test {
     });
     ran.get_future().wait();
   }
-  /// How long it took until this was so, asked on the loop; the test fails after 20 s.
-  base::Duration Await(const std::function<bool()>& what) {
+  /// Waits until this is so, asked on the loop; the test fails after a minute.
+  void Await(const std::function<bool()>& what) {
     const base::TimePoint begin = loop_.clock().Now();
     for (bool so = false; !so;) {
       OnLoop([&] { so = what(); }, 2ms);
-      if (loop_.clock().Now() - begin < 20s) continue;
-      ADD_FAILURE() << "waited for 20 s";
-      break;
+      if (loop_.clock().Now() - begin < 60s) continue;
+      ADD_FAILURE() << "waited for a minute";
+      return;
     }
-    return loop_.clock().Now() - begin;
+  }
+  /// Waits until the device was read so often again.
+  void AwaitReadings(std::size_t index, int more) {
+    int before = 0;
+    OnLoop([&] { before = node_->readings[node_->Id(index)]; });
+    Await([&] { return node_->readings[node_->Id(index)] >= before + more; });
   }
 
   std::unique_ptr<SimulatedMachine> machine_;
@@ -133,16 +143,16 @@ class Health : public ::testing::Test {
   std::unique_ptr<Node> node_;
 };
 
-TEST_F(Health, ACuredGpuIsBackWithinItsProbationAndASecond) {
+TEST_F(Health, ACuredGpuIsBackAfterItsProbationAndLaterAfterARelapse) {
   Make("dgx-a100", "550.54.15");
-  machine_->Sim({"fault", "2", "lost"});
-  Await([this] { return !node_->Healthy(2); });
-  machine_->Sim({"heal", "2"});
-  EXPECT_LT(Await([this] { return node_->Healthy(2); }), kProbation + 1s);
-  machine_->Sim({"fault", "2", "lost"});
-  Await([this] { return !node_->Healthy(2); });
-  machine_->Sim({"heal", "2"});
-  EXPECT_LT(Await([this] { return node_->Healthy(2); }), 2 * kProbation + 1s) << "a relapse";
+  for (int falls = 1; falls <= 2; ++falls) {
+    machine_->Sim({"fault", "2", "lost"});
+    Await([this] { return !node_->Healthy(2); });
+    const base::TimePoint healed = loop_.clock().Now();
+    machine_->Sim({"heal", "2"});
+    Await([this] { return node_->Healthy(2); });
+    EXPECT_GE(loop_.clock().Now() - healed, falls * kProbation);
+  }
 }
 
 TEST_F(Health, Issue1929AReplicaSetOnABadGpuIsUnhealthyAsAWhole) {
@@ -167,7 +177,8 @@ TEST_F(Health, Issue231OneLostGpuTouchesNoOther) {
   Make("dgx-a100");
   machine_->Sim({"fault", "5", "xid", "79"});
   Await([this] { return !node_->Healthy(5); });
-  OnLoop([] {}, 600ms);  // another look at the one that is lost
+  AwaitReadings(5, 2);
+  for (const std::size_t other : {0, 7}) AwaitReadings(other, 1);
   OnLoop([this] {
     for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(node_->Healthy(i), i != 5) << i;
     EXPECT_THAT(node_->Health(5).reason, HasSubstr("XID 79"));
@@ -176,15 +187,22 @@ TEST_F(Health, Issue231OneLostGpuTouchesNoOther) {
 
 TEST_F(Health, Issue669AnEventWaitThatFailsMarksNobodyAndDoesNotSpin) {
   Make("dgx-a100");
-  machine_->Sim({"fault", "all", "error", "nvmlEventSetWait", "999"});
   pid_t worker = 0;
   OnLoop([&] { worker = node_->remote.pid(); });
-  OnLoop([] {}, 500ms);  // the first failures are waited on at once, since each may be a lost GPU's
-  const auto before = os::ReadCpuTime("/proc", worker);
-  OnLoop([] {}, 2s);
-  const auto after = os::ReadCpuTime("/proc", worker);
-  ASSERT_TRUE(before.ok() && after.ok());
-  EXPECT_LT(*after - *before, 400'000'000u) << "nanoseconds of 2 s";
+  const auto heard = [this] {
+    std::uint64_t sum = 0;
+    for (const auto& count : node_->monitor.Counts()) sum += count.count;
+    return sum;
+  };
+  // Nineteen waits in a row fail. Sixteen are waited on again at once, since each may be a lost GPU's; then there is a second between two.
+  // The first event ends the wait that is under way, unless that has been; the second one is heard behind all failures.
+  const base::TimePoint begin = loop_.clock().Now();
+  machine_->Sim({"fault", "all", "error", "nvmlEventSetWait", "999", "--count", "19"});
+  for (std::uint64_t events = 1; events <= 2; ++events) {
+    machine_->Sim({"fault", "0", "xid", "31", "--no-log"});
+    Await([&] { return heard() == events; });
+  }
+  EXPECT_GE(loop_.clock().Now() - begin, 3s) << "three pauses";
   OnLoop([this, worker] {
     EXPECT_EQ(node_->remote.pid(), worker);
     for (std::size_t i = 0; i < 8; ++i) EXPECT_TRUE(node_->Healthy(i)) << i;
@@ -200,10 +218,10 @@ TEST_F(Health, Issue1223WithoutNvmlNoGpuIsHealthyAtOnceAndAllAreBackWithIt) {
   };
   machine_->Sim({"fault", "driver", "unload"});
   OnLoop([this] { node_->discovery.Nudge(); });  // the agent watches the driver's files
-  EXPECT_LT(Await([&] { return healthy() == 0; }), 1s);
+  Await([&] { return healthy() == 0; });
   machine_->Sim({"heal", "driver"});
   OnLoop([this] { node_->discovery.Nudge(); });
-  EXPECT_LT(Await([&] { return healthy() == 8; }), 5s);
+  Await([&] { return healthy() == 8; });
 }
 
 TEST_F(Health, AStormInTheKernelsLogIsCountedExactlyAndBlocksNobody) {
@@ -212,19 +230,26 @@ TEST_F(Health, AStormInTheKernelsLogIsCountedExactlyAndBlocksNobody) {
   for (int i = 0; i < 10'000; ++i)
     storm += "4," + std::to_string(100'000 + i) +
              ",5000000,-;NVRM: Xid (PCI:0000:07:00): " + std::to_string(i % 2 == 0 ? 31 : 200 + i % 700) + ", pid=1, name=x, simulated\n";
-  std::ofstream(machine_->root() + "/dev/kmsg", std::ios::app) << storm;
   const auto heard = [this] {
     std::uint64_t sum = 0;
     for (const auto& count : node_->monitor.Counts()) sum += count.count;
     return sum;
   };
-  base::TimePoint last = loop_.clock().Now();
-  base::Duration longest{};
-  Await([&] {
-    longest = std::max(longest, loop_.clock().Now() - std::exchange(last, loop_.clock().Now()));
-    return heard() == 10'000u;
-  });
-  EXPECT_LT(longest, 300ms) << "how long the loop had no time for others";
+  // One who always wants the loop, beside the log: how much is taken in between two of its turns.
+  std::uint64_t last = 0, most = 0;
+  bool over = false;
+  std::function<void()> turn = [&] {
+    const std::uint64_t now = heard();
+    most = std::max(most, now - std::exchange(last, now));
+    if (!over) loop_.Post(turn);
+  };
+  loop_.Post(turn);
+  std::ofstream(machine_->root() + "/dev/kmsg", std::ios::app) << storm;
+  Await([&] { return heard() == 10'000u; });
+  OnLoop([&] { over = true; });
+  OnLoop([] {});
+  EXPECT_EQ(last, 10'000u);
+  EXPECT_LE(most, 5'000u) << "the storm is taken in pieces, and others have their turns between them";
   OnLoop([this] {
     for (std::size_t i = 0; i < 8; ++i) EXPECT_TRUE(node_->Healthy(i)) << i;
   });
@@ -234,7 +259,8 @@ TEST_F(Health, AnIdleGpuIsResetAndUsedAgain) {
   Make("dgx-a100", "550.54.15");
   machine_->Sim({"fault", "3", "xid", "48"});
   Await([this] { return !node_->Healthy(3); });
-  OnLoop([this] { EXPECT_TRUE(node_->monitor.Resets().empty()) << "never by default"; }, 500ms);
+  AwaitReadings(3, 2);
+  OnLoop([this] { EXPECT_TRUE(node_->monitor.Resets().empty()) << "never by default"; });
   OnLoop([this] { node_->resets.SetPolicy(api::ResetPolicy::kIdle); });
   Await([this] { return node_->Healthy(3); });
   OnLoop([this] {
