@@ -33,6 +33,7 @@ class OffersTest : public testing::Test {
 
   inventory::Inventory inventory_;
   ledger::Ledger ledger_;
+  base::Published<device::SharedDevices> servers_;  // outlives the offers that follow it
   Offers offers_{inventory_, ledger_, device::testing::FindAcme, {.kubelet = true}};
 };
 
@@ -114,15 +115,14 @@ TEST_F(OffersTest, WhoIsToldOfOffersFindsTheWishesThatTheyFollowFrom) {
 TEST_F(OffersTest, ServersThatAreStartedForNewWishesAreFoundInTheOffers) {
   Appear();
   Read(1);
-  base::Published<device::SharedDevices> servers;
-  offers_.FollowServers(servers);
+  offers_.FollowServers(servers_);
   // As the agent does: who is told of wishes wants servers, and they answer at once.
   const auto subscription = offers_.wished().Subscribe([&](const auto& wished) {
     device::SharedDevices now;
     for (const auto& set : SetsOf(wished->wishes, *inventory_.published().Get(), *ledger_.Get()))
       for (const auto& member : set.members)
         now[member.device->id] = {.set = set.name, .ready = true, .isolation = device::Isolation::kMemoryPerProcess};
-    servers.Set(std::move(now));
+    servers_.Set(std::move(now));
   });
   offers_.Configure(Shared(api::ShareStrategy::kMps, 2));
   ASSERT_EQ(Slots().size(), 2u);
