@@ -67,13 +67,13 @@ class HookProgram : public testing::Test {
 
   // Becomes the hook; for children.
   [[noreturn]] void Execute(const std::vector<std::string>& words) {
-    std::vector<char*> arguments = {const_cast<char*>(kProgram)};
+    std::vector<char*> arguments = {const_cast<char*>(kProgram.c_str())};
     for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
     const int state = ::open((folder_ / "state").c_str(), O_RDONLY);
     ::dup2(state, STDIN_FILENO);
     ::dup2(::open("/dev/null", O_WRONLY), STDERR_FILENO);
-    ::execv(kProgram, arguments.data());
+    ::execv(kProgram.c_str(), arguments.data());
     ::_exit(127);
   }
 
