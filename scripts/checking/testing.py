@@ -18,6 +18,8 @@ SUMMARY = re.compile(r"^\d+% tests passed, \d+ tests failed out of \d+")
 # Nothing is downloaded while tests run: what would be is an error that says so.
 NO_NETWORK = {"GOPROXY": "off", "GOTOOLCHAIN": "local", "PIP_NO_INDEX": "1",
               "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PENSTOCK_OFFLINE": "1"}
+# The long suites wait for a cluster or for containers more than they compute.
+AT_ONCE = 2 * (os.cpu_count() or 1)
 
 
 @dataclass
@@ -46,7 +48,7 @@ class Tests:
         junit = self.build / "ctest.xml"
         junit.unlink(missing_ok=True)
         command = [*prefix, "ctest", "--test-dir", self.build, "--no-tests=error",
-                   "--parallel", os.cpu_count() or 1, "--output-junit", junit,
+                   "--parallel", AT_ONCE, "--output-junit", junit,
                    "--test-output-size-failed", 50_000_000, *options]
         selection = self.build / "selected-tests"
         # ctest overlooks the last number of a file that does not end with a new line.
