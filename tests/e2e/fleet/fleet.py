@@ -305,7 +305,7 @@ class Fleet(Kubernetes):
             job = self.get("job", name)
             status, spec = job["status"], job["spec"]
             assert status.get("failed", 0) <= spec["backoffLimit"], (
-                f"pods of {name} failed: {self.kubectl('describe', 'pods', '-l', f'job-name={name}').stdout[-4000:]}")
+                f"pods of {name} failed: {self.kubectl('describe', 'pods', '-l', f'job-name={name}', '--field-selector=status.phase=Failed').stdout[-4000:]}")
             return status.get("succeeded", 0) == spec["completions"]
         wait_for(complete, deadline, f"the pods of {name} to end well", lambda: self.kubectl("get", "pods", check=False).stdout)
 
