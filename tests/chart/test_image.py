@@ -1,4 +1,4 @@
-"""The image archive: what is in it, what is not, and that equal inputs give an equal digest. Needs Debian's mirror the first time."""
+"""The image archive: what is in it, what is not, and that equal inputs give an equal digest. Of packages that are in the cache."""
 import gzip
 import io
 import json
@@ -14,7 +14,7 @@ PROGRAMS = {f"usr/bin/penstock{name}" for name in ("", "-agent", "-worker", "-ho
 
 
 def build(programs, out) -> str:
-    done = subprocess.run([BUILD, out, "--programs", programs], capture_output=True, text=True)
+    done = subprocess.run([BUILD, out, "--programs", programs, "--offline"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     print(done.stdout)
     return done.stdout.rpartition("@")[2].strip()

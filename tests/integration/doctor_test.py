@@ -2,6 +2,7 @@
 namespace whose /etc and /run are its own."""
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -42,7 +43,7 @@ def doctor(request, host):
     program = request.config.getoption("--programs").resolve() / "penstock"
 
     def run(*options, **environment) -> tuple[int, list[dict]]:
-        done = subprocess.run([*host.entering, program, "runtime", "doctor", "-o", "json", *options], capture_output=True, text=True, timeout=180,
+        done = subprocess.run([*host.entering, program, "runtime", "doctor", "-o", "json", *options], capture_output=True, text=True, timeout=200,
                               stdin=subprocess.DEVNULL, env=os.environ | environment)
         assert done.stdout, done.stderr
         said = json.loads(done.stdout)
@@ -97,7 +98,7 @@ def test_a_version_that_this_podman_cannot_read_is_found_before_it_is_tried(host
     status, findings = doctor()
     assert status == 1
     finding = next(one for one in findings if one["state"] == "bad")
-    assert finding["what"].startswith("podman 4.") and "0.7.0" in finding["why"]
+    assert re.match(r"podman \d+\.\d+", finding["what"]) and "0.7.0" in finding["why"]
     assert finding["file"] == "/var/run/cdi/gpu.json" and finding["write"] == ['cdiVersion: "0.5.0"']
     # That this is true: podman does not find the device, and does once the line is written.
     refused = host.podman("run", "--rm", "--network", "none", "--device", f"{KIND}=0", images.NAME, "true", check=False)
@@ -144,7 +145,7 @@ class Containerd:
         self.host, self.process = host, None
         self.root = Path(f"/proc/{host.holder.pid}/root")
         self.folder = parts.packages() / "sbin"
-        (self.root / "etc/containerd").mkdir()
+        (self.root / "etc/containerd").mkdir(exist_ok=True)
 
     def start(self, cdi: str):
         (self.root / "etc/containerd/config.toml").write_text(
@@ -194,7 +195,7 @@ def test_a_containerd_with_cdi_off_is_found_and_its_pods_have_no_device(host, do
     status, findings = doctor("--prove", "--engine", "containerd", "--image", "registry.local/busybox:1")
     assert status == 1
     off = next(one for one in findings if "has CDI off" in one["why"])
-    assert off["what"].startswith("containerd 1.7.") and off["file"] == "/etc/containerd/config.toml"
+    assert re.match(r"containerd \d+\.\d+", off["what"]) and off["file"] == "/etc/containerd/config.toml"
     assert [line.strip() for line in off["write"]] == ['[plugins."io.containerd.grpc.v1.cri"]', "enable_cdi = true"]
     assert "proof by containerd: /dev/gpu0 is not in the container: it was not injected" in bad(findings)
 

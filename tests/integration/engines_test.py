@@ -50,9 +50,9 @@ with open(home / "calls", "a") as calls:
 if sys.argv[1] != "restart":
     sys.exit(0)
 pid = int((home / "pid").read_text())
-os.kill(pid, 9)
 while True:
     try:
+        os.kill(pid, 9)
         if pathlib.Path(f"/proc/{{pid}}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
             break
     except (FileNotFoundError, ProcessLookupError):
@@ -314,7 +314,7 @@ def test_podman_knows_the_runtime_and_needs_nothing_for_cdi(request, tmp_path):
     memory = f"--runtime podman --state-dir {tmp_path}/memory"
     script = f"""set -e
         mount -t tmpfs none /mnt
-        mkdir -p /etc/containers && mount -t tmpfs none /etc/containers
+        mkdir -p /etc/containers /var/lib/containers && mount -t tmpfs none /etc/containers && mount -t tmpfs none /var/lib/containers
         {penstock} configure {memory}
         test ! -e /etc/containers/containers.conf.d
         {penstock} configure {memory} --runtime-path {shutil.which("runc")} --nvidia-runtime-name nvidia

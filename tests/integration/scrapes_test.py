@@ -20,8 +20,9 @@ from prometheus_client.parser import text_string_to_metric_families as read_text
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests/support"))
 
+import images  # noqa: E402
 from monitored import Fleet, Monitored  # noqa: E402
-from node import wait_until  # noqa: E402
+from node import PATIENCE, wait_until  # noqa: E402
 
 # Two GPUs that have all between them: GPM and NVLink, and what is from before.
 MACHINE = """name: pair
@@ -34,7 +35,7 @@ gpus:
 FAST = "telemetry: {interval: 1s, keepEnded: 2s}\n"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 WORKERS = "penstock_process_cpu_seconds_total"  # of a process, as it says; a worker that hangs is replaced by another
-LIBFAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
+LIBFAKETIME = Path(images.LIBRARIES, "faketime/libfaketime.so.1")
 
 
 def measured() -> set[str]:
@@ -50,7 +51,7 @@ class Reader:
         self.measured = measured()
 
     def fetch(self, openmetrics: bool, compressed: bool = False) -> str:
-        connection = http.client.HTTPConnection(self.host, timeout=10)
+        connection = http.client.HTTPConnection(self.host, timeout=PATIENCE)
         connection.request("GET", "/metrics", headers={"Accept": OPENMETRICS if openmetrics else "text/plain",
                                                        "Accept-Encoding": "gzip" if compressed else "identity"})
         answer = connection.getresponse()
@@ -102,7 +103,7 @@ class Reader:
 
 def promtool_reads(text: str):
     """Advice about others' names (status 3) is not ours to follow."""
-    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=PATIENCE)
     ours = [line for line in (done.stdout + done.stderr).splitlines() if not line.startswith("DCGM_")]
     assert done.returncode in (0, 3) and not ours, "\n".join(ours) + text
 
@@ -183,12 +184,12 @@ def test_two_thousand_scrapes_while_everything_goes_wrong(fleet, pair):
         for command in undo:
             pair.sim(*command)
         if begin_anew:  # what begins anew does so once; then the rule holds again
-            wait_until(lambda: len(pair.usable()) == 2, f"all to be well after {name}", 60)
+            wait_until(lambda: len(pair.usable()) == 2, f"all to be well after {name}")
             wait_fresh(reader, 5)  # a counter that falls is believed when it stays so
             reader.may_fall = frozenset()
         reader.times(each)
     assert reader.scrapes >= SCRAPES
-    wait_until(lambda: len(pair.usable()) == 2, "all to be well", 60)
+    wait_until(lambda: len(pair.usable()) == 2, "all to be well")
     seen_by(prometheus)
 
 
@@ -200,7 +201,7 @@ def wait_fresh(reader: Reader, times: int = 1):
         def fresh() -> bool:
             ages = [at > begin for _ in range(2) for at in having(reader.scrape(), "accelerator_sample_timestamp_seconds").values()]
             return len(ages) == 4 and all(ages)
-        wait_until(fresh, "both GPUs to be asked", 60, every=0.1)
+        wait_until(fresh, "both GPUs to be asked", every=0.1)
 
 
 def seen_by(prometheus):
@@ -281,11 +282,9 @@ def test_energy_is_exact(pair):
 
 
 # --- who has it ---------------------------------------------------------------------------------------------------------------------------
-GOAL, SLACK = 1.0, 5  # a quiet machine's seconds; two slow cores with a compiler on them are allowed more
-
-
-def test_a_holder_is_on_the_page_at_once_and_leaves_it_on_time(fleet):
-    node = fleet.add("pair", "mixed", "doors: {assign: [{devices: [0], door: local}]}\ntelemetry: {keepEnded: 2s}\n")  # every 10 s
+def test_a_holder_is_on_the_page_and_leaves_it_without_a_sample(fleet, record_property):
+    """Samples are an hour apart: what a page says of holders waits for none."""
+    node = fleet.add("pair", "mixed", "doors: {assign: [{devices: [0], door: local}]}\ntelemetry: {interval: 1h, keepEnded: 1h}\n")
     reader = Reader(node.page)
 
     def held(**labels) -> dict:
@@ -293,22 +292,23 @@ def test_a_holder_is_on_the_page_at_once_and_leaves_it_on_time(fleet):
 
     begin = time.monotonic()
     node.kubelet_program.start("ml", "train-0")
-    wait_until(lambda: held(kind="pod", namespace="ml", pod="train-0", container="main"), "the pod on the page", GOAL * SLACK)
-    print(f"pod on the page after {time.monotonic() - begin:.2f} s")
+    wait_until(lambda: held(kind="pod", namespace="ml", pod="train-0", container="main"), "the pod on the page")
+    record_property("seconds until a pod is on the page", time.monotonic() - begin)
     begin = time.monotonic()
     program = node.hold(1)
-    wait_until(lambda: held(kind="run", user="root"), "the program on the page", GOAL * SLACK)
-    print(f"program on the page after {time.monotonic() - begin:.2f} s")
+    wait_until(lambda: held(kind="run", user="root"), "the program on the page")
+    record_property("seconds until a program is on the page", time.monotonic() - begin)
     program.kill()
     program.wait()
     begin = time.monotonic()
-    wait_until(lambda: not held(kind="run"), "the program to leave it", GOAL * SLACK)
-    print(f"program gone after {time.monotonic() - begin:.2f} s")
+    wait_until(lambda: not held(kind="run"), "the program to leave it")
+    record_property("seconds until a program has left the page", time.monotonic() - begin)
     ended = having(reader.scrape(), "accelerator_holder_end_timestamp_seconds", kind="run")
     assert len(ended) == 1, "its last figures stay a while"
-    wait_until(lambda: not having(reader.scrape(), "accelerator_holder_end_timestamp_seconds", kind="run"), "its last figures to go", 2 + SLACK)
+    node.config.write_text(node.config.read_text().replace("keepEnded: 1h", "keepEnded: 1s"))
+    wait_until(lambda: not having(reader.scrape(), "accelerator_holder_end_timestamp_seconds", kind="run"), "its last figures to go")
     node.kubelet_program.end("ml", "train-0")
-    wait_until(lambda: not held(), "the pod to leave it", 10 + SLACK, every=0.1)  # nobody tells of a pod's end; the kubelet is asked every 10 s
+    wait_until(lambda: not held(), "the pod to leave it", every=0.1)  # nobody tells of a pod's end; the kubelet is asked every 10 s
     assert not having(reader.scrape(), "accelerator_holder_utilization_ratio")
 
 
@@ -329,7 +329,7 @@ def test_hostile_names_stay_within_their_labels(fleet):
         return [name for n, name in enumerate(shown)
                 if not having(series, "accelerator_held", namespace=f"ns{name}", pod=f"pod{n}{name}", container=name)]
 
-    wait_until(lambda: not missing(reader.scrape()), "all pods on the page", GOAL * SLACK)
+    wait_until(lambda: not missing(reader.scrape()), "all pods on the page")
     for series in (reader.scrape(), reader.scrape()):  # in either format
         assert not missing(series)
         strange = {key[0] for key in series} - before
@@ -347,8 +347,8 @@ def test_hostile_programs_and_labels(fleet):
     try:
         node.sim("set", "2", f"process={latin.pid}:100:x")
         reader = Reader(node.page)
-        wait_until(lambda: having(reader.scrape(), "accelerator_process_memory_used_bytes", pid=str(latin.pid)), "its memory on the page", 15, every=0.1)
-        wait_until(lambda: having(reader.scrape(), "accelerator_holder_labels"), "the label on the page", 15, every=0.1)
+        wait_until(lambda: having(reader.scrape(), "accelerator_process_memory_used_bytes", pid=str(latin.pid)), "its memory on the page", every=0.1)
+        wait_until(lambda: having(reader.scrape(), "accelerator_holder_labels"), "the label on the page", every=0.1)
         for series in (reader.scrape(), reader.scrape()):
             assert not having(series, "up")
             values = [value for key in having(series, "accelerator_holder_labels") for label, value in key[1:] if label == "label_experiment"]
@@ -376,7 +376,7 @@ def test_a_clock_that_is_set_harms_nothing(fleet):
 
     for hours in (2, -3, 0):
         clock.write_text(f"{hours * 3600:+d}")
-        wait_until(lambda hours=hours: abs(offset() - hours * 3600) < 60, f"samples by a clock that is {hours} h off", 30, every=0.1)
+        wait_until(lambda hours=hours: abs(offset() - hours * 3600) < 60, f"samples by a clock that is {hours} h off", every=0.1)
         reader.times(10)
         series = reader.scrape()
         for name in ("accelerator_holder_busy_seconds_total", "accelerator_holder_measured_seconds_total"):
@@ -386,12 +386,12 @@ def test_a_clock_that_is_set_harms_nothing(fleet):
 
 
 def test_two_hundred_scrapers_at_once(pair):
-    """All get a whole page, or are told to come again; nobody is left hanging, and the next one is served at once."""
+    """All get a whole page, or are told to come again; nobody is left hanging, and the next one is served."""
     outcomes: Counter = Counter()
 
     def scrape():
         try:
-            with urllib.request.urlopen(f"http://{pair.page}/metrics", timeout=30) as answer:
+            with urllib.request.urlopen(f"http://{pair.page}/metrics", timeout=PATIENCE) as answer:
                 outcomes["whole" if b"penstock_build_info{" in answer.read() else "cut"] += 1
         except OSError as error:
             outcomes[type(error).__name__] += 1
@@ -400,10 +400,8 @@ def test_two_hundred_scrapers_at_once(pair):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(2 * PATIENCE)
     assert not any(thread.is_alive() for thread in threads) and sum(outcomes.values()) == 200
     assert outcomes["whole"] >= 64 and not outcomes["cut"], outcomes
     print(outcomes)
-    begin = time.monotonic()
     Reader(pair.page).scrape()
-    assert time.monotonic() - begin < SLACK

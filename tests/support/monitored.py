@@ -1,22 +1,17 @@
 """A fleet on one machine: agents on simulated machines, each with a kubelet and a page of its own, and who scrapes them. Says nothing about
 what should be true; the tests do."""
 import shutil
-import socket
+import re
 import subprocess
 import tempfile
 import urllib.parse
 from pathlib import Path
 
-from node import Node, wait_until
+from node import PATIENCE, Node, wait_until
 from prometheus import Prometheus, fetch
+from sockets import address, open_socket
 
 GPU = "nvidia.com/gpu"
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 class Kubelet:
@@ -43,22 +38,22 @@ class Kubelet:
 
     def stop(self):
         self.process.stdin.close()
-        self.process.wait(30)
+        self.process.wait(PATIENCE)
 
 
 class Monitored(Node):
     """A simulated machine with an agent whose page is scraped, and a kubelet."""
 
     def __init__(self, home: Path, programs: Path, machine: str, name: str, config: str = "", **options):
-        self.devices, self.page = {"empty": 0, "mixed": 3, "t4-x1": 1, "a100-40gb-x1": 1, "pair.yaml": 2}.get(Path(machine).name, 8), f"127.0.0.1:{free_port()}"
+        self.devices = {"empty": 0, "mixed": 3, "t4-x1": 1, "a100-40gb-x1": 1, "pair.yaml": 2}.get(Path(machine).name, 8)
+        pages = open_socket()  # the test's, so that an agent that is killed has a successor at the same address
+        self.page = address(pages)
         self.kubelet_program = Kubelet(home, programs)
-        super().__init__(home, programs, machine, config, listen=self.page, name=name, kubelet=self.kubelet_program.dir, **options)
+        super().__init__(home, programs, machine, config, listen="systemd:pages", name=name, kubelet=self.kubelet_program.dir,
+                         sockets={"pages": pages}, **options)
 
     def start_agent(self, wrapper: tuple = (), devices: int | None = None):
-        try:
-            super().start_agent(wrapper, self.devices if devices is None else devices)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.log()[-3000:]}") from None
+        super().start_agent(wrapper, self.devices if devices is None else devices)
 
     def metrics(self) -> str:
         return fetch(f"http://{self.page}/metrics")
@@ -66,6 +61,8 @@ class Monitored(Node):
     def end(self):
         self.kubelet_program.stop()
         super().end()
+        for one in self.sockets.values():
+            one.close()
 
 
 class Fleet:
@@ -85,19 +82,17 @@ class Fleet:
 
     def node_exporter(self) -> str:
         """Starts the machine's own; returns its address."""
-        address = f"127.0.0.1:{free_port()}"
-        with open(self.home / "node-exporter.log", "wb") as log:
-            process = subprocess.Popen(["prometheus-node-exporter", f"--web.listen-address={address}"], stdout=log, stderr=log,
+        said = self.home / "node-exporter.log"
+        # The isolated machine has the loopback alone, which dashboards leave out.
+        subprocess.run(["ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth1"], check=True)
+        with open(said, "wb") as log:
+            process = subprocess.Popen(["prometheus-node-exporter", "--web.listen-address=127.0.0.1:0"], stdout=log, stderr=log,
                                        stdin=subprocess.DEVNULL)
         self.others.append(process)
-
-        def answers() -> bool:
-            try:
-                return "node_uname_info" in fetch(f"http://{address}/metrics")
-            except OSError:
-                return False
-        wait_until(answers, "node_exporter to answer", 30)
-        return address
+        found = wait_until(lambda: re.search(r'msg="Listening on" address=(\S+)', said.read_text()), "node_exporter to listen",
+                           seen=said.read_text)
+        assert "node_uname_info" in fetch(f"http://{found[1]}/metrics")
+        return found[1]
 
     def prometheus(self, jobs: list[dict], rules: list[Path] = (), **options) -> Prometheus:
         self.others.append(Prometheus(self.home / f"prometheus-{len(self.others)}", jobs, rules, **options))
@@ -107,7 +102,7 @@ class Fleet:
         for other in reversed(self.others):
             if isinstance(other, subprocess.Popen):
                 other.terminate()
-                other.wait(30)
+                other.wait(PATIENCE)
             else:
                 other.stop()
         for node in self.nodes.values():
