@@ -360,7 +360,9 @@ class Kubernetes:
 
     def told(self, pod: str) -> list[str]:
         """What the container is told of its GPUs in its environment: "void" where there is nothing left to do, since they are there."""
-        variables = dict(entry.split("=", 1) for entry in (self.process_of(pod) / "environ").read_text().split("\0") if "=" in entry)
+        # A container counts as started a moment before its process is the container's own program; until then it is runc with nothing.
+        text = wait_for(lambda: (self.process_of(pod) / "environ").read_text(), 60, f"the process of pod {pod} to have an environment")
+        variables = dict(entry.split("=", 1) for entry in text.split("\0") if "=" in entry)
         value = variables.get("NVIDIA_VISIBLE_DEVICES", "")
         return value.split(",") if value else []
 

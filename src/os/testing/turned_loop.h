@@ -36,7 +36,7 @@ class TurnedLoop {
 
   /// Returns when all that was due, posted or readable has had its turn, and what it posted.
   void Settle() {
-    for (int round = 0; round < 3; ++round) Run([] {});
+    for (int round = 0; round < 100; ++round) Run([] {});  // a reader may take what is readable piece by piece
   }
 
   /// Lets everything have its turn, then moves the clock by all of this; timers that became due have run when it returns.
