@@ -274,7 +274,9 @@ class Kubernetes:
             return set()
 
     def wait_for_gpus(self, count: int, deadline: float = 120):
-        wait_for(lambda: self.gpus() == count, deadline, f"the node to have {count} allocatable GPUs")
+        """Until pods that ask for so many are placed and admitted: the Node object may still say what the kubelet no longer has."""
+        wait_for(lambda: self.gpus() == count == len(self.gpus_the_kubelet_has()), deadline, f"the node and its kubelet to have {count} GPUs",
+                 lambda: (self.gpus(), self.gpus_the_kubelet_has()))
 
     def mend(self):
         """Starts the daemons that a scenario has stopped and not started again."""
