@@ -1,4 +1,4 @@
-// Whether the kubelet still counts the devices of a list that it reads. Registers nothing: it only tells. Private to this room.
+// Whether the kubelet still counts the devices of a list that it reads. Reports a verdict; the caller registers. Private to this folder.
 #pragma once
 
 #include <functional>

@@ -54,7 +54,7 @@ class OtherPlugins {
   ~OtherPlugins();
 
   /// Where there is no other plugin's socket, nothing is asked and the answer comes before this returns. Up to both times of the options
-  /// otherwise. When the kubelet cannot be asked the answer is nobody.
+  /// otherwise. When the kubelet cannot be asked, no other plugin is reported.
   void Detect(std::function<void(std::optional<OtherPlugin>)> done);
 
  private:
