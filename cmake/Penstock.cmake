@@ -94,7 +94,7 @@ endfunction()
 
 # penstock_test(PROGRAM SOURCES file... [LABELS label...] [DEPS target...] [NEEDS target...] [TIMEOUT seconds] [ONLY pattern])
 # A program of GoogleTest cases, each a test of its own. NEEDS: what it starts or loads, and does not link. ONLY: those cases; the others
-# need somebody to start them.
+# need somebody to start them. With the label `root`, each case has a machine of its own (tests/support/isolated.py).
 function(penstock_test program)
   cmake_parse_arguments(test "" "TIMEOUT;ONLY" "SOURCES;LABELS;DEPS;NEEDS" ${ARGN})
   if(NOT PENSTOCK_TESTS)
@@ -112,6 +112,10 @@ function(penstock_test program)
   penstock_compiled(${program} penstock_test_pch)
   if(test_NEEDS)
     add_dependencies(${program} ${test_NEEDS})
+  endif()
+  if("root" IN_LIST test_LABELS)
+    find_program(PYTHON3 python3 REQUIRED)
+    set_target_properties(${program} PROPERTIES CROSSCOMPILING_EMULATOR "${PYTHON3};${PROJECT_SOURCE_DIR}/tests/support/isolated.py")
   endif()
   if(test_ONLY)
     set(filter TEST_FILTER ${test_ONLY})

@@ -36,8 +36,10 @@ def grouped(listing: dict) -> list[Suite]:
         command = entry.get("command", [])
         properties = {one["name"]: one["value"] for one in entry.get("properties", [])}
         test = Test(number, entry["name"], command, properties)
-        is_case = any(word.startswith("--gtest_filter=") for word in command)
-        name = Path(command[0]).name if is_case else test.name
+        # What stands before the program of a case runs it, for one on a machine of its own.
+        program = next((before for before, word in zip(command, command[1:])
+                        if word.startswith("--gtest_filter=")), None)
+        name = Path(program).name if program else test.name
         suites.setdefault(name, Suite(name, [])).tests.append(test)
     return list(suites.values())
 
