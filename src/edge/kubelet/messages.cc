@@ -2,6 +2,7 @@
 #include "edge/kubelet/messages.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/core/strings.h"
 
@@ -48,6 +49,11 @@ base::Status CheckTexts(const ContainerEdits& edits) {
   for (const auto& file : edits.files) TRY(check(file.container_path + file.host_path + file.permissions));
   for (const auto& name : edits.cdi_devices) TRY(check(name));
   return {};
+}
+
+void SortUnique(std::vector<std::string>& ids) {
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
 }
 
 void Write(const ContainerEdits& edits, v1beta1::ContainerAllocateResponse& response) {
@@ -117,6 +123,35 @@ void WriteDevices(const std::vector<PluginDevice>& devices, v1beta1::ListAndWatc
     message->set_health(device.healthy ? "Healthy" : "Unhealthy");
     for (const int node : device.numa_nodes) message->mutable_topology()->add_nodes()->set_id(node);
   }
+}
+
+std::vector<PodDevices> ReadPods(const v1::ListPodResourcesResponse& response) {
+  std::map<std::tuple<std::string, std::string, std::string, std::string>, std::vector<std::string>> folded;
+  for (const auto& pod : response.pod_resources()) {
+    for (const auto& container : pod.containers()) {
+      for (const auto& devices : container.devices()) {
+        auto& ids = folded[{pod.namespace_(), pod.name(), container.name(), devices.resource_name()}];
+        ids.insert(ids.end(), devices.device_ids().begin(), devices.device_ids().end());
+      }
+    }
+  }
+  std::vector<PodDevices> list;
+  for (auto& [key, ids] : folded) {
+    SortUnique(ids);
+    const auto& [namespace_name, pod, container, resource] = key;
+    list.push_back({namespace_name, pod, container, resource, std::move(ids)});
+  }
+  return list;
+}
+
+std::map<std::string, std::vector<std::string>> ReadAllocatable(const v1::AllocatableResourcesResponse& response) {
+  std::map<std::string, std::vector<std::string>> allocatable;
+  for (const auto& devices : response.devices()) {
+    auto& ids = allocatable[devices.resource_name()];
+    ids.insert(ids.end(), devices.device_ids().begin(), devices.device_ids().end());
+  }
+  for (auto& [resource, ids] : allocatable) SortUnique(ids);
+  return allocatable;
 }
 
 std::vector<PluginDevice> Normalize(std::vector<PluginDevice> devices) {

@@ -1,13 +1,16 @@
-// Between the device plugin API's messages and this room's structs; what the kubelet sends is checked here. Pure. Private to this room:
-// includes generated code, so for .cc files only.
+// Between the messages of the device plugin and pod-resources APIs and this room's structs; what the kubelet sends is checked here. Pure.
+// Private to this room: includes generated code, so for .cc files only.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "base/core/result.h"
 #include "deviceplugin.pb.h"
 #include "edge/kubelet/device_plugin.h"
+#include "edge/kubelet/pod_resources.h"
+#include "podresources.pb.h"
 
 namespace penstock::edge::kubelet {
 
@@ -26,6 +29,12 @@ void WritePreference(const std::vector<std::vector<std::string>>& preferred, std
                      v1beta1::PreferredAllocationResponse& response);
 
 void WriteDevices(const std::vector<PluginDevice>& devices, v1beta1::ListAndWatchResponse& response);
+
+/// The kubelet has an entry for each device or NUMA node; here is one for each container and resource (PodResources::List).
+std::vector<PodDevices> ReadPods(const v1::ListPodResourcesResponse& response);
+
+/// Resource → ids, each once, sorted (PodResources::GetAllocatable).
+std::map<std::string, std::vector<std::string>> ReadAllocatable(const v1::AllocatableResourcesResponse& response);
 
 /// Ids as they can be published: sorted, each once (the first counts), those left out that are empty or no UTF-8.
 std::vector<PluginDevice> Normalize(std::vector<PluginDevice> devices);

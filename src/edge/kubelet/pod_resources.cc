@@ -1,10 +1,9 @@
-// Folds the kubelet's many small entries (one for each device or NUMA node) into one for each container and resource.
+// Asks over gRPC; what the answers say is read in messages.cc.
 #include "edge/kubelet/pod_resources.h"
 
-#include <algorithm>
-#include <tuple>
 #include <utility>
 
+#include "edge/kubelet/messages.h"
 #include "edge/rpc/calls.h"
 #include "podresources.grpc.pb.h"
 
@@ -13,39 +12,8 @@ namespace {
 
 using Allocatable = std::map<std::string, std::vector<std::string>>;
 
-void SortUnique(std::vector<std::string>& ids) {
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-}
-
-std::vector<PodDevices> Fold(const v1::ListPodResourcesResponse& response) {
-  std::map<std::tuple<std::string, std::string, std::string, std::string>, std::vector<std::string>> folded;
-  for (const auto& pod : response.pod_resources()) {
-    for (const auto& container : pod.containers()) {
-      for (const auto& devices : container.devices()) {
-        auto& ids = folded[{pod.namespace_(), pod.name(), container.name(), devices.resource_name()}];
-        ids.insert(ids.end(), devices.device_ids().begin(), devices.device_ids().end());
-      }
-    }
-  }
-  std::vector<PodDevices> list;
-  for (auto& [key, ids] : folded) {
-    SortUnique(ids);
-    const auto& [namespace_name, pod, container, resource] = key;
-    list.push_back({namespace_name, pod, container, resource, std::move(ids)});
-  }
-  return list;
-}
-
-Allocatable Fold(const v1::AllocatableResourcesResponse& response) {
-  Allocatable allocatable;
-  for (const auto& devices : response.devices()) {
-    auto& ids = allocatable[devices.resource_name()];
-    ids.insert(ids.end(), devices.device_ids().begin(), devices.device_ids().end());
-  }
-  for (auto& [resource, ids] : allocatable) SortUnique(ids);
-  return allocatable;
-}
+std::vector<PodDevices> Read(const v1::ListPodResourcesResponse& response) { return ReadPods(response); }
+Allocatable Read(const v1::AllocatableResourcesResponse& response) { return ReadAllocatable(response); }
 
 }  // namespace
 
@@ -53,12 +21,12 @@ struct PodResources::Impl {
   Impl(base::Executor& executor, const std::string& kubelet_dir, base::Duration its_within)
       : socket(kubelet_dir + "/pod-resources/kubelet.sock"), within(its_within), calls(executor) {}
 
-  /// Calls with an empty request and hands on the answer, folded.
-  template <typename Request, typename Response, typename Folded, typename Start>
-  void Ask(Start start, std::function<void(base::Result<Folded>)> done) {
+  /// Calls with an empty request and hands on the answer.
+  template <typename Request, typename Response, typename Answer, typename Start>
+  void Ask(Start start, std::function<void(base::Result<Answer>)> done) {
     calls.Call<v1::PodResourcesLister, Response>(socket, Request(), within, start,
                                                  [done = std::move(done), where = socket](base::Result<Response> response) {
-                                                   if (response.ok()) return done(Fold(*response));
+                                                   if (response.ok()) return done(Read(*response));
                                                    done(response.error().Within("ask the kubelet at " + where));
                                                  });
   }
