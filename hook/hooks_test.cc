@@ -225,6 +225,17 @@ TEST_F(GlibcTest, IncludesThatLeadInACircleEnd) {
   EXPECT_THAT(paths, ElementsAre("/opt/app/lib", "/opt/b", "/opt/other", "/opt/x", "/lib", "/usr/lib", "/lib64", "/usr/lib64"));
 }
 
+TEST_F(GlibcTest, IncludesBeyondAThousandAreNotRead) {
+  std::string config;
+  for (int i = 0; i < 1023; ++i) config += "include none-" + std::to_string(i) + "/*.conf\n";
+  Write("/etc/ld.so.conf", config + "include last/*.conf beyond/*.conf\n");
+  Write("/etc/last/a.conf", "/opt/last\n");
+  Write("/etc/beyond/a.conf", "/opt/beyond\n");
+  std::vector<std::string> paths;
+  for (const LdConfigFolder& folder : ReadLdConfig(Root())) paths.push_back(folder.path);
+  EXPECT_THAT(paths, ElementsAre("/opt/last", "/lib", "/usr/lib", "/lib64", "/usr/lib64"));
+}
+
 TEST_F(GlibcTest, CompatibilityLibrariesComeFirstWhereTheyAreNewer) {
   WriteLibrary("/usr/local/cuda/compat/libcuda.so.560.1", "libcuda.so.1");
   ASSERT_TRUE(EnableCudaCompat(Root(), {.driver_version = "550.54.15"}, warnings_).ok());

@@ -13,6 +13,7 @@ namespace penstock::hook {
 namespace {
 
 constexpr std::size_t kMostFiles = 256;
+constexpr std::size_t kMostPatterns = 1024;  // of includes; each reads a folder
 constexpr std::size_t kMostFolders = 512;
 constexpr std::size_t kMostFileBytes = 64u << 10;
 constexpr int kMostDepth = 8;
@@ -61,8 +62,7 @@ class Reader {
   }
 
   void Add(const std::string& folder, const std::string& file) {
-    const auto same = [&](const LdConfigFolder& known) { return known.path == folder; };
-    if (folders_.size() < kMostFolders && std::none_of(folders_.begin(), folders_.end(), same)) folders_.push_back({folder, file});
+    if (folders_.size() < kMostFolders && known_.insert(folder).second) folders_.push_back({folder, file});
   }
 
   std::vector<LdConfigFolder> Take() { return std::move(folders_); }
@@ -70,6 +70,8 @@ class Reader {
  private:
   // Wildcards are understood in the last part, where all distributions have them.
   void Include(const std::string& pattern, const std::string& file, int depth) {
+    if (patterns_ == kMostPatterns) return;
+    ++patterns_;
     const std::string path = pattern.front() == '/' ? pattern : file.substr(0, file.rfind('/') + 1) + pattern;
     const auto slash = path.rfind('/');
     const std::string folder = os::CleanPath(path.substr(0, slash));
@@ -82,7 +84,9 @@ class Reader {
   }
 
   const os::ConfinedTree& root_;
+  std::size_t patterns_ = 0;
   std::set<std::string> files_;
+  std::set<std::string> known_;
   std::vector<LdConfigFolder> folders_;
 };
 

@@ -21,7 +21,8 @@ struct LdConfigFolder {
 };
 
 /// The folders of /etc/ld.so.conf and what it includes but our own files, then those that ldconfig searches by default, in order, each
-/// once. A file that cannot be read, or is no regular one, says nothing; so does what is beyond some hundred files and folders.
+/// once. A file that cannot be read, or is no regular one, says nothing; so does what is beyond some hundred files and folders and a
+/// thousand patterns.
 std::vector<LdConfigFolder> ReadLdConfig(const os::ConfinedTree& root);
 
 /// The folders that one such file names, without its includes.
