@@ -51,6 +51,13 @@ TEST(Clock, WritesTimesThatItReadsBack) {
   EXPECT_EQ(FormatDuration(320ms), "320ms");
 }
 
+TEST(Clock, ReadsTimesThatCannotBeCountedAsTheEpoch) {
+  for (const char* text : {"", "soon", "2262-04-12T00:00:00.000Z", "9999-12-31T23:59:59.999Z", "1969-12-31T23:59:59.999Z",
+                           "0000-01-01T00:00:00.000Z", "1970-01-01T00:00:00.-1Z"})
+    EXPECT_EQ(ParseTime(text), WallTime{}) << text;
+  EXPECT_EQ(FormatTime(ParseTime("2199-12-31T23:59:59.999Z")), "2199-12-31T23:59:59.999Z");
+}
+
 TEST(Strings, MatchGlobsWithoutCase) {
   EXPECT_TRUE(GlobMatch("*a100*", "NVIDIA A100-SXM4-40GB"));
   EXPECT_TRUE(GlobMatch("tesla ?4", "Tesla T4"));

@@ -38,12 +38,15 @@ std::string FormatTime(WallTime time) {
 }
 
 WallTime ParseTime(const std::string& text) {
+  constexpr std::time_t kEnd = 7'258'118'400;  // 2200: nanoseconds since the epoch fill 63 bits in 2262, and differences are taken
   std::tm utc{};
   const char* rest = strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &utc);
   if (rest == nullptr) return {};
   int milliseconds = 0;
   if (*rest == '.' && std::sscanf(rest, ".%3dZ", &milliseconds) != 1) return {};
-  return WallTime(std::chrono::seconds(timegm(&utc)) + std::chrono::milliseconds(milliseconds));
+  const std::time_t seconds = timegm(&utc);
+  if (seconds < 0 || seconds >= kEnd || milliseconds < 0) return {};
+  return WallTime(std::chrono::seconds(seconds) + std::chrono::milliseconds(milliseconds));
 }
 
 std::string FormatDuration(Duration duration) {

@@ -41,7 +41,7 @@ class FakeClock final : public Clock {
 /// RFC 3339 in UTC with milliseconds: "2026-11-21T03:42:00.123Z".
 std::string FormatTime(WallTime time);
 
-/// The inverse of FormatTime; the epoch where the text is not such a time.
+/// The inverse of FormatTime; the epoch where the text is not such a time, or not one from 1970 to 2199.
 WallTime ParseTime(const std::string& text);
 
 /// For people: "320ms", "12s", "4m10s", "3h2m", "5d4h".

@@ -102,8 +102,7 @@ std::map<std::string, std::string> ReadLabels(MapReader& reader) {
 std::optional<base::WallTime> ReadTime(MapReader& reader, std::string_view key) {
   const auto text = reader.String(key);
   if (!text) return std::nullopt;
-  const bool holds = *text >= "1970" && *text < "2200";  // what nanoseconds can count
-  const base::WallTime time = holds ? base::ParseTime(*text) : base::WallTime{};
+  const base::WallTime time = base::ParseTime(*text);
   if (base::FormatTime(time).substr(0, 19) != text->substr(0, 19) || !text->ends_with('Z'))
     reader.Problem(key, "is no time as 2026-11-21T03:42:00.000Z");
   return time;
