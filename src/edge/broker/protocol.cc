@@ -191,7 +191,8 @@ base::Result<Value> ReadAnswer(std::string_view line) {
   if (error == nullptr) return parsed;
   const Value* code = error->Find("code");
   const Value* message = error->Find("message");
-  if (code == nullptr || message == nullptr) return Error(Code::kDataLoss, "the agent's answer is an error without code or message");
+  if (code == nullptr || message == nullptr || message->text.empty())
+    return Error(Code::kDataLoss, "the agent's answer is an error without code or message");
   return Error(CodeNamed(code->text), message->text);
 }
 

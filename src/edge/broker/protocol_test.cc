@@ -242,7 +242,8 @@ TEST(Protocol, CarriesErrorsWithTheirCode) {
 }
 
 TEST(Protocol, TakesNothingForAnAnswerThatIsNone) {
-  for (const char* line : {"", "{}", "[]", "{\"granted\":1}", "{\"granted\":{}}", "{\"error\":{}}", "{\"waiting\":{\"position\":\"x\"}}"})
+  for (const char* line : {"", "{}", "[]", "{\"granted\":1}", "{\"granted\":{}}", "{\"error\":{}}", R"({"error":{"code":[],"message":{}}})",
+                           "{\"waiting\":{\"position\":\"x\"}}"})
     EXPECT_EQ(DecodeRunAnswer(line).error().code(), Code::kDataLoss) << line;
 }
 
