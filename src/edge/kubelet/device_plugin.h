@@ -69,8 +69,8 @@ class Reply {
   std::shared_ptr<State> state_;
 };
 
-/// Device ids for each container, sorted, none empty, none twice, all of the list published last. The kubelet asks for one container at a
-/// time.
+/// Device ids for each container, sorted, none empty, none twice in all, all of the list published last. The kubelet asks for one container
+/// at a time.
 struct AllocateRequest {
   std::vector<std::vector<std::string>> containers;
 };

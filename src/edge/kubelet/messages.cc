@@ -79,11 +79,16 @@ void Write(const ContainerEdits& edits, v1beta1::ContainerAllocateResponse& resp
 base::Result<AllocateRequest> ReadRequest(const v1beta1::AllocateRequest& message, const std::vector<PluginDevice>& devices,
                                           const std::string& resource) {
   AllocateRequest request;
+  std::vector<std::string> all;
   for (const auto& container : message.container_requests()) {
     auto ids = Sorted(container.devices_ids());
     TRY(Check(ids, devices, resource));
+    all.insert(all.end(), ids.begin(), ids.end());
     request.containers.push_back(std::move(ids));
   }
+  std::sort(all.begin(), all.end());
+  if (const auto twice = std::adjacent_find(all.begin(), all.end()); twice != all.end())
+    return Error(Code::kInvalidArgument, "the kubelet asked for " + *twice + " for two containers");
   return request;
 }
 

@@ -14,8 +14,8 @@
 
 namespace penstock::edge::kubelet {
 
-/// The ids of a request, checked against the list (sorted by id) and sorted. kInvalidArgument: empty or repeated ids, none at all;
-/// kNotFound: one that is not in the list. Messages say what to do, since they become the pod's event.
+/// The ids of a request, checked against the list (sorted by id) and sorted. kInvalidArgument: empty or repeated ids, also of two
+/// containers, none at all; kNotFound: one that is not in the list. Messages say what to do, since they become the pod's event.
 base::Result<AllocateRequest> ReadRequest(const v1beta1::AllocateRequest& message, const std::vector<PluginDevice>& devices,
                                           const std::string& resource);
 
