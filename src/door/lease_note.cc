@@ -35,7 +35,7 @@ node::ledger::Slot ReadSlot(base::MapReader& reader) {
       reader.String("id").value_or(""), reader.String("device").value_or(""), reader.String("resource").value_or(""), {}};
   const auto sharing = reader.OneOf("sharing", {"none", "time-slicing", "mps"});
   const auto shares = reader.Int("shares", 1, INT32_MAX).value_or(1);
-  if (!sharing || *sharing == "none") return slot;
+  if (!sharing || *sharing == "none" || shares == 1) return slot;
   slot.shape = {*sharing == "mps" ? device::Sharing::kMps : device::Sharing::kTimeSlicing, static_cast<int>(shares)};
   return slot;
 }

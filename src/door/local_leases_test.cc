@@ -285,6 +285,12 @@ TEST(LeaseNote, OfAnAgentThatKnewNoSharesIsOfWholeDevices) {
   EXPECT_THAT(lease->slots, ElementsAre(node::ledger::Slot{"G0", "G0", "", {}}));
 }
 
+TEST(LeaseNote, OneShareOfADeviceIsTheWholeDevice) {
+  const auto lease = DecodeNote(R"({"lease":"r-1","slots":[{"id":"G0","device":"G0","sharing":"mps","shares":1}]})", "r-1");
+  ASSERT_TRUE(lease.ok()) << lease.error().ToString();
+  EXPECT_THAT(lease->slots, ElementsAre(node::ledger::Slot{"G0", "G0", "", {}}));
+}
+
 TEST_F(LocalLeasesTest, OfManyProcessesThoseThatAreKnownStay) {
   const std::string id = Admit("GPU-1")->id;
   const pid_t parent = ::getppid();

@@ -74,6 +74,7 @@ std::vector<Process> ReadProcesses(const base::Value* list, base::Problems& prob
   if (list == nullptr) return processes;
   for (const base::Value& item : *list->list) {
     base::MapReader reader(item, "process", problems);
+    reader.Require("pid");
     Process process;
     process.pid = static_cast<pid_t>(reader.Int("pid", 1, INT32_MAX).value_or(0));
     process.start = static_cast<std::uint64_t>(reader.Int("start", 0, INT64_MAX).value_or(0));

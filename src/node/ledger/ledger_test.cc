@@ -167,6 +167,7 @@ TEST(Checkpoint, ANewerOneIsLeftAloneAndADamagedOneIsSaid) {
   for (const char* text :
        {"", "{", R"({"version": "1"})", R"({"version": 1, "leases": [{"id": "a"}]})",
         R"({"version": 1, "leases": [{"id": "a", "door": "l", "slots": [1]}]})",
+        R"({"version": 1, "leases": [{"id": "a", "door": "l", "slots": [], "processes": [{"start": 7}]}]})",
         R"({"version": 1, "leases": [{"id": "a", "door": "l", "slots": [{"id": "G::1", "device": "G", "sharing": "so"}]}]})"})
     EXPECT_EQ(DecodeCheckpoint(text, "b", "f").error().code(), Code::kDataLoss) << text;
 }
