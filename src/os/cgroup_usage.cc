@@ -33,10 +33,10 @@ bool Has(std::string_view list, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// How far above the root of our cgroup namespace a path begins: "/../.." is two.
+/// How far above the root of our cgroup namespace a path begins: "/../.." is two. A group may be called "..x".
 int LevelsUp(std::string_view path) {
   int levels = 0;
-  for (; path.starts_with("/.."); path.remove_prefix(3)) ++levels;
+  for (; path == "/.." || path.starts_with("/../"); path.remove_prefix(3)) ++levels;
   return levels;
 }
 

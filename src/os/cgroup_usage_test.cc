@@ -65,6 +65,13 @@ TEST_F(CgroupFiles, APathThatLeadsOutOfOurNamespaceIsFoundAmongKubernetesGroups)
   EXPECT_EQ(FindCgroup("0::/../../pod2.slice/c1\n", mounts, Whole).unified, "");
 }
 
+TEST_F(CgroupFiles, AGroupWhoseNameBeginsWithDotsIsBelowTheMount) {
+  folder_.Write("unified/..x/cpu.stat", "usage_usec 5\n");
+  folder_.Write("unifiedx/cpu.stat", "usage_usec 7\n");
+  const CgroupMounts mounts{.unified = folder_ / "unified"};
+  EXPECT_EQ(FindCgroup("0::/..x\n", mounts, Whole).unified, folder_ / "unified/..x");
+}
+
 TEST_F(CgroupFiles, ReadsTheUnifiedHierarchy) {
   folder_.Write("g/cpu.stat", "usage_usec 2500000\nuser_usec 2000000\n");
   folder_.Write("g/memory.current", "4096\n");
