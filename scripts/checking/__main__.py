@@ -58,8 +58,7 @@ def main() -> int:
             if options.all:
                 failed = Everything(check, options.again).run()
             else:
-                check.sanitizers()
-                failed = []
+                failed = check.sanitizers()
             result = check.all_tests()
             say(f"-- stages\n{check.stages.table()}\n")
             if failed:

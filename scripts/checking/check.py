@@ -65,21 +65,21 @@ class Check:
         self.stages.run("downloads", finish)
         self.manifest = tree.manifest(self.source)
 
-    def sanitizers(self):
+    def sanitizers(self) -> list[str]:
         """Address and undefined-behaviour sanitizer on the unit tests of the rooms that changed
-        since the last green check."""
+        since the last green check. Returns the stage's name if it failed."""
         name = "sanitizers"
         since = greens.changed_since_green(self.cache, self.manifest)
         if since is None:
             self.stages.add(name, "skipped", "no green check is noted in the cache; see --all")
-            return
+            return []
         commit, changed = since
         sources = [path for path in changed if path.endswith(SOURCES)]
         rooms = {room for path in sources if (room := self.areas.room(path))}
         programs = self._unit_tests_of(rooms) if rooms else []
         if not programs:
             self.stages.add(name, "skipped", f"no source with a test changed since {commit}")
-            return
+            return []
 
         def body():
             self.say(f"rooms that changed since {commit}: {', '.join(sorted(rooms))}")
@@ -88,7 +88,12 @@ class Check:
             self.say(result.summary)
             if not result.passed:
                 raise Failed(f"failed with sanitizers: {', '.join(result.failed)}")
-        self.stages.run(name, body)
+        try:
+            self.stages.run(name, body)
+        except Failed as failure:
+            self.say(f"check: {failure}")
+            return [name]
+        return []
 
     def all_tests(self) -> testing.Result:
         """Every test of the preset `dev`; the result's summary is to be printed last."""
@@ -160,7 +165,7 @@ class Check:
         found = set()
         for entry in commands:
             file = Path(entry["directory"], entry["file"])
-            target = re.search(r"CMakeFiles/([^/]+_test)\.dir/", entry.get("output", ""))
+            target = re.search(r" -o \S*CMakeFiles/([^/\s]+_test)\.dir/", entry["command"])
             if target and file.is_relative_to(self.source):
                 if self.areas.room(str(file.relative_to(self.source))) in rooms:
                     found.add(target.group(1))

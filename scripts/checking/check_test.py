@@ -227,6 +227,45 @@ def test_a_check_whose_time_is_over_before_the_tests_says_so(project):
     assert "the time is over before the tests began" in done.stdout
 
 
+SANITIZED = """
+cmake_minimum_required(VERSION 3.25)
+project(small CXX)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+enable_testing()
+foreach(room room other)
+  add_executable(${room}_test src/${room}/a_test.cc)
+  add_test(NAME ${room}_test COMMAND ${room}_test)
+endforeach()
+"""
+
+
+def test_what_changed_since_a_green_check_runs_with_sanitizers(project):
+    presets = json.loads(FILES["CMakePresets.json"])
+    presets["configurePresets"].append(
+        {"name": "asan", "generator": "Ninja", "binaryDir": "${sourceDir}/build/asan",
+         "cacheVariables": {"CMAKE_CXX_FLAGS": "-fsanitize=address"}})
+    presets["testPresets"].append({"name": "asan", "configurePreset": "asan"})
+    project.write("CMakePresets.json", json.dumps(presets))
+    project.write("CMakeLists.txt", SANITIZED)
+    project.write("docs/architecture.md", ARCHITECTURE.replace("| `src/room` | |",
+                                                               "| `src/room` `src/other` | |"))
+    for room in ("room", "other"):
+        project.write(f"src/{room}/a_test.cc", "int main() {}\n")
+    first = project.check()
+    assert first.returncode == 0
+    assert "sanitizers: skipped: no green check is noted" in first.stdout
+    # An error that only a sanitizer sees.
+    project.write("src/room/a_test.cc", "int main() { volatile int* a = new int[1]; a[0] = 0;\n"
+                                        "auto b = a[0]; delete[] a; a[0] = b; }\n")
+    second = project.check()
+    assert second.returncode == 1
+    assert "rooms that changed since no commit: src/room" in second.stdout
+    assert "heap-use-after-free" in second.stdout and "other_test" not in second.stdout.split(
+        "== sanitizers took")[0].split("== sanitizers")[1]
+    assert summary(second) == "100% tests passed, 0 tests failed out of 1"
+    assert "failed with sanitizers: room_test" in second.stdout
+
+
 def test_with_all_nothing_is_skipped_and_tests_run_that_no_other_check_runs(project):
     project.write("CMakeLists.txt", CMAKE + "add_test(NAME full CONFIGURATIONS all COMMAND sh -c "
                   "[=[test \"$PENSTOCK_CHECK_ALL\" = 1]=])\n")
