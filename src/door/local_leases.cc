@@ -157,8 +157,9 @@ void LocalLeases::RemoveGroup(const std::string& name, base::Duration again) {
 void LocalLeases::Recover(const std::vector<Lease>& checkpoint) {
   if (groups_)
     for (const std::string& name : groups_->List()) RecoverGroup(name, checkpoint);
+  // Leases with groups too: where these cannot be opened or listed at the moment, their processes hold the devices all the same.
   for (const Lease& lease : checkpoint)
-    if (lease.door == node::share::kLocalDoor && lease.enforcement == Enforcement::kVisibility) RecoverFamily(lease);
+    if (lease.door == node::share::kLocalDoor && ledger_.Get()->FindLease(lease.id) == nullptr) RecoverFamily(lease);
 }
 
 void LocalLeases::RecoverGroup(const std::string& name, const std::vector<Lease>& checkpoint) {

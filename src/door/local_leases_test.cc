@@ -175,6 +175,15 @@ TEST_F(LocalLeasesTest, FallsBackToTheCheckpointForADamagedNote) {
   EXPECT_EQ(Held().at(0).slots, lease->slots);
 }
 
+TEST_F(LocalLeasesTest, TakesOverALeaseByItsProcessesWhereGroupsCannotBeOpened) {
+  const auto lease = Admit("GPU-1");
+  no_rights_ = "no space left";
+  StartAgent({*lease});
+  ASSERT_THAT(Held(), SizeIs(1));
+  EXPECT_EQ(Held().at(0).slots, lease->slots);
+  EXPECT_EQ(Admit("GPU-1").error().code(), Code::kAlreadyExists);
+}
+
 TEST_F(LocalLeasesTest, LeavesTheProcessesOfAnUnknownGroupAlone) {
   kernel_.groups["r-0-1"] = {{}, "rubbish", {::getpid()}, {}};
   StartAgent();

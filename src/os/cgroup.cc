@@ -167,7 +167,10 @@ std::vector<pid_t> CgroupTree::Members(const std::string& name) const {
 }
 
 bool CgroupTree::Populated(const std::string& name) const {
-  return CheckName(name).ok() && SaysPopulated(ReadFile(path_ + "/" + name + "/cgroup.events").value_or(""));
+  if (!CheckName(name).ok()) return false;
+  const auto events = ReadFile(path_ + "/" + name + "/cgroup.events");
+  if (!events.ok()) return events.error().code() != Code::kNotFound;
+  return SaysPopulated(*events);
 }
 
 base::Result<UniqueFd> CgroupTree::OpenEvents(const std::string& name) const {

@@ -59,7 +59,8 @@ class CgroupTree {
   /// Processes in the group and below.
   std::vector<pid_t> Members(const std::string& name) const;
 
-  /// cgroup.events: "populated 1" while any process lives in the group or below. False also where the group is gone.
+  /// cgroup.events: "populated 1" while any process lives in the group or below. False also where the group is gone,
+  /// true where it cannot be read: the processes that may be in it hold their devices.
   bool Populated(const std::string& name) const;
 
   /// An open cgroup.events: poll gives EPOLLPRI when `populated` changes, again and again until ReadEvents. Wait for EPOLLPRI alone: the

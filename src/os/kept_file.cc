@@ -5,17 +5,8 @@
 #include <cstdio>
 
 #include "base/log.h"
-#include "os/core/file.h"
 
 namespace penstock::os {
-
-std::optional<std::string> ReadKept(const std::string& path, std::string_view what) {
-  auto text = ReadFile(path);
-  if (text.ok()) return *std::move(text);
-  if (text.error().code() != base::Code::kNotFound)
-    base::Log(base::kWarn, std::string(what) + " cannot be read", {{"why", text.error().message()}});
-  return std::nullopt;
-}
 
 void SetAside(const std::string& path, std::string_view what, const base::Error& why) {
   const std::string aside = path + ".damaged";

@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -179,6 +180,17 @@ TEST_F(CgroupTest, KillsAllItsMembersAndCanThenBeRemoved) {
   EXPECT_FALSE(tree_->Populated("g"));
   EXPECT_FALSE(tree_->Kill("g").ok());
   EXPECT_FALSE(tree_->Enter("g", ::getpid()).ok());
+}
+
+TEST_F(CgroupTest, CountsAsPopulatedWhatCannotBeLookedAt) {
+  ASSERT_TRUE(tree_->Create("g", {}, "").ok());
+  EXPECT_FALSE(tree_->Populated("g"));
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_TRUE(tree_->Populated("g"));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST_F(CgroupTest, CountsGroupsBelow) {

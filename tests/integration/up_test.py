@@ -144,6 +144,15 @@ def test_detached_it_tells_why_the_agent_could_not_start(home):
     assert up.returncode == 1 and "another program listens there already" in up.stderr and "ended with status 1" in up.stderr
 
 
+@pytest.mark.parametrize("file", ("ledger.json", "doors.json", "health.json"))
+def test_an_agent_does_not_start_with_state_that_it_cannot_read(home, file):
+    (home.state_dir / file).mkdir(parents=True)  # also for root, who may read any file
+    up = home.up()
+    assert up.returncode == 1 and f"{home.state_dir}/{file}: Is a directory" in up.stderr, up.stderr
+    (home.state_dir / file).rmdir()
+    assert home.up().returncode == 0
+
+
 def test_a_successor_is_ready_before_it_serves_and_serves_when_the_first_one_ends(home, record_property):
     assert home.up().returncode == 0
     first = home.report()["agentPid"]

@@ -78,7 +78,8 @@ class Agent {
 
   int Run() {
     io_.Start();
-    const std::array<std::pair<const char*, Status (Agent::*)()>, 6> steps = {{{"signals", &Agent::WatchSignals},
+    const std::array<std::pair<const char*, Status (Agent::*)()>, 7> steps = {{{"signals", &Agent::WatchSignals},
+                                                                               {"health memory", &Agent::RecallHealth},
                                                                                {"kernel log", &Agent::ListenToKernel},
                                                                                {"doors", &Agent::ServeOrWait},
                                                                                {"pages", &Agent::OpenPages},
@@ -118,6 +119,8 @@ class Agent {
     base::Log(base::kInfo, "asked to end by a signal");
     control_.Stop();
   }
+
+  Status RecallHealth() { return spine_.Recall(); }
 
   Status ListenToKernel() {
     spine_.ListenToKernel();

@@ -49,13 +49,19 @@ Spine::Spine(os::Loop& control, base::Executor& io, const api::NodeConfig& confi
   on_wished_ = offers.wished().Subscribe([this](const auto& wished) { LogRemarks(wished->remarks); });
   Configure(config);
   offers.FollowServers(servers_->published());
-  auto memory = node::health::Keeper::Load(memory_path_, boot_id_, control.clock().Wall());
+}
+
+base::Status Spine::Recall() {
+  auto memory = node::health::Keeper::Load(memory_path_, boot_id_, control_.clock().Wall());
   if (memory.ok()) {
     monitor.Recall(*std::move(memory));
     may_write_memory_ = true;
-  } else {
-    base::Log(base::kWarn, "how devices did is neither remembered nor written down", {{"why", memory.error().message()}});
+    return {};
   }
+  const bool newer = memory.error().code() == base::Code::kFailedPrecondition;
+  if (!newer) return memory.error();
+  base::Log(base::kWarn, "how devices did is neither remembered nor written down", {{"why", memory.error().message()}});
+  return {};
 }
 
 void Spine::ListenToKernel() {

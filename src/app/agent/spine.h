@@ -38,6 +38,10 @@ class Spine {
   /// Hears of devices in the kernel's log from now on, where it can be read.
   void ListenToKernel();
 
+  /// Takes over what the agent before this one knew of devices' health. A file of a newer version stays as it is, and nothing is
+  /// known. An error where the file cannot be read. Blocks. Once, before Start.
+  base::Status Recall();
+
   /// Begins to look; `first_look` is called once, when each vendor's devices have been looked at, well or not.
   void Start(std::function<void()> first_look);
 

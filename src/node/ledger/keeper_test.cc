@@ -73,5 +73,13 @@ TEST_F(KeeperTest, SetsADamagedFileAsideAndLeavesANewerOneAlone) {
   EXPECT_TRUE(os::Exists(path_));
 }
 
+TEST_F(KeeperTest, RefusesAFileThatCannotBeRead) {
+  std::filesystem::create_directories(path_);
+  const auto loaded = Keeper::Load(path_, "boot");
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_EQ(loaded.error().code(), base::Code::kUnavailable);  // of a newer one: kFailedPrecondition
+  EXPECT_NE(loaded.error().message().find(path_ + ": Is a directory"), std::string::npos) << loaded.error().message();
+}
+
 }  // namespace
 }  // namespace penstock::node::ledger
