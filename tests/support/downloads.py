@@ -7,6 +7,8 @@ usage: downloads.py [--programs DIR]
   nvml-headers/  NVIDIA's nvml.h of two major versions, from its packages on PyPI
   bench/cdi-*/   the container engines' own library for CDI, as a program, and a judge by the
                  published schema (Go modules)
+  bench/nvidia-*/  NVIDIA's device plugin, GPU Feature Discovery and nvidia-ctk, and a program with
+                 which tests ask them (Go modules)
   image/         the Debian packages of the image, for the programs of DIR; without --programs
                  they are left out
 
@@ -28,6 +30,10 @@ import parts  # noqa: E402
 
 NVML = ["nvidia-nvml-dev-cu12==12.9.79", "nvidia-nvml-dev==13.5.37"]
 CDI = {name: ROOT / "tests/conformance" / name for name in ("cdi", "cdi/schema")}
+NVIDIA = ROOT / "tests/conformance/nvidia"
+NVIDIA_PROGRAMS = ["./peer", "github.com/NVIDIA/k8s-device-plugin/cmd/gpu-feature-discovery",
+                   "github.com/NVIDIA/k8s-device-plugin/cmd/nvidia-device-plugin",
+                   "github.com/NVIDIA/nvidia-container-toolkit/cmd/nvidia-ctk"]
 TRIES, PAUSE = 3, 5
 
 
@@ -71,12 +77,24 @@ def cdi_program(name: str) -> Path:
     return target / "program"
 
 
+def nvidia_programs() -> Path:
+    """The folder of the NVIDIA_PROGRAMS. Their binding of NVML needs a C compiler."""
+    files = [NVIDIA / file for file in ("go.mod", "go.sum", "peer/main.go")]
+    target = parts.cache() / "bench" / f"nvidia-{parts.key(*files, NVIDIA_PROGRAMS)}"
+    with parts.building(target) as scratch:
+        if scratch:
+            tried("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o",
+                  f"{scratch}/", *NVIDIA_PROGRAMS, cwd=NVIDIA,
+                  env=parts.go_environment() | {"CGO_ENABLED": "1"})
+    return target
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--programs", type=Path)
     arguments = parser.parse_args()
     os.environ.pop("PENSTOCK_OFFLINE", None)
-    for part in [*nvml_headers(), *(cdi_program(name) for name in CDI)]:
+    for part in [*nvml_headers(), *(cdi_program(name) for name in CDI), nvidia_programs()]:
         print(part)
     if arguments.programs:
         tried(ROOT / "deploy/image/build", "--fetch", "--programs", arguments.programs)

@@ -38,6 +38,7 @@ class Node:
                  kubelet: Path = Path("/nonexistent"), probation: str = "0s", sockets: dict | None = None):
         self.home, self.programs, self.listen, self.name, self.kubelet = home, programs, listen, name, kubelet
         self.sockets = sockets or {}  # that the agent is given, by name
+        self.options: list = []  # of the agent, beside those that say where things are
         self.root, self.run_dir, self.state_dir, self.cdi_dir = home / "machine", home / "run", home / "state", home / "cdi"
         self.config = home / "node.yaml"
         self.config.write_text(f"apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\nhealth: {{poll: 100ms, probation: {probation}}}\n{config}")
@@ -53,7 +54,8 @@ class Node:
     def agent_command(self) -> list:
         return [self.programs / "penstock-agent", "--config", self.config, "--driver-root", self.root, "--dev-root", self.root,
                 "--sysfs-root", self.root / "sys", "--kubelet-dir", self.kubelet, "--cdi-root", self.cdi_dir, "--state-dir", self.state_dir,
-                "--run-dir", self.run_dir, "--listen", self.listen, *(["--node-name", self.name] if self.name else [])]
+                "--run-dir", self.run_dir, "--listen", self.listen, *(["--node-name", self.name] if self.name else []),
+                *self.options]
 
     def start_agent(self, wrapper: tuple = (), devices: int = 8):
         given = giving(self.sockets) if self.sockets else []
