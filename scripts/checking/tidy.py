@@ -1,0 +1,96 @@
+"""clang-tidy on the sources of what ships. A source that has no findings is noted in the cache by
+what it is compiled from, so that an interrupted run goes on where it was, and a later one looks at
+what changed."""
+import json
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import processes
+import tree
+from cache import Cache
+from inputs import digest
+
+FINDING = re.compile(r"^(/\S+:\d+:\d+: (?:warning|error): .*)$", re.M)
+INCLUDE = re.compile(r'^\s*#\s*include "([^"]+)"', re.M)
+FOLDERS = ("src", "hook", "sim")  # of what ships; also where quoted includes are looked up
+KEPT = 5_000
+
+
+@dataclass
+class Source:
+    file: Path
+    command: str  # of the compiler
+
+
+def sources(root: Path, build: Path) -> list[Source]:
+    """What the build compiles, but for tests."""
+    commands = json.loads((build / "compile_commands.json").read_text())
+    found = {}
+    for entry in commands:
+        file = Path(entry["directory"], entry["file"])
+        below = file.parts[len(root.parts)] if file.is_relative_to(root) else ""
+        if below in FOLDERS and file.suffix == ".cc" and not file.name.endswith("_test.cc"):
+            found[file] = entry["command"].replace(str(build), "BUILD").replace(str(root), "SOURCE")
+    return [Source(file, command) for file, command in sorted(found.items())]
+
+
+class Tidy:
+    """`machine`: see inputs.machine; a source is looked at again where that is another."""
+
+    def __init__(self, root: Path, build: Path, cache: Cache, machine: dict[str, str], say=print):
+        self.root, self.build, self.cache, self.say = root, build, cache, say
+        self._settings = [tree.content_hash(root / ".clang-tidy"), machine.get("packages")]
+        self._texts: dict[Path, str] = {}
+
+    def findings(self, log: Path, again: bool = False) -> list[str]:
+        """Looks at each source that is not known to have none, or at all. `log`: the folder of what
+        the tool says of each."""
+        keys = {one.file: self.key(one) for one in sources(self.root, self.build)}
+        left = [file for file, key in keys.items()
+                if again or not self.cache.read(f"tidy/{key}")]
+        self.say(f"{len(left)} of {len(keys)} sources; the others had no findings before")
+        found: set[str] = set()
+
+        def look(file: Path):
+            lines: list[str] = []
+            passed = self.look(file, log, lines.append)
+            its = FINDING.findall("\n".join(lines))
+            if passed and not its:
+                self.cache.write(f"tidy/{keys[file]}", {"source": str(file.relative_to(self.root))})
+            elif not its:
+                its = [f"{file}: clang-tidy failed: {lines[-1] if lines else 'no output'}"]
+            found.update(its)
+        pool = ThreadPoolExecutor(os.cpu_count() or 1)
+        try:
+            list(pool.map(look, left))
+        finally:
+            pool.shutdown(cancel_futures=True)
+        self.cache.prune("tidy", KEPT)
+        return sorted(found)
+
+    def look(self, file: Path, log: Path, seen) -> bool:
+        command = ["clang-tidy-14", "-quiet", "-p", self.build, file]
+        name = str(file.relative_to(self.root)).replace("/", "-")
+        return processes.logged(command, log / f"{name}.log", seen)
+
+    def key(self, source: Source) -> str:
+        reached = {source.file}
+        left = [source.file]
+        while left:
+            file = left.pop()
+            for name in INCLUDE.findall(self._text(file)):
+                near = [file.parent, self.root, *(self.root / one for one in FOLDERS)]
+                header = next((one / name for one in near if (one / name).is_file()), None)
+                if header and header not in reached:
+                    reached.add(header)
+                    left.append(header)
+        texts = [(str(file.relative_to(self.root)), self._text(file)) for file in sorted(reached)]
+        return digest(self._settings, source.command, texts)
+
+    def _text(self, file: Path) -> str:
+        if file not in self._texts:
+            self._texts[file] = file.read_text(errors="replace")
+        return self._texts[file]

@@ -1,0 +1,70 @@
+"""Which sources clang-tidy looks at: all that have no noted result, by what they are compiled
+from."""
+import json
+
+import pytest
+
+from cache import Cache
+from tidy import Tidy
+
+FILES = {".clang-tidy": "Checks: '*'", "src/a.cc": '#include "low.h"\n', "src/b.cc": "",
+         "src/b_test.cc": "", "src/low.h": '#include "lower.h"\n', "src/lower.h": "",
+         "tests/t.cc": ""}
+
+
+class Looks(Tidy):
+    """Instead of the tool: notes what it would look at, and has findings where `wrong` says so."""
+
+    def look(self, file, log, seen):
+        name = str(file.relative_to(self.root))
+        self.looked.append(name)
+        if name in self.wrong:
+            seen(f"{file}:1:1: error: a finding [some-check]")
+        return name not in self.wrong
+
+
+@pytest.fixture
+def look(tmp_path):
+    root, build = tmp_path / "tree", tmp_path / "tree/build"
+    for name, text in FILES.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    build.mkdir()
+    sources = [name for name in FILES if name.endswith(".cc")]
+    (build / "compile_commands.json").write_text(json.dumps(
+        [{"directory": str(root), "file": str(root / name), "command": f"c++ {root / name}"}
+         for name in sources]))
+
+    def look(changes=(), wrong=(), machine="1"):
+        for name, text in dict(changes).items():
+            (root / name).write_text(text)
+        tidy = Looks(root, build, Cache(tmp_path / "cache"), {"packages": machine})
+        tidy.looked, tidy.wrong = [], wrong
+        found = tidy.findings(tmp_path / "log")
+        return sorted(tidy.looked), found
+    return look
+
+
+def test_what_ships_is_looked_at_once(look):
+    assert look() == (["src/a.cc", "src/b.cc"], [])
+    assert look() == ([], [])
+
+
+def test_a_source_with_findings_is_looked_at_until_it_has_none(look):
+    looked, found = look(wrong=["src/a.cc"])
+    assert looked == ["src/a.cc", "src/b.cc"] and len(found) == 1 and "some-check" in found[0]
+    assert look(wrong=["src/a.cc"]) == (["src/a.cc"], found)
+    assert look() == (["src/a.cc"], [])
+
+
+@pytest.mark.parametrize("changes, again", [
+    ({"src/a.cc": "int a;"}, ["src/a.cc"]), ({"src/lower.h": "int b;"}, ["src/a.cc"]),
+    ({".clang-tidy": "Checks: 'a'"}, ["src/a.cc", "src/b.cc"]), ({"tests/t.cc": "int c;"}, [])])
+def test_what_changed_is_looked_at_again(look, changes, again):
+    look()
+    assert look(changes)[0] == again
+
+
+def test_with_other_packages_all_are_looked_at_again(look):
+    look()
+    assert look(machine="2")[0] == ["src/a.cc", "src/b.cc"]
