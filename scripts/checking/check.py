@@ -120,16 +120,21 @@ class Check:
               meanwhile=lambda: None):
         """Builds targets, or all, in build/NAME, of a preset with further options of cmake. Calls
         `meanwhile` now and then; what it raises ends the build."""
-        name = name or preset
-        folder, log = self.source / "build" / name, self.folder / f"build-{name}.log"
-        log.unlink(missing_ok=True)
-        configure = ["cmake", "--preset", preset, "-B", folder, *options]
-        if not processes.logged(configure, log, cwd=self.source):
-            raise Failed(f"cmake of build/{name}:\n{excerpt(log.read_text(), log)}")
+        folder, log = self.configure(preset, name, options)
         command = ["cmake", "--build", folder, *(["--target", *targets] if targets else [])]
         progress = _Progress(self.say, meanwhile)
         if not processes.logged(command, log, progress, cwd=self.source):
             raise Failed(f"the build failed; all of its output is in {log}")
+
+    def configure(self, preset: str, name: str = "", options: list = ()) -> tuple[Path, Path]:
+        """Returns the build folder, and the log of what is done in it."""
+        name = name or preset
+        folder, log = self.source / "build" / name, self.folder / f"build-{name}.log"
+        log.unlink(missing_ok=True)
+        command = ["cmake", "--preset", preset, "-B", folder, *options]
+        if not processes.logged(command, log, cwd=self.source):
+            raise Failed(f"cmake of build/{name}:\n{excerpt(log.read_text(), log)}")
+        return folder, log
 
     def tests(self, preset: str, wanted=lambda suite: True, options: list[str] = ()):
         """Runs the wanted suites of a build whose inputs changed."""

@@ -78,8 +78,7 @@ class Everything:
         shutil.rmtree(log, ignore_errors=True)
         options = ["-D", "PENSTOCK_PRECOMPILED_HEADERS=OFF", "-D", "CMAKE_C_COMPILER=clang-14",
                    "-D", "CMAKE_CXX_COMPILER=clang++-14"]
-        check.build("dev", ["help"], "tidy", options)
-        folder = check.source / "build/tidy"
+        folder, _ = check.configure("dev", "tidy", options)
         listed = subprocess.run(["ninja", "-C", folder, "-t", "targets", "all"], check=True,
                                 capture_output=True, text=True).stdout
         generated = re.findall(r"^(\S+\.pb\.h): CUSTOM_COMMAND", listed, re.M)

@@ -95,8 +95,9 @@ class KubeletList(threading.Thread):
 
     def __init__(self, cluster: Cluster, node: int, resource: str):
         super().__init__(daemon=True)
-        self.process = subprocess.Popen([*cluster.entering(node), "kubelet-peer", "changes", resource], stdout=subprocess.PIPE,
-                                        stdin=subprocess.DEVNULL, text=True)
+        # nsenter stays its parent: what asks ends with it.
+        command = [*cluster.entering(node), "setpriv", "--pdeathsig", "KILL", "kubelet-peer", "changes", resource]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
         self.seen: list[tuple[float, int]] = []
         self.start()
 
