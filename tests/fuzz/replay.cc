@@ -1,6 +1,8 @@
-// Runs a fuzz target over its corpus and a few thousand mutations of it, the same ones every time. Stands in for libFuzzer, which g++
-// lacks. All targets are in this one program; targets.inc is generated and names them.
+// Runs a fuzz target over its corpus and a few thousand mutations of it: the same ones every time, or those of a seed. Stands in for
+// libFuzzer, which g++ lacks: it has no feedback from coverage, tests/fuzz/run has. All targets are in this one program; targets.inc is
+// generated and names them.
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -11,9 +13,11 @@
 #include <map>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 using Target = int (*)(const std::uint8_t* data, std::size_t size);
@@ -31,22 +35,82 @@ const std::map<std::string, Target> kTargets = {
 };
 
 constexpr int kMutations = 4000;
+constexpr std::uint64_t kFixedSeed = 20260101;
 constexpr std::size_t kMostBytes = 64u << 10;
+constexpr int kMostSeconds = 30;  // of processor time for one input
 
 Target target = nullptr;
-// What the target works on, for the signal handler.
+// For the signal handler, which allocates nothing: what the target works on, and where it is kept when it fails.
 const std::string* running = nullptr;
+std::array<char, 4096> kept_path{};
+std::size_t kept_prefix = 0;
 
+/// FNV-1a, 64 bits.
+std::uint64_t HashOf(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+void WriteText(int fd, std::string_view text) { [[maybe_unused]] const ssize_t written = ::write(fd, text.data(), text.size()); }
+
+/// Keeps the input that failed, prints how to run it again, and lets the signal end the process.
 void KeepInput(int signal) {
-  const int fd = ::open("crash-input", O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  [[maybe_unused]] const ssize_t written = ::write(fd, running->data(), running->size());
+  std::uint64_t hash = HashOf(*running);
+  for (std::size_t i = 0; i < 16; ++i, hash <<= 4) kept_path[kept_prefix + i] = "0123456789abcdef"[hash >> 60];
+  const std::string_view path(kept_path.data(), kept_prefix + 16);
+  const int fd = ::open(kept_path.data(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd >= 0) WriteText(fd, *running);
+  WriteText(STDERR_FILENO, signal == SIGPROF ? "an input takes too long" : "an input failed");
+  WriteText(STDERR_FILENO, fd >= 0 ? "; run the same command with this file for the corpus: " : "; it cannot be kept as ");
+  WriteText(STDERR_FILENO, path);
+  WriteText(STDERR_FILENO, "\n");
   ::signal(signal, SIG_DFL);
   ::raise(signal);
 }
 
+/// The folder of this program, in the build folder.
+std::filesystem::path OwnFolder() { return std::filesystem::read_symlink("/proc/self/exe").parent_path(); }
+
+/// Inputs that fail go to a folder beside this program, each to a file with the target's name and the input's hash.
+void PrepareKeeping(const std::string& name) {
+  const std::filesystem::path folder = OwnFolder() / "fuzz-findings";
+  std::error_code ignored;
+  std::filesystem::create_directories(folder, ignored);
+  const std::string prefix = folder / (name + "-");
+  if (prefix.size() + 17 > kept_path.size()) std::abort();
+  kept_prefix = prefix.copy(kept_path.data(), prefix.size());
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGPROF}) ::signal(signal, KeepInput);
+}
+
 void RunTarget(const std::string& input) {
   running = &input;
+  const itimerval limit{.it_interval = {}, .it_value = {.tv_sec = kMostSeconds, .tv_usec = 0}};
+  ::setitimer(ITIMER_PROF, &limit, nullptr);
   target(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
+}
+
+/// Some targets write a tree of files for each input, which takes ten times as long on a disk.
+void UseMemoryForFiles() {
+  constexpr const char* kMemory = "/dev/shm";
+  if (::access(kMemory, W_OK | X_OK) == 0) ::setenv("TEST_TMPDIR", kMemory, 0);
+}
+
+/// The hash of the commit, so that each commit is tried with other inputs; a fixed word where git does not know.
+std::string CommitHash() {
+  const std::string command = "git -C '" + OwnFolder().string() + "' rev-parse HEAD 2>/dev/null";
+  std::string hash(64, '\0');
+  std::FILE* const output = ::popen(command.c_str(), "re");
+  if (output == nullptr) return "none";
+  hash.resize(std::fread(hash.data(), 1, hash.size(), output));
+  ::pclose(output);
+  hash.resize(std::min(hash.size(), hash.find('\n')));
+  return hash.empty() ? "none" : hash;
+}
+
+std::string ReadFile(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 std::vector<std::string> ReadCorpus(const std::filesystem::path& folder) {
@@ -54,16 +118,13 @@ std::vector<std::string> ReadCorpus(const std::filesystem::path& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   std::vector<std::string> corpus;
-  for (const auto& path : paths) {
-    std::ifstream file(path, std::ios::binary);
-    corpus.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-  }
+  for (const auto& path : paths) corpus.push_back(ReadFile(path));
   return corpus;
 }
 
 class Mutator {
  public:
-  explicit Mutator(const std::vector<std::string>& corpus) : corpus_(corpus) {}
+  Mutator(const std::vector<std::string>& corpus, std::uint64_t seed) : corpus_(corpus), random_(static_cast<std::uint32_t>(seed)) {}
 
   std::string Next() {
     std::string input = Pick(corpus_);
@@ -130,25 +191,33 @@ class Mutator {
                                                                  std::string(200, '[')};
 
   const std::vector<std::string>& corpus_;
-  std::mt19937 random_{20260101};
+  std::mt19937 random_;
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto chosen = argc == 3 ? kTargets.find(argv[1]) : kTargets.end();
+  std::vector<std::string> words(argv + 1, argv + argc);
+  constexpr std::string_view kSeed = "--seed=";
+  std::string seed;
+  if (words.size() == 3 && words[1].starts_with(kSeed)) {
+    seed = words[1].substr(kSeed.size());
+    if (seed == "commit") seed = CommitHash();
+    words.erase(words.begin() + 1);
+  }
+  const auto chosen = words.size() == 2 ? kTargets.find(words[0]) : kTargets.end();
   if (chosen == kTargets.end()) {
-    std::fprintf(stderr, "usage: %s TARGET CORPUS-FOLDER|FILE\nTargets:", argv[0]);
+    std::fprintf(stderr, "usage: %s TARGET [--seed=commit|--seed=TEXT] CORPUS-FOLDER|FILE\nTargets:", argv[0]);
     for (const auto& [name, function] : kTargets) std::fprintf(stderr, " %s", name.c_str());
     std::fprintf(stderr, "\n");
     return 2;
   }
   target = chosen->second;
-  const std::filesystem::path from = argv[2];
-  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE}) ::signal(signal, KeepInput);
+  PrepareKeeping(words[0]);
+  UseMemoryForFiles();
+  const std::filesystem::path from = words[1];
   if (std::filesystem::is_regular_file(from)) {
-    std::ifstream file(from, std::ios::binary);
-    RunTarget(std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()));
+    RunTarget(ReadFile(from));
     return 0;
   }
   const std::vector<std::string> corpus = ReadCorpus(from);
@@ -156,9 +225,11 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s: no corpus\n", from.c_str());
     return 1;
   }
+  if (!seed.empty()) std::printf("the same run again: %s %s --seed=%s %s\n", argv[0], words[0].c_str(), seed.c_str(), from.c_str());
+  std::fflush(stdout);
   RunTarget("");
   for (const std::string& input : corpus) RunTarget(input);
-  Mutator mutator(corpus);
+  Mutator mutator(corpus, seed.empty() ? kFixedSeed : HashOf(seed));
   for (int i = 0; i < kMutations; ++i) RunTarget(mutator.Next());
   std::printf("%zu files and %d mutations\n", corpus.size(), kMutations);
   return 0;
