@@ -32,7 +32,8 @@ class Everything:
         """Name -> a function that returns its findings in words."""
         return {"address and undefined behaviour": lambda: self.sanitized("asan"),
                 "threads": lambda: self.sanitized("tsan"), "clang-tidy": self.tidy,
-                "arm64": self.arm64, "end to end, repeated": self.repeated}
+                "arm64": self.arm64, "fuzzing": self.fuzzed,
+                "end to end, repeated": self.repeated}
 
     def _stage(self, name: str, body):
         check = self.check
@@ -117,6 +118,15 @@ class Everything:
             raise Failed(f"failed for arm64: {', '.join(failed)}")
         left_out = sum(map(len, emulated.values()))
         return f"compiled; {cases} cases passed under qemu, {left_out} are exceptions"
+
+    def fuzzed(self) -> str:
+        """Each fuzz target for a minute with coverage feedback, by the commit's seed. Interrupted,
+        it goes on after the targets that have run."""
+        log = self.check.folder / "fuzzing.log"
+        log.unlink(missing_ok=True)
+        if not processes.logged([self.check.source / "tests/fuzz/run", "--resume"], log):
+            raise Failed(excerpt(log.read_text(errors="replace"), log))
+        return log.read_text(errors="replace").splitlines()[-1]
 
     def repeated(self) -> str:
         return self._tested("dev", lambda suite: "cluster" in suite.labels,

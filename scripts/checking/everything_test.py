@@ -65,3 +65,26 @@ def test_another_checkout_another_machine_or_again_runs_all(run, change):
 def test_exceptions_stand_below_their_program():
     text = "# comment\none_test\n  A.B  # no ptrace\n  C.*\n\nother_test\n"
     assert emulated_tests(text) == {"one_test": ["A.B", "C.*"], "other_test": []}
+
+
+@pytest.fixture
+def fuzz(tmp_path):
+    """Runs the stage with a program in the place of tests/fuzz/run."""
+    def fuzz(program):
+        path = tmp_path / "tests/fuzz/run"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{program}\n")
+        path.chmod(0o755)
+        check = SimpleNamespace(source=tmp_path, folder=tmp_path / "build/check")
+        return Everything(check, False).fuzzed()
+    return fuzz
+
+
+def test_fuzzing_resumes_and_its_findings_are_the_last_line(fuzz):
+    assert fuzz("echo kmsg: 7 runs; echo \"3 targets, no findings $*\"") == (
+        "3 targets, no findings --resume")
+
+
+def test_a_finding_fails_the_stage_and_is_shown(fuzz):
+    with pytest.raises(Failed, match="FINDING in kmsg"):
+        fuzz("echo FINDING in kmsg; exit 1")

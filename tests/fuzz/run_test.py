@@ -1,0 +1,124 @@
+"""tests/fuzz/run by targets that are shell scripts: each uses a little processor time, prints what
+libFuzzer prints, and fails on an input that contains "bad"."""
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+RUN = Path(__file__).parent / "run"
+TARGET = r'''#!/bin/bash
+echo "$@" >> "$0.calls"
+end=
+for word in "$@"; do
+    case $word in
+    -artifact_prefix=*) prefix=${word#*=} ;;
+    -max_total_time=*) end=1 ;;
+    -*) ;;
+    *) [ -f "$word" ] && grep -q bad "$word" && { echo "an expectation does not hold"; exit 77; } ;;
+    esac
+done
+[ -z "$end" ] || for ((i = 0; i < 200000; i++)); do :; done
+[ ! -e "$0.finds" ] || [ -z "$end" ] || {
+    echo bad > "$prefix"crash-1; echo "Test unit written to ${prefix}crash-1"; exit 77; }
+echo "#5 DONE cov: 7 ft: 9"
+echo "stat::number_of_executed_units: 5"
+'''
+
+
+class Checkout:
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.targets = folder / "build/fuzz/tests"
+        self.environment = dict(os.environ, PENSTOCK_CACHE=str(folder / "cache"))
+        for name in ("kmsg", "elf"):
+            self._add(name)
+        shutil.copy(RUN, folder / "tests/fuzz/run")
+
+    def _add(self, name: str):
+        corpus = self.folder / "tests/fuzz/corpus" / name
+        corpus.mkdir(parents=True)
+        (corpus / "one").write_text("good")
+        (self.folder / f"tests/fuzz/{name}_fuzz.cc").touch()
+        self.targets.mkdir(parents=True, exist_ok=True)
+        program = self.targets / f"{name}_fuzz"
+        program.write_text(TARGET)
+        program.chmod(0o755)
+
+    def run(self, *options: str) -> subprocess.CompletedProcess:
+        command = [self.folder / "tests/fuzz/run", "--built", "--seconds", "0.2", *options]
+        return subprocess.run(command, env=self.environment, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
+
+    def calls(self, name: str) -> int:
+        path = self.targets / f"{name}_fuzz.calls"
+        return len(path.read_text().splitlines()) if path.exists() else 0
+
+    def totals(self, name: str) -> dict:
+        return json.loads((self.folder / f"cache/fuzz-corpus/{name}.json").read_text())
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    return Checkout(tmp_path)
+
+
+def test_runs_each_target_and_keeps_what_was_counted(checkout):
+    said = checkout.run()
+    assert said.returncode == 0, said.stdout
+    assert said.stdout.splitlines()[-1].startswith("2 targets, no findings; the seed is ")
+    for name in ("kmsg", "elf"):
+        totals = checkout.totals(name)
+        assert totals["runs"] > 0 and totals["runs"] % 5 == 0 and totals["cpu_seconds"] >= 0.2
+        assert (totals["edges_before"], totals["edges"], totals["findings"]) == (7, 7, 0)
+
+
+def test_resumed_on_the_same_commit_runs_nothing_again(checkout):
+    checkout.run("--resume", "elf")
+    before = checkout.calls("elf")
+    said = checkout.run("--resume")
+    assert said.returncode == 0 and checkout.calls("elf") == before > 0
+    assert checkout.calls("kmsg") > 0
+
+
+def test_on_another_commit_runs_all_again(checkout):
+    checkout.run("--resume", "elf")
+    before = checkout.calls("elf")
+    path = checkout.folder / "cache/fuzz-corpus/elf.json"
+    path.write_text(json.dumps({**checkout.totals("elf"), "commit": "another"}))
+    checkout.run("--resume", "elf")
+    assert checkout.calls("elf") > before
+
+
+def test_a_finding_is_red_until_its_input_passes(checkout):
+    (checkout.targets / "elf_fuzz.finds").touch()
+    said = checkout.run("--resume")
+    assert said.returncode == 1 and "FINDING in elf" in said.stdout
+    assert "findings in elf" in said.stdout and checkout.calls("kmsg") > 0, "the others ran"
+    assert checkout.totals("elf")["findings"] == 1
+
+    (checkout.targets / "elf_fuzz.finds").unlink()
+    said = checkout.run("--resume")
+    assert said.returncode == 1 and "kept before" in said.stdout
+
+    program = checkout.targets / "elf_fuzz"
+    program.write_text(TARGET.replace("grep -q bad", "grep -q other"))  # the product was corrected
+    said = checkout.run("--resume")
+    assert said.returncode == 0, said.stdout
+    assert not list((checkout.folder / "build/fuzz/findings").iterdir())
+
+
+def test_an_input_of_the_repositorys_own_corpus_that_fails_is_a_finding(checkout):
+    (checkout.folder / "tests/fuzz/corpus/elf/two").write_text("bad")
+    program = checkout.targets / "elf_fuzz"
+    program.write_text(TARGET.replace('[ -f "$word" ]', '[ -d "$word" ]').replace(
+        'grep -q bad "$word"', 'grep -rq bad "$word"'))
+    said = checkout.run()
+    assert said.returncode == 1 and "FINDING in elf: it fails on its own corpus" in said.stdout
+
+
+def test_an_unknown_target_is_refused_by_name(checkout):
+    said = checkout.run("kernel")
+    assert said.returncode == 2 and "no target kernel; there are elf, kmsg" in said.stdout
