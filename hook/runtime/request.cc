@@ -152,7 +152,8 @@ class Reader {
   Status ReadAnnotations() {
     for (const auto& [key, value] : facts_.annotations) {
       const auto& prefixes = config_.annotation_prefixes;
-      if (std::none_of(prefixes.begin(), prefixes.end(), [&key](const std::string& prefix) { return key.starts_with(prefix); })) continue;
+      if (std::none_of(prefixes.begin(), prefixes.end(), [&key = key](const std::string& prefix) { return key.starts_with(prefix); }))
+        continue;
       for (const std::string& name : base::Split(value, ',')) {
         if (!api::cdi::ParseName(name))
           return Error(Code::kInvalidArgument, "the annotation " + Shown(key) + " asks for " + Shown(name) +
