@@ -225,6 +225,14 @@ TEST_F(GlibcTest, IncludesThatLeadInACircleEnd) {
   EXPECT_THAT(paths, ElementsAre("/opt/app/lib", "/opt/b", "/opt/other", "/opt/x", "/lib", "/usr/lib", "/lib64", "/usr/lib64"));
 }
 
+TEST_F(GlibcTest, AFolderWhoseNameEndsInBlanksIsTheSameWhenItIsWrittenAndRead) {
+  Write(kDriverDropIn, "/opt/a \t/\n/opt/b \n");
+  const std::vector<std::string> folders = ReadFolders(Root(), kDriverDropIn);
+  EXPECT_THAT(folders, ElementsAre("/opt/a \t", "/opt/b"));
+  Write(kDriverDropIn, WriteFolders(folders));
+  EXPECT_EQ(ReadFolders(Root(), kDriverDropIn), folders);
+}
+
 TEST_F(GlibcTest, IncludesBeyondAThousandAreNotRead) {
   std::string config;
   for (int i = 0; i < 1023; ++i) config += "include none-" + std::to_string(i) + "/*.conf\n";

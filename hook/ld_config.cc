@@ -119,7 +119,13 @@ std::vector<std::string> ReadFolders(const os::ConfinedTree& root, const std::st
 }
 
 std::string WriteFolders(const std::vector<std::string>& folders) {
-  return "# Written by penstock-hook as the container started.\n" + base::Join(folders, "\n") + "\n";
+  std::string text = "# Written by penstock-hook as the container started.\n";
+  for (const std::string& folder : folders) {
+    text += folder;
+    if (base::Trim(folder).size() < folder.size()) text += '/';  // blanks at the end of a line are no part of it
+    text += '\n';
+  }
+  return text;
 }
 
 }  // namespace penstock::hook
