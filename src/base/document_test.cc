@@ -69,7 +69,7 @@ TEST(Document, MarksJsonTokens) {
 }
 
 TEST(MapReader, ReportsEverythingAtOnceWithHints) {
-  auto doc = ParseYaml("naem: x\ncount: many\nwait: 10\nport: 99999\nmode: fast\n", "c.yaml");
+  auto doc = ParseYaml("naem: x\ncount: many\nwait: 10\nport: 99999\nmode: fast\nowner:\n", "c.yaml");
   ASSERT_TRUE(doc.ok());
   Problems problems("c.yaml");
   MapReader reader(*doc, "", problems);
@@ -79,6 +79,7 @@ TEST(MapReader, ReportsEverythingAtOnceWithHints) {
   EXPECT_FALSE(reader.Int("port", 1, 65535));
   EXPECT_FALSE(reader.OneOf("mode", {"slow", "quick"}));
   reader.Require("id");
+  reader.Require("owner");
   reader.Finish();
   const std::string text = problems.ToError().message();
   EXPECT_THAT(text, HasSubstr("c.yaml:1:1: unknown key \"naem\"; did you mean \"name\"?"));
@@ -87,6 +88,7 @@ TEST(MapReader, ReportsEverythingAtOnceWithHints) {
   EXPECT_THAT(text, HasSubstr("c.yaml:4:7: port: is 99999, outside of 1 to 65535"));
   EXPECT_THAT(text, HasSubstr("c.yaml:5:7: mode: \"fast\" is none of slow, quick"));
   EXPECT_THAT(text, HasSubstr("id is missing"));
+  EXPECT_THAT(text, HasSubstr("owner: has no value"));
 }
 
 }  // namespace

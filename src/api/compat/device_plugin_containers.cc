@@ -98,6 +98,7 @@ void DisableHooks(const Context& context, const Said& said) {
 void ImexChannels(const Context& context, const Said& said) {
   for (const std::string& channel : said.list)
     if (channel != "0") return context.Problem(said, "\"" + channel + "\" is no channel that can be asked for: only 0 can, or none");
+  if (said.list.size() > 1) return context.Problem(said, "names a channel twice");
   SetClass(context, !said.list.empty(), kImexChannel);
 }
 

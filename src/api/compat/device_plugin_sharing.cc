@@ -267,6 +267,7 @@ void ReadSharing(MapReader& top, const Context& context) {
   MapReader sharing(MapAt(top, "sharing"), "sharing", notes.problems);
   const Value* slices = sharing.Map("timeSlicing");
   const Value* mps = sharing.Map("mps");
+  if (sharing.Has("timeSlicing")) sharing.Require("timeSlicing");  // the plugin does not start without a value; it does with mps
   sharing.Finish();
   // Whichever does not count is read, too, for its mistakes; what it would have needed is of no interest then.
   std::vector<Placed> rules;

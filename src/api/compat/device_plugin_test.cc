@@ -257,6 +257,7 @@ TEST(DevicePluginConfig, RefusesWrongTypesAndValuesWithTheirPlaces) {
   EXPECT_THAT(ErrorOf("flags: {plugin: {deviceListStrategy: []}}\n"), HasSubstr("names no strategy"));
   EXPECT_THAT(ErrorOf("flags: {plugin: {deviceIDStrategy: UUID}}\n"), HasSubstr("did you mean \"uuid\"?"));
   EXPECT_THAT(ErrorOf("flags: {gfd: {sleepInterval: 60x}}\n"), AllOf(HasSubstr("not a duration"), HasSubstr("\"infinite\"")));
+  EXPECT_THAT(ErrorOf("imex: {channelIDs: [0, 0]}\n"), HasSubstr("imex.channelIDs: names a channel twice"));
   EXPECT_THAT(ErrorOf("imex: {channelIDs: [1]}\n"), HasSubstr("\"1\" is no channel that can be asked for"));
   EXPECT_THAT(ErrorOf("flags: all\n"), HasSubstr("a string (all) where a map is expected"));
   EXPECT_THAT(ErrorOf("- version: v1\n"), HasSubstr("a list where a map is expected"));
@@ -272,6 +273,8 @@ TEST(DevicePluginConfig, ChecksSharingAsThePluginDoes) {
 
   EXPECT_THAT(error("{replicas: 2}"), HasSubstr("sharing.timeSlicing.resources[0].name is missing"));
   EXPECT_THAT(error("{name: gpu}"), HasSubstr("sharing.timeSlicing.resources[0].replicas is missing"));
+  EXPECT_THAT(error("{name: , replicas: 2}"), HasSubstr("sharing.timeSlicing.resources[0].name: has no value"));
+  EXPECT_THAT(error("{name: gpu, replicas: }"), HasSubstr("sharing.timeSlicing.resources[0].replicas: has no value"));
   EXPECT_THAT(error("{name: gpu, replicas: 0}"), HasSubstr("is 0, outside of 1 to 100000"));
   EXPECT_THAT(error("{name: gpu, replicas: -1}"), HasSubstr("outside of 1"));
   EXPECT_THAT(error("{name: gpu, replicas: 1000000000}"), HasSubstr("outside of 1 to 100000"));
@@ -294,6 +297,8 @@ TEST(DevicePluginConfig, ChecksSharingAsThePluginDoes) {
   EXPECT_THAT(ErrorOf("sharing: {timeSlicing: {renameByDefault: true, resources: [{name: " + std::string(48, 'a') + ", replicas: 2}]}}\n"),
               HasSubstr("(renameByDefault) is longer than 63 characters"));
   EXPECT_THAT(ErrorOf("sharing: {timeSlicing: {}}\n"), HasSubstr("sharing.timeSlicing.resources is missing"));
+  EXPECT_THAT(ErrorOf("sharing: {timeSlicing: }\n"), HasSubstr("sharing.timeSlicing: has no value"));
+  EXPECT_EQ(ErrorOf("sharing: {mps: }\n"), "");
   EXPECT_THAT(ErrorOf("sharing: {mps: {resources: []}}\n"), HasSubstr("leave \"mps\" out to share nothing"));
 }
 

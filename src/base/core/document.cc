@@ -229,7 +229,12 @@ const Value* MapReader::Map(std::string_view key) { return Take(key, Value::Kind
 const Value* MapReader::List(std::string_view key) { return Take(key, Value::Kind::kList); }
 
 void MapReader::Require(std::string_view key) {
-  if (!Has(key)) problems_.Add(value_.mark, Path(key) + " is missing");
+  const Value* found = value_.Find(key);
+  if (found == nullptr) {
+    problems_.Add(value_.mark, Path(key) + " is missing");
+  } else if (found->kind == Value::Kind::kNull) {
+    Problem(key, "has no value");
+  }
 }
 
 void MapReader::Finish() {

@@ -106,7 +106,7 @@ class MapReader {
   const Value* List(std::string_view key);
   const Value* Any(std::string_view key);
 
-  /// Says that a key must be there.
+  /// Says that a key must be there, with a value.
   void Require(std::string_view key);
   /// Reports a problem at the value of a key.
   void Problem(std::string_view key, std::string message);

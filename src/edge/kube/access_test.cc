@@ -151,7 +151,7 @@ TEST(Kubeconfig, NamesWhatIsNotThere) {
               HasSubstr("there is no context: this is an empty kubeconfig"));
   EXPECT_THAT(ErrorOf(ParseKubeconfig("", "f")), HasSubstr("there is no context"));
   EXPECT_THAT(ErrorOf(ParseKubeconfig("contexts: [{name: a, context: {cluster: null}}]", "f", "a")),
-              HasSubstr("the context names no cluster with a server"));
+              HasSubstr("contexts.a.cluster: has no value"));
   EXPECT_THAT(ErrorOf(ParseKubeconfig("- a\n", "f")), HasSubstr("f:1:1: "));
 }
 

@@ -229,11 +229,6 @@ base::Result<Access> ParseKubeconfig(std::string_view text, const std::string& f
   if (!document.ok()) return document.error();
   base::Problems problems(file);
   Access access = Kubeconfig(*document, file, problems).Read(context);
-  // A key whose value is null is there and says nothing.
-  if (problems.empty() && access.server.empty()) problems.Add(document->mark, "the context names no cluster with a server");
-  if (problems.empty() && !access.exec.empty() && access.exec[0].api_version.empty()) {
-    problems.Add(document->mark, "the user's exec plugin has no apiVersion");
-  }
   if (!problems.empty()) return problems.ToError();
   return access;
 }
