@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2]
+sys.path.append(str(SOURCE / "tests/support"))
 
 
 def pytest_addoption(parser):

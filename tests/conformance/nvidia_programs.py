@@ -1,12 +1,9 @@
 """NVIDIA's own programs on a simulated machine, as they would run on a real one."""
 import os
 import subprocess
-import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
-
-import downloads  # noqa: E402
+import downloads
 
 # They know the machine's /sys by that name alone; the simulated one stands there for them.
 IN_ITS_SYS = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0/sys" /sys && exec "$@"']

@@ -1,19 +1,16 @@
 """CDI specifications: our reading and writing against the library that container engines link, and against the published JSON schema."""
-import copy
 import json
 import random
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
+import downloads
+from mutants import Mutator
+
 SOURCE = Path(__file__).parents[2]
-sys.path.append(str(SOURCE / "tests/support"))
-
-import downloads  # noqa: E402
-
 CORPUS = sorted((SOURCE / "tests/fuzz/corpus/cdi_spec").iterdir())
 ODD = ["", "yes", "a b", "A=b", "=", 0, 7, -1, 1.5, 2**32, True, None, [], {}, ["A=b"], [{}], {"x": "y"}, "0.4.0", "v0.7.0", "1.1.0", "9.9.9",
        "/dev/null", "b", "rw", "createContainer", "vendor.com/class", "vendor/class.x", "a/b", "..", "/"]
@@ -43,50 +40,21 @@ def ours(penstock, files) -> dict[str, dict]:
     return {one["file"]: one for one in json.loads(penstock("cdi", "validate", "-o", "json", *files).stdout)["files"]}
 
 
-class Mutator:
-    """Specifications that differ from well-known ones by a few values, keys or items."""
+KEYS = ["type", "hostPath", "extra", "name", "netDevices", "env", "annotations"]
 
-    def __init__(self, seed: int):
-        self.random = random.Random(seed)
-        self.seeds = [tree for file in CORPUS if isinstance(tree := self.load(file), dict)]
 
-    @staticmethod
-    def load(file: Path):
-        try:
-            return yaml.safe_load(file.read_text())
-        except yaml.YAMLError:
-            return None
-
-    def places(self, tree) -> list[tuple]:
-        """Every (container, key) below."""
-        items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else []
-        return [place for key, value in items for place in [(tree, key), *self.places(value)]]
-
-    def next(self) -> dict:
-        tree = copy.deepcopy(self.random.choice(self.seeds))
-        for _ in range(self.random.choice([0, 1, 1, 1, 2, 3])):
-            if not (places := self.places(tree)):
-                break
-            container, key = self.random.choice(places)
-            match self.random.randrange(4):
-                case 0:
-                    container[key] = copy.deepcopy(self.random.choice(ODD))
-                case 1:
-                    del container[key]
-                case 2 if isinstance(container, list):
-                    container.append(copy.deepcopy(container[key]))
-                case 2:
-                    container[self.random.choice(["type", "hostPath", "extra", "name", "netDevices", "env", "annotations"])] = copy.deepcopy(container[key])
-                case _:
-                    other, source = self.random.choice(places)
-                    container[key] = copy.deepcopy(other[source]) if source in range(len(other)) or source in other else None
-        return tree
+def load(file: Path):
+    try:
+        return yaml.safe_load(file.read_text())
+    except yaml.YAMLError:
+        return None
 
 
 @pytest.fixture
 def files(tmp_path) -> list[Path]:
     """1500 of them, as JSON and as YAML."""
-    mutator, written = Mutator(20260101), []
+    documents = [tree for file in CORPUS if isinstance(tree := load(file), dict)]
+    mutator, written = Mutator(20260101, documents, ODD, KEYS), []
     for i in range(1500):
         tree = mutator.next()
         file = tmp_path / f"{i:04}.{'json' if i % 2 else 'yaml'}"

@@ -10,9 +10,10 @@ import nvidia_programs
 from node import Node, wait_until
 
 # What GFD does not have: NVIDIA's operator gives the first, the others are ours.
-OURS_ALONE = re.compile(r"gpu\.present|gpu\.isolation"
-                        r"|gpu\.(present|count|memory|replicas|sharing-strategy|isolation)\.[A-Z].*")
-# Theirs alone where a MIG strategy is configured: no MIG devices are offered here, whatever it says.
+OURS_ALONE = re.compile(
+    r"gpu\.present|gpu\.isolation"
+    r"|gpu\.(present|count|memory|replicas|sharing-strategy|isolation)\.[A-Z].*")
+# Theirs alone where a MIG strategy is configured: no MIG devices are offered here, whatever it is.
 STRATEGY = "mig.strategy"
 # GFD labels a machine of several models with one of them, another one at each start. Here it is the
 # one with most GPUs, and each model has labels of its own.

@@ -1,0 +1,36 @@
+"""Documents that differ from well-known ones by a few values, keys or items."""
+import copy
+import random
+
+
+class Mutator:
+    """`documents` are the well-known ones, `odd` values and `keys` names that are put into them."""
+
+    def __init__(self, seed: int, documents: list[dict], odd: list, keys: list[str]):
+        self.random = random.Random(seed)
+        self.documents, self.odd, self.keys = documents, odd, keys
+
+    def places(self, tree) -> list[tuple]:
+        """Every (container, key) below."""
+        items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else []
+        return [place for key, value in items for place in [(tree, key), *self.places(value)]]
+
+    def next(self) -> dict:
+        tree = copy.deepcopy(self.random.choice(self.documents))
+        for _ in range(self.random.choice([0, 1, 1, 1, 2, 3])):
+            if not (places := self.places(tree)):
+                break
+            container, key = self.random.choice(places)
+            match self.random.randrange(4):
+                case 0:
+                    container[key] = copy.deepcopy(self.random.choice(self.odd))
+                case 1:
+                    del container[key]
+                case 2 if isinstance(container, list):
+                    container.append(copy.deepcopy(container[key]))
+                case 2:
+                    container[self.random.choice(self.keys)] = copy.deepcopy(container[key])
+                case _:
+                    other, source = self.random.choice(places)
+                    container[key] = copy.deepcopy(other[source]) if source in range(len(other)) or source in other else None
+        return tree
