@@ -131,8 +131,9 @@ class Reader {
     MapReader sources(MapAt(above, "sources"), where, problems_);
     MapReader dcgm(MapAt(sources, "dcgm"), where + ".dcgm", problems_);
     MapReader watch(MapAt(dcgm, "watch"), where + ".dcgm.watch", problems_);
-    const bool kept = watch.Time("maxKeepAge", 0s, 24h * 365).has_value() | watch.Int("maxKeepSamples", 0, 1'000'000'000).has_value();
-    if (kept) Remark(dcgm, "watch", "has no effect: of each value the newest is kept, and two minutes of history");
+    const bool age = watch.Time("maxKeepAge", 0s, 24h * 365).has_value();
+    const bool samples = watch.Int("maxKeepSamples", 0, 1'000'000'000).has_value();
+    if (age || samples) Remark(dcgm, "watch", "has no effect: of each value the newest is kept, and two minutes of history");
     watch.Finish();
     MapReader bind(MapAt(dcgm, "detectBindUnbind"), where + ".dcgm.detectBindUnbind", problems_);
     if (bind.Bool("enabled").value_or(false)) Remark(bind, "enabled", "has no effect: GPUs that come and go are seen, always");
