@@ -11,11 +11,12 @@ import pytest
 RUN = Path(__file__).parent / "run"
 TARGET = r'''#!/bin/bash
 echo "$@" >> "$0.calls"
-end=
+end= control= files=()
 for word in "$@"; do
     case $word in
     -artifact_prefix=*) prefix=${word#*=} ;;
     -max_total_time=*) end=1 ;;
+    -merge_control_file=*) control=${word#*=} ;;
     -*) ;;
     *) [ -f "$word" ] && grep -q bad "$word" && { echo "an expectation does not hold"; exit 77; } ;;
     esac
@@ -23,6 +24,11 @@ done
 [ -z "$end" ] || for ((i = 0; i < 200000; i++)); do :; done
 [ ! -e "$0.finds" ] || [ -z "$end" ] || {
     echo bad > "$prefix"crash-1; echo "Test unit written to ${prefix}crash-1"; exit 77; }
+[ -z "$control" ] || { # an input's words are the edges that it reaches
+    for word in "$@"; do files+=($(find "$word" -type f 2>/dev/null)); done
+    printf '%s\n' ${#files[@]} 0 "${files[@]}"
+    for i in "${!files[@]}"; do echo "STARTED $i 9"; echo "FT $i $(cat "${files[i]}")"; echo "COV $i"; done
+} > "$control"
 echo "#5 DONE cov: 7 ft: 9"
 echo "stat::number_of_executed_units: 5"
 '''
@@ -117,6 +123,20 @@ def test_an_input_of_the_repositorys_own_corpus_that_fails_is_a_finding(checkout
         'grep -q bad "$word"', 'grep -rq bad "$word"'))
     said = checkout.run()
     assert said.returncode == 1 and "FINDING in elf: it fails on its own corpus" in said.stdout
+
+
+@pytest.mark.parametrize("most, kept", [("1", "b"), ("8", "be")])
+def test_merging_keeps_the_few_inputs_that_reach_most(checkout, most, kept):
+    corpus = checkout.folder / "tests/fuzz/corpus/elf"
+    (corpus / "one").write_text("1 2")
+    (corpus / ("d" * 40)).write_text("2")
+    found = checkout.folder / "cache/fuzz-corpus/elf"
+    found.mkdir(parents=True)
+    for name, edges in {"a": "1 2 3", "b": "3 4 5", "c": "5", "e": "6"}.items():
+        (found / (name * 40)).write_text(edges)
+    said = checkout.run("--merge", "--files", most, "elf")
+    assert said.returncode == 0, said.stdout
+    assert {path.name for path in corpus.iterdir()} == {"one", *(name * 40 for name in kept)}
 
 
 def test_an_unknown_target_is_refused_by_name(checkout):
