@@ -3,6 +3,7 @@
 // any byte in it.
 //
 //   start NAMESPACE POD CONTAINER RESOURCE COUNT   a container gets devices, as the kubelet gives them; answers "ok ID..." or "no REASON"
+//   has NAMESPACE POD CONTAINER RESOURCE ID...     the container has had these since before; answers "ok"
 //   end NAMESPACE POD                              the pod is gone; answers "ok"
 #include <algorithm>
 #include <cstdio>
@@ -38,6 +39,7 @@ class Kubelet {
     std::string verb;
     words >> verb;
     if (verb == "start") return Start(words);
+    if (verb == "has") return Has(words);
     if (verb == "end") return End(words);
     return "no such command: " + verb;
   }
@@ -57,6 +59,15 @@ class Kubelet {
     std::string said = "ok";
     for (const std::string& id : pod.ids) said += " " + id;
     return said;
+  }
+
+  std::string Has(std::istringstream& words) {
+    FakePod pod;
+    for (std::string* word : {&pod.namespace_name, &pod.pod, &pod.container, &pod.resource}) *word = Word(words);
+    for (std::string id = Word(words); !id.empty(); id = Word(words)) pod.ids.push_back(id);
+    pods_.push_back(pod);
+    kubelet_.SetPods(pods_);
+    return "ok";
   }
 
   std::string End(std::istringstream& words) {

@@ -33,6 +33,10 @@ class Kubelet:
         """Returns the ids that the pod got."""
         return self._do("start", namespace, pod, container, resource, count)
 
+    def has(self, namespace: str, pod: str, container: str, resource: str, ids: list[str]):
+        """The pod got them from an agent before this one."""
+        self._do("has", namespace, pod, container, resource, *ids)
+
     def end(self, namespace: str, pod: str):
         self._do("end", namespace, pod)
 

@@ -130,6 +130,11 @@ class Node:
         trees = [Path(root, self.group_name()) for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")]
         return next((tree for tree in trees if tree.exists()), None)
 
+    def group_place(self) -> Path:
+        """Where that folder is made."""
+        mounts = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
+        return Path(next(at for _, at, kind, *_ in mounts if kind == "cgroup2"), self.group_name())
+
     def groups(self) -> list[Path]:
         tree = self.group_tree()
         return [group for group in tree.iterdir() if group.is_dir()] if tree else []

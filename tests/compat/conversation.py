@@ -1,0 +1,106 @@
+"""Requests to the broker in a fixed order, and their answers. A transcript is a list of steps:
+
+  {"request": {...}, "answers": [...]}               asked by this program
+  {"as": NAME, "request": {...}, "answers": [...]}   asked by a process of its own, which keeps its
+                                                     connection until the step {"end": NAME}
+  {"read": NAME, "answers": [...]}                   the next line that this process gets
+
+In requests, "@TICKET@" is the ticket of the last one that waits."""
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from broker import exchange
+from node import wait_until
+
+BROKER = Path(__file__).parents[1] / "support/broker.py"
+# Times, process ids, measured values and texts for people: of the same type in every version, but
+# not of the same value.
+VOLATILE = {
+    "PENSTOCK_LEASE", "agentPid", "busySeconds", "clockHertz", "collected", "command", "compute",
+    "cpuSeconds", "deviceListReason", "deviceSeconds", "energyJoules", "folder", "generation",
+    "history", "hostMemoryPeakBytes", "idleSeconds", "lastBusy", "lease", "measuredSeconds",
+    "memoryBytes", "memoryUsedBytes", "message", "node", "notYet", "origin", "pid", "pids",
+    "powerWatts", "problem", "problemOrigin", "problems", "reason", "remarks", "seconds", "since",
+    "temperatureCelsius", "ticket", "time", "until", "user", "utilization", "version", "withheld",
+}
+
+
+def holding(run_dir: Path) -> set[int]:
+    """Processes that hold a device."""
+    return {pid for one in exchange(run_dir, {"op": "ps"})[-1]["holders"] for pid in one["pids"]}
+
+
+def settled(run_dir: Path) -> bool:
+    """Specifications are written and all devices were measured."""
+    [status], [samples] = (exchange(run_dir, {"op": op}) for op in ("status", "samples"))
+    measured = (device.get("utilization") is not None for device in samples["devices"])
+    return status["cdi"]["kinds"] != [] and all(measured)
+
+
+def play(run_dir: Path, steps: list[dict]) -> list[dict]:
+    """Asks what the steps ask, once the agent has settled; returns them with the answers that
+    came."""
+    wait_until(lambda: settled(run_dir), "the agent to settle")
+    processes: dict[str, subprocess.Popen] = {}
+    ticket, played = "", []
+    try:
+        for step in steps:
+            if "end" in step:
+                process = processes.pop(step["end"])
+                process.kill()
+                process.wait()
+                wait_until(lambda: process.pid not in holding(run_dir), "the devices to come back")
+                played.append(step)
+                continue
+            if "read" in step:
+                line = processes[step["read"]].stdout.readline()
+                played.append(step | {"answers": [json.loads(line)]})
+                continue
+            request = json.dumps(step["request"]).replace("@TICKET@", ticket)
+            if "as" in step:
+                process = processes[step["as"]] = subprocess.Popen(
+                    [sys.executable, BROKER, run_dir, request], stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE, text=True)
+                answers = [json.loads(process.stdout.readline())]
+                ticket = answers[0].get("waiting", {}).get("ticket", ticket)
+            else:
+                answers = exchange(run_dir, json.loads(request))
+            played.append(step | {"answers": answers})
+    finally:
+        for process in processes.values():
+            process.kill()
+            process.wait()
+    return played
+
+
+def kind(value) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    names = {dict: "an object", list: "a list", str: "a text", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def differences(old, new, at: str = "", key: str = "") -> list[str]:
+    """What a reader of the old answer does not find in the new one. Keys may be added."""
+    if kind(old) != kind(new):
+        if key in VOLATILE and "null" in (kind(old), kind(new)):
+            return []
+        return [f"{at}: was {kind(old)} ({old!r}), is {kind(new)} ({new!r})"]
+    if isinstance(old, dict):
+        found = []
+        for name, value in old.items():
+            if name in new:
+                found += differences(value, new[name], f"{at}.{name}", name)
+            else:
+                found.append(f"{at}.{name}: is missing; it was {value!r}")
+        return found
+    if key in VOLATILE:
+        return []
+    if isinstance(old, list):
+        if len(old) != len(new):
+            return [f"{at}: had {len(old)} items, has {len(new)}"]
+        return [one for number, (was, is_now) in enumerate(zip(old, new))
+                for one in differences(was, is_now, f"{at}[{number}]", key)]
+    return [] if old == new else [f"{at}: was {old!r}, is {new!r}"]

@@ -1,0 +1,61 @@
+"""Requests over the broker's socket, without a program of Penstock
+(docs/reference/broker-protocol.md)."""
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+PATIENCE = 60
+
+
+@contextlib.contextmanager
+def connected(run_dir: Path):
+    """A connection, also where the path is too long for a socket's address."""
+    folder = os.open(run_dir, os.O_PATH | os.O_DIRECTORY)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(PATIENCE)
+            connection.connect(f"/proc/self/fd/{folder}/penstock.sock")
+            yield connection
+    finally:
+        os.close(folder)
+
+
+def exchange(run_dir: Path, request: dict) -> list[dict]:
+    """All lines that one request is answered with; the last is the answer."""
+    with connected(run_dir) as connection, connection.makefile("rw") as lines:
+        lines.write(json.dumps(request) + "\n")
+        lines.flush()
+        answers = []
+        for line in lines:
+            answers.append(json.loads(line))
+            if not answers[-1].keys() & {"waiting", "moving"}:
+                return answers
+    raise ConnectionError(f"{request}: the connection ended after {answers}")
+
+
+def ask(run_dir: Path, request: dict) -> dict | None:
+    """The answer; None where no agent answers."""
+    try:
+        return exchange(run_dir, request)[-1]
+    except (ConnectionError, FileNotFoundError):
+        return None
+
+
+def main():
+    """broker.py RUN_DIR REQUEST: asks from a process of its own, prints each line that comes, and
+    keeps the connection until it is killed."""
+    with connected(Path(sys.argv[1])) as connection, connection.makefile("rw") as lines:
+        connection.settimeout(None)
+        lines.write(sys.argv[2] + "\n")
+        lines.flush()
+        for line in lines:
+            print(line, end="", flush=True)
+        signal.pause()
+
+
+if __name__ == "__main__":
+    main()
