@@ -79,7 +79,7 @@ def holds(tree, wanted: dict) -> bool:
 def test_the_same_configuration_files_are_refused(request, tmp_path):
     penstock = Path(request.config.getoption("--programs")).resolve() / "penstock"
     mutator, documents = Mutator(20261122, DOCUMENTS, ODD, KEYS), {}
-    for i in range(600):
+    for i in range(400):
         file = tmp_path / f"{i:04}.{'json' if i % 2 else 'yaml'}"
         documents[file] = mutator.next()
         file.write_text(json.dumps(documents[file]) if i % 2
@@ -99,7 +99,7 @@ def test_the_same_configuration_files_are_refused(request, tmp_path):
             problems = [line for line in done.stderr.splitlines() if str(file) in line]
             assert problems and all(STRICTER.search(line) for line in problems), \
                 f"{done.stderr}\n{document}"
-    assert counts[True, True] > 150 and counts[False, False] > 150, counts
+    assert counts[True, True] > 100 and counts[False, False] > 100, counts
 
 
 # ---- What is offered, and what a container gets ------------------------------------------------
