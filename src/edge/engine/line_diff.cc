@@ -23,7 +23,7 @@ class Search {
     for (int d = 0; d <= std::min(kMostEdits, n_ + m_); ++d) {
       trace_.emplace_back(far.begin() + zero - d - 1, far.begin() + zero + d + 2);
       for (int k = -d; k <= d; k += 2) {
-        const auto at = [&far, zero](int diagonal) -> int& { return far[static_cast<std::size_t>(zero + diagonal)]; };
+        const auto at = [&far](int diagonal) -> int& { return far[static_cast<std::size_t>(zero + diagonal)]; };
         int x = k == -d || (k != d && at(k - 1) < at(k + 1)) ? at(k + 1) : at(k - 1) + 1;
         while (x < n_ && x - k < m_ && Same(x, x - k)) ++x;
         at(k) = x;
