@@ -99,7 +99,8 @@ std::vector<FurtherDevice> FurtherDevices(const std::vector<std::string>& classe
   const auto known = dialect.CdiClasses();
   for (const std::string& text : classes) {
     const auto [mode, name] = SplitClass(text);
-    const auto one = std::find_if(known.begin(), known.end(), [&](const device::CdiClass& candidate) { return candidate.mode == mode; });
+    const auto one =
+        std::find_if(known.begin(), known.end(), [&, mode = mode](const device::CdiClass& candidate) { return candidate.mode == mode; });
     if (one == known.end()) continue;
     FurtherDevice device{mode, name, false, node::cdi::KubeletKind(one->kind)};
     device.named = written != nullptr && written->others.contains(Name(device));
