@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import errno
 import fcntl
+import json
 import os
 import platform
 import re
@@ -18,6 +19,7 @@ import socket
 import struct
 import sys
 import threading
+import zlib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -257,6 +259,53 @@ class Faults:
                     named = pattern.sub(to, named)
                 return named
         return None
+
+
+# Which points a test tries.
+
+MOST_OF_ONE_CALL = 2  # what comes after that on the same file is the same loop again
+SHARE = 24  # of all points, in a run that does not try each
+POINTS = Path(__file__).parents[1] / "integration/faults_points.json"
+
+
+def points_of(seen: list[Point]) -> list[Point]:
+    calls = {point for point in seen if point.occurrence <= MOST_OF_ONE_CALL}
+    return [Point(call.call, call.path, call.occurrence, action) for call in sorted(calls)
+            for action in (*ERRORS.get(call.call, NEW), KILL)]
+
+
+def chosen(points: list[Point], request) -> list[Point]:
+    """All with --every-fault; otherwise a part, which is the same in each run, and has one point at
+    least of each call."""
+    if request.config.getoption("--every-fault"):
+        return points
+
+    def rank(point: Point) -> int:
+        return zlib.crc32(str(point).encode())
+    first = {point.call: point for point in sorted(points, key=rank, reverse=True)}
+    return sorted({*first.values(), *(point for point in points if rank(point) % SHARE == 0)})
+
+
+def counted(request, name: str, observe) -> list[Point]:
+    """The points of a scenario, which `observe` returns the calls of, without a fault. Some calls
+    depend on when a timer fires: those are tried when they are seen, and the recorded number, below
+    which that of points must not fall, is of those that come each time."""
+    recorded = json.loads(POINTS.read_text())
+    if request.config.getoption("--count-faults"):
+        seen = [set(points_of(observe())) for _ in range(5)]
+        always, points = set.intersection(*seen), set.union(*seen)
+        recorded[name] = len(always)
+        POINTS.write_text(json.dumps(recorded, indent=1, sort_keys=True) + "\n")
+        print(*(f"{point}{'' if point in always else ' (sometimes)'}" for point in sorted(points)),
+              sep="\n")
+        return sorted(points)
+    points: set[Point] = set()
+    for _ in range(3):
+        points.update(points_of(observe()))
+        if len(points) >= recorded[name]:
+            return sorted(points)
+    raise AssertionError(f"there were {recorded[name]} points in {name}, now there are "
+                         f"{len(points)}: {[str(point) for point in sorted(points)]}")
 
 
 if __name__ == "__main__":
