@@ -275,7 +275,7 @@ void Meter::Configure(const api::NodeConfig& config) {
     state_->node.control.Cancel(state_->checkpoint);
     state_->checkpoint = state_->After(config.usage.checkpoint, &State::Checkpoint);
   }
-  state_->Changed();
+  state_->Settled();
 }
 
 void Meter::Serve(const std::string& boot_id) { state_->Serve(boot_id); }

@@ -144,6 +144,20 @@ TEST_F(MeterTest, WritesALineWhenAHolderEnds) {
   EXPECT_EQ(meter_->published().Get()->records.written, 1u);
 }
 
+TEST_F(MeterTest, AShorterTimeForThoseWhoEndedHoldsAtOnce) {
+  config_.telemetry.keep_ended = 1h;
+  meter_->Configure(config_);
+  Sample(0, 0);
+  Hand("r", "G0");
+  ledger_->Release("r");
+  Sample(0, 0);
+  ASSERT_THAT(meter_->published().Get()->holders, SizeIs(1));
+  config_.telemetry.keep_ended = 1min;
+  meter_->Configure(config_);
+  executor_.Advance(1min);
+  EXPECT_THAT(meter_->published().Get()->holders, IsEmpty());
+}
+
 TEST_F(MeterTest, WritesCheckpointsOfThoseWhoGoOn) {
   Hand("r", "G0");
   Sample(0, 0);

@@ -122,7 +122,7 @@ void Tally::Close(Account account) {
                        return one.first.first == usage->device && Face(*one.second.usage.holder) == Face(*usage->holder);
                      });
   if (again || settings_.keep_ended <= base::Duration::zero()) return;
-  ended_.push_back({std::move(usage), *account.ended + settings_.keep_ended});
+  ended_.push_back({std::move(usage), *account.ended});
   for (; ended_.size() > settings_.most_ended; ++forgotten_) ended_.pop_front();
 }
 
@@ -142,14 +142,14 @@ void Tally::Tick(Moment now) {
     Close(std::move(ending_.front()));
     ending_.pop_front();
   }
-  std::erase_if(ended_, [&](const Ended& one) { return one.forget_at <= now.steady; });
+  std::erase_if(ended_, [&](const Ended& one) { return one.at + settings_.keep_ended <= now.steady; });
 }
 
 std::optional<base::TimePoint> Tally::due() const {
   std::optional<base::TimePoint> due;
   if (!ending_.empty()) due = *ending_.front().ended + kPatience;
   for (const Ended& one : ended_)
-    if (!due || one.forget_at < *due) due = one.forget_at;
+    if (const auto forget = one.at + settings_.keep_ended; !due || forget < *due) due = forget;
   return due;
 }
 

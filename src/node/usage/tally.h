@@ -113,7 +113,7 @@ class Tally {
   };
   struct Ended {
     std::shared_ptr<const HolderUsage> usage;
-    base::TimePoint forget_at{};
+    base::TimePoint at{};
   };
 
   void Begin(const ledger::Lease& lease, Moment now);

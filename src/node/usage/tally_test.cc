@@ -277,6 +277,21 @@ TEST_F(TallyTest, EndedHoldersAreShownForASetTime) {
   EXPECT_EQ(tally_.due(), std::nullopt);
 }
 
+TEST_F(TallyTest, ATimeThatIsSetLaterHoldsForThoseThatHaveEndedToo) {
+  tally_.Configure({.keep_ended = 1h});
+  Hand(LeaseOf("r", {Whole("G0")}));
+  Release("r");
+  Sample({.watts = 1});
+  Wait(2s);
+  tally_.Configure({.keep_ended = 3s});
+  Tick();
+  EXPECT_THAT(tally_.Show(now_), SizeIs(1));
+  EXPECT_EQ(tally_.due(), now_.steady + 1s);
+  Wait(1s);
+  Tick();
+  EXPECT_THAT(tally_.Show(now_), IsEmpty());
+}
+
 TEST_F(TallyTest, OfTooManyThatEndedTheFirstAreForgottenAndCounted) {
   tally_.Configure({.most_ended = 2});
   for (const char* id : {"a", "b", "c"}) {
