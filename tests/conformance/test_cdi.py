@@ -11,7 +11,7 @@ import downloads
 from mutants import Mutator
 
 SOURCE = Path(__file__).parents[2]
-CORPUS = sorted((SOURCE / "tests/fuzz/corpus/cdi_spec").iterdir())
+CORPUS = sorted((SOURCE / "tests/fuzz/corpus/cdi_spec").glob("*.*"))  # what a fuzzer found has no suffix
 ODD = ["", "yes", "a b", "A=b", "=", 0, 7, -1, 1.5, 2**32, True, None, [], {}, ["A=b"], [{}], {"x": "y"}, "0.4.0", "v0.7.0", "1.1.0", "9.9.9",
        "/dev/null", "b", "rw", "createContainer", "vendor.com/class", "vendor/class.x", "a/b", "..", "/"]
 
