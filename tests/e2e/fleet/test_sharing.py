@@ -199,6 +199,8 @@ def test_replicas_change_while_pods_hold_slots(shared, measure, converged):
     shared.check(complete=False)
     assert a100.kubelet_gave() == before
     sampler.stop()
+    # The Node object follows the kubelet's list later: a pod that is placed before that is refused at its admission.
+    wait_for(lambda: int(shared.get("node", "n4")["status"]["allocatable"].get(GPU, "0")) <= 3, 60, "the Node to have no more than is held")
     shared.hold("next", "n4", 1)
     wait_one_waits(shared, "next")
     # Not shared at all while three shares are held: nothing can be had, until the last of them has ended.
