@@ -1,6 +1,7 @@
 // Reads /proc: each process through one open directory, so that a recycled pid cannot mix two processes.
 #include "os/process.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <limits>
@@ -94,7 +95,16 @@ std::vector<pid_t> ListProcesses(const std::string& proc) {
     const auto pid = base::ParseUint(name);
     if (pid && *pid > 0 && *pid <= static_cast<std::uint64_t>(std::numeric_limits<pid_t>::max())) pids.push_back(static_cast<pid_t>(*pid));
   }
+  std::sort(pids.begin(), pids.end());  // the names are in the order of text
   return pids;
+}
+
+bool IsOfTheMachine(const std::string& proc, pid_t pid) {
+  constexpr std::array<const char*, 3> kNamespaces = {"user", "pid", "mnt"};
+  return std::all_of(kNamespaces.begin(), kNamespaces.end(), [&](const std::string& kind) {
+    const auto first = ReadLink(proc + "/1/ns/" + kind), its = ReadLink(proc + "/" + std::to_string(pid) + "/ns/" + kind);
+    return first.ok() && its.ok() && *first == *its;
+  });
 }
 
 std::string UserName(uid_t uid) {

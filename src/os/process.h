@@ -30,7 +30,13 @@ base::Result<ProcessInfo> ReadProcess(const std::string& proc, pid_t pid);
 /// Start time only: cheap.
 base::Result<std::uint64_t> ReadProcessStart(const std::string& proc, pid_t pid);
 
+/// In ascending order; empty where `proc` cannot be listed.
 std::vector<pid_t> ListProcesses(const std::string& proc);
+
+/// Whether a process is in the user, pid and mount namespaces of the first process that `proc` shows: one of the machine itself (of a node
+/// that is a container, of that node), not of a container on it. False where these cannot be read: that needs the right to trace both
+/// (namespaces(7)).
+bool IsOfTheMachine(const std::string& proc, pid_t pid);
 
 /// Name of a user, or its number as text.
 std::string UserName(uid_t uid);

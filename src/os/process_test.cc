@@ -3,6 +3,8 @@
 
 #include <array>
 #include <csignal>
+#include <filesystem>
+#include <string>
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -86,6 +88,28 @@ TEST(Process, IsReadFromATreeThatLooksLikeProc) {
   EXPECT_THAT(ListProcesses(proc.path()), ElementsAre(42));
   EXPECT_EQ(ReadProcess(proc.path(), 43).error().code(), Code::kNotFound);
   EXPECT_THAT(ListProcesses(proc / "none"), IsEmpty());
+  for (const char* other : {"7/stat", "1021/stat"}) proc.Write(other, "");
+  EXPECT_THAT(ListProcesses(proc.path()), ElementsAre(7, 42, 1021));
+}
+
+TEST(Process, IsOfTheMachineInTheNamespacesOfTheFirstOne) {
+  const TemporaryFolder proc;
+  const auto link = [&](const std::string& pid, const std::string& kind, const std::string& what) {
+    std::filesystem::create_directories(proc / (pid + "/ns"));
+    std::filesystem::remove(proc / (pid + "/ns/" + kind));
+    std::filesystem::create_symlink(what, proc / (pid + "/ns/" + kind));
+  };
+  for (const std::string pid : {"1", "42"})
+    for (const std::string kind : {"user", "pid", "mnt"}) link(pid, kind, kind + ":[1]");
+  EXPECT_TRUE(IsOfTheMachine(proc.path(), 42));
+  for (const std::string kind : {"user", "pid", "mnt"}) {
+    link("42", kind, kind + ":[2]");
+    EXPECT_FALSE(IsOfTheMachine(proc.path(), 42)) << kind;
+    link("42", kind, kind + ":[1]");
+  }
+  EXPECT_FALSE(IsOfTheMachine(proc.path(), 43)) << "it has ended";
+  std::filesystem::remove(proc / "1/ns/mnt");
+  EXPECT_FALSE(IsOfTheMachine(proc.path(), 42)) << "nothing to compare it with";
 }
 
 TEST(Process, KnowsOurselves) {

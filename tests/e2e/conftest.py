@@ -21,7 +21,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def pytest_addoption(parser):
-    parser.addoption("--programs", type=Path, default=ROOT / "build/dev/bin", help="folder of penstock, penstock-agent and their kin")
+    parser.addoption("--programs", type=lambda folder: Path(folder).resolve(), default=ROOT / "build/dev/bin",
+                     help="folder of penstock, penstock-agent and their kin")
     parser.addoption("--logs", type=Path, default=None, help="folder to keep the logs of the daemons and agents in")
     parser.addoption("--keep", action="store_true", help="leave the cluster running, to look around in it")
     parser.addoption("--all", action="store_true", default=os.environ.get("PENSTOCK_CHECK_ALL") == "1",

@@ -19,6 +19,7 @@ constexpr char kDockerSocket[] = "/run/docker.sock";
 
 bool KubeletRuns(const std::string& proc_root) {
   for (const pid_t pid : os::ListProcesses(proc_root)) {
+    if (!os::IsOfTheMachine(proc_root, pid)) continue;
     const auto comm = os::ReadFile(proc_root + "/" + std::to_string(pid) + "/comm");
     const std::string name(comm.ok() ? base::Trim(*comm) : std::string_view());
     if (name == "kubelet" || name == "kubelite" || name.starts_with("k3s-")) return true;

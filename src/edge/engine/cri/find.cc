@@ -1,4 +1,5 @@
-// By process name, command line and configuration file.
+// By process name, command line and configuration file, among the machine's own processes: those in containers may be anything, and the
+// kubelets of other nodes that are containers on this machine have engines of their own.
 #include "edge/engine/cri/find.h"
 
 #include <algorithm>
@@ -55,9 +56,13 @@ void LookAt(const std::string& process, const std::string& kubelet_dir, Candidat
   if (socket.empty()) return;
   const std::string root_dir = FlagIn(arguments, "--root-dir");
   const bool ours = (root_dir.empty() ? kUsualRootDir : root_dir) == kubelet_dir;
-  auto& sockets = ours ? candidates.ours : candidates.others;
-  sockets.push_back(socket);
-  sockets.push_back(process + "/root" + socket);  // where we are in a container and the kubelet is not
+  (ours ? candidates.ours : candidates.others).push_back(socket);
+}
+
+/// Where the machine's files are: nothing where we see them as they are, "/proc/1/root" where we are in a container.
+std::string MachineFiles(const std::string& proc_root) {
+  const auto ours = os::ReadLink(proc_root + "/self/ns/mnt"), machine = os::ReadLink(proc_root + "/1/ns/mnt");
+  return ours.ok() && machine.ok() && *ours == *machine ? "" : proc_root + "/1/root";
 }
 
 void AddNew(std::vector<std::string>& to, const std::string& path) {
@@ -83,11 +88,17 @@ std::string PathOfEndpoint(const std::string& endpoint) {
 
 std::vector<std::string> FindSockets(const std::string& proc_root, const std::string& kubelet_dir, const std::string& root) {
   Candidates candidates;
-  for (const pid_t pid : os::ListProcesses(proc_root)) LookAt(Folder(proc_root, pid), kubelet_dir, candidates);
+  for (const pid_t pid : os::ListProcesses(proc_root))
+    if (os::IsOfTheMachine(proc_root, pid)) LookAt(Folder(proc_root, pid), kubelet_dir, candidates);
+  const std::string files = MachineFiles(proc_root);
   std::vector<std::string> sockets;
-  for (const std::string& path : candidates.ours) AddNew(sockets, path);
-  for (const std::string& path : candidates.others) AddNew(sockets, path);
-  for (const char* path : kWellKnown) AddNew(sockets, root + path);
+  const auto add = [&](const std::string& path, const std::string& seen_as) {
+    AddNew(sockets, seen_as);
+    AddNew(sockets, files.empty() ? seen_as : files + path);
+  };
+  for (const std::string& path : candidates.ours) add(path, path);
+  for (const std::string& path : candidates.others) add(path, path);
+  for (const char* path : kWellKnown) add(path, root + path);
   return sockets;
 }
 

@@ -14,16 +14,34 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 
-const std::vector<std::string> kWellKnown = {
+const std::vector<std::string> kUsual = {
     "/run/containerd/containerd.sock", "/run/k3s/containerd/containerd.sock",           "/run/crio/crio.sock",
     "/run/k0s/containerd.sock",        "/var/snap/microk8s/common/run/containerd.sock", "/run/cri-dockerd.sock"};
 
+/// Those, and where a container sees them that sees the machine's processes.
+std::vector<std::string> WellKnown(const std::string& proc_root) {
+  std::vector<std::string> paths;
+  for (const std::string& path : kUsual) paths.insert(paths.end(), {path, proc_root + "/1/root" + path});
+  return paths;
+}
+
 class FindSocketsTest : public testing::Test {
  protected:
-  /// A process as /proc shows it. `arguments` are separated by blanks.
+  void SetUp() override { Process(1, "systemd", "/sbin/init"); }
+
+  void Namespaces(int pid, const std::string& mount) {
+    const std::string folder = folder_ / (std::to_string(pid) + "/ns");
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+    std::filesystem::create_symlink("user:[1]", folder + "/user");
+    std::filesystem::create_symlink("pid:[1]", folder + "/pid");
+    std::filesystem::create_symlink(mount, folder + "/mnt");
+  }
+  /// A process of the machine as /proc shows it. `arguments` are separated by blanks.
   void Process(int pid, const std::string& name, std::string arguments) {
     const std::string folder = folder_ / std::to_string(pid);
     std::filesystem::create_directories(folder + "/root");
+    Namespaces(pid, "mnt:[1]");
     for (char& c : arguments)
       if (c == ' ') c = '\0';
     ASSERT_TRUE(os::WriteFileAtomically(folder + "/comm", name + "\n").ok());
@@ -41,19 +59,24 @@ class FindSocketsTest : public testing::Test {
 };
 
 TEST_F(FindSocketsTest, WithoutAKubeletTheWellKnownOnesAreLeft) {
-  Process(1, "systemd", "/sbin/init");
-  EXPECT_THAT(Find(), ElementsAreArray(kWellKnown));
-  EXPECT_THAT(FindSockets(folder_ / "none", "/var/lib/kubelet"), ElementsAreArray(kWellKnown));
+  EXPECT_THAT(Find(), ElementsAreArray(WellKnown(folder_.path())));
+  EXPECT_THAT(FindSockets(folder_ / "none", "/var/lib/kubelet"), ElementsAreArray(WellKnown(folder_ / "none")));
 }
 
 TEST_F(FindSocketsTest, TheKubeletsFlagSaysWhichOne) {
   Process(7, "kubelet", "/usr/bin/kubelet --container-runtime-endpoint=unix:///run/crio/crio.sock --config=/k.yaml");
   File(7, "/k.yaml", "containerRuntimeEndpoint: unix:///run/other.sock\n");
   EXPECT_THAT(First(), "/run/crio/crio.sock");
-  EXPECT_THAT(Find()[1], folder_ / "7/root/run/crio/crio.sock") << "for a container that sees the kubelet and not its files";
-  EXPECT_EQ(Find().size(), kWellKnown.size() + 1) << "none twice";
+  EXPECT_THAT(Find()[1], folder_ / "1/root/run/crio/crio.sock") << "for a container that sees the kubelet and not its files";
+  EXPECT_EQ(Find().size(), 2 * kUsual.size()) << "none twice";
   Process(7, "kubelet", "kubelet --container-runtime-endpoint /run/a.sock");
   EXPECT_THAT(First(), "/run/a.sock");
+}
+
+TEST_F(FindSocketsTest, BesideTheMachinesFilesThereIsOneWayToEach) {
+  std::filesystem::create_directories(folder_ / "self/ns");
+  std::filesystem::create_symlink("mnt:[1]", folder_ / "self/ns/mnt");
+  EXPECT_THAT(Find(), ElementsAreArray(kUsual));
 }
 
 TEST_F(FindSocketsTest, OrItsConfigurationFileAsTheKubeletSeesIt) {
@@ -61,9 +84,9 @@ TEST_F(FindSocketsTest, OrItsConfigurationFileAsTheKubeletSeesIt) {
   File(7, "/var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\ncontainerRuntimeEndpoint: \"unix:///run/mine.sock\"\n");
   EXPECT_THAT(First(), "/run/mine.sock");
   File(7, "/var/lib/kubelet/config.yaml", "containerRuntimeEndpoint: [\n");
-  EXPECT_THAT(First(), kWellKnown.front());
+  EXPECT_THAT(First(), kUsual.front());
   File(7, "/var/lib/kubelet/config.yaml", "containerRuntimeEndpoint: \"\"\n");
-  EXPECT_THAT(First(), kWellKnown.front());
+  EXPECT_THAT(First(), kUsual.front());
 }
 
 TEST_F(FindSocketsTest, TheKubeletOfOurFolderComesFirst) {
@@ -72,6 +95,19 @@ TEST_F(FindSocketsTest, TheKubeletOfOurFolderComesFirst) {
   EXPECT_EQ(Find()[0], "/run/a.sock");
   EXPECT_EQ(Find()[2], "/run/b.sock");
   EXPECT_EQ(Find("/data/kubelet")[0], "/run/b.sock");
+}
+
+/// On a machine whose containers are nodes each of them has a kubelet, and in any container a process can call itself one.
+TEST_F(FindSocketsTest, AKubeletInAContainerIsNotTheMachines) {
+  Process(1021, "kubelet", "kubelet --container-runtime-endpoint=/run/b.sock");
+  Process(1022, "k3s-server", "k3s server");
+  for (const int pid : {1021, 1022}) Namespaces(pid, "mnt:[2]");
+  EXPECT_THAT(Find(), ElementsAreArray(WellKnown(folder_.path())));
+  Process(985, "kubelet", "kubelet --container-runtime-endpoint=/run/a.sock");
+  EXPECT_EQ(Find()[0], "/run/a.sock");
+  EXPECT_EQ(Find().size(), 2 * kUsual.size() + 2);
+  std::filesystem::remove_all(folder_ / "985/ns");
+  EXPECT_EQ(First(), kUsual.front()) << "whose namespaces cannot be seen, of that nothing is believed";
 }
 
 TEST_F(FindSocketsTest, KnowsProgramsThatHaveTheKubeletInside) {
