@@ -25,7 +25,7 @@ def before_the_build(source: Path) -> list[Download]:
     return [
         Download("Python packages of the tests", [source / "scripts/python", "-c",
                                                   "import sys; print(sys.prefix)"]),
-        Download("headers and Go modules of the conformance tests",
+        Download("headers, Go modules and a driver for the conformance tests",
                  [source / "scripts/python", source / "tests/support/downloads.py"]),
         Download("parts of a Kubernetes", [source / "tests/e2e/cluster/parts.py"]),
     ]

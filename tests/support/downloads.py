@@ -9,6 +9,8 @@ usage: downloads.py [--programs DIR]
                  published schema (Go modules)
   bench/nvidia-*/  NVIDIA's device plugin, GPU Feature Discovery and nvidia-ctk, and a program with
                  which tests ask them (Go modules)
+  bench/nvidia-driver-*/  NVIDIA's own driver without its kernel module, of two branches, as Debian
+                 installs it (some 250 MB to fetch)
   image/         the Debian packages of the image, for the programs of DIR; without --programs
                  they are left out
 
@@ -16,6 +18,7 @@ Three tries each. Prints where the parts lie. The tests read the cache and fetch
 something is missing they fail and name this program."""
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -34,6 +37,15 @@ NVIDIA = ROOT / "tests/conformance/nvidia"
 NVIDIA_PROGRAMS = ["./peer", "github.com/NVIDIA/k8s-device-plugin/cmd/gpu-feature-discovery",
                    "github.com/NVIDIA/k8s-device-plugin/cmd/nvidia-device-plugin",
                    "github.com/NVIDIA/nvidia-container-toolkit/cmd/nvidia-ctk"]
+# Without the kernel's part, and what asks for it. Another version appears with Debian's updates.
+DRIVER = """libcuda1 libcudadebugger1 libegl-nvidia0 libgl1-nvidia-glvnd-glx libgles-nvidia1
+libgles-nvidia2 libglx-nvidia0 libnvcuvid1 libnvidia-allocator1 libnvidia-api1 libnvidia-cfg1
+libnvidia-eglcore libnvidia-encode1 libnvidia-fbc1 libnvidia-glcore libnvidia-glvkspirv libnvidia-ml1
+libnvidia-ngx1 libnvidia-nvvm4 libnvidia-opticalflow1 libnvidia-pkcs11-openssl3
+libnvidia-ptxjitcompiler1 libnvidia-rtcore libnvoptix1 nvidia-alternative nvidia-cuda-mps nvidia-driver-bin
+nvidia-egl-common nvidia-egl-icd nvidia-kernel-support nvidia-opencl-common nvidia-opencl-icd
+nvidia-smi nvidia-vdpau-driver nvidia-vulkan-common nvidia-vulkan-icd""".split()
+DRIVERS = {"535": {"bookworm": DRIVER}, "550": {"trixie": [*DRIVER, "libnvidia-gpucomp"]}}
 TRIES, PAUSE = 3, 5
 
 
@@ -89,12 +101,41 @@ def nvidia_programs() -> Path:
     return target
 
 
+def nvidia_driver(branch: str) -> Path:
+    """The root of a machine on which this branch of NVIDIA's driver is installed, and no more."""
+    target = parts.cache() / "bench" / f"nvidia-driver-{branch}-{parts.key(DRIVERS[branch])}"
+    with parts.building(target) as scratch:
+        if scratch:
+            parts.unpack_packages(DRIVERS[branch], scratch, "main contrib non-free")
+            make_links(scratch, scratch / "DEBIAN/nvidia-alternative/postinst")
+            shutil.rmtree(scratch / "DEBIAN")
+            parts.run("ldconfig", "-r", scratch)
+    return target
+
+
+def make_links(root: Path, script: Path):
+    """Makes the links that lead to the driver's files as its package does: runs the part of its
+    script that calls update-alternatives, on the files of `root` instead of the machine's."""
+    text = script.read_text()
+    for machine, below in (('-f "${source_path}"', '-f "$ROOT${source_path}"'),
+                           ('"${target_link}")"', '"$ROOT${target_link}")"'),
+                           ("\tupdate-alternatives", '\tupdate-alternatives --quiet --root "$ROOT"'),
+                           ("dpkg-trigger", ":"), ("dpkg-maintscript-helper", ":")):
+        assert machine in text, f"{script} has changed: it has no {machine}"
+        text = text.replace(machine, below)
+    for folder in ("var/lib/dpkg/alternatives", "etc/alternatives", "var/log"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    parts.run("sh", "-c", text, script.parent.name, "triggered",
+              env={**os.environ, "ROOT": str(root)})
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--programs", type=Path)
     arguments = parser.parse_args()
     os.environ.pop("PENSTOCK_OFFLINE", None)
-    for part in [*nvml_headers(), *(cdi_program(name) for name in CDI), nvidia_programs()]:
+    for part in [*nvml_headers(), *(cdi_program(name) for name in CDI), nvidia_programs(),
+                 *map(nvidia_driver, DRIVERS)]:
         print(part)
     if arguments.programs:
         tried(ROOT / "deploy/image/build", "--fetch", "--programs", arguments.programs)

@@ -104,15 +104,16 @@ def mirror() -> str:
     sys.exit("parts.py: no Debian mirror in this machine's apt sources; the bench needs Debian packages")
 
 
-def unpack_packages(suites: dict[str, list[str]], into: Path):
-    """Downloads packages of releases that need not be this machine's, with lists and settings of their own, and unpacks them."""
+def unpack_packages(suites: dict[str, list[str]], into: Path, components: str = "main"):
+    """Downloads packages of releases that need not be this machine's, with lists and settings of their own, and unpacks them. Their
+    maintainers' scripts are put into DEBIAN/PACKAGE/ and not run."""
     source = mirror()
     for suite, names in suites.items():
         apt = into / "apt" / suite
         for folder in ("lists/partial", "cache/archives/partial", "empty.d", "debs"):
             (apt / folder).mkdir(parents=True)
         (apt / "sources.list").write_text(
-            f"deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] {source} {suite} main\n")
+            f"deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] {source} {suite} {components}\n")
         command = ["apt-get", "-qq", "-o", f"Dir::State::Lists={apt}/lists", "-o", f"Dir::Cache={apt}/cache",
                    "-o", f"Dir::Etc::sourcelist={apt}/sources.list", "-o", f"Dir::Etc::sourceparts={apt}/empty.d",
                    "-o", "Dir::State::status=/dev/null", "-o", "APT::Get::List-Cleanup=0", "-o", "APT::Sandbox::User=root"]
@@ -120,6 +121,8 @@ def unpack_packages(suites: dict[str, list[str]], into: Path):
         run(*command, "download", *names, cwd=apt / "debs")
         for deb in sorted((apt / "debs").glob("*.deb")):
             run("dpkg", "-x", deb, into)
+            (into / "DEBIAN").mkdir(exist_ok=True)
+            run("dpkg", "-e", deb, into / "DEBIAN" / deb.name.split("_")[0])
     shutil.rmtree(into / "apt")
 
 

@@ -1,0 +1,114 @@
+"""NVIDIA's own driver as Debian installs it, without a GPU: what the simulated one has to resemble,
+and a root in which drivers are found."""
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import downloads
+import nvidia_programs
+from node import Node, wait_until
+
+LIBRARIES = "usr/lib/x86_64-linux-gnu"
+CURRENT = f"{LIBRARIES}/nvidia/current"  # links of Debian's alternatives lead there
+# Arguments: the driver, a machine, a library of it and where it goes; a command that sees the
+# driver's files on the machine. nvidia-ctk knows /sys by that name alone.
+SHOW = """set -e
+driver=$0 machine=$1 library=$2 place=$3; shift 3
+cp "$library" "$machine/library"
+mount --bind "$machine/sys" /sys
+for folder in usr etc; do mount --bind "$driver/$folder" "$machine/$folder"; done
+mount --bind "$machine/library" "$machine/$place"
+exec "$@\""""
+# For programs that are compiled; the .run file installs them, Debian's packages of the driver not.
+FOR_COMPILERS = re.compile(r".*\.so")
+
+
+@pytest.fixture(params=downloads.DRIVERS)
+def driver(request) -> Path:
+    return downloads.nvidia_driver(request.param)
+
+
+def version(driver: Path) -> str:
+    return next(driver.glob(f"{CURRENT}/libnvidia-ml.so.*.*")).name.removeprefix("libnvidia-ml.so.")
+
+
+def functions(library: Path) -> set[str]:
+    listed = subprocess.run(["nm", "-D", "--defined-only", library], check=True,
+                            capture_output=True, text=True).stdout
+    return {name for line in listed.splitlines()
+            if (name := line.split()[-1].split("@")[0]).startswith("nvml")}
+
+
+def libraries(folder: Path) -> set[str]:
+    return {file.name for file in folder.rglob("*.so*")}
+
+
+def test_the_simulated_nvml_has_no_function_that_the_version_lacks(driver, start):
+    theirs = functions(driver / CURRENT / "libnvidia-ml.so.1")
+    simulated = start("dgx-a100", "--driver", version(driver)).root / LIBRARIES
+    ours = functions(simulated / "libnvidia-ml.so.1")
+    assert len(ours) > 100 and ours - theirs == set()
+
+
+def test_the_simulated_driver_has_all_its_libraries(driver, start):
+    simulated = libraries(start("dgx-a100", "--driver", version(driver)).root / LIBRARIES)
+    missing = libraries(driver / LIBRARIES) - simulated
+    assert len(simulated) > 50
+    assert {name for name in missing if not FOR_COMPILERS.fullmatch(name)} == set()
+
+
+def test_what_nvidia_ctk_mounts_of_it_is_mounted(request, driver, start, tmp_path):
+    """The files are the driver's own, behind links; the one library that would look for a GPU is
+    the simulated one."""
+    penstock = Path(request.config.getoption("--programs")).resolve() / "penstock"
+    machine = start("dgx-a100", "--driver", version(driver)).root
+    library = f"libnvidia-ml.so.{version(driver)}"
+    shown = ["unshare", "--mount", "sh", "-c", SHOW, driver, machine,
+             machine / LIBRARIES / library, f"{CURRENT}/{library}"]
+    environment = nvidia_programs.environment(machine) | {
+        "LD_LIBRARY_PATH": str(machine / CURRENT),
+        "PENSTOCK_SIM_STATE": str(machine / ".penstock-sim/state")}
+    asked = ["cdi", "generate", "--mode=nvml", "--driver-root", machine, "--dev-root", machine,
+             "--format=json", "--output"]
+    ctk = downloads.nvidia_programs() / "nvidia-ctk"
+    for command in ([ctk, *asked, tmp_path / "theirs.json"],
+                    [penstock, *asked, tmp_path / "ours.json", "--sysfs-root", machine / "sys"]):
+        done = subprocess.run([*shown, *command], env=environment, capture_output=True, text=True,
+                              timeout=60)
+        assert done.returncode == 0, done.stderr
+    theirs, ours = (mounts(tmp_path / name, machine) for name in ("theirs.json", "ours.json"))
+    assert len(theirs) > 20 and theirs.items() <= ours.items()
+    # They miss programs behind links, and libraries that only others of the driver load.
+    assert ours["/usr/bin/nvidia-smi"] == "/usr/lib/nvidia/current/nvidia-smi"
+    loaded = {library for path in ours.values() if "/nvidia/current/" in path and ".so" in path
+              for library in needed(driver / path.lstrip("/")) if version(driver) in library}
+    assert loaded and loaded <= {Path(path).name for path in ours}
+
+
+def mounts(specification: Path, root: Path) -> dict[str, str]:
+    """Path in the container -> path below the root."""
+    said = json.loads(specification.read_text().replace(str(root), ""))
+    return {one["containerPath"]: one["hostPath"] for one in said["containerEdits"]["mounts"]}
+
+
+def needed(library: Path) -> list[str]:
+    listed = subprocess.run(["objdump", "-p", library], check=True, capture_output=True, text=True)
+    return re.findall(r"NEEDED\s+(\S+)", listed.stdout)
+
+
+def test_without_its_kernel_module_the_driver_is_named_as_not_loaded(request, driver, tmp_path):
+    """What is said here is the answer of NVIDIA's own nvmlInit."""
+    node = Node(tmp_path, Path(request.config.getoption("--programs")).resolve(), "empty")
+    node.root = driver
+    node.start_agent(devices=0)
+    try:
+        report = wait_until(lambda: (said := node.report()) and said["vendors"] and said,
+                            "the vendor's answer", seen=node.log)
+        [vendor] = report["vendors"]
+        assert "the NVIDIA kernel driver is not loaded" in vendor["reason"], vendor
+        assert report["devices"] == []
+    finally:
+        node.end_agent()
