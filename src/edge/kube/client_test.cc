@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <set>
+#include <thread>
 
 #include <dirent.h>
 #include <gmock/gmock.h>
@@ -178,6 +179,74 @@ TEST(Client, SaysWhatIsWrongWithAnAnswer) {
   const auto text = client.Do(GetOf("/no-json"));
   ASSERT_TRUE(text.ok());
   EXPECT_EQ(Parse(text).error().code(), Code::kDataLoss);
+}
+
+// None of the next three may call a function that is left out of libpenstock-curl.so: that ends the program.
+TEST(Client, RefusesAnEncodingOfAnAnswerThatItDidNotAskFor) {
+  const Server server([](const HttpRequest& request, Peer& peer) {
+    peer.Send("HTTP/1.1 200 OK\r\nTransfer-Encoding: " + request.target.substr(1) + ", chunked\r\n\r\n" + Chunk("{}") + "0\r\n\r\n");
+    return false;
+  });
+  ClientUnderTest client(AccessTo(server.url()));
+  for (const char* encoding : {"br", "zstd", "unknown"}) {
+    const auto answer = client.Do(GetOf("/" + std::string(encoding)));
+    EXPECT_THAT(ErrorOf(answer), HasSubstr("UNAVAILABLE: GET /" + std::string(encoding) + ": the connection to the API server broke"));
+  }
+}
+
+TEST(Client, RefusesNamesOfHostsThatAreNotAscii) {
+  Access server = AccessTo("https://b\u00fccher.invalid:6443"), escaped = AccessTo("https://b%C3%BCcher.invalid:6443");
+  Access name = AccessTo("https://127.0.0.1:1"), proxy = AccessTo("https://127.0.0.1:1");
+  name.tls_server_name = "b\u00fccher.invalid";
+  proxy.proxy = "http://b\u00fccher.invalid:3128";
+  for (const Access& access : {server, escaped, name, proxy}) {
+    ClientUnderTest client(access);
+    EXPECT_THAT(ErrorOf(client.Do(GetOf("/x"))), HasSubstr("INVALID_ARGUMENT: GET /x: this is no address of an API server"));
+  }
+}
+
+/// Listens on 127.0.0.1, reads the first bytes of one connection and gives an answer to them.
+class SocksProxy {
+ public:
+  explicit SocksProxy(std::string answer) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(socket_.get(), 1), 0);
+    EXPECT_EQ(::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    url_ = "socks5://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+    thread_ = std::thread([this, answer = std::move(answer)] {
+      const os::UniqueFd peer(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      char bytes[64];
+      const ssize_t got = ::recv(peer.get(), bytes, sizeof bytes, 0);
+      greeting_.set_value(std::string(bytes, static_cast<std::size_t>(std::max<ssize_t>(got, 0))));
+      EXPECT_EQ(::send(peer.get(), answer.data(), answer.size(), MSG_NOSIGNAL), static_cast<ssize_t>(answer.size()));
+    });
+  }
+  ~SocksProxy() {
+    ::shutdown(socket_.get(), SHUT_RDWR);
+    thread_.join();
+  }
+
+  const std::string& url() const { return url_; }
+  std::string Greeting() { return greeting_.get_future().get(); }
+
+ private:
+  os::UniqueFd socket_;
+  std::string url_;
+  std::promise<std::string> greeting_;
+  std::thread thread_;
+};
+
+TEST(Client, OffersASocksProxyNoGssapiAndRefusesToUseIt) {
+  SocksProxy proxy("\x05\x01");  // version 5, GSSAPI
+  Access access = AccessTo("http://127.0.0.1:1");
+  access.proxy = proxy.url();
+  ClientUnderTest client(access);
+  EXPECT_THAT(ErrorOf(client.Do(GetOf("/x"))), HasSubstr("UNAVAILABLE: GET /x: "));
+  EXPECT_EQ(proxy.Greeting(), std::string("\x05\x01\x00", 3)) << "one method: no authentication";
 }
 
 TEST(Client, RefusesAnAnswerWithoutEnd) {

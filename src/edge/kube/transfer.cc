@@ -127,6 +127,7 @@ void Transfer::SetUp(const Setup& setup) {
   curl_.setopt(handle_, CURLOPT_SOCKOPTFUNCTION, &Transfer::OnSocket);
   curl_.setopt(handle_, CURLOPT_SOCKOPTDATA, this);
   curl_.setopt(handle_, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+  curl_.setopt(handle_, CURLOPT_SOCKS5_AUTH, static_cast<long>(CURLAUTH_BASIC));  // GSSAPI is left out (curl/absent.c)
   if (!access.proxy.empty()) {
     curl_.setopt(handle_, CURLOPT_PROXY, access.proxy.c_str());
     curl_.setopt(handle_, CURLOPT_NOPROXY, "");

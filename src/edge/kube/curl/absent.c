@@ -1,8 +1,9 @@
-/* What libcurl.a wants of libraries that HTTP/1.1 over TLS never calls: they are left out of libpenstock-curl.so. Says so by aborting where
-   one of them is called after all; must not pretend to work.
+/* What libcurl.a wants of libraries that are left out of libpenstock-curl.so. Must not pretend to work.
 
-   curl_global_init starts libssh2 and asks some for their version. The client keeps to the protocols http and https, to HTTP/1.1, to ASCII
-   host names, to no content encoding, no cookies and no negotiated authentication (edge/kube/transfer.cc). */
+   curl_global_init starts libssh2 and asks some for their version. What a server's answer or the address of a server or proxy can make
+   libcurl call fails, and libcurl passes the error on. Everything else aborts: the client keeps to the protocols http and https, to
+   HTTP/1.1, to no cookies and to no negotiated authentication (edge/kube/transfer.cc), so that nothing calls it. */
+#include <stddef.h>
 #include <stdlib.h>
 
 int libssh2_init(int flags) { return (void)flags, 0; }
@@ -22,18 +23,24 @@ unsigned ZSTD_versionNumber(void) { return 0; }
 unsigned BrotliDecoderVersion(void) { return 0; }
 void* GSS_C_NT_HOSTBASED_SERVICE;
 
+/* A host name that is not ASCII. The value is IDN2_DISALLOWED, idn2.h. */
+int idn2_lookup_ul(const char* name, char** ascii, int flags) { return (void)name, (void)ascii, (void)flags, -304; }
+/* An answer with "Transfer-Encoding: br" or "zstd", which libcurl decodes without having asked for it. */
+void* BrotliDecoderCreateInstance(void* allocate, void* release, void* opaque) { return (void)allocate, (void)release, (void)opaque, NULL; }
+void* ZSTD_createDStream(void) { return NULL; }
+
 #define ABSENT(name) \
   void name(void) { abort(); }
 
 /* clang-format off */
-ABSENT(BrotliDecoderCreateInstance) ABSENT(BrotliDecoderDecompressStream) ABSENT(BrotliDecoderDestroyInstance) ABSENT(BrotliDecoderGetErrorCode)
+ABSENT(BrotliDecoderDecompressStream) ABSENT(BrotliDecoderDestroyInstance) ABSENT(BrotliDecoderGetErrorCode)
 ABSENT(RTMP_Alloc) ABSENT(RTMP_Close) ABSENT(RTMP_Connect1) ABSENT(RTMP_ConnectStream) ABSENT(RTMP_Free) ABSENT(RTMP_Init) ABSENT(RTMP_Read)
 ABSENT(RTMP_SetBufferMS) ABSENT(RTMP_SetupURL) ABSENT(RTMP_Write)
-ABSENT(ZSTD_createDStream) ABSENT(ZSTD_decompressStream) ABSENT(ZSTD_freeDStream) ABSENT(ZSTD_isError)
+ABSENT(ZSTD_decompressStream) ABSENT(ZSTD_freeDStream) ABSENT(ZSTD_isError)
 ABSENT(ber_bvfree) ABSENT(ber_free) ABSENT(ber_memfree) ABSENT(ber_memvfree) ABSENT(ber_sockbuf_add_io)
 ABSENT(gss_delete_sec_context) ABSENT(gss_display_name) ABSENT(gss_display_status) ABSENT(gss_import_name) ABSENT(gss_init_sec_context)
 ABSENT(gss_inquire_context) ABSENT(gss_release_buffer) ABSENT(gss_release_name) ABSENT(gss_unwrap) ABSENT(gss_wrap)
-ABSENT(idn2_free) ABSENT(idn2_lookup_ul)
+ABSENT(idn2_free)
 ABSENT(ldap_abandon_ext) ABSENT(ldap_err2string) ABSENT(ldap_free_urldesc) ABSENT(ldap_get_attribute_ber) ABSENT(ldap_get_dn_ber)
 ABSENT(ldap_get_option) ABSENT(ldap_init_fd) ABSENT(ldap_memfree) ABSENT(ldap_msgfree) ABSENT(ldap_msgtype) ABSENT(ldap_parse_result)
 ABSENT(ldap_parse_sasl_bind_result) ABSENT(ldap_pvt_url_scheme2proto) ABSENT(ldap_result) ABSENT(ldap_sasl_bind) ABSENT(ldap_search_ext)
