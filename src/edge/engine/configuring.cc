@@ -224,6 +224,7 @@ void Configuring::State::Start(bool changed) {
     outcome.remarks.push_back(site.name + (runs ? " reads it when it starts anew" + how : " does not run now; it reads it when it starts"));
     return settle({});
   }
+  if (const auto can = CanStartAnew(); !can.ok()) return Refuse(can.error());
   outcome.restarted = true;
   StartAnew(settle);
 }

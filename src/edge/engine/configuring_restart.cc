@@ -30,6 +30,14 @@ bool Configuring::State::IsAnew() const {
   return stays || now.pid <= 1 || now != journal.engine;
 }
 
+Status Configuring::State::CanStartAnew() const {
+  if (options.restart == Restart::kSignal && Running().pid <= 1)
+    return Error(Code::kFailedPrecondition, "who is to get the signal for " + site.name + " cannot be seen: say --restart-mode none");
+  if (options.restart == Restart::kSystemd && site.unit.empty())
+    return Error(Code::kFailedPrecondition, "no systemd unit of " + site.name + " is known: say --restart-mode none");
+  return {};
+}
+
 void Configuring::State::StartAnew(Next next) {
   journal.engine = Running();
   // An engine that goes back to its old files is remembered as that already.
@@ -38,13 +46,11 @@ void Configuring::State::StartAnew(Next next) {
   if (options.restart == Restart::kSignal) {
     // Who ended with the new files is started with the old ones by whoever watches it.
     if (journal.phase == Phase::kReturning && journal.engine.pid == 0) return Await(std::move(next));
-    if (journal.engine.pid <= 1)
-      return next(Error(Code::kFailedPrecondition, "who is to get the signal for " + site.name + " cannot be seen"));
+    if (const auto can = CanStartAnew(); !can.ok()) return next(can);
     if (::kill(journal.engine.pid, SIGHUP) != 0) return next(base::ErrnoError(errno, "signal " + site.name));
     return Await(std::move(next));
   }
-  if (site.unit.empty())
-    return next(Error(Code::kFailedPrecondition, "no systemd unit of " + site.name + " is known: say --restart-mode none"));
+  if (const auto can = CanStartAnew(); !can.ok()) return next(can);
   Run(RestartCommand(site), [self = shared_from_this(), next = std::move(next)](const base::Result<os::Command::Outcome>& answer) {
     if (!answer.ok()) return next(answer.error());
     if (answer->status != 0)

@@ -40,6 +40,7 @@ struct Configuring::State : std::enable_shared_from_this<Configuring::State> {
   void Finish(const base::Status& status);
 
   // configuring_restart.cc: the engine starts anew.
+  base::Status CanStartAnew() const;
   void StartAnew(Next next);
   void Await(Next next);
   void AskHealth(Next next);

@@ -1,15 +1,26 @@
 #include "edge/engine/configuring.h"
 
+#include <chrono>
+#include <csignal>
 #include <filesystem>
+#include <mutex>
+#include <thread>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "edge/engine/config_files.h"
 #include "edge/engine/journal.h"
 #include "edge/engine/site_files.h"
 #include "os/core/file.h"
 #include "os/temporary_folder.h"
+#include "os/testing/turned_loop.h"
 
 namespace penstock::edge::engine {
 namespace {
@@ -17,6 +28,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using namespace std::chrono_literals;
 
 constexpr char kMain[] = "version = 3\n[debug]\nlevel = \"info\"\n";
 const Wish kWish = {.handlers = {{"nvidia", "/opt/penstock/penstock-runtime"}}};
@@ -166,6 +178,183 @@ TEST(Configuring, AnEngineThatCannotBeAskedIsDecidedByItsFilesUnlessItMustBe) {
   EXPECT_THAT(done->remarks, testing::Contains(HasSubstr("its files decided alone")));
   EXPECT_FALSE(machine.HasDropIn()) << "nobody knows whether that containerd merges";
   EXPECT_THAT(machine.Main(), HasSubstr("runtimes.nvidia"));
+}
+
+/// A process that listens at a socket, and another one that starts it again whenever it ended.
+class SupervisedEngine {
+ public:
+  enum class AtSignal { kEnds, kStays };
+
+  /// Where `refused` exists it does not start. One that stays at SIGHUP makes the file `signalled`.
+  SupervisedEngine(const std::string& socket, AtSignal at_signal, const std::string& refused, std::string signalled)
+      : socket_(socket), signalled_(std::move(signalled)) {
+    supervisor_ = ::fork();
+    if (supervisor_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      for (;;) {
+        const pid_t engine = ::fork();
+        if (engine == 0) Serve(at_signal, refused);
+        ::waitpid(engine, nullptr, 0);
+        ::usleep(10'000);
+      }
+    }
+    WaitUntilItListens();
+  }
+  ~SupervisedEngine() {
+    ::kill(supervisor_, SIGKILL);
+    ::waitpid(supervisor_, nullptr, 0);
+  }
+  SupervisedEngine(const SupervisedEngine&) = delete;
+  SupervisedEngine& operator=(const SupervisedEngine&) = delete;
+
+  /// 0: it does not listen.
+  pid_t Pid() const { return ListenerOf(socket_).value_or(0); }
+  bool IsSignalled() const { return os::Exists(signalled_); }
+  void WaitUntilItListens() const {
+    EXPECT_TRUE(Comes([this] { return Pid() > 0; }));
+  }
+
+  /// False after a minute.
+  static bool Comes(const std::function<bool()>& holds) {
+    const auto late = std::chrono::steady_clock::now() + 1min;
+    while (!holds()) {
+      if (std::chrono::steady_clock::now() > late) return false;
+      std::this_thread::sleep_for(5ms);
+    }
+    return true;
+  }
+
+ private:
+  [[noreturn]] void Serve(AtSignal at_signal, const std::string& refused) const {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (os::Exists(refused)) ::_exit(1);
+    sigset_t hang_up;
+    ::sigemptyset(&hang_up);
+    ::sigaddset(&hang_up, SIGHUP);
+    ::sigprocmask(at_signal == AtSignal::kStays ? SIG_BLOCK : SIG_UNBLOCK, &hang_up, nullptr);
+    ::unlink(socket_.c_str());
+    const int listener = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    socket_.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    if (::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 || ::listen(listener, 100) != 0) ::_exit(2);
+    if (at_signal == AtSignal::kStays)
+      for (int signal = 0; ::sigwait(&hang_up, &signal) == 0;) ::close(::creat(signalled_.c_str(), 0600));
+    for (;;) ::close(::accept(listener, nullptr, nullptr));
+  }
+
+  const std::string socket_, signalled_;
+  pid_t supervisor_ = 0;
+};
+
+class ConfiguringBySignal : public testing::Test {
+ protected:
+  ConfiguringBySignal() {
+    machine_.site.socket = machine_.folder_ / "engine.sock";
+    machine_.options.restart = Restart::kSignal;
+  }
+  SupervisedEngine Start(SupervisedEngine::AtSignal at_signal, const std::string& refused = "/nowhere/refused") {
+    return SupervisedEngine(machine_.site.socket, at_signal, refused, machine_.folder_ / "signalled");
+  }
+
+  Machine machine_;
+};
+
+TEST_F(ConfiguringBySignal, ContainerdEndsAndIsWaitedForUntilAnotherProcessListens) {
+  const auto engine = Start(SupervisedEngine::AtSignal::kEnds);
+  const pid_t before = engine.Pid();
+  const auto done = machine_.Run();
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  EXPECT_TRUE(done->restarted);
+  EXPECT_TRUE(machine_.HasDropIn());
+  EXPECT_EQ(machine_.StandingNow(), Standing::kAsOurs);
+  engine.WaitUntilItListens();
+  EXPECT_NE(engine.Pid(), before);
+}
+
+TEST_F(ConfiguringBySignal, DockerReadsItsFileAnewAndStays) {
+  const std::string socket = machine_.site.socket;
+  machine_.site = *RecipeOf("docker");
+  machine_.site.socket = socket;
+  machine_.site.config = machine_.folder_ / "daemon.json";
+  machine_.site.program = machine_.folder_ / "dockerd";
+  machine_.folder_.Write("dockerd", "#!/bin/sh\n[ \"$1\" != --version ] || echo Docker version 27.5.1\n");
+  std::filesystem::permissions(machine_.site.program, std::filesystem::perms::owner_all);
+  const auto engine = Start(SupervisedEngine::AtSignal::kStays);
+  const pid_t before = engine.Pid();
+  const auto done = machine_.Run();
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  EXPECT_TRUE(done->restarted);
+  EXPECT_THAT(*os::ReadFile(machine_.site.config), HasSubstr("penstock-runtime"));
+  EXPECT_TRUE(SupervisedEngine::Comes([&engine] { return engine.IsSignalled(); }));
+  EXPECT_EQ(engine.Pid(), before);
+}
+
+TEST_F(ConfiguringBySignal, AnEngineThatDoesNotComeBackIsStartedWithItsOldFilesByWhoeverWatchesIt) {
+  const auto engine = Start(SupervisedEngine::AtSignal::kEnds, machine_.site.drop_in);
+  os::TurnedLoop time("engine");
+  time.Start();
+  std::mutex mutex;  // guards the next two
+  std::vector<std::string> said;
+  std::optional<base::Result<Configured>> result;
+  const auto is_said = [&](const std::string& what) {
+    const std::scoped_lock lock(mutex);
+    return !said.empty() && said.back() == what;
+  };
+  std::unique_ptr<Configuring> run;
+  time.Run([&] {
+    const auto progress = [&](const std::string& what) {
+      const std::scoped_lock lock(mutex);
+      said.push_back(what);
+    };
+    run = std::make_unique<Configuring>(time.loop(), machine_.site, machine_.options, progress, [&](base::Result<Configured> outcome) {
+      const std::scoped_lock lock(mutex);
+      result = std::move(outcome);
+    });
+  });
+  // The clock stands while programs are asked, which have deadlines.
+  ASSERT_TRUE(SupervisedEngine::Comes([&] { return is_said("containerd starts anew"); }));
+  ASSERT_TRUE(SupervisedEngine::Comes([&] { return engine.Pid() == 0; }));
+  time.Advance(machine_.options.patience - 1s);
+  EXPECT_TRUE(is_said("containerd starts anew")) << "its time has not passed";
+  EXPECT_TRUE(machine_.HasDropIn());
+  time.Advance(2s);
+  EXPECT_EQ(machine_.Main(), kMain);
+  EXPECT_FALSE(machine_.HasDropIn());
+  engine.WaitUntilItListens();
+  EXPECT_TRUE(time.AdvanceUntil(20ms, [&] {
+    const std::scoped_lock lock(mutex);
+    return result.has_value();
+  }));
+  time.Run([&] { run.reset(); });
+  ASSERT_FALSE(result->ok());
+  EXPECT_EQ(result->error().code(), base::Code::kAborted);
+  EXPECT_THAT(result->error().message(), HasSubstr("containerd is not there again after 2m: nobody listens at " + machine_.site.socket +
+                                                   "; the old configuration is in force again"));
+  EXPECT_FALSE(os::Exists(machine_.journal()));
+}
+
+TEST_F(ConfiguringBySignal, NothingIsChangedWhereItCannotBeSeenWhoIsToGetTheSignal) {
+  const auto engine = Start(SupervisedEngine::AtSignal::kStays);
+  machine_.options.proc_root = machine_.folder_ / "proc";  // as of another pid namespace
+  const auto done = machine_.Run();
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().message(), "who is to get the signal for containerd cannot be seen: say --restart-mode none; nothing was changed");
+  EXPECT_EQ(machine_.Main(), kMain);
+  EXPECT_FALSE(machine_.HasDropIn());
+  EXPECT_FALSE(os::Exists(machine_.journal()));
+  EXPECT_FALSE(engine.IsSignalled());
+}
+
+TEST_F(ConfiguringBySignal, NothingIsChangedWhereNoUnitIsKnownThatCouldStartAnew) {
+  const auto engine = Start(SupervisedEngine::AtSignal::kStays);
+  machine_.options.restart = Restart::kSystemd;
+  machine_.site.unit = "";
+  const auto done = machine_.Run();
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().message(), "no systemd unit of containerd is known: say --restart-mode none; nothing was changed");
+  EXPECT_EQ(machine_.Main(), kMain);
+  EXPECT_FALSE(os::Exists(machine_.journal()));
 }
 
 TEST(Journal, IsReadAsItWasWritten) {
