@@ -1,0 +1,204 @@
+// What is done to the kubelet's engine, which is a process of the test's as its own folder of /proc shows it: a containerd 2.1.
+#include "door/engine_setup.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <future>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "edge/engine/cri/fake/fake_engine.h"
+#include "os/core/file.h"
+#include "os/temporary_folder.h"
+
+namespace penstock::door {
+namespace {
+
+using api::EngineSetup::kCdi;
+using api::EngineSetup::kOff;
+using api::EngineSetup::kRuntime;
+using edge::engine::cri::FakeEngine;
+using edge::engine::cri::Inquiry;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using namespace std::chrono_literals;
+
+constexpr char kCdiOff[] = R"({"enableCDI":false})", kCdiOn[] = R"({"enableCDI":true})";
+
+class EngineSetupTest : public testing::Test {
+ protected:
+  EngineSetupTest() {
+    folder_.Write("etc/config.toml", "version = 3\n");
+    WriteProgram("containerd",
+                 "[ \"$1\" = --version ] && echo containerd v2.1.0 && exit\ncat " + drop_in_ + " 2>/dev/null || echo 'version = 3'");
+    folder_.Link("proc/" + std::to_string(::getpid()) + "/exe", folder_ / "containerd");
+    WriteProcess("cmdline", std::string("containerd\0--config\0", 20) + folder_ / "etc/config.toml");
+    WriteProcess("cgroup", "0::/\n");
+    loop_.Start();
+    io_.Start();
+  }
+  ~EngineSetupTest() override {
+    On([this] {
+      setup_.reset();
+      inquiry_.reset();
+    });
+    loop_.Stop();
+    io_.Stop();
+  }
+
+  void Begin(const char* says_of_cdi, api::EngineSetup wanted) {
+    engine_.Start({.version = "2.1.0", .config = says_of_cdi});
+    On([&] {
+      inquiry_ =
+          std::make_unique<Inquiry>(loop_, io_, Inquiry::Options{.socket = socket_, .within = 60s, .retry = 1ms, .retry_most = 20ms});
+      setup_ = std::make_unique<EngineSetup>(
+          loop_, *inquiry_,
+          EngineSetup::Options{.state_dir = folder_ / "state", .proc_root = folder_ / "proc", .runtime = "/opt/penstock-runtime"});
+      setup_->Configure(wanted);
+    });
+  }
+  void Configure(api::EngineSetup wanted) {
+    On([&] { setup_->Configure(wanted); });
+  }
+  /// The engine has answered, and what it said has had its turn.
+  bool IsKnownAs(const std::string& version) {
+    return Comes([&] {
+      bool is_known = false;
+      On([&] {
+        const auto known = inquiry_->published().Get();
+        is_known = known->engine && known->engine->version == version;
+      });
+      return is_known;
+    });
+  }
+
+  std::string Problem() {
+    std::string problem;
+    On([&] { problem = setup_->problem(); });
+    return problem;
+  }
+  std::string DropIn() const { return os::ReadFile(drop_in_).value_or(""); }
+  /// How often the engine's program was asked for its version, with which each attempt begins.
+  std::size_t Attempts() const { return os::ReadFile(folder_ / "asked").value_or("").size(); }
+
+  /// False after a minute.
+  static bool Comes(const std::function<bool()>& holds) {
+    const auto late = std::chrono::steady_clock::now() + 1min;
+    while (!holds()) {
+      if (std::chrono::steady_clock::now() > late) return false;
+      std::this_thread::sleep_for(5ms);
+    }
+    return true;
+  }
+  void On(const std::function<void()>& function) {
+    std::promise<void> done;
+    loop_.Post([&] {
+      function();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+  void WriteProgram(const std::string& name, const std::string& lines) const {
+    folder_.Write(name, "#!/bin/sh\n[ \"$1\" != --version ] || printf x >> " + folder_ / "asked" + "\n" + lines + "\n");
+    std::filesystem::permissions(folder_ / name, std::filesystem::perms::owner_all);
+  }
+  void WriteProcess(const std::string& file, const std::string& text) const {
+    folder_.Write("proc/" + std::to_string(::getpid()) + "/" + file, text);
+  }
+
+  const os::TemporaryFolder folder_;
+  const std::string socket_ = folder_ / "engine.sock", drop_in_ = folder_ / "etc/conf.d/99-penstock.toml";
+  FakeEngine engine_{socket_};
+  os::Loop loop_{"test"}, io_{"io"};
+  std::unique_ptr<Inquiry> inquiry_;
+  std::unique_ptr<EngineSetup> setup_;
+};
+
+// One change is made at a time: once another one is done, an attempt before it would have been counted.
+TEST_F(EngineSetupTest, SwitchesCdiOnWhereItIsOffAndAsksTheEngineAgain) {
+  Begin(kCdiOff, kCdi);
+  EXPECT_TRUE(Comes([this] { return engine_.asked() >= 2; }));
+  EXPECT_THAT(DropIn(), HasSubstr("enable_cdi = true"));
+  EXPECT_THAT(DropIn(), Not(HasSubstr("penstock-runtime")));
+  EXPECT_EQ(Problem(), "");
+  EXPECT_TRUE(os::Exists(folder_ / "state/engines")) << "so that it can be undone";
+  Configure(kRuntime);
+  EXPECT_TRUE(Comes([this] { return engine_.asked() >= 3; }));
+  EXPECT_THAT(DropIn(), HasSubstr("/opt/penstock-runtime"));
+  EXPECT_THAT(DropIn(), HasSubstr("enable_cdi = true"));
+  EXPECT_EQ(Attempts(), 2u) << "an engine that says what it said before is not configured once more";
+}
+
+TEST_F(EngineSetupTest, LeavesAnEngineAloneThatHasWhatIsWanted) {
+  Begin(kCdiOn, kCdi);
+  ASSERT_TRUE(IsKnownAs("2.1.0"));
+  EXPECT_EQ(DropIn(), "");
+  Configure(kRuntime);
+  EXPECT_TRUE(Comes([this] { return engine_.asked() >= 2; }));
+  EXPECT_THAT(DropIn(), HasSubstr("/opt/penstock-runtime"));
+  EXPECT_EQ(Attempts(), 1u);
+}
+
+TEST_F(EngineSetupTest, DoesNothingUntilSomethingIsWanted) {
+  Begin(kCdiOff, kOff);
+  ASSERT_TRUE(IsKnownAs("2.1.0"));
+  EXPECT_EQ(Problem(), "");
+  Configure(kCdi);
+  EXPECT_TRUE(Comes([this] { return engine_.asked() >= 2; }));
+  EXPECT_THAT(DropIn(), HasSubstr("enable_cdi = true"));
+  EXPECT_EQ(Attempts(), 1u);
+}
+
+TEST_F(EngineSetupTest, WhatFailedIsSaidAndNotTriedAgainUntilSomethingElseIsWanted) {
+  WriteProgram("containerd", "[ \"$1\" = --version ] && echo containerd v2.1.0 && exit\necho 'no table of mine' >&2; exit 1");
+  Begin(kCdiOff, kCdi);
+  EXPECT_TRUE(Comes([this] { return !Problem().empty(); }));
+  EXPECT_EQ(Problem(), "the container engine was not configured: containerd refuses its configuration: no table of mine");
+  Configure(kCdi);
+  engine_.Stop();
+  engine_.Start({.version = "2.1.1", .config = kCdiOff});
+  ASSERT_TRUE(IsKnownAs("2.1.1"));
+  EXPECT_NE(Problem(), "");
+  Configure(kRuntime);
+  EXPECT_TRUE(Comes([this] { return !Problem().empty(); }));
+  EXPECT_EQ(Attempts(), 2u);
+  EXPECT_EQ(DropIn(), "");
+}
+
+TEST_F(EngineSetupTest, AProgramThatIsNoEngineIsNamed) {
+  std::filesystem::remove(folder_ / ("proc/" + std::to_string(::getpid()) + "/exe"));
+  folder_.Link("proc/" + std::to_string(::getpid()) + "/exe", "/usr/bin/socat");
+  Begin(kCdiOff, kCdi);
+  EXPECT_TRUE(Comes([this] { return !Problem().empty(); }));
+  EXPECT_EQ(Problem(), "the container engine was not configured: at " + socket_ +
+                           " listens /usr/bin/socat, which is none of containerd, crio and dockerd: say --runtime and --config");
+  EXPECT_EQ(DropIn(), "");
+}
+
+/// With programs of the test's before those of the machine.
+class SupervisedEngineSetup : public EngineSetupTest {
+ protected:
+  SupervisedEngineSetup() : path_(std::getenv("PATH")) {
+    WriteProcess("cgroup", "0::/system.slice/containerd.service\n");
+    WriteProgram("bin/systemctl", "echo \"$@\" >> " + calls_);
+    ::setenv("PATH", (folder_ / "bin:" + path_).c_str(), 1);
+  }
+  ~SupervisedEngineSetup() override { ::setenv("PATH", path_.c_str(), 1); }
+
+  const std::string path_, calls_ = folder_ / "calls";
+};
+
+TEST_F(SupervisedEngineSetup, TheUnitOfTheEngineIsStartedAnew) {
+  Begin(kCdiOff, kCdi);
+  EXPECT_TRUE(Comes([this] { return engine_.asked() >= 2; }));
+  EXPECT_EQ(os::ReadFile(calls_).value_or(""), "restart containerd.service\n");
+  EXPECT_THAT(DropIn(), HasSubstr("enable_cdi = true"));
+  EXPECT_EQ(Problem(), "");
+}
+
+}  // namespace
+}  // namespace penstock::door
