@@ -385,6 +385,19 @@ TEST_F(HooksTest, ADriverThatForbidsDeviceFilesNeedsNothing) {
   ExpectNoWarnings();
 }
 
+TEST_F(HooksTest, AnOptionThatOnlyContainsTheNameIsNotTheOne) {
+  folder_.Write("params", "NoModifyDeviceFiles: 1\nModifyDeviceFiles: 10\nMyModifyDeviceFiles: 1\n");
+  EXPECT_TRUE(DisableDeviceNodeModification(Root(), {.machine = folder_ / "params"}, warnings_).ok());
+  ExpectNoWarnings();
+}
+
+TEST_F(HooksTest, ADriverWhoseParametersCannotBeReadIsAnErrorThatNamesThem) {
+  fs::create_directories(folder_ / "params");
+  const auto done = DisableDeviceNodeModification(Root(), {.machine = folder_ / "params"}, warnings_);
+  ASSERT_FALSE(done.ok());
+  EXPECT_THAT(done.error().message(), HasSubstr(folder_ / "params"));
+}
+
 TEST_F(HooksTest, NothingIsPutOverAnImagesOwnFile) {
   folder_.Write("params", "DeviceFileUID: 0\nModifyDeviceFiles: 1\n");
   Write("/proc/driver/nvidia/params", "the image's");

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -242,6 +243,37 @@ TEST_F(HookOnMounts, TheContainerSeesADriverThatMakesNoDeviceFiles) {
         ::open((folder_ / "root/proc/version").c_str(), O_WRONLY) >= 0)
       return "it can be made writable";
     return warnings_.messages().empty() ? "" : warnings_.messages().front();
+  });
+}
+
+TEST_F(HookOnMounts, WithoutTheRightToMountTheContainerStartsWithTheKernelsFile) {
+  folder_.Write("params", "ModifyDeviceFiles: 1");
+  fs::create_directories(folder_ / "root/proc");
+  InMountNamespace([&]() -> std::string {
+    if (::mount("proc", (folder_ / "root/proc").c_str(), "proc", 0, nullptr) != 0) return "no proc";
+    const std::string before = Root().Read("/proc/version").value_or("cannot be read");
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct rights[2]{};
+    if (::syscall(SYS_capget, &header, rights) != 0) return "no rights to take away";
+    rights[0].effective &= ~(1u << CAP_SYS_ADMIN);
+    if (::syscall(SYS_capset, &header, rights) != 0) return "the right cannot be taken away";
+    const auto done = hook::DisableDeviceNodeModification(Root(), {.machine = folder_ / "params", .container = "/proc/version"}, warnings_);
+    if (!done.ok()) return done.error().message();
+    if (Root().Read("/proc/version").value_or("") != before) return "it was changed";
+    if (warnings_.messages().size() != 1) return "nothing was said";
+    return warnings_.messages().front().find("make a file system in memory") == std::string::npos ? warnings_.messages().front() : "";
+  });
+}
+
+TEST_F(HookOnMounts, AFileWithoutItsLastLineBreakIsTurnedToo) {
+  folder_.Write("params", "Mobile: 0\nModifyDeviceFiles: 1");
+  fs::create_directories(folder_ / "root/proc");
+  InMountNamespace([&]() -> std::string {
+    if (::mount("proc", (folder_ / "root/proc").c_str(), "proc", 0, nullptr) != 0) return "no proc";
+    const auto done = hook::DisableDeviceNodeModification(Root(), {.machine = folder_ / "params", .container = "/proc/version"}, warnings_);
+    if (!done.ok()) return done.error().message();
+    const std::string seen = Root().Read("/proc/version").value_or("cannot be read");
+    return seen == "Mobile: 0\nModifyDeviceFiles: 0\n" ? "" : seen;
   });
 }
 
