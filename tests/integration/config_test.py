@@ -1,6 +1,7 @@
 """Configurations as their authors meet them: checked before anybody applies them, planned, reloaded under a running agent. On simulated
 machines; no root, no network but the loopback."""
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -85,6 +86,23 @@ def test_a_check_tells_what_each_key_of_a_config_map_would_offer_and_leaves_noth
         assert offers == [("kubelet", "nvidia.com/gpu", 8 * replicas)]
         assert one["labels"]["nvidia.com/gpu.count"] == "8" and one["labels"]["nvidia.com/gpu.replicas"] == str(replicas)
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_a_check_shows_as_text_what_would_be_offered_and_what_is_not_there(programs, tmp_path):
+    config = tmp_path / "c.yaml"
+    config.write_text("version: v1\n" + SHARING.replace("replicas: 4", "replicas: 4, devices: [1, 7], rename: gpu.small"))
+    done = check(programs, str(config), "--against", "mixed")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:2] == [f"{config}: OK (device plugin v1)", '  remark: sharing.rules[0]: no device of this node is "7"']
+    assert "  label nvidia.com/gpu.replicas.GeForce-RTX-3090=4" in lines
+    whole, shared = (line for line in lines if line.startswith("  offers "))
+    assert re.fullmatch(r'  offers 2 nvidia\.com/gpu at the door "kubelet": GPU-\S+, GPU-\S+', whole)
+    assert re.fullmatch(r'  offers 4 nvidia\.com/gpu\.small at the door "kubelet": GPU-\S+ in 4 shares \(time-slicing\)', shared)
+    config.write_text("version: v1\n" + NOT_YET)
+    done = check(programs, str(config))
+    assert done.stdout.splitlines()[1].startswith("  not yet: sharing.timeSlicing.resources[0]: "), done.stdout
+    assert "offers" not in done.stdout
 
 
 def test_a_check_says_what_is_wrong_with_line_and_column_of_the_manifest(programs, tmp_path):

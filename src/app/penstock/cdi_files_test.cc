@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "app/penstock/cdi_verbs.h"
 #include "os/core/file.h"
@@ -51,6 +52,63 @@ TEST(Missing, NamesEachThingOnceWithWhatIsWrong) {
                                    "device file " + folder / "link" + " is a symbolic link, which engines do not follow",
                                    folder / "hook" + " is no device file", "the program of a hook, /none/hook, is not there",
                                    "the program of a hook, " + folder / "hook" + ", cannot be executed"));
+}
+
+/// What `penstock cdi validate` writes of the files of two folders, and its exit status.
+class ValidateCdiTest : public testing::Test {
+ protected:
+  int Validate(const std::vector<std::string>& files = {}) {
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    const int status = ValidateCdi(common_, files, {folder_ / "etc", folder_ / "run"});
+    output_ = testing::internal::GetCapturedStdout();
+    errors_ = testing::internal::GetCapturedStderr();
+    return status;
+  }
+  void WriteGpu(const std::string& name) const { folder_.Write(name, api::cdi::ToYaml(SpecWith({.nodes = {{.path = "/dev/null"}}}))); }
+
+  const os::TemporaryFolder folder_;
+  Common common_;
+  std::string output_, errors_;
+};
+
+TEST_F(ValidateCdiTest, FilesThatAreWellEachByItselfAreJudgedTogether) {
+  WriteGpu("run/a.yaml");
+  EXPECT_EQ(Validate(), 0);
+  EXPECT_EQ(output_, folder_ / "run/a.yaml" + ": OK (nvidia.com/gpu, 1 devices, version 0.5.0)\n");
+  EXPECT_EQ(errors_, "");
+
+  WriteGpu("run/b.yaml");
+  EXPECT_EQ(Validate(), 1);
+  EXPECT_EQ(errors_, folder_ / "run/a.yaml" + " and " + folder_ / "run/b.yaml" +
+                         " both give nvidia.com/gpu=0, so that nobody can have it; remove one of the files\n");
+  EXPECT_EQ(Validate({folder_ / "run/a.yaml", folder_ / "run/b.yaml"}), 0) << "files that are named need not lie in one folder";
+
+  ASSERT_EQ(std::remove((folder_ / "run/b.yaml").c_str()), 0);
+  WriteGpu("etc/c.yaml");
+  EXPECT_EQ(Validate(), 1);
+  EXPECT_EQ(errors_,
+            folder_ / "run/a.yaml" + " hides nvidia.com/gpu=0 of " + folder_ / "etc/c.yaml" + "; remove the one that is not wanted\n");
+}
+
+TEST_F(ValidateCdiTest, WhatIsWrongWithAFileIsSaidOnce) {
+  folder_.Write("run/a.yaml", "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\n");
+  WriteGpu("run/b.yaml");
+  WriteGpu("run/c.yaml");
+  common_.json = true;
+  EXPECT_EQ(Validate(), 1);
+  const auto said = nlohmann::json::parse(output_);
+  ASSERT_EQ(said["files"].size(), 3u);
+  EXPECT_EQ(said["files"][0]["valid"], false);
+  EXPECT_FALSE(said["files"][0]["problems"].empty());
+  EXPECT_EQ(said["files"][1]["valid"], true);
+  ASSERT_EQ(said["problems"].size(), 1u) << output_;
+  EXPECT_THAT(std::string(said["problems"][0]), HasSubstr("both give nvidia.com/gpu=0"));
+}
+
+TEST_F(ValidateCdiTest, FoldersWithoutASpecificationAreNamed) {
+  EXPECT_EQ(Validate(), 0);
+  EXPECT_EQ(errors_, "penstock cdi validate: there is no specification in " + folder_ / "etc" + ", " + folder_ / "run" + "\n");
 }
 
 TEST(TransformCdiRoot, WritesTheFormThatTheNameSaysAndLeavesTheOldFileWhereItFails) {

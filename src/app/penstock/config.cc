@@ -78,14 +78,6 @@ std::string DescribeSlots(const node::share::Offer& offer) {
   return base::Join(devices, ", ");
 }
 
-void ShowPreview(const door::Preview& preview) {
-  if (preview.offers.empty()) std::cout << "  offers nothing\n";
-  for (const auto& offer : preview.offers)
-    std::cout << "  offers " << offer.slots.size() << " " << offer.resource << " at the door \"" << offer.door
-              << "\": " << DescribeSlots(offer) << "\n";
-  for (const auto& [key, value] : preview.labels) std::cout << "  label " << key << "=" << value << "\n";
-}
-
 void Show(const Checked& checked) {
   if (!checked.resolved.ok()) {
     std::cerr << checked.resolved.error().message() << "\n";
@@ -95,7 +87,7 @@ void Show(const Checked& checked) {
   for (const std::string& one : checked.resolved->not_yet) std::cout << "  not yet: " << one << "\n";
   for (const std::string& one : checked.resolved->remarks) std::cout << "  remark: " << one << "\n";
   if (checked.kind == kCounters) std::cout << "  shows " << checked.resolved->config.telemetry.counters.size() << " fields\n";
-  if (checked.preview) ShowPreview(*checked.preview);
+  if (checked.preview) std::cout << ShowPreview(*checked.preview);
 }
 
 Json PreviewJson(const door::Preview& preview) {
@@ -148,6 +140,15 @@ base::Result<std::vector<Checked>> CheckAll(const std::string& file, const std::
 }
 
 }  // namespace
+
+std::string ShowPreview(const door::Preview& preview) {
+  std::string text = preview.offers.empty() ? "  offers nothing\n" : "";
+  for (const auto& offer : preview.offers)
+    text += "  offers " + std::to_string(offer.slots.size()) + " " + offer.resource + " at the door \"" + offer.door +
+            "\": " + DescribeSlots(offer) + "\n";
+  for (const auto& [key, value] : preview.labels) text += "  label " + key + "=" + value + "\n";
+  return text;
+}
 
 int CheckConfig(const Common& common, const std::string& file, const std::string& against) {
   const auto all = CheckAll(file, against);

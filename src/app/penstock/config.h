@@ -4,6 +4,7 @@
 #include <string>
 
 #include "app/penstock/verbs.h"
+#include "door/preview.h"
 
 namespace penstock::app {
 
@@ -11,6 +12,9 @@ namespace penstock::app {
 /// NVIDIA's device plugin, or a ConfigMap manifest with such files. With `against`, a machine that penstock-sim knows, also what each would
 /// offer there. Returns the exit status.
 int CheckConfig(const Common& common, const std::string& file, const std::string& against);
+
+/// What a configuration would offer, and the labels: a line each. Pure.
+std::string ShowPreview(const door::Preview& preview);
 
 /// Prints what the file, the environment and the flags make together. Returns the exit status.
 int ShowConfig(const Common& common);

@@ -51,7 +51,7 @@ Cell CellOf(Verdict verdict) {
 }
 
 /// A finding's sentence is never cut: it is what the user came for.
-std::string ShowFindings(const std::vector<DoctorFinding>& findings, Style style) {
+std::string ShowTable(const std::vector<DoctorFinding>& findings, Style style) {
   style.width = 0;
   Table table({"STATE", "WHAT", "WHY"});
   for (const auto& finding : findings) table.Add({CellOf(finding.verdict), finding.about, finding.why});
@@ -73,7 +73,25 @@ std::string ShowRemedies(const std::vector<DoctorFinding>& findings, const Style
 
 bool IsBad(const DoctorFinding& finding) { return finding.verdict == Verdict::kBad; }
 
-std::string ToJson(const std::vector<DoctorFinding>& findings) {
+int Doctor(const Common& common, const std::vector<std::string>& folders, const std::optional<Proof>& proof) {
+  const DoctorFacts facts = Gather(folders);
+  std::vector<DoctorFinding> findings = Judge(facts);
+  if (proof) {
+    const auto proved = Prove(*proof, facts);
+    findings.insert(findings.end(), proved.begin(), proved.end());
+  }
+  const Style style = StyleOf(STDOUT_FILENO);
+  std::cout << (common.json ? FindingsJson(findings) : ShowFindings(findings, style));
+  return std::cout.flush() && std::none_of(findings.begin(), findings.end(), IsBad) ? 0 : 1;
+}
+
+}  // namespace
+
+std::string ShowFindings(const std::vector<DoctorFinding>& findings, const Style& style) {
+  return ShowTable(findings, style) + ShowRemedies(findings, style);
+}
+
+std::string FindingsJson(const std::vector<DoctorFinding>& findings) {
   Json list = Json::array();
   for (const auto& finding : findings)
     list.push_back({{"state", NameOf(finding.verdict)},
@@ -86,20 +104,6 @@ std::string ToJson(const std::vector<DoctorFinding>& findings) {
   const Json tree = {{"well", !bad}, {"findings", list}};
   return tree.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
-
-int Doctor(const Common& common, const std::vector<std::string>& folders, const std::optional<Proof>& proof) {
-  const DoctorFacts facts = Gather(folders);
-  std::vector<DoctorFinding> findings = Judge(facts);
-  if (proof) {
-    const auto proved = Prove(*proof, facts);
-    findings.insert(findings.end(), proved.begin(), proved.end());
-  }
-  const Style style = StyleOf(STDOUT_FILENO);
-  std::cout << (common.json ? ToJson(findings) : ShowFindings(findings, style) + ShowRemedies(findings, style));
-  return std::cout.flush() && std::none_of(findings.begin(), findings.end(), IsBad) ? 0 : 1;
-}
-
-}  // namespace
 
 void AddRuntimeDoctor(CLI::App& runtime, const Common& common, int& exit_code) {
   CLI::App* verb = runtime.add_subcommand("doctor", "Find what makes devices vanish in containers, and what to write")->fallthrough();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/cdi/registry.h"
+#include "app/penstock/table.h"
 #include "base/core/clock.h"
 #include "edge/engine/plan.h"
 
@@ -72,6 +73,12 @@ EngineRuntimes RuntimesOf(const edge::engine::Facts& facts);
 
 /// What containerd's configuration says of its control groups and its default low-level runtime, into the state.
 void TakeContainerdRuntime(EngineState& state);
+
+/// A table, and below it what to write and to run, for each finding that says so.
+std::string ShowFindings(const std::vector<DoctorFinding>& findings, const Style& style);
+
+/// The same for programs: an object with `well` and a list.
+std::string FindingsJson(const std::vector<DoctorFinding>& findings);
 
 /// Looks at this machine. Blocks: programs are asked with a deadline.
 DoctorFacts Gather(const std::vector<std::string>& folders);

@@ -1,12 +1,15 @@
 // Names of families, as the tool tells them.
+#include <algorithm>
 #include <set>
 
+#include <CLI/CLI.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "app/penstock/metric_names.h"
 #include "app/penstock/metrics_show.h"
+#include "app/penstock/verbs.h"
 #include "vendor/all.h"
 
 namespace penstock::app {
@@ -62,6 +65,52 @@ TEST(MetricNames, AListIsATable) {
   const std::string table = ShowMetricNames({*FindMetricName(All(), "penstock_queue_length")}, false, {});
   EXPECT_THAT(table, HasSubstr("NAME"));
   EXPECT_THAT(table, HasSubstr("penstock_queue_length  gauge  yes    Requests that wait for accelerators."));
+}
+
+/// `penstock metrics` with these words: its exit status, and what it writes.
+struct MetricsVerb {
+  explicit MetricsVerb(const std::vector<std::string>& words) {
+    CLI::App app;
+    const Common common;
+    AddMetrics(app, common, status);
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // which takes them from its end
+    output = testing::internal::GetCapturedStdout();
+    errors = testing::internal::GetCapturedStderr();
+  }
+  int status = -1;
+  std::string output, errors;
+};
+
+TEST(MetricsVerb, SaysWhichFamilyMayBeMeant) {
+  const MetricsVerb misspelt({"metrics", "describe", "accelerator_power_wats"});
+  EXPECT_EQ(misspelt.status, 1);
+  EXPECT_EQ(misspelt.output, "");
+  EXPECT_EQ(misspelt.errors,
+            "penstock metrics describe: no family is called \"accelerator_power_wats\"; did you mean \"accelerator_power_watts\"?\n");
+  const MetricsVerb foreign({"metrics", "list", "node_\x1b[31m*"});
+  EXPECT_EQ(foreign.status, 1);
+  EXPECT_EQ(foreign.errors, "penstock metrics list: no family is called \"node_?[31m*\"; penstock metrics list shows all of them\n");
+}
+
+TEST(MetricsVerb, ShowsWhatIsNotToBeHadOnlyWhereAllIsAskedFor) {
+  const auto absent = std::find_if(All().begin(), All().end(), [](const MetricName& metric) { return !metric.not_to_be_had.empty(); });
+  ASSERT_NE(absent, All().end());
+  const std::string& name = absent->name;
+  const MetricsVerb plain({"metrics", "list", name}), all({"metrics", "list", name, "--all"});
+  EXPECT_EQ(plain.status, 1);
+  EXPECT_EQ(plain.errors, "penstock metrics list: what is called so is not to be had here; --all shows it, with the reason\n");
+  EXPECT_EQ(all.status, 0);
+  EXPECT_THAT(all.output, HasSubstr(name));
+}
+
+TEST(MetricsVerb, ListsTheSetsOfNamesThatAreAskedFor) {
+  const MetricsVerb ours({"metrics", "list", "--names", "accelerator", "--names", "penstock"});
+  EXPECT_EQ(ours.status, 0);
+  EXPECT_THAT(ours.output, HasSubstr("\naccelerator_power_watts "));
+  EXPECT_THAT(ours.output, HasSubstr("\npenstock_queue_length "));
+  EXPECT_THAT(ours.output, Not(HasSubstr("DCGM_FI")));
 }
 
 }  // namespace
