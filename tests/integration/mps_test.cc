@@ -1,4 +1,5 @@
 // MPS with namespaces, mounts and control groups as the agent makes them: own /dev/shm for each set, a daemon that outlives the agent.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -6,13 +7,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <link.h>
+#include <linux/capability.h>
 #include <linux/magic.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/core/strings.h"
 #include "base/testing/build_tree.h"
 #include "os/core/file.h"
+#include "vendor/nvidia/mps/folders.h"
 #include "vendor/nvidia/mps/testing.h"
 
 namespace penstock::vendor::nvidia {
@@ -111,6 +118,87 @@ TEST_F(OwnSharedMemory, ADaemonIsInNoGroupThatEndsWithTheAgent) {
   EXPECT_THAT(process->cgroups, testing::Contains(testing::EndsWith("/penstock-mps")));
   EXPECT_THAT(process->cgroups, testing::Each(testing::AnyOf("/", testing::EndsWith("/penstock-mps"))));
   EXPECT_NE(::getsid(process->pid), ::getsid(0));
+}
+
+/// The folder that daemon and clients have as /dev/shm, without either of them.
+class SharedMemoryFolder : public testing::Test {
+ protected:
+  SharedMemoryFolder() { EXPECT_TRUE(mps::MakeFolders(folders_).ok()); }
+  ~SharedMemoryFolder() override {
+    ::umount2(folders_.shm.c_str(), MNT_DETACH);
+    ::umount2(folder_.path().c_str(), MNT_DETACH);
+  }
+
+  /// The folder as a mount of its own that others see, or do not see.
+  void MountFolder(unsigned long propagation) {
+    ASSERT_EQ(::mount(folder_.path().c_str(), folder_.path().c_str(), nullptr, MS_BIND, nullptr), 0);
+    ASSERT_EQ(::mount(nullptr, folder_.path().c_str(), nullptr, propagation, nullptr), 0);
+  }
+  /// As an agent in a container sees the machine: its first process has other mounts.
+  std::string ProcOfAnotherNamespace() {
+    folder_.Link("proc/1/ns/mnt", "mnt:[1]");
+    return folder_ / "proc";
+  }
+  long TypeOfShm() const {
+    struct statfs info {};
+    EXPECT_EQ(::statfs(folders_.shm.c_str(), &info), 0);
+    return info.f_type;
+  }
+  /// How often something is mounted there.
+  long Mounts() const {
+    const auto lines = base::Split(os::ReadFile("/proc/self/mountinfo").value_or(""), '\n');
+    return std::count_if(lines.begin(), lines.end(),
+                         [this](const std::string& line) { return line.find(" " + folders_.shm + " ") != std::string::npos; });
+  }
+
+  const os::TemporaryFolder folder_;
+  const mps::Folders folders_ = mps::FoldersOf(folder_ / "mps", "nvidia.com/gpu");
+};
+
+TEST_F(SharedMemoryFolder, IsAFileSystemInMemoryForEveryUserMountedOnceAndLeavesWithTheSet) {
+  EXPECT_EQ(mps::MountShm(folders_, "/proc"), "");
+  EXPECT_EQ(TypeOfShm(), TMPFS_MAGIC);
+  struct stat info {};
+  ASSERT_EQ(::stat(folders_.shm.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 01777u);
+  EXPECT_EQ(mps::MountShm(folders_, "/proc"), "") << "the next agent finds it";
+  EXPECT_EQ(Mounts(), 1);
+  folder_.Write("mps/nvidia.com-gpu/shm/of a client", "");
+  mps::RemoveFolders(folders_);
+  EXPECT_EQ(Mounts(), 0);
+  EXPECT_FALSE(os::Exists(folders_.all));
+}
+
+TEST_F(SharedMemoryFolder, IsMountedInAContainerWhereTheMachineSeesIt) {
+  MountFolder(MS_SHARED);
+  EXPECT_EQ(mps::MountShm(folders_, ProcOfAnotherNamespace()), "");
+  EXPECT_EQ(TypeOfShm(), TMPFS_MAGIC);
+}
+
+TEST_F(SharedMemoryFolder, IsNotMountedWhereTheMachineWouldNotSeeItAndSaysWhatToDo) {
+  MountFolder(MS_PRIVATE);
+  const std::string said = mps::MountShm(folders_, ProcOfAnotherNamespace());
+  EXPECT_THAT(said, testing::StartsWith("its /dev/shm has no bound of its own"));
+  EXPECT_THAT(said, testing::EndsWith(": what the agent mounts at " + folders_.all +
+                                      " is not seen outside its container (mountPropagation: Bidirectional)"));
+  EXPECT_EQ(Mounts(), 0);
+}
+
+TEST_F(SharedMemoryFolder, IsThePlainFolderWhereItMayNotBeMounted) {
+  // A child without the right: it exits with 0 where all is said.
+  const pid_t child = ::fork();
+  if (child == 0) {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct rights[2]{};
+    if (::syscall(SYS_capget, &header, rights) != 0) ::_exit(2);
+    rights[0].effective &= ~(1u << CAP_SYS_ADMIN);
+    if (::syscall(SYS_capset, &header, rights) != 0) ::_exit(3);
+    ::_exit(mps::MountShm(folders_, "/proc").find("mount a file system in memory at " + folders_.shm) == std::string::npos ? 1 : 0);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(Mounts(), 0);
 }
 
 /// As a driver container has it: the driver's files in a system with a C library of its own, found through a link.

@@ -1,0 +1,98 @@
+// Folders of a set on disk; what is mounted is in tests/integration/mps_test.cc.
+#include "vendor/nvidia/mps/folders.h"
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "os/core/file.h"
+#include "os/temporary_folder.h"
+
+namespace penstock::vendor::nvidia::mps {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+namespace fs = std::filesystem;
+
+constexpr char kSet[] = "nvidia.com/gpu";
+
+class FoldersTest : public testing::Test {
+ protected:
+  static unsigned ModeOf(const std::string& path) {
+    struct stat info {};
+    EXPECT_EQ(::stat(path.c_str(), &info), 0) << path;
+    return info.st_mode & 07777;
+  }
+
+  const os::TemporaryFolder folder_;
+  const std::string root_ = folder_ / "mps";
+  const Folders folders_ = FoldersOf(root_, kSet);
+};
+
+TEST_F(FoldersTest, AreOpenToProcessesOfAnyUserWhateverTheUmaskSays) {
+  const mode_t before = ::umask(0077);
+  const auto made = MakeFolders(folders_);
+  ::umask(before);
+  ASSERT_TRUE(made.ok()) << made.error().message();
+  EXPECT_EQ(ModeOf(folders_.all), 0755u);
+  EXPECT_EQ(ModeOf(folders_.pipe), 0755u);
+  EXPECT_EQ(ModeOf(folders_.log), 0755u);
+  EXPECT_EQ(ModeOf(folders_.shm), 01777u);
+}
+
+TEST_F(FoldersTest, WhatADeadDaemonLeftIsClearedAwayAndItsLogsStay) {
+  ASSERT_TRUE(MakeFolders(folders_).ok());
+  folder_.Write("mps/nvidia.com-gpu/pipe/control", "");
+  folder_.Write("mps/nvidia.com-gpu/shm/cuda/a", "");
+  folder_.Write("mps/nvidia.com-gpu/log/control.log", "why it died");
+  ASSERT_TRUE(MakeFolders(folders_).ok());
+  EXPECT_TRUE(fs::is_empty(folders_.pipe));
+  EXPECT_TRUE(fs::is_empty(folders_.shm));
+  EXPECT_EQ(*os::ReadFile(folders_.log + "/control.log"), "why it died");
+}
+
+TEST_F(FoldersTest, WhereNoneCanBeMadeTheChartsValueIsNamed) {
+  folder_.Write("mps", "a file");
+  const auto made = MakeFolders(folders_);
+  ASSERT_FALSE(made.ok());
+  EXPECT_THAT(made.error().message(), HasSubstr("penstock.mps.enabled"));
+  EXPECT_THAT(made.error().message(), HasSubstr(root_));
+}
+
+TEST_F(FoldersTest, ANoteIsReadBackFromTheFolderOfItsOwnSetAlone) {
+  const Spec spec{.set = kSet, .percentage = 25, .gpus = {{"GPU-1", 4, base::Mebibytes(1024)}}};
+  EXPECT_THAT(ReadNotes(root_), IsEmpty());
+  ASSERT_TRUE(MakeFolders(folders_).ok());
+  ASSERT_TRUE(WriteNote(folders_, spec).ok());
+  const Folders other = FoldersOf(root_, "nvidia.com/other"), damaged = FoldersOf(root_, "nvidia.com/damaged");
+  ASSERT_TRUE(MakeFolders(other).ok());
+  ASSERT_TRUE(WriteNote(other, spec).ok()) << "as of a folder that somebody copied";
+  folder_.Write("mps/nvidia.com-damaged/started", "{");
+  EXPECT_THAT(ReadNotes(root_), ElementsAre(spec));
+  RemoveFolders(folders_);
+  EXPECT_THAT(ReadNotes(root_), IsEmpty());
+  EXPECT_FALSE(os::Exists(folders_.all));
+  EXPECT_TRUE(os::Exists(other.all));
+}
+
+TEST_F(FoldersTest, OnlyALogThatGrewTooLargeBeginsAnew) {
+  ASSERT_TRUE(MakeFolders(folders_).ok());
+  const std::string large((4u << 20) + 1, 'x');
+  folder_.Write("mps/nvidia.com-gpu/log/control.log", large);
+  folder_.Write("mps/nvidia.com-gpu/log/elsewhere", large);
+  folder_.Link("mps/nvidia.com-gpu/log/server.log", "elsewhere");
+  TrimLogs(folders_);
+  EXPECT_EQ(fs::file_size(folders_.log + "/control.log"), 0u);
+  EXPECT_EQ(fs::file_size(folders_.log + "/elsewhere"), large.size()) << "a link is not followed: users can write there";
+  folder_.Write("mps/nvidia.com-gpu/log/control.log", large.substr(1));
+  TrimLogs(folders_);
+  EXPECT_EQ(fs::file_size(folders_.log + "/control.log"), large.size() - 1);
+}
+
+}  // namespace
+}  // namespace penstock::vendor::nvidia::mps
