@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "os/core/file.h"
+#include "os/watch.h"
 
 namespace penstock::app {
 namespace {
@@ -222,9 +223,10 @@ TEST_F(ConfigurationTest, AWishWithAProblemLeavesInForceWhatIs) {
 
   // The file is no way around it: what the cluster wished for last is in force.
   configuration_->Wish({.origin = "ConfigMap gpu/config", .text = "", .problem = "is gone"});
-  loop_.PostAfter(20ms, [this] { Write("version: v1\n"); });
-  loop_.PostAfter(200ms, [this] { loop_.Stop(); });
-  loop_.Run();
+  bool seen = false;
+  const os::PathWatch watch(loop_, Path("config"), [&seen] { seen = true; });
+  int turns = 10;  // of the loop, more than it takes to read the file and to use what it says
+  RunThrough({{[this] { Write("version: v1\n"); }, [&] { return seen && --turns == 0; }}});
   EXPECT_FALSE(Config().labels.timestamp);
   EXPECT_EQ(Report().problem, "is gone");
 }
