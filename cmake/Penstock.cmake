@@ -120,7 +120,8 @@ function(penstock_test program)
   if(test_ONLY)
     set(filter TEST_FILTER ${test_ONLY})
   endif()
-  gtest_discover_tests(${program} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 ${filter} PROPERTIES LABELS "${test_LABELS}" TIMEOUT ${test_TIMEOUT})
+  # A case's parameter is printed as its bytes, pointers among them: it would be another test in every run.
+  gtest_discover_tests(${program} NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 ${filter} PROPERTIES LABELS "${test_LABELS}" TIMEOUT ${test_TIMEOUT})
 endfunction()
 
 # penstock_room(NAME [PROGRAM] [TEST_ONLY] [DEPS target...] [PRIVATE_DEPS target...] [TEST_DEPS target...] [TEST_NEEDS target...])
