@@ -662,7 +662,7 @@ TEST_F(ClusterDoorTest, ADoorThatIsGoneAnswersNothing) {
   executor_.Advance(5ms);
   const std::uint64_t asked = api_.Requests();
   const std::size_t wishes = wishes_.size(), answers = nfd_.size();
-  const std::string told = state_.state + state_.reason;
+  const std::string state_before = state_.state + state_.reason;
   EXPECT_GT(asked, 0u);
   door_.reset();
   api_.SetSilent(false);
@@ -671,7 +671,7 @@ TEST_F(ClusterDoorTest, ADoorThatIsGoneAnswersNothing) {
   EXPECT_EQ(api_.OpenStreams(), 0u);
   EXPECT_EQ(wishes_.size(), wishes);
   EXPECT_EQ(nfd_.size(), answers);
-  EXPECT_EQ(state_.state + state_.reason, told);
+  EXPECT_EQ(state_.state + state_.reason, state_before);
 }
 
 }  // namespace
