@@ -2,8 +2,10 @@
 #include <csignal>
 #include <cstdlib>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "edge/kube/client_fixture.h"
 #include "edge/kube/curl_library.h"
 
 namespace penstock::edge::kube {
@@ -27,6 +29,19 @@ TEST(AbsentDeathTest, AFunctionThatIsCalledAfterAllEndsTheProgram) {
   EXPECT_EXIT(Request("ldap://127.0.0.1:1/"), testing::KilledBySignal(SIGABRT), "");
   EXPECT_EXIT(Request("rtmp://127.0.0.1:1/x"), testing::KilledBySignal(SIGABRT), "");
   EXPECT_EXIT(Request("http://127.0.0.1:1/"), testing::ExitedWithCode(0), "") << "what is not left out works";
+}
+
+TEST(Absent, NamesOfHostsThatAreNotAsciiAreRefused) {
+  Access server = AccessTo("https://b\u00fccher.invalid:6443"), escaped = AccessTo("https://b%C3%BCcher.invalid:6443");
+  Access name = AccessTo("https://127.0.0.1:1"), proxy = AccessTo("https://127.0.0.1:1");
+  name.tls_server_name = "b\u00fccher.invalid";
+  proxy.proxy = "http://b\u00fccher.invalid:3128";
+  for (const Access& access : {server, escaped, name, proxy}) {
+    ClientUnderTest client(access);
+    const auto answer = client.Do(GetOf("/x"));
+    ASSERT_FALSE(answer.ok());
+    EXPECT_THAT(answer.error().ToString(), testing::HasSubstr("INVALID_ARGUMENT: GET /x: this is no address of an API server"));
+  }
 }
 
 }  // namespace
