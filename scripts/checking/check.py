@@ -61,6 +61,9 @@ class Check:
         def finish():
             after = downloads.after_the_build(self.source, self.source / "build/dev/bin")
             provided = first.result() + "\n" + downloads.fetch(after, log, say=self.say)
+            # Not among the facts: an ordinary check skips what passed with --all, and the reverse.
+            if self.everything:
+                downloads.fetch(downloads.for_everything(self.source), log, say=self.say)
             self.machine = inputs.machine(provided)
         self.stages.run("downloads", finish)
         self.manifest = tree.manifest(self.source)

@@ -39,6 +39,8 @@ FILES = {
     "tests/words.sh": "echo the words; exit 0\n", "tests/dear.sh": "exit 0\n",
     "scripts/setup": "#!/bin/sh\n", "scripts/python": '#!/bin/sh\nexec python3 "$@"\n',
     "tests/support/downloads.py": "", "tests/e2e/cluster/parts.py": "#!/bin/sh\n",
+    "tests/e2e/released.py": '#!/bin/sh\ncd "$(dirname "$0")/../../build"\n'
+                             "mkdir -p released\necho $PWD/released\n",
     "deploy/image/build": "#!/bin/sh\necho libc6=1\n"}
 
 
@@ -266,19 +268,38 @@ def test_what_changed_since_a_green_check_runs_with_sanitizers(project):
     assert "failed with sanitizers: room_test" in second.stdout
 
 
-def test_with_all_nothing_is_skipped_and_tests_run_that_no_other_check_runs(project):
-    project.write("CMakeLists.txt", CMAKE + "add_test(NAME full CONFIGURATIONS all COMMAND sh -c "
-                  "[=[test \"$PENSTOCK_CHECK_ALL\" = 1]=])\n")
-    # The stages of --all need the compilers and tests of the real project.
+def with_one_stage(project):
+    """The stages of --all need the compilers and tests of the real project."""
     text = (project.folder / "scripts/checking/everything.py").read_text()
     text = text.replace("self.stages().items()", "{'one': lambda: 'found'}.items()")
     project.write("scripts/checking/everything.py", text)
+
+
+def test_with_all_nothing_is_skipped_and_tests_run_that_no_other_check_runs(project):
+    project.write("CMakeLists.txt", CMAKE + "add_test(NAME full CONFIGURATIONS all COMMAND sh -c "
+                  "[=[test \"$PENSTOCK_CHECK_ALL\" = 1]=])\n")
+    with_one_stage(project)
     assert summary(project.check()) == "100% tests passed, 0 tests failed out of 3"
     done = project.check("--all")
     assert summary(done) == "100% tests passed, 0 tests failed out of 4"
     again = project.check("--all")
     assert summary(again) == "100% tests passed, 0 tests failed out of 4"
     assert "== one: kept: found (on" in again.stdout
+
+
+def test_only_all_needs_released_versions_and_what_passed_then_is_skipped_later(project):
+    with_one_stage(project)
+    released = project.folder / "build/released"
+    assert project.check("--all").returncode == 0 and released.exists()
+    released.rmdir()
+    assert all_but_one_skipped(project.check()) and not released.exists()
+    project.write("tests/e2e/released.py", "#!/bin/sh\necho 'it has no history' >&2; exit 1\n")
+    text = (project.folder / "scripts/checking/downloads.py").read_text()
+    project.write("scripts/checking/downloads.py", text.replace("PAUSES = (10,)", "PAUSES = (0,)"))
+    done = project.check("--all")
+    assert done.returncode == 1 and "tests passed" not in done.stdout
+    assert "released versions of Penstock: it has no history" in done.stdout
+    assert project.check().returncode == 0
 
 
 def test_help_has_examples():

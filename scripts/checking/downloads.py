@@ -38,6 +38,11 @@ def after_the_build(source: Path, programs: Path) -> list[Download]:
                      [source / "deploy/image/build", "--fetch", "--programs", programs], update)]
 
 
+def for_everything(source: Path) -> list[Download]:
+    """What --all needs beside these."""
+    return [Download("released versions of Penstock", [source / "tests/e2e/released.py"])]
+
+
 def memory_available() -> int:
     try:
         text = Path("/proc/meminfo").read_text()

@@ -67,14 +67,14 @@ class Missing(RuntimeError):
 
 
 @contextlib.contextmanager
-def building(target: Path):
+def building(target: Path, remedy: str = "scripts/check once, or tests/e2e/cluster/parts.py and tests/support/downloads.py"):
     """Yields an empty folder that becomes `target` if the body succeeds, or None if `target` is there already. One at a time. With
-    PENSTOCK_OFFLINE in the environment, as while tests run, a target that is not there is an error."""
+    PENSTOCK_OFFLINE in the environment, as while tests run, a target that is not there is an error that says what to run."""
     if target.exists():
         yield None
         return
     if os.environ.get("PENSTOCK_OFFLINE"):
-        raise Missing(f"{target} is missing; run scripts/check once, or tests/e2e/cluster/parts.py and tests/support/downloads.py")
+        raise Missing(f"{target} is missing; run {remedy}")
     target.parent.mkdir(parents=True, exist_ok=True)
     with open(target.parent / f".{target.name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -177,11 +177,11 @@ class Fleet(Kubernetes):
     def helm(self, *arguments, **options) -> subprocess.CompletedProcess:
         return self.cluster.run("helm", "--namespace", NAMESPACE, *arguments, **options)
 
-    def install(self, values: dict | None = None, *options):
+    def install(self, values: dict | None = None, *options, chart: Path = ROOT / "deploy/helm/penstock"):
         """helm upgrade --install, with the scenario's values on top of what all need. Does not wait for pods."""
         file = self.cluster.dir / "values.json"
         file.write_text(json.dumps(merged(VALUES, values or {})))
-        self.helm("upgrade", "--install", "--create-namespace", "-f", file, RELEASE, ROOT / "deploy/helm/penstock", *options)
+        self.helm("upgrade", "--install", "--create-namespace", "-f", file, RELEASE, chart, *options)
         self.values = values or {}
 
     def ensure_installed(self, values: dict | None = None):
