@@ -2,7 +2,7 @@
 """Image and chart of released versions, built once from the commits of this repository's history
 with the build files that they had then, and kept in the cache. Prints the folders.
 
-Needs what scripts/setup installs, and the history. 0.1.0 takes 10 minutes of one processor."""
+Needs what scripts/setup installs, and the history. 0.1.0 takes 20 minutes of one processor."""
 import os
 import shutil
 import subprocess
