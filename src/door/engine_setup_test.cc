@@ -13,6 +13,7 @@
 #include "edge/engine/cri/fake/fake_engine.h"
 #include "os/core/file.h"
 #include "os/temporary_folder.h"
+#include "os/testing/eventually.h"
 
 namespace penstock::door {
 namespace {
@@ -65,7 +66,7 @@ class EngineSetupTest : public testing::Test {
   }
   /// The engine has answered, and what it said has had its turn.
   bool IsKnownAs(const std::string& version) {
-    return Comes([&] {
+    return os::Eventually([&] {
       bool is_known = false;
       On([&] {
         const auto known = inquiry_->published().Get();
@@ -84,15 +85,6 @@ class EngineSetupTest : public testing::Test {
   /// How often the engine's program was asked for its version, with which each attempt begins.
   std::size_t Attempts() const { return os::ReadFile(folder_ / "asked").value_or("").size(); }
 
-  /// False after a minute.
-  static bool Comes(const std::function<bool()>& holds) {
-    const auto late = std::chrono::steady_clock::now() + 1min;
-    while (!holds()) {
-      if (std::chrono::steady_clock::now() > late) return false;
-      std::this_thread::sleep_for(5ms);
-    }
-    return true;
-  }
   void On(const std::function<void()>& function) {
     std::promise<void> done;
     loop_.Post([&] {
@@ -121,13 +113,13 @@ class EngineSetupTest : public testing::Test {
 // One change is made at a time: once another one is done, an attempt before it would have been counted.
 TEST_F(EngineSetupTest, SwitchesCdiOnWhereItIsOffAndAsksTheEngineAgain) {
   Begin(kCdiOff, kCdi);
-  EXPECT_TRUE(Comes([this] { return engine_.asked() >= 2; }));
+  EXPECT_TRUE(os::Eventually([this] { return engine_.asked() >= 2; }));
   EXPECT_THAT(DropIn(), HasSubstr("enable_cdi = true"));
   EXPECT_THAT(DropIn(), Not(HasSubstr("penstock-runtime")));
   EXPECT_EQ(Problem(), "");
   EXPECT_TRUE(os::Exists(folder_ / "state/engines")) << "so that it can be undone";
   Configure(kRuntime);
-  EXPECT_TRUE(Comes([this] { return engine_.asked() >= 3; }));
+  EXPECT_TRUE(os::Eventually([this] { return engine_.asked() >= 3; }));
   EXPECT_THAT(DropIn(), HasSubstr("/opt/penstock-runtime"));
   EXPECT_THAT(DropIn(), HasSubstr("enable_cdi = true"));
   EXPECT_EQ(Attempts(), 2u) << "an engine that says what it said before is not configured once more";
@@ -138,7 +130,7 @@ TEST_F(EngineSetupTest, LeavesAnEngineAloneThatHasWhatIsWanted) {
   ASSERT_TRUE(IsKnownAs("2.1.0"));
   EXPECT_EQ(DropIn(), "");
   Configure(kRuntime);
-  EXPECT_TRUE(Comes([this] { return engine_.asked() >= 2; }));
+  EXPECT_TRUE(os::Eventually([this] { return engine_.asked() >= 2; }));
   EXPECT_THAT(DropIn(), HasSubstr("/opt/penstock-runtime"));
   EXPECT_EQ(Attempts(), 1u);
 }
@@ -148,7 +140,7 @@ TEST_F(EngineSetupTest, DoesNothingUntilSomethingIsWanted) {
   ASSERT_TRUE(IsKnownAs("2.1.0"));
   EXPECT_EQ(Problem(), "");
   Configure(kCdi);
-  EXPECT_TRUE(Comes([this] { return engine_.asked() >= 2; }));
+  EXPECT_TRUE(os::Eventually([this] { return engine_.asked() >= 2; }));
   EXPECT_THAT(DropIn(), HasSubstr("enable_cdi = true"));
   EXPECT_EQ(Attempts(), 1u);
 }
@@ -156,7 +148,7 @@ TEST_F(EngineSetupTest, DoesNothingUntilSomethingIsWanted) {
 TEST_F(EngineSetupTest, WhatFailedIsSaidAndNotTriedAgainUntilSomethingElseIsWanted) {
   WriteProgram("containerd", "[ \"$1\" = --version ] && echo containerd v2.1.0 && exit\necho 'no table of mine' >&2; exit 1");
   Begin(kCdiOff, kCdi);
-  EXPECT_TRUE(Comes([this] { return !Problem().empty(); }));
+  EXPECT_TRUE(os::Eventually([this] { return !Problem().empty(); }));
   EXPECT_EQ(Problem(), "the container engine was not configured: containerd refuses its configuration: no table of mine");
   Configure(kCdi);
   engine_.Stop();
@@ -164,7 +156,7 @@ TEST_F(EngineSetupTest, WhatFailedIsSaidAndNotTriedAgainUntilSomethingElseIsWant
   ASSERT_TRUE(IsKnownAs("2.1.1"));
   EXPECT_NE(Problem(), "");
   Configure(kRuntime);
-  EXPECT_TRUE(Comes([this] { return !Problem().empty(); }));
+  EXPECT_TRUE(os::Eventually([this] { return !Problem().empty(); }));
   EXPECT_EQ(Attempts(), 2u);
   EXPECT_EQ(DropIn(), "");
 }
@@ -173,7 +165,7 @@ TEST_F(EngineSetupTest, AProgramThatIsNoEngineIsNamed) {
   std::filesystem::remove(folder_ / ("proc/" + std::to_string(::getpid()) + "/exe"));
   folder_.Link("proc/" + std::to_string(::getpid()) + "/exe", "/usr/bin/socat");
   Begin(kCdiOff, kCdi);
-  EXPECT_TRUE(Comes([this] { return !Problem().empty(); }));
+  EXPECT_TRUE(os::Eventually([this] { return !Problem().empty(); }));
   EXPECT_EQ(Problem(), "the container engine was not configured: at " + socket_ +
                            " listens /usr/bin/socat, which is none of containerd, crio and dockerd: say --runtime and --config");
   EXPECT_EQ(DropIn(), "");
@@ -194,7 +186,7 @@ class SupervisedEngineSetup : public EngineSetupTest {
 
 TEST_F(SupervisedEngineSetup, TheUnitOfTheEngineIsStartedAnew) {
   Begin(kCdiOff, kCdi);
-  EXPECT_TRUE(Comes([this] { return engine_.asked() >= 2; }));
+  EXPECT_TRUE(os::Eventually([this] { return engine_.asked() >= 2; }));
   EXPECT_EQ(os::ReadFile(calls_).value_or(""), "restart containerd.service\n");
   EXPECT_THAT(DropIn(), HasSubstr("enable_cdi = true"));
   EXPECT_EQ(Problem(), "");

@@ -22,7 +22,7 @@ mount --bind "$machine/sys" /sys
 for folder in usr etc; do mount --bind "$driver/$folder" "$machine/$folder"; done
 mount --bind "$machine/library" "$machine/$place"
 exec "$@\""""
-# For programs that are compiled; the .run file installs them, Debian's packages of the driver not.
+# Names without a version are for linkers: programs that run open the others.
 FOR_COMPILERS = re.compile(r".*\.so")
 
 

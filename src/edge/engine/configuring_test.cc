@@ -20,6 +20,7 @@
 #include "edge/engine/site_files.h"
 #include "os/core/file.h"
 #include "os/temporary_folder.h"
+#include "os/testing/eventually.h"
 #include "os/testing/turned_loop.h"
 
 namespace penstock::edge::engine {
@@ -211,17 +212,7 @@ class SupervisedEngine {
   pid_t Pid() const { return ListenerOf(socket_).value_or(0); }
   bool IsSignalled() const { return os::Exists(signalled_); }
   void WaitUntilItListens() const {
-    EXPECT_TRUE(Comes([this] { return Pid() > 0; }));
-  }
-
-  /// False after a minute.
-  static bool Comes(const std::function<bool()>& holds) {
-    const auto late = std::chrono::steady_clock::now() + 1min;
-    while (!holds()) {
-      if (std::chrono::steady_clock::now() > late) return false;
-      std::this_thread::sleep_for(5ms);
-    }
-    return true;
+    EXPECT_TRUE(os::Eventually([this] { return Pid() > 0; }));
   }
 
  private:
@@ -286,7 +277,7 @@ TEST_F(ConfiguringBySignal, DockerReadsItsFileAnewAndStays) {
   ASSERT_TRUE(done.ok()) << done.error().message();
   EXPECT_TRUE(done->restarted);
   EXPECT_THAT(*os::ReadFile(machine_.site.config), HasSubstr("penstock-runtime"));
-  EXPECT_TRUE(SupervisedEngine::Comes([&engine] { return engine.IsSignalled(); }));
+  EXPECT_TRUE(os::Eventually([&engine] { return engine.IsSignalled(); }));
   EXPECT_EQ(engine.Pid(), before);
 }
 
@@ -313,8 +304,8 @@ TEST_F(ConfiguringBySignal, AnEngineThatDoesNotComeBackIsStartedWithItsOldFilesB
     });
   });
   // The clock stands while programs are asked, which have deadlines.
-  ASSERT_TRUE(SupervisedEngine::Comes([&] { return is_said("containerd starts anew"); }));
-  ASSERT_TRUE(SupervisedEngine::Comes([&] { return engine.Pid() == 0; }));
+  ASSERT_TRUE(os::Eventually([&] { return is_said("containerd starts anew"); }));
+  ASSERT_TRUE(os::Eventually([&] { return engine.Pid() == 0; }));
   time.Advance(machine_.options.patience - 1s);
   EXPECT_TRUE(is_said("containerd starts anew")) << "its time has not passed";
   EXPECT_TRUE(machine_.HasDropIn());
