@@ -1,11 +1,17 @@
 // The turning hand of tests, and times as text.
 #include "base/core/clock.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <ctime>
 
 namespace penstock::base {
+namespace {
+
+constexpr std::int64_t kEnd = 7'258'118'400;  // 2200
+
+}  // namespace
 
 using namespace std::chrono_literals;
 
@@ -37,8 +43,9 @@ std::string FormatTime(WallTime time) {
   return buffer.data();
 }
 
+WallTime NearestTime(std::int64_t seconds) { return WallTime(std::chrono::seconds(std::clamp<std::int64_t>(seconds, 0, kEnd))); }
+
 WallTime ParseTime(const std::string& text) {
-  constexpr std::time_t kEnd = 7'258'118'400;  // 2200: nanoseconds since the epoch fill 63 bits in 2262, and differences are taken
   std::tm utc{};
   const char* rest = strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &utc);
   if (rest == nullptr) return {};

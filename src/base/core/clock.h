@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <mutex>
 #include <string>
 
@@ -43,6 +44,10 @@ std::string FormatTime(WallTime time);
 
 /// The inverse of FormatTime; the epoch where the text is not such a time, or not one from 1970 to 2199.
 WallTime ParseTime(const std::string& text);
+
+/// The time so many seconds after 1970, or the nearest between 1970 and 2200: nanoseconds since then fill 63 bits in 2262, and differences
+/// are taken.
+WallTime NearestTime(std::int64_t seconds);
 
 /// For people: "320ms", "12s", "4m10s", "3h2m", "5d4h".
 std::string FormatDuration(Duration duration);

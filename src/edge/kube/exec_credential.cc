@@ -43,7 +43,7 @@ std::optional<base::WallTime> ParseRfc3339(const std::string& text) {
     if (std::sscanf(rest, "%1[+-]%2d:%2d%n", sign, &hours, &minutes, &end) != 3 || rest[end] != '\0') return std::nullopt;
   }
   const std::time_t seconds = ::timegm(&time) - (sign[0] == '-' ? -1 : 1) * (hours * 3600 + minutes * 60);
-  return base::WallTime(std::chrono::seconds(seconds));
+  return base::NearestTime(seconds);
 }
 
 base::Result<ExecCredential> ParseExecCredential(std::string_view text, const ExecPlugin& plugin) {

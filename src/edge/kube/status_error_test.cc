@@ -106,6 +106,8 @@ TEST(ExecCredential, ReadsTimesWithOffsetsAndFractions) {
   EXPECT_EQ(base::FormatTime(*utc), "2026-11-21T03:42:00.000Z");
   EXPECT_EQ(ParseRfc3339("2026-11-21T05:42:00.123456+02:00"), utc);
   EXPECT_EQ(ParseRfc3339("2026-11-20T22:12:00-05:30"), utc);
+  EXPECT_EQ(base::FormatTime(*ParseRfc3339("9999-12-31T23:59:59Z")), "2200-01-01T00:00:00.000Z") << "meant as never";
+  EXPECT_EQ(base::FormatTime(*ParseRfc3339("0001-01-01T00:00:00Z")), "1970-01-01T00:00:00.000Z") << "Go's zero time";
   for (const char* wrong : {"", "2026-11-21", "2026-11-21T03:42:00", "tomorrow", "2026-11-21T03:42:00Zx"})
     EXPECT_FALSE(ParseRfc3339(wrong)) << wrong;
 }
