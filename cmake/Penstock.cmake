@@ -29,18 +29,19 @@ endif()
 add_library(penstock_flags INTERFACE)
 target_compile_options(penstock_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers
                        -ffunction-sections -fdata-sections -fno-semantic-interposition $<$<BOOL:${PENSTOCK_WERROR}>:-Werror>)
-# When g++ 12 optimises it sees copies that overlap or leave a std::string (its bug 105651), and the alternative of a std::variant that is
-# not there as uninitialised.
-target_compile_options(penstock_flags INTERFACE "$<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread;-Wno-maybe-uninitialized>")
+# When g++ 12 optimises, or instruments for a sanitizer, it sees copies that overlap or leave a std::string (its bug 105651), and the
+# alternative of a std::variant that is not there as uninitialised.
+set(doubtful -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-maybe-uninitialized)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND (CMAKE_BUILD_TYPE STREQUAL Release OR PENSTOCK_SANITIZE))
+  target_compile_options(penstock_flags INTERFACE ${doubtful})
+endif()
 # No path of the checkout is in a program, so that the same sources make the same program everywhere.
 target_compile_options(penstock_flags INTERFACE -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
 target_compile_definitions(penstock_flags INTERFACE PENSTOCK_VERSION="${PROJECT_VERSION}")
 target_link_options(penstock_flags INTERFACE -Wl,--gc-sections -Wl,--as-needed)
 if(PENSTOCK_SANITIZE)
-  # Everything is built with the sanitizer, the simulated libraries excepted: they live inside other people's processes. Its checks hide
-  # from g++ that a variant's other alternative is not there.
-  target_compile_options(penstock_flags INTERFACE -fsanitize=${PENSTOCK_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all
-                         $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+  # Everything is built with the sanitizer, the simulated libraries excepted: they live inside other people's processes.
+  target_compile_options(penstock_flags INTERFACE -fsanitize=${PENSTOCK_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(penstock_flags INTERFACE -fsanitize=${PENSTOCK_SANITIZE})
 endif()
 
