@@ -241,7 +241,7 @@ base::Result<Resolved> ResolveText(const Settings& settings, std::string_view te
 }
 
 base::Result<std::string> ReadConfigText(const std::string& file) {
-  auto text = os::ReadFile(file, kMostConfigBytes);
+  auto text = os::ReadInput(file, kMostConfigBytes);
   if (!text.ok()) return text.error().Within("configuration");
   return text;
 }

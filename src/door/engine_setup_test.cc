@@ -1,4 +1,4 @@
-// What is done to the kubelet's engine, which is a process of the test's as its own folder of /proc shows it: a containerd 2.1.
+// What is done to the kubelet's engine, which is this process as a machine in a folder shows it: a containerd 2.1.
 #include "door/engine_setup.h"
 
 #include <cstdlib>
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "edge/engine/cri/fake/fake_engine.h"
+#include "edge/engine/testing/fake_machine.h"
 #include "os/core/file.h"
 #include "os/temporary_folder.h"
 #include "os/testing/eventually.h"
@@ -33,11 +34,10 @@ class EngineSetupTest : public testing::Test {
  protected:
   EngineSetupTest() {
     folder_.Write("etc/config.toml", "version = 3\n");
-    WriteProgram("containerd",
+    machine_.SeeItsFiles();
+    BeTheEngine("/containerd");
+    WriteProgram(program_,
                  "[ \"$1\" = --version ] && echo containerd v2.1.0 && exit\ncat " + drop_in_ + " 2>/dev/null || echo 'version = 3'");
-    folder_.Link("proc/" + std::to_string(::getpid()) + "/exe", folder_ / "containerd");
-    WriteProcess("cmdline", std::string("containerd\0--config\0", 20) + folder_ / "etc/config.toml");
-    WriteProcess("cgroup", "0::/\n");
     loop_.Start();
     io_.Start();
   }
@@ -57,7 +57,7 @@ class EngineSetupTest : public testing::Test {
           std::make_unique<Inquiry>(loop_, io_, Inquiry::Options{.socket = socket_, .within = 60s, .retry = 1ms, .retry_most = 20ms});
       setup_ = std::make_unique<EngineSetup>(
           loop_, *inquiry_,
-          EngineSetup::Options{.state_dir = folder_ / "state", .proc_root = folder_ / "proc", .runtime = "/opt/penstock-runtime"});
+          EngineSetup::Options{.state_dir = folder_ / "state", .proc_root = machine_.proc(), .runtime = "/opt/penstock-runtime"});
       setup_->Configure(wanted);
     });
   }
@@ -94,15 +94,21 @@ class EngineSetupTest : public testing::Test {
     done.get_future().wait();
   }
 
-  void WriteProgram(const std::string& name, const std::string& lines) const {
-    folder_.Write(name, "#!/bin/sh\n[ \"$1\" != --version ] || printf x >> " + folder_ / "asked" + "\n" + lines + "\n");
-    std::filesystem::permissions(folder_ / name, std::filesystem::perms::owner_all);
+  void WriteProgram(const std::string& path, const std::string& lines) const {
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    ASSERT_TRUE(
+        os::WriteFileAtomically(path, "#!/bin/sh\n[ \"$1\" != --version ] || printf x >> " + folder_ / "asked" + "\n" + lines + "\n", 0700)
+            .ok());
   }
-  void WriteProcess(const std::string& file, const std::string& text) const {
-    folder_.Write("proc/" + std::to_string(::getpid()) + "/" + file, text);
+  /// This process listens for the engine, and has this executable.
+  void BeTheEngine(const std::string& program) {
+    machine_.Process(::getpid(), program, "containerd --config " + folder_ / "etc/config.toml");
+    machine_.Cgroup(::getpid(), "/");
   }
 
   const os::TemporaryFolder folder_;
+  edge::engine::FakeMachine machine_;
+  const std::string program_ = machine_.ProgramHere("/containerd");
   const std::string socket_ = folder_ / "engine.sock", drop_in_ = folder_ / "etc/conf.d/99-penstock.toml";
   FakeEngine engine_{socket_};
   os::Loop loop_{"test"}, io_{"io"};
@@ -146,7 +152,7 @@ TEST_F(EngineSetupTest, DoesNothingUntilSomethingIsWanted) {
 }
 
 TEST_F(EngineSetupTest, WhatFailedIsSaidAndNotTriedAgainUntilSomethingElseIsWanted) {
-  WriteProgram("containerd", "[ \"$1\" = --version ] && echo containerd v2.1.0 && exit\necho 'no table of mine' >&2; exit 1");
+  WriteProgram(program_, "[ \"$1\" = --version ] && echo containerd v2.1.0 && exit\necho 'no table of mine' >&2; exit 1");
   Begin(kCdiOff, kCdi);
   EXPECT_TRUE(os::Eventually([this] { return !Problem().empty(); }));
   EXPECT_EQ(Problem(), "the container engine was not configured: containerd refuses its configuration: no table of mine");
@@ -162,12 +168,11 @@ TEST_F(EngineSetupTest, WhatFailedIsSaidAndNotTriedAgainUntilSomethingElseIsWant
 }
 
 TEST_F(EngineSetupTest, AProgramThatIsNoEngineIsNamed) {
-  std::filesystem::remove(folder_ / ("proc/" + std::to_string(::getpid()) + "/exe"));
-  folder_.Link("proc/" + std::to_string(::getpid()) + "/exe", "/usr/bin/socat");
+  BeTheEngine("/usr/bin/socat");
   Begin(kCdiOff, kCdi);
   EXPECT_TRUE(os::Eventually([this] { return !Problem().empty(); }));
-  EXPECT_EQ(Problem(), "the container engine was not configured: at " + socket_ +
-                           " listens /usr/bin/socat, which is none of containerd, crio and dockerd: say --runtime and --config");
+  EXPECT_EQ(Problem(), "the container engine was not configured: at " + socket_ + " listens " + machine_.ProgramHere("/usr/bin/socat") +
+                           ", which is none of containerd, crio and dockerd: say --runtime and --config");
   EXPECT_EQ(DropIn(), "");
 }
 
@@ -175,8 +180,8 @@ TEST_F(EngineSetupTest, AProgramThatIsNoEngineIsNamed) {
 class SupervisedEngineSetup : public EngineSetupTest {
  protected:
   SupervisedEngineSetup() : path_(std::getenv("PATH")) {
-    WriteProcess("cgroup", "0::/system.slice/containerd.service\n");
-    WriteProgram("bin/systemctl", "echo \"$@\" >> " + calls_);
+    machine_.Cgroup(::getpid(), "/system.slice/containerd.service");
+    WriteProgram(folder_ / "bin/systemctl", "echo \"$@\" >> " + calls_);
     ::setenv("PATH", (folder_ / "bin:" + path_).c_str(), 1);
   }
   ~SupervisedEngineSetup() override { ::setenv("PATH", path_.c_str(), 1); }

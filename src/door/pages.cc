@@ -32,7 +32,7 @@ constexpr char kIndex[] = R"(<!DOCTYPE html>
 <li><a href="/metrics">/metrics</a>: for Prometheus, as text or OpenMetrics</li>
 <li><a href="/debug/state">/debug/state</a>: what the agent knows, as JSON</li>
 <li><a href="/readyz">/readyz</a>: whether it has looked at all devices</li>
-<li><a href="/healthz">/healthz</a>: whether it runs</li>
+<li><a href="/healthz">/healthz</a>: whether it runs, and nothing in it hangs</li>
 </ul>
 </body>
 </html>
@@ -43,16 +43,11 @@ Response Metrics(const Request& request, const PageSources& sources) {
   return {.content_type = std::string(ContentTypeOf(format)), .body = sources.metrics(format).text, .varies = true};
 }
 
-Response Ready(const Request&, const PageSources& sources) {
-  const std::string why = sources.not_ready();
-  return why.empty() ? Say(200, "ok\n") : Say(503, why + "\n");
-}
-
 Response State(const Request&, const PageSources& sources) {
   return {.content_type = "application/json", .body = std::make_shared<const std::string>(sources.report() + "\n")};
 }
 
-Response Alive(const Request&, const PageSources&) { return Say(200, "ok\n"); }
+Response Judge(const std::string& why_not) { return why_not.empty() ? Say(200, "ok\n") : Say(503, why_not + "\n"); }
 
 }  // namespace
 
@@ -75,8 +70,16 @@ void Pages::Handle(const std::string& path, Make make, Access access) {
 void Pages::AddPages() {
   Handle("/metrics", Metrics, Access::kGuarded);
   Handle("/debug/state", State, Access::kGuarded);
-  Handle("/readyz", Ready, Access::kOpen);
-  for (const char* path : {"/healthz", "/health"}) Handle(path, Alive, Access::kOpen);
+  for (const char* path : {"/healthz", "/health"})
+    server_->Handle(
+        path, [sources = sources_](const Request&, const Answer& answer) { answer(Judge(sources->hangs())); }, Access::kOpen);
+  server_->Handle(
+      "/readyz",
+      [sources = sources_](const Request&, const Answer& answer) {
+        const std::string hangs = sources->hangs();
+        answer(Judge(hangs.empty() ? sources->not_ready() : hangs));
+      },
+      Access::kOpen);
   server_->Handle("/", [page = std::make_shared<const std::string>(kIndex)](const Request&, const Answer& answer) {
     answer({.content_type = "text/html; charset=utf-8", .body = page});
   });

@@ -20,15 +20,19 @@
 
 namespace penstock::door {
 
-/// Where the pages come from. Called on the control loop: from snapshots, never from a vendor or a file.
+/// Where the pages come from: from snapshots, never from a vendor or a file.
 struct PageSources {
+  // On the control loop.
   std::function<node::metrics::Page(node::metrics::Format)> metrics;
-  std::function<std::string()> report;     ///< api::ToJson of the report
+  std::function<std::string()> report;  ///< api::ToJson of the report
+  // On the pages' own thread.
+  std::function<std::string()> hangs;      ///< why the agent is better started again: one sentence; empty: nothing
   std::function<std::string()> not_ready;  ///< why the agent is not ready yet: one sentence; empty once it is
 };
 
-/// /healthz (and /health, as dcgm-exporter calls it) answers as long as the control loop runs; /readyz with 200 or with 503 and the reason.
-/// These need no credentials, since probes have none; everything else does where the web configuration asks for some.
+/// /healthz (and /health, as dcgm-exporter calls it) says 200 as long as no thread of the agent hangs, else 503 and which one; /readyz 200,
+/// or 503 and why the agent is not ready. Both are answered without the rest of the agent, which may be busy, and need no credentials,
+/// since probes have none; everything else does where the web configuration asks for some.
 class Pages {
  public:
   /// Files of the web configuration are read on `io`. Both executors outlive the pages or have stopped before.

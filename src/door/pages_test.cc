@@ -33,6 +33,7 @@ class PagesTest : public testing::Test {
                       return node::metrics::Page{std::make_shared<const std::string>(format == Format::kText ? "x 1\n" : "y 1\n# EOF\n")};
                     },
                 .report = [] { return std::string(R"({"generation":1})"); },
+                .hangs = [this] { return hangs_; },
                 .not_ready = [this] { return not_ready_; }}) {}
   void Start(const std::string& web_config = "") {
     ::signal(SIGPIPE, SIG_IGN);
@@ -77,7 +78,7 @@ class PagesTest : public testing::Test {
 
   os::Loop control_{"control"};
   os::Loop io_{"io"};
-  std::string not_ready_;
+  std::string hangs_, not_ready_;
   Pages pages_;
 };
 
@@ -108,6 +109,17 @@ TEST_F(PagesTest, SayWhyTheAgentIsNotReady) {
   Start();
   EXPECT_THAT(Get("/readyz"), AllOf(StartsWith("HTTP/1.1 503"), EndsWith("devices have not been looked for yet\n")));
   EXPECT_THAT(Get("/healthz"), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(PagesTest, SayWhatHangsWithoutTheControlLoop) {
+  hangs_ = "a thread has not come back";
+  not_ready_ = "devices have not been looked for yet";
+  Start();
+  std::promise<void> may_go_on;
+  control_.Post([&] { may_go_on.get_future().wait(); });
+  for (const char* path : {"/healthz", "/health", "/readyz"})
+    EXPECT_THAT(Get(path), AllOf(StartsWith("HTTP/1.1 503"), EndsWith("a thread has not come back\n"))) << path;
+  may_go_on.set_value();
 }
 
 TEST_F(PagesTest, AreClosedToAllButProbesUntilTheWebConfigurationIsRight) {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <deque>
+#include <future>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -27,6 +28,7 @@ namespace {
 
 const base::SystemClock kMachineClock;
 constexpr std::uint64_t kWake = std::numeric_limits<std::uint64_t>::max();
+constexpr base::Duration::rep kIdle = std::numeric_limits<base::Duration::rep>::min();
 
 using Function = std::function<void()>;
 using Callback = std::function<void(std::uint32_t)>;
@@ -64,6 +66,8 @@ struct Loop::State {
   void Dispatch(const epoll_event& event);
   int Timeout();
   void DropPending();
+  void Begins() { busy_since = clock.Now().time_since_epoch().count(); }
+  void Ends() { busy_since = kIdle; }
 
   const std::string name;
   const base::Clock& clock;
@@ -71,6 +75,7 @@ struct Loop::State {
   const UniqueFd wake;
   std::atomic<std::thread::id> owner{};
   std::atomic<bool> stopping{false};
+  std::atomic<base::Duration::rep> busy_since{kIdle};  // by the clock
 
   std::mutex mutex;  // guards the next five
   std::deque<Function> posted;
@@ -84,6 +89,7 @@ struct Loop::State {
 
   std::mutex join_mutex;
   std::thread thread;
+  std::promise<void> ended;  // of the thread
 };
 
 // Under the mutex. One write wakes the loop for any number of functions.
@@ -112,8 +118,10 @@ void Loop::State::RunPosted() {
     Function function = std::move(posted.front());
     posted.pop_front();
     lock.unlock();
+    Begins();
     function();
     function = nullptr;
+    Ends();
     lock.lock();
   }
 }
@@ -125,8 +133,10 @@ void Loop::State::RunTimers() {
     auto timer = timers.extract(timers.begin());
     deadlines.erase(timer.key().second);
     lock.unlock();
+    Begins();
     timer.mapped()();
     timer.mapped() = nullptr;
+    Ends();
     lock.lock();
   }
 }
@@ -156,7 +166,9 @@ void Loop::State::Dispatch(const epoll_event& event) {
   const auto watch = watches.find(static_cast<int>(event.data.u64 & 0xffffffffu));
   if (watch == watches.end() || watch->second.generation != event.data.u64 >> 32) return;
   const std::shared_ptr<const Callback> callback = watch->second.callback;  // it may unwatch itself
+  Begins();
   (*callback)(event.events);
+  Ends();
 }
 
 // The destructors of functions may call us again, so they run without the mutex.
@@ -175,7 +187,7 @@ void Loop::State::DropPending() {
 
 Loop::Loop(std::string name) : Loop(std::move(name), kMachineClock) {}
 
-Loop::Loop(std::string name, const base::Clock& clock) : state_(std::make_unique<State>(std::move(name), clock)) {}
+Loop::Loop(std::string name, const base::Clock& clock) : state_(std::make_shared<State>(std::move(name), clock)) {}
 
 Loop::~Loop() {
   if (InLoop()) std::abort();  // it would destroy the thread it runs on
@@ -183,9 +195,10 @@ Loop::~Loop() {
 }
 
 void Loop::Start() {
-  state_->thread = std::thread([state = state_.get()] {
+  state_->thread = std::thread([state = state_] {
     ::pthread_setname_np(::pthread_self(), state->name.substr(0, 15).c_str());
     state->Run();
+    state->ended.set_value();
   });
 }
 
@@ -203,6 +216,30 @@ void Loop::Stop() {
     if (state_->thread.joinable()) state_->thread.join();
   }
   if (state_->owner.load() == std::thread::id()) state_->DropPending();
+}
+
+bool Loop::StopWithin(base::Duration patience) {
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->stopping = true;
+    state_->Wake();
+  }
+  {
+    std::lock_guard lock(state_->join_mutex);
+    if (state_->thread.joinable() && state_->ended.get_future().wait_for(patience) != std::future_status::ready) {
+      state_->thread.detach();
+      return false;
+    }
+  }
+  Stop();
+  return true;
+}
+
+const std::string& Loop::name() const { return state_->name; }
+
+base::Duration Loop::Busy() const {
+  const auto since = state_->busy_since.load();
+  return since == kIdle ? base::Duration::zero() : clock().Now().time_since_epoch() - base::Duration(since);
 }
 
 bool Loop::InLoop() const { return state_->InLoop(); }

@@ -36,6 +36,16 @@ class Loop final : public base::Executor {
   /// not run, or is posted later, is destroyed unrun.
   void Stop();
 
+  /// As Stop of a loop that Start runs, but waits no longer than this for what runs now. False: it still runs, as where a file system does
+  /// not answer; its thread is then left alone for good and what was posted is never destroyed. What that function uses may be gone when
+  /// it returns, so the process has to end by _exit(2).
+  bool StopWithin(base::Duration patience);
+
+  const std::string& name() const;
+
+  /// How long the function, timer or callback that runs now has been running; 0 while the loop waits for work. Any thread.
+  base::Duration Busy() const;
+
   bool InLoop() const;
 
   const base::Clock& clock() const override;
@@ -57,7 +67,7 @@ class Loop final : public base::Executor {
  private:
   std::weak_ptr<Inotify> inotify_;
   struct State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;  // the thread's, too, so that one that is left alone keeps what it needs
 };
 
 }  // namespace penstock::os

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "os/core/fd.h"
+#include "os/testing/eventually.h"
 #include "os/testing/turned_loop.h"
 
 namespace penstock::os {
@@ -220,6 +221,52 @@ TEST(Loop, StopsFromOutsideAfterTheFunctionThatRuns) {
   loop.Stop();
   loop.Post([&] { ran_on = true; });
   EXPECT_FALSE(ran_on);
+}
+
+TEST(Loop, SaysForHowLongItHasBeenBusy) {
+  base::FakeClock clock;
+  Loop loop("test", clock);
+  EXPECT_EQ(loop.Busy(), base::Duration::zero()) << "before it runs";
+  std::promise<void> began, may_end, idle;
+  loop.Start();
+  loop.Post([&] {
+    clock.Advance(milliseconds(5));
+    began.set_value();
+    may_end.get_future().wait();
+  });
+  began.get_future().wait();
+  EXPECT_EQ(loop.Busy(), milliseconds(5));
+  clock.Advance(hours(1));
+  EXPECT_EQ(loop.Busy(), hours(1) + milliseconds(5));
+  may_end.set_value();
+  loop.Post([&] { idle.set_value(); });
+  idle.get_future().wait();
+  EXPECT_TRUE(Eventually([&] { return loop.Busy() == base::Duration::zero(); }));
+}
+
+TEST(Loop, IsLeftAloneWhereWhatRunsDoesNotEnd) {
+  std::promise<void> began, may_end, destroyed;
+  auto ends = std::make_shared<std::shared_future<void>>(may_end.get_future());
+  {
+    Loop loop("test");
+    loop.Start();
+    loop.Post([&began, ends, at_end = std::shared_ptr<void>(nullptr, [&](void*) { destroyed.set_value(); })] {
+      began.set_value();
+      ends->wait();
+    });
+    began.get_future().wait();
+    EXPECT_FALSE(loop.StopWithin(milliseconds(1)));
+    EXPECT_GT(loop.Busy(), base::Duration::zero());
+  }
+  may_end.set_value();
+  EXPECT_EQ(destroyed.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready) << "its thread ends in peace";
+}
+
+TEST(Loop, IsStoppedWithinTheTimeWhereItCan) {
+  Loop loop("test");
+  loop.Start();
+  EXPECT_TRUE(loop.StopWithin(std::chrono::seconds(60)));
+  EXPECT_TRUE(loop.StopWithin(milliseconds(0))) << "it has stopped already";
 }
 
 TEST(Loop, FollowsAClockThatIsTurned) {

@@ -100,11 +100,11 @@ std::vector<pid_t> ListProcesses(const std::string& proc) {
 }
 
 bool IsOfTheMachine(const std::string& proc, pid_t pid) {
-  constexpr std::array<const char*, 3> kNamespaces = {"user", "pid", "mnt"};
-  return std::all_of(kNamespaces.begin(), kNamespaces.end(), [&](const std::string& kind) {
-    const auto first = ReadLink(proc + "/1/ns/" + kind), its = ReadLink(proc + "/" + std::to_string(pid) + "/ns/" + kind);
-    return first.ok() && its.ok() && *first == *its;
-  });
+  const auto shares = [&](const std::string& with, const std::string& kind) {
+    const auto other = ReadLink(proc + "/" + with + "/ns/" + kind), its = ReadLink(proc + "/" + std::to_string(pid) + "/ns/" + kind);
+    return other.ok() && its.ok() && *other == *its;
+  };
+  return shares("1", "user") && shares("1", "pid") && (shares("1", "mnt") || shares("self", "mnt"));
 }
 
 std::string UserName(uid_t uid) {

@@ -33,9 +33,9 @@ base::Result<std::uint64_t> ReadProcessStart(const std::string& proc, pid_t pid)
 /// In ascending order; empty where `proc` cannot be listed.
 std::vector<pid_t> ListProcesses(const std::string& proc);
 
-/// Whether a process is in the user, pid and mount namespaces of the first process that `proc` shows: one of the machine itself (of a node
-/// that is a container, of that node), not of a container on it. False where these cannot be read: that needs the right to trace both
-/// (namespaces(7)).
+/// Whether a process is in the user and pid namespaces of the first process that `proc` shows, and in the mount namespace of that one or in
+/// ours: one of the machine itself (of a node that is a container, of that node), not of a container on it. False where these cannot be
+/// read: that needs the right to trace both (namespaces(7)).
 bool IsOfTheMachine(const std::string& proc, pid_t pid);
 
 /// Name of a user, or its number as text.

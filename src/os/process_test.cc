@@ -108,6 +108,11 @@ TEST(Process, IsOfTheMachineInTheNamespacesOfTheFirstOne) {
     link("42", kind, kind + ":[1]");
   }
   EXPECT_FALSE(IsOfTheMachine(proc.path(), 43)) << "it has ended";
+  link("42", "mnt", "mnt:[2]");
+  link("self", "mnt", "mnt:[2]");
+  EXPECT_TRUE(IsOfTheMachine(proc.path(), 42)) << "among the files that we see";
+  link("self", "mnt", "mnt:[3]");
+  link("42", "mnt", "mnt:[1]");
   std::filesystem::remove(proc / "1/ns/mnt");
   EXPECT_FALSE(IsOfTheMachine(proc.path(), 42)) << "nothing to compare it with";
 }

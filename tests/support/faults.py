@@ -56,6 +56,7 @@ ERRORS = {
     "inotify_add_watch": ("ENOSPC",), "bind": NEW,
 }
 KILL = "KILL"
+HANG = "HANG"  # the call does not return as long as the program lives
 WRITES = 0o3 | 0o100  # O_WRONLY, O_RDWR, O_CREAT
 
 MACHINES = {"x86_64": (0xC000003E, 0, 317), "aarch64": (0xC00000B7, 1, 277)}
@@ -204,34 +205,38 @@ class Faults:
                     continue  # the thread that called was killed
                 raise
             response = Response(id=notification.id, flags=CONTINUE)
+            hangs = False
             with contextlib.suppress(OSError, ValueError):
-                self._decide(notification, response)
-            with contextlib.suppress(OSError):
-                fcntl.ioctl(listener, SEND, response)
+                hangs = self._decide(notification, response)
+            if not hangs:
+                with contextlib.suppress(OSError):
+                    fcntl.ioctl(listener, SEND, response)
 
-    def _decide(self, notification: Notification, response: Response):
+    def _decide(self, notification: Notification, response: Response) -> bool:
+        """Fills in the answer; whether there is none at all."""
         if not self.recording:
-            return
+            return False
         call = NUMBERS[notification.number]
         path = self._path(notification, call)
         named = self._named(path)
         if named is None:
-            return
+            return False
         with self.lock:
             if not self.recording:
-                return
+                return False
             self.counts[call, named] += 1
             occurrence = self.counts[call, named]
             self.seen.append(Point(call, named, occurrence))
             wanted = self.wanted
             if wanted is None or (wanted.call, wanted.path, wanted.occurrence) != (call, named, occurrence):
-                return
+                return False
             self.hit, self.wanted = f"{call} {path}", None
         if wanted.action == KILL:
             status = Path(f"/proc/{notification.pid}/status").read_text()
             os.kill(int(re.search(r"^Tgid:\s*(\d+)", status, re.M)[1]), signal.SIGKILL)
-        else:
+        elif wanted.action != HANG:
             response.flags, response.error = 0, -getattr(errno, wanted.action)
+        return wanted.action == HANG
 
     @staticmethod
     def _path(notification: Notification, call: str) -> str:

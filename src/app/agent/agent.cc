@@ -18,6 +18,7 @@
 #include "app/agent/containers.h"
 #include "app/agent/costs.h"
 #include "app/agent/doors.h"
+#include "app/agent/heartbeat.h"
 #include "app/agent/labeller.h"
 #include "app/agent/paths.h"
 #include "app/agent/plan.h"
@@ -57,6 +58,15 @@ sigset_t OurSignals() {
   return ours;
 }
 
+/// For what `io` does when the agent ends; a service manager kills after 20 s or more.
+constexpr base::Duration kEndsWithin = std::chrono::seconds(5);
+
+/// How a running agent ended.
+struct Ended {
+  int status = 0;
+  bool all_threads = true;  ///< false: one hangs, and may use what is gone as soon as it comes back: the process ends by _exit(2)
+};
+
 /// Everything of a running agent.
 class Agent {
  public:
@@ -74,10 +84,12 @@ class Agent {
         pages_(control_, io_,
                {.metrics = [this](node::metrics::Format format) { return views_.MetricsPage(format); },
                 .report = [this] { return api::ToJson(views_.Report()); },
-                .not_ready = [this] { return not_ready_; }}) {}
+                .hangs = [this] { return heartbeat_.Hangs(); },
+                .not_ready = [this] { return *not_ready_.Get(); }}) {}
 
-  int Run() {
+  Ended Run() {
     io_.Start();
+    heartbeat_.TellSystemd(control_);
     const std::array<std::pair<const char*, Status (Agent::*)()>, 7> steps = {{{"signals", &Agent::WatchSignals},
                                                                                {"health memory", &Agent::RecallHealth},
                                                                                {"kernel log", &Agent::ListenToKernel},
@@ -89,15 +101,13 @@ class Agent {
       edge::systemd::Notify(std::string("STATUS=starting: ") + name);
       if (const Status done = (this->*step)(); !done.ok()) {
         base::Log(base::kError, "cannot start", {{"step", name}, {"why", done.error().message()}});
-        io_.Stop();
-        return 1;
+        exit_status_ = 1;
+        return End();
       }
     }
     control_.Run();
     edge::systemd::Notify("STOPPING=1");
-    io_.Stop();
-    base::Log(base::kInfo, "ended");
-    return exit_status_;
+    return End();
   }
 
  private:
@@ -144,12 +154,19 @@ class Agent {
       edge::systemd::Notify("STATUS=waiting: " + waiting_for_);
     }
     control_.PostAfter(kLookAtLock, [this] {
-      if (const Status served = ServeOrWait(); !served.ok()) End(served.error(), "doors");
+      if (const Status served = ServeOrWait(); !served.ok()) GiveUp(served.error(), "doors");
     });
     return {};
   }
 
-  void End(const base::Error& error, const char* step) {
+  Ended End() {
+    const Ended ended{exit_status_, io_.StopWithin(kEndsWithin)};
+    if (!ended.all_threads) base::Log(base::kWarn, "ending beside a thread that waits for a file which does not answer");
+    base::Log(base::kInfo, "ended");
+    return ended;
+  }
+
+  void GiveUp(const base::Error& error, const char* step) {
     base::Log(base::kError, "cannot go on", {{"step", step}, {"why", error.message()}});
     exit_status_ = 1;
     control_.Stop();
@@ -248,7 +265,7 @@ class Agent {
 
   void FirstLookDone() {
     looked_ = true;
-    not_ready_.clear();
+    not_ready_.Set(std::string());
     labeller_.Begin();
     base::Log(base::kInfo, "looked", {{"devices", spine_.devices()}});
     if (doors_) ServeDevices();
@@ -283,7 +300,8 @@ class Agent {
   Telemetry telemetry_;
   door::PodLabels pod_labels_{control_, spine_.ledger};
   Labeller labeller_;
-  std::string not_ready_ = "looking at the devices for the first time";
+  base::Published<std::string> not_ready_{"looking at the devices for the first time"};
+  const Heartbeat heartbeat_{{&control_, &io_}};
   std::string waiting_for_;  // the other agent, while one has the lock
   bool looked_ = false;
   os::UniqueFd signals_;
@@ -311,8 +329,13 @@ base::Result<int> Start(const AgentOptions& options) {
   if (!options.wait_for_lock) { ASSIGN(lock, os::LockFile::Take(paths.run_dir + "/agent.lock")); }
   BlockSignals();
   ASSIGN(const std::string boot_id, os::ReadBootId("/proc"));
-  Agent agent(options, std::move(lock), boot_id);
-  return agent.Run();
+  Ended ended;
+  {
+    Agent agent(options, std::move(lock), boot_id);
+    ended = agent.Run();
+  }
+  if (!ended.all_threads) ::_exit(ended.status);
+  return ended.status;
 }
 
 }  // namespace

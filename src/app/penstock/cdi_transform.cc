@@ -20,7 +20,7 @@ base::Status Transform(const CdiRootChange& change) {
     if (!root.empty() && !root.starts_with('/'))
       return base::Error(base::Code::kInvalidArgument, "\"" + root + "\" is no absolute path; --from and --to take those");
   ASSIGN(const std::string text, change.input == "-" ? os::ReadAll(STDIN_FILENO, "standard input", api::cdi::kMostBytes)
-                                                     : os::ReadFile(change.input, api::cdi::kMostBytes));
+                                                     : os::ReadInput(change.input, api::cdi::kMostBytes));
   ASSIGN(api::cdi::Spec spec, api::cdi::Parse(text, change.input == "-" ? "standard input" : change.input));
   const auto relative = change.relative_to == "container" ? api::cdi::Relative::kContainer : api::cdi::Relative::kHost;
   spec = api::cdi::TransformRoot(std::move(spec), change.from, change.to, relative);

@@ -45,7 +45,7 @@ Verdict Judge(const SpecFile& file) {
 
 SpecFile ReadSpecFile(const std::string& file) {
   if (file == "-") return {"standard input", 0, os::ReadAll(STDIN_FILENO, "standard input", api::cdi::kMostBytes)};
-  return {file, 0, os::ReadFile(file, api::cdi::kMostBytes)};
+  return {file, 0, os::ReadInput(file, api::cdi::kMostBytes)};
 }
 
 /// What is wrong with files that are well each by themselves: the registry says again, in short, what a verdict says in full.

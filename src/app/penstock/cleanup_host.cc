@@ -36,9 +36,9 @@ void UndoEngines(const api::NodeConfig& config, CleanupOutcome& outcome) {
   auto sites = edge::engine::ConfiguredSites(state_dir);
   if (!sites.ok()) outcome.failures.push_back(sites.error().message());
   for (edge::engine::Site& site : sites.ok() ? *sites : std::vector<edge::engine::Site>()) {
-    edge::engine::SeeAs(site, config.paths.proc_root, 1);
+    edge::engine::SeeAsTheMachine(site, config.paths.proc_root);
     edge::engine::ConfigureOptions undo{.state_dir = state_dir, .proc_root = config.paths.proc_root};
-    const auto running = edge::engine::SiteOfSocket(config.paths.proc_root, (site.root == "/" ? "" : site.root) + site.socket);
+    const auto running = edge::engine::SiteOfSocket(config.paths.proc_root, SocketHere(site));
     if (running.ok() && running->supervised) undo.restart = edge::engine::Restart::kSystemd;
     const auto undone = edge::engine::Configure(site, undo, nullptr);
     if (undone.ok()) {

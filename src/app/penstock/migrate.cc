@@ -67,7 +67,7 @@ Result<Found> ReadFiles(const std::vector<std::string>& files) {
   Found found;
   for (const std::string& file : files) {
     const bool standard_input = file == "-";
-    ASSIGN(const std::string text, standard_input ? os::ReadAll(STDIN_FILENO, "standard input") : os::ReadFile(file));
+    ASSIGN(const std::string text, standard_input ? os::ReadAll(STDIN_FILENO, "standard input") : os::ReadInput(file));
     TRY(TakeFile(text, standard_input ? "standard input" : file, found));
   }
   return found;

@@ -27,6 +27,7 @@ struct Running {
   bool kubelet = false;
   std::vector<std::string> sockets;  ///< of engines, the likeliest of the kubelet first
   std::string docker;                ///< its socket; empty: does not listen
+  std::string problem;               ///< why an engine that one would expect is not among them; empty: nothing to say
 };
 
 /// The socket of the engine that is meant by "auto": the kubelet's own; without a kubelet docker's, or that of the only one that runs.

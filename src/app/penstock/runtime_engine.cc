@@ -1,11 +1,8 @@
 // Which engine is meant: by name, by socket, or the one that the kubelet uses.
-#include <algorithm>
-
 #include "app/penstock/runtime_configure.h"
 #include "base/core/strings.h"
 #include "edge/engine/cri/find.h"
-#include "os/core/file.h"
-#include "os/process.h"
+#include "edge/engine/machine_process.h"
 
 namespace penstock::app {
 
@@ -17,22 +14,13 @@ namespace {
 
 constexpr char kDockerSocket[] = "/run/docker.sock";
 
-bool KubeletRuns(const std::string& proc_root) {
-  for (const pid_t pid : os::ListProcesses(proc_root)) {
-    if (!os::IsOfTheMachine(proc_root, pid)) continue;
-    const auto comm = os::ReadFile(proc_root + "/" + std::to_string(pid) + "/comm");
-    const std::string name(comm.ok() ? base::Trim(*comm) : std::string_view());
-    if (name == "kubelet" || name == "kubelite" || name.starts_with("k3s-")) return true;
-  }
-  return false;
-}
-
 Running LookAround(const std::string& proc_root, const std::string& kubelet_dir) {
-  Running running{.kubelet = KubeletRuns(proc_root)};
-  for (const std::string& socket : edge::engine::cri::FindSockets(proc_root, kubelet_dir))
-    if (edge::engine::ListenerOf(socket).ok()) running.sockets.push_back(socket);
-  if (edge::engine::ListenerOf(kDockerSocket).ok()) running.docker = kDockerSocket;
-  return running;
+  auto found = edge::engine::cri::FindSockets(proc_root, kubelet_dir);
+  const bool docker = edge::engine::ListenerOf(proc_root, kDockerSocket).ok();
+  return {.kubelet = found.kubelet,
+          .sockets = std::move(found.paths),
+          .docker = docker ? kDockerSocket : "",
+          .problem = std::move(found.problem)};
 }
 
 /// A recipe by its name; where the engine runs, with what its process says.
@@ -49,12 +37,15 @@ base::Result<Site> SiteByName(const EngineOptions& options, const std::string& p
 
 base::Result<std::string> ChooseSocket(const Running& running) {
   if (running.kubelet && !running.sockets.empty()) return running.sockets.front();
+  if (running.kubelet && !running.problem.empty())
+    return Error(Code::kFailedPrecondition, running.problem + "; or say --runtime, or --socket");
   // docker brings a containerd of its own along, which is not the one that people mean.
   if (!running.docker.empty()) return running.docker;
   if (running.sockets.size() == 1) return running.sockets.front();
   if (running.sockets.empty())
     return Error(Code::kFailedPrecondition,
-                 "no container engine runs here that could be meant: say --runtime containerd, crio, docker or podman");
+                 (running.problem.empty() ? "no container engine runs here that could be meant" : running.problem) +
+                     std::string(": say --runtime containerd, crio, docker or podman"));
   return Error(Code::kFailedPrecondition, "several container engines run and no kubelet tells which is meant (" +
                                               base::Join(running.sockets, ", ") + "): say --runtime, or --socket");
 }

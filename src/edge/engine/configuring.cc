@@ -218,7 +218,7 @@ void Configuring::State::Start(bool changed) {
     return settle({});
   }
   if (site.engine == Engine::kPodman) return settle({});  // each run reads its files
-  const bool runs = ListenerOf(site.root == "/" ? site.socket : site.root + site.socket).ok();
+  const bool runs = ListenerOf(options.proc_root, SocketHere(site)).ok();
   if (options.restart == Restart::kNone || !runs) {
     const std::string how = site.unit.empty() ? "" : ": systemctl restart " + site.unit;
     outcome.remarks.push_back(site.name + (runs ? " reads it when it starts anew" + how : " does not run now; it reads it when it starts"));

@@ -17,7 +17,7 @@ constexpr base::Duration kLookAgain = 100ms;
 }  // namespace
 
 Identity Configuring::State::Running() const {
-  const auto pid = ListenerOf(site.root == "/" ? site.socket : site.root + site.socket);
+  const auto pid = ListenerOf(options.proc_root, SocketHere(site));
   if (!pid.ok() || *pid == 0) return {};
   const auto start = os::ReadProcessStart(options.proc_root, *pid);
   return start.ok() ? Identity{*pid, *start} : Identity{};
@@ -66,7 +66,7 @@ void Configuring::State::Await(Next next) {
 
 /// Looks at once, and again as long as there is time.
 void Configuring::State::Retry(const Error& last, Next next) {
-  const bool listens = ListenerOf(site.root == "/" ? site.socket : site.root + site.socket).ok();
+  const bool listens = ListenerOf(options.proc_root, SocketHere(site)).ok();
   if (listens && IsAnew()) return AskHealth(std::move(next));
   if (loop.clock().Now() >= until)
     return next(Error(Code::kUnavailable, site.name + " is not there again after " + base::FormatDuration(options.patience) + ": " +

@@ -209,7 +209,7 @@ class SupervisedEngine {
   SupervisedEngine& operator=(const SupervisedEngine&) = delete;
 
   /// 0: it does not listen.
-  pid_t Pid() const { return ListenerOf(socket_).value_or(0); }
+  pid_t Pid() const { return ListenerOf("/proc", socket_).value_or(0); }
   bool IsSignalled() const { return os::Exists(signalled_); }
   void WaitUntilItListens() const {
     EXPECT_TRUE(os::Eventually([this] { return Pid() > 0; }));

@@ -2,18 +2,10 @@
 #include "edge/engine/site.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include "base/core/strings.h"
-#include "os/core/fd.h"
-#include "os/core/file.h"
 #include "os/launch.h"
 #include "os/process.h"
-#include "os/process_text.h"
 
 namespace penstock::edge::engine {
 namespace {
@@ -94,8 +86,7 @@ std::vector<Site> MakeRecipes() {
   };
 }
 
-std::optional<Engine> EngineOf(const std::string& program) {
-  const std::string name = LeafOf(program);
+std::optional<Engine> EngineOf(const std::string& name) {
   if (name == "containerd") return Engine::kContainerd;
   if (name == "crio") return Engine::kCrio;
   if (name == "dockerd" || name == "cri-dockerd") return Engine::kDocker;
@@ -150,14 +141,6 @@ std::string UnitOf(const std::vector<std::string>& cgroups) {
   return "";
 }
 
-/// "/proc/7/root/run/x.sock" → "/run/x.sock": how the engine's own kin call it.
-std::string BelowRoot(const std::string& proc_root, const std::string& path) {
-  const auto words = base::Split(path, '/');
-  const std::size_t at = base::Split(proc_root, '/').size();
-  if (!path.starts_with(proc_root + "/") || words.size() < at + 3 || words[at + 1] != "root") return path;
-  return path.substr(proc_root.size() + words[at].size() + std::string_view("//root").size());
-}
-
 }  // namespace
 
 const std::vector<Site>& Recipes() {
@@ -175,39 +158,20 @@ base::Result<Site> RecipeOf(std::string_view name) {
                "\"" + std::string(name) + "\" is no engine that is known here: " + base::Join(names, ", ") + " are");
 }
 
-base::Result<pid_t> ListenerOf(const std::string& socket) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (socket.size() >= sizeof(address.sun_path)) return Error(Code::kInvalidArgument, socket + " is too long for a socket's path");
-  std::memcpy(address.sun_path, socket.c_str(), socket.size());
-  const os::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd || ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    const int error = errno;
-    if (error == ENOENT || error == ECONNREFUSED) return Error(Code::kNotFound, "nobody listens at " + socket);
-    return base::ErrnoError(error, "connect to " + socket);
-  }
-  ucred peer{};
-  socklen_t length = sizeof(peer);
-  if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return base::ErrnoError(errno, "ask who listens at " + socket);
-  return peer.pid;
-}
-
-base::Result<Site> SiteOfProcess(const ProcessFacts& facts, const std::string& socket) {
-  constexpr std::string_view kDeleted = " (deleted)";
-  std::string program = facts.program;
-  if (program.ends_with(kDeleted)) program.resize(program.size() - kDeleted.size());
-  const auto engine = EngineOf(program);
+base::Result<Site> SiteOfProcess(const MachineProcess& process, const std::string& socket) {
+  const auto engine = EngineOf(process.name);
   if (!engine)
-    return Error(Code::kFailedPrecondition,
-                 "at " + socket + " listens " + program + ", which is none of containerd, crio and dockerd: say --runtime and --config");
-  const std::string config = ArgumentOf(
-      facts.arguments, *engine == Engine::kDocker ? std::vector<std::string>{"--config-file"} : std::vector<std::string>{"--config", "-c"});
+    return Error(Code::kFailedPrecondition, "at " + socket + " listens " + process.program +
+                                                ", which is none of containerd, crio and dockerd: say --runtime and --config");
+  const std::string config = ArgumentOf(process.arguments, *engine == Engine::kDocker ? std::vector<std::string>{"--config-file"}
+                                                                                      : std::vector<std::string>{"--config", "-c"});
   Site site = BestRecipe(*engine, config, socket);
   TakeConfig(site, config);
-  if (LeafOf(program) != "cri-dockerd") {
+  if (process.name != "cri-dockerd") {
     site.socket = socket;
-    site.program = program;
-    const std::string unit = UnitOf(facts.cgroups);
+    // A program that is many is run as the recipe has it: by a name of its own.
+    if (LeafOf(process.program) == process.name) site.program = process.program;
+    const std::string unit = UnitOf(process.cgroups);
     site.supervised = !unit.empty();
     if (site.supervised) site.unit = unit;
   }
@@ -215,28 +179,25 @@ base::Result<Site> SiteOfProcess(const ProcessFacts& facts, const std::string& s
 }
 
 base::Result<Site> SiteOfSocket(const std::string& proc_root, const std::string& socket) {
-  ASSIGN(const pid_t pid, ListenerOf(socket));
-  const std::string process = proc_root + "/" + std::to_string(pid);
-  ProcessFacts facts;
-  auto program = os::ReadLink(process + "/exe");
-  if (pid == 0 || !program.ok())
+  ASSIGN(const pid_t pid, ListenerOf(proc_root, socket));
+  if (pid == 0)
     return Error(Code::kFailedPrecondition, "who listens at " + socket + " cannot be seen from here: say --runtime and --config");
-  facts.program = *std::move(program);
-  if (const auto line = os::ReadFile(process + "/cmdline"); line.ok()) facts.arguments = base::Split(*line, '\0');
-  if (const auto groups = os::ReadFile(process + "/cgroup"); groups.ok()) facts.cgroups = os::ParseCgroups(*groups);
-  ASSIGN(Site site, SiteOfProcess(facts, BelowRoot(proc_root, socket)));
+  auto process = Identify(proc_root, pid);
+  if (!process.ok())
+    return Error(process.error().code(), "at " + socket + " listens one that is not trusted: " + process.error().message());
+  ASSIGN(Site site, SiteOfProcess(*process, WithoutMachineFiles(proc_root, socket)));
   site.pid = pid;
-  SeeAs(site, proc_root, pid);
+  if (!process->sees_our_files) SeeAsTheMachine(site, proc_root);
   return site;
 }
 
-void SeeAs(Site& site, const std::string& proc_root, pid_t pid) {
-  const auto files_of = [&proc_root](const std::string& process) { return os::ReadLink(proc_root + "/" + process + "/ns/mnt"); };
-  const auto theirs = files_of(std::to_string(pid)), ours = files_of("self"), first = files_of("1");
-  if (!theirs.ok() || !ours.ok() || *theirs == *ours) return;
-  const std::string process = proc_root + "/" + (first.ok() && *first == *theirs ? "1" : std::to_string(pid));
-  site.root = process + "/root";
-  site.enter = os::LaunchArguments(os::OwnFolder() + "/penstock-worker", {.within = process});
+std::string SocketHere(const Site& site) { return site.root == "/" ? site.socket : site.root + site.socket; }
+
+void SeeAsTheMachine(Site& site, const std::string& proc_root) {
+  const std::string files = MachineFiles(proc_root);
+  if (files.empty()) return;
+  site.root = files;
+  site.enter = os::LaunchArguments(os::OwnFolder() + "/penstock-worker", {.within = proc_root + "/1"});
 }
 
 }  // namespace penstock::edge::engine

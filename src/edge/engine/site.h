@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "base/core/result.h"
+#include "edge/engine/machine_process.h"
 #include "edge/engine/plan.h"
 
 namespace penstock::edge::engine {
@@ -19,15 +20,15 @@ struct Site {
   std::string name;  ///< "containerd", "k3s"
   Engine engine = Engine::kContainerd;
   Manner manner = Manner::kPlain;
-  std::string socket;         ///< empty: it has none
-  std::string config;         ///< the file that is edited
-  std::string in_force;       ///< the file that it is started with, where that is another one (MicroK8s, k0s)
-  std::string drop_in;        ///< where a file of ours would be; empty: it reads no such files
-  std::string template_file;  ///< Manner::kTemplated: what the file is made from
-  std::string program;        ///< its executable: a path, or a name to be found
-  std::string unit;           ///< of systemd; empty: none
-  bool supervised = false;    ///< its process was seen in that unit; else the unit is what the recipe supposes
-  std::string root = "/";     ///< where its files lie as this program sees them: /proc/PID/root where it lives in another mount namespace
+  std::string socket;              ///< empty: it has none
+  std::string config;              ///< the file that is edited
+  std::string in_force;            ///< the file that it is started with, where that is another one (MicroK8s, k0s)
+  std::string drop_in;             ///< where a file of ours would be; empty: it reads no such files
+  std::string template_file;       ///< Manner::kTemplated: what the file is made from
+  std::string program;             ///< its executable: a path, or a name to be found
+  std::string unit;                ///< of systemd; empty: none
+  bool supervised = false;         ///< its process was seen in that unit; else the unit is what the recipe supposes
+  std::string root = "/";          ///< where its files lie as this program sees them: /proc/1/root where we are in a container
   std::vector<std::string> enter;  ///< what goes before a command that shall see what the engine sees
   pid_t pid = 0;                   ///< 0: it does not run, or cannot be seen
 };
@@ -38,23 +39,18 @@ const std::vector<Site>& Recipes();
 /// The recipe of that name; kInvalidArgument with the names there are.
 base::Result<Site> RecipeOf(std::string_view name);
 
-/// Who listens at the socket: the peer's pid by SO_PEERCRED. kNotFound where nobody does; 0 in another pid namespace.
-base::Result<pid_t> ListenerOf(const std::string& socket);
-
-/// The engine that listens there (the socket may be reached through /proc/PID/root): its program, configuration file and systemd unit as
-/// its process shows them, the rest by the recipe that fits. kFailedPrecondition where that program is no engine that is known here.
+/// The engine that listens there (ListenerOf's rule; the process is one that Identify believes): its program, configuration file and
+/// systemd unit as its process shows them, the rest by the recipe that fits. kPermissionDenied where socket or process are not trusted,
+/// kFailedPrecondition where that program is no engine that is known here.
 base::Result<Site> SiteOfSocket(const std::string& proc_root, const std::string& socket);
 
-/// Has the site's files be those that this process sees, where they are others than ours: through the machine's first process where that
-/// sees them, too, since that one stays when the engine starts anew.
-void SeeAs(Site& site, const std::string& proc_root, pid_t pid);
+/// Has the site's files be those that the machine's first process sees, and its programs run among them, where we see others.
+void SeeAsTheMachine(Site& site, const std::string& proc_root);
 
-/// What a process says of the engine that it is. Pure.
-struct ProcessFacts {
-  std::string program;                 ///< its executable
-  std::vector<std::string> arguments;  ///< with its name
-  std::vector<std::string> cgroups;
-};
-base::Result<Site> SiteOfProcess(const ProcessFacts& facts, const std::string& socket);
+/// The path at which its socket is reached from here.
+std::string SocketHere(const Site& site);
+
+/// What a process that is believed says of the engine that it is. Pure.
+base::Result<Site> SiteOfProcess(const MachineProcess& process, const std::string& socket);
 
 }  // namespace penstock::edge::engine

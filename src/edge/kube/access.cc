@@ -18,7 +18,7 @@ std::string Environment(const char* name) {
 }
 
 base::Result<Access> FromFile(const std::string& file, const std::string& context) {
-  ASSIGN(const std::string text, os::ReadFile(file, std::size_t{4} << 20));
+  ASSIGN(const std::string text, os::ReadInput(file, std::size_t{4} << 20));
   return ParseKubeconfig(text, file, context);
 }
 

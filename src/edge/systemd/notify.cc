@@ -1,13 +1,16 @@
 // One datagram.
 #include "edge/systemd/notify.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
+#include "base/core/strings.h"
 #include "os/core/fd.h"
 
 namespace penstock::edge::systemd {
@@ -24,6 +27,14 @@ void Notify(std::string_view assignments) {
   if (!socket) return;
   (void)::sendto(socket.get(), assignments.data(), assignments.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
                  reinterpret_cast<const sockaddr*>(&address), static_cast<socklen_t>(length));
+}
+
+base::Duration WatchdogInterval() {
+  const char* interval = std::getenv("WATCHDOG_USEC");  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  const char* pid = std::getenv("WATCHDOG_PID");        // NOLINT(concurrency-mt-unsafe)
+  if (interval == nullptr || (pid != nullptr && base::ParseUint(pid) != static_cast<std::uint64_t>(::getpid()))) return {};
+  constexpr std::uint64_t kMost = 86'400'000'000;  // a day
+  return std::chrono::microseconds(std::min(base::ParseUint(interval).value_or(0), kMost));
 }
 
 }  // namespace penstock::edge::systemd

@@ -3,9 +3,14 @@
 
 #include <string_view>
 
+#include "base/core/clock.h"
+
 namespace penstock::edge::systemd {
 
 /// Sends assignments such as "READY=1\nSTATUS=8 devices". Any thread; never blocks.
 void Notify(std::string_view assignments);
+
+/// Within which time systemd wants to hear WATCHDOG=1 again, by WATCHDOG_USEC and WATCHDOG_PID (sd_watchdog_enabled(3)); 0: it does not.
+base::Duration WatchdogInterval();
 
 }  // namespace penstock::edge::systemd

@@ -35,16 +35,6 @@ bool EndsInOneOf(std::string_view name, std::span<const std::string_view> suffix
   return std::any_of(suffixes.begin(), suffixes.end(), [name](std::string_view suffix) { return name.ends_with(suffix); });
 }
 
-base::Result<std::string> ReadRegularFile(const std::string& path, std::size_t most) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  if (!fd) return ErrnoError(errno, "open " + path);
-  struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) return ErrnoError(errno, "look at " + path);
-  if (S_ISDIR(status.st_mode)) return ErrnoError(EISDIR, "read " + path);
-  if (!S_ISREG(status.st_mode)) return base::Error(base::Code::kInvalidArgument, path + " is not a regular file");
-  return ReadAll(fd.get(), path, most);
-}
-
 // A rename is only safe from a crash once the directory is on disk too; a file system that cannot sync directories has nothing to lose.
 void SyncFolder(const std::string& folder) {
   const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -79,7 +69,21 @@ base::Status WriteAll(int fd, std::string_view content, const std::string& name)
   return {};
 }
 
+base::Result<std::string> ReadRegular(int fd, const std::string& name, std::size_t most) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return ErrnoError(errno, "look at " + name);
+  if (S_ISDIR(status.st_mode)) return ErrnoError(EISDIR, "read " + name);
+  if (!S_ISREG(status.st_mode)) return base::Error(base::Code::kInvalidArgument, name + " is not a regular file");
+  return ReadAll(fd, name, most);
+}
+
 base::Result<std::string> ReadFile(const std::string& path, std::size_t most) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!fd) return ErrnoError(errno, "open " + path);
+  return ReadRegular(fd.get(), path, most);
+}
+
+base::Result<std::string> ReadInput(const std::string& path, std::size_t most) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   if (!fd) return ErrnoError(errno, "open " + path);
   return ReadAll(fd.get(), path, most);
@@ -163,7 +167,7 @@ std::vector<FolderFile> ReadFolder(const std::string& folder, std::span<const st
     const std::string path = folder + "/" + name;
     if (!EndsInOneOf(name, suffixes)) continue;
     if (::lstat(path.c_str(), &status) != 0 || S_ISDIR(status.st_mode)) continue;  // gone meanwhile, or a folder
-    files.push_back({path, ReadRegularFile(path, most)});
+    files.push_back({path, ReadFile(path, most)});
   }
   return files;
 }

@@ -14,8 +14,15 @@ namespace penstock::os {
 
 inline constexpr std::size_t kMostFileBytes = 16u << 20;
 
-/// The content of a file. Blocks. Errors by errno; kResourceExhausted where it is larger than `most`.
+/// The content of a regular file. Never waits for somebody else: a pipe, a device or a socket is kInvalidArgument. Errors by errno;
+/// kResourceExhausted where it is larger than `most`.
 base::Result<std::string> ReadFile(const std::string& path, std::size_t most = kMostFileBytes);
+
+/// The same of a file that is open already, from its current offset. It must have been opened with O_NONBLOCK, or the open has waited.
+base::Result<std::string> ReadRegular(int fd, const std::string& name, std::size_t most = kMostFileBytes);
+
+/// What a person names on a command line, which may be a pipe or a device too ("<(...)", /dev/stdin, /dev/null): waits until it ends.
+base::Result<std::string> ReadInput(const std::string& path, std::size_t most = kMostFileBytes);
 
 /// The rest of an open file, from its current offset.
 base::Result<std::string> ReadAll(int fd, const std::string& name, std::size_t most = kMostFileBytes);

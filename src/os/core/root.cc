@@ -64,8 +64,8 @@ base::Result<UniqueFd> Root::OpenFile(const std::string& path, int flags) const 
 }
 
 base::Result<std::string> Root::Read(const std::string& path, std::size_t most) const {
-  ASSIGN(const UniqueFd fd, OpenFile(path, O_RDONLY));
-  return ReadAll(fd.get(), path, most);
+  ASSIGN(const UniqueFd fd, OpenFile(path, O_RDONLY | O_NONBLOCK));
+  return ReadRegular(fd.get(), path, most);
 }
 
 base::Result<std::vector<std::string>> Root::List(const std::string& path) const {

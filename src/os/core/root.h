@@ -23,6 +23,7 @@ class Root {
 
   /// Opens a path below the root ("/dev/nvidia0" or "dev/nvidia0").
   base::Result<UniqueFd> OpenFile(const std::string& path, int flags) const;
+  /// As ReadFile: of regular files only, and without waiting.
   base::Result<std::string> Read(const std::string& path, std::size_t most = kMostFileBytes) const;
   base::Result<std::vector<std::string>> List(const std::string& path) const;
   base::Result<std::string> ReadLink(const std::string& path) const;

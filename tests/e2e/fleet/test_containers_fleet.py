@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from actors import DEBIAN, GPU, OPENED, REFUSED, wait_for
+from actors import BUSYBOX, DEBIAN, GPU, OPENED, REFUSED, wait_for
 from fleet import WITHOUT_CDI, Fleet, Node, pod_on
 
 HOOK = "/var/lib/penstock/penstock-hook"
@@ -57,6 +57,25 @@ def test_a_pod_without_cdi_has_its_device_file_and_no_other(installed, pods):
     installed.wait_held("plain")
     [minor] = node.machine.minors().values()
     assert installed.openable("plain", (minor, 7)) == {minor: OPENED, 7: REFUSED}
+    installed.check()
+
+
+# A program of that name, which is told a file that nobody ever writes to.
+CALLS_ITSELF_KUBELET = ("cp /bin/busybox /tmp/kubelet && mkfifo -m 666 /tmp/config.yaml && "
+                        "exec -a busybox /tmp/kubelet sh -c 'while :; do sleep 1000; done' kubelet --config=/tmp/config.yaml")
+
+
+def test_a_pod_that_calls_itself_the_kubelet_changes_nothing_for_an_agent_that_starts(installed):
+    container = {"name": "main", "image": BUSYBOX, "imagePullPolicy": "Never", "command": ["sh", "-c", CALLS_ITSELF_KUBELET]}
+    installed.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "impostor"},
+                      "spec": {"hostPID": True, "terminationGracePeriodSeconds": 0, "nodeSelector": {"kubernetes.io/hostname": "n1"},
+                               "containers": [container]}})
+    node = installed.nodes["n1"]
+    wait_for(lambda: "/tmp/kubelet" in node.run("sh", "-c", "readlink /proc/[0-9]*/exe || true").stdout, 60, "the impostor to run on the node")
+    installed.install({"podAnnotations": {"upgraded": "beside an impostor"}})
+    installed.wait_rolled_out()
+    door = node.door("kubelet")
+    assert door["deviceList"] == ["cdi-cri"] and "containerd 1.7" in door["deviceListReason"], door
     installed.check()
 
 

@@ -26,7 +26,6 @@ struct Engine {
   std::string why;                       ///< how that is known: "enable_cdi = false", "containerd can from 1.7 on"
   std::vector<std::string> cdi_folders;  ///< where it looks for specifications; empty: it does not say
   pid_t pid = 0;                         ///< of the process that listens; 0: in another pid namespace
-  std::string program;                   ///< its executable, as that process sees it; empty: not to be seen
   bool operator==(const Engine&) const = default;
 };
 

@@ -1,15 +1,13 @@
-// By process name, command line and configuration file, among the machine's own processes: those in containers may be anything, and the
-// kubelets of other nodes that are containers on this machine have engines of their own.
+// By command line and configuration file of the kubelet, once it is sure that it is the machine's.
 #include "edge/engine/cri/find.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "base/core/strings.h"
 #include "base/yaml.h"
+#include "edge/engine/machine_process.h"
 #include "os/core/file.h"
 #include "os/core/root.h"
-#include "os/process.h"
 
 namespace penstock::edge::engine::cri {
 namespace {
@@ -21,52 +19,86 @@ constexpr const char* kWellKnown[] = {"/run/containerd/containerd.sock", kK3s,  
 constexpr const char* kUsualRootDir = "/var/lib/kubelet";
 constexpr std::size_t kMostText = 1u << 20;
 
-std::string Folder(const std::string& proc_root, pid_t pid) { return proc_root + "/" + std::to_string(pid); }
-
-std::vector<std::string> ArgumentsOf(const std::string& process) {
-  const auto text = os::ReadFile(process + "/cmdline", kMostText);
-  return text.ok() ? base::Split(*text, '\0') : std::vector<std::string>{};
-}
-
 /// What the kubelet's configuration file says, as the kubelet itself sees the file.
 std::string EndpointInFile(const std::string& process, const std::string& file) {
   if (file.empty()) return "";
   const auto root = os::Root::Open(process + "/root");
-  const auto text = root.ok() ? root->Read(file, kMostText) : os::ReadFile(file, kMostText);
+  if (!root.ok()) return "";
+  const auto text = root->Read(file, kMostText);
   if (!text.ok()) return "";
   const auto document = base::ParseYaml(*text, file);
   const base::Value* endpoint = document.ok() ? document->Find("containerRuntimeEndpoint") : nullptr;
   return endpoint != nullptr ? PathOfEndpoint(endpoint->text) : "";
 }
 
-struct Candidates {
-  std::vector<std::string> ours, others;
+/// A kubelet, and where it says that its engine is.
+struct Kubelet {
+  pid_t pid = 0;
+  bool ours = false;
+  std::string socket;  ///< empty: it does not say
 };
 
-void LookAt(const std::string& process, const std::string& kubelet_dir, Candidates& candidates) {
-  const auto comm = os::ReadFile(process + "/comm", kMostText);
-  if (!comm.ok()) return;
-  const std::string name(base::Trim(*comm));
-  if (name.starts_with("k3s-")) return candidates.others.emplace_back(kK3s), void();
-  if (name == "kubelite") return candidates.others.emplace_back(kMicroK8s), void();
-  if (name != "kubelet") return;
-  const auto arguments = ArgumentsOf(process);
-  std::string socket = PathOfEndpoint(FlagIn(arguments, "--container-runtime-endpoint"));
-  if (socket.empty()) socket = EndpointInFile(process, FlagIn(arguments, "--config"));
-  if (socket.empty()) return;
-  const std::string root_dir = FlagIn(arguments, "--root-dir");
-  const bool ours = (root_dir.empty() ? kUsualRootDir : root_dir) == kubelet_dir;
-  (ours ? candidates.ours : candidates.others).push_back(socket);
+/// What is known of the machine's kubelets.
+struct Kubelets {
+  std::vector<Kubelet> all;
+  std::string hint;     ///< the well-known path of a program that has the kubelet inside
+  std::string refused;  ///< why one that would be the kubelet is not believed
+};
+
+Kubelets LookAround(const std::string& proc_root, const std::string& kubelet_dir) {
+  Kubelets found;
+  Named named = ProcessesNamed(proc_root, {"kubelet", "kubelite", "k3s"});
+  found.refused = std::move(named.refused);
+  for (const MachineProcess& process : named.processes) {
+    const bool inside = process.name == "kubelite" || process.name.starts_with("k3s");
+    if (inside) found.hint = process.name == "kubelite" ? kMicroK8s : kK3s;
+    if (!inside && process.name != "kubelet") continue;  // k3s that was called as something else
+    std::string socket = PathOfEndpoint(FlagIn(process.arguments, "--container-runtime-endpoint"));
+    if (socket.empty()) socket = EndpointInFile(proc_root + "/" + std::to_string(process.pid), FlagIn(process.arguments, "--config"));
+    const std::string root_dir = FlagIn(process.arguments, "--root-dir");
+    found.all.push_back({process.pid, (root_dir.empty() ? kUsualRootDir : root_dir) == kubelet_dir, std::move(socket)});
+  }
+  if (std::any_of(found.all.begin(), found.all.end(), [](const Kubelet& one) { return one.ours; }))
+    std::erase_if(found.all, [](const Kubelet& one) { return !one.ours; });
+  return found;
 }
 
-/// Where the machine's files are: nothing where we see them as they are, "/proc/1/root" where we are in a container.
-std::string MachineFiles(const std::string& proc_root) {
-  const auto ours = os::ReadLink(proc_root + "/self/ns/mnt"), machine = os::ReadLink(proc_root + "/1/ns/mnt");
-  return ours.ok() && machine.ok() && *ours == *machine ? "" : proc_root + "/1/root";
-}
+/// Takes a path, as we see it and as the machine does, where somebody listens who is believed; the first reason against one is kept.
+class Collector {
+ public:
+  Collector(std::string proc_root, Sockets& sockets)
+      : proc_root_(std::move(proc_root)), files_(MachineFiles(proc_root_)), sockets_(sockets) {}
 
-void AddNew(std::vector<std::string>& to, const std::string& path) {
-  if (std::find(to.begin(), to.end(), path) == to.end()) to.push_back(path);
+  void Add(const std::string& path, const std::string& seen_as, bool expected) {
+    AddOne(seen_as, expected && files_.empty());
+    if (!files_.empty()) AddOne(files_ + path, expected);
+  }
+
+  /// `expected`: that it is not there is to be told.
+  void AddOne(const std::string& path, bool expected) {
+    if (std::find(sockets_.paths.begin(), sockets_.paths.end(), path) != sockets_.paths.end()) return;
+    const auto listener = ListenerOf(proc_root_, path);
+    if (listener.ok()) return sockets_.paths.push_back(path);
+    if (!sockets_.problem.empty()) return;
+    const base::Error& error = listener.error();
+    if (error.code() == base::Code::kPermissionDenied) {
+      sockets_.problem = error.message();
+    } else if (expected) {
+      sockets_.problem = "the container engine at " + path + " does not answer: " + error.message();
+    }
+  }
+
+ private:
+  const std::string proc_root_, files_;
+  Sockets& sockets_;
+};
+
+/// "process 5 uses /run/a.sock, process 9 uses /run/b.sock".
+std::string InWords(const std::vector<Kubelet>& kubelets) {
+  std::vector<std::string> words;
+  for (const Kubelet& one : kubelets)
+    words.push_back("process " + std::to_string(one.pid) + " uses " + (one.socket.empty() ? "one that it does not name" : one.socket));
+  return base::Join(words, ", ");
 }
 
 }  // namespace
@@ -86,19 +118,29 @@ std::string PathOfEndpoint(const std::string& endpoint) {
   return path.starts_with('/') ? path : "";
 }
 
-std::vector<std::string> FindSockets(const std::string& proc_root, const std::string& kubelet_dir, const std::string& root) {
-  Candidates candidates;
-  for (const pid_t pid : os::ListProcesses(proc_root))
-    if (os::IsOfTheMachine(proc_root, pid)) LookAt(Folder(proc_root, pid), kubelet_dir, candidates);
-  const std::string files = MachineFiles(proc_root);
-  std::vector<std::string> sockets;
-  const auto add = [&](const std::string& path, const std::string& seen_as) {
-    AddNew(sockets, seen_as);
-    AddNew(sockets, files.empty() ? seen_as : files + path);
-  };
-  for (const std::string& path : candidates.ours) add(path, path);
-  for (const std::string& path : candidates.others) add(path, path);
-  for (const char* path : kWellKnown) add(path, root + path);
+Sockets FindSockets(const std::string& proc_root, const std::string& kubelet_dir, const std::string& root) {
+  Sockets sockets;
+  const Kubelets kubelets = LookAround(proc_root, kubelet_dir);
+  sockets.kubelet = !kubelets.all.empty();
+  const auto differs = [&](const Kubelet& one) { return one.socket != kubelets.all.front().socket; };
+  if (std::any_of(kubelets.all.begin(), kubelets.all.end(), differs)) {
+    sockets.problem = "several kubelets run here (" + InWords(kubelets.all) + "): say which engine is meant with containers.engineSocket";
+    return sockets;
+  }
+  Collector collector(proc_root, sockets);
+  if (sockets.kubelet && !kubelets.all.front().socket.empty()) {
+    collector.Add(kubelets.all.front().socket, kubelets.all.front().socket, true);
+    return sockets;
+  }
+  if (!kubelets.hint.empty()) collector.Add(kubelets.hint, root + kubelets.hint, false);
+  for (const char* path : kWellKnown) collector.Add(path, root + path, false);
+  if (sockets.problem.empty()) sockets.problem = kubelets.refused;
+  return sockets;
+}
+
+Sockets ChosenSocket(const std::string& proc_root, const std::string& socket) {
+  Sockets sockets;
+  Collector(proc_root, sockets).AddOne(socket, true);
   return sockets;
 }
 

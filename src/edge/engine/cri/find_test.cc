@@ -4,117 +4,155 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
-#include "os/core/file.h"
-#include "os/temporary_folder.h"
+#include "edge/engine/testing/fake_machine.h"
 
 namespace penstock::edge::engine::cri {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
-const std::vector<std::string> kUsual = {
-    "/run/containerd/containerd.sock", "/run/k3s/containerd/containerd.sock",           "/run/crio/crio.sock",
-    "/run/k0s/containerd.sock",        "/var/snap/microk8s/common/run/containerd.sock", "/run/cri-dockerd.sock"};
-
-/// Those, and where a container sees them that sees the machine's processes.
-std::vector<std::string> WellKnown(const std::string& proc_root) {
-  std::vector<std::string> paths;
-  for (const std::string& path : kUsual) paths.insert(paths.end(), {path, proc_root + "/1/root" + path});
-  return paths;
-}
+constexpr char kContainerd[] = "/run/containerd/containerd.sock", kK3s[] = "/run/k3s/containerd/containerd.sock",
+               kCrio[] = "/run/crio/crio.sock", kMicroK8s[] = "/var/snap/microk8s/common/run/containerd.sock";
 
 class FindSocketsTest : public testing::Test {
  protected:
-  void SetUp() override { Process(1, "systemd", "/sbin/init"); }
+  FindSocketsTest() {
+    machine_.SeeItsFiles();
+    std::filesystem::create_directories(here_);
+  }
 
-  void Namespaces(int pid, const std::string& mount) {
-    const std::string folder = folder_ / (std::to_string(pid) + "/ns");
-    std::filesystem::remove_all(folder);
-    std::filesystem::create_directories(folder);
-    std::filesystem::create_symlink("user:[1]", folder + "/user");
-    std::filesystem::create_symlink("pid:[1]", folder + "/pid");
-    std::filesystem::create_symlink(mount, folder + "/mnt");
-  }
-  /// A process of the machine as /proc shows it. `arguments` are separated by blanks.
-  void Process(int pid, const std::string& name, std::string arguments) {
-    const std::string folder = folder_ / std::to_string(pid);
-    std::filesystem::create_directories(folder + "/root");
-    Namespaces(pid, "mnt:[1]");
-    for (char& c : arguments)
-      if (c == ' ') c = '\0';
-    ASSERT_TRUE(os::WriteFileAtomically(folder + "/comm", name + "\n").ok());
-    ASSERT_TRUE(os::WriteFileAtomically(folder + "/cmdline", arguments + '\0').ok());
-  }
-  void File(int pid, const std::string& path, const std::string& text) {
-    const std::string whole = folder_ / (std::to_string(pid) + "/root" + path);
-    std::filesystem::create_directories(std::filesystem::path(whole).parent_path());
-    ASSERT_TRUE(os::WriteFileAtomically(whole, text).ok());
-  }
-  std::vector<std::string> Find(const std::string& kubelet_dir = "/var/lib/kubelet") { return FindSockets(folder_.path(), kubelet_dir); }
-  std::string First() { return Find().front(); }
+  /// Somebody listens at a well-known path.
+  std::string WellKnown(const std::string& path) { return machine_.Listen(here_ + path); }
+  Sockets Find(const std::string& kubelet_dir = "/var/lib/kubelet") { return FindSockets(machine_.proc(), kubelet_dir, here_); }
+  std::vector<std::string> Paths() { return Find().paths; }
+  void Kubelet(int pid, const std::string& arguments) { machine_.Process(pid, "/usr/bin/kubelet", "kubelet " + arguments); }
 
-  os::TemporaryFolder folder_;
+  FakeMachine machine_;
+  const std::string here_ = machine_ / "here";  // what stands before the well-known paths
 };
 
-TEST_F(FindSocketsTest, WithoutAKubeletTheWellKnownOnesAreLeft) {
-  EXPECT_THAT(Find(), ElementsAreArray(WellKnown(folder_.path())));
-  EXPECT_THAT(FindSockets(folder_ / "none", "/var/lib/kubelet"), ElementsAreArray(WellKnown(folder_ / "none")));
+TEST_F(FindSocketsTest, WithoutAKubeletTheWellKnownOnesWhereSomebodyListensAreLeft) {
+  EXPECT_THAT(Paths(), IsEmpty());
+  const std::string crio = WellKnown(kCrio), containerd = WellKnown(kContainerd);
+  EXPECT_THAT(Paths(), ElementsAre(containerd, crio));
+  EXPECT_FALSE(Find().kubelet);
+  EXPECT_EQ(Find().problem, "");
+  EXPECT_THAT(FindSockets(machine_ / "none", "/var/lib/kubelet", machine_ / "none").paths, IsEmpty());
 }
 
-TEST_F(FindSocketsTest, TheKubeletsFlagSaysWhichOne) {
-  Process(7, "kubelet", "/usr/bin/kubelet --container-runtime-endpoint=unix:///run/crio/crio.sock --config=/k.yaml");
-  File(7, "/k.yaml", "containerRuntimeEndpoint: unix:///run/other.sock\n");
-  EXPECT_THAT(First(), "/run/crio/crio.sock");
-  EXPECT_THAT(Find()[1], folder_ / "1/root/run/crio/crio.sock") << "for a container that sees the kubelet and not its files";
-  EXPECT_EQ(Find().size(), 2 * kUsual.size()) << "none twice";
-  Process(7, "kubelet", "kubelet --container-runtime-endpoint /run/a.sock");
-  EXPECT_THAT(First(), "/run/a.sock");
+TEST_F(FindSocketsTest, TheKubeletsFlagSaysWhichOneAndNoOtherIsAsked) {
+  const std::string mine = machine_.Listen(machine_ / "a.sock"), other = machine_.Listen(machine_ / "b.sock");
+  WellKnown(kContainerd);
+  machine_.File("/k.yaml", "containerRuntimeEndpoint: unix://" + other + "\n");
+  Kubelet(7, "--container-runtime-endpoint=unix://" + mine + " --config=/k.yaml");
+  EXPECT_THAT(Paths(), ElementsAre(mine));
+  EXPECT_TRUE(Find().kubelet);
+  Kubelet(7, "--container-runtime-endpoint " + other);
+  EXPECT_THAT(Paths(), ElementsAre(other));
 }
 
-TEST_F(FindSocketsTest, BesideTheMachinesFilesThereIsOneWayToEach) {
-  std::filesystem::create_directories(folder_ / "self/ns");
-  std::filesystem::create_symlink("mnt:[1]", folder_ / "self/ns/mnt");
-  EXPECT_THAT(Find(), ElementsAreArray(kUsual));
+TEST_F(FindSocketsTest, WhereTheKubeletsEngineDoesNotListenAnotherOneIsNotTakenForIt) {
+  WellKnown(kContainerd);
+  Kubelet(7, "--container-runtime-endpoint=" + (machine_ / "none.sock"));
+  EXPECT_THAT(Paths(), IsEmpty());
+  EXPECT_THAT(Find().problem, HasSubstr("none.sock"));
 }
 
 TEST_F(FindSocketsTest, OrItsConfigurationFileAsTheKubeletSeesIt) {
-  Process(7, "kubelet", "kubelet --config /var/lib/kubelet/config.yaml");
-  File(7, "/var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\ncontainerRuntimeEndpoint: \"unix:///run/mine.sock\"\n");
-  EXPECT_THAT(First(), "/run/mine.sock");
-  File(7, "/var/lib/kubelet/config.yaml", "containerRuntimeEndpoint: [\n");
-  EXPECT_THAT(First(), kUsual.front());
-  File(7, "/var/lib/kubelet/config.yaml", "containerRuntimeEndpoint: \"\"\n");
-  EXPECT_THAT(First(), kUsual.front());
+  const std::string mine = machine_.Listen(machine_ / "mine.sock"), usual = WellKnown(kContainerd);
+  Kubelet(7, "--config /var/lib/kubelet/config.yaml");
+  machine_.File("/var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\ncontainerRuntimeEndpoint: \"unix://" + mine + "\"\n");
+  EXPECT_THAT(Paths(), ElementsAre(mine));
+  machine_.File("/var/lib/kubelet/config.yaml", "containerRuntimeEndpoint: [\n");
+  EXPECT_THAT(Paths(), ElementsAre(usual));
+  machine_.File("/var/lib/kubelet/config.yaml", "containerRuntimeEndpoint: \"\"\n");
+  EXPECT_THAT(Paths(), ElementsAre(usual));
 }
 
-TEST_F(FindSocketsTest, TheKubeletOfOurFolderComesFirst) {
-  Process(5, "kubelet", "kubelet --root-dir=/data/kubelet --container-runtime-endpoint=/run/b.sock");
-  Process(9, "kubelet", "kubelet --container-runtime-endpoint=/run/a.sock");
-  EXPECT_EQ(Find()[0], "/run/a.sock");
-  EXPECT_EQ(Find()[2], "/run/b.sock");
-  EXPECT_EQ(Find("/data/kubelet")[0], "/run/b.sock");
+TEST_F(FindSocketsTest, APipeInPlaceOfItsConfigurationFileIsNotWaitedFor) {
+  const std::string usual = WellKnown(kContainerd);
+  ASSERT_EQ(::mkfifo((machine_.files() + "/pipe").c_str(), 0666), 0);
+  Kubelet(7, "--config /pipe");
+  EXPECT_THAT(Paths(), ElementsAre(usual));
+}
+
+TEST_F(FindSocketsTest, FromAContainerEachIsLookedForThroughTheMachinesFirstProcessToo) {
+  std::filesystem::remove(machine_ / "proc/self/ns/mnt");
+  const std::string there = machine_.Listen(machine_.files() + kCrio);
+  EXPECT_THAT(Paths(), ElementsAre(machine_.proc() + "/1/root" + kCrio));
+  const std::string mounted = WellKnown(kCrio);
+  EXPECT_THAT(Paths(), ElementsAre(mounted, machine_.proc() + "/1/root" + kCrio));
+}
+
+TEST_F(FindSocketsTest, TheKubeletOfOurFolderCountsMoreThanAnother) {
+  const std::string a = machine_.Listen(machine_ / "a.sock"), b = machine_.Listen(machine_ / "b.sock");
+  Kubelet(5, "--root-dir=/data/kubelet --container-runtime-endpoint=" + b);
+  Kubelet(9, "--container-runtime-endpoint=" + a);
+  EXPECT_THAT(Find().paths, ElementsAre(a));
+  EXPECT_THAT(Find("/data/kubelet").paths, ElementsAre(b));
+}
+
+TEST_F(FindSocketsTest, SeveralThatDifferAreRefusedByName) {
+  const std::string a = machine_.Listen(machine_ / "a.sock"), b = machine_.Listen(machine_ / "b.sock");
+  Kubelet(985, "--container-runtime-endpoint=" + a);
+  Kubelet(1021, "--container-runtime-endpoint=" + a);
+  EXPECT_THAT(Paths(), ElementsAre(a)) << "they agree";
+  Kubelet(1021, "--container-runtime-endpoint=" + b);
+  EXPECT_THAT(Paths(), IsEmpty());
+  EXPECT_EQ(Find().problem, "several kubelets run here (process 985 uses " + a + ", process 1021 uses " + b +
+                                "): say which engine is meant with containers.engineSocket");
+  EXPECT_THAT(FindSockets(machine_.proc(), "/data/kubelet", here_).paths, IsEmpty()) << "neither is ours";
 }
 
 /// On a machine whose containers are nodes each of them has a kubelet, and in any container a process can call itself one.
 TEST_F(FindSocketsTest, AKubeletInAContainerIsNotTheMachines) {
-  Process(1021, "kubelet", "kubelet --container-runtime-endpoint=/run/b.sock");
-  Process(1022, "k3s-server", "k3s server");
-  for (const int pid : {1021, 1022}) Namespaces(pid, "mnt:[2]");
-  EXPECT_THAT(Find(), ElementsAreArray(WellKnown(folder_.path())));
-  Process(985, "kubelet", "kubelet --container-runtime-endpoint=/run/a.sock");
-  EXPECT_EQ(Find()[0], "/run/a.sock");
-  EXPECT_EQ(Find().size(), 2 * kUsual.size() + 2);
-  std::filesystem::remove_all(folder_ / "985/ns");
-  EXPECT_EQ(First(), kUsual.front()) << "whose namespaces cannot be seen, of that nothing is believed";
+  const std::string mine = machine_.Listen(machine_ / "a.sock"), usual = WellKnown(kContainerd);
+  Kubelet(985, "--container-runtime-endpoint=" + machine_.Listen(machine_ / "b.sock"));
+  machine_.Namespace(985, "mnt", "mnt:[2]");
+  EXPECT_THAT(Paths(), ElementsAre(usual));
+  EXPECT_EQ(Find().problem, "");
+  Kubelet(1021, "--container-runtime-endpoint=" + mine);
+  EXPECT_THAT(Paths(), ElementsAre(mine));
+}
+
+TEST_F(FindSocketsTest, AKubeletOfAnOrdinaryUserIsNotTheMachinesAndIsNamed) {
+  const std::string usual = WellKnown(kContainerd);
+  Kubelet(985, "--container-runtime-endpoint=" + machine_.Listen(machine_ / "b.sock"));
+  machine_.Users(985, "12345");
+  EXPECT_THAT(Paths(), ElementsAre(usual));
+  EXPECT_THAT(Find().problem, HasSubstr("process 985"));
+  EXPECT_THAT(Find().problem, HasSubstr("it runs as user 12345"));
+}
+
+TEST_F(FindSocketsTest, ASocketThatOthersCanPutThereIsRefusedByName) {
+  const std::string usual = WellKnown(kContainerd);
+  std::filesystem::permissions(std::filesystem::path(usual).parent_path(), std::filesystem::perms::all);
+  EXPECT_THAT(Paths(), IsEmpty());
+  EXPECT_THAT(Find().problem, HasSubstr("run/containerd can be written by everybody"));
+  const Sockets chosen = ChosenSocket(machine_.proc(), usual);
+  EXPECT_THAT(chosen.paths, IsEmpty());
+  EXPECT_THAT(chosen.problem, HasSubstr("is not trusted"));
+}
+
+TEST_F(FindSocketsTest, TheChosenOneIsTakenAsItIs) {
+  const std::string mine = machine_.Listen(machine_ / "a.sock");
+  EXPECT_THAT(ChosenSocket(machine_.proc(), mine).paths, ElementsAre(mine));
+  EXPECT_THAT(ChosenSocket(machine_.proc(), machine_ / "none.sock").problem, HasSubstr("none.sock: it does not exist"));
 }
 
 TEST_F(FindSocketsTest, KnowsProgramsThatHaveTheKubeletInside) {
-  Process(3, "k3s-server", "/usr/local/bin/k3s server");
-  EXPECT_EQ(First(), "/run/k3s/containerd/containerd.sock");
-  Process(3, "kubelite", "/snap/microk8s/1/kubelite");
-  EXPECT_EQ(First(), "/var/snap/microk8s/common/run/containerd.sock");
+  const std::string usual = WellKnown(kContainerd), k3s = WellKnown(kK3s), microk8s = WellKnown(kMicroK8s);
+  machine_.Process(3, "/usr/local/bin/k3s", "/usr/local/bin/k3s server");
+  EXPECT_THAT(Paths(), ElementsAre(k3s, usual, microk8s));
+  EXPECT_TRUE(Find().kubelet);
+  machine_.Process(3, "/snap/microk8s/1/kubelite", "/snap/microk8s/1/kubelite");
+  EXPECT_THAT(Paths(), ElementsAre(microk8s, usual, k3s));
+  machine_.Process(3, "/usr/local/bin/k3s", "kubectl get nodes");
+  EXPECT_FALSE(Find().kubelet);
 }
 
 TEST(Endpoint, IsAPathWithOrWithoutItsScheme) {

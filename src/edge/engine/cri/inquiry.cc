@@ -8,12 +8,10 @@
 #include <sys/stat.h>
 
 #include "base/backoff.h"
-#include "base/core/strings.h"
 #include "base/log.h"
 #include "edge/engine/cri/find.h"
+#include "edge/engine/machine_process.h"
 #include "edge/rpc/calls.h"
-#include "edge/rpc/peer.h"
-#include "os/core/file.h"
 #include "os/watch.h"
 #include "runtime.grpc.pb.h"
 
@@ -38,11 +36,6 @@ std::optional<SocketFile> FileOf(const std::string& socket) {
   return SocketFile{status.st_ino, status.st_ctim};
 }
 
-void AddPeer(Engine& engine, const std::string& proc_root) {
-  engine.pid = rpc::PeerOf(engine.socket).pid;
-  if (engine.pid > 0) engine.program = os::ReadLink(proc_root + "/" + std::to_string(engine.pid) + "/exe").value_or("");
-}
-
 /// What to say of a round in which nobody answered. `before`: who answered in an earlier one.
 std::string NobodyAnswered(const std::string& first_problem, const std::optional<Engine>& before) {
   if (!first_problem.empty()) return first_problem;
@@ -63,18 +56,17 @@ struct Inquiry::State : std::enable_shared_from_this<State> {
     }
     control.Cancel(std::exchange(timer, 0));
     problem.clear();
-    if (!options.socket.empty()) return Try({options.socket}, 0);
     io.Post([self = shared_from_this()] {
-      auto sockets = FindSockets(self->options.proc_root, self->options.kubelet_dir, self->options.root);
-      self->control.Post([self, sockets = std::move(sockets)]() mutable {
-        if (self->calls) self->Try(std::move(sockets), 0);
+      const Options& how = self->options;
+      auto found = how.socket.empty() ? FindSockets(how.proc_root, how.kubelet_dir, how.root) : ChosenSocket(how.proc_root, how.socket);
+      self->control.Post([self, found = std::move(found)]() mutable {
+        self->problem = std::move(found.problem);
+        if (self->calls) self->Try(std::move(found.paths), 0);
       });
     });
   }
 
-  /// Where nobody chose the socket, those that are not there are passed over in silence.
   void Try(std::vector<std::string> sockets, std::size_t next) {
-    while (next < sockets.size() && options.socket.empty() && !FileOf(sockets[next])) ++next;
     if (next == sockets.size()) return Ended(std::nullopt);
     const std::string socket = sockets[next];
     file = FileOf(socket);
@@ -107,7 +99,7 @@ struct Inquiry::State : std::enable_shared_from_this<State> {
           Engine engine = FromAnswers(version.runtime_name(), version.runtime_version(),
                                       config == status->info().end() ? std::string() : config->second);
           engine.socket = socket;
-          AddPeer(engine, options.proc_root);
+          engine.pid = ListenerOf(options.proc_root, socket).value_or(0);
           Ended(std::move(engine));
         });
   }

@@ -91,7 +91,6 @@ TEST_F(InquiryTest, AsksTheEngineAtAWellKnownSocket) {
   EXPECT_THAT(known.engine->cdi_folders, ElementsAre("/etc/cdi", "/var/run/cdi"));
   EXPECT_EQ(known.engine->socket, socket_);
   EXPECT_EQ(known.engine->pid, ::getpid());
-  EXPECT_EQ(known.engine->program, os::ReadLink("/proc/self/exe").value_or(""));
 }
 
 TEST_F(InquiryTest, PassesOverAnEngineThatHasNoCri) {
@@ -108,7 +107,8 @@ TEST_F(InquiryTest, TheSocketThatIsSaidCountsAlone) {
   Begin(other);
   const Known none = WaitFor([](const Known& one) { return one.asked; });
   EXPECT_FALSE(none.engine.has_value());
-  EXPECT_THAT(none.problem, HasSubstr("the container engine at " + other + " does not answer: " + other + " does not exist"));
+  EXPECT_THAT(none.problem,
+              HasSubstr("the container engine at " + other + " does not answer: nobody listens at " + other + ": it does not exist"));
   FakeEngine engine(other);
   engine.Start({.version = "2.0.1"});
   EXPECT_EQ(WaitFor([](const Known& one) { return one.engine.has_value(); }).engine->version, "2.0.1");

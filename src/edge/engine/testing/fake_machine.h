@@ -1,0 +1,91 @@
+// A machine in a folder: processes as /proc shows them, and sockets where somebody listens. For tests only.
+#pragma once
+
+#include <cstring>
+#include <filesystem>
+#include <list>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "os/core/fd.h"
+#include "os/temporary_folder.h"
+
+namespace penstock::edge::engine {
+
+/// Its first process is there. The machine's files are below files(), and the folder itself is in both, so that a path in it means the same
+/// from inside and from outside.
+class FakeMachine {
+ public:
+  FakeMachine() {
+    ::umask(0022);  // what is made from here on is closed to others, whatever the user's habit is
+    std::filesystem::create_directories(files());
+    std::filesystem::permissions(files(), static_cast<std::filesystem::perms>(0755));
+    Process(1, "/sbin/init", "/sbin/init");
+  }
+
+  std::string proc() const { return folder_ / "proc"; }
+  std::string files() const { return folder_ / "files"; }
+  std::string operator/(const std::string& below) const { return folder_ / below; }
+
+  /// We see the files that the machine's first process sees.
+  void SeeItsFiles() { folder_.Link("proc/self/ns/mnt", "mnt:[1]"); }
+
+  /// A process of the machine. `program` is a path in it, `arguments` are separated by blanks.
+  void Process(int pid, const std::string& program, std::string arguments) {
+    const std::string process = "proc/" + std::to_string(pid);
+    if (pid != 1) std::filesystem::remove_all(folder_ / process);
+    for (char& c : arguments)
+      if (c == ' ') c = '\0';
+    folder_.Write(process + "/cmdline", arguments + '\0');
+    Users(pid, std::to_string(::geteuid()));
+    Cgroup(pid, "/system.slice/x.service");
+    for (const std::string kind : {"user", "pid", "mnt"}) Namespace(pid, kind, kind + ":[1]");
+    // The same path has to name the file here, where the link is followed, and the folder there, where it is checked.
+    const std::string path = folder_ / "programs" + program;
+    folder_.Write("programs" + program, "");
+    std::filesystem::permissions(path, static_cast<std::filesystem::perms>(0755));
+    std::filesystem::create_directories(files() + std::filesystem::path(path).parent_path().string());
+    folder_.Link(process + "/exe", path);
+    folder_.Link(process + "/root", files());
+  }
+  void Namespace(int pid, const std::string& kind, const std::string& is) {
+    const std::string link = "proc/" + std::to_string(pid) + "/ns/" + kind;
+    std::filesystem::remove(folder_ / link);
+    folder_.Link(link, is);
+  }
+  /// Real, effective, saved and file system's user.
+  void Users(int pid, const std::string& real, const std::string& others = std::to_string(::geteuid())) {
+    folder_.Write("proc/" + std::to_string(pid) + "/status",
+                  "Name:\tx\nUid:\t" + real + "\t" + others + "\t" + others + "\t" + others + "\nGid:\t0\t0\t0\t0\n");
+  }
+  void Cgroup(int pid, const std::string& cgroup) { folder_.Write("proc/" + std::to_string(pid) + "/cgroup", "0::" + cgroup + "\n"); }
+  /// The executable of a process, here.
+  std::string ProgramHere(const std::string& program) const { return folder_ / "programs" + program; }
+  /// A file as the machine's first process sees it.
+  void File(const std::string& path, const std::string& text) { folder_.Write("files" + path, text); }
+
+  /// Listens at this path of ours, with the folders on the way; returns it.
+  std::string Listen(const std::string& path) {
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    EXPECT_LT(path.size(), sizeof(address.sun_path));
+    std::memcpy(address.sun_path, path.c_str(), path.size());
+    os::UniqueFd& socket = listeners_.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0) << path;
+    EXPECT_EQ(::listen(socket.get(), 8), 0);
+    return path;
+  }
+  void StopListening() { listeners_.clear(); }
+
+ private:
+  os::TemporaryFolder folder_;
+  std::list<os::UniqueFd> listeners_;
+};
+
+}  // namespace penstock::edge::engine

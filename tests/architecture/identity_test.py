@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Checks that who a process is gets decided in one place: no other source of what ships reads a process' name, command line or executable.
+
+usage: identity_test.py [SOURCE_DIR]"""
+import re
+import sys
+from pathlib import Path
+
+root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
+# Files of /proc/PID that say what the process calls itself; ours may be read.
+NAMES = re.compile(r'"(?!/proc/self/)[^"\n]*/?\b(comm|cmdline|exe)"')
+ALLOWED = {
+    "src/edge/engine/machine_process.cc": "the rule itself (docs/adr/0024)",
+    "src/os/process.cc": "how people see a process, and our own path",
+    "src/edge/kubelet/other_plugin.cc": "how people see who listens at a device plugin's socket",
+}
+
+
+def sources() -> list[Path]:
+    paths = [path for top in ("src", "hook") for path in sorted((root / top).rglob("*.cc"))]
+    return [path for path in paths if not path.name.endswith("_test.cc") and not {"testing", "fake"} & set(path.parts)]
+
+
+def main() -> int:
+    found = {}
+    for path in sources():
+        lines = [f"{number}: {line.strip()}" for number, line in enumerate(path.read_text().splitlines(), 1) if NAMES.search(line)]
+        if lines:
+            found[str(path.relative_to(root))] = lines
+    wrong = {file: lines for file, lines in found.items() if file not in ALLOWED}
+    for file, lines in wrong.items():
+        print(*(f"{file}:{line}" for line in lines), sep="\n")
+    unused = ALLOWED.keys() - found.keys()
+    for file in unused:
+        print(f"{file} no longer reads such a file; take it out of identity_test.py")
+    if wrong:
+        print("What a process calls itself proves nothing. edge/engine/machine_process.h says who is a kubelet or an engine.")
+    return 1 if wrong or unused else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
