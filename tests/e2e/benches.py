@@ -77,11 +77,10 @@ def watch(directory: Path):
 
 
 def keep_logs(bench: Cluster, folder: Path):
-    for log in bench.dir.glob("**/log/*.log"):
-        if "containers" not in log.parts:
-            target = folder / log.relative_to(bench.dir)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(log, target)
+    for log in (*bench.dir.glob("log/*.log"), *bench.dir.glob("n*/log/*.log")):
+        target = folder / log.relative_to(bench.dir)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(log, target)
 
 
 def end(bench: Cluster, options):
