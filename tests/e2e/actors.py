@@ -362,8 +362,10 @@ class Kubernetes:
 
     def told(self, pod: str) -> list[str]:
         """What the container is told of its GPUs in its environment: "void" where there is nothing left to do, since they are there."""
-        # A container counts as started a moment before its process is the container's own program; until then it is runc with nothing.
-        text = wait_for(lambda: (self.process_of(pod) / "environ").read_text(), 60, f"the process of pod {pod} to have an environment")
+        # A container counts as started a moment before its process is the container's own program; until then it is runc, with an
+        # environment of runc's. The kubelet gives this variable to each container.
+        text = wait_for(lambda: "KUBERNETES_SERVICE_HOST=" in (seen := (self.process_of(pod) / "environ").read_text()) and seen, 60,
+                        f"the process of pod {pod} to have its own environment")
         variables = dict(entry.split("=", 1) for entry in text.split("\0") if "=" in entry)
         value = variables.get("NVIDIA_VISIBLE_DEVICES", "")
         return value.split(",") if value else []
