@@ -38,7 +38,21 @@ endif()
 # No path of the checkout is in a program, so that the same sources make the same program everywhere.
 target_compile_options(penstock_flags INTERFACE -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
 target_compile_definitions(penstock_flags INTERFACE PENSTOCK_VERSION="${PROJECT_VERSION}")
-target_link_options(penstock_flags INTERFACE -Wl,--gc-sections -Wl,--as-needed)
+target_link_options(penstock_flags INTERFACE -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro,-z,now)
+# What makes a mistake end the program instead of giving it to an attacker; Debian's own packages have most of it. A sanitizer has its own
+# functions in place of those that _FORTIFY_SOURCE checks. tests/deploy/hardening_test.py looks at the programs.
+target_compile_options(penstock_flags INTERFACE -fstack-protector-strong -fstack-clash-protection)
+target_compile_definitions(penstock_flags INTERFACE _GLIBCXX_ASSERTIONS)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64")
+  target_compile_options(penstock_flags INTERFACE -fcf-protection)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64")
+  target_compile_options(penstock_flags INTERFACE -mbranch-protection=standard)
+endif()
+if(NOT PENSTOCK_SANITIZE)
+  foreach(language C CXX)  # before the options of a target, so that the tests, which are not optimised, can take it back
+    string(APPEND CMAKE_${language}_FLAGS_RELEASE " -D_FORTIFY_SOURCE=3")
+  endforeach()
+endif()
 if(PENSTOCK_SANITIZE)
   # Everything is built with the sanitizer, the simulated libraries excepted: they live inside other people's processes.
   target_compile_options(penstock_flags INTERFACE -fsanitize=${PENSTOCK_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
@@ -69,7 +83,7 @@ endfunction()
 # are what the libraries and GoogleTest's own target have: one precompiled header serves the fakes and the programs.
 set(PENSTOCK_TEST_OPTIONS -fPIC -DGTEST_HAS_PTHREAD=1)
 if(CMAKE_BUILD_TYPE STREQUAL Release)
-  list(PREPEND PENSTOCK_TEST_OPTIONS -O0)
+  list(PREPEND PENSTOCK_TEST_OPTIONS -O0 -U_FORTIFY_SOURCE)
 endif()
 if(PENSTOCK_PRECOMPILED_HEADERS)
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
