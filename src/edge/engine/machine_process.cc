@@ -49,14 +49,17 @@ base::Status CheckUsers(const std::string& process) {
   return Error(Code::kPermissionDenied, "its users cannot be seen");
 }
 
-/// The executable by its inode, since its path may be another file's by now; the folders by the path.
+/// The executable by its inode, and whatever is at its path now, which is what would be executed: in a folder with the sticky bit root's
+/// file can be removed by root and made again by somebody else. After an upgrade nothing may be there; then the folders count.
 base::Status CheckProgram(const std::string& files, const std::string& process, const std::string& program) {
   struct stat status {};
   if (!program.starts_with('/') || ::stat((process + "/exe").c_str(), &status) != 0)
     return Error(Code::kPermissionDenied, "its program cannot be seen");
   TRY(os::CheckOwner(status, program));
-  const auto folder = os::OpenTrusted(files, program.substr(0, program.find_last_of('/') + 1));
-  return folder.ok() ? base::Status() : folder.error();
+  auto there = os::OpenTrusted(files, program);
+  if (!there.ok() && there.error().code() == Code::kNotFound)
+    there = os::OpenTrusted(files, program.substr(0, program.find_last_of('/') + 1));
+  return there.ok() ? base::Status() : there.error();
 }
 
 /// Folders of the kubelet's on the way to a group: "kubepods", "kubepods-burstable.slice", "pod1234...", "kubepods-pod1234.slice".

@@ -86,6 +86,21 @@ TEST_F(IdentifyTest, AProgramOfSomebodyElseIsRefused) {
   EXPECT_THAT(Refusal(), HasSubstr("kubelet belongs to user 12345"));
 }
 
+TEST_F(IdentifyTest, WhatIsAtTheProgramsPathNowHasToBeRootsToo) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  const std::string now = machine_.files() + machine_.ProgramHere("/usr/bin/kubelet");
+  ASSERT_EQ(::chown(now.c_str(), 12345, 12345), 0);  // removed by root, and made again by somebody else
+  EXPECT_THAT(Refusal(), HasSubstr("kubelet belongs to user 12345"));
+}
+
+TEST_F(IdentifyTest, AProgramThatIsNotThereAnyMoreIsJudgedByItsFolders) {
+  const std::string now = machine_.files() + machine_.ProgramHere("/usr/bin/kubelet");
+  std::filesystem::remove(now);
+  EXPECT_EQ(Refusal(), "");
+  std::filesystem::permissions(std::filesystem::path(now).parent_path(), static_cast<perms>(0777));
+  EXPECT_THAT(Refusal(), HasSubstr("usr/bin can be written by everybody"));
+}
+
 TEST_F(IdentifyTest, WhatIsInAPodIsRefused) {
   for (const std::string pod : {"/kubepods/burstable/pod2c48913c-b29f-11e7-9350-020968147796/c", "/kubepods.slice/kubepods-x.slice/c.scope",
                                 "/../../pod2c48913c-b29f-11e7-9350-020968147796/c"}) {

@@ -45,11 +45,12 @@ class FakeMachine {
     Users(pid, std::to_string(::geteuid()));
     Cgroup(pid, "/system.slice/x.service");
     for (const std::string kind : {"user", "pid", "mnt"}) Namespace(pid, kind, kind + ":[1]");
-    // The same path has to name the file here, where the link is followed, and the folder there, where it is checked.
-    const std::string path = folder_ / "programs" + program;
-    folder_.Write("programs" + program, "");
-    std::filesystem::permissions(path, static_cast<std::filesystem::perms>(0755));
-    std::filesystem::create_directories(files() + std::filesystem::path(path).parent_path().string());
+    // The same path has to name the file here, where the link is followed, and there, where it is checked.
+    const std::string path = ProgramHere(program);
+    for (const std::string& file : {"programs" + program, "files" + path}) {
+      folder_.Write(file, "");
+      std::filesystem::permissions(folder_ / file, static_cast<std::filesystem::perms>(0755));
+    }
     folder_.Link(process + "/exe", path);
     folder_.Link(process + "/root", files());
   }
