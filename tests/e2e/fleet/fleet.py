@@ -3,6 +3,7 @@ asks; what should be true is said in the scenarios."""
 import fcntl
 import json
 import os
+import signal
 import subprocess
 import time
 from collections import Counter
@@ -130,17 +131,35 @@ class Node:
     def kubelet_gave(self) -> dict[str, set[str]]:
         return self.kubelet.gave()
 
-    def footprint(self) -> tuple[float, str]:
-        """PSS of all processes of the agent's pod in MiB, and of each."""
-        group, each = f"/bench-{self.cluster.dir.name}-{self.name}/", {}
+    def processes(self) -> dict[int, str]:
+        """The processes of the agent's pod, by their pids here: the names of their programs."""
+        group, found = f"/bench-{self.cluster.dir.name}-{self.name}/", {}
         for process in Path("/proc").iterdir():
             try:
                 if process.name.isdigit() and group in (process / "cgroup").read_text() and "penstock" in os.readlink(process / "exe"):
-                    pss = next(line for line in (process / "smaps_rollup").read_text().splitlines() if line.startswith("Pss:"))
-                    name = Path(os.readlink(process / "exe")).name
-                    each[name] = each.get(name, 0) + int(pss.split()[1]) / 1024
+                    found[int(process.name)] = Path(os.readlink(process / "exe")).name
             except OSError:
                 continue  # it has ended
+        return found
+
+    def agents(self) -> list[int]:
+        return [pid for pid, name in self.processes().items() if name == "penstock-agent"]
+
+    def kill_agent(self):
+        """As the machine does when it has no memory left. Returns when the kubelet has started the container again."""
+        [killed] = self.agents()
+        os.kill(killed, signal.SIGKILL)
+        wait_for(lambda: self.agents() not in ([], [killed]), 120, f"the kubelet of {self.name} to start the agent again")
+
+    def footprint(self) -> tuple[float, str]:
+        """PSS of all processes of the agent's pod in MiB, and of each."""
+        each = Counter()
+        for pid, name in self.processes().items():
+            try:
+                pss = next(line for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines() if line.startswith("Pss:"))
+            except OSError:
+                continue  # it has ended
+            each[name] += int(pss.split()[1]) / 1024
         return sum(each.values()), ", ".join(f"{name} {mib:.1f}" for name, mib in each.items())
 
 

@@ -118,6 +118,11 @@ class KubeletList(threading.Thread):
         self.process.kill()
         self.join(5)
 
+    def counts(self) -> set[int]:
+        """Ends the asking; how many there ever were."""
+        self.stop()
+        return {count for _, count in self.seen}
+
     def longest_without(self, count: int) -> float:
         """Ends the asking; the longest time, in seconds, in which there were fewer than `count`."""
         end = time.time()
