@@ -225,6 +225,28 @@ void SetIntelRdt(Json& root, const api::cdi::IntelRdt& rdt) {
   Open(root, "linux", Type::object)["intelRdt"] = std::move(entry);
 }
 
+/// CRI-O copies what a pod's author wrote into the annotations of every container of the pod (internal/factory/container,
+/// SpecAddAnnotations), and sets this one, which the copy cannot replace: what the kubelet gave the container, as JSON. Of a pod's own
+/// container, which every engine makes first, it has the pod's, so none count there. Other engines pass on the kubelet's alone.
+constexpr const char* kCrioAnnotations = "io.kubernetes.cri-o.Annotations";
+constexpr const char* kContainerTypes[] = {"io.kubernetes.cri-o.ContainerType", "io.kubernetes.cri.container-type"};
+
+Facts::Annotations OwnAnnotations(const Facts& facts) {
+  const auto get = [&facts](const char* key) {
+    const auto found = facts.annotations.find(key);
+    return found == facts.annotations.end() ? std::string() : found->second;
+  };
+  for (const char* type : kContainerTypes)
+    if (get(type) == "sandbox") return {};
+  if (!facts.OfCrio()) return facts.annotations;
+  const Json given = Json::parse(get(kCrioAnnotations), nullptr, /*allow_exceptions=*/false);
+  Facts::Annotations own;
+  if (given.is_object())
+    for (const auto& [key, value] : given.items())
+      if (value.is_string()) own[key] = value.get_ref<const std::string&>();
+  return own;
+}
+
 }  // namespace
 
 struct Bundle::Tree {
@@ -262,6 +284,7 @@ Facts Bundle::facts() const {
   each("/process/capabilities/bounding", [&facts](const Json& item) { facts.privileged = facts.privileged || item == "CAP_SYS_ADMIN"; });
   if (const Json* annotations = FindPlace(tree_->root, "/annotations"))
     for (const auto& [key, value] : annotations->items()) facts.annotations[key] = value.get_ref<const std::string&>();
+  facts.own_annotations = OwnAnnotations(facts);
   return facts;
 }
 

@@ -7,8 +7,10 @@ namespace penstock::hook::runtime {
 namespace {
 
 using api::cdi::Edits;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Key;
 
 Bundle Parse(std::string_view text) {
   auto bundle = Bundle::Parse(text, "config.json");
@@ -57,6 +59,26 @@ TEST(Bundle, TellsWhatMatters) {
   EXPECT_EQ(facts.mounts[1].source, "");
   EXPECT_TRUE(facts.privileged);
   EXPECT_FALSE(Parse(R"({"process":{"capabilities":{"effective":["CAP_SYS_ADMIN"],"bounding":["CAP_CHOWN"]}}})").facts().privileged);
+}
+
+TEST(Bundle, TellsAContainersAnnotationsFromItsPods) {
+  const auto own = [](const std::string& annotations) { return Parse("{\"annotations\":{" + annotations + "}}").facts().own_annotations; };
+  const Facts::Annotations given = {{"cdi.k8s.io/x", "a.com/class=c"}};
+  const std::string asks = R"("cdi.k8s.io/x":"a.com/class=c")", crio = R"(,"io.kubernetes.cri-o.ContainerID":"1")";
+  EXPECT_EQ(own(asks), given) << "podman, docker";
+  EXPECT_THAT(own(asks + R"(,"io.kubernetes.cri.sandbox-id":"1","io.kubernetes.cri.container-type":"container")"),
+              Contains(Key("cdi.k8s.io/x")));
+  // CRI-O: what its own JSON names, whatever stands beside it.
+  const std::string json = R"(,"io.kubernetes.cri-o.Annotations":)";
+  EXPECT_EQ(own(asks + crio + json + R"("{\"cdi.k8s.io/x\":\"a.com/class=c\"}")"), given);
+  EXPECT_EQ(own(R"("cdi.k8s.io/x":"all")" + crio + json + R"("{\"cdi.k8s.io/x\":\"a.com/class=c\",\"n\":1}")"), given);
+  for (const std::string& text :
+       {std::string(), json + R"("{}")", json + "\"\"", json + R"("[1")", json + "\"" + std::string(5000, '[') + "\""})
+    EXPECT_TRUE(own(asks + crio + text).empty()) << text.substr(0, 60);
+  // A pod's first container has the pod's annotations for its own.
+  EXPECT_TRUE(
+      own(asks + crio + R"(,"io.kubernetes.cri-o.ContainerType":"sandbox")" + json + R"("{\"cdi.k8s.io/x\":\"a.com/class=c\"}")").empty());
+  EXPECT_TRUE(own(asks + R"(,"io.kubernetes.cri.container-type":"sandbox")").empty());
 }
 
 TEST(Bundle, RefusesWhatIsNone) {

@@ -88,7 +88,7 @@ TEST_F(Create, KeepsModeAndLeavesNothingBehind) {
 TEST_F(Create, ChangesNothingWhereAnythingIsWrong) {
   const std::pair<std::string, const char*> cases[] = {
       {R"("NVIDIA_VISIBLE_DEVICES=7")", "there is no CDI device \"nvidia.com/gpu=7\""},
-      {R"("NVIDIA_VISIBLE_DEVICES=vendor.com/class=x")", "penstock cdi generate --output=/var/run/cdi/nvidia.yaml"},
+      {R"("NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=x")", "penstock cdi generate --output=/var/run/cdi/nvidia.yaml"},
       {R"("NVIDIA_VISIBLE_DEVICES=../../etc")", "no device's name"},
       {R"("NVIDIA_VISIBLE_DEVICES=0","NVIDIA_REQUIRE_CUDA=cuda>=13.0")", "the image requires"},
       {R"("NVIDIA_VISIBLE_DEVICES=0","NVIDIA_DRIVER_CAPABILITIES=magic")", "NVIDIA_DRIVER_CAPABILITIES asks for"}};

@@ -13,8 +13,12 @@ struct BundleMount {
 };
 
 struct Facts {
+  using Annotations = std::map<std::string, std::string, std::less<>>;
+
   std::map<std::string, std::string, std::less<>> environment;  ///< the last of several of the same name
-  std::map<std::string, std::string, std::less<>> annotations;
+  Annotations annotations;
+  /// Those that the container's creator gave it; a pod's author writes none of them. See OwnAnnotations in bundle.cc.
+  Annotations own_annotations;
   std::vector<BundleMount> mounts;
   bool privileged = false;  ///< CAP_SYS_ADMIN in the bounding set
 
@@ -31,7 +35,10 @@ struct Facts {
   bool OfKubernetes() const {
     if (Has("KUBERNETES_SERVICE_HOST")) return true;
     const auto next = annotations.lower_bound(std::string_view("io.kubernetes.cri."));
-    if (next != annotations.end() && next->first.starts_with("io.kubernetes.cri.")) return true;
+    return (next != annotations.end() && next->first.starts_with("io.kubernetes.cri.")) || OfCrio();
+  }
+
+  bool OfCrio() const {
     for (const std::string_view key : {"ContainerID", "Metadata", "SandboxName"})
       if (annotations.contains("io.kubernetes.cri-o." + std::string(key))) return true;
     return false;

@@ -39,6 +39,8 @@ constexpr Gate kGates[] = {{"NVIDIA_GDS", "nvidia.com/gds=all"},
                            {"NVIDIA_GDRCOPY", "nvidia.com/gdrcopy=all"},
                            {"NVIDIA_NVSWITCH", "nvidia.com/nvswitch=all"}};
 
+constexpr std::string_view kImexKind = "nvidia.com/imex-channel";
+
 /// Capability files that change or watch MIG devices: for the privileged only.
 constexpr Gate kMigGates[] = {{"NVIDIA_MIG_CONFIG_DEVICES", "nvidia.com/mig-caps=config"},
                               {"NVIDIA_MIG_MONITOR_DEVICES", "nvidia.com/mig-caps=monitor"}};
@@ -51,13 +53,16 @@ std::vector<std::string> Names(std::string_view list) {
   return names;
 }
 
-/// Adds each device once, however it was asked for.
+/// Whose word a request is: the creator's of the container (annotations, mounts), or the environment's, which an image brings as well.
+enum class Asker { kCreator, kEnvironment };
+
+/// Adds each device once, however it was asked for, and refuses what may not be had that way.
 class Collector {
  public:
-  Collector(const Config& config, Request& request) : config_(config), request_(request) {}
+  Collector(const Config& config, bool privileged, Request& request) : config_(config), privileged_(privileged), request_(request) {}
 
   /// A name of "all", an index, a UUID, "g:m", or a qualified one. `where` says who asks, for messages.
-  Status Add(std::string_view name, std::string_view where) {
+  Status Add(std::string_view name, Asker asker, std::string_view where) {
     std::string qualified(name);
     if (const auto parsed = api::cdi::ParseName(name); !parsed) {
       const std::string why = name.find('=') != std::string_view::npos ? "a qualified name is vendor/class=device, as nvidia.com/gpu=0"
@@ -68,12 +73,35 @@ class Collector {
     } else if (parsed->kind == kAutomaticKind) {
       qualified = config_.default_kind + "=" + parsed->device;
     }
+    TRY(MayHave(qualified, asker, where));
     return Take(std::move(qualified), where, request_.devices);
   }
 
   void Wish(std::string_view device) { (void)Take(std::string(device), "", request_.wishes).ok(); }
 
  private:
+  /// The privileged can open every device anyway.
+  Status MayHave(const std::string& device, Asker asker, std::string_view where) const {
+    if (privileged_) return {};
+    for (const Gate& gate : kMigGates)
+      if (device == gate.device)
+        return Error(Code::kPermissionDenied, std::string(where) + " asks for " + device +
+                                                  ", which is for privileged containers (CAP_SYS_ADMIN) only; remove it, or start the "
+                                                  "container with --privileged");
+    if (asker == Asker::kCreator || MayImagesName(device)) return {};
+    return Error(Code::kPermissionDenied, std::string(where) + " asks for " + Shown(device) + "; an unprivileged container's environment " +
+                                              "names devices of " + config_.default_kind + " and " + std::string(kImexKind) +
+                                              " only, since images bring variables of their own; ask with --device, a CDI annotation, or a "
+                                              "mount below " +
+                                              std::string(kMountRoot) + "cdi/");
+  }
+
+  bool MayImagesName(const std::string& device) const {
+    const std::string_view kind = std::string_view(device).substr(0, device.find('='));
+    return kind == config_.default_kind || kind == kImexKind ||
+           std::any_of(std::begin(kGates), std::end(kGates), [&device](const Gate& gate) { return device == gate.device; });
+  }
+
   Status Take(std::string name, std::string_view where, std::vector<std::string>& into) {
     if (!seen_.insert(name).second) return {};
     if (into.size() >= kMostNames)
@@ -84,6 +112,7 @@ class Collector {
   }
 
   const Config& config_;
+  const bool privileged_;
   Request& request_;
   std::set<std::string> seen_;
 };
@@ -125,7 +154,7 @@ bool IsImexChannel(std::string_view text) {
 
 class Reader {
  public:
-  Reader(const Facts& facts, const Config& config) : facts_(facts), config_(config), collector_(config, request_) {}
+  Reader(const Facts& facts, const Config& config) : facts_(facts), config_(config), collector_(config, facts.privileged, request_) {}
 
   Result<Request> Read() {
     if (config_.accept_mounts) mounts_ = MountNames(facts_);
@@ -145,20 +174,29 @@ class Reader {
     std::vector<std::string> named;
     for (const std::string& name : mounts_)
       if (!name.starts_with("imex/")) named.push_back(name.starts_with("cdi/") ? QualifiedByPath(name) : name);
-    if (!named.empty()) return AddVisible(named, "a mount below " + std::string(kMountRoot));
+    if (!named.empty()) return AddVisible(named, Asker::kCreator, "a mount below " + std::string(kMountRoot));
     return ReadVariables();
   }
 
+  bool AsksForDevices(const std::string& key) const {
+    const auto& prefixes = config_.annotation_prefixes;
+    return std::any_of(prefixes.begin(), prefixes.end(), [&key](const std::string& prefix) { return key.starts_with(prefix); });
+  }
+
   Status ReadAnnotations() {
-    for (const auto& [key, value] : facts_.annotations) {
-      const auto& prefixes = config_.annotation_prefixes;
-      if (std::none_of(prefixes.begin(), prefixes.end(), [&key = key](const std::string& prefix) { return key.starts_with(prefix); }))
-        continue;
+    for (const auto& [key, value] : facts_.annotations)
+      if (AsksForDevices(key) && !facts_.own_annotations.contains(key))
+        request_.remarks.push_back(
+            {LogLevel::kWarn, "the annotation " + Shown(key) +
+                                  " is ignored: it is the pod's, and devices are given to containers by the kubelet; "
+                                  "ask for them in resources.limits"});
+    for (const auto& [key, value] : facts_.own_annotations) {
+      if (!AsksForDevices(key)) continue;
       for (const std::string& name : base::Split(value, ',')) {
         if (!api::cdi::ParseName(name))
           return Error(Code::kInvalidArgument, "the annotation " + Shown(key) + " asks for " + Shown(name) +
                                                    ", which is no qualified device name such as nvidia.com/gpu=0");
-        TRY(collector_.Add(name, "the annotation " + Shown(key)));
+        TRY(collector_.Add(name, Asker::kCreator, "the annotation " + Shown(key)));
         request_.by_annotation = true;
       }
     }
@@ -191,17 +229,17 @@ class Reader {
       SayIgnored(set ? who : "CUDA_VERSION, by which images of old ask for all devices,");
       return {};
     }
-    return AddVisible(named, who);
+    return AddVisible(named, Asker::kEnvironment, who);
   }
 
   /// void before none before all before names.
-  Status AddVisible(const std::vector<std::string>& names, const std::string& where) {
+  Status AddVisible(const std::vector<std::string>& names, Asker asker, const std::string& where) {
     const auto has = [&names](std::string_view word) { return std::find(names.begin(), names.end(), word) != names.end(); };
     if (has("void")) return {};
     request_.driver = has("none");
     if (request_.driver) return {};
-    if (has("all")) return collector_.Add("all", where);
-    for (const std::string& name : names) TRY(collector_.Add(name, where));
+    if (has("all")) return collector_.Add("all", asker, where);
+    for (const std::string& name : names) TRY(collector_.Add(name, asker, where));
     return {};
   }
 
@@ -211,7 +249,8 @@ class Reader {
     for (const std::string& name : mounts_)
       if (name.starts_with("imex/")) channels.push_back(name.substr(5));
     std::string where = "a mount below " + std::string(kMountRoot) + "imex";
-    if (channels.empty()) {
+    const Asker asker = channels.empty() ? Asker::kEnvironment : Asker::kCreator;
+    if (asker == Asker::kEnvironment) {
       channels = Names(facts_.Get(kImexChannels));
       where = kImexChannels;
       const auto has = [&channels](std::string_view word) { return std::find(channels.begin(), channels.end(), word) != channels.end(); };
@@ -225,7 +264,7 @@ class Reader {
       if (!IsImexChannel(channel))
         return Error(Code::kInvalidArgument, where + " asks for " + Shown(channel) + ", which is no IMEX channel: a number from 0 to " +
                                                  std::to_string(kMostImexChannel));
-      TRY(collector_.Add("nvidia.com/imex-channel=" + channel, where));
+      TRY(collector_.Add(std::string(kImexKind) + "=" + channel, asker, where));
     }
     return {};
   }
@@ -235,12 +274,8 @@ class Reader {
       const std::string_view value = facts_.Get(gate.variable);
       if (value.empty() || value == "void" || value == "none") continue;
       const std::string variable(gate.variable);
-      if (!facts_.privileged)
-        return Error(Code::kPermissionDenied, variable +
-                                                  " is for privileged containers (CAP_SYS_ADMIN) only; remove it, or start the "
-                                                  "container with --privileged");
       if (value != "all") return Error(Code::kInvalidArgument, variable + " is " + Shown(value) + "; only \"all\" is possible");
-      TRY(collector_.Add(gate.device, variable));
+      TRY(collector_.Add(gate.device, Asker::kEnvironment, variable));
     }
     return {};
   }

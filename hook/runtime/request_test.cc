@@ -25,6 +25,12 @@ Facts Mounts(std::vector<std::string> destinations, std::string source = "/dev/n
   return facts;
 }
 
+/// With annotations that the container's creator gave it.
+Facts Annotated(std::map<std::string, std::string, std::less<>> annotations, Facts facts = {}) {
+  facts.annotations = facts.own_annotations = std::move(annotations);
+  return facts;
+}
+
 Facts InKubernetes(Facts facts) {
   facts.annotations["io.kubernetes.cri.container-type"] = "container";
   return facts;
@@ -52,8 +58,9 @@ TEST(Request, TakesEveryFormOfNameOnce) {
   EXPECT_THAT(
       Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "1, 0,1,,GPU-5a3c,0:1,MIG-77f1"}})).devices,
       ElementsAre("nvidia.com/gpu=1", "nvidia.com/gpu=0", "nvidia.com/gpu=GPU-5a3c", "nvidia.com/gpu=0:1", "nvidia.com/gpu=MIG-77f1"));
-  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "nvidia.com/gpu=0,amd.com/gpu=1,runtime.nvidia.com/gpu=2"}})).devices,
-              ElementsAre("nvidia.com/gpu=0", "amd.com/gpu=1", "nvidia.com/gpu=2"));
+  EXPECT_THAT(
+      Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "nvidia.com/gpu=0,nvidia.com/imex-channel=1,runtime.nvidia.com/gpu=2"}})).devices,
+      ElementsAre("nvidia.com/gpu=0", "nvidia.com/imex-channel=1", "nvidia.com/gpu=2"));
   Config management;
   management.default_kind = "management.nvidia.com/gpu";
   EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}}), management).devices, ElementsAre("management.nvidia.com/gpu=all"));
@@ -94,11 +101,11 @@ TEST(Request, IsNotKeptBusyByLongLists) {
 TEST(Request, AnnotationsComeBeforeMountsAndTheseBeforeTheEnvironment) {
   Facts facts = Mounts({"/var/run/nvidia-container-devices/2"});
   facts.environment = {{"NVIDIA_VISIBLE_DEVICES", "3"}};
-  facts.annotations = {{"cdi.k8s.io/b", "nvidia.com/gpu=1"}, {"cdi.k8s.io/a", "nvidia.com/gpu=0,vendor.com/class=x"}, {"other", "x"}};
+  facts = Annotated({{"cdi.k8s.io/b", "nvidia.com/gpu=1"}, {"cdi.k8s.io/a", "nvidia.com/gpu=0,vendor.com/class=x"}, {"other", "x"}}, facts);
   const Request annotated = Read(facts);
   EXPECT_TRUE(annotated.by_annotation);
   EXPECT_THAT(annotated.devices, ElementsAre("nvidia.com/gpu=0", "vendor.com/class=x", "nvidia.com/gpu=1"));
-  facts.annotations.clear();
+  facts = Annotated({}, facts);
   EXPECT_THAT(Read(facts).devices, ElementsAre("nvidia.com/gpu=2"));
   Config without_mounts;
   without_mounts.accept_mounts = false;
@@ -106,11 +113,37 @@ TEST(Request, AnnotationsComeBeforeMountsAndTheseBeforeTheEnvironment) {
 }
 
 TEST(Request, AnAnnotationMustBeQualifiedWhole) {
-  Facts facts;
-  for (const char* value : {"0", "nvidia.com/gpu=0,1", "nvidia.com/gpu=0, nvidia.com/gpu=1", "", "../../etc"}) {
-    facts.annotations = {{"cdi.k8s.io/x", value}};
-    EXPECT_THAT(ErrorOf(facts), HasSubstr("the annotation \"cdi.k8s.io/x\" asks for")) << value;
+  for (const char* value : {"0", "nvidia.com/gpu=0,1", "nvidia.com/gpu=0, nvidia.com/gpu=1", "", "../../etc"})
+    EXPECT_THAT(ErrorOf(Annotated({{"cdi.k8s.io/x", value}})), HasSubstr("the annotation \"cdi.k8s.io/x\" asks for")) << value;
+}
+
+TEST(Request, AnnotationsThatAreNotTheContainersOwnCountForNothing) {
+  Facts facts = Annotated({{"cdi.k8s.io/own", "k8s.device-plugin.nvidia.com/gpu=GPU-1"}});
+  facts.annotations["cdi.k8s.io/x"] = "nvidia.com/gpu=all";
+  const Request request = Read(facts);
+  EXPECT_THAT(request.devices, ElementsAre("k8s.device-plugin.nvidia.com/gpu=GPU-1"));
+  ASSERT_THAT(request.remarks, SizeIs(1));
+  EXPECT_EQ(request.remarks[0].level, LogLevel::kWarn);
+  EXPECT_THAT(request.remarks[0].text, AllOf(HasSubstr("\"cdi.k8s.io/x\" is ignored"), HasSubstr("resources.limits")));
+  facts.own_annotations.clear();
+  EXPECT_TRUE(Read(facts).Empty());
+}
+
+TEST(Request, ImagesNameDevicesOfTheDefaultKindOnly) {
+  for (const std::string name : {"management.nvidia.com/gpu=all", "nvidia.com/mig-caps=x", "acme.com/net=y", "nvidia.com/gds=0"}) {
+    Facts facts = Environment({{"NVIDIA_VISIBLE_DEVICES", "0," + name}});
+    const auto refused = ReadRequest(facts, {});
+    ASSERT_FALSE(refused.ok()) << name;
+    EXPECT_EQ(refused.error().code(), Code::kPermissionDenied);
+    EXPECT_THAT(refused.error().message(), AllOf(HasSubstr(name), HasSubstr("ask with --device")));
+    facts.privileged = true;
+    EXPECT_THAT(Read(facts).devices, ElementsAre("nvidia.com/gpu=0", name));
+    EXPECT_THAT(Read(Annotated({{"cdi.k8s.io/x", name}})).devices, ElementsAre(name)) << "the creator of a container may name any";
   }
+  EXPECT_THAT(Read(Mounts({"/var/run/nvidia-container-devices/cdi/management.nvidia.com/gpu/all"})).devices,
+              ElementsAre("management.nvidia.com/gpu=all"));
+  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "nvidia.com/gds=all,nvidia.com/mofed=all"}})).devices,
+              ElementsAre("nvidia.com/gds=all", "nvidia.com/mofed=all"));
 }
 
 TEST(Request, MountsOfTheListAreNames) {
@@ -217,7 +250,12 @@ TEST(Request, MigIsManagedByThePrivilegedOnly) {
   const auto refused = ReadRequest(facts, {});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code(), Code::kPermissionDenied);
-  EXPECT_THAT(refused.error().message(), HasSubstr("NVIDIA_MIG_CONFIG_DEVICES is for privileged containers"));
+  EXPECT_THAT(refused.error().message(),
+              HasSubstr("NVIDIA_MIG_CONFIG_DEVICES asks for nvidia.com/mig-caps=config, which is for privileged"));
+  for (const std::string name : {"nvidia.com/mig-caps=config", "nvidia.com/mig-caps=monitor"})
+    for (const Facts& around : {Environment({{"NVIDIA_VISIBLE_DEVICES", name}}), Annotated({{"cdi.k8s.io/x", name}}),
+                                Mounts({"/var/run/nvidia-container-devices/cdi/nvidia.com/mig-caps/" + name.substr(20)})})
+      EXPECT_THAT(ErrorOf(around), HasSubstr("which is for privileged containers")) << name;
   facts.privileged = true;
   EXPECT_THAT(Read(facts).devices, ElementsAre("nvidia.com/gpu=all", "nvidia.com/mig-caps=config", "nvidia.com/mig-caps=monitor"));
   facts.environment["NVIDIA_MIG_CONFIG_DEVICES"] = "0";

@@ -349,6 +349,34 @@ def test_in_kubernetes_an_image_gets_nothing_by_environment_and_the_log_says_why
     assert [device["path"] for device in bundle["linux"]["devices"]] == ["/dev/nvidiactl", "/dev/nvidia1"]
 
 
+def test_what_a_pods_author_annotates_gives_no_device_under_crio(machine):
+    """CRI-O copies a pod's annotations to its containers; the kubelet's own are in a list beside them."""
+    def annotations(own: dict, kind: str = "container") -> dict:
+        return {"annotations": {"cdi.k8s.io/a": "nvidia.com/gpu=all", "io.kubernetes.cri-o.ContainerID": "c1", "io.kubernetes.cri-o.SandboxName": "pod",
+                                "io.kubernetes.cri-o.ContainerType": kind, "io.kubernetes.cri-o.Annotations": json.dumps(own)} | own}
+
+    done, bundle = machine.prepare("pod", **annotations({"io.kubernetes.container.hash": "1"}))
+    assert done.returncode == 0 and "devices" not in bundle["linux"]
+    assert '\\"cdi.k8s.io/a\\" is ignored' in machine.log.read_text()
+    done, bundle = machine.prepare("pod", **annotations({"cdi.k8s.io/kubelet": "nvidia.com/gpu=GPU-1"}))
+    assert [device["path"] for device in bundle["linux"]["devices"]] == ["/dev/nvidiactl", "/dev/nvidia1"]
+    done, bundle = machine.prepare("pod", **annotations({"cdi.k8s.io/a": "nvidia.com/gpu=all"}, "sandbox"))
+    assert done.returncode == 0 and "devices" not in bundle["linux"]
+
+
+@pytest.mark.parametrize("name", ["management.nvidia.com/gpu=all", "nvidia.com/mig-caps=config", "acme.com/net=y"])
+def test_an_image_names_no_device_of_another_kind(machine, name):
+    kind, device = name.split("=")
+    other = {"cdiVersion": "0.6.0", "kind": kind, "devices": [
+        {"name": device, "containerEdits": {"deviceNodes": [{"path": "/dev/other", "type": "c", "major": 1, "minor": 3}]}}]}
+    (machine.cdi / "other.json").write_text(json.dumps(other))
+    done, bundle = machine.prepare("image", f"NVIDIA_VISIBLE_DEVICES={name}")
+    assert done.returncode == 1 and name in machine.error() and "devices" not in bundle["linux"]
+    privileged = {"cwd": "/", "args": ["true"], "env": [f"NVIDIA_VISIBLE_DEVICES={name}"], "capabilities": {"bounding": ["CAP_SYS_ADMIN"]}}
+    done, bundle = machine.prepare("image", process=privileged)
+    assert done.returncode == 0 and bundle["linux"]["devices"][0]["path"] == "/dev/other"
+
+
 # With podman.
 
 @pytest.fixture(scope="module")
