@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdio>
+#include <new>
 
 #include <unistd.h>
 
@@ -90,7 +91,12 @@ Status RunHook(const Hook& hook, const std::vector<std::string>& words, os::Uniq
   ASSIGN(const Arguments arguments, Arguments::Parse(words, hook.flags));
   ASSIGN(const std::string state, ReadState(arguments.Text(kStateFlag)));
   ASSIGN(const os::ConfinedTree root, OpenRoot(state, std::move(started_in)));
-  return hook.run(root, arguments, warnings);
+  try {
+    return hook.run(root, arguments, warnings);
+  } catch (const std::bad_alloc&) {  // what it had not done yet, the container starts without
+    warnings.Add("the image's files need more memory than a hook may have; not everything is done");
+    return {};
+  }
 }
 
 void PrintHelp() {

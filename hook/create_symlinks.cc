@@ -52,12 +52,18 @@ Status CreateSymlinks(const os::ConfinedTree& root, const std::vector<std::strin
 }
 
 Status CreateSonameLinks(const os::ConfinedTree& root, const std::vector<std::string>& folders, Warnings& warnings) {
+  Work work;
   for (const std::string& folder : folders) {
     const auto entries = root.List(folder);
     if (!entries.ok() && entries.error().code() == Code::kNotFound) continue;
     if (!entries.ok()) return entries.error();
-    ASSIGN(const auto libraries, FindLibraries(root, folder, *entries, [](const std::string&) { return false; }));
-    for (const Library& library : libraries) {
+    const auto libraries = FindLibraries(
+        root, folder, *entries, [](const std::string&) { return false; }, work);
+    if (!libraries.ok()) {
+      warnings.Add(folder + ": " + libraries.error().message());
+      break;
+    }
+    for (const Library& library : *libraries) {
       const auto made = LinkSoname(root, folder, library);
       if (!made.ok()) TRY(warnings.Tolerate(made.error()));
     }

@@ -6,6 +6,7 @@
 
 #include "base/core/result.h"
 #include "hook/warnings.h"
+#include "hook/work.h"
 #include "os/core/confined_tree.h"
 
 namespace penstock::hook {
@@ -18,7 +19,7 @@ base::Status CreateSymlinks(const os::ConfinedTree& root, const std::vector<std:
 base::Status UpdateLdCache(const os::ConfinedTree& root, const std::vector<std::string>& folders, Warnings& warnings);
 
 /// The folders in /etc/ld-musl-*.path, where the container has musl's dynamic linker.
-base::Status UpdateMuslPaths(const os::ConfinedTree& root, const std::vector<std::string>& folders);
+base::Status UpdateMuslPaths(const os::ConfinedTree& root, const std::vector<std::string>& folders, Work& work);
 bool HasMusl(const os::ConfinedTree& root);
 
 /// Makes a SONAME link for each library of these folders.

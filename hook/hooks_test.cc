@@ -18,6 +18,7 @@ namespace penstock::hook {
 namespace {
 
 using base::Code;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -255,6 +256,22 @@ TEST_F(GlibcTest, CompatibilityLibrariesComeFirstWhereTheyAreNewer) {
   ASSERT_TRUE(EnableCudaCompat(Root(), {.driver_version = "570.1"}, warnings_).ok());
   EXPECT_THAT(Names("/etc/ld.so.conf.d"), ElementsAre("00-penstock-driver.conf", "app.conf"));
   ExpectNoWarnings();
+}
+
+TEST_F(GlibcTest, FoldersWithoutEndAreOneCallsWorkTogether) {
+  std::string folders;
+  WriteLibrary("/many/0/liba0.so", "liba.so.1");
+  for (int i = 0; i < 40; ++i) {
+    const fs::path folder = fs::path(folder_ / "root/many") / std::to_string(i);
+    fs::create_directories(folder);
+    for (int j = i == 0 ? 1 : 0; j < 500; ++j)
+      fs::create_hard_link(fs::path(folder_ / "root/many/0/liba0.so"), folder / ("liba" + std::to_string(j) + ".so"));
+    folders += "/many/" + std::to_string(i) + "\n";
+  }
+  Write(kCompatDropIn, folders);
+  EXPECT_TRUE(Update().ok());
+  EXPECT_THAT(warnings_.messages(), Contains(HasSubstr("more libraries than one call looks at")));
+  EXPECT_THAT(Cache(), Contains(HasSubstr("libapp.so.1"))) << "what was there is kept";
 }
 
 TEST_F(HooksTest, AnImageWithoutAnythingGetsWhatItNeeds) {

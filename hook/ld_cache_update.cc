@@ -14,6 +14,9 @@ using base::Result;
 // An image's list has a handful of folders. Of a hostile one's further folders it is not asked which they are: they come last.
 constexpr std::size_t kMostFolders = 256;
 
+// "libz.so.1.2.13" has five parts. What has more is read like a file that no list names.
+constexpr int kMostParts = 16;
+
 std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
 /// Which files of a folder an existing list already speaks for: those it names, and those behind a SONAME that it names, since
@@ -30,7 +33,8 @@ class Covered {
 
   bool operator()(const std::string& file) const {
     if (files_.contains(file)) return true;
-    for (auto dot = file.find('.'); dot != std::string::npos; dot = file.find('.', dot + 1)) {
+    int parts = 0;
+    for (auto dot = file.find('.'); dot != std::string::npos && ++parts <= kMostParts; dot = file.find('.', dot + 1)) {
       if (sonames_.contains(file.substr(0, dot))) return true;
     }
     return false;
@@ -63,8 +67,8 @@ std::optional<Identity> Identify(const os::ConfinedTree& root, const std::string
 }
 
 LdCacheUpdate::LdCacheUpdate(const os::ConfinedTree& root, const std::vector<std::string>& order, const std::vector<std::string>& gone,
-                             Warnings& warnings)
-    : root_(root), warnings_(warnings), gone_(gone) {
+                             Work& work, Warnings& warnings)
+    : root_(root), work_(work), warnings_(warnings), gone_(gone.begin(), gone.end()) {
   for (const std::string& folder : order) order_.push_back(Identify(root, folder));
 }
 
@@ -72,7 +76,7 @@ void LdCacheUpdate::AddImage(std::vector<os::LdCacheEntry> entries) {
   entries_.reserve(entries.size() + 128);
   for (os::LdCacheEntry& entry : entries) {
     const std::string path = FolderOf(entry.path);
-    if (Contains(gone_, path)) continue;
+    if (gone_.contains(path)) continue;
     const auto folder = IdentifyOnce(path);
     entries_.push_back({.entry = std::move(entry), .rank = RankOf(folder), .folder = folder});
   }
@@ -85,13 +89,14 @@ void LdCacheUpdate::AddFolder(const std::string& folder) {
   auto libraries = ReadFolder(folder, *identity);
   // A link to a SONAME ("libcuda.so" to "libcuda.so.1") leads somewhere only now.
   if (libraries.ok() && LinkSonames(folder, *libraries)) libraries = ReadFolder(folder, *identity);
-  if (!libraries.ok()) return warnings_.Add(libraries.error().message());
+  if (!libraries.ok()) return warnings_.Add(folder + ": " + libraries.error().message());
   for (const Library& library : *libraries) AddLibrary(folder, *identity, library);
 }
 
 // What the folder has beyond the entries so far; those of them whose file is not there go.
 Result<std::vector<Library>> LdCacheUpdate::ReadFolder(const std::string& folder, const Identity& identity) {
   ASSIGN(const auto files, root_.List(folder));
+  TRY(work_.Spend(entries_.size() * Work::kOfEntry));
   Covered covered;
   std::erase_if(entries_, [&](const Entry& entry) {
     if (entry.folder != identity) return false;
@@ -99,7 +104,7 @@ Result<std::vector<Library>> LdCacheUpdate::ReadFolder(const std::string& folder
     if (there) covered.Add(entry.entry);
     return !there;
   });
-  ASSIGN(auto libraries, FindLibraries(root_, folder, files, covered));
+  ASSIGN(auto libraries, FindLibraries(root_, folder, files, covered, work_));
   std::erase_if(libraries, [&](const Library& library) { return covered.Names(library); });
   return libraries;
 }
@@ -127,9 +132,9 @@ std::vector<os::LdCacheEntry> LdCacheUpdate::Take() {
 }
 
 std::optional<Identity> LdCacheUpdate::IdentifyOnce(const std::string& path) {
-  const auto known = std::find_if(identified_.begin(), identified_.end(), [&](const auto& other) { return other.first == path; });
-  if (known != identified_.end()) return known->second;
+  if (const auto known = identified_by_path_.find(path); known != identified_by_path_.end()) return identified_[known->second].second;
   if (identified_.size() == kMostFolders) return std::nullopt;
+  identified_by_path_.emplace(path, identified_.size());
   return identified_.emplace_back(path, Identify(root_, path)).second;
 }
 

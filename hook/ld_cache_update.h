@@ -1,7 +1,9 @@
 // How an image's list of libraries becomes that of a container with further folders. Reads the container's tree, writes nothing.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,12 +27,13 @@ std::optional<Identity> Identify(const os::ConfinedTree& root, const std::string
 class LdCacheUpdate {
  public:
   /// `order` is the order in which folders are searched; `gone` are folders of an earlier start that no longer count.
-  LdCacheUpdate(const os::ConfinedTree& root, const std::vector<std::string>& order, const std::vector<std::string>& gone,
+  LdCacheUpdate(const os::ConfinedTree& root, const std::vector<std::string>& order, const std::vector<std::string>& gone, Work& work,
                 Warnings& warnings);
 
   /// What the image has. Called first.
   void AddImage(std::vector<os::LdCacheEntry> entries);
-  /// A folder that may have more than the image's list says. A folder that is not there has nothing.
+  /// A folder that may have more than the image's list says. A folder that is not there has nothing; one that is too much work is a
+  /// warning.
   void AddFolder(const std::string& folder);
 
   /// The list in search order.
@@ -51,11 +54,13 @@ class LdCacheUpdate {
   void AddLibrary(const std::string& folder, const Identity& identity, const Library& library);
 
   const os::ConfinedTree& root_;
+  Work& work_;
   Warnings& warnings_;
   std::vector<std::optional<Identity>> order_;
-  std::vector<std::string> gone_;
+  std::set<std::string> gone_;
   std::vector<Identity> done_;
-  std::vector<std::pair<std::string, std::optional<Identity>>> identified_;
+  std::vector<std::pair<std::string, std::optional<Identity>>> identified_;  // in the order of the image's list
+  std::map<std::string, std::size_t> identified_by_path_;                    // places in it
   std::vector<Entry> entries_;
 };
 

@@ -2,6 +2,7 @@
 #include "hook/library_folder.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include <dirent.h>
 
@@ -10,9 +11,6 @@
 
 namespace penstock::hook {
 namespace {
-
-// What one folder of a hostile image may cost: a few milliseconds.
-constexpr std::size_t kMostReads = 4096;
 
 // glibc, sysdeps/generic/dl-cache.h, _dl_is_dso; the dynamic linkers are libraries, too.
 bool IsLibraryName(std::string_view name) {
@@ -53,21 +51,20 @@ bool IsBetter(const Library& candidate, const Library& known) {
 
 base::Result<std::vector<Library>> FindLibraries(const os::ConfinedTree& root, const std::string& folder,
                                                  const std::vector<os::TreeEntry>& entries,
-                                                 const std::function<bool(const std::string& file)>& passed_over) {
+                                                 const std::function<bool(const std::string& file)>& passed_over, Work& work) {
+  TRY(work.Spend(entries.size() * Work::kOfEntry));
   std::vector<Library> libraries;
-  std::size_t reads = 0;
+  std::unordered_map<std::string, std::size_t> places;  // by SONAME
   for (const os::TreeEntry& entry : entries) {
     if (!IsLibraryName(entry.name) || entry.type == DT_DIR || passed_over(entry.name)) continue;
-    if (++reads > kMostReads)
-      return base::Error(base::Code::kResourceExhausted, folder + " has more than " + std::to_string(kMostReads) + " libraries");
+    TRY(work.Spend(Work::kOfLibrary));
     auto library = ReadLibrary(root, folder, entry);
     if (!library.ok()) continue;
-    const auto known =
-        std::find_if(libraries.begin(), libraries.end(), [&](const Library& other) { return other.soname == library->soname; });
-    if (known == libraries.end()) {
+    const auto [place, is_new] = places.emplace(library->soname, libraries.size());
+    if (is_new) {
       libraries.push_back(*std::move(library));
-    } else if (IsBetter(*library, *known)) {
-      *known = *std::move(library);
+    } else if (Library& known = libraries[place->second]; IsBetter(*library, known)) {
+      known = *std::move(library);
     }
   }
   return libraries;

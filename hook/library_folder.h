@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/core/result.h"
+#include "hook/work.h"
 #include "os/core/confined_tree.h"
 
 namespace penstock::hook {
@@ -19,11 +20,11 @@ struct Library {
 };
 
 /// The libraries among the entries of a folder, one for each SONAME: files before links, then the newer one by name. Files that
-/// `passed_over` says yes to are not read. What is no library for this kind of machine is left out. kResourceExhausted: more than anybody
-/// has.
+/// `passed_over` says yes to are not read. What is no library for this kind of machine is left out. kResourceExhausted: more than `work`
+/// has left.
 base::Result<std::vector<Library>> FindLibraries(const os::ConfinedTree& root, const std::string& folder,
                                                  const std::vector<os::TreeEntry>& entries,
-                                                 const std::function<bool(const std::string& file)>& passed_over);
+                                                 const std::function<bool(const std::string& file)>& passed_over, Work& work);
 
 /// Makes the link that a library's SONAME needs, beside it: "libcuda.so.1" → "libcuda.so.550.54.15". Nothing is done where something by
 /// that name is there already, whatever it is. Whether one was made.

@@ -26,10 +26,11 @@ std::vector<Linker> Linkers() {
 std::string LinkerPath(const Linker& linker) { return "/lib/ld-musl-" + linker.name + ".so.1"; }
 
 // musl takes the first file of a name and fails where it is for the other kind of program, so each path gets the folders of its kind only.
-bool HasLibrariesFor(const os::ConfinedTree& root, const std::string& folder, const Linker& linker) {
+bool HasLibrariesFor(const os::ConfinedTree& root, const std::string& folder, const Linker& linker, Work& work) {
   const auto entries = root.List(folder);
   if (!entries.ok()) return false;
-  const auto libraries = FindLibraries(root, folder, *entries, [](const std::string&) { return false; });
+  const auto libraries = FindLibraries(
+      root, folder, *entries, [](const std::string&) { return false; }, work);
   return libraries.ok() &&
          std::any_of(libraries->begin(), libraries->end(), [&](const Library& library) { return library.flags == linker.flags; });
 }
@@ -48,14 +49,15 @@ std::vector<std::string> PathOf(const os::ConfinedTree& root, const std::string&
 
 bool HasMusl(const os::ConfinedTree& root) { return root.Exists(LinkerPath(Linkers().front())); }
 
-Status UpdateMuslPaths(const os::ConfinedTree& root, const std::vector<std::string>& folders) {
+Status UpdateMuslPaths(const os::ConfinedTree& root, const std::vector<std::string>& folders, Work& work) {
   for (const Linker& linker : Linkers()) {
     if (!root.Exists(LinkerPath(linker))) continue;
     const std::string file = "/etc/ld-musl-" + linker.name + ".path";
     const std::vector<std::string> there = PathOf(root, file);
     std::vector<std::string> path;
     for (const std::string& folder : folders) {
-      if (std::find(there.begin(), there.end(), folder) == there.end() && HasLibrariesFor(root, folder, linker)) path.push_back(folder);
+      if (std::find(there.begin(), there.end(), folder) == there.end() && HasLibrariesFor(root, folder, linker, work))
+        path.push_back(folder);
     }
     if (path.empty()) continue;
     path.insert(path.end(), there.begin(), there.end());

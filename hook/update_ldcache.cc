@@ -88,8 +88,9 @@ Status WriteCache(const os::ConfinedTree& root, LdCacheUpdate update, const std:
 
 Status UpdateLdCache(const os::ConfinedTree& root, const std::vector<std::string>& given, Warnings& warnings) {
   const std::vector<std::string> folders = Clean(given);
+  Work work;
   if (HasMusl(root)) {
-    TRY(warnings.Tolerate(UpdateMuslPaths(root, folders)));
+    TRY(warnings.Tolerate(UpdateMuslPaths(root, folders, work)));
     if (!root.Exists(kCache)) return {};
   }
   const auto config = ReadLdConfig(root);
@@ -99,7 +100,7 @@ Status UpdateLdCache(const os::ConfinedTree& root, const std::vector<std::string
   std::erase_if(gone, [&](const std::string& folder) { return std::find(folders.begin(), folders.end(), folder) != folders.end(); });
   std::vector<std::string> all = compat;
   all.insert(all.end(), folders.begin(), folders.end());
-  TRY(warnings.Tolerate(WriteCache(root, LdCacheUpdate(root, SearchOrder(config, compat, beyond), gone, warnings), all, warnings)));
+  TRY(warnings.Tolerate(WriteCache(root, LdCacheUpdate(root, SearchOrder(config, compat, beyond), gone, work, warnings), all, warnings)));
   return warnings.Tolerate(WriteDropIn(root, beyond, !compat.empty()));
 }
 

@@ -180,6 +180,20 @@ TEST(LdCache, ASmallFileCannotBecomeALargeList) {
   EXPECT_EQ(ReadLdCache(bytes).error().code(), Code::kInvalidArgument);
 }
 
+TEST(LdCache, NamesOfGlibcHwcapsFoldersAreFewAndShort) {
+  const auto read = [](int folders, std::size_t name, std::size_t entries = 0) {
+    std::vector<LdCacheEntry> list(entries, Entry("liba.so.1"));
+    for (int i = 0; i < folders; ++i) list.push_back(Entry("liba.so.1"));
+    for (std::size_t i = 0; i < list.size(); ++i)
+      list[i].hwcaps = std::string(name, 'x') + std::to_string(100 + i % static_cast<std::size_t>(folders));
+    return ReadLdCache(WriteLdCache(list));
+  };
+  EXPECT_TRUE(read(64, 9).ok());
+  EXPECT_THAT(read(65, 9).error().message(), HasSubstr("more than 64 glibc-hwcaps folders"));
+  EXPECT_THAT(read(1, 300).error().message(), HasSubstr("303 bytes"));
+  EXPECT_THAT(read(1, 250, 65'000).error().message(), HasSubstr("its names come to more than")) << "each entry has a copy";
+}
+
 TEST(LdCache, ComparesNamesAsLdSoDoes) {
   const std::vector<std::string> ascending = {"", "lib", "liba.so", "liba.so.2", "liba.so.10", "libb.so", "lib1.so", "lib10.so"};
   for (std::size_t i = 0; i + 1 < ascending.size(); ++i) {

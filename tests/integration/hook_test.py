@@ -4,6 +4,7 @@ import ctypes
 import json
 import os
 import re
+import resource
 import shutil
 import stat
 import struct
@@ -19,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 import cgroups  # noqa: E402
 import images  # noqa: E402
+from node import wait_until  # noqa: E402
 
 LIBRARIES = images.LIBRARIES
 SHELL = ("/bin/dash", "/bin/cat", "/bin/readlink", "/sbin/ldconfig", images.loader(), "/etc/ld.so.cache",
@@ -298,12 +300,74 @@ def test_cve_2025_23266_the_environment_of_an_image_loads_nothing(attacked):
 
 
 def test_cve_2025_23266_the_program_is_static(image):
-    """No interpreter, no dynamic section: nothing can be loaded into it."""
+    """No interpreter: nothing is loaded but the program itself (tests/packaging/hardening_test.py looks for libraries that it names)."""
     content = image.hook.read_bytes()
     offset, = struct.unpack_from("<Q", content, 32)
     size, count = struct.unpack_from("<HH", content, 54)
     kinds = {struct.unpack_from("<I", content, offset + i * size)[0] for i in range(count)}
-    assert kinds.isdisjoint({2, 3}) and 1 in kinds  # PT_DYNAMIC, PT_INTERP; PT_LOAD
+    assert 3 not in kinds and 1 in kinds  # PT_INTERP, PT_LOAD: nothing is loaded but the program itself
+
+
+def test_it_can_start_no_program_and_open_no_socket(image):
+    """Were an image to take it over: the kernel lets it make the calls that hooks need."""
+    process = subprocess.Popen([str(image.hook), *UPDATE], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:  # it waits for the container's state
+        status = wait_until(lambda: (text := Path(f"/proc/{process.pid}/status").read_text()) and "Seccomp:\t2" in text and text, "its filter")
+        assert "NoNewPrivs:\t1" in status
+    finally:
+        process.kill()
+        process.communicate()
+
+
+# Against images that cost.
+
+def bounded(image, *words, memory: int = 1 << 29) -> tuple[int, str, int]:
+    """The status of a call with so much address space, what it said, and its largest resident set in bytes."""
+    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as state:
+        state.write(image.state().encode())
+        state.seek(0)
+        process = subprocess.Popen([str(image.hook), *words], stdin=state, stdout=said, stderr=said,
+                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (memory, memory)))
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        said.seek(0)
+        return process.returncode, said.read().decode(), usage.ru_maxrss << 10
+
+
+def cache_of_hwcaps(names: int, sections: int) -> bytes:
+    """A list without libraries whose sections all name the same folders of glibc-hwcaps, each without a name."""
+    begin = 48 + 8 + 16 * sections
+    header = struct.pack("<20sIIB3xI12x", b"glibc-ld.so.cache1.1", 0, 0, 2, 48)
+    return header + struct.pack("<II", 0xeaa42174, sections) + struct.pack("<IIII", 1, 0, begin, 4 * names) * sections + struct.pack("<I", 47) * names
+
+
+def test_a_small_list_of_libraries_costs_little(image):
+    (image.root / "etc/ld.so.cache").write_bytes(cache_of_hwcaps(names=(15 << 20) // 4, sections=64))
+    status, said, peak = bounded(image, *UPDATE)
+    assert status == 0 and "more than 64 glibc-hwcaps folders" in said
+    assert peak < 64 << 20
+    assert "libfake.so.1" in image.cache()
+
+
+def large_cache() -> bytes:
+    """As many libraries as a list may have, with as long names."""
+    count, path = 65536, b"/" + b"x" * 200
+    texts, begin = b"", 48 + 24 * count
+    place = {}
+    for name in (b"liba.so.1", path):
+        place[name] = begin + len(texts)
+        texts += name + b"\0"
+    entry = struct.pack("<iIIIQ", 0x303, place[b"liba.so.1"], place[path], 0, 0)
+    return struct.pack("<20sIIB3xI12x", b"glibc-ld.so.cache1.1", count, len(texts), 2, 0) + entry * count + texts
+
+
+def test_where_memory_ends_the_container_starts_with_a_warning(image):
+    (image.root / "etc/ld.so.cache").write_bytes(large_cache())
+    status, said, peak = bounded(image, *UPDATE)
+    assert (status, said) == (0, "") and peak < 160 << 20
+    (image.root / "etc/ld.so.cache").write_bytes(large_cache())
+    status, said, _ = bounded(image, *UPDATE, memory=24 << 20)
+    assert status == 0 and "need more memory than a hook may have" in said
 
 
 def make_fifo(path: Path, _):

@@ -10,6 +10,10 @@ namespace {
 /// NVIDIA's older program has hooks as a command of their own (internal/discover/hooks.go).
 constexpr std::string_view kWithSubcommand = "nvidia-ctk";
 
+/// Of a call, after which the engine gives the container up. Ours take milliseconds; a machine that starts hundreds of containers at once
+/// may take seconds to begin with one.
+constexpr int kMostSeconds = 60;
+
 bool Contains(const std::vector<std::string>& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
@@ -25,7 +29,8 @@ std::vector<std::string> Repeated(const std::string& flag, const std::vector<std
 std::optional<api::cdi::Hook> HookCalls::Call(const std::string& name, const std::vector<std::string>& arguments) const {
   if (!IsOn(name)) return std::nullopt;
   const std::string program(NameOf(options_.hook));
-  api::cdi::Hook hook{.name = "createContainer", .path = options_.hook, .args = {program}, .env = driver_.hook_environment};
+  api::cdi::Hook hook{
+      .name = "createContainer", .path = options_.hook, .args = {program}, .env = driver_.hook_environment, .timeout = kMostSeconds};
   if (program == kWithSubcommand) hook.args.push_back("hook");
   hook.args.push_back(name);
   hook.args.insert(hook.args.end(), arguments.begin(), arguments.end());

@@ -63,6 +63,8 @@ struct Section {
 constexpr std::uint32_t kGenerator = 0;
 constexpr std::uint32_t kHwcapsNames = 1;
 constexpr std::size_t kMostSections = 64;
+constexpr std::size_t kMostHwcaps = 64;  // in all sections together; glibc knows five for all of its processors
+constexpr std::size_t kMostHwcapsName = 255;
 
 // An entry of a glibc-hwcaps folder: bit 62 set and nothing else in the upper half but the instruction set's level; the lower half is an
 // index into the names of such folders.
@@ -124,7 +126,9 @@ class Reader {
   base::Status ReadNames(const Section& section) {
     for (std::size_t i = 0; i < section.bytes / sizeof(std::uint32_t); ++i) {
       ASSIGN(const std::uint32_t offset, At<std::uint32_t>(std::size_t{section.offset} + i * sizeof(std::uint32_t)));
+      if (hwcaps_.size() == kMostHwcaps) return Broken("it names more than " + std::to_string(kMostHwcaps) + " glibc-hwcaps folders");
       ASSIGN(std::string name, Text(offset));
+      if (name.size() > kMostHwcapsName) return Broken("the name of a glibc-hwcaps folder has " + std::to_string(name.size()) + " bytes");
       hwcaps_.push_back(std::move(name));
     }
     return {};
@@ -138,6 +142,7 @@ class Reader {
     if (IsHwcapsEntry(raw.hwcap)) {
       const std::uint64_t index = raw.hwcap & kIndexMask;
       if (index >= hwcaps_.size()) return Broken("an entry is of a glibc-hwcaps folder that it does not name");
+      TRY(CountText(hwcaps_[index].size()));
       entry.hwcaps = hwcaps_[index];
       entry.hwcap &= ~kIndexMask;
     }
@@ -148,9 +153,14 @@ class Reader {
     if (offset >= bytes_.size()) return Broken("a name lies outside of it");
     const auto end = bytes_.find('\0', offset);
     if (end == std::string_view::npos) return Broken("a name in it has no end");
-    text_ += end - offset;
-    if (text_ > kMostText) return Broken("its names come to more than " + std::to_string(kMostText) + " bytes");
+    TRY(CountText(end - offset));
     return std::string(bytes_.substr(offset, end - offset));
+  }
+
+  base::Status CountText(std::size_t bytes) {
+    text_ += bytes;
+    if (text_ > kMostText) return Broken("its names come to more than " + std::to_string(kMostText) + " bytes");
+    return {};
   }
 
   std::string_view bytes_;

@@ -1,0 +1,60 @@
+#include "os/core/system_calls.h"
+
+#include <array>
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "os/core/file.h"
+
+namespace penstock::os {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int kCalls[] = {SYS_write, SYS_exit_group, SYS_getppid, SYS_rt_sigreturn};
+
+/// What a confined process that does this says, and its status.
+std::pair<std::string, int> Confined(const std::function<void()>& act) {
+  std::array<int, 2> pipe{};
+  EXPECT_EQ(::pipe(pipe.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(pipe[1], STDERR_FILENO);
+    if (!AllowOnly(kCalls, "some-program").ok()) ::_exit(9);
+    act();
+    ::_exit(0);
+  }
+  ::close(pipe[1]);
+  const auto said = ReadAll(pipe[0], "a pipe");
+  ::close(pipe[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return {said.value_or("nothing"), status};
+}
+
+TEST(SystemCalls, ThoseThatAreAllowedAreMade) {
+  EXPECT_EQ(Confined([] { ::getppid(); }), std::pair(std::string(), 0));
+}
+
+TEST(SystemCalls, AnyOtherEndsTheProcessWithAMessage) {
+  for (const int call : {SYS_socket, SYS_execve, SYS_clone, SYS_getuid}) {
+    const auto [said, status] = Confined([call] { ::syscall(call, 0, 0, 0, 0, 0); });
+    EXPECT_THAT(said, HasSubstr("some-program: ended, because it is not to make system call " + std::to_string(call) + ";"));
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
+  }
+}
+
+#if defined(__x86_64__)
+TEST(SystemCalls, NeitherAreThoseOfX32) {
+  EXPECT_THAT(Confined([] { ::syscall(0x40000000 | SYS_getppid); }).first, HasSubstr("is not to make system call"));
+}
+#endif
+
+}  // namespace
+}  // namespace penstock::os
