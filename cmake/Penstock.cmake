@@ -40,7 +40,7 @@ target_compile_options(penstock_flags INTERFACE -ffile-prefix-map=${PROJECT_SOUR
 target_compile_definitions(penstock_flags INTERFACE PENSTOCK_VERSION="${PROJECT_VERSION}")
 target_link_options(penstock_flags INTERFACE -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro,-z,now)
 # What makes a mistake end the program instead of giving it to an attacker; Debian's own packages have most of it. A sanitizer has its own
-# functions in place of those that _FORTIFY_SOURCE checks. tests/deploy/hardening_test.py looks at the programs.
+# functions in place of those that _FORTIFY_SOURCE checks. tests/packaging/hardening_test.py looks at the programs.
 target_compile_options(penstock_flags INTERFACE -fstack-protector-strong -fstack-clash-protection)
 target_compile_definitions(penstock_flags INTERFACE _GLIBCXX_ASSERTIONS)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64")
