@@ -120,7 +120,12 @@ base::Status MakeDirectories(const std::string& path, unsigned mode) {
   while (end != std::string::npos) {
     end = path.find('/', end + 1);
     const std::string folder = path.substr(0, end);
-    if (::mkdir(folder.c_str(), mode) == 0) continue;
+    if (::mkdir(folder.c_str(), mode) == 0) {
+      const UniqueFd made(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      if (!made || ::fchmod(made.get(), mode) != 0)
+        return ErrnoError(errno, "set the mode of " + folder);  // the umask may have taken from it
+      continue;
+    }
     // Whatever mkdir objects to (it exists, or stands on a read-only file system) does not matter where there is a directory.
     const int error = errno;
     struct stat status {};
