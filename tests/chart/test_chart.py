@@ -1,4 +1,5 @@
 """What the chart makes of its values, by structure; that it runs is what the end-to-end tests say."""
+import json
 import re
 import subprocess
 
@@ -147,6 +148,18 @@ def test_a_configmap_is_watched_and_no_pod_restarts_when_it_changes(chart):
 def test_a_change_of_the_agents_own_settings_restarts_the_pods(chart):
     one, other = (chart.render(values={"penstock.config.health": {"poll": poll}}) for poll in ("1s", "2s"))
     assert one.one("DaemonSet") != other.one("DaemonSet")
+
+
+def test_an_image_is_named_by_its_digest_where_one_is_given(chart):
+    digest = "sha256:" + "0a" * 32
+    things = chart.render(values={"image.digest": digest, "image.tag": "1"})
+    images = [container["image"] for thing in things if thing["kind"] in {"DaemonSet", "Job"} for container in thing["spec"]["template"]["spec"]["containers"]]
+    assert len(images) >= 2 and set(images) == {f"localhost/penstock@{digest}"}
+    assert "digest" in chart.refusal(values={"image.digest": "latest"})
+
+
+def test_its_memory_is_limited(chart):
+    assert chart.render().container()["resources"]["limits"] == {"memory": "512Mi"}
 
 
 # --- rights -----------------------------------------------------------------------------------------------------------------------------

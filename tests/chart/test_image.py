@@ -1,8 +1,11 @@
 """The image archive: what is in it, what is not, and that equal inputs give an equal digest. Of packages that are in the cache."""
 import gzip
+import importlib.machinery
+import importlib.util
 import io
 import json
 import subprocess
+import sys
 import tarfile
 
 import pytest
@@ -18,6 +21,15 @@ def build(programs, out) -> str:
     assert done.returncode == 0, done.stderr
     print(done.stdout)
     return done.stdout.rpartition("@")[2].strip()
+
+
+def load_maker():
+    """deploy/image/build as a module."""
+    sys.path.insert(0, str(BUILD.parent))
+    loader = importlib.machinery.SourceFileLoader("image_build", str(BUILD))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("image_build", loader))
+    loader.exec_module(module)
+    return module
 
 
 class Archive:
@@ -48,6 +60,25 @@ def built(programs, tmp_path_factory):
 @pytest.fixture(scope="module")
 def archive(built):
     return Archive(built[0])
+
+
+def test_a_package_in_the_cache_counts_by_its_hash(tmp_path):
+    maker = load_maker()
+    package = tmp_path / "no-such-package_1.0_amd64.deb"
+    package.write_bytes(b"what apt fetched")
+    with pytest.raises(SystemExit, match="nothing says which hash"):
+        maker.verify(package, "no-such-package", "1.0")
+    maker.note_of(package).write_text(maker.sha256(package))
+    maker.verify(package, "no-such-package", "1.0")
+    package.write_bytes(b"what somebody put there")
+    with pytest.raises(SystemExit, match="is not the package of that name"):
+        maker.verify(package, "no-such-package", "1.0")
+    its_version = maker.newest_of_apt("libssl3")
+    package = tmp_path / f"libssl3_{its_version}_amd64.deb"
+    package.write_bytes(b"with a note of its own")
+    maker.note_of(package).write_text(maker.sha256(package))
+    with pytest.raises(SystemExit, match="is not the package of that name"):  # apt's signed lists know better
+        maker.verify(package, "libssl3", its_version)
 
 
 def test_equal_inputs_give_an_equal_digest(built, programs, tmp_path):

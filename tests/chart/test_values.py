@@ -19,7 +19,7 @@ NVIDIA = {
     "logVerbosity": (4, None), "nameOverride": ("stock", None), "fullnameOverride": ("penstock", None), "namespaceOverride": ("other", None),
     "selectorLabelsOverride": ({"a": "b"}, None), "componentSelectorLabels.enabled": (True, None), "allowDefaultNamespace": (True, None),
     "legacyDaemonsetAPI": (False, None), "imagePullSecrets": ([{"name": "s"}], None), "image.repository": ("r", None),
-    "image.pullPolicy": ("Always", None), "image.tag": ("1", None), "updateStrategy": ({"type": "OnDelete"}, None),
+    "image.pullPolicy": ("Always", None), "image.tag": ("1", None), "image.digest": ("sha256:" + "0" * 64, None), "updateStrategy": ({"type": "OnDelete"}, None),
     "podAnnotations": ({"a": "b"}, None), "podSecurityContext": ({"fsGroup": 1}, None), "securityContext": ({"privileged": True}, None),
     "resources": ({"limits": {"memory": "1Gi"}}, None), "nodeSelector": ({"a": "b"}, None), "affinity": ({"podAffinity": {}}, None),
     "tolerations": ([{"operator": "Exists"}], None), "priorityClassName": ("p", None), "runtimeClassName": ("nvidia", None),

@@ -20,7 +20,11 @@
 {{- end -}}
 
 {{- define "penstock.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
 {{- printf "%s:%v" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- end -}}
 {{- end -}}
 
 {{/* What a selector may hold, without selectorLabelsOverride. */}}

@@ -1,0 +1,112 @@
+"""The admission policy of the chart on a real API server: what somebody who has the token of a node's agent may write."""
+import json
+import ssl
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+import yaml
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+import control_plane  # noqa: E402
+import parts  # noqa: E402
+from node import wait_until  # noqa: E402
+
+# Of the agent on n1, as the API server knows it by a token of that pod.
+AGENT = {"Impersonate-User": "system:serviceaccount:penstock:penstock", "Impersonate-Group": "system:authenticated",
+         "Impersonate-Extra-authentication.kubernetes.io%2Fnode-name": "n1"}
+
+
+class Cluster:
+    def __init__(self, plane: control_plane.ControlPlane):
+        self.plane = plane
+        self.context = ssl.create_default_context(cafile=plane.keys / "ca.crt")
+        self.context.load_cert_chain(plane.keys / "admin.crt", plane.keys / "admin.key")
+
+    def kubectl(self, *words, text: str | None = None) -> str:
+        done = subprocess.run([parts.packages() / "sbin/kubectl", f"--kubeconfig={self.plane.admin}", *words], capture_output=True, text=True,
+                              input=text, timeout=60)
+        return done.stdout + done.stderr
+
+    def as_agent(self, method: str, path: str, thing: dict, kind: str = "application/json") -> str:
+        """What the API server answers to the agent of n1: "", or why not. Nothing is written."""
+        request = urllib.request.Request(f"{self.plane.url}{path}?dryRun=All", json.dumps(thing).encode(), AGENT | {"Content-Type": kind}, method=method)
+        try:
+            with urllib.request.urlopen(request, context=self.context, timeout=60):
+                return ""
+        except urllib.error.HTTPError as error:
+            return json.loads(error.read())["message"]
+
+    def patch(self, node: str, patch: dict, subresource: str = "") -> str:
+        return self.as_agent("PATCH", f"/api/v1/nodes/{node}{subresource}", patch, "application/strategic-merge-patch+json")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory, chart):
+    plane = control_plane.ControlPlane(tmp_path_factory.mktemp("plane"))
+    try:
+        cluster = Cluster(plane)
+        rights = [thing for thing in chart.render() if "helm.sh/hook" not in thing["metadata"].get("annotations", {})
+                  and thing["kind"] in {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}]
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"labels": {"zone": "a"}, "annotations": {"a": "b"}}}
+        nodes = [node | {"metadata": node["metadata"] | {"name": name}} for name in ("n1", "n2")]
+        cluster.kubectl("create", "namespace", "penstock")
+        said = cluster.kubectl("apply", "-f-", text=yaml.safe_dump_all([*rights, *nodes]))
+        assert "error" not in said.lower(), said
+        wait_until(lambda: "own-node" in cluster.patch("n2", {"metadata": {"labels": {"nvidia.com/x": "1"}}}), "the policy to be in force")
+        yield cluster
+    finally:
+        plane.stop()
+
+
+def test_what_the_agent_writes_is_admitted(cluster):
+    labels = {"metadata": {"labels": {"nvidia.com/gpu.count": "8", "feature.node.kubernetes.io/x": "1", "penstock.io/x": "1", "a.penstock.io/x": "1"}}}
+    assert cluster.patch("n1", labels) == ""
+    capacity = {"status": {"capacity": {"nvidia.com/gpu": "8"}, "allocatable": {"nvidia.com/gpu": "8"}}}
+    assert cluster.patch("n1", capacity, "/status") == ""
+
+
+@pytest.mark.parametrize("node, patch, subresource", [
+    ("n2", {"metadata": {"labels": {"nvidia.com/gpu.count": "64"}}}, ""),
+    ("n1", {"metadata": {"labels": {"evilpenstock.io/x": "1"}}}, ""),
+    ("n1", {"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}}, ""),
+    ("n1", {"metadata": {"labels": {"zone": None}}}, ""),
+    ("n1", {"metadata": {"annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"}}}, ""),
+    ("n1", {"metadata": {"annotations": {"a": None}}}, ""),
+    ("n1", {"metadata": {"finalizers": ["penstock.io/never"]}}, ""),
+    ("n1", {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n2", "uid": "x"}]}}, ""),
+    ("n1", {"spec": {"unschedulable": True}}, ""),
+    ("n1", {"status": {"addresses": [{"type": "InternalIP", "address": "192.0.2.9"}]}}, "/status"),
+    ("n1", {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, "/status"),
+], ids=["another node", "a domain that ends alike", "a role", "a label taken away", "an annotation", "an annotation taken away", "a finalizer", "an owner",
+        "cordon", "addresses", "conditions"])
+def test_nothing_else_is(cluster, node, patch, subresource):
+    said = cluster.patch(node, patch, subresource)
+    assert "ValidatingAdmissionPolicy 'penstock-own-node'" in said and "denied request" in said, said
+
+
+@pytest.mark.parametrize("kind, name, admitted", [("Node", "n1", True), ("Node", "n2", False), ("Pod", "n1", False), ("ConfigMap", "x", False)])
+def test_events_are_about_the_own_node(cluster, kind, name, admitted):
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": f"e.{kind.lower()}.{name}", "namespace": "default"}, "type": "Normal", "reason": "x",
+             "involvedObject": {"apiVersion": "v1", "kind": kind, "name": name, **({} if kind == "Node" else {"namespace": "default"})}}
+    said = cluster.as_agent("POST", "/api/v1/namespaces/default/events", event)
+    assert (said == "") == admitted and ("denied request" in said) != admitted, said
+
+
+def test_a_cluster_without_the_policy_is_told_what_a_stolen_token_is_good_for(chart, cluster):
+    def notes(**values) -> str:
+        given = ",".join(f"{key}={json.dumps(value)}" for key, value in values.items())
+        done = chart.run("install", "other", chart.path, "--namespace", "penstock", "--dry-run=client",
+                         "--kubeconfig", cluster.plane.admin, "--set-json", given)
+        assert done.returncode == 0, done.stderr
+        return " ".join(done.stdout.partition("NOTES:")[2].split())
+
+    without = notes(**{"penstock.admissionPolicy": False})
+    assert "not held to its own node" in without and "labels and taints of all nodes (penstock.labels.node=off" in without
+    assert "penstock.nodeStatus=false" in without
+    assert "taints" not in notes(**{"penstock.admissionPolicy": False, "penstock.labels.node": "off", "penstock.nodeStatus": False})
+    assert "own node" not in notes(**{"penstock.admissionPolicy": True})
