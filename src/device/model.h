@@ -109,7 +109,7 @@ struct Facts {
   std::string architecture;          ///< "ampere", "cdna3", "gaudi2"
   std::string architecture_version;  ///< "8.0" (compute capability), "gfx942"
   std::string serial;
-  std::vector<DeviceFile> files;  ///< this device's own
+  std::vector<DeviceFile> files;  ///< this device's own, those of graphics (/dev/dri) last
   std::vector<Link> links;
   std::string parent;  ///< id of the device this is a partition of
   std::vector<Mode> modes;

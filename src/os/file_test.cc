@@ -80,6 +80,18 @@ TEST(File, MakesDirectoriesOnTheWayAndMindsThoseThatAreThere) {
   EXPECT_EQ(MakeDirectories(folder / "file/x").error().code(), Code::kNotFound);
 }
 
+TEST(File, DirectoriesHaveTheModeThatIsAskedForWhateverTheUmask) {
+  const TemporaryFolder folder;
+  const mode_t before = ::umask(0077);
+  EXPECT_TRUE(MakeDirectories(folder / "a/b").ok());
+  EXPECT_TRUE(MakeDirectories(folder / "c", 0750).ok());
+  ::umask(before);
+  const auto mode = [&folder](const char* name) { return static_cast<unsigned>(std::filesystem::status(folder / name).permissions()); };
+  EXPECT_EQ(mode("a"), 0755u);
+  EXPECT_EQ(mode("a/b"), 0755u);
+  EXPECT_EQ(mode("c"), 0750u);
+}
+
 TEST(File, ListsNamesSorted) {
   const TemporaryFolder folder;
   folder.Write("b", "");

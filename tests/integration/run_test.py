@@ -67,6 +67,35 @@ def test_a_command_can_open_its_own_gpu_and_no_other(node):
     assert lines == ["EPERM"] * 3 + ["ENXIO"] + ["EPERM"] * 4
 
 
+# Says what came of opening each device of a list "kind major:minor", by a file of one's own making: names do not matter, numbers do.
+OPEN_NUMBERS = """
+import errno, os, sys, tempfile
+folder = tempfile.mkdtemp()
+for number in sys.argv[1:]:
+    file = f"{folder}/{number}"
+    os.mknod(file, 0o20600, os.makedev(*map(int, number.split(":"))))
+    try:
+        os.open(file, os.O_RDWR)
+        print("opened")
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+    os.unlink(file)
+os.rmdir(folder)
+"""
+
+
+def test_a_command_cannot_go_round_by_graphics_or_capability_files(node):
+    """Of DRM nodes those of its own GPU alone; of /dev/nvidia-caps, by which MIG devices are used and changed, none."""
+    addresses = {device["index"]: device["pci"] for device in node.report()["devices"]}
+    graphics = {index: (node.root / f"sys/bus/pci/devices/{address}/drm").glob("*/dev") for index, address in addresses.items()}
+    numbers = {index: sorted(file.read_text().strip() for file in files) for index, files in graphics.items()}
+    assert all(len(two) == 2 for two in numbers.values())
+    caps = re.search(r"^ *(\d+) nvidia-caps$", (node.root / "proc/devices").read_text(), re.M).group(1)
+    asked = [*numbers[3], *numbers[0], *numbers[7], f"{caps}:1", f"{caps}:12", "1:3"]
+    lines = node.penstock("run", "--device", "3", "--", PYTHON, "-c", OPEN_NUMBERS, *asked).stdout.split()
+    assert lines[2:] == ["EPERM"] * 6 + ["opened"] and "EPERM" not in lines[:2]
+
+
 def test_a_command_sees_its_gpus_in_its_environment(node):
     ids = {device["index"]: device["id"] for device in node.report()["devices"]}
     seen = dict(line.split("=", 1) for line in node.penstock("run", "--device", "2,5", "env").stdout.splitlines())

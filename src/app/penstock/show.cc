@@ -115,6 +115,20 @@ std::string Drivers(const Report& report) {
   return text;
 }
 
+/// Of the words in the column LIMITS: how far they go, and whom they leave out.
+std::string WhatLimitsMean(const Report& report) {
+  const auto has = [&report](std::string_view kind) {
+    return std::any_of(report.doors.begin(), report.doors.end(), [kind](const api::DoorReport& door) { return door.enforcement == kind; });
+  };
+  std::string text;
+  if (has("devices"))
+    text +=
+        "devices: who was given some can open no others; processes to which nothing was given are not held back, but are shown as "
+        "outside\n";
+  if (has("visibility")) text += "visibility: who was given some is told which; nothing keeps it from opening others\n";
+  return text;
+}
+
 std::string Doors(const Report& report, bool wide, const Style& style) {
   std::vector<std::string> header = {"DOOR", "STATE", "OFFERS"};
   if (wide) header.emplace_back("LIMITS");
@@ -127,7 +141,7 @@ std::string Doors(const Report& report, bool wide, const Style& style) {
     row.emplace_back(door.reason);
     table.Add(std::move(row));
   }
-  return table.empty() ? "" : "\n" + table.Render(style);
+  return table.empty() ? "" : "\n" + table.Render(style) + (wide ? WhatLimitsMean(report) : "");
 }
 
 /// How containers are given what a door gives out, where the door has a say in that.

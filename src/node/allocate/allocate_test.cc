@@ -138,5 +138,18 @@ TEST(AccessFor, GuardsAllAndAdmitsTheSlotsOwn) {
   EXPECT_THAT(access.admitted, ElementsAre(device::DeviceNumbers{195, 2, 2}));
 }
 
+TEST(AccessFor, GuardsAllFilesThatLeadToADevice) {
+  auto box = Box(2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    device::Facts facts = *box.devices[i].facts;
+    facts.files.push_back({"/dev/dri/renderD" + std::to_string(128 + i), 226, static_cast<std::uint32_t>(128 + i)});
+    box.devices[i].facts = std::make_shared<device::Facts>(facts);
+  }
+  const auto access = AccessFor({{"G1", "G1"}}, box);
+  EXPECT_THAT(access.guarded,
+              ElementsAre(device::DeviceNumbers{195, 0, 253}, device::DeviceNumbers{226, 128, 128}, device::DeviceNumbers{226, 129, 129}));
+  EXPECT_THAT(access.admitted, ElementsAre(device::DeviceNumbers{195, 1, 1}, device::DeviceNumbers{226, 129, 129}));
+}
+
 }  // namespace
 }  // namespace penstock::node::allocate

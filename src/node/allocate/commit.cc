@@ -45,6 +45,14 @@ Result<device::Edits> OfServers(const std::vector<ledger::Slot>& slots, Consumer
   return edits;
 }
 
+device::DeviceNumbers NumbersOf(const device::DeviceFile& file) { return {file.major, file.minor, file.minor}; }
+
+bool Holds(const std::vector<device::DeviceNumbers>& ranges, const device::DeviceFile& file) {
+  return std::any_of(ranges.begin(), ranges.end(), [&file](const device::DeviceNumbers& range) {
+    return range.major == file.major && range.first_minor <= file.minor && file.minor <= range.last_minor;
+  });
+}
+
 }  // namespace
 
 Result<std::vector<VendorDevices>> DevicesOf(const std::vector<ledger::Slot>& slots, const inventory::Snapshot& inventory,
@@ -87,11 +95,14 @@ DeviceAccess AccessFor(const std::vector<ledger::Slot>& slots, const inventory::
   DeviceAccess access;
   for (const inventory::VendorEntry& vendor : inventory.vendors)
     if (vendor.driver) access.guarded.insert(access.guarded.end(), vendor.driver->guarded.begin(), vendor.driver->guarded.end());
+  for (const inventory::Entry& entry : inventory.devices)
+    for (const device::DeviceFile& file : entry.facts->files)
+      if (!Holds(access.guarded, file)) access.guarded.push_back(NumbersOf(file));
   std::set<std::string_view> seen;
   for (const ledger::Slot& slot : slots) {
     const inventory::Entry* entry = inventory.Find(slot.device);
     if (entry == nullptr || !seen.insert(slot.device).second) continue;
-    for (const device::DeviceFile& file : entry->facts->files) access.admitted.push_back({file.major, file.minor, file.minor});
+    for (const device::DeviceFile& file : entry->facts->files) access.admitted.push_back(NumbersOf(file));
   }
   return access;
 }

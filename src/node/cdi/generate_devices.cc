@@ -56,6 +56,7 @@ base::Result<DeviceFiles> FilesOf(const device::Facts& device, const device::Fac
   for (const device::Facts* one : {parent, &device}) {
     if (one == nullptr) continue;
     for (const device::DeviceFile& file : one->files) {
+      if (file.path.starts_with("/dev/dri/")) continue;  // AddDrm's, which also knows their links
       ASSIGN(DeviceNode node, NodeOf(files, file));
       found.nodes.push_back(std::move(node));
     }

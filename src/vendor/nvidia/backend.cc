@@ -117,7 +117,7 @@ Result<device::Driver> NvidiaBackend::Open() {
   int cuda = 0;
   if (session->nvml->cuda_version(&cuda) == abi::kSuccess && cuda > 0) driver.runtime_version = VersionText(cuda);
   driver.files = files_.ControlFiles();
-  driver.guarded = files_.GpuNumbers();
+  driver.guarded = files_.GuardedNumbers();
   Use(session);
   return driver;
 }

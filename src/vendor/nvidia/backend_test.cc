@@ -64,7 +64,7 @@ TEST(NvidiaBackend, TellsTheDriver) {
   for (const auto& file : driver->files) files.push_back(file.path);
   EXPECT_THAT(files, ElementsAre("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset"));
   EXPECT_EQ(driver->files[0], (device::DeviceFile{"/dev/nvidiactl", 195, 255}));
-  EXPECT_EQ(driver->guarded, (std::vector<device::DeviceNumbers>{{195, 0, 253}}));
+  EXPECT_EQ(driver->guarded, (std::vector<device::DeviceNumbers>{{195, 0, 253}, {511, 0, 0xfffff}})) << "GPUs, and capability files";
 }
 
 TEST(NvidiaBackend, TellsTheFactsOfADgx) {
@@ -90,9 +90,12 @@ TEST(NvidiaBackend, TellsTheFactsOfADgx) {
     EXPECT_EQ(gpu.memory, base::Mebibytes(40960));
     EXPECT_EQ(gpu.architecture, "ampere");
     EXPECT_EQ(gpu.architecture_version, "8.0");
-    ASSERT_THAT(gpu.files, SizeIs(1));
+    ASSERT_THAT(gpu.files, SizeIs(3));
     EXPECT_EQ(gpu.files[0].path, "/dev/nvidia" + std::to_string(gpu.files[0].minor));
     EXPECT_EQ(gpu.files[0].major, 195u);
+    EXPECT_THAT(gpu.files[1].path, StartsWith("/dev/dri/card"));
+    EXPECT_THAT(gpu.files[2].path, StartsWith("/dev/dri/renderD"));
+    EXPECT_EQ(gpu.files[2].major, 226u);
     ASSERT_THAT(gpu.modes, SizeIs(1));
     EXPECT_EQ(gpu.modes[0].name, "mig");
     EXPECT_EQ(gpu.modes[0].current, "disabled");

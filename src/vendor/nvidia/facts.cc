@@ -208,6 +208,8 @@ base::Result<Facts> GatherFacts(const Nvml& nvml, const MachineFiles& files, abi
   AddVirtualization(nvml, device, facts);
   AddFabric(nvml, device, facts);
   if (const auto minor = Number(nvml->minor, device)) facts.files.push_back(files.GpuFile(*minor));
+  if (facts.pci)
+    for (device::DeviceFile& file : files.GraphicsFiles(*facts.pci)) facts.files.push_back(std::move(file));
   return facts;
 }
 

@@ -20,6 +20,7 @@ using device::DeviceFile;
 constexpr std::uint32_t kUsualMajor = 195;
 constexpr std::uint32_t kLastGpuMinor = 253;
 constexpr std::uint32_t kControlMinor = 255, kModesetMinor = 254;
+constexpr std::uint32_t kMostMajor = 0xfff, kMostMinor = 0xfffff;  // include/linux/kdev_t.h
 
 /// A file below /dev. `dev_root` is the folder that holds dev/, or itself a /dev.
 struct Node {
@@ -72,7 +73,28 @@ std::vector<DeviceFile> MachineFiles::ControlFiles() const {
   return files;
 }
 
-std::vector<device::DeviceNumbers> MachineFiles::GpuNumbers() const { return {{GpuMajor(), 0, kLastGpuMinor}}; }
+std::vector<DeviceFile> MachineFiles::GraphicsFiles(const device::PciAddress& pci) const {
+  const std::string folder = paths_.sysfs_root + "/bus/pci/devices/" + ToString(pci) + "/drm";
+  const auto names = os::ListDirectory(folder);
+  std::vector<DeviceFile> files;
+  for (const std::string& name : names.value_or({})) {
+    const std::vector<std::string> numbers = base::Split(ReadTrimmed(folder + "/" + name + "/dev"), ':');
+    if (numbers.size() != 2) continue;
+    const auto major = base::ParseUint(numbers[0]), minor = base::ParseUint(numbers[1]);
+    if (!major || !minor || *major > kMostMajor || *minor > kMostMinor) continue;
+    files.push_back({"/dev/dri/" + name, static_cast<std::uint32_t>(*major), static_cast<std::uint32_t>(*minor)});
+  }
+  return files;
+}
+
+std::vector<device::DeviceNumbers> MachineFiles::GuardedNumbers() const {
+  std::vector<device::DeviceNumbers> guarded = {{GpuMajor(), 0, kLastGpuMinor}};
+  const auto majors = Majors();
+  const auto told = majors.find("nvidia-caps");
+  const Node config = Look(paths_.dev_root, "nvidia-caps/nvidia-cap1");  // there wherever one is
+  if (told != majors.end() || config.is_device) guarded.push_back({told != majors.end() ? told->second : config.major, 0, kMostMinor});
+  return guarded;
+}
 
 std::map<std::string, std::uint32_t> MachineFiles::Majors() const {
   std::map<std::string, std::uint32_t> majors;
@@ -84,7 +106,7 @@ std::map<std::string, std::uint32_t> MachineFiles::Majors() const {
     const auto blank = entry.find(' ');
     if (blank == std::string_view::npos) continue;
     const auto number = base::ParseUint(entry.substr(0, blank));
-    if (number && *number <= 0xfff) majors.emplace(base::Trim(entry.substr(blank)), static_cast<std::uint32_t>(*number));
+    if (number && *number <= kMostMajor) majors.emplace(base::Trim(entry.substr(blank)), static_cast<std::uint32_t>(*number));
   }
   return majors;
 }

@@ -22,8 +22,12 @@ class MachineFiles {
   /// Those of /dev/nvidiactl, nvidia-uvm, nvidia-uvm-tools and nvidia-modeset that are there.
   std::vector<device::DeviceFile> ControlFiles() const;
 
-  /// The numbers of all GPUs there can be: minors 0 to 253 of the NVIDIA major (nv-linux.h: 254 is modeset, 255 the control device).
-  std::vector<device::DeviceNumbers> GpuNumbers() const;
+  /// Those of the kernel's graphics that lead to the same GPU: /dev/dri/card<n>, renderD<n>.
+  std::vector<device::DeviceFile> GraphicsFiles(const device::PciAddress& pci) const;
+
+  /// The numbers of all GPUs there can be, minors 0 to 253 of the NVIDIA major (nv-linux.h: 254 is modeset, 255 the control device), and of
+  /// the capability files by which MIG devices are used and changed (/dev/nvidia-caps), where the driver has such.
+  std::vector<device::DeviceNumbers> GuardedNumbers() const;
 
   /// NUMA node of a PCI function; nothing where the firmware does not say (-1).
   std::optional<int> NumaNode(const device::PciAddress& pci) const;

@@ -36,6 +36,7 @@ std::string Names(Devices devices, device::DeviceNames names = device::DeviceNam
 
 void AddFiles(Edits& edits, const std::vector<device::DeviceFile>& files) {
   for (const device::DeviceFile& file : files) {
+    if (file.path.starts_with("/dev/dri/")) continue;  // as with NVIDIA's plugin; specifications have them where graphics is wanted
     const Edits::File edit{file.path, file.path, "rw"};
     if (std::find(edits.files.begin(), edits.files.end(), edit) == edits.files.end()) edits.files.push_back(edit);
   }
