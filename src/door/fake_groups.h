@@ -16,15 +16,19 @@ namespace penstock::door {
 /// The kernel's part: outlives the Groups that an agent opens, as the kernel outlives agents.
 struct FakeKernel {
   struct Group {
+    std::string place;
     os::DeviceRules rules;
     std::string note;
     std::vector<pid_t> members;
     std::function<void()> changed;
   };
   std::map<std::string, Group> groups;
-  std::string fail;                ///< name of the call that fails
-  int busy = 0;                    ///< that many removals fail
-  std::function<void()> entering;  ///< called before a process enters
+  std::map<pid_t, std::string> moved;  ///< into groups that are not ours
+  std::string refusal;                 ///< why no group has a place; empty: all have
+  std::string fail;                    ///< name of the call that fails
+  int busy = 0;                        ///< that many removals fail
+  std::function<void()> created;       ///< called after a group was made
+  std::function<void()> entering;      ///< called before a process enters
 
   /// The processes of a group end, and whoever watches is told.
   void End(const std::string& name) {
@@ -38,21 +42,32 @@ class FakeGroups final : public Groups {
  public:
   explicit FakeGroups(FakeKernel& kernel) : kernel_(kernel) {}
 
-  std::vector<std::string> List() const override {
+  std::vector<std::string> List() override {
     std::vector<std::string> names;
     for (const auto& [name, group] : kernel_.groups) names.push_back(name);
     return names;
   }
   base::Result<std::string> Note(const std::string& name) const override { return kernel_.groups.at(name).note; }
-  base::Status Create(const std::string& name, const os::DeviceRules& rules, const std::string& note) override {
+  base::Result<std::string> PlaceFor(const std::string& name, const std::string& above) const override {
+    if (!kernel_.refusal.empty()) return base::Error(base::Code::kFailedPrecondition, kernel_.refusal);
+    return above + "/" + name;
+  }
+  std::string Place(const std::string& name) const override { return kernel_.groups.at(name).place; }
+  base::Status Create(const std::string& name, const std::string& place, const os::DeviceRules& rules, const std::string& note) override {
     TRY(MayFail("create"));
-    kernel_.groups[name] = {rules, note, {}, {}};
+    kernel_.groups[name] = {place, rules, note, {}, {}};
+    if (kernel_.created) kernel_.created();
     return {};
   }
   base::Status Enter(const std::string& name, pid_t pid) override {
     if (kernel_.entering) kernel_.entering();
     TRY(MayFail("enter"));
     kernel_.groups.at(name).members.push_back(pid);
+    return {};
+  }
+  base::Status MoveTo(const std::string& cgroup, pid_t pid) override {
+    for (auto& [name, group] : kernel_.groups) std::erase(group.members, pid);
+    kernel_.moved[pid] = cgroup;
     return {};
   }
   std::vector<pid_t> Members(const std::string& name) const override { return kernel_.groups.at(name).members; }

@@ -22,12 +22,17 @@ class Cgroups final : public Groups {
     (void)tree_.RemoveTree();  // refused while somebody is left in it: the next agent finds it
   }
 
-  std::vector<std::string> List() const override { return tree_.List(); }
+  std::vector<std::string> List() override { return tree_.List(); }
   base::Result<std::string> Note(const std::string& name) const override { return tree_.Note(name); }
-  base::Status Create(const std::string& name, const os::DeviceRules& rules, const std::string& note) override {
-    return tree_.Create(name, rules, note);
+  base::Result<std::string> PlaceFor(const std::string& name, const std::string& above) const override {
+    return tree_.PlaceFor(name, above);
+  }
+  std::string Place(const std::string& name) const override { return tree_.Place(name); }
+  base::Status Create(const std::string& name, const std::string& place, const os::DeviceRules& rules, const std::string& note) override {
+    return tree_.Create(name, place, rules, note);
   }
   base::Status Enter(const std::string& name, pid_t pid) override { return tree_.Enter(name, pid); }
+  base::Status MoveTo(const std::string& cgroup, pid_t pid) override { return tree_.MoveTo(cgroup, pid); }
   std::vector<pid_t> Members(const std::string& name) const override { return tree_.Members(name); }
   bool Populated(const std::string& name) const override { return tree_.Populated(name); }
   base::Status Watch(const std::string& name, std::function<void()> changed) override;

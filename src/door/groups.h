@@ -18,10 +18,13 @@ namespace penstock::door {
 class Groups {
  public:
   virtual ~Groups() = default;
-  virtual std::vector<std::string> List() const = 0;
+  virtual std::vector<std::string> List() = 0;
   virtual base::Result<std::string> Note(const std::string& name) const = 0;
-  virtual base::Status Create(const std::string& name, const os::DeviceRules& rules, const std::string& note) = 0;
+  virtual base::Result<std::string> PlaceFor(const std::string& name, const std::string& above) const = 0;
+  virtual std::string Place(const std::string& name) const = 0;
+  virtual base::Status Create(const std::string& name, const std::string& place, const os::DeviceRules& rules, const std::string& note) = 0;
   virtual base::Status Enter(const std::string& name, pid_t pid) = 0;
+  virtual base::Status MoveTo(const std::string& cgroup, pid_t pid) = 0;
   virtual std::vector<pid_t> Members(const std::string& name) const = 0;
   virtual bool Populated(const std::string& name) const = 0;
   /// Calls back, through the executor, each time the group became empty or was entered, until Unwatch. What is so already is not told.
@@ -30,8 +33,8 @@ class Groups {
   virtual base::Status Remove(const std::string& name) = 0;
 };
 
-/// The machine's own, below one named group, which is removed again at the end where nothing is left in it. Errors say which right is
-/// missing.
+/// The machine's own: os::CgroupTree of that name, whose folder is removed again at the end where nothing is left in it. Errors say which
+/// right is missing.
 base::Result<std::unique_ptr<Groups>> OpenCgroups(os::Loop& loop, const std::string& group_name);
 
 /// "penstock" for the ordinary run directory, else "penstock-<hash>": agents with different run directories share no group.

@@ -137,6 +137,7 @@ void LocalDoor::HandleRun(const SessionPtr& session, const RunRequest& run) {
 }
 
 void LocalDoor::StandInLine(const SessionPtr& session, const RunRequest& run, node::ledger::Process process) {
+  if (const auto may = leases_.MayAdmit(process.pid); !may.ok()) return session->Answer(edge::broker::EncodeError(may.error()));
   Waiting waiting;
   waiting.request = {
       .door = std::string(node::share::kLocalDoor), .count = run.count, .share = run.share, .model = run.model, .devices = run.devices};

@@ -30,6 +30,10 @@ constexpr base::Duration kRemoveAgain = std::chrono::milliseconds(100);
 constexpr base::Duration kRemoveAgainMost = std::chrono::seconds(30);
 constexpr std::size_t kMostProcessesShown = 64;
 
+constexpr int kLooksForBystanders = 8;
+
+Error HasGone() { return {Code::kCancelled, "the process that asked has ended"}; }
+
 bool HasEnded(int pidfd) {
   pollfd end{pidfd, POLLIN, 0};
   return pidfd < 0 || ::poll(&end, 1, 0) != 0;
@@ -105,31 +109,70 @@ base::Result<Lease> LocalLeases::Admit(const Admission& admission) {
   lease.user = admission.user;
   lease.command = admission.command;
   lease.labels = admission.labels;
-  if (HasEnded(admission.pidfd)) return Error(Code::kCancelled, "the process that asked has ended");
+  if (groups_) { ASSIGN(lease.cgroup, PlaceFor(lease.id, admission.process.pid)); }
+  if (HasEnded(admission.pidfd)) return HasGone();  // and what was read of its number was its own
   TRY(ledger_.Hand(lease));
   if (!groups_) {
     families_.Follow({lease.id, lease.user, lease.processes});
     return lease;
   }
-  if (const auto entered = EnterGroup(lease, admission); !entered.ok()) {
+  if (const auto entered = MakeGroup(lease, admission); !entered.ok()) {
     ledger_.Release(lease.id);
     return NotForLackOfDevices(entered.error()).Within("make a group for lease " + lease.id);
   }
   return lease;
 }
 
-base::Status LocalLeases::EnterGroup(const Lease& lease, const Admission& admission) {
-  TRY(groups_->Create(lease.id, RulesFor(lease, *inventory_.published().Get()), EncodeNote(lease)));
+base::Result<std::string> LocalLeases::PlaceFor(const std::string& name, pid_t pid) const {
+  ASSIGN(const std::string above, os::ReadUnifiedCgroup(proc_root_, pid));
+  return groups_->PlaceFor(name, above);
+}
+
+base::Status LocalLeases::MayAdmit(pid_t pid) const {
+  if (!groups_) return {};
+  const auto place = PlaceFor("r-0", pid);
+  return place.ok() || place.error().code() != Code::kFailedPrecondition ? base::Status{} : place.error();
+}
+
+base::Status LocalLeases::MakeGroup(const Lease& lease, const Admission& admission) {
+  TRY(groups_->Create(lease.id, lease.cgroup, RulesFor(lease, *inventory_.published().Get()), EncodeNote(lease)));
   base::Status entered = groups_->Watch(lease.id, [this, name = lease.id] { LookAtGroup(name); });
-  if (entered.ok()) entered = groups_->Enter(lease.id, admission.process.pid);
-  // Alive after the move: the number was not another process's meanwhile.
-  if (entered.ok() && HasEnded(admission.pidfd)) entered = Error(Code::kCancelled, "the process that asked has ended");
+  if (entered.ok()) entered = EnterGroup(lease.id, admission);
   watched_.emplace(lease.id, 0);
   if (!entered.ok()) {
     RemoveGroup(lease.id, kRemoveAgain);
     return entered;
   }
   return {};
+}
+
+// A process is moved by its number, which is another's as soon as it has ended. To make the group has taken a while, so it is looked at
+// right before the move; and after it, since the two are not one step.
+base::Status LocalLeases::EnterGroup(const std::string& name, const Admission& admission) {
+  if (HasEnded(admission.pidfd)) return HasGone();
+  TRY(groups_->Enter(name, admission.process.pid));
+  if (!HasEnded(admission.pidfd)) return {};
+  PutBack(name);
+  return HasGone();
+}
+
+// Whoever got the number was born a moment ago, in its parent's group, and may have children by now.
+void LocalLeases::PutBack(const std::string& name) {
+  for (int look = 0; look < kLooksForBystanders; ++look) {
+    const std::vector<pid_t> members = groups_->Members(name);
+    if (members.empty()) return;
+    for (const pid_t pid : members) {
+      pid_t parent = pid;
+      while (std::find(members.begin(), members.end(), parent) != members.end()) {
+        const auto info = os::ReadProcess(proc_root_, parent);
+        parent = info.ok() ? info->parent : 0;
+      }
+      const auto home = os::ReadUnifiedCgroup(proc_root_, parent);
+      const auto moved = groups_->MoveTo(home.value_or("/"), pid);
+      base::Log(base::kWarn, "a process got the number of one that had asked for devices, and was put back",
+                {{"pid", static_cast<long>(pid)}, {"cgroup", home.value_or("/")}, {"error", moved.ok() ? "" : moved.error().message()}});
+    }
+  }
 }
 
 // Called when the kernel says that something changed, and where nothing may have been said.
@@ -175,6 +218,7 @@ void LocalLeases::RecoverGroup(const std::string& name, const std::vector<Lease>
     if (known != checkpoint.end()) lease = *known;
   }
   if (lease.ok()) {
+    lease->cgroup = groups_->Place(name);
     lease->processes = ProcessesOf(name, {});
     if (const auto handed = ledger_.Hand(*lease); !handed.ok())
       base::Log(base::kError, "a lease cannot be taken over", {{"lease", name}, {"error", handed.error().message()}});

@@ -35,6 +35,9 @@ class LocalLeases {
     std::map<std::string, std::string> labels = {};
   };
 
+  /// Why this process cannot be put into a group, where that is known before anything is given to it; kFailedPrecondition.
+  base::Status MayAdmit(pid_t pid) const;
+
   /// Records the lease and puts the process into its group, or, where there can be no groups, follows it. All or nothing. The lease ends by
   /// itself when all its processes have.
   base::Result<node::ledger::Lease> Admit(const Admission& admission);
@@ -50,7 +53,10 @@ class LocalLeases {
   const std::string& visibility_reason() const { return visibility_reason_; }
 
  private:
-  base::Status EnterGroup(const node::ledger::Lease& lease, const Admission& admission);
+  base::Result<std::string> PlaceFor(const std::string& name, pid_t pid) const;
+  base::Status MakeGroup(const node::ledger::Lease& lease, const Admission& admission);
+  base::Status EnterGroup(const std::string& name, const Admission& admission);
+  void PutBack(const std::string& name);
   void TryOpenGroups();
   void RecoverGroup(const std::string& name, const std::vector<node::ledger::Lease>& checkpoint);
   void RecoverFamily(const node::ledger::Lease& lease);

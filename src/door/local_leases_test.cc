@@ -25,6 +25,25 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
+/// A child of the test.
+class Sleeper {
+ public:
+  Sleeper() : child_(*os::Spawn({.arguments = {"/bin/sleep", "600"}})) {}
+  ~Sleeper() { End(); }
+  void End() {
+    if (ended_) return;
+    ::kill(child_.pid, SIGKILL);
+    ::waitid(P_PID, static_cast<id_t>(child_.pid), nullptr, WEXITED);
+    ended_ = true;
+  }
+  pid_t pid() const { return child_.pid; }
+  int pidfd() const { return child_.pidfd.get(); }
+
+ private:
+  os::Child child_;
+  bool ended_ = false;
+};
+
 class LocalLeasesTest : public testing::Test {
  protected:
   LocalLeasesTest() {
@@ -58,6 +77,10 @@ class LocalLeasesTest : public testing::Test {
   base::Result<Lease> Admit(const std::string& device, int pidfd = 0) {
     const std::uint64_t start = *os::ReadProcessStart("/proc", ::getpid());
     return leases_->Admit({{{device, device}}, "eva", "train", {::getpid(), start, "eva", "train"}, pidfd == 0 ? pidfd_.get() : pidfd});
+  }
+  base::Result<Lease> Admit(const Sleeper& asker) {
+    const std::uint64_t start = *os::ReadProcessStart("/proc", asker.pid());
+    return leases_->Admit({{{"GPU-1", "GPU-1"}}, "eva", "train", {asker.pid(), start, "eva", "train"}, asker.pidfd()});
   }
   std::vector<Lease> Held() const { return ledger_->Get()->leases; }
 
@@ -115,17 +138,53 @@ TEST_F(LocalLeasesTest, HoldsNothingAfterAFailureAtAnyStep) {
 
 TEST_F(LocalLeasesTest, NoticesAProcessThatEndedOnTheWay) {
   EXPECT_EQ(Admit("GPU-1", -1).error().code(), Code::kCancelled);
-  auto child = os::Spawn({.arguments = {"/bin/sleep", "600"}});
-  ASSERT_TRUE(child.ok());
-  kernel_.entering = [&child] {
-    ::kill(child->pid, SIGKILL);
-    ::waitid(P_PID, static_cast<id_t>(child->pid), nullptr, WEXITED);
-    // Whatever has the number now is not the one that asked.
-  };
-  kernel_.fail = "";
-  const auto lease = Admit("GPU-1", child->pidfd.get());
+  Sleeper asker;
+  kernel_.entering = [&asker] { asker.End(); };
+  const auto lease = Admit(asker);
   EXPECT_EQ(lease.error().code(), Code::kCancelled);
   EXPECT_THAT(Held(), IsEmpty());
+}
+
+TEST_F(LocalLeasesTest, MovesNobodyWhoGotTheNumberWhileTheGroupWasMade) {
+  Sleeper asker;
+  kernel_.created = [&asker] { asker.End(); };
+  kernel_.entering = [] { ADD_FAILURE() << "whatever has the number now is not the one that asked"; };
+  EXPECT_EQ(Admit(asker).error().code(), Code::kCancelled);
+  EXPECT_THAT(kernel_.groups, IsEmpty());
+  EXPECT_THAT(Held(), IsEmpty());
+}
+
+TEST_F(LocalLeasesTest, PutsBackWhoGotTheNumberInTheLastMoment) {
+  Sleeper asker, bystander;
+  kernel_.entering = [&] {
+    asker.End();
+    kernel_.groups.begin()->second.members = {bystander.pid()};
+  };
+  EXPECT_EQ(Admit(asker).error().code(), Code::kCancelled);
+  EXPECT_EQ(kernel_.moved[bystander.pid()], *os::ReadUnifiedCgroup("/proc", ::getpid())) << "where its parent is";
+  EXPECT_THAT(kernel_.groups, IsEmpty());
+  EXPECT_THAT(Held(), IsEmpty());
+}
+
+TEST_F(LocalLeasesTest, AGroupLiesWhereItsCallersLimitsHold) {
+  const auto lease = Admit("GPU-1");
+  ASSERT_TRUE(lease.ok()) << lease.error().ToString();
+  const std::string place = *os::ReadUnifiedCgroup("/proc", ::getpid()) + "/" + lease->id;
+  EXPECT_EQ(kernel_.groups.at(lease->id).place, place);
+  EXPECT_EQ(lease->cgroup, place);
+  StartAgent();
+  EXPECT_EQ(Held().at(0).cgroup, place);
+}
+
+TEST_F(LocalLeasesTest, GivesNothingToOneWhoseGroupHasNoPlaceForAnother) {
+  kernel_.refusal = "it belongs to a job";
+  EXPECT_THAT(leases_->MayAdmit(::getpid()).error().message(), HasSubstr("a job"));
+  const auto lease = Admit("GPU-1");
+  EXPECT_EQ(lease.error().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(Held(), IsEmpty());
+  no_rights_ = "root is needed";
+  StartAgent();
+  EXPECT_TRUE(leases_->MayAdmit(::getpid()).ok()) << "nobody is moved";
 }
 
 TEST_F(LocalLeasesTest, DoesNotGiveADeviceTwice) {
@@ -185,7 +244,7 @@ TEST_F(LocalLeasesTest, TakesOverALeaseByItsProcessesWhereGroupsCannotBeOpened) 
 }
 
 TEST_F(LocalLeasesTest, LeavesTheProcessesOfAnUnknownGroupAlone) {
-  kernel_.groups["r-0-1"] = {{}, "rubbish", {::getpid()}, {}};
+  kernel_.groups["r-0-1"] = {"/r-0-1", {}, "rubbish", {::getpid()}, {}};
   StartAgent();
   EXPECT_THAT(Held(), IsEmpty());
   kernel_.End("r-0-1");

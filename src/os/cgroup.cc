@@ -1,6 +1,6 @@
 // Control groups by the files of cgroup2 (Documentation/admin-guide/cgroup-v2.rst). Enables no controller but that of memory,
 // which counts and limits nothing by itself, and that only for the groups in a folder in which no process is: every group of ours may hold
-// processes.
+// processes. A group below that of somebody else has no controllers at all, and so may lie below one with processes.
 #include "os/cgroup.h"
 
 #include <algorithm>
@@ -8,14 +8,15 @@
 #include <cerrno>
 #include <csignal>
 
+#include <dirent.h>
 #include <fcntl.h>
-#include <mntent.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/core/strings.h"
 #include "os/cgroup_bpf.h"
+#include "os/cgroup_usage.h"
 #include "os/core/file.h"
 
 namespace penstock::os {
@@ -31,26 +32,15 @@ constexpr std::size_t kMostNoteBytes = 60u << 10;
 // An interrupted proof of our rights must not look like a group; no group of ours begins with a dot.
 constexpr char kHidden = '.';
 
-base::Result<std::string> FindMount() {
-  std::FILE* mounts = ::setmntent("/proc/self/mounts", "re");
-  if (mounts == nullptr) return ErrnoError(errno, "open /proc/self/mounts");
-  std::string path;
-  std::array<char, 8192> buffer{};
-  mntent entry{};
-  while (path.empty() && ::getmntent_r(mounts, &entry, buffer.data(), static_cast<int>(buffer.size())) != nullptr) {
-    if (std::string_view(entry.mnt_type) == "cgroup2") path = entry.mnt_dir;
-  }
-  ::endmntent(mounts);
-  if (path.empty()) return Error(Code::kUnimplemented, "no unified control group hierarchy (cgroup2) is mounted on this machine");
-  return path;
-}
-
 base::Status MakeGroup(const std::string& path) {
   if (::mkdir(path.c_str(), 0755) == 0) return {};
   switch (errno) {
     case EACCES:
     case EPERM: return Error(Code::kPermissionDenied, "no right to create the control group " + path + ": root is needed");
     case EROFS: return Error(Code::kPermissionDenied, "no right to create the control group " + path + ": it is mounted read-only here");
+    case EAGAIN:
+      return Error(Code::kFailedPrecondition, "no control group can be made as " + path +
+                                                  ": cgroup.max.descendants or cgroup.max.depth of a group above it is reached");
     default: return ErrnoError(errno, "create the control group " + path);
   }
 }
@@ -98,6 +88,74 @@ base::Status RemoveFolders(const std::string& path) {
   return ErrnoError(errno, "remove the control group " + path);
 }
 
+/// The folder of our groups is marked as they are, so that the place beside a group of any agent's is found.
+base::Status MakeTree(const std::string& path) {
+  if (auto made = MakeGroup(path); !made.ok() && made.error().code() != Code::kAlreadyExists) return made;
+  (void)::setxattr(path.c_str(), kNote, "", 0, 0);  // for the right to do so the proof of our rights speaks
+  return {};
+}
+
+bool HasNote(const std::string& path) { return ::lgetxattr(path.c_str(), kNote, nullptr, 0) >= 0; }
+
+/// A folder of ours: what is made with our names in groups that were given to a user is that user's.
+bool IsOurs(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid();
+}
+
+/// Adds the folders below `path` whose names begin with `prefix`, by the rest of the names. Each has some forty files, so those without
+/// folders, which by their links are the most, are not listed.
+void FindFolders(const std::string& path, const std::string& prefix, std::map<std::string, std::string>& found) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0 || status.st_nlink == 2) return;
+  DIR* folder = ::opendir(path.c_str());
+  if (folder == nullptr) return;
+  std::vector<std::string> names;
+  while (const dirent* entry = ::readdir(folder)) {
+    const std::string_view name = entry->d_name;
+    if (entry->d_type == DT_DIR && name != "." && name != "..") names.emplace_back(name);
+  }
+  ::closedir(folder);
+  for (const std::string& name : names) {
+    const std::string at = path + "/" + name;
+    if (name.starts_with(prefix) && IsOurs(at))
+      found.emplace(name.substr(prefix.size()), at);
+    else
+      FindFolders(at, prefix, found);
+  }
+}
+
+/// Slurm on cgroup v2 makes "[<node>_]slurmstepd.scope/job_N/step_S/user/task_T".
+bool IsOfSlurm(const std::string& cgroup) {
+  const auto parts = base::Split(cgroup, '/');
+  return std::any_of(parts.begin(), parts.end(),
+                     [](const std::string& part) { return part == "slurmstepd.scope" || part.ends_with("_slurmstepd.scope"); });
+}
+
+/// The nearest programs above decide: those above them hold only where they themselves leave it to them.
+base::Status CheckPrograms(std::string folder, const std::string& mount) {
+  while (true) {
+    const UniqueFd group(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!group) return ErrnoError(errno, "open " + folder);
+    ASSIGN(const DevicePrograms programs, FindDevicePrograms(group.get()));
+    if (programs == DevicePrograms::kAlone)
+      return Error(Code::kFailedPrecondition, "the device program of the control group " + folder +
+                                                  ", which holds for this process, admits no other beside it: whoever fenced this process "
+                                                  "in (a batch system, a container engine) has to give it its devices");
+    if (programs == DevicePrograms::kBeside || folder == mount) return {};
+    folder.resize(folder.rfind('/'));
+  }
+}
+
+/// The type of a group that takes whole processes and groups with whole processes; the root has no such file.
+base::Status CheckType(const std::string& folder) {
+  const auto type = ReadFile(folder + "/cgroup.type");
+  if (!type.ok() && type.error().code() != Code::kNotFound) return type.error();
+  if (!type.ok() || base::Trim(*type) == "domain") return {};
+  return Error(Code::kFailedPrecondition, "the control group " + folder + ", in which this process is, is \"" +
+                                              std::string(base::Trim(*type)) + "\": no group for whole processes can be made below it");
+}
+
 bool SaysPopulated(std::string_view events) {
   const auto lines = base::Split(events, '\n');
   return std::find(lines.begin(), lines.end(), "populated 1") != lines.end();
@@ -105,46 +163,107 @@ bool SaysPopulated(std::string_view events) {
 
 }  // namespace
 
+base::Result<std::string> ReadUnifiedCgroup(const std::string& proc, pid_t pid) {
+  ASSIGN(const std::string text, ReadFile(proc + "/" + std::to_string(pid) + "/cgroup"));
+  for (const std::string& line : base::Split(text, '\n'))
+    if (line.starts_with("0::/")) return line.substr(3);
+  return Error(Code::kNotFound, "process " + std::to_string(pid) + " is in no unified control group hierarchy");
+}
+
+CgroupTree::CgroupTree(std::string mount, std::string mount_root, const std::string& group_name)
+    : mount_(std::move(mount)), mount_root_(std::move(mount_root)), path_(mount_ + "/" + group_name), prefix_(group_name + ".") {}
+
 base::Result<CgroupTree> CgroupTree::Open(const std::string& group_name) {
   TRY(CheckName(group_name));
-  ASSIGN(const std::string mount, FindMount());
-  const CgroupTree tree(mount + "/" + group_name);
-  if (auto made = MakeGroup(tree.path_); !made.ok() && made.error().code() != Code::kAlreadyExists) return made.error();
+  ASSIGN(const std::string mountinfo, ReadFile("/proc/self/mountinfo"));
+  const CgroupMounts mounts = ParseCgroupMounts(mountinfo);
+  if (mounts.own.empty()) return Error(Code::kUnimplemented, "no unified control group hierarchy (cgroup2) is mounted on this machine");
+  CgroupTree tree(mounts.own, mounts.own_root == "/" ? "" : mounts.own_root, group_name);
+  TRY(MakeTree(tree.path_));
   // Where the machine counts the memory of its own groups, that of ours is counted too. Elsewhere there is no such controller to be had.
   (void)WriteControlFile(tree.path_ + "/cgroup.subtree_control", "+memory");
   const std::string probe = kHidden + std::string("probe-") + std::to_string(::getpid());
   TRY(tree.Remove(probe));  // of a process before us that had our pid
-  TRY(tree.Create(probe, {.guarded = {{1, 3, 3}}, .admitted = {}}, "probe"));
+  TRY(tree.Create(probe, tree.Place(probe), {.guarded = {{1, 3, 3}}, .admitted = {}}, "probe"));
   TRY(tree.Remove(probe));
   return tree;
 }
 
-std::vector<std::string> CgroupTree::List() const {
+std::vector<std::string> CgroupTree::ListOwn() const {
   std::vector<std::string> names = Below(path_);
   std::erase_if(names, [](const std::string& name) { return name.front() == kHidden; });
   return names;
 }
 
-base::Status CgroupTree::Create(const std::string& name, const DeviceRules& rules, const std::string& note) const {
+std::vector<std::string> CgroupTree::List() {
+  elsewhere_.clear();
+  FindFolders(mount_, prefix_, elsewhere_);
+  std::vector<std::string> names = ListOwn();
+  for (const std::string& name : names) elsewhere_.erase(name);
+  for (const auto& [name, folder] : elsewhere_) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+base::Result<std::string> CgroupTree::FolderAt(const std::string& cgroup) const {
+  if (cgroup == "/" && mount_root_.empty()) return mount_;
+  if (cgroup == mount_root_) return mount_;
+  // "/../x" is a group outside of our namespace, which may be in the mount all the same.
+  if (cgroup.starts_with(mount_root_ + "/") && !(cgroup + "/").substr(mount_root_.size()).starts_with("/../"))
+    return mount_ + cgroup.substr(mount_root_.size());
+  return Error(Code::kFailedPrecondition, "the control group of this process (" + cgroup +
+                                              ") is not among those that the agent sees: one of the two runs in a container");
+}
+
+std::string CgroupTree::FolderOf(const std::string& name) const {
+  const auto found = elsewhere_.find(name);
+  return found != elsewhere_.end() ? found->second : path_ + "/" + name;
+}
+
+std::string CgroupTree::Place(const std::string& name) const { return mount_root_ + FolderOf(name).substr(mount_.size()); }
+
+base::Result<std::string> CgroupTree::PlaceFor(const std::string& name, const std::string& above) const {
+  ASSIGN(std::string folder, FolderAt(above));
+  if (IsOfSlurm(above))
+    return Error(Code::kFailedPrecondition,
+                 "this process belongs to a job of Slurm (" + above +
+                     "), and Slurm does not look into groups below its own, so that it could not end the program: "
+                     "ask Slurm for the device, or start the program outside of the job");
+  // The program of a group of ours would keep the new lease's devices from it.
+  for (auto end = mount_.size(); end < folder.size();) {
+    end = std::min(folder.find('/', end + 1), folder.size());
+    if (HasNote(folder.substr(0, end))) folder.resize(folder.rfind('/', end - 1));
+  }
+  TRY(CheckPrograms(folder, mount_));
+  if (folder == mount_) return mount_root_ + path_.substr(mount_.size()) + "/" + name;
+  TRY(CheckType(folder));
+  return mount_root_ + folder.substr(mount_.size()) + "/" + prefix_ + name;
+}
+
+base::Status CgroupTree::Create(const std::string& name, const std::string& place, const DeviceRules& rules, const std::string& note) {
   TRY(CheckName(name));
   if (note.size() > kMostNoteBytes) return Error(Code::kInvalidArgument, "a note of " + std::to_string(note.size()) + " bytes is too long");
   ASSIGN(const auto instructions, BuildDeviceProgram(rules));
   ASSIGN(const UniqueFd program, LoadDeviceProgram(instructions));
-  const std::string path = path_ + "/" + name;
+  ASSIGN(const std::string path, FolderAt(place));
+  const bool own = path == path_ + "/" + name;
   auto made = MakeGroup(path);
-  if (!made.ok() && !IsFolder(path_)) {  // somebody tidied the empty folder of all our groups away
-    TRY(MakeGroup(path_));
+  if (!made.ok() && own && !IsFolder(path_)) {  // somebody tidied the empty folder of all our groups away
+    TRY(MakeTree(path_));
     made = MakeGroup(path);
   }
   TRY(made);
   auto equipped = Equip(path, program.get(), note);
-  if (!equipped.ok()) ::rmdir(path.c_str());
+  if (!equipped.ok())
+    ::rmdir(path.c_str());
+  else if (!own)
+    elsewhere_[name] = path;
   return equipped;
 }
 
 base::Result<std::string> CgroupTree::Note(const std::string& name) const {
   TRY(CheckName(name));
-  const std::string path = path_ + "/" + name;
+  const std::string path = FolderOf(name);
   std::string note(kMostNoteBytes, '\0');
   const ssize_t length = ::lgetxattr(path.c_str(), kNote, note.data(), note.size());
   if (length < 0 && errno == ENODATA) return Error(Code::kNotFound, path + " has no note");
@@ -156,26 +275,32 @@ base::Result<std::string> CgroupTree::Note(const std::string& name) const {
 base::Status CgroupTree::Enter(const std::string& name, pid_t pid) const {
   TRY(CheckName(name));
   if (pid <= 0) return Error(Code::kInvalidArgument, "no process: " + std::to_string(pid));
-  return WriteControlFile(path_ + "/" + name + "/cgroup.procs", std::to_string(pid));
+  return WriteControlFile(FolderOf(name) + "/cgroup.procs", std::to_string(pid));
+}
+
+base::Status CgroupTree::MoveTo(const std::string& cgroup, pid_t pid) const {
+  if (pid <= 0) return Error(Code::kInvalidArgument, "no process: " + std::to_string(pid));
+  ASSIGN(const std::string folder, FolderAt(cgroup));
+  return WriteControlFile(folder + "/cgroup.procs", std::to_string(pid));
 }
 
 std::vector<pid_t> CgroupTree::Members(const std::string& name) const {
   std::vector<pid_t> pids;
-  if (CheckName(name).ok()) AddMembers(path_ + "/" + name, pids);
+  if (CheckName(name).ok()) AddMembers(FolderOf(name), pids);
   std::sort(pids.begin(), pids.end());
   return pids;
 }
 
 bool CgroupTree::Populated(const std::string& name) const {
   if (!CheckName(name).ok()) return false;
-  const auto events = ReadFile(path_ + "/" + name + "/cgroup.events");
+  const auto events = ReadFile(FolderOf(name) + "/cgroup.events");
   if (!events.ok()) return events.error().code() != Code::kNotFound;
   return SaysPopulated(*events);
 }
 
 base::Result<UniqueFd> CgroupTree::OpenEvents(const std::string& name) const {
   TRY(CheckName(name));
-  const std::string path = path_ + "/" + name + "/cgroup.events";
+  const std::string path = FolderOf(name) + "/cgroup.events";
   UniqueFd events(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!events) return ErrnoError(errno, "open " + path);
   ReadEvents(events.get());  // it would be reported as changed before the first reading
@@ -190,7 +315,7 @@ bool CgroupTree::ReadEvents(int events) {
 
 base::Status CgroupTree::Kill(const std::string& name) const {
   TRY(CheckName(name));
-  const std::string path = path_ + "/" + name;
+  const std::string path = FolderOf(name);
   if (!IsFolder(path)) return ErrnoError(ENOENT, "kill what is in " + path);
   if (auto killed = WriteControlFile(path + "/cgroup.kill", "1"); killed.ok() || killed.error().code() != Code::kNotFound) return killed;
   // Frozen, nobody forks away from us; the kill reaches them all the same. Without a freezer (before 5.2) a second look must do.
@@ -202,13 +327,15 @@ base::Status CgroupTree::Kill(const std::string& name) const {
   return {};
 }
 
-base::Status CgroupTree::Remove(const std::string& name) const {
+base::Status CgroupTree::Remove(const std::string& name) {
   TRY(CheckName(name));
-  return RemoveFolders(path_ + "/" + name);
+  TRY(RemoveFolders(FolderOf(name)));
+  elsewhere_.erase(name);
+  return {};
 }
 
 base::Status CgroupTree::RemoveTree() const {
-  if (!List().empty()) return Error(Code::kFailedPrecondition, "there are groups in " + path_);
+  if (!ListOwn().empty()) return Error(Code::kFailedPrecondition, "there are groups in " + path_);
   return RemoveFolders(path_);
 }
 

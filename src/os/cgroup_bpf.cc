@@ -193,6 +193,15 @@ base::Result<UniqueFd> LoadDeviceProgram(std::span<const bpf_insn> program) {
   }
 }
 
+base::Result<DevicePrograms> FindDevicePrograms(int group) {
+  bpf_attr attributes{};
+  attributes.query.target_fd = static_cast<std::uint32_t>(group);
+  attributes.query.attach_type = BPF_CGROUP_DEVICE;
+  if (Bpf(BPF_PROG_QUERY, attributes) != 0) return ErrnoError(errno, "ask for device programs");
+  if (attributes.query.prog_cnt == 0) return DevicePrograms::kNone;
+  return (attributes.query.attach_flags & BPF_F_ALLOW_MULTI) != 0 ? DevicePrograms::kBeside : DevicePrograms::kAlone;
+}
+
 base::Status AttachDeviceProgram(int group, int program) {
   bpf_attr attributes{};
   attributes.target_fd = static_cast<std::uint32_t>(group);

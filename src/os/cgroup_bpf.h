@@ -20,6 +20,14 @@ base::Result<std::vector<bpf_insn>> BuildDeviceProgram(const DeviceRules& rules)
 /// Gives a program to the kernel. kPermissionDenied and kUnimplemented say which capability or kernel option is missing.
 base::Result<UniqueFd> LoadDeviceProgram(std::span<const bpf_insn> program);
 
+/// What a group's own device programs leave to those of groups below it.
+enum class DevicePrograms {
+  kNone,    ///< there are none
+  kBeside,  ///< they hold beside those of groups below (BPF_F_ALLOW_MULTI)
+  kAlone,   ///< groups below may have none, or theirs hold instead (BPF_F_ALLOW_OVERRIDE)
+};
+base::Result<DevicePrograms> FindDevicePrograms(int group);
+
 /// Attaches it to a control group's open directory, beside what others have attached, for as long as the group exists.
 base::Status AttachDeviceProgram(int group, int program);
 

@@ -130,7 +130,7 @@ std::string FolderOf(const std::string& mount, const std::string& path) {
 
 CgroupMounts ParseCgroupMounts(std::string_view mountinfo) {
   Found unified, cpu, memory;
-  std::string own;
+  std::string own, own_root;
   for (const std::string& line : base::Split(mountinfo, '\n')) {
     const auto dash = line.find(" - ");
     if (dash == std::string::npos) continue;
@@ -139,10 +139,11 @@ CgroupMounts ParseCgroupMounts(std::string_view mountinfo) {
     if (mount.size() < 5 || type.size() < 3) continue;
     if (type[0] == "cgroup2") unified.Offer(mount[3], mount[4]);
     if (type[0] == "cgroup2" && own.empty()) own = Unescape(mount[4]);
+    if (type[0] == "cgroup2" && own == Unescape(mount[4])) own_root = Unescape(mount[3]);  // a later mount covers an earlier one
     if (type[0] == "cgroup" && Has(type[2], "cpuacct")) cpu.Offer(mount[3], mount[4]);
     if (type[0] == "cgroup" && Has(type[2], "memory")) memory.Offer(mount[3], mount[4]);
   }
-  return {unified.at, cpu.at, memory.at, own};
+  return {unified.at, cpu.at, memory.at, own, own_root};
 }
 
 CgroupPlace FindCgroup(std::string_view text, const CgroupMounts& mounts, const std::function<std::string(const std::string&)>& cut) {

@@ -15,7 +15,8 @@ namespace penstock::os {
 /// is in there (Documentation/admin-guide/cgroup-v2.rst), else v1 has one for each controller (cgroup-v1/{cpuacct,memory}.rst).
 struct CgroupMounts {
   std::string unified, cpu, memory;
-  std::string own;  ///< the unified hierarchy as we make groups in it: the mount that comes first
+  std::string own;       ///< the unified hierarchy as we make groups in it: the mount that comes first
+  std::string own_root;  ///< the group that this mount shows, "/" for all of our control group namespace
   bool operator==(const CgroupMounts&) const = default;
 };
 

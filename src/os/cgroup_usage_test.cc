@@ -19,11 +19,20 @@ constexpr char kHybrid[] =
 
 TEST(CgroupUsage, FindsTheHierarchiesOfEitherVersion) {
   EXPECT_EQ(ParseCgroupMounts(kHybrid),
-            (CgroupMounts{"/sys/fs/cgroup/unified", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/unified"}));
+            (CgroupMounts{"/sys/fs/cgroup/unified", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/unified", "/"}));
   EXPECT_EQ(ParseCgroupMounts("31 30 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
-            (CgroupMounts{"/sys/fs/cgroup", "", "", "/sys/fs/cgroup"}));
+            (CgroupMounts{"/sys/fs/cgroup", "", "", "/sys/fs/cgroup", "/"}));
   EXPECT_EQ(ParseCgroupMounts("31 30 0:27 / /my\\040groups rw - cgroup2 none rw\n").unified, "/my groups");
   EXPECT_EQ(ParseCgroupMounts("nonsense\n31 30 - \n"), CgroupMounts{});
+}
+
+TEST(CgroupUsage, OfTwoMountsInOnePlaceTheLaterIsToBeSeen) {
+  const CgroupMounts mounts = ParseCgroupMounts(
+      "31 30 0:27 /.. /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+      "45 31 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+      "46 30 0:27 /.. /elsewhere rw - cgroup2 cgroup2 rw\n");
+  EXPECT_EQ(mounts.own, "/sys/fs/cgroup");
+  EXPECT_EQ(mounts.own_root, "/");
 }
 
 TEST(CgroupUsage, InAContainerTheMachinesOwnMountCounts) {

@@ -46,6 +46,7 @@ void CheckMounts(const std::string& mountinfo) {
   if (mountinfo.find("  ") == std::string::npos) Require(mounts.unified.empty() == mounts.own.empty());
   CgroupMounts written = mounts;
   written.unified = mounts.own;  // the first of the mounts is written alone
+  written.own_root = mounts.own.empty() ? "" : "/";
   Require(penstock::os::ParseCgroupMounts(MountinfoOf(mounts)) == written);
 }
 

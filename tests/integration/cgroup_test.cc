@@ -46,6 +46,11 @@ class CgroupTest : public testing::Test {
     EXPECT_TRUE(tree_->RemoveTree().ok());
   }
 
+  /// At the top.
+  base::Status Create(const std::string& name, const DeviceRules& rules, const std::string& note) {
+    return tree_->Create(name, tree_->Place(name), rules, note);
+  }
+
   std::string Node(unsigned minor) const {
     const std::string path = folder_ / ("node" + std::to_string(minor));
     if (::mknod(path.c_str(), S_IFCHR | 0666, ::makedev(195, minor)) != 0 && errno != EEXIST) ADD_FAILURE() << "mknod: " << errno;
@@ -92,7 +97,7 @@ constexpr int kNoDriver = ENXIO;  // the kernel let us through to a device that 
 const DeviceRules kFirstOnly{.guarded = {{195, 0, 254}}, .admitted = {{195, 0, 0}}};
 
 TEST_F(CgroupTest, RefusesOtherDevicesThanTheAdmitted) {
-  ASSERT_TRUE(tree_->Create("g", kFirstOnly, "note").ok());
+  ASSERT_TRUE(Create("g", kFirstOnly, "note").ok());
   for (const int flags : {O_RDONLY, O_WRONLY, O_RDWR}) {
     EXPECT_EQ(OpenInside("g", Node(0), flags), kNoDriver);
     EXPECT_EQ(OpenInside("g", Node(1), flags), EPERM);
@@ -104,7 +109,7 @@ TEST_F(CgroupTest, RefusesOtherDevicesThanTheAdmitted) {
 }
 
 TEST_F(CgroupTest, HoldsForChildrenToo) {
-  ASSERT_TRUE(tree_->Create("g", kFirstOnly, "").ok());
+  ASSERT_TRUE(Create("g", kFirstOnly, "").ok());
   const std::string node = Node(1);
   const pid_t pid = Start("g", [&] {
     const pid_t child = ::fork();
@@ -120,7 +125,7 @@ TEST_F(CgroupTest, TakesThreeHundredRanges) {
   DeviceRules rules;
   for (std::uint32_t minor = 0; minor < 300; ++minor) rules.guarded.push_back({195, 2 * minor, 2 * minor});
   rules.admitted = {{195, 0, 0}};
-  ASSERT_TRUE(tree_->Create("g", rules, "").ok());
+  ASSERT_TRUE(Create("g", rules, "").ok());
   EXPECT_EQ(OpenInside("g", Node(0)), kNoDriver);
   EXPECT_EQ(OpenInside("g", Node(1)), kNoDriver);
   EXPECT_EQ(OpenInside("g", Node(598)), EPERM);
@@ -129,26 +134,26 @@ TEST_F(CgroupTest, TakesThreeHundredRanges) {
 TEST_F(CgroupTest, TakesAsManyRangesAsItSays) {
   DeviceRules rules;
   for (std::uint32_t minor = 0; minor < kMostDeviceRanges; ++minor) rules.guarded.push_back({195, 2 * minor, 2 * minor});
-  ASSERT_TRUE(tree_->Create("g", rules, "").ok());
+  ASSERT_TRUE(Create("g", rules, "").ok());
   EXPECT_EQ(OpenInside("g", Node(2 * kMostDeviceRanges - 2)), EPERM);
   EXPECT_EQ(OpenInside("g", Node(2 * kMostDeviceRanges - 3)), kNoDriver);
 }
 
 TEST_F(CgroupTest, KeepsItsNote) {
   const std::string note(60u << 10, 'n');
-  ASSERT_TRUE(tree_->Create("long", {}, note).ok());
-  ASSERT_TRUE(tree_->Create("empty", {}, "").ok());
+  ASSERT_TRUE(Create("long", {}, note).ok());
+  ASSERT_TRUE(Create("empty", {}, "").ok());
   EXPECT_EQ(*tree_->Note("long"), note);
   EXPECT_EQ(*tree_->Note("empty"), "");
   EXPECT_FALSE(tree_->Note("none").ok());
-  const auto again = CgroupTree::Open("penstock-test-" + std::to_string(::getpid()));
+  auto again = CgroupTree::Open("penstock-test-" + std::to_string(::getpid()));
   ASSERT_TRUE(again.ok());
   EXPECT_THAT(again->List(), ElementsAre("empty", "long"));
   EXPECT_EQ(*again->Note("long"), note);
 }
 
 TEST_F(CgroupTest, NoticesThatItIsEmptyAfterKill9) {
-  ASSERT_TRUE(tree_->Create("g", {}, "").ok());
+  ASSERT_TRUE(Create("g", {}, "").ok());
   const pid_t pid = StartSleeper("g");
   EXPECT_THAT(tree_->Members("g"), ElementsAre(pid));
   const auto events = tree_->OpenEvents("g");
@@ -166,7 +171,7 @@ TEST_F(CgroupTest, NoticesThatItIsEmptyAfterKill9) {
 }
 
 TEST_F(CgroupTest, KillsAllItsMembersAndCanThenBeRemoved) {
-  ASSERT_TRUE(tree_->Create("g", {}, "").ok());
+  ASSERT_TRUE(Create("g", {}, "").ok());
   const pid_t first = StartSleeper("g");
   const pid_t second = StartSleeper("g");
   EXPECT_EQ(tree_->Remove("g").error().code(), Code::kFailedPrecondition);
@@ -183,7 +188,7 @@ TEST_F(CgroupTest, KillsAllItsMembersAndCanThenBeRemoved) {
 }
 
 TEST_F(CgroupTest, CountsAsPopulatedWhatCannotBeLookedAt) {
-  ASSERT_TRUE(tree_->Create("g", {}, "").ok());
+  ASSERT_TRUE(Create("g", {}, "").ok());
   EXPECT_FALSE(tree_->Populated("g"));
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -194,7 +199,7 @@ TEST_F(CgroupTest, CountsAsPopulatedWhatCannotBeLookedAt) {
 }
 
 TEST_F(CgroupTest, CountsGroupsBelow) {
-  ASSERT_TRUE(tree_->Create("g", kFirstOnly, "").ok());
+  ASSERT_TRUE(Create("g", kFirstOnly, "").ok());
   ASSERT_EQ(::mkdir((tree_->path() + "/g/below").c_str(), 0755), 0);
   const pid_t pid = StartSleeper("g");
   ASSERT_TRUE(tree_->Enter("g", pid).ok());
@@ -207,19 +212,18 @@ TEST_F(CgroupTest, CountsGroupsBelow) {
 }
 
 TEST_F(CgroupTest, IsMadeWholeOrNotAtAll) {
-  ASSERT_TRUE(tree_->Create("g", {}, "first").ok());
-  EXPECT_EQ(tree_->Create("g", {}, "second").error().code(), Code::kAlreadyExists);
+  ASSERT_TRUE(Create("g", {}, "first").ok());
+  EXPECT_EQ(Create("g", {}, "second").error().code(), Code::kAlreadyExists);
   EXPECT_EQ(*tree_->Note("g"), "first");
-  EXPECT_EQ(tree_->Create("h", {.guarded = {{195, 1, 0}}, .admitted = {}}, "").error().code(), Code::kInvalidArgument);
-  EXPECT_EQ(tree_->Create("h", {}, std::string(61u << 10, 'n')).error().code(), Code::kInvalidArgument);
-  for (const char* name : {"", ".", "..", "a/b", "../g"})
-    EXPECT_EQ(tree_->Create(name, {}, "").error().code(), Code::kInvalidArgument) << name;
+  EXPECT_EQ(Create("h", {.guarded = {{195, 1, 0}}, .admitted = {}}, "").error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Create("h", {}, std::string(61u << 10, 'n')).error().code(), Code::kInvalidArgument);
+  for (const char* name : {"", ".", "..", "a/b", "../g"}) EXPECT_EQ(Create(name, {}, "").error().code(), Code::kInvalidArgument) << name;
   EXPECT_THAT(tree_->List(), ElementsAre("g"));
 }
 
 TEST_F(CgroupTest, MakesTheFolderOfAllGroupsAgainWhereItWasTidiedAway) {
   ASSERT_EQ(::rmdir(tree_->path().c_str()), 0);
-  EXPECT_TRUE(tree_->Create("again", {}, "note").ok());
+  EXPECT_TRUE(Create("again", {}, "note").ok());
   EXPECT_EQ(*tree_->Note("again"), "note");
 }
 

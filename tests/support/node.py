@@ -136,8 +136,9 @@ class Node:
         return Path(next(at for _, at, kind, *_ in mounts if kind == "cgroup2"), self.group_name())
 
     def groups(self) -> list[Path]:
-        tree = self.group_tree()
-        return [group for group in tree.iterdir() if group.is_dir()] if tree else []
+        """Of leases: in that folder, and below the groups of those who asked."""
+        place = self.group_place()
+        return [group for group in (*place.glob("*"), *place.parent.rglob(f"{place.name}.*")) if group.is_dir()]
 
     def group_name(self) -> str:
         """As the agent names its control group after its run directory: FNV-1a."""

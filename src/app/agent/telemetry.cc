@@ -2,7 +2,6 @@
 #include "app/agent/telemetry.h"
 
 #include "api/samples.h"
-#include "door/groups.h"
 #include "door/samples.h"
 #include "node/metrics/left_out.h"
 #include "vendor/all.h"
@@ -20,7 +19,6 @@ Telemetry::Telemetry(os::Loop& control, base::Executor& io, Spine& spine, const 
              .dialect_of = vendor::FindDialect,
              .hurry = [this] { sampler.Hurry(); },
              .proc_root = config.paths.proc_root,
-             .local_group = door::CgroupNameFor(config.paths.run_dir),
              .name = node},
             config),
       spine_(spine),

@@ -97,10 +97,9 @@ bool InPod(const os::ProcessInfo& process, const std::string& uid) {
   });
 }
 
-bool InGroup(const os::ProcessInfo& process, const std::string& lease) {
-  const std::string tail = "/" + lease;
-  return std::any_of(process.cgroups.begin(), process.cgroups.end(),
-                     [&](const std::string& path) { return path.ends_with(tail) || path.find(tail + "/") != std::string::npos; });
+bool InGroup(const os::ProcessInfo& process, const std::string& group) {
+  return !group.empty() && std::any_of(process.cgroups.begin(), process.cgroups.end(),
+                                       [&](const std::string& path) { return (path + "/").starts_with(group + "/"); });
 }
 
 bool InTree(const os::ProcessInfo& process, const ledger::Lease& lease, const ProcessTable& table) {
@@ -115,7 +114,7 @@ bool InTree(const os::ProcessInfo& process, const ledger::Lease& lease, const Pr
 }
 
 bool Belongs(const os::ProcessInfo& process, const ledger::Lease& lease, const ProcessTable& table) {
-  if (lease.door != kDoor) return InGroup(process, lease.id) || InTree(process, lease, table);
+  if (lease.door != kDoor) return InGroup(process, lease.cgroup) || InTree(process, lease, table);
   return !lease.pod_uid.empty() && InPod(process, lease.pod_uid);
 }
 

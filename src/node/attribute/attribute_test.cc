@@ -182,6 +182,7 @@ TEST(Attribute, KnowsAPodsProcessByItsCgroupInBothDrivers) {
 TEST(Attribute, KnowsARunsProcessByItsGroupOrItsTree) {
   ledger::Snapshot ledger;
   auto lease = Handed("r-1", {"G0"});
+  lease.cgroup = "/penstock/r-1";
   lease.door = "local";
   lease.processes = {{10, 7, "", ""}};
   ledger.leases = {lease};
@@ -193,6 +194,7 @@ TEST(Attribute, KnowsARunsProcessByItsGroupOrItsTree) {
 TEST(Attribute, EachProcessOfASharedDeviceBelongsToItsOwnHolder) {
   ledger::Snapshot ledger;
   ledger::Lease pod = Shares("k-1", {"G0::0", "G0::3"}, kNow), run = Shares("r-1", {"G0::1"}, kNow);
+  run.cgroup = "/penstock/r-1";
   pod.pod_uid = kUid;
   run.door = "local";
   ledger.leases = {pod, run};

@@ -61,6 +61,7 @@ struct Lease {
 
   // The holder, as far as it is known.
   std::vector<Process> processes;
+  std::string cgroup;  ///< of a run's own control group the path in the unified hierarchy; not kept, since the group itself is
   std::string user;
   std::string command;
   std::string pod, pod_uid, namespace_name, container;

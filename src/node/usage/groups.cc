@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/core/strings.h"
-#include "node/share/offer.h"
 #include "os/core/file.h"
 
 namespace penstock::node::usage {
@@ -17,21 +16,24 @@ namespace {
 /// A lease whose group is to be read.
 struct Job {
   std::string lease;
-  bool is_run = false;
+  std::string run_group;  // of a run, the path of its group
   std::string pod_uid;
   std::vector<pid_t> pids;
   os::CgroupPlace place;  // empty: not known yet
   os::CgroupUsage usage;  // what was read
 };
 
-std::string LocalFolder(const os::CgroupMounts& mounts, const std::string& local, const std::string& lease) {
-  const std::string folder = mounts.own + "/" + local + "/" + lease;
-  return !mounts.own.empty() && os::Exists(folder) ? folder : "";
+/// Below the mount in which groups of runs are made.
+std::string RunFolder(const os::CgroupMounts& mounts, const std::string& group) {
+  const std::string root = mounts.own_root == "/" ? "" : mounts.own_root;
+  if (mounts.own.empty() || !group.starts_with(root + "/")) return "";
+  const std::string folder = mounts.own + group.substr(root.size());
+  return os::Exists(folder) ? folder : "";
 }
 
-void FindPlace(Job& job, const os::CgroupMounts& mounts, const std::string& proc, const std::string& local) {
-  if (job.is_run) {
-    job.place.unified = LocalFolder(mounts, local, job.lease);
+void FindPlace(Job& job, const os::CgroupMounts& mounts, const std::string& proc) {
+  if (!job.run_group.empty()) {
+    job.place.unified = RunFolder(mounts, job.run_group);
     return;
   }
   if (job.pod_uid.empty()) return;
@@ -64,11 +66,10 @@ struct Groups::State : std::enable_shared_from_this<State> {
     base::TimePoint began{};
   };
 
-  State(base::Executor& c, base::Executor& i, std::string p, std::string l, Told t)
+  State(base::Executor& c, base::Executor& i, std::string p, Told t)
       : control(c),
         io(i),
         proc_root(std::move(p)),
-        local(std::move(l)),
         told(std::move(t)),
         mounts(os::ParseCgroupMounts(os::ReadFile("/proc/self/mountinfo").value_or(""))) {}
 
@@ -90,7 +91,7 @@ struct Groups::State : std::enable_shared_from_this<State> {
   /// On the I/O executor.
   void Read(std::vector<Job>& jobs) const {
     for (Job& job : jobs) {
-      if (job.place.empty()) FindPlace(job, mounts, proc_root, local);
+      if (job.place.empty()) FindPlace(job, mounts, proc_root);
       if (!job.place.empty()) job.usage = os::ReadCgroupUsage(job.place, proc_root);
     }
   }
@@ -112,14 +113,14 @@ struct Groups::State : std::enable_shared_from_this<State> {
   }
 
   void ReadLast(Job job) {
-    if (job.is_run && job.place.empty()) FindPlace(job, mounts, proc_root, local);
+    if (!job.run_group.empty() && job.place.empty()) FindPlace(job, mounts, proc_root);
     if (!job.place.empty() && Owns(job.lease, job.place)) told(job.lease, os::ReadCgroupUsage(job.place, proc_root));
     std::erase_if(owners, [&](const auto& owner) { return owner.second == job.lease; });
   }
 
   base::Executor& control;
   base::Executor& io;
-  const std::string proc_root, local;
+  const std::string proc_root;
   const Told told;
   const os::CgroupMounts mounts;
   std::map<std::string, Watched> watched;                                           // by lease
@@ -128,8 +129,8 @@ struct Groups::State : std::enable_shared_from_this<State> {
   bool reading = false, ended = false;
 };
 
-Groups::Groups(base::Executor& control, base::Executor& io, std::string proc_root, std::string local, Told told)
-    : state_(std::make_shared<State>(control, io, std::move(proc_root), std::move(local), std::move(told))) {}
+Groups::Groups(base::Executor& control, base::Executor& io, std::string proc_root, Told told)
+    : state_(std::make_shared<State>(control, io, std::move(proc_root), std::move(told))) {}
 
 Groups::~Groups() { state_->ended = true; }
 
@@ -145,9 +146,7 @@ void Groups::Follow(const ledger::Snapshot& ledger) {
   }
   for (const ledger::Lease& lease : ledger.leases) {
     auto [one, fresh] = watched.try_emplace(lease.id);
-    if (fresh)
-      one->second = {{.lease = lease.id, .is_run = lease.pod_uid.empty() && lease.door == share::kLocalDoor},
-                     state_->control.clock().Now()};
+    if (fresh) one->second = {{.lease = lease.id, .run_group = lease.cgroup}, state_->control.clock().Now()};
     one->second.job.pod_uid = lease.pod_uid;
     one->second.job.pids.clear();
     for (const ledger::Process& process : lease.processes) one->second.job.pids.push_back(process.pid);

@@ -21,8 +21,7 @@ class Groups {
  public:
   using Told = std::function<void(const std::string& lease, const os::CgroupUsage& usage)>;
 
-  /// `local` is the name of the group in which those of runs are (door::CgroupNameFor).
-  Groups(base::Executor& control, base::Executor& io, std::string proc_root, std::string local, Told told);
+  Groups(base::Executor& control, base::Executor& io, std::string proc_root, Told told);
   ~Groups();
 
   /// Who there is. Of one that has gone its group is read a last time, here and now, where it still is: kernel memory, microseconds.

@@ -45,8 +45,7 @@ class GroupsTest : public ::testing::Test {
   os::TemporaryFolder folder_;
   base::ManualExecutor executor_;
   std::map<std::string, int> told_;
-  Groups groups_{executor_, executor_, folder_.path(), "penstock-none",
-                 [this](const std::string& lease, const os::CgroupUsage&) { ++told_[lease]; }};
+  Groups groups_{executor_, executor_, folder_.path(), [this](const std::string& lease, const os::CgroupUsage&) { ++told_[lease]; }};
 };
 
 TEST_F(GroupsTest, AContainerIsReadOnceAProcessOfItIsKnown) {

@@ -39,7 +39,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
       : node(std::move(n)),
         config(c),
         tally([this](const std::string& device) { return ModelOf(device); }),
-        groups(node.control, node.io, node.proc_root, node.local_group, [this](const std::string& lease, const os::CgroupUsage& usage) {
+        groups(node.control, node.io, node.proc_root, [this](const std::string& lease, const os::CgroupUsage& usage) {
           tally.SetGroup(lease, usage.cpu, usage.memory_peak ? usage.memory_peak : usage.memory);
           Changed();
         }) {

@@ -32,8 +32,7 @@ class Meter {
     std::function<const device::Dialect*(std::string_view)> dialect_of;
     std::function<void()> hurry;  ///< a sample is wanted soon: somebody came or went
     std::string proc_root;
-    std::string local_group;  ///< the control group in which those of runs are
-    std::string name;         ///< in records
+    std::string name;  ///< in records
   };
 
   Meter(Node node, const api::NodeConfig& config);

@@ -40,7 +40,6 @@ class MeterTest : public ::testing::Test {
                                                  .dialect_of = [this](std::string_view) { return &dialect_; },
                                                  .hurry = [this] { ++hurried_; },
                                                  .proc_root = folder_ / "proc",
-                                                 .local_group = "penstock-none",
                                                  .name = "n1"},
                                      config_);
     meter_->Serve(boot);
