@@ -19,6 +19,7 @@ using base::Error;
 using base::Result;
 using edge::broker::DeviceMove;
 using edge::broker::DoorRequest;
+using node::inventory::Entry;
 using node::share::kKubeletDoor;
 using node::share::kLocalDoor;
 
@@ -54,13 +55,13 @@ struct DoorMoves::State : std::enable_shared_from_this<State> {
         kubelet(std::move(k)),
         by_hand(std::move(remembered)),
         keeper(c, i, path),
-        door_of([](const device::Facts&) { return std::string(); }) {}
+        door_of([](const node::inventory::Entry&) { return std::string(); }) {}
 
   // --- what is wished
 
-  std::string WishedDoor(const device::Facts& facts) const {
-    const auto said = by_hand.find(facts.id);
-    return said != by_hand.end() && said->second.door ? DoorNamed(*said->second.door) : door_of(facts);
+  std::string WishedDoor(const Entry& entry) const {
+    const auto said = by_hand.find(entry.facts->id);
+    return said != by_hand.end() && said->second.door ? DoorNamed(*said->second.door) : door_of(entry);
   }
 
   void Configure(const api::NodeConfig& config) {
@@ -87,7 +88,7 @@ struct DoorMoves::State : std::enable_shared_from_this<State> {
     bool somebody_waits = false;
     for (const auto& entry : inventory->devices) {
       const Holders holders = HoldersOf(*ledger, entry.facts->id);
-      Step(*entry.facts, holders);
+      Step(entry, holders);
       somebody_waits |= holders.of_kubelet && HasDeadline(entry.facts->id);
     }
     for (auto& [id, device] : devices)
@@ -98,8 +99,9 @@ struct DoorMoves::State : std::enable_shared_from_this<State> {
     if (kubelet.await_releases && std::exchange(awaiting, somebody_waits) != somebody_waits) kubelet.await_releases(somebody_waits);
   }
 
-  void Step(const device::Facts& facts, const Holders& holders) {
-    const std::string wished = WishedDoor(facts);
+  void Step(const Entry& entry, const Holders& holders) {
+    const device::Facts& facts = *entry.facts;
+    const std::string wished = WishedDoor(entry);
     const auto [at, is_new] = devices.try_emplace(facts.id, Device{wished, {}});
     Device& device = at->second;
     if (is_new) Resume(facts.id, device, wished);
@@ -230,34 +232,35 @@ struct DoorMoves::State : std::enable_shared_from_this<State> {
     }
   }
 
-  /// The device's facts by id or index; null where there is none.
-  static const device::Facts* FindNamed(const node::inventory::Snapshot& inventory, const std::string& name) {
+  /// The device by id or index; null where there is none.
+  static const Entry* FindNamed(const node::inventory::Snapshot& inventory, const std::string& name) {
     const auto found = std::find_if(inventory.devices.begin(), inventory.devices.end(), [&](const auto& entry) {
-      return entry.facts->id == name || base::ParseInt(name) == entry.facts->index;
+      return entry.facts->id == name || (entry.facts->index >= 0 && base::ParseInt(name) == entry.facts->index);
     });
-    return found == inventory.devices.end() ? nullptr : found->facts.get();
+    return found == inventory.devices.end() ? nullptr : &*found;
   }
 
-  Result<std::vector<const device::Facts*>> Named(const DoorRequest& request, const node::inventory::Snapshot& inventory) const {
+  Result<std::vector<const Entry*>> Named(const DoorRequest& request, const node::inventory::Snapshot& inventory) const {
     const std::string door = request.door;
     if ((door == kKubeletDoor && !open.kubelet) || (door == kLocalDoor && !open.local))
       return Error(Code::kFailedPrecondition, DoorInWords(door) + " of this machine is closed (see `penstock status`)");
-    std::vector<const device::Facts*> named;
+    std::vector<const Entry*> named;
     for (const std::string& name : request.devices) {
-      const device::Facts* facts = FindNamed(inventory, name);
-      if (facts == nullptr) return Error(Code::kNotFound, "there is no device " + name + " on this node (see `penstock status`)");
-      if (std::find(named.begin(), named.end(), facts) != named.end())
+      const Entry* entry = FindNamed(inventory, name);
+      if (entry == nullptr) return Error(Code::kNotFound, "there is no device " + name + " on this node (see `penstock status`)");
+      if (std::find(named.begin(), named.end(), entry) != named.end())
         return Error(Code::kInvalidArgument, "device " + name + " is named twice");
-      named.push_back(facts);
+      named.push_back(entry);
     }
     return named;
   }
 
   /// What would be done with a device: "unchanged" or "would-move", with who holds it.
-  DeviceMove Intended(const DoorRequest& request, const device::Facts& facts, const node::ledger::Snapshot& ledger) const {
+  DeviceMove Intended(const DoorRequest& request, const Entry& entry, const node::ledger::Snapshot& ledger) const {
+    const device::Facts& facts = *entry.facts;
     const auto known = devices.find(facts.id);
-    const std::string from = known == devices.end() ? WishedDoor(facts) : known->second.at;
-    const std::string to = request.door == "default" ? door_of(facts) : DoorNamed(request.door);
+    const std::string from = known == devices.end() ? WishedDoor(entry) : known->second.at;
+    const std::string to = request.door == "default" ? door_of(entry) : DoorNamed(request.door);
     const bool under_way = known != devices.end() && known->second.way;
     DeviceMove move{facts.id, facts.index, NameOf(from), NameOf(to), from == to && !under_way ? "unchanged" : "would-move", ""};
     if (move.state == "unchanged") return move;
@@ -271,13 +274,13 @@ struct DoorMoves::State : std::enable_shared_from_this<State> {
     if (!named.ok()) return done(named.error());
     const auto ledger = node.ledger.Get();
     std::vector<DeviceMove> intended;
-    for (const device::Facts* facts : *named) intended.push_back(Intended(request, *facts, *ledger));
+    for (const Entry* entry : *named) intended.push_back(Intended(request, *entry, *ledger));
     if (request.dry_run) return done(std::move(intended));
     const bool waits = request.wait && *request.wait > base::Duration::zero();
     for (std::size_t i = 0; i < intended.size(); ++i)
       if (!waits && !intended[i].reason.empty() && intended[i].from != intended[i].to)
         return done(Error(Code::kFailedPrecondition,
-                          InWords(*(*named)[i]) + " is " + intended[i].reason + ": end that first, or wait for it with --wait"));
+                          InWords(*(*named)[i]->facts) + " is " + intended[i].reason + ": end that first, or wait for it with --wait"));
     Begin(request, intended, waits, std::move(progress), std::move(done));
   }
 

@@ -95,7 +95,7 @@ void AddLabels(const Preview& before, const Preview& after, api::Effect effect, 
 void AddRulesWithoutDevices(const api::NodeConfig& config, const node::inventory::Snapshot& inventory, std::vector<std::string>& remarks) {
   for (std::size_t i = 0; i < config.doors.size(); ++i) {
     const bool matches = std::any_of(inventory.devices.begin(), inventory.devices.end(),
-                                     [&](const auto& entry) { return node::share::Selects(config.doors[i].devices, *entry.facts); });
+                                     [&](const auto& entry) { return node::share::Selects(config.doors[i].devices, entry); });
     if (!matches) remarks.push_back("doors.assign[" + std::to_string(i) + "]: matches no device of this node");
   }
 }

@@ -55,7 +55,7 @@ using Name = std::pair<std::string, std::string>;  // resource, door
 std::string ShowPlannedDevices(const api::Plan& plan, const Style& style) {
   Table devices({"GPU", "MODEL", "RESOURCE", "DOOR", "FREE", "WHY NOT"});
   for (const auto& one : plan.devices)
-    devices.Add({std::to_string(one.index), one.model, one.resource, one.door,
+    devices.Add({one.index < 0 ? "-" : std::to_string(one.index), one.model, one.resource, one.door,
                  Cell(std::to_string(one.free) + " of " + std::to_string(one.slots), one.free > 0 ? Color::kNone : Color::kYellow),
                  one.reason.empty() ? "-" : one.reason});
   return devices.empty() ? "" : devices.Render(style);

@@ -27,7 +27,9 @@ struct Candidate {
   bool IsWhole() const { return shares() == 1 || cut(); }  // by configuration, so that all can have it in turn
 };
 
-std::string Name(const device::Facts& facts) { return "GPU " + std::to_string(facts.index) + " (" + facts.id + ")"; }
+std::string Name(const device::Facts& facts) {
+  return facts.index < 0 ? facts.id : "GPU " + std::to_string(facts.index) + " (" + facts.id + ")";
+}
 
 std::string Gpus(std::size_t count) { return std::to_string(count) + (count == 1 ? " GPU" : " GPUs"); }
 
@@ -106,7 +108,9 @@ int SharesTaken(const std::string& device, const ledger::Snapshot& ledger) {
   return taken;
 }
 
-bool Names(const std::string& wanted, const device::Facts& facts) { return wanted == facts.id || base::ParseInt(wanted) == facts.index; }
+bool Names(const std::string& wanted, const device::Facts& facts) {
+  return wanted == facts.id || (facts.index >= 0 && base::ParseInt(wanted) == facts.index);
+}
 
 Error NotOffered(const std::string& wanted, const inventory::Snapshot& inventory, const std::string& door) {
   for (const inventory::Entry& entry : inventory.devices) {

@@ -21,6 +21,10 @@ void SetHealthOf(Entry& entry, device::HealthState state, const std::string& rea
   entry.health = {state, reason, since};
 }
 
+auto OrderOf(const device::Facts& facts) {
+  return std::tuple<const std::string&, bool, int, const std::string&>(facts.vendor, facts.index < 0, facts.index, facts.id);
+}
+
 }  // namespace
 
 const Entry* Snapshot::Find(std::string_view id) const { return FindIn(devices, id); }
@@ -75,12 +79,17 @@ void Inventory::SetFacts(const std::string& vendor, std::vector<device::Facts> f
     SetHealthOf(entry, device::HealthState::kGone, gone_reason, now);
     entry.reading = nullptr;
     state_changed = true;
+    if (entry.facts->index < 0) continue;
+    device::Facts without_index = *entry.facts;  // which another one has now
+    without_index.index = -1;
+    entry.facts = std::make_shared<const device::Facts>(std::move(without_index));
+    facts_changed = true;
   }
   TakePlaces(vendor, next, facts_changed);
+  NumberPlaces(vendor, next, facts_changed);
   if (!facts_changed && !state_changed) return;
-  std::stable_sort(next.devices.begin(), next.devices.end(), [](const Entry& a, const Entry& b) {
-    return std::tie(a.facts->vendor, a.facts->index, a.facts->id) < std::tie(b.facts->vendor, b.facts->index, b.facts->id);
-  });
+  std::stable_sort(next.devices.begin(), next.devices.end(),
+                   [](const Entry& a, const Entry& b) { return OrderOf(*a.facts) < OrderOf(*b.facts); });
   next.facts_generation += facts_changed ? 1 : 0;
   next.state_generation += state_changed ? 1 : 0;
   published_.Set(std::move(next));
@@ -102,6 +111,27 @@ void Inventory::TakePlaces(const std::string& vendor, Snapshot& next, bool& fact
            taken.contains(*entry.facts->pci);
   });
   facts_changed = facts_changed || forgotten > 0;
+}
+
+void Inventory::NumberPlaces(const std::string& vendor, Snapshot& next, bool& facts_changed) {
+  std::map<device::PciAddress, int>& numbers = numbers_[vendor];
+  const auto is_away = [&vendor](const Entry& entry) {
+    return entry.facts->vendor == vendor && entry.health.state == device::HealthState::kGone;
+  };
+  if (std::none_of(next.devices.begin(), next.devices.end(), is_away)) numbers.clear();
+  std::set<int> taken;
+  for (const auto& [place, number] : numbers) taken.insert(number);
+  for (Entry& entry : next.devices) {
+    if (entry.facts->vendor != vendor) continue;
+    int number = entry.facts->index;
+    if (entry.facts->pci && entry.facts->parent.empty()) {
+      const auto known = numbers.find(*entry.facts->pci);
+      if (known == numbers.end() && !taken.insert(number).second) number = -1;  // it means the place of one that is away
+      number = known == numbers.end() ? numbers.emplace(*entry.facts->pci, number).first->second : known->second;
+    }
+    facts_changed = facts_changed || entry.number != number;
+    entry.number = number;
+  }
 }
 
 void Inventory::SetReading(const std::string& id, device::Reading reading, base::WallTime now) {

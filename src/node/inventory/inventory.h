@@ -21,6 +21,7 @@ struct Entry {
   std::shared_ptr<const device::Reading> reading;  ///< last one; null before the first
   base::WallTime read_at{};                        ///< of the last one, also after the device was gone; the epoch before the first
   std::string replaced;                            ///< what device it took the place of, one sentence; empty: none that is known
+  int number = -1;                                 ///< by which rules mean it, or what is in its place; negative: none
 };
 
 /// A vendor's driver as it stands now.
@@ -30,8 +31,8 @@ struct VendorEntry {
   std::string reason;                            ///< why there is none: one sentence that says what to do
 };
 
-/// All devices at one moment, ordered by vendor and index. A change of health or of a reading leaves facts_generation alone, so that
-/// nothing that follows from facts is computed again.
+/// All devices at one moment, ordered by vendor and index, those without one last. A change of health or of a reading leaves
+/// facts_generation alone, so that nothing that follows from facts is computed again.
 struct Snapshot {
   std::uint64_t facts_generation = 0;
   std::uint64_t state_generation = 0;
@@ -50,8 +51,9 @@ class Inventory {
 
   void SetVendor(VendorEntry vendor);
 
-  /// All devices of a vendor that exist now. One that was known and is not among them stays, with health kGone and the reason given, until
-  /// another one sits at its PCI address.
+  /// All devices of a vendor that exist now. One that was known and is not among them stays, with health kGone, the reason given and no
+  /// index, until another one sits at its PCI address. The driver numbers anew what it still sees: an entry's `number` is the index that
+  /// its place had when all devices that are known were there.
   void SetFacts(const std::string& vendor, std::vector<device::Facts> facts, const std::string& gone_reason, base::WallTime now);
 
   /// Who sat where before this agent began. Before the first SetFacts.
@@ -66,8 +68,10 @@ class Inventory {
  private:
   Snapshot Copy() const { return *published_.Get(); }
   void TakePlaces(const std::string& vendor, Snapshot& next, bool& facts_changed);
+  void NumberPlaces(const std::string& vendor, Snapshot& next, bool& facts_changed);
   base::Published<Snapshot> published_;
   Slots slots_;
+  std::map<std::string, std::map<device::PciAddress, int>> numbers_;  // of places, by vendor
 };
 
 }  // namespace penstock::node::inventory

@@ -105,5 +105,40 @@ TEST(Inventory, TheSameGpuBackInItsPlaceIsNotReplaced) {
   EXPECT_EQ(inventory.published().Get()->Find("GPU-0")->replaced, "");
 }
 
+device::Facts GpuAt(int index, int place) {
+  device::Facts facts = Gpu(index);
+  facts.id = "GPU-at-" + std::to_string(place);
+  facts.pci = device::PciAddress{.bus = static_cast<std::uint32_t>(place)};
+  return facts;
+}
+
+TEST(Inventory, OneThatIsGoneHasNoIndexAndComesLast) {
+  Inventory inventory;
+  inventory.SetFacts("nvidia", {GpuAt(0, 0), GpuAt(1, 1), GpuAt(2, 2)}, "", kNow);
+  inventory.SetFacts("nvidia", {GpuAt(0, 0), GpuAt(1, 2)}, "was unplugged", kNow);
+  const auto snapshot = inventory.published().Get();
+  EXPECT_EQ(snapshot->devices[1].facts->id, "GPU-at-2");
+  EXPECT_EQ(snapshot->devices[2].facts->id, "GPU-at-1");
+  EXPECT_LT(snapshot->devices[2].facts->index, 0);
+}
+
+TEST(Inventory, NumbersStayWithPlacesWhileOneIsAway) {
+  Inventory inventory;
+  const auto number = [&](const std::string& id) { return inventory.published().Get()->Find(id)->number; };
+  inventory.SetFacts("nvidia", {GpuAt(0, 0), GpuAt(1, 1), GpuAt(2, 2)}, "", kNow);
+  inventory.SetFacts("nvidia", {GpuAt(0, 0), GpuAt(1, 2)}, "was unplugged", kNow);
+  EXPECT_EQ(number("GPU-at-1"), 1);
+  EXPECT_EQ(number("GPU-at-2"), 2);
+  // One more, meanwhile, and one in the place of the one that is away.
+  inventory.SetFacts("nvidia", {GpuAt(0, 0), GpuAt(1, 2), GpuAt(2, 3)}, "", kNow);
+  EXPECT_LT(number("GPU-at-3"), 0) << "its index means another place for now";
+  device::Facts successor = GpuAt(1, 1);
+  successor.id = "GPU-new";
+  inventory.SetFacts("nvidia", {GpuAt(0, 0), successor, GpuAt(2, 2), GpuAt(3, 3)}, "", kNow);
+  EXPECT_EQ(number("GPU-new"), 1);
+  EXPECT_EQ(number("GPU-at-3"), 3) << "all are there: numbers are the driver's again";
+  EXPECT_EQ(inventory.published().Get()->devices.size(), 4u);
+}
+
 }  // namespace
 }  // namespace penstock::node::inventory

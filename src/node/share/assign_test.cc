@@ -5,12 +5,12 @@
 namespace penstock::node::share {
 namespace {
 
-device::Facts Gpu(int index, const std::string& model) {
+inventory::Entry Gpu(int number, const std::string& model) {
   device::Facts facts;
-  facts.id = "G" + std::to_string(index);
-  facts.index = index;
+  facts.id = "G" + std::to_string(number);
+  facts.index = number;
   facts.model = model;
-  return facts;
+  return {.facts = std::make_shared<const device::Facts>(facts), .number = number};
 }
 
 TEST(AssignDoors, GoesToTheKubeletWhereItIsElseToTheLocalDoor) {
@@ -27,6 +27,23 @@ TEST(AssignDoors, TheFirstRuleThatMatchesCounts) {
   EXPECT_EQ(door_of(Gpu(2, "T4")), "local");
   EXPECT_EQ(door_of(Gpu(3, "Tesla T4")), "");
   EXPECT_EQ(door_of(Gpu(4, "A100")), "kubelet");
+}
+
+TEST(AssignDoors, AnIndexMeansAPlaceWhateverTheDriverCallsItNow) {
+  api::NodeConfig config;
+  config.doors = {{{"3"}, "local"}};
+  const DoorOf door_of = AssignDoors(config, true, true);
+  inventory::Entry moved_up = Gpu(4, "T4"), meant = Gpu(3, "T4"), nowhere = Gpu(3, "T4");
+  device::Facts facts = *moved_up.facts;
+  facts.index = 3;
+  moved_up.facts = std::make_shared<const device::Facts>(facts);
+  facts = *meant.facts;
+  facts.index = 2;
+  meant.facts = std::make_shared<const device::Facts>(facts);
+  nowhere.number = -1;
+  EXPECT_EQ(door_of(moved_up), "kubelet");
+  EXPECT_EQ(door_of(meant), "local");
+  EXPECT_EQ(door_of(nowhere), "kubelet");
 }
 
 TEST(AssignDoors, ARuleForAClosedDoorOffersNowhere) {

@@ -20,7 +20,7 @@ inline constexpr std::string_view kKubeletDoor = "kubelet";
 inline constexpr std::string_view kLocalDoor = "local";
 
 /// Says which door a device belongs to; "" for none.
-using DoorOf = std::function<std::string(const device::Facts&)>;
+using DoorOf = std::function<std::string(const inventory::Entry&)>;
 
 /// Says what the doors are to have of a device.
 struct Wish {

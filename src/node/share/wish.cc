@@ -52,10 +52,10 @@ class Sharer {
   }
 
   /// `counts`: it takes a place among those that a rule is for at most.
-  const api::SharingRule* RuleFor(const device::Facts& facts, const std::string& resource, bool counts) {
+  const api::SharingRule* RuleFor(const inventory::Entry& entry, const std::string& resource, bool counts) {
     const api::SharingRule* first = nullptr;
     for (Use& use : uses_) {
-      if (!Matches(use, facts, resource)) continue;
+      if (!Matches(use, entry, resource)) continue;
       ++use.matches;
       if (first != nullptr || (counts && use.rule->most > 0 && use.used >= use.rule->most)) continue;
       use.used += counts ? 1 : 0;
@@ -87,11 +87,11 @@ class Sharer {
     std::vector<bool> named;  // which of its devices there are
   };
 
-  static bool Matches(Use& use, const device::Facts& facts, const std::string& resource) {
+  static bool Matches(Use& use, const inventory::Entry& entry, const std::string& resource) {
     if (!use.rule->resource.empty() && use.rule->resource != resource) return false;
     bool any = use.named.empty();
     for (std::size_t i = 0; i < use.named.size(); ++i) {
-      if (!Selects({use.rule->devices[i]}, facts)) continue;
+      if (!Selects({use.rule->devices[i]}, entry)) continue;
       use.named[i] = any = true;
     }
     return any;
@@ -158,9 +158,9 @@ Wished ComputeWishes(const api::NodeConfig& config, OpenDoors open, const Moves&
     const device::Facts& facts = *entry->facts;
     const device::Dialect* dialect = dialect_of(facts.vendor);
     if (dialect == nullptr) continue;
-    Wish wish{.door = door_of(facts), .resource = namer.ResourceOf(facts, *dialect)};
+    Wish wish{.door = door_of(*entry), .resource = namer.ResourceOf(facts, *dialect)};
     if (const auto move = moves.find(facts.id); move != moves.end()) Apply(move->second, open, wish);
-    if (const api::SharingRule* rule = sharer.RuleFor(facts, wish.resource, !IsReplaced(*entry, inventory)))
+    if (const api::SharingRule* rule = sharer.RuleFor(*entry, wish.resource, !IsReplaced(*entry, inventory)))
       Share(*rule, facts, *dialect, wish, wished.remarks);
     wished.wishes.emplace(facts.id, std::move(wish));
   }
