@@ -214,18 +214,15 @@ void LocalDoor::HandleSamples(const SessionPtr& session) {
   session->Answer(callbacks_.samples());
 }
 
-// The answer may take a while: records are read for it.
+// Records are read for it.
 void LocalDoor::HandleUsage(const SessionPtr& session, const edge::broker::UsageRequest& request) {
   if (!callbacks_.usage) return Refuse(session, Code::kUnimplemented, "this agent records no usage");
-  callbacks_.usage(request, [session](const base::Result<std::string>& answer) {
-    session->Answer(answer.ok() ? *answer : edge::broker::EncodeError(answer.error()));
-  });
+  sums_.Add(session, [&usage = callbacks_.usage, request](Turns::Done done) { usage(request, std::move(done)); });
 }
 
-void LocalDoor::HandlePlan(const SessionPtr& session, const edge::broker::PlanRequest& plan) {
+void LocalDoor::HandlePlan(const SessionPtr& session, const edge::broker::PlanRequest& request) {
   if (!callbacks_.plan) return Refuse(session, Code::kUnimplemented, "this agent makes no plans");
-  const auto answer = callbacks_.plan(plan);
-  session->Answer(answer.ok() ? *answer : edge::broker::EncodeError(answer.error()));
+  plans_.Add(session, [&plan = callbacks_.plan, request](Turns::Done done) { plan(request, std::move(done)); });
 }
 
 void LocalDoor::HandleDown(const SessionPtr& session) {

@@ -11,6 +11,7 @@
 #include "base/executor.h"
 #include "door/local_leases.h"
 #include "door/move_orders.h"
+#include "door/turns.h"
 #include "edge/broker/server.h"
 #include "node/allocate/queue.h"
 #include "node/share/offers.h"
@@ -37,14 +38,14 @@ class LocalDoor {
   struct Callbacks {
     std::function<api::Report()> report;  ///< for status and ps
     std::function<void()> end;            ///< somebody entitled asks the agent to end
-    /// What another configuration would change, as JSON; empty: nobody knows.
-    std::function<base::Result<std::string>(const edge::broker::PlanRequest&)> plan = {};
+    /// What another configuration would change, as JSON, perhaps later; empty: nobody knows.
+    std::function<void(const edge::broker::PlanRequest&, Turns::Done)> plan = {};
     /// DoorMoves::Set; empty: nothing moves here.
     std::function<void(const edge::broker::DoorRequest&, MoveOrders::Progress, MoveOrders::Done)> move = {};
     /// What devices measure, as JSON, for somebody who looks just now; empty: nothing is measured.
     std::function<std::string()> samples = {};
     /// Who used what, as JSON (api/usage.h), perhaps later; empty: nobody knows.
-    std::function<void(const edge::broker::UsageRequest&, std::function<void(base::Result<std::string>)>)> usage = {};
+    std::function<void(const edge::broker::UsageRequest&, Turns::Done)> usage = {};
   };
 
   /// `open_groups` is OpenCgroups in production. `io` is where /proc and the user database are read.
@@ -81,7 +82,7 @@ class LocalDoor {
   void HandleReport(const SessionPtr& session, bool holders_only);
   void HandleSamples(const SessionPtr& session);
   void HandleUsage(const SessionPtr& session, const edge::broker::UsageRequest& request);
-  void HandlePlan(const SessionPtr& session, const edge::broker::PlanRequest& plan);
+  void HandlePlan(const SessionPtr& session, const edge::broker::PlanRequest& request);
   void HandleDown(const SessionPtr& session);
   void HandleDoor(const SessionPtr& session, const edge::broker::DoorRequest& request);
   void StandInLine(const SessionPtr& session, const edge::broker::RunRequest& run, node::ledger::Process process);
@@ -101,8 +102,9 @@ class LocalDoor {
   node::allocate::Queue queue_;
   base::Subscription on_offers_, on_ledger_;
   std::string closed_reason_ = "not open yet";  // empty while it listens
-  std::shared_ptr<LocalDoor*> self_;            // null inside once destroyed: for functions on their way
-  edge::broker::Server server_;                 // last: its sessions call back into the rest while they are closed
+  Turns plans_{"plan"}, sums_{"sum of usage"};
+  std::shared_ptr<LocalDoor*> self_;  // null inside once destroyed: for functions on their way
+  edge::broker::Server server_;       // last: its sessions call back into the rest while they are closed
 };
 
 }  // namespace penstock::door

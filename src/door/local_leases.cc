@@ -49,9 +49,10 @@ os::DeviceRules RulesFor(const Lease& lease, const node::inventory::Snapshot& in
   return rules;
 }
 
-// A want of resources in the kernel is no reason to stand in line for devices.
+// A want of resources in the kernel is no reason to wait in the queue for devices.
 Error NotForLackOfDevices(const Error& error) {
-  return error.code() == Code::kResourceExhausted ? Error(Code::kUnavailable, error.message()) : error;
+  const bool passes = error.code() == Code::kResourceExhausted || error.code() == Code::kUnavailable;
+  return passes ? Error(Code::kAborted, error.message()) : error;
 }
 
 }  // namespace

@@ -128,7 +128,7 @@ TEST_F(LocalLeasesTest, HoldsNothingAfterAFailureAtAnyStep) {
     kernel_.fail = call;
     const auto lease = Admit("GPU-1");
     ASSERT_FALSE(lease.ok()) << call;
-    EXPECT_EQ(lease.error().code(), Code::kUnavailable) << "or it would stand in line for devices that are free";
+    EXPECT_EQ(lease.error().code(), Code::kAborted) << "or it would stand in line for devices that are free";
     EXPECT_THAT(Held(), IsEmpty()) << call;
     EXPECT_THAT(kernel_.groups, IsEmpty()) << call;
   }

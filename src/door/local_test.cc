@@ -124,7 +124,7 @@ class LocalDoorTest : public testing::Test {
   base::Published<device::SharedDevices> servers_;
   node::share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {.local = true}};
   std::unique_ptr<LocalDoor> door_;
-  std::function<base::Result<std::string>(const edge::broker::PlanRequest&)> plan_;
+  std::function<void(const edge::broker::PlanRequest&, Turns::Done)> plan_;
   int ended_ = 0;
 };
 
@@ -285,13 +285,32 @@ TEST_F(LocalDoorTest, AnswersWithAPlanWhereSomebodyCanMakeOne) {
   Start();
   EXPECT_EQ(Connect().Ask(R"({"op":"plan"})").error().code(), Code::kUnimplemented);
   OnLoop([this] { door_.reset(); });
-  plan_ = [](const edge::broker::PlanRequest& plan) -> base::Result<std::string> {
-    if (!plan.text) return Error(Code::kInvalidArgument, plan.name + ": wrong");
-    return "{\"text\":\"" + *plan.text + "\"}";
+  plan_ = [](const edge::broker::PlanRequest& plan, const Turns::Done& done) {
+    if (!plan.text) return done(Error(Code::kInvalidArgument, plan.name + ": wrong"));
+    done("{\"text\":\"" + *plan.text + "\"}");
   };
   Start(false);
   EXPECT_EQ(*Connect().Ask(R"({"op":"plan","text":"x"})"), R"({"text":"x"})");
   EXPECT_EQ(Connect().Ask(R"({"op":"plan","name":"f"})").error().message(), "f: wrong");
+}
+
+TEST_F(LocalDoorTest, MakesOnePlanAtATimeForEachUserAndAnswersTheRestMeanwhile) {
+  std::vector<Turns::Done> plans;
+  plan_ = [&plans](const edge::broker::PlanRequest&, Turns::Done done) { plans.push_back(std::move(done)); };
+  Start();
+  Client first = Ask(R"({"op":"plan"})");
+  ASSERT_TRUE(Soon([&] { return plans.size() == 1; }));
+  Client second = Connect();
+  EXPECT_EQ(second.Ask(R"({"op":"plan"})", kPatience).error().code(), Code::kUnavailable);
+  EXPECT_TRUE(second.Ask(R"({"op":"status"})", kPatience).ok());
+  OnLoop([&] { plans.at(0)(std::string("{}")); });
+  EXPECT_EQ(*first.ReadLine(kPatience), "{}");
+
+  { Client gone = Ask(R"({"op":"plan"})"); }
+  ASSERT_TRUE(Soon([&] { return plans.size() == 2; }));
+  OnLoop([&] { plans.at(1)(std::string("{}")); });
+  Client third = Ask(R"({"op":"plan"})");
+  EXPECT_TRUE(Soon([&] { return plans.size() == 3; })) << "whoever goes leaves the turn to the next";
 }
 
 TEST_F(LocalDoorTest, CutsAFreeDeviceForOneWhoAsksForAShareAndMakesItWholeAgain) {

@@ -57,12 +57,16 @@ class Node:
                 "--run-dir", self.run_dir, "--listen", self.listen, *(["--node-name", self.name] if self.name else []),
                 *self.options]
 
-    def start_agent(self, wrapper: tuple = (), devices: int = 8):
+    def launch_agent(self, wrapper: tuple = ()):
+        """Starts the agent and does not wait for it."""
         given = giving(self.sockets) if self.sockets else []
         command = [*given, *wrapper, *self.agent_command()]
         with open(self.home / "agent.log", "ab") as log:
             self.agent = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
                                           pass_fds=[one.fileno() for one in self.sockets.values()])
+
+    def start_agent(self, wrapper: tuple = (), devices: int = 8):
+        self.launch_agent(wrapper)
 
         def ready() -> bool:
             assert self.agent.poll() is None, f"the agent ended with {self.agent.returncode}:\n{self.log()[-3000:]}"

@@ -188,7 +188,7 @@ class Agent {
                                           spine_.EndIdle();
                                           control_.Stop();
                                         },
-                                    .plan = [this](const auto& request) { return PlanFor(request, configuration_, views_.ForPreview()); },
+                                    .plan = [this](const auto& request, auto done) { Plan(request, std::move(done)); },
                                     .kubelet_has =
                                         [this](const door::KubeletAmounts& amounts) {
                                           if (cluster_) cluster_->ShowKubeletHas(amounts);
@@ -205,6 +205,10 @@ class Agent {
     JoinCluster();
     if (looked_) ServeDevices();
     return {};
+  }
+
+  void Plan(const edge::broker::PlanRequest& request, door::Turns::Done done) {
+    PlanOn(io_, control_, request, configuration_, views_.ForPreview(), std::move(done));
   }
 
   void JoinCluster() {

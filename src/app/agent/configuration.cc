@@ -111,9 +111,13 @@ void Configuration::Consider() {
   if (WishFails() && wish_in_force_) return;
   const Source source = Now();
   if (!source.wished && !settings_.config_file.empty() && !file_read_) return;  // it is on its way
-  const auto proposal = Propose(source);
+  const auto proposal = Propose(MakeBasis(), source);
   if (!proposal.ok()) return Refuse(source, proposal.error().message());
   Apply(*proposal, source.wished);
+}
+
+Configuration::Basis Configuration::MakeBasis() const {
+  return {.settings = settings_, .started_with = started_with_, .below = below_, .own = own_, .said = said_};
 }
 
 void Configuration::Apply(const Proposal& proposal, bool wished) {
@@ -171,13 +175,13 @@ void Configuration::CountersChanged() {
   Publish(said_);
 }
 
-base::Result<Proposal> Configuration::Propose(const Source& source) const {
+base::Result<Proposal> Configuration::Propose(const Basis& basis, const Source& source) {
   if (!source.text.ok()) return source.text.error();
-  ASSIGN(Resolved next, ResolveText(settings_, *source.text, source.name, source.wished ? below_ : api::NodeConfig{}));
-  if (source.wished) return ProposeWish(source, std::move(next));
-  Proposal proposal{.config = api::KeepUntilRestart(started_with_, next.config),
+  ASSIGN(Resolved next, ResolveText(basis.settings, *source.text, source.name, source.wished ? basis.below : api::NodeConfig{}));
+  if (source.wished) return ProposeWish(basis, source, std::move(next));
+  Proposal proposal{.config = api::KeepUntilRestart(basis.started_with, next.config),
                     .after_restart = next.config,
-                    .changes = api::Changes(said_, next.config),
+                    .changes = api::Changes(basis.said, next.config),
                     .not_yet = std::move(next.not_yet),
                     .remarks = std::move(next.remarks),
                     .origin = source.origin};
@@ -188,26 +192,26 @@ base::Result<Proposal> Configuration::Propose(const Source& source) const {
 }
 
 /// What the agent was told before it could know the ConfigMap stays, and what of it the ConfigMap says otherwise is named.
-base::Result<Proposal> Configuration::ProposeWish(const Source& source, Resolved next) const {
-  ASSIGN(const Resolved unsaid, ResolveText(settings_, "", "", IsOurs(*source.text) ? api::NodeConfig{} : below_));
+base::Result<Proposal> Configuration::ProposeWish(const Basis& basis, const Source& source, Resolved next) {
+  ASSIGN(const Resolved unsaid, ResolveText(basis.settings, "", "", IsOurs(*source.text) ? api::NodeConfig{} : basis.below));
   Proposal proposal{.not_yet = std::move(next.not_yet), .remarks = std::move(next.remarks), .origin = source.origin};
-  const auto told = api::Changes(own_, next.config);
+  const auto told = api::Changes(basis.own, next.config);
   for (const api::Change& said : api::Changes(unsaid.config, next.config)) {
     const bool kept = said.effect == api::Effect::kRestart || said.key.starts_with("cluster.");
     const bool differs = std::any_of(told.begin(), told.end(), [&](const api::Change& change) { return change.key == said.key; });
     if (kept && differs) proposal.not_yet.push_back(said.key + ": is not taken from a ConfigMap; give it to the agent itself");
   }
-  next.config.cluster.config_map = own_.cluster.config_map;
-  proposal.config = api::KeepUntilRestart(started_with_, std::move(next.config));
+  next.config.cluster.config_map = basis.own.cluster.config_map;
+  proposal.config = api::KeepUntilRestart(basis.started_with, std::move(next.config));
   proposal.after_restart = proposal.config;
-  proposal.changes = api::Changes(said_, proposal.config);
+  proposal.changes = api::Changes(basis.said, proposal.config);
   return proposal;
 }
 
-base::Result<Proposal> Configuration::Propose(std::string_view text, const std::string& name) const {
-  return Propose(Source{.origin = name, .name = name, .text = std::string(text), .wished = wish_in_force_});
+std::function<base::Result<Proposal>()> Configuration::Proposing(std::optional<std::string> text, const std::string& name) const {
+  Source source = Now();
+  if (text) source = {.origin = name, .name = name, .text = *std::move(text), .wished = wish_in_force_};
+  return [basis = MakeBasis(), source = std::move(source)] { return Propose(basis, source); };
 }
-
-base::Result<Proposal> Configuration::ProposeCurrent() const { return Propose(Now()); }
 
 }  // namespace penstock::app

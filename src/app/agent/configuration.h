@@ -66,10 +66,13 @@ class Configuration {
   const node::metrics::ConfigReloads& reloads() const { return reloads_; }
 
   /// What this text would do in the place of the file or the wish; for `penstock plan FILE`. kInvalidArgument tells all that is wrong.
-  base::Result<Proposal> Propose(std::string_view text, const std::string& name) const;
+  base::Result<Proposal> Propose(std::string_view text, const std::string& name) const { return Proposing(std::string(text), name)(); }
 
   /// The same of what counts now, file or wish, also where it was refused. Does not read the file.
-  base::Result<Proposal> ProposeCurrent() const;
+  base::Result<Proposal> ProposeCurrent() const { return Proposing({}, "")(); }
+
+  /// Propose, or ProposeCurrent where there is no text, of this moment; the function may be called on any thread, at any time.
+  std::function<base::Result<Proposal>()> Proposing(std::optional<std::string> text, const std::string& name) const;
 
  private:
   /// A text and where it came from, or why there is none.
@@ -78,6 +81,12 @@ class Configuration {
     std::string name;  ///< for errors: a path, "ConfigMap ns/name, key any"
     base::Result<std::string> text = std::string();
     bool wished = false;
+  };
+
+  /// What a proposal follows from beside its text.
+  struct Basis {
+    Settings settings;
+    api::NodeConfig started_with, below, own, said;
   };
 
   void Read(bool force);
@@ -92,8 +101,9 @@ class Configuration {
   void Publish(api::NodeConfig config);
   void CountersChanged();
   bool Well() const { return !WishFails() && refused_.empty() && counters_.state().problem.empty(); }
-  base::Result<Proposal> Propose(const Source& source) const;
-  base::Result<Proposal> ProposeWish(const Source& source, Resolved next) const;
+  Basis MakeBasis() const;
+  static base::Result<Proposal> Propose(const Basis& basis, const Source& source);
+  static base::Result<Proposal> ProposeWish(const Basis& basis, const Source& source, Resolved next);
 
   os::Loop& control_;
   base::Executor& io_;

@@ -41,8 +41,8 @@ class Doors {
     std::function<api::Report()> report;
     std::function<std::string()> samples;  ///< door::LocalDoor::Callbacks::samples
     std::function<void(const edge::broker::UsageRequest&, std::function<void(base::Result<std::string>)>)> usage;  ///< likewise
-    std::function<void()> end;  ///< somebody entitled asks the agent to end
-    std::function<base::Result<std::string>(const edge::broker::PlanRequest&)> plan;
+    std::function<void()> end;                                                      ///< somebody entitled asks the agent to end
+    std::function<void(const edge::broker::PlanRequest&, door::Turns::Done)> plan;  ///< likewise
     std::function<void(const door::KubeletAmounts&)> kubelet_has;
     std::function<void()> containers_differ;  ///< how containers are given devices, or what is kept back from them
   };

@@ -16,18 +16,26 @@ void Explain(const api::NodeConfig& config, const door::PreviewNode& node, api::
   plan.choices = std::move(explained.choices);
 }
 
+base::Result<std::string> PlanFor(const Proposal& proposal, const api::NodeConfig& now, bool explain, const door::PreviewNode& node) {
+  api::Plan plan = door::MakePlan(now, proposal.config, proposal.after_restart, node);
+  plan.origin = proposal.origin;
+  plan.changes = proposal.changes;
+  plan.not_yet = proposal.not_yet;
+  plan.remarks.insert(plan.remarks.begin(), proposal.remarks.begin(), proposal.remarks.end());
+  if (explain) Explain(now, node, plan);
+  return api::ToJson(plan);
+}
+
 }  // namespace
 
-base::Result<std::string> PlanFor(const edge::broker::PlanRequest& request, const Configuration& configuration,
-                                  const door::PreviewNode& node) {
-  ASSIGN(Proposal proposal, request.text ? configuration.Propose(*request.text, request.name) : configuration.ProposeCurrent());
-  api::Plan plan = door::MakePlan(configuration.published().Get()->config, proposal.config, proposal.after_restart, node);
-  plan.origin = std::move(proposal.origin);
-  plan.changes = std::move(proposal.changes);
-  plan.not_yet = std::move(proposal.not_yet);
-  plan.remarks.insert(plan.remarks.begin(), proposal.remarks.begin(), proposal.remarks.end());
-  if (request.explain) Explain(configuration.published().Get()->config, node, plan);
-  return api::ToJson(plan);
+void PlanOn(base::Executor& io, base::Executor& control, const edge::broker::PlanRequest& request, const Configuration& configuration,
+            KeptPreviewNode node, std::function<void(base::Result<std::string>)> done) {
+  io.Post([&control, node = std::move(node), done = std::move(done), explain = request.explain,
+           propose = configuration.Proposing(request.text, request.name), now = configuration.published().Get()] {
+    const auto proposal = propose();
+    control.Post([done, plan = proposal.ok() ? PlanFor(*proposal, now->config, explain, node.node)
+                                             : base::Result<std::string>(proposal.error())] { done(plan); });
+  });
 }
 
 }  // namespace penstock::app

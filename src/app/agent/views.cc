@@ -116,17 +116,21 @@ door::ClusterNews Views::News() {
   return news;
 }
 
-door::PreviewNode Views::ForPreview() const {
+KeptPreviewNode Views::ForPreview() const {
   Spine& spine = parts_.spine;
-  return {.inventory = *spine.inventory.published().Get(),
-          .ledger = *spine.ledger.Get(),
-          .dialect_of = vendor::FindDialect,
-          .machine = parts_.labeller.machine().value_or(os::MachineFacts{}),
-          .timestamp = parts_.labeller.started(),
-          .moves = parts_.doors ? parts_.doors->by_hand() : node::share::Moves{},
-          .servers = *spine.offers.servers().Get(),
-          .kubelet_exists = parts_.open.kubelet,
-          .nfd = parts_.labeller.nfd()};
+  const auto inventory = spine.inventory.published().Get();
+  const auto ledger = spine.ledger.Get();
+  return {inventory,
+          ledger,
+          {.inventory = *inventory,
+           .ledger = *ledger,
+           .dialect_of = vendor::FindDialect,
+           .machine = parts_.labeller.machine().value_or(os::MachineFacts{}),
+           .timestamp = parts_.labeller.started(),
+           .moves = parts_.doors ? parts_.doors->by_hand() : node::share::Moves{},
+           .servers = *spine.offers.servers().Get(),
+           .kubelet_exists = parts_.open.kubelet,
+           .nfd = parts_.labeller.nfd()}};
 }
 
 }  // namespace penstock::app

@@ -12,6 +12,7 @@
 #include "app/agent/costs.h"
 #include "app/agent/doors.h"
 #include "app/agent/labeller.h"
+#include "app/agent/plan.h"
 #include "app/agent/spine.h"
 #include "app/agent/telemetry.h"
 #include "door/conditions.h"
@@ -49,7 +50,7 @@ class Views {
   door::ClusterNews News();
 
   /// For a call on the control loop, where the snapshots stay what they are meanwhile.
-  door::PreviewNode ForPreview() const;
+  KeptPreviewNode ForPreview() const;
 
  private:
   std::vector<api::DoorReport> DoorReports() const;

@@ -24,17 +24,33 @@ using base::Error;
 
 constexpr base::Duration kAcceptPause = std::chrono::seconds(1);
 
-class Connection;
-using Ended = std::function<void(int fd)>;
+/// What one turn of the loop does at most: for one connection, and of connections that are accepted.
+constexpr int kRequestsATurn = 8;
+constexpr base::Duration kTimeATurn = std::chrono::milliseconds(1);
+constexpr int kAcceptedATurn = 16;
+
+/// What a connection asks of the server: what it may have beside the others.
+class Host {
+ public:
+  virtual ~Host() = default;
+  virtual base::Duration TakeRequest(uid_t user) = 0;
+  virtual bool BeginWait(uid_t user) = 0;
+  virtual void EndWait(uid_t user) = 0;
+  /// Output that cannot be sent now has grown.
+  virtual void OutputGrew() = 0;
+  virtual void Ended(int fd) = 0;
+};
 
 /// One peer: reads a request, waits for its answer, reads the next.
 class Connection final : public Session, public std::enable_shared_from_this<Connection> {
  public:
   Connection(os::Loop& loop, os::UniqueFd fd, Peer peer, const ServerLimits& limits, std::shared_ptr<const Server::Handler> handler,
-             Ended ended)
-      : loop_(loop), fd_(std::move(fd)), peer_(std::move(peer)), limits_(limits), handler_(std::move(handler)), ended_(std::move(ended)) {}
+             std::weak_ptr<Host> host)
+      : loop_(loop), fd_(std::move(fd)), peer_(std::move(peer)), limits_(limits), handler_(std::move(handler)), host_(std::move(host)) {}
 
   base::Status Start();
+  bool waits() const { return waits_; }
+  std::size_t unread() const { return output_.size(); }
   const Peer& peer() const override { return peer_; }
   void Progress(const std::string& line) override { Write(line); }
   void Answer(const std::string& line) override;
@@ -43,8 +59,10 @@ class Connection final : public Session, public std::enable_shared_from_this<Con
 
  private:
   void Handle(std::uint32_t events);
+  bool Reads() const { return fd_ && !serving_ && !no_more_ && pause_ == 0 && output_.empty(); }
   void Read();
   void Serve();
+  bool MayServe(base::TimePoint begun, int served);
   void ServeLine(const std::string& line);
   void Refuse(const Error& error);
   void Write(const std::string& line);
@@ -57,14 +75,16 @@ class Connection final : public Session, public std::enable_shared_from_this<Con
   Peer peer_;
   const ServerLimits limits_;
   std::shared_ptr<const Server::Handler> handler_;
-  Ended ended_;
+  std::weak_ptr<Host> host_;  // empty once the server has stopped
   std::function<void()> closed_;
   std::string input_, output_;
   bool serving_ = false;   // a request is not answered yet
+  bool waits_ = false;     // that request has a place among those that wait
   bool in_serve_ = false;  // Serve is on the stack
   bool no_more_ = false;   // the peer sends nothing more, or nothing more is read
+  std::size_t malformed_ = 0;
   std::uint32_t events_ = 0;
-  base::TimerId idle_ = 0;
+  base::TimerId idle_ = 0, pause_ = 0;  // pause_: until then no request is served
 };
 
 base::Status Connection::Start() {
@@ -77,39 +97,41 @@ base::Status Connection::Start() {
 }
 
 void Connection::Handle(std::uint32_t events) {
-  if ((events & EPOLLOUT) != 0) Flush();
+  if ((events & EPOLLOUT) != 0) {
+    Flush();
+    Serve();
+  }
   if (!fd_) return;
   if ((events & (EPOLLIN | EPOLLRDHUP)) != 0) Read();
   if (!fd_) return;
   // Who has gone, or will send nothing more while it waits, has given up.
   if ((events & (EPOLLHUP | EPOLLERR)) != 0 || ((events & EPOLLRDHUP) != 0 && serving_)) return Close();
-  if ((events & EPOLLRDHUP) != 0) no_more_ = true;
   Settle();
 }
 
+// A piece at a time: others are served before the next.
 void Connection::Read() {
-  if (serving_ || no_more_) return;
+  if (!Reads()) return;
   std::array<char, 16384> chunk;
-  while (fd_ && !serving_ && !no_more_) {
-    const ssize_t got = ::recv(fd_.get(), chunk.data(), chunk.size(), MSG_DONTWAIT);
-    if (got == 0) no_more_ = true;
-    if (got < 0 && errno != EAGAIN && errno != EINTR) return Close();
-    if (got <= 0) break;
-    input_.append(chunk.data(), static_cast<std::size_t>(got));
-    Serve();
-  }
+  const ssize_t got = ::recv(fd_.get(), chunk.data(), chunk.size(), MSG_DONTWAIT);
+  if (got == 0) no_more_ = true;
+  if (got < 0 && errno != EAGAIN && errno != EINTR) return Close();
+  if (got <= 0) return;
+  input_.append(chunk.data(), static_cast<std::size_t>(got));
+  Serve();
 }
 
-// One request at a time: the rest of the input waits for the answer.
+// One request at a time: the rest of the input waits until the answer is given, and read.
 void Connection::Serve() {
   if (std::exchange(in_serve_, true)) return;
-  while (fd_ && !serving_) {
+  const base::TimePoint begun = loop_.clock().Now();
+  for (int served = 0; fd_ && !serving_ && pause_ == 0 && output_.empty(); ++served) {
     const auto end = input_.find('\n');
     if (std::min(end, input_.size()) >= kMostLineBytes) {
       Refuse(Error(Code::kInvalidArgument, "a request is longer than 64 KiB; the connection ends"));
       break;
     }
-    if (end == std::string::npos) break;
+    if (end == std::string::npos || !MayServe(begun, served)) break;
     const std::string line = input_.substr(0, end);
     input_.erase(0, end + 1);
     ServeLine(line);
@@ -117,15 +139,42 @@ void Connection::Serve() {
   in_serve_ = false;
 }
 
+// Else it goes on later: after the others' turn, or when its user may ask again.
+bool Connection::MayServe(base::TimePoint begun, int served) {
+  const auto host = host_.lock();
+  if (!host) return false;
+  const bool turn_over = served >= kRequestsATurn || loop_.clock().Now() - begun >= kTimeATurn;
+  const base::Duration pause = turn_over ? base::Duration::zero() : host->TakeRequest(peer_.uid);
+  if (!turn_over && pause <= base::Duration::zero()) return true;
+  pause_ = loop_.PostAfter(pause, [self = weak_from_this()] {
+    const auto connection = self.lock();
+    if (!connection) return;
+    connection->pause_ = 0;
+    connection->Serve();
+    connection->Settle();
+  });
+  return false;
+}
+
 void Connection::ServeLine(const std::string& line) {
   const auto request = DecodeRequest(line);
+  if (!request.ok() && ++malformed_ >= limits_.malformed)
+    return Refuse(
+        Error(request.error().code(), request.error().message() + "; so many requests could not be read that the connection ends"));
   if (!request.ok()) return Write(EncodeError(request.error()));
+  const auto host = host_.lock();
+  if (request->operation == Operation::kRun && host) {
+    waits_ = host->BeginWait(peer_.uid);
+    if (!waits_)
+      return Write(
+          EncodeError(Error(Code::kResourceExhausted, "too many programs of yours wait for devices, or of all users; try again later")));
+  }
   serving_ = true;
   loop_.Cancel(std::exchange(idle_, 0));
   (*handler_)(shared_from_this(), *request);
 }
 
-// What cannot even be cut into lines.
+// After this nothing is read.
 void Connection::Refuse(const Error& error) {
   input_.clear();
   no_more_ = true;
@@ -136,6 +185,7 @@ void Connection::Answer(const std::string& line) {
   if (!fd_ || !serving_) return;
   serving_ = false;
   closed_ = nullptr;
+  if (const auto host = host_.lock(); host && std::exchange(waits_, false)) host->EndWait(peer_.uid);
   Write(line);
   RestartIdle();
   Serve();
@@ -149,7 +199,8 @@ void Connection::Write(const std::string& line) {
   std::replace(output_.end() - static_cast<std::ptrdiff_t>(line.size()), output_.end(), '\n', ' ');
   output_ += '\n';
   Flush();
-  if (output_.size() > limits_.output_bytes) Close();
+  if (output_.size() > limits_.output_bytes) return Close();
+  if (const auto host = host_.lock(); host && !output_.empty()) host->OutputGrew();
 }
 
 void Connection::Flush() {
@@ -163,13 +214,14 @@ void Connection::Flush() {
   }
 }
 
-// Waits for what can happen next: a closed input is not polled again, and nothing is read while a request is served.
+// Waits for what can happen next: nothing is read while a request is served or has to wait, and that the peer has gone is looked for only
+// where it changes something.
 void Connection::Settle() {
   if (!fd_) return;
-  if (no_more_ && !serving_ && output_.empty()) return Close();
+  if (no_more_ && !serving_ && pause_ == 0 && output_.empty()) return Close();
   std::uint32_t events = 0;
-  if (!no_more_) events |= EPOLLRDHUP;
-  if (!no_more_ && !serving_) events |= EPOLLIN;
+  if (Reads()) events |= EPOLLIN | EPOLLRDHUP;
+  if (serving_ && !no_more_) events |= EPOLLRDHUP;
   if (!output_.empty()) events |= EPOLLOUT;
   if (events == events_) return;
   events_ = events;
@@ -186,41 +238,52 @@ void Connection::RestartIdle() {
 
 void Connection::Close() {
   if (!fd_) return;
-  const auto self = shared_from_this();  // `ended_` drops the server's reference
+  const auto self = shared_from_this();  // the server drops its reference
   loop_.Cancel(idle_);
+  loop_.Cancel(pause_);
   loop_.Unwatch(fd_.get());
   const int number = fd_.get();
   const auto closed = std::exchange(closed_, nullptr);
   output_.clear();
   fd_.Reset();
-  if (ended_) ended_(number);
+  if (const auto host = host_.lock()) host->Ended(number);
   if (closed) closed();
 }
 
 }  // namespace
 
-struct Server::State : std::enable_shared_from_this<Server::State> {
+struct Server::State final : Host, std::enable_shared_from_this<Server::State> {
   os::Loop& loop;
   const std::string run_dir;
   const std::string group;
   const std::shared_ptr<const Handler> handler;
   const Limits limits;
-  const uid_t own_user = ::geteuid();
+  Shares shares;
   std::string access;
   os::UniqueFd listener;
   base::TimerId pause = 0;
   std::map<int, std::shared_ptr<Connection>> connections;
 
   State(os::Loop& l, std::string dir, std::string name, Handler h, Limits most)
-      : loop(l), run_dir(std::move(dir)), group(std::move(name)), handler(std::make_shared<const Handler>(std::move(h))), limits(most) {}
+      : loop(l),
+        run_dir(std::move(dir)),
+        group(std::move(name)),
+        handler(std::make_shared<const Handler>(std::move(h))),
+        limits(most),
+        shares(most.shares, ::geteuid()) {}
 
   base::Status Start();
   void Stop();
   base::Status WatchListener();
   void Accept();
   void Admit(os::UniqueFd fd);
-  bool Full(const Peer& peer) const;
   void Pause();
+
+  base::Duration TakeRequest(uid_t user) override { return shares.Take(user, loop.clock().Now()); }
+  bool BeginWait(uid_t user) override { return shares.BeginWait(user); }
+  void EndWait(uid_t user) override { shares.EndWait(user); }
+  void OutputGrew() override;
+  void Ended(int fd) override;
 };
 
 base::Status Server::State::Start() {
@@ -255,7 +318,7 @@ void Server::State::Stop() {
 }
 
 void Server::State::Accept() {
-  while (listener) {
+  for (int accepted = 0; listener && accepted < kAcceptedATurn; ++accepted) {
     os::UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd) {
       Admit(std::move(fd));
@@ -277,27 +340,49 @@ void Server::State::Pause() {
   });
 }
 
-bool Server::State::Full(const Peer& peer) const {
-  const bool privileged = peer.uid == 0 || peer.uid == own_user;
-  const std::size_t kept = std::min(limits.for_root, limits.clients);
-  return connections.size() >= (privileged ? limits.clients : limits.clients - kept);
-}
-
 void Server::State::Admit(os::UniqueFd fd) {
   auto peer = ReadPeer(fd.get());
   if (!peer.ok()) return;
-  if (Full(*peer)) {
+  const uid_t user = peer->uid;
+  if (!shares.Enter(user)) {
     const std::string line =
         EncodeError(Error(Code::kResourceExhausted, "too many programs are connected to the agent; try again later")) + "\n";
     [[maybe_unused]] const ssize_t sent = ::send(fd.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     return;
   }
   const int number = fd.get();
-  const auto connection =
-      std::make_shared<Connection>(loop, std::move(fd), std::move(*peer), limits, handler, [self = weak_from_this()](int ended) {
-        if (const auto state = self.lock()) state->connections.erase(ended);
-      });
-  if (connection->Start().ok()) connections[number] = connection;
+  const auto connection = std::make_shared<Connection>(loop, std::move(fd), std::move(*peer), limits, handler, weak_from_this());
+  connections[number] = connection;
+  if (connection->Start().ok()) return;
+  connections.erase(number);
+  shares.Leave(user);
+}
+
+void Server::State::Ended(int fd) {
+  const auto ended = connections.extract(fd);
+  if (!ended) return;
+  const Connection& connection = *ended.mapped();
+  if (connection.waits()) shares.EndWait(connection.peer().uid);
+  shares.Leave(connection.peer().uid);
+}
+
+// Of the user who leaves the most unread it is the one with the most that goes: a program that reads is never the one.
+void Server::State::OutputGrew() {
+  std::size_t all = 0;
+  std::map<uid_t, std::size_t> of_user;
+  for (const auto& [fd, connection] : connections) {
+    all += connection->unread();
+    of_user[connection->peer().uid] += connection->unread();
+  }
+  if (all <= limits.unread_bytes) return;
+  const uid_t user =
+      std::max_element(of_user.begin(), of_user.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
+  std::shared_ptr<Connection> most;
+  for (const auto& [fd, connection] : connections)
+    if (connection->peer().uid == user && (!most || connection->unread() > most->unread())) most = connection;
+  base::Log(base::kWarn, "a program that does not read its answers is disconnected",
+            {{"uid", static_cast<long>(user)}, {"pid", static_cast<long>(most->peer().pid)}, {"unread", most->unread()}});
+  most->Close();
 }
 
 Server::Server(os::Loop& loop, std::string run_dir, std::string group, Handler handler, Limits limits)

@@ -9,6 +9,7 @@
 
 #include "base/core/result.h"
 #include "edge/broker/protocol.h"
+#include "edge/broker/shares.h"
 #include "os/core/fd.h"
 #include "os/loop.h"
 
@@ -37,13 +38,15 @@ class Session {
 };
 
 struct ServerLimits {
-  std::size_t clients = 256;
-  std::size_t for_root = 16;  ///< of these, kept for root and the agent's own user
-  std::size_t output_bytes = 4u << 20;
+  ShareLimits shares;
+  std::size_t output_bytes = 4u << 20;   ///< unread, of one connection
+  std::size_t unread_bytes = 16u << 20;  ///< of all; then the user with the most of them loses a connection
+  std::size_t malformed = 16;            ///< requests that cannot be read, of one connection
   base::Duration idle = std::chrono::seconds(30);
 };
 
-/// Listens on "<run_dir>/penstock.sock". On the loop's thread, or before it runs and after it has stopped.
+/// Listens on "<run_dir>/penstock.sock". No connection keeps the loop for longer than a few requests or a millisecond at a time, and what
+/// users may have of connections and requests follows Shares. On the loop's thread, or before it runs and after it has stopped.
 class Server {
  public:
   using Limits = ServerLimits;

@@ -52,6 +52,8 @@ class BrokerTest : public testing::Test {
 
   // Answers everything but "run", which it keeps.
   void Handle(std::shared_ptr<Session> session, const Request& request) {
+    ++asked_;
+    if (request.operation == Operation::kQueue) asked_before_queue_ = asked_ - 1;
     uid_ = session->peer().uid;
     pid_ = session->peer().pid;
     pidfd_ = static_cast<bool>(session->peer().pidfd);
@@ -96,7 +98,7 @@ class BrokerTest : public testing::Test {
   std::unique_ptr<Server> server_;
   std::vector<std::shared_ptr<Session>> kept_;
   std::size_t status_bytes_ = 0;
-  int given_up_ = 0;
+  int given_up_ = 0, asked_ = 0, asked_before_queue_ = 0;
   uid_t uid_ = 0;
   pid_t pid_ = 0;
   bool pidfd_ = false;
@@ -203,16 +205,88 @@ TEST_F(BrokerTest, KeepsOneWhoWaitsForItsAnswer) {
   EXPECT_THAT(*client.ReadLine(kPatience), HasSubstr("done"));
 }
 
-TEST_F(BrokerTest, DropsOneWhoDoesNotReadItsAnswers) {
+TEST_F(BrokerTest, AnswersNothingMoreToOneWhoDoesNotReadAndDropsIt) {
   status_bytes_ = 1u << 20;
-  Start({.output_bytes = 1u << 20});
+  Start({.idle = seconds(30)});
   Client client = Connect();
   for (int i = 0; i < 8; ++i) ASSERT_TRUE(client.SendLine(R"({"op":"status"})").ok());
+  ASSERT_TRUE(Soon([this] { return asked_ > 0; }));
+  loop_.Settle();
+  OnLoop([this] { EXPECT_EQ(asked_, 1) << "the first answer is not read yet"; });
+  loop_.Advance(seconds(30));
   EXPECT_TRUE(Soon([this] { return server_->clients() == 0; }));
 }
 
+TEST_F(BrokerTest, DropsOneWhoDoesNotReadWhatItWaitsFor) {
+  Start({.output_bytes = 1u << 20});
+  Client client = Connect();
+  ASSERT_TRUE(client.SendLine(R"({"op":"run"})").ok());
+  ASSERT_TRUE(Soon([this] { return kept_.size() == 1; }));
+  OnLoop([this] {
+    for (int i = 0; i < 32 && given_up_ == 0; ++i) kept_.at(0)->Progress(std::string(65536, ' '));
+    EXPECT_EQ(given_up_, 1);
+  });
+}
+
+TEST_F(BrokerTest, HasOneBoundForAllThatIsNotRead) {
+  Start({.output_bytes = 16u << 20, .unread_bytes = 2u << 20});
+  Client large = Connect(), small = Connect();
+  ASSERT_TRUE(large.SendLine(R"({"op":"run"})").ok());
+  ASSERT_TRUE(Soon([this] { return kept_.size() == 1; }));
+  ASSERT_TRUE(small.SendLine(R"({"op":"run"})").ok());
+  ASSERT_TRUE(Soon([this] { return kept_.size() == 2; }));
+  OnLoop([this] {
+    kept_.at(0)->Progress(std::string(1900 * 1024, ' '));
+    EXPECT_EQ(server_->clients(), 2u);
+    kept_.at(1)->Progress(std::string(1000 * 1024, ' '));
+    EXPECT_EQ(server_->clients(), 1u);
+    kept_.at(1)->Answer(EncodeDone("x"));
+  });
+  for (int lines = 0; lines < 3; ++lines) EXPECT_TRUE(small.ReadLine(kPatience).ok()) << "the one with the most had to go";
+}
+
+TEST_F(BrokerTest, ServesOthersBetweenTheRequestsOfOneWhoSendsMany) {
+  Start();
+  Client many = Connect(), one = Connect();
+  std::string lines = R"({"op":"version"})";
+  for (int i = 1; i < 200; ++i) lines += "\n" + std::string(R"({"op":"version"})");
+  OnLoop([&] {
+    ASSERT_TRUE(many.SendLine(lines).ok());
+    ASSERT_TRUE(one.SendLine(R"({"op":"queue"})").ok());
+  });
+  ASSERT_TRUE(one.ReadLine(kPatience).ok());
+  OnLoop([&] { EXPECT_LT(asked_before_queue_, 100); });
+  for (int i = 0; i < 200; ++i) ASSERT_TRUE(many.ReadLine(kPatience).ok()) << "all are answered in the end";
+}
+
+TEST_F(BrokerTest, EndsAConnectionThatSendsOnlyNonsense) {
+  Start({.malformed = 3});
+  Client client = Connect();
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(client.SendLine("nonsense").ok());
+  for (int i = 0; i < 2; ++i) EXPECT_THAT(*client.ReadLine(kPatience), HasSubstr("INVALID_ARGUMENT"));
+  EXPECT_THAT(*client.ReadLine(kPatience), HasSubstr("the connection ends"));
+  EXPECT_TRUE(Closes(client));
+}
+
+TEST_F(BrokerTest, KeepsPlacesForThoseWhoAskWhileOthersWait) {
+  Start({.shares = {.asking = 4, .waiting = 8, .for_root = 0}});
+  std::vector<Client> waiting;
+  for (std::size_t i = 0; i < 6; ++i) {
+    waiting.push_back(Connect());
+    ASSERT_TRUE(waiting.back().SendLine(R"({"op":"run"})").ok());
+    EXPECT_THAT(*waiting.back().ReadLine(kPatience), HasSubstr("waiting"));
+  }
+  Client next = Connect();
+  EXPECT_THAT(next.Ask(R"({"op":"run"})", kPatience).error().message(), HasSubstr("wait for devices"));
+  EXPECT_TRUE(next.Ask(R"({"op":"version"})", kPatience).ok());
+  waiting.pop_back();
+  ASSERT_TRUE(Soon([this] { return given_up_ == 1; }));
+  ASSERT_TRUE(next.SendLine(R"({"op":"run"})").ok());
+  EXPECT_THAT(*next.ReadLine(kPatience), HasSubstr("waiting")) << "the place of one who has gone is free";
+}
+
 TEST_F(BrokerTest, TellsTheOneTooManyWhy) {
-  Start({.clients = 2, .for_root = 0});
+  Start({.shares = {.asking = 2, .for_root = 0}});
   Client first = Connect();
   Client second = Connect();
   ASSERT_TRUE(Soon([this] { return server_->clients() == 2; }));

@@ -24,8 +24,9 @@ struct Request {
 
 /// Chooses free, usable slots of the door's offers: of exactly the devices named, or of the best-linked set of `count`. Shares come from
 /// devices that are shared in so many already, the fullest first, before a free device that is wished whole is cut for the caller, which it
-/// is from the moment that the slot is held. kResourceExhausted: not now, perhaps later, the message says what it would wait for;
-/// kNotFound, kFailedPrecondition: never with this hardware and configuration; kInvalidArgument.
+/// is from the moment that the slot is held. kResourceExhausted: once those who hold devices let go, or devices have been looked at for the
+/// first time; kUnavailable: not while devices are as they are (broken, gone, used from outside), whoever lets go; both messages say what
+/// it would wait for. kNotFound, kFailedPrecondition: never with this hardware and configuration; kInvalidArgument.
 base::Result<std::vector<ledger::Slot>> Reserve(const Request& request, const inventory::Snapshot& inventory,
                                                 const ledger::Snapshot& ledger, const std::vector<share::Offer>& offers);
 

@@ -98,6 +98,43 @@ TEST(Reserve, SaysWhetherWaitingHelps) {
   EXPECT_EQ(Reserve({.door = "local", .count = 0}, box, ledger, Offers(box)).error().code(), Code::kInvalidArgument);
 }
 
+TEST(Reserve, TellsWhatNobodyCanBeGivenFromWhatSomebodyHolds) {
+  auto box = Box(4);
+  ledger::Snapshot ledger;
+  ledger.leases.push_back({.id = "r-1", .slots = {{"G0", "G0"}}, .user = "ann"});
+  const auto code = [&](const Request& request) { return Reserve(request, box, ledger, Offers(box, ledger)).error().code(); };
+  const Request all{.door = "local", .count = 4}, three{.door = "local", .count = 3}, named{.door = "local", .devices = {"0", "3"}};
+  EXPECT_EQ(code(all), Code::kResourceExhausted);
+
+  box.devices[3].health = {HealthState::kUnhealthy, "XID 79", {}};
+  const auto in_vain = Reserve(all, box, ledger, Offers(box, ledger));
+  EXPECT_EQ(in_vain.error().code(), Code::kUnavailable);
+  EXPECT_THAT(in_vain.error().message(), HasSubstr("GPU 3 (G3): XID 79"));
+  EXPECT_EQ(code(three), Code::kResourceExhausted) << "there are three without it";
+  EXPECT_EQ(code(named), Code::kUnavailable);
+
+  box.devices[3].health = {HealthState::kHealthy, "", {}};
+  EXPECT_EQ(code(named), Code::kResourceExhausted);
+  ledger.outside["G3"] = {{42, 1, "bob", "python"}};
+  EXPECT_EQ(code(all), Code::kUnavailable) << "nobody handed it to them, so nobody knows when they end";
+}
+
+TEST(Reserve, WaitsForDevicesThatWereNotLookedAtYet) {
+  auto box = Box(4);
+  for (std::size_t i = 1; i < 4; ++i) box.devices[i].health = {HealthState::kUnknown, "not looked at yet", {}};
+  const auto code = [&](const Request& request) { return Reserve(request, box, {}, Offers(box)).error().code(); };
+  EXPECT_EQ(code({.door = "local", .count = 4}), Code::kResourceExhausted);
+  EXPECT_EQ(code({.door = "local", .count = 9}), Code::kResourceExhausted) << "nobody knows yet how many there will be";
+  EXPECT_EQ(code({.door = "local", .devices = {"2"}}), Code::kResourceExhausted);
+  EXPECT_EQ(code({.door = "local", .devices = {"9"}}), Code::kNotFound);
+  EXPECT_THAT(Ids(Reserve({.door = "local"}, box, {}, Offers(box))), ElementsAre("G0"));
+
+  for (auto& entry : box.devices) entry.read_at += std::chrono::seconds(1);
+  EXPECT_EQ(code({.door = "local", .count = 4}), Code::kUnavailable) << "looked at, and they did not answer";
+  EXPECT_EQ(code({.door = "local", .count = 9}), Code::kFailedPrecondition);
+  EXPECT_EQ(Reserve({.door = "local", .devices = {"2"}}, {}, {}, {}).error().code(), Code::kResourceExhausted) << "no device was found yet";
+}
+
 std::vector<std::string> Prefer(const std::vector<std::string>& available, const std::vector<std::string>& must_include, std::size_t size,
                                 const inventory::Snapshot& box) {
   return allocate::Prefer({available, must_include, size}, Offers(box)[0], api::SharePolicy::kDistributed, box);

@@ -68,28 +68,39 @@ std::vector<Waiting> Queue::List() const {
   return list;
 }
 
+bool Queue::Waits(const base::Status& tried) {
+  return !tried.ok() && (tried.error().code() == Code::kResourceExhausted || tried.error().code() == Code::kUnavailable);
+}
+
 // Walks over a copy: callbacks may add, cancel, or try again.
 void Queue::TryAll() {
-  std::map<std::string, std::size_t> before;  // door → how many of it still wait in front
+  struct Front {
+    std::size_t waiting = 0;
+    bool holds_up = false;  // one of them waits for devices to be let go
+  };
+  std::map<std::string, Front> fronts;  // by door: those who still wait in front
   const auto line = line_;
   for (const auto& place : line) {
     if (place->gone) continue;
-    const std::string door = place->waiting.request.door;
-    const std::size_t position = before[door];
-    if (position == 0) {
+    Front& front = fronts[place->waiting.request.door];
+    bool holds_up = front.holds_up;
+    if (!front.holds_up) {
       const auto tried = callbacks_.attempt(place->waiting);
       if (place->gone) continue;
-      if (tried.ok() || tried.error().code() != Code::kResourceExhausted) {
+      if (!Waits(tried)) {
         Remove(place->waiting.ticket, tried);
         continue;
       }
-      Tell(*place, 0, tried.error().message());
+      holds_up = tried.error().code() == Code::kResourceExhausted;
+      Tell(*place, front.waiting, tried.error().message());
     } else {
-      Tell(*place, position, std::to_string(position) + (position == 1 ? " is" : " are") + " before it in the line");
+      Tell(*place, front.waiting, std::to_string(front.waiting) + (front.waiting == 1 ? " is" : " are") + " before it in the line");
     }
     if (!place->gone && place->wait <= base::Duration::zero())
       Remove(place->waiting.ticket, Error(Code::kDeadlineExceeded, "not free now: " + place->waiting.reason));
-    if (!place->gone) ++before[door];
+    if (place->gone) continue;
+    ++front.waiting;
+    front.holds_up = holds_up;
   }
 }
 

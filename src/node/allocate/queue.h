@@ -23,14 +23,16 @@ struct Waiting {
   std::string reason;  ///< what it waits for
 };
 
-/// Serves requests strictly in order: one that could be served waits behind an earlier one of the same door, so that large requests are not
-/// starved. Bounded: at most 1,000 wait.
+/// Serves requests in order: one that could be served waits behind an earlier one of the same door that waits for devices to be let go, so
+/// that large requests are not starved. Who waits for a device that nobody can be given keeps its place and holds up nobody. Bounded: at
+/// most 1,000 wait.
 class Queue {
  public:
-  /// Tries to reserve and record; called for the first in line whenever something changed.
+  /// Tries to reserve and record; called for those whose turn it is whenever something changed.
   using Attempt = std::function<base::Result<void>(const Waiting&)>;
   struct Callbacks {
-    /// Reserves and hands for this one. kResourceExhausted: keep waiting, with the message as the reason; any other error ends the wait.
+    /// Reserves and hands for this one. kResourceExhausted: it waits for devices to be let go, and those behind it with it; kUnavailable:
+    /// it waits for what nobody can be given now, and those behind it go on. The message is the reason. Any other error ends the wait.
     Attempt attempt;
     /// Its place (from 0) or reason changed.
     std::function<void(const Waiting&, std::size_t position)> progress;
@@ -51,13 +53,15 @@ class Queue {
   /// Takes one out of the line: done is called with kCancelled. kNotFound.
   base::Status Cancel(const std::string& ticket, const std::string& why);
 
-  /// Something changed: try soon the first in line, and those after it while they are served. Cheap; many calls make one try.
+  /// Something changed: try soon the first in line, and those after it while nobody before them holds them up. Cheap; many calls make one
+  /// try.
   void Try();
 
   std::vector<Waiting> List() const;
 
  private:
   struct Place;
+  static bool Waits(const base::Status& tried);
   void TryAll();
   void Tell(Place& place, std::size_t position, const std::string& reason);
   void Remove(const std::string& ticket, const base::Status& status);

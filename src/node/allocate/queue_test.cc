@@ -23,16 +23,18 @@ class QueueTest : public testing::Test {
   base::Status Attempt(const Waiting& waiting) {
     tried_.push_back(waiting.ticket);
     if (waiting.request.count > 8) return Error(Code::kFailedPrecondition, "there are 8");
+    if (waiting.request.model == broken_) return Error(Code::kUnavailable, "it is broken");
     if (waiting.request.count > free_[waiting.request.door])
       return Error(Code::kResourceExhausted, std::to_string(free_[waiting.request.door]) + " are free");
     free_[waiting.request.door] -= waiting.request.count;
     return {};
   }
 
-  std::string Add(int count, base::Duration wait = Queue::kForEver, const std::string& door = "local") {
+  std::string Add(int count, base::Duration wait = Queue::kForEver, const std::string& door = "local", const std::string& model = "any") {
     Waiting waiting;
     waiting.request.count = count;
     waiting.request.door = door;
+    waiting.request.model = model;
     auto ticket = queue_.Add(waiting, wait);
     return ticket.ok() ? *ticket : "";
   }
@@ -44,6 +46,7 @@ class QueueTest : public testing::Test {
 
   base::ManualExecutor executor_;
   std::map<std::string, int> free_;
+  std::string broken_ = "none";  // the model of a device that nobody can be given
   std::vector<std::string> tried_, served_;
   std::map<std::string, Error> failed_;
   std::vector<std::string> told_;
@@ -81,6 +84,23 @@ TEST_F(QueueTest, LetsASmallRequestWaitBehindALargeOne) {
   EXPECT_THAT(served_, ElementsAre("q-1"));
   Free(1);
   EXPECT_THAT(served_, ElementsAre("q-1", "q-2"));
+}
+
+TEST_F(QueueTest, LetsOthersPassOneWhoWaitsForWhatNobodyCanBeGiven) {
+  broken_ = "T4";
+  free_["local"] = 1;
+  Add(1, Queue::kForEver, "local", "T4");
+  Add(1);
+  Add(2);
+  Add(1);
+  executor_.RunUntilIdle();
+  EXPECT_THAT(served_, ElementsAre("q-2"));
+  EXPECT_THAT(told_, ElementsAre("q-1 at 0: it is broken", "q-3 at 1: 0 are free", "q-4 at 2: 2 are before it in the line"))
+      << "who waits for devices to be let go still holds up those behind";
+
+  broken_ = "none";
+  Free(1);
+  EXPECT_THAT(served_, ElementsAre("q-2", "q-1")) << "it has kept its place";
 }
 
 TEST_F(QueueTest, ServesAllThatFitInOneTry) {

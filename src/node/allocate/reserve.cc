@@ -63,41 +63,48 @@ std::string HeldBy(const ledger::Lease& lease) {
   return lease.user.empty() ? text : text + " of " + lease.user;
 }
 
-/// Why this slot cannot be had now; empty where it can.
-std::string Obstacle(const share::OfferedSlot& slot, const ledger::Snapshot& ledger) {
-  if (!slot.usable) return slot.reason;
+/// Why a slot cannot be had now.
+struct Obstacle {
+  std::string reason;  // empty: it can
+  bool held = false;   // somebody has it; else nobody can be given it now, whoever lets go of what
+};
+
+Obstacle ObstacleOf(const share::OfferedSlot& slot, const ledger::Snapshot& ledger) {
+  if (!slot.usable) return {slot.reason, slot.held};
   const ledger::Lease* holder = ledger.InTheWayOf(slot.slot);
-  return holder == nullptr ? "" : HeldBy(*holder);
+  return holder == nullptr ? Obstacle{} : Obstacle{HeldBy(*holder), true};
 }
 
 /// A device of which the request can have a slot now, or why not now.
 struct Offered {
   Slot slot;
-  std::string obstacle;
+  Obstacle obstacle;
   bool shared = false;  // somebody may be on it already
 };
 
 Offered CutFrom(const Candidate& candidate, int shares) {
   const device::Shape shape{device::Sharing::kTimeSlicing, shares};
-  return {{share::SlotId(candidate.facts->id, shape, 0), candidate.facts->id, candidate.slots.front()->slot.resource, shape}, "", false};
+  return {{share::SlotId(candidate.facts->id, shape, 0), candidate.facts->id, candidate.slots.front()->slot.resource, shape}, {}, false};
 }
 
 Offered Look(const Candidate& candidate, const Request& request, const ledger::Snapshot& ledger) {
   if (candidate.shares() == 1) {
     const share::OfferedSlot& whole = *candidate.slots.front();
-    Offered offered = request.share == 1 ? Offered{whole.slot, "", false} : CutFrom(candidate, request.share);
-    offered.obstacle = Obstacle(whole, ledger);
+    Offered offered = request.share == 1 ? Offered{whole.slot, {}, false} : CutFrom(candidate, request.share);
+    offered.obstacle = ObstacleOf(whole, ledger);
     return offered;
   }
+  const bool as_asked = candidate.shares() == request.share;
   std::string first;
+  bool held = false;
   for (const share::OfferedSlot* slot : candidate.slots) {
-    std::string obstacle = Obstacle(*slot, ledger);
-    if (obstacle.empty() && candidate.shares() == request.share) return {slot->slot, "", true};
-    if (first.empty()) first = std::move(obstacle);
+    Obstacle obstacle = ObstacleOf(*slot, ledger);
+    if (obstacle.reason.empty() && as_asked) return {slot->slot, {}, true};
+    held = held || obstacle.held;
+    if (first.empty()) first = std::move(obstacle.reason);
   }
   const std::string shares = std::to_string(candidate.shares()) + " shares";
-  return {{},
-          candidate.shares() == request.share ? "none of its " + shares + " can be had: " + first : "cut into " + shares + ", " + first};
+  return {{}, {(as_asked ? "none of its " + shares + " can be had: " : "cut into " + shares + ", ") + first, held}};
 }
 
 int SharesTaken(const std::string& device, const ledger::Snapshot& ledger) {
@@ -112,11 +119,15 @@ bool Names(const std::string& wanted, const device::Facts& facts) {
   return wanted == facts.id || (facts.index >= 0 && base::ParseInt(wanted) == facts.index);
 }
 
+Error NothingFound() { return {Code::kResourceExhausted, "no device has been found on this node yet"}; }
+
 Error NotOffered(const std::string& wanted, const inventory::Snapshot& inventory, const std::string& door) {
+  if (inventory.devices.empty()) return NothingFound();
   for (const inventory::Entry& entry : inventory.devices) {
     if (!Names(wanted, *entry.facts)) continue;
     if (!entry.facts->withheld.empty())
       return {Code::kFailedPrecondition, Name(*entry.facts) + " is not offered: " + entry.facts->withheld};
+    if (share::NotLookedAt(entry)) return {Code::kResourceExhausted, Name(*entry.facts) + " has not been looked at yet"};
     return {Code::kFailedPrecondition, Name(*entry.facts) + " does not belong to the " + door + " door (see `penstock status`)"};
   }
   return {Code::kNotFound, "there is no device " + wanted + " on this node (see `penstock status`)"};
@@ -132,7 +143,7 @@ Result<std::vector<Slot>> ReserveNamed(const Request& request, const inventory::
                                        const std::vector<Candidate>& candidates) {
   std::vector<Slot> slots;
   std::vector<const Candidate*> named;
-  std::string waits_for;
+  std::string held, blocked;  // the first of each kind
   for (const std::string& wanted : request.devices) {
     const auto found = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& one) { return Names(wanted, *one.facts); });
     if (found == candidates.end()) return NotOffered(wanted, inventory, request.door);
@@ -141,16 +152,20 @@ Result<std::vector<Slot>> ReserveNamed(const Request& request, const inventory::
     named.push_back(&*found);
     if (!Suits(*found, request)) return Error(Code::kFailedPrecondition, SharedOtherwise(*found));
     Offered offered = Look(*found, request, ledger);
-    if (!offered.obstacle.empty() && waits_for.empty()) waits_for = Name(*found->facts) + ": " + offered.obstacle;
+    if (std::string& first = offered.obstacle.held ? held : blocked; !offered.obstacle.reason.empty() && first.empty())
+      first = Name(*found->facts) + ": " + offered.obstacle.reason;
     slots.push_back(std::move(offered.slot));
   }
-  if (!waits_for.empty()) return Error(Code::kResourceExhausted, waits_for);
+  if (!blocked.empty()) return Error(Code::kUnavailable, blocked);
+  if (!held.empty()) return Error(Code::kResourceExhausted, held);
   return slots;
 }
 
-/// Says that the door does not have what is asked for, and which way there is.
+/// Says that the door does not have what is asked for, and which way there is; or that nobody knows yet.
 Error Never(const Request& request, const std::vector<Candidate>& candidates, std::size_t suitable, const inventory::Snapshot& inventory) {
-  if (inventory.devices.empty()) return {Code::kResourceExhausted, "no device has been found on this node yet"};
+  if (inventory.devices.empty()) return NothingFound();
+  const auto unseen = std::count_if(inventory.devices.begin(), inventory.devices.end(), share::NotLookedAt);
+  if (unseen > 0) return {Code::kResourceExhausted, Gpus(static_cast<std::size_t>(unseen)) + " of this node not looked at yet"};
   const auto misfit =
       std::find_if(candidates.begin(), candidates.end(), [&request](const Candidate& candidate) { return !Suits(candidate, request); });
   std::string text = "asked for " + What(request) + "; the " + request.door + " door of this node has ";
@@ -186,23 +201,28 @@ Result<std::vector<Slot>> Reserve(const Request& request, const inventory::Snaps
   std::vector<const device::Facts*> devices;
   std::vector<Offered> free;
   std::size_t suitable = 0;
-  std::string last_obstacle;
+  std::size_t blocked = 0;
+  std::string last_obstacle, last_blocked;
   for (const Candidate& candidate : candidates) {
     if (!Suits(candidate, request)) continue;
     ++suitable;
     Offered offered = Look(candidate, request, ledger);
-    if (offered.obstacle.empty()) {
+    if (offered.obstacle.reason.empty()) {
       devices.push_back(candidate.facts);
       free.push_back(std::move(offered));
-    } else {
-      last_obstacle = Name(*candidate.facts) + ": " + offered.obstacle;
+      continue;
     }
+    last_obstacle = Name(*candidate.facts) + ": " + offered.obstacle.reason;
+    if (offered.obstacle.held) continue;
+    ++blocked;
+    last_blocked = last_obstacle;
   }
   if (suitable < count) return Never(request, candidates, suitable, inventory);
-  if (free.size() < count)
-    return Error(Code::kResourceExhausted, std::to_string(count) + " wanted, " + std::to_string(free.size()) + " of " +
-                                               std::to_string(suitable) + " free; " + last_obstacle);
-  return Choose(devices, free, count, ledger);
+  if (free.size() >= count) return Choose(devices, free, count, ledger);
+  const bool in_vain = suitable - blocked < count;
+  return Error(in_vain ? Code::kUnavailable : Code::kResourceExhausted, std::to_string(count) + " wanted, " + std::to_string(free.size()) +
+                                                                            " of " + std::to_string(suitable) + " free; " +
+                                                                            (in_vain ? last_blocked : last_obstacle));
 }
 
 }  // namespace penstock::node::allocate

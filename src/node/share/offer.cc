@@ -57,12 +57,6 @@ std::string ReasonNotUsable(const inventory::Entry& entry, const ledger::Snapsho
          ", which nobody handed it to";
 }
 
-/// Not read since it first appeared. Nothing speaks against it, so it must not be shown as unusable; one that is back after it was gone was
-/// offered before and stays.
-bool NotLookedAt(const inventory::Entry& entry) {
-  return entry.health.state == device::HealthState::kUnknown && entry.read_at == base::WallTime{};
-}
-
 std::string ReasonOfServer(const std::string& device, const device::SharedDevices& servers) {
   const auto server = servers.find(device);
   if (server == servers.end()) return "its server is not there yet";
@@ -159,6 +153,7 @@ std::vector<OfferedSlot> SlotsOf(const Basis& basis) {
     std::string former = takers.ReasonOf(place);
     if (former.empty() && !takers.IsFormer(place)) continue;
     slots[place].usable = former.empty();
+    slots[place].held = !former.empty();
     slots[place].reason = std::move(former);
   }
   return slots;
@@ -170,6 +165,10 @@ device::Isolation IsolationOf(const std::string& device, const device::Shape& sh
   if (shape.sharing == Sharing::kNone) return device::Isolation::kHardware;
   const auto server = servers.find(device);
   return shape.sharing == Sharing::kMps && server != servers.end() ? server->second.isolation : device::Isolation::kNone;
+}
+
+bool NotLookedAt(const inventory::Entry& entry) {
+  return entry.health.state == device::HealthState::kUnknown && entry.read_at == base::WallTime{};
 }
 
 struct OfferBook::Page {

@@ -41,7 +41,8 @@ struct OfferedSlot {
   std::string reason;  ///< why it is not usable
   std::optional<int> numa_node;
   device::Isolation isolation = device::Isolation::kHardware;  ///< from those who have other shares of the device
-  bool cut = false;  ///< a share for a caller, of a device that is wished whole and is so again once nobody holds one
+  bool cut = false;   ///< a share for a caller, of a device that is wished whole and is so again once nobody holds one
+  bool held = false;  ///< not usable because of somebody who holds the device as it was offered before, and only until they let go
   bool operator==(const OfferedSlot&) const = default;
 };
 
@@ -56,6 +57,10 @@ struct Offer {
 
 /// What keeps the holders of a device in this shape apart, by what its server says now.
 device::Isolation IsolationOf(const std::string& device, const device::Shape& shape, const device::SharedDevices& servers);
+
+/// Whether a device was not read since it first appeared. Nothing speaks against it, so it must not be shown as unusable; one that is back
+/// after it was gone was offered before and stays.
+bool NotLookedAt(const inventory::Entry& entry);
 
 using DialectOf = std::function<const device::Dialect*(std::string_view vendor)>;
 
