@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -26,6 +27,8 @@ using base::Error;
 using base::Result;
 
 constexpr int kMostAbandoned = 8;
+constexpr int kMostAbandonedForSamples = 6;
+constexpr base::Duration kStoodStill = std::chrono::seconds(1);  // how late a timer must be for that
 constexpr auto kPatienceWithADyingWorker = std::chrono::seconds(1);
 
 constexpr std::array kLanes{kControlLane, kSamplingLane, kEventsLane};
@@ -55,6 +58,12 @@ struct Worker {
   std::array<Lane, kLanes.size()> lanes;
 };
 
+/// Whether there is something to read from it, and it is open.
+bool HasArrived(const Lane& lane) {
+  pollfd socket{.fd = lane.socket.get(), .events = POLLIN, .revents = 0};
+  return ::poll(&socket, 1, 0) == 1 && socket.revents == POLLIN;
+}
+
 std::string DescribeEnd(const siginfo_t& info) {
   if (info.si_code == CLD_EXITED) return "ended with status " + std::to_string(info.si_status);
   return "died of signal " + std::to_string(info.si_status);
@@ -69,6 +78,8 @@ struct Remote::State : std::enable_shared_from_this<Remote::State> {
   base::Status Start();
   void Connect(std::size_t lane);
   void SendNext();
+  void AwaitAnswer();
+  bool Awaits(std::uint64_t id) const { return in_flight && in_flight->request.id == id; }
   void Flush(std::size_t lane);
   void OnLane(std::size_t lane, std::uint32_t ready);
   bool Receive(Lane& lane);
@@ -91,6 +102,7 @@ struct Remote::State : std::enable_shared_from_this<Remote::State> {
   std::array<std::deque<Call>, 2> waiting;
   std::optional<Call> in_flight;
   base::TimerId deadline = 0;
+  base::TimePoint due{};  // when that ends
 };
 
 void Remote::State::Fail(Call call, const Error& error) {
@@ -154,12 +166,17 @@ void Remote::State::SendNext() {
     if (queue.empty()) continue;
     in_flight = std::move(queue.front());
     queue.pop_front();
-    deadline = loop.PostAfter(in_flight->deadline, [weak = weak_from_this(), id = in_flight->request.id] {
-      if (auto self = weak.lock(); self && self->in_flight && self->in_flight->request.id == id) self->OnLate();
-    });
+    AwaitAnswer();
     worker->lanes[in_flight->lane].out += codec::Frame(codec::EncodeRequest(in_flight->request));
     return Flush(in_flight->lane);
   }
+}
+
+void Remote::State::AwaitAnswer() {
+  due = loop.clock().Now() + in_flight->deadline;
+  deadline = loop.PostAfter(in_flight->deadline, [weak = weak_from_this(), id = in_flight->request.id] {
+    if (auto self = weak.lock(); self && self->Awaits(id)) self->OnLate();
+  });
 }
 
 void Remote::State::Flush(std::size_t index) {
@@ -250,6 +267,18 @@ void Remote::State::OnDeath(pid_t pid) {
 }
 
 void Remote::State::OnLate() {
+  // Timers run before sockets are read: where this process stood still, the answer may be there.
+  const std::uint64_t id = in_flight->request.id;
+  const std::size_t lane = in_flight->lane;
+  const Worker* const serving = worker.get();
+  while (worker.get() == serving && Awaits(id) && HasArrived(serving->lanes[lane])) OnLane(lane, EPOLLIN);
+  if (!Awaits(id)) return;
+  // Where it is not, the worker may have stood still with us.
+  if (loop.clock().Now() - due > kStoodStill) {
+    base::Log(base::kInfo, "this process stood still; a driver call has its time anew",
+              {{"call", in_flight->Name()}, {"late", base::FormatDuration(loop.clock().Now() - due)}});
+    return AwaitAnswer();
+  }
   const std::string name = in_flight->Name(), after = base::FormatDuration(in_flight->deadline);
   base::Log(base::kWarn, "a driver call hangs, its worker is given up", {{"call", name}, {"after", after}, {"worker", worker->pid}});
   End(Error(Code::kUnavailable, "the worker was given up because \"" + name + "\" did not answer within " + after),
@@ -319,6 +348,11 @@ void Remote::Read(const std::string& address, Done<Reading> done) {
 }
 
 void Remote::TakeSample(const std::string& address, const SampleRequest& request, Done<Sample> done) {
+  if (state_->Abandoned() >= kMostAbandonedForSamples)
+    return state_->loop.Post([state = state_, done = std::move(done)] {
+      if (!state->closed)
+        done(Error(Code::kResourceExhausted, "not measured: " + std::to_string(state->Abandoned()) + " workers hang in the driver"));
+    });
   state_->Submit({kSampling,
                   {0, "sample", codec::Encode(address, request)},
                   state_->options.call_deadline,

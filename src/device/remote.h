@@ -18,7 +18,8 @@ namespace penstock::device {
 /// sent: the one that is not answered in time is the one that hangs. It fails with kDeadlineExceeded, those behind it with kCancelled;
 /// the worker is killed and, if the kernel does not let it die, abandoned: left behind with its pidfd watched. Open starts a new worker
 /// where none runs; other calls fail with kUnavailable then. At most eight abandoned workers are tolerated at a time; then Open fails with
-/// kUnavailable until one of them has died.
+/// kUnavailable until one of them has died. Samples are taken while there are fewer than six: the last two places are for the calls that
+/// tell how devices do. A deadline that passed while this process stood still (a virtual machine or a cgroup that was stopped) counts anew.
 class Remote final : public AsyncBackend {
  public:
   struct Options {

@@ -101,6 +101,27 @@ TEST_F(RemoteTest, BlamesTheCallThatHangsAndNotThoseBehindIt) {
   EXPECT_EQ(behind, Code::kCancelled);
 }
 
+TEST_F(RemoteTest, ADeadlineThatPassedWhileThisProcessStoodStillCountsAnew) {
+  Start();
+  ASSERT_TRUE(Open().ok());
+  ASSERT_EQ(::kill(pid(), SIGSTOP), 0);
+  const pid_t stopped = pid();
+  std::optional<base::Result<Reading>> answer;
+  const auto read = [&] { OnLoop([&] { remote().Read("1", [&](auto result) { answer = std::move(result); }); }); };
+  read();
+  loop().Advance(Remote::Options{}.call_deadline + std::chrono::seconds(30));
+  EXPECT_FALSE(answer) << "the worker stood still as well";
+  ASSERT_EQ(::kill(stopped, SIGCONT), 0);
+  EXPECT_TRUE(loop().AdvanceUntil({}, [&] { return answer.has_value(); }));
+  EXPECT_TRUE(answer->ok());
+  ASSERT_EQ(::kill(stopped, SIGSTOP), 0);
+  answer.reset();
+  read();
+  loop().Advance(Remote::Options{}.call_deadline);
+  ASSERT_TRUE(answer && !answer->ok()) << "it hangs, and we did not stand still";
+  EXPECT_EQ(answer->error().code(), Code::kDeadlineExceeded);
+}
+
 TEST_F(RemoteTest, SaysOfWhichDeviceTheSampleHangs) {
   Start();
   ASSERT_TRUE(Open().ok());
