@@ -1,6 +1,7 @@
 // A worker that even kill -9 does not end, as one in a hung driver call: played by ptrace(2), which stops a process that was killed once
 // more before it exits (PTRACE_O_TRACEEXIT), until it is let go.
 #include <chrono>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -93,8 +94,18 @@ TEST(AbandonedWorker, IsNotFollowedByMoreThanEight) {
   Stuck stuck;
   device::Asking worker;
   worker.Make(ScriptedWorker());
+  const auto sample = [&worker] {
+    std::optional<base::Result<device::Sample>> taken;
+    worker.OnLoop([&] { worker.remote().TakeSample("0", {}, [&](auto result) { taken = std::move(result); }); });
+    EXPECT_TRUE(worker.loop().AdvanceUntil({}, [&] { return taken.has_value(); }));
+    return *std::move(taken);
+  };
   for (int i = 0; i < 8; ++i) {
     ASSERT_TRUE(worker.Open().ok()) << i;
+    const auto taken = sample();
+    EXPECT_EQ(taken.ok(), i < 6) << "the last two are for the calls that tell how devices do";
+    EXPECT_TRUE(taken.ok() || taken.error().code() == Code::kResourceExhausted);
+    EXPECT_TRUE(worker.Read("0").ok()) << i;
     const auto status = stuck.Stop(worker.pid());
     ASSERT_TRUE(status.ok()) << status.error().ToString();
     worker.Stop();

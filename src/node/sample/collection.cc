@@ -95,7 +95,7 @@ void Collection::Take(device::Sample sample, const Moment& asked, base::TimePoin
   sample_.took = now - asked.now;
   sample_.problem.clear();
   failures_in_a_row_ = 0;
-  failure_outlives_session_ = false;
+  hung_ = failure_outlives_session_ = false;
   for (const QuantityId id : sample.unsupported)
     if (WasAskedFor(id)) unsupported_[id] = true;
   HearNothing();
@@ -108,10 +108,10 @@ void Collection::Take(device::Sample sample, const Moment& asked, base::TimePoin
 }
 
 void Collection::Fail(const base::Error& error, const Wish& wish, const Moment& asked, base::TimePoint now) {
-  const bool hung = error.code() == base::Code::kDeadlineExceeded;
-  failure_outlives_session_ = hung || error.code() == base::Code::kUnavailable;
+  hung_ = error.code() == base::Code::kDeadlineExceeded;
+  failure_outlives_session_ = hung_ || error.code() == base::Code::kUnavailable;
   const int before = failures_in_a_row_++;
-  if (hung) {
+  if (hung_) {
     alone_until_ = now + Doubled(kAfterAHang, before, kMostAfterAHang);
   } else if (before > 0) {
     alone_until_ = now + Doubled(wish.interval, before - 1, kMostBackOff);

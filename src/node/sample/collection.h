@@ -47,6 +47,9 @@ class Collection {
   /// What to ask it now; nothing: it is left alone. An answer has to be told by Take or Fail.
   std::optional<device::SampleRequest> Due(const Wish& wish, base::TimePoint now);
 
+  /// Whether the last call about it hung.
+  bool hung() const { return hung_; }
+
   /// Whether nothing has been asked since it was met: what needs two samples has no value after the first.
   bool fresh() const { return fresh_; }
 
@@ -54,7 +57,7 @@ class Collection {
   void Take(device::Sample sample, const Moment& asked, base::TimePoint now);
 
   /// It did not. The next collection asks it again; one that keeps failing is left alone for twice as long each time, up to two minutes,
-  /// and one whose call hung for half a minute at once.
+  /// and one whose call hung for half a minute at once (and for as long as a worker hangs: see Rounds).
   void Fail(const base::Error& error, const Wish& wish, const Moment& asked, base::TimePoint now);
 
   /// Forgets what is not wanted any more.
@@ -97,6 +100,7 @@ class Collection {
   device::SampleRequest request_;             // under way
   base::TimePoint alone_until_{};
   int failures_in_a_row_ = 0;
+  bool hung_ = false;
   bool failure_outlives_session_ = false;  // it may have been what ended the session
 
   std::vector<Kept> kept_;  // by quantity, then link

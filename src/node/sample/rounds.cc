@@ -106,6 +106,8 @@ bool Rounds::Ask(const inventory::Entry& entry, std::uint64_t session) {
   std::unique_ptr<Collection>& collection = collections_[id];
   if (!collection) collection = std::make_unique<Collection>(id, *source_.dialect, host_.rejections, counts_[id]);
   collection->Meet(session, entry.facts);
+  // The worker that it hung still hangs there: another one would go the same way.
+  if (collection->hung() && source_.backend->abandoned() > 0) return false;
   const bool first = collection->fresh();
   const Moment asked{host_.control.clock().Now(), host_.control.clock().Wall()};
   const auto request = collection->Due(wish_, asked.now);

@@ -65,7 +65,7 @@ class ScriptedBackend final : public device::AsyncBackend {
   void Describe(const std::string&, Done<device::Facts>) override {}
   void Read(const std::string&, Done<device::Reading>) override {}
   void Stop() override {}
-  int abandoned() const override { return 0; }
+  int abandoned() const override { return abandoned_; }
   void Listen(Events) override {}
 
   std::map<QuantityId, device::Number> values{{kUtilization, std::uint64_t{40}},
@@ -79,7 +79,7 @@ class ScriptedBackend final : public device::AsyncBackend {
   std::map<std::string, base::Error> failures;
   std::map<std::string, base::Duration> takes;
   std::vector<Asked> asked;
-  int at_once = 0, most_at_once = 0;
+  int at_once = 0, most_at_once = 0, abandoned_ = 0;
 
  private:
   base::Executor& executor_;

@@ -245,6 +245,20 @@ TEST_F(SamplerTest, TellsOfProcessesThatAReadingDoesNotKnowOnce) {
   EXPECT_THAT(differ_, SizeIs(3)) << "they have ended, told once";
 }
 
+TEST_F(SamplerTest, ADeviceWhoseSampleHungIsNotAskedWhileAWorkerHangs) {
+  Start();
+  backend_.failures.emplace("at-B", base::Error(base::Code::kDeadlineExceeded, "no answer within 5s"));
+  executor_.Advance(10s);
+  backend_.abandoned_ = 1;
+  EXPECT_TRUE(TimesOver("at-B", 30min).empty());
+  EXPECT_FALSE(TimesOver("at-A", 1min).empty());
+  EXPECT_EQ(Of("B")->problem, "no answer within 5s");
+  backend_.abandoned_ = 0;
+  backend_.failures.clear();
+  EXPECT_FALSE(TimesOver("at-B", 1min).empty());
+  EXPECT_EQ(Of("B")->problem, "");
+}
+
 TEST_F(SamplerTest, TellsHowItWent) {
   backend_.takes["at-A"] = 30ms;
   Start();
