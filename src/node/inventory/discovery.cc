@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "device/kinds.h"
 
 namespace penstock::node::inventory {
 
@@ -17,6 +18,7 @@ constexpr base::Duration kHangRetry = std::chrono::seconds(30);
 constexpr base::Duration kSoon = std::chrono::milliseconds(100);  // not at once: who says so each time must not keep us busy
 constexpr base::Duration kReleaseLook = std::chrono::milliseconds(50);
 constexpr int kReleaseTries = 100;
+const std::string kUnnamed = "at ";
 constexpr char kLeft[] = "it is not there any more: unplugged, or bound to another driver";
 
 }  // namespace
@@ -120,14 +122,30 @@ void Discovery::NoDriver(const Error& error) {
   in_flight_.clear();
   backend_.Stop();
   driver_version_.clear();
-  const VendorEntry* before = inventory_.published().Get()->FindVendor(options_.vendor);
-  if (before == nullptr || before->driver != nullptr || before->reason != error.message())
-    base::Log(base::kWarn, "no driver", {{"vendor", options_.vendor}, {"why", error.message()}});
-  inventory_.SetVendor({options_.vendor, nullptr, error.message()});
-  inventory_.SetFacts(options_.vendor, {}, "the driver is gone: " + error.message(), executor_.clock().Wall());
+  const auto snapshot = inventory_.published().Get();
+  const VendorEntry* before = snapshot->FindVendor(options_.vendor);
+  const bool was_there = before != nullptr && before->driver != nullptr;
+  if (was_there && error.code() == Code::kUnavailable) {
+    if (before->reason != error.message())
+      base::Log(base::kWarn, "the driver does not answer", {{"vendor", options_.vendor}, {"why", error.message()}});
+    inventory_.SetVendor({options_.vendor, before->driver, error.message()});
+    DevicesUnknown(error);
+  } else {
+    if (before == nullptr || was_there || before->reason != error.message())
+      base::Log(base::kWarn, "no driver", {{"vendor", options_.vendor}, {"why", error.message()}});
+    inventory_.SetVendor({options_.vendor, nullptr, error.message()});
+    inventory_.SetFacts(options_.vendor, {}, "the driver is gone: " + error.message(), executor_.clock().Wall());
+  }
   After(look_again_ ? base::Duration(std::chrono::milliseconds(20)) : backoff_.Next(), &Discovery::Open);
   look_again_ = false;
   FirstLookDone();
+}
+
+void Discovery::DevicesUnknown(const Error& error) {
+  const auto snapshot = inventory_.published().Get();
+  for (const Entry& entry : snapshot->devices)
+    if (entry.facts->vendor == options_.vendor && entry.health.state != device::HealthState::kGone)
+      ReportLost(entry.facts->id, device::kDriverSilent, error);
 }
 
 void Discovery::Ended(const Error& error) {
@@ -137,10 +155,10 @@ void Discovery::Ended(const Error& error) {
   executor_.Cancel(timer_);
   const std::string address = std::exchange(in_flight_, "");
   if (error.code() == Code::kDeadlineExceeded && !address.empty()) {
-    Hang& hang = hangs_[address];
+    Hang& hang = hangs_[NameOf(address)];
     hang.retry_at = executor_.clock().Now() + kHangRetry * (1 << std::min(hang.times++, 6));
     base::Log(base::kError, "a driver call hangs; the device is left out until it answers",
-              {{"device", ids_[address]}, {"address", address}, {"times", hang.times}});
+              {{"device", NameOf(address)}, {"address", address}, {"times", hang.times}});
   } else {
     base::Log(base::kWarn, "worker ended", {{"vendor", options_.vendor}, {"why", error.message()}});
   }
@@ -150,8 +168,20 @@ void Discovery::Ended(const Error& error) {
   After(hung ? base::Duration(0) : backoff_.Next(), &Discovery::Open);
 }
 
+/// Of the device behind an address, as far as it is known: its id, else the address, which stands for it until numbers shift.
+std::string Discovery::NameOf(const std::string& address) const {
+  const auto id = ids_.find(address);
+  return id == ids_.end() ? kUnnamed + address : id->second;
+}
+
+/// What is behind an address is not known any more.
+void Discovery::ForgetNumbers() {
+  ids_.clear();
+  std::erase_if(hangs_, [](const auto& hang) { return hang.first.starts_with(kUnnamed); });
+}
+
 bool Discovery::LeftOut(const std::string& address) const {
-  const auto hang = hangs_.find(address);
+  const auto hang = hangs_.find(NameOf(address));
   if (hang == hangs_.end()) return false;
   return backend_.abandoned() > 0 || executor_.clock().Now() < hang->second.retry_at;
 }
@@ -176,11 +206,23 @@ void Discovery::Listed(const std::vector<std::string>& addresses, bool fresh) {
   const bool describe_again = std::exchange(describe_again_, false);
   if (!fresh && same && !undescribed && !look_again_ && !describe_again) return ReadNext(0);
   look_again_ = false;
-  if (!fresh && !same) ids_.clear();  // numbers may have shifted: what is behind an address is not known any more
+  if (!same) ForgetNumbers();
   phase_ = Phase::kDescribing;
   known_.clear();
   described_.clear();
   for (const std::string& address : addresses) known_.push_back({address, ""});
+  DescribeNext(0, fresh);
+}
+
+bool Discovery::IsAnother(const std::string& address, const std::string& id) const {
+  const auto before = ids_.find(address);
+  return before != ids_.end() && before->second != id;
+}
+
+void Discovery::DescribeAll(bool fresh) {
+  ForgetNumbers();
+  described_.clear();
+  for (Known& known : known_) known.id.clear();
   DescribeNext(0, fresh);
 }
 
@@ -192,6 +234,8 @@ void Discovery::DescribeNext(std::size_t position, bool fresh) {
   backend_.Describe(in_flight_, Current<device::Facts>([this, position, fresh](Result<device::Facts> facts) {
                       if (!facts.ok() && facts.error().code() == Code::kDeadlineExceeded) return Ended(facts.error());
                       in_flight_.clear();
+                      // As many as before, and others: none of those that were left out is known to be where it was.
+                      if (facts.ok() && IsAnother(known_[position].address, facts->id)) return DescribeAll(fresh);
                       HandleFacts(known_[position], std::move(facts));
                       DescribeNext(position + 1, fresh);
                     }));
@@ -200,6 +244,7 @@ void Discovery::DescribeNext(std::size_t position, bool fresh) {
 void Discovery::HandleFacts(Known& known, Result<device::Facts> facts) {
   if (facts.ok()) {
     known.id = facts->id;
+    hangs_.erase(kUnnamed + known.address);
     ids_[known.address] = facts->id;
     described_.push_back(*std::move(facts));
     return;
@@ -214,10 +259,29 @@ void Discovery::HandleFacts(Known& known, Result<device::Facts> facts) {
   described_.push_back(*entry->facts);
 }
 
+/// One that is in the list and cannot be described has no name, so none of those that were not described is known to have left the list.
+void Discovery::KeepHidden() {
+  hidden_.clear();
+  if (std::none_of(known_.begin(), known_.end(), [](const Known& known) { return known.id.empty(); })) return;
+  const auto snapshot = inventory_.published().Get();
+  for (const Entry& entry : snapshot->devices) {
+    if (entry.facts->vendor != options_.vendor || entry.health.state == device::HealthState::kGone) continue;
+    const bool described =
+        std::any_of(described_.begin(), described_.end(), [&](const auto& facts) { return facts.id == entry.facts->id; });
+    if (described) continue;
+    described_.push_back(*entry.facts);
+    hidden_.push_back(entry.facts->id);
+  }
+}
+
 void Discovery::Described(bool fresh) {
   base::Log(base::kDebug, "devices described", {{"vendor", options_.vendor}, {"count", described_.size()}});
+  KeepHidden();
   inventory_.SetFacts(options_.vendor, std::move(described_), kLeft, executor_.clock().Wall());
   described_.clear();
+  for (const std::string& id : hidden_)
+    ReportLost(id, device::kUnreadable,
+               Error(Code::kDataLoss, "a device of the driver's list could not be described, and it may be this one"));
   if (fresh) callbacks_.described(fresh);
   phase_ = Phase::kServing;
   ReadNext(0);
@@ -228,7 +292,7 @@ void Discovery::ReadNext(std::size_t position) {
     const Known& known = known_[position];
     if (known.id.empty() || (wanted_ && !wanted_->contains(known.id))) continue;
     if (!LeftOut(known.address)) break;
-    ReportLost(known.id, Error(Code::kDeadlineExceeded, "a driver call about it hangs"));
+    ReportLost(known.id, device::kHang, Error(Code::kDeadlineExceeded, "a driver call about it hangs"));
   }
   if (position == known_.size()) {
     const base::TimePoint now = executor_.clock().Now();
@@ -244,10 +308,10 @@ void Discovery::ReadNext(std::size_t position) {
   backend_.Read(in_flight_, Current<device::Reading>([this, position](Result<device::Reading> reading) {
                   const Known& known = known_[position];
                   if (!reading.ok() && reading.error().code() == Code::kDeadlineExceeded) {
-                    ReportLost(known.id, reading.error());
+                    ReportLost(known.id, device::kHang, reading.error());
                     return Ended(reading.error());
                   }
-                  if (reading.ok()) hangs_.erase(known.address);
+                  if (reading.ok()) hangs_.erase(known.id);
                   HandleReading(known.id, std::move(reading));
                   ReadNext(position + 1);
                 }));
@@ -290,18 +354,18 @@ void Discovery::ReadSome() {
 }
 
 void Discovery::HandleReading(const std::string& id, Result<device::Reading> reading) {
-  if (!reading.ok()) return ReportLost(id, reading.error());
+  if (!reading.ok()) return ReportLost(id, device::kUnreadable, reading.error());
   describe_again_ = describe_again_ || reading->facts_changed;
   callbacks_.reading(id, *reading);
   inventory_.SetReading(id, *std::move(reading), executor_.clock().Wall());
 }
 
-void Discovery::ReportLost(const std::string& id, const Error& error) {
+void Discovery::ReportLost(const std::string& id, std::string_view kind, const Error& error) {
   device::Reading silent;
   silent.reachable = false;
   device::Evidence evidence;
   evidence.device = id;
-  evidence.kind = error.code() == Code::kDeadlineExceeded ? "hang" : "unreadable";
+  evidence.kind = kind;
   evidence.text = error.message();
   evidence.standing = true;
   silent.evidence.push_back(std::move(evidence));

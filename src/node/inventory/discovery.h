@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/backoff.h"
@@ -80,7 +81,10 @@ class Discovery {
   void List(bool fresh);
   void Listed(const std::vector<std::string>& addresses, bool fresh);
   void DescribeNext(std::size_t position, bool fresh);
+  bool IsAnother(const std::string& address, const std::string& id) const;
+  void DescribeAll(bool fresh);
   void HandleFacts(Known& known, base::Result<device::Facts> facts);
+  void KeepHidden();
   void Described(bool fresh);
   void ReadNext(std::size_t position);
   void ReadSome();
@@ -88,16 +92,20 @@ class Discovery {
   bool AnyUnhealthy() const;
   void AwaitRelease(int tries, std::function<void()> done);
   void HandleReading(const std::string& id, base::Result<device::Reading> reading);
-  void ReportLost(const std::string& id, const base::Error& error);
+  void ReportLost(const std::string& id, std::string_view kind, const base::Error& error);
   void Evidence(const std::vector<device::Evidence>& evidence);
 
   /// The connection broke, or a call hung, the one about `in_flight_` where there is one: everything is done anew with another one.
   void Ended(const base::Error& error);
-  /// There is no driver to be had now: say why, try later.
+  /// The driver cannot be opened, or answers nothing: say why, try later. Where it was there before and the error does not say that it is
+  /// not any more, its devices are not known to be gone.
   void NoDriver(const base::Error& error);
+  void DevicesUnknown(const base::Error& error);
   void FirstLookDone();
   void After(base::Duration delay, void (Discovery::*what)());
   bool LeftOut(const std::string& address) const;
+  std::string NameOf(const std::string& address) const;
+  void ForgetNumbers();
 
   /// Wraps a callback so that it is dropped once this object is gone or its connection has ended, or ends before its call was sent:
   /// `ended` follows then, and the device that was to be asked is not to blame.
@@ -121,8 +129,9 @@ class Discovery {
   base::TimePoint read_some_at_{};               // when some were read out of turn last
   std::vector<Known> known_;
   std::vector<device::Facts> described_;
-  std::map<std::string, Hang> hangs_;       // by address
+  std::map<std::string, Hang> hangs_;       // by NameOf: addresses are numbers that may be another device's in the next connection
   std::map<std::string, std::string> ids_;  // address → id, kept over connections: a device that answers nothing is still known
+  std::vector<std::string> hidden_;         // ids of devices that may be behind addresses which could not be described
   std::string in_flight_;                   // address of the call under way
   std::string driver_version_;
   std::function<void()> first_look_;

@@ -23,13 +23,16 @@ class ScriptedBackend final : public device::AsyncBackend {
   void Listen(Events events) override { events_ = std::move(events); }
   void Open(Done<device::Driver> done) override {
     ++opened;
-    Answer(done, absent.empty() ? base::Result<device::Driver>(device::Driver{.vendor = "acme", .version = version})
-                                : Error(Code::kNotFound, absent));
+    Answer(done, !absent.empty()   ? base::Result<device::Driver>(Error(Code::kNotFound, absent))
+                 : !silent.empty() ? base::Result<device::Driver>(Error(Code::kUnavailable, silent))
+                                   : device::Driver{.vendor = "acme", .version = version});
   }
   void List(Done<std::vector<std::string>> done) override {
     std::vector<std::string> addresses;
     for (std::size_t i = 0; i < devices.size(); ++i) addresses.push_back(std::to_string(i));
-    Answer(done, absent.empty() ? base::Result<std::vector<std::string>>(addresses) : Error(Code::kUnavailable, absent));
+    Answer(done, !absent.empty()   ? base::Result<std::vector<std::string>>(Error(Code::kNotFound, absent))
+                 : !silent.empty() ? base::Result<std::vector<std::string>>(Error(Code::kUnavailable, silent))
+                                   : addresses);
   }
   void Describe(const std::string& address, Done<device::Facts> done) override {
     ++described;
@@ -53,7 +56,7 @@ class ScriptedBackend final : public device::AsyncBackend {
   void Stop() override { ++stopped; }
   int abandoned() const override { return abandoned_; }
 
-  std::string version = "1.0", absent;
+  std::string version = "1.0", absent, silent;
   std::vector<std::string> devices{"A", "B", "C"};
   std::set<std::string> hangs, lost, changed;
   std::vector<std::string> read;
@@ -229,6 +232,58 @@ TEST_F(DiscoveryTest, ADeviceThatCannotBeDescribedAnyMoreIsStillKnown) {
   executor_.Advance(10s);
   EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
   EXPECT_FALSE(readings_["C"].reachable);
+}
+
+TEST_F(DiscoveryTest, ADriverThatDoesNotAnswerHasTakenNoDeviceAway) {
+  Start();
+  backend_.silent = "8 workers hang in the driver";
+  executor_.Advance(10s);
+  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
+  for (const char* id : {"A", "B", "C"}) EXPECT_EQ(readings_[id].evidence.at(0).kind, "driver-silent") << id;
+  const VendorEntry* vendor = inventory_.published().Get()->FindVendor("acme");
+  EXPECT_NE(vendor->driver, nullptr);
+  EXPECT_EQ(vendor->reason, backend_.silent);
+  EXPECT_EQ(discovery_.session(), std::nullopt);
+  backend_.silent.clear();
+  executor_.Advance(15s);
+  for (const char* id : {"A", "B", "C"}) EXPECT_TRUE(readings_[id].reachable) << id;
+  EXPECT_EQ(inventory_.published().Get()->FindVendor("acme")->reason, "");
+}
+
+TEST_F(DiscoveryTest, AHangIsOfTheDeviceAndNotOfItsNumber) {
+  Start();
+  backend_.hangs = {"1"};
+  executor_.Advance(11s);
+  ASSERT_EQ(readings_["B"].evidence.at(0).kind, "hang");
+  // A leaves: B has its number now, and C has B's.
+  backend_.devices = {"B", "C"};
+  backend_.hangs.clear();
+  backend_.lost = {"0"};
+  executor_.Advance(10s);
+  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C")) << "one of the list has no name: nobody is known to have left";
+  EXPECT_TRUE(readings_["C"].reachable) << "C has the number of the one that hung";
+  EXPECT_FALSE(readings_["A"].reachable);
+  EXPECT_FALSE(readings_["B"].reachable);
+  backend_.lost.clear();
+  executor_.Advance(10s);
+  EXPECT_THAT(Ids(), ElementsAre("B", "C"));
+  EXPECT_EQ(readings_["B"].evidence.at(0).kind, "hang") << "also under its new number, while its worker hangs";
+  backend_.abandoned_ = 0;
+  executor_.Advance(1min);
+  EXPECT_TRUE(readings_["B"].reachable);
+}
+
+TEST_F(DiscoveryTest, AHangDoesNotStayWithANumberThatIsAnotherDevicesInTheNextConnection) {
+  Start();
+  backend_.hangs = {"1"};
+  executor_.Advance(5s);  // B is asked
+  backend_.devices = {"A", "C", "D"};
+  backend_.hangs.clear();
+  executor_.Advance(6s);  // as many as before, and others
+  executor_.Advance(1s);
+  EXPECT_THAT(Ids(), ElementsAre("A", "C", "D"));
+  EXPECT_TRUE(readings_["C"].reachable);
+  EXPECT_TRUE(readings_["D"].reachable);
 }
 
 TEST_F(DiscoveryTest, SeesAddedAndRemovedDevices) {

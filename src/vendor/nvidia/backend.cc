@@ -127,7 +127,7 @@ Result<device::Driver> NvidiaBackend::Open() {
 base::Status NvidiaBackend::CheckDriver() const {
   if (module_at_open_.empty()) return {};
   const std::string now = files_.ModuleVersion();
-  if (now.empty()) return Error(Code::kUnavailable, "the NVIDIA driver went away: its kernel module was unloaded");
+  if (now.empty()) return Error(Code::kNotFound, "the NVIDIA driver went away: its kernel module was unloaded");
   if (now == module_at_open_) return {};
   return Error(Code::kFailedPrecondition, "the NVIDIA driver " + module_at_open_ + " was replaced by " + now);
 }
@@ -138,6 +138,7 @@ Result<std::vector<std::string>> NvidiaBackend::List() {
   TRY(CheckDriver());
   unsigned count = 0;
   const abi::Return answer = session->nvml->count(&count);
+  if (answer == abi::kDriverNotLoaded) return Error(Code::kNotFound, "the NVIDIA driver was unloaded");
   if (answer != abi::kSuccess) return Gone(ToError(answer, session->nvml->count.name));
   if (count > kMostGpus) return Error(Code::kInternal, "the NVIDIA driver claims to have " + std::to_string(count) + " GPUs");
   std::vector<std::string> addresses;
