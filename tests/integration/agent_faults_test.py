@@ -373,8 +373,6 @@ class Health(Scenario):
 
     def before(self, machine):
         machine.devices = 7  # one does not answer after this, so that an agent does not find it
-        # When it is back, the driver is opened once more, which may end the trouble of another.
-        machine.knows_unwell = False
 
     def act(self, machine):
         machine.node.sim("fault", str(LOST), "xid", "79")

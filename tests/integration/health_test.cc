@@ -59,7 +59,7 @@ struct Node {
                    .evidence = [this](const device::Evidence& evidence) { Hear(evidence); },
                    .described =
                        [this](bool fresh) {
-                         if (fresh) monitor.OnDriverOpened("nvidia", "any");
+                         if (fresh) monitor.OnDriverOpened("nvidia", {"any", ""});
                        }}),
         actions(vendor::MakeActions("nvidia", loop, machine.paths())),
         resets(
@@ -70,8 +70,9 @@ struct Node {
                                     .take_up = [this] { discovery.TakeUp(); }};
             },
             100ms) {
-    auto feed = node::health::KernelLogFeed::Open(loop, machine.root() + "/dev/kmsg", vendor::Dialects(),
-                                                  [this](std::string_view, const device::Evidence& evidence) { Hear(evidence); });
+    auto feed = node::health::KernelLogFeed::Open(
+        loop, machine.root() + "/dev/kmsg", vendor::Dialects(),
+        [this](std::string_view, const device::Evidence& evidence, base::Duration) { Hear(evidence); }, {});
     if (feed.ok()) kernel_log = *std::move(feed);
     discovery.OnFirstLook([this] { looked = true; });
     discovery.Start();

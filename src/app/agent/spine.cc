@@ -40,7 +40,7 @@ Spine::Spine(os::Loop& control, base::Executor& io, const api::NodeConfig& confi
       control_(control),
       io_(io),
       kernel_log_path_(OpenedPath(config.paths, "/dev/kmsg")),
-      memory_path_(config.paths.state_dir + "/health.json"),
+      state_dir_(config.paths.state_dir),
       boot_id_(std::move(boot_id)) {
   for (const device::Dialect* dialect : vendor::Dialects()) {
     lines_.push_back(std::make_unique<VendorLine>(control_, config, worker, *dialect, inventory, monitor));
@@ -52,26 +52,24 @@ Spine::Spine(os::Loop& control, base::Executor& io, const api::NodeConfig& confi
 }
 
 base::Status Spine::Recall() {
-  auto memory = node::health::Keeper::Load(memory_path_, boot_id_, control_.clock().Wall());
-  if (memory.ok()) {
-    monitor.Recall(*std::move(memory));
-    may_write_memory_ = true;
-    return {};
-  }
-  const bool newer = memory.error().code() == base::Code::kFailedPrecondition;
-  if (!newer) return memory.error();
-  base::Log(base::kWarn, "how devices did is neither remembered nor written down", {{"why", memory.error().message()}});
+  ASSIGN(kept_, node::health::Keeper::Load(state_dir_, boot_id_, control_.clock().Wall()));
+  // Where an agent ran in this boot that kept no place in the log, what it read is not judged again.
+  from_.after = kept_.memory.kernel_log;
+  from_.history = from_.after || (kept_.may_write_memory && kept_.may_write_marks && !kept_.memory.this_boot);
+  monitor.Recall(std::exchange(kept_.memory, {}));
   return {};
 }
 
 void Spine::ListenToKernel() {
-  auto feed = node::health::KernelLogFeed::Open(control_, kernel_log_path_, vendor::Dialects(),
-                                                [this](std::string_view vendor, const device::Evidence& evidence) {
-                                                  for (const auto& line : lines_)
-                                                    if (line->vendor() == vendor) line->Hear(evidence);
-                                                });
+  const auto heard = [this](std::string_view vendor, const device::Evidence& evidence, base::Duration ago) {
+    for (const auto& line : lines_)
+      if (line->vendor() == vendor) line->Hear(evidence, ago);
+    if (kernel_log_) monitor.SetKernelLog(kernel_log_->last());
+  };
+  auto feed = node::health::KernelLogFeed::Open(control_, kernel_log_path_, vendor::Dialects(), heard, from_);
   if (feed.ok()) {
     kernel_log_ = *std::move(feed);
+    monitor.SetKernelLog(kernel_log_->last().value_or(0));
   } else {
     base::Log(base::kWarn, "the kernel's log cannot be read; errors are heard of from the driver alone", {{"why", feed.error().message()}});
   }
@@ -94,7 +92,7 @@ void Spine::Configure(const api::NodeConfig& config) {
 }
 
 void Spine::Serve() {
-  if (may_write_memory_) keeper_.emplace(control_, io_, monitor, memory_path_, boot_id_);
+  keeper_.emplace(control_, io_, monitor, state_dir_, kept_, boot_id_);
   resets_.emplace(control_, inventory, ledger, monitor, [this](std::string_view vendor) { return VendorFor(vendor); });
   resets_->SetPolicy(reset_policy_);
   on_offers_ = offers.published().Subscribe([this](const auto&) { WantServers(); });

@@ -35,7 +35,8 @@ class Spine {
   Spine(os::Loop& control, base::Executor& io, const api::NodeConfig& config, const std::string& worker, node::share::OpenDoors open,
         std::string boot_id);
 
-  /// Hears of devices in the kernel's log from now on, where it can be read.
+  /// Hears of devices in the kernel's log, where it can be read: what was written since the agent before us read it, or since the driver
+  /// was loaded, and from now on. After Recall. Blocks for as long as it takes to read what is there.
   void ListenToKernel();
 
   /// Takes over what the agent before this one knew of devices' health. A file of a newer version stays as it is, and nothing is
@@ -86,12 +87,13 @@ class Spine {
 
   os::Loop& control_;
   base::Executor& io_;
-  const std::string kernel_log_path_, memory_path_, boot_id_;
+  const std::string kernel_log_path_, state_dir_, boot_id_;
   std::vector<std::unique_ptr<VendorLine>> lines_;
   std::size_t lines_to_look_ = 0;
   std::unique_ptr<node::health::KernelLogFeed> kernel_log_;
   std::map<std::string, std::unique_ptr<device::Actions>, std::less<>> actions_;  // by vendor
-  bool may_write_memory_ = false;                                                 // a newer version's file is left alone
+  node::health::Kept kept_;                                                       // of the agent before this one, but for its memory
+  node::health::KernelLogFeed::Options from_;                                     // where the kernel's log is read from
   std::optional<node::health::Keeper> keeper_;
   std::optional<node::health::Resets> resets_;
   api::ResetPolicy reset_policy_ = api::ResetPolicy::kNever;

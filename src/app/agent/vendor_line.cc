@@ -1,10 +1,21 @@
 // Wiring of one vendor.
 #include "app/agent/vendor_line.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "app/agent/paths.h"
+#include "base/core/strings.h"
 #include "base/log.h"
+#include "os/folder_instance.h"
 
 namespace penstock::app {
+
+namespace {
+
+constexpr std::size_t kMostEarly = 4096;
+
+}  // namespace
 
 std::vector<std::string> WorkerCommand(const std::string& worker, std::string_view vendor, const device::Paths& paths) {
   return {worker,         std::string(vendor), "--driver-root", paths.driver_root, "--nvml-library", paths.library,
@@ -18,6 +29,7 @@ VendorLine::VendorLine(os::Loop& control, const api::NodeConfig& config, const s
       vendor_(dialect.vendor()),
       inventory_(inventory),
       monitor_(monitor),
+      sysfs_root_(PathsOf(config).sysfs_root),
       driver_paths_(dialect.DriverPaths(PathsOf(config))),
       remote_(control, {.command = WorkerCommand(worker, dialect.vendor(), PathsOf(config))}),
       discovery_(control, remote_, inventory, {.vendor = vendor_, .poll = config.health.poll},
@@ -38,15 +50,32 @@ void VendorLine::Start(std::function<void()> first_look) {
   discovery_.Start();
 }
 
-void VendorLine::Hear(const device::Evidence& evidence) {
-  const std::string id = monitor_.OnEvidence(evidence);
+void VendorLine::Hear(const device::Evidence& evidence, base::Duration ago) {
+  if (!discovery_.session() && !monitor_.Knows(evidence)) {
+    early_.push_back({evidence, control_.clock().Now(), ago});
+    if (early_.size() > kMostEarly) early_.pop_front();
+    return;
+  }
+  const std::string id = monitor_.OnEvidence(evidence, ago);
   if (!id.empty()) discovery_.ReadSoon(id);
+}
+
+/// What of a driver's paths lies in sysfs is made anew when its module is loaded.
+std::string VendorLine::ModuleInstance() const {
+  std::vector<std::string> instances;
+  for (const std::string& path : driver_paths_)
+    if (path.starts_with(sysfs_root_ + "/"))
+      if (std::string instance = os::FolderInstance(path); !instance.empty()) instances.push_back(std::move(instance));
+  return base::Join(instances, " ");
 }
 
 void VendorLine::DriverOpened() {
   const auto snapshot = inventory_.published().Get();
   if (const auto* vendor = snapshot->FindVendor(vendor_); vendor != nullptr && vendor->driver != nullptr)
-    monitor_.OnDriverOpened(vendor_, vendor->driver->version);
+    monitor_.OnDriverOpened(vendor_, {vendor->driver->version, ModuleInstance()});
+  const base::TimePoint now = control_.clock().Now();
+  for (const Early& early : std::exchange(early_, {}))
+    monitor_.OnEvidence(early.evidence, std::max<base::Duration>(early.ago + (now - early.heard), std::chrono::milliseconds(1)));
 }
 
 }  // namespace penstock::app

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -29,8 +30,8 @@ class VendorLine {
 
   void Start(std::function<void()> first_look);
 
-  /// Judges evidence and looks at its device soon.
-  void Hear(const device::Evidence& evidence);
+  /// Judges evidence of something that happened so long ago, and looks at its device soon. Where no devices are known yet, once they are.
+  void Hear(const device::Evidence& evidence, base::Duration ago = {});
 
   /// Something about its devices may have changed: looks now.
   void LookNow() { discovery_.Nudge(); }
@@ -53,6 +54,13 @@ class VendorLine {
   pid_t worker_pid() const { return remote_.pid(); }
 
  private:
+  /// Evidence of a device that is not known yet.
+  struct Early {
+    device::Evidence evidence;
+    base::TimePoint heard{};
+    base::Duration ago{};
+  };
+  std::string ModuleInstance() const;
   void DriverOpened();
 
   os::Loop& control_;
@@ -60,10 +68,12 @@ class VendorLine {
   const std::string vendor_;
   node::inventory::Inventory& inventory_;
   node::health::Monitor& monitor_;
+  const std::string sysfs_root_;
   const std::vector<std::string> driver_paths_;
   device::Remote remote_;
   node::inventory::Discovery discovery_;
   std::vector<std::unique_ptr<os::PathWatch>> watches_;
+  std::deque<Early> early_;
 };
 
 }  // namespace penstock::app

@@ -24,7 +24,7 @@ class CleanHostTest : public testing::Test {
     config_.labels.features_file = folder_ / "features.d/penstock";
   }
   void AgentWasHere() {
-    for (const char* file : {"ledger.json", "health.json", "doors.json", "usage.json", "usage/usage-000001.jsonl"})
+    for (const char* file : {"ledger.json", "health.json", "health-marks.json", "doors.json", "usage.json", "usage/usage-000001.jsonl"})
       folder_.Write(std::string("state/") + file, "{}");
     for (const char* file :
          {"penstock-nvidia.com-gpu.json", "k8s.device-plugin.nvidia.com-gpu.json", "k8s.device-plugin.nvidia.com-gds.json"})

@@ -1,7 +1,10 @@
 // One small state per device: what stands, what happened, since when it looks well.
 #include "node/health/health.h"
 
+#include <algorithm>
+
 #include "base/log.h"
+#include "device/kinds.h"
 #include "node/health/policy.h"
 
 namespace penstock::node::health {
@@ -16,10 +19,21 @@ constexpr std::size_t kMostTroubles = 32;  // of one device that are told apart
 constexpr base::Duration kDeparturesCount = std::chrono::hours(1);
 constexpr std::size_t kMostDepartures = 3;
 
+constexpr int kReadingsThatProveAReset = 3;  // in a row: one may be nonsense
+
 bool TakesOut(Severity severity) { return severity >= Severity::kDrain; }
 
 /// Of ourselves, not of a vendor: a call that hangs, or fails in a way that says nothing.
-bool IsOurs(const device::Evidence& evidence) { return evidence.kind == "hang" || evidence.kind == "unreadable"; }
+bool IsOurs(const device::Evidence& evidence) {
+  return evidence.kind == device::kHang || evidence.kind == device::kUnreadable || evidence.kind == device::kDriverSilent;
+}
+
+Counters CountersIn(const device::Reading& reading) {
+  Counters counters;
+  for (const device::Evidence& one : reading.evidence)
+    if (one.kind.starts_with(device::kResetCounter)) counters[one.kind.substr(device::kResetCounter.size())] = one.code;
+  return counters;
+}
 
 std::string With(const std::string& reason, const std::string& more) { return more.empty() ? reason : reason + "; " + more; }
 
@@ -46,7 +60,8 @@ void Monitor::See(const inventory::Snapshot& snapshot) {
   }
 }
 
-/// Whether it is away. One that is away together with its driver is not to blame for that.
+/// Whether it is away. One that is away together with its driver is not to blame for that; whether the driver was reloaded shows when it is
+/// opened again. One that left the list of a driver that is there begins anew.
 void Monitor::Follow(const inventory::Entry& entry, const inventory::Snapshot& snapshot) {
   const bool gone = entry.health.state == HealthState::kGone;
   const auto known = devices_.find(entry.facts->id);
@@ -55,6 +70,7 @@ void Monitor::Follow(const inventory::Entry& entry, const inventory::Snapshot& s
   tracked.away = true;
   const inventory::VendorEntry* vendor = snapshot.FindVendor(entry.facts->vendor);
   if (vendor != nullptr && vendor->driver == nullptr) return;
+  EndTroubles(tracked);
   const base::TimePoint now = executor_.clock().Now();
   std::erase_if(tracked.departures, [now](base::TimePoint at) { return now - at > kDeparturesCount; });
   if (tracked.departures.size() < kMostDepartures) tracked.departures.push_back(now);
@@ -94,66 +110,127 @@ Severity Monitor::ByPolicy(const device::Evidence& evidence, Severity by_vendor)
   return IsOurs(evidence) ? by_vendor : Apply(options_.policy, evidence.kind, evidence.code, by_vendor);
 }
 
-std::string Monitor::OnEvidence(const device::Evidence& evidence) {
+std::string Monitor::OnEvidence(const device::Evidence& evidence, base::Duration ago) {
   const std::string id = IdOf(evidence);
   if (id.empty()) {
     base::Log(base::kWarn, "evidence of an unknown device", {{"kind", evidence.kind}, {"text", evidence.text}});
     return id;
   }
-  if (!hearing_.IsNew(id, evidence, executor_.clock().Now())) return id;
+  const bool history = ago > base::Duration(0);
   const device::Verdict verdict = Judge(id, evidence);
   const Severity severity = ByPolicy(evidence, verdict.severity);
-  hearing_.Count(id, evidence, severity, executor_.clock());
+  // One of two sources may tell more of the same event: the worse verdict holds.
+  if (history || hearing_.IsNew(id, evidence, executor_.clock().Now())) {
+    hearing_.Count(id, evidence, severity, executor_.clock(), ago);
+  } else if (!hearing_.Worsen(id, evidence, severity)) {
+    return id;
+  }
   // The message is one for all codes, so that a storm of many is held back as one of a single code is.
   const char* const message = TakesOut(severity) ? "an error takes a device out of use" : "a device reports an error";
   const base::LogLevel level = TakesOut(severity) ? base::kError : severity == Severity::kWarn ? base::kWarn : base::kInfo;
   base::Log(level, message, {{"device", id}, {"what", verdict.reason}, {"severity", ToString(severity)}});
   if (!TakesOut(severity)) return id;
   Tracked& tracked = devices_[id];
-  Hold(tracked, evidence, verdict, severity);
+  Hold(tracked, evidence, verdict, severity, ago);
   tracked.last.reset();  // what was seen before it happened says nothing about now
-  Evaluate(id, tracked);
+  if (!history) Evaluate(id, tracked);
   return id;
 }
 
-void Monitor::Hold(Tracked& tracked, const device::Evidence& evidence, const device::Verdict& verdict, Severity severity) {
+void Monitor::Hold(Tracked& tracked, const device::Evidence& evidence, const device::Verdict& verdict, Severity severity,
+                   base::Duration ago) {
+  const bool history = ago > base::Duration(0);
+  const base::WallTime now = executor_.clock().Wall() - std::chrono::duration_cast<base::WallTime::duration>(ago);
+  if (history) tracked.remembered_since = std::min(tracked.remembered_since.value_or(now), now);
+  // A reset that came before it must not end it; of one that nobody saw happen, all that is known of the counters may be older.
+  tracked.before = history ? Counters() : tracked.counters;
+  tracked.set_back = 0;
   Code code(evidence.kind, evidence.code);
   if (tracked.happened.size() >= kMostTroubles && !tracked.happened.contains(code)) code = {"other", kOtherCodes};
-  const auto [at, fresh] = tracked.happened.try_emplace(code, Trouble{verdict, severity, executor_.clock().Wall()});
+  const auto [at, fresh] = tracked.happened.try_emplace(code, Trouble{verdict, severity, now, false, history});
   Trouble& trouble = at->second;
   if (fresh) return Changed();
   const bool was_over = std::exchange(trouble.proven_over, false);
-  if (was_over) trouble.at = executor_.clock().Wall();
+  if (was_over) trouble.at = now;
+  trouble.from_history = trouble.from_history && history;
   const bool worse = severity > trouble.severity;
-  if (worse) trouble = {verdict, severity, trouble.at};
+  if (worse) trouble = {verdict, severity, trouble.at, false, trouble.from_history};
   if (was_over || worse) Changed();
+}
+
+/// A reset is proven, or a reload of the driver: what happened until then is over.
+void Monitor::EndTroubles(Tracked& tracked, std::optional<base::WallTime> until) {
+  for (auto& [what, trouble] : tracked.happened) {
+    if (trouble.proven_over || (until && trouble.at > *until)) continue;
+    trouble.proven_over = true;
+    Changed();
+  }
+  tracked.before.clear();
+  tracked.set_back = 0;
+}
+
+/// It answers although it had fallen silent for good: only a reset does that, and it ended what had happened before as well.
+void Monitor::EndSilence(Tracked& tracked) {
+  std::optional<base::WallTime> silent;
+  for (const auto& [what, trouble] : tracked.happened)
+    if (trouble.verdict.silences && !trouble.proven_over) silent = std::max(silent.value_or(trouble.at), trouble.at);
+  if (silent) EndTroubles(tracked, silent);
+}
+
+/// A driver that can say what needs doing knows better than the log whether what happened long ago is over.
+void Monitor::TakeDriversWord(Tracked& tracked) {
+  if (std::erase_if(tracked.happened, [](const auto& one) { return one.second.from_history; }) == 0) return;
+  tracked.remembered_since.reset();
+  Changed();
+}
+
+/// Counters that only a reset sets back fell below what they were when something happened last, and stay there.
+void Monitor::LookForReset(const std::string& id, Tracked& tracked, const device::Reading& reading) {
+  tracked.counters = CountersIn(reading);
+  const Counters& now = tracked.counters;
+  const bool waits = std::any_of(tracked.happened.begin(), tracked.happened.end(), [](const auto& one) { return !one.second.proven_over; });
+  if (!waits) return;
+  if (tracked.before.empty() && !now.empty()) {
+    tracked.before = now;
+    return Changed();
+  }
+  const auto fell = std::find_if(tracked.before.begin(), tracked.before.end(), [&now](const auto& before) {
+    const auto found = now.find(before.first);
+    return found != now.end() && found->second < before.second;
+  });
+  tracked.set_back = fell == tracked.before.end() ? 0 : tracked.set_back + 1;
+  if (tracked.set_back < kReadingsThatProveAReset) return;
+  base::Log(base::kInfo, "a counter was set back: the device was reset, or its driver loaded anew",
+            {{"device", id}, {"counter", fell->first}, {"was", fell->second}, {"is", now.at(fell->first)}});
+  EndTroubles(tracked);
 }
 
 void Monitor::OnReading(const std::string& id, const device::Reading& reading) {
   Tracked& tracked = devices_[id];
-  // What began before the device was silent is over once it answers again; so is what would have silenced it.
-  for (auto& [what, trouble] : tracked.happened) {
-    if (trouble.proven_over || (reading.reachable && !trouble.verdict.silences)) continue;
-    trouble.proven_over = true;
-    Changed();
+  if (reading.reachable) {
+    EndSilence(tracked);
+    if (reading.tells_recovery) TakeDriversWord(tracked);
+    LookForReset(id, tracked, reading);
   }
   tracked.last = reading;
   if (tracked.away && reading.reachable) Return(tracked);
   Evaluate(id, tracked);
 }
 
-void Monitor::OnDriverOpened(const std::string& vendor, const std::string& version) {
-  const bool first = !driver_versions_.contains(vendor);
-  driver_versions_[vendor] = version;
-  const auto remembered = remembered_drivers_.find(vendor);
+void Monitor::OnDriverOpened(const std::string& vendor, const LoadedDriver& driver) {
+  const auto known = drivers_.find(vendor);
+  const std::optional<LoadedDriver> before = known == drivers_.end() ? std::nullopt : std::optional(known->second);
+  drivers_[vendor] = driver;
   Changed();
-  // Another version than the agent before us had was loaded in between.
-  if (first && (remembered == remembered_drivers_.end() || remembered->second == version)) return;
+  if (!before) return;
+  const bool tells = !driver.instance.empty() && !before->instance.empty();
+  const bool reloaded = driver.version != before->version || (tells && driver.instance != before->instance);
   const auto snapshot = inventory_.published().Get();
   for (auto& [id, tracked] : devices_) {
     const inventory::Entry* entry = snapshot->Find(id);
-    if (entry == nullptr || entry->facts->vendor != vendor || entry->health.state != HealthState::kUnknown) continue;
-    for (auto& [what, trouble] : tracked.happened) trouble.proven_over = true;
+    if (entry == nullptr || entry->facts->vendor != vendor) continue;
+    // Where nothing tells one loading of the module from another: the driver was away, and its devices with it.
+    if (reloaded || (!tells && tracked.away)) EndTroubles(tracked);
   }
 }
 
@@ -163,7 +240,8 @@ std::optional<Monitor::Against> Monitor::Standing(const std::string& id, const T
     const device::Verdict verdict = Judge(id, evidence);
     const Severity severity = ByPolicy(evidence, verdict.severity);
     if (!TakesOut(severity) || (worst && worst->severity >= severity)) continue;
-    worst = Against{severity, verdict.reason, "", evidence.kind == "hang"};
+    const bool of_driver = evidence.kind == device::kDriverSilent;
+    worst = Against{severity, verdict.reason, "", evidence.kind == device::kHang || of_driver, false, of_driver};
   }
   if (!worst && !tracked.last->reachable) worst = Against{Severity::kDrain, "it does not answer", "", false};
   return worst;
@@ -207,6 +285,10 @@ void Monitor::Evaluate(const std::string& id, Tracked& tracked) {
 }
 
 void Monitor::EvaluateUnwell(const std::string& id, Tracked& tracked, const Against& against) {
+  if (against.of_driver) {
+    if (tracked.recovery.unwell()) tracked.recovery.Watch();
+    return Set(id, tracked, HealthState::kUnknown, against.reason);
+  }
   if (!tracked.recovery.unwell()) Changed();
   tracked.recovery.Fall(executor_.clock().Now());
   const bool tells_more = against.severity == tracked.worst && against.event && !tracked.of_event;

@@ -23,8 +23,9 @@ namespace penstock::node::health {
 
 /// On the control executor. A device is healthy when it answers and nothing speaks against it. What happened once and asks for a drain or
 /// more keeps it unhealthy until it is over: a drain when nobody works on the device; more than that when the driver itself says that
-/// nothing needs doing, or, with drivers that cannot say, when the device was reset or away, or the driver was reloaded. Then the device
-/// must look well for its probation. It is not held back for ever, and one that comes and goes is not believed (recovery.h).
+/// nothing needs doing, or, with drivers that cannot say, when a reset is proven: we reset it, it left the driver's list of devices, the
+/// driver was reloaded, a counter that only a reset sets back fell, or what had silenced it has ended. That it did not answer for a time
+/// proves nothing. Then the device must look well for its probation (recovery.h).
 class Monitor {
  public:
   struct Options {
@@ -41,11 +42,16 @@ class Monitor {
   /// A polled look; its standing evidence replaces that of the look before.
   void OnReading(const std::string& id, const device::Reading& reading);
 
-  /// Something happened. Returns the id of the device it is about, empty where none is known: then the reading should be repeated soon.
-  std::string OnEvidence(const device::Evidence& evidence);
+  /// Something happened, `ago` before now: then the reading should be repeated soon. Returns the id of the device it is about, empty where
+  /// none is known.
+  std::string OnEvidence(const device::Evidence& evidence, base::Duration ago = {});
 
-  /// The vendor's driver was opened anew: what its reload ends has ended.
-  void OnDriverOpened(const std::string& vendor, const std::string& version);
+  /// Whether OnEvidence knows the device that this is about.
+  bool Knows(const device::Evidence& evidence) const { return !IdOf(evidence).empty(); }
+
+  /// The vendor's driver was opened anew. Where it was reloaded since it was opened last, by this agent or the one before, what a reload
+  /// ends has ended.
+  void OnDriverOpened(const std::string& vendor, const LoadedDriver& driver);
 
   /// Policy and times from now on, also for what has already happened: an error that is ignored from now on holds no device back any more,
   /// and such a device is used again at once. An error that was ignored before is not held against anybody afterwards.
@@ -63,6 +69,8 @@ class Monitor {
 
   /// What an agent before us knew. Before the devices are looked at.
   void Recall(Memory memory);
+  /// The kernel's log was read up to this record.
+  void SetKernelLog(std::optional<std::uint64_t> record);
   Memory Remember() const;
   /// Called after what Remember returns may have changed.
   void OnChange(std::function<void()> changed) { changed_ = std::move(changed); }
@@ -87,7 +95,8 @@ class Monitor {
     device::Verdict verdict;                              // by the vendor's documentation
     device::Severity severity = device::Severity::kWarn;  // by the site's policy
     base::WallTime at{};
-    bool proven_over = false;  // the driver was reloaded, or the device was reset or away, since
+    bool proven_over = false;   // the driver was reloaded, or the device was reset, since
+    bool from_history = false;  // nobody listened when it happened: read in the kernel's log later
   };
   struct Tracked {
     std::map<Code, Trouble> happened;  // drain and worse
@@ -100,6 +109,9 @@ class Monitor {
     bool needs_reset = false;
     std::optional<base::WallTime> probation_until, remembered_since;
     std::vector<base::WallTime> resets;
+    Counters counters;                        // as it answered last
+    Counters before;                          // when the last trouble happened, or soon after: what is less than that was set back since
+    int set_back = 0;                         // readings in a row that say so
     bool away = false;                        // gone, and not looked at since
     std::vector<base::TimePoint> departures;  // within the last hour, without its driver
     base::TimerId timer = 0;
@@ -110,12 +122,18 @@ class Monitor {
     std::string reason;
     std::string advice;  // what ends it, where that is not said elsewhere
     bool hangs = false;
-    bool event = false;  // it happened, and is not only what a look shows
+    bool event = false;      // it happened, and is not only what a look shows
+    bool of_driver = false;  // of all its driver's devices: none of them is to blame
   };
   std::string IdOf(const device::Evidence& evidence) const;
   device::Verdict Judge(const std::string& id, const device::Evidence& evidence) const;
   device::Severity ByPolicy(const device::Evidence& evidence, device::Severity by_vendor) const;
-  void Hold(Tracked& tracked, const device::Evidence& evidence, const device::Verdict& verdict, device::Severity severity);
+  void Hold(Tracked& tracked, const device::Evidence& evidence, const device::Verdict& verdict, device::Severity severity,
+            base::Duration ago);
+  void EndTroubles(Tracked& tracked, std::optional<base::WallTime> until = {});
+  void EndSilence(Tracked& tracked);
+  void TakeDriversWord(Tracked& tracked);
+  void LookForReset(const std::string& id, Tracked& tracked, const device::Reading& reading);
   std::optional<Against> Standing(const std::string& id, const Tracked& tracked) const;
   std::optional<Against> Happened(const std::string& id, const Tracked& tracked) const;
   std::optional<Against> Speaks(const std::string& id, const Tracked& tracked) const;
@@ -139,7 +157,8 @@ class Monitor {
   DialectOf dialect_of_;
   Options options_;
   std::map<std::string, Tracked> devices_;
-  std::map<std::string, std::string> driver_versions_, remembered_drivers_;
+  std::map<std::string, LoadedDriver> drivers_;  // by vendor, as opened last, by us or the agent before
+  std::optional<std::uint64_t> kernel_log_;
   Hearing hearing_;
   Chronicle chronicle_;
   std::uint64_t seen_facts_ = 0;

@@ -49,7 +49,7 @@ void Monitor::EndReset(const std::vector<std::string>& ids, const base::Status& 
       TellReset(id, tracked, result);
     }
     if (result.ok()) {
-      for (auto& [what, trouble] : tracked.happened) trouble.proven_over = true;
+      EndTroubles(tracked);
       tracked.recovery.Watch();
       if (tracked.reason.empty()) tracked.reason = "it was reset";
     }

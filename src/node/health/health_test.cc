@@ -1,5 +1,7 @@
 #include "node/health/health.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -126,15 +128,126 @@ TEST_F(MonitorTest, AShorterProbationCountsForThoseThatAreOnIt) {
   EXPECT_EQ(Now().state, HealthState::kHealthy);
 }
 
-TEST_F(MonitorTest, WithAnOldDriverOnlyAnAbsenceOrAReloadEndsWhatHappened) {
+TEST_F(MonitorTest, WithAnOldDriverSilenceProvesNoReset) {
   monitor_.OnEvidence(Event(Severity::kReset));
   monitor_.OnReading("G0", Good(false));
-  executor_.Advance(60s);
-  EXPECT_EQ(Now().state, HealthState::kUnhealthy);
-  monitor_.OnReading("G0", Silent());
+  device::Reading hung = Silent();
+  hung.evidence.push_back({.device = "G0", .kind = "hang", .text = "a driver call about it hangs", .standing = true});
+  for (const device::Reading& silent : {Silent(), hung}) {
+    monitor_.OnReading("G0", silent);
+    monitor_.OnDriverOpened("acme", {"1.0", ""});  // our worker was started again
+    monitor_.OnReading("G0", Good(false));
+    executor_.Advance(60s);
+    EXPECT_EQ(Now().state, HealthState::kUnhealthy);
+  }
+}
+
+TEST_F(MonitorTest, WithAnOldDriverADeviceThatLeftTheListAndIsBackWasReset) {
+  monitor_.OnEvidence(Event(Severity::kReset));
+  monitor_.OnReading("G0", Good(false));
+  inventory_.SetFacts("acme", {}, "away", executor_.clock().Wall());
+  inventory_.SetFacts("acme", {device::testing::AcmeDevice(0, 1)}, "", executor_.clock().Wall());
   monitor_.OnReading("G0", Good(false));
   executor_.Advance(10s);
   EXPECT_EQ(Now().state, HealthState::kHealthy);
+}
+
+TEST_F(MonitorTest, WithAnOldDriverAnotherLoadingOfItEndsWhatHappenedAndAnotherOpeningDoesNot) {
+  const auto reopen = [this](const std::string& instance) {
+    inventory_.SetVendor({"acme", nullptr, "unloaded"});
+    inventory_.SetFacts("acme", {}, "away", executor_.clock().Wall());
+    inventory_.SetVendor({"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
+    inventory_.SetFacts("acme", {device::testing::AcmeDevice(0, 1)}, "", executor_.clock().Wall());
+    monitor_.OnDriverOpened("acme", {"1.0", instance});
+    monitor_.OnReading("G0", Good(false));
+    executor_.Advance(10s);
+  };
+  monitor_.OnDriverOpened("acme", {"1.0", "77"});
+  monitor_.OnEvidence(Event(Severity::kReset));
+  monitor_.OnReading("G0", Good(false));
+  reopen("77");  // only its library was away
+  EXPECT_EQ(Now().state, HealthState::kUnhealthy);
+  reopen("78");
+  EXPECT_EQ(Now().state, HealthState::kHealthy);
+}
+
+TEST_F(MonitorTest, WithAnOldDriverCountersThatFellAndStayFallenProveAReset) {
+  const auto read = [this](std::int64_t energy) {
+    device::Reading reading = Good(false);
+    reading.evidence.push_back({.device = "G0", .kind = "reset-counter.energy", .code = energy, .standing = true});
+    // Acme's codes are severities: this one is none.
+    reading.evidence.back().code = energy;
+    monitor_.OnReading("G0", reading);
+  };
+  Configure({{"reset-counter.energy", {}, "ignore"}});
+  read(5000);
+  monitor_.OnEvidence(Event(Severity::kReset));
+  for (const std::int64_t nonsense : {0, 10, 5100, 0, 5200, 1}) read(nonsense);
+  executor_.Advance(60s);
+  EXPECT_EQ(Now().state, HealthState::kUnhealthy) << "no three in a row";
+  for (const std::int64_t after : {20, 30, 40}) read(after);
+  executor_.Advance(10s);
+  EXPECT_EQ(Now().state, HealthState::kHealthy);
+  monitor_.OnEvidence(Event(Severity::kReset));
+  for (const std::int64_t later : {50, 60, 70}) read(later);
+  executor_.Advance(60s);
+  EXPECT_EQ(Now().state, HealthState::kUnhealthy) << "that reset came before";
+}
+
+TEST_F(MonitorTest, ADriverThatDoesNotAnswerBlamesNoDevice) {
+  device::Reading silent = Silent();
+  silent.evidence.push_back({.device = "G0", .kind = "driver-silent", .text = "8 workers hang in the driver", .standing = true});
+  monitor_.OnReading("G0", silent);
+  EXPECT_EQ(Now().state, HealthState::kUnknown);
+  EXPECT_EQ(Now().reason, "8 workers hang in the driver");
+  monitor_.OnReading("G0", Good());
+  EXPECT_EQ(Now().state, HealthState::kHealthy) << "without a probation";
+  // On probation it begins anew: nobody has looked meanwhile.
+  monitor_.OnEvidence(Event(Severity::kReset));
+  monitor_.OnReading("G0", Good());
+  executor_.Advance(5s);
+  monitor_.OnReading("G0", silent);
+  executor_.Advance(60s);
+  EXPECT_EQ(Now().state, HealthState::kUnknown);
+  monitor_.OnReading("G0", Good());
+  EXPECT_EQ(Now().state, HealthState::kUnhealthy);
+  executor_.Advance(10s);
+  EXPECT_EQ(Now().state, HealthState::kHealthy);
+}
+
+TEST_F(MonitorTest, OneEventToldTwiceIsAsBadAsTheWorseOfTheTwoWords) {
+  for (const bool worse_first : {false, true}) {
+    const Severity severities[] = {worse_first ? Severity::kReset : Severity::kWarn, worse_first ? Severity::kWarn : Severity::kReset};
+    Evidence event = Event(Severity::kWarn);
+    event.kind = worse_first ? "one" : "another";
+    event.code = 145;
+    Configure({{event.kind, {145}, std::string(ToString(severities[0]))}});
+    event.source = device::EvidenceSource::kEvent;
+    monitor_.OnEvidence(event);
+    Configure({{event.kind, {145}, std::string(ToString(severities[1]))}});
+    EXPECT_TRUE(worse_first || Now().state == HealthState::kHealthy);
+    event.source = device::EvidenceSource::kKernelLog;
+    monitor_.OnEvidence(event);
+    EXPECT_TRUE(worse_first || Now().state == HealthState::kUnhealthy);
+    const auto counts = monitor_.Counts();
+    const auto count = std::find_if(counts.begin(), counts.end(), [&](const EvidenceCount& one) { return one.kind == event.kind; });
+    ASSERT_NE(count, counts.end());
+    EXPECT_EQ(count->count, 1u);
+    EXPECT_EQ(count->severity, Severity::kReset);
+  }
+}
+
+TEST_F(MonitorTest, WhatHappenedBeforeAnybodyListenedIsJudgedWithTheNextLookAndByTheDriverWhereItCanTell) {
+  monitor_.OnEvidence(Event(Severity::kReset), 1h);
+  EXPECT_EQ(Now().state, HealthState::kHealthy) << "not before the device was looked at";
+  monitor_.OnReading("G0", Good(true));
+  EXPECT_EQ(Now().state, HealthState::kHealthy) << "the driver says that it is over";
+  EXPECT_TRUE(monitor_.Remember().devices.empty());
+  monitor_.OnEvidence(Event(Severity::kReset), 1h);
+  monitor_.OnReading("G0", Good(false));
+  EXPECT_EQ(Now().state, HealthState::kUnhealthy);
+  EXPECT_EQ(monitor_.Counts()[0].count, 2u);
+  EXPECT_TRUE(monitor_.CountsWithin(2h).empty()) << "it was not heard then";
 }
 
 TEST_F(MonitorTest, WhatSilencesADeviceIsOverOnceItAnswers) {
@@ -450,7 +563,7 @@ TEST_F(RestartTest, DoesNotMakeABadGpuHealthy) {
   const base::WallTime when = executor_.clock().Wall();
   executor_.Advance(1h);
   Restart();
-  other_.OnDriverOpened("acme", "1.0");
+  other_.OnDriverOpened("acme", {"1.0", ""});
   other_.OnReading("G0", Good(false));
   EXPECT_EQ(Then().state, HealthState::kUnhealthy);
   EXPECT_THAT(Then().reason, HasSubstr("code 3"));
@@ -467,11 +580,22 @@ TEST_F(RestartTest, WithADriverThatTellsTheProbationBeginsAnew) {
 }
 
 TEST_F(RestartTest, ADriverOfAnotherVersionWasLoadedInBetween) {
-  monitor_.OnDriverOpened("acme", "1.0");
+  monitor_.OnDriverOpened("acme", {"1.0", ""});
   monitor_.OnEvidence(Event(Severity::kReset));
   monitor_.OnReading("G0", Good(false));
   Restart();
-  other_.OnDriverOpened("acme", "2.0");
+  other_.OnDriverOpened("acme", {"2.0", ""});
+  other_.OnReading("G0", Good(false));
+  executor_.Advance(10s);
+  EXPECT_EQ(Then().state, HealthState::kHealthy);
+}
+
+TEST_F(RestartTest, SoWasOneOfTheSameVersionWhoseModuleWasLoadedInBetween) {
+  monitor_.OnDriverOpened("acme", {"1.0", "77"});
+  monitor_.OnEvidence(Event(Severity::kReset));
+  monitor_.OnReading("G0", Good(false));
+  Restart();
+  other_.OnDriverOpened("acme", {"1.0", "78"});
   other_.OnReading("G0", Good(false));
   executor_.Advance(10s);
   EXPECT_EQ(Then().state, HealthState::kHealthy);

@@ -1,6 +1,8 @@
 // As many events as the more talkative source told of.
 #include "node/health/hearing.h"
 
+#include <algorithm>
+
 namespace penstock::node::health {
 namespace {
 
@@ -23,7 +25,8 @@ bool Hearing::IsNew(const std::string& device, const device::Evidence& evidence,
   return true;
 }
 
-void Hearing::Count(const std::string& device, const device::Evidence& evidence, device::Severity severity, const base::Clock& clock) {
+void Hearing::Count(const std::string& device, const device::Evidence& evidence, device::Severity severity, const base::Clock& clock,
+                    base::Duration ago) {
   auto at = counts_.find({device, evidence.kind, evidence.code});
   if (at == counts_.end()) {
     std::size_t& codes = codes_[device];
@@ -35,9 +38,17 @@ void Hearing::Count(const std::string& device, const device::Evidence& evidence,
   }
   at->second.severity = severity;
   ++at->second.count;
-  at->second.last = clock.Wall();
+  at->second.last = std::max(at->second.last, clock.Wall() - std::chrono::duration_cast<base::WallTime::duration>(ago));
+  if (ago > base::Duration(0)) return;
   recent_.emplace_back(clock.Now(), &at->second);
   if (recent_.size() > kMostRecent) recent_.pop_front();
+}
+
+bool Hearing::Worsen(const std::string& device, const device::Evidence& evidence, device::Severity severity) {
+  const auto at = counts_.find({device, evidence.kind, evidence.code});
+  if (at == counts_.end() || severity <= at->second.severity) return false;
+  at->second.severity = severity;
+  return true;
 }
 
 std::vector<EvidenceCount> Hearing::Counts() const {

@@ -24,7 +24,12 @@ class Hearing {
   /// event tell the same thing). The same source tells the same thing twice where it happened twice.
   bool IsNew(const std::string& device, const device::Evidence& evidence, base::TimePoint now);
 
-  void Count(const std::string& device, const device::Evidence& evidence, device::Severity severity, const base::Clock& clock);
+  /// Counts an event that happened so long ago.
+  void Count(const std::string& device, const device::Evidence& evidence, device::Severity severity, const base::Clock& clock,
+             base::Duration ago = {});
+
+  /// The same event told again, by a source that knows more of it. False where that makes it no worse than it was counted.
+  bool Worsen(const std::string& device, const device::Evidence& evidence, device::Severity severity);
 
   std::vector<EvidenceCount> Counts() const;
 

@@ -1,6 +1,8 @@
 // Coalesced, atomic writes.
 #include "node/health/keeper.h"
 
+#include <array>
+
 #include "base/log.h"
 #include "os/core/file.h"
 #include "os/kept_file.h"
@@ -11,11 +13,32 @@ namespace {
 
 constexpr base::Duration kRest = std::chrono::seconds(1), kRetry = std::chrono::seconds(10);
 
+std::string MarksPath(const std::string& folder) { return folder + "/health-marks.json"; }
+std::string MemoryPath(const std::string& folder) { return folder + "/health.json"; }
+
+using Texts = std::array<std::string, 2>;
+
+/// Those that are not written yet.
+base::Status WriteAll(const std::array<std::string, 2>& paths, const Texts& texts, const Texts& written) {
+  for (std::size_t i = 0; i < paths.size(); ++i)
+    if (!paths[i].empty() && texts[i] != written[i]) TRY(os::WriteFileAtomically(paths[i], texts[i], 0600));
+  return {};
+}
+
 }  // namespace
 
 struct Keeper::State : std::enable_shared_from_this<State> {
-  State(base::Executor& c, base::Executor& i, Monitor& m, std::string p, std::string b)
-      : control(c), io(i), monitor(m), path(std::move(p)), boot_id(std::move(b)) {}
+  State(base::Executor& c, base::Executor& i, Monitor& m, const std::string& folder, const Kept& kept, std::string b)
+      : control(c),
+        io(i),
+        monitor(m),
+        paths{kept.may_write_memory ? MemoryPath(folder) : "", kept.may_write_marks ? MarksPath(folder) : ""},
+        boot_id(std::move(b)) {}
+
+  Texts Encode() const {
+    const Memory memory = monitor.Remember();
+    return {EncodeMemory(memory, boot_id, control.clock().Wall()), EncodeMarks(memory, boot_id)};
+  }
 
   void Changed() {
     dirty = true;
@@ -27,26 +50,23 @@ struct Keeper::State : std::enable_shared_from_this<State> {
   void Write() {
     if (ended) return;
     dirty = false;
-    std::string text = EncodeMemory(monitor.Remember(), boot_id, control.clock().Wall());
-    if (text == written) return Rest();
-    io.Post([self = shared_from_this(), text = std::move(text)]() mutable {
-      const base::Status done = os::WriteFileAtomically(self->path, text, 0600);
-      self->control.Post([self, done, text = std::move(text)]() mutable { self->Written(done, std::move(text)); });
+    Texts texts = Encode();
+    if (texts == written) return Rest();
+    io.Post([self = shared_from_this(), texts = std::move(texts), before = written]() mutable {
+      const base::Status done = WriteAll(self->paths, texts, before);
+      self->control.Post([self, done, texts = std::move(texts)]() mutable { self->Written(done, std::move(texts)); });
     });
   }
 
-  void WriteNow() {
-    const std::string text = EncodeMemory(monitor.Remember(), boot_id, control.clock().Wall());
-    if (text != written) (void)os::WriteFileAtomically(path, text, 0600);
-  }
+  void WriteNow() { (void)WriteAll(paths, Encode(), written); }
 
-  void Written(const base::Status& done, std::string text) {
+  void Written(const base::Status& done, Texts texts) {
     if (done.ok()) {
-      written = std::move(text);
+      written = std::move(texts);
       return Rest();
     }
     base::Log(base::kError, "what is known of devices' health cannot be written; a restart will not know of it",
-              {{"path", path}, {"why", done.error().message()}});
+              {{"why", done.error().message()}});
     control.PostAfter(kRetry, [self = shared_from_this()] { self->Write(); });
   }
 
@@ -60,13 +80,15 @@ struct Keeper::State : std::enable_shared_from_this<State> {
   base::Executor& control;
   base::Executor& io;
   Monitor& monitor;
-  const std::string path, boot_id;
-  std::string written;
+  const std::array<std::string, 2> paths;  // of health.json and health-marks.json; empty: a newer version's, left alone
+  const std::string boot_id;
+  Texts written;
   bool dirty = false, writing = false, ended = false;
 };
 
-Keeper::Keeper(base::Executor& control, base::Executor& io, Monitor& monitor, std::string path, std::string boot_id)
-    : state_(std::make_shared<State>(control, io, monitor, std::move(path), std::move(boot_id))) {
+Keeper::Keeper(base::Executor& control, base::Executor& io, Monitor& monitor, const std::string& folder, const Kept& kept,
+               std::string boot_id)
+    : state_(std::make_shared<State>(control, io, monitor, folder, kept, std::move(boot_id))) {
   monitor.OnChange([state = state_.get()] { state->Changed(); });
   state_->Changed();  // who sits where now
 }
@@ -78,9 +100,33 @@ Keeper::~Keeper() {
   if (state_->writing || state_->dirty) state_->WriteNow();
 }
 
-base::Result<Memory> Keeper::Load(const std::string& path, const std::string& boot_id, base::WallTime now) {
-  return os::LoadKept<Memory>(path, "what was known of devices' health",
-                              [&](const std::string& text) { return DecodeMemory(text, boot_id, path, now); });
+base::Result<Kept> Keeper::Load(const std::string& folder, const std::string& boot_id, base::WallTime now) {
+  Kept kept;
+  const auto newer = [](const base::Error& error) { return error.code() == base::Code::kFailedPrecondition; };
+  const auto left_alone = [](const base::Error& error) {
+    base::Log(base::kWarn, "how devices did is neither remembered nor written down", {{"why", error.message()}});
+    return false;
+  };
+  const std::string path = MemoryPath(folder), marks_path = MarksPath(folder);
+  auto memory = os::LoadKept<Memory>(path, "what was known of devices' health",
+                                     [&](const std::string& text) { return DecodeMemory(text, boot_id, path, now); });
+  if (memory.ok()) {
+    kept.memory = *std::move(memory);
+  } else if (newer(memory.error())) {
+    kept.may_write_memory = left_alone(memory.error());
+  } else {
+    return memory.error();
+  }
+  auto marks = os::LoadKept<Marks>(marks_path, "what tells that a device was reset",
+                                   [&](const std::string& text) { return DecodeMarks(text, boot_id, marks_path); });
+  if (marks.ok()) {
+    Add(*std::move(marks), kept.memory);
+  } else if (newer(marks.error())) {
+    kept.may_write_marks = left_alone(marks.error());
+  } else {
+    return marks.error();
+  }
+  return kept;
 }
 
 }  // namespace penstock::node::health

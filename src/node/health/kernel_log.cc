@@ -1,12 +1,33 @@
 // Records to evidence.
 #include "node/health/kernel_log.h"
 
+#include <algorithm>
+#include <deque>
+
 #include <sys/epoll.h>
 
+#include "device/kinds.h"
 #include "os/kmsg.h"
 #include "os/watch.h"
 
 namespace penstock::node::health {
+
+namespace {
+
+constexpr std::size_t kMostHistory = 4096;
+constexpr base::Duration kLeastAge = std::chrono::milliseconds(1);
+
+/// What programs write to /dev/kmsg has another facility than 0, whatever they ask for (kernel/printk/printk.c, devkmsg_write).
+bool IsOfTheKernel(const os::KernelRecord& record) { return record.priority < 8; }
+
+/// Something found in a record of the past.
+struct Found {
+  const device::Dialect* dialect = nullptr;
+  device::Evidence evidence;
+  std::uint64_t microseconds = 0;
+};
+
+}  // namespace
 
 struct KernelLogFeed::State {
   State(os::Loop& l, os::KernelLog k, std::vector<const device::Dialect*> d, Heard h)
@@ -14,9 +35,14 @@ struct KernelLogFeed::State {
 
   void Read() {
     const auto records = log.Read();
-    for (const os::KernelRecord& record : records)
-      for (const device::Dialect* dialect : dialects)
-        if (const auto evidence = dialect->FromKernelLog(record.text)) heard(dialect->vendor(), *evidence);
+    for (const os::KernelRecord& record : records) {
+      for (const device::Dialect* dialect : dialects) {
+        const auto evidence = dialect->FromKernelLog(record.text);
+        if (!evidence || evidence->kind == device::kDriverLoaded) continue;
+        last = record.sequence;
+        heard(dialect->vendor(), *evidence, base::Duration(0));
+      }
+    }
     // A read ends somewhere in a flood. A device says again that there is more; a file does not, and the loop has others to serve.
     if (log.pollable() || records.empty()) return;
     loop.Post([this, weak = std::weak_ptr(alive)] {
@@ -24,10 +50,40 @@ struct KernelLogFeed::State {
     });
   }
 
+  /// All that is there. What is not wanted counts for `last` alone.
+  void ReadPast(const Options& options) {
+    std::deque<Found> found;
+    for (auto records = log.Read(); !records.empty(); records = log.Read()) {
+      for (const os::KernelRecord& record : records) {
+        last = record.sequence;
+        if (options.history && (!options.after || record.sequence > *options.after)) Look(record, found);
+      }
+    }
+    // The kernel stamps its records by the clock that does not count time asleep, as ours.
+    const auto now = std::chrono::duration_cast<std::chrono::microseconds>(loop.clock().Now().time_since_epoch());
+    for (const Found& one : found)
+      heard(one.dialect->vendor(), one.evidence,
+            std::max<base::Duration>(kLeastAge, now - std::chrono::microseconds(std::min<std::uint64_t>(one.microseconds, INT64_MAX))));
+  }
+
+  void Look(const os::KernelRecord& record, std::deque<Found>& found) const {
+    for (const device::Dialect* dialect : dialects) {
+      const auto evidence = dialect->FromKernelLog(record.text);
+      if (!evidence) continue;
+      if (evidence->kind != device::kDriverLoaded) {
+        found.push_back({dialect, *evidence, record.microseconds});
+      } else if (IsOfTheKernel(record)) {
+        std::erase_if(found, [dialect](const Found& one) { return one.dialect == dialect; });
+      }
+    }
+    if (found.size() > kMostHistory) found.pop_front();
+  }
+
   os::Loop& loop;
   os::KernelLog log;
   std::vector<const device::Dialect*> dialects;
   Heard heard;
+  std::optional<std::uint64_t> last;
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);
   std::unique_ptr<os::PathWatch> watch;  // where the log is a plain file, which epoll does not know
 };
@@ -35,11 +91,13 @@ struct KernelLogFeed::State {
 KernelLogFeed::KernelLogFeed() = default;
 
 base::Result<std::unique_ptr<KernelLogFeed>> KernelLogFeed::Open(os::Loop& loop, const std::string& path,
-                                                                 std::vector<const device::Dialect*> dialects, Heard heard) {
-  ASSIGN(os::KernelLog log, os::KernelLog::Open(path, true));
+                                                                 std::vector<const device::Dialect*> dialects, Heard heard,
+                                                                 Options options) {
+  ASSIGN(os::KernelLog log, os::KernelLog::Open(path, false));
   std::unique_ptr<KernelLogFeed> feed(new KernelLogFeed);
   feed->state_ = std::make_unique<State>(loop, std::move(log), std::move(dialects), std::move(heard));
   State* const state = feed->state_.get();
+  state->ReadPast(options);
   if (state->log.pollable()) {
     TRY(loop.Watch(state->log.fd(), EPOLLIN, [state](std::uint32_t) { state->Read(); }));
   } else {
@@ -51,5 +109,7 @@ base::Result<std::unique_ptr<KernelLogFeed>> KernelLogFeed::Open(os::Loop& loop,
 KernelLogFeed::~KernelLogFeed() {
   if (state_ && state_->log.pollable()) state_->loop.Unwatch(state_->log.fd());
 }
+
+std::optional<std::uint64_t> KernelLogFeed::last() const { return state_->last; }
 
 }  // namespace penstock::node::health

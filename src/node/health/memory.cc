@@ -94,9 +94,21 @@ Memory ReadMemory(base::MapReader& reader, base::WallTime now, base::Problems& p
   if (const base::Value* slots = reader.Map("slots"))
     for (const auto& [address, mark, value] : *slots->map) memory.slots[address] = ReadOccupant(value, problems);
   if (const base::Value* drivers = reader.Map("drivers"))
-    for (const auto& [vendor, mark, value] : *drivers->map) memory.drivers[vendor] = value.text;
+    for (const auto& [vendor, mark, value] : *drivers->map) memory.drivers[vendor] = {value.text, ""};
   return memory;
 }
+
+std::string Text(const json& document) { return document.dump(1, ' ', false, json::error_handler_t::replace) + "\n"; }
+
+Counters ReadCounters(const base::Value& value, base::Problems& problems) {
+  base::MapReader reader(value, "counters", problems);
+  Counters counters;
+  if (!value.map) return counters;
+  for (const auto& entry : *value.map) counters[entry.key] = reader.Int(entry.key, 0, INT64_MAX).value_or(0);
+  return counters;
+}
+
+Error Damaged(const Error& error) { return {Code::kDataLoss, error.message()}; }
 
 /// A boot ends what a reset ends, and more; it does not make a bad board a good one.
 void ForgetTroubles(Memory& memory) {
@@ -112,31 +124,62 @@ void ForgetTroubles(Memory& memory) {
 }  // namespace
 
 std::string EncodeMemory(const Memory& memory, std::string_view boot_id, base::WallTime now) {
-  json devices = json::object(), slots = json::object();
+  json devices = json::object(), slots = json::object(), drivers = json::object();
   for (const auto& [id, device] : memory.devices) devices[id] = ToJson(device, now);
   for (const auto& [address, occupant] : memory.slots) slots[address] = {{"id", occupant.id}, {"serial", occupant.serial}};
-  return json({{"version", kVersion},
-               {"bootId", std::string(boot_id)},
-               {"devices", devices},
-               {"slots", slots},
-               {"drivers", json(memory.drivers)}})
-             .dump(1, ' ', false, json::error_handler_t::replace) +
-         "\n";
+  for (const auto& [vendor, driver] : memory.drivers) drivers[vendor] = driver.version;
+  return Text({{"version", kVersion}, {"bootId", std::string(boot_id)}, {"devices", devices}, {"slots", slots}, {"drivers", drivers}});
+}
+
+std::string EncodeMarks(const Memory& memory, std::string_view boot_id) {
+  json counters = json::object(), instances = json::object();
+  for (const auto& [id, device] : memory.devices)
+    if (!device.before.empty()) counters[id] = device.before;
+  for (const auto& [vendor, driver] : memory.drivers) instances[vendor] = driver.instance;
+  json marks = {{"version", kVersion}, {"bootId", std::string(boot_id)}, {"counters", counters}, {"driverInstances", instances}};
+  if (memory.kernel_log) marks["kernelLog"] = *memory.kernel_log;
+  return Text(marks);
 }
 
 base::Result<Memory> DecodeMemory(std::string_view text, std::string_view boot_id, std::string_view file, base::WallTime now) {
-  const auto damaged = [](const Error& error) { return Error(Code::kDataLoss, error.message()); };
   auto document = base::ParseJson(text, file);
-  if (!document.ok()) return damaged(document.error());
+  if (!document.ok()) return Damaged(document.error());
   base::Problems problems{std::string(file)};
   base::MapReader reader(*document, "", problems);
   TRY(os::CheckKeptVersion(reader, file, kVersion));
   const std::string written_in = reader.String("bootId").value_or("");
   Memory memory = ReadMemory(reader, now, problems);
   reader.Finish();
-  if (!problems.empty()) return damaged(problems.ToError());
-  if (written_in != boot_id) ForgetTroubles(memory);
+  if (!problems.empty()) return Damaged(problems.ToError());
+  memory.this_boot = written_in == boot_id;
+  if (!memory.this_boot) ForgetTroubles(memory);
   return memory;
+}
+
+base::Result<Marks> DecodeMarks(std::string_view text, std::string_view boot_id, std::string_view file) {
+  auto document = base::ParseJson(text, file);
+  if (!document.ok()) return Damaged(document.error());
+  base::Problems problems{std::string(file)};
+  base::MapReader reader(*document, "", problems);
+  TRY(os::CheckKeptVersion(reader, file, kVersion));
+  const std::string written_in = reader.String("bootId").value_or("");
+  Marks marks;
+  if (const base::Value* devices = reader.Map("counters"))
+    for (const auto& [id, mark, value] : *devices->map) marks.counters[id] = ReadCounters(value, problems);
+  if (const base::Value* drivers = reader.Map("driverInstances"))
+    for (const auto& [vendor, mark, value] : *drivers->map) marks.instances[vendor] = value.text;
+  if (const auto record = reader.Int("kernelLog", 0, INT64_MAX)) marks.kernel_log = static_cast<std::uint64_t>(*record);
+  reader.Finish();
+  if (!problems.empty()) return Damaged(problems.ToError());
+  return written_in == boot_id ? std::move(marks) : Marks{};
+}
+
+void Add(Marks marks, Memory& memory) {
+  for (auto& [id, device] : memory.devices)
+    if (const auto found = marks.counters.find(id); found != marks.counters.end()) device.before = std::move(found->second);
+  for (auto& [vendor, driver] : memory.drivers)
+    if (const auto found = marks.instances.find(vendor); found != marks.instances.end()) driver.instance = std::move(found->second);
+  memory.kernel_log = marks.kernel_log;
 }
 
 }  // namespace penstock::node::health

@@ -24,7 +24,7 @@ Memory SomeMemory() {
   device.recovery = {true, 2, 90s, 40s};
   device.reason = "XID 48";
   device.resets = {kNow - 2h};
-  memory.drivers["nvidia"] = "550.54.15";
+  memory.drivers["nvidia"] = {"550.54.15", "77"};
   memory.slots["0000:07:00.0"] = {"GPU-1", "111"};
   return memory;
 }
@@ -40,7 +40,8 @@ TEST(Memory, IsReadAsItWasWritten) {
   EXPECT_EQ(device.recovery.recovered_ago, 100s) << "time went on";
   EXPECT_EQ(device.resets, SomeMemory().devices.at("GPU-1").resets);
   EXPECT_EQ(read->slots, SomeMemory().slots);
-  EXPECT_EQ(read->drivers, SomeMemory().drivers);
+  ASSERT_EQ(read->drivers.size(), 1u);
+  EXPECT_EQ(read->drivers.at("nvidia").version, "550.54.15");
 }
 
 TEST(Memory, AfterARebootTroublesAreOverAndTheRestIsKnown) {
@@ -83,7 +84,7 @@ class KeeperTest : public ::testing::Test {
     }
   }
   void Trouble(std::int64_t code) { monitor_.OnEvidence({.device = "G0", .kind = "code", .code = code}); }
-  Memory Load() { return *Keeper::Load(path_, "boot", control_.clock().Wall()); }
+  Memory Load() { return Keeper::Load(folder_.path(), "boot", control_.clock().Wall())->memory; }
 
   os::TemporaryFolder folder_;
   const std::string path_ = folder_ / "health.json";
@@ -93,7 +94,7 @@ class KeeperTest : public ::testing::Test {
 };
 
 TEST_F(KeeperTest, WritesOffTheControlThreadAndOnceASecondAtMost) {
-  const Keeper keeper(control_, io_, monitor_, path_, "boot");
+  const Keeper keeper(control_, io_, monitor_, folder_.path(), {}, "boot");
   control_.RunUntilIdle();
   EXPECT_FALSE(os::Exists(path_)) << "only the I/O executor writes";
   Run();
@@ -108,7 +109,7 @@ TEST_F(KeeperTest, WritesOffTheControlThreadAndOnceASecondAtMost) {
 
 TEST_F(KeeperTest, WritesWhatIsNotWrittenYetWhenItEnds) {
   {
-    const Keeper keeper(control_, io_, monitor_, path_, "boot");
+    const Keeper keeper(control_, io_, monitor_, folder_.path(), {}, "boot");
     Run();
     Trouble(3);
   }
@@ -117,7 +118,7 @@ TEST_F(KeeperTest, WritesWhatIsNotWrittenYetWhenItEnds) {
 
 TEST_F(KeeperTest, AFullDiskIsTriedAgain) {
   folder_.Write("health.json/in-the-way", "");  // a folder, which no file replaces
-  const Keeper keeper(control_, io_, monitor_, path_, "boot");
+  const Keeper keeper(control_, io_, monitor_, folder_.path(), {}, "boot");
   Run();
   std::filesystem::remove_all(path_);
   control_.Advance(10s);
@@ -129,9 +130,36 @@ TEST_F(KeeperTest, ADamagedFileIsSetAsideAndANewerOneRefused) {
   folder_.Write("health.json", "{ half");
   EXPECT_TRUE(Load().devices.empty());
   EXPECT_TRUE(os::Exists(path_ + ".damaged"));
-  EXPECT_TRUE(Keeper::Load(path_, "boot", kNow).ok()) << "no file is no error";
+  folder_.Write("health-marks.json", "{ half");
+  EXPECT_TRUE(Keeper::Load(folder_.path(), "boot", kNow).ok()) << "no file is no error";
+  EXPECT_TRUE(os::Exists(folder_ / "health-marks.json.damaged"));
   folder_.Write("health.json", R"({"version": 99})");
-  EXPECT_FALSE(Keeper::Load(path_, "boot", kNow).ok());
+  folder_.Write("health-marks.json", R"({"version": 99})");
+  const auto kept = Keeper::Load(folder_.path(), "boot", kNow);
+  ASSERT_TRUE(kept.ok());
+  EXPECT_FALSE(kept->may_write_memory);
+  EXPECT_FALSE(kept->may_write_marks);
+  { const Keeper keeper(control_, io_, monitor_, folder_.path(), *kept, "boot"); }
+  EXPECT_EQ(*os::ReadFile(path_), R"({"version": 99})") << "a newer version's is left alone";
+  EXPECT_EQ(*os::ReadFile(folder_ / "health-marks.json"), R"({"version": 99})");
+}
+
+TEST_F(KeeperTest, KeepsWhatTellsAReset) {
+  monitor_.OnDriverOpened("acme", {"1.0", "77"});
+  monitor_.SetKernelLog(4711);
+  Trouble(3);
+  device::Reading reading;
+  reading.evidence.push_back({.kind = "reset-counter.energy", .code = 500, .standing = true});
+  monitor_.OnReading("G0", reading);
+  { const Keeper keeper(control_, io_, monitor_, folder_.path(), {}, "boot"); }
+  const Memory memory = Load();
+  EXPECT_EQ(memory.devices.at("G0").before, (Counters{{"energy", 500}}));
+  EXPECT_EQ(memory.drivers.at("acme"), (LoadedDriver{"1.0", "77"}));
+  EXPECT_EQ(memory.kernel_log, 4711u);
+  const auto rebooted = Keeper::Load(folder_.path(), "another boot", kNow);
+  ASSERT_TRUE(rebooted.ok());
+  EXPECT_EQ(rebooted->memory.kernel_log, std::nullopt);
+  EXPECT_FALSE(rebooted->memory.this_boot);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 
+#include "device/kinds.h"
 #include "vendor/nvidia/dialect/kinds.h"
 #include "vendor/nvidia/dialect/xid.h"
 #include "vendor/nvidia/facts.h"
@@ -28,6 +29,12 @@ Evidence Standing(const std::string& id, std::string_view kind, std::int64_t cod
   evidence.text = std::move(text);
   evidence.standing = true;
   return evidence;
+}
+
+/// What tells a reset where the driver does not say that what happened is over.
+Evidence ResetCounter(const std::string& id, std::string_view name, unsigned long long value) {
+  const auto code = static_cast<std::int64_t>(std::min<unsigned long long>(value, std::numeric_limits<std::int64_t>::max()));
+  return Standing(id, std::string(device::kResetCounter) + std::string(name), code, "");
 }
 
 Evidence Lost(const std::string& id, abi::Return code, std::string_view function) {
@@ -56,8 +63,10 @@ void AskMemoryHealth(Questions& questions, const std::string& id, Reading& readi
     if (failed != 0) reading.evidence.push_back(Standing(id, kRemapFailure, 1, "a row could not be remapped"));
   }
   unsigned long long errors = 0;
-  if (questions.Ask(nvml.ecc_errors, abi::kUncorrectedErrors, abi::kVolatileCounter, &errors) && errors != 0) {
-    const auto count = static_cast<std::int64_t>(std::min<unsigned long long>(errors, std::numeric_limits<std::int64_t>::max()));
+  if (!questions.Ask(nvml.ecc_errors, abi::kUncorrectedErrors, abi::kVolatileCounter, &errors)) return;
+  const auto count = static_cast<std::int64_t>(std::min<unsigned long long>(errors, std::numeric_limits<std::int64_t>::max()));
+  if (!reading.tells_recovery) reading.evidence.push_back(ResetCounter(id, "uncorrectable-ecc-errors", errors));
+  if (errors != 0) {
     reading.evidence.push_back(
         Standing(id, kEccUncorrectable, count, std::to_string(errors) + " uncorrectable ECC errors since the last reset"));
   }
@@ -88,6 +97,12 @@ void AskRecovery(Questions& questions, const std::string& id, Reading& reading) 
     reading.evidence.push_back(Standing(id, kRecoveryAction, *action, "the driver asks for: " + std::string(RecoveryActionName(*action))));
 }
 
+/// nvml.h: "since the driver was last reloaded". A reset begins it anew too.
+void AskEnergy(Questions& questions, const std::string& id, Reading& reading) {
+  unsigned long long millijoules = 0;
+  if (questions.Ask(questions.nvml().energy, &millijoules)) reading.evidence.push_back(ResetCounter(id, "energy", millijoules));
+}
+
 }  // namespace
 
 Reading Unreachable(abi::Return code, std::string_view function, const std::string& id) {
@@ -103,6 +118,7 @@ base::Result<Reading> TakeReading(const Nvml& nvml, abi::Device device, const st
   AskWhetherItAnswers(questions);
   AskRecovery(questions, id, reading);
   AskMemoryHealth(questions, id, reading);
+  if (!reading.tells_recovery) AskEnergy(questions, id, reading);
   AskProcesses(questions, reading);
   if (questions.gone()) return base::Error(Code::kUnavailable, "the NVIDIA driver went away: " + questions.gone()->message());
   if (questions.lost()) {

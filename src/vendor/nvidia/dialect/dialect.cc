@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "base/core/strings.h"
+#include "device/kinds.h"
 #include "vendor/nvidia/dialect/containers.h"
 #include "vendor/nvidia/dialect/dcgm.h"
 #include "vendor/nvidia/dialect/further_classes.h"
@@ -144,6 +145,7 @@ class NvidiaDialect final : public device::Dialect {
     if (kind == kRemapPending) return {Severity::kWarn, "a memory row is remapped with the next reset"};
     if (kind == kEccUncorrectable)
       return {Severity::kWarn, "uncorrectable ECC errors since the last reset: " + std::to_string(evidence.code)};
+    if (kind == device::kDriverLoaded || kind.starts_with(device::kResetCounter)) return {Severity::kIgnore, said(kind)};
     if (kind == kRecoveryChanged) return {Severity::kIgnore, "the driver's recovery action changed"};
     if (kind == kSxid) return {Severity::kWarn, "SXID " + std::to_string(evidence.code) + " of an NVSwitch: " + said("no text")};
     return {Severity::kWarn, said(kind)};

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/core/strings.h"
+#include "device/kinds.h"
 #include "vendor/nvidia/dialect/kinds.h"
 
 namespace penstock::vendor::nvidia {
@@ -141,6 +142,8 @@ std::optional<Evidence> ParseKernelLine(std::string_view line) {
   if (cursor.Skip("nvidia-nvswitch")) return ParseSxid(cursor);
   if (!cursor.Skip("NVRM: ")) return std::nullopt;
   if (cursor.Skip("Xid (")) return ParseXid(cursor);
+  if (cursor.rest().starts_with("loading NVIDIA UNIX "))
+    return Evidence{.source = EvidenceSource::kKernelLog, .kind = std::string(device::kDriverLoaded)};
   if (cursor.Skip("GPU ") || cursor.Skip("The NVIDIA GPU ")) return ParseLost(cursor);
   return std::nullopt;
 }

@@ -9,7 +9,9 @@
 namespace penstock::vendor::nvidia {
 
 /// Evidence in one record of the kernel's log, with or without the prefix of /dev/kmsg or dmesg in front. Forms: XIDs of all drivers, with
-/// and without "PCI:", pid and MIG instance; SXIDs; a GPU that fell off the bus without an XID. Nothing for any other line.
+/// and without "PCI:", pid and MIG instance; SXIDs; a GPU that fell off the bus without an XID; and kDriverLoaded, the line with which
+/// nvidia.ko begins: "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15 ...", of the open one "NVRM: loading NVIDIA UNIX Open
+/// Kernel Module for x86_64 ...". Nothing for any other line.
 std::optional<device::Evidence> ParseKernelLine(std::string_view line);
 
 }  // namespace penstock::vendor::nvidia

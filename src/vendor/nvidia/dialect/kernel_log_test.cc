@@ -68,14 +68,24 @@ INSTANTIATE_TEST_SUITE_P(
                     Line{"NVRM: Xid (PCI:00010000:C1:00): 64", "xid", "10000:c1:00.0", 64, ""}));
 
 TEST(KernelLine, SaysNothingWhereNothingIsSaid) {
-  for (const char* line : {"", "NVRM: ", "NVRM: Xid", "NVRM: Xid (", "NVRM: Xid ()", "NVRM: Xid (PCI:0000:01:00)",
-                           "NVRM: Xid (PCI:0000:01:00): ", "NVRM: Xid (PCI:0000:01:00): x, y", "NVRM: Xid (PCI:zz): 79, y",
-                           "NVRM: Xid (PCI:0000:01:00): 99999999999999999999, y", "NVRM: Xid (PCI:0000:01:00 GPU-I:): 13, y",
-                           "NVRM: GPU at PCI:0000:03:00: GPU-11111111-2222-3333-4444-555555555555",
-                           "NVRM: GPU 0000:18:00.0: RmInitAdapter failed!", "NVRM: The NVIDIA GPU 0000:b3:00.0",
-                           "NVRM: loading NVIDIA UNIX x86_64 Kernel Module", "nvidia-nvswitch2: SXid (PCI:0000:85:00.0): Data {0x1, 0x2}",
-                           "nvidia-nvswitch: open", "amdgpu 0000:03:00.0: GPU reset begin!", "NVRM: Xid (PCI:0000:01:00): 79GPU"}) {
+  for (const char* line :
+       {"", "NVRM: ", "NVRM: Xid", "NVRM: Xid (", "NVRM: Xid ()", "NVRM: Xid (PCI:0000:01:00)",
+        "NVRM: Xid (PCI:0000:01:00): ", "NVRM: Xid (PCI:0000:01:00): x, y", "NVRM: Xid (PCI:zz): 79, y",
+        "NVRM: Xid (PCI:0000:01:00): 99999999999999999999, y", "NVRM: Xid (PCI:0000:01:00 GPU-I:): 13, y",
+        "NVRM: GPU at PCI:0000:03:00: GPU-11111111-2222-3333-4444-555555555555", "NVRM: GPU 0000:18:00.0: RmInitAdapter failed!",
+        "NVRM: The NVIDIA GPU 0000:b3:00.0", "NVRM: loading nvidia", "nvidia-nvswitch2: SXid (PCI:0000:85:00.0): Data {0x1, 0x2}",
+        "nvidia-nvswitch: open", "amdgpu 0000:03:00.0: GPU reset begin!", "NVRM: Xid (PCI:0000:01:00): 79GPU"}) {
     EXPECT_FALSE(ParseKernelLine(line).has_value()) << line;
+  }
+}
+
+TEST(KernelLine, TellsThatTheModuleWasLoaded) {
+  for (const char* line : {"NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024",
+                           "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.133.20  Release Build"}) {
+    const auto evidence = ParseKernelLine(line);
+    ASSERT_TRUE(evidence.has_value()) << line;
+    EXPECT_EQ(evidence->kind, "driver-loaded");
+    EXPECT_FALSE(evidence->pci.has_value());
   }
 }
 
