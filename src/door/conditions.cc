@@ -23,15 +23,20 @@ bool HasDevices(const Report& report, const std::string& vendor) {
 
 /// Drivers are wanted of vendors whose devices are known; where none are, one of any vendor will do.
 ConditionReport DriverReady(const Report& report) {
-  std::vector<std::string> missing, reasons;
+  std::vector<std::string> missing, unusable, reasons;
   bool some = false;
   for (const auto& vendor : report.vendors) {
     some |= !vendor.driver.empty();
-    if (!vendor.driver.empty()) continue;
-    reasons.push_back(vendor.vendor + ": " + vendor.reason);
-    if (HasDevices(report, vendor.vendor)) missing.push_back(reasons.back());
+    const std::string why = vendor.vendor + ": " + vendor.reason;
+    if (vendor.driver.empty()) {
+      reasons.push_back(why);
+      if (HasDevices(report, vendor.vendor)) missing.push_back(why);
+    } else if (!vendor.reason.empty()) {
+      unusable.push_back(why);
+    }
   }
   if (!missing.empty()) return {.type = "DriverReady", .status = false, .reason = "DriverMissing", .message = base::Join(missing, "; ")};
+  if (!unusable.empty()) return {.type = "DriverReady", .status = false, .reason = "DriverUnusable", .message = base::Join(unusable, "; ")};
   if (!some) return {.type = "DriverReady", .status = false, .reason = "NoDriver", .message = base::Join(reasons, "; ")};
   return {.type = "DriverReady", .status = true, .reason = "DriverLoaded"};
 }

@@ -70,6 +70,13 @@ TEST(Conditions, TheDriverOfAnotherVendorIsNotMissed) {
   Expect(report, "DriverReady", false, "NoDriver", "amd: there is no amdgpu module");
 }
 
+TEST(Conditions, ADriverThatIsThereAndOfNoUseIsNotReady) {
+  api::Report report = Sample();
+  report.vendors[0].reason = "there is no driver library of version 550.54.15, where 550.90.07 is";
+  Expect(report, "DriverReady", false, "DriverUnusable", "nvidia: there is no driver library");
+  Expect(report, "Ready", false, "DriverUnusable");
+}
+
 TEST(Conditions, ReadyAsksForAnOpenDoorOfADeviceThatIsWell) {
   api::Report report = Sample();
   report.doors[0] = {.name = "kubelet", .state = "stepped-back", .reason = "nvidia-device-plugin serves it"};

@@ -119,6 +119,12 @@ api::VendorReport VendorOf(const node::inventory::VendorEntry& entry) {
   return vendor;
 }
 
+/// That it does not answer counts more.
+void AddUnusable(const std::map<std::string, std::string>& unusable, std::vector<api::VendorReport>& vendors) {
+  for (api::VendorReport& vendor : vendors)
+    if (const auto found = unusable.find(vendor.vendor); found != unusable.end() && vendor.reason.empty()) vendor.reason = found->second;
+}
+
 /// What is given out now is given out at doors that are open.
 std::vector<std::string> EnforcementOf(const std::vector<api::DoorReport>& doors) {
   std::set<std::string> kinds;
@@ -137,6 +143,7 @@ api::Report MakeReport(const node::inventory::Snapshot& inventory, const node::l
   report.version = PENSTOCK_VERSION;
   report.agent_pid = ::getpid();
   for (const auto& vendor : inventory.vendors) report.vendors.push_back(VendorOf(vendor));
+  if (context.unusable_drivers) AddUnusable(context.unusable_drivers(), report.vendors);
   static const std::vector<node::share::Offer> kNothing;
   static const node::share::Wishes kNoWishes;
   static const device::SharedDevices kNoServers;

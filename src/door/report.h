@@ -21,6 +21,7 @@ struct ReportContext {
   std::string node;
   std::function<std::vector<api::DoorReport>()> doors;
   std::function<std::map<std::string, std::string>()> withheld;  ///< by device id, what a door keeps back although it is offered, and why
+  std::function<std::map<std::string, std::string>()> unusable_drivers;  ///< by vendor, of drivers that are there, and why
   const node::share::Wishes* wishes = nullptr;
   const std::vector<node::share::Offer>* offers = nullptr;
   const device::SharedDevices* servers = nullptr;

@@ -112,6 +112,10 @@ std::string Containers::HostFolder() const {
   return config_.host_install.empty() ? config_.install : config_.host_install;
 }
 
+std::map<std::string, std::string> Containers::MismatchedDrivers() {
+  return keeper_ ? keeper_->published().Get()->mismatched : std::map<std::string, std::string>();
+}
+
 api::CdiReport Containers::Report() {
   api::CdiReport report{.folder = folder_, .kinds = {}, .problems = {}, .remarks = {}};
   if (!keeper_) {

@@ -2,6 +2,7 @@
 // the kubelet's engine can do with them. Construction only.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -40,6 +41,9 @@ class Containers {
   std::string folder() const { return keeper_ ? folder_ : ""; }
 
   api::CdiReport Report();
+
+  /// Vendors whose driver programs cannot use, since its libraries are of another version than its kernel module, and why.
+  std::map<std::string, std::string> MismatchedDrivers();
 
  private:
   void WriteSpecifications(os::Loop& control, base::Executor& io, const api::NodeConfig& config, node::inventory::Inventory& inventory);

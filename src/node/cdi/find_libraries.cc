@@ -270,7 +270,7 @@ Error NoLibraries(const DriverTree& tree, const ContainerDriver& wanted, const s
   const std::string what = "there is no driver library (" + base::Join(names, ", ") + ") below " + tree.root();
   if (other.empty() || other == version)
     return {Code::kNotFound, what + ": install the driver, or say where it is with --driver-root or --library-search-path"};
-  return {Code::kNotFound,
+  return {Code::kFailedPrecondition,
           what + ", where version " + other + " is: load the driver of that version (or restart the machine), or install " + version};
 }
 

@@ -27,7 +27,8 @@ struct FoundLibraries {
 };
 
 /// `version` is what the driver says of itself; empty: what its libraries' names say. The same files give the same answer. kNotFound: there
-/// are no libraries of that version; the message says what to do. Blocks for some milliseconds.
+/// are no libraries; kFailedPrecondition: there are those of another version alone; the message says what to do. Blocks for some
+/// milliseconds.
 base::Result<FoundLibraries> FindLibraries(const DriverTree& tree, const device::ContainerDriver& wanted, const std::string& version,
                                            const std::vector<std::string>& more_folders);
 

@@ -51,6 +51,8 @@ class Finder {
     auto generated = Generate(input, settings_.places, settings_.options);
     if (!generated.ok()) {
       outcome_.written.problems.push_back(generated.error().message());
+      if (generated.error().code() == base::Code::kFailedPrecondition)
+        outcome_.written.mismatched[std::string(subject.dialect->vendor())] = generated.error().message();
       outcome_.retry = true;
       return;
     }

@@ -1,6 +1,7 @@
 // The specifications of this node, kept on disk as the machine is: written before anybody is told of a device, gone with its driver.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -23,7 +24,8 @@ struct Written {
   std::set<std::string> others;       ///< devices of further classes that are written, qualified: "k8s.device-plugin.nvidia.com/gds=all"
   std::vector<std::string> kinds;     ///< all that are written, sorted
   std::vector<std::string> problems;  ///< what is not written, and why, with what to do
-  std::vector<std::string> remarks;   ///< what was not found of the driver
+  std::map<std::string, std::string> mismatched;  ///< vendor → why programs cannot use its driver: the libraries are of another version
+  std::vector<std::string> remarks;               ///< what was not found of the driver
   bool operator==(const Written&) const = default;
 };
 
