@@ -32,7 +32,11 @@ std::optional<node::metrics::WebConfig> WebConfigOf(door::Pages& pages) {
 
 Views::Views(Parts parts)
     : parts_(parts), press_(vendor::FindDialect), pages_(parts.control, [this](node::metrics::Format format) { return MakePage(format); }) {
-  const auto changed = [this](const auto&) { pages_.Changed(); };
+  const auto changed = [this](const auto&) {
+    pages_.Changed();
+    LookSoon();
+  };
+  LookSoon();
   subscriptions_.push_back(parts_.telemetry.sampler.published().Subscribe([this](const auto& samples) {
     press_.See(*samples, parts_.control.clock().Now());
     pages_.Changed();
@@ -45,24 +49,37 @@ Views::Views(Parts parts)
   subscriptions_.push_back(parts_.configuration.published().Subscribe(changed));
 }
 
+Views::~Views() { parts_.control.Cancel(look_); }
+
+/// Conditions are since they are so, and not since somebody asked first.
+void Views::LookSoon() {
+  if (look_ != 0) return;
+  look_ = parts_.control.PostAfter(std::chrono::seconds(1), [this] {
+    look_ = 0;
+    (void)Report();
+  });
+}
+
 api::Report Views::Report() {
   Spine& spine = parts_.spine;
   const auto wished = spine.offers.wished().Get();
   const auto offers = spine.offers.published().Get();
   const auto servers = spine.offers.servers().Get();
   const auto health = spine.monitor.statuses();
-  api::Report report =
-      door::MakeReport(*spine.inventory.published().Get(), *spine.ledger.Get(),
-                       {.node = parts_.node,
-                        .doors = [this] { return DoorReports(); },
-                        .withheld = [this] { return parts_.doors ? parts_.doors->Withheld() : std::map<std::string, std::string>(); },
-                        .wishes = &wished->wishes,
-                        .offers = offers.get(),
-                        .servers = servers.get(),
-                        .health = &health,
-                        .configuration = [this] { return parts_.configuration.published().Get()->report; },
-                        .times = &condition_times_,
-                        .now = parts_.control.clock().Wall()});
+  api::Report report = door::MakeReport(
+      *spine.inventory.published().Get(), *spine.ledger.Get(),
+      {.node = parts_.node,
+       .doors = [this] { return DoorReports(); },
+       .withheld = [this] { return parts_.doors ? parts_.doors->Withheld() : std::map<std::string, std::string>(); },
+       .unusable_drivers =
+           [this] { return parts_.containers ? parts_.containers->MismatchedDrivers() : std::map<std::string, std::string>(); },
+       .wishes = &wished->wishes,
+       .offers = offers.get(),
+       .servers = servers.get(),
+       .health = &health,
+       .configuration = [this] { return parts_.configuration.published().Get()->report; },
+       .times = &condition_times_,
+       .now = parts_.control.clock().Wall()});
   if (parts_.containers) report.cdi = parts_.containers->Report();
   return report;
 }

@@ -44,6 +44,9 @@ struct Parts {
 class Views {
  public:
   explicit Views(Parts parts);
+  ~Views();
+  Views(const Views&) = delete;
+  Views& operator=(const Views&) = delete;
 
   api::Report Report();
   node::metrics::Page MetricsPage(node::metrics::Format format) { return pages_.Get(format); }
@@ -53,12 +56,14 @@ class Views {
   KeptPreviewNode ForPreview() const;
 
  private:
+  void LookSoon();
   std::vector<api::DoorReport> DoorReports() const;
   std::string MakePage(node::metrics::Format format);
   node::metrics::Figures Figures() const;
 
   const Parts parts_;
   door::ConditionTimes condition_times_;
+  base::TimerId look_ = 0;
   node::metrics::Press press_;
   node::metrics::PageKeeper pages_;
   std::optional<api::TelemetryConfig> shown_;  // how pages look now

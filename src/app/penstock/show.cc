@@ -22,6 +22,14 @@ std::string MemoryOf(const DeviceReport& device) { return device.memory_bytes ==
 
 std::string NumaOf(const DeviceReport& device) { return device.numa ? std::to_string(*device.numa) : ""; }
 
+/// What is wrong with a file comes with a line for each problem.
+std::string OneLine(const std::string& text) {
+  std::vector<std::string> lines;
+  for (const std::string& line : base::Split(text, '\n'))
+    if (const std::string_view trimmed = base::Trim(line); !trimmed.empty()) lines.emplace_back(trimmed);
+  return base::Join(lines, "; ");
+}
+
 Color ColorOf(std::string_view health) {
   if (health == "healthy") return Color::kGreen;
   return health == "unhealthy" ? Color::kRed : Color::kYellow;
@@ -106,8 +114,9 @@ std::string Drivers(const Report& report) {
   std::string text;
   for (const api::VendorReport& vendor : report.vendors) {
     if (!vendor.driver.empty()) {
-      text +=
-          Printable(vendor.vendor + " driver " + vendor.driver + (vendor.runtime.empty() ? "" : " (API " + vendor.runtime + ")")) + "\n";
+      text += Printable(vendor.vendor + " driver " + vendor.driver + (vendor.runtime.empty() ? "" : " (API " + vendor.runtime + ")") +
+                        (vendor.reason.empty() ? "" : ": " + vendor.reason)) +
+              "\n";
     } else {
       text += Printable("no " + vendor.vendor + " driver" + (vendor.reason.empty() ? "" : ": " + vendor.reason)) + "\n";
     }
@@ -186,7 +195,7 @@ std::string Conditions(const Report& report, bool wide, const Style& style, base
                  {condition.status ? "true" : "false", condition.status ? Color::kGreen : Color::kYellow},
                  AgeOf(condition.since, now),
                  condition.reason,
-                 condition.message});
+                 OneLine(condition.message)});
   return table.empty() ? "" : "\n" + table.Render(style);
 }
 

@@ -46,6 +46,8 @@ std::string Paint(std::string_view text, Color color, const Style& style) {
 std::string Printable(std::string_view text) {
   std::string printable(text);
   std::replace_if(
+      printable.begin(), printable.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  std::replace_if(
       printable.begin(), printable.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   return printable;
 }
