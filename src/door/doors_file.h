@@ -29,7 +29,7 @@ using DevicesByHand = std::map<std::string, ByHand>;  ///< by device id
 
 std::string EncodeDoors(const DevicesByHand& devices);
 
-/// kFailedPrecondition where a newer version of the agent wrote it (then it must be left alone), kDataLoss where it is damaged.
+/// kFailedPrecondition where a newer version of the agent wrote it, kDataLoss where it is damaged.
 base::Result<DevicesByHand> DecodeDoors(std::string_view text, std::string_view file);
 
 }  // namespace penstock::door

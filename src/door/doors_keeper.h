@@ -1,31 +1,27 @@
 // Writes doors.json after changes, and reads it at start.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "base/core/result.h"
 #include "base/executor.h"
 #include "door/doors_file.h"
+#include "os/kept_file.h"
 
 namespace penstock::door {
 
-/// On the control executor; writes on the I/O executor, always what was kept last. A failed write (full or read-only disk) is logged and
-/// repeated with the next change, at the latest after 10 s.
+/// As os::KeptFile.
 class DoorsKeeper {
  public:
   DoorsKeeper(base::Executor& control, base::Executor& io, std::string path);
-  ~DoorsKeeper();
 
-  void Keep(const DevicesByHand& devices);
+  void Keep(const DevicesByHand& devices) { file_.Keep(EncodeDoors(devices)); }
 
-  /// What was kept last. A damaged file is set aside as "<path>.damaged" and nothing is known; kFailedPrecondition where a newer version
-  /// wrote it. Blocks.
+  /// What was kept last; nothing where it is damaged or of a newer version (os::LoadKept). Blocks.
   static base::Result<DevicesByHand> Load(const std::string& path);
 
  private:
-  struct State;
-  std::shared_ptr<State> state_;
+  os::KeptFile file_;
 };
 
 }  // namespace penstock::door

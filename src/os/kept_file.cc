@@ -1,16 +1,20 @@
-// Reading what was kept.
+// Reading what was kept, and one write at a time.
 #include "os/kept_file.h"
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <utility>
 
 #include "base/log.h"
 
 namespace penstock::os {
 
 void SetAside(const std::string& path, std::string_view what, const base::Error& why) {
-  const std::string aside = path + ".damaged";
-  base::Log(base::kWarn, std::string(what) + " is damaged and set aside", {{"why", why.message()}, {"kept as", aside}});
+  const bool newer = why.code() == base::Code::kFailedPrecondition;
+  const std::string aside = path + (newer ? ".newer" : ".damaged");
+  base::Log(base::kWarn, std::string(what) + (newer ? " is of a newer version and set aside" : " is damaged and set aside"),
+            {{"why", why.message()}, {"kept as", aside}});
   (void)std::rename(path.c_str(), aside.c_str());
 }
 
@@ -21,6 +25,48 @@ base::Status CheckKeptVersion(base::MapReader& reader, std::string_view file, in
   return base::Error(base::Code::kFailedPrecondition, std::string(file) + " was written by a newer Penstock (format " +
                                                           std::to_string(*version) + ", this one knows " + std::to_string(known) +
                                                           "): run that version, or start with another --state-dir");
+}
+
+struct KeptFile::State : std::enable_shared_from_this<State> {
+  State(base::Executor& c, base::Executor& i, std::string p, std::string u)
+      : control(c), io(i), path(std::move(p)), unwritten(std::move(u)) {}
+
+  void Write() {
+    if (writing || ended) return;
+    writing = true;
+    dirty = false;
+    io.Post([self = shared_from_this(), text = text] {
+      const base::Status written = WriteFileAtomically(self->path, text, 0600);
+      self->control.Post([self, written] { self->Written(written); });
+    });
+  }
+
+  void Written(const base::Status& written) {
+    writing = false;
+    if (!written.ok()) {
+      base::Log(base::kError, unwritten, {{"path", path}, {"why", written.error().message()}});
+      control.PostAfter(std::chrono::seconds(10), [self = shared_from_this()] { self->Write(); });
+      return;
+    }
+    if (dirty) Write();
+  }
+
+  base::Executor& control;
+  base::Executor& io;
+  const std::string path, unwritten;
+  std::string text;
+  bool writing = false, dirty = false, ended = false;
+};
+
+KeptFile::KeptFile(base::Executor& control, base::Executor& io, std::string path, std::string unwritten)
+    : state_(std::make_shared<State>(control, io, std::move(path), std::move(unwritten))) {}
+
+KeptFile::~KeptFile() { state_->ended = true; }
+
+void KeptFile::Keep(std::string text) {
+  state_->text = std::move(text);
+  state_->dirty = true;
+  state_->Write();
 }
 
 }  // namespace penstock::os

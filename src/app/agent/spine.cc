@@ -52,11 +52,11 @@ Spine::Spine(os::Loop& control, base::Executor& io, const api::NodeConfig& confi
 }
 
 base::Status Spine::Recall() {
-  ASSIGN(kept_, node::health::Keeper::Load(state_dir_, boot_id_, control_.clock().Wall()));
+  ASSIGN(node::health::Memory memory, node::health::Keeper::Load(state_dir_, boot_id_, control_.clock().Wall()));
   // Where an agent ran in this boot that kept no place in the log, what it read is not judged again.
-  from_.after = kept_.memory.kernel_log;
-  from_.history = from_.after || (kept_.may_write_memory && kept_.may_write_marks && !kept_.memory.this_boot);
-  monitor.Recall(std::exchange(kept_.memory, {}));
+  from_.after = memory.kernel_log;
+  from_.history = from_.after || !memory.this_boot;
+  monitor.Recall(std::move(memory));
   return {};
 }
 
@@ -92,7 +92,7 @@ void Spine::Configure(const api::NodeConfig& config) {
 }
 
 void Spine::Serve() {
-  keeper_.emplace(control_, io_, monitor, state_dir_, kept_, boot_id_);
+  keeper_.emplace(control_, io_, monitor, state_dir_, boot_id_);
   resets_.emplace(control_, inventory, ledger, monitor, [this](std::string_view vendor) { return VendorFor(vendor); });
   resets_->SetPolicy(reset_policy_);
   on_offers_ = offers.published().Subscribe([this](const auto&) { WantServers(); });

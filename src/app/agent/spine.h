@@ -39,8 +39,7 @@ class Spine {
   /// was loaded, and from now on. After Recall. Blocks for as long as it takes to read what is there.
   void ListenToKernel();
 
-  /// Takes over what the agent before this one knew of devices' health. A file of a newer version stays as it is, and nothing is
-  /// known. An error where the file cannot be read. Blocks. Once, before Start.
+  /// Takes over what the agent before this one knew of devices' health. An error where the file cannot be read. Blocks. Once, before Start.
   base::Status Recall();
 
   /// Begins to look; `first_look` is called once, when each vendor's devices have been looked at, well or not.
@@ -92,7 +91,6 @@ class Spine {
   std::size_t lines_to_look_ = 0;
   std::unique_ptr<node::health::KernelLogFeed> kernel_log_;
   std::map<std::string, std::unique_ptr<device::Actions>, std::less<>> actions_;  // by vendor
-  node::health::Kept kept_;                                                       // of the agent before this one, but for its memory
   node::health::KernelLogFeed::Options from_;                                     // where the kernel's log is read from
   std::optional<node::health::Keeper> keeper_;
   std::optional<node::health::Resets> resets_;

@@ -21,19 +21,15 @@ using Texts = std::array<std::string, 2>;
 /// Those that are not written yet.
 base::Status WriteAll(const std::array<std::string, 2>& paths, const Texts& texts, const Texts& written) {
   for (std::size_t i = 0; i < paths.size(); ++i)
-    if (!paths[i].empty() && texts[i] != written[i]) TRY(os::WriteFileAtomically(paths[i], texts[i], 0600));
+    if (texts[i] != written[i]) TRY(os::WriteFileAtomically(paths[i], texts[i], 0600));
   return {};
 }
 
 }  // namespace
 
 struct Keeper::State : std::enable_shared_from_this<State> {
-  State(base::Executor& c, base::Executor& i, Monitor& m, const std::string& folder, const Kept& kept, std::string b)
-      : control(c),
-        io(i),
-        monitor(m),
-        paths{kept.may_write_memory ? MemoryPath(folder) : "", kept.may_write_marks ? MarksPath(folder) : ""},
-        boot_id(std::move(b)) {}
+  State(base::Executor& c, base::Executor& i, Monitor& m, const std::string& folder, std::string b)
+      : control(c), io(i), monitor(m), paths{MemoryPath(folder), MarksPath(folder)}, boot_id(std::move(b)) {}
 
   Texts Encode() const {
     const Memory memory = monitor.Remember();
@@ -80,15 +76,14 @@ struct Keeper::State : std::enable_shared_from_this<State> {
   base::Executor& control;
   base::Executor& io;
   Monitor& monitor;
-  const std::array<std::string, 2> paths;  // of health.json and health-marks.json; empty: a newer version's, left alone
+  const std::array<std::string, 2> paths;  // of health.json and health-marks.json
   const std::string boot_id;
   Texts written;
   bool dirty = false, writing = false, ended = false;
 };
 
-Keeper::Keeper(base::Executor& control, base::Executor& io, Monitor& monitor, const std::string& folder, const Kept& kept,
-               std::string boot_id)
-    : state_(std::make_shared<State>(control, io, monitor, folder, kept, std::move(boot_id))) {
+Keeper::Keeper(base::Executor& control, base::Executor& io, Monitor& monitor, const std::string& folder, std::string boot_id)
+    : state_(std::make_shared<State>(control, io, monitor, folder, std::move(boot_id))) {
   monitor.OnChange([state = state_.get()] { state->Changed(); });
   state_->Changed();  // who sits where now
 }
@@ -100,33 +95,14 @@ Keeper::~Keeper() {
   if (state_->writing || state_->dirty) state_->WriteNow();
 }
 
-base::Result<Kept> Keeper::Load(const std::string& folder, const std::string& boot_id, base::WallTime now) {
-  Kept kept;
-  const auto newer = [](const base::Error& error) { return error.code() == base::Code::kFailedPrecondition; };
-  const auto left_alone = [](const base::Error& error) {
-    base::Log(base::kWarn, "how devices did is neither remembered nor written down", {{"why", error.message()}});
-    return false;
-  };
+base::Result<Memory> Keeper::Load(const std::string& folder, const std::string& boot_id, base::WallTime now) {
   const std::string path = MemoryPath(folder), marks_path = MarksPath(folder);
-  auto memory = os::LoadKept<Memory>(path, "what was known of devices' health",
-                                     [&](const std::string& text) { return DecodeMemory(text, boot_id, path, now); });
-  if (memory.ok()) {
-    kept.memory = *std::move(memory);
-  } else if (newer(memory.error())) {
-    kept.may_write_memory = left_alone(memory.error());
-  } else {
-    return memory.error();
-  }
-  auto marks = os::LoadKept<Marks>(marks_path, "what tells that a device was reset",
-                                   [&](const std::string& text) { return DecodeMarks(text, boot_id, marks_path); });
-  if (marks.ok()) {
-    Add(*std::move(marks), kept.memory);
-  } else if (newer(marks.error())) {
-    kept.may_write_marks = left_alone(marks.error());
-  } else {
-    return marks.error();
-  }
-  return kept;
+  ASSIGN(Memory memory, os::LoadKept<Memory>(path, "what was known of devices' health",
+                                             [&](const std::string& text) { return DecodeMemory(text, boot_id, path, now); }));
+  ASSIGN(Marks marks, os::LoadKept<Marks>(marks_path, "what tells that a device was reset",
+                                          [&](const std::string& text) { return DecodeMarks(text, boot_id, marks_path); }));
+  Add(std::move(marks), memory);
+  return memory;
 }
 
 }  // namespace penstock::node::health

@@ -65,8 +65,7 @@ std::string EncodeMemory(const Memory& memory, std::string_view boot_id, base::W
 std::string EncodeMarks(const Memory& memory, std::string_view boot_id);
 
 /// What was written. Of another boot: who sat where, when devices were reset, and relapses; troubles ended with the boot.
-/// kFailedPrecondition where a newer version wrote it (then it must be left alone), kDataLoss where it is damaged (then it is started
-/// without).
+/// kFailedPrecondition where a newer version wrote it, kDataLoss where it is damaged.
 base::Result<Memory> DecodeMemory(std::string_view text, std::string_view boot_id, std::string_view file, base::WallTime now);
 
 /// What EncodeMarks wrote; nothing of another boot. Errors as above.
