@@ -1,6 +1,8 @@
 // The checkpoint's JSON. The only file of the ledger that knows nlohmann.
 #include "node/ledger/checkpoint.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "base/core/document.h"
@@ -14,6 +16,9 @@ using base::Error;
 using nlohmann::json;
 
 constexpr int kVersion = 1;
+// Of a lease. A control group tells its own; without one, the others are found by their ancestors and by their environment.
+constexpr std::size_t kMostProcesses = 16;
+constexpr std::size_t kMostCommandBytes = 256;
 
 json ToJson(const Slot& slot) {
   json out = {{"id", slot.id}, {"device", slot.device}};
@@ -25,11 +30,17 @@ json ToJson(const Slot& slot) {
   return out;
 }
 
+/// A character that is cut in two is replaced when it is written.
+std::string Cut(const std::string& command) { return command.substr(0, kMostCommandBytes); }
+
+json ToJson(const Process& process) {
+  return {{"pid", process.pid}, {"start", process.start}, {"user", process.user}, {"command", Cut(process.command)}};
+}
+
 json ToJson(const Lease& lease) {
   json slots = json::array(), processes = json::array();
   for (const Slot& slot : lease.slots) slots.push_back(ToJson(slot));
-  for (const Process& process : lease.processes)
-    processes.push_back({{"pid", process.pid}, {"start", process.start}, {"user", process.user}, {"command", process.command}});
+  for (std::size_t i = 0; i < std::min(lease.processes.size(), kMostProcesses); ++i) processes.push_back(ToJson(lease.processes[i]));
   json out = {{"id", lease.id},
               {"door", lease.door},
               {"slots", slots},
@@ -38,7 +49,7 @@ json ToJson(const Lease& lease) {
               {"since", base::FormatTime(lease.since)},
               {"processes", processes},
               {"user", lease.user},
-              {"command", lease.command},
+              {"command", Cut(lease.command)},
               {"pod", lease.pod},
               {"podUid", lease.pod_uid},
               {"namespace", lease.namespace_name},
@@ -122,7 +133,7 @@ std::string EncodeCheckpoint(const Snapshot& snapshot, std::string_view boot_id)
 
 base::Result<std::vector<Lease>> DecodeCheckpoint(std::string_view text, std::string_view boot_id, std::string_view file) {
   const auto damaged = [](const Error& error) { return Error(Code::kDataLoss, error.message()); };
-  auto document = base::ParseJson(text, file);
+  auto document = base::ParseJson(text, file, {.bytes = kMostCheckpointBytes});
   if (!document.ok()) return damaged(document.error());
   base::Problems problems{std::string(file)};
   base::MapReader reader(*document, "", problems);

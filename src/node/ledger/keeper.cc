@@ -75,8 +75,9 @@ Keeper::~Keeper() {
 }
 
 base::Result<std::vector<Lease>> Keeper::Load(const std::string& path, const std::string& boot_id) {
-  return os::LoadKept<std::vector<Lease>>(path, "the ledger's checkpoint",
-                                          [&](const std::string& text) { return DecodeCheckpoint(text, boot_id, path); });
+  return os::LoadKept<std::vector<Lease>>(
+      path, "the ledger's checkpoint", [&](const std::string& text) { return DecodeCheckpoint(text, boot_id, path); },
+      kMostCheckpointBytes);
 }
 
 }  // namespace penstock::node::ledger

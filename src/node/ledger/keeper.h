@@ -18,8 +18,8 @@ class Keeper {
   Keeper(base::Executor& control, base::Executor& io, Ledger& ledger, std::string path, std::string boot_id);
   ~Keeper();
 
-  /// What was held when the last agent of this boot wrote. A damaged file is set aside as "<path>.damaged" and nothing is known;
-  /// kFailedPrecondition where a newer version wrote it. Blocks.
+  /// What was held when the last agent of this boot wrote; nothing where it is damaged or of a newer version (os::LoadKept):
+  /// control groups and the kubelet know it then. Blocks.
   static base::Result<std::vector<Lease>> Load(const std::string& path, const std::string& boot_id);
 
  private:

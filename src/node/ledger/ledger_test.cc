@@ -137,6 +137,28 @@ TEST(Checkpoint, ReadsBackWhatItWrote) {
   EXPECT_EQ((*back)[0], lease);
 }
 
+TEST(Checkpoint, OfManyProcessesItWritesFewAndReadsWhatItWrote) {
+  constexpr int kLeases = 4096;          // 32 devices in 128 shares each
+  const std::string worst(300, '\x01');  // each byte is written as six
+  Snapshot snapshot;
+  for (int i = 0; i < kLeases; ++i) {
+    Lease lease = MakeShares("r-" + std::to_string(i), {"G" + std::to_string(i / 128) + "::" + std::to_string(i % 128)});
+    lease.command = worst;
+    for (int pid = 1; pid <= (i == 0 ? 1100 : 17); ++pid) lease.processes.push_back({pid, 7, "ann", worst});
+    snapshot.leases.push_back(std::move(lease));
+  }
+  const std::string text = EncodeCheckpoint(snapshot, "boot-1");
+  EXPECT_LT(text.size(), kMostCheckpointBytes);
+  EXPECT_GT(text.size(), std::size_t{4} << 20);
+  const auto back = DecodeCheckpoint(text, "boot-1", "ledger.json");
+  ASSERT_TRUE(back.ok()) << back.error().message().substr(0, 1000);
+  ASSERT_EQ(back->size(), static_cast<std::size_t>(kLeases));
+  EXPECT_EQ(back->front().slots, snapshot.leases.front().slots);
+  EXPECT_EQ(back->front().processes.size(), 16u);
+  EXPECT_EQ(back->front().processes.front().command.size(), 256u);
+  EXPECT_EQ(back->front().command.size(), 256u);
+}
+
 TEST(Checkpoint, ReadsBackResourcesAndShapes) {
   Ledger ledger;
   ASSERT_TRUE(ledger.Hand(MakeShares("a", {"G0::3", "G1::0"}, kMpsFour)).ok());
