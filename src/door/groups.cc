@@ -34,7 +34,7 @@ class Cgroups final : public Groups {
   base::Status Enter(const std::string& name, pid_t pid) override { return tree_.Enter(name, pid); }
   base::Status MoveTo(const std::string& cgroup, pid_t pid) override { return tree_.MoveTo(cgroup, pid); }
   std::vector<pid_t> Members(const std::string& name) const override { return tree_.Members(name); }
-  bool Populated(const std::string& name) const override { return tree_.Populated(name); }
+  bool Populated(const std::string& name) const override;
   base::Status Watch(const std::string& name, std::function<void()> changed) override;
   void Unwatch(const std::string& name) override;
   base::Status Remove(const std::string& name) override { return tree_.Remove(name); }
@@ -44,6 +44,12 @@ class Cgroups final : public Groups {
   os::CgroupTree tree_;
   std::map<std::string, os::UniqueFd> watched_;
 };
+
+/// By the file that is open already: no process can be out of descriptors for that.
+bool Cgroups::Populated(const std::string& name) const {
+  const auto watched = watched_.find(name);
+  return watched == watched_.end() ? tree_.Populated(name) : os::CgroupTree::ReadEvents(watched->second.get());
+}
 
 base::Status Cgroups::Watch(const std::string& name, std::function<void()> changed) {
   ASSIGN(os::UniqueFd events, tree_.OpenEvents(name));

@@ -26,6 +26,7 @@ class Groups {
   virtual base::Status Enter(const std::string& name, pid_t pid) = 0;
   virtual base::Status MoveTo(const std::string& cgroup, pid_t pid) = 0;
   virtual std::vector<pid_t> Members(const std::string& name) const = 0;
+  /// True also where it cannot be found out: those who may be in it hold their devices.
   virtual bool Populated(const std::string& name) const = 0;
   /// Calls back, through the executor, each time the group became empty or was entered, until Unwatch. What is so already is not told.
   virtual base::Status Watch(const std::string& name, std::function<void()> changed) = 0;

@@ -310,7 +310,8 @@ base::Result<UniqueFd> CgroupTree::OpenEvents(const std::string& name) const {
 bool CgroupTree::ReadEvents(int events) {
   std::array<char, 256> buffer{};
   const ssize_t got = ::pread(events, buffer.data(), buffer.size(), 0);
-  return got > 0 && SaysPopulated(std::string_view(buffer.data(), static_cast<std::size_t>(got)));
+  if (got < 0) return errno != ENODEV;
+  return SaysPopulated(std::string_view(buffer.data(), static_cast<std::size_t>(got)));
 }
 
 base::Status CgroupTree::Kill(const std::string& name) const {

@@ -84,7 +84,7 @@ class CgroupTree {
   /// file counts as readable at any time. Ask ReadEvents once after opening.
   base::Result<UniqueFd> OpenEvents(const std::string& name) const;
 
-  /// Acknowledges the notice of an open cgroup.events and says whether the group is populated. False also where the group is gone.
+  /// Acknowledges the notice of an open cgroup.events and says whether the group is populated, as Populated does.
   static bool ReadEvents(int events);
 
   /// SIGKILL to all members (cgroup.kill, or one by one before Linux 5.14).
