@@ -2,16 +2,19 @@
 #include "node/usage/meter.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "base/log.h"
+#include "node/usage/clean_end.h"
 #include "node/usage/figures.h"
 #include "node/usage/groups.h"
 #include "node/usage/recorder.h"
 #include "node/usage/sums.h"
 #include "node/usage/tally.h"
+#include "os/core/file.h"
 #include "os/kept_file.h"
 
 namespace penstock::node::usage {
@@ -135,7 +138,11 @@ struct Meter::State : std::enable_shared_from_this<State> {
   void Serve(const std::string& boot) {
     boot_id = boot;
     const std::string path = config.paths.state_dir + "/usage.json";
-    auto state = os::LoadKept<usage::State>(path, "what was used so far", [&](const std::string& text) { return DecodeState(text, path); });
+    std::string state_text;
+    auto state = os::LoadKept<usage::State>(path, "what was used so far", [&](const std::string& text) {
+      state_text = text;
+      return DecodeState(text, path);
+    });
     if (!state.ok()) {
       refused = state.error().message();
       base::Log(base::kWarn, "usage is not recorded", {{"why", refused}});
@@ -147,12 +154,33 @@ struct Meter::State : std::enable_shared_from_this<State> {
         [this] { return Keep(); }, [this] { Changed(); });
     recorder->Recover(state->pending);
     const bool same_boot = state->boot_id == boot_id;
-    tally.Recall(std::move(state->holders), same_boot ? std::move(state->energy) : std::map<std::string, EnergyReading>());
+    tally.Recall(std::move(state->holders), same_boot ? std::move(state->energy) : std::map<std::string, EnergyReading>(),
+                 TakeCleanEnd(state_text));
     if (!same_boot) tally.Settle();
     settle = After(kSettle, &State::SettleAll);
     save = After(kSave, &State::Save);
     checkpoint = After(config.usage.checkpoint, &State::Checkpoint);
     Settled();
+  }
+
+  std::string CleanEndPath() const { return config.paths.state_dir + "/usage-end.json"; }
+
+  /// What the agent before us left when it ended cleanly, once: from now on the page goes beyond it.
+  std::optional<std::vector<Hidden>> TakeCleanEnd(const std::string& state_text) const {
+    using Left = std::optional<std::vector<Hidden>>;
+    const std::string path = CleanEndPath();
+    const auto left = os::LoadKept<Left>(path, "what the page showed of usage",
+                                         [&](const std::string& text) { return DecodeCleanEnd(text, state_text, path); });
+    (void)std::remove(path.c_str());
+    return left.ok() ? *left : std::nullopt;
+  }
+
+  void End() {
+    if (!recorder) return;
+    if (const auto text = recorder->End(); text.ok())
+      if (const auto done = os::WriteFileAtomically(CleanEndPath(), EncodeCleanEnd(tally.KeepHidden(), *text), 0600); !done.ok())
+        base::Log(base::kWarn, "counters of holders begin at 0 with the next agent", {{"why", done.error().message()}});
+    recorder.reset();
   }
 
   void SettleAll() {
@@ -263,7 +291,7 @@ Meter::Meter(Node node, const api::NodeConfig& config) : state_(std::make_shared
 Meter::~Meter() {
   state_->on_samples.Reset();
   state_->on_ledger.Reset();
-  state_->recorder.reset();
+  state_->End();
 }
 
 void Meter::Configure(const api::NodeConfig& config) {

@@ -42,7 +42,7 @@ class Meter {
   void Configure(const api::NodeConfig& config);
 
   /// This agent serves the node: takes up what the one before it knew of running holders, and writes records from now on. Before any lease
-  /// is taken over. Where a newer version of the agent wrote that, nothing is written, and records say why. Blocks.
+  /// is taken over. Where that cannot be read, nothing is written, and records say why. Blocks.
   void Serve(const std::string& boot_id);
 
   const base::Published<Snapshot>& published() const;

@@ -118,7 +118,7 @@ struct Recorder::Shared : std::enable_shared_from_this<Shared> {
   RecordCounts counts;
 
   std::mutex writing;            // held while files are written
-  bool ended = false;            // under it
+  bool ended = false;            // written under it
   std::uint64_t written_to = 0;  // number of the last line in the files; under it
 };
 
@@ -127,13 +127,20 @@ Recorder::Recorder(base::Executor& control, base::Executor& io, Options options,
     : shared_(std::make_shared<Shared>(control, io, std::move(options), std::move(state), std::move(changed))) {}
 
 Recorder::~Recorder() {
+  if (!shared_->ended) (void)End();
+}
+
+base::Result<std::string> Recorder::End() {
   shared_->control.Cancel(shared_->timer);
   const std::lock_guard lock(shared_->writing);
   shared_->ended = true;
   State kept = shared_->state();
   kept.pending = Texts(shared_->lines, shared_->written_to);
-  if (const auto done = os::WriteFileAtomically(shared_->options.state_path, EncodeState(kept), 0600); !done.ok())
-    base::Log(base::kError, "what is known of usage cannot be written down for the next agent", {{"why", done.error().message()}});
+  const std::string text = EncodeState(kept);
+  const base::Status written = os::WriteFileAtomically(shared_->options.state_path, text, 0600);
+  if (written.ok()) return text;
+  base::Log(base::kError, "what is known of usage cannot be written down for the next agent", {{"why", written.error().message()}});
+  return written.error();
 }
 
 void Recorder::SetLimits(RecordFiles::Limits limits) { shared_->options.limits = limits; }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/core/result.h"
 #include "base/executor.h"
 #include "node/usage/record_files.h"
 #include "node/usage/state.h"
@@ -24,8 +25,11 @@ class Recorder {
   };
   /// `state` answers what is to be kept now, but for its pending lines.
   Recorder(base::Executor& control, base::Executor& io, Options options, std::function<State()> state, std::function<void()> changed);
-  /// Writes the state with what could not be written any more. Blocks.
+  /// End, where that was not called.
   ~Recorder();
+
+  /// Writes the state with what could not be written any more, and nothing after that; returns its text. Blocks.
+  base::Result<std::string> End();
 
   void SetLimits(RecordFiles::Limits limits);
 

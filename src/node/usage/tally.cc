@@ -116,8 +116,9 @@ void Tally::End(const ledger::Lease& lease, Moment now) {
 
 void Tally::Close(Account account) {
   const Moment end{*account.ended, *account.usage.until};
-  auto usage = std::make_shared<const HolderUsage>(At(account, end));
-  ended_records_.push_back(ToRecord(*usage, end.wall));
+  HolderUsage all = At(account, end);
+  ended_records_.push_back(ToRecord(all, end.wall));
+  auto usage = std::make_shared<const HolderUsage>(WithoutHidden(std::move(all), account));
   const bool again = IsPod(*usage->holder) && std::any_of(running_.begin(), running_.end(), [&](const auto& one) {
                        return one.first.first == usage->device && Face(*one.second.usage.holder) == Face(*usage->holder);
                      });
@@ -156,6 +157,7 @@ std::optional<base::TimePoint> Tally::due() const {
 void Tally::SetGroup(const std::string& lease, std::optional<base::Duration> cpu, std::optional<base::Bytes> memory) {
   const auto set = [&](Account& account) {
     HolderUsage& usage = account.usage;
+    if (cpu) account.cpu_hidden = false;
     if (cpu) usage.cpu_seconds = std::max(usage.cpu_seconds.value_or(0), Seconds(*cpu));
     if (memory) usage.host_memory_peak = std::max(usage.host_memory_peak.value_or(base::Bytes{}), *memory);
     account.shown = nullptr;
@@ -176,10 +178,18 @@ HolderUsage Tally::At(const Account& account, Moment now) const {
   return usage;
 }
 
+HolderUsage Tally::WithoutHidden(HolderUsage usage, const Account& account) const {
+  usage.busy_seconds -= account.hidden.busy_seconds;
+  usage.energy_joules -= account.hidden.energy_joules;
+  usage.measured_seconds -= account.hidden.measured_seconds;
+  if (account.cpu_hidden) usage.cpu_seconds.reset();
+  return usage;
+}
+
 std::vector<std::shared_ptr<const HolderUsage>> Tally::Show(Moment now) {
   std::vector<std::shared_ptr<const HolderUsage>> all;
   const auto show = [&](Account& account) {
-    if (!account.shown) account.shown = std::make_shared<const HolderUsage>(At(account, now));
+    if (!account.shown) account.shown = std::make_shared<const HolderUsage>(WithoutHidden(At(account, now), account));
     all.push_back(account.shown);
   };
   for (auto& [key, account] : running_) show(account);

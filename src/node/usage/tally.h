@@ -31,6 +31,13 @@ struct Kept {
   base::TimePoint began{}, last_busy{};
 };
 
+/// What a holder had used before an agent ended without saying so: records have it, the page does not. That one began at nothing again,
+/// since what the page had said last is not known, and counters that fall are taken for counters that began at nothing.
+struct Hidden {
+  std::string device, lease;
+  double busy_seconds = 0, energy_joules = 0, measured_seconds = 0;
+};
+
 /// A device's counter of energy as it was read last.
 struct EnergyReading {
   double joules = 0;
@@ -72,7 +79,7 @@ class Tally {
   /// How many hold something.
   std::size_t running() const { return running_.size(); }
 
-  /// By lease and device.
+  /// By lease and device, without what is hidden.
   std::vector<std::shared_ptr<const HolderUsage>> Show(Moment now);
   std::uint64_t forgotten() const { return forgotten_; }
 
@@ -82,9 +89,12 @@ class Tally {
   /// What is not closed yet, as it stands; for an agent that starts later, and for those who sum.
   std::vector<Kept> Keep(Moment now);
   std::map<std::string, EnergyReading> KeepEnergy() const;
+  std::vector<Hidden> KeepHidden() const;
 
-  /// What an agent before us kept, in this boot. Before the leases are taken over: each then goes on with what it had used.
-  void Recall(std::vector<Kept> kept, std::map<std::string, EnergyReading> energy);
+  /// What an agent before us kept, in this boot. Before the leases are taken over: each then goes on with what it had used. `hidden`: of
+  /// that the page did not show; nothing: that agent did not end cleanly, and the page shows nothing of it.
+  void Recall(std::vector<Kept> kept, std::map<std::string, EnergyReading> energy,
+              std::optional<std::vector<Hidden>> hidden = std::vector<Hidden>());
 
   /// All leases have been taken over: what was recalled and has no lease any more has ended when it was last kept.
   void Settle();
@@ -98,6 +108,8 @@ class Tally {
     base::TimePoint began{}, last_busy{};
     std::optional<base::TimePoint> ended;
     std::optional<double> compute;             // of its processes, as they were told last; nothing: not known
+    Hidden hidden;                             // without its names
+    bool cpu_hidden = false;                   // until its control group says it
     bool active = false;                       // they, or the device where it is alone on it, did something worth telling
     std::shared_ptr<const HolderUsage> shown;  // null: something has changed since
   };
@@ -122,6 +134,7 @@ class Tally {
   void Close(Account account);
   std::shared_ptr<const ledger::Lease> Wanted(ledger::Lease lease) const;
   bool TakeUp(Account& account);
+  Hidden HiddenOf(const Key& key, const Kept& kept) const;
   void ForgetLike(const HolderUsage& usage);
   std::vector<Account*> On(const std::string& device);
   std::optional<Taken> TakenBy(Device& device, const Figures& figures, base::TimePoint now, bool gap);
@@ -130,6 +143,7 @@ class Tally {
   void ShowFigures(Account& account, const Figures& figures) const;
   void CloseAll(const std::string& device);
   HolderUsage At(const Account& account, Moment now) const;
+  HolderUsage WithoutHidden(HolderUsage usage, const Account& account) const;
 
   const ModelOf model_of_;
   Settings settings_;
@@ -141,6 +155,7 @@ class Tally {
   std::deque<Ended> ended_;
   std::vector<Record> ended_records_;
   std::map<Key, Kept> recalled_;
+  std::optional<std::map<Key, Hidden>> recalled_hidden_;  // nothing: all of it
   std::uint64_t forgotten_ = 0;
 };
 

@@ -20,7 +20,37 @@ std::map<std::string, EnergyReading> Tally::KeepEnergy() const {
   return energy;
 }
 
-void Tally::Recall(std::vector<Kept> kept, std::map<std::string, EnergyReading> energy) {
+std::vector<Hidden> Tally::KeepHidden() const {
+  std::vector<Hidden> all;
+  const auto keep = [&all](const Account& account) {
+    Hidden hidden = account.hidden;
+    if (hidden.busy_seconds == 0 && hidden.energy_joules == 0 && hidden.measured_seconds == 0) return;
+    hidden.device = account.usage.device;
+    hidden.lease = account.usage.holder->id;
+    all.push_back(std::move(hidden));
+  };
+  for (const auto& [key, account] : running_) keep(account);
+  for (const Account& account : ending_) keep(account);
+  for (const auto& [key, kept] : recalled_) all.push_back(HiddenOf(key, kept));
+  return all;
+}
+
+Hidden Tally::HiddenOf(const Key& key, const Kept& kept) const {
+  Hidden all{.device = key.first,
+             .lease = key.second,
+             .busy_seconds = kept.record.busy_seconds,
+             .energy_joules = kept.record.energy_joules,
+             .measured_seconds = kept.record.measured_seconds};
+  if (!recalled_hidden_) return all;
+  const auto found = recalled_hidden_->find(key);
+  return found == recalled_hidden_->end() ? Hidden{.device = key.first, .lease = key.second} : found->second;
+}
+
+void Tally::Recall(std::vector<Kept> kept, std::map<std::string, EnergyReading> energy, std::optional<std::vector<Hidden>> hidden) {
+  if (hidden) {
+    recalled_hidden_.emplace();
+    for (Hidden& one : *hidden) recalled_hidden_->insert_or_assign(Key{one.device, one.lease}, one);
+  }
   for (Kept& one : kept) {
     if (one.record.ended) {
       ended_records_.push_back(std::move(one.record));
@@ -45,6 +75,8 @@ bool Tally::TakeUp(Account& account) {
     });
   if (found == recalled_.end()) return false;
   const Kept kept = std::move(found->second);
+  account.hidden = HiddenOf(found->first, kept);
+  account.cpu_hidden = !recalled_hidden_;
   recalled_.erase(found);
   account.began = kept.began;
   account.last_busy = kept.last_busy;

@@ -1,0 +1,69 @@
+// The state is named by its hash, so that neither a crash between two files nor an agent that knows only one of them confuses the two.
+#include "node/usage/clean_end.h"
+
+#include <cstdint>
+
+#include <nlohmann/json.hpp>
+
+#include "os/core/file.h"
+#include "os/kept_file.h"
+
+namespace penstock::node::usage {
+namespace {
+
+using base::Code;
+using base::Error;
+using nlohmann::json;
+
+constexpr int kVersion = 1;
+constexpr double kMost = 1e300;
+
+std::string HashOf(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a: the same in every build
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return std::to_string(hash);
+}
+
+Hidden ReadHidden(const base::Value& item, base::Problems& problems) {
+  base::MapReader reader(item, "holders", problems);
+  for (const char* key : {"device", "lease"}) reader.Require(key);
+  Hidden hidden{.device = reader.String("device").value_or(""),
+                .lease = reader.String("lease").value_or(""),
+                .busy_seconds = reader.Number("busySeconds", 0, kMost).value_or(0),
+                .energy_joules = reader.Number("energyJoules", 0, kMost).value_or(0),
+                .measured_seconds = reader.Number("measuredSeconds", 0, kMost).value_or(0)};
+  reader.Finish();
+  return hidden;
+}
+
+}  // namespace
+
+std::string EncodeCleanEnd(const std::vector<Hidden>& hidden, std::string_view state) {
+  json holders = json::array();
+  for (const Hidden& one : hidden)
+    holders.push_back({{"device", one.device},
+                       {"lease", one.lease},
+                       {"busySeconds", one.busy_seconds},
+                       {"energyJoules", one.energy_joules},
+                       {"measuredSeconds", one.measured_seconds}});
+  return json({{"version", kVersion}, {"state", HashOf(state)}, {"holders", holders}}).dump(1, ' ', false, json::error_handler_t::replace) +
+         "\n";
+}
+
+base::Result<std::optional<std::vector<Hidden>>> DecodeCleanEnd(std::string_view text, std::string_view state, std::string_view file) {
+  const auto document = base::ParseJson(text, file, {.bytes = os::kMostFileBytes});
+  if (!document.ok()) return Error(Code::kDataLoss, document.error().message());
+  base::Problems problems{std::string(file)};
+  base::MapReader reader(*document, "", problems);
+  TRY(os::CheckKeptVersion(reader, file, kVersion));
+  const bool of_it = reader.String("state") == HashOf(state);
+  std::vector<Hidden> hidden;
+  if (const base::Value* holders = reader.List("holders"))
+    for (const base::Value& item : *holders->list) hidden.push_back(ReadHidden(item, problems));
+  reader.Finish();
+  if (!problems.empty()) return Error(Code::kDataLoss, problems.ToError().message());
+  if (!of_it) return std::optional<std::vector<Hidden>>();
+  return std::optional(std::move(hidden));
+}
+
+}  // namespace penstock::node::usage
