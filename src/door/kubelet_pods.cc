@@ -2,6 +2,7 @@
 #include "door/kubelet_pods.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -39,6 +40,16 @@ std::string UidOf(const PodDevices& one, const std::vector<CheckpointEntry>& che
 template <typename Entries>
 void KeepOurs(Entries& entries, const KubeletPods::Ours& ours) {
   std::erase_if(entries, [&ours](const auto& entry) { return entry.ids.empty() || !ours(entry.resource, entry.ids); });
+}
+
+/// Whether the checkpoint has something that the list does not tell.
+bool HasHidden(const std::vector<CheckpointEntry>& checkpoint, const std::vector<PodDevices>& list) {
+  std::set<std::pair<std::string, std::string>> listed;  // resource, id
+  for (const PodDevices& one : list)
+    for (const std::string& id : one.ids) listed.emplace(one.resource, id);
+  return std::any_of(checkpoint.begin(), checkpoint.end(), [&listed](const CheckpointEntry& entry) {
+    return std::any_of(entry.ids.begin(), entry.ids.end(), [&](const std::string& id) { return !listed.contains({entry.resource, id}); });
+  });
 }
 
 std::set<std::string> UidsIn(const std::vector<CheckpointEntry>& checkpoint) {
@@ -110,8 +121,8 @@ struct KubeletPods::State : std::enable_shared_from_this<State> {
       std::set<std::string> alive;
       if (checkpoint.ok()) {
         KeepOurs(checkpoint->entries, self->ours);
-        // Looking through all processes is only worth it where the list does not tell everything.
-        if (checkpoint->entries.size() > list.size())
+        // Looking through all processes is only worth it where the list does not tell everything, or not of whom it tells.
+        if (checkpoint->entries.size() > list.size() || HasHidden(checkpoint->entries, list))
           alive = node::attribute::PodsWithProcesses(self->proc_root, UidsIn(checkpoint->entries));
       }
       self->control.Post([weak, list, checkpoint = std::move(checkpoint), alive = std::move(alive)] {
@@ -124,7 +135,10 @@ struct KubeletPods::State : std::enable_shared_from_this<State> {
     if (!checkpoint.ok() && checkpoint.error().code() != base::Code::kNotFound)
       base::Log(base::kWarn, "the kubelet's checkpoint cannot be read", {{"why", checkpoint.error().message()}});
     const std::vector<CheckpointEntry> entries = checkpoint.ok() ? checkpoint->entries : std::vector<CheckpointEntry>{};
-    node::attribute::ApplyPods(JoinPods(list, entries, alive), asked - kSettled, control.clock().Wall(), ledger, *offers.Get());
+    // The list hides pods in their init phase: without the checkpoint nobody is known to have given anything back.
+    const bool complete = checkpoint.ok() || checkpoint.error().code() == base::Code::kNotFound;
+    node::attribute::ApplyPods(JoinPods(list, entries, alive), complete ? std::optional(asked - kSettled) : std::nullopt,
+                               control.clock().Wall(), ledger, *offers.Get());
     Done();
   }
 

@@ -142,7 +142,7 @@ const ledger::Lease* OwnerOf(const os::ProcessInfo& process, const Leases& lease
 
 }  // namespace
 
-void ApplyPods(const std::vector<PodHolding>& pods, base::WallTime settled, base::WallTime now, ledger::Ledger& ledger,
+void ApplyPods(const std::vector<PodHolding>& pods, std::optional<base::WallTime> settled, base::WallTime now, ledger::Ledger& ledger,
                const std::vector<share::Offer>& offers) {
   const auto before = ledger.Get();
   std::set<std::string> confirmed;
@@ -161,7 +161,8 @@ void ApplyPods(const std::vector<PodHolding>& pods, base::WallTime settled, base
     (void)ledger.Update(described);
   }
   for (const ledger::Lease& lease : before->leases)
-    if (lease.door == kDoor && !confirmed.contains(lease.id) && (lease.state == ledger::LeaseState::kHeld || lease.since < settled))
+    if (settled && lease.door == kDoor && !confirmed.contains(lease.id) &&
+        (lease.state == ledger::LeaseState::kHeld || lease.since < *settled))
       ledger.Release(lease.id);
   for (const PodHolding* pod : unknown) {
     const auto others = ledger.Get();

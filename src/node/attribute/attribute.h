@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -29,9 +30,9 @@ using ProcessTable = std::map<pid_t, os::ProcessInfo>;
 
 /// Lets kubelet leases say what pods hold: makes leases for pods that none is known of (after a restart of the agent), fills in names,
 /// moves handed to held, and releases leases that no pod holds any more. A lease whose pod was never named is kept until it is older than
-/// `settled`: it may be younger than the kubelet's own list. The kubelet knows ids only: of what device a share is one is told by who had
-/// it before, else by others on the device, else by `offers`.
-void ApplyPods(const std::vector<PodHolding>& pods, base::WallTime settled, base::WallTime now, ledger::Ledger& ledger,
+/// `settled`: it may be younger than the kubelet's own list; without it none is released: `pods` may lack some. The kubelet knows ids only:
+/// of what device a share is one is told by who had it before, else by others on the device, else by `offers`.
+void ApplyPods(const std::vector<PodHolding>& pods, std::optional<base::WallTime> settled, base::WallTime now, ledger::Ledger& ledger,
                const std::vector<share::Offer>& offers = {});
 
 /// Which of the driver's processes belong to which lease of their device (by cgroup: "pod<uid>" of the lease's pod, or the lease's own

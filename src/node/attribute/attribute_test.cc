@@ -52,6 +52,14 @@ TEST(ApplyPods, FreesWhatNoPodHoldsButNotWhatIsYoungerThanTheList) {
   EXPECT_FALSE(ledger.Get()->Free("G1"));
 }
 
+TEST(ApplyPods, WhereNotAllPodsAreKnownNobodyIsTakenToHaveEnded) {
+  ledger::Ledger ledger;
+  ASSERT_TRUE(ledger.Hand(Handed("old", {"G0"}, kNow - 60s)).ok());
+  ApplyPods({{kUid, "train", "ml", "main", {"G1"}}}, std::nullopt, kNow, ledger);
+  EXPECT_FALSE(ledger.Get()->Free("G0"));
+  EXPECT_EQ(ledger.Get()->HolderOf("G1")->pod, "train");
+}
+
 TEST(ApplyPods, ASlotThatChangedHandsIsGivenToTheNewPod) {
   ledger::Ledger ledger;
   auto lease = Handed("k-1", {"G0"}, kNow - 60s);
