@@ -254,7 +254,10 @@ struct Informer::State : std::enable_shared_from_this<State> {
 
   // How an attempt ends.
   void OnEnd(const base::Status& why) {
-    if (Now() - began >= kWell) backoff.Reset();
+    if (Now() - began >= kWell) {
+      backoff.Reset();
+      expired = false;
+    }
     if (!why.ok() && (why.error().code() == Code::kOutOfRange || IsFromTheFuture(why.error().message()))) return ListAnew();
     if (!why.ok() && why.error().code() == Code::kInvalidArgument) {
       if (listing && stream) return ListInPages();
@@ -268,7 +271,8 @@ struct Informer::State : std::enable_shared_from_this<State> {
   }
 
   void ListAnew() {
-    const bool again = version.empty();  // a list that expired while it was read
+    // A list that expired while it was read, or the watch that began with it: a server that lost its history, again and again.
+    const bool again = std::exchange(expired, true) || version.empty();
     ListNewest();
     Restart({}, AnyUpTo(again ? std::max(options.spread, backoff.Next()) : options.spread));
   }
@@ -328,7 +332,8 @@ struct Informer::State : std::enable_shared_from_this<State> {
   std::string kind;
   std::optional<Code> trouble;  ///< as last told
   bool can_stream = true, pages_once = false;
-  bool newest = false;  ///< the next list must not be an old one
+  bool expired = false;  ///< a version has, and no stream was a good one since
+  bool newest = false;   ///< the next list must not be an old one
   bool listing = false, synced = false, no_room = false, in_stream = false, started = false, ended = false;
 };
 

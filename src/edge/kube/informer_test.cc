@@ -214,6 +214,23 @@ TEST_F(InformerTest, AnExpiredVersionIsListedAnewWithinTheSpreadAndOnlyDifferenc
   EXPECT_EQ(informer_->size(), 2u);
 }
 
+TEST_F(InformerTest, AServerThatSaysOfEveryWatchThatItExpiredIsAskedEverMoreSeldom) {
+  options_.spread = 1s;
+  api_.SetStreamingLists(StreamingLists::kInvalid);
+  api_.Put(PathOf("n1"), Node());
+  Start();
+  api_.Fail({.status = 410, .times = -1, .method = "WATCH", .reason = "Expired"});
+  api_.Disconnect();
+  Run(1min);
+  api_.ForgetCalls();
+  Run(10min);
+  EXPECT_GE(api_.Count("list"), 20u);
+  EXPECT_LE(api_.Count("list"), 130u) << "every 7.5 s on average";
+  api_.Heal();
+  Run(1min);
+  EXPECT_EQ(api_.OpenStreams(), 1u);
+}
+
 TEST_F(InformerTest, AContinueTokenThatExpiresBeginsTheListAgain) {
   api_.SetStreamingLists(StreamingLists::kInvalid);
   for (int i = 0; i < 600; ++i) api_.Put(PathOf("n" + std::to_string(i)), Node());
