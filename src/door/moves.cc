@@ -124,7 +124,7 @@ struct DoorMoves::State : std::enable_shared_from_this<State> {
     const auto said = by_hand.find(id);
     if (said == by_hand.end() || !said->second.way) return;
     device.at = said->second.way->from;
-    if (said->second.way->until) LookAt(*said->second.way->until);
+    if (said->second.way->until) SetDeadline(id, *said->second.way->until - control.clock().Wall());
     if (device.at == wished) EndWay(id);
   }
 
@@ -208,18 +208,22 @@ struct DoorMoves::State : std::enable_shared_from_this<State> {
     return said != by_hand.end() && said->second.way && said->second.way->until;
   }
 
-  void LookAt(base::WallTime when) {
-    const base::Duration left = std::max<base::Duration>(when - control.clock().Wall(), base::Duration::zero());
+  /// By the clock that nobody sets; the file has the time of people, since only that outlives a reboot.
+  void SetDeadline(const std::string& id, base::Duration left) {
+    left = std::max(left, base::Duration::zero());
+    deadlines[id] = control.clock().Now() + left;
     control.PostAfter(left, [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->Look();
     });
   }
 
   void TurnBackWhoWaitedTooLong(const node::inventory::Snapshot& inventory, const node::ledger::Snapshot& ledger) {
-    const base::WallTime now = control.clock().Wall();
+    const base::TimePoint now = control.clock().Now();
     for (auto& [id, said] : by_hand) {
       const auto device = devices.find(id);
-      if (device == devices.end() || !device->second.way || !HasDeadline(id) || *said.way->until > now) continue;
+      const auto deadline = deadlines.find(id);
+      if (device == devices.end() || !device->second.way || !HasDeadline(id) || deadline == deadlines.end() || deadline->second > now)
+        continue;
       const std::string holders = HoldersOf(ledger, id).text;
       if (holders.empty()) continue;  // only the kubelet's word is missing, which comes
       const auto* entry = inventory.Find(id);
@@ -288,7 +292,8 @@ struct DoorMoves::State : std::enable_shared_from_this<State> {
     std::optional<base::WallTime> until;
     if (waits) until = control.clock().Wall() + std::chrono::duration_cast<base::WallTime::duration>(*request.wait);
     for (const DeviceMove& move : intended) Say(move, request.door, until);
-    if (until) LookAt(*until);
+    if (until)
+      for (const DeviceMove& move : intended) SetDeadline(move.device, *request.wait);
     keeper.Keep(by_hand);
     Tell(orders.Begin(intended, std::move(progress), std::move(done)));
     Look();
@@ -336,6 +341,7 @@ struct DoorMoves::State : std::enable_shared_from_this<State> {
   DevicesByHand by_hand;
   DoorsKeeper keeper;
   node::share::DoorOf door_of;
+  std::map<std::string, base::TimePoint> deadlines;  // of those on their way that have one in by_hand
   bool configured = false, look_posted = false, awaiting = false;
   std::map<std::string, Device> devices;  // by id
   node::share::Moves published;

@@ -27,6 +27,32 @@ api::NodeConfig Assign(std::vector<std::string> devices, const std::string& door
   return config;
 }
 
+/// Whose clock of people somebody sets.
+class SetExecutor final : public base::Executor {
+ public:
+  const base::Clock& clock() const override { return set_; }
+  void Post(std::function<void()> function) override { executor_.Post(std::move(function)); }
+  base::TimerId PostAfter(base::Duration delay, std::function<void()> function) override {
+    return executor_.PostAfter(delay, std::move(function));
+  }
+  void Cancel(base::TimerId timer) override { executor_.Cancel(timer); }
+
+  void RunUntilIdle() { executor_.RunUntilIdle(); }
+  void Advance(base::Duration by) { executor_.Advance(by); }
+  void SetWallBack(base::Duration by) { set_.back += by; }
+
+ private:
+  struct Set final : base::Clock {
+    explicit Set(const base::Clock& its_own) : own(its_own) {}
+    base::TimePoint Now() const override { return own.Now(); }
+    base::WallTime Wall() const override { return own.Wall() - back; }
+    const base::Clock& own;
+    base::Duration back{};
+  };
+  base::ManualExecutor executor_;
+  Set set_{executor_.clock()};
+};
+
 class DoorMovesTest : public testing::Test {
  protected:
   DoorMovesTest() {
@@ -105,7 +131,7 @@ class DoorMovesTest : public testing::Test {
 
   os::TemporaryFolder folder_;
   const node::share::OpenDoors open_{.kubelet = true, .local = true};
-  base::ManualExecutor executor_;
+  SetExecutor executor_;
   node::inventory::Inventory inventory_;
   node::ledger::Ledger ledger_;
   std::unique_ptr<node::share::Offers> offers_;
@@ -237,6 +263,15 @@ TEST_F(DoorMovesTest, RefusesWhatIsNotThere) {
   EXPECT_EQ(answer_->error().code(), Code::kNotFound);
   Set({{"1", "G1"}, "local"});
   EXPECT_EQ(answer_->error().code(), Code::kInvalidArgument);
+}
+
+TEST_F(DoorMovesTest, WaitsNoLongerWhereTheClockIsSetBack) {
+  Hold("G1");
+  Set({{"1"}, "local", 10min});
+  executor_.SetWallBack(1h);
+  executor_.Advance(11min);
+  EXPECT_TRUE(answer_.has_value());
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2")) << "it stays where it is held";
 }
 
 TEST_F(DoorMovesTest, WaitsForHoldersAndLooksForTheirEndMeanwhile) {
