@@ -81,11 +81,13 @@ Json ToJsonValue(const VendorReport& vendor) {
 }
 
 Json ToJsonValue(const ConfigurationReport& configuration) {
-  return {{"origin", configuration.origin},
-          {"since", configuration.since},
-          {"problem", configuration.problem},
-          {"problemOrigin", configuration.problem_origin},
-          {"notYet", configuration.not_yet}};
+  Json object = {{"origin", configuration.origin},
+                 {"since", configuration.since},
+                 {"problem", configuration.problem},
+                 {"problemOrigin", configuration.problem_origin},
+                 {"notYet", configuration.not_yet}};
+  if (!configuration.waiting.empty()) object["waiting"] = configuration.waiting;
+  return object;
 }
 
 Json ToJsonValue(const CdiReport& cdi) {

@@ -53,6 +53,7 @@ struct Resolved {
   std::vector<std::string> not_yet;  ///< see api::compat::Translation
   std::vector<std::string> remarks;
   api::NodeConfig below;  ///< the file alone, where it is a NodeConfig; else the defaults
+  std::string problem;    ///< why the file itself is not in force (ResolveForStart); empty where it is
 };
 
 /// The text (a NodeConfig, a device plugin's file or dcgm-exporter's, told apart by their content; empty: none) first, the environment on

@@ -67,6 +67,8 @@ ConditionReport DevicesHealthy(const Report& report) {
 
 ConditionReport ConfigurationApplied(const Report& report) {
   const auto& configuration = report.configuration;
+  if (!configuration.waiting.empty() && configuration.problem.empty())
+    return {.type = "ConfigurationApplied", .status = false, .reason = "Waiting", .message = configuration.waiting};
   if (!configuration.problem.empty())
     return {.type = "ConfigurationApplied", .status = false, .reason = "Refused", .message = RefusalOf(configuration)};
   if (!configuration.not_yet.empty())

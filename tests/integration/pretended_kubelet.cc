@@ -5,6 +5,8 @@
 //   start NAMESPACE POD CONTAINER RESOURCE COUNT   a container gets devices, as the kubelet gives them; answers "ok ID..." or "no REASON"
 //   has NAMESPACE POD CONTAINER RESOURCE ID...     the container has had these since before; answers "ok"
 //   end NAMESPACE POD                              the pod is gone; answers "ok"
+//   healthy RESOURCE COUNT                         waits until so many of its devices are; answers "ok" or "no"
+//   told RESOURCE                                  the devices that any list since the last such question had; answers "ok ID..."
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -41,6 +43,8 @@ class Kubelet {
     if (verb == "start") return Start(words);
     if (verb == "has") return Has(words);
     if (verb == "end") return End(words);
+    if (verb == "healthy") return Healthy(words);
+    if (verb == "told") return Told(words);
     return "no such command: " + verb;
   }
 
@@ -68,6 +72,19 @@ class Kubelet {
     pods_.push_back(pod);
     kubelet_.SetPods(pods_);
     return "ok";
+  }
+
+  std::string Healthy(std::istringstream& words) {
+    const std::string resource = Word(words);
+    std::size_t count = 0;
+    words >> count;
+    return kubelet_.WaitForHealthy(resource, count) ? "ok" : "no";
+  }
+
+  std::string Told(std::istringstream& words) {
+    std::string said = "ok";
+    for (const std::string& id : kubelet_.TakeTold(Word(words))) said += " " + id;
+    return said;
   }
 
   std::string End(std::istringstream& words) {

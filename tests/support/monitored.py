@@ -40,6 +40,14 @@ class Kubelet:
     def end(self, namespace: str, pod: str):
         self._do("end", namespace, pod)
 
+    def healthy(self, count: int, resource: str = GPU):
+        """Waits until so many of its devices are."""
+        self._do("healthy", resource, count)
+
+    def told(self, resource: str = GPU) -> list[str]:
+        """The devices that any list since the last such question had."""
+        return self._do("told", resource)
+
     def stop(self):
         self.process.stdin.close()
         self.process.wait(PATIENCE)

@@ -4,12 +4,14 @@
 // is to replace another one looks first and is ready to serve the moment the other one lets go.
 #include "app/agent/agent.h"
 
+#include <algorithm>
 #include <array>
 #include <climits>
 #include <optional>
 
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -19,6 +21,7 @@
 #include "app/agent/costs.h"
 #include "app/agent/doors.h"
 #include "app/agent/heartbeat.h"
+#include "app/agent/kubelet_start.h"
 #include "app/agent/labeller.h"
 #include "app/agent/paths.h"
 #include "app/agent/plan.h"
@@ -175,6 +178,8 @@ class Agent {
   Status Serve() {
     waiting_for_.clear();
     ASSIGN(auto remembered, Doors::Remember(start_.paths.state_dir, boot_id_));
+    ASSIGN(auto kept, LoadKeptConfiguration(start_.paths.state_dir));
+    configuration_.Serve(std::move(kept), ClusterLine::Wanted(start_.cluster) ? start_.cluster.config_map : api::ConfigMapConfig{});
     telemetry_.Serve(boot_id_);
     containers_.emplace(control_, io_, *Config(), spine_.inventory, os::OwnFolder(), open_.kubelet);
     doors_.emplace(Doors::Node{control_, io_, spine_.inventory, spine_.ledger, spine_.offers, *containers_}, open_, start_,
@@ -198,10 +203,12 @@ class Agent {
                                           if (cluster_) cluster_->TellSoon();
                                         }});
     doors_->Configure(*Config());
+    spine_.Configure(*Config());
     spine_.Serve();
     labeller_.Serve();
     TRY(doors_->Listen());
     TRY(OpenPages());  // the one before us may have had the address
+    pages_.Configure(Config()->http);
     JoinCluster();
     if (looked_) ServeDevices();
     return {};
@@ -278,7 +285,11 @@ class Agent {
   /// The lock is ours and all devices have been looked at.
   void ServeDevices() {
     containers_->Begin(*Config());
-    doors_->OpenKubelet();
+    kubelet_start_.emplace(KubeletStart::Node{control_, io_, configuration_, spine_.inventory, spine_.ledger, start_.paths.kubelet_dir},
+                           open_.kubelet, [this] {
+                             doors_->OpenKubelet();
+                             if (cluster_) cluster_->TellSoon();  // labels, which had to wait too
+                           });
     base::Log(base::kInfo, "ready", {{"node", node_}, {"devices", spine_.devices()}});
     edge::systemd::Notify("READY=1\nSTATUS=" + std::to_string(spine_.devices()) + " devices");
     // A third of the code that is mapped by then was needed for the start alone.
@@ -311,10 +322,11 @@ class Agent {
   os::UniqueFd signals_;
   std::optional<Containers> containers_;
   std::optional<Doors> doors_;
+  std::optional<KubeletStart> kubelet_start_;
   std::optional<ClusterLine> cluster_;
   std::optional<Costs> costs_;
-  Views views_{
-      {control_, node_, open_, spine_, telemetry_, configuration_, labeller_, containers_, doors_, cluster_, costs_, waiting_for_, pages_}};
+  Views views_{{control_, node_, open_, spine_, telemetry_, configuration_, labeller_, containers_, doors_, kubelet_start_, cluster_,
+                costs_, waiting_for_, pages_}};
   base::Subscription on_config_, on_inventory_, on_ledger_, on_offers_, on_servers_, on_labels_;
   door::Pages pages_;
 };
@@ -325,7 +337,17 @@ void BlockSignals() {
   ::signal(SIGPIPE, SIG_IGN);
 }
 
+/// Each client, each page's reader and each lease has a descriptor, and shells and containers give a process 1024. As the unit file has it.
+void RaiseFileLimit() {
+  constexpr rlim_t kEnough = 65536;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kEnough) return;
+  limit.rlim_cur = std::min(limit.rlim_max, kEnough);
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 base::Result<int> Start(const AgentOptions& options) {
+  RaiseFileLimit();
   const api::PathsConfig& paths = options.start.config.paths;
   TRY(os::MakeDirectories(paths.run_dir));
   TRY(os::MakeDirectories(paths.state_dir));

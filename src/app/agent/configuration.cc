@@ -21,6 +21,9 @@ void LogNotes(const std::vector<std::string>& not_yet, const std::vector<std::st
   for (const std::string& one : remarks) base::Log(base::kInfo, "configuration", {{"remark", one}});
 }
 
+/// KeptText::from.
+std::string KeyOf(const api::ConfigMapConfig& where) { return where.namespace_name + "/" + where.name; }
+
 std::string Keys(const std::vector<api::Change>& changes) {
   std::string keys;
   for (const api::Change& change : changes) keys += (keys.empty() ? "" : ", ") + change.key;
@@ -34,13 +37,18 @@ Configuration::Configuration(os::Loop& control, base::Executor& io, Settings set
       io_(io),
       settings_(std::move(settings)),
       started_with_(start.config),
-      file_{.origin = start.origin, .name = settings_.config_file},
+      file_{.origin = start.problem.empty() ? start.origin : "file " + settings_.config_file, .name = settings_.config_file},
       below_(std::move(start.below)),
       own_(start.config),
       said_(start.config),
       counters_(control, io, [this] { CountersChanged(); }),
       published_(CurrentConfig{.config = start.config}),
       self_(std::make_shared<Configuration*>(this)) {
+  if (!start.problem.empty())
+    base::Log(base::kError, "the configuration file cannot be used; what it said when it was applied last is in force",
+              {{"in force", start.origin}, {"why", start.problem}});
+  refused_ = std::move(start.problem);
+  if (!refused_.empty()) refused_origin_ = file_.origin;
   LogNotes(start.not_yet, start.remarks);
   reloads_.last_applied = control_.clock().Wall();
   in_force_ = {.origin = start.origin, .since = base::FormatTime(reloads_.last_applied), .not_yet = std::move(start.not_yet)};
@@ -54,6 +62,47 @@ void Configuration::Follow() {
   if (settings_.config_file.empty()) return;
   watch_ = std::make_unique<os::PathWatch>(control_, settings_.config_file, [this] { Read(false); });
   Read(false);
+}
+
+void Configuration::Serve(KeptConfiguration kept, const api::ConfigMapConfig& config_map) {
+  const auto own = std::exchange(kept_, std::move(kept)).file;  // read before this agent had the lock
+  keeper_.emplace(control_, io_, KeptConfigurationPath(started_with_.paths.state_dir),
+                  "the configuration in force cannot be kept for the next start of the agent");
+  if (own) Keep(&KeptConfiguration::file, *own);
+  if (config_map.name.empty()) return;
+  unknown_ = "ConfigMap " + (config_map.namespace_name.empty() ? "" : config_map.namespace_name + "/") + config_map.name;
+  const auto& last = kept_.config_map;
+  if (last && last->from == KeyOf(config_map)) Recall(*last);
+  Publish(said_);
+}
+
+void Configuration::Recall(const KeptText& kept) {
+  wish_ = door::WishedConfig{.origin = kept.origin, .text = kept.text};
+  if (!kept.text.empty()) {
+    const auto proposal = Propose(Now());
+    if (!proposal.ok()) {
+      base::Log(base::kWarn, "what the ConfigMap said last cannot be used", {{"from", kept.origin}, {"why", proposal.error().message()}});
+      return wish_.reset();
+    }
+    Apply(*proposal, true);
+  }
+  recalled_ = true;
+  unknown_.clear();
+}
+
+void Configuration::WishIsKnown() {
+  unknown_.clear();
+  if (const api::ConfigMapConfig& where = own_.cluster.config_map; !where.name.empty())
+    Keep(&KeptConfiguration::config_map, {.from = KeyOf(where), .origin = wish_->origin, .text = wish_->text, .since = ""});
+}
+
+/// Written where it says something else than what is there.
+void Configuration::Keep(std::optional<KeptText> KeptConfiguration::*which, KeptText text) {
+  std::optional<KeptText>& last = kept_.*which;
+  if (last && last->from == text.from && last->origin == text.origin && last->text == text.text) return;
+  text.since = base::FormatTime(control_.clock().Wall());
+  last = std::move(text);
+  if (keeper_) keeper_->Keep(EncodeKept(kept_));
 }
 
 void Configuration::Reload() {
@@ -79,6 +128,7 @@ void Configuration::FileRead(base::Result<std::string> text, bool force) {
       text.ok() == file_.text.ok() && (text.ok() ? *text == *file_.text : text.error().message() == file_.text.error().message());
   file_.text = std::move(text);
   if (auto resolved = ReadOwn(); resolved.ok()) {
+    Keep(&KeptConfiguration::file, {.from = NameOfFile(settings_), .origin = file_.origin, .text = *file_.text, .since = ""});
     below_ = std::move(resolved->below);
     own_ = std::move(resolved->config);
     // The text that the agent was started with is in force already.
@@ -93,9 +143,13 @@ base::Result<Resolved> Configuration::ReadOwn() const {
 }
 
 void Configuration::Wish(const door::WishedConfig& wish) {
-  if (wish_ ? *wish_ == wish : wish == door::WishedConfig{}) return;
+  const bool first = std::exchange(recalled_, false);
+  if (!first && (wish_ ? *wish_ == wish : wish == door::WishedConfig{})) return;
   wish_ = wish;
-  if (!WishFails()) return Consider();
+  if (!WishFails()) {
+    if (wish.text.empty()) WishIsKnown();
+    return Consider();
+  }
   ++reloads_.refused;
   base::Log(base::kError, "the cluster's configuration cannot be had; what is in force stays",
             {{"from", wish.origin}, {"why", wish.problem}});
@@ -113,6 +167,7 @@ void Configuration::Consider() {
   if (!source.wished && !settings_.config_file.empty() && !file_read_) return;  // it is on its way
   const auto proposal = Propose(MakeBasis(), source);
   if (!proposal.ok()) return Refuse(source, proposal.error().message());
+  if (source.wished && !recalled_) WishIsKnown();
   Apply(*proposal, source.wished);
 }
 
@@ -158,6 +213,8 @@ void Configuration::Publish(api::NodeConfig config) {
   } else if (!counters_state_.problem.empty()) {
     current.report.problem += "\n" + counters_state_.problem;
   }
+  if (!unknown_.empty()) current.report.waiting = unknown_ + (WishFails() ? " cannot be used" : " has not been read yet");
+  if (recalled_) current.report.not_yet.push_back(wish_->origin + ": not read since the agent started; what it said before is in force");
   if (said_.telemetry.counters.empty()) current.config.telemetry.counters = counters_state_.rows;
   published_.Set(std::move(current));
 }

@@ -13,12 +13,14 @@
 #include "api/node_config.h"
 #include "api/report.h"
 #include "app/agent/counters_follower.h"
+#include "app/kept_configuration.h"
 #include "app/options.h"
 #include "base/core/result.h"
 #include "base/executor.h"
 #include "base/published.h"
 #include "door/cluster.h"
 #include "node/metrics/metrics.h"
+#include "os/kept_file.h"
 #include "os/loop.h"
 #include "os/watch.h"
 
@@ -40,7 +42,7 @@ struct Proposal {
   std::string origin;
 };
 
-/// On the control loop, all of it; files are read on `io`.
+/// On the control loop, all of it; files are read and written on `io`.
 class Configuration {
  public:
   /// `start` is what ResolveAll(settings) gave when the agent started: it is in force until something else is.
@@ -49,6 +51,14 @@ class Configuration {
 
   /// Begins to follow the file, if there is one.
   void Follow();
+
+  /// From now on what is applied is kept in the state folder for the next agent; `kept` is what the one before us left there. Where
+  /// `config_map` is to say what counts, what it said last is in force until the API server has answered. Once, by who holds the lock.
+  void Serve(KeptConfiguration kept, const api::ConfigMapConfig& config_map);
+
+  /// The ConfigMap that is to say what counts and of which nothing is known, neither from the API server nor from disk, "ConfigMap
+  /// gpu/config"; empty where what is in force is what is to be. What is in force is then the agent's own.
+  const std::string& unknown() const { return unknown_; }
 
   /// The cluster's wish has changed (door::ClusterDoor::Callbacks::wished). Its text stands in the place of the file; no text: the file
   /// counts. A problem, in the wish or in its text, leaves in force what is.
@@ -98,6 +108,11 @@ class Configuration {
   void Consider();
   void Apply(const Proposal& proposal, bool wished);
   void Refuse(const Source& source, const std::string& problem);
+  /// What the agent before us kept of the ConfigMap counts until the API server has answered.
+  void Recall(const KeptText& kept);
+  /// The wish can be used: it is known now what the ConfigMap says, and kept.
+  void WishIsKnown();
+  void Keep(std::optional<KeptText> KeptConfiguration::*which, KeptText text);
   void Publish(api::NodeConfig config);
   void CountersChanged();
   bool Well() const { return !WishFails() && refused_.empty() && counters_.state().problem.empty(); }
@@ -115,6 +130,10 @@ class Configuration {
   std::optional<door::WishedConfig> wish_;
   bool file_read_ = false;
   bool wish_in_force_ = false;
+  bool recalled_ = false;  // wish_ is what the agent before us kept: the API server has not answered yet
+  std::string unknown_;
+  KeptConfiguration kept_;
+  std::optional<os::KeptFile> keeper_;
   api::ConfigurationReport in_force_;     // without a problem
   std::string refused_, refused_origin_;  // why what counts now is not in force
   api::NodeConfig said_;                  // what is in force, as it was said: without what the file of counters says

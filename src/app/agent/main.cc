@@ -8,6 +8,7 @@
 
 #include "api/compat/exporter_options.h"
 #include "app/agent/agent.h"
+#include "app/kept_configuration.h"
 #include "app/options.h"
 #include "base/log.h"
 #include "os/process.h"
@@ -54,7 +55,7 @@ int Main(int argc, char** argv) {
   exporter.insert(exporter.end(), settings.exporter_flags.begin(), settings.exporter_flags.end());
   verbose = verbose || api::compat::SaysDebug(exporter);
   base::StartLog("penstock-agent", verbose ? base::kDebug : base::kInfo);
-  auto start = ResolveAll(settings);
+  auto start = ResolveForStart(settings);
   if (!start.ok()) {
     std::cerr << start.error().message() << "\n";
     return 1;

@@ -89,6 +89,7 @@ std::vector<api::DoorReport> Views::DoorReports() const {
     return {{.name = "kubelet", .state = "waiting", .reason = parts_.waiting_for},
             {.name = "local", .state = "waiting", .reason = parts_.waiting_for}};
   auto reports = parts_.doors->Reports();
+  if (parts_.kubelet_start && parts_.kubelet_start->waits()) reports.front().reason = parts_.kubelet_start->reason();  // the kubelet's
   if (parts_.cluster) reports.push_back(parts_.cluster->report());
   return reports;
 }
@@ -129,7 +130,9 @@ node::metrics::Figures Views::Figures() const {
 
 door::ClusterNews Views::News() {
   door::ClusterNews news{.report = Report(), .notices = parts_.spine.monitor.Notices()};
-  if (parts_.labeller.labels().begun()) news.labels = *parts_.labeller.labels().published().Get();
+  // They tell how devices are shared, as the kubelet is told it.
+  const bool waits = !parts_.kubelet_start || parts_.kubelet_start->waits();
+  if (parts_.labeller.labels().begun() && !waits) news.labels = *parts_.labeller.labels().published().Get();
   return news;
 }
 

@@ -11,6 +11,7 @@
 #include "app/agent/containers.h"
 #include "app/agent/costs.h"
 #include "app/agent/doors.h"
+#include "app/agent/kubelet_start.h"
 #include "app/agent/labeller.h"
 #include "app/agent/plan.h"
 #include "app/agent/spine.h"
@@ -34,6 +35,7 @@ struct Parts {
   Labeller& labeller;
   std::optional<Containers>& containers;
   const std::optional<Doors>& doors;
+  const std::optional<KubeletStart>& kubelet_start;
   const std::optional<ClusterLine>& cluster;
   const std::optional<Costs>& costs;
   const std::string& waiting_for;  ///< the other agent, while one has the lock

@@ -227,6 +227,7 @@ std::string ShowConfiguration(const Report& report, bool wide, const Style& styl
     for (const std::string& line : base::Split(config.problem, '\n'))
       if (!line.empty()) text += "  " + Printable(line) + "\n";
   }
+  if (!config.waiting.empty()) text += Paint("waiting: " + Printable(config.waiting), Color::kYellow, style) + "\n";
   for (const std::string& one : config.not_yet) text += Paint("not yet: " + Printable(one), Color::kYellow, style) + "\n";
   return text + Conditions(report, wide, style, now);
 }

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "app/kept_configuration.h"
 #include "app/penstock/ask.h"
 #include "app/penstock/programs.h"
 #include "app/penstock/show.h"
@@ -174,9 +175,12 @@ class Start {
 }  // namespace
 
 int Up(const Common& common, const UpOptions& options) {
-  auto config = Resolve(common.settings);
-  if (!config.ok()) return Fail(config.error());
-  const std::string& run_dir = config->paths.run_dir;
+  auto resolved = ResolveForStart(common.settings);
+  if (!resolved.ok()) return Fail(resolved.error());
+  if (!resolved->problem.empty())
+    std::cerr << "penstock up: " << resolved->problem << "\npenstock up: the agent starts with " << resolved->origin << "\n";
+  api::NodeConfig config = std::move(resolved->config);
+  const std::string& run_dir = config.paths.run_dir;
   if (auto alone = CheckAlone(run_dir); !alone.ok()) return Fail(alone.error());
   if (auto made = os::MakeDirectories(run_dir); !made.ok())
     return Fail({made.error().code(), made.error().message() + "; run as root, or give --run-dir and --state-dir that you may write to"});
@@ -184,11 +188,11 @@ int Up(const Common& common, const UpOptions& options) {
   Settings settings = common.settings;
   if (!options.simulate.empty()) {
     if (auto simulated = StartSimulation(options.simulate, run_dir); !simulated.ok()) return Fail(simulated.error());
-    UseSimulation(run_dir, *config, settings);
+    UseSimulation(run_dir, config, settings);
   }
   auto notices = NotifySocket::Make();
   if (!notices.ok()) return Fail(notices.error());
-  return Start(common, options, *std::move(config), std::move(settings), *std::move(notices)).Run();
+  return Start(common, options, std::move(config), std::move(settings), *std::move(notices)).Run();
 }
 
 }  // namespace penstock::app

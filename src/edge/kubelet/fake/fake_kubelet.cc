@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -52,6 +53,7 @@ struct FakeKubelet::Impl : std::enable_shared_from_this<FakeKubelet::Impl> {
     std::map<std::string, SeenDevice> devices;
     std::optional<std::map<std::string, SeenDevice>> late;  // the latest list that does not count yet
     std::size_t fewest = SIZE_MAX;
+    std::set<std::string> told;  // that were in any message
     bool to_be_dropped = false;
     int registrations = 0;
     int messages = 0;
@@ -221,6 +223,7 @@ void FakeKubelet::Impl::Read(const std::string& name, const std::shared_ptr<Clie
 }
 
 void FakeKubelet::Impl::Count(Resource& resource, std::map<std::string, SeenDevice> devices) {
+  for (const auto& [id, device] : devices) resource.told.insert(id);
   resource.devices = std::move(devices);
   resource.late.reset();
   resource.fewest = std::min(resource.fewest, HealthyOf(resource.devices));
@@ -342,6 +345,12 @@ std::size_t FakeKubelet::FewestHealthy(const std::string& resource) {
   std::lock_guard lock(impl_->mutex);
   auto& asked = impl_->resources[resource];
   return std::exchange(asked.fewest, HealthyOf(asked.devices));
+}
+
+std::vector<std::string> FakeKubelet::TakeTold(const std::string& resource) {
+  std::lock_guard lock(impl_->mutex);
+  const auto told = std::exchange(impl_->resources[resource].told, {});
+  return {told.begin(), told.end()};
 }
 
 void FakeKubelet::CountLate(bool late) {

@@ -75,6 +75,9 @@ class FakeKubelet {
   /// The fewest devices of a resource that were healthy at any moment since this was asked last.
   std::size_t FewestHealthy(const std::string& resource);
 
+  /// The devices of a resource that any message since this was asked last had in it.
+  std::vector<std::string> TakeTold(const std::string& resource);
+
   /// Whether ListAndWatch messages are received but count for nothing until this is false again: the kubelet's own lag.
   void CountLate(bool late);
 

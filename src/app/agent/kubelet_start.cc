@@ -1,0 +1,67 @@
+// Waits for the configuration to be known, then for a bounded time, then for proof that nothing was shared.
+#include "app/agent/kubelet_start.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "door/shares_seen.h"
+
+namespace penstock::app {
+namespace {
+
+constexpr base::Duration kLookAgain = std::chrono::seconds(10);  // at what shows shares: pods end, the kubelet is reset
+
+}  // namespace
+
+KubeletStart::KubeletStart(Node node, bool kubelet_served, std::function<void()> open)
+    : node_(std::move(node)), open_(std::move(open)), self_(std::make_shared<KubeletStart*>(this)) {
+  if (!kubelet_served || node_.configuration.unknown().empty()) {
+    Open();
+    return;
+  }
+  reason_ = node_.configuration.unknown() + " has not been read yet: the kubelet is told of no device until it is, or until " +
+            base::FormatTime(node_.control.clock().Wall() + kWait);
+  base::Log(base::kWarn, "kubelet", {{"state", "waiting"}, {"why", reason_}});
+  on_config_ = node_.configuration.published().Subscribe([this](const auto&) {
+    if (node_.configuration.unknown().empty()) Open();
+  });
+  timer_ = node_.control.PostAfter(kWait, [this] { LookAtShares(); });
+}
+
+KubeletStart::~KubeletStart() {
+  *self_ = nullptr;
+  node_.control.Cancel(timer_);
+}
+
+void KubeletStart::Open() {
+  if (std::exchange(opened_, true)) return;
+  reason_.clear();
+  open_();
+}
+
+void KubeletStart::LookAtShares() {
+  if (opened_) return;
+  node_.io.Post([self = self_, &control = node_.control, folder = node_.kubelet_dir] {
+    control.Post([self, checkpoint = edge::kubelet::ReadCheckpoint(folder)] {
+      if (*self == nullptr) return;
+      const Node& node = (*self)->node_;
+      (*self)->Decide(door::SharesSeen(*node.ledger.Get(), *node.inventory.published().Get(), checkpoint));
+    });
+  });
+}
+
+void KubeletStart::Decide(const std::string& shares) {
+  if (opened_) return;
+  const bool own_shares = !node_.configuration.published().Get()->config.sharing.rules.empty();
+  if (shares.empty() || own_shares) {
+    base::Log(base::kWarn, "the kubelet is told what the agent's own configuration says",
+              {{"why", node_.configuration.unknown() + " has not been read for " + base::FormatDuration(kWait)}});
+    return Open();
+  }
+  const std::string before = std::exchange(reason_, node_.configuration.unknown() + " has not been read yet, and " + shares +
+                                                        ": no device is offered to the kubelet whole until it is read");
+  if (before != reason_) base::Log(base::kWarn, "kubelet", {{"state", "waiting"}, {"why", reason_}});
+  timer_ = node_.control.PostAfter(kLookAgain, [this] { LookAtShares(); });
+}
+
+}  // namespace penstock::app

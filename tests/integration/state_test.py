@@ -1,0 +1,235 @@
+"""What an agent keeps for the next one: the configuration that was applied last, leases, what holders used. And what the next one does where
+that is not there, or not what it knows. Needs root, for control groups."""
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+from api_server import ApiServer  # noqa: E402
+from monitored import GPU, Kubelet  # noqa: E402
+from node import PATIENCE, Node, wait_until  # noqa: E402
+
+NODE, MAP = "/api/v1/nodes/n1", "/api/v1/namespaces/gpu/configmaps/shares"
+SHARES = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n"
+SHARED = 32  # 8 GPUs in 4 shares
+
+
+@pytest.fixture
+def home():
+    home = Path(tempfile.mkdtemp(prefix="state-"))
+    home.chmod(0o755)
+    yield home
+    shutil.rmtree(home, ignore_errors=True)
+
+
+class Clustered:
+    """A machine with a kubelet, whose agent is configured by a ConfigMap."""
+
+    def __init__(self, home: Path, programs: Path):
+        self.api, self.kubelet = ApiServer(home), Kubelet(home, programs)
+        self.api.put(NODE, "Node")
+        self.api.put(MAP, "ConfigMap", data={"default": SHARES})
+        cluster = f"cluster: {{kubeconfig: {self.api.kubeconfig}, config: {{configMap: shares, namespace: gpu}}}}\n"
+        self.node = Node(home, programs, config=cluster, kubelet=self.kubelet.dir, name="n1")
+
+    def start(self):
+        """Until all devices have been looked at."""
+        self.node.start_agent()
+
+    def configuration(self) -> dict:
+        return self.node.report()["configuration"]
+
+    def condition(self, kind: str) -> dict:
+        return next(one for one in self.node.report()["conditions"] if one["type"] == kind)
+
+    def end(self):
+        self.kubelet.stop()
+        self.node.end()
+        if not self.api.http.ended:
+            self.api.down()
+
+
+@pytest.fixture
+def clustered(home, request):
+    clustered = Clustered(home, request.config.getoption("--programs").resolve())
+    yield clustered
+    clustered.end()
+
+
+def kept(node: Node, what: str) -> bool:
+    """Whether that is on disk: it is written once it was applied."""
+    file = node.state_dir / "configuration.json"
+    return file.exists() and what in json.loads(file.read_text())
+
+
+def whole(ids: list[str]) -> list[str]:
+    return [one for one in ids if "::" not in one]
+
+
+def test_the_kubelet_is_told_of_shares_alone_whenever_the_agent_starts_and_whether_or_not_the_cluster_answers(clustered):
+    clustered.start()
+    clustered.kubelet.healthy(SHARED)
+    clustered.kubelet.start("ml", "train")
+    assert "key default" in clustered.configuration()["origin"]
+    assert not whole(clustered.kubelet.told()), "also the first time"
+    wait_until(lambda: kept(clustered.node, "configMap"), "the configuration to be kept")
+    for away in (False, True):
+        clustered.node.kill_agent()
+        if away:
+            clustered.api.down()
+        clustered.start()
+        clustered.kubelet.healthy(SHARED)
+        clustered.kubelet.start("ml", f"more-{away}")
+        told = clustered.kubelet.told()
+        assert len(told) == SHARED and not whole(told)
+    assert "key default" in clustered.configuration()["origin"], "as it was applied before"
+    assert "not read since the agent started" in clustered.configuration()["notYet"][0]
+    assert clustered.condition("ConfigurationApplied")["status"]
+    clustered.api.up()
+    wait_until(lambda: clustered.configuration()["notYet"] == [], "the API server to be asked")
+    assert not whole(clustered.kubelet.told())
+
+
+def test_without_anything_kept_the_kubelet_is_told_nothing_until_the_cluster_answers(clustered):
+    clustered.api.down()
+    clustered.start()
+    door = wait_until(lambda: (door := clustered.node.door("kubelet"))["state"] == "waiting" and door, "the kubelet's door to wait")
+    assert "ConfigMap gpu/shares has not been read yet" in door["reason"] and "or until 20" in door["reason"]
+    said = clustered.condition("ConfigurationApplied")
+    assert not said["status"] and said["reason"] == "Waiting" and said["since"]
+    assert clustered.condition("KubeletDoor")["message"] == door["reason"]
+    assert "ConfigMap gpu/shares has not been read yet" in clustered.node.penstock("status").stdout
+    assert clustered.kubelet.told() == []
+    clustered.api.up()
+    clustered.kubelet.healthy(SHARED)
+    assert not whole(clustered.kubelet.told())
+    assert clustered.condition("ConfigurationApplied")["status"]
+
+
+def test_devices_that_were_shared_are_not_offered_whole_however_long_the_cluster_is_away(clustered):
+    """Nothing is kept, but the kubelet's own checkpoint has shares."""
+    clustered.start()
+    [share] = clustered.kubelet.start("ml", "train")
+    clustered.node.kill_agent()
+    shutil.rmtree(clustered.node.state_dir)
+    clustered.api.down()
+    (clustered.kubelet.dir / "device-plugins/kubelet_internal_checkpoint").write_text(
+        json.dumps({"Data": {"PodDeviceEntries": [], "RegisteredDevices": {GPU: [share]}}, "Checksum": 1}))
+    clustered.kubelet.told()
+    clustered.start()
+    wait_until(lambda: f"the kubelet's checkpoint has the share {share}" in clustered.node.door("kubelet")["reason"],
+               "the agent to say why it goes on waiting")
+    assert clustered.kubelet.told() == []
+    clustered.api.up()
+    clustered.kubelet.healthy(SHARED)
+    assert not whole(clustered.kubelet.told())
+
+
+def test_devices_that_nobody_shared_are_offered_whole_after_a_while(clustered):
+    clustered.api.down()
+    clustered.start()
+    clustered.kubelet.healthy(8)
+    assert clustered.condition("ConfigurationApplied")["reason"] == "Waiting", "which is another matter"
+
+
+def test_a_configuration_file_that_is_bad_at_start_does_not_end_the_agent(home, request):
+    programs = request.config.getoption("--programs").resolve()
+    kubelet = Kubelet(home, programs)
+    node = Node(home, programs, config="labels: {timestamp: false}\nsharing: {rules: [{strategy: time-slicing, replicas: 4}]}\n", kubelet=kubelet.dir)
+    good = node.config.read_text()
+    try:
+        node.start_agent()
+        kubelet.healthy(SHARED)
+        kubelet.told()
+        wait_until(lambda: kept(node, "file"), "the configuration to be kept")
+        node.kill_agent()
+        node.config.write_text(good.replace("labels:", "lables:"))
+        node.start_agent()
+        kubelet.healthy(SHARED)
+        assert not whole(kubelet.told())
+        configuration = node.report()["configuration"]
+        assert "as it was applied last" in configuration["origin"] and 'did you mean "labels"' in configuration["problem"]
+        assert "what it said when it was applied last is in force" in node.log()
+        node.config.write_text(good)
+        wait_until(lambda: node.report()["configuration"]["problem"] == "", "the mended file to be taken")
+        node.kill_agent()
+        node.config.unlink()
+        node.start_agent()
+        kubelet.healthy(SHARED)
+        assert "No such file" in node.report()["configuration"]["problem"]
+    finally:
+        kubelet.stop()
+        node.end()
+
+
+@pytest.fixture
+def node(home, request):
+    node = Node(home, request.config.getoption("--programs").resolve())
+    yield node
+    node.end()
+
+
+def test_state_of_a_newer_version_keeps_no_agent_from_starting(node):
+    node.start_agent()
+    program = node.hold(1)
+    [lease] = node.holders()
+    node.kill_agent()
+    for file in ("ledger.json", "doors.json", "health.json", "usage.json", "configuration.json"):
+        (node.state_dir / file).write_text(json.dumps({"version": 2, "of a shape": "nobody here knows"}))
+    node.start_agent()
+    assert [one["lease"] for one in node.holders()] == [lease["lease"]], "which its control group knows"
+    assert len(list(node.state_dir.glob("*.newer"))) == 5
+    assert program.poll() is None
+    report = json.loads(node.penstock("usage", "-o", "json").stdout)["usage"]
+    assert "problem" not in report
+
+
+def test_many_processes_with_long_command_lines_do_not_make_an_agent_forget(home, request):
+    """Without control groups, where the checkpoint is all that knows who holds what."""
+    programs = request.config.getoption("--programs").resolve()
+    node = Node(home, programs, config="labels: {timestamp: false}\n")
+    subprocess.run(["chown", "-R", "65534", home], check=True)
+    command = ["setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=-all"]
+    many = "import os, sys, time\nfor i in range(1100):\n  if os.fork() == 0:\n    time.sleep(1000)\nopen(sys.argv[1], 'w').close()\ntime.sleep(1000)\n"
+    program, ready = None, home / "ready"
+    try:
+        node.start_agent(wrapper=tuple(command))
+        program = subprocess.Popen([*command, programs / "penstock", "--run-dir", node.run_dir, "run", "--", "/usr/bin/python3", "-c", many, ready, "x" * 4000],
+                                   start_new_session=True)
+        wait_until(ready.exists, "1,100 children")
+        wait_until(lambda: len(node.holders()) == 1 and len(node.holders()[0]["pids"]) > 1000, "all of them to be known")
+        [lease] = node.holders()
+        assert lease["enforcement"] == "visibility"
+        time.sleep(0.5)  # a checkpoint is written 20 ms after the change
+        node.kill_agent()
+        assert (node.state_dir / "ledger.json").stat().st_size < 100_000
+        node.start_agent(wrapper=tuple(command))
+        wait_until(lambda: [one["lease"] for one in node.holders()] == [lease["lease"]], "the lease to be taken over")
+        assert not list(node.state_dir.glob("*.damaged"))
+    finally:
+        if program is not None:
+            subprocess.run(["pkill", "-KILL", "-s", str(program.pid)])
+            program.wait(PATIENCE)
+        node.end()
+
+
+def test_without_descriptors_a_lease_ends_with_its_program_and_not_before(node):
+    node.start_agent()
+    first, second = node.hold(1), node.hold(1)
+    limit = next(line for line in Path(f"/proc/{node.agent.pid}/limits").read_text().splitlines() if line.startswith("Max open files"))
+    assert int(limit.split()[3]) > 1024, "as many as it may have"
+    subprocess.run(["prlimit", f"--pid={node.agent.pid}", f"--nofile=0:{limit.split()[4]}"], check=True)
+    first.kill()
+    first.communicate()
+    time.sleep(1)  # the kernel tells of it at once; nobody asks the agent for anything
+    subprocess.run(["prlimit", f"--pid={node.agent.pid}", f"--nofile={limit.split()[4]}"], check=True)
+    metrics = node.state_dir / "ledger.json"
+    wait_until(lambda: len(json.loads(metrics.read_text())["leases"]) == 1, "the lease to have ended")
+    assert second.poll() is None and len(node.holders()) == 1
