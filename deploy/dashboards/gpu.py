@@ -3,6 +3,7 @@ from common import FILL, GPU, HEAT, NODE, RATE, family
 from panels import BLUE, GREEN, RED, YELLOW, choice, dashboard, dial, lines, number, over_time, states, table
 
 DEVICE = choice("device", "GPU", 'label_values(accelerator_info{node=~"$node"}, device)')
+PROCESS = "{{namespace}} {{pod}} {{user}} {{pid}} {{command}}"  # the last two where the pages ask for credentials
 ENGINES = "!~(decoder|encoder|jpeg|optical_flow).*"  # what the panel of engines shows already
 
 
@@ -30,9 +31,9 @@ DASHBOARD = dashboard(
         table("Holders", ("Slots", "none", f"count by (node, index, kind, namespace, pod, container, user) ({of('accelerator_held')})"), size=(12, 8)),
         lines("Memory of each holder", "bytes", over_time(of("accelerator_holder_memory_used_bytes"), f"{GPU} {{{{namespace}}}} {{{{pod}}}} {{{{user}}}}"),
               stacked=True),
-        lines("Memory of each process", "bytes", over_time(of("accelerator_process_memory_used_bytes"), f"{GPU} {{{{pid}}}} {{{{command}}}}"), stacked=True),
+        lines("Memory of each process", "bytes", over_time(of("accelerator_process_memory_used_bytes"), f"{GPU} {PROCESS}"), stacked=True),
         lines("Utilization of each process", "percentunit",
-              over_time(of("accelerator_process_utilization_ratio"), f"{GPU} {{{{pid}}}} {{{{command}}}}"), stacked=True, high=1),
+              over_time(of("accelerator_process_utilization_ratio"), f"{GPU} {PROCESS}"), stacked=True, high=1),
     ]), ("Use", [
         lines("Utilization", "percentunit", over_time(of("accelerator_utilization_ratio"), GPU),
               over_time(of("accelerator_memory_copy_utilization_ratio"), f"{GPU} memory interface"), high=1),

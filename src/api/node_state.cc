@@ -1,4 +1,4 @@
-// The report as an object of the API server and back: names of people and commands stay on the node. Its keys are a promise
+// The report as an object of the API server and back: command lines and process ids stay on the node. Its keys are a promise
 // (docs/reference/node-state.md, the CRD): add, never rename.
 #include "api/node_state.h"
 

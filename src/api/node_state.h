@@ -15,7 +15,7 @@ inline constexpr std::string_view kNodeStateGroup = "penstock.io";
 inline constexpr std::string_view kNodeStateVersion = "v1alpha1";
 inline constexpr std::string_view kNodeStatePlural = "nodestates";
 
-/// The whole object, for a server-side apply. Counts of holders instead of names of people and commands. Deterministic: equal reports make
+/// The whole object, for a server-side apply. Counts of holders instead of their processes and commands. Deterministic: equal reports make
 /// equal text, and what changes without meaning (a generation, a process id) is not in it.
 nlohmann::json NodeStateOf(const Report& report);
 

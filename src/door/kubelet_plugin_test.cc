@@ -11,8 +11,10 @@ namespace {
 
 using device::HealthState;
 using node::ledger::Lease;
+using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST_F(KubeletDoorTest, AnswersWithTheDialectsEditsAndRecordsALease) {
   Open();
@@ -40,7 +42,7 @@ TEST_F(KubeletDoorTest, TheKubeletHearsOfHealthAndOfStrangersAndOfTheirEnd) {
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 2));
   const auto refused = kubelet_.Allocate(kGpu, {"G1"});
   ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().message(), HasSubstr("process 42 (python) of ann"));
+  EXPECT_THAT(refused.error().message(), AllOf(HasSubstr("in use by a process of ann"), Not(HasSubstr("python")), Not(HasSubstr("42"))));
   On([this] {
     inventory_.SetHealth("G0", HealthState::kHealthy, "", control_.clock().Wall());
     ledger_.SetOutside("G1", {});

@@ -185,6 +185,16 @@ void LocalDoor::TellDone(const Waiting& waiting, const base::Status& status) {
                                              : edge::broker::EncodeError(status.error()));
 }
 
+/// The ledger knows users by name. A name is looked up on the I/O thread, see HandleRun; those who see everything need none.
+void LocalDoor::WithViewer(const SessionPtr& session, std::function<void(const api::Viewer&)> then) {
+  if (MayRule(*session)) return then({.sees_all = true});
+  io_.Post([self = self_, &loop = loop_, uid = session->peer().uid, then = std::move(then)] {
+    loop.Post([self, viewer = api::Viewer{.user = os::UserName(uid)}, then] {
+      if (*self != nullptr) then(viewer);
+    });
+  });
+}
+
 bool LocalDoor::MayRule(const Session& session) const { return session.peer().uid == 0 || session.peer().uid == ::geteuid(); }
 
 void LocalDoor::HandleCancel(const SessionPtr& session, const std::string& ticket) {
@@ -198,26 +208,39 @@ void LocalDoor::HandleCancel(const SessionPtr& session, const std::string& ticke
 
 void LocalDoor::HandleQueue(const SessionPtr& session) {
   std::vector<edge::broker::WaitingRun> queue;
-  for (const Waiting& waiting : queue_.List()) queue.push_back(Describe(waiting, queue.size()));
+  for (const Waiting& waiting : queue_.List()) {
+    queue.push_back(Describe(waiting, queue.size()));
+    if (!MayRule(*session) && askers_.at(waiting.ticket).session->peer().uid != session->peer().uid)
+      queue.back().command = api::ProgramOf(waiting.command);
+  }
   session->Answer(edge::broker::EncodeQueue(queue));
 }
 
 void LocalDoor::HandleReport(const SessionPtr& session, bool holders_only) {
-  leases_.RefreshProcesses();
-  const api::Report report = callbacks_.report();
-  session->Answer(holders_only ? api::HoldersToJson(report) : api::ToJson(report));
+  WithViewer(session, [this, session, holders_only](const api::Viewer& viewer) {
+    leases_.RefreshProcesses();
+    api::Report report = callbacks_.report();
+    api::HideCommands(viewer, report);
+    session->Answer(holders_only ? api::HoldersToJson(report) : api::ToJson(report));
+  });
 }
 
 void LocalDoor::HandleSamples(const SessionPtr& session) {
   if (!callbacks_.samples) return Refuse(session, Code::kUnimplemented, "this agent measures nothing");
-  leases_.RefreshProcesses();
-  session->Answer(callbacks_.samples());
+  WithViewer(session, [this, session](const api::Viewer& viewer) {
+    leases_.RefreshProcesses();
+    api::Samples samples = callbacks_.samples();
+    api::HideCommands(viewer, samples);
+    session->Answer(api::ToJson(samples));
+  });
 }
 
 // Records are read for it.
 void LocalDoor::HandleUsage(const SessionPtr& session, const edge::broker::UsageRequest& request) {
   if (!callbacks_.usage) return Refuse(session, Code::kUnimplemented, "this agent records no usage");
-  sums_.Add(session, [&usage = callbacks_.usage, request](Turns::Done done) { usage(request, std::move(done)); });
+  WithViewer(session, [this, session, request](const api::Viewer& viewer) {
+    sums_.Add(session, [&usage = callbacks_.usage, request, viewer](Turns::Done done) { usage(request, viewer, std::move(done)); });
+  });
 }
 
 void LocalDoor::HandlePlan(const SessionPtr& session, const edge::broker::PlanRequest& request) {

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "api/commands.h"
 #include "api/report.h"
+#include "api/samples.h"
 #include "base/executor.h"
 #include "door/local_leases.h"
 #include "door/move_orders.h"
@@ -42,10 +44,10 @@ class LocalDoor {
     std::function<void(const edge::broker::PlanRequest&, Turns::Done)> plan = {};
     /// DoorMoves::Set; empty: nothing moves here.
     std::function<void(const edge::broker::DoorRequest&, MoveOrders::Progress, MoveOrders::Done)> move = {};
-    /// What devices measure, as JSON, for somebody who looks just now; empty: nothing is measured.
-    std::function<std::string()> samples = {};
-    /// Who used what, as JSON (api/usage.h), perhaps later; empty: nobody knows.
-    std::function<void(const edge::broker::UsageRequest&, Turns::Done)> usage = {};
+    /// What devices measure, for somebody who looks just now; empty: nothing is measured.
+    std::function<api::Samples()> samples = {};
+    /// Who used what, as JSON (api/usage.h), as this viewer may see it, perhaps later; empty: nobody knows.
+    std::function<void(const edge::broker::UsageRequest&, const api::Viewer&, Turns::Done)> usage = {};
   };
 
   /// `open_groups` is OpenCgroups in production. `io` is where /proc and the user database are read.
@@ -91,6 +93,8 @@ class LocalDoor {
   void TellProgress(const node::allocate::Waiting& waiting, std::size_t position);
   void TellDone(const node::allocate::Waiting& waiting, const base::Status& status);
   bool MayRule(const Session& session) const;
+  /// Calls with who asks there, at once or later; not once this has ended.
+  void WithViewer(const SessionPtr& session, std::function<void(const api::Viewer&)> then);
 
   os::Loop& loop_;
   base::Executor& io_;

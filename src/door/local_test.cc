@@ -118,7 +118,7 @@ class LocalDoorTest : public testing::Test {
   FakeKernel kernel_;
   std::string no_rights_;
   std::function<void(const edge::broker::DoorRequest&, MoveOrders::Progress, MoveOrders::Done)> move_;
-  std::function<std::string()> samples_;
+  std::function<api::Samples()> samples_;
   node::inventory::Inventory inventory_;
   node::ledger::Ledger ledger_;
   base::Published<device::SharedDevices> servers_;
@@ -275,10 +275,10 @@ TEST_F(LocalDoorTest, EndsWithSomebodyInLine) {
 TEST_F(LocalDoorTest, SaysWhatDevicesMeasureWhereSomethingDoes) {
   Start();
   EXPECT_EQ(Connect().Ask(R"({"op":"samples"})").error().code(), Code::kUnimplemented);
-  samples_ = [] { return R"({"devices":[]})"; };
+  samples_ = [] { return api::Samples{.node = "n1"}; };
   OnLoop([this] { door_.reset(); });
   Start();
-  EXPECT_EQ(*Connect().Ask(R"({"op":"samples"})"), R"({"devices":[]})");
+  EXPECT_EQ(api::ParseSamples(*Connect().Ask(R"({"op":"samples"})"))->node, "n1");
 }
 
 TEST_F(LocalDoorTest, AnswersWithAPlanWhereSomebodyCanMakeOne) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "api/commands.h"
 #include "api/listen.h"
 #include "edge/http/accept.h"
 
@@ -16,6 +17,7 @@ using edge::http::Answer;
 using edge::http::Request;
 using edge::http::Response;
 using edge::http::Say;
+using node::metrics::Detail;
 using node::metrics::Format;
 
 /// In the order of preference where a client does not care: what every reader understands comes first.
@@ -39,12 +41,15 @@ constexpr char kIndex[] = R"(<!DOCTYPE html>
 )";
 
 Response Metrics(const Request& request, const PageSources& sources) {
+  const Detail detail = request.identified ? Detail::kProcesses : Detail::kHolders;
   const Format format = kFormats[edge::http::ChooseType(request.accept, kForms)];
-  return {.content_type = std::string(ContentTypeOf(format)), .body = sources.metrics(format).text, .varies = true};
+  return {.content_type = std::string(ContentTypeOf(format)), .body = sources.metrics(format, detail).text, .varies = true};
 }
 
-Response State(const Request&, const PageSources& sources) {
-  return {.content_type = "application/json", .body = std::make_shared<const std::string>(sources.report() + "\n")};
+Response State(const Request& request, const PageSources& sources) {
+  api::Report report = sources.report();
+  if (!request.identified) api::HideProcesses(report);
+  return {.content_type = "application/json", .body = std::make_shared<const std::string>(api::ToJson(report) + "\n")};
 }
 
 Response Judge(const std::string& why_not) { return why_not.empty() ? Say(200, "ok\n") : Say(503, why_not + "\n"); }

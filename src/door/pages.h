@@ -10,6 +10,7 @@
 #include <string>
 
 #include "api/node_config.h"
+#include "api/report.h"
 #include "base/core/result.h"
 #include "base/executor.h"
 #include "base/published.h"
@@ -23,8 +24,8 @@ namespace penstock::door {
 /// Where the pages come from: from snapshots, never from a vendor or a file.
 struct PageSources {
   // On the control loop.
-  std::function<node::metrics::Page(node::metrics::Format)> metrics;
-  std::function<std::string()> report;  ///< api::ToJson of the report
+  std::function<node::metrics::Page(node::metrics::Format, node::metrics::Detail)> metrics;
+  std::function<api::Report()> report;
   // On the pages' own thread.
   std::function<std::string()> hangs;      ///< why the agent is better started again: one sentence; empty: nothing
   std::function<std::string()> not_ready;  ///< why the agent is not ready yet: one sentence; empty once it is
@@ -32,7 +33,8 @@ struct PageSources {
 
 /// /healthz (and /health, as dcgm-exporter calls it) says 200 as long as no thread of the agent hangs, else 503 and which one; /readyz 200,
 /// or 503 and why the agent is not ready. Both are answered without the rest of the agent, which may be busy, and need no credentials,
-/// since probes have none; everything else does where the web configuration asks for some.
+/// since probes have none; everything else does where the web configuration asks for some. Process ids and command lines are on the other
+/// pages for those alone who have proved who they are.
 class Pages {
  public:
   /// Files of the web configuration are read on `io`. Both executors outlive the pages or have stopped before.

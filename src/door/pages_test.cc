@@ -18,10 +18,12 @@
 namespace penstock::door {
 namespace {
 
+using node::metrics::Detail;
 using node::metrics::Format;
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class PagesTest : public testing::Test {
@@ -29,10 +31,18 @@ class PagesTest : public testing::Test {
   PagesTest()
       : pages_(control_, io_,
                {.metrics =
-                    [](Format format) {
-                      return node::metrics::Page{std::make_shared<const std::string>(format == Format::kText ? "x 1\n" : "y 1\n# EOF\n")};
+                    [](Format format, Detail detail) {
+                      const std::string text = format == Format::kText ? "x 1\n" : "y 1\n# EOF\n";
+                      return node::metrics::Page{
+                          std::make_shared<const std::string>((detail == Detail::kProcesses ? "pid 4711\n" : "") + text)};
                     },
-                .report = [] { return std::string(R"({"generation":1})"); },
+                .report =
+                    [] {
+                      api::Report report{.generation = 1};
+                      report.devices.resize(1);
+                      report.devices[0].holders.push_back({.pids = {4711}, .user = "eva", .command = "train --token=SECRET"});
+                      return report;
+                    },
                 .hangs = [this] { return hangs_; },
                 .not_ready = [this] { return not_ready_; }}) {}
   void Start(const std::string& web_config = "") {
@@ -85,7 +95,7 @@ class PagesTest : public testing::Test {
 TEST_F(PagesTest, ServeWhatTheirSourcesSay) {
   Start();
   EXPECT_THAT(Get("/metrics"), AllOf(HasSubstr("Content-Type: text/plain; version=0.0.4"), EndsWith("x 1\n")));
-  EXPECT_THAT(Get("/debug/state"), AllOf(HasSubstr("Content-Type: application/json"), EndsWith("{\"generation\":1}\n")));
+  EXPECT_THAT(Get("/debug/state"), AllOf(HasSubstr("Content-Type: application/json"), HasSubstr(R"({"generation":1,)")));
   EXPECT_THAT(Get("/healthz"), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(Get("/readyz"), StartsWith("HTTP/1.1 200"));
 }
@@ -142,6 +152,25 @@ TEST_F(PagesTest, AreClosedToAllButProbesUntilTheWebConfigurationIsRight) {
   control_.Post([this] { pages_.Configure({}); });
   WaitFor([](const ProtectionStatus& status) { return status.file.empty(); });
   EXPECT_THAT(Get("/metrics"), EndsWith("x 1\n"));
+}
+
+TEST_F(PagesTest, TellOfProcessesToThoseAloneWhoHaveProvedWhoTheyAre) {
+  const auto tells_of_none = AllOf(StartsWith("HTTP/1.1 200"), Not(HasSubstr("4711")), Not(HasSubstr("SECRET")));
+  const os::TemporaryFolder folder;
+  const std::string file = folder.path() + "/web.yaml";
+  Start();
+  EXPECT_THAT(Get("/debug/state"), AllOf(tells_of_none, HasSubstr("eva")));
+  EXPECT_THAT(Get("/metrics"), tells_of_none);
+  ASSERT_TRUE(os::WriteFileAtomically(file, "http_server_config: {headers: {X-Frame-Options: deny}}\n").ok());
+  control_.Post([&] { pages_.Configure({.web_config_file = file}); });
+  WaitFor([](const ProtectionStatus& status) { return status.in_force && !status.file.empty(); });
+  EXPECT_THAT(Get("/debug/state", "Authorization: Bearer a-token\r\n"), tells_of_none) << "nothing is asked for";
+  ASSERT_TRUE(
+      os::WriteFileAtomically(file, "bearer_tokens: {a: sha256:1f6076e3a47ba1ded08025ffe06e57af217c14f9407f33fba50f99b1c7019387}\n").ok());
+  pages_.Reload();
+  WaitFor([](const ProtectionStatus& status) { return status.credentials; });
+  EXPECT_THAT(Get("/debug/state", "Authorization: Bearer a-token\r\n"), AllOf(HasSubstr("[4711]"), HasSubstr("train --token=SECRET")));
+  EXPECT_THAT(Get("/metrics", "Authorization: Bearer a-token\r\n"), HasSubstr("pid 4711\n"));
 }
 
 TEST_F(PagesTest, CanBeSwitchedOff) {

@@ -31,16 +31,11 @@ std::map<std::string, device::Shape> SlotsOf(const std::map<Name, const node::sh
   return slots;
 }
 
-std::string Describe(const node::ledger::Lease& lease) {
-  if (!lease.pod.empty()) return "pod " + lease.namespace_name + "/" + lease.pod;
-  return (lease.user.empty() ? lease.id : lease.user) + (lease.command.empty() ? "" : ": " + lease.command);
-}
-
 std::vector<std::string> HoldersOf(const std::set<std::string>& slots, const node::ledger::Snapshot& ledger) {
   std::vector<std::string> holders;
   for (const auto& lease : ledger.leases)
     if (std::any_of(lease.slots.begin(), lease.slots.end(), [&](const auto& slot) { return slots.contains(slot.id); }))
-      holders.push_back(Describe(lease));
+      holders.push_back(InWords(lease));
   return holders;
 }
 

@@ -17,10 +17,7 @@ std::string InWords(const device::Facts& facts) {
 
 std::string InWords(const Lease& lease) {
   if (!lease.pod.empty()) return "pod " + lease.namespace_name + "/" + lease.pod;
-  std::string words = lease.id;
-  if (!lease.user.empty()) words += " of " + lease.user;
-  if (!lease.command.empty()) words += " (" + lease.command + ")";
-  return words;
+  return lease.user.empty() ? lease.id : lease.id + " of " + lease.user;
 }
 
 Holders HoldersOf(const node::ledger::Snapshot& ledger, const std::string& device) {

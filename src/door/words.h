@@ -14,7 +14,8 @@ std::string DoorInWords(const std::string& door);
 /// "GPU 3 (GPU-5a...)".
 std::string InWords(const device::Facts& facts);
 
-/// "pod ml/train-0", "r-m3k2-1 of ann (python train.py)".
+/// "pod ml/train-0", "r-m3k2-1 of ann". Without the command line, which may hold secrets: these words reach the API server and pods'
+/// events.
 std::string InWords(const node::ledger::Lease& lease);
 
 /// Who holds something of a device.

@@ -8,8 +8,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 import faults  # noqa: E402
+import webpages  # noqa: E402
 from node import PATIENCE, Node, wait_until  # noqa: E402
 
 ATTACKER = 12345
@@ -132,12 +131,7 @@ def test_a_pipe_in_the_place_of_a_file_stops_nothing(attacker, node, wrapper):
 
 
 def answer(node, path: str) -> tuple[int, str]:
-    at = next(line.rpartition("at=")[2].strip().strip('"') for line in node.log().splitlines() if " pages " in line)
-    try:
-        with urllib.request.urlopen(at + path, timeout=PATIENCE) as response:
-            return response.status, response.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
+    return webpages.answer(webpages.where(node.log()) + path)
 
 
 @pytest.fixture

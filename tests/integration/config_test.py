@@ -168,7 +168,7 @@ def test_a_plan_names_who_holds_what_is_touched(home):
     try:
         wait_until(lambda: json.loads(home.penstock("ps", "-o", "json").stdout)["holders"], "the program to hold")
         plan = home.plan("apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\ndoors: {assign: [{door: none}]}\n")
-        assert "sleep 60" in plan["resources"][0]["holders"][0]
+        assert re.fullmatch(r"r-\S+ of \w+", plan["resources"][0]["holders"][0])
     finally:
         holder.kill()
         holder.wait()

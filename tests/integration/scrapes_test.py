@@ -347,7 +347,7 @@ def test_hostile_programs_and_labels(fleet):
     try:
         node.sim("set", "2", f"process={latin.pid}:100:x")
         reader = Reader(node.page)
-        wait_until(lambda: having(reader.scrape(), "accelerator_process_memory_used_bytes", pid=str(latin.pid)), "its memory on the page", every=0.1)
+        wait_until(lambda: having(reader.scrape(), "accelerator_process_memory_used_bytes", index="2", lease=""), "its memory on the page", every=0.1)
         wait_until(lambda: having(reader.scrape(), "accelerator_holder_labels"), "the label on the page", every=0.1)
         for series in (reader.scrape(), reader.scrape()):
             assert not having(series, "up")

@@ -165,7 +165,8 @@ def test_a_successor_is_ready_before_it_serves_and_serves_when_the_first_one_end
         assert home.report()["agentPid"] == first
         waiting = json.loads(fetch(f"{pages}/debug/state"))
         assert len(waiting["devices"]) == 8 and {door["state"] for door in waiting["doors"]} == {"waiting"}
-        assert f"process {first}" in waiting["doors"][0]["reason"]
+        assert "another agent" in waiting["doors"][0]["reason"]
+        assert f"process {first}" in (home.run_dir.parent / "second.log").read_text()
         os.kill(first, signal.SIGTERM)
         begin = time.monotonic()
         wait_until(lambda: home.penstock("status").returncode == 0 and home.report()["agentPid"] == second.pid, "the successor to serve")

@@ -85,8 +85,8 @@ class Agent {
         telemetry_(control_, io_, spine_, start_, node_),
         labeller_(control_, io_, spine_.inventory, spine_.offers, start_.paths.sysfs_root, [this] { spine_.LookNow(); }),
         pages_(control_, io_,
-               {.metrics = [this](node::metrics::Format format) { return views_.MetricsPage(format); },
-                .report = [this] { return api::ToJson(views_.Report()); },
+               {.metrics = [this](auto format, auto detail) { return views_.MetricsPage(format, detail); },
+                .report = [this] { return views_.Report(); },
                 .hangs = [this] { return heartbeat_.Hangs(); },
                 .not_ready = [this] { return *not_ready_.Get(); }}) {}
 
@@ -187,7 +187,8 @@ class Agent {
                    Doors::Callbacks{.config = [this] { return Config(); },
                                     .report = [this] { return views_.Report(); },
                                     .samples = [this] { return telemetry_.Samples(views_.Report()); },
-                                    .usage = [this](const auto& request, auto done) { telemetry_.Usage(request, std::move(done)); },
+                                    .usage = [this](const auto& request, const auto& viewer,
+                                                    auto done) { telemetry_.Usage(request, viewer, std::move(done)); },
                                     .end =
                                         [this] {
                                           spine_.EndIdle();

@@ -39,8 +39,8 @@ class Doors {
   struct Callbacks {
     std::function<std::shared_ptr<const api::NodeConfig>()> config;  ///< the one in force
     std::function<api::Report()> report;
-    std::function<std::string()> samples;  ///< door::LocalDoor::Callbacks::samples
-    std::function<void(const edge::broker::UsageRequest&, std::function<void(base::Result<std::string>)>)> usage;  ///< likewise
+    std::function<api::Samples()> samples;  ///< door::LocalDoor::Callbacks::samples
+    std::function<void(const edge::broker::UsageRequest&, const api::Viewer&, door::Turns::Done)> usage;  ///< likewise
     std::function<void()> end;                                                      ///< somebody entitled asks the agent to end
     std::function<void(const edge::broker::PlanRequest&, door::Turns::Done)> plan;  ///< likewise
     std::function<void(const door::KubeletAmounts&)> kubelet_has;

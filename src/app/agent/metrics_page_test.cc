@@ -141,7 +141,7 @@ std::string PageOf(const api::TelemetryConfig& config, Format format) {
   node::metrics::Figures figures{.version = "0.1.0", .now = kNow};
   figures.evidence = {{.device = "GPU-00000001", .kind = "xid", .code = 79, .severity = device::Severity::kGone, .count = 1, .last = kNow}};
   figures.recent_evidence = figures.evidence;
-  return press.Make(node, figures, format);
+  return press.Make(node, figures, format, node::metrics::Detail::kProcesses);
 }
 
 void CompareWithGolden(const std::string& name, const std::string& page) {

@@ -35,14 +35,18 @@ void Telemetry::Configure(const api::NodeConfig& config) {
   meter.Configure(config);
 }
 
-std::string Telemetry::Samples(const api::Report& report) {
+api::Samples Telemetry::Samples(const api::Report& report) {
   sampler.Hurry();
-  return api::ToJson(
-      door::MakeSamples(report, *spine_.ledger.Get(), *sampler.published().Get(), vendor::FindDialect, control_.clock().Wall()));
+  return door::MakeSamples(report, *spine_.ledger.Get(), *sampler.published().Get(), vendor::FindDialect, control_.clock().Wall());
 }
 
-void Telemetry::Usage(const edge::broker::UsageRequest& request, std::function<void(base::Result<std::string>)> done) {
-  if (request.idle) return done(api::ToJson(meter.Idle()));
+void Telemetry::Usage(const edge::broker::UsageRequest& request, const api::Viewer& viewer,
+                      std::function<void(base::Result<std::string>)> done) {
+  if (request.idle) {
+    auto idle = meter.Idle();
+    api::HideCommands(viewer, idle);
+    return done(api::ToJson(idle));
+  }
   const api::UsageQuery query{
       .by = request.by, .since = request.since.value_or(base::WallTime{}), .until = request.until.value_or(control_.clock().Wall())};
   meter.Sum(query, [done = std::move(done)](const base::Result<api::UsageReport>& report) {

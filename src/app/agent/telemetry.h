@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "api/commands.h"
 #include "api/node_config.h"
 #include "api/report.h"
 #include "app/agent/spine.h"
@@ -23,12 +24,12 @@ class Telemetry {
   /// What a running agent can change follows this configuration from now on.
   void Configure(const api::NodeConfig& config);
 
-  /// For somebody who looks: the newest samples, joined with a report of now, as JSON (api/samples.h). Collections come often from now on,
+  /// For somebody who looks: the newest samples, joined with a report of now. Collections come often from now on,
   /// for a few seconds.
-  std::string Samples(const api::Report& report);
+  api::Samples Samples(const api::Report& report);
 
-  /// Who used what, or who holds what unused, as JSON (api/usage.h). `done` runs on the control loop.
-  void Usage(const edge::broker::UsageRequest& request, std::function<void(base::Result<std::string>)> done);
+  /// Who used what, or who holds what unused, as JSON (api/usage.h), for `viewer`. `done` runs on the control loop.
+  void Usage(const edge::broker::UsageRequest& request, const api::Viewer& viewer, std::function<void(base::Result<std::string>)> done);
 
   /// This agent serves the node: see usage::Meter::Serve. Before any lease is taken over.
   void Serve(const std::string& boot_id) { meter.Serve(boot_id); }

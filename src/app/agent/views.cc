@@ -31,7 +31,9 @@ std::optional<node::metrics::WebConfig> WebConfigOf(door::Pages& pages) {
 }  // namespace
 
 Views::Views(Parts parts)
-    : parts_(parts), press_(vendor::FindDialect), pages_(parts.control, [this](node::metrics::Format format) { return MakePage(format); }) {
+    : parts_(parts),
+      press_(vendor::FindDialect),
+      pages_(parts.control, [this](auto format, auto detail) { return MakePage(format, detail); }) {
   const auto changed = [this](const auto&) {
     pages_.Changed();
     LookSoon();
@@ -85,16 +87,18 @@ api::Report Views::Report() {
 }
 
 std::vector<api::DoorReport> Views::DoorReports() const {
-  if (!parts_.doors)
-    return {{.name = "kubelet", .state = "waiting", .reason = parts_.waiting_for},
-            {.name = "local", .state = "waiting", .reason = parts_.waiting_for}};
+  if (!parts_.doors) {
+    // Which process that is, the log says: the pages are for everybody.
+    const std::string reason = parts_.waiting_for.empty() ? "" : "another agent of this machine has not ended yet";
+    return {{.name = "kubelet", .state = "waiting", .reason = reason}, {.name = "local", .state = "waiting", .reason = reason}};
+  }
   auto reports = parts_.doors->Reports();
   if (parts_.kubelet_start && parts_.kubelet_start->waits()) reports.front().reason = parts_.kubelet_start->reason();  // the kubelet's
   if (parts_.cluster) reports.push_back(parts_.cluster->report());
   return reports;
 }
 
-std::string Views::MakePage(node::metrics::Format format) {
+std::string Views::MakePage(node::metrics::Format format, node::metrics::Detail detail) {
   const auto current = parts_.configuration.published().Get();
   if (shown_ != current->config.telemetry) {
     shown_ = current->config.telemetry;
@@ -107,7 +111,7 @@ std::string Views::MakePage(node::metrics::Format format) {
                       .usage = parts_.telemetry.meter.published().Get(),
                       .offers = spine.offers.published().Get(),
                       .servers = spine.offers.servers().Get()},
-                     Figures(), format);
+                     Figures(), format, detail);
 }
 
 node::metrics::Figures Views::Figures() const {

@@ -51,7 +51,7 @@ class Views {
   Views& operator=(const Views&) = delete;
 
   api::Report Report();
-  node::metrics::Page MetricsPage(node::metrics::Format format) { return pages_.Get(format); }
+  node::metrics::Page MetricsPage(node::metrics::Format format, node::metrics::Detail detail) { return pages_.Get(format, detail); }
   door::ClusterNews News();
 
   /// For a call on the control loop, where the snapshots stay what they are meanwhile.
@@ -60,7 +60,7 @@ class Views {
  private:
   void LookSoon();
   std::vector<api::DoorReport> DoorReports() const;
-  std::string MakePage(node::metrics::Format format);
+  std::string MakePage(node::metrics::Format format, node::metrics::Detail detail);
   node::metrics::Figures Figures() const;
 
   const Parts parts_;

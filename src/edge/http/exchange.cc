@@ -114,6 +114,7 @@ void Server::State::Begin(std::uint64_t id, Connection& connection, std::size_t 
   connection.request = *std::move(request);
   connection.keep_alive = alone && connection.request.keep_alive;
   connection.number = next_request++;
+  connection.request.identified = connection.shield->protection.tls && connection.shield->protection.tls->identifies_clients();
   const base::TimePoint now = loop.clock().Now();
   if (connection.request.patience > 0s) connection.deadline = std::min(connection.deadline, now + connection.request.patience);
   const auto page = pages.find(connection.request.path);
@@ -134,7 +135,7 @@ void Server::State::Begin(std::uint64_t id, Connection& connection, std::size_t 
 
 void Server::State::Judge(std::uint64_t id, Connection& connection, Verdict verdict) {
   switch (verdict) {
-    case Verdict::kAllowed: return Queue(id, connection);
+    case Verdict::kAllowed: connection.request.identified = true; return Queue(id, connection);
     case Verdict::kLimited:
       return Reply(connection, Say(429, "too many failures from your address; wait a minute\n"), {{"Retry-After", "60"}});
     case Verdict::kBusy: return Reply(connection, Say(503, "too many passwords to check; try again soon\n"), {{"Retry-After", "1"}});

@@ -20,6 +20,7 @@ struct Request {
   std::string accept_encoding;  ///< "gzip, deflate"
   std::string authorization;    ///< "Basic YTpi"
   bool keep_alive = false;      ///< the client may ask again on this connection, and nothing but a head was announced
+  bool identified = false;      ///< the client has proved who it is, by credentials or a verified certificate; set by the server
   base::Duration patience{};    ///< X-Prometheus-Scrape-Timeout-Seconds; 0 where it is absent or no sensible number
 };
 

@@ -157,6 +157,7 @@ Status UseClientAuth(Tls::State& state, const TlsSettings& settings) {
   if (settings.client_auth == ClientAuth::kNone) return {};
   const bool required = settings.client_auth == ClientAuth::kRequireAny || settings.client_auth == ClientAuth::kRequireAndVerify;
   const bool verified = settings.client_auth == ClientAuth::kVerifyIfGiven || settings.client_auth == ClientAuth::kRequireAndVerify;
+  state.identifies_clients = settings.client_auth == ClientAuth::kRequireAndVerify;
   state.allowed_sans = settings.client_allowed_sans;
   const TlsLibrary& library = state.library;
   library.ctx_set_verify(state.context.get(), SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), nullptr);
@@ -223,6 +224,7 @@ base::Result<std::shared_ptr<const Tls>> Tls::Make(const TlsSettings& settings) 
   return std::shared_ptr<const Tls>(new Tls(std::move(state)));
 }
 
+bool Tls::identifies_clients() const { return state_->identifies_clients; }
 base::WallTime Tls::certificate_begins() const { return state_->begins; }
 base::WallTime Tls::certificate_ends() const { return state_->ends; }
 

@@ -43,6 +43,9 @@ class Tls {
   Tls(const Tls&) = delete;
   Tls& operator=(const Tls&) = delete;
 
+  /// Whether every client has to prove who it is by a certificate.
+  bool identifies_clients() const;
+
   base::WallTime certificate_begins() const;
   base::WallTime certificate_ends() const;
 

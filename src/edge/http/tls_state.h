@@ -16,6 +16,7 @@ struct Tls::State {
   const TlsLibrary& library;
   std::unique_ptr<SSL_CTX, decltype(TlsLibrary::ctx_free)> context;
   std::vector<std::string> allowed_sans;
+  bool identifies_clients = false;
   base::WallTime begins, ends;
 };
 

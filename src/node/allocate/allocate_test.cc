@@ -54,7 +54,7 @@ TEST(Offer, LeavesOutWhatIsWithheldAndMarksWhatCannotBeUsed) {
   EXPECT_EQ(offers[0].resource, "acme.com/gpu");
   ASSERT_EQ(offers[0].slots.size(), 3u);
   EXPECT_EQ(offers[0].slots[0].reason, "XID 79");
-  EXPECT_THAT(offers[0].slots[1].reason, HasSubstr("process 42 (python) of ann"));
+  EXPECT_THAT(offers[0].slots[1].reason, HasSubstr("in use by a process of ann that was not given it"));
   EXPECT_TRUE(offers[0].slots[2].usable);
 }
 

@@ -211,7 +211,7 @@ TEST(Exporter, ReasonsAreCountedOverAllSamplesWithinTheWindow) {
     node.samples.devices.erase("G1");
     press.See(node.samples, base::TimePoint{} + i * 10s);
   }
-  const std::string page = press.Make(node.Get(), PlainFigures(), Format::kText);
+  const std::string page = press.Make(node.Get(), PlainFigures(), Format::kText, Detail::kHolders);
   EXPECT_THAT(SeriesOf(page, "ACME_REASON_COUNT"),
               ElementsAre(R"(ACME_REASON_COUNT{gpu="0",UUID="G0",modelName="Acme Small",part="idle",window_size_in_ms="300000"} 3)",
                           R"(ACME_REASON_COUNT{gpu="0",UUID="G0",modelName="Acme Small",part="power_cap",window_size_in_ms="300000"} 3)",
@@ -239,9 +239,9 @@ TEST(Exporter, ADeviceThatIsGoneHasNoSeriesAnyMore) {
   Press press(fixture::FindMeasuredAcme);
   press.Configure(Plain(), "node-1");
   Node node;
-  EXPECT_THAT(SeriesOf(press.Make(node.Get(), PlainFigures(), Format::kText), "ACME_XID"), SizeIs(2));
+  EXPECT_THAT(SeriesOf(press.Make(node.Get(), PlainFigures(), Format::kText, Detail::kHolders), "ACME_XID"), SizeIs(2));
   node.inventory.devices[1].health.state = device::HealthState::kGone;
-  EXPECT_THAT(SeriesOf(press.Make(node.Get(), PlainFigures(), Format::kText), "ACME_XID"), SizeIs(1));
+  EXPECT_THAT(SeriesOf(press.Make(node.Get(), PlainFigures(), Format::kText, Detail::kHolders), "ACME_XID"), SizeIs(1));
 }
 
 TEST(Exporter, InOpenMetricsACounterKeepsItsName) {

@@ -100,7 +100,7 @@ class Press {
   /// What is counted over a window is counted from these samples too. Of every published snapshot, whether or not a page is made of it.
   void See(const sample::Snapshot& samples, base::TimePoint now);
 
-  std::string Make(const Snapshots& node, const Figures& figures, Format format);
+  std::string Make(const Snapshots& node, const Figures& figures, Format format, Detail detail);
 
  private:
   struct State;

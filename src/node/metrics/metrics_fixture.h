@@ -233,10 +233,10 @@ inline Figures PlainFigures() { return {.version = "0.1.0", .now = kNow}; }
 
 /// A page of this node.
 inline std::string PageOf(const Node& node, const api::TelemetryConfig& config = {}, const Figures& figures = PlainFigures(),
-                          Format format = Format::kText) {
+                          Format format = Format::kText, Detail detail = Detail::kProcesses) {
   Press press(FindMeasuredAcme);
   press.Configure(config, "node-1");
-  return press.Make(node.Get(), figures, format);
+  return press.Make(node.Get(), figures, format, detail);
 }
 
 /// The series of a family, each with its value.

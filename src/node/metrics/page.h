@@ -14,6 +14,12 @@ enum class Format {
   kOpenMetrics,  ///< OpenMetrics 1.0
 };
 
+/// How closely a reader may look at processes: their command lines may hold secrets.
+enum class Detail {
+  kHolders,    ///< sums over the processes of a holder, without process ids and command lines
+  kProcesses,  ///< each process, with both
+};
+
 /// What an HTTP answer calls it.
 std::string_view ContentTypeOf(Format format);
 
@@ -21,7 +27,7 @@ std::string_view ContentTypeOf(Format format);
 /// (a compressed copy) still holds.
 struct Page {
   std::shared_ptr<const std::string> text;
-  std::uint64_t generation = 0;  ///< ascending with each page that is made, over all formats
+  std::uint64_t generation = 0;  ///< ascending with each page that is made, over all kinds of them
 };
 
 }  // namespace penstock::node::metrics

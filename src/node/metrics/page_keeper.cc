@@ -1,6 +1,7 @@
-// Formats that nobody reads are not made.
+// Pages that nobody reads are not made.
 #include "node/metrics/page_keeper.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace penstock::node::metrics {
@@ -12,7 +13,8 @@ constexpr base::Duration kForgotten = std::chrono::minutes(3);  // since somebod
 
 }  // namespace
 
-PageKeeper::PageKeeper(base::Executor& control, std::function<std::string(Format)> make) : control_(control), make_(std::move(make)) {}
+PageKeeper::PageKeeper(base::Executor& control, std::function<std::string(Format, Detail)> make)
+    : control_(control), make_(std::move(make)) {}
 
 PageKeeper::~PageKeeper() { control_.Cancel(timer_); }
 
@@ -24,26 +26,25 @@ void PageKeeper::Changed() {
 void PageKeeper::MakeWanted() {
   timer_ = 0;
   const base::TimePoint now = control_.clock().Now();
-  for (const Format format : {Format::kText, Format::kOpenMetrics}) {
-    Kept& kept = kept_[static_cast<std::size_t>(format)];
-    if (kept.stale && kept.read && now - kept.asked < kForgotten) Make(format, kept);
+  for (Kept& kept : kept_) {
+    if (kept.stale && kept.read && now - kept.asked < kForgotten) Make(kept);
     if (now - kept.asked >= kForgotten) kept.page.text.reset();
   }
 }
 
-void PageKeeper::Make(Format format, Kept& kept) {
+void PageKeeper::Make(Kept& kept) {
   const base::TimePoint begin = control_.clock().Now();
-  kept.page = {std::make_shared<const std::string>(make_(format)), ++generation_};
+  kept.page = {std::make_shared<const std::string>(make_(kept.format, kept.detail)), ++generation_};
   kept.made = control_.clock().Now();
   kept.stale = false;
   took_ = kept.made - begin;
 }
 
-Page PageKeeper::Get(Format format) {
-  Kept& kept = kept_[static_cast<std::size_t>(format)];
+Page PageKeeper::Get(Format format, Detail detail) {
+  Kept& kept = *std::find_if(kept_.begin(), kept_.end(), [&](const Kept& one) { return one.format == format && one.detail == detail; });
   kept.asked = control_.clock().Now();
   kept.read = true;
-  if (kept.stale || kept.page.text == nullptr || kept.asked - kept.made > kMostAge) Make(format, kept);
+  if (kept.stale || kept.page.text == nullptr || kept.asked - kept.made > kMostAge) Make(kept);
   return kept.page;
 }
 

@@ -52,14 +52,44 @@ usage::ProcessUsage OutsideProcess(const ledger::Process& process, const Device&
 }
 
 /// `lease` is null for a process that was not given the device.
-Process ProcessOf(usage::ProcessUsage usage, const device::Facts& device, const ledger::Lease* lease) {
+Process ProcessOf(usage::ProcessUsage usage, const device::Facts& device, const ledger::Lease* lease, Detail detail) {
   static const ledger::Lease nobody;
   if (lease == nullptr) lease = &nobody;
   Labels labels;
   labels.Add("device", device.id).Add("index", device.index < 0 ? "" : std::to_string(device.index));
-  labels.Add("pid", std::to_string(usage.pid)).Add("user", usage.user).Add("command", usage.command);
+  if (detail == Detail::kProcesses) labels.Add("pid", std::to_string(usage.pid));
+  labels.Add("user", usage.user);
+  if (detail == Detail::kProcesses) labels.Add("command", usage.command);
   labels.Add("lease", lease->id).Add("namespace", lease->namespace_name).Add("pod", lease->pod).Add("container", lease->container);
   return {std::move(usage), labels.Take()};
+}
+
+void AddTo(std::optional<double>& sum, const std::optional<double>& more) {
+  if (more) sum = sum.value_or(0) + *more;
+}
+
+void AddTo(std::optional<base::Bytes>& sum, const std::optional<base::Bytes>& more) {
+  if (more) sum = base::Bytes{sum.value_or(base::Bytes{}).count + more->count};
+}
+
+/// Processes that are not told apart are told as one.
+std::vector<Process> SumByLabels(const std::vector<Process>& processes) {
+  std::vector<Process> sums;
+  std::map<std::string_view, std::size_t> places;
+  for (const Process& process : processes) {
+    const auto [at, is_new] = places.try_emplace(process.labels, sums.size());
+    if (is_new) {
+      sums.push_back(process);
+      continue;
+    }
+    usage::ProcessUsage& sum = sums[at->second].usage;
+    AddTo(sum.memory, process.usage.memory);
+    AddTo(sum.compute, process.usage.compute);
+    AddTo(sum.memory_copy, process.usage.memory_copy);
+    AddTo(sum.encoder, process.usage.encoder);
+    AddTo(sum.decoder, process.usage.decoder);
+  }
+  return sums;
 }
 
 }  // namespace
@@ -75,9 +105,9 @@ struct Press::State {
   std::vector<Device> DevicesOf(const Snapshots& node, base::WallTime now) const;
   std::vector<Holder> HoldersOf(const Snapshots& node);
   LeaseLabels& LabelsOf(const std::shared_ptr<const ledger::Lease>& lease);
-  std::vector<Process> ProcessesOf(const std::vector<Device>& devices, const std::vector<Holder>& holders,
-                                   const ledger::Snapshot& ledger) const;
-  void AddAll(const Snapshots& node, const Figures& figures, Exposition& page);
+  std::vector<Process> ProcessesOf(const std::vector<Device>& devices, const std::vector<Holder>& holders, const ledger::Snapshot& ledger,
+                                   Detail detail) const;
+  void AddAll(const Snapshots& node, const Figures& figures, Detail detail, Exposition& page);
 
   const DialectOf dialect_of;
   api::TelemetryConfig config;
@@ -209,7 +239,7 @@ std::vector<Holder> Press::State::HoldersOf(const Snapshots& node) {
 }
 
 std::vector<Process> Press::State::ProcessesOf(const std::vector<Device>& devices, const std::vector<Holder>& holders,
-                                               const ledger::Snapshot& ledger) const {
+                                               const ledger::Snapshot& ledger, Detail detail) const {
   std::vector<Process> processes;
   std::map<std::string_view, std::vector<const usage::HolderUsage*>> by_device;
   for (const Holder& holder : holders)
@@ -219,16 +249,16 @@ std::vector<Process> Press::State::ProcessesOf(const std::vector<Device>& device
     std::set<pid_t> told;
     for (const usage::HolderUsage* usage : by_device[facts.id])
       for (const usage::ProcessUsage& process : usage->processes)
-        if (told.insert(process.pid).second) processes.push_back(ProcessOf(process, facts, usage->holder.get()));
+        if (told.insert(process.pid).second) processes.push_back(ProcessOf(process, facts, usage->holder.get(), detail));
     const auto outside = ledger.outside.find(facts.id);
     if (outside == ledger.outside.end()) continue;
     for (const ledger::Process& process : outside->second)
-      if (told.insert(process.pid).second) processes.push_back(ProcessOf(OutsideProcess(process, device), facts, nullptr));
+      if (told.insert(process.pid).second) processes.push_back(ProcessOf(OutsideProcess(process, device), facts, nullptr, detail));
   }
-  return processes;
+  return detail == Detail::kProcesses ? processes : SumByLabels(processes);
 }
 
-void Press::State::AddAll(const Snapshots& node, const Figures& figures, Exposition& page) {
+void Press::State::AddAll(const Snapshots& node, const Figures& figures, Detail detail, Exposition& page) {
   const std::vector<Device> devices = DevicesOf(node, figures.now);
   const std::vector<Holder> holders = HoldersOf(node);
   AddDevices(devices, *node.inventory, page);
@@ -236,7 +266,7 @@ void Press::State::AddAll(const Snapshots& node, const Figures& figures, Exposit
   AddHealth(devices, figures, page);
   AddSharing(devices, node, page);
   AddHolders(devices, held, holders, *node.ledger, page);
-  if (config.processes) AddProcesses(ProcessesOf(devices, holders, *node.ledger), page);
+  if (config.processes) AddProcesses(ProcessesOf(devices, holders, *node.ledger, detail), page);
   AddCollection(devices, node, dialect_of, figures.now, page);
   AddAgent(*node.inventory, *node.ledger, figures, page);
   for (auto& [vendor, families] : exporters) families.Add(devices, node, figures, page);
@@ -259,14 +289,14 @@ void Press::See(const sample::Snapshot& samples, base::TimePoint now) {
   }
 }
 
-std::string Press::Make(const Snapshots& node, const Figures& figures, Format format) {
+std::string Press::Make(const Snapshots& node, const Figures& figures, Format format, Detail detail) {
   State& state = *state_;
   ++state.pages;
   state.Refresh(node);
   std::size_t& bytes = state.bytes[format == Format::kText ? 0 : 1];
   Exposition page(format, [&state](std::string_view family) { return IsShown(state.config, family); });
   page.Reserve(bytes + bytes / 8);
-  state.AddAll(node, figures, page);
+  state.AddAll(node, figures, detail, page);
   std::string text = page.Take();
   bytes = text.size();
   return text;

@@ -16,6 +16,7 @@ using fixture::Node;
 using fixture::PageOf;
 using fixture::PlainFigures;
 using fixture::SeriesOf;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -258,6 +259,18 @@ TEST(Press, AProcessFromOutsideIsToldWithWhatItUses) {
       SeriesOf(PageOf(Node()), "accelerator_process_memory_used_bytes"),
       Contains(
           R"(accelerator_process_memory_used_bytes{device="G1",index="1",pid="99",user="eve",command="mine\"r",lease="",namespace="",pod="",container=""} 67108864)"));
+}
+
+TEST(Press, WithoutDetailAHoldersProcessesAreOneSeriesWithoutPidAndCommand) {
+  Node node;
+  node.ledger.outside["G1"].push_back({100, 0, "eve", "another --token=SECRET"});
+  const std::string page = PageOf(node, {}, PlainFigures(), Format::kText, Detail::kHolders);
+  EXPECT_THAT(page, AllOf(Not(HasSubstr("pid=")), Not(HasSubstr("command=")), Not(HasSubstr("SECRET"))));
+  EXPECT_THAT(
+      SeriesOf(page, "accelerator_process_memory_used_bytes"),
+      Contains(
+          R"(accelerator_process_memory_used_bytes{device="G1",index="1",user="eve",lease="",namespace="",pod="",container=""} 67108864)"));
+  EXPECT_THAT(fixture::Repeated(page), IsEmpty());
 }
 
 TEST(Press, NamesAndGlobsSayWhatIsShown) {

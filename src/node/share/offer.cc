@@ -52,9 +52,8 @@ std::string ReasonNotUsable(const inventory::Entry& entry, const ledger::Snapsho
     return entry.health.reason.empty() ? std::string(device::ToString(entry.health.state)) : entry.health.reason;
   const auto outside = ledger.outside.find(entry.facts->id);
   if (outside == ledger.outside.end()) return "";
-  const ledger::Process& process = outside->second.front();
-  return "in use by process " + std::to_string(process.pid) + " (" + process.command + ") of " + process.user +
-         ", which nobody handed it to";
+  // Goes to the kubelet, and from there into other people's events: whose process it is, and not what it is.
+  return "in use by a process of " + outside->second.front().user + " that was not given it; `penstock ps` shows it";
 }
 
 std::string ReasonOfServer(const std::string& device, const device::SharedDevices& servers) {

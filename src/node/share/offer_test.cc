@@ -105,7 +105,7 @@ TEST(Offer, SomebodyOutsideKeepsEveryShareFromBeingUsed) {
   Node node(1, Sliced(2));
   node.ledger.outside["G0"] = {{42, 1, "ann", "python"}};
   EXPECT_THAT(node.Free(), IsEmpty());
-  EXPECT_THAT(node.Offers().at(0).slots[1].reason, HasSubstr("process 42 (python) of ann"));
+  EXPECT_THAT(node.Offers().at(0).slots[1].reason, HasSubstr("in use by a process of ann that was not given it"));
 }
 
 // --- holders of what was offered before

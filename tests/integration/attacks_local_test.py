@@ -1,0 +1,66 @@
+"""What one user of a machine learns of another's programs from the local socket, and what a hostile name does to a terminal. Needs root,
+to be two users."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+SUPPORT = Path(__file__).parents[1] / "support"
+sys.path.insert(0, str(SUPPORT))
+
+from node import PATIENCE, Node, wait_until  # noqa: E402
+
+USER = 12345
+SECRET = "hf_VERYSECRET"
+
+
+@pytest.fixture
+def node(request):
+    if os.getuid() != 0:
+        pytest.fail("needs root")
+    home = Path(tempfile.mkdtemp(prefix="penstock-attacked-"))
+    home.chmod(0o755)
+    node = Node(home, request.config.getoption("--programs").resolve(), "t4-x1", "telemetry: {interval: 1s}\n", listen="127.0.0.1:0")
+    node.start_agent(devices=1)
+    (node.run_dir / "penstock.sock").chmod(0o666)  # as if they were in its group
+    yield node
+    node.end()
+
+
+def as_user(node: Node, *words) -> str:
+    """What `penstock` prints to somebody without rights who may use the local socket."""
+    command = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", node.programs / "penstock", "--run-dir", node.run_dir, *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, (words, done.stdout, done.stderr)
+    return done.stdout
+
+
+def test_a_user_sees_of_others_programs_their_names_alone(node):
+    program = node.hold(1, "sh", "-c", f"sleep 1000 # --hf-token={SECRET}")
+    node.sim("set", "0", f"process={program.pid}:100:sh")
+    node.start("--wait", "1h", "--", "sh", "-c", f"sleep 999 # {SECRET}")
+    theirs = subprocess.Popen(["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", node.programs / "penstock", "--run-dir",
+                               node.run_dir, "run", "--wait", "1h", "--", "sleep", "998"], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    node.started.append(theirs)
+    wait_until(lambda: len(node.queue()) == 2, "both to wait")
+    wait_until(lambda: json.loads(node.penstock("top", "-o", "json").stdout)["processes"][0]["pid"] == program.pid, "the sample", every=0.2)
+    holder = json.loads(as_user(node, "ps", "-o", "json"))["holders"][0]
+    assert (holder["command"], holder["user"]) == ("sh", "root") and program.pid in holder["pids"]
+    assert {entry["command"] for entry in json.loads(as_user(node, "queue", "-o", "json"))["queue"]} == {"sh", "sleep 998"}
+    for words in (["ps"], ["queue"], ["status", "-o", "json"], ["top", "-o", "json"], ["usage", "--idle", "-o", "json"], ["plan", "-o", "json"],
+                  ["plan", "--explain"]):
+        assert SECRET not in as_user(node, *words), words
+    for words in (["ps"], ["queue"], ["status", "-o", "json"], ["top", "-o", "json"]):
+        assert SECRET in node.penstock(*words).stdout, words
+
+
+def test_a_user_sees_their_own_commands_whole(node):
+    command = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", node.programs / "penstock", "--run-dir", node.run_dir, "run", "--",
+               "sleep", "997"]
+    node.started.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+    wait_until(lambda: node.holders(), "it to hold")
+    assert json.loads(as_user(node, "ps", "-o", "json"))["holders"][0]["command"] == "sleep 997"
