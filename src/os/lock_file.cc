@@ -1,17 +1,31 @@
 // flock and a pid.
 #include "os/lock_file.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <optional>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/core/strings.h"
 #include "os/core/file.h"
 #include "os/process.h"
+#include "os/process_text.h"
 
 namespace penstock::os {
 namespace {
+
+using base::Code;
+using base::ErrnoError;
+using base::Error;
+
+constexpr int kFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+constexpr mode_t kMode = 0600;
+constexpr int kMostTries = 16;
 
 std::optional<pid_t> NamedIn(const std::string& path) {
   const auto content = ReadFile(path, 64);
@@ -21,23 +35,105 @@ std::optional<pid_t> NamedIn(const std::string& path) {
   return static_cast<pid_t>(*pid);
 }
 
-base::Result<UniqueFd> Lock(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!fd) return base::ErrnoError(errno, "open " + path);
+bool IsSame(const struct stat& one, const struct stat& other) { return one.st_dev == other.st_dev && one.st_ino == other.st_ino; }
+
+/// Whether the path still leads to this file.
+bool IsAt(const std::string& path, const struct stat& file) {
+  struct stat there {};
+  return ::lstat(path.c_str(), &there) == 0 && IsSame(there, file);
+}
+
+bool OthersCanOpen(const struct stat& file) { return (file.st_mode & 0077) != 0 || (file.st_uid != 0 && file.st_uid != ::geteuid()); }
+
+/// Whether one of a process's descriptors is the file and has a lock on it (proc(5), fdinfo).
+bool HasLock(pid_t pid, const struct stat& file) {
+  const std::string process = "/proc/" + std::to_string(pid);
+  const auto numbers = ListDirectory(process + "/fd");
+  if (!numbers.ok()) return false;
+  return std::any_of(numbers->begin(), numbers->end(), [&](const std::string& number) {
+    struct stat open {};
+    if (::stat((process + "/fd/" + number).c_str(), &open) != 0 || !IsSame(open, file)) return false;
+    const auto info = ReadFile(process + "/fdinfo/" + number, 65536);
+    return info.ok() && info->find("FLOCK") != std::string::npos;
+  });
+}
+
+bool IsOfAStranger(pid_t pid) {
+  const auto status = ReadFile("/proc/" + std::to_string(pid) + "/status", 65536);
+  const auto uid = status.ok() ? FindNumber(*status, "Uid") : std::nullopt;
+  return uid && *uid != 0 && *uid != ::geteuid();
+}
+
+/// Whether all who have the lock, as far as can be seen, are neither root nor of our user.
+bool IsHeldByStrangers(const std::string& path, const struct stat& file) {
+  if (const auto named = NamedIn(path); named && HasLock(*named, file)) return IsOfAStranger(*named);
+  std::vector<pid_t> holders = ListProcesses("/proc");
+  std::erase_if(holders, [&](pid_t pid) { return !HasLock(pid, file); });
+  return !holders.empty() && std::all_of(holders.begin(), holders.end(), IsOfAStranger);
+}
+
+/// Makes room for a file that others cannot open. Two who do so at once take turns, so that neither removes what the other has made.
+base::Status Remove(const std::string& path, const struct stat& file) {
+  const std::string turns = path + ".replaced";
+  const UniqueFd turn(::open(turns.c_str(), O_RDWR | O_CREAT | kFlags, kMode));
+  if (!turn) return ErrnoError(errno, "open " + turns);
+  while (::flock(turn.get(), LOCK_EX) != 0)
+    if (errno != EINTR) return ErrnoError(errno, "lock " + turns);
+  if (IsAt(path, file) && ::unlink(path.c_str()) != 0) return ErrnoError(errno, "replace " + path);
+  return {};
+}
+
+Error HeldError(const std::string& path, const struct stat& file) {
+  std::string holder = "a process that cannot be seen from here";
+  if (const auto pid = NamedIn(path); pid && HasLock(*pid, file)) holder = "process " + std::to_string(*pid);
+  return Error(Code::kAlreadyExists, path + " is held by " + holder);
+}
+
+/// The lock; nothing where the path led to another file meanwhile.
+base::Result<UniqueFd> TryLock(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | kFlags, kMode));
+  if (!fd) return ErrnoError(errno, "open " + path);
+  struct stat file {};
+  if (::fstat(fd.get(), &file) != 0) return ErrnoError(errno, "look at " + path);
+  const bool open_to_others = OthersCanOpen(file);
   while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
-    if (errno != EWOULDBLOCK) return base::ErrnoError(errno, "lock " + path);
-    std::string holder = "another process";
-    if (const auto pid = NamedIn(path)) {
-      holder = "process " + std::to_string(*pid);
-      if (const auto info = ReadProcess("/proc", *pid); info.ok()) holder += " (" + info->command + ")";
-    }
-    return base::Error(base::Code::kAlreadyExists, path + " is held by " + holder);
+    if (errno != EWOULDBLOCK) return ErrnoError(errno, "lock " + path);
+    if (!open_to_others || !IsHeldByStrangers(path, file)) return HeldError(path, file);
+    break;
   }
+  if (open_to_others) {
+    TRY(Remove(path, file));
+    return UniqueFd();
+  }
+  return IsAt(path, file) ? std::move(fd) : UniqueFd();
+}
+
+base::Result<UniqueFd> Lock(const std::string& path) {
+  UniqueFd fd;
+  for (int tries = 0; !fd && tries < kMostTries; ++tries) { ASSIGN(fd, TryLock(path)); }
+  if (!fd) return Error(Code::kUnavailable, path + " is replaced again and again, or its folder's file system keeps no modes");
   const std::string pid = std::to_string(::getpid()) + "\n";
   if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
-    return base::ErrnoError(errno, "write " + path);
+    return ErrnoError(errno, "write " + path);
   return fd;
+}
+
+/// The file, where somebody holds it.
+base::Result<struct stat> LookAtHeld(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | kFlags));
+  if (!fd) return ErrnoError(errno, "open " + path);
+  if (::flock(fd.get(), LOCK_SH | LOCK_NB) == 0) return Error(Code::kNotFound, "nobody holds " + path);
+  struct stat file {};
+  if (::fstat(fd.get(), &file) != 0) return ErrnoError(errno, "look at " + path);
+  return file;
+}
+
+std::string ProgramName(pid_t pid) {
+  constexpr std::string_view kDeleted = " (deleted)";
+  std::string path = ReadLink("/proc/" + std::to_string(pid) + "/exe").value_or("");
+  if (path.ends_with(kDeleted)) path.resize(path.size() - kDeleted.size());
+  return path.substr(path.rfind('/') + 1);
 }
 
 }  // namespace
@@ -47,10 +143,16 @@ base::Result<LockFile> LockFile::Take(const std::string& path) {
   return LockFile(std::move(fd));
 }
 
-std::optional<pid_t> LockFile::Holder(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd || ::flock(fd.get(), LOCK_SH | LOCK_NB) == 0) return std::nullopt;
-  return NamedIn(path);
+base::Result<LockHolder> LockFile::Holder(const std::string& path) {
+  ASSIGN(const struct stat file, LookAtHeld(path));
+  const auto pid = NamedIn(path);
+  // First the pidfd: what is found by number afterwards is of that process, or it has ended.
+  auto pidfd = OpenPidfd(pid.value_or(0));
+  if (!pid || !pidfd.ok() || !HasLock(*pid, file))
+    return Error(Code::kFailedPrecondition, path + " is held by a process that cannot be seen from here");
+  return LockHolder{*pid, *std::move(pidfd), ProgramName(*pid)};
 }
+
+bool LockFile::IsHeld(const std::string& path) { return LookAtHeld(path).ok(); }
 
 }  // namespace penstock::os

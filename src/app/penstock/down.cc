@@ -2,8 +2,10 @@
 #include <chrono>
 #include <csignal>
 #include <iostream>
+#include <thread>
 
 #include <poll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "app/penstock/ask.h"
@@ -11,7 +13,6 @@
 #include "app/penstock/up.h"
 #include "edge/broker/client.h"
 #include "os/lock_file.h"
-#include "os/process.h"
 
 namespace penstock::app {
 
@@ -19,35 +20,65 @@ namespace {
 
 using base::Code;
 using base::Error;
+using base::Result;
+using os::LockFile;
+using os::LockHolder;
 using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds kEndsWithin = 30s;
+constexpr std::chrono::milliseconds kLookAgain = 50ms;
+constexpr char kAgent[] = "penstock-agent";
 
 int Fail(const Error& error) {
   std::cerr << "penstock down: " << error.message() << "\n";
   return 1;
 }
 
-/// Asks over the socket, which says who may; where nobody answers there, by signal.
-base::Status AskToEnd(const std::string& run_dir, pid_t agent) {
-  auto asked = AskLine(run_dir, R"({"op":"down"})");
-  if (asked.ok() || asked.error().code() == Code::kPermissionDenied) return asked.ok() ? base::Status() : asked.error();
-  if (::kill(agent, SIGTERM) != 0 && errno != ESRCH)
-    return base::ErrnoError(errno, "end the agent (process " + std::to_string(agent) + ")");
+/// Of the agent, for people.
+std::string NameOf(const Result<LockHolder>& holder) {
+  return holder.ok() ? "process " + std::to_string(holder->pid) : "in another pid namespace";
+}
+
+/// A signal goes to a process that has the lock and is an agent, and to no other: a number in a file proves nothing.
+base::Status Signal(const std::string& lock, const Result<LockHolder>& holder, const Error& silence) {
+  if (!holder.ok())
+    return Error(Code::kFailedPrecondition, holder.error().message() +
+                                                " (it is in another pid namespace, as in a container, or another user's)" + ", and " +
+                                                silence.message() + "; end it where it was started");
+  if (holder->program != kAgent)
+    return Error(Code::kFailedPrecondition, lock + " is held by process " + std::to_string(holder->pid) + " (" + holder->program +
+                                                "), which is no agent and is not ended");
+  if (::syscall(SYS_pidfd_send_signal, holder->pidfd.get(), SIGTERM, nullptr, 0) != 0 && errno != ESRCH)
+    return base::ErrnoError(errno, "end the agent (" + NameOf(holder) + ")");
   return {};
 }
 
-base::Status EndAndWait(const std::string& run_dir, pid_t agent) {
-  auto pidfd = os::OpenPidfd(agent);
-  if (!pidfd.ok()) return {};  // it ended just now
-  TRY(AskToEnd(run_dir, agent));
-  pollfd source{pidfd->get(), POLLIN, 0};
+/// Asks over the socket, which says who may; where nobody answers there, by signal.
+base::Status AskToEnd(const std::string& run_dir, const std::string& lock, const Result<LockHolder>& holder) {
+  const auto asked = AskLine(run_dir, R"({"op":"down"})");
+  if (asked.ok()) return {};
+  return asked.error().code() == Code::kPermissionDenied ? asked.error() : Signal(lock, holder, asked.error());
+}
+
+/// One that cannot be seen has ended when its lock is free, which the kernel takes back last.
+bool HasEndedWithin(std::chrono::milliseconds time, const std::string& lock, const Result<LockHolder>& holder) {
+  const auto until = std::chrono::steady_clock::now() + time;
+  if (!holder.ok()) {
+    while (LockFile::IsHeld(lock) && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(kLookAgain);
+    return !LockFile::IsHeld(lock);
+  }
+  pollfd source{holder->pidfd.get(), POLLIN, 0};
   int count = 0;
-  while ((count = ::poll(&source, 1, static_cast<int>(kEndsWithin.count()))) < 0 && errno == EINTR) {}
-  if (count > 0) return {};
-  return Error(Code::kDeadlineExceeded, "the agent (process " + std::to_string(agent) + ") has not ended after " +
-                                            base::FormatDuration(kEndsWithin) + "; its log says why, and kill -9 " + std::to_string(agent) +
-                                            " is safe");
+  while ((count = ::poll(&source, 1, static_cast<int>(time.count()))) < 0 && errno == EINTR) {}
+  return count > 0;
+}
+
+base::Status EndAndWait(const std::string& run_dir, const std::string& lock, const Result<LockHolder>& holder) {
+  TRY(AskToEnd(run_dir, lock, holder));
+  if (HasEndedWithin(kEndsWithin, lock, holder)) return {};
+  const std::string by_force = holder.ok() ? ", and kill -9 " + std::to_string(holder->pid) + " is safe" : "";
+  return Error(Code::kDeadlineExceeded, "the agent (" + NameOf(holder) + ") has not ended after " + base::FormatDuration(kEndsWithin) +
+                                            "; its log says why" + by_force);
 }
 
 }  // namespace
@@ -56,14 +87,16 @@ int Down(const Common& common) {
   auto config = Resolve(common.settings);
   if (!config.ok()) return Fail(config.error());
   const std::string& run_dir = config->paths.run_dir;
-  const auto agent = os::LockFile::Holder(run_dir + "/agent.lock");
-  if (agent)
-    if (auto ended = EndAndWait(run_dir, *agent); !ended.ok()) return Fail(ended.error());
+  const std::string lock = run_dir + "/agent.lock";
+  const auto holder = LockFile::Holder(lock);
+  const bool runs = holder.ok() || holder.error().code() != Code::kNotFound;
+  if (runs)
+    if (auto ended = EndAndWait(run_dir, lock, holder); !ended.ok()) return Fail(ended.error());
   auto simulated = StopSimulation(run_dir);
   if (!simulated.ok()) return Fail(simulated.error());
   // The lock's file stays where it is: to remove it would let two agents hold two files of one name.
   ::rmdir(run_dir.c_str());
-  std::cout << (agent ? "The agent (process " + std::to_string(*agent) + ") has ended." : "No agent was running in " + run_dir + ".")
+  std::cout << (runs ? "The agent (" + NameOf(holder) + ") has ended." : "No agent was running in " + run_dir + ".")
             << (*simulated ? " The simulated machine is removed.\n" : "\n");
   return 0;
 }

@@ -41,12 +41,12 @@ int Fail(const Error& error) {
 base::Status CheckAlone(const std::string& run_dir) {
   const std::string path = run_dir + "/agent.lock";
   const auto holder = os::LockFile::Holder(path);
-  if (!holder) return {};
+  if (!holder.ok()) return {};  // one that cannot be seen from here, the agent itself meets
   struct stat status {};
   std::string since;
   if (::stat(path.c_str(), &status) == 0)
     since = " since " + base::FormatTime(std::chrono::system_clock::from_time_t(status.st_mtim.tv_sec));
-  return Error(Code::kAlreadyExists, "an agent runs already: process " + std::to_string(*holder) + since + " holds " + path +
+  return Error(Code::kAlreadyExists, "an agent runs already: process " + std::to_string(holder->pid) + since + " holds " + path +
                                          "; see `penstock status`, or end it with `penstock down`");
 }
 
