@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "base/core/printable.h"
 #include "base/core/quantity.h"
 #include "base/core/result.h"
 #include "base/core/strings.h"
@@ -63,6 +64,28 @@ TEST(Strings, MatchGlobsWithoutCase) {
   EXPECT_TRUE(GlobMatch("tesla ?4", "Tesla T4"));
   EXPECT_FALSE(GlobMatch("*a100", "NVIDIA A100-SXM4-40GB"));
   EXPECT_TRUE(GlobMatch("*", ""));
+}
+
+TEST(Printable, LeavesNothingThatATerminalActsOn) {
+  for (const char* text : {"", "plain",
+                           "\xc2\xa0"
+                           "gr\xc3\xbc\xc3\x9f",
+                           "漢字 😀 – “x”", "\xe2\x80\xaf \xe2\x81\xa5 \xe2\x81\xaa"}) {
+    EXPECT_TRUE(IsPrintable(text)) << text;
+    EXPECT_EQ(Printable(text), text);
+  }
+  const std::pair<const char*, const char*> replaced[] = {{"a\x1b[31mb\n\x7f", "a?[31mb??"},  // C0 and DEL
+                                                          {"\xc2\x80 \xc2\x9b"
+                                                           "31m \xc2\x9f",
+                                                           "? ?31m ?"},                          // C1
+                                                          {"\xe2\x80\xaa \xe2\x80\xae", "? ?"},  // embeddings and overrides
+                                                          {"\xe2\x81\xa6 \xe2\x81\xa9", "? ?"},  // isolates
+                                                          {"\xff\xc3 \xe2\x82", "?? ??"}};       // no UTF-8
+  for (const auto& [text, shown] : replaced) {
+    EXPECT_FALSE(IsPrintable(text)) << shown;
+    EXPECT_EQ(Printable(text), shown);
+    EXPECT_TRUE(IsPrintable(Printable(text)));
+  }
 }
 
 TEST(Strings, KnowUtf8) {

@@ -4,12 +4,15 @@
 // Compiled in: the shared library of fmt would bring the shared libstdc++ into programs that are linked without it.
 #define FMT_HEADER_ONLY
 #define SPDLOG_FMT_EXTERNAL
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+
+#include "base/core/printable.h"
 
 namespace penstock::base {
 namespace {
@@ -51,13 +54,14 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
 void AppendValue(std::string& line, std::string_view value) {
   const bool quote = value.empty() || value.find_first_of(" \"=\n\r\t\\") != std::string_view::npos;
   if (quote) line += '"';
-  for (const char c : value) {
-    if (c == '"' || c == '\\') line += '\\';
-    if (c == '\n') {
-      line += "\\n";
-    } else {
-      line += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
+  for (std::size_t begin = 0; begin <= value.size();) {
+    const std::size_t end = std::min(value.find('\n', begin), value.size());
+    for (const char c : Printable(value.substr(begin, end - begin))) {
+      if (c == '"' || c == '\\') line += '\\';
+      line += c;
     }
+    if (end < value.size()) line += "\\n";
+    begin = end + 1;
   }
   if (quote) line += '"';
 }

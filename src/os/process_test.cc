@@ -64,6 +64,12 @@ TEST(Command, IsPrintableWhateverTheProcessWrote) {
   EXPECT_EQ(DescribeCommand("\0\0"s, "x"), "[x]");
   EXPECT_EQ(DescribeCommand("gr\xc3\xbc\xc3\x9f \xff\xc3 \xe2\x82"s, "x"), "gr\xc3\xbc\xc3\x9f ?? ??"s);
   EXPECT_EQ(DescribeCommand("\x1b[31mred\nline\x7f"s, "x"), "?[31mred line?");
+  EXPECT_EQ(DescribeCommand("x \xc2\x9b"
+                            "31m \xe2\x80\xae"
+                            "drawer"s,
+                            "x"),
+            "x ?31m ?drawer")
+      << "C1, and the direction of writing";
 }
 
 TEST(Process, IsReadFromATreeThatLooksLikeProc) {

@@ -3,37 +3,18 @@
 
 #include <algorithm>
 
+#include "base/core/printable.h"
 #include "base/core/strings.h"
 
 namespace penstock::os {
 namespace {
 
-// Length of the UTF-8 sequence that a byte begins; 0 where it begins none.
-std::size_t SequenceLength(unsigned char lead) {
-  if (lead < 0x80) return 1;
-  if (lead >= 0xc2 && lead < 0xe0) return 2;
-  if (lead >= 0xe0 && lead < 0xf0) return 3;
-  return lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
-}
-
-std::string Printable(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  while (!text.empty()) {
-    const auto lead = static_cast<unsigned char>(text.front());
-    const std::size_t length = SequenceLength(lead);
-    const bool valid = length != 0 && length <= text.size() && (length == 1 || base::IsUtf8(text.substr(0, length)));
-    const std::size_t taken = valid ? length : 1;
-    if (lead == '\0' || lead == '\n' || lead == '\t') {
-      out += ' ';
-    } else if (!valid || lead < 0x20 || lead == 0x7f) {
-      out += '?';
-    } else {
-      out.append(text.substr(0, taken));
-    }
-    text.remove_prefix(taken);
-  }
-  return out;
+/// Arguments in one line.
+std::string Describe(std::string_view text) {
+  std::string line(text);
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c == '\0' || c == '\n' || c == '\t'; }, ' ');
+  return base::Printable(line);
 }
 
 }  // namespace
@@ -81,8 +62,8 @@ std::vector<std::string> ParseCgroups(std::string_view text) {
 
 std::string DescribeCommand(std::string_view cmdline, std::string_view name) {
   const auto last = cmdline.find_last_not_of('\0');
-  if (last == std::string_view::npos) return "[" + Printable(name) + "]";
-  return Printable(cmdline.substr(0, last + 1));
+  if (last == std::string_view::npos) return "[" + Describe(name) + "]";
+  return Describe(cmdline.substr(0, last + 1));
 }
 
 std::optional<std::uint64_t> FindNumber(std::string_view text, std::string_view key) {

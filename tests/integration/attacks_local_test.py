@@ -2,6 +2,7 @@
 to be two users."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -64,3 +65,21 @@ def test_a_user_sees_their_own_commands_whole(node):
     node.started.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
     wait_until(lambda: node.holders(), "it to hold")
     assert json.loads(as_user(node, "ps", "-o", "json"))["holders"][0]["command"] == "sleep 997"
+
+
+HOSTILE = ["\u009b31mred", "\u009d0;title\u009c", "\u202egnp.exe", "\u2066isolated", "\x1b[2J"]
+
+
+def test_a_hostile_name_does_nothing_to_a_terminal(node):
+    evil = node.home / ("evil" + "".join(HOSTILE))
+    shutil.copy("/usr/bin/sleep", evil)
+    node.hold(1, evil, "1000")
+    node.start("--wait", "1h", "--", evil, "999")
+    wait_until(node.queue, "one to wait")
+    labelled = node.penstock("run", "--label", "experiment=\u009b31m", "--wait", "0s", "--", "true", check=False)
+    assert labelled.returncode != 0 and "printable" in labelled.stderr, labelled.stderr
+    for words in (["ps"], ["ps", "-o", "json"], ["queue"], ["queue", "-o", "json"], ["status"], ["top", "--once"], ["top", "-o", "json"]):
+        shown = node.penstock(*words).stdout
+        assert not any(mark in shown for word in HOSTILE for mark in word if not mark.isascii() or mark == "\x1b"), words
+        assert "\\u009b" not in shown and "\\u202e" not in shown, words
+    assert not any(mark in node.log() for mark in "\u009b\u009d\u202e\u2066")

@@ -237,6 +237,12 @@ TEST(Table, CutsTheLastColumnToTheTerminal) {
   EXPECT_EQ(table.Render({.width = 40}), "A  B\n1  " + std::string(36, 'x') + "…\n2  é\n");
 }
 
+TEST(Table, ShowsNothingThatATerminalWouldActOn) {
+  Table table({"A"});
+  table.Add({"x\u009b31m \u202ey \x1b[2J"});
+  EXPECT_EQ(table.Render({}), "A\nx?31m ?y ?[2J\n");
+}
+
 TEST(Table, UsesColoursOnlyWhereTheyAreWanted) {
   Table table({"A"});
   table.Add({Cell("1", Color::kRed)});

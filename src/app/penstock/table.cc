@@ -43,15 +43,6 @@ std::string Paint(std::string_view text, Color color, const Style& style) {
   return std::string(Code(color)) + std::string(text) + "\033[0m";
 }
 
-std::string Printable(std::string_view text) {
-  std::string printable(text);
-  std::replace_if(
-      printable.begin(), printable.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
-  std::replace_if(
-      printable.begin(), printable.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  return printable;
-}
-
 std::size_t Columns(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; }));
 }

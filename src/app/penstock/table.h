@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/core/printable.h"
+
 namespace penstock::app {
 
 /// How to print: what a terminal at the descriptor can show, and what the user wants (NO_COLOR, https://no-color.org).
@@ -28,8 +30,8 @@ struct Cell {
   Cell(const char* t) : text(t) {}
 };
 
-/// Rows under a header in aligned columns, two blanks apart. The last column is cut where a line would be wider than the terminal. Control
-/// characters, which other programs' names may have, are shown as '?'.
+/// Rows under a header in aligned columns, two blanks apart. The last column is cut where a line would be wider than the terminal. What a
+/// terminal would act on, which other programs' names may have, is shown as '?'.
 class Table {
  public:
   explicit Table(std::vector<std::string> header) : header_(std::move(header)) {}
@@ -42,8 +44,7 @@ class Table {
   std::vector<std::vector<Cell>> rows_;
 };
 
-/// Without control characters.
-std::string Printable(std::string_view text);
+using base::Printable;
 
 /// How wide the text is: its code points; good enough for what is printed here.
 std::size_t Columns(std::string_view text);

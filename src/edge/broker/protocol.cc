@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/core/document.h"
+#include "base/core/printable.h"
 #include "base/core/strings.h"
 #include "os/process_text.h"
 
@@ -63,14 +64,10 @@ std::string_view NameOf(Operation operation) {
   return "";
 }
 
-bool IsPrintable(const std::string& text) {
-  return std::none_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
-}
-
 // A name that others will see on their terminals.
 void CheckName(MapReader& reader, std::string_view key, const std::string& name) {
   if (name.size() > kMostNameBytes) reader.Problem(key, "is longer than " + std::to_string(kMostNameBytes) + " bytes");
-  if (!IsPrintable(name)) reader.Problem(key, "contains control characters");
+  if (!base::IsPrintable(name)) reader.Problem(key, "contains control characters");
 }
 
 std::vector<std::string> ReadDevices(MapReader& reader) {
@@ -262,7 +259,7 @@ base::Status CheckLabel(const std::string& key, const std::string& value) {
     return Error(Code::kInvalidArgument, "a label's key is 1 to " + std::to_string(kMostKeyBytes) +
                                              " letters, digits, '-', '_', '.' and '/', a letter or digit first and last; not \"" +
                                              os::DescribeCommand(key.substr(0, kMostNameBytes), "") + "\"");
-  if (value.size() > kMostNameBytes || !IsPrintable(value) || !base::IsUtf8(value))
+  if (value.size() > kMostNameBytes || !base::IsPrintable(value))
     return Error(Code::kInvalidArgument,
                  "the value of label " + key + " is to be printable UTF-8 of at most " + std::to_string(kMostNameBytes) + " bytes");
   return {};

@@ -56,6 +56,8 @@ TEST(Protocol, RefusesLabelsThatOthersCouldNotRead) {
                                                                                    {"a", long_value},
                                                                                    {"a", "line\nfeed"},
                                                                                    {"a", "\x1b[2J"},
+                                                                                   {"a", "\u009b2J"},
+                                                                                   {"a", "\u202edrawer"},
                                                                                    {"a", "\xff"}})
     EXPECT_EQ(CheckLabel(key, value).error().code(), Code::kInvalidArgument) << key << "=" << value;
   EXPECT_TRUE(CheckLabel(long_key.substr(1), long_value.substr(1)).ok());
