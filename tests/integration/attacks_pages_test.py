@@ -1,8 +1,13 @@
 """What somebody without rights and credentials learns from the agent's pages, and what they can do to them."""
+import contextlib
 import hashlib
+import http.client
 import json
+import socket
 import sys
 import tempfile
+import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -71,3 +76,75 @@ def test_pages_tell_both_to_those_who_bring_credentials(make, tmp_path):
     assert SECRET in reads(node, "/metrics", **bring)
     state = json.loads(reads(node, "/debug/state", **bring))
     assert pid in state["devices"][0]["holders"][0]["pids"] and SECRET in state["devices"][0]["holders"][0]["command"]
+
+
+def hostile(node: Node, count: int, addresses: list[str]) -> list[socket.socket]:
+    """Clients that are connected for ever: every second one asks for a page and reads nothing of it, the others send half a request."""
+    port = int(where(node.log()).rpartition(":")[2])
+    there = []
+    for turn in range(count):
+        one = socket.socket()
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        one.settimeout(PATIENCE)
+        one.bind((addresses[turn % len(addresses)], 0))
+        one.connect(("127.0.0.1", port))
+        with contextlib.suppress(ConnectionError):
+            one.sendall(b"GET /metrics HTTP/1.1\r\n\r\n" if turn % 2 else b"GET /metrics HTTP/1.1\r\nX-Slow: ")
+        there.append(one)
+    return there
+
+
+def ask_from(node: Node, path: str, address: str) -> int:
+    """The status of an answer; 0: none."""
+    port = int(where(node.log()).rpartition(":")[2])
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE, source_address=(address, 0))) as connection:
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status
+        except (ConnectionError, http.client.HTTPException):
+            return 0
+
+
+ONE = ["127.0.0.2"]
+MANY = [f"127.0.1.{last}" for last in range(1, 251)]
+
+
+@pytest.mark.parametrize("addresses", [ONE, MANY], ids=["one address", "250 addresses"])
+@pytest.mark.parametrize("prober", ["127.0.0.9", "127.0.0.2"], ids=["from elsewhere", "from a hostile address"])
+def test_a_thousand_hostile_clients_keep_no_probe_from_its_answer(make, addresses, prober):
+    """The kubelet ends an agent whose probes fail three times."""
+    node = make("http: {deadline: 10m}\n", machine="dgx-a100")
+    there = hostile(node, 1000, addresses)
+    try:
+        answers = Counter(ask_from(node, path, prober) for _ in range(100) for path in ("/healthz", "/readyz"))
+        assert answers == {200: 200}, answers
+        if addresses is ONE:
+            pages = Counter(ask_from(node, "/metrics", "127.0.0.9") for _ in range(20))
+            assert pages == {200: 20}, pages
+    finally:
+        for one in there:
+            one.close()
+
+
+def test_probes_are_answered_while_hostile_clients_come_again_and_again(make):
+    node = make("http: {deadline: 10m}\n", machine="dgx-a100")
+    stop = threading.Event()
+
+    def flood(address: str):
+        while not stop.is_set():
+            for one in hostile(node, 100, [address]):
+                one.close()
+
+    floods = [threading.Thread(target=flood, args=(address,)) for address in ("127.0.0.2", "127.0.0.3", "127.0.0.4")]
+    there = hostile(node, 400, MANY)
+    for one in floods:
+        one.start()
+    try:
+        answers = Counter(ask_from(node, "/healthz", "127.0.0.9") for _ in range(200))
+        assert answers == {200: 200}, answers
+    finally:
+        stop.set()
+        for one in floods:
+            one.join()
+        for one in there:
+            one.close()

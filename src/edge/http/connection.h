@@ -1,6 +1,7 @@
 // What the server keeps of a connection; private to this room.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -26,19 +27,23 @@ struct Connection {
     kDraining,  ///< what the client still sends, before it closes
   };
 
-  Connection(os::UniqueFd fd, std::string client, std::shared_ptr<Shield> before, std::shared_ptr<const Tls> tls)
-      : stream(std::move(fd), std::move(tls)), address(std::move(client)), shield(std::move(before)) {}
+  /// `others`: how many of this client's address are connected, this one among them, for as long as this one is.
+  Connection(os::UniqueFd fd, std::string client, const std::size_t& others, std::shared_ptr<Shield> before, std::shared_ptr<const Tls> tls)
+      : stream(std::move(fd), std::move(tls)), address(std::move(client)), of_address(others), shield(std::move(before)) {}
 
   /// Nothing is answered yet, or again: it costs little, and the first to go when there is no room.
-  bool expendable() const {
-    return phase == Phase::kShaking || phase == Phase::kReading || phase == Phase::kIdle || phase == Phase::kDraining;
-  }
+  bool expendable() const { return phase == Phase::kShaking || phase == Phase::kReading || idle(); }
+
+  /// Between two requests, or after the last one.
+  bool idle() const { return phase == Phase::kIdle || phase == Phase::kDraining; }
 
   /// The client waits for us.
   bool ours() const { return phase == Phase::kChecking || phase == Phase::kWaiting || phase == Phase::kAsking; }
 
   Stream stream;
   const std::string address;
+  const std::size_t& of_address;
+  bool spare = false;                    ///< in one of the places that are kept for what is open to everybody
   const std::shared_ptr<Shield> shield;  ///< that it came through
   Phase phase = Phase::kReading;
   base::TimerId timer = 0;

@@ -112,14 +112,17 @@ void Server::State::Begin(std::uint64_t id, Connection& connection, std::size_t 
   connection.keep_alive = false;
   if (!request.ok()) return Reply(connection, Say(400, request.error().message() + "\n"));
   connection.request = *std::move(request);
-  connection.keep_alive = alone && connection.request.keep_alive;
+  connection.keep_alive = alone && connection.request.keep_alive && !connection.spare;
   connection.number = next_request++;
   connection.request.identified = connection.shield->protection.tls && connection.shield->protection.tls->identifies_clients();
   const base::TimePoint now = loop.clock().Now();
   if (connection.request.patience > 0s) connection.deadline = std::min(connection.deadline, now + connection.request.patience);
   const auto page = pages.find(connection.request.path);
   const bool open = page != pages.end() && page->second.access == Access::kOpen;
-  if (!shield->Admits(now)) return Reply(connection, Say(429, "too many requests; the web configuration's rate_limit allows no more\n"));
+  // Probes have a place whatever others do, and are answered without waiting: a page costs more, and takes its turn.
+  if (!open && connection.spare) return Reply(connection, Say(503, "too many clients; try again soon\n"));
+  if (!open && !shield->Admits(now))
+    return Reply(connection, Say(429, "too many requests; the web configuration's rate_limit allows no more\n"));
   if (!open && !shield->protection.closed.empty()) return Reply(connection, Say(503, shield->protection.closed + "\n"));
   if (open || !shield->guard) return Queue(id, connection);
   connection.phase = Phase::kChecking;
@@ -152,6 +155,7 @@ void Server::State::Queue(std::uint64_t id, Connection& connection) {
   const Request& request = connection.request;
   if (request.method != "GET" && request.method != "HEAD") return Reply(connection, Say(405, "pages can only be read here\n"));
   if (!pages.contains(request.path)) return Reply(connection, NotFound());
+  if (pages.at(request.path).access == Access::kOpen) return Ask(id, connection);
   connection_of[connection.number] = id;
   connection.phase = Phase::kWaiting;
   if (admission.Begin(connection.number, connection.address)) return Ask(id, connection);

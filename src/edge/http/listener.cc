@@ -23,7 +23,7 @@ using base::Code;
 using base::ErrnoError;
 using base::Error;
 
-constexpr int kBacklog = 256;
+constexpr int kBacklog = SOMAXCONN;  // a probe that finds no place here tries again after a second
 /// Of what a client does not read, the kernel keeps so much for each connection (and as much again for itself), instead of up to 4 MiB.
 constexpr int kSendBuffer = 128 << 10;
 constexpr int kFlags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;

@@ -23,6 +23,8 @@ constexpr base::Duration kLookAtStalled = 250ms;  // while requests wait for a p
 constexpr base::Duration kStalled = 1s;           // without taking anything of its answer
 constexpr base::Duration kTrim = 2s;              // after a handshake
 constexpr std::size_t kConnectedForOnePlace = 5;  // being answered, and beside that reading or idle
+constexpr std::size_t kSpare = 32;                // connections beside these, for what is open to everybody
+constexpr int kAcceptedAtOnce = 64;               // then those that are connected have their turn
 
 }  // namespace
 
@@ -91,7 +93,7 @@ base::Status Server::State::Watch(const internal::Listener& listener) {
 }
 
 void Server::State::Accept(int listener) {
-  while (true) {
+  for (int turn = 0; turn < kAcceptedAtOnce; ++turn) {
     os::UniqueFd fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd) {
       Admit(std::move(fd));
@@ -113,12 +115,17 @@ void Server::State::PauseAccepting() {
 }
 
 void Server::State::Admit(os::UniqueFd fd) {
-  if (connections.size() >= MostConnected() && !MakeRoom()) return Refuse(fd);
-  const std::uint64_t id = next_id++;
   const int raw = fd.get();
   const std::string address = internal::PeerOf(raw);
+  const auto place = FindPlace(address);
+  if (!place) return Refuse(fd);
+  const std::uint64_t id = next_id++;
   const auto& tls = shield->protection.tls;
-  auto& connection = connections[id] = std::make_unique<Connection>(std::move(fd), address, shield, tls);
+  std::size_t& of_address = by_address[address];
+  ++of_address;
+  auto& connection = connections[id] = std::make_unique<Connection>(std::move(fd), address, of_address, shield, tls);
+  connection->spare = place == Place::kSpare;
+  spare += connection->spare ? 1 : 0;
   if (tls) connection->phase = Phase::kShaking;
   connection->deadline = loop.clock().Now() + limits.deadline;
   EndIn(id, limits.deadline);
@@ -126,31 +133,57 @@ void Server::State::Admit(os::UniqueFd fd) {
     std::lock_guard lock(mutex);
     counts.open = connections.size();
   }
-  if (!loop.Watch(raw, EPOLLIN, [this, id](std::uint32_t events) { Ready(id, events); }).ok()) Drop(id);
+  if (!loop.Watch(raw, EPOLLIN, [this, id](std::uint32_t events) { Ready(id, events); }).ok()) return Drop(id);
+  // A probe sends its request at once, and may be out of its spare place by the next round.
+  if (connection->spare && connection->phase == Phase::kReading) Serve(id);
 }
 
-/// Ends a connection that is not being answered: an idle one, else one of the address that has the most. The oldest of them: it has had the
-/// most time.
-bool Server::State::MakeRoom() {
-  std::map<std::string, std::size_t> by_address;
-  for (const auto& [id, connection] : connections) by_address[connection->address] += connection->expendable() ? 1 : 0;
+std::optional<Server::State::Place> Server::State::FindPlace(const std::string& address) {
+  const auto same = by_address.find(address);
+  if (connections.size() - spare < MostConnected() || MakeRoom(same == by_address.end() ? 0 : same->second, address)) return Place::kUsual;
+  if (spare < kSpare || MakeSpareRoom()) return Place::kSpare;
+  return std::nullopt;
+}
+
+/// Each address has as many places as any other that wants them. Of the address that has the most, an idle connection ends for one of
+/// another, else the oldest: it has had the most time. One that is being answered ends only where its address has more than the other one
+/// will have. An address that has the most itself gives up one of its own that is not being answered.
+bool Server::State::MakeRoom(std::size_t of_address, const std::string& address) {
   std::uint64_t victim = 0;
-  std::size_t most = 0;
+  std::pair<std::size_t, int> most;
   for (const auto& [id, connection] : connections) {
-    if (!connection->expendable()) continue;
-    const bool idle = connection->phase == Phase::kIdle || connection->phase == Phase::kDraining;
-    const std::size_t weight = idle ? MostConnected() + 1 : by_address[connection->address];
-    if (weight <= most) continue;
+    const bool expendable = connection->expendable();
+    const bool may_end = connection->address == address ? expendable : connection->of_address > of_address + (expendable ? 0 : 1);
+    if (connection->spare || !may_end) continue;
+    const std::pair<std::size_t, int> weight{connection->of_address, (connection->idle() ? 1 : 0) + (expendable ? 1 : 0)};
+    if (victim != 0 && weight <= most) continue;
     most = weight;
     victim = id;
   }
-  if (victim == 0) return false;
-  if (Find(victim)->phase != Phase::kIdle) {
+  if (victim != 0) Cut(victim);
+  return victim != 0;
+}
+
+/// Of the address that has the most, the oldest: what is kept for probes is asked for at once, or not meant.
+bool Server::State::MakeSpareRoom() {
+  std::uint64_t victim = 0;
+  std::size_t most = 0;
+  for (const auto& [id, connection] : connections) {
+    if (!connection->spare || !connection->expendable() || connection->of_address <= most) continue;
+    most = connection->of_address;
+    victim = id;
+  }
+  if (victim != 0) Cut(victim);
+  return victim != 0;
+}
+
+/// Ends a connection by our own will.
+void Server::State::Cut(std::uint64_t id) {
+  if (!Find(id)->idle()) {
     std::lock_guard lock(mutex);
     ++counts.cut;
   }
-  Drop(victim);
-  return true;
+  Drop(id);
 }
 
 /// Says so where it can be said in one packet; with TLS it cannot.
@@ -184,6 +217,9 @@ void Server::State::Drop(std::uint64_t id) {
     counts.open = connections.size();
   }
   if (connection.number != 0) Leave(connection.number);
+  spare -= connection.spare ? 1 : 0;
+  const auto same = by_address.find(connection.address);
+  if (--same->second == 0) by_address.erase(same);
 }
 
 void Server::State::EndIn(std::uint64_t id, base::Duration time) {
@@ -202,11 +238,7 @@ void Server::State::End(std::uint64_t id) {
     EndIn(id, 1s);
     return Serve(id);
   }
-  if (connection.phase != Phase::kIdle && connection.phase != Phase::kDraining) {
-    std::lock_guard lock(mutex);
-    ++counts.cut;
-  }
-  Drop(id);
+  Cut(id);
 }
 
 /// Once a handshake is over, most of what it needed of OpenSSL is not needed again: connections stay.
@@ -227,11 +259,7 @@ void Server::State::Relieve() {
     if (connection->phase == Phase::kWriting && now - connection->progressed >= kStalled) stalled.push_back(id);
   for (const std::uint64_t id : stalled) {
     if (!admission.crowded()) break;
-    {
-      std::lock_guard lock(mutex);
-      ++counts.cut;
-    }
-    Drop(id);
+    Cut(id);
   }
   if (admission.crowded()) relief = loop.PostAfter(kLookAtStalled, [this] { Relieve(); });
 }

@@ -39,12 +39,13 @@ using Handler = std::function<void(const Request&, Answer)>;
 
 enum class Access {
   kGuarded,  ///< for those who bring credentials, where any are wanted
-  kOpen,     ///< for everybody whom TLS lets in
+  kOpen,     ///< for everybody whom TLS lets in, and at once, whoever else is connected: the handler answers without waiting
 };
 
 struct ServerLimits {
   std::size_t connections = 64;  ///< requests that are answered at once; more wait, up to `queue`, and are then told 503. Four times as
-                                 ///< many clients may be connected beside these, reading or idle
+                                 ///< many clients may be connected beside these, reading or idle, and a few more that ask for what
+                                 ///< is open. One address has as many of all these places as any other that wants them
   base::Duration deadline = std::chrono::seconds(5);  ///< from a request's first byte, or a connection's begin, to the answer's last
   base::Duration queue = std::chrono::seconds(2);     ///< for a place among those that are answered
   base::Duration idle = std::chrono::seconds(125);    ///< for the next request: longer than people scrape in

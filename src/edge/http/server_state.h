@@ -36,7 +36,12 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   void PauseAccepting();
   void Admit(os::UniqueFd fd);
   std::size_t MostConnected() const;
-  bool MakeRoom();
+  /// How a connection from this address is taken in, room made for it; nothing: there is none.
+  enum class Place { kUsual, kSpare };
+  std::optional<Place> FindPlace(const std::string& address);
+  bool MakeRoom(std::size_t of_address, const std::string& address);
+  bool MakeSpareRoom();
+  void Cut(std::uint64_t id);
   void Refuse(const os::UniqueFd& fd);
   void Drop(std::uint64_t id);
   void Stop();
@@ -75,6 +80,8 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   std::vector<internal::Listener> listeners;
   base::TimerId accept_again = 0, relief = 0, trim = 0;
   std::map<std::uint64_t, std::unique_ptr<Connection>> connections;  // oldest first
+  std::map<std::string, std::size_t> by_address;                     // how many of them
+  std::size_t spare = 0;                                             // of them
   std::uint64_t next_id = 1, next_request = 1;
   std::map<std::uint64_t, std::uint64_t> connection_of;  // by request, those that have or want a place
   internal::Admission admission;

@@ -34,10 +34,13 @@ void BoundWaits(const os::UniqueFd& fd) {
   EXPECT_EQ(::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &minute, sizeof(minute)), 0);
 }
 
-os::UniqueFd ConnectTo(std::uint16_t port) {
+/// From an address of its own, where one is named: "127.0.0.2".
+os::UniqueFd ConnectTo(std::uint16_t port, const char* from = "127.0.0.1") {
   os::UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
+  EXPECT_EQ(::inet_pton(AF_INET, from, &address.sin_addr), 1);
+  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0) << strerror(errno);
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0) << strerror(errno);
@@ -185,6 +188,42 @@ TEST_F(HttpServer, MakesRoomByTheOldestThatHasNotAsked) {
   EXPECT_GE(server_->counts().cut, 1u);
 }
 
+TEST_F(HttpServer, OneAddressThatHasAllPlacesGivesSomeToOthers) {
+  Start({.host = "127.0.0.1"}, {.connections = 4, .deadline = 24h, .queue = 24h});  // twenty connections
+  std::vector<os::UniqueFd> greedy;
+  for (int i = 0; i < 20; ++i) {
+    greedy.push_back(ConnectTo(server_->port(), "127.0.0.2"));
+    Send(greedy.back(), "GET /later HTTP/1.0\r\n\r\n");
+  }
+  Asked(3);
+  std::vector<os::UniqueFd> others;
+  for (int i = 0; i < 10; ++i) {
+    others.push_back(ConnectTo(server_->port(), "127.0.0.3"));
+    Send(others.back(), "GET /pa");
+  }
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(Receive(greedy[static_cast<std::size_t>(i)]), "") << "the oldest ten go";
+  ASSERT_TRUE(Connected(20));
+  EXPECT_THAT(Exchange(ConnectTo(server_->port(), "127.0.0.2"), "GET /page HTTP/1.0\r\n\r\n"), HasSubstr("too many clients"))
+      << "who has the most gets none of another's";
+  EXPECT_THAT(Exchange(others[0], "ge HTTP/1.0\r\n\r\n"), EndsWith("hello\n"));
+}
+
+TEST_F(HttpServer, WhatIsOpenToEverybodyIsAnsweredWhoeverElseIsConnected) {
+  Start({.host = "127.0.0.1"}, {.connections = 1, .deadline = 24h, .queue = 24h});
+  std::vector<os::UniqueFd> greedy;
+  for (int i = 0; i < 5; ++i) {
+    greedy.push_back(ConnectTo(server_->port()));
+    Send(greedy.back(), "GET /later HTTP/1.0\r\n\r\n");
+  }
+  Asked(1);
+  ASSERT_TRUE(Connected(5));
+  EXPECT_THAT(Ask("GET /open"), EndsWith("open\n"));
+  EXPECT_THAT(Ask("GET /page"), AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("too many clients")));
+  for (int i = 0; i < 100; ++i) greedy.push_back(ConnectTo(server_->port()));  // and say nothing
+  EXPECT_THAT(Ask("GET /open"), EndsWith("open\n"));
+  EXPECT_LE(server_->counts().open, 5u + 33u) << "what is kept for it has a bound";
+}
+
 TEST_F(HttpServer, KeepsAConnectionForTheNextRequest) {
   Start();
   const auto fd = ConnectTo(server_->port());
@@ -294,6 +333,7 @@ TEST_F(HttpServer, ChangesItsProtectionWhileItServes) {
   EXPECT_THAT(Ask("GET /page"), EndsWith("hello\n"));
   EXPECT_THAT(Ask("GET /page"), EndsWith("hello\n"));
   EXPECT_THAT(Ask("GET /page"), StartsWith("HTTP/1.1 429"));
+  EXPECT_THAT(Ask("GET /open"), EndsWith("open\n"));
 }
 
 TEST_F(HttpServer, WantsCredentialsForWhatIsGuarded) {
