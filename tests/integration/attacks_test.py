@@ -111,6 +111,20 @@ def test_root_executes_nothing_of_a_process_that_calls_itself_kubelet(request, a
     assert f"the socket {engine} is not trusted: {attacker.home} belongs to user {ATTACKER}" in named.stderr
 
 
+def test_the_doctor_says_which_engine_it_does_not_trust_and_why(request, attacker):
+    usual = Path("/run/containerd")  # empty in here
+    usual.mkdir()
+    try:
+        os.chown(usual, ATTACKER, ATTACKER)
+        attacker.start("containerd", listen=usual / "containerd.sock")
+        program = request.config.getoption("--programs").resolve() / "penstock"
+        done = subprocess.run([program, "runtime", "doctor"], capture_output=True, text=True, timeout=PATIENCE)
+        line = next((line for line in done.stdout.splitlines() if "/run/containerd/containerd.sock" in line), "")
+        assert line.startswith("unknown") and "is not asked" in line and f"{usual} belongs to user {ATTACKER}" in line, done.stdout + done.stderr
+    finally:
+        shutil.rmtree(usual)
+
+
 def test_the_agent_does_not_ask_an_engine_of_somebody_else(attacker, node):
     engine = attacker.home / "e.sock"
     attacker.start("kubelet", f"--container-runtime-endpoint=unix://{engine}", listen=engine)

@@ -40,6 +40,12 @@ struct EngineState {
   std::vector<edge::engine::SourceFile> stray;  ///< drop-ins that lie in folders where people put such, read or not
 };
 
+/// An engine that listens where engines do and is not believed to be the machine's own.
+struct UntrustedEngine {
+  std::string name;  ///< "containerd"
+  std::string socket, why;
+};
+
 /// Everything that the rules look at.
 struct DoctorFacts {
   std::vector<std::string> folders;  ///< of specifications
@@ -47,6 +53,7 @@ struct DoctorFacts {
   std::map<std::string, std::vector<std::string>> missing;  ///< by file: see Missing (cdi_files.h)
   std::string driver;                                       ///< version of NVIDIA's loaded driver; empty: none is loaded
   std::vector<EngineState> engines;
+  std::vector<UntrustedEngine> untrusted;
   std::map<std::string, std::string> low_level;           ///< low-level runtime → its version
   std::set<std::string> absent;                           ///< programs that engines' runtimes name and that are not there
   std::set<std::string> ours;                             ///< those among them that are penstock-runtime under another name

@@ -277,7 +277,9 @@ std::vector<DoctorFinding> JudgeEngine(const EngineState& engine, const DoctorFa
 
 std::vector<DoctorFinding> Judge(const DoctorFacts& facts) {
   std::vector<DoctorFinding> findings = JudgeSpecifications(facts);
-  if (facts.engines.empty())
+  for (const UntrustedEngine& engine : facts.untrusted)
+    findings.push_back({engine.name, Verdict::kUnknown, "listens at " + engine.socket + " and is not asked: " + engine.why, "", {}, {}});
+  if (facts.engines.empty() && facts.untrusted.empty())
     findings.push_back({"engines", Verdict::kUnknown, "neither containerd nor CRI-O, docker or podman was found here", "", {}, {}});
   for (const EngineState& engine : facts.engines) {
     auto of_engine = JudgeEngine(engine, facts);

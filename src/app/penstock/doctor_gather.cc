@@ -143,10 +143,12 @@ void GatherPrograms(DoctorFacts& facts) {
 }
 
 /// The engines of this machine: those that listen, and those whose program lies where it is looked for. Two recipes may be one engine.
-std::vector<Site> FindSites() {
+std::vector<Site> FindSites(std::vector<UntrustedEngine>& untrusted) {
   std::vector<Site> sites;
   for (const Site& recipe : edge::engine::Recipes()) {
     const auto listening = recipe.socket.empty() ? base::Result<Site>(recipe) : edge::engine::SiteOfSocket("/proc", recipe.socket);
+    if (!listening.ok() && listening.error().code() == base::Code::kPermissionDenied)
+      untrusted.push_back({recipe.name, recipe.socket, listening.error().message()});
     if (!IsThere(recipe.program) && (recipe.socket.empty() || !listening.ok())) continue;
     Site site = listening.ok() ? *listening : recipe;
     const auto same = [&site](const Site& other) { return other.config == site.config; };
@@ -155,11 +157,10 @@ std::vector<Site> FindSites() {
   return sites;
 }
 
-std::vector<EngineState> AskEngines() {
-  std::vector<EngineState> engines;
-  for (Site& site : FindSites())
-    if (auto files = ConfigFiles::Open(site.root); files.ok()) engines.push_back(EngineAsker(std::move(site), *std::move(files)).Ask());
-  return engines;
+void AskEngines(DoctorFacts& facts) {
+  for (Site& site : FindSites(facts.untrusted))
+    if (auto files = ConfigFiles::Open(site.root); files.ok())
+      facts.engines.push_back(EngineAsker(std::move(site), *std::move(files)).Ask());
 }
 
 }  // namespace
@@ -173,7 +174,7 @@ DoctorFacts Gather(const std::vector<std::string>& folders) {
     if (const auto spec = api::cdi::Parse(*file.text, file.path); spec.ok()) facts.missing[file.path] = Missing(*spec);
   }
   facts.driver = DriverVersion();
-  facts.engines = AskEngines();
+  AskEngines(facts);
   if (auto text = os::ReadFile(kNvidiaConfig); text.ok()) facts.nvidia_config = SourceFile{kNvidiaConfig, *std::move(text)};
   GatherPrograms(facts);
   return facts;

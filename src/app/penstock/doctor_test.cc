@@ -72,6 +72,20 @@ TEST(Specifications, AreWellWhereTheySpeakOfThisMachine) {
   EXPECT_THAT(findings, ElementsAre(DoctorFinding{kFile, Verdict::kOk, "nvidia.com/gpu with 0, all", "", {}, {}}));
 }
 
+TEST(Engines, ThatAreNotTrustedAreNamedWithTheReason) {
+  DoctorFacts facts = MachineWith(Gpu());
+  facts.untrusted = {{"containerd", "/run/containerd/containerd.sock", "the socket is not trusted: /run/containerd belongs to user 12345"}};
+  const auto findings = Judge(facts);
+  ASSERT_EQ(findings.size(), 2u);
+  EXPECT_EQ(findings[1], (DoctorFinding{"containerd",
+                                        Verdict::kUnknown,
+                                        "listens at /run/containerd/containerd.sock and is not asked: "
+                                        "the socket is not trusted: /run/containerd belongs to user 12345",
+                                        "",
+                                        {},
+                                        {}}));
+}
+
 TEST(Specifications, AreMissingWhereADriverIsThere) {
   DoctorFacts facts = MachineWith(Gpu());
   facts.files.clear();
