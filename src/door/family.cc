@@ -45,7 +45,7 @@ Table ReadTable(const std::string& proc_root) {
     const auto text = os::ReadFile(folder + "/stat", 65536);
     const auto stat = text.ok() ? os::ParseStat(*text) : std::nullopt;
     if (!stat || stat->ended) continue;
-    const auto environment = os::ReadFile(folder + "/environ", kMostEnvironmentBytes);
+    const auto environment = os::ReadEnvironment(proc_root, pid, kMostEnvironmentBytes);
     table.processes[pid] = {stat->start, environment.ok() ? LeaseIn(*environment) : ""};
     table.children.emplace(stat->parent, pid);
   }

@@ -13,6 +13,7 @@
 
 #include "base/core/strings.h"
 #include "os/core/file.h"
+#include "os/process_memory.h"
 #include "os/process_text.h"
 
 namespace penstock::os {
@@ -35,15 +36,6 @@ base::Result<std::string> ReadIn(const UniqueFd& process, const char* name) {
   const UniqueFd fd(::openat(process.get(), name, O_RDONLY | O_CLOEXEC));
   if (!fd) return ErrnoError(errno, std::string("open ") + name + " of a process");
   return ReadAll(fd.get(), name, 1u << 20);
-}
-
-// The first bytes of a file that may be long; empty where it cannot be read.
-std::string ReadStart(const UniqueFd& process, const char* name, std::size_t most) {
-  const UniqueFd fd(::openat(process.get(), name, O_RDONLY | O_CLOEXEC));
-  std::string content(most, '\0');
-  const ssize_t got = fd ? ::read(fd.get(), content.data(), content.size()) : 0;
-  content.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-  return content;
 }
 
 base::Result<StatFields> ReadStat(const UniqueFd& process) {
@@ -73,12 +65,17 @@ base::Result<ProcessInfo> ReadProcess(const std::string& proc, pid_t pid) {
   info.parent = stat.parent;
   info.start = stat.start;
   info.uid = ReadUser(process);
-  info.command = DescribeCommand(ReadStart(process, "cmdline", kMostCommandBytes), stat.name);
+  info.command = DescribeCommand(ReadMemoryOf(process, "cmdline", kMostCommandBytes, info.uid).value_or(""), stat.name);
   if (const auto cgroups = ReadIn(process, "cgroup"); cgroups.ok()) info.cgroups = ParseCgroups(*cgroups);
   if (!info.cgroups.empty()) info.cgroup = info.cgroups.front();
   // What could not be read may be missing because the process ended meanwhile.
   TRY(ReadStat(process));
   return info;
+}
+
+base::Result<std::string> ReadEnvironment(const std::string& proc, pid_t pid, std::size_t most) {
+  ASSIGN(const UniqueFd process, OpenProcess(proc, pid));
+  return ReadMemoryOf(process, "environ", most, ReadUser(process));
 }
 
 base::Result<std::uint64_t> ReadProcessStart(const std::string& proc, pid_t pid) {

@@ -19,13 +19,18 @@ struct ProcessInfo {
   pid_t parent = 0;
   std::uint64_t start = 0;
   uid_t uid = 0;
-  std::string command;               ///< argv joined by blanks, or [comm] where there is none; printable UTF-8, at most 4 KiB
+  std::string command;               ///< argv joined by blanks, or [comm] where it cannot be read; printable UTF-8, at most 4 KiB
   std::string cgroup;                ///< path in the unified hierarchy, or of the first v1 hierarchy where there is none: "/user.slice/..."
   std::vector<std::string> cgroups;  ///< the different paths in all hierarchies
 };
 
-/// kNotFound when the process is gone. `proc` is the proc file system's root, "/proc".
+/// kNotFound when the process is gone. `proc` is the proc file system's root, "/proc". Waits for half a second at most where the process
+/// keeps readers of its command line waiting (os/process_memory.h).
 base::Result<ProcessInfo> ReadProcess(const std::string& proc, pid_t pid);
+
+/// Its environment, the first `most` bytes, as "NAME=value" each ended by a NUL. Waits as ReadProcess does, and is kDeadlineExceeded or
+/// kUnavailable then.
+base::Result<std::string> ReadEnvironment(const std::string& proc, pid_t pid, std::size_t most);
 
 /// Start time only: cheap.
 base::Result<std::uint64_t> ReadProcessStart(const std::string& proc, pid_t pid);

@@ -2,7 +2,9 @@
 to be two users."""
 import json
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,6 +15,7 @@ import pytest
 SUPPORT = Path(__file__).parents[1] / "support"
 sys.path.insert(0, str(SUPPORT))
 
+import webpages  # noqa: E402
 from node import PATIENCE, Node, wait_until  # noqa: E402
 
 USER = 12345
@@ -83,3 +86,35 @@ def test_a_hostile_name_does_nothing_to_a_terminal(node):
         assert not any(mark in shown for word in HOSTILE for mark in word if not mark.isascii() or mark == "\x1b"), words
         assert "\\u009b" not in shown and "\\u202e" not in shown, words
     assert not any(mark in node.log() for mark in "\u009b\u009d\u202e\u2066")
+
+
+@pytest.fixture
+def held_memory(node):
+    """A process, under the shell's name, whose command line and environment cannot be read: who tries waits. Nothing else here may try."""
+    folder = node.home / "held"
+    folder.mkdir()
+    ready, told = os.pipe()
+    held = subprocess.Popen([sys.executable, SUPPORT / "held_memory.py", folder], stdout=told, stdin=subprocess.DEVNULL, start_new_session=True)
+    os.close(told)
+    assert os.read(ready, 5) == b"held\n"
+    wait_until(lambda: Path(f"/proc/{held.pid}/wchan").read_text() not in ("0", ""), "its memory to be locked")
+    yield held
+    os.killpg(held.pid, signal.SIGKILL)
+    held.wait()
+    os.close(ready)
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def test_a_process_whose_memory_cannot_be_read_stops_nothing(node, held_memory):
+    reader = subprocess.Popen(["cat", f"/proc/{held_memory.pid}/cmdline"], stdout=subprocess.DEVNULL)
+    node.started.append(reader)
+    node.sim("set", "0", f"process={held_memory.pid}:100:python3")
+    outside = wait_until(lambda: [one for one in node.holders() if one["pids"] == [held_memory.pid]], "it to be found on the GPU", every=0.2)
+    assert outside[0]["state"] == "outside" and re.fullmatch(r"\[.+\]", outside[0]["command"]), outside
+    assert reader.poll() is None, "who reads without a deadline waits still"
+    for _ in range(20):
+        assert webpages.answer(webpages.where(node.log()) + "/healthz")[0] == 200
+        assert node.penstock("ps").returncode == 0
+    node.sim("set", "0", "no-processes")
+    wait_until(lambda: not node.holders(), "the GPU to be free", every=0.2)
+    assert node.penstock("run", "--wait", "1m", "--", "true").returncode == 0
