@@ -95,10 +95,16 @@ Fault Machine::fault() const {
   return text.starts_with("nonsense") ? Fault::kNonsense : Fault::kNone;
 }
 
-std::vector<std::uint32_t> Machine::VisibleGpus() const {
-  std::vector<std::uint32_t> all, visible;
+std::vector<std::uint32_t> Machine::OpenGpus() const {
+  std::vector<std::uint32_t> all;
   for (std::uint32_t i = 0; state_ && i < state_->gpu_count; i++)
     if (!state_->gpus[i].removed && CanOpen(folder_ + "/../dev/nvidia" + std::to_string(state_->gpus[i].minor))) all.push_back(i);
+  return all;
+}
+
+std::vector<std::uint32_t> Machine::VisibleGpus() const {
+  const std::vector<std::uint32_t> all = OpenGpus();
+  std::vector<std::uint32_t> visible;
   const char* wanted = std::getenv("CUDA_VISIBLE_DEVICES");
   if (!wanted) return all;
   std::string word;

@@ -27,8 +27,12 @@ class Machine {
   /// The folder to watch for a change of fault.
   const std::string& folder() const { return folder_; }
 
-  /// The slots of GPUs that CUDA_VISIBLE_DEVICES names (all where it is not set), in its order.
+  /// The slots of GPUs whose device files this process may open.
+  std::vector<std::uint32_t> OpenGpus() const;
+  /// Of these the ones that CUDA_VISIBLE_DEVICES names (all where it is not set), in its order.
   std::vector<std::uint32_t> VisibleGpus() const;
+  /// 550 of 550.54.15.
+  std::uint32_t driver_branch() const { return state_ ? state_->driver_branch : 0; }
   const SimGpu& gpu(std::uint32_t slot) const { return state_->gpus[slot]; }
 
   /// A process on a GPU, `type` as SimProcess has it; a second call changes its memory. False where there is no room in the table.

@@ -66,17 +66,39 @@ bool IsShared(const std::string& name) {
   return fd && read(fd.get(), content, sizeof content - 1) > 0 && name == content;
 }
 
-// The device's word in CUDA_VISIBLE_DEVICES, where that is set: the server knows it by that.
-std::string DeviceForServer(const std::string& device) {
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (!visible) return device;
-  std::string rest = visible;
-  for (auto skip = mps::Number(device).value_or(0); skip > 0; skip--) rest.erase(0, std::min(rest.find(','), rest.size() - 1) + 1);
-  return rest.substr(0, rest.find(','));
+std::vector<std::string> Words(const std::string& list) {
+  std::vector<std::string> words(1);
+  for (const char c : list) {
+    if (c == ',')
+      words.emplace_back();
+    else
+      words.back() += c;
+  }
+  if (words.back().empty()) words.pop_back();
+  return words;
 }
 
-int Ask(int server, const Options& options) {
-  const std::string device = DeviceForServer(options.device);
+// The GPUs as CUDA numbers them for a client: those of the server, in its order, that this process may open as well; of these the ones that
+// CUDA_VISIBLE_DEVICES names, by UUID or by their number among them (NVIDIA's manual of MPS, "CUDA_VISIBLE_DEVICES").
+std::vector<std::string> UsableGpus(const std::string& of_server) {
+  const mps::Machine machine;
+  std::vector<std::string> usable = Words(of_server), open, chosen;
+  for (const std::uint32_t slot : machine.OpenGpus()) open.emplace_back(machine.gpu(slot).uuid);
+  std::erase_if(usable, [&](const std::string& gpu) { return machine.there() && std::find(open.begin(), open.end(), gpu) == open.end(); });
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (!visible) return usable;
+  for (const std::string& word : Words(visible)) {
+    const auto number = mps::Number(word);
+    if (number && *number < usable.size()) chosen.push_back(usable[*number]);
+    if (std::find(usable.begin(), usable.end(), word) != usable.end()) chosen.push_back(word);
+  }
+  return chosen;
+}
+
+int Ask(int server, const Options& options, const std::vector<std::string>& gpus) {
+  const auto number = mps::Number(options.device).value_or(gpus.size());
+  if (number >= gpus.size()) return Say("error 100 CUDA_ERROR_NO_DEVICE"), kNoDevice;
+  const std::string& device = gpus[number];
   mps::Send(server, "limit " + device);
   const auto limit = mps::Receive(server);
   if (!limit || mps::Word(limit->text, 0) != "limit") return Refused(limit ? limit->text : "server gone");
@@ -101,7 +123,7 @@ int UseServer(mps::Fd socket, const Options& options) {
   const auto welcome = mps::Receive(socket.get());
   if (!welcome) return Say(failed), kNoMps;
   Say("mps server " + mps::Word(welcome->text, 1));
-  if (const int status = Ask(socket.get(), options); status != kOk) return status;
+  if (const int status = Ask(socket.get(), options, UsableGpus(mps::Word(welcome->text, 2))); status != kOk) return status;
   if (options.hold && !Hold(socket.get())) return Say("error 807 CUDA_ERROR_MPS_SERVER_NOT_READY: the server is gone"), kNoMps;
   return kOk;
 }

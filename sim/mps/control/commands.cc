@@ -1,4 +1,5 @@
-// What the commands answer, in the forms that the real program's users have written down.
+// What the commands answer, in the forms of 535.261 and 550.163 where these answer without a GPU, and of what their users have written
+// down.
 #include <algorithm>
 #include <cstdio>
 
@@ -14,9 +15,11 @@ std::string Percent(double value) {
   return text;
 }
 
+std::string Unknown(const std::string& verb) { return "Unknown command \"" + verb + "\"\n"; }
+
 std::string Size(std::uint64_t bytes) {
   constexpr std::uint64_t kGibi = 1u << 30;
-  if (bytes % kGibi == 0) return std::to_string(bytes / kGibi) + "G\n";
+  if (bytes >= kGibi) return std::to_string(bytes / kGibi) + "G\n";  // whatever is beyond whole ones
   return std::to_string(bytes >> 20) + "M\n";
 }
 
@@ -39,7 +42,7 @@ void Daemon::ReadLimits(const std::string& text) {
     const std::size_t end = std::min(text.find(',', at), text.size()), equals = std::min(text.find('=', at), end);
     const auto device = Number(text.substr(at, equals - at));
     const auto bytes = ParseSize(text.substr(std::min(equals + 1, end), end - std::min(equals + 1, end)));
-    if (device && bytes) limits_[*device] = *bytes;
+    if (device && bytes) given_[*device] = *bytes;
     at = end + 1;
   }
 }
@@ -57,7 +60,7 @@ std::string Daemon::Answer(const std::string& line) {
   if (verb == "terminate_client") {
     Server* server = Find(first);
     if (server) Send(server->fd.get(), "terminate " + second);
-    return server ? "" : "Invalid server PID\n";
+    return server ? "" : "Server " + first + " not found\n";
   }
   return AnswerOfServers(verb, first);
 }
@@ -71,8 +74,7 @@ std::string Daemon::AnswerOfLimits(const std::string& verb, const std::string& f
     return Percent(percentage_);
   }
   const auto device = Number(first);
-  const auto gpus = machine_.VisibleGpus();
-  if (!device || *device >= gpus.size()) return "Invalid device\n";
+  if (!device) return "Invalid device ordinal!\n";  // any number is one: it asks no GPU
   if (verb == "get_default_device_pinned_mem_limit") {
     const auto limit = limits_.find(*device);
     return limit == limits_.end() ? "" : Size(limit->second);
@@ -83,7 +85,7 @@ std::string Daemon::AnswerOfLimits(const std::string& verb, const std::string& f
     limits_[*device] = *bytes;
     return "";
   }
-  return "Unknown command\n";
+  return Unknown(verb);
 }
 
 Daemon::Server* Daemon::Find(const std::string& pid) {
@@ -101,8 +103,8 @@ std::string Daemon::AnswerOfServers(const std::string& verb, const std::string& 
   if (verb == "ps") return Ps();
   Server* server = Find(argument);
   const bool known = verb == "get_client_list" || verb == "get_server_status" || verb == "shutdown_server";
-  if (!known) return "Unknown command: " + verb + "\n";
-  if (!server) return "Invalid server PID\n";
+  if (!known) return Unknown(verb);
+  if (!server) return "Server " + argument + " not found\n";
   if (verb == "get_server_status") return server->ready ? "ACTIVE\n" : "INITIALIZING\n";
   if (verb == "get_client_list") {
     for (const pid_t client : server->clients) text += std::to_string(client) + "\n";
@@ -124,6 +126,7 @@ std::string Daemon::DeviceClients() const {
 }
 
 std::string Daemon::Ps() const {
+  if (servers_.empty()) return "Server not found\n";
   std::string text = "PID       ID    SERVER    DEVICE             NAMESPACE      COMMAND  ATTRIBUTES\n";
   int id = 1;
   for (const Server& server : servers_) {

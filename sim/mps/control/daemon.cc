@@ -20,18 +20,12 @@ namespace {
 
 void LogControl(const std::string& text) { Log("control.log", "Control", text); }
 
+constexpr std::uint32_t kFirstWithPidFile = 550;  // 535 has none; those between were not looked at
+
 void WriteText(const std::string& path, const std::string& text) {
   const Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (fd) fchmod(fd.get(), 0666);
   if (fd) (void)!write(fd.get(), text.data(), text.size());
-}
-
-// The server lies beside this program.
-std::string ServerPath() {
-  char path[4096];
-  const ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
-  std::string own(path, size > 0 ? static_cast<std::size_t>(size) : 0);
-  own.resize(own.rfind('/') + 1);
-  return own + "nvidia-cuda-mps-server";
 }
 
 }  // namespace
@@ -67,14 +61,14 @@ bool Daemon::Open() {
 int Daemon::Run(void (*ready)()) {
   std::signal(SIGCHLD, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);
-  WriteText(pipe_ + "/nvidia-cuda-mps-control.pid", std::to_string(getpid()));
+  if (machine_.driver_branch() >= kFirstWithPidFile) WriteText(pipe_ + "/nvidia-cuda-mps-control.pid", std::to_string(getpid()));
   LogControl("Starting control daemon using socket " + pipe_ + "/control");
   LogControl("To connect CUDA applications to this daemon, set env CUDA_MPS_PIPE_DIRECTORY=" + pipe_);
   ready();
   while (!MayEnd()) Wait();
   for (Server& server : servers_) Send(server.fd.get(), "shutdown");
   LogControl("Exit");
-  unlink((pipe_ + "/nvidia-cuda-mps-control.pid").c_str());
+  for (const char* name : {"/nvidia-cuda-mps-control.pid", "/log"}) unlink((pipe_ + name).c_str());
   for (Fd& connection : connections_) Send(connection.get(), "");
   return 0;
 }
@@ -159,13 +153,15 @@ bool Daemon::StartServer(uid_t uid) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return false;
   std::string limits = "-";
-  for (const auto& [device, bytes] : limits_) limits += std::to_string(device) + ":" + std::to_string(bytes) + ",";
-  const std::string percentage = std::to_string(percentage_), program = ServerPath();
+  auto all = limits_;
+  all.insert(given_.begin(), given_.end());
+  for (const auto& [device, bytes] : all) limits += std::to_string(device) + ":" + std::to_string(bytes) + ",";
+  const std::string percentage = std::to_string(percentage_), program = "nvidia-cuda-mps-server";
   const pid_t pid = fork();
   if (pid == 0) {
     dup2(pair[1], 3);  // also takes the flag away
     if (getuid() == 0 && (setgid(uid) != 0 || setuid(uid) != 0)) _exit(127);
-    execl(program.c_str(), "nvidia-cuda-mps-server", percentage.c_str(), limits.c_str(), nullptr);
+    execlp(program.c_str(), program.c_str(), percentage.c_str(), limits.c_str(), nullptr);
     _exit(127);
   }
   close(pair[1]);

@@ -58,7 +58,8 @@ class Daemon {
   std::list<Server> servers_;
   std::list<Client> waiting_;
   double percentage_ = 100;
-  std::map<unsigned long long, std::uint64_t> limits_;  // by place in CUDA_VISIBLE_DEVICES
+  // By place in CUDA_VISIBLE_DEVICES: set by command, and given by the environment, which commands do not tell.
+  std::map<unsigned long long, std::uint64_t> limits_, given_;
   bool quitting_ = false, forced_ = false;
 };
 

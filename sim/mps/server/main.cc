@@ -120,7 +120,9 @@ class Server {
     }
     LogServer("Client {PID: " + std::to_string(pid) + "} connected");
     Send(kControl, "connected " + std::to_string(pid));
-    Send(fd.get(), "welcome " + std::to_string(getpid()));
+    std::string gpus;
+    for (const std::uint32_t slot : gpus_) gpus += std::string(gpus.empty() ? "" : ",") + machine_.gpu(slot).uuid;
+    Send(fd.get(), "welcome " + std::to_string(getpid()) + " " + gpus);
     std::map<unsigned long long, std::uint64_t> allocated;
     while (const auto request = Receive(fd.get())) {
       if (!Send(fd.get(), Answer(pid, request->text, allocated))) break;
@@ -136,11 +138,11 @@ class Server {
     for (const std::uint32_t slot : gpus_) machine_.RemoveProcess(slot, static_cast<std::uint32_t>(pid));
   }
 
-  // Which of its GPUs a number or a UUID means; gpus_.size(): none.
-  unsigned long long Device(const std::string& word) const {
-    for (std::size_t i = 0; i < gpus_.size(); i++)
-      if (word == machine_.gpu(gpus_[i]).uuid) return i;
-    return Number(word).value_or(gpus_.size());
+  // Which of its GPUs a UUID means; gpus_.size(): none.
+  std::size_t Device(const std::string& uuid) const {
+    std::size_t at = 0;
+    while (at < gpus_.size() && uuid != machine_.gpu(gpus_[at]).uuid) at++;
+    return at;
   }
 
   // "limit DEVICE", with which the client begins to use that GPU, "allocate DEVICE BYTES"
