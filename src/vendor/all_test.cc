@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/testing/build_tree.h"
 #include "os/core/file.h"
@@ -70,13 +71,28 @@ TEST(Vendors, KnowTheServersThatTheyStartedThemselves) {
   const std::string& proc = folder.path();
   os::ProcessInfo process;
   process.pid = 42;
+  process.uid = ::geteuid();
   process.command = "nvidia-cuda-mps-server";
+  process.cgroups = {"/penstock-mps", "/"};
+  folder.Write("42/root/usr/bin/nvidia-cuda-mps-server", "");
+  folder.Link("42/exe", folder / "42/root/usr/bin/nvidia-cuda-mps-server");
   EXPECT_FALSE(IsServer(proc, process)) << "somebody's own server is somebody's";
   using namespace std::string_literals;
   folder.Write("42/environ", "HOME=/\0PENSTOCK_MPS_FOLDER=/run/nvidia/mps/gpu\0"s);
   EXPECT_TRUE(IsServer(proc, process));
-  process.command = "python train.py";
-  EXPECT_FALSE(IsServer(proc, process));
+  process.cgroups = {"/../../penstock-mps"};
+  EXPECT_TRUE(IsServer(proc, process)) << "seen from a container with a namespace of groups";
+  process.uid = ::geteuid() + 1;
+  for (const char* group : {"/kubepods/pod1", "/kubepods/penstock-mps", "/../kubepods/pod1", "/penstock-mps/below"}) {
+    process.cgroups = {"/", group};
+    EXPECT_FALSE(IsServer(proc, process)) << "a container's process that calls itself so: " << group;
+  }
+  process.cgroups = {"/penstock-mps"};
+  EXPECT_TRUE(IsServer(proc, process)) << "servers run as the users of their clients";
+  folder.Write("42/root/usr/bin/train", "");
+  std::filesystem::remove(folder / "42/exe");
+  folder.Link("42/exe", folder / "42/root/usr/bin/train");
+  EXPECT_FALSE(IsServer(proc, process)) << "whatever its arguments say";
 }
 
 TEST(Vendors, JudgeWhatTheyDoNotKnowWithoutTakingADeviceOut) {

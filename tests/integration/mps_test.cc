@@ -19,7 +19,9 @@
 #include "base/core/strings.h"
 #include "base/testing/build_tree.h"
 #include "os/core/file.h"
+#include "os/launch.h"
 #include "vendor/nvidia/mps/folders.h"
+#include "vendor/nvidia/mps/processes.h"
 #include "vendor/nvidia/mps/testing.h"
 
 namespace penstock::vendor::nvidia {
@@ -61,7 +63,7 @@ class OwnSharedMemory : public testing::Test {
     service_->Want({{"nvidia.com/gpu", {{gpu_, 2}}}});
     ASSERT_TRUE(service_->WaitUntilReady(gpu_->id)) << service_->Of(gpu_->id).reason;
   }
-  std::string DaemonPid() const { return os::ReadFile(set_ + "/pipe/nvidia-cuda-mps-control.pid").value_or("none"); }
+  std::string DaemonPid() const { return mps::DaemonPid(folder_ / "mps"); }
 
   const SimulatedMachine machine_{"a100-40gb-x1"};
   const os::TemporaryFolder folder_;
@@ -245,6 +247,249 @@ TEST_F(OwnSharedMemory, TheNextAgentTakesOverWithTheSameSharedMemory) {
   Begin(kWorker);
   EXPECT_EQ(DaemonPid(), pid);
   EXPECT_EQ(service_->Of(gpu_->id).container.mounts.at(1).host_path, set_ + "/shm");
+}
+
+/// The control daemons there are: the simulated ones, and NVIDIA's own of two branches (from the cache, as Debian packages them) beside the
+/// simulated GPUs, which these never ask for anything. Each test runs with each of them.
+class Daemons : public testing::TestWithParam<std::string> {
+ protected:
+  Daemons() {
+    if (IsNvidias()) InstallNvidias();
+    Begin();
+  }
+  ~Daemons() override {
+    service_->EndIdle();
+    EXPECT_TRUE(service_->WaitUntilEmpty());
+    EXPECT_FALSE(os::Exists(Folder("gpu"))) << "nothing is left";
+  }
+
+  bool IsNvidias() const { return GetParam().starts_with("nvidia"); }
+  std::string Branch() const { return GetParam().substr(GetParam().size() - 3); }
+
+  void Begin() {
+    MpsOptions options;
+    options.driver_root = machine_.root();
+    options.root = options.host_root = root_;
+    options.launcher = kWorker;
+    options.ask_every = options.ask_often = std::chrono::milliseconds(50);
+    options.first_retry = options.last_retry = std::chrono::milliseconds(50);
+    options.answer_deadline = options.start_deadline = std::chrono::minutes(1);
+    options.settle = {};
+    service_.reset();
+    service_ = std::make_unique<RunningService>(options);
+    service_->Want({{"nvidia.com/gpu", {{gpus_[0], 3}, {gpus_[1], 3}}}, {"nvidia.com/other", {{gpus_[2], 2}}}});
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(service_->WaitUntilReady(gpus_[i]->id)) << service_->Of(gpus_[i]->id).reason;
+  }
+  std::string Folder(const std::string& set) const { return root_ + "/nvidia.com-" + set; }
+  std::string DaemonOf(const std::string& set) const { return mps::DaemonPid(root_, "nvidia.com/" + set); }
+  /// Until the set has another daemon than this one and is ready.
+  bool WaitForAnother(const std::string& than) {
+    return service_->WaitFor(
+        gpus_[0]->id, [&](const SharedDevice& device) { return device.ready && DaemonOf("gpu") != than && DaemonOf("gpu") != "none"; });
+  }
+  static std::vector<std::string> Names(const std::string& folder) { return os::ListDirectory(folder).value_or({}); }
+
+  const SimulatedMachine machine_{"dgx-a100", IsNvidias() ? "" : Branch() + ".54.15"};
+  const os::TemporaryFolder folder_;
+  const std::string root_ = folder_ / "mps";
+  const std::vector<std::shared_ptr<const device::Facts>> gpus_ = mps::GpusOf(machine_);
+  std::unique_ptr<RunningService> service_;
+  std::string driver_;  ///< NVIDIA's
+
+ private:
+  void InstallNvidias() {
+    FILE* told = ::popen((base::SourcePath("tests/support/downloads.py") + " --driver " + Branch()).c_str(), "re");
+    std::array<char, 4096> line{};
+    (void)std::fgets(line.data(), line.size(), told);
+    ASSERT_EQ(::pclose(told), 0) << "tests/support/downloads.py fetches what is missing";
+    driver_ = base::Trim(line.data());
+    namespace fs = std::filesystem;
+    for (const char* name : {"control", "server"}) fs::remove(machine_.root() + "/usr/bin/nvidia-cuda-mps-" + name);
+    fs::create_directories(machine_.root() + "/usr/sbin");
+    for (const char* program : {"/usr/bin/nvidia-cuda-mps-control", "/usr/sbin/nvidia-cuda-mps-server"})
+      fs::copy_file(driver_ + program, machine_.root() + program);
+    // The server runs on it, as clients do.
+    const std::string library = machine_.root() + "/usr/lib/x86_64-linux-gnu/libcuda.so.1";
+    fs::remove(library);
+    fs::copy_file(driver_ + "/usr/lib/x86_64-linux-gnu/nvidia/current/libcuda.so.1", library);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Mps, Daemons, testing::Values("simulated_535", "simulated_550", "nvidia_535", "nvidia_550"),
+                         [](const auto& daemon) { return daemon.param; });
+
+TEST_P(Daemons, HoldTheLimitsThatTheSharesStandFor) {
+  const SharedDevice device = service_->Of(gpus_[1]->id);
+  EXPECT_EQ(device.isolation, device::Isolation::kMemoryPerProcess) << device.reason;
+  EXPECT_EQ(device.memory, base::Mebibytes(gpus_[1]->memory.mebibytes() / 3));
+  EXPECT_NE(device.memory.mebibytes() % 1024, 0u) << "no whole number of gigabytes, which is all that they answer";
+  EXPECT_EQ(device.compute_percent, 33);
+  EXPECT_EQ(device.reason, "");
+}
+
+TEST_P(Daemons, GiveClientsTheirSocketAndNothingElseToWriteTo) {
+  EXPECT_THAT(Names(Folder("gpu") + "/pipe"), testing::ElementsAre("control"));
+  EXPECT_THAT(Names(Folder("gpu") + "/daemon"), testing::IsSupersetOf({"control", "control_lock", "control_privileged", "log"}));
+  EXPECT_EQ(os::Exists(Folder("gpu") + "/daemon/nvidia-cuda-mps-control.pid"), Branch() == "550");
+  struct stat control {};
+  ASSERT_EQ(::lstat((Folder("gpu") + "/pipe/control").c_str(), &control), 0);
+  EXPECT_TRUE(S_ISSOCK(control.st_mode));
+  EXPECT_THAT(service_->Of(gpus_[0]->id).container.mounts,
+              testing::Contains(device::Edits::Mount{"/mps/nvidia.com/gpu/pipe", Folder("gpu") + "/pipe", true}));
+}
+
+TEST_P(Daemons, AreTakenOverByTheNextAgent) {
+  const std::string pid = DaemonOf("gpu");
+  ASSERT_NE(pid, "none");
+  Begin();
+  EXPECT_EQ(DaemonOf("gpu"), pid);
+  EXPECT_EQ(service_->Of(gpus_[0]->id).isolation, device::Isolation::kMemoryPerProcess);
+}
+
+TEST_P(Daemons, AreStartedAgainWhenTheyDieAndNoneStaysBehind) {
+  const std::string pid = DaemonOf("gpu");
+  for (const int signal : {SIGTERM, SIGKILL}) {
+    const std::string before = DaemonOf("gpu");
+    ASSERT_EQ(::kill(std::stoi(before), signal), 0);
+    ASSERT_TRUE(WaitForAnother(before));
+  }
+  EXPECT_EQ(mps::FindDaemons("/proc", mps::FoldersOf(root_, "nvidia.com/gpu")).size(), 1u);
+  EXPECT_THAT(Names(Folder("gpu") + "/pipe"), testing::ElementsAre("control"));
+}
+
+// Pods that were started under 0.1.0 have the folder writable.
+TEST_P(Daemons, AreNeverFoundByWhatLiesInTheFolderOfClients) {
+  const std::string pipe = Folder("gpu") + "/pipe", other = DaemonOf("other"), elsewhere = folder_ / "elsewhere";
+  folder_.Write("elsewhere", "theirs");
+  const auto plant = [&](int turn) {
+    const std::string file = pipe + "/nvidia-cuda-mps-control.pid";
+    std::filesystem::remove(file);
+    if (turn == 0) return ::mkfifo(file.c_str(), 0666) == 0;
+    if (turn == 1) return os::WriteFileAtomically(file, other + "\n", 0666).ok();
+    for (const char* name : {"/control_privileged", "/log", "/control_lock"})
+      folder_.Link("mps/nvidia.com-gpu/pipe" + std::string(name), elsewhere);
+    std::filesystem::remove(pipe + "/control");
+    folder_.Link("mps/nvidia.com-gpu/pipe/control", elsewhere);
+    return true;
+  };
+  for (int turn = 0; turn < 3; ++turn) {
+    const std::string before = DaemonOf("gpu");
+    ASSERT_TRUE(plant(turn));
+    // The agent is killed as well: the next one meets what they planted, and a dead daemon.
+    service_.reset();
+    ASSERT_EQ(::kill(std::stoi(before), SIGKILL), 0);
+    Begin();
+    EXPECT_NE(DaemonOf("gpu"), before);
+    EXPECT_EQ(DaemonOf("other"), other) << "another set's daemon lives on";
+    EXPECT_THAT(Names(pipe), testing::ElementsAre("control"));
+  }
+  EXPECT_EQ(*os::ReadFile(elsewhere), "theirs");
+}
+
+TEST_P(Daemons, AreReachedByAClientOfAnyUserThroughAFolderThatItCannotWriteTo) {
+  const std::string inside = folder_ / "container";
+  std::filesystem::create_directories(inside);
+  for (const std::filesystem::path& folder : {std::filesystem::path(folder_.path()), std::filesystem::path(machine_.root()).parent_path()})
+    std::filesystem::permissions(folder, std::filesystem::perms(0755));  // the server runs as the client's user
+  // As root it would make /dev/nvidiactl.
+  const std::string enter = "mount --bind " + Folder("gpu") + "/pipe " + inside + " && mount -o remount,bind,ro " + inside +
+                            " && mount --bind " + Folder("gpu") + "/shm /dev/shm && ! touch " + inside +
+                            "/x 2>/dev/null && exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$@\"";
+  const std::vector<std::string> wrapper = {"unshare", "-m", "sh", "-c", enter, "sh"};
+  if (!IsNvidias()) {
+    // What it opens for the state of the simulation is root's.
+    Client client(machine_, inside, {}, {"unshare", "-m", "sh", "-c", enter.substr(0, enter.find("setpriv")) + "\"$@\"", "sh"});
+    EXPECT_THAT(client.Line(), HasSubstr("mps server "));
+    return;
+  }
+  std::filesystem::copy_file(base::BuildPath("tests/cuda-client"), folder_ / "cuda-client");
+  os::SpawnOptions spawn;
+  spawn.arguments = wrapper;
+  spawn.arguments.insert(spawn.arguments.end(), {folder_ / "cuda-client", machine_.root() + "/usr/lib/x86_64-linux-gnu/libcuda.so.1"});
+  spawn.environment = {"CUDA_MPS_PIPE_DIRECTORY=" + inside, "PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
+  const auto client = os::Spawn(spawn);
+  ASSERT_TRUE(client.ok());
+  // Without a GPU its server ends at once, each time that the daemon starts it; then the client is told.
+  int status = 0;
+  ::waitpid(client->pid, &status, 0);
+  const std::string log = os::ReadFile(Folder("gpu") + "/log/control.log").value_or(""),
+                    server = os::ReadFile(Folder("gpu") + "/log/server.log").value_or("");
+  EXPECT_THAT(log, HasSubstr("NEW CLIENT " + std::to_string(client->pid) + " from user 65534"));
+  EXPECT_THAT(server, HasSubstr("Failed to start : no CUDA-capable device is detected")) << "it was found and started";
+}
+
+/// Processes that call themselves daemons and servers of a set.
+class Pretenders : public testing::Test {
+ protected:
+  /// A program of this name, which belongs to that user, started with that user's rights in that group ("": ours).
+  pid_t Start(const std::string& name, uid_t owner, uid_t user, const std::string& group) {
+    const std::string program = folder_ / (std::to_string(owner) + "/" + name);
+    if (!os::Exists(program)) {
+      std::filesystem::create_directories(std::filesystem::path(program).parent_path());
+      std::filesystem::copy_file("/bin/sleep", program);
+    }
+    std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
+    EXPECT_EQ(::chown(program.c_str(), owner, owner), 0);
+    os::LaunchOptions launch;
+    launch.cgroup = group;
+    launch.command = {"setpriv", "--reuid", std::to_string(user), "--regid", std::to_string(user), "--clear-groups", program, "1000"};
+    os::SpawnOptions spawn;
+    spawn.arguments = group.empty() ? launch.command : os::LaunchArguments(kWorker, launch);
+    spawn.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "PENSTOCK_MPS_FOLDER=" + folders_.all,
+                         "PENSTOCK_MPS_SPEC=" + mps::WriteSpec({"nvidia.com/gpu", 25, {{"GPU-a", 4, base::Mebibytes(1000)}}})};
+    auto child = os::Spawn(spawn);
+    EXPECT_TRUE(child.ok());
+    children_.push_back(child->pid);
+    for (int i = 0; i < 6000 && os::ReadLink("/proc/" + std::to_string(child->pid) + "/exe").value_or("") != program; ++i) ::usleep(10000);
+    return child->pid;
+  }
+  ~Pretenders() override {
+    for (const pid_t child : children_) {
+      ::kill(child, SIGKILL);
+      ::waitpid(child, nullptr, 0);
+    }
+  }
+
+  std::vector<pid_t> Daemons() const {
+    std::vector<pid_t> pids;
+    for (const auto& daemon : mps::FindDaemons("/proc", folders_)) pids.push_back(daemon.pid);
+    return pids;
+  }
+  std::vector<pid_t> Servers() const {
+    std::vector<pid_t> pids;
+    for (const auto& server : mps::FindServers("/proc", folders_)) pids.push_back(server.pid);
+    return pids;
+  }
+
+  const os::TemporaryFolder folder_;
+  const mps::Folders folders_ = mps::FoldersOf(folder_ / "mps", "nvidia.com/gpu");
+  std::vector<pid_t> children_;
+};
+
+TEST_F(Pretenders, AreNoDaemons) {
+  constexpr const char* kName = "nvidia-cuda-mps-control";
+  (void)Start(kName, 65534, 65534, "penstock-mps");
+  (void)Start(kName, 0, 65534, "penstock-mps");
+  (void)Start(kName, 65534, 0, "penstock-mps");
+  (void)Start(kName, 0, 0, "container");
+  (void)Start("nvidia-cuda-mps-server", 0, 0, "penstock-mps");
+  EXPECT_THAT(Daemons(), testing::IsEmpty());
+  const pid_t real = Start(kName, 0, 0, "penstock-mps");
+  EXPECT_THAT(Daemons(), testing::ElementsAre(real));
+}
+
+TEST_F(Pretenders, AreNoServers) {
+  constexpr const char* kName = "nvidia-cuda-mps-server";
+  (void)Start(kName, 65534, 65534, "penstock-mps");
+  (void)Start(kName, 0, 65534, "container");
+  (void)Start(kName, 0, 0, "container");
+  (void)Start("nvidia-cuda-mps-control", 0, 0, "penstock-mps");
+  EXPECT_THAT(Servers(), testing::IsEmpty());
+  const pid_t real = Start(kName, 0, 65534, "penstock-mps");
+  EXPECT_THAT(Servers(), testing::ElementsAre(real));
+  const auto process = os::ReadProcess("/proc", real);
+  ASSERT_TRUE(process.ok());
+  EXPECT_TRUE(mps::IsServer("/proc", *process));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 of it is there.
 
 usage: downloads.py [--programs DIR]
+       downloads.py --driver BRANCH   prints where this branch of NVIDIA's driver lies; fetches nothing
 
   nvml-headers/  NVIDIA's nvml.h of two major versions, from its packages on PyPI
   bench/cdi-*/   the container engines' own library for CDI, as a program, and a judge by the
@@ -132,7 +133,12 @@ def make_links(root: Path, script: Path):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--programs", type=Path)
+    parser.add_argument("--driver", choices=DRIVERS)
     arguments = parser.parse_args()
+    if arguments.driver:
+        os.environ["PENSTOCK_OFFLINE"] = "1"
+        print(nvidia_driver(arguments.driver))
+        return
     os.environ.pop("PENSTOCK_OFFLINE", None)
     for part in [*nvml_headers(), *(cdi_program(name) for name in CDI), nvidia_programs(),
                  *map(nvidia_driver, DRIVERS)]:

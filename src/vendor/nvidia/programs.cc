@@ -18,7 +18,9 @@ namespace {
 using base::Code;
 using base::Error;
 
-constexpr std::array<std::string_view, 5> kProgramFolders = {"/usr/bin", "/bin", "/usr/local/bin", "/usr/local/nvidia/bin", "/opt/bin"};
+// Debian has nvidia-cuda-mps-server in /usr/sbin.
+constexpr std::array<std::string_view, 8> kProgramFolders = {"/usr/bin", "/bin",      "/usr/local/bin", "/usr/local/nvidia/bin",
+                                                             "/opt/bin", "/usr/sbin", "/sbin",          "/usr/local/sbin"};
 
 constexpr std::array<std::string_view, 4> kLoaders = {"/lib64/ld-linux-x86-64.so.2", "/usr/lib64/ld-linux-x86-64.so.2",
                                                       "/lib/ld-linux-aarch64.so.1", "/usr/lib/ld-linux-aarch64.so.1"};
@@ -68,6 +70,13 @@ std::string OwnLoader(const std::string& driver_root) {
   for (const std::string_view loader : kLoaders)
     if (std::string path = Resolve(*root, std::string(loader)); !path.empty()) return path;
   return "";
+}
+
+std::string ProgramFolders(const std::string& driver_root, bool inside) {
+  std::vector<std::string> folders = Folders(driver_root);
+  if (driver_root != "/" && !inside)
+    for (std::string& folder : folders) folder.insert(0, driver_root);
+  return base::Join(folders, ":");
 }
 
 base::Result<Program> FindProgram(const std::string& driver_root, std::string_view name) {

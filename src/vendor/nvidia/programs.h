@@ -17,9 +17,14 @@ struct Program {
   std::vector<std::string> environment;  ///< whole environment, "NAME=value": ours without CUDA_* and LD_*, with the driver's libraries
 };
 
-/// A program below the driver root: in /usr/bin, /bin, /usr/local/bin, /usr/local/nvidia/bin, /opt/bin, and for the root "/" first along
-/// PATH. Its libraries are those of the same root. kNotFound names the program and says what to do. Any thread; looks at the disk.
+/// A program below the driver root: in /usr/bin, /bin, /usr/local/bin, /usr/local/nvidia/bin, /opt/bin and the folders for root beside
+/// these, and for the root "/" first along PATH. Its libraries are those of the same root. kNotFound names the program and says what to do.
+/// Any thread; looks at the disk.
 base::Result<Program> FindProgram(const std::string& driver_root, std::string_view name);
+
+/// The folders of FindProgram as PATH has them, for programs that start others by name; `inside`: as processes call them whose "/" is the
+/// driver root.
+std::string ProgramFolders(const std::string& driver_root, bool inside);
 
 /// The dynamic loader that a driver root brings, as this process sees it; empty where it brings none (it holds the driver's files only) and
 /// for the root "/".

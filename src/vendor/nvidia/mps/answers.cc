@@ -29,7 +29,7 @@ std::optional<double> ReadPercentage(std::string_view answer) {
   return value;
 }
 
-std::optional<base::Bytes> ReadMemory(std::string_view answer) {
+std::optional<base::Bytes> ReadMemory(std::string_view answer, base::Bytes asked) {
   std::string_view text = base::Trim(answer);
   if (text.empty()) return base::Bytes{};
   if (text.starts_with("0x")) {
@@ -39,7 +39,8 @@ std::optional<base::Bytes> ReadMemory(std::string_view answer) {
   const char unit = text.back();
   const int shift = unit == 'G' ? 30 : unit == 'M' ? 20 : unit == 'K' ? 10 : 0;
   if (shift != 0 || unit == 'B') text.remove_suffix(1);
-  return Scaled(text, shift);
+  const auto limit = Scaled(text, shift);
+  return limit && limit->count != 0 && asked.count >> shift == limit->count >> shift ? asked : limit;
 }
 
 std::optional<std::vector<pid_t>> ReadPids(std::string_view answer) {

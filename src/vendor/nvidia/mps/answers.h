@@ -15,8 +15,9 @@ namespace penstock::vendor::nvidia::mps {
 /// "25.0": a percentage above 0, up to 100.
 std::optional<double> ReadPercentage(std::string_view answer);
 
-/// "3G", "10137M", "0x140000000": a limit of memory. An empty answer, or 0, is no limit.
-std::optional<base::Bytes> ReadMemory(std::string_view answer);
+/// "3G", "1000M", "0x140000000": a limit of memory. An empty answer, or 0, is no limit. The daemon says whole gigabytes from one on,
+/// rounded down (535.261, 550.163): an answer that is what was `asked` for in its unit stands for that.
+std::optional<base::Bytes> ReadMemory(std::string_view answer, base::Bytes asked = {});
 
 /// Process ids between blanks and line ends; an empty answer names none. Nothing where any other word is among them. 0 stands for a process
 /// of another pid namespace.

@@ -26,6 +26,16 @@ TEST(Answers, MemoryComesInSeveralForms) {
     EXPECT_EQ(ReadMemory(bad), std::nullopt) << bad;
 }
 
+// NVIDIA's 535.261 and 550.163 answer "9G" where 10137M was set.
+TEST(Answers, WholeGigabytesStandForTheLimitThatWasAskedForIfItIsThatMany) {
+  EXPECT_EQ(ReadMemory("9G\n", base::Mebibytes(10137)), base::Mebibytes(10137));
+  EXPECT_EQ(ReadMemory("10G\n", base::Mebibytes(10137)), base::Mebibytes(10240));
+  EXPECT_EQ(ReadMemory("8G\n", base::Mebibytes(10137)), base::Mebibytes(8192));
+  EXPECT_EQ(ReadMemory("1000M\n", base::Mebibytes(1000)), base::Mebibytes(1000));
+  EXPECT_EQ(ReadMemory("", base::Mebibytes(512)), base::Bytes{}) << "no limit";
+  EXPECT_EQ(ReadMemory("0G", base::Mebibytes(512)), base::Bytes{}) << "no limit";
+}
+
 TEST(Answers, ListsOfProcessesMayBeEmptyAndNameStrangers) {
   EXPECT_THAT(ReadPids(""), Optional(ElementsAre()));
   EXPECT_THAT(ReadPids("12\n34\n"), Optional(ElementsAre(12, 34)));

@@ -68,11 +68,11 @@ Folders FoldersOf(const std::string& root, const std::string& set) {
   std::string name = set;
   std::replace(name.begin(), name.end(), '/', '-');
   const std::string all = root + "/" + name;
-  return {all, all + "/pipe", all + "/log", all + "/shm", all + "/started"};
+  return {all, all + "/daemon", all + "/pipe", all + "/log", all + "/shm", all + "/started"};
 }
 
 base::Status MakeFolders(const Folders& folders) {
-  if (const std::string longest = folders.pipe + "/control_privileged"; longest.size() > kLongestSocketPath)
+  if (const std::string longest = folders.daemon + "/control_privileged"; longest.size() > kLongestSocketPath)
     return base::Error(base::Code::kInvalidArgument, "the path " + longest + " is too long for a socket (" +
                                                          std::to_string(kLongestSocketPath) + " bytes): choose a shorter folder for MPS");
   if (const auto made = MakeFolder(folders.all, 0755); !made.ok())
@@ -80,11 +80,12 @@ base::Status MakeFolders(const Folders& folders) {
                        "MPS is asked for, but needs a folder of the machine that the agent may write (in Kubernetes the "
                        "chart's value penstock.mps.enabled gives it): " +
                            made.error().message());
+  TRY(MakeFolder(folders.daemon, 0711));  // servers run as the users of their clients
   TRY(MakeFolder(folders.pipe, 0755));
   TRY(MakeFolder(folders.log, 0755));
   TRY(MakeFolder(folders.shm, 01777));
   std::error_code ignored;
-  for (const std::string& folder : {folders.pipe, folders.shm})
+  for (const std::string& folder : {folders.daemon, folders.pipe, folders.shm})
     for (const auto& entry : fs::directory_iterator(folder, ignored)) fs::remove_all(entry.path(), ignored);
   return {};
 }
@@ -98,6 +99,19 @@ std::string MountShm(const Folders& folders, const std::string& proc_root) {
     why = base::ErrnoError(errno, "mount a file system in memory at " + folders.shm).message();
   if (why.empty()) return "";
   return "its /dev/shm has no bound of its own" + std::string(IsInMemory(folders.shm) ? "" : " and is on a disk") + ": " + why;
+}
+
+base::Status ShareSocket(const Folders& folders) {
+  const std::string own = folders.daemon + "/control", shared = folders.pipe + "/control";
+  struct stat socket {
+  }, there{};
+  if (::lstat(own.c_str(), &socket) != 0) return base::ErrnoError(errno, "look at " + own);
+  if (!S_ISSOCK(socket.st_mode)) return base::Error(base::Code::kInvalidArgument, own + " is no socket");
+  if (::lstat(shared.c_str(), &there) == 0 && there.st_dev == socket.st_dev && there.st_ino == socket.st_ino) return {};
+  std::error_code ignored;
+  fs::remove_all(shared, ignored);
+  if (::link(own.c_str(), shared.c_str()) != 0) return base::ErrnoError(errno, "link " + own + " as " + shared);
+  return {};
 }
 
 base::Status WriteNote(const Folders& folders, const Spec& spec) { return os::WriteFileAtomically(folders.note, WriteSpec(spec) + "\n"); }

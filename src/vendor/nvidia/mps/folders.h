@@ -10,8 +10,9 @@
 namespace penstock::vendor::nvidia::mps {
 
 struct Folders {
-  std::string all;   ///< <root>/nvidia.com-gpu
-  std::string pipe;  ///< sockets; open to every user, since servers run as the users of their clients
+  std::string all;     ///< <root>/nvidia.com-gpu
+  std::string daemon;  ///< where the daemon has its sockets, its lock and its log's pipe; no container gets it
+  std::string pipe;    ///< what clients get: the socket for clients, and nothing else
   std::string log;
   std::string shm;   ///< what daemon, servers and clients have as /dev/shm
   std::string note;  ///< the file that says what the daemon was started with, as long as its GPUs are in its hands
@@ -27,6 +28,10 @@ base::Status MakeFolders(const Folders& folders);
 /// Makes shm a file system in memory of its own, at most half of the machine's memory (tmpfs(5)'s own bound). What could not be had is
 /// returned as one sentence, and it is a plain folder then; empty where all is well.
 std::string MountShm(const Folders& folders, const std::string& proc_root);
+
+/// Puts the socket that the daemon has for clients into their folder, in place of whatever is called so there. The one for commands and
+/// the log's pipe stay out of it: who can write to those can lift limits (535: any client can), end the daemon or stop it.
+base::Status ShareSocket(const Folders& folders);
 
 base::Status WriteNote(const Folders& folders, const Spec& spec);
 

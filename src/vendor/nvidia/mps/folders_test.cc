@@ -40,6 +40,7 @@ TEST_F(FoldersTest, AreOpenToProcessesOfAnyUserWhateverTheUmaskSays) {
   ::umask(before);
   ASSERT_TRUE(made.ok()) << made.error().message();
   EXPECT_EQ(ModeOf(folders_.all), 0755u);
+  EXPECT_EQ(ModeOf(folders_.daemon), 0711u);
   EXPECT_EQ(ModeOf(folders_.pipe), 0755u);
   EXPECT_EQ(ModeOf(folders_.log), 0755u);
   EXPECT_EQ(ModeOf(folders_.shm), 01777u);
@@ -47,13 +48,36 @@ TEST_F(FoldersTest, AreOpenToProcessesOfAnyUserWhateverTheUmaskSays) {
 
 TEST_F(FoldersTest, WhatADeadDaemonLeftIsClearedAwayAndItsLogsStay) {
   ASSERT_TRUE(MakeFolders(folders_).ok());
+  folder_.Write("mps/nvidia.com-gpu/daemon/control_lock", "");
   folder_.Write("mps/nvidia.com-gpu/pipe/control", "");
   folder_.Write("mps/nvidia.com-gpu/shm/cuda/a", "");
   folder_.Write("mps/nvidia.com-gpu/log/control.log", "why it died");
   ASSERT_TRUE(MakeFolders(folders_).ok());
+  EXPECT_TRUE(fs::is_empty(folders_.daemon));
   EXPECT_TRUE(fs::is_empty(folders_.pipe));
   EXPECT_TRUE(fs::is_empty(folders_.shm));
   EXPECT_EQ(*os::ReadFile(folders_.log + "/control.log"), "why it died");
+}
+
+TEST_F(FoldersTest, TheSocketForClientsIsInTheirFolderWhateverWasThere) {
+  ASSERT_TRUE(MakeFolders(folders_).ok());
+  EXPECT_FALSE(ShareSocket(folders_).ok()) << "there is none yet";
+  folder_.Write("mps/nvidia.com-gpu/daemon/control", "");
+  EXPECT_THAT(ShareSocket(folders_).error().message(), HasSubstr("is no socket"));
+  fs::remove(folders_.daemon + "/control");
+  for (const char* name : {"/control", "/control_privileged"}) ASSERT_EQ(::mknod((folders_.daemon + name).c_str(), S_IFSOCK | 0666, 0), 0);
+  folder_.Write("elsewhere", "theirs");
+  folder_.Link("mps/nvidia.com-gpu/pipe/control", folder_ / "elsewhere");
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(ShareSocket(folders_).ok());
+    struct stat own {
+    }, shared{};
+    ASSERT_EQ(::lstat((folders_.daemon + "/control").c_str(), &own), 0);
+    ASSERT_EQ(::lstat((folders_.pipe + "/control").c_str(), &shared), 0);
+    EXPECT_EQ(own.st_ino, shared.st_ino);
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(folders_.pipe), fs::directory_iterator()), 1) << "and nothing else";
+  EXPECT_EQ(*os::ReadFile(folder_ / "elsewhere"), "theirs");
 }
 
 TEST_F(FoldersTest, WhereNoneCanBeMadeTheChartsValueIsNamed) {

@@ -1,19 +1,25 @@
 #include "vendor/nvidia/mps/processes.h"
 
+#include <algorithm>
+
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/core/strings.h"
 #include "os/core/file.h"
-#include "os/process.h"
 
 namespace penstock::vendor::nvidia::mps {
 namespace {
 
 constexpr std::size_t kMostEnvironment = 1u << 20;
+constexpr std::string_view kDaemon = "nvidia-cuda-mps-control", kServer = "nvidia-cuda-mps-server";
+
+std::string FolderOf(const std::string& proc, pid_t pid) { return proc + "/" + std::to_string(pid); }
 
 /// A variable of a process's environment as it was at its start; nothing where it has none, or we may not look.
 std::optional<std::string> Variable(const std::string& proc, pid_t pid, std::string_view name) {
-  const auto text = os::ReadFile(proc + "/" + std::to_string(pid) + "/environ", kMostEnvironment);
+  const auto text = os::ReadFile(FolderOf(proc, pid) + "/environ", kMostEnvironment);
   if (!text.ok()) return std::nullopt;
   const std::string prefix = std::string(name) + "=";
   for (const std::string& entry : base::Split(*text, '\0'))
@@ -28,50 +34,84 @@ bool IsSame(const std::string& one, const std::string& other) {
          left.st_ino == right.st_ino;
 }
 
-bool Runs(const os::ProcessInfo& process, std::string_view program) { return process.command.find(program) != std::string::npos; }
+/// Whether its executable has that name and belongs to root or to us. An argument or a copy of one's own can be called anything.
+bool Runs(const std::string& proc, pid_t pid, std::string_view program) {
+  const std::string link = FolderOf(proc, pid) + "/exe";
+  const std::string path = os::ReadLink(link).value_or("");
+  std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  static constexpr std::string_view kReplaced = " (deleted)";  // a new version of the driver lies there now
+  if (name.ends_with(kReplaced)) name.remove_suffix(kReplaced.size());
+  struct stat file {};
+  return name == program && ::stat(link.c_str(), &file) == 0 && (file.st_uid == 0 || file.st_uid == ::geteuid());
+}
+
+/// Whether each of its control groups is that of daemons, the top of a hierarchy (where a daemon goes in those that have none) or one of
+/// ours. A container's process cannot bring itself there. With a namespace of groups around us the top lies above our root: "/../..".
+bool IsInGroup(const os::ProcessInfo& process) {
+  if (::geteuid() != 0 && process.uid == ::geteuid()) return true;  // a user's own processes can do what we can
+  const auto own = os::ReadProcess("/proc", ::getpid());
+  if (process.cgroups.empty()) return own.ok() && own->cgroups.empty();  // what cannot be read proves nothing
+  return std::all_of(process.cgroups.begin(), process.cgroups.end(), [&](const std::string& path) {
+    std::string_view top = path;
+    while (top.starts_with("/..")) top.remove_prefix(3);
+    if (top.empty() || top == "/" || (top.starts_with('/') && top.substr(1) == kGroup)) return true;
+    return own.ok() && std::find(own->cgroups.begin(), own->cgroups.end(), path) != own->cgroups.end();
+  });
+}
+
+/// Processes of this program that agents started for the folders.
+std::vector<os::ProcessInfo> Find(const std::string& proc, const Folders& folders, std::string_view program) {
+  std::vector<os::ProcessInfo> found;
+  for (const pid_t pid : os::ListProcesses(proc)) {
+    if (!Runs(proc, pid, program) || Variable(proc, pid, kFolderVariable) != folders.all) continue;
+    auto process = os::ReadProcess(proc, pid);
+    if (process.ok() && IsInGroup(*process)) found.push_back(*std::move(process));
+  }
+  return found;
+}
 
 }  // namespace
 
-std::optional<DaemonProcess> FindDaemon(const std::string& proc, const Folders& folders) {
-  const auto text = os::ReadFile(folders.pipe + "/nvidia-cuda-mps-control.pid", 64);
-  const auto pid = text.ok() ? base::ParseInt(base::Trim(*text)) : std::nullopt;
-  if (!pid || *pid <= 1 || *pid > 1 << 30) return std::nullopt;
-  const auto process = os::ReadProcess(proc, static_cast<pid_t>(*pid));
-  if (!process.ok() || !Runs(*process, "mps-control")) return std::nullopt;
-  DaemonProcess daemon;
-  daemon.pid = process->pid;
-  if (const auto spec = Variable(proc, daemon.pid, kSpecVariable)) daemon.spec = ReadSpec(*spec);
-  daemon.own_shm = IsSame(proc + "/" + std::to_string(daemon.pid) + "/root/dev/shm", folders.shm);
-  return daemon;
-}
-
-std::vector<pid_t> FindStrays(const std::string& proc, const Folders& folders) {
-  std::vector<pid_t> strays;
-  for (const pid_t pid : os::ListProcesses(proc)) {
-    const auto process = os::ReadProcess(proc, pid);
-    if (process.ok() && Runs(*process, "mps-control") && Variable(proc, pid, kFolderVariable) == folders.all) strays.push_back(pid);
+std::vector<DaemonProcess> FindDaemons(const std::string& proc, const Folders& folders) {
+  const std::vector<os::ProcessInfo> found = Find(proc, folders, kDaemon);
+  std::vector<DaemonProcess> daemons;
+  for (const os::ProcessInfo& process : found) {
+    // A child of a daemon is one that becomes a server in a moment.
+    const auto is_parent = [&](const os::ProcessInfo& other) { return other.pid == process.parent; };
+    if (process.uid != ::geteuid() || std::any_of(found.begin(), found.end(), is_parent)) continue;
+    DaemonProcess daemon;
+    daemon.pid = process.pid;
+    daemon.start = process.start;
+    if (const auto spec = Variable(proc, process.pid, kSpecVariable)) daemon.spec = ReadSpec(*spec);
+    // Those of 0.1.0 listen where their clients can write.
+    const bool among_clients = Variable(proc, process.pid, "CUDA_MPS_PIPE_DIRECTORY").value_or("").ends_with("/pipe");
+    daemon.sockets = among_clients ? folders.pipe : folders.daemon;
+    daemon.own_shm = IsSame(FolderOf(proc, process.pid) + "/root/dev/shm", folders.shm);
+    daemons.push_back(std::move(daemon));
   }
-  return strays;
+  return daemons;
 }
 
 std::size_t CountThreads(const std::string& proc, pid_t pid) {
-  const auto tasks = os::ListDirectory(proc + "/" + std::to_string(pid) + "/task");
+  const auto tasks = os::ListDirectory(FolderOf(proc, pid) + "/task");
   return tasks.ok() ? tasks->size() : 0;
 }
 
 bool IsServer(const std::string& proc, const os::ProcessInfo& process) {
-  return Runs(process, "mps-server") && Variable(proc, process.pid, kFolderVariable).has_value();
+  return Runs(proc, process.pid, kServer) && IsInGroup(process) && Variable(proc, process.pid, kFolderVariable).has_value();
 }
 
-std::vector<ServerProcess> FindServers(const std::string& proc, const Folders& folders, pid_t daemon) {
+std::vector<ServerProcess> FindServers(const std::string& proc, const Folders& folders) {
   std::vector<ServerProcess> servers;
-  for (const pid_t pid : os::ListProcesses(proc)) {
-    const auto process = os::ReadProcess(proc, pid);
-    if (!process.ok() || !Runs(*process, "mps-server")) continue;
-    if ((daemon == 0 || process->parent != daemon) && Variable(proc, pid, kFolderVariable) != folders.all) continue;
-    servers.push_back({pid, process->start, CountThreads(proc, pid)});
-  }
+  for (const os::ProcessInfo& process : Find(proc, folders, kServer))
+    servers.push_back({process.pid, process.start, CountThreads(proc, process.pid)});
   return servers;
+}
+
+void Signal(const std::string& proc, pid_t pid, std::uint64_t start, int signal) {
+  const auto fd = os::OpenPidfd(pid);
+  const auto now = os::ReadProcessStart(proc, pid);
+  if (fd.ok() && now.ok() && *now == start) (void)::syscall(SYS_pidfd_send_signal, fd->get(), signal, nullptr, 0);
 }
 
 }  // namespace penstock::vendor::nvidia::mps

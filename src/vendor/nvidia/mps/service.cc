@@ -197,7 +197,7 @@ void MpsService::AddEdits(const SharedSet& set, bool own_shm, SharedDevice& devi
   const std::string inside = "/mps/" + set.name + "/pipe";
   const std::string shm = own_shm ? host.shm : "/dev/shm";
   device.container.environment[kVariable] = inside;
-  device.container.mounts = {{inside, host.pipe, false}, {"/dev/shm", shm, false}};
+  device.container.mounts = {{inside, host.pipe, true}, {"/dev/shm", shm, false}};
   device.process.environment[kVariable] = host.pipe;
   // Who has no mount namespace of its own cannot have it, and cannot use this server.
   if (own_shm) device.process.mounts = {{"/dev/shm", shm, false}};

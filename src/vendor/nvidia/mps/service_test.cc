@@ -63,7 +63,7 @@ class Mps : public testing::Test {
     for (const std::size_t i : gpus) set.members.push_back({gpus_[i], shares});
     return set;
   }
-  std::string DaemonPid() const { return os::ReadFile(pipe() + "/nvidia-cuda-mps-control.pid").value_or("none"); }
+  std::string DaemonPid() const { return mps::DaemonPid(root()); }
   std::string ComputeMode(std::size_t i) const {
     std::array<char, 128> line{};
     FILE* output =
@@ -113,7 +113,7 @@ TEST_F(Mps, TellsContainersAndProcessesHowToReachIt) {
   const SharedDevice device = service_->Of(id(0));
   EXPECT_EQ(device.container.environment.at("CUDA_MPS_PIPE_DIRECTORY"), "/mps/nvidia.com/gpu/pipe");
   ASSERT_EQ(device.container.mounts.size(), 2u);
-  EXPECT_EQ(device.container.mounts[0], (device::Edits::Mount{"/mps/nvidia.com/gpu/pipe", pipe(), false}));
+  EXPECT_EQ(device.container.mounts[0], (device::Edits::Mount{"/mps/nvidia.com/gpu/pipe", pipe(), true}));
   EXPECT_EQ(device.container.mounts[1], (device::Edits::Mount{"/dev/shm", "/dev/shm", false}));
   EXPECT_EQ(device.process.environment.at("CUDA_MPS_PIPE_DIRECTORY"), pipe());
   EXPECT_TRUE(device.process.mounts.empty());
@@ -203,10 +203,10 @@ TEST_F(Mps, ADaemonWhoseFolderWasTakenAwayIsReplacedWhenItsClientsHaveGone) {
   std::filesystem::remove_all(root());
   Restart();
   service_->Want({Set({0}, 4)});
-  ASSERT_TRUE(service_->WaitUntilNot(id(0), "is gone; it is started again when the clients of its server (process"));
+  ASSERT_TRUE(service_->WaitUntilNot(id(0), "it is started again when the clients of its server (process"));
   EXPECT_EQ(client.End(), 128 + SIGKILL);
   ASSERT_TRUE(service_->WaitUntilReady(id(0)));
-  EXPECT_THAT(mps::FindStrays("/proc", mps::FoldersOf(root(), "nvidia.com/gpu")), testing::ElementsAre(std::stoi(DaemonPid())));
+  EXPECT_NE(DaemonPid(), "none") << "there is one";
 }
 
 TEST_F(Mps, ADaemonThatDiesIsStartedAgain) {
@@ -321,26 +321,29 @@ TEST(MpsWithoutPrograms, SaysWhatIsMissing) {
 class OldDriver : public testing::Test {
  protected:
   OldDriver() {
-    root_.Write("usr/bin/nvidia-cuda-mps-control", R"(#!/bin/sh
-case "$1" in
-  -d) "$0" run >/dev/null 2>&1 </dev/null & echo $! > "$CUDA_MPS_PIPE_DIRECTORY/nvidia-cuda-mps-control.pid"; exit 0;;
-  run) while sleep 0.1; do :; done;;
-esac
+    const std::string bin = machine_.root() + "/usr/bin/", program = bin + "nvidia-cuda-mps-control";
+    std::filesystem::create_directories(machine_.root() + "/usr/libexec");
+    std::filesystem::rename(program, machine_.root() + "/usr/libexec/nvidia-cuda-mps-control");
+    std::filesystem::remove(bin + "nvidia-smi");
+    EXPECT_TRUE(os::WriteFileAtomically(program, R"(#!/bin/sh
+real="${0%/*}/../libexec/nvidia-cuda-mps-control"
+[ "$1" = -d ] && exec "$real" -d
 read command rest
 case "$command" in
   get_default_active_thread_percentage) echo 100.0;;
-  get_server_list) ;;
-  quit) kill $(cat "$CUDA_MPS_PIPE_DIRECTORY/nvidia-cuda-mps-control.pid");;
+  get_server_list | quit) echo "$command" | "$real";;
   *) echo "Unknown command";;
 esac
-)");
-    std::filesystem::permissions(root_ / "usr/bin/nvidia-cuda-mps-control", std::filesystem::perms(0755));
+)",
+                                        0755)
+                    .ok());
   }
-  const os::TemporaryFolder root_;
+  const SimulatedMachine machine_{"a100-40gb-x1"};
+  const os::TemporaryFolder folder_;
 };
 
 TEST_F(OldDriver, IsReadyAndClaimsNoIsolationThatItDoesNotGive) {
-  RunningService service(Quick(root_.path(), root_ / "mps"));
+  RunningService service(Quick(machine_.root(), folder_ / "mps"));
   const auto gpu =
       std::make_shared<device::Facts>(device::Facts{.id = "GPU-a", .memory = base::Mebibytes(16384), .architecture_version = "7.0"});
   service.Want({{"nvidia.com/gpu", {{gpu, 4}}}});
@@ -355,7 +358,7 @@ TEST_F(OldDriver, IsReadyAndClaimsNoIsolationThatItDoesNotGive) {
 }
 
 TEST_F(OldDriver, SaysThatAFolderIsTooDeepForSockets) {
-  RunningService service(Quick(root_.path(), root_ / std::string(90, 'm')));
+  RunningService service(Quick(machine_.root(), folder_ / std::string(90, 'm')));
   const auto gpu = std::make_shared<device::Facts>(device::Facts{.id = "GPU-a"});
   service.Want({{"nvidia.com/gpu", {{gpu, 4}}}});
   EXPECT_TRUE(service.WaitUntilNot("GPU-a", "is too long for a socket"));

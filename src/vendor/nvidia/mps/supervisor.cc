@@ -83,10 +83,10 @@ void Supervisor::Next() {
   });
 }
 
-void Supervisor::Watch(pid_t pid) {
-  auto fd = os::OpenPidfd(pid);
-  daemon_ = fd.ok() ? pid : 0;
-  if (!fd.ok()) return;
+void Supervisor::Watch(const DaemonProcess& daemon) {
+  auto fd = os::OpenPidfd(daemon.pid);
+  const auto start = os::ReadProcessStart(options_.proc_root, daemon.pid);
+  if (!fd.ok() || !start.ok() || *start != daemon.start) return;
   daemon_fd_ = *std::move(fd);
   if (!loop_.Watch(daemon_fd_.get(), EPOLLIN, [this](std::uint32_t) { OnDeath(); }).ok()) daemon_fd_.Reset();
 }
@@ -94,7 +94,6 @@ void Supervisor::Watch(pid_t pid) {
 void Supervisor::OnDeath() {
   loop_.Unwatch(daemon_fd_.get());
   daemon_fd_.Reset();
-  daemon_ = 0;
   if (quitting_) return Finish();
   Trouble("its MPS control daemon has died");
 }
@@ -171,7 +170,7 @@ void Supervisor::Trouble(std::string reason) {
 // Servers that may have clients. Where nobody ever counted, only a server of one thread is known to have none.
 std::vector<std::string> Supervisor::Occupied() const {
   std::vector<std::string> occupied;
-  for (const ServerProcess& server : FindServers(options_.proc_root, folders_, daemon_)) {
+  for (const ServerProcess& server : FindServers(options_.proc_root, folders_)) {
     const auto idle = idle_threads_.find(server.pid);
     if (server.threads > (idle == idle_threads_.end() ? 1 : idle->second)) occupied.push_back(std::to_string(server.pid));
   }
@@ -180,19 +179,20 @@ std::vector<std::string> Supervisor::Occupied() const {
 
 void Supervisor::Recover() {
   // A daemon that hung may answer again.
-  if (!Occupied().empty()) return Later(options_.ask_often, daemon_ != 0 ? &Supervisor::Check : &Supervisor::Recover);
+  if (!Occupied().empty()) return Later(options_.ask_often, daemon_fd_ ? &Supervisor::Check : &Supervisor::Recover);
   // A server tidies up when it is asked to end; a daemon that hangs cannot be asked.
   const int signal = ending_rounds_++ < kPatientRounds ? SIGTERM : SIGKILL;
-  for (const ServerProcess& server : FindServers(options_.proc_root, folders_, daemon_)) ::kill(server.pid, signal);
+  for (const ServerProcess& server : FindServers(options_.proc_root, folders_))
+    Signal(options_.proc_root, server.pid, server.start, signal);
   if (daemon_fd_) {
     loop_.Unwatch(daemon_fd_.get());
     (void)::syscall(SYS_pidfd_send_signal, daemon_fd_.get(), SIGKILL, nullptr, 0);
     daemon_fd_.Reset();
-    daemon_ = 0;
   }
-  for (const pid_t stray : FindStrays(options_.proc_root, folders_)) ::kill(stray, SIGKILL);
+  for (const DaemonProcess& daemon : FindDaemons(options_.proc_root, folders_))
+    Signal(options_.proc_root, daemon.pid, daemon.start, SIGKILL);
   foreign_ = false;
-  if (FindDaemon(options_.proc_root, folders_) || !FindServers(options_.proc_root, folders_, 0).empty())
+  if (!FindDaemons(options_.proc_root, folders_).empty() || !FindServers(options_.proc_root, folders_).empty())
     return Later(std::chrono::milliseconds(50), &Supervisor::Recover);
   ending_rounds_ = 0;
   idle_threads_.clear();

@@ -72,7 +72,7 @@ class Supervisor {
   void Later(base::Duration delay, void (Supervisor::*what)());
   void Run(Row row, std::function<void()> then);
   void Next();
-  void Watch(pid_t pid);
+  void Watch(const DaemonProcess& daemon);
   void OnDeath();
   void Check();
   void AskClients(std::vector<pid_t> servers);
@@ -87,7 +87,8 @@ class Supervisor {
   void Tell();
 
   // supervisor_start.cc: starting
-  base::Status FindControl();
+  base::Status FindControl(const std::string& sockets);
+  std::optional<DaemonProcess> FindDaemon() const;
   void Start();
   void SetModes();
   void Spawn();
@@ -110,9 +111,8 @@ class Supervisor {
   View view_;
   View fresh_;  // what is being found out
   bool ending_ = false, quitting_ = false, ended_ = false;
-  bool foreign_ = false;  // the daemon was started otherwise than this set wants it
-  pid_t daemon_ = 0;
-  os::UniqueFd daemon_fd_;
+  bool foreign_ = false;    // the daemon was started otherwise than this set wants it
+  os::UniqueFd daemon_fd_;  // of the daemon that we look after; none: there is none
   Row row_;
   std::function<void()> then_;
   std::unique_ptr<os::Command> command_;

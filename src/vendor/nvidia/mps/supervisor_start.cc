@@ -13,7 +13,6 @@ namespace {
 
 using Outcome = os::Command::Outcome;
 
-constexpr const char* kGroup = "penstock-mps";
 constexpr const char* kSharedMemory = "/dev/shm";
 constexpr auto kAwaitEvery = std::chrono::milliseconds(50);
 constexpr auto kAwaitMost = std::chrono::seconds(3);
@@ -27,19 +26,28 @@ std::string Said(const base::Result<Outcome>& result) {
 
 }  // namespace
 
-base::Status Supervisor::FindControl() {
+// The program that starts the daemon, and asks the one that listens in that folder.
+base::Status Supervisor::FindControl(const std::string& sockets) {
   ASSIGN(control_, FindProgram(options_.driver_root, "nvidia-cuda-mps-control"));
-  control_->environment.push_back("CUDA_MPS_PIPE_DIRECTORY=" + folders_.pipe);
+  control_->environment.push_back("CUDA_MPS_PIPE_DIRECTORY=" + sockets);
   control_->environment.push_back("CUDA_MPS_LOG_DIRECTORY=" + folders_.log);
   return {};
 }
 
+/// Where there are several nobody can say whose servers are whose; the next start clears them away.
+std::optional<DaemonProcess> Supervisor::FindDaemon() const {
+  auto daemons = FindDaemons(options_.proc_root, folders_);
+  return daemons.size() == 1 ? std::optional(std::move(daemons.front())) : std::nullopt;
+}
+
 void Supervisor::Begin() {
-  if (const auto found = FindControl(); !found.ok()) return Trouble(found.error().message());
-  const auto daemon = FindDaemon(options_.proc_root, folders_);
+  const auto daemon = FindDaemon();
+  if (const auto found = FindControl(daemon ? daemon->sockets : folders_.daemon); !found.ok()) return Trouble(found.error().message());
   if (!daemon && !Occupied().empty()) return Trouble("its MPS control daemon is gone");
   if (!daemon) return Recover();
-  Watch(daemon->pid);
+  Watch(*daemon);
+  if (daemon->sockets == folders_.daemon)
+    if (const auto shared = ShareSocket(folders_); !shared.ok()) return Trouble(shared.error().message());
   fresh_ = {};
   fresh_.own_shm = daemon->own_shm;
   foreign_ = daemon->spec != spec_;
@@ -56,7 +64,7 @@ void Supervisor::Begin() {
 
 void Supervisor::Start() {
   // The driver may have come, gone or moved since the last try.
-  if (const auto found = FindControl(); !found.ok()) return Trouble(found.error().message());
+  if (const auto found = FindControl(folders_.daemon); !found.ok()) return Trouble(found.error().message());
   if (const auto made = MakeFolders(folders_); !made.ok()) return Trouble(made.error().message());
   shm_remark_ = options_.own_shm && !options_.launcher.empty() ? MountShm(folders_, options_.proc_root) : "";
   if (const auto noted = WriteNote(folders_, spec_); !noted.ok()) return Trouble(noted.error().message());
@@ -89,7 +97,7 @@ void Supervisor::SetModes() {
 
 os::LaunchOptions Supervisor::Launch() const {
   os::LaunchOptions launch;
-  launch.cgroup = kGroup;
+  launch.cgroup = std::string(kGroup);
   const bool whole_root = !OwnLoader(options_.driver_root).empty();
   const std::string shm = options_.own_shm ? folders_.shm : kSharedMemory;
   if (!whole_root) {
@@ -99,7 +107,8 @@ os::LaunchOptions Supervisor::Launch() const {
     // A driver root with a system of its own: the daemon runs in it, as it starts its server by the path that it has there.
     launch.root = options_.driver_root;
     launch.scratch = options_.driver_root + "/mnt";
-    launch.binds = {{folders_.pipe, launch.scratch + "/pipe"}, {folders_.log, launch.scratch + "/log"}, {shm, launch.root + kSharedMemory}};
+    launch.binds = {
+        {folders_.daemon, launch.scratch + "/daemon"}, {folders_.log, launch.scratch + "/log"}, {shm, launch.root + kSharedMemory}};
     launch.command = {control_->inside};
   }
   launch.command.emplace_back("-d");
@@ -109,12 +118,17 @@ os::LaunchOptions Supervisor::Launch() const {
 std::vector<std::string> Supervisor::DaemonEnvironment() const {
   const bool whole_root = !OwnLoader(options_.driver_root).empty();
   std::vector<std::string> environment;
-  for (const std::string& entry : control_->environment)
-    if (!entry.starts_with("CUDA_")) environment.push_back(entry);
+  std::string path = ProgramFolders(options_.driver_root, whole_root);  // the daemon looks for nvidia-cuda-mps-server there
+  for (const std::string& entry : control_->environment) {
+    if (entry.starts_with("PATH="))
+      path += ":" + entry.substr(5);
+    else if (!entry.starts_with("CUDA_"))
+      environment.push_back(entry);
+  }
   // The limits hold from the first moment on: a container may be waiting for the socket.
   environment.insert(
       environment.end(),
-      {"CUDA_MPS_PIPE_DIRECTORY=" + (whole_root ? "/mnt/pipe" : folders_.pipe),
+      {"PATH=" + path, "CUDA_MPS_PIPE_DIRECTORY=" + (whole_root ? "/mnt/daemon" : folders_.daemon),
        "CUDA_MPS_LOG_DIRECTORY=" + (whole_root ? "/mnt/log" : folders_.log), "CUDA_VISIBLE_DEVICES=" + VisibleDevices(spec_),
        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=" + std::to_string(spec_.percentage), "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=" + MemoryLimits(spec_),
        std::string(kSpecVariable) + "=" + WriteSpec(spec_), std::string(kFolderVariable) + "=" + folders_.all});
@@ -146,15 +160,16 @@ void Supervisor::OnSpawned(const Outcome& outcome) {
   Await();
 }
 
-// It says that it has started before it answers; or it has ended again meanwhile.
+// It says that it has started when it listens; it may have ended again meanwhile.
 void Supervisor::Await() {
-  const auto daemon = FindDaemon(options_.proc_root, folders_);
+  const auto daemon = FindDaemon();
   if (!daemon) {
-    if (loop_.clock().Now() >= start_by_ || os::Exists(folders_.pipe + "/nvidia-cuda-mps-control.pid"))
+    if (loop_.clock().Now() >= start_by_)
       return Trouble("nvidia-cuda-mps-control ends as soon as it has started; what it says is in " + folders_.log + "/control.log");
     return Later(kAwaitEvery, &Supervisor::Await);
   }
-  Watch(daemon->pid);
+  Watch(*daemon);
+  if (const auto shared = ShareSocket(folders_); !shared.ok()) return Trouble(shared.error().message());
   fresh_.own_shm = daemon->own_shm;
   Limit();
 }
@@ -196,7 +211,7 @@ void Supervisor::Limit() {
   }));
   for (std::size_t i = 0; i < spec_.gpus.size(); ++i)
     row.push_back(ControlStep("get_default_device_pinned_mem_limit " + std::to_string(i), [this, i](const std::string& answer) {
-      fresh_.memory[i] = ReadMemory(answer).value_or(base::Bytes{});
+      fresh_.memory[i] = ReadMemory(answer, spec_.gpus[i].memory).value_or(base::Bytes{});
       return true;
     }));
   auto smi = FindProgram(options_.driver_root, "nvidia-smi");

@@ -18,6 +18,7 @@
 
 #include "base/core/strings.h"
 #include "vendor/nvidia/backend.h"
+#include "vendor/nvidia/mps/processes.h"
 #include "vendor/nvidia/mps/service.h"
 #include "vendor/nvidia/testing/simulated_machine.h"
 
@@ -31,6 +32,12 @@ inline std::vector<std::shared_ptr<const device::Facts>> GpusOf(const SimulatedM
   for (const std::string& address : backend->List().value_or({}))
     if (auto facts = backend->Describe(address); facts.ok()) gpus.push_back(std::make_shared<device::Facts>(*std::move(facts)));
   return gpus;
+}
+
+/// The process of a set's only control daemon; "none" where there is none, or several.
+inline std::string DaemonPid(const std::string& root, const std::string& set = "nvidia.com/gpu") {
+  const auto daemons = FindDaemons("/proc", FoldersOf(root, set));
+  return daemons.size() == 1 ? std::to_string(daemons.front().pid) : "none";
 }
 
 /// Runs what is asked for on the service's own thread, and waits until what it publishes is as expected.
