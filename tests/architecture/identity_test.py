@@ -13,7 +13,7 @@ ALLOWED = {
     "src/edge/engine/machine_process.cc": "the rule itself (docs/adr/0024)",
     "src/os/process.cc": "how people see a process, and our own path",
     "src/os/lock_file.cc": "which program has a lock that root alone can open; who has it, its descriptors prove",
-    "src/vendor/nvidia/mps/processes.cc": "what we started ourselves, known by its control group first (docs/adr/0030)",
+    "src/vendor/nvidia/mps/processes.cc": "what we started ourselves, known by its control group first (docs/adr/0025)",
     "src/edge/kubelet/other_plugin.cc": "how people see who listens at a device plugin's socket",
 }
 
