@@ -231,6 +231,41 @@ TEST_F(ConfigurationTest, AWishWithAProblemLeavesInForceWhatIs) {
   EXPECT_EQ(Report().problem, "is gone");
 }
 
+TEST_F(ConfigurationTest, WhatAConfigMapSaidLastIsInForceUntilItIsRead) {
+  settings_.flags["--config-map"] = "mine";
+  settings_.flags["--config-map-namespace"] = "gpu";
+  Start();
+  const api::ConfigMapConfig where = Config().cluster.config_map;
+  configuration_->Serve({.file = {},
+                         .config_map = KeptText{.from = "gpu/mine",
+                                                .origin = "ConfigMap gpu/mine, key a",
+                                                .text = "flags: {plugin: {deviceIDStrategy: index}}\n",
+                                                .since = ""}},
+                        where);
+  EXPECT_EQ(configuration_->unknown(), "");
+  EXPECT_EQ(Config().device_ids, api::DeviceIds::kIndex);
+  EXPECT_THAT(Report().not_yet, ElementsAre(HasSubstr("not read since the agent started")));
+
+  configuration_->Wish({.origin = "ConfigMap gpu/mine", .text = "", .problem = "is gone"});
+  EXPECT_EQ(Config().device_ids, api::DeviceIds::kIndex) << "what is in force stays";
+  EXPECT_THAT(Report().not_yet, IsEmpty());
+}
+
+TEST_F(ConfigurationTest, AConfigMapOfWhichNothingWasKeptIsNotKnownUntilItCanBeUsed) {
+  settings_.flags["--config-map"] = "mine";
+  settings_.flags["--config-map-namespace"] = "gpu";
+  Start();
+  configuration_->Serve({.file = {}, .config_map = KeptText{.from = "gpu/other", .origin = "", .text = "", .since = ""}},
+                        Config().cluster.config_map);
+  EXPECT_EQ(configuration_->unknown(), "ConfigMap gpu/mine") << "another one's text is none";
+  EXPECT_THAT(Report().waiting, HasSubstr("has not been read yet"));
+  configuration_->Wish(Wished("flags: {gfd: {noTimestam: true}}\n"));
+  EXPECT_NE(configuration_->unknown(), "");
+  configuration_->Wish(Wished("flags: {gfd: {noTimestamp: true}}\n"));
+  EXPECT_EQ(configuration_->unknown(), "");
+  EXPECT_EQ(Report().waiting, "");
+}
+
 TEST_F(ConfigurationTest, AConfigMapCannotSayHowTheAgentReachesIt) {
   settings_.flags["--config-map"] = "mine";
   Start();

@@ -1,0 +1,69 @@
+#include "app/kept_configuration.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "os/temporary_folder.h"
+
+namespace penstock::app {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(KeptConfiguration, ReadsWhatItWrites) {
+  const KeptConfiguration kept = {.file = KeptText{"/etc/node.yaml", "file /etc/node.yaml", "labels: {}\n", "2026-11-21T03:42:00.123Z"},
+                                  .config_map = KeptText{"gpu/shares", "ConfigMap gpu/shares, key a", std::string(3u << 20, '\x01'), ""}};
+  const auto back = DecodeKept(EncodeKept(kept), "f");
+  ASSERT_TRUE(back.ok()) << back.error().message().substr(0, 1000);
+  EXPECT_EQ(*back, kept);
+  EXPECT_EQ(*DecodeKept(EncodeKept({}), "f"), KeptConfiguration{});
+}
+
+class ResolveForStartTest : public testing::Test {
+ protected:
+  ResolveForStartTest() {
+    settings_.config_file = folder_ / "node.yaml";
+    settings_.flags["--state-dir"] = folder_.path();
+    Keep(settings_.config_file);
+  }
+  void Keep(const std::string& from) {
+    folder_.Write("configuration.json", EncodeKept({.file = KeptText{from, "", kGood, "then"}, .config_map = {}}));
+  }
+
+  const std::string kKind = "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n";
+  const std::string kGood = kKind + "labels: {timestamp: false}\n";
+  os::TemporaryFolder folder_;
+  Settings settings_;
+};
+
+TEST_F(ResolveForStartTest, AGoodFileCountsItself) {
+  folder_.Write("node.yaml", kKind);
+  const auto resolved = ResolveForStart(settings_);
+  ASSERT_TRUE(resolved.ok()) << resolved.error().message();
+  EXPECT_TRUE(resolved->config.labels.timestamp);
+  EXPECT_EQ(resolved->problem, "");
+}
+
+TEST_F(ResolveForStartTest, OfABadFileOrNoneWhatItSaidLastCounts) {
+  for (const std::string text : {kKind + "lables: {}\n", kKind + "labels: [", std::string()}) {
+    folder_.Write("node.yaml", text);
+    if (text.empty()) ASSERT_EQ(::unlink(settings_.config_file.c_str()), 0);
+    const auto resolved = ResolveForStart(settings_);
+    ASSERT_TRUE(resolved.ok()) << resolved.error().message();
+    EXPECT_FALSE(resolved->config.labels.timestamp);
+    EXPECT_THAT(resolved->problem, HasSubstr("node.yaml"));
+    EXPECT_THAT(resolved->origin, HasSubstr("as it was applied last (then)"));
+  }
+}
+
+TEST_F(ResolveForStartTest, WhatAnotherFileSaidDoesNotCount) {
+  Keep("/somewhere/else.yaml");
+  folder_.Write("node.yaml", kKind + "lables: {}\n");
+  const auto resolved = ResolveForStart(settings_);
+  ASSERT_FALSE(resolved.ok());
+  EXPECT_THAT(resolved.error().message(), HasSubstr("did you mean \"labels\""));
+}
+
+}  // namespace
+}  // namespace penstock::app
