@@ -106,7 +106,7 @@ print(time.monotonic() - begun, flush=True)
 
 def test_one_user_takes_neither_all_places_nor_those_of_others(open_node):
     open_node.hold(8)
-    attack(open_node, """
+    hostile = attack(open_node, """
 peers = []
 for _ in range(300):
     peers.append(connect())
@@ -130,6 +130,8 @@ time.sleep(1000)
     asked = subprocess.run([PYTHON, "-c", CONNECT + "peer = connect(); peer.sendall(b'{\"op\":\"version\"}\\n'); print(peer.recv(65536).decode())",
                             open_node.run_dir / "penstock.sock"], capture_output=True, text=True, **other)
     assert "protocol" in json.loads(asked.stdout), asked
+    hostile.kill()
+    waiting(open_node, 0)
 
 
 def test_answers_that_nobody_reads_are_bounded_together(open_node):

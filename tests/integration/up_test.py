@@ -144,11 +144,7 @@ def test_detached_it_tells_why_the_agent_could_not_start(home):
     assert up.returncode == 1 and "another program listens there already" in up.stderr and "ended with status 1" in up.stderr
 
 
-<<<<<<< ours
-@pytest.mark.parametrize("file", ("ledger.json", "doors.json", "health.json", "health-marks.json"))
-=======
-@pytest.mark.parametrize("file", ("ledger.json", "doors.json", "health.json", "configuration.json"))
->>>>>>> theirs
+@pytest.mark.parametrize("file", ("ledger.json", "doors.json", "health.json", "health-marks.json", "configuration.json"))
 def test_an_agent_does_not_start_with_state_that_it_cannot_read(home, file):
     (home.state_dir / file).mkdir(parents=True)  # also for root, who may read any file
     up = home.up()

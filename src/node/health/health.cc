@@ -291,7 +291,8 @@ void Monitor::EvaluateUnwell(const std::string& id, Tracked& tracked, const Agai
   }
   if (!tracked.recovery.unwell()) Changed();
   tracked.recovery.Fall(executor_.clock().Now());
-  const bool tells_more = against.severity == tracked.worst && against.event && !tracked.of_event;
+  // What a look showed is over where the next one leaves an event to speak; before that look it may be as bad still.
+  const bool tells_more = against.event && !tracked.of_event && (against.severity == tracked.worst || tracked.last);
   if (tracked.reason.empty() || against.severity > tracked.worst || tells_more) {
     tracked.reason = against.reason;
     tracked.worst = against.severity;

@@ -325,6 +325,16 @@ TEST_F(MonitorTest, AMilderEventDoesNotBecomeTheReason) {
   EXPECT_EQ(Now().reason, "code 4");
 }
 
+TEST_F(MonitorTest, WhatALookShowedIsNoReasonOnceItIsOver) {
+  monitor_.OnEvidence(Event(Severity::kReset));
+  device::Reading lost = Silent();
+  lost.evidence.push_back({.device = "G0", .kind = "lost", .code = 4, .standing = true});
+  monitor_.OnReading("G0", lost);
+  EXPECT_EQ(Now().reason, "code 4");
+  monitor_.OnReading("G0", Good(false));
+  EXPECT_THAT(Now().reason, HasSubstr("code 3; this driver cannot say"));
+}
+
 TEST_F(MonitorTest, EachRelapseDoublesTheProbationAndAQuietTimeForgets) {
   EXPECT_EQ(Cure(), 10s);
   EXPECT_EQ(Cure(), 20s);

@@ -1,0 +1,229 @@
+"""What takes a GPU out of use, what brings it back, and what must not: agents on simulated machines whose drivers answer oddly, hang, are reset
+and reloaded. As root: workers are kept from dying by a debugger's hold on them."""
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+from node import Node, wait_until  # noqa: E402
+
+
+@pytest.fixture
+def make(request):
+    """Makes a node: machine, and more of its configuration."""
+    made = []
+
+    def one(machine="dgx-a100", **more):
+        home = Path(tempfile.mkdtemp(prefix="penstock-unwell-"))
+        home.chmod(0o755)
+        made.append(Node(home, request.config.getoption("--programs").resolve(), machine=machine, **more))
+        return made[-1]
+    yield one
+    for node in made:
+        node.end()
+
+
+def device(node: Node, index: int) -> dict:
+    return next(device for device in node.report()["devices"] if device["index"] == index)
+
+
+def health(node: Node, index: int) -> str:
+    return device(node, index)["health"]["state"]
+
+
+def reason(node: Node, index: int) -> str:
+    return device(node, index)["health"]["reason"]
+
+
+def wait_for(node: Node, index: int, state: str):
+    wait_until(lambda: health(node, index) == state, f"device {index} to be {state}", seen=lambda: node.penstock("status").stdout)
+
+
+def look(node: Node, times: int = 3):
+    """Waits until other devices were taken out and came back: all were read meanwhile."""
+    for _ in range(times):
+        node.sim("fault", "7", "xid", "79")
+        wait_for(node, 7, "unhealthy")
+        node.sim("heal", "7")
+        wait_for(node, 7, "healthy")
+
+
+def reset(node: Node, index: int):
+    environment = dict(os.environ, PENSTOCK_SIM_STATE=str(node.root / ".penstock-sim/state"))
+    subprocess.run([node.root / "usr/bin/nvidia-smi", "-r", "-i", str(index)], check=True, env=environment, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("odd", [("error", "nvmlDeviceGetHandleByIndex", "999", "--count", "2"),
+                                 ("error", "nvmlDeviceGetMemoryInfo", "15", "--count", "1")])
+def test_an_odd_answer_does_not_make_a_gpu_well_that_must_be_reset(make, odd):
+    node = make()  # driver 550.54.15, which does not say when something is over
+    node.start_agent()
+    node.sim("fault", "3", "xid", "95", "--alone")
+    wait_for(node, 3, "unhealthy")
+    node.sim("fault", "3", *odd)
+    look(node)
+    assert health(node, 3) == "unhealthy"
+    assert "XID 95" in reason(node, 3)
+
+
+def test_a_hang_and_a_worker_that_is_killed_do_not_either(make):
+    node = make()
+    node.start_agent()
+    node.sim("fault", "3", "xid", "95", "--alone")
+    wait_for(node, 3, "unhealthy")
+    node.sim("fault", "3", "hang", "all", "7000")
+    wait_for(node, 3, "unknown")
+    wait_for(node, 3, "unhealthy")
+    assert "XID 95" in reason(node, 3)
+    worker = subprocess.run(["pgrep", "-P", str(node.agent.pid), "-f", "penstock-worker"], capture_output=True, text=True, check=True)
+    os.kill(int(worker.stdout.split()[0]), signal.SIGKILL)
+    look(node)
+    assert health(node, 3) == "unhealthy"
+
+
+def test_a_reset_and_a_reload_do_also_while_no_agent_runs(make):
+    node = make()
+    node.start_agent()
+    for index in (2, 3):
+        node.sim("fault", str(index), "xid", "95", "--alone")
+        wait_for(node, index, "unhealthy")
+    wait_until(lambda: (node.state_dir / "health-marks.json").read_text().count("energy") == 2, "counters to be kept")
+    reset(node, 3)
+    wait_for(node, 3, "healthy")
+    node.end_agent()
+    node.start_agent(devices=7)
+    assert health(node, 2) == "unhealthy"
+    node.end_agent()
+    reset(node, 2)
+    node.start_agent(devices=8)
+    node.sim("fault", "2", "xid", "95", "--alone")
+    wait_for(node, 2, "unhealthy")
+    wait_until(lambda: 'unwell": true' in (node.state_dir / "health.json").read_text(), "health to be kept")
+    node.end_agent()
+    node.sim("fault", "driver", "unload")
+    node.sim("heal", "driver")
+    node.start_agent(devices=8)
+
+
+def test_xids_are_judged_that_came_while_no_agent_listened(make):
+    node = make()
+    node.sim("fault", "1", "xid", "95", "--alone")  # before the first start
+    node.start_agent(devices=7)
+    assert "XID 95" in reason(node, 1)
+    reset(node, 1)
+    wait_for(node, 1, "healthy")
+    node.end_agent()
+    node.sim("fault", "3", "xid", "95", "--alone")
+    node.sim("fault", "4", "xid", "48", "--alone")
+    node.start_agent(devices=6)
+    assert "XID 95" in reason(node, 3)
+    assert "XID 48" in reason(node, 4)
+    assert health(node, 1) == "healthy", "what the agent before had judged is not judged again"
+    node.kill_agent()
+    node.start_agent(devices=6)
+
+
+def test_the_kernels_line_counts_although_the_drivers_event_came_first(make):
+    node = make("dgx-b200")
+    node.start_agent()
+    for code, text in (("144", "SAW_MVB Fatal XC0 i0 Link -1 (0x0)"), ("149", "NETIR_LINK_EVT Fatal XC0 i0 Link 3 (0x0)")):
+        node.sim("fault", "0", "xid", code, "--alone", "--text", text)
+        log = node.log
+        wait_until(lambda: f"XID {code}" in log() and "takes a device out of use" in log().partition(f"XID {code}")[0].splitlines()[-1]
+                   or any(f"XID {code}" in line and "severity=reset" in line for line in log().splitlines()),
+                   f"XID {code} to be judged by its text", seen=log)
+
+
+def test_an_agent_that_was_stopped_blames_no_gpu(make):
+    node = make(config="telemetry: {interval: 1s}\n")
+    node.start_agent()
+    # Each call takes a while, so that one is under way.
+    node.sim("fault", "all", "hang", "all", "500")
+    time.sleep(2)
+    os.kill(node.agent.pid, signal.SIGSTOP)
+    time.sleep(6.5)
+    os.kill(node.agent.pid, signal.SIGCONT)
+    node.sim("heal", "all")
+    look(node, 1)
+    assert "given up" not in node.log()
+    assert "hangs" not in node.log()
+
+
+class Held:
+    """Processes that even kill -9 does not end, as those in a driver call that hangs: held by ptrace(2) before their exit."""
+    SEIZE, INTERRUPT, DETACH, TRACE_EXIT = 0x4206, 0x4207, 17, 0x40
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def __init__(self):
+        self.threads: list[int] = []
+        self.pids: set[int] = set()
+
+    def ptrace(self, what: int, thread: int, data: int = 0):
+        self.libc.ptrace.argtypes = [ctypes.c_long] * 4
+        return self.libc.ptrace(what, thread, 0, data)
+
+    def hold(self, pid: int):
+        self.pids.add(pid)
+        for thread in map(int, os.listdir(f"/proc/{pid}/task")):
+            if self.ptrace(self.SEIZE, thread, self.TRACE_EXIT) == 0:
+                self.threads.append(thread)
+
+    def let_go(self):
+        for thread in self.threads:
+            for _ in range(1000):
+                if self.ptrace(self.DETACH, thread) == 0 or not os.path.exists(f"/proc/{thread}"):
+                    break
+                time.sleep(0.01)
+        self.threads.clear()
+
+
+def test_telemetry_that_hangs_takes_no_gpu_away(make):
+    node = make(config="telemetry: {interval: 1s}\n")
+    node.start_agent()
+    held = Held()
+
+    def workers() -> set[int]:
+        found = subprocess.run(["pgrep", "-P", str(node.agent.pid), "-f", "penstock-worker"], capture_output=True, text=True)
+        return {int(pid) for pid in found.stdout.split()}
+
+    def hold_new() -> int:
+        for pid in workers() - held.pids:
+            held.hold(pid)
+        return node.log().count("its worker is given up")
+    try:
+        for index in range(8):
+            node.sim("fault", str(index), "hang", "nvmlDeviceGetUtilizationRates", "forever")
+        wait_until(lambda: hold_new() >= 6, "six workers to hang", seen=node.log, seconds=180)
+        # All places that samples may have are taken: devices are looked at as before.
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            hold_new()
+            time.sleep(0.2)
+        assert node.log().count("its worker is given up") == 6
+        wait_until(lambda: len(node.usable()) == 8, "all devices to be usable", seen=lambda: node.penstock("status").stdout)
+    finally:
+        for index in range(8):
+            node.sim("heal", str(index))
+        held.let_go()
+
+
+def test_a_driver_updated_under_its_module_is_told(make):
+    node = make()
+    node.start_agent()
+    node.sim("fault", "driver", "mismatch", "550.90.07")
+
+    def conditions():
+        return {one["type"]: one for one in node.report()["conditions"]}
+    wait_until(lambda: not conditions()["DriverReady"]["status"], "the driver not to be ready", seen=lambda: node.penstock("status").stdout)
+    assert conditions()["DriverReady"]["reason"] == "DriverUnusable"
+    assert "550.90.07" in node.penstock("status").stdout
+    node.sim("heal", "driver")
+    wait_until(lambda: conditions()["DriverReady"]["status"], "the driver to be ready", seen=lambda: node.penstock("status").stdout)
