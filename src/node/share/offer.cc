@@ -56,8 +56,10 @@ std::string ReasonNotUsable(const inventory::Entry& entry, const ledger::Snapsho
   return "in use by a process of " + outside->second.front().user + " that was not given it; `penstock ps` shows it";
 }
 
-std::string ReasonOfServer(const std::string& device, const device::SharedDevices& servers) {
+/// Where the shape has no server, one that is there is a former one: until it has ended nobody can use the device beside it.
+std::string ReasonOfServer(const std::string& device, Sharing sharing, const device::SharedDevices& servers) {
   const auto server = servers.find(device);
+  if (sharing != Sharing::kMps) return server == servers.end() ? "" : "the server that shared it until now has not ended yet";
   if (server == servers.end()) return "its server is not there yet";
   return server->second.ready ? "" : server->second.reason;
 }
@@ -76,7 +78,7 @@ Basis BasisOf(const inventory::Entry& entry, const Wish& wish, const Held& held,
   if (const auto holders = held.find(basis.device); holders != held.end())
     for (const auto& [lease, slot] : holders->second) basis.held.push_back({Describe(*lease), lease->door, *slot});
   basis.shape = ShapeInForce(wish, basis.held);
-  if (basis.shape.sharing == Sharing::kMps) basis.server_reason = ReasonOfServer(basis.device, servers);
+  basis.server_reason = ReasonOfServer(basis.device, basis.shape.sharing, servers);
   basis.isolation = IsolationOf(basis.device, basis.shape, servers);
   return basis;
 }

@@ -214,6 +214,22 @@ TEST(Offer, Issue1595ASlotIsUsableOnceItsServerIsReady) {
   EXPECT_THAT(node.Free(), ElementsAre("G0::1", "G1::0", "G1::1"));
 }
 
+TEST(Offer, ADeviceIsWholeOrSlicedOnlyOnceItsFormerServerHasEnded) {
+  for (const Shape shape : {kWhole, Sliced(2)}) {
+    Node node(1, Mps(2));
+    node.servers["G0"] = {.set = kGpu, .ready = true};
+    EXPECT_THAT(node.Free(), SizeIs(2));
+    node.Wish(shape);
+    EXPECT_THAT(node.Free(), IsEmpty()) << "it is not known yet that the server goes";
+    node.servers["G0"].ready = false;
+    node.servers["G0"].reason = "ends with its last client";
+    EXPECT_THAT(node.Free(), IsEmpty());
+    EXPECT_EQ(node.Offers().at(0).slots[0].reason, "the server that shared it until now has not ended yet");
+    node.servers.clear();
+    EXPECT_THAT(node.Free(), SizeIs(shape.shares));
+  }
+}
+
 TEST(Offer, Issue1690And467TellsTheIsolationThatTheServerHoldsAndNeverMore) {
   Node node(3, Mps(2));
   node.wishes["G1"].shape = Sliced(2);
