@@ -75,8 +75,8 @@ class Served {
  public:
   Served()
       : pages_(control_, io_,
-               {.metrics = [this](node::metrics::Format) { return node::metrics::Page{page_}; },
-                .report = [] { return std::string("{}"); },
+               {.metrics = [this](auto, auto) { return node::metrics::Page{page_}; },
+                .report = [] { return api::Report(); },
                 .not_ready = [] { return std::string(); }}) {
     ::signal(SIGPIPE, SIG_IGN);
     if (!pages_.Start({.listen = "127.0.0.1:0"}).ok()) std::abort();

@@ -46,9 +46,9 @@ TEST_F(ResolveForStartTest, AGoodFileCountsItself) {
 }
 
 TEST_F(ResolveForStartTest, OfABadFileOrNoneWhatItSaidLastCounts) {
-  for (const std::string text : {kKind + "lables: {}\n", kKind + "labels: [", std::string()}) {
+  for (const std::string& text : {kKind + "lables: {}\n", kKind + "labels: [", std::string()}) {
     folder_.Write("node.yaml", text);
-    if (text.empty()) ASSERT_EQ(::unlink(settings_.config_file.c_str()), 0);
+    if (text.empty()) { ASSERT_EQ(::unlink(settings_.config_file.c_str()), 0); }
     const auto resolved = ResolveForStart(settings_);
     ASSERT_TRUE(resolved.ok()) << resolved.error().message();
     EXPECT_FALSE(resolved->config.labels.timestamp);

@@ -101,11 +101,18 @@ TEST_F(RemoteTest, BlamesTheCallThatHangsAndNotThoseBehindIt) {
   EXPECT_EQ(behind, Code::kCancelled);
 }
 
+/// Returns when a child of ours stands still.
+void Halt(pid_t child) {
+  siginfo_t info{};
+  ASSERT_EQ(::kill(child, SIGSTOP), 0);
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &info, WSTOPPED), 0);
+}
+
 TEST_F(RemoteTest, ADeadlineThatPassedWhileThisProcessStoodStillCountsAnew) {
   Start();
   ASSERT_TRUE(Open().ok());
-  ASSERT_EQ(::kill(pid(), SIGSTOP), 0);
   const pid_t stopped = pid();
+  Halt(stopped);
   std::optional<base::Result<Reading>> answer;
   const auto read = [&] { OnLoop([&] { remote().Read("1", [&](auto result) { answer = std::move(result); }); }); };
   read();
@@ -114,7 +121,7 @@ TEST_F(RemoteTest, ADeadlineThatPassedWhileThisProcessStoodStillCountsAnew) {
   ASSERT_EQ(::kill(stopped, SIGCONT), 0);
   EXPECT_TRUE(loop().AdvanceUntil({}, [&] { return answer.has_value(); }));
   EXPECT_TRUE(answer->ok());
-  ASSERT_EQ(::kill(stopped, SIGSTOP), 0);
+  Halt(stopped);
   answer.reset();
   read();
   loop().Advance(Remote::Options{}.call_deadline);

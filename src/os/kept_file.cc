@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <utility>
 
 #include "base/log.h"
@@ -25,6 +26,12 @@ base::Status CheckKeptVersion(base::MapReader& reader, std::string_view file, in
   return base::Error(base::Code::kFailedPrecondition, std::string(file) + " was written by a newer Penstock (format " +
                                                           std::to_string(*version) + ", this one knows " + std::to_string(known) +
                                                           "): run that version, or start with another --state-dir");
+}
+
+bool IsLarger(const std::string& path, std::size_t bytes) {
+  std::error_code failed;
+  const auto size = std::filesystem::file_size(path, failed);
+  return !failed && size > bytes;
 }
 
 struct KeptFile::State : std::enable_shared_from_this<State> {

@@ -20,6 +20,9 @@ void SetAside(const std::string& path, std::string_view what, const base::Error&
 /// may have other keys, so this comes before anything else is judged.
 base::Status CheckKeptVersion(base::MapReader& reader, std::string_view file, int known);
 
+/// Whether a file has more bytes than that; not where its size cannot be seen.
+bool IsLarger(const std::string& path, std::size_t bytes);
+
 /// What `decode` makes of the file's text; `what` names it, "the ledger's checkpoint". Nothing is known where there is no file, or one that
 /// is damaged or that a newer version wrote, which is set aside: an agent starts with what it can find out otherwise. kUnavailable where it
 /// cannot be read: it must not be taken for absent, and written over. Blocks.
@@ -27,8 +30,7 @@ template <typename T, typename Decode>
 base::Result<T> LoadKept(const std::string& path, std::string_view what, Decode decode, std::size_t most = kMostFileBytes) {
   const auto text = ReadFile(path, most);
   if (!text.ok() && text.error().code() == base::Code::kNotFound) return T{};
-  if (!text.ok() && text.error().code() != base::Code::kResourceExhausted)
-    return base::Error(base::Code::kUnavailable, text.error().Within(what).message());
+  if (!text.ok() && !IsLarger(path, most)) return base::Error(base::Code::kUnavailable, text.error().Within(what).message());
   base::Result<T> kept = text.ok() ? decode(*text) : base::Result<T>(text.error());
   if (kept.ok()) return kept;
   SetAside(path, what, kept.error());

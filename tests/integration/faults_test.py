@@ -6,6 +6,7 @@ By default a part of the points is tried; `--every-fault` tries all of them. fau
 how many there are, which must not become fewer; `--count-faults` writes it."""
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,6 +33,7 @@ def test_an_engine_is_configured_or_left_alone_whatever_fails(request, tmp_path,
 
     def configure(point: Point | None):
         config.write_text(first)
+        shutil.rmtree(memory, ignore_errors=True)  # folders are made each time
         faults = Faults(tmp_path, {"engine": config.parent, "state": memory}, NAMES)
         faults.look(point)
         done = run("configure", "--cdi.enabled", "--runtime-path", "/opt/penstock/penstock-runtime", wrapper=faults.wrapper())

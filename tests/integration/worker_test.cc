@@ -80,7 +80,7 @@ TEST(Worker, LivesThroughADriverThatGoesAndComesBackNewer) {
   worker.Make(WorkerOn(machine));
   ASSERT_TRUE(worker.Open().ok());
   machine.Sim({"fault", "driver", "unload"});
-  EXPECT_EQ(worker.List().error().code(), Code::kUnavailable);
+  EXPECT_EQ(worker.List().error().code(), Code::kNotFound);
   worker.Stop();
   EXPECT_EQ(worker.Open().error().code(), Code::kNotFound);
   machine.Sim({"heal", "driver", "--driver", "570.133.20"});

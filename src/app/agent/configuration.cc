@@ -79,7 +79,7 @@ void Configuration::Serve(KeptConfiguration kept, const api::ConfigMapConfig& co
 void Configuration::Recall(const KeptText& kept) {
   wish_ = door::WishedConfig{.origin = kept.origin, .text = kept.text};
   if (!kept.text.empty()) {
-    const auto proposal = Propose(Now());
+    const auto proposal = Propose(MakeBasis(), Now());
     if (!proposal.ok()) {
       base::Log(base::kWarn, "what the ConfigMap said last cannot be used", {{"from", kept.origin}, {"why", proposal.error().message()}});
       return wish_.reset();

@@ -60,16 +60,23 @@ base::Status Spine::Recall() {
   return {};
 }
 
+/// Only what was judged counts as read: an agent that ends before that leaves it to the next one.
+void Spine::NoteKernelLog() {
+  if (kernel_log_ && std::none_of(lines_.begin(), lines_.end(), [](const auto& line) { return line->HasEarly(); }))
+    monitor.SetKernelLog(kernel_log_->last().value_or(0));
+}
+
 void Spine::ListenToKernel() {
+  if (from_.history && !from_.after) monitor.SetKernelLog(0);  // nothing yet
   const auto heard = [this](std::string_view vendor, const device::Evidence& evidence, base::Duration ago) {
     for (const auto& line : lines_)
       if (line->vendor() == vendor) line->Hear(evidence, ago);
-    if (kernel_log_) monitor.SetKernelLog(kernel_log_->last());
+    NoteKernelLog();
   };
   auto feed = node::health::KernelLogFeed::Open(control_, kernel_log_path_, vendor::Dialects(), heard, from_);
   if (feed.ok()) {
     kernel_log_ = *std::move(feed);
-    monitor.SetKernelLog(kernel_log_->last().value_or(0));
+    NoteKernelLog();
   } else {
     base::Log(base::kWarn, "the kernel's log cannot be read; errors are heard of from the driver alone", {{"why", feed.error().message()}});
   }
@@ -78,9 +85,11 @@ void Spine::ListenToKernel() {
 void Spine::Start(std::function<void()> first_look) {
   lines_to_look_ = lines_.size();
   for (const auto& line : lines_)
-    line->Start([this, first_look] {
-      if (--lines_to_look_ == 0) first_look();
-    });
+    line->Start(
+        [this, first_look] {
+          if (--lines_to_look_ == 0) first_look();
+        },
+        [this] { NoteKernelLog(); });
 }
 
 void Spine::Configure(const api::NodeConfig& config) {

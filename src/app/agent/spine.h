@@ -80,6 +80,7 @@ class Spine {
   node::share::Offers offers;
 
  private:
+  void NoteKernelLog();
   void WantServers();
   void LogRemarks(const std::vector<std::string>& remarks);
   node::health::Resets::Vendor VendorFor(std::string_view vendor);

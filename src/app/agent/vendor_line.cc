@@ -40,7 +40,8 @@ VendorLine::VendorLine(os::Loop& control, const api::NodeConfig& config, const s
                         if (fresh) DriverOpened();
                       }}) {}
 
-void VendorLine::Start(std::function<void()> first_look) {
+void VendorLine::Start(std::function<void()> first_look, std::function<void()> judged) {
+  judged_ = std::move(judged);
   discovery_.OnFirstLook(std::move(first_look));
   const auto look = [this] {
     base::Log(base::kDebug, "the driver's files changed", {{"vendor", vendor_}});
@@ -76,6 +77,7 @@ void VendorLine::DriverOpened() {
   const base::TimePoint now = control_.clock().Now();
   for (const Early& early : std::exchange(early_, {}))
     monitor_.OnEvidence(early.evidence, std::max<base::Duration>(early.ago + (now - early.heard), std::chrono::milliseconds(1)));
+  judged_();
 }
 
 }  // namespace penstock::app

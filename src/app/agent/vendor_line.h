@@ -28,7 +28,12 @@ class VendorLine {
   VendorLine(os::Loop& control, const api::NodeConfig& config, const std::string& worker, const device::Dialect& dialect,
              node::inventory::Inventory& inventory, node::health::Monitor& monitor);
 
-  void Start(std::function<void()> first_look);
+  /// `first_look` is called once; `judged` each time that evidence which waited for its device (Hear) was judged.
+  void Start(
+      std::function<void()> first_look, std::function<void()> judged = [] {});
+
+  /// Whether there is evidence that waits for its device to be known.
+  bool HasEarly() const { return !early_.empty(); }
 
   /// Judges evidence of something that happened so long ago, and looks at its device soon. Where no devices are known yet, once they are.
   void Hear(const device::Evidence& evidence, base::Duration ago = {});
@@ -74,6 +79,7 @@ class VendorLine {
   node::inventory::Discovery discovery_;
   std::vector<std::unique_ptr<os::PathWatch>> watches_;
   std::deque<Early> early_;
+  std::function<void()> judged_;
 };
 
 }  // namespace penstock::app

@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,15 +26,19 @@ class CleanHostTest : public testing::Test {
     config_.labels.features_file = folder_ / "features.d/penstock";
   }
   void AgentWasHere() {
-    for (const char* file : {"ledger.json", "health.json", "health-marks.json", "doors.json", "usage.json", "usage/usage-000001.jsonl"})
+    for (const char* file : {"configuration.json", "ledger.json", "health.json", "health-marks.json", "doors.json", "usage.json",
+                             "usage-end.json", "usage/usage-000001.jsonl"})
       folder_.Write(std::string("state/") + file, "{}");
     for (const char* file :
          {"penstock-nvidia.com-gpu.json", "k8s.device-plugin.nvidia.com-gpu.json", "k8s.device-plugin.nvidia.com-gds.json"})
       folder_.Write(std::string("cdi/") + file, "{}");
     for (const char* program : {"penstock-hook", "penstock-runtime"}) folder_.Write(std::string("state/bin/") + program, "");
     folder_.Write("run/agent.lock", "1\n");
+    LockMode(0600);
     folder_.Write("features.d/penstock", "nvidia.com/gpu.count=8\n");
   }
+
+  void LockMode(int mode) { std::filesystem::permissions(folder_ / "run/agent.lock", static_cast<std::filesystem::perms>(mode)); }
 
   os::TemporaryFolder folder_;
   api::NodeConfig config_;
@@ -40,7 +46,8 @@ class CleanHostTest : public testing::Test {
 
 TEST_F(CleanHostTest, LeavesNothingOfAnAgentThatHasEnded) {
   AgentWasHere();
-  EXPECT_EQ(LeftOnHost(config_).size(), 12u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 15u);
+  LockMode(0644);  // 0.1.0's
   const auto outcome = CleanHost(config_, false);
   ASSERT_TRUE(outcome.ok());
   EXPECT_THAT(outcome->failures, IsEmpty());
@@ -77,7 +84,7 @@ TEST_F(CleanHostTest, SaysInADryRunWhatItWouldRemove) {
   const auto outcome = CleanHost(config_, true);
   ASSERT_TRUE(outcome.ok());
   EXPECT_THAT(outcome->removed, Contains(folder_ / "state/ledger.json"));
-  EXPECT_EQ(LeftOnHost(config_).size(), 12u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 15u);
 }
 
 TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
@@ -88,7 +95,7 @@ TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error().code(), base::Code::kFailedPrecondition);
   EXPECT_THAT(outcome.error().message(), HasSubstr(std::to_string(getpid())));
-  EXPECT_EQ(LeftOnHost(config_).size(), 12u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 15u);
 }
 
 TEST_F(CleanHostTest, MakesNoFolderWhereThereIsNone) {

@@ -210,7 +210,7 @@ class Life {
     const auto slots = allocate::Reserve(request, *agent_->inventory.published().Get(), *agent_->ledger.Get(), *Offers());
     if (!slots.ok()) {
       const Code code = slots.error().code();
-      if (code != Code::kResourceExhausted && code != Code::kFailedPrecondition && code != Code::kNotFound)
+      if (code != Code::kResourceExhausted && code != Code::kUnavailable && code != Code::kFailedPrecondition && code != Code::kNotFound)
         problem_ = "strange refusal: " + slots.error().ToString();
       return;
     }

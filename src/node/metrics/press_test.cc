@@ -69,7 +69,7 @@ std::string EveryPage(Format format, api::TelemetryConfig config = {}) {
   config.include = {"accelerator_*"};
   Press press(fixture::FindMeasuredAcme);
   press.Configure(config, "node-1");
-  return press.Make(Everything(), EveryFigure(), format);
+  return press.Make(Everything(), EveryFigure(), format, Detail::kProcesses);
 }
 
 void CompareWithGolden(const std::string& name, const std::string& page) {
@@ -143,7 +143,7 @@ TEST(Press, AnEmptyNodeStillTellsAboutItself) {
   Press press(fixture::FindMeasuredAcme);
   press.Configure({}, "node-1");
   const Snapshots nothing{.inventory = std::make_shared<const inventory::Snapshot>(), .ledger = std::make_shared<const ledger::Snapshot>()};
-  const std::string page = press.Make(nothing, {.version = "0.1.0"}, Format::kText);
+  const std::string page = press.Make(nothing, {.version = "0.1.0"}, Format::kText, Detail::kProcesses);
   EXPECT_THAT(page, HasSubstr("penstock_build_info{version=\"0.1.0\"} 1\n"));
   EXPECT_THAT(page, HasSubstr("penstock_queue_length 0\n"));
   EXPECT_THAT(page, Not(HasSubstr("accelerator_")));
@@ -194,25 +194,25 @@ TEST(Press, AHolderIsThereFromItsAllocationAndEndsWithIt) {
   Node node;
   Press press(fixture::FindMeasuredAcme);
   press.Configure({}, "node-1");
-  EXPECT_THAT(SeriesOf(press.Make(node.Get(), PlainFigures(), Format::kText), "accelerator_held"), SizeIs(3));
+  EXPECT_THAT(SeriesOf(press.Make(node.Get(), PlainFigures(), Format::kText, Detail::kProcesses), "accelerator_held"), SizeIs(3));
   node.ledger.leases.pop_back();
   ++node.ledger.generation;
-  EXPECT_THAT(SeriesOf(press.Make(node.Get(), PlainFigures(), Format::kText), "accelerator_held"), SizeIs(2));
+  EXPECT_THAT(SeriesOf(press.Make(node.Get(), PlainFigures(), Format::kText, Detail::kProcesses), "accelerator_held"), SizeIs(2));
   node.ledger.leases[0].pod = "train-1";
   ++node.ledger.generation;
-  EXPECT_THAT(press.Make(node.Get(), PlainFigures(), Format::kText), HasSubstr("pod=\"train-1\""));
+  EXPECT_THAT(press.Make(node.Get(), PlainFigures(), Format::kText, Detail::kProcesses), HasSubstr("pod=\"train-1\""));
 }
 
 TEST(Press, LabelsFollowTheFacts) {
   Node node;
   Press press(fixture::FindMeasuredAcme);
   press.Configure({}, "node-1");
-  press.Make(node.Get(), PlainFigures(), Format::kText);
+  press.Make(node.Get(), PlainFigures(), Format::kText, Detail::kProcesses);
   device::Facts facts = *node.inventory.devices[0].facts;
   facts.index = 5;
   node.inventory.devices[0].facts = std::make_shared<const device::Facts>(facts);
   ++node.inventory.facts_generation;
-  const std::string page = press.Make(node.Get(), PlainFigures(), Format::kText);
+  const std::string page = press.Make(node.Get(), PlainFigures(), Format::kText, Detail::kProcesses);
   EXPECT_THAT(page, HasSubstr(R"(accelerator_power_watts{device="G0",index="5")"));
   EXPECT_THAT(page, HasSubstr(R"(accelerator_holder_idle{device="G0",index="5")"));
   EXPECT_THAT(page, HasSubstr(R"(ACME_UTIL{gpu="5")"));

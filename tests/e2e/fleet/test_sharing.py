@@ -170,34 +170,6 @@ def test_sharing_by_the_clusters_default_and_one_node_that_overrides_it(shared, 
     shared.check()
 
 
-def test_an_agent_that_starts_while_the_api_server_is_away_shares_as_before(shared):
-    for node in shared.nodes.values():
-        node.wanted = {GPU: all_of(node, 4)}
-    shared.edit({"by-uuid": sliced(4), "exclusive": sliced(1)})
-    shared.wait_advertised(60)
-    shared.hold("slices", "n2", pods=3)
-    shared.wait_held("slices")
-    node = shared.nodes["n2"]
-    count, gave = len(node.kubelet_has()), node.kubelet_gave()
-    agent = shared.get("pod", "-n", NAMESPACE, shared.agent_pods()["n2"])
-    container = agent["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
-    sampler = shared.sample_kubelet("n2")
-    sampler.until(count)
-    shared.cluster.kill("apiserver")
-    try:
-        node.run("ctr", "-n", "k8s.io", "task", "kill", "--signal", "KILL", container)
-        wait_for(lambda: any(had < count for _, had in sampler.seen), 60, "the kubelet to notice that the agent has ended")
-        wait_for(lambda: len(node.kubelet_has()) == count, 120, "the next agent's list at the kubelet, which has all shares")
-    finally:
-        shared.cluster.start("apiserver")
-    sampler.stop()
-    assert {had for _, had in sampler.seen} <= {count, 0, -1}, "all shares, or none while no agent runs; never whole GPUs"
-    shared.wait_advertised(60)
-    assert node.kubelet_gave() == gave
-    shared.check(deadline=120)
-    shared.restart_controllers()
-
-
 # --- changes --------------------------------------------------------------------------------------------------------------------------
 def kubelet_changes(fleet: Fleet, sampler, note, text: str, count: int, what: str):
     """An edit, and the time until the kubelet's list has so many."""
