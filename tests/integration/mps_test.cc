@@ -440,7 +440,13 @@ class Pretenders : public testing::Test {
     auto child = os::Spawn(spawn);
     EXPECT_TRUE(child.ok());
     children_.push_back(child->pid);
-    for (int i = 0; i < 6000 && os::ReadLink("/proc/" + std::to_string(child->pid) + "/exe").value_or("") != program; ++i) ::usleep(10000);
+    // While the kernel starts a program, its executable can be read a moment before its environment.
+    const std::string proc = "/proc/" + std::to_string(child->pid);
+    const auto runs = [&] {
+      return os::ReadLink(proc + "/exe").value_or("") == program && !os::ReadFile(proc + "/environ").value_or("").empty();
+    };
+    for (int i = 0; i < 6000 && !runs(); ++i) ::usleep(10000);
+    EXPECT_TRUE(runs()) << program << " has not started";
     return child->pid;
   }
   ~Pretenders() override {
