@@ -82,8 +82,7 @@ def test_an_agent_that_starts_without_an_api_server_offers_what_was_last_configu
 def test_a_node_that_boots_never_offers_whole_gpus_where_they_are_shared(installed):
     node = shared_by_time(installed, "n2")
     seen = seen_while(installed, node, lambda: installed.cluster.reboot_node(2))
-    # A GPU may be known a moment later than the others; each comes with all its shares.
-    assert seen[GPU] and not [count for count in seen[GPU] if count % 4], seen
+    assert seen == offered(node), said(node)
     installed.wait_advertised(60)
     installed.wait_rolled_out()
     installed.check(deadline=120)

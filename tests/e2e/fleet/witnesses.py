@@ -102,8 +102,11 @@ class KubeletList(threading.Thread):
         self.start()
 
     def _ask(self) -> subprocess.Popen:
-        # nsenter stays its parent: what asks ends with it.
-        command = [*self.cluster.entering(self.node), "setpriv", "--pdeathsig", "KILL", "kubelet-peer", "changes", self.resource]
+        # While a node boots, its mount namespace still shows the files of n1, n1's kubelet among them. nsenter stays the parent: what asks
+        # ends with it.
+        own = self.cluster.dir / f"n{self.node}/kubelet"
+        ask = 'test /var/lib/kubelet -ef "$1" && exec setpriv --pdeathsig KILL kubelet-peer changes "$2"'
+        command = [*self.cluster.entering(self.node), "sh", "-c", ask, "sh", own, self.resource]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, text=True)
 
     def run(self):
