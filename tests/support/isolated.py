@@ -7,7 +7,8 @@ The command has process ids, mounts, shared memory, a network that is a loopback
 root, control groups of its own. /tmp, /run and /dev/shm are empty, and the folders in /etc and
 /var/lib that agents, kubelets and container engines use are absent. So nothing that the machine
 runs or has configured changes a result, and two suites that run at once do not meet. An ordinary
-user gets the same from a user namespace, without control groups and overlays of /etc and /var/lib.
+user gets the same from a user namespace, without control groups, overlays of /etc and /var/lib,
+and a /dev of its own, in which root's has the machine's files and what it makes there stays its own.
 DIR, the checkout, the cache and the home folder stay where they are though they lie below /tmp.
 
 Everything that the command started ends with it, and with this program, however it ends: SIGKILL
@@ -30,7 +31,7 @@ from pathlib import Path
 
 CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWIPC = 0x00020000, 0x02000000, 0x08000000
 CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
-MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
+MS_BIND, MS_MOVE, MS_REC, MS_PRIVATE = 0x1000, 0x2000, 0x4000, 0x40000
 PR_SET_PDEATHSIG = 1
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 SOURCE = Path(__file__).resolve().parents[2]
@@ -145,6 +146,28 @@ def enter_namespaces(root: bool):
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
 
 
+def give_own_devices(scratch: Path):
+    """NVIDIA's libraries make device files that are missing, where root uses them."""
+    own = scratch / "dev"
+    own.mkdir()
+    mount("tmpfs", own, "tmpfs", options="mode=755")
+    for entry in os.scandir("/dev"):
+        target, status = own / entry.name, entry.stat(follow_symlinks=False)
+        if entry.is_symlink():
+            target.symlink_to(os.readlink(entry.path))
+        elif stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):
+            os.mknod(target, status.st_mode, status.st_rdev)
+            os.chown(target, status.st_uid, status.st_gid)
+            target.chmod(stat.S_IMODE(status.st_mode))
+        elif entry.is_dir():
+            target.mkdir()
+            mount(entry.path, target, flags=MS_BIND | MS_REC)
+        else:
+            target.touch()
+            mount(entry.path, target, flags=MS_BIND)
+    mount(own, "/dev", flags=MS_MOVE)
+
+
 def hide_the_machines_own(root: bool, scratch: Path):
     """As root by overlays whose upper layers are in memory, with the marks (devices 0:0) by which
     an overlay knows that a name of the lower layer is deleted."""
@@ -220,6 +243,8 @@ def run_isolated(command: list[str], kept: Path, scratch: Path, groups: Groups |
         if root:
             groups.enter()
         enter_namespaces(root)
+        if root:
+            give_own_devices(scratch)
         hide_the_machines_own(root, scratch)
         give_own_tmp(scratch, kept)
         if root:

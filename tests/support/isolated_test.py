@@ -85,6 +85,19 @@ def test_what_it_writes_stays_its_own(isolated):
     assert not [place for place in places if os.path.exists(place)]
 
 
+def test_a_device_file_that_root_makes_is_not_the_machines():
+    if os.getuid() != 0:
+        pytest.skip("an ordinary user makes no device files")
+    program = str(Path(__file__).with_name("isolated.py"))
+    make = ('mknod /dev/nvidia-made c 195 255 && head -c 4 /dev/urandom >/dev/null && '
+            'test -c /dev/nvidia-made && test "$(stat -c %a,%t,%T /dev/null)" = "$1"')
+    null = os.stat("/dev/null")
+    of_null = f"{null.st_mode & 0o7777:o},{os.major(null.st_rdev):x},{os.minor(null.st_rdev):x}"
+    done = run(["/usr/bin/python3", program], "sh", "-c", make, "sh", of_null)
+    assert done.returncode == 0, done.stderr
+    assert not os.path.exists("/dev/nvidia-made")
+
+
 @pytest.mark.parametrize("port", [9090, 9100, 9400])
 def test_a_port_that_another_program_listens_on_is_free(isolated, port):
     with socket.create_server(("127.0.0.1", port)):
