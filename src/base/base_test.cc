@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "base/core/hash.h"
 #include "base/core/printable.h"
 #include "base/core/quantity.h"
 #include "base/core/result.h"
@@ -27,6 +28,11 @@ TEST(Result, PassesTheFirstErrorUp) {
   EXPECT_EQ(Quarter(6).error().message(), "odd");
   EXPECT_EQ(Quarter(6).error().Within("quarter").ToString(), "INVALID_ARGUMENT: quarter: odd");
   EXPECT_EQ(ErrnoError(ENOENT, "open").code(), Code::kNotFound);
+}
+
+TEST(Hash, IsThatOfNamesThatLieOnDisks) {  // the reference values of the authors of FNV
+  EXPECT_EQ(Hash(""), 0xcbf29ce484222325u);
+  EXPECT_EQ(Hash("foobar"), 0x85944171f73967e8u);
 }
 
 TEST(Quantity, ReadsSizesAsKubernetesDoes) {

@@ -8,6 +8,8 @@
 
 #include <sys/epoll.h>
 
+#include "base/core/hash.h"
+
 namespace penstock::door {
 namespace {
 
@@ -78,10 +80,8 @@ base::Result<std::unique_ptr<Groups>> OpenCgroups(os::Loop& loop, const std::str
 
 std::string CgroupNameFor(const std::string& run_dir) {
   if (run_dir == kOrdinaryRunDir) return kGroup;
-  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a: the same in every build
-  for (const char c : run_dir) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   std::array<char, 17> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), hash, 16).ptr;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), base::Hash(run_dir), 16).ptr;
   return std::string(kGroup) + "-" + std::string(text.data(), end);
 }
 

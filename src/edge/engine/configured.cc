@@ -1,6 +1,7 @@
 // What is remembered of engines that were configured, for those who only ask.
 #include <cstdint>
 
+#include "base/core/hash.h"
 #include "edge/engine/configuring.h"
 #include "edge/engine/site_files.h"
 #include "os/core/file.h"
@@ -11,8 +12,7 @@ namespace {
 using base::Code;
 
 std::string Digits(const std::string& text) {
-  std::uint64_t hash = 14695981039346656037u;  // FNV-1a
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  std::uint64_t hash = base::Hash(text);
   std::string digits;
   for (int i = 0; i < 8; ++i, hash >>= 4) digits += "0123456789abcdef"[hash & 15];
   return digits;

@@ -1,10 +1,9 @@
 // The state is named by its hash, so that neither a crash between two files nor an agent that knows only one of them confuses the two.
 #include "node/usage/clean_end.h"
 
-#include <cstdint>
-
 #include <nlohmann/json.hpp>
 
+#include "base/core/hash.h"
 #include "os/core/file.h"
 #include "os/kept_file.h"
 
@@ -17,12 +16,6 @@ using nlohmann::json;
 
 constexpr int kVersion = 1;
 constexpr double kMost = 1e300;
-
-std::string HashOf(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a: the same in every build
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return std::to_string(hash);
-}
 
 Hidden ReadHidden(const base::Value& item, base::Problems& problems) {
   base::MapReader reader(item, "holders", problems);
@@ -46,8 +39,8 @@ std::string EncodeCleanEnd(const std::vector<Hidden>& hidden, std::string_view s
                        {"busySeconds", one.busy_seconds},
                        {"energyJoules", one.energy_joules},
                        {"measuredSeconds", one.measured_seconds}});
-  return json({{"version", kVersion}, {"state", HashOf(state)}, {"holders", holders}}).dump(1, ' ', false, json::error_handler_t::replace) +
-         "\n";
+  const json document = {{"version", kVersion}, {"state", std::to_string(base::Hash(state))}, {"holders", holders}};
+  return document.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 base::Result<std::optional<std::vector<Hidden>>> DecodeCleanEnd(std::string_view text, std::string_view state, std::string_view file) {
@@ -56,7 +49,7 @@ base::Result<std::optional<std::vector<Hidden>>> DecodeCleanEnd(std::string_view
   base::Problems problems{std::string(file)};
   base::MapReader reader(*document, "", problems);
   TRY(os::CheckKeptVersion(reader, file, kVersion));
-  const bool of_it = reader.String("state") == HashOf(state);
+  const bool of_it = reader.String("state") == std::to_string(base::Hash(state));
   std::vector<Hidden> hidden;
   if (const base::Value* holders = reader.List("holders"))
     for (const base::Value& item : *holders->list) hidden.push_back(ReadHidden(item, problems));

@@ -19,7 +19,7 @@ std::string FolderOf(const std::string& proc, pid_t pid) { return proc + "/" + s
 
 /// A variable of a process's environment as it was at its start; nothing where it has none, or we may not look.
 std::optional<std::string> Variable(const std::string& proc, pid_t pid, std::string_view name) {
-  const auto text = os::ReadFile(FolderOf(proc, pid) + "/environ", kMostEnvironment);
+  const auto text = os::ReadEnvironment(proc, pid, kMostEnvironment);
   if (!text.ok()) return std::nullopt;
   const std::string prefix = std::string(name) + "=";
   for (const std::string& entry : base::Split(*text, '\0'))
@@ -63,9 +63,10 @@ bool IsInGroup(const os::ProcessInfo& process) {
 std::vector<os::ProcessInfo> Find(const std::string& proc, const Folders& folders, std::string_view program) {
   std::vector<os::ProcessInfo> found;
   for (const pid_t pid : os::ListProcesses(proc)) {
-    if (!Runs(proc, pid, program) || Variable(proc, pid, kFolderVariable) != folders.all) continue;
+    if (!Runs(proc, pid, program)) continue;
     auto process = os::ReadProcess(proc, pid);
-    if (process.ok() && IsInGroup(*process)) found.push_back(*std::move(process));
+    if (!process.ok() || !IsInGroup(*process) || Variable(proc, pid, kFolderVariable) != folders.all) continue;
+    found.push_back(*std::move(process));
   }
   return found;
 }

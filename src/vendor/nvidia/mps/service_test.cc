@@ -203,7 +203,7 @@ TEST_F(Mps, ADaemonWhoseFolderWasTakenAwayIsReplacedWhenItsClientsHaveGone) {
   std::filesystem::remove_all(root());
   Restart();
   service_->Want({Set({0}, 4)});
-  ASSERT_TRUE(service_->WaitUntilNot(id(0), "it is started again when the clients of its server (process"));
+  ASSERT_TRUE(service_->WaitUntilNot(id(0), "it is started again when the clients of its server have gone"));
   EXPECT_EQ(client.End(), 128 + SIGKILL);
   ASSERT_TRUE(service_->WaitUntilReady(id(0)));
   EXPECT_NE(DaemonPid(), "none") << "there is one";
@@ -224,7 +224,7 @@ TEST_F(Mps, ADaemonThatDiesUnderClientsIsStartedAgainWhenTheyHaveGone) {
   EXPECT_THAT(client.Line(), HasSubstr("mps server "));
   ASSERT_TRUE(WaitForClients(0, 1));
   machine_.Sim({"fault", "mps", "die"});
-  ASSERT_TRUE(service_->WaitUntilNot(id(0), "has died; it is started again when the clients of its server (process"));
+  ASSERT_TRUE(service_->WaitUntilNot(id(0), "has died; it is started again when the clients of its server have gone"));
   EXPECT_EQ(client.End(), 128 + SIGKILL);
   ASSERT_TRUE(service_->WaitUntilReady(id(0)));
 }
@@ -250,7 +250,7 @@ TEST_F(Mps, ADaemonThatHangsUnderClientsIsWaitedFor) {
   Restart(milliseconds(500));
   service_->Want({Set({0}, 4)});
   machine_.Sim({"fault", "mps", "hang"});
-  ASSERT_TRUE(service_->WaitUntilNot(id(0), "it is started again when the clients of its server (process"));
+  ASSERT_TRUE(service_->WaitUntilNot(id(0), "it is started again when the clients of its server have gone"));
   machine_.Sim({"heal", "mps"});
   ASSERT_TRUE(service_->WaitUntilReady(id(0)));
   EXPECT_EQ(DaemonPid(), pid);

@@ -160,9 +160,11 @@ void Supervisor::Trouble(std::string reason) {
   View view = view_;
   view.ready = false;
   view.reason = std::move(reason);
-  if (const auto servers = Occupied(); !servers.empty())
-    view.reason += "; it is started again when the clients of its server (process " + base::Join(servers, ", ") + ") have gone";
+  const std::vector<std::string> servers = Occupied();
+  if (!servers.empty()) view.reason += "; it is started again when the clients of its server have gone";
   view.remarks.clear();
+  if (view.reason != view_.reason && !servers.empty())  // process ids stay on the node
+    base::Log(base::kInfo, "MPS server still has clients", {{"set", spec_.set}, {"servers", base::Join(servers, ", ")}});
   Set(std::move(view));
   Later(retry_.Next(), &Supervisor::Recover);
 }

@@ -53,8 +53,8 @@ void Supervisor::Begin() {
   foreign_ = daemon->spec != spec_;
   if (foreign_) {
     View view = view_;
-    view.reason = "a control daemon that was started otherwise (process " + std::to_string(daemon->pid) +
-                  ") has its place; it is replaced when its clients have gone";
+    view.reason = "a control daemon that was started otherwise has its place; it is replaced when its clients have gone";
+    base::Log(base::kInfo, view.reason, {{"set", spec_.set}, {"pid", static_cast<int>(daemon->pid)}});
     Set(std::move(view));
     return Check();
   }
