@@ -33,4 +33,9 @@ void TrimLoaded(const std::function<bool(std::string_view path)>& wanted) {
 
 void TrimHeap() { ::malloc_trim(0); }
 
+std::size_t HeapInUse() {
+  const struct mallinfo2 info = ::mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
 }  // namespace penstock::os

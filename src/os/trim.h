@@ -15,4 +15,7 @@ void TrimLoaded(const std::function<bool(std::string_view path)>& wanted);
 /// meanwhile wait, some milliseconds for tens of MiB.
 void TrimHeap();
 
+/// Bytes of the heap on which something lives. Any thread.
+std::size_t HeapInUse();
+
 }  // namespace penstock::os

@@ -2,6 +2,7 @@
 #include "app/agent/costs.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <unistd.h>
 
@@ -13,19 +14,35 @@
 namespace penstock::app {
 namespace {
 
-constexpr std::uint64_t kGrown = 4u << 20;
+constexpr std::uint64_t kGrown = 1u << 20;
+constexpr base::Duration kPace = std::chrono::seconds(10), kSoon = std::chrono::seconds(3);
 
-std::uint64_t ResidentBytes(pid_t pid) {
-  const auto statm = os::ReadFile("/proc/" + std::to_string(pid) + "/statm", 256);  // proc(5): size, resident, ... in pages
-  if (!statm.ok()) return 0;
-  const auto fields = base::Split(*statm, ' ');
-  return fields.size() < 2 ? 0 : base::ParseUint(fields[1]).value_or(0) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+struct Resident {
+  std::uint64_t all = 0, own = 0;  // bytes; own: of no file
+};
+
+Resident ResidentOf(const std::string& process) {
+  const auto statm = os::ReadFile("/proc/" + process + "/statm", 256);  // proc(5): size, resident, shared, ... in pages
+  const auto fields = base::Split(statm.value_or(""), ' ');
+  if (fields.size() < 3) return {};
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t all = base::ParseUint(fields[1]).value_or(0), of_files = base::ParseUint(fields[2]).value_or(0);
+  return {all * page, (all - std::min(all, of_files)) * page};
+}
+
+/// Memory of our own on which nothing of the heap lives: what malloc keeps, and what threads and variables need.
+std::uint64_t SpareBytes() {
+  const std::uint64_t own = ResidentOf("self").own;
+  return own - std::min<std::uint64_t>(own, os::HeapInUse());
 }
 
 std::vector<node::metrics::ProcessCost> Look(const std::map<std::string, pid_t>& processes) {
   std::vector<node::metrics::ProcessCost> costs;
-  for (const auto& [name, pid] : processes)
-    if (pid > 0) costs.push_back({name, ResidentBytes(pid), static_cast<double>(os::ReadCpuTime("/proc", pid).value_or(0)) / 1e9});
+  for (const auto& [name, pid] : processes) {
+    if (pid <= 0) continue;
+    const double seconds = static_cast<double>(os::ReadCpuTime("/proc", pid).value_or(0)) / 1e9;
+    costs.push_back({name, ResidentOf(std::to_string(pid)).all, seconds});
+  }
   return costs;
 }
 
@@ -34,34 +51,35 @@ std::vector<node::metrics::ProcessCost> Look(const std::map<std::string, pid_t>&
 struct Costs::State : std::enable_shared_from_this<State> {
   void Ask() {
     io->Post([weak = weak_from_this(), pids = processes()] {
-      auto costs = Look(pids);
       const auto self = weak.lock();
       if (!self) return;
-      self->control->Post([weak, costs = std::move(costs)] {
+      const base::Duration pace = self->GiveBack() ? kSoon : kPace;
+      self->control->Post([weak, pace, costs = Look(pids)] {
         const auto here = weak.lock();
         if (!here) return;
         here->latest = costs;
-        here->GiveBack();
-        here->timer = here->control->PostAfter(std::chrono::seconds(10), [weak] {
+        here->timer = here->control->PostAfter(pace, [weak] {
           if (const auto again = weak.lock()) again->Ask();
         });
       });
     });
   }
 
-  /// What a burst of work freed goes back to the machine: the heap would keep it, however quiet it is afterwards.
-  void GiveBack() {
-    const auto agent = std::find_if(latest.begin(), latest.end(), [](const auto& cost) { return cost.process == "agent"; });
-    if (agent == latest.end()) return;
-    if (settled != 0 && agent->resident_bytes > settled + kGrown) {
-      io->Post(os::TrimHeap);
-      settled = 0;  // the next look tells what is needed
-    } else {
-      settled = settled == 0 ? agent->resident_bytes : std::min(settled, agent->resident_bytes);
+  /// What a burst of work freed goes back to the machine: the heap would keep it, however quiet it is afterwards. So does the code that
+  /// only the burst needed. On the I/O executor; true: there was something, and the burst may not be over.
+  bool GiveBack() {
+    const std::uint64_t spare = SpareBytes();
+    if (least_spare && spare > *least_spare + kGrown) {
+      os::TrimHeap();
+      os::TrimLoaded([](std::string_view) { return true; });
+      least_spare = SpareBytes();
+      return true;
     }
+    least_spare = std::min(least_spare.value_or(spare), spare);
+    return false;
   }
 
-  std::uint64_t settled = 0;  // resident bytes of the agent when it was quiet; 0: not known
+  std::optional<std::uint64_t> least_spare;  // on the I/O executor; since the heap was trimmed
   base::Executor* control = nullptr;
   base::Executor* io = nullptr;
   std::function<std::map<std::string, pid_t>()> processes;

@@ -70,5 +70,8 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   // gRPC's threads would each keep a heap of what a burst of calls once needed: 3 MiB more after 64 at a time, and no faster.
   ::mallopt(M_ARENA_MAX, 1);
+  // Pages and states of some hundred KiB come and go: beside the heap, where they would leave holes among what stays. malloc raises this
+  // by itself when the first of them is freed.
+  ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
   return penstock::app::Main(argc, argv);
 }

@@ -18,6 +18,7 @@ Telemetry::Telemetry(os::Loop& control, base::Executor& io, Spine& spine, const 
              .samples = sampler.published(),
              .dialect_of = vendor::FindDialect,
              .hurry = [this] { sampler.Hurry(); },
+             .at_once = [this] { sampler.AtOnce(); },
              .proc_root = config.paths.proc_root,
              .name = node},
             config),

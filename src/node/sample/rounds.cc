@@ -49,9 +49,9 @@ void Rounds::ScheduleAt(base::TimePoint at) {
   timer_ = host_.control.PostAfter(std::max(at - host_.control.clock().Now(), base::Duration(0)), [this] { Begin(); });
 }
 
-void Rounds::Soon() {
+void Rounds::Soon(base::Duration apart) {
   if (!configured_ || under_way_) return;
-  const base::TimePoint soonest = asked_ ? began_.now + kShortest : host_.control.clock().Now();
+  const base::TimePoint soonest = asked_ ? began_.now + apart : host_.control.clock().Now();
   if (soonest < timer_at_) ScheduleAt(soonest);
 }
 
@@ -61,7 +61,7 @@ void Rounds::Look() {
   const bool any_new = std::any_of(inventory->devices.begin(), inventory->devices.end(), [this](const inventory::Entry& entry) {
     return entry.facts->vendor == vendor() && Answers(entry) && !collections_.contains(entry.facts->id);
   });
-  if (any_new) Soon();
+  if (any_new) Soon(kShortest);
 }
 
 std::vector<std::string> Rounds::Present() const {

@@ -35,7 +35,7 @@ class Rounds {
   void Configure(const Sampler::Options& options);
 
   /// The next round comes as soon as it may: a second after the last one began.
-  void Soon();
+  void Soon(base::Duration apart);
 
   /// Devices have come or gone: asks the new ones soon, forgets the gone ones.
   void Look();

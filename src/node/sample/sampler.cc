@@ -10,6 +10,7 @@ namespace penstock::node::sample {
 namespace {
 
 constexpr base::Duration kHurried = std::chrono::seconds(1);
+constexpr base::Duration kShortest = std::chrono::milliseconds(100);
 constexpr base::Duration kHurryLasts = std::chrono::seconds(5);
 /// How long what a round found may wait for the round's end, so that a device that hangs holds up no other's values.
 constexpr base::Duration kLongestUnpublished = std::chrono::milliseconds(200);
@@ -101,7 +102,11 @@ void Sampler::Configure(Options options) {
 
 void Sampler::Hurry() {
   state_->hurried_until = state_->control.clock().Now() + kHurryLasts;
-  for (const auto& line : state_->lines) line->Soon();
+  for (const auto& line : state_->lines) line->Soon(kHurried);
+}
+
+void Sampler::AtOnce() {
+  for (const auto& line : state_->lines) line->Soon(kShortest);
 }
 
 const base::Published<Snapshot>& Sampler::published() const { return state_->published; }

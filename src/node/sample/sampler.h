@@ -49,6 +49,9 @@ class Sampler {
   /// Somebody looks: collections come each second for the next few, whatever the interval says.
   void Hurry();
 
+  /// Very many wait for a collection: the next one comes a tenth of a second after the last one began, or now.
+  void AtOnce();
+
   const base::Published<Snapshot>& published() const;
   base::Published<Snapshot>& published();
 

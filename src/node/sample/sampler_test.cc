@@ -181,6 +181,17 @@ TEST_F(SamplerTest, HurryingOftenIsOnceASecond) {
   EXPECT_THAT(backend_.Take("at-A"), SizeIs(AllOf(Ge(5u), Le(6u))));
 }
 
+TEST_F(SamplerTest, WhereManyWaitItComesATenthOfASecondAfterTheLastTime) {
+  Start();
+  executor_.Advance(5s);
+  backend_.asked.clear();
+  for (int i = 0; i < 100; ++i) {
+    sampler_.AtOnce();
+    executor_.Advance(20ms);
+  }
+  EXPECT_THAT(backend_.Take("at-A"), SizeIs(AllOf(Ge(20u), Le(21u))));
+}
+
 TEST_F(SamplerTest, HurryMakesNothingSlower) {
   Start({.interval = 200ms});
   sampler_.Hurry();

@@ -24,6 +24,7 @@ constexpr base::Duration kSave = std::chrono::minutes(1);
 /// The kubelet has told by then what its pods hold (door/kubelet_pods.h).
 constexpr base::Duration kSettle = std::chrono::minutes(1);
 constexpr base::Duration kFresh = std::chrono::seconds(1);  // a sample that is not older says how the counters stand now
+constexpr std::size_t kCrowd = 250;                         // that ended and wait for a sample, each with some 1.5 KiB
 constexpr std::size_t kPiece = 256u << 10;                  // of a file that is summed in one go
 
 Tally::Settings SettingsOf(const api::NodeConfig& config) {
@@ -67,6 +68,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
     if (others) {
       if (recorder) recorder->Touch();
       if (Now().steady - last_sample > kFresh) node.hurry();
+      if (tally.waiting() >= kCrowd) node.at_once();
     }
     Settled();
   }
@@ -86,6 +88,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
       if (dialect == nullptr) continue;
       const Figures figures = TakeFigures(*sample, *dialect, RolesFor(*dialect), last.used);
       tally.Take(id, figures, sample->processes, samples->interval, Now());
+      WriteEnded();
       any = true;
     }
     std::erase_if(seen, [&](const auto& one) { return !samples->devices.contains(one.first); });
@@ -103,7 +106,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
   /// Something was told to the tally: what has ended is recorded, and what is due later is waited for.
   void Settled() {
     tally.Tick(Now());
-    for (Record& record : tally.TakeEnded()) Write(std::move(record));
+    WriteEnded();
     node.control.Cancel(std::exchange(tick, 0));
     if (const auto due = tally.due()) tick = After(*due - Now().steady, &State::Settled);
     Changed();
@@ -128,6 +131,10 @@ struct Meter::State : std::enable_shared_from_this<State> {
   }
 
   // Records.
+
+  void WriteEnded() {
+    for (Record& record : tally.TakeEnded()) Write(std::move(record));
+  }
 
   void Write(Record record) {
     if (!recorder || !config.usage.records) return;

@@ -30,7 +30,8 @@ class Meter {
     ledger::Ledger& ledger;
     base::Published<sample::Snapshot>& samples;
     std::function<const device::Dialect*(std::string_view)> dialect_of;
-    std::function<void()> hurry;  ///< a sample is wanted soon: somebody came or went
+    std::function<void()> hurry;    ///< a sample is wanted soon: somebody came or went
+    std::function<void()> at_once;  ///< a sample is wanted now: very many wait for it
     std::string proc_root;
     std::string name;  ///< in records
   };

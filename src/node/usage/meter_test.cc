@@ -41,6 +41,7 @@ class MeterTest : public ::testing::Test {
                                                  .samples = samples_,
                                                  .dialect_of = [this](std::string_view) { return &dialect_; },
                                                  .hurry = [this] { ++hurried_; },
+                                                 .at_once = [this] { ++at_once_; },
                                                  .proc_root = folder_ / "proc",
                                                  .name = "n1"},
                                      config_);
@@ -98,7 +99,7 @@ class MeterTest : public ::testing::Test {
   inventory::Inventory inventory_;
   std::unique_ptr<ledger::Ledger> ledger_;
   base::Published<sample::Snapshot> samples_;
-  int hurried_ = 0;
+  int hurried_ = 0, at_once_ = 0;
   std::unique_ptr<Meter> meter_;
 };
 
@@ -124,6 +125,24 @@ TEST_F(MeterTest, AsksForASampleWhenSomebodyComesOrGoes) {
   executor_.Advance(5s);
   ledger_->Release("r");
   EXPECT_EQ(hurried_, 1);
+}
+
+TEST_F(MeterTest, WhereManyHaveEndedASampleIsWantedAtOnceAndEachIsWrittenWithIt) {
+  Sample(0, 0);
+  constexpr int kMany = 300;
+  for (int i = 0; i < kMany; ++i) {
+    Hand("r" + std::to_string(i), "G0");
+    ledger_->Release("r" + std::to_string(i));
+    EXPECT_TRUE(i > 100 || at_once_ == 0) << i;
+  }
+  EXPECT_GT(at_once_, 0);
+  executor_.RunUntilIdle();
+  EXPECT_THAT(meter_->published().Get()->holders, SizeIs(250)) << "thousands are not published for each that comes";
+  at_once_ = 0;
+  Sample(0, 700);
+  Hand("next", "G0");
+  EXPECT_EQ(at_once_, 0);
+  EXPECT_THAT(Records(), SizeIs(kMany));
 }
 
 TEST_F(MeterTest, WritesALineWhenAHolderEnds) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -61,13 +62,13 @@ bool IsTorn(int fd, std::uint64_t size) {
   return size > 0 && ::pread(fd, &last, 1, static_cast<off_t>(size - 1)) == 1 && last != '\n';
 }
 
-base::Status AppendTo(const std::string& path, const std::string& text) {
+base::Status AppendTo(const std::string& path, std::string text) {
   const os::UniqueFd fd(::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640));
   if (!fd) return ErrnoError(errno, "open " + path);
   struct stat before {};
   if (::fstat(fd.get(), &before) != 0) return ErrnoError(errno, "look at " + path);
-  const bool torn = IsTorn(fd.get(), static_cast<std::uint64_t>(before.st_size));
-  base::Status written = os::WriteAll(fd.get(), torn ? "\n" + text : text, path);
+  if (IsTorn(fd.get(), static_cast<std::uint64_t>(before.st_size))) text.insert(0, "\n");
+  base::Status written = os::WriteAll(fd.get(), text, path);
   if (written.ok() && ::fdatasync(fd.get()) != 0) written = ErrnoError(errno, "sync " + path);
   if (!written.ok() && ::ftruncate(fd.get(), before.st_size) != 0) return written.error().Within("a half line could not be taken back");
   return written;
@@ -90,13 +91,15 @@ std::string Tail(const std::vector<std::string>& files, std::size_t most) {
 base::Status RecordFiles::Append(const std::vector<std::string>& lines, const Limits& limits) const {
   if (lines.empty()) return {};
   std::string text;
+  const auto add = [](std::size_t sum, const std::string& line) { return sum + line.size(); };
+  text.reserve(std::accumulate(lines.begin(), lines.end(), std::size_t{1}, add));
   for (const std::string& line : lines) text += line;
   TRY(os::MakeDirectories(folder_, 0750));
   auto numbers = Numbers(folder_);
   std::uint64_t number = numbers.empty() ? 1 : numbers.back();
   const std::uint64_t size = SizeOf(folder_ + "/" + NameOf(number));
   if (size > 0 && size + text.size() > limits.file_size.count) ++number;
-  TRY(AppendTo(folder_ + "/" + NameOf(number), text));
+  TRY(AppendTo(folder_ + "/" + NameOf(number), std::move(text)));
   if (!numbers.empty() && numbers.back() == number) return {};
   numbers.push_back(number);
   const auto most = static_cast<std::size_t>(std::max(limits.files, 1));

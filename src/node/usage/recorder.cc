@@ -13,6 +13,7 @@ namespace penstock::node::usage {
 namespace {
 
 constexpr base::Duration kRest = std::chrono::seconds(2);
+constexpr std::size_t kMuch = 256u << 10;  // of lines: they are not kept for the sake of fewer writes
 constexpr base::Duration kRestMost = std::chrono::minutes(1);
 
 struct Line {
@@ -36,14 +37,18 @@ struct Recorder::Shared : std::enable_shared_from_this<Shared> {
 
   void Touch(base::Duration delay) {
     again = true;
-    if (busy) return;
-    busy = true;
-    timer = control.PostAfter(delay, [weak = weak_from_this()] {
+    const bool at_once = bytes >= kMuch && counts.problem.empty();
+    if (writes || (timer != 0 && (hurried || !at_once))) return;
+    hurried = at_once;
+    control.Cancel(timer);
+    timer = control.PostAfter(at_once ? base::Duration::zero() : delay, [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->Write();
     });
   }
 
   void Write() {
+    timer = 0;
+    writes = true;
     again = false;
     State kept = state();
     kept.pending = Texts(lines, 0);
@@ -63,7 +68,7 @@ struct Recorder::Shared : std::enable_shared_from_this<Shared> {
   }
 
   void Written(const base::Status& done, std::uint64_t last) {
-    busy = false;
+    writes = false;
     if (!done.ok()) return Failed(done.error());
     if (!counts.problem.empty()) base::Log(base::kInfo, "usage records are written again", {{"waited", counts.pending}});
     counts.problem.clear();
@@ -94,7 +99,8 @@ struct Recorder::Shared : std::enable_shared_from_this<Shared> {
 
   /// The oldest checkpoint says nothing that a later line does not say; a line of an end is the last word on somebody.
   void Bound() {
-    while (bytes > kMostPendingBytes && !lines.empty()) {
+    const std::size_t most = counts.problem.empty() ? kMostBurstBytes : kMostPendingBytes;
+    while (bytes > most && !lines.empty()) {
       auto victim = std::find_if(lines.begin(), lines.end(), [](const Line& line) { return line.is_checkpoint; });
       if (victim == lines.end()) victim = lines.begin();
       bytes -= victim->text.size();
@@ -112,8 +118,9 @@ struct Recorder::Shared : std::enable_shared_from_this<Shared> {
   std::deque<Line> lines;
   std::size_t bytes = 0;
   std::uint64_t next = 1;
-  bool busy = false, again = false;
-  base::TimerId timer = 0;
+  bool writes = false, again = false;
+  base::TimerId timer = 0;  // of the next write
+  bool hurried = false;     // that one comes at once
   base::Duration rest = kRest;
   RecordCounts counts;
 

@@ -15,8 +15,8 @@ namespace penstock::node::usage {
 
 /// On the control executor; files are written on the I/O executor. First the state with the lines that are to be written, then the lines:
 /// after a crash between the two the next agent knows them, and finds out by the files' ends which are there. A failure (a full disk) is
-/// said once and tried again, ever more seldom, up to every minute; lines that wait are bounded by kMostPendingBytes, then the oldest
-/// checkpoints go, then the oldest others, counted.
+/// said once and tried again, ever more seldom, up to every minute; lines that wait are bounded by kMostPendingBytes, or kMostBurstBytes
+/// where nothing failed, then the oldest checkpoints go, then the oldest others, counted.
 class Recorder {
  public:
   struct Options {
@@ -46,7 +46,7 @@ class Recorder {
   /// For a look at all records: `function` runs on the I/O executor with the files there are and the lines that are in none of them yet.
   void Read(std::function<void(LineReader files, std::vector<std::string> pending)> function) const;
 
-  static constexpr std::size_t kMostPendingBytes = 2u << 20;
+  static constexpr std::size_t kMostPendingBytes = 2u << 20, kMostBurstBytes = 4u << 20;
 
  private:
   struct Shared;

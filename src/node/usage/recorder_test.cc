@@ -139,12 +139,26 @@ TEST_F(RecorderTest, WhatWaitsIsBoundedAndCheckpointsGoFirst) {
   Block();
   const std::string filler(Recorder::kMostPendingBytes / 2, 'x');
   recorder_->Add("end\n", false);
+  executor_.Advance(2s);
+  ASSERT_EQ(recorder_->counts().failures, 1u);
   recorder_->Add(filler + "\n", true);
   recorder_->Add(filler + "\n", false);
   EXPECT_EQ(recorder_->counts().lost, 1u);
   EXPECT_EQ(recorder_->counts().pending, 2u);
   recorder_->Add(filler + "\n", false);
   EXPECT_EQ(recorder_->counts().lost, 3u) << "the end, and the older of the two";
+}
+
+TEST_F(RecorderTest, ABurstIsWrittenAtOnceAndNothingOfItIsLost) {
+  const std::string line(1023, 'x');
+  for (int i = 0; i < 3072; ++i) recorder_->Add(line + "\n", false);
+  executor_.RunUntilIdle();
+  EXPECT_THAT(AllLines(files_, 1u << 20), SizeIs(3072));
+  EXPECT_EQ(recorder_->counts().written, 3072u);
+  EXPECT_EQ(recorder_->counts().lost, 0u);
+  recorder_->Add("one\n", false);
+  executor_.RunUntilIdle();
+  EXPECT_EQ(recorder_->counts().pending, 1u) << "a single one is not in a hurry";
 }
 
 TEST_F(RecorderTest, WhatAnAgentHadNoTimeToWriteTheNextOneWrites) {

@@ -1,6 +1,8 @@
 // Times of the steady clock are nanoseconds since the boot, so they mean something in the same boot only.
 #include "node/usage/state.h"
 
+#include <utility>
+
 #include <nlohmann/json.hpp>
 
 #include "os/core/file.h"
@@ -31,6 +33,25 @@ void ReadHolder(const base::Value& item, base::Problems& problems, State& state)
   state.holders.push_back(std::move(kept));
 }
 
+std::string Text(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+/// A list of the document, an element a line.
+template <typename Elements, typename ToJson>
+void AddList(std::string_view key, const Elements& elements, std::string& text, ToJson to_json) {
+  text.append(",\n \"").append(key).append("\": [");
+  std::string_view before = "\n  ";
+  for (const auto& element : elements) text.append(std::exchange(before, ",\n  ")).append(Text(to_json(element)));
+  text += ']';
+}
+
+/// Of the text, or a little more: quotes within lines take two bytes.
+std::size_t SizeOf(const State& state) {
+  constexpr std::size_t kHolder = 800;
+  std::size_t size = 1024 + (state.holders.size() + state.energy.size()) * kHolder;
+  for (const std::string& line : state.pending) size += line.size() + line.size() / 3;
+  return size;
+}
+
 void ReadEnergy(const base::Value& item, base::Problems& problems, State& state) {
   base::MapReader reader(item, "energy", problems);
   const std::string device = reader.String("device").value_or("");
@@ -40,15 +61,20 @@ void ReadEnergy(const base::Value& item, base::Problems& problems, State& state)
 
 }  // namespace
 
+// One document of all holders would take many times the memory of its text: after a burst there are thousands.
 std::string EncodeState(const State& state) {
-  json holders = json::array(), energy = json::array();
-  for (const Kept& kept : state.holders)
-    holders.push_back({{"record", EncodeRecord(kept.record)}, {"began", ToCount(kept.began)}, {"lastBusy", ToCount(kept.last_busy)}});
-  for (const auto& [device, reading] : state.energy)
-    energy.push_back({{"device", device}, {"joules", reading.joules}, {"at", ToCount(reading.at)}});
-  return json({{"version", kVersion}, {"bootId", state.boot_id}, {"holders", holders}, {"energy", energy}, {"pending", state.pending}})
-             .dump(1, ' ', false, json::error_handler_t::replace) +
-         "\n";
+  std::string text;
+  text.reserve(SizeOf(state));
+  text += "{\n \"version\": " + std::to_string(kVersion) + ",\n \"bootId\": " + Text(state.boot_id);
+  AddList("holders", state.holders, text, [](const Kept& kept) {
+    return json{{"record", EncodeRecord(kept.record)}, {"began", ToCount(kept.began)}, {"lastBusy", ToCount(kept.last_busy)}};
+  });
+  AddList("energy", state.energy, text, [](const auto& one) {
+    return json{{"device", one.first}, {"joules", one.second.joules}, {"at", ToCount(one.second.at)}};
+  });
+  AddList("pending", state.pending, text, [](const std::string& line) { return json(line); });
+  text += "\n}\n";
+  return text;
 }
 
 base::Result<State> DecodeState(std::string_view text, std::string_view file) {

@@ -19,6 +19,22 @@ std::vector<std::string> DevicesOf(const ledger::Lease& lease) {
   return devices;
 }
 
+/// The holder that has ended, as it is recorded and shown.
+std::shared_ptr<const ledger::Lease> WithoutProcesses(const std::shared_ptr<const ledger::Lease>& lease) {
+  if (lease->processes.empty()) return lease;
+  ledger::Lease bare = *lease;
+  bare.processes = {};
+  return std::make_shared<const ledger::Lease>(std::move(bare));
+}
+
+/// What samples tell processes by.
+std::vector<ledger::Process> WithoutNames(const std::vector<ledger::Process>& processes) {
+  std::vector<ledger::Process> bare;
+  bare.reserve(processes.size());
+  for (const ledger::Process& process : processes) bare.push_back({.pid = process.pid, .start = process.start, .user = {}, .command = {}});
+  return bare;
+}
+
 bool IsPod(const ledger::Lease& lease) { return !lease.pod.empty(); }
 
 auto Face(const ledger::Lease& lease) { return std::tie(lease.door, lease.namespace_name, lease.pod, lease.container); }
@@ -99,18 +115,28 @@ void Tally::Change(const ledger::Lease& lease) {
   }
 }
 
+/// Thousands may wait for a sample: those of them that are not shown keep their accounts alone.
 void Tally::End(const ledger::Lease& lease, Moment now) {
+  std::shared_ptr<const ledger::Lease> holder;
   for (const std::string& device : DevicesOf(lease)) {
     auto found = running_.extract({device, lease.id});
     if (!found) continue;
     Account& account = found.mapped();
     account.usage.until = now.wall;
     account.ended = now.steady;
-    account.usage.processes.clear();
+    account.processes = WithoutNames(account.usage.holder->processes);
+    if (!holder) holder = WithoutProcesses(account.usage.holder);
+    account.usage.holder = holder;
+    account.usage.processes = {};
     account.usage.memory_used.reset();
     account.usage.utilization.reset();
     account.shown = nullptr;
     ending_.push_back(std::move(account));
+    if (ending_.size() > settings_.most_ended) ending_[ending_.size() - settings_.most_ended - 1].shown = nullptr;
+    if (ending_.size() > settings_.most_waiting) {
+      Close(std::move(ending_.front()));
+      ending_.pop_front();
+    }
   }
 }
 
@@ -128,14 +154,14 @@ void Tally::Close(Account account) {
 }
 
 void Tally::CloseAll(const std::string& device) {
-  for (auto one = ending_.begin(); one != ending_.end();) {
-    if (one->usage.device != device) {
-      ++one;
-      continue;
-    }
-    Close(std::move(*one));
-    one = ending_.erase(one);
+  auto left = ending_.begin();
+  for (auto one = ending_.begin(); one != ending_.end(); ++one) {
+    if (one->usage.device == device)
+      Close(std::move(*one));
+    else if (left++ != one)
+      *std::prev(left) = std::move(*one);
   }
+  ending_.erase(left, ending_.end());
 }
 
 void Tally::Tick(Moment now) {
@@ -193,8 +219,10 @@ std::vector<std::shared_ptr<const HolderUsage>> Tally::Show(Moment now) {
     all.push_back(account.shown);
   };
   for (auto& [key, account] : running_) show(account);
-  for (Account& account : ending_) show(account);
-  for (const Ended& one : ended_) all.push_back(one.usage);
+  const std::size_t waiting = std::min(ending_.size(), settings_.most_ended);
+  for (std::size_t i = ending_.size() - waiting; i < ending_.size(); ++i) show(ending_[i]);
+  const std::size_t closed = std::min(ended_.size(), settings_.most_ended - waiting);
+  for (std::size_t i = ended_.size() - closed; i < ended_.size(); ++i) all.push_back(ended_[i].usage);
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return std::tie(a->holder->id, a->device) < std::tie(b->holder->id, b->device); });
   return all;

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -52,7 +51,9 @@ class Tally {
     base::Duration keep_ended = std::chrono::minutes(5);
     base::Duration idle_after = std::chrono::minutes(30);
     double idle_below = 0.01;      ///< utilization, 0 to 1
-    std::size_t most_ended = 250;  ///< a burst of short jobs must not make the agent large: records have them all
+    // A burst of short jobs must not make the agent large.
+    std::size_t most_ended = 250;     ///< of those that ended, so many are shown; records have them all
+    std::size_t most_waiting = 8000;  ///< for a sample; the first of more than these are recorded without it
   };
   using ModelOf = std::function<std::string(const std::string& device)>;
 
@@ -76,10 +77,13 @@ class Tally {
   /// When Tick is due; nothing: never.
   std::optional<base::TimePoint> due() const;
 
+  /// How many have ended and wait for a sample.
+  std::size_t waiting() const { return ending_.size(); }
+
   /// How many hold something.
   std::size_t running() const { return running_.size(); }
 
-  /// By lease and device, without what is hidden.
+  /// By lease and device, without what is hidden; of those that have ended the last ones.
   std::vector<std::shared_ptr<const HolderUsage>> Show(Moment now);
   std::uint64_t forgotten() const { return forgotten_; }
 
@@ -107,6 +111,7 @@ class Tally {
     HolderUsage usage;  // what does not depend on the time of showing
     base::TimePoint began{}, last_busy{};
     std::optional<base::TimePoint> ended;
+    std::vector<ledger::Process> processes;    // of one that has ended: what its last sample tells them by
     std::optional<double> compute;             // of its processes, as they were told last; nothing: not known
     Hidden hidden;                             // without its names
     bool cpu_hidden = false;                   // until its control group says it
@@ -151,7 +156,7 @@ class Tally {
   std::map<std::string, Device> devices_;
   std::map<std::string, double> outside_;  // what those compute on a device who hold nothing, as it was told last
   std::map<Key, Account> running_;
-  std::list<Account> ending_;  // wait for a sample
+  std::deque<Account> ending_;  // wait for a sample
   std::deque<Ended> ended_;
   std::vector<Record> ended_records_;
   std::map<Key, Kept> recalled_;

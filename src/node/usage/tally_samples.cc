@@ -127,7 +127,7 @@ void Tally::ShowProcesses(const std::string& device, const std::vector<Account*>
     Account* owner = nullptr;
     const ledger::Process* known = nullptr;
     for (Account* account : accounts) {  // of two with the same number the younger one lives
-      const ledger::Process* one = FindProcess(account->usage.holder->processes, process.pid);
+      const ledger::Process* one = FindProcess(account->ended ? account->processes : account->usage.holder->processes, process.pid);
       if (one == nullptr || (known != nullptr && one->start <= known->start)) continue;
       owner = account;
       known = one;

@@ -305,6 +305,44 @@ TEST_F(TallyTest, OfTooManyThatEndedTheFirstAreForgottenAndCounted) {
   EXPECT_THAT(records_, SizeIs(3));
 }
 
+TEST_F(TallyTest, OfManyThatWaitForASampleTheLastAreShownAndTheFirstOfTooManyAreRecordedWithoutIt) {
+  tally_.Configure({.most_ended = 2, .most_waiting = 3});
+  Sample({.watts = 100, .joules = 0});
+  for (const char* id : {"a", "b", "c", "d", "e"}) {
+    Hand(LeaseOf(id, {Whole("G0")}));
+    Wait(1s);
+    Release(id);
+  }
+  const auto shown = tally_.Show(now_);
+  ASSERT_THAT(shown, SizeIs(2));
+  EXPECT_EQ(shown[0]->holder->id, "d");
+  EXPECT_EQ(shown[1]->holder->id, "e");
+  EXPECT_EQ(tally_.waiting(), 3u);
+  ASSERT_THAT(records_, SizeIs(2));
+  EXPECT_EQ(records_[1].lease, "b");
+  EXPECT_EQ(records_[1].measured_seconds, 0);
+  Sample({.utilization = 1, .watts = 100, .joules = 500});
+  EXPECT_EQ(tally_.waiting(), 0u);
+  ASSERT_THAT(records_, SizeIs(5));
+  for (std::size_t i = 2; i < records_.size(); ++i) {
+    EXPECT_NEAR(records_[i].energy_joules, 100, kSlip) << records_[i].lease;
+    EXPECT_NEAR(records_[i].busy_seconds, 1, kSlip) << records_[i].lease;
+  }
+}
+
+TEST_F(TallyTest, OneThatHasEndedKeepsNoProcessesAndItsLastSampleKnowsThem) {
+  for (const char* id : {"a", "b"}) Hand(LeaseOf(id, {Share("G0", id[0] - 'a')}, {id[0] - 'a' + 1}));
+  Sample({.watts = 100, .processes = true}, {Process(1, 100, 30), Process(2, 100, 10)});
+  Wait(4s);
+  Release("a");
+  EXPECT_THAT(Of("a").holder->processes, IsEmpty());
+  EXPECT_THAT(Of("b").holder->processes, SizeIs(1));
+  Wait(1s);
+  Sample({.watts = 100, .processes = true}, {Process(1, 100, 80), Process(2, 100, 10)});
+  ASSERT_THAT(records_, SizeIs(1));
+  EXPECT_NEAR(records_[0].busy_seconds, 4 * 0.8, kSlip);
+}
+
 TEST_F(TallyTest, TheSameContainerAgainReplacesTheOneThatEnded) {
   ledger::Lease pod = LeaseOf("k-1", {Whole("G0")});
   pod.door = "kubelet";
