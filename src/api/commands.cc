@@ -5,6 +5,15 @@ namespace penstock::api {
 
 namespace {
 
+template <typename Function>
+void ForEachHolder(Report& report, Function function) {
+  for (DeviceReport& device : report.devices) {
+    for (HolderReport& holder : device.holders) function(holder);
+    for (HolderReport& process : device.graphics) function(process);
+  }
+  for (HolderReport& holder : report.removed) function(holder);
+}
+
 template <typename Item>
 void Hide(const Viewer& viewer, Item& item) {
   if (!viewer.sees_all && (item.user.empty() || item.user != viewer.user)) item.command = ProgramOf(item.command);
@@ -15,8 +24,7 @@ void Hide(const Viewer& viewer, Item& item) {
 std::string ProgramOf(std::string_view command) { return std::string(command.substr(0, command.find(' '))); }
 
 void HideCommands(const Viewer& viewer, Report& report) {
-  for (DeviceReport& device : report.devices)
-    for (HolderReport& holder : device.holders) Hide(viewer, holder);
+  ForEachHolder(report, [&viewer](HolderReport& holder) { Hide(viewer, holder); });
 }
 
 void HideCommands(const Viewer& viewer, Samples& samples) {
@@ -29,12 +37,10 @@ void HideCommands(const Viewer& viewer, std::vector<IdleHolder>& idle) {
 
 void HideProcesses(Report& report) {
   report.agent_pid = 0;
-  for (DeviceReport& device : report.devices) {
-    for (HolderReport& holder : device.holders) {
-      holder.command.clear();
-      holder.pids.clear();
-    }
-  }
+  ForEachHolder(report, [](HolderReport& holder) {
+    holder.command.clear();
+    holder.pids.clear();
+  });
 }
 
 }  // namespace penstock::api

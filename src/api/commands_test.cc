@@ -23,6 +23,8 @@ Report TwoHolders() {
     holder.command = kSecret;
     holder.pids = {4711};
   }
+  report.devices[0].graphics = {report.devices[0].holders[1]};
+  report.removed = {report.devices[0].holders[1]};
   return report;
 }
 
@@ -31,6 +33,8 @@ TEST(Commands, OfOthersAreShownAsTheirProgram) {
   HideCommands({.user = "eva"}, report);
   EXPECT_EQ(report.devices[0].holders[0].command, kSecret) << "their own";
   EXPECT_EQ(report.devices[0].holders[1].command, "/opt/train");
+  EXPECT_EQ(report.devices[0].graphics[0].command, "/opt/train");
+  EXPECT_EQ(report.removed[0].command, "/opt/train");
   EXPECT_EQ(report.devices[0].holders[1].pids.size(), 1u);
 }
 
@@ -54,7 +58,10 @@ TEST(Commands, LeaveNothingForReadersOfWhomNothingIsKnown) {
   Report report = TwoHolders();
   HideProcesses(report);
   EXPECT_EQ(report.agent_pid, 0);
-  for (const HolderReport& holder : report.devices[0].holders) {
+  auto holders = report.devices[0].holders;
+  holders.push_back(report.devices[0].graphics[0]);
+  holders.push_back(report.removed[0]);
+  for (const HolderReport& holder : holders) {
     EXPECT_THAT(holder.command, IsEmpty());
     EXPECT_THAT(holder.pids, IsEmpty());
     EXPECT_THAT(holder.user, Not(IsEmpty()));

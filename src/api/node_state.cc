@@ -68,6 +68,7 @@ Json DeviceOf(const DeviceReport& device) {
                  {"relapses", device.relapses},
                  {"holders", HoldersOf(device)}};
   PutTime(object, "probationUntil", device.probation_until);
+  if (!device.telemetry_problem.empty()) object["telemetryProblem"] = Cut(device.telemetry_problem);
   if (device.index >= 0) object["index"] = device.index;
   if (device.numa) object["numa"] = *device.numa;
   return object;

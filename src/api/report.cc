@@ -27,13 +27,14 @@ Json ToJsonValue(const HolderReport& holder) {
           {"namespace", holder.namespace_name},
           {"container", holder.container},
           {"enforcement", holder.enforcement},
-          {"since", holder.since}};
+          {"since", holder.since},
+          {"note", holder.note}};
 }
 
-Json HoldersOf(const DeviceReport& device) {
-  Json holders = Json::array();
-  for (const HolderReport& holder : device.holders) holders.push_back(ToJsonValue(holder));
-  return holders;
+Json HoldersOf(const std::vector<HolderReport>& holders) {
+  Json list = Json::array();
+  for (const HolderReport& holder : holders) list.push_back(ToJsonValue(holder));
+  return list;
 }
 
 Json ToJsonValue(const DeviceReport& device) {
@@ -58,7 +59,9 @@ Json ToJsonValue(const DeviceReport& device) {
           {"probationUntil", device.probation_until},
           {"relapses", device.relapses},
           {"replaced", device.replaced},
-          {"holders", HoldersOf(device)}};
+          {"telemetryProblem", device.telemetry_problem},
+          {"holders", HoldersOf(device.holders)},
+          {"graphicsProcesses", HoldersOf(device.graphics)}};
 }
 
 Json ToJsonValue(const DoorReport& door) {
@@ -128,6 +131,7 @@ HolderReport ParseHolder(const Json& json) {
   Take(json, "container", holder.container);
   Take(json, "enforcement", holder.enforcement);
   Take(json, "since", holder.since);
+  Take(json, "note", holder.note);
   return holder;
 }
 
@@ -135,6 +139,7 @@ DeviceReport ParseDevice(const Json& json) {
   DeviceReport device = internal::ReadDevice(json);
   Take(json, "shares", device.shares);
   ForEach(json, "holders", [&](const Json& holder) { device.holders.push_back(ParseHolder(holder)); });
+  ForEach(json, "graphicsProcesses", [&](const Json& holder) { device.graphics.push_back(ParseHolder(holder)); });
   return device;
 }
 
@@ -153,6 +158,7 @@ Report ParseWhole(const Json& json) {
   Take(json, "agentPid", report.agent_pid);
   internal::ReadCommon(json, report);
   ForEach(json, "devices", [&](const Json& device) { report.devices.push_back(ParseDevice(device)); });
+  ForEach(json, "holdersOfRemovedDevices", [&](const Json& holder) { report.removed.push_back(ParseHolder(holder)); });
   ForEach(json, "conditions", [&](const Json& condition) { report.conditions.push_back(ParseCondition(condition)); });
   return report;
 }
@@ -166,6 +172,7 @@ std::string ToJson(const Report& report) {
                {"agentPid", report.agent_pid},
                {"vendors", ListOf(report.vendors)},
                {"devices", ListOf(report.devices)},
+               {"holdersOfRemovedDevices", HoldersOf(report.removed)},
                {"doors", ListOf(report.doors)},
                {"servers", ListOf(report.servers)},
                {"cdi", ToJsonValue(report.cdi)},
@@ -175,10 +182,13 @@ std::string ToJson(const Report& report) {
 }
 
 std::string HoldersToJson(const Report& report) {
-  Json holders = Json::array();
-  for (const DeviceReport& device : report.devices)
-    for (const HolderReport& holder : device.holders) holders.push_back(ToJsonValue(holder));
-  return Dump({{"holders", std::move(holders)}});
+  std::vector<HolderReport> holders, graphics;
+  for (const DeviceReport& device : report.devices) {
+    holders.insert(holders.end(), device.holders.begin(), device.holders.end());
+    graphics.insert(graphics.end(), device.graphics.begin(), device.graphics.end());
+  }
+  holders.insert(holders.end(), report.removed.begin(), report.removed.end());
+  return Dump({{"holders", HoldersOf(holders)}, {"graphicsProcesses", HoldersOf(graphics)}});
 }
 
 base::Result<Report> ParseReport(std::string_view json) {

@@ -16,14 +16,15 @@ struct HolderReport {
   std::string slot;
   std::string device;  ///< id
   int index = -1;
-  std::string state;  ///< "handed", "held", "outside"
-  std::string kind;   ///< "run", "pod", "outside"
+  std::string state;  ///< "handed", "held", "outside", "graphics"
+  std::string kind;   ///< "run", "pod", "outside", "graphics"
   std::string lease;  ///< empty for outside
   std::vector<std::int64_t> pids;
   std::string user, command;
   std::string pod, namespace_name, container;
   std::string enforcement;  ///< "devices", "visibility"; empty for outside
   std::string since;        ///< RFC 3339
+  std::string note;         ///< what is out of the ordinary about it, one sentence: its device is not there any more; else empty
 };
 
 struct DeviceReport {
@@ -48,7 +49,9 @@ struct DeviceReport {
   std::string probation_until;           ///< RFC 3339; empty: not on probation
   std::int64_t relapses = 0;             ///< how often it became unwell again soon after it was well
   std::string replaced;                  ///< which device it took the place of, one sentence; empty: none that this agent knows
+  std::string telemetry_problem;         ///< why its measurements are missing or late, one sentence; empty: they come
   std::vector<HolderReport> holders;
+  std::vector<HolderReport> graphics;  ///< processes that only draw on it and were not given it: in nobody's way
 };
 
 struct DoorReport {
@@ -112,6 +115,7 @@ struct Report {
   std::int64_t agent_pid = 0;
   std::vector<VendorReport> vendors;
   std::vector<DeviceReport> devices;
+  std::vector<HolderReport> removed;  ///< holders of devices that are not there any more, as a run on a GPU that was replaced
   std::vector<DoorReport> doors;
   std::vector<ServerReport> servers;
   CdiReport cdi;
@@ -120,11 +124,11 @@ struct Report {
   std::vector<std::string> enforcement;  ///< kinds in force here: "devices", "visibility"
 };
 
-/// {"generation", "node", "version", "agentPid", "vendors", "devices", "doors", "servers", "cdi", "configuration", "conditions",
-/// "enforcement"}.
+/// {"generation", "node", "version", "agentPid", "vendors", "devices", "holdersOfRemovedDevices", "doors", "servers", "cdi",
+/// "configuration", "conditions", "enforcement"}.
 std::string ToJson(const Report& report);
 
-/// {"holders": [...]}: the same holders, flat.
+/// {"holders": [...], "graphicsProcesses": [...]}: the same holders, flat, those of removed devices last.
 std::string HoldersToJson(const Report& report);
 
 base::Result<Report> ParseReport(std::string_view json);

@@ -53,6 +53,7 @@ DeviceReport ReadDevice(const Json& json) {
   Take(json, "probationUntil", device.probation_until);
   Take(json, "relapses", device.relapses);
   Take(json, "replaced", device.replaced);
+  Take(json, "telemetryProblem", device.telemetry_problem);
   return device;
 }
 

@@ -58,6 +58,9 @@ Report Sample() {
                      .container = "main",
                      .enforcement = "devices",
                      .since = "2026-11-21T03:42:01.000Z"}};
+  device.telemetry_problem = "its measurements are missing";
+  device.graphics = {{.device = "GPU-1", .index = 0, .state = "graphics", .kind = "graphics", .pids = {7}, .user = "root", .command = "Xorg"}};
+  report.removed = {{.slot = "GPU-0", .device = "GPU-0", .state = "held", .kind = "run", .lease = "r-1", .note = "GPU-0 was replaced by GPU-1"}};
   report.devices = {device, {.id = "GPU-2"}};
   report.doors = {{.name = "kubelet",
                    .state = "open",
@@ -93,11 +96,17 @@ TEST(Report, HasTheShapeThatIsPromised) {
        "replaced": "GPU at 0000:07:00.0 was replaced: serial 1, now 2",
        "holders": [{"slot": "GPU-1", "device": "GPU-1", "index": 0, "state": "held", "kind": "pod", "lease": "k-1", "pids": [100, 101], "user": "root",
                     "command": "train", "pod": "train-0", "namespace": "ml", "container": "main", "enforcement": "devices",
-                    "since": "2026-11-21T03:42:01.000Z"}]},
+                    "since": "2026-11-21T03:42:01.000Z", "note": ""}],
+       "telemetryProblem": "its measurements are missing",
+       "graphicsProcesses": [{"slot": "", "device": "GPU-1", "index": 0, "state": "graphics", "kind": "graphics", "lease": "", "pids": [7],
+                    "user": "root", "command": "Xorg", "pod": "", "namespace": "", "container": "", "enforcement": "", "since": "", "note": ""}]},
       {"id": "GPU-2", "vendor": "", "model": "", "index": null, "pci": "", "numa": null, "memoryBytes": 0,
        "health": {"state": "", "reason": "", "since": ""}, "door": "", "withheld": "",
        "serial": "", "resource": "", "sharing": "", "shares": 1, "free": 0, "isolation": "", "shareMemoryBytes": 0, "shareComputePercent": 0,
-       "probationUntil": "", "relapses": 0, "replaced": "", "holders": []}],
+       "probationUntil": "", "relapses": 0, "replaced": "", "holders": [], "telemetryProblem": "", "graphicsProcesses": []}],
+    "holdersOfRemovedDevices": [{"slot": "GPU-0", "device": "GPU-0", "index": null, "state": "held", "kind": "run", "lease": "r-1", "pids": [],
+                    "user": "", "command": "", "pod": "", "namespace": "", "container": "", "enforcement": "", "since": "",
+                    "note": "GPU-0 was replaced by GPU-1"}],
     "doors": [{"name": "kubelet", "state": "open", "reason": "", "resources": ["nvidia.com/gpu"], "enforcement": "devices",
                "deviceList": ["envvar", "device-files"], "deviceListReason": "containerd 1.6.20 has no CDI"}],
     "servers": [{"set": "nvidia.com/gpu.shared", "kind": "mps", "state": "waiting", "reason": "it ended", "clients": 3, "devices": ["GPU-1"]}],
@@ -112,12 +121,13 @@ TEST(Report, AnEmptyNodeHasListsNotNulls) {
   const json document = json::parse(ToJson({}));
   for (const char* key : {"vendors", "devices", "doors", "servers", "conditions", "enforcement"})
     EXPECT_TRUE(document[key].is_array()) << key;
-  EXPECT_EQ(HoldersToJson({}), R"({"holders":[]})");
+  EXPECT_EQ(HoldersToJson({}), R"({"holders":[],"graphicsProcesses":[]})");
 }
 
 TEST(Report, ListsHoldersFlat) {
   const json document = json::parse(HoldersToJson(Sample()));
-  ASSERT_EQ(document["holders"].size(), 1u);
+  ASSERT_EQ(document["holders"].size(), 2u) << "that of a removed device too";
+  EXPECT_EQ(document["graphicsProcesses"], json::parse(ToJson(Sample()))["devices"][0]["graphicsProcesses"]);
   EXPECT_EQ(document["holders"][0], json::parse(ToJson(Sample()))["devices"][0]["holders"][0]);
 }
 

@@ -42,8 +42,8 @@ struct SampledProcess {
   int index = -1;        ///< the device's
   std::int64_t pid = 0;  ///< 0: none now
   std::string user, command;
-  std::string kind;   ///< "run", "pod", "outside"; empty: nobody knows yet
-  std::string lease;  ///< empty for outside
+  std::string kind;   ///< "run", "pod", "outside", "graphics"; empty: nobody knows yet
+  std::string lease;  ///< empty for outside and graphics
   std::string pod, namespace_name, container;
   std::optional<std::uint64_t> memory_bytes;
   std::optional<double> compute, memory_copy, encoder, decoder;  ///< 0 to 1

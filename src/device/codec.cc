@@ -308,7 +308,8 @@ base::Result<Facts> DecodeFacts(std::string_view body) {
 
 std::string Encode(const Reading& reading) {
   json processes = json::array();
-  for (const DeviceProcess& process : reading.processes) processes.push_back({{"pid", process.pid}, {"memory", Number(process.memory)}});
+  for (const DeviceProcess& process : reading.processes)
+    processes.push_back({{"pid", process.pid}, {"memory", Number(process.memory)}, {"graphicsOnly", process.graphics_only}});
   return Dump({{"reachable", reading.reachable},
                {"evidence", ToJson(reading.evidence)},
                {"processes", processes},
@@ -324,7 +325,8 @@ base::Result<Reading> DecodeReading(std::string_view body) {
     reader.Each("evidence", [&](Reader& item) { reading.evidence.push_back(ReadEvidence(item)); });
     reader.Each("processes", [&](Reader& item) {
       const auto pid = static_cast<std::int32_t>(item.Int("pid", 0, std::numeric_limits<std::int32_t>::max()));
-      reading.processes.push_back({pid, item.Size("memory")});
+      // Not told (by a worker of an earlier version, which this agent does not start): one that computes.
+      reading.processes.push_back({pid, item.Size("memory"), item.Bool("graphicsOnly")});
     });
     reading.tells_recovery = reader.Bool("tellsRecovery");
     reading.facts_changed = reader.Bool("factsChanged");

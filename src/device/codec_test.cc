@@ -59,7 +59,7 @@ TEST(Codec, BringsDriversReadingsEvidenceAndAddressesBackUnchanged) {
   Reading reading;
   reading.reachable = false;
   reading.evidence = {SomeEvidence(), {}};
-  reading.processes = {{4711, base::Mebibytes(10)}};
+  reading.processes = {{4711, base::Mebibytes(10)}, {4712, base::Mebibytes(4), true}};
   reading.tells_recovery = true;
   reading.facts_changed = true;
   EXPECT_EQ(*DecodeReading(Encode(reading)), reading);

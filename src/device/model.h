@@ -148,6 +148,7 @@ struct Evidence {
 struct DeviceProcess {
   std::int32_t pid = 0;
   base::Bytes memory;
+  bool graphics_only = false;  ///< it draws and computes nothing, as display servers do: it keeps the device from nobody
   bool operator==(const DeviceProcess&) const = default;
 };
 

@@ -38,16 +38,22 @@ api::HolderReport HolderOf(const Lease& lease, const node::ledger::Slot& slot, i
   return holder;
 }
 
-api::HolderReport OutsideHolder(const Process& process, const std::string& device, int index) {
-  api::HolderReport holder;
-  holder.device = device;
-  holder.index = index;
-  holder.state = "outside";
-  holder.kind = "outside";
-  holder.pids = {process.pid};
-  holder.user = process.user;
-  holder.command = process.command;
-  return holder;
+using ByDevice = std::map<std::string, std::vector<Process>>;
+
+/// Processes on a device that nobody gave it to; `kind`: "outside", "graphics".
+void AddStrangers(const ByDevice& processes, const std::string& kind, const device::Facts& facts, std::vector<api::HolderReport>& holders) {
+  const auto found = processes.find(facts.id);
+  if (found == processes.end()) return;
+  for (const Process& process : found->second) {
+    api::HolderReport& holder = holders.emplace_back();
+    holder.device = facts.id;
+    holder.index = facts.index;
+    holder.state = kind;
+    holder.kind = kind;
+    holder.pids = {process.pid};
+    holder.user = process.user;
+    holder.command = process.command;
+  }
 }
 
 std::vector<api::HolderReport> HoldersOf(const device::Facts& facts, const node::ledger::Snapshot& ledger) {
@@ -55,8 +61,23 @@ std::vector<api::HolderReport> HoldersOf(const device::Facts& facts, const node:
   for (const Lease& lease : ledger.leases)
     for (const auto& slot : lease.slots)
       if (slot.device == facts.id) holders.push_back(HolderOf(lease, slot, facts.index));
-  if (const auto outside = ledger.outside.find(facts.id); outside != ledger.outside.end())
-    for (const Process& process : outside->second) holders.push_back(OutsideHolder(process, facts.id, facts.index));
+  AddStrangers(ledger.outside, "outside", facts, holders);
+  return holders;
+}
+
+/// Their programs run on, with a device that is not there any more.
+std::vector<api::HolderReport> HoldersOfRemoved(const node::inventory::Snapshot& inventory, const node::ledger::Snapshot& ledger) {
+  std::vector<api::HolderReport> holders;
+  for (const Lease& lease : ledger.leases) {
+    for (const auto& slot : lease.slots) {
+      if (inventory.Find(slot.device) != nullptr) continue;
+      const auto successor = std::find_if(inventory.devices.begin(), inventory.devices.end(),
+                                          [&slot](const auto& entry) { return entry.replaced_id == slot.device; });
+      api::HolderReport& holder = holders.emplace_back(HolderOf(lease, slot, -1));
+      holder.note = slot.device + (successor == inventory.devices.end() ? " is not there (any more)"
+                                                                        : " was replaced by " + successor->facts->id);
+    }
+  }
   return holders;
 }
 
@@ -94,7 +115,10 @@ api::DeviceReport DeviceOf(const node::inventory::Entry& entry, const node::ledg
   if (context.wishes != nullptr) AddWish(*context.wishes, device);
   if (context.health != nullptr) AddHealth(*context.health, device);
   shares.Fill(device);
+  if (context.samples != nullptr)
+    if (const auto* sample = context.samples->Find(facts.id)) device.telemetry_problem = node::sample::ProblemOf(*sample);
   device.holders = HoldersOf(facts, ledger);
+  AddStrangers(ledger.graphics, "graphics", facts, device.graphics);
   return device;
 }
 
@@ -151,6 +175,7 @@ api::Report MakeReport(const node::inventory::Snapshot& inventory, const node::l
                             context.wishes != nullptr ? *context.wishes : kNoWishes,
                             context.servers != nullptr ? *context.servers : kNoServers);
   for (const auto& entry : inventory.devices) report.devices.push_back(DeviceOf(entry, ledger, context, shares));
+  report.removed = HoldersOfRemoved(inventory, ledger);
   if (context.withheld) AddWithheld(context.withheld(), report.devices);
   report.servers = shares.Servers();
   if (context.doors) report.doors = context.doors();

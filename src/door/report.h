@@ -12,6 +12,7 @@
 #include "node/health/status.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
+#include "node/sample/samples.h"
 #include "node/share/offer.h"
 
 namespace penstock::door {
@@ -26,6 +27,7 @@ struct ReportContext {
   const std::vector<node::share::Offer>* offers = nullptr;
   const device::SharedDevices* servers = nullptr;
   const node::health::Statuses* health = nullptr;
+  const node::sample::Snapshot* samples = nullptr;  ///< null: nothing is measured
   std::function<api::ConfigurationReport()> configuration;
   ConditionTimes* times = nullptr;  ///< since when conditions are so; null: not told
   base::WallTime now{};             ///< for `times`

@@ -159,6 +159,51 @@ TEST(MakeReport, TellsWhoIsOnADeviceWithoutHavingBeenGivenIt) {
   EXPECT_TRUE(report.devices[0].holders.empty());
 }
 
+TEST(MakeReport, TellsWhoOnlyDrawsApartFromHolders) {
+  Fixture fixture;
+  fixture.ledger.graphics["GPU-1"] = {{.pid = 7, .user = "root", .command = "Xorg"}};
+  const api::Report report = fixture.Make();
+  EXPECT_TRUE(report.devices[1].holders.empty());
+  ASSERT_EQ(report.devices[1].graphics.size(), 1u);
+  EXPECT_EQ(report.devices[1].graphics[0].kind, "graphics");
+  EXPECT_THAT(report.devices[1].graphics[0].pids, ElementsAre(7));
+}
+
+TEST(MakeReport, TellsWhoHoldsADeviceThatIsNotThereAnyMore) {
+  Fixture fixture;
+  fixture.inventory.devices[1].replaced_id = "GPU-old";
+  node::ledger::Lease lease;
+  lease.id = "r-1";
+  lease.door = "local";
+  lease.slots = {{"GPU-old", "GPU-old", "", {}}, {"GPU-lost", "GPU-lost", "", {}}, {"GPU-0", "GPU-0", "", {}}};
+  fixture.ledger.leases = {lease};
+  const api::Report report = fixture.Make();
+  ASSERT_EQ(report.removed.size(), 2u);
+  EXPECT_EQ(report.removed[0].note, "GPU-old was replaced by GPU-1");
+  EXPECT_EQ(report.removed[0].index, -1);
+  EXPECT_EQ(report.removed[1].note, "GPU-lost is not there (any more)");
+  EXPECT_EQ(report.devices[0].holders.size(), 1u);
+}
+
+TEST(MakeReport, TellsWhyMeasurementsAreMissing) {
+  Fixture fixture;
+  const auto sample = [](std::string problem, base::Duration took) {
+    node::sample::DeviceSample made;
+    made.problem = std::move(problem);
+    made.took = took;
+    return std::make_shared<const node::sample::DeviceSample>(made);
+  };
+  node::sample::Snapshot samples;
+  samples.devices = {{"GPU-0", sample("\"sample 0\" did not answer within 5s", std::chrono::seconds(5))},
+                     {"GPU-1", sample("", std::chrono::milliseconds(1200))},
+                     {"GPU-2", sample("", std::chrono::milliseconds(20))}};
+  fixture.context.samples = &samples;
+  const api::Report report = fixture.Make();
+  EXPECT_EQ(report.devices[0].telemetry_problem, "its measurements are missing: \"sample 0\" did not answer within 5s");
+  EXPECT_EQ(report.devices[1].telemetry_problem, "its driver answers slowly: a collection of its measurements took more than 1s");
+  EXPECT_EQ(report.devices[2].telemetry_problem, "");
+}
+
 /// The offers that follow from the fixture's wishes.
 std::vector<node::share::Offer> OffersOf(const Fixture& fixture, const device::SharedDevices& servers) {
   return node::share::ComputeOffers(fixture.wishes, fixture.inventory, fixture.ledger, servers);

@@ -73,9 +73,17 @@ Known KnownProcesses(const node::ledger::Snapshot& ledger) {
   Known known;
   for (const auto& lease : ledger.leases)
     for (const auto& process : lease.processes) known[process.pid] = &process;
-  for (const auto& [device, processes] : ledger.outside)
-    for (const auto& process : processes) known[process.pid] = &process;
+  for (const auto* strangers : {&ledger.outside, &ledger.graphics})
+    for (const auto& [device, processes] : *strangers)
+      for (const auto& process : processes) known[process.pid] = &process;
   return known;
+}
+
+const HolderReport* FindHolder(const std::vector<HolderReport>& holders, std::int64_t pid) {
+  const auto found = std::find_if(holders.begin(), holders.end(), [pid](const HolderReport& holder) {
+    return std::find(holder.pids.begin(), holder.pids.end(), pid) != holder.pids.end();
+  });
+  return found == holders.end() ? nullptr : &*found;
 }
 
 /// Each process that is on the device by its sample, with its holder as far as that is known; then the holders that have none there.
@@ -83,14 +91,13 @@ void AddProcesses(const api::DeviceReport& device, const DeviceSample* sample, c
   std::set<const HolderReport*> seen;
   std::set<std::string> leases;
   for (const device::ProcessSample& one : sample != nullptr ? sample->processes : std::vector<device::ProcessSample>{}) {
-    const auto holder = std::find_if(device.holders.begin(), device.holders.end(), [&one](const HolderReport& report) {
-      return std::find(report.pids.begin(), report.pids.end(), one.pid) != report.pids.end();
-    });
+    const HolderReport* holder = FindHolder(device.holders, one.pid);
+    if (holder == nullptr) holder = FindHolder(device.graphics, one.pid);
     SampledProcess process;
-    if (holder != device.holders.end()) {
+    if (holder != nullptr) {
       process = HolderOf(*holder);
       leases.insert(holder->lease);
-      seen.insert(&*holder);
+      seen.insert(holder);
     }
     process.device = device.id;
     process.index = device.index;

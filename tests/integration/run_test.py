@@ -443,6 +443,47 @@ def test_a_gpu_that_somebody_uses_without_asking_is_passed_over(node):
         outsider.wait()
 
 
+def test_who_only_draws_keeps_a_gpu_from_nobody(node):
+    """A display server is on every GPU that it finds, with a few MiB."""
+    screen = subprocess.Popen(["sleep", "1001"])
+    try:
+        for gpu in ("0", "1"):
+            node.sim("set", gpu, f"process={screen.pid}:4:Xorg:G")
+        wait_until(lambda: node.penstock("ps").stdout.count("sleep 1001") == 2, "it to be seen on both GPUs")
+        assert node.penstock("run", "--device", "0", "--wait", "0", "--", "true", check=False).returncode == 0
+        assert {line.split()[1] for line in node.penstock("ps").stdout.splitlines() if "sleep 1001" in line} == {"graphics"}
+        program = node.hold(1)  # the first that is free: GPU 0
+        node.sim("set", "0", f"process={program.pid}:1024:train")
+        told = json.loads(node.penstock("ps", "-o", "json").stdout)
+        assert [(one["index"], one["pids"], one["kind"]) for one in told["graphicsProcesses"]] == [(0, [screen.pid], "graphics"), (1, [screen.pid], "graphics")]
+        assert [(one["index"], one["pids"], one["state"]) for one in told["holders"]] == [(0, [program.pid], "held")]
+        # One that also computes is in the way like any other.
+        node.sim("set", "1", f"process={screen.pid}:4:Xorg:C")
+        wait_until(lambda: any((one["index"], one["state"]) == (1, "outside") for one in node.holders()), "it to be seen to compute")
+        assert node.penstock("run", "--device", "1", "--wait", "0", "--", "true", check=False).returncode == 124
+    finally:
+        screen.kill()
+        screen.wait()
+
+
+def test_a_run_on_a_gpu_that_was_replaced_is_shown(node):
+    before = node.report()["devices"][6]["id"]
+    program = node.start("--device", "6", "--", "sleep", "1000")
+    wait_until(node.holders, "it to be held")
+    node.sim("fault", "6", "remove")
+    wait_until(lambda: node.report()["devices"][-1]["health"]["state"] == "gone", "it to be gone")
+    node.sim("set", "6", "uuid=GPU-00000000-0000-0000-0000-00000000beef", "serial=another")
+    node.sim("heal", "6")
+    wait_until(lambda: len(node.usable()) == 8 and before not in {one["id"] for one in node.report()["devices"]}, "another to be in its place")
+    holder, = node.holders()
+    assert (holder["device"], holder["index"], holder["state"], holder["pids"]) == (before, None, "held", [program.pid])
+    assert holder["note"] == f"{before} was replaced by GPU-00000000-0000-0000-0000-00000000beef"
+    shown = node.penstock("ps").stdout
+    assert "NOTE" in shown and holder["note"] in shown
+    program.kill()
+    free(node)
+
+
 def test_a_gpu_that_is_ill_is_passed_over_and_used_again_once_well(node):
     node.sim("fault", "0", "lost")
     wait_until(lambda: len(node.usable()) == 7, "the fault to be seen")

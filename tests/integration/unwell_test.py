@@ -242,3 +242,24 @@ def test_a_driver_updated_under_its_module_is_told(make):
     assert "550.90.07" in node.penstock("status").stdout
     node.sim("heal", "driver")
     wait_until(lambda: conditions()["DriverReady"]["status"], "the driver to be ready", seen=lambda: node.penstock("status").stdout)
+
+
+def problem(node: Node, index: int) -> str:
+    return device(node, index)["telemetryProblem"]
+
+
+def test_a_gpu_whose_measurements_hang_or_are_slow_is_shown(make):
+    node = make(config="telemetry: {interval: 1s}\n")
+    node.start_agent()
+    assert problem(node, 2) == problem(node, 3) == ""
+    node.sim("fault", "3", "hang", "nvmlDeviceGetUtilizationRates", "1500")
+    wait_until(lambda: "answers slowly" in problem(node, 3), "it to be shown as slow")
+    node.sim("heal", "3")
+    wait_until(lambda: problem(node, 3) == "", "it to be quick again")
+    node.sim("fault", "2", "hang", "nvmlDeviceGetUtilizationRates", "forever")
+    wait_until(lambda: "did not answer within 5s" in problem(node, 2), "it to be shown as hanging")
+    assert health(node, 2) == "healthy", "what it needs for computing answers"
+    wait_until(lambda: "2: its measurements are missing" in node.penstock("status").stdout, "status to say so")
+    assert problem(node, 3) == ""
+    node.sim("heal", "2")
+    wait_until(lambda: problem(node, 2) == "", "it to be measured again", seconds=120)

@@ -232,6 +232,10 @@ class Agent {
     on_offers_ = spine_.offers.published().Subscribe([this](const auto&) { cluster_->TellSoon(); });
     on_servers_ = spine_.offers.servers().Subscribe([this](const auto&) { cluster_->TellSoon(); });
     on_labels_ = labeller_.labels().published().Subscribe([this](const auto&) { cluster_->TellSoon(); });
+    // Values are for the pages; that there are none is for the node's object.
+    on_samples_ = telemetry_.sampler.published().Subscribe([this](const auto& samples) {
+      if (std::exchange(problems_, node::sample::ProblemsOf(*samples)) != problems_) cluster_->TellSoon();
+    });
     cluster_->TellSoon();
   }
 
@@ -328,7 +332,8 @@ class Agent {
   std::optional<Costs> costs_;
   Views views_{{control_, node_, open_, spine_, telemetry_, configuration_, labeller_, containers_, doors_, kubelet_start_, cluster_,
                 costs_, waiting_for_, pages_}};
-  base::Subscription on_config_, on_inventory_, on_ledger_, on_offers_, on_servers_, on_labels_;
+  base::Subscription on_config_, on_inventory_, on_ledger_, on_offers_, on_servers_, on_labels_, on_samples_;
+  std::map<std::string, std::string> problems_;  // of measuring, by device, as the cluster was told last
   door::Pages pages_;
 };
 

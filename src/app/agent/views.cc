@@ -68,6 +68,7 @@ api::Report Views::Report() {
   const auto offers = spine.offers.published().Get();
   const auto servers = spine.offers.servers().Get();
   const auto health = spine.monitor.statuses();
+  const auto samples = parts_.telemetry.sampler.published().Get();
   api::Report report = door::MakeReport(
       *spine.inventory.published().Get(), *spine.ledger.Get(),
       {.node = parts_.node,
@@ -79,6 +80,7 @@ api::Report Views::Report() {
        .offers = offers.get(),
        .servers = servers.get(),
        .health = &health,
+       .samples = samples.get(),
        .configuration = [this] { return parts_.configuration.published().Get()->report; },
        .times = &condition_times_,
        .now = parts_.control.clock().Wall()});

@@ -76,6 +76,19 @@ std::string ShareOf(const HolderReport& holder) {
   return holder.slot.starts_with(prefix) ? holder.slot.substr(prefix.size()) : "";
 }
 
+Color ColorOf(const HolderReport& holder) {
+  if (holder.state == "outside" || !holder.note.empty()) return Color::kYellow;
+  return holder.state == "graphics" ? Color::kDim : Color::kNone;
+}
+
+/// "11,12,13,+4".
+std::string PidsOf(const HolderReport& holder) {
+  std::vector<std::string> pids;
+  for (std::size_t i = 0; i < holder.pids.size() && i < 3; ++i) pids.push_back(std::to_string(holder.pids[i]));
+  if (holder.pids.size() > 3) pids.push_back("+" + std::to_string(holder.pids.size() - 3));
+  return base::Join(pids, ",");
+}
+
 /// What is known of how it goes on: "; back in 7s; relapsed 3 times".
 std::string Outlook(const DeviceReport& device, base::WallTime now) {
   std::string text;
@@ -102,6 +115,7 @@ std::string Notes(const Report& report, const Style& style, base::WallTime now) 
     if (!device.withheld.empty())
       note += (note.empty() ? "" : "; ") + ((device.resource.empty() ? "not offered: " : "not as configured: ") + device.withheld);
     if (!device.replaced.empty()) note += (note.empty() ? "" : "; ") + device.replaced;
+    if (!device.telemetry_problem.empty()) note += (note.empty() ? "" : "; ") + device.telemetry_problem;
     if (!note.empty())
       text += Paint(IndexOf(device.index) + ": " + Printable(note),
                     ColorOf(device.health_state == "healthy" ? "unknown" : device.health_state), style) +
@@ -282,27 +296,28 @@ std::string ShowStatus(const Report& report, bool wide, const Style& style, base
 }
 
 std::string ShowHolders(const Report& report, bool wide, const Style& style, base::WallTime now) {
-  const bool shares = std::any_of(report.devices.begin(), report.devices.end(), [](const DeviceReport& device) {
-    return std::any_of(device.holders.begin(), device.holders.end(), [](const HolderReport& one) { return !ShareOf(one).empty(); });
-  });
+  std::vector<const HolderReport*> holders;
+  for (const DeviceReport& device : report.devices)
+    for (const auto* list : {&device.holders, &device.graphics})
+      for (const HolderReport& one : *list) holders.push_back(&one);
+  for (const HolderReport& one : report.removed) holders.push_back(&one);
+  const bool shares = std::any_of(holders.begin(), holders.end(), [](const HolderReport* one) { return !ShareOf(*one).empty(); });
+  const bool notes = std::any_of(holders.begin(), holders.end(), [](const HolderReport* one) { return !one->note.empty(); });
   std::vector<std::string> header = {"INDEX"};
   if (shares) header.emplace_back("SHARE");
   if (wide) header.emplace_back("SLOT");
   header.insert(header.end(), {"STATE", "AGE", "LIMITS", "PIDS", "USER", "HOLDER"});
+  if (notes) header.emplace_back("NOTE");
   Table table(header);
-  for (const DeviceReport& device : report.devices) {
-    for (const HolderReport& holder : device.holders) {
-      std::vector<std::string> pids;
-      for (std::size_t i = 0; i < holder.pids.size() && i < 3; ++i) pids.push_back(std::to_string(holder.pids[i]));
-      if (holder.pids.size() > 3) pids.push_back("+" + std::to_string(holder.pids.size() - 3));
-      const Color color = holder.state == "outside" ? Color::kYellow : Color::kNone;
-      std::vector<Cell> row = {IndexOf(holder.index)};
-      if (shares) row.emplace_back(ShareOf(holder));
-      if (wide) row.emplace_back(holder.slot);
-      row.insert(row.end(), {{holder.state, color}, AgeOf(holder.since, now), holder.enforcement, base::Join(pids, ","), holder.user});
-      row.emplace_back(holder.kind == "pod" ? NameOf(holder) : holder.command, color);
-      table.Add(std::move(row));
-    }
+  for (const HolderReport* holder : holders) {
+    const Color color = ColorOf(*holder);
+    std::vector<Cell> row = {IndexOf(holder->index)};
+    if (shares) row.emplace_back(ShareOf(*holder));
+    if (wide) row.emplace_back(holder->slot);
+    row.insert(row.end(), {{holder->state, color}, AgeOf(holder->since, now), holder->enforcement, PidsOf(*holder), holder->user});
+    row.emplace_back(holder->kind == "pod" ? NameOf(*holder) : holder->command, color);
+    if (notes) row.emplace_back(holder->note, color);
+    table.Add(std::move(row));
   }
   return table.empty() ? "nobody holds a device\n" : table.Render(style);
 }

@@ -38,7 +38,7 @@ constexpr std::array kHelp{
 
 /// Who it is, in one cell: "ml/train-0/main", "python train.py".
 std::string HolderOf(const SampledProcess& process) {
-  if (process.kind == "outside") return process.command + " (outside)";
+  if (process.kind == "outside" || process.kind == "graphics") return process.command + " (" + process.kind + ")";
   if (process.kind != "pod") return process.command.empty() && process.kind.empty() ? "?" : process.command;
   const std::string pod = process.namespace_name.empty() ? process.pod : process.namespace_name + "/" + process.pod;
   if (pod.empty()) return "a pod not known yet";

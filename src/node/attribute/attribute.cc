@@ -131,9 +131,10 @@ std::map<std::string_view, Leases> LeasesByDevice(const ledger::Snapshot& ledger
 }
 
 /// Null for one who is outside.
-const ledger::Lease* OwnerOf(const os::ProcessInfo& process, const Leases& leases, const ProcessTable& table) {
+const ledger::Lease* OwnerOf(const os::ProcessInfo& process, bool graphics_only, const Leases& leases, const ProcessTable& table) {
   for (const ledger::Lease* lease : leases)
     if (Belongs(process, *lease, table)) return lease;
+  if (graphics_only) return nullptr;
   // While a holder is not known yet, whoever comes is taken for it: nothing else can be told.
   const auto unknown =
       std::find_if(leases.begin(), leases.end(), [](const ledger::Lease* lease) { return lease->door == kDoor && lease->pod_uid.empty(); });
@@ -220,8 +221,10 @@ Attributed Attribute(const inventory::Snapshot& inventory, const ledger::Snapsho
       const auto found = processes.find(used.pid);
       if (found == processes.end()) continue;  // ended since, or in a pid namespace that we do not see
       const ledger::Process process{used.pid, found->second.start, os::UserName(found->second.uid), found->second.command};
-      const ledger::Lease* lease = of_device == leases.end() ? nullptr : OwnerOf(found->second, of_device->second, processes);
-      auto& list = lease != nullptr ? result.by_lease[lease->id] : result.outside[entry.facts->id];
+      const ledger::Lease* lease =
+          of_device == leases.end() ? nullptr : OwnerOf(found->second, used.graphics_only, of_device->second, processes);
+      auto& strangers = used.graphics_only ? result.graphics : result.outside;
+      auto& list = lease != nullptr ? result.by_lease[lease->id] : strangers[entry.facts->id];
       if (std::find(list.begin(), list.end(), process) == list.end()) list.push_back(process);
     }
   }

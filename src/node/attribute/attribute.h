@@ -37,9 +37,11 @@ void ApplyPods(const std::vector<PodHolding>& pods, std::optional<base::WallTime
 
 /// Which of the driver's processes belong to which lease of their device (by cgroup: "pod<uid>" of the lease's pod, or the lease's own
 /// group; by process tree for leases that are visibility only; else to one whose holder is not known yet), and who is outside of them all.
+/// One outside that only draws (a display server is on every GPU that it finds) is told apart, and never taken for a holder not known yet.
 struct Attributed {
   std::map<std::string, std::vector<ledger::Process>> by_lease;
-  std::map<std::string, std::vector<ledger::Process>> outside;  ///< device id → processes
+  std::map<std::string, std::vector<ledger::Process>> outside;   ///< device id → processes
+  std::map<std::string, std::vector<ledger::Process>> graphics;  ///< likewise
 };
 Attributed Attribute(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger, const ProcessTable& processes);
 

@@ -152,12 +152,12 @@ TEST(ApplyPods, TheSameIdUnderAnotherNameIsAnotherSlot) {
   EXPECT_EQ(ledger.Get()->leases[0].slots[0].resource, "acme.com/gpu");
 }
 
-inventory::Snapshot WithProcess(pid_t pid) {
+inventory::Snapshot WithProcess(pid_t pid, bool graphics_only = false) {
   inventory::Snapshot snapshot;
   device::Facts facts;
   facts.id = "G0";
   device::Reading reading;
-  reading.processes = {{pid, {}}};
+  reading.processes = {{pid, {}, graphics_only}};
   snapshot.devices.push_back({std::make_shared<const device::Facts>(facts), {}, std::make_shared<const device::Reading>(reading), {}});
   return snapshot;
 }
@@ -185,6 +185,24 @@ TEST(Attribute, KnowsAPodsProcessByItsCgroupInBothDrivers) {
   }
   const auto other = Attribute(WithProcess(42), ledger, {{42, Process(42, "/user.slice")}});
   EXPECT_EQ(other.outside.at("G0").at(0).command, "python");
+}
+
+TEST(Attribute, TellsThoseThatOnlyDrawApart) {
+  const ProcessTable screen = {{42, Process(42, "/system.slice/gdm.service")}};
+  const auto alone = Attribute(WithProcess(42, true), {}, screen);
+  EXPECT_THAT(alone.outside, IsEmpty());
+  EXPECT_EQ(alone.graphics.at("G0").at(0).pid, 42);
+
+  ledger::Snapshot ledger;
+  ledger.leases = {Handed("k-1", {"G0"})};
+  const auto unknown = Attribute(WithProcess(42, true), ledger, screen);
+  EXPECT_THAT(unknown.by_lease, IsEmpty()) << "it is not the pod that is not known yet";
+  EXPECT_EQ(unknown.graphics.at("G0").size(), 1u);
+
+  ledger.leases[0].pod_uid = kUid;
+  const auto rendering = Attribute(WithProcess(42, true), ledger, {{42, Process(42, "/kubepods/pod" + std::string(kUid) + "/abc")}});
+  EXPECT_EQ(rendering.by_lease.at("k-1").at(0).pid, 42) << "who was given it may draw";
+  EXPECT_THAT(rendering.graphics, IsEmpty());
 }
 
 TEST(Attribute, KnowsARunsProcessByItsGroupOrItsTree) {

@@ -19,6 +19,11 @@ std::vector<ledger::Process> WithProcesses(std::vector<ledger::Process> known, c
   return known;
 }
 
+std::vector<ledger::Process> ProcessesOn(const std::string& device, const std::map<std::string, std::vector<ledger::Process>>& by_device) {
+  const auto found = by_device.find(device);
+  return found == by_device.end() ? std::vector<ledger::Process>{} : found->second;
+}
+
 }  // namespace
 
 struct Follow::State : std::enable_shared_from_this<State> {
@@ -49,8 +54,8 @@ struct Follow::State : std::enable_shared_from_this<State> {
     const auto snapshot = inventory.published().Get();
     const Attributed now = Attribute(*snapshot, *ledger.Get(), table);
     for (const inventory::Entry& entry : snapshot->devices) {
-      const auto outside = now.outside.find(entry.facts->id);
-      ledger.SetOutside(entry.facts->id, outside == now.outside.end() ? std::vector<ledger::Process>{} : outside->second);
+      ledger.SetOutside(entry.facts->id, ProcessesOn(entry.facts->id, now.outside));
+      ledger.SetGraphics(entry.facts->id, ProcessesOn(entry.facts->id, now.graphics));
     }
     const auto leases = ledger.Get();  // each Update publishes another one
     for (ledger::Lease lease : leases->leases) {

@@ -100,8 +100,9 @@ void Inventory::TakePlaces(const std::string& vendor, Snapshot& next, bool& fact
   std::set<device::PciAddress> taken;
   for (Entry& entry : next.devices) {
     if (entry.facts->vendor != vendor || entry.health.state == device::HealthState::kGone) continue;
-    if (std::string replaced = Note(slots_, *entry.facts); !replaced.empty()) {
-      entry.replaced = std::move(replaced);
+    if (auto replaced = Note(slots_, *entry.facts)) {
+      entry.replaced = std::move(replaced->words);
+      entry.replaced_id = std::move(replaced->id);
       facts_changed = true;
     }
     if (entry.facts->pci && entry.facts->parent.empty()) taken.insert(*entry.facts->pci);

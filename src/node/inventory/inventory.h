@@ -21,6 +21,7 @@ struct Entry {
   std::shared_ptr<const device::Reading> reading;  ///< last one; null before the first
   base::WallTime read_at{};                        ///< of the last one, also after the device was gone; the epoch before the first
   std::string replaced;                            ///< what device it took the place of, one sentence; empty: none that is known
+  std::string replaced_id;                         ///< id of that one
   int number = -1;                                 ///< by which rules mean it, or what is in its place; negative: none
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "device/model.h"
@@ -15,8 +16,13 @@ struct Occupant {
 };
 using Slots = std::map<std::string, Occupant>;  ///< by PCI address as sysfs spells it
 
-/// Notes who is there now. Where that is another device than before: what happened, in a sentence ("GPU at 0000:07:00.0 was replaced:
-/// serial 1, now 2"); else empty. Partitions and devices without a PCI address sit nowhere.
-std::string Note(Slots& slots, const device::Facts& facts);
+/// A device that was where another one is now.
+struct Replaced {
+  std::string id;
+  std::string words;  ///< what happened, in a sentence: "GPU at 0000:07:00.0 was replaced: serial 1, now 2"
+};
+
+/// Notes who is there now; tells whom it replaced where that was another device. Partitions and devices without a PCI address sit nowhere.
+std::optional<Replaced> Note(Slots& slots, const device::Facts& facts);
 
 }  // namespace penstock::node::inventory

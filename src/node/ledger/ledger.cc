@@ -111,14 +111,22 @@ void Ledger::Release(const std::string& id) {
 }
 
 void Ledger::SetOutside(const std::string& device, std::vector<Process> processes) {
+  Set(&Snapshot::outside, device, std::move(processes));
+}
+
+void Ledger::SetGraphics(const std::string& device, std::vector<Process> processes) {
+  Set(&Snapshot::graphics, device, std::move(processes));
+}
+
+void Ledger::Set(ByDevice Snapshot::*which, const std::string& device, std::vector<Process> processes) {
   const auto now = Get();
-  const auto found = now->outside.find(device);
-  if (found == now->outside.end() ? processes.empty() : found->second == processes) return;
+  const auto found = ((*now).*which).find(device);
+  if (found == ((*now).*which).end() ? processes.empty() : found->second == processes) return;
   Snapshot next = *now;
   if (processes.empty())
-    next.outside.erase(device);
+    (next.*which).erase(device);
   else
-    next.outside[device] = std::move(processes);
+    (next.*which)[device] = std::move(processes);
   Publish(std::move(next));
 }
 

@@ -75,6 +75,8 @@ struct Snapshot {
   std::uint64_t generation = 0;
   std::vector<Lease> leases;                            ///< by id
   std::map<std::string, std::vector<Process>> outside;  ///< device id → processes that nobody handed it to
+  /// Device id → processes that only draw on it and were not given it: shown, and in nobody's way.
+  std::map<std::string, std::vector<Process>> graphics;
 
   const Lease* FindLease(std::string_view id) const;
   /// The first lease that has a slot on the device; null where it is free of leases.
@@ -103,8 +105,12 @@ class Ledger {
 
   /// Who is on a device without a lease; empty: nobody.
   void SetOutside(const std::string& device, std::vector<Process> processes);
+  /// Who only draws on it without a lease.
+  void SetGraphics(const std::string& device, std::vector<Process> processes);
 
  private:
+  using ByDevice = std::map<std::string, std::vector<Process>>;
+  void Set(ByDevice Snapshot::*which, const std::string& device, std::vector<Process> processes);
   void Publish(Snapshot next);
   base::Published<Snapshot> published_;
 };

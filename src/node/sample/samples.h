@@ -42,6 +42,9 @@ struct DeviceSample {
   const Latest* Find(device::QuantityId quantity, int link = -1) const;
 };
 
+/// Why a device's measurements are missing or come late, one sentence that stays the same while it is so; empty: they come.
+std::string ProblemOf(const DeviceSample& sample);
+
 /// Values that were nonsense and are not shown, counted since the agent started.
 struct Rejected {
   std::string device, key;
@@ -65,5 +68,8 @@ struct Snapshot {
 
   const DeviceSample* Find(std::string_view device) const;
 };
+
+/// ProblemOf each device that has one, by id.
+std::map<std::string, std::string> ProblemsOf(const Snapshot& samples);
 
 }  // namespace penstock::node::sample

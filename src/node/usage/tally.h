@@ -144,6 +144,7 @@ class Tally {
   std::vector<Account*> On(const std::string& device);
   std::optional<Taken> TakenBy(Device& device, const Figures& figures, base::TimePoint now, bool gap);
   void ShowProcesses(const std::string& device, const std::vector<Account*>& accounts, const std::vector<device::ProcessSample>& processes);
+  bool IsOutside(const std::string& device, std::int32_t pid) const;
   double OutsideCompute(const std::string& device, const std::vector<device::ProcessSample>& processes) const;
   void ShowFigures(Account& account, const Figures& figures) const;
   void CloseAll(const std::string& device);

@@ -122,7 +122,6 @@ std::optional<Tally::Taken> Tally::TakenBy(Device& device, const Figures& figure
 void Tally::ShowProcesses(const std::string& device, const std::vector<Account*>& accounts,
                           const std::vector<device::ProcessSample>& processes) {
   for (Account* account : accounts) account->usage.processes.clear();
-  const auto outside = ledger_->outside.find(device);
   for (const device::ProcessSample& process : processes) {
     Account* owner = nullptr;
     const ledger::Process* known = nullptr;
@@ -132,8 +131,7 @@ void Tally::ShowProcesses(const std::string& device, const std::vector<Account*>
       owner = account;
       known = one;
     }
-    const bool is_outside = outside != ledger_->outside.end() && FindProcess(outside->second, process.pid) != nullptr;
-    if (owner == nullptr && !is_outside) {
+    if (owner == nullptr && !IsOutside(device, process.pid)) {
       const auto alone = std::find_if(accounts.begin(), accounts.end(), [](Account* one) { return !one->usage.shared && !one->ended; });
       if (alone != accounts.end()) owner = *alone;
     }
@@ -147,12 +145,17 @@ void Tally::ShowProcesses(const std::string& device, const std::vector<Account*>
   }
 }
 
+/// Also one that only draws: what it uses is none of the holders'.
+bool Tally::IsOutside(const std::string& device, std::int32_t pid) const {
+  for (const auto* strangers : {&ledger_->outside, &ledger_->graphics})
+    if (const auto found = strangers->find(device); found != strangers->end() && FindProcess(found->second, pid) != nullptr) return true;
+  return false;
+}
+
 double Tally::OutsideCompute(const std::string& device, const std::vector<device::ProcessSample>& processes) const {
-  const auto outside = ledger_->outside.find(device);
-  if (outside == ledger_->outside.end()) return 0;
   double sum = 0;
   for (const device::ProcessSample& process : processes)
-    if (FindProcess(outside->second, process.pid) != nullptr) sum += Ratio(process.compute).value_or(0);
+    if (IsOutside(device, process.pid)) sum += Ratio(process.compute).value_or(0);
   return sum;
 }
 

@@ -202,6 +202,15 @@ TEST_F(TallyTest, WhatOutsidersComputeIsNobodysHere) {
   EXPECT_NEAR(Only().energy_joules, 250, kSlip);
 }
 
+TEST_F(TallyTest, WhoOnlyDrawsOnADeviceIsNotOneOfItsHoldersProcesses) {
+  Hand(LeaseOf("a", {Whole("G0")}, {1}));
+  ledger_.SetGraphics("G0", {{99, 1, "root", "Xorg"}});
+  Follow();
+  Sample({.utilization = 0.5, .processes = true}, {Process(1, 1, 25.0), Process(99, 1, 5.0)});
+  ASSERT_THAT(Only().processes, SizeIs(1));
+  EXPECT_EQ(Only().processes[0].pid, 1);
+}
+
 TEST_F(TallyTest, OfTwoProcessesWithOneNumberTheYoungerLives) {
   Hand(LeaseOf("a", {Share("G0", 0)}, {1}));
   ledger::Lease young = LeaseOf("b", {Share("G0", 1)}, {1});

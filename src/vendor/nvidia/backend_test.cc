@@ -332,6 +332,18 @@ TEST(NvidiaBackend, ReadsWhatAGpuDoes) {
   EXPECT_THAT(backend->Read("2")->processes, IsEmpty());
 }
 
+TEST(NvidiaBackend, TellsWhichProcessesOnlyDraw) {
+  const SimulatedMachine machine("a100-40gb-x1");
+  machine.Sim({"set", "0", "process=11:4:Xorg:G", "process=12:100:blender:G", "process=12:200:blender:C", "process=13:50:client:M"});
+  const Backend backend = MakeBackend(machine.paths());
+  ASSERT_TRUE(backend->Open().ok());
+  ASSERT_EQ(DescribeAll(*backend).size(), 1u);
+  const auto reading = backend->Read("0");
+  ASSERT_TRUE(reading.ok());
+  EXPECT_EQ(reading->processes, (std::vector<device::DeviceProcess>{
+                                    {11, base::Mebibytes(4), true}, {12, base::Mebibytes(200), false}, {13, base::Mebibytes(50), false}}));
+}
+
 TEST(NvidiaBackend, SaysWhichDriverTellsRecovery) {
   for (const auto& [version, tells] : {std::pair{"550.54.15", false}, std::pair{"570.133.20", true}}) {
     const SimulatedMachine machine("a100-40gb-x1", version);

@@ -52,7 +52,8 @@ void AskWhetherItAnswers(Questions& questions) {
 }
 
 void AskProcesses(Questions& questions, Reading& reading) {
-  for (const auto& [pid, memory] : AskRunningProcesses(questions)) reading.processes.push_back({pid, base::Bytes{memory.value_or(0)}});
+  for (const auto& [pid, process] : AskRunningProcesses(questions))
+    reading.processes.push_back({pid, base::Bytes{process.memory.value_or(0)}, process.graphics_only});
 }
 
 void AskMemoryHealth(Questions& questions, const std::string& id, Reading& reading) {

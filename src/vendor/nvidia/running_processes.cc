@@ -10,11 +10,13 @@ namespace {
 
 constexpr unsigned kMostProcesses = 1u << 16;
 
-using Found = std::map<std::int32_t, std::optional<std::uint64_t>>;
+using Found = std::map<std::int32_t, RunningProcess>;
+constexpr int kGraphics = 1;  // of Functions::processes
 
 /// Records of one kind of process list, whatever version the library has.
 template <typename Record>
-void AskList(Questions& questions, const Function<abi::Device, unsigned*, void*>& function, Found& found) {
+void AskList(Questions& questions, int list, Found& found) {
+  const Function<abi::Device, unsigned*, void*>& function = questions.nvml().processes[list];
   std::vector<Record> records(16);
   for (int attempt = 0; attempt < 4; ++attempt) {
     auto count = static_cast<unsigned>(records.size());
@@ -29,21 +31,22 @@ void AskList(Questions& questions, const Function<abi::Device, unsigned*, void*>
   }
   for (const Record& record : records) {
     if (record.pid == 0 || record.pid > static_cast<unsigned>(std::numeric_limits<std::int32_t>::max())) continue;
-    auto& memory = found[static_cast<std::int32_t>(record.pid)];
-    if (record.used_memory != abi::kNotAvailable) memory = std::max<std::uint64_t>(memory.value_or(0), record.used_memory);
+    RunningProcess& process = found[static_cast<std::int32_t>(record.pid)];
+    process.graphics_only = process.graphics_only && list == kGraphics;
+    if (record.used_memory != abi::kNotAvailable)
+      process.memory = std::max<std::uint64_t>(process.memory.value_or(0), record.used_memory);
   }
 }
 
 }  // namespace
 
 Found AskRunningProcesses(Questions& questions) {
-  const Functions& nvml = questions.nvml();
   Found found;  // one that computes and draws is in two lists with the same memory
   for (int list = 0; list < 3; ++list) {
-    if (nvml.short_processes[list]) {
-      AskList<abi::ProcessInfoV1>(questions, nvml.processes[list], found);
+    if (questions.nvml().short_processes[list]) {
+      AskList<abi::ProcessInfoV1>(questions, list, found);
     } else {
-      AskList<abi::ProcessInfo>(questions, nvml.processes[list], found);
+      AskList<abi::ProcessInfo>(questions, list, found);
     }
   }
   return found;

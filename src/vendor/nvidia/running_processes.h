@@ -9,7 +9,12 @@
 
 namespace penstock::vendor::nvidia {
 
-/// Memory by process; nothing where the driver does not tell it. Processes that compute, that draw, and that do so through MPS, each once.
-std::map<std::int32_t, std::optional<std::uint64_t>> AskRunningProcesses(Questions& questions);
+struct RunningProcess {
+  std::optional<std::uint64_t> memory;  ///< nothing where the driver does not tell it
+  bool graphics_only = true;            ///< in the list of those that draw, and in no other
+};
+
+/// Processes that compute, that draw, and that compute through MPS, each once, by pid.
+std::map<std::int32_t, RunningProcess> AskRunningProcesses(Questions& questions);
 
 }  // namespace penstock::vendor::nvidia

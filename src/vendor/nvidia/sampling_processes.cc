@@ -52,9 +52,9 @@ void AskProcessUse(Taking& taking) {
   }
   // Who has ended since has no memory any more, but has used the GPU. At the first look nobody knows since when.
   std::map<std::int32_t, device::ProcessSample> processes;
-  for (const auto& [pid, memory] : AskRunningProcesses(taking.questions)) {
+  for (const auto& [pid, running] : AskRunningProcesses(taking.questions)) {
     processes[pid].pid = pid;
-    if (memory) processes[pid].memory = base::Bytes{*memory};
+    if (running.memory) processes[pid].memory = base::Bytes{*running.memory};
   }
   for (const auto& [pid, use] : newest) {
     const auto number = static_cast<std::int32_t>(pid);
