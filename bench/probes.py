@@ -1,14 +1,19 @@
-"""What the kubelet's probe of /healthz takes, alone and beside clients that mean harm: 1,000 that hold connections to the pages, and 240 that
-flood the local socket with requests."""
+"""What the kubelet's probe of /healthz and root's `penstock status` take, alone and beside clients that mean harm: 1,000 that hold connections to
+the pages, and 240 of other users that flood the local socket with requests."""
 import contextlib
+import grp
 import http.client
+import os
+import select
 import socket
-import threading
+import subprocess
+import sys
 
 from bed import Bed, now
-from figures import Bench
+from figures import Bench, ratio
 
 PAGES, FLOOD = 1000, 240
+USERS, GROUP = range(20000, 20024), "users"  # that the flood comes from, where we may be them
 PROBER = "127.0.0.9"
 
 
@@ -26,6 +31,31 @@ def probe(port: int) -> float:
     return (now() - begin) / 1e6
 
 
+def status(programs, bed: Bed) -> float:
+    begin = now()
+    pid = os.posix_spawn(str(programs / "penstock"), ["penstock", "--run-dir", str(bed.run_dir), "status"], os.environ,
+                         file_actions=[(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)])
+    ended = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if ended != 0:
+        raise RuntimeError(f"penstock status: {ended}")
+    return (now() - begin) / 1e6
+
+
+@contextlib.contextmanager
+def somebody(user: int):
+    """Who connects meanwhile is this user to the other side."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.setegid(grp.getgrnam(GROUP).gr_gid)
+    os.seteuid(user)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+
+
 def occupy(stack: contextlib.ExitStack, port: int):
     """Every second one asks for a page and reads nothing, the others send half a request."""
     for turn in range(PAGES):
@@ -37,42 +67,78 @@ def occupy(stack: contextlib.ExitStack, port: int):
             one.sendall(b"GET /metrics HTTP/1.1\r\n\r\n" if turn % 2 else b"GET /metrics HTTP/1.1\r\nX-Slow: ")
 
 
-def flood(stack: contextlib.ExitStack, bed: Bed):
-    ended = threading.Event()
+def connect(path: str, user: int) -> socket.socket:
+    one = socket.socket(socket.AF_UNIX)
+    one.settimeout(0)
+    with contextlib.suppress(OSError), somebody(user):
+        one.connect(path)
+    return one
+
+
+def flood(path: str):
+    """Sends requests over all connections in turn, reads a part of the answers, and makes those connections anew that the agent has ended; until
+    standard input ends. A process of its own: who connects is another user for a moment."""
     lines = b'{"op":"version"}\n' * 500
-
-    def send(one: socket.socket):
-        with contextlib.suppress(OSError):
-            while not ended.is_set():
-                one.sendall(lines)
+    connections = [connect(path, USERS[turn % len(USERS)]) for turn in range(FLOOD)]
+    print("begun", flush=True)
+    sent, again = 0, 0
+    while not select.select([sys.stdin], [], [], 0)[0]:
+        for turn, one in enumerate(connections):
+            try:
+                sent += one.send(lines)
                 one.recv(65536)
+            except BlockingIOError:
+                continue
+            except OSError:
+                one.close()
+                connections[turn] = connect(path, USERS[turn % len(USERS)])
+                again += 1
+    print(sent // (len(lines) // 500), again)
 
-    threads = []
-    for _ in range(FLOOD):
-        one = stack.enter_context(socket.socket(socket.AF_UNIX))
-        one.connect(str(bed.run_dir / "penstock.sock"))
-        one.settimeout(0.2)
-        threads.append(threading.Thread(target=send, args=(one,), daemon=True))
-        threads[-1].start()
 
-    def end():
-        ended.set()
-        for thread in threads:
-            thread.join()
-    stack.callback(end)
+@contextlib.contextmanager
+def flooded_socket(bed: Bed, found: list):
+    """Meanwhile the local socket is flooded; afterwards `found` has what was sent, and how many connections had to be made anew, in a second."""
+    os.chmod(bed.home, 0o711)
+    process = subprocess.Popen([sys.executable, "-B", __file__, bed.run_dir / "penstock.sock"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process.stdout.readline()
+    begin = now()
+    yield
+    process.stdin.close()
+    found += [int(word) / (now() - begin) * 1e9 for word in process.stdout.read().split()]
+    process.wait()
 
 
 def measure(programs, smoke: bool) -> Bench:
-    bench = Bench("probes", f"/healthz beside {PAGES:,} connections to the pages that mean harm, and {FLOOD} to the local socket")
+    bench = Bench("probes", f"/healthz and penstock status beside {PAGES:,} connections to the pages that mean harm, and {FLOOD} to the local socket")
     times = 5 if smoke else 200
-    with Bed(programs, kubelet=False, config="http: {deadline: 10m}\n") as bed:
+    asked = {"/healthz": lambda bed, port: probe(port), "penstock status": lambda bed, port: status(programs, bed)}
+    group = f"doors: {{local: {{group: {GROUP}}}}}\n" if os.geteuid() == 0 else ""
+    with Bed(programs, kubelet=False, config="http: {deadline: 10m}\n" + group) as bed:
         bed.start_agent("--listen", "127.0.0.1:0")
         bed.logged("looked devices=8")
         port = port_of(bed)
-        bench.add("baseline: alone", "ms", [probe(port) for _ in range(times)], detail=True)
+
+        def ask() -> dict:
+            return {name: [one(bed, port) for _ in range(times)] for name, one in asked.items()}
+
+        sent = []
+        alone = ask()
         with contextlib.ExitStack() as stack:
             occupy(stack, port)
-            bench.add("beside the connections to the pages", "ms", [probe(port) for _ in range(times)], goal=100)
-            flood(stack, bed)
-            bench.add("and beside the flood", "ms", [probe(port) for _ in range(times)], goal=100)
+            occupied = ask()
+            with flooded_socket(bed, sent):
+                flooded = ask()
+    for name in asked:
+        bench.add(f"{name}, beside the connections to the pages", "ms", occupied[name], goal=100)
+        bench.add(f"{name}, and beside the flood of the local socket", "ms", flooded[name], goal=100)
+        bench.add("baseline: alone", "ms", alone[name], detail=True)
+        bench.add("ratio of the medians, beside both", "x", ratio(flooded[name], alone[name]), detail=True)
+    bench.note("penstock status is a process of its own, its start included." + (
+        f" The flood comes from {len(USERS)} users, 10 connections each." if os.geteuid() == 0 else " The flood comes from the user who asks."))
+    bench.note(f"The flood sent {sent[0]:.0f} requests a second, and made {sent[1]:.0f} connections a second anew, which the agent had ended.")
     return bench
+
+
+if __name__ == "__main__":
+    flood(sys.argv[1])
