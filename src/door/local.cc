@@ -218,20 +218,22 @@ void LocalDoor::HandleQueue(const SessionPtr& session) {
 
 void LocalDoor::HandleReport(const SessionPtr& session, bool holders_only) {
   WithViewer(session, [this, session, holders_only](const api::Viewer& viewer) {
-    leases_.RefreshProcesses();
-    api::Report report = callbacks_.report();
-    api::HideCommands(viewer, report);
-    session->Answer(holders_only ? api::HoldersToJson(report) : api::ToJson(report));
+    leases_.RefreshProcesses([this, session, holders_only, viewer] {
+      api::Report report = callbacks_.report();
+      api::HideCommands(viewer, report);
+      session->Answer(holders_only ? api::HoldersToJson(report) : api::ToJson(report));
+    });
   });
 }
 
 void LocalDoor::HandleSamples(const SessionPtr& session) {
   if (!callbacks_.samples) return Refuse(session, Code::kUnimplemented, "this agent measures nothing");
   WithViewer(session, [this, session](const api::Viewer& viewer) {
-    leases_.RefreshProcesses();
-    api::Samples samples = callbacks_.samples();
-    api::HideCommands(viewer, samples);
-    session->Answer(api::ToJson(samples));
+    leases_.RefreshProcesses([this, session, viewer] {
+      api::Samples samples = callbacks_.samples();
+      api::HideCommands(viewer, samples);
+      session->Answer(api::ToJson(samples));
+    });
   });
 }
 
@@ -264,7 +266,7 @@ void LocalDoor::HandleDoor(const SessionPtr& session, const edge::broker::DoorRe
   if (!request.dry_run)
     base::Log(base::kInfo, "asked to move devices",
               {{"devices", base::Join(request.devices, ",")}, {"door", request.door}, {"uid", static_cast<long>(session->peer().uid)}});
-  leases_.RefreshProcesses();  // who has just ended holds nothing
+  leases_.LookAtAllGroups();  // who has just ended holds nothing
   callbacks_.move(
       request, [session](const edge::broker::DeviceMove& move) { session->Progress(edge::broker::EncodeMoving(move)); },
       [session](const base::Result<std::vector<edge::broker::DeviceMove>>& moves) {

@@ -60,15 +60,18 @@ Error NotForLackOfDevices(const Error& error) {
 LocalLeases::LocalLeases(base::Executor& control, base::Executor& io, std::string proc_root, node::inventory::Inventory& inventory,
                          node::ledger::Ledger& ledger, OpenGroups open_groups)
     : control_(control),
+      io_(io),
       proc_root_(std::move(proc_root)),
       inventory_(inventory),
       ledger_(ledger),
       open_groups_(std::move(open_groups)),
-      families_(control, io, proc_root_, [this](const Family& family) { FamilyChanged(family); }) {
+      families_(control, io, proc_root_, [this](const Family& family) { FamilyChanged(family); }),
+      self_(std::make_shared<LocalLeases*>(this)) {
   TryOpenGroups();
 }
 
 LocalLeases::~LocalLeases() {
+  *self_ = nullptr;
   LookAtAllGroups();
   for (const auto& [name, timer] : watched_) {
     control_.Cancel(timer);
@@ -220,7 +223,7 @@ void LocalLeases::RecoverGroup(const std::string& name, const std::vector<Lease>
   }
   if (lease.ok()) {
     lease->cgroup = groups_->Place(name);
-    lease->processes = ProcessesOf(name, {});
+    lease->processes = Read(proc_root_, GroupOf(name, {}));
     if (const auto handed = ledger_.Hand(*lease); !handed.ok())
       base::Log(base::kError, "a lease cannot be taken over", {{"lease", name}, {"error", handed.error().message()}});
   }
@@ -258,8 +261,8 @@ void LocalLeases::FamilyChanged(const Family& family) {
   (void)ledger_.Update(lease);
 }
 
-std::vector<Process> LocalLeases::ProcessesOf(const std::string& group, const std::vector<Process>& known) const {
-  std::vector<pid_t> pids = groups_->Members(group);
+LocalLeases::Group LocalLeases::GroupOf(const std::string& lease, const std::vector<Process>& known) const {
+  std::vector<pid_t> pids = groups_->Members(lease);
   std::sort(pids.begin(), pids.end());
   pids.erase(std::unique(pids.begin(), pids.end()), pids.end());
   if (pids.size() > kMostProcessesShown) {  // those that are known were found on a device, or are the first of all
@@ -269,13 +272,17 @@ std::vector<Process> LocalLeases::ProcessesOf(const std::string& group, const st
     pids.resize(kMostProcessesShown);
     std::sort(pids.begin(), pids.end());
   }
+  return {lease, std::move(pids), known};
+}
+
+std::vector<Process> LocalLeases::Read(const std::string& proc_root, const Group& group) {
   std::vector<Process> processes;
-  for (const pid_t pid : pids) {
-    const auto info = os::ReadProcess(proc_root_, pid);
+  for (const pid_t pid : group.pids) {
+    const auto info = os::ReadProcess(proc_root, pid);
     if (!info.ok()) continue;
-    const auto same =
-        std::find_if(known.begin(), known.end(), [&](const Process& one) { return one.pid == pid && one.start == info->start; });
-    processes.push_back({pid, info->start, same != known.end() ? same->user : os::UserName(info->uid), info->command});
+    const auto same = std::find_if(group.known.begin(), group.known.end(),
+                                   [&](const Process& one) { return one.pid == pid && one.start == info->start; });
+    processes.push_back({pid, info->start, same != group.known.end() ? same->user : os::UserName(info->uid), info->command});
   }
   return processes;
 }
@@ -286,15 +293,51 @@ void LocalLeases::LookAtAllGroups() {
   for (const auto& [name, timer] : names) LookAtGroup(name);
 }
 
-void LocalLeases::RefreshProcesses() {
+void LocalLeases::RefreshProcesses(std::function<void()> then) {
+  const auto asker = std::make_shared<Asker>(Asker{std::move(then)});
+  // An answer without the newest processes is better than none: whoever asks may be looking for what keeps the machine busy.
+  asker->timer = control_.PostAfter(kLongestLook, [self = self_, asker] {
+    if (*self != nullptr) (*self)->Answer(*asker);
+  });
+  std::erase_if(askers_, [](const auto& one) { return one->then == nullptr; });
+  askers_.push_back(asker);
+  if (!looking_) Look();
+}
+
+void LocalLeases::Answer(Asker& asker) {
+  control_.Cancel(asker.timer);
+  if (const auto then = std::exchange(asker.then, nullptr)) then();
+}
+
+void LocalLeases::Look() {
   LookAtAllGroups();
+  std::vector<Group> groups;
+  for (const Lease& lease : ledger_.Get()->leases)
+    if (watched_.contains(lease.id)) groups.push_back(GroupOf(lease.id, lease.processes));
+  const Askers askers = std::exchange(askers_, {});
+  if (groups.empty()) return Looked({}, askers);
+  looking_ = true;
+  io_.Post([self = self_, &control = control_, proc_root = proc_root_, groups = std::move(groups), askers] {
+    std::map<std::string, std::vector<Process>> found;
+    for (const Group& group : groups) found.emplace(group.lease, Read(proc_root, group));
+    control.Post([self, found = std::move(found), askers] {
+      if (*self != nullptr) (*self)->Looked(found, askers);
+    });
+  });
+}
+
+void LocalLeases::Looked(const std::map<std::string, std::vector<Process>>& found, const Askers& askers) {
   const auto ledger = ledger_.Get();
-  for (const Lease& known : ledger->leases) {
-    if (!watched_.contains(known.id)) continue;
-    Lease lease = known;
-    lease.processes = ProcessesOf(known.id, known.processes);
-    if (!lease.processes.empty() && lease.processes != known.processes) (void)ledger_.Update(lease);
+  for (const auto& [id, processes] : found) {
+    const Lease* known = ledger->FindLease(id);
+    if (known == nullptr || processes.empty() || processes == known->processes) continue;
+    Lease lease = *known;
+    lease.processes = processes;
+    (void)ledger_.Update(lease);
   }
+  looking_ = false;
+  for (const auto& asker : askers) Answer(*asker);
+  if (!askers_.empty() && !looking_) Look();
 }
 
 }  // namespace penstock::door

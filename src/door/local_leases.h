@@ -46,8 +46,14 @@ class LocalLeases {
   /// Blocks for a look at /proc. Once, before the first Admit.
   void Recover(const std::vector<node::ledger::Lease>& checkpoint);
 
-  /// Brings the leases that have a group up to date in the ledger: their processes, and whether there are any.
-  void RefreshProcesses();
+  /// Ends the leases of groups in which nobody is any more and of which the kernel has not told so yet.
+  void LookAtAllGroups();
+
+  /// Brings the leases that have a group up to date in the ledger: their processes, and whether there are any. Then calls `then`, once.
+  /// Command lines are read on the I/O executor, for all who asked meanwhile in one look; after kLongestLook `then` is called with what is
+  /// known. Not called once this has ended.
+  void RefreshProcesses(std::function<void()> then);
+  static constexpr base::Duration kLongestLook = std::chrono::seconds(1);
 
   /// Why leases are visibility only; empty where they are not.
   const std::string& visibility_reason() const { return visibility_reason_; }
@@ -62,13 +68,29 @@ class LocalLeases {
   void RecoverFamily(const node::ledger::Lease& lease);
   void WatchGroup(const std::string& name);
   void LookAtGroup(const std::string& name);
-  void LookAtAllGroups();
   void RemoveGroup(const std::string& name, base::Duration again);
   void FamilyChanged(const Family& family);
-  std::vector<node::ledger::Process> ProcessesOf(const std::string& group, const std::vector<node::ledger::Process>& known) const;
+  /// The processes of a lease's group, to be read, and those of them that are known.
+  struct Group {
+    std::string lease;
+    std::vector<pid_t> pids;
+    std::vector<node::ledger::Process> known;
+  };
+  Group GroupOf(const std::string& lease, const std::vector<node::ledger::Process>& known) const;
+  static std::vector<node::ledger::Process> Read(const std::string& proc_root, const Group& group);
+  /// Who wants to know the processes as they are now.
+  struct Asker {
+    std::function<void()> then;  ///< empty once called
+    base::TimerId timer = 0;     ///< at which it is called in any case
+  };
+  using Askers = std::vector<std::shared_ptr<Asker>>;
+  void Answer(Asker& asker);
+  void Look();
+  void Looked(const std::map<std::string, std::vector<node::ledger::Process>>& found, const Askers& askers);
   std::string NextId();
 
   base::Executor& control_;
+  base::Executor& io_;
   const std::string proc_root_;
   node::inventory::Inventory& inventory_;
   node::ledger::Ledger& ledger_;
@@ -79,6 +101,9 @@ class LocalLeases {
   std::map<std::string, base::TimerId> watched_;  // groups, with the timer of a removal to be repeated
   FamilyWatch families_;
   std::uint64_t next_id_ = 1;
+  bool looking_ = false;
+  Askers askers_;                       // who wait for the next look
+  std::shared_ptr<LocalLeases*> self_;  // null inside once destroyed: for functions on their way
 };
 
 }  // namespace penstock::door

@@ -64,15 +64,21 @@ class LocalLeasesTest : public testing::Test {
     StartAgent();
   }
 
-  void StartAgent(const std::vector<Lease>& checkpoint = {}) {
+  void StartAgent(const std::vector<Lease>& checkpoint = {}, base::Executor* io = nullptr) {
     leases_.reset();
     ledger_ = std::make_unique<node::ledger::Ledger>();
-    leases_ = std::make_unique<LocalLeases>(executor_, executor_, "/proc", inventory_, *ledger_,
+    leases_ = std::make_unique<LocalLeases>(executor_, io != nullptr ? *io : executor_, "/proc", inventory_, *ledger_,
                                             [this]() -> base::Result<std::unique_ptr<Groups>> {
                                               if (!no_rights_.empty()) return Error(Code::kPermissionDenied, no_rights_);
                                               return std::unique_ptr<Groups>(std::make_unique<FakeGroups>(kernel_));
                                             });
     leases_->Recover(checkpoint);
+  }
+  void Refresh() {
+    bool refreshed = false;
+    leases_->RefreshProcesses([&refreshed] { refreshed = true; });
+    executor_.RunUntilIdle();
+    EXPECT_TRUE(refreshed);
   }
   base::Result<Lease> Admit(const std::string& device, int pidfd = 0) {
     const std::uint64_t start = *os::ReadProcessStart("/proc", ::getpid());
@@ -294,17 +300,60 @@ TEST_F(LocalLeasesTest, FindsOutThatRightsCameLater) {
 TEST_F(LocalLeasesTest, BringsTheProcessesOfAGroupUpToDate) {
   const std::string id = Admit("GPU-0")->id;
   kernel_.groups.at(id).members = {::getppid()};
-  leases_->RefreshProcesses();
+  Refresh();
   EXPECT_EQ(Held().at(0).processes.at(0).pid, ::getppid());
+}
+
+TEST_F(LocalLeasesTest, ReadsProcessesOnTheOtherThreadInOneLookForAllWhoAskMeanwhile) {
+  base::ManualExecutor io;
+  StartAgent({}, &io);
+  kernel_.groups.at(Admit("GPU-0")->id).members = {::getppid()};
+  std::vector<int> answered;
+  for (int asker = 0; asker < 3; ++asker) leases_->RefreshProcesses([&answered, asker] { answered.push_back(asker); });
+  executor_.RunUntilIdle();
+  EXPECT_THAT(answered, IsEmpty()) << "nothing is read on the control executor";
+  io.RunUntilIdle();
+  executor_.RunUntilIdle();
+  EXPECT_THAT(answered, ElementsAre(0)) << "the others came while it looked";
+  io.RunUntilIdle();
+  executor_.RunUntilIdle();
+  EXPECT_THAT(answered, ElementsAre(0, 1, 2));
+  EXPECT_EQ(Held().at(0).processes.at(0).pid, ::getppid());
+}
+
+TEST_F(LocalLeasesTest, AnswersWithWhatIsKnownWhereReadingTakesLong) {
+  base::ManualExecutor io;
+  StartAgent({}, &io);
+  kernel_.groups.at(Admit("GPU-0")->id).members = {::getppid()};
+  int answered = 0;
+  leases_->RefreshProcesses([&answered] { ++answered; });
+  leases_->RefreshProcesses([&answered] { ++answered; });
+  executor_.Advance(LocalLeases::kLongestLook);
+  EXPECT_EQ(answered, 2);
+  EXPECT_EQ(Held().at(0).processes.at(0).pid, ::getpid());
+  io.RunUntilIdle();
+  executor_.RunUntilIdle();
+  EXPECT_EQ(answered, 2) << "each once";
+  EXPECT_EQ(Held().at(0).processes.at(0).pid, ::getppid());
+}
+
+TEST_F(LocalLeasesTest, ALookThatOutlivesTheLeasesHarmsNothing) {
+  base::ManualExecutor io;
+  StartAgent({}, &io);
+  ASSERT_TRUE(Admit("GPU-0").ok());
+  leases_->RefreshProcesses([] { FAIL(); });
+  leases_.reset();
+  io.RunUntilIdle();
+  executor_.Advance(LocalLeases::kLongestLook);
 }
 
 TEST_F(LocalLeasesTest, GivesBackWhatHasEndedAlsoWhereTheKernelHasNotToldYet) {
   const std::string id = Admit("GPU-0")->id;
   kernel_.busy = 1;
   kernel_.groups.at(id).members.clear();
-  leases_->RefreshProcesses();
+  Refresh();
   EXPECT_THAT(Held(), IsEmpty());
-  leases_->RefreshProcesses();  // a removal is on its way already
+  Refresh();  // a removal is on its way already
   executor_.Advance(seconds(1));
   EXPECT_THAT(kernel_.groups, IsEmpty());
 }
@@ -370,7 +419,7 @@ TEST_F(LocalLeasesTest, OfManyProcessesThoseThatAreKnownStay) {
   for (pid_t pid = 1; members.size() < 100; ++pid) members.push_back(pid);  // most of them do not live
   members.push_back(::getpid());
   members.push_back(parent);
-  leases_->RefreshProcesses();
+  Refresh();
   const auto processes = Held().at(0).processes;
   for (const pid_t pid : {::getpid(), parent})
     EXPECT_TRUE(std::any_of(processes.begin(), processes.end(), [pid](const auto& one) { return one.pid == pid; })) << pid;
