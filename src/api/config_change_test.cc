@@ -19,7 +19,7 @@ paths:
    osRelease: /o, hostDriverRoot: /hd, hostDevRoot: /hv}
 doors:
   kubelet: {enabled: on}
-  local: {enabled: on, group: lab}
+  local: {enabled: on, group: lab, closedCgroups: [user.slice]}
   assign: [{devices: ["GPU-1", 0], door: local}]
 health: {poll: 1500ms, probation: 1m, probationMost: 1h, reset: idle, policy: [{codes: [94], action: drain}]}
 resources: {perModel: true, names: [{pattern: "*T4*", name: nvidia.com/t4}]}

@@ -66,6 +66,8 @@ void ReadDoors(MapReader& top, Problems& problems, NodeConfig& config) {
   MapReader local(MapAt(doors, "local"), "doors.local", problems);
   ReadSwitch(local, "enabled", config.local_door);
   if (auto group = local.String("group")) config.local_group = *std::move(group);
+  for (const std::string& cgroup : local.Strings("closedCgroups").value_or(std::vector<std::string>{}))
+    config.closed_cgroups.push_back(cgroup.starts_with("/") ? cgroup : "/" + cgroup);
   local.Finish();
   config.doors = ReadAssign(doors, problems);
   doors.Finish();
@@ -155,6 +157,9 @@ std::string ToYaml(const NodeConfig& config) {
   for (const PathOption& option : PathOptions()) text += "  " + std::string(option.key) + ": " + Quoted(config.paths.*option.member) + "\n";
   text += "doors:\n  kubelet:\n    enabled: " + std::string(Text(config.kubelet_door)) + "\n";
   text += "  local:\n    enabled: " + std::string(Text(config.local_door)) + "\n    group: " + Quoted(config.local_group) + "\n";
+  std::vector<std::string> closed;
+  for (const std::string& cgroup : config.closed_cgroups) closed.push_back(Quoted(cgroup));
+  text += "    closedCgroups: [" + base::Join(closed, ", ") + "]\n";
   text += AssignText(config.doors);
   text += internal::HealthText(config.health) + internal::ResourcesText(config) + internal::SharingText(config.sharing);
   text += internal::HttpText(config.http) + internal::TelemetryText(config.telemetry) + internal::UsageText(config.usage);

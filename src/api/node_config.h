@@ -231,6 +231,8 @@ struct NodeConfig {
   Switch kubelet_door = Switch::kAuto;   ///< auto: where the kubelet's directory exists
   Switch local_door = Switch::kAuto;     ///< auto: on
   std::string local_group = "penstock";  ///< members may use the local door; where no such group exists, root only
+  /// Control groups of the machine ("/user.slice") whose processes can open devices only where they hold them; empty: none.
+  std::vector<std::string> closed_cgroups;
   std::vector<DoorRule> doors;           ///< before the default: the kubelet's door where it is open, else the local one
 
   HealthConfig health;

@@ -38,7 +38,29 @@ void CheckSocketPath(const std::string& folder, std::size_t name, std::string_vi
                   " bytes, and a unix socket's has at most 107; choose a shorter folder");
 }
 
+/// A path in the hierarchy of control groups. Not the root: that would be every process of every container.
+bool IsCgroup(const std::string& path) {
+  const auto parts = base::Split(std::string_view(path).substr(1), '/');
+  return std::none_of(parts.begin(), parts.end(), [](const std::string& part) {
+    return part.empty() || part == "." || part == ".." || part.find_first_of(" \t\n\"") != std::string::npos;
+  });
+}
+
+void CheckClosedCgroups(const std::vector<std::string>& cgroups, const Report& report) {
+  constexpr std::size_t kMost = 64;
+  if (cgroups.size() > kMost) report("doors.local.closedCgroups", "names more than " + std::to_string(kMost) + " control groups");
+  for (std::size_t i = 0; i < cgroups.size(); ++i) {
+    const std::string key = "doors.local.closedCgroups[" + std::to_string(i) + "]";
+    if (!IsCgroup(cgroups[i])) {
+      report(key, "\"" + cgroups[i] + "\" is no path of a control group below the root, as user.slice or system.slice/cron.service");
+    } else if (cgroups[i].starts_with("/kubepods")) {
+      report(key, "\"" + cgroups[i] + "\" holds pods, to which the kubelet gives devices and the container engine closes the others");
+    }
+  }
+}
+
 void CheckDoors(const NodeConfig& config, const Report& report) {
+  CheckClosedCgroups(config.closed_cgroups, report);
   if (config.local_group.empty() || config.local_group.find_first_of(": \t\n") != std::string::npos)
     report("doors.local.group", "\"" + config.local_group + "\" is no name of a group");
   for (std::size_t i = 0; i < config.doors.size(); ++i) {

@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using namespace std::chrono_literals;
 
 const std::string kHeader = "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n";
@@ -34,7 +35,7 @@ paths:
   {driverRoot: /d, nvmlLibrary: /n.so, sysfsRoot: /s, devRoot: /v, procRoot: /p, cdiRoot: /c, kubeletDir: /k, stateDir: /st, runDir: /r}
 doors:
   kubelet: {enabled: off}
-  local: {enabled: true, group: lab}
+  local: {enabled: true, group: lab, closedCgroups: [user.slice, /system.slice/cron.service]}
   assign: [{devices: ["GPU-1", 0, "*A100*"], door: local}, {door: none}]
 health:
   {poll: 1500ms, probation: 1m, probationMost: 1h, reset: idle,
@@ -71,6 +72,7 @@ cluster:
   EXPECT_EQ(config.kubelet_door, Switch::kOff);
   EXPECT_EQ(config.local_door, Switch::kOn);
   EXPECT_EQ(config.local_group, "lab");
+  EXPECT_THAT(config.closed_cgroups, ElementsAre("/user.slice", "/system.slice/cron.service"));
   ASSERT_EQ(config.doors.size(), 2u);
   EXPECT_THAT(config.doors[0].devices, ElementsAre("GPU-1", "0", "*A100*"));
   EXPECT_EQ(config.doors[0].door, "local");
@@ -281,6 +283,15 @@ TEST(NodeConfig, PointsAtARuleForADoorThatIsSwitchedOff) {
   const std::string error =
       ErrorOf(ParseNodeConfig(kHeader + "doors:\n  local: {enabled: off}\n  assign: [{door: none}, {door: local}]\n", "f"));
   EXPECT_THAT(error, HasSubstr("f:5:33: doors.assign[1].door: gives devices to the door \"local\", which is switched off"));
+}
+
+TEST(NodeConfig, RefusesToCloseDevicesToWhatIsNoControlGroupOrHasPods) {
+  const std::string error =
+      ErrorOf(ParseNodeConfig(kHeader + "doors:\n  local: {closedCgroups: [/, user.slice/../x, kubepods.slice, user.slice]}\n", "f"));
+  EXPECT_THAT(error, HasSubstr("f:4:27: doors.local.closedCgroups[0]: \"/\" is no path of a control group below the root"));
+  EXPECT_THAT(error, HasSubstr("doors.local.closedCgroups[1]: \"/user.slice/../x\" is no path of a control group"));
+  EXPECT_THAT(error, HasSubstr("doors.local.closedCgroups[2]: \"/kubepods.slice\" holds pods"));
+  EXPECT_THAT(error, Not(HasSubstr("closedCgroups[3]")));
 }
 
 TEST(NodeConfig, RefusesNamesThatKubernetesWouldRefuse) {

@@ -71,7 +71,9 @@ Json ToJsonValue(const DoorReport& door) {
           {"resources", door.resources},
           {"enforcement", door.enforcement},
           {"deviceList", door.device_list},
-          {"deviceListReason", door.device_list_reason}};
+          {"deviceListReason", door.device_list_reason},
+          {"closedCgroups", door.closed_cgroups},
+          {"closedCgroupsProblem", door.closed_problem}};
 }
 
 Json ToJsonValue(const ServerReport& server) {

@@ -63,6 +63,9 @@ struct DoorReport {
   /// How containers are given devices there: "cdi-cri", "cdi-annotations", "envvar", "volume-mounts", "device-files"; empty: not by these.
   std::vector<std::string> device_list;
   std::string device_list_reason;  ///< why so: "containerd 1.7.24 injects CDI devices"
+  /// Control groups to whose processes the devices are closed unless they hold them: "/user.slice".
+  std::vector<std::string> closed_cgroups;
+  std::string closed_problem;  ///< why they are not to others that the configuration names; empty: there are none
 };
 
 struct VendorReport {

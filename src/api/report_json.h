@@ -67,6 +67,8 @@ DoorReport ReadDoor(const Json& json) {
   Take(json, "enforcement", door.enforcement);
   Take(json, "deviceList", door.device_list);
   Take(json, "deviceListReason", door.device_list_reason);
+  Take(json, "closedCgroups", door.closed_cgroups);
+  Take(json, "closedCgroupsProblem", door.closed_problem);
   return door;
 }
 

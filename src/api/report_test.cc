@@ -68,7 +68,9 @@ Report Sample() {
                    .resources = {"nvidia.com/gpu"},
                    .enforcement = "devices",
                    .device_list = {"envvar", "device-files"},
-                   .device_list_reason = "containerd 1.6.20 has no CDI"}};
+                   .device_list_reason = "containerd 1.6.20 has no CDI",
+                   .closed_cgroups = {"/user.slice"},
+                   .closed_problem = "/x: gone"}};
   report.servers = {
       {.set = "nvidia.com/gpu.shared", .kind = "mps", .state = "waiting", .reason = "it ended", .clients = 3, .devices = {"GPU-1"}}};
   report.cdi = {
@@ -108,7 +110,8 @@ TEST(Report, HasTheShapeThatIsPromised) {
                     "user": "", "command": "", "pod": "", "namespace": "", "container": "", "enforcement": "", "since": "",
                     "note": "GPU-0 was replaced by GPU-1"}],
     "doors": [{"name": "kubelet", "state": "open", "reason": "", "resources": ["nvidia.com/gpu"], "enforcement": "devices",
-               "deviceList": ["envvar", "device-files"], "deviceListReason": "containerd 1.6.20 has no CDI"}],
+               "deviceList": ["envvar", "device-files"], "deviceListReason": "containerd 1.6.20 has no CDI",
+               "closedCgroups": ["/user.slice"], "closedCgroupsProblem": "/x: gone"}],
     "servers": [{"set": "nvidia.com/gpu.shared", "kind": "mps", "state": "waiting", "reason": "it ended", "clients": 3, "devices": ["GPU-1"]}],
     "cdi": {"folder": "/var/run/cdi", "kinds": ["nvidia.com/gpu"], "problems": ["x.yaml gives them as well"], "remarks": ["no libcuda.so"]},
     "configuration": {"origin": "file /etc/penstock/node.yaml", "since": "2026-11-21T03:41:00.000Z", "problem": "line 3: unknown key",

@@ -26,6 +26,8 @@ struct FakeKernel {
   std::map<pid_t, std::string> moved;  ///< into groups that are not ours
   std::string refusal;                 ///< why no group has a place; empty: all have
   std::string fail;                    ///< name of the call that fails
+  std::vector<std::string> closed;     ///< groups to which devices are closed
+  std::vector<os::DeviceRange> closed_devices;
   int busy = 0;                        ///< that many removals fail
   std::function<void()> created;       ///< called after a group was made
   std::function<void()> entering;      ///< called before a process enters
@@ -86,6 +88,14 @@ class FakeGroups final : public Groups {
     if (Populated(name) || kernel_.busy-- > 0) return base::Error(base::Code::kFailedPrecondition, "busy");
     kernel_.groups.erase(name);
     return {};
+  }
+  std::map<std::string, base::Status> CloseDevices(const std::vector<std::string>& cgroups,
+                                                   const std::vector<os::DeviceRange>& devices) override {
+    kernel_.closed = cgroups;
+    kernel_.closed_devices = devices;
+    std::map<std::string, base::Status> closed;
+    for (const std::string& cgroup : cgroups) closed[cgroup] = MayFail("close " + cgroup);
+    return closed;
   }
 
  private:

@@ -4,11 +4,13 @@
 #include <array>
 #include <charconv>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include <sys/epoll.h>
 
 #include "base/core/hash.h"
+#include "os/cgroup_closed.h"
 
 namespace penstock::door {
 namespace {
@@ -30,9 +32,7 @@ class Cgroups final : public Groups {
     return tree_.PlaceFor(name, above);
   }
   std::string Place(const std::string& name) const override { return tree_.Place(name); }
-  base::Status Create(const std::string& name, const std::string& place, const os::DeviceRules& rules, const std::string& note) override {
-    return tree_.Create(name, place, rules, note);
-  }
+  base::Status Create(const std::string& name, const std::string& place, const os::DeviceRules& rules, const std::string& note) override;
   base::Status Enter(const std::string& name, pid_t pid) override { return tree_.Enter(name, pid); }
   base::Status MoveTo(const std::string& cgroup, pid_t pid) override { return tree_.MoveTo(cgroup, pid); }
   std::vector<pid_t> Members(const std::string& name) const override { return tree_.Members(name); }
@@ -40,12 +40,63 @@ class Cgroups final : public Groups {
   base::Status Watch(const std::string& name, std::function<void()> changed) override;
   void Unwatch(const std::string& name) override;
   base::Status Remove(const std::string& name) override { return tree_.Remove(name); }
+  std::map<std::string, base::Status> CloseDevices(const std::vector<std::string>& cgroups,
+                                                   const std::vector<os::DeviceRange>& devices) override;
 
  private:
+  base::Status OpenClosed();
+  base::Status Admit(const std::string& name);
+
   os::Loop& loop_;
   os::CgroupTree tree_;
+  std::optional<os::ClosedDevices> closed_;  // since devices were to be closed for the first time
   std::map<std::string, os::UniqueFd> watched_;
 };
+
+base::Status Cgroups::Create(const std::string& name, const std::string& place, const os::DeviceRules& rules, const std::string& note) {
+  TRY(tree_.Create(name, place, rules, note));
+  if (!closed_) return {};
+  const auto admitted = Admit(name);
+  if (!admitted.ok()) (void)tree_.Remove(name);
+  return admitted;
+}
+
+base::Status Cgroups::Admit(const std::string& name) {
+  ASSIGN(const std::string folder, tree_.FolderAt(tree_.Place(name)));
+  return closed_->Admit(folder);
+}
+
+/// With the groups that are there already, whose processes hold devices.
+base::Status Cgroups::OpenClosed() {
+  ASSIGN(closed_, os::ClosedDevices::Open());
+  for (const std::string& name : tree_.List())
+    if (const auto admitted = Admit(name); !admitted.ok()) {
+      closed_.reset();
+      return admitted;
+    }
+  return {};
+}
+
+std::map<std::string, base::Status> Cgroups::CloseDevices(const std::vector<std::string>& cgroups,
+                                                          const std::vector<os::DeviceRange>& devices) {
+  std::map<std::string, base::Status> closed;
+  if (cgroups.empty()) {
+    closed_.reset();
+    return closed;
+  }
+  const base::Status opened = closed_ ? base::Status() : OpenClosed();
+  std::map<std::string, std::string> by_folder;
+  std::vector<std::string> folders;
+  for (const std::string& cgroup : cgroups) {
+    const auto folder = tree_.FolderAt(cgroup);
+    closed[cgroup] = !opened.ok() ? opened : folder.ok() ? base::Status() : base::Status(folder.error());
+    if (folder.ok()) by_folder.emplace(*folder, cgroup);
+    if (folder.ok()) folders.push_back(*folder);
+  }
+  if (!opened.ok()) return closed;
+  for (auto& [folder, status] : closed_->Close(folders, devices)) closed[by_folder.at(folder)] = std::move(status);
+  return closed;
+}
 
 /// By the file that is open already: no process can be out of descriptors for that.
 bool Cgroups::Populated(const std::string& name) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,6 +33,9 @@ class Groups {
   virtual base::Status Watch(const std::string& name, std::function<void()> changed) = 0;
   virtual void Unwatch(const std::string& name) = 0;
   virtual base::Status Remove(const std::string& name) = 0;
+  /// os::ClosedDevices::Close for groups of the machine ("/user.slice"); groups of ours are admitted, those to be made too.
+  virtual std::map<std::string, base::Status> CloseDevices(const std::vector<std::string>& cgroups,
+                                                           const std::vector<os::DeviceRange>& devices) = 0;
 };
 
 /// The machine's own: os::CgroupTree of that name, whose folder is removed again at the end where nothing is left in it. Errors say which

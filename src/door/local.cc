@@ -99,6 +99,8 @@ api::DoorReport LocalDoor::Report() const {
   if (!leases_.visibility_reason().empty()) report.reason += "; visibility only: " + leases_.visibility_reason();
   for (const auto& offer : *node_.offers.published().Get())
     if (offer.door == node::share::kLocalDoor) report.resources.push_back(offer.resource);
+  report.closed_cgroups = leases_.closed().cgroups;
+  report.closed_problem = leases_.closed().problem;
   return report;
 }
 

@@ -57,6 +57,9 @@ class LocalDoor {
   /// Takes over what an agent before us gave out; `checkpoint` is a hint. Before Open, and before another door hands anything. Blocks.
   void Recover(const std::vector<node::ledger::Lease>& checkpoint);
 
+  /// LocalLeases::CloseDevices.
+  void CloseDevices(std::vector<std::string> cgroups) { leases_.CloseDevices(std::move(cgroups)); }
+
   /// Begins to listen. The caller holds the run directory's lock.
   base::Status Open();
 

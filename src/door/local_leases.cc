@@ -9,6 +9,7 @@
 
 #include <poll.h>
 
+#include "base/core/strings.h"
 #include "base/log.h"
 #include "door/lease_note.h"
 #include "node/allocate/allocate.h"
@@ -29,6 +30,7 @@ constexpr base::Duration kOpenAgain = std::chrono::seconds(30);
 constexpr base::Duration kRemoveAgain = std::chrono::milliseconds(100);
 constexpr base::Duration kRemoveAgainMost = std::chrono::seconds(30);
 constexpr std::size_t kMostProcessesShown = 64;
+constexpr char kNoDevice[] = "no device is known that could be closed";
 
 constexpr int kLooksForBystanders = 8;
 
@@ -72,6 +74,8 @@ LocalLeases::LocalLeases(base::Executor& control, base::Executor& io, std::strin
 
 LocalLeases::~LocalLeases() {
   *self_ = nullptr;
+  on_inventory_.Reset();
+  control_.Cancel(close_);
   LookAtAllGroups();
   for (const auto& [name, timer] : watched_) {
     control_.Cancel(timer);
@@ -249,6 +253,48 @@ void LocalLeases::RecoverFamily(const Lease& lease) {
     return;
   }
   families_.Follow(family);
+}
+
+void LocalLeases::CloseDevices(std::vector<std::string> cgroups) {
+  if (cgroups == to_close_) return;
+  to_close_ = std::move(cgroups);
+  on_inventory_.Reset();
+  if (!to_close_.empty())
+    on_inventory_ = inventory_.published().Subscribe([this](const auto& inventory) {
+      if (std::exchange(described_, inventory->facts_generation) == described_) return;
+      control_.Post([self = self_] {
+        if (*self != nullptr) (*self)->Close();
+      });
+    });
+  Close();
+}
+
+void LocalLeases::Close() {
+  control_.Cancel(std::exchange(close_, 0));
+  Closed now = TryClose();
+  if (now.problem != closed_.problem && !now.problem.empty() && now.problem != kNoDevice)
+    base::Log(base::kWarn, "devices are not closed as configured", {{"why", now.problem}});
+  if (now.cgroups != closed_.cgroups)
+    base::Log(base::kInfo, "devices are closed to processes that hold none", {{"cgroups", base::Join(now.cgroups, ",")}});
+  closed_ = std::move(now);
+  if (!to_close_.empty()) close_ = control_.PostAfter(kCloseAgain, [this] { Close(); });
+}
+
+LocalLeases::Closed LocalLeases::TryClose() {
+  TryOpenGroups();
+  if (!groups_) return {{}, to_close_.empty() ? "" : "devices cannot be closed: " + visibility_reason_};
+  const auto guarded = RulesFor({}, *inventory_.published().Get()).guarded;
+  if (guarded.empty() && !to_close_.empty()) return {{}, kNoDevice};
+  Closed closed;
+  std::vector<std::string> problems;
+  for (const auto& [cgroup, status] : groups_->CloseDevices(to_close_, guarded)) {
+    if (status.ok())
+      closed.cgroups.push_back(cgroup);
+    else
+      problems.push_back(cgroup + ": " + status.error().message());
+  }
+  closed.problem = base::Join(problems, "; ");
+  return closed;
 }
 
 void LocalLeases::FamilyChanged(const Family& family) {

@@ -55,6 +55,16 @@ class LocalLeases {
   void RefreshProcesses(std::function<void()> then);
   static constexpr base::Duration kLongestLook = std::chrono::seconds(1);
 
+  /// Closes the devices to the processes of these groups ("/user.slice") that hold none of them, until told otherwise; looks again when
+  /// devices were described, and every kCloseAgain, since groups come and go.
+  void CloseDevices(std::vector<std::string> cgroups);
+  static constexpr base::Duration kCloseAgain = std::chrono::seconds(2);
+  struct Closed {
+    std::vector<std::string> cgroups;  ///< to which they are closed now
+    std::string problem;               ///< why not to others that were named, one sentence; empty: there are none
+  };
+  const Closed& closed() const { return closed_; }
+
   /// Why leases are visibility only; empty where they are not.
   const std::string& visibility_reason() const { return visibility_reason_; }
 
@@ -70,6 +80,8 @@ class LocalLeases {
   void LookAtGroup(const std::string& name);
   void RemoveGroup(const std::string& name, base::Duration again);
   void FamilyChanged(const Family& family);
+  void Close();
+  Closed TryClose();
   /// The processes of a lease's group, to be read, and those of them that are known.
   struct Group {
     std::string lease;
@@ -101,6 +113,11 @@ class LocalLeases {
   std::map<std::string, base::TimerId> watched_;  // groups, with the timer of a removal to be repeated
   FamilyWatch families_;
   std::uint64_t next_id_ = 1;
+  std::vector<std::string> to_close_;
+  Closed closed_;
+  base::TimerId close_ = 0;
+  std::uint64_t described_ = 0;  // the devices that were closed last
+  base::Subscription on_inventory_;
   bool looking_ = false;
   Askers askers_;                       // who wait for the next look
   std::shared_ptr<LocalLeases*> self_;  // null inside once destroyed: for functions on their way

@@ -337,6 +337,42 @@ TEST_F(LocalLeasesTest, AnswersWithWhatIsKnownWhereReadingTakesLong) {
   EXPECT_EQ(Held().at(0).processes.at(0).pid, ::getppid());
 }
 
+TEST_F(LocalLeasesTest, ClosesDevicesToGroupsAndLooksAgain) {
+  leases_->CloseDevices({"/user.slice", "/x"});
+  EXPECT_THAT(kernel_.closed, ElementsAre("/user.slice", "/x"));
+  EXPECT_THAT(kernel_.closed_devices, ElementsAre(os::DeviceRange{195, 0, 127}));
+  EXPECT_THAT(leases_->closed().cgroups, ElementsAre("/user.slice", "/x"));
+  EXPECT_EQ(leases_->closed().problem, "");
+
+  kernel_.fail = "close /x";  // it went away
+  executor_.Advance(LocalLeases::kCloseAgain);
+  EXPECT_THAT(leases_->closed().cgroups, ElementsAre("/user.slice"));
+  EXPECT_EQ(leases_->closed().problem, "/x: close /x fails");
+  kernel_.fail.clear();
+  executor_.Advance(LocalLeases::kCloseAgain);
+  EXPECT_EQ(leases_->closed().problem, "");
+
+  device::Facts another;
+  another.id = "GPU-2";
+  another.vendor = "nvidia";
+  another.files = {{"/dev/dri/card9", 226, 9}};
+  inventory_.SetFacts("nvidia", {another}, "", executor_.clock().Wall());
+  executor_.RunUntilIdle();
+  EXPECT_THAT(kernel_.closed_devices, testing::Contains(os::DeviceRange{226, 9, 9})) << "as soon as it is described";
+
+  leases_->CloseDevices({});
+  EXPECT_THAT(kernel_.closed, IsEmpty());
+  EXPECT_THAT(leases_->closed().cgroups, IsEmpty());
+}
+
+TEST_F(LocalLeasesTest, SaysWhyNothingCanBeClosed) {
+  no_rights_ = "read-only";
+  StartAgent();
+  leases_->CloseDevices({"/user.slice"});
+  EXPECT_THAT(leases_->closed().cgroups, IsEmpty());
+  EXPECT_EQ(leases_->closed().problem, "devices cannot be closed: read-only");
+}
+
 TEST_F(LocalLeasesTest, ALookThatOutlivesTheLeasesHarmsNothing) {
   base::ManualExecutor io;
   StartAgent({}, &io);

@@ -64,6 +64,9 @@ class CgroupTree {
   /// Where it is, as PlaceFor names it.
   std::string Place(const std::string& name) const;
 
+  /// The folder of a group of the machine, ours or not, named as ReadUnifiedCgroup does; kFailedPrecondition where it is not to be seen.
+  base::Result<std::string> FolderAt(const std::string& cgroup) const;
+
   /// The note given at creation.
   base::Result<std::string> Note(const std::string& name) const;
 
@@ -99,7 +102,6 @@ class CgroupTree {
  private:
   CgroupTree(std::string mount, std::string mount_root, const std::string& group_name);
   std::vector<std::string> ListOwn() const;
-  base::Result<std::string> FolderAt(const std::string& cgroup) const;
   std::string FolderOf(const std::string& name) const;
 
   std::string mount_, mount_root_;  // the hierarchy's mount point, and the group that is to be seen there

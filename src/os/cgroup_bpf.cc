@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <limits>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <sys/resource.h>
@@ -108,9 +110,30 @@ class Program {
     Add(Compute(BPF_ADD, kDevice, kLeastKey));
   }
 
+  // Who is refused after all: not the machine's root, and not the members of admitted groups. A refusal by default ends the program.
+  void RefuseUnless(int admitted) {
+    Add(Instruction(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_get_current_uid_gid));
+    Add(Instruction(BPF_ALU | BPF_MOV | BPF_X, kAnswer, kAnswer, 0, 0));  // the lower half alone: the user
+    Add(SkipIf(BPF_JNE, kAnswer, 0, 2));
+    Add(Compute(BPF_MOV, kAnswer, 1));
+    Add(Exit());
+    Add(Instruction(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_get_current_cgroup_id));
+    Add(Instruction(BPF_STX | BPF_MEM | BPF_DW, BPF_REG_10, kAnswer, 0, 0));
+    instructions_.back().off = -8;
+    Add(ComputeWith(BPF_MOV, BPF_REG_2, BPF_REG_10));
+    Add(Compute(BPF_ADD, BPF_REG_2, -8));
+    Add(Instruction(BPF_LD | BPF_DW | BPF_IMM, BPF_REG_1, BPF_PSEUDO_MAP_FD, 0, admitted));
+    Add(bpf_insn{});
+    Add(Instruction(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_map_lookup_elem));
+    Add(SkipIf(BPF_JEQ, kAnswer, 0, 1));
+    Add(Compute(BPF_MOV, kAnswer, 1));
+    Add(Exit());
+  }
+
   // A binary search, since the kernel's verifier walks a long chain of comparisons in quadratic time: 0.7 s for 300 ranges.
-  void Decide(std::span<const Step> steps) {
+  void Decide(std::span<const Step> steps, std::optional<int> admitted = std::nullopt) {
     if (steps.size() == 1) {
+      if (!steps.front().allow && admitted) return RefuseUnless(*admitted);
       if (!steps.front().allow) Add(Compute(BPF_MOV, kAnswer, 0));
       Add(Exit());
       return;
@@ -118,9 +141,9 @@ class Program {
     const std::size_t half = steps.size() / 2;
     const std::size_t jump = instructions_.size();
     Add(SkipIf(BPF_JSGE, kDevice, steps[half].key, 0));
-    Decide(steps.first(half));
+    Decide(steps.first(half), admitted);
     instructions_[jump].off = static_cast<std::int16_t>(instructions_.size() - jump - 1);
-    Decide(steps.subspan(half));
+    Decide(steps.subspan(half), admitted);
   }
 
   std::vector<bpf_insn> Take() { return std::move(instructions_); }
@@ -165,6 +188,17 @@ int Load(std::span<const bpf_insn> program) {
   return Bpf(BPF_PROG_LOAD, attributes);
 }
 
+/// By errno.
+Error CannotLoad(const std::string& what) {
+  switch (errno) {
+    case EPERM:
+      return {Code::kPermissionDenied, "no right to " + what + ": CAP_BPF and CAP_NET_ADMIN, or CAP_SYS_ADMIN, is needed"};
+    case EINVAL: return {Code::kUnimplemented, "the kernel takes no device programs: it is built without CONFIG_CGROUP_BPF"};
+    case ENOSYS: return {Code::kUnimplemented, "the kernel has no bpf(2): it is built without CONFIG_BPF_SYSCALL"};
+    default: return ErrnoError(errno, what);
+  }
+}
+
 }  // namespace
 
 base::Result<std::vector<bpf_insn>> BuildDeviceProgram(const DeviceRules& rules) {
@@ -176,6 +210,38 @@ base::Result<std::vector<bpf_insn>> BuildDeviceProgram(const DeviceRules& rules)
   return program.Take();
 }
 
+base::Result<std::vector<bpf_insn>> BuildClosingProgram(std::span<const DeviceRange> devices, int admitted) {
+  const DeviceRules rules{.guarded = {devices.begin(), devices.end()}, .admitted = {}};
+  TRY(Check(rules));
+  Program program;
+  program.AllowWhatIsNoOpening();
+  program.LoadDevice();
+  program.Decide(StepsOf(rules), admitted);
+  return program.Take();
+}
+
+base::Result<UniqueFd> MakeIdMap() {
+  constexpr std::uint32_t kMostIds = 65536;
+  bpf_attr attributes{};
+  attributes.map_type = BPF_MAP_TYPE_HASH;
+  attributes.key_size = sizeof(std::uint64_t);
+  attributes.value_size = sizeof(std::uint32_t);
+  attributes.max_entries = kMostIds;
+  attributes.map_flags = BPF_F_NO_PREALLOC;
+  if (const int fd = Bpf(BPF_MAP_CREATE, attributes); fd >= 0) return UniqueFd(fd);
+  return CannotLoad("make a map for a device program");
+}
+
+base::Status AddId(int map, std::uint64_t id) {
+  const std::uint32_t value = 1;
+  bpf_attr attributes{};
+  attributes.map_fd = static_cast<std::uint32_t>(map);
+  attributes.key = reinterpret_cast<std::uint64_t>(&id);
+  attributes.value = reinterpret_cast<std::uint64_t>(&value);
+  if (Bpf(BPF_MAP_UPDATE_ELEM, attributes) == 0) return {};
+  return ErrnoError(errno, "admit a control group to closed devices");
+}
+
 base::Result<UniqueFd> LoadDeviceProgram(std::span<const bpf_insn> program) {
   int fd = Load(program);
   if (fd < 0 && errno == EPERM) {
@@ -184,13 +250,7 @@ base::Result<UniqueFd> LoadDeviceProgram(std::span<const bpf_insn> program) {
     fd = ::setrlimit(RLIMIT_MEMLOCK, &unlimited) == 0 ? Load(program) : (errno = EPERM, -1);
   }
   if (fd >= 0) return UniqueFd(fd);
-  switch (errno) {
-    case EPERM:
-      return Error(Code::kPermissionDenied, "no right to load a device program: CAP_BPF and CAP_NET_ADMIN, or CAP_SYS_ADMIN, is needed");
-    case EINVAL: return Error(Code::kUnimplemented, "the kernel takes no device programs: it is built without CONFIG_CGROUP_BPF");
-    case ENOSYS: return Error(Code::kUnimplemented, "the kernel has no bpf(2): it is built without CONFIG_BPF_SYSCALL");
-    default: return ErrnoError(errno, "load a device program");
-  }
+  return CannotLoad("load a device program");
 }
 
 base::Result<DevicePrograms> FindDevicePrograms(int group) {
@@ -214,6 +274,22 @@ base::Status AttachDeviceProgram(int group, int program) {
       return Error(Code::kPermissionDenied,
                    "no right to attach a device program: CAP_NET_ADMIN is needed, and no group above may hold an exclusive program");
     case EINVAL: return Error(Code::kUnimplemented, "the kernel attaches no device programs: it is built without CONFIG_CGROUP_BPF");
+    default: return ErrnoError(errno, "attach a device program");
+  }
+}
+
+base::Result<UniqueFd> LinkDeviceProgram(int group, int program) {
+  bpf_attr attributes{};
+  attributes.link_create.prog_fd = static_cast<std::uint32_t>(program);
+  attributes.link_create.target_fd = static_cast<std::uint32_t>(group);
+  attributes.link_create.attach_type = BPF_CGROUP_DEVICE;
+  if (const int fd = Bpf(BPF_LINK_CREATE, attributes); fd >= 0) return UniqueFd(fd);
+  switch (errno) {
+    case EPERM:
+      return Error(Code::kPermissionDenied,
+                   "no right to attach a device program: CAP_NET_ADMIN is needed, and neither this group nor one above may hold an "
+                   "exclusive program");
+    case EINVAL: return Error(Code::kUnimplemented, "the kernel has no links of device programs, which came with Linux 5.7");
     default: return ErrnoError(errno, "attach a device program");
   }
 }

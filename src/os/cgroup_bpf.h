@@ -17,6 +17,15 @@ namespace penstock::os {
 /// kInvalidArgument for too many ranges, or one whose last minor is before its first.
 base::Result<std::vector<bpf_insn>> BuildDeviceProgram(const DeviceRules& rules);
 
+/// A program for a group with processes of many: refuses these devices to whoever is neither root of the machine's own user namespace (by
+/// the real uid, so that what is set-uid root does not count) nor in a group whose id is in the map (MakeIdMap).
+base::Result<std::vector<bpf_insn>> BuildClosingProgram(std::span<const DeviceRange> devices, int admitted);
+
+/// A map of the kernel with ids of control groups (bpf_get_current_cgroup_id), and an id that is put into it. Errors as
+/// LoadDeviceProgram's.
+base::Result<UniqueFd> MakeIdMap();
+base::Status AddId(int map, std::uint64_t id);
+
 /// Gives a program to the kernel. kPermissionDenied and kUnimplemented say which capability or kernel option is missing.
 base::Result<UniqueFd> LoadDeviceProgram(std::span<const bpf_insn> program);
 
@@ -30,5 +39,8 @@ base::Result<DevicePrograms> FindDevicePrograms(int group);
 
 /// Attaches it to a control group's open directory, beside what others have attached, for as long as the group exists.
 base::Status AttachDeviceProgram(int group, int program);
+
+/// Likewise, until the last descriptor of the link is closed, by the end of a process too. kUnimplemented before Linux 5.7.
+base::Result<UniqueFd> LinkDeviceProgram(int group, int program);
 
 }  // namespace penstock::os

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstring>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -14,10 +15,24 @@ constexpr std::uint32_t kWriteChar = (BPF_DEVCG_ACC_WRITE << 16) | BPF_DEVCG_DEV
 constexpr std::uint32_t kMakeChar = (BPF_DEVCG_ACC_MKNOD << 16) | BPF_DEVCG_DEV_CHAR;
 constexpr std::uint32_t kReadBlock = (BPF_DEVCG_ACC_READ << 16) | BPF_DEVCG_DEV_BLOCK;
 
+// What the kernel's helpers tell a program of whoever opens the device.
+struct Opener {
+  std::uint32_t uid = 1000;
+  std::uint64_t group = 77;
+  std::set<std::uint64_t> admitted = {};
+};
+
 // Runs the instructions that our programs consist of; anything else fails the test.
-int Decide(const std::vector<bpf_insn>& program, std::uint32_t access, std::uint32_t major, std::uint32_t minor) {
+int Decide(const std::vector<bpf_insn>& program, std::uint32_t access, std::uint32_t major, std::uint32_t minor, const Opener& opener = {}) {
   const bpf_cgroup_dev_ctx context{access, major, minor};
   std::array<std::uint64_t, 11> registers{};
+  std::uint64_t stack = 0;
+  const auto call = [&](int helper) -> std::uint64_t {
+    if (helper == BPF_FUNC_get_current_uid_gid) return std::uint64_t{100} << 32 | opener.uid;
+    if (helper == BPF_FUNC_get_current_cgroup_id) return opener.group;
+    EXPECT_EQ(helper, BPF_FUNC_map_lookup_elem);
+    return opener.admitted.contains(stack) ? 1 : 0;
+  };
   for (std::size_t at = 0; at < program.size(); ++at) {
     const bpf_insn& instruction = program[at];
     auto& target = registers[instruction.dst_reg];
@@ -38,12 +53,32 @@ int Decide(const std::vector<bpf_insn>& program, std::uint32_t access, std::uint
       case BPF_JMP | BPF_JEQ | BPF_K: at += target == value ? skip : 0; break;
       case BPF_JMP | BPF_JNE | BPF_K: at += target != value ? skip : 0; break;
       case BPF_JMP | BPF_JSGE | BPF_K: at += static_cast<std::int64_t>(target) >= instruction.imm ? skip : 0; break;
+      case BPF_ALU | BPF_MOV | BPF_X: target = static_cast<std::uint32_t>(registers[instruction.src_reg]); break;
+      case BPF_STX | BPF_MEM | BPF_DW: stack = registers[instruction.src_reg]; break;
+      case BPF_LD | BPF_DW | BPF_IMM: ++at; break;
+      case BPF_JMP | BPF_CALL: registers[0] = call(instruction.imm); break;
       case BPF_JMP | BPF_EXIT: return static_cast<int>(registers[0]);
       default: ADD_FAILURE() << "instruction " << at << " has code " << int{instruction.code}; return -1;
     }
   }
   ADD_FAILURE() << "the program runs past its end";
   return -1;
+}
+
+TEST(ClosingProgram, RefusesDevicesToAllButRootAndAdmittedGroups) {
+  const std::vector<DeviceRange> devices = {{195, 0, 253}, {226, 1, 1}, {226, 129, 129}};
+  const auto program = BuildClosingProgram(devices, 3);
+  ASSERT_TRUE(program.ok());
+  const Opener root{.uid = 0}, member{.group = 78, .admitted = {78, 79}}, stranger{.group = 77, .admitted = {78, 79}};
+  for (const auto& [major, minor] : {std::pair{195u, 0u}, {195u, 253u}, {226u, 1u}, {226u, 129u}}) {
+    EXPECT_EQ(Decide(*program, kReadChar, major, minor, stranger), 0);
+    EXPECT_EQ(Decide(*program, kWriteChar, major, minor, stranger), 0);
+    EXPECT_EQ(Decide(*program, kReadChar, major, minor, root), 1);
+    EXPECT_EQ(Decide(*program, kReadChar, major, minor, member), 1);
+    EXPECT_EQ(Decide(*program, kMakeChar, major, minor, stranger), 1);
+  }
+  for (const auto& [major, minor] : {std::pair{195u, 254u}, {226u, 0u}, {226u, 128u}, {1u, 3u}})
+    EXPECT_EQ(Decide(*program, kReadChar, major, minor, stranger), 1);
 }
 
 TEST(DeviceProgram, RefusesGuardedDevicesButTheAdmitted) {

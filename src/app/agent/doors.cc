@@ -53,6 +53,7 @@ Doors::Doors(Node node, node::share::OpenDoors open, const api::NodeConfig& conf
              [&control = node.control, group = door::CgroupNameFor(config.paths.run_dir)] { return door::OpenCgroups(control, group); }),
       why_no_kubelet_(open.kubelet ? "" : WhyNoKubelet(config)) {
   local_.Recover(remembered.leases);
+  local_.CloseDevices(config.closed_cgroups);
   if (open.kubelet) MakeKubeletDoor(node, config, std::move(callbacks), remembered.leases);
   door::DoorMoves::Kubelet kubelet;
   if (kubelet_)
@@ -83,6 +84,7 @@ void Doors::MakeKubeletDoor(Node node, const api::NodeConfig& config, Callbacks 
 
 void Doors::Configure(const api::NodeConfig& config) {
   moves_->Configure(config);
+  local_.CloseDevices(config.closed_cgroups);
   if (kubelet_) kubelet_->ContainersChanged();
 }
 

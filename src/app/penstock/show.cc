@@ -167,6 +167,19 @@ std::string Doors(const Report& report, bool wide, const Style& style) {
   return table.empty() ? "" : "\n" + table.Render(style) + (wide ? WhatLimitsMean(report) : "");
 }
 
+/// To whom the devices are closed who were given none, where that is configured.
+std::string ClosedTo(const Report& report, const Style& style) {
+  std::string text;
+  for (const api::DoorReport& door : report.doors) {
+    if (!door.closed_cgroups.empty())
+      text += Printable("closed to " + base::Join(door.closed_cgroups, ", ") + ": processes there open no device that they were not given") +
+              "\n";
+    if (!door.closed_problem.empty())
+      text += Paint("not closed as configured: " + Printable(door.closed_problem), Color::kYellow, style) + "\n";
+  }
+  return text;
+}
+
 /// How containers are given what a door gives out, where the door has a say in that.
 std::string DeviceLists(const Report& report) {
   std::string text;
@@ -288,7 +301,7 @@ std::string ShowStatus(const Report& report, bool wide, const Style& style, base
     table.Add(std::move(row));
   }
   std::string text = table.empty() ? "no devices\n" : table.Render(style) + Notes(report, style, now);
-  text += "\n" + Drivers(report) + Doors(report, wide, style) + DeviceLists(report) + Servers(report, style) +
+  text += "\n" + Drivers(report) + Doors(report, wide, style) + ClosedTo(report, style) + DeviceLists(report) + Servers(report, style) +
           ShowConfiguration(report, wide, style, now);
   const std::string process = report.agent_pid > 0 ? ", process " + std::to_string(report.agent_pid) : "";  // none from another machine
   if (wide) text += "\nnode " + Printable(report.node) + ", agent " + Printable(report.version) + process + "\n";

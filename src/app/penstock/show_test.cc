@@ -144,6 +144,27 @@ TEST(Show, TellsWhoHoldsWhat) {
   EXPECT_EQ(ShowHolders({}, false, {}, kNow), "nobody holds a device\n");
 }
 
+TEST(Show, TellsWhoOnlyDrawsAndWhoHoldsWhatIsNotThereAnyMore) {
+  api::Report report = Sample();
+  EXPECT_THAT(ShowHolders(report, false, {}, kNow), Not(HasSubstr("NOTE")));
+  report.devices[0].graphics = {{.index = 0, .state = "graphics", .kind = "graphics", .pids = {7}, .user = "root", .command = "Xorg"}};
+  report.removed = {{.state = "held", .kind = "run", .pids = {8}, .user = "ann", .command = "old", .note = "GPU-6 was replaced by GPU-7"}};
+  const std::string text = ShowHolders(report, false, {}, kNow);
+  EXPECT_THAT(text, HasSubstr("0      graphics  -    -        7            root  Xorg"));
+  EXPECT_THAT(text, HasSubstr("-      held      -    -        8            ann   old"));
+  EXPECT_THAT(text, HasSubstr("GPU-6 was replaced by GPU-7\n"));
+}
+
+TEST(Show, TellsToWhomDevicesAreClosed) {
+  api::Report report = Sample();
+  EXPECT_THAT(ShowStatus(report, false, {}, kNow), Not(HasSubstr("closed to")));
+  report.doors[1].closed_cgroups = {"/user.slice"};
+  report.doors[1].closed_problem = "/x: no such group";
+  const std::string text = ShowStatus(report, false, {}, kNow);
+  EXPECT_THAT(text, HasSubstr("closed to /user.slice: processes there open no device that they were not given\n"));
+  EXPECT_THAT(text, HasSubstr("not closed as configured: /x: no such group\n"));
+}
+
 /// GPU 0 is shared by MPS, GPU 1 time-sliced, the others are whole.
 api::Report Shared() {
   api::Report report = Sample();
