@@ -38,6 +38,7 @@ labels: {node: off, nodeFeature: auto, featuresFile: /f, hostFeatures: on, times
 cluster:
   {enabled: on, kubeconfig: /kc, namespace: ns, nodeState: off, events: off, nodeStatus: false,
    config: {configMap: cm, namespace: other, default: a100, fallback: [single], nodeLabel: example.com/config}}
+workers: {restrictSystemCalls: true}
 )",
                                 "all");
   EXPECT_TRUE(config.ok()) << (config.ok() ? "" : config.error().message());

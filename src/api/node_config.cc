@@ -143,6 +143,9 @@ base::Result<NodeConfig> ParseNodeConfig(std::string_view text, std::string_view
   internal::ReadCdi(top, problems, config.cdi);
   internal::ReadLabels(top, problems, config.labels);
   internal::ReadCluster(top, problems, config.cluster);
+  MapReader workers(MapAt(top, "workers"), "workers", problems);
+  config.restrict_workers = workers.Bool("restrictSystemCalls").value_or(config.restrict_workers);
+  workers.Finish();
   top.Finish();
   internal::Check(config, [&](std::string_view key, const std::string& message) {
     problems.Add(MarkOf(document, key), std::string(key) + ": " + message);
@@ -165,6 +168,7 @@ std::string ToYaml(const NodeConfig& config) {
   text += internal::HttpText(config.http) + internal::TelemetryText(config.telemetry) + internal::UsageText(config.usage);
   text += internal::DevicePluginText(config) + internal::ContainersText(config.containers) + internal::CdiText(config.cdi);
   text += internal::LabelsText(config.labels) + internal::ClusterText(config.cluster);
+  text += "workers:\n  restrictSystemCalls: " + std::string(config.restrict_workers ? "true" : "false") + "\n";
   return text;
 }
 

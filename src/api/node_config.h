@@ -250,6 +250,7 @@ struct NodeConfig {
   CdiConfig cdi;
   LabelsConfig labels;
   ClusterConfig cluster;
+  bool restrict_workers = false;  ///< processes that hold a driver's library make no system call that administers the machine
 };
 
 /// Reads and checks a whole document (YAML; JSON is YAML). Everything wrong at once, with file:line:column and a hint (kInvalidArgument).

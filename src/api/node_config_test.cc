@@ -58,7 +58,9 @@ labels: {node: off, nodeFeature: auto, featuresFile: /f, hostFeatures: on, times
 cluster:
   {enabled: on, kubeconfig: /kc, namespace: ns, nodeState: off, events: off, nodeStatus: false,
    config: {configMap: cm, namespace: other, default: a100, fallback: [single], nodeLabel: example.com/config}}
+workers: {restrictSystemCalls: true}
 )");
+  EXPECT_TRUE(config.restrict_workers);
   EXPECT_EQ(config.node_name, "gpu-7");
   EXPECT_EQ(config.paths.driver_root, "/d");
   EXPECT_EQ(config.paths.nvml_library, "/n.so");

@@ -1,6 +1,7 @@
 #include "os/core/system_calls.h"
 
 #include <array>
+#include <cerrno>
 #include <functional>
 
 #include <gmock/gmock.h>
@@ -48,6 +49,24 @@ TEST(SystemCalls, AnyOtherEndsTheProcessWithAMessage) {
     EXPECT_THAT(said, HasSubstr("some-program: ended, because it is not to make system call " + std::to_string(call) + ";"));
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
   }
+}
+
+TEST(SystemCalls, ThoseThatAreDeniedFailAndTheOthersAreMade) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr int kDenied[] = {SYS_getppid, SYS_mount};
+    if (!DenyCalls(kDenied).ok()) ::_exit(9);
+    for (const int call : kDenied)
+      if (::syscall(call, 0, 0, 0, 0, 0) != -1 || errno != EPERM) ::_exit(1);
+    if (::getpid() <= 0 || ::socket(AF_UNIX, SOCK_STREAM, 0) < 0) ::_exit(2);
+#if defined(__x86_64__)
+    if (::syscall(0x40000000 | SYS_getpid) != -1 || errno != EPERM) ::_exit(3);
+#endif
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 #if defined(__x86_64__)

@@ -391,6 +391,22 @@ def test_members_of_the_group_run_under_their_own_name(make_node):
     member.kill()
 
 
+# What holds a driver's library.
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+def test_workers_are_refused_what_administers_the_machine_where_that_is_wanted(make_node, wanted):
+    node = make_node(config="workers: {restrictSystemCalls: true}\n" if wanted else "")
+    node.start_agent()
+    children = Path(f"/proc/{node.agent.pid}/task/{node.agent.pid}/children").read_text().split()
+    worker, = [pid for pid in children if Path(f"/proc/{pid}/comm").read_text() == "penstock-worker\n"]
+    states = {re.search(r"^Seccomp:\t(\d)", (task / "status").read_text(), re.M).group(1) for task in Path(f"/proc/{worker}/task").iterdir()}
+    assert states == {"2" if wanted else "0"}, "of each thread"
+    node.sim("fault", "3", "xid", "79")
+    wait_until(lambda: len(node.usable()) == 7, "events to come through")
+    assert node.penstock("run", "--gpus", "7", "--wait", "0", "--", "true").returncode == 0
+
+
 # Without rights.
 
 

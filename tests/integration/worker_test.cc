@@ -1,12 +1,18 @@
 // penstock-worker on a simulated machine, asked through device/remote as the agent does it.
+#include <cerrno>
 #include <csignal>
 #include <future>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "app/worker/denied_calls.h"
 #include "base/testing/build_tree.h"
 #include "device/testing/asking.h"
+#include "os/core/file.h"
+#include "os/core/system_calls.h"
 #include "vendor/nvidia/testing/simulated_machine.h"
 
 namespace penstock {
@@ -38,6 +44,48 @@ TEST(Worker, DescribesAMachine) {
     EXPECT_EQ(worker.Describe(address)->model, "NVIDIA A100-SXM4-40GB");
     EXPECT_TRUE(worker.Read(address)->reachable);
   }
+}
+
+TEST(Worker, DescribesAMachineWithoutTheCallsThatAdministerIt) {
+  const SimulatedMachine machine("dgx-a100");
+  auto options = WorkerOn(machine);
+  options.command.emplace_back("--restrict-system-calls");
+  Asking worker;
+  worker.Make(options);
+  ASSERT_TRUE(worker.Open().ok());
+  const auto status = os::ReadFile("/proc/" + std::to_string(worker.pid()) + "/status");
+  EXPECT_THAT(status.value_or(""), HasSubstr("Seccomp:\t2\n")) << "a filter is in force";
+  const auto addresses = worker.List();
+  ASSERT_THAT(*addresses, SizeIs(8));
+  for (const std::string& address : *addresses) {
+    EXPECT_EQ(worker.Describe(address)->model, "NVIDIA A100-SXM4-40GB");
+    EXPECT_TRUE(worker.Read(address)->reachable);
+  }
+  machine.Sim({"fault", "0", "xid", "63", "--alone"});
+  EXPECT_FALSE(worker.Heard().empty());
+}
+
+/// How many of the calls that a worker is denied are answered otherwise, in a process that is confined like one.
+TEST(Worker, IsDeniedEachOfTheseCalls) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!os::DenyCalls(app::kDeniedCalls).ok()) ::_exit(200);
+    int made = 0;
+    for (const int call : app::kDeniedCalls)
+      if (::syscall(call, -1, -1, -1, -1, -1, -1) != -1 || errno != EPERM) ++made;
+    const pid_t program = ::fork();  // is held back alike, and may be started
+    if (program == 0) {
+      ::execl("/bin/sh", "sh", "-c", "! mount -t tmpfs none /mnt 2>/dev/null", nullptr);
+      ::_exit(9);
+    }
+    int status = 0;
+    ::waitpid(program, &status, 0);
+    ::_exit(made + (WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : 100));
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(Worker, PassesEventsOn) {

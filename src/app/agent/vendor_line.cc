@@ -17,9 +17,12 @@ constexpr std::size_t kMostEarly = 4096;
 
 }  // namespace
 
-std::vector<std::string> WorkerCommand(const std::string& worker, std::string_view vendor, const device::Paths& paths) {
-  return {worker,         std::string(vendor), "--driver-root", paths.driver_root, "--nvml-library", paths.library,
-          "--sysfs-root", paths.sysfs_root,    "--dev-root",    paths.dev_root,    "--proc-root",    paths.proc_root};
+std::vector<std::string> WorkerCommand(const std::string& worker, std::string_view vendor, const device::Paths& paths, bool restricted) {
+  std::vector<std::string> command = {
+      worker,         std::string(vendor), "--driver-root", paths.driver_root, "--nvml-library", paths.library,
+      "--sysfs-root", paths.sysfs_root,    "--dev-root",    paths.dev_root,    "--proc-root",    paths.proc_root};
+  if (restricted) command.emplace_back("--restrict-system-calls");
+  return command;
 }
 
 VendorLine::VendorLine(os::Loop& control, const api::NodeConfig& config, const std::string& worker, const device::Dialect& dialect,
@@ -31,7 +34,7 @@ VendorLine::VendorLine(os::Loop& control, const api::NodeConfig& config, const s
       monitor_(monitor),
       sysfs_root_(PathsOf(config).sysfs_root),
       driver_paths_(dialect.DriverPaths(PathsOf(config))),
-      remote_(control, {.command = WorkerCommand(worker, dialect.vendor(), PathsOf(config))}),
+      remote_(control, {.command = WorkerCommand(worker, dialect.vendor(), PathsOf(config), config.restrict_workers)}),
       discovery_(control, remote_, inventory, {.vendor = vendor_, .poll = config.health.poll},
                  {.reading = [this](const std::string& id, const device::Reading& reading) { monitor_.OnReading(id, reading); },
                   .evidence = [this](const device::Evidence& evidence) { Hear(evidence); },

@@ -20,7 +20,8 @@
 namespace penstock::app {
 
 /// How `worker`, the program, is started for a vendor: device::Remote's command.
-std::vector<std::string> WorkerCommand(const std::string& worker, std::string_view vendor, const device::Paths& paths);
+std::vector<std::string> WorkerCommand(const std::string& worker, std::string_view vendor, const device::Paths& paths,
+                                       bool restricted = false);
 
 /// On the control loop.
 class VendorLine {

@@ -14,8 +14,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "app/worker/denied_calls.h"
 #include "base/log.h"
 #include "device/remote.h"
+#include "os/core/system_calls.h"
 #include "os/launch.h"
 #include "vendor/all.h"
 
@@ -39,6 +41,8 @@ Options:
   --sysfs-root DIR      stands for /sys
   --dev-root DIR        the folder that holds dev/, or itself a /dev (default /)
   --proc-root DIR       stands for /proc
+  --restrict-system-calls
+                        refuses the library calls that administer the machine: mounts, kernel modules, tracing, ...
   --help, --version
 
 Example, as the agent does it:
@@ -49,6 +53,7 @@ Exit status: 0 the agent closed the lanes, 1 it sent what is no request, 2 wrong
 
 struct Arguments {
   std::string vendor;
+  bool restricted = false;
   Paths paths;
 };
 
@@ -66,11 +71,12 @@ int Usage(const std::string& problem) {
 /// The arguments, or the exit status where there is nothing to run.
 std::pair<std::optional<Arguments>, int> Parse(int argc, char** argv) {
   Arguments arguments;
-  const std::array<option, 8> options{
+  const std::array<option, 9> options{
       option{"driver-root", required_argument, nullptr, 'd'}, option{"nvml-library", required_argument, nullptr, 'l'},
       option{"sysfs-root", required_argument, nullptr, 's'},  option{"dev-root", required_argument, nullptr, 'v'},
-      option{"proc-root", required_argument, nullptr, 'p'},   option{"help", no_argument, nullptr, 'h'},
-      option{"version", no_argument, nullptr, 'V'},           option{nullptr, 0, nullptr, 0}};
+      option{"proc-root", required_argument, nullptr, 'p'},   option{"restrict-system-calls", no_argument, nullptr, 'r'},
+      option{"help", no_argument, nullptr, 'h'},              option{"version", no_argument, nullptr, 'V'},
+      option{nullptr, 0, nullptr, 0}};
   for (int found = 0; (found = ::getopt_long(argc, argv, "", options.data(), nullptr)) != -1;) {
     switch (found) {
       case 'd': arguments.paths.driver_root = optarg; break;
@@ -78,6 +84,7 @@ std::pair<std::optional<Arguments>, int> Parse(int argc, char** argv) {
       case 's': arguments.paths.sysfs_root = optarg; break;
       case 'v': arguments.paths.dev_root = optarg; break;
       case 'p': arguments.paths.proc_root = optarg; break;
+      case 'r': arguments.restricted = true; break;
       case 'h': std::printf(kHelp, KnownVendors().c_str()); return {std::nullopt, kOk};
       case 'V': std::printf("penstock-worker %s\n", PENSTOCK_VERSION); return {std::nullopt, kOk};
       default: return {std::nullopt, kUsage};  // getopt has said what is wrong
@@ -104,6 +111,13 @@ int main(int argc, char** argv) {
   ::mallopt(M_ARENA_MAX, 1);  // three threads that rarely allocate need no heap each
   const auto [arguments, status] = Parse(argc, argv);
   if (!arguments) return status;
+  // Before the library is loaded and threads are started. Asked for and not to be had is no reason to go on without.
+  if (arguments->restricted) {
+    if (const auto denied = penstock::os::DenyCalls(penstock::app::kDeniedCalls); !denied.ok()) {
+      std::fprintf(stderr, "penstock-worker: %s\n", denied.error().message().c_str());
+      return kFailed;
+    }
+  }
   auto backend = penstock::vendor::MakeBackend(arguments->vendor, arguments->paths);
   if (!backend) return Usage("no vendor is called \"" + arguments->vendor + "\" (" + KnownVendors() + ")");
   if (!HasLanes()) return Usage("the descriptors 3, 4 and 5 are no lanes; penstock-agent starts this program");

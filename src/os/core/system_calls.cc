@@ -45,30 +45,51 @@ sock_filter SkipIf(std::size_t value, std::uint8_t if_equal, std::uint8_t otherw
   return BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(value), if_equal, otherwise);
 }
 
-}  // namespace
-
-std::vector<sock_filter> AllowedCalls(std::span<const int> calls) {
+/// What the calls of the list get, all others, and those of another kind than the processor's own.
+std::vector<sock_filter> Filter(std::span<const int> calls, std::uint32_t listed, std::uint32_t others, std::uint32_t foreign) {
   std::vector<sock_filter> program = {Statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)), SkipIf(kMachine, 1),
-                                      Statement(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+                                      Statement(BPF_RET | BPF_K, foreign),
                                       Statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
   for (const int call : calls) {
     program.push_back(SkipIf(static_cast<std::size_t>(call), 0, 1));
-    program.push_back(Statement(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+    program.push_back(Statement(BPF_RET | BPF_K, listed));
   }
-  program.push_back(Statement(BPF_RET | BPF_K, SECCOMP_RET_TRAP));
+  program.push_back(Statement(BPF_RET | BPF_K, others));
   return program;
 }
 
-base::Status AllowOnly(std::span<const int> calls, const char* program) {
-  std::vector<sock_filter> instructions = AllowedCalls(calls);
+/// For good, for this thread and those that it starts.
+base::Status PutInForce(std::vector<sock_filter> instructions) {
   const sock_fprog filter{static_cast<unsigned short>(instructions.size()), instructions.data()};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0) return {};
+  return base::ErrnoError(errno, "confine the process to the system calls that it needs");
+}
+
+}  // namespace
+
+std::vector<sock_filter> AllowedCalls(std::span<const int> calls) {
+  return Filter(calls, SECCOMP_RET_ALLOW, SECCOMP_RET_TRAP, SECCOMP_RET_TRAP);
+}
+
+base::Status AllowOnly(std::span<const int> calls, const char* program) {
   ended = program;
   struct sigaction action {};
   action.sa_sigaction = SayAndEnd;
   action.sa_flags = SA_SIGINFO;
   ::sigaction(SIGSYS, &action, nullptr);
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0) return {};
-  return base::ErrnoError(errno, "confine the process to the system calls that it needs");
+  return PutInForce(AllowedCalls(calls));
+}
+
+base::Status DenyCalls(std::span<const int> calls) {
+  constexpr std::uint32_t kRefuse = SECCOMP_RET_ERRNO | EPERM;
+  std::vector<sock_filter> program = Filter(calls, kRefuse, SECCOMP_RET_ALLOW, kRefuse);
+#if defined(__x86_64__)
+  // Those of x32 are of the same kind to the filter, with a bit of their own (arch/x86/include/uapi/asm/unistd.h).
+  constexpr std::uint32_t kX32 = 0x40000000;
+  const sock_filter skip = BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, kX32, 0, 1);
+  program.insert(program.begin() + 4, {skip, Statement(BPF_RET | BPF_K, kRefuse)});
+#endif
+  return PutInForce(std::move(program));
 }
 
 }  // namespace penstock::os

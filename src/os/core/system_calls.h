@@ -18,4 +18,8 @@ std::vector<sock_filter> AllowedCalls(std::span<const int> calls);
 /// standard error that names `program` (which must live as long) and the call's number. kUnimplemented where the kernel has no filters.
 base::Status AllowOnly(std::span<const int> calls, const char* program);
 
+/// Refuses these calls with EPERM, and every call of another kind than the processor's own, for good, to this thread and those that it
+/// starts, and to the programs that these become. kUnimplemented where the kernel has no filters.
+base::Status DenyCalls(std::span<const int> calls);
+
 }  // namespace penstock::os

@@ -1,0 +1,30 @@
+// What a vendor's library has no business with: calls that administer the machine, look into other processes or leave the worker's own
+// namespaces. Starting programs stays allowed (a driver makes its device files by nvidia-modprobe), and these programs are held back alike.
+#pragma once
+
+#include <sys/syscall.h>
+
+namespace penstock::app {
+
+// clang-format off
+inline constexpr int kDeniedCalls[] = {
+    // File systems.
+    SYS_chroot, SYS_fsconfig, SYS_fsmount, SYS_fsopen, SYS_fspick, SYS_mount, SYS_mount_setattr, SYS_move_mount, SYS_open_by_handle_at,
+    SYS_open_tree, SYS_pivot_root, SYS_quotactl, SYS_swapoff, SYS_swapon, SYS_umount2,
+    // The kernel: its modules, its programs, its successor.
+    SYS_bpf, SYS_delete_module, SYS_finit_module, SYS_init_module, SYS_kexec_file_load, SYS_kexec_load, SYS_perf_event_open, SYS_reboot,
+    SYS_syslog,
+    // Other processes.
+    SYS_kcmp, SYS_pidfd_getfd, SYS_process_madvise, SYS_process_vm_readv, SYS_process_vm_writev, SYS_ptrace,
+    // Namespaces, keys, and what has often been the way to more rights.
+    SYS_add_key, SYS_io_uring_enter, SYS_io_uring_register, SYS_io_uring_setup, SYS_keyctl, SYS_request_key, SYS_setns, SYS_unshare,
+    SYS_userfaultfd,
+    // The machine's clock, names and accounts.
+    SYS_acct, SYS_adjtimex, SYS_clock_adjtime, SYS_clock_settime, SYS_setdomainname, SYS_sethostname, SYS_settimeofday,
+#if defined(__x86_64__)
+    SYS_ioperm, SYS_iopl, SYS_modify_ldt,
+#endif
+};
+// clang-format on
+
+}  // namespace penstock::app
