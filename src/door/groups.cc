@@ -39,7 +39,7 @@ class Cgroups final : public Groups {
   bool Populated(const std::string& name) const override;
   base::Status Watch(const std::string& name, std::function<void()> changed) override;
   void Unwatch(const std::string& name) override;
-  base::Status Remove(const std::string& name) override { return tree_.Remove(name); }
+  base::Status Remove(const std::string& name) override;
   std::map<std::string, base::Status> CloseDevices(const std::vector<std::string>& cgroups,
                                                    const std::vector<os::DeviceRange>& devices) override;
 
@@ -57,13 +57,20 @@ base::Status Cgroups::Create(const std::string& name, const std::string& place, 
   TRY(tree_.Create(name, place, rules, note));
   if (!closed_) return {};
   const auto admitted = Admit(name);
-  if (!admitted.ok()) (void)tree_.Remove(name);
+  if (!admitted.ok()) (void)Remove(name);
   return admitted;
 }
 
 base::Status Cgroups::Admit(const std::string& name) {
   ASSIGN(const std::string folder, tree_.FolderAt(tree_.Place(name)));
   return closed_->Admit(folder);
+}
+
+base::Status Cgroups::Remove(const std::string& name) {
+  const auto folder = tree_.FolderAt(tree_.Place(name));
+  TRY(tree_.Remove(name));
+  if (closed_ && folder.ok()) closed_->Forget(*folder);
+  return {};
 }
 
 /// With the groups that are there already, whose processes hold devices.

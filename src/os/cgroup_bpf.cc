@@ -242,6 +242,13 @@ base::Status AddId(int map, std::uint64_t id) {
   return ErrnoError(errno, "admit a control group to closed devices");
 }
 
+void RemoveId(int map, std::uint64_t id) {
+  bpf_attr attributes{};
+  attributes.map_fd = static_cast<std::uint32_t>(map);
+  attributes.key = reinterpret_cast<std::uint64_t>(&id);
+  (void)Bpf(BPF_MAP_DELETE_ELEM, attributes);
+}
+
 base::Result<UniqueFd> LoadDeviceProgram(std::span<const bpf_insn> program) {
   int fd = Load(program);
   if (fd < 0 && errno == EPERM) {

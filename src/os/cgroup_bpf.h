@@ -25,6 +25,7 @@ base::Result<std::vector<bpf_insn>> BuildClosingProgram(std::span<const DeviceRa
 /// LoadDeviceProgram's.
 base::Result<UniqueFd> MakeIdMap();
 base::Status AddId(int map, std::uint64_t id);
+void RemoveId(int map, std::uint64_t id);
 
 /// Gives a program to the kernel. kPermissionDenied and kUnimplemented say which capability or kernel option is missing.
 base::Result<UniqueFd> LoadDeviceProgram(std::span<const bpf_insn> program);

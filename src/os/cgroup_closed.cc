@@ -64,7 +64,14 @@ base::Status ClosedDevices::CloseOne(const std::string& group) {
 base::Status ClosedDevices::Admit(const std::string& group) {
   std::uint64_t id = 0;
   ASSIGN(const UniqueFd folder, OpenGroup(group, id));
-  return AddId(admitted_.get(), id);
+  TRY(AddId(admitted_.get(), id));
+  ids_[group] = id;
+  return {};
+}
+
+void ClosedDevices::Forget(const std::string& group) {
+  const auto known = ids_.extract(group);
+  if (known) RemoveId(admitted_.get(), known.mapped());
 }
 
 }  // namespace penstock::os

@@ -28,6 +28,9 @@ class ClosedDevices {
   /// The processes in this group are not held back, as long as it exists; those in groups below it are.
   base::Status Admit(const std::string& group);
 
+  /// The group does not exist any more. Without this the kernel's map would fill up in time.
+  void Forget(const std::string& group);
+
  private:
   struct Closed {
     std::uint64_t id = 0;  // of the group
@@ -36,7 +39,8 @@ class ClosedDevices {
   explicit ClosedDevices(UniqueFd admitted) : admitted_(std::move(admitted)) {}
   base::Status CloseOne(const std::string& group);
 
-  UniqueFd admitted_;  // a map of the kernel: ids of groups
+  UniqueFd admitted_;                         // a map of the kernel: ids of groups
+  std::map<std::string, std::uint64_t> ids_;  // that are in it, by the groups' folders
   UniqueFd program_;
   std::vector<DeviceRange> devices_;  // of the program
   std::map<std::string, Closed> closed_;
