@@ -29,6 +29,7 @@ struct FakeKernel {
   std::vector<std::string> closed;     ///< groups to which devices are closed
   std::vector<os::DeviceRange> closed_devices;
   int busy = 0;                        ///< that many removals fail
+  bool ending = false;                 ///< whoever is moved is about to end, and stays where it is
   std::function<void()> created;       ///< called after a group was made
   std::function<void()> entering;      ///< called before a process enters
 
@@ -64,7 +65,7 @@ class FakeGroups final : public Groups {
   base::Status Enter(const std::string& name, pid_t pid) override {
     if (kernel_.entering) kernel_.entering();
     TRY(MayFail("enter"));
-    kernel_.groups.at(name).members.push_back(pid);
+    if (!kernel_.ending) kernel_.groups.at(name).members.push_back(pid);
     return {};
   }
   base::Status MoveTo(const std::string& cgroup, pid_t pid) override {

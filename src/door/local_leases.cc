@@ -155,11 +155,12 @@ base::Status LocalLeases::MakeGroup(const Lease& lease, const Admission& admissi
 }
 
 // A process is moved by its number, which is another's as soon as it has ended. To make the group has taken a while, so it is looked at
-// right before the move; and after it, since the two are not one step.
+// right before the move; and after it, since the two are not one step. One that is ending, and has not ended yet, is not moved, which is no
+// error (cgroup_migrate_add_task in kernel/cgroup/cgroup.c); of a group in which nobody ever was the kernel does not tell that it is empty.
 base::Status LocalLeases::EnterGroup(const std::string& name, const Admission& admission) {
   if (HasEnded(admission.pidfd)) return HasGone();
   TRY(groups_->Enter(name, admission.process.pid));
-  if (!HasEnded(admission.pidfd)) return {};
+  if (!HasEnded(admission.pidfd) && groups_->Populated(name)) return {};
   PutBack(name);
   return HasGone();
 }

@@ -129,6 +129,15 @@ TEST_F(LocalLeasesTest, RemovesAGroupLaterThatTheKernelStillHolds) {
   EXPECT_THAT(kernel_.groups, IsEmpty());
 }
 
+TEST_F(LocalLeasesTest, OneThatIsEndingWhenItIsAdmittedHoldsNothing) {
+  kernel_.ending = true;
+  const auto lease = Admit("GPU-0");
+  ASSERT_FALSE(lease.ok());
+  EXPECT_EQ(lease.error().code(), Code::kCancelled);
+  EXPECT_THAT(Held(), IsEmpty()) << "nobody would tell that its group is empty";
+  EXPECT_THAT(kernel_.groups, IsEmpty());
+}
+
 TEST_F(LocalLeasesTest, HoldsNothingAfterAFailureAtAnyStep) {
   for (const char* call : {"create", "watch", "enter"}) {
     kernel_.fail = call;
