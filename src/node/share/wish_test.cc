@@ -24,7 +24,7 @@ constexpr Shape kFour{Sharing::kTimeSlicing, 4};
 
 inventory::Entry Entry(device::Facts facts, HealthState state = HealthState::kHealthy) {
   const int number = facts.index;
-  return {std::make_shared<const device::Facts>(std::move(facts)), {state, "", {}}, nullptr, {}, "", number};
+  return {std::make_shared<const device::Facts>(std::move(facts)), {state, "", {}}, nullptr, {}, "", "", number};
 }
 
 /// Acme's devices: the first is small, the others are big.
