@@ -52,9 +52,10 @@ Flat Flatten(const NodeConfig& config) {
 std::string_view ToString(Effect effect) { return effect == Effect::kNow ? "now" : "restart"; }
 
 Effect EffectOf(std::string_view key) {
-  static constexpr std::array<std::string_view, 14> kNow = {
-      "health.",        "labels.",      "devicePlugin.", "paths.host", "cluster.config.", "resources.",         "sharing.rules",
-      "sharing.policy", "doors.assign", "containers.",   "telemetry.", "usage.",          "http.webConfigFile", "doors.local.closedCgroups"};
+  static constexpr std::array<std::string_view, 15> kNow = {
+      "queue.",        "health.",        "labels.",      "devicePlugin.", "paths.host", "cluster.config.",    "resources.",
+      "sharing.rules", "sharing.policy", "doors.assign", "containers.",   "telemetry.", "usage.",             "http.webConfigFile",
+      "doors.local.closedCgroups"};
   // What a specification is made with; whether and where the programs in it are installed is decided at the start.
   static constexpr std::array<std::string_view, 4> kCdi = {"cdi.hook", "cdi.disableHooks", "cdi.enableHooks", "cdi.additionalGids"};
   const bool now = std::any_of(kNow.begin(), kNow.end(), [key](std::string_view prefix) { return key.starts_with(prefix); }) ||
@@ -77,6 +78,7 @@ NodeConfig KeepUntilRestart(const NodeConfig& running, NodeConfig next) {
   kept.paths.host_dev_root = std::move(next.paths.host_dev_root);
   kept.doors = std::move(next.doors);
   kept.closed_cgroups = std::move(next.closed_cgroups);
+  kept.queue = next.queue;
   kept.health = std::move(next.health);
   kept.resources = std::move(next.resources);
   kept.resource_per_model = next.resource_per_model;

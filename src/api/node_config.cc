@@ -132,6 +132,7 @@ base::Result<NodeConfig> ParseNodeConfig(std::string_view text, std::string_view
   node.Finish();
   ReadPaths(top, problems, config.paths);
   ReadDoors(top, problems, config);
+  internal::ReadQueue(top, problems, config.queue);
   internal::ReadHealth(top, problems, config.health);
   internal::ReadResources(top, problems, config);
   internal::ReadSharing(top, problems, config.sharing);
@@ -164,6 +165,7 @@ std::string ToYaml(const NodeConfig& config) {
   for (const std::string& cgroup : config.closed_cgroups) closed.push_back(Quoted(cgroup));
   text += "    closedCgroups: [" + base::Join(closed, ", ") + "]\n";
   text += AssignText(config.doors);
+  text += internal::QueueText(config.queue);
   text += internal::HealthText(config.health) + internal::ResourcesText(config) + internal::SharingText(config.sharing);
   text += internal::HttpText(config.http) + internal::TelemetryText(config.telemetry) + internal::UsageText(config.usage);
   text += internal::DevicePluginText(config) + internal::ContainersText(config.containers) + internal::CdiText(config.cdi);

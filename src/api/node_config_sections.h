@@ -27,6 +27,7 @@ std::string Quoted(std::string_view text);
 /// Exact, unlike base::FormatDuration, which is for reading at a glance.
 std::string Text(base::Duration duration);
 
+void ReadQueue(base::MapReader& top, base::Problems& problems, QueueConfig& queue);
 void ReadHealth(base::MapReader& top, base::Problems& problems, HealthConfig& health);
 void ReadResources(base::MapReader& top, base::Problems& problems, NodeConfig& config);
 void ReadSharing(base::MapReader& top, base::Problems& problems, SharingConfig& sharing);
@@ -39,6 +40,7 @@ void ReadTelemetry(base::MapReader& top, base::Problems& problems, TelemetryConf
 void ReadUsage(base::MapReader& top, base::Problems& problems, UsageConfig& usage);
 void ReadHttp(base::MapReader& top, base::Problems& problems, HttpConfig& http);
 
+std::string QueueText(const QueueConfig& queue);
 std::string HealthText(const HealthConfig& health);
 std::string ResourcesText(const NodeConfig& config);
 std::string SharingText(const SharingConfig& sharing);

@@ -37,6 +37,7 @@ doors:
   kubelet: {enabled: off}
   local: {enabled: true, group: lab, closedCgroups: [user.slice, /system.slice/cron.service]}
   assign: [{devices: ["GPU-1", 0, "*A100*"], door: local}, {door: none}]
+queue: {perUser: {gpus: 4, waiting: 16, time: 24h}}
 health:
   {poll: 1500ms, probation: 1m, probationMost: 1h, reset: idle,
    policy: [{codes: [94, 63], action: drain}, {kind: remap-failure, action: ignore}]}
@@ -79,6 +80,7 @@ workers: {restrictSystemCalls: true}
   EXPECT_THAT(config.doors[0].devices, ElementsAre("GPU-1", "0", "*A100*"));
   EXPECT_EQ(config.doors[0].door, "local");
   EXPECT_TRUE(config.doors[1].devices.empty());
+  EXPECT_EQ(config.queue, (QueueConfig{4, 16, 24h}));
   EXPECT_EQ(config.health.poll, 1500ms);
   const HealthConfig health = {1500ms, 1min, 1h, {{"xid", {94, 63}, "drain"}, {"remap-failure", {}, "ignore"}}, ResetPolicy::kIdle};
   EXPECT_EQ(config.health, health);
@@ -279,6 +281,13 @@ TEST(NodeConfig, RefusesAFolderOfMpsThatIsNotAbsolute) {
               ::testing::AllOf(HasSubstr("f:3:23: sharing.mps.root: \"mps\" must be an absolute path"),
                                HasSubstr("f:3:38: sharing.mps.hostRoot: \"x\" must be an absolute path"),
                                HasSubstr("unknown key \"sharing.ruls\"; did you mean \"rules\"?")));
+}
+
+TEST(NodeConfig, RefusesLimitsOfUsersThatCannotBe) {
+  const auto config = ParseNodeConfig(std::string(kHeader) + "queue: {perUser: {gpus: -1, waiting: many, time: 24}, peruser: {}}\n", "f");
+  ASSERT_FALSE(config.ok());
+  for (const char* key : {"queue.perUser.gpus", "queue.perUser.waiting", "queue.perUser.time", "peruser"})
+    EXPECT_THAT(ErrorOf(config), HasSubstr(key));
 }
 
 TEST(NodeConfig, PointsAtARuleForADoorThatIsSwitchedOff) {

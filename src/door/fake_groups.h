@@ -23,6 +23,7 @@ struct FakeKernel {
     std::function<void()> changed;
   };
   std::map<std::string, Group> groups;
+  std::vector<std::pair<std::string, int>> signals;  ///< that were sent, by group
   std::map<pid_t, std::string> moved;  ///< into groups that are not ours
   std::string refusal;                 ///< why no group has a place; empty: all have
   std::string fail;                    ///< name of the call that fails
@@ -74,6 +75,10 @@ class FakeGroups final : public Groups {
     return {};
   }
   std::vector<pid_t> Members(const std::string& name) const override { return kernel_.groups.at(name).members; }
+  base::Status Signal(const std::string& name, int signal) override {
+    kernel_.signals.emplace_back(name, signal);
+    return {};
+  }
   bool Populated(const std::string& name) const override {
     return kernel_.groups.contains(name) && !kernel_.groups.at(name).members.empty();
   }

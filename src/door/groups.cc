@@ -7,10 +7,14 @@
 #include <optional>
 #include <utility>
 
+#include <signal.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/core/hash.h"
 #include "os/cgroup_closed.h"
+#include "os/process.h"
 
 namespace penstock::door {
 namespace {
@@ -36,6 +40,7 @@ class Cgroups final : public Groups {
   base::Status Enter(const std::string& name, pid_t pid) override { return tree_.Enter(name, pid); }
   base::Status MoveTo(const std::string& cgroup, pid_t pid) override { return tree_.MoveTo(cgroup, pid); }
   std::vector<pid_t> Members(const std::string& name) const override { return tree_.Members(name); }
+  base::Status Signal(const std::string& name, int signal) override;
   bool Populated(const std::string& name) const override;
   base::Status Watch(const std::string& name, std::function<void()> changed) override;
   void Unwatch(const std::string& name) override;
@@ -103,6 +108,18 @@ std::map<std::string, base::Status> Cgroups::CloseDevices(const std::vector<std:
   if (!opened.ok()) return closed;
   for (auto& [folder, status] : closed_->Close(folders, devices)) closed[by_folder.at(folder)] = std::move(status);
   return closed;
+}
+
+// By pidfds of those who are members still: a number may be another process's by now.
+base::Status Cgroups::Signal(const std::string& name, int signal) {
+  if (signal == SIGKILL) return tree_.Kill(name);
+  std::map<pid_t, os::UniqueFd> processes;
+  for (const pid_t pid : Members(name))
+    if (auto opened = os::OpenPidfd(pid); opened.ok()) processes[pid] = std::move(*opened);
+  for (const pid_t pid : Members(name))
+    if (const auto process = processes.find(pid); process != processes.end())
+      (void)::syscall(SYS_pidfd_send_signal, process->second.get(), signal, nullptr, 0);
+  return {};
 }
 
 /// By the file that is open already: no process can be out of descriptors for that.

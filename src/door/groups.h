@@ -27,6 +27,8 @@ class Groups {
   virtual base::Status Enter(const std::string& name, pid_t pid) = 0;
   virtual base::Status MoveTo(const std::string& cgroup, pid_t pid) = 0;
   virtual std::vector<pid_t> Members(const std::string& name) const = 0;
+  /// To all members. SIGKILL reaches also those that are born meanwhile.
+  virtual base::Status Signal(const std::string& name, int signal) = 0;
   /// True also where it cannot be found out: those who may be in it hold their devices.
   virtual bool Populated(const std::string& name) const = 0;
   /// Calls back, through the executor, each time the group became empty or was entered, until Unwatch. What is so already is not told.

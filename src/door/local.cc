@@ -18,11 +18,18 @@ using base::Error;
 using edge::broker::Operation;
 using edge::broker::Request;
 using edge::broker::RunRequest;
+using node::allocate::Devices;
 using node::allocate::Waiting;
 
 namespace {
 
-edge::broker::WaitingRun Describe(const Waiting& waiting, std::size_t position) {
+/// How long those who waited when the agent ended have to come back to their places; their programs look for an agent twice a second.
+constexpr base::Duration kComeBackWithin = std::chrono::seconds(10);
+constexpr base::Duration kKeepWithin = std::chrono::milliseconds(20);
+constexpr base::Duration kPlanAgain = std::chrono::seconds(1);
+constexpr std::size_t kMostPlanned = 32;
+
+edge::broker::WaitingRun Describe(const Waiting& waiting, std::size_t position, bool resumable) {
   return {.ticket = waiting.ticket,
           .position = static_cast<int>(position),
           .reason = waiting.reason,
@@ -32,7 +39,19 @@ edge::broker::WaitingRun Describe(const Waiting& waiting, std::size_t position) 
           .share = waiting.request.share,
           .model = waiting.request.model,
           .devices = waiting.request.devices,
-          .since = base::FormatTime(waiting.since)};
+          .since = base::FormatTime(waiting.since),
+          .time = waiting.time,
+          .expected_start = "",
+          .resumable = resumable};
+}
+
+/// "each user has 4 devices, 16 requests, 24h while others wait"; empty where there are no limits.
+std::string InWords(const api::QueueConfig& limits) {
+  std::vector<std::string> parts;
+  if (limits.gpus > 0) parts.push_back(std::to_string(limits.gpus) + " devices");
+  if (limits.waiting > 0) parts.push_back(std::to_string(limits.waiting) + " requests");
+  if (limits.time > base::Duration::zero()) parts.push_back(base::FormatDuration(limits.time));
+  return parts.empty() ? "" : "each user has " + base::Join(parts, ", ") + " while others wait (queue.perUser)";
 }
 
 edge::broker::GrantedDevice Describe(const node::ledger::Slot& slot, const device::Facts& facts, const device::SharedDevices& servers) {
@@ -59,22 +78,62 @@ LocalDoor::LocalDoor(os::Loop& loop, base::Executor& io, Node node, Options opti
       options_(std::move(options)),
       callbacks_(std::move(callbacks)),
       leases_(loop, io, options_.proc_root, node_.inventory, node_.ledger, std::move(open_groups)),
-      queue_(loop, {[this](const Waiting& waiting) { return Attempt(waiting); },
+      queue_(loop, {[this](const Waiting& waiting, const Devices& kept_back) { return Attempt(waiting, kept_back); },
+                    [this](const Waiting& waiting, bool first, bool within) { return ClaimOf(waiting, first, within); },
+                    [this](const std::string& user) { return HeldBy(user); },
                     [this](const Waiting& waiting, std::size_t position) { TellProgress(waiting, position); },
                     [this](const Waiting& waiting, const base::Status& status) { TellDone(waiting, status); }}),
       self_(std::make_shared<LocalDoor*>(this)),
       server_(loop, options_.run_dir, options_.group, [this](SessionPtr session, const Request& request) { Handle(session, request); }) {
   on_offers_ = node_.offers.published().Subscribe([this](const auto&) { queue_.Try(); });
-  on_ledger_ = node_.ledger.published().Subscribe([this](const auto&) { queue_.Try(); });
+  on_ledger_ = node_.ledger.published().Subscribe([this](const auto&) {
+    queue_.Try();
+    KeepSoon();
+  });
+  if (!options_.queue_file.empty() && options_.enabled)
+    memory_.emplace(loop, io, options_.queue_file, "who waits for devices cannot be written, and would lose the place by a restart");
 }
 
 LocalDoor::~LocalDoor() {
   *self_ = nullptr;
   on_offers_.Reset();
   on_ledger_.Reset();
+  loop_.Cancel(next_overdue_);
+  loop_.Cancel(keep_);
+  // Those who wait come back to the next agent.
+  if (memory_ && closed_reason_.empty() && Memory() != kept_) (void)os::WriteFileAtomically(options_.queue_file, Memory(), 0600);
 }
 
-void LocalDoor::Recover(const std::vector<node::ledger::Lease>& checkpoint) { leases_.Recover(checkpoint); }
+void LocalDoor::Recover(const std::vector<node::ledger::Lease>& checkpoint, QueueMemory memory) {
+  leases_.Recover(checkpoint, memory.runs);
+  std::erase_if(memory.waiting, [this](const Waiting& waiting) {
+    const auto start = os::ReadProcessStart(options_.proc_root, waiting.waiter.pid);
+    return !start.ok() || *start != waiting.waiter.start;
+  });
+  for (Waiting& waiting : memory.waiting) waiting.request.door = node::share::kLocalDoor;
+  queue_.Restore(std::move(memory.waiting), memory.next_ticket, kComeBackWithin);
+}
+
+void LocalDoor::Configure(const api::QueueConfig& limits) {
+  limits_ = limits;
+  queue_.Configure(limits);
+}
+
+std::string LocalDoor::Memory() const {
+  return EncodeQueueMemory({.waiting = queue_.List(), .next_ticket = queue_.next_ticket(), .runs = leases_.terms()}, options_.boot_id);
+}
+
+// Many changes become one text.
+void LocalDoor::KeepSoon() {
+  if (!memory_ || keep_ != 0) return;
+  keep_ = loop_.PostAfter(kKeepWithin, [this] {
+    keep_ = 0;
+    std::string text = Memory();
+    if (text == kept_) return;
+    kept_ = text;
+    memory_->Keep(std::move(text));
+  });
+}
 
 base::Status LocalDoor::Open() {
   const auto started = server_.Start();
@@ -97,6 +156,7 @@ api::DoorReport LocalDoor::Report() const {
   report.enforcement =
       ToString(leases_.visibility_reason().empty() ? node::ledger::Enforcement::kDevices : node::ledger::Enforcement::kVisibility);
   if (!leases_.visibility_reason().empty()) report.reason += "; visibility only: " + leases_.visibility_reason();
+  if (const std::string limits = InWords(limits_); !limits.empty()) report.reason += "; " + limits;
   for (const auto& offer : *node_.offers.published().Get())
     if (offer.door == node::share::kLocalDoor) report.resources.push_back(offer.resource);
   report.closed_cgroups = leases_.closed().cgroups;
@@ -143,21 +203,32 @@ void LocalDoor::StandInLine(const SessionPtr& session, const RunRequest& run, no
   Waiting waiting;
   waiting.request = {
       .door = std::string(node::share::kLocalDoor), .count = run.count, .share = run.share, .model = run.model, .devices = run.devices};
+  waiting.ticket = run.ticket;
+  waiting.time = run.time;
+  waiting.waiter = {session->peer().uid, process.pid, process.start};
   waiting.user = process.user;
   waiting.command = run.command;
   waiting.since = loop_.clock().Wall();
   const auto ticket = queue_.Add(std::move(waiting), run.wait.value_or(node::allocate::Queue::kForEver));
   if (!ticket.ok()) return session->Answer(edge::broker::EncodeError(ticket.error()));
   askers_[*ticket] = {session, std::move(process), run.labels, {}};
+  KeepSoon();
   session->OnClosed([self = self_, ticket = *ticket] {
     if (*self != nullptr) (void)(*self)->queue_.Cancel(ticket, "the program that waited has gone");
   });
 }
 
-base::Status LocalDoor::Attempt(const Waiting& waiting) {
+const std::vector<node::share::Offer>& LocalDoor::OffersWithout(const Devices& kept_back) {
+  auto offers = node_.offers.published().Get();
+  if (reduced_.from != offers || reduced_.without != kept_back)
+    reduced_ = {offers, kept_back, node::allocate::WithoutDevices(*offers, kept_back)};
+  return reduced_.offers;
+}
+
+base::Status LocalDoor::Attempt(const Waiting& waiting, const Devices& kept_back) {
   Asker& asker = askers_.at(waiting.ticket);
   const auto inventory = node_.inventory.published().Get();
-  ASSIGN(const auto slots, node::allocate::Reserve(waiting.request, *inventory, *node_.ledger.Get(), *node_.offers.published().Get()));
+  ASSIGN(const auto slots, node::allocate::Reserve(waiting.request, *inventory, *node_.ledger.Get(), OffersWithout(kept_back)));
   const auto servers = node_.offers.servers().Get();
   ASSIGN(const auto edits, node::allocate::Commit(slots, node::allocate::Consumer::kProcess, *inventory, node_.dialect_of, *servers));
   if (!edits.mounts.empty())
@@ -165,10 +236,12 @@ base::Status LocalDoor::Attempt(const Waiting& waiting) {
                  "device " + slots.front().device +
                      " is shared through a server that meets its clients in containers only, because the kubelet's door is open on this "
                      "machine: share what belongs to the local door by time-slicing");
-  ASSIGN(const auto lease,
-         leases_.Admit({slots, waiting.user, waiting.command, asker.process, asker.session->peer().pidfd.get(), asker.labels}));
+  ASSIGN(const auto lease, leases_.Admit({slots, waiting.user, waiting.command, asker.process, asker.session->peer().pidfd.get(),
+                                          asker.labels, waiting.time}));
   asker.granted.lease = lease.id;
   asker.granted.environment = edits.environment;
+  asker.granted.time = waiting.time;
+  if (limits_.time > base::Duration::zero() && waiting.waiter.uid != 0) asker.granted.time_while_others_wait = limits_.time;
   asker.granted.enforcement = node::ledger::ToString(lease.enforcement);
   if (lease.enforcement == node::ledger::Enforcement::kVisibility) asker.granted.reason = leases_.visibility_reason();
   for (const auto& slot : slots)
@@ -176,11 +249,111 @@ base::Status LocalDoor::Attempt(const Waiting& waiting) {
   return {};
 }
 
+/// When the limit of time lets the lease be ended for another user.
+std::optional<base::TimePoint> LocalDoor::OverdueAt(const node::ledger::Lease& lease) const {
+  const auto term = leases_.terms().find(lease.id);
+  if (limits_.time == base::Duration::zero() || lease.user == "root" || term == leases_.terms().end()) return std::nullopt;
+  return term->second.began + limits_.time;
+}
+
+node::allocate::Holding LocalDoor::HeldBy(const std::string& user) const {
+  const auto ledger = node_.ledger.Get();
+  const base::TimePoint now = loop_.clock().Now();
+  const bool overdue = std::any_of(ledger->leases.begin(), ledger->leases.end(), [&](const auto& lease) {
+    const auto at = OverdueAt(lease);
+    return lease.user == user && at && *at <= now;
+  });
+  return {node::allocate::HeldBy(*ledger, node::share::kLocalDoor, user), overdue};
+}
+
+std::map<std::string, base::TimePoint> LocalDoor::EndsFor(const std::string& user, bool within) const {
+  std::map<std::string, base::TimePoint> ends;
+  const auto ledger = node_.ledger.Get();
+  for (const auto& [id, term] : leases_.terms()) {
+    const auto* lease = ledger->FindLease(id);
+    if (lease == nullptr) continue;
+    if (term.ends) ends[id] = *term.ends;
+    const auto overdue = OverdueAt(*lease);
+    if (!within || !overdue || lease->user == user) continue;
+    const base::TimePoint limit = *overdue + LocalLeases::kKillWait;
+    ends[id] = term.ends ? std::min(*term.ends, limit) : limit;
+  }
+  return ends;
+}
+
+node::allocate::Claim LocalDoor::ClaimOf(const Waiting& waiting, bool first, bool within) {
+  const auto inventory = node_.inventory.published().Get();
+  const auto ledger = node_.ledger.Get();
+  const auto offers = node_.offers.published().Get();
+  node::allocate::Claim claim;
+  claim.could_use = node::allocate::DevicesFor(waiting.request, *inventory, *offers);
+  if (!first) return claim;
+  // Nobody is ended for what is beyond a user's own limits.
+  const node::allocate::Outlook outlook{*inventory, *ledger, *offers, EndsFor(waiting.user, within)};
+  if (within) claim.others_end = EndOverdue(waiting, outlook);
+  const auto start = node::allocate::Foresee(waiting.request, outlook, loop_.clock().Now());
+  if (!start) return claim;
+  claim.served = {start->at, {}};
+  for (const auto& slot : start->slots) claim.served->devices.insert(slot.device);
+  return claim;
+}
+
+bool LocalDoor::EndOverdue(const Waiting& waiting, const node::allocate::Outlook& outlook) {
+  loop_.Cancel(std::exchange(next_overdue_, 0));
+  const base::TimePoint now = loop_.clock().Now();
+  std::vector<std::pair<base::TimePoint, std::string>> others;
+  std::vector<std::string> ending, overdue;
+  std::optional<base::TimePoint> next;
+  for (const auto& lease : outlook.ledger.leases) {
+    const auto at = OverdueAt(lease);
+    if (leases_.Ends(lease.id)) {
+      ending.push_back(lease.id);
+    } else if (at && *at > now) {
+      next = next ? std::min(*next, *at) : *at;
+    } else if (at && lease.user != waiting.user) {
+      others.emplace_back(*at, lease.id);
+    }
+  }
+  if (next) next_overdue_ = loop_.PostAfter(*next - now, [this] { queue_.Try(); });
+  if (others.empty()) return false;
+  std::sort(others.begin(), others.end());
+  for (const auto& [at, lease] : others) overdue.push_back(lease);
+  const auto ended = node::allocate::ToEnd(waiting.request, outlook, ending, overdue);
+  for (const std::string& lease : ended)
+    leases_.End(lease, "it has run for longer than " + base::FormatDuration(limits_.time) + " (queue.perUser.time), and " + waiting.user +
+                           " waits for its devices");
+  return !ended.empty();
+}
+
+// At most once a second, and for the first of the line: whoever may ask may do so often.
+const std::map<std::string, std::string>& LocalDoor::ExpectedStarts(const std::vector<Waiting>& waiting) {
+  const base::TimePoint now = loop_.clock().Now();
+  if (now < expected_until_) return expected_;
+  expected_until_ = now + kPlanAgain;
+  expected_.clear();
+  std::vector<node::allocate::Planned> plan;
+  for (const Waiting& one : waiting) {
+    if (one.absent || plan.size() == kMostPlanned) break;  // what an absent one asks for is not known
+    plan.push_back({one.request, one.time});
+  }
+  if (plan.empty()) return expected_;
+  const auto inventory = node_.inventory.published().Get();
+  const auto ledger = node_.ledger.Get();
+  const auto offers = node_.offers.published().Get();
+  const auto starts = node::allocate::ExpectedStarts(plan, {*inventory, *ledger, *offers, EndsFor(waiting.front().user, true)}, now);
+  for (std::size_t i = 0; i < starts.size(); ++i)
+    if (starts[i])
+      expected_[waiting[i].ticket] =
+          base::FormatTime(loop_.clock().Wall() + std::chrono::duration_cast<base::WallTime::duration>(*starts[i] - now));
+  return expected_;
+}
+
 void LocalDoor::TellProgress(const Waiting& waiting, std::size_t position) {
-  askers_.at(waiting.ticket).session->Progress(edge::broker::EncodeWaiting(Describe(waiting, position)));
+  askers_.at(waiting.ticket).session->Progress(edge::broker::EncodeWaiting(Describe(waiting, position, memory_.has_value())));
 }
 
 void LocalDoor::TellDone(const Waiting& waiting, const base::Status& status) {
+  KeepSoon();
   const auto asker = askers_.extract(waiting.ticket);
   if (!asker) return;
   asker.mapped().session->Answer(status.ok() ? edge::broker::EncodeGranted(asker.mapped().granted)
@@ -200,19 +373,21 @@ void LocalDoor::WithViewer(const SessionPtr& session, std::function<void(const a
 bool LocalDoor::MayRule(const Session& session) const { return session.peer().uid == 0 || session.peer().uid == ::geteuid(); }
 
 void LocalDoor::HandleCancel(const SessionPtr& session, const std::string& ticket) {
-  const auto asker = askers_.find(ticket);
-  if (asker != askers_.end() && !MayRule(*session) && asker->second.session->peer().uid != session->peer().uid)
-    return Refuse(session, Code::kPermissionDenied,
-                  ticket + " is a ticket of " + asker->second.process.user + ": only they and root may cancel it");
+  const Waiting* waiting = queue_.Find(ticket);
+  if (waiting != nullptr && !MayRule(*session) && waiting->waiter.uid != session->peer().uid)
+    return Refuse(session, Code::kPermissionDenied, ticket + " is a ticket of " + waiting->user + ": only they and root may cancel it");
   const auto cancelled = queue_.Cancel(ticket, "cancelled by `penstock queue cancel " + ticket + "`");
   session->Answer(cancelled.ok() ? edge::broker::EncodeDone(ticket + " is cancelled") : edge::broker::EncodeError(cancelled.error()));
 }
 
 void LocalDoor::HandleQueue(const SessionPtr& session) {
   std::vector<edge::broker::WaitingRun> queue;
-  for (const Waiting& waiting : queue_.List()) {
-    queue.push_back(Describe(waiting, queue.size()));
-    if (!MayRule(*session) && askers_.at(waiting.ticket).session->peer().uid != session->peer().uid)
+  const auto in_order = queue_.InOrder();
+  const auto& starts = ExpectedStarts(in_order);
+  for (const Waiting& waiting : in_order) {
+    queue.push_back(Describe(waiting, queue.size(), memory_.has_value()));
+    if (const auto start = starts.find(waiting.ticket); start != starts.end()) queue.back().expected_start = start->second;
+    if (!MayRule(*session) && waiting.waiter.uid != session->peer().uid)
       queue.back().command = api::ProgramOf(waiting.command);
   }
   session->Answer(edge::broker::EncodeQueue(queue));

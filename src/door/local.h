@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,13 @@
 #include "base/executor.h"
 #include "door/local_leases.h"
 #include "door/move_orders.h"
+#include "door/queue_file.h"
 #include "door/turns.h"
 #include "edge/broker/server.h"
+#include "node/allocate/outlook.h"
 #include "node/allocate/queue.h"
 #include "node/share/offers.h"
+#include "os/kept_file.h"
 #include "os/loop.h"
 
 namespace penstock::door {
@@ -29,6 +33,8 @@ class LocalDoor {
     std::string group = "penstock";
     std::string proc_root = "/proc";
     bool enabled = true;  ///< false: nothing is given out here; status, ps, queue and down are answered all the same
+    std::string queue_file = "";  ///< where who waits is kept for the next agent; empty: nowhere
+    std::string boot_id = "";
   };
   /// The node, as far as this door needs it. All must outlive the door.
   struct Node {
@@ -55,7 +61,10 @@ class LocalDoor {
   ~LocalDoor();
 
   /// Takes over what an agent before us gave out; `checkpoint` is a hint. Before Open, and before another door hands anything. Blocks.
-  void Recover(const std::vector<node::ledger::Lease>& checkpoint);
+  void Recover(const std::vector<node::ledger::Lease>& checkpoint, QueueMemory memory = {});
+
+  /// Limits of users from now on.
+  void Configure(const api::QueueConfig& limits);
 
   /// LocalLeases::CloseDevices.
   void CloseDevices(std::vector<std::string> cgroups) { leases_.CloseDevices(std::move(cgroups)); }
@@ -67,7 +76,7 @@ class LocalDoor {
   api::DoorReport Report() const;
 
   /// How many wait.
-  std::size_t waiting() const { return queue_.List().size(); }
+  std::size_t waiting() const { return queue_.size(); }
 
  private:
   using Session = edge::broker::Session;
@@ -92,7 +101,19 @@ class LocalDoor {
   void HandleDoor(const SessionPtr& session, const edge::broker::DoorRequest& request);
   void StandInLine(const SessionPtr& session, const edge::broker::RunRequest& run, node::ledger::Process process);
 
-  base::Status Attempt(const node::allocate::Waiting& waiting);
+  base::Status Attempt(const node::allocate::Waiting& waiting, const node::allocate::Devices& kept_back);
+  const std::vector<node::share::Offer>& OffersWithout(const node::allocate::Devices& kept_back);
+  node::allocate::Claim ClaimOf(const node::allocate::Waiting& waiting, bool first, bool within);
+  /// When leases end; for a request of this user within its limits, also by the limit of time.
+  std::map<std::string, base::TimePoint> EndsFor(const std::string& user, bool within) const;
+  /// True where somebody is ended for it.
+  bool EndOverdue(const node::allocate::Waiting& waiting, const node::allocate::Outlook& outlook);
+  std::optional<base::TimePoint> OverdueAt(const node::ledger::Lease& lease) const;
+  node::allocate::Holding HeldBy(const std::string& user) const;
+  /// By ticket, RFC 3339; of those of which it is known.
+  const std::map<std::string, std::string>& ExpectedStarts(const std::vector<node::allocate::Waiting>& waiting);
+  std::string Memory() const;
+  void KeepSoon();
   void TellProgress(const node::allocate::Waiting& waiting, std::size_t position);
   void TellDone(const node::allocate::Waiting& waiting, const base::Status& status);
   bool MayRule(const Session& session) const;
@@ -106,7 +127,19 @@ class LocalDoor {
   const Callbacks callbacks_;
   LocalLeases leases_;
   std::map<std::string, Asker> askers_;  // by ticket
+  api::QueueConfig limits_;
   node::allocate::Queue queue_;
+  base::TimerId next_overdue_ = 0, keep_ = 0;
+  std::optional<os::KeptFile> memory_;  // queue.json
+  std::string kept_;                    // its text
+  /// The offers that were asked for last: many who wait ask for the same ones.
+  struct Reduced {
+    base::Published<std::vector<node::share::Offer>>::Snapshot from;
+    node::allocate::Devices without;
+    std::vector<node::share::Offer> offers;
+  } reduced_;
+  std::map<std::string, std::string> expected_;  // ExpectedStarts
+  base::TimePoint expected_until_{};             // then they are computed again
   base::Subscription on_offers_, on_ledger_;
   std::string closed_reason_ = "not open yet";  // empty while it listens
   Turns plans_{"plan"}, sums_{"sum of usage"};

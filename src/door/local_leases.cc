@@ -8,6 +8,9 @@
 #include <utility>
 
 #include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/core/strings.h"
 #include "base/log.h"
@@ -29,6 +32,7 @@ using node::ledger::Process;
 constexpr base::Duration kOpenAgain = std::chrono::seconds(30);
 constexpr base::Duration kRemoveAgain = std::chrono::milliseconds(100);
 constexpr base::Duration kRemoveAgainMost = std::chrono::seconds(30);
+constexpr base::Duration kKillAgain = std::chrono::seconds(1);  // somebody may have been born meanwhile
 constexpr std::size_t kMostProcessesShown = 64;
 constexpr char kNoDevice[] = "no device is known that could be closed";
 
@@ -81,6 +85,8 @@ LocalLeases::~LocalLeases() {
     control_.Cancel(timer);
     groups_->Unwatch(name);
   }
+  for (const auto& [id, timer] : ends_) control_.Cancel(timer);
+  for (const auto& [id, timer] : ending_) control_.Cancel(timer);
 }
 
 // Rights may come later (a remounted file system, a restarted container): a refusal is not kept for ever.
@@ -120,12 +126,14 @@ base::Result<Lease> LocalLeases::Admit(const Admission& admission) {
   if (groups_) { ASSIGN(lease.cgroup, PlaceFor(lease.id, admission.process.pid)); }
   if (HasEnded(admission.pidfd)) return HasGone();  // and what was read of its number was its own
   TRY(ledger_.Hand(lease));
+  const base::TimePoint now = control_.clock().Now();
+  Begin(lease.id, {now, admission.time ? std::optional(now + *admission.time) : std::nullopt});
   if (!groups_) {
     families_.Follow({lease.id, lease.user, lease.processes});
     return lease;
   }
   if (const auto entered = MakeGroup(lease, admission); !entered.ok()) {
-    ledger_.Release(lease.id);
+    Release(lease.id);
     return NotForLackOfDevices(entered.error()).Within("make a group for lease " + lease.id);
   }
   return lease;
@@ -189,7 +197,7 @@ void LocalLeases::LookAtGroup(const std::string& name) {
   const auto watched = watched_.find(name);
   const bool being_removed = watched != watched_.end() && watched->second != 0;
   if (watched == watched_.end() || being_removed || groups_->Populated(name)) return;
-  ledger_.Release(name);
+  Release(name);
   RemoveGroup(name, kRemoveAgain);
 }
 
@@ -206,12 +214,64 @@ void LocalLeases::RemoveGroup(const std::string& name, base::Duration again) {
   watched_[name] = control_.PostAfter(again, [this, name, again] { RemoveGroup(name, std::min(again * 2, kRemoveAgainMost)); });
 }
 
-void LocalLeases::Recover(const std::vector<Lease>& checkpoint) {
+void LocalLeases::Recover(const std::vector<Lease>& checkpoint, const std::map<std::string, Term>& terms) {
   if (groups_)
     for (const std::string& name : groups_->List()) RecoverGroup(name, checkpoint);
   // Leases with groups too: where these cannot be opened or listed at the moment, their processes hold the devices all the same.
   for (const Lease& lease : checkpoint)
     if (lease.door == node::share::kLocalDoor && ledger_.Get()->FindLease(lease.id) == nullptr) RecoverFamily(lease);
+  for (const Lease& lease : ledger_.Get()->leases) {
+    if (lease.door != node::share::kLocalDoor) continue;
+    const auto known = terms.find(lease.id);
+    Begin(lease.id, known != terms.end() ? known->second : Term{control_.clock().Now(), {}});
+  }
+}
+
+void LocalLeases::Begin(const std::string& id, Term term) {
+  terms_[id] = term;
+  if (!term.ends) return;
+  ends_[id] = control_.PostAfter(std::max(*term.ends - control_.clock().Now(), base::Duration::zero()),
+                                 [this, id] { End(id, "the time that it declared is over"); });
+}
+
+void LocalLeases::Release(const std::string& id) {
+  for (auto* timers : {&ends_, &ending_})
+    if (const auto timer = timers->extract(id)) control_.Cancel(timer.mapped());
+  terms_.erase(id);
+  ledger_.Release(id);
+}
+
+void LocalLeases::End(const std::string& id, const std::string& why) {
+  const auto ledger = ledger_.Get();
+  const Lease* lease = ledger->FindLease(id);
+  if (lease == nullptr || !terms_.contains(id) || Ends(id)) return;
+  base::Log(base::kInfo, "a run is ended", {{"lease", id}, {"user", lease->user}, {"why", why}});
+  terms_[id].ends = control_.clock().Now() + kKillWait;
+  ending_[id] = control_.PostAfter(kKillWait, [this, id] { Kill(id); });
+  Signal(id, SIGTERM);
+  Signal(id, SIGCONT);  // one that stands still would not hear of it
+}
+
+void LocalLeases::Kill(const std::string& id) {
+  ending_[id] = control_.PostAfter(kKillAgain, [this, id] { Kill(id); });
+  Signal(id, SIGKILL);
+}
+
+void LocalLeases::Signal(const std::string& id, int signal) const {
+  const auto ledger = ledger_.Get();
+  const Lease* lease = ledger->FindLease(id);
+  if (lease == nullptr) return;
+  if (watched_.contains(id)) {
+    if (const auto sent = groups_->Signal(id, signal); !sent.ok())
+      base::Log(base::kWarn, "the processes of a run cannot be signalled", {{"lease", id}, {"error", sent.error().message()}});
+    return;
+  }
+  for (const Process& process : lease->processes) {
+    const auto opened = os::OpenPidfd(process.pid);
+    const auto start = os::ReadProcessStart(proc_root_, process.pid);  // of the one that the pidfd is of
+    if (opened.ok() && start.ok() && *start == process.start)
+      (void)::syscall(SYS_pidfd_send_signal, opened->get(), signal, nullptr, 0);
+  }
 }
 
 void LocalLeases::RecoverGroup(const std::string& name, const std::vector<Lease>& checkpoint) {
@@ -299,7 +359,7 @@ LocalLeases::Closed LocalLeases::TryClose() {
 }
 
 void LocalLeases::FamilyChanged(const Family& family) {
-  if (family.members.empty()) return ledger_.Release(family.lease);
+  if (family.members.empty()) return Release(family.lease);
   const auto ledger = ledger_.Get();
   const Lease* known = ledger->FindLease(family.lease);
   if (known == nullptr) return;

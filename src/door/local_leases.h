@@ -11,6 +11,7 @@
 #include "base/executor.h"
 #include "door/family.h"
 #include "door/groups.h"
+#include "door/queue_file.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
 
@@ -33,6 +34,7 @@ class LocalLeases {
     node::ledger::Process process;
     int pidfd = -1;
     std::map<std::string, std::string> labels = {};
+    std::optional<base::Duration> time = {};  ///< then it is ended
   };
 
   /// Why this process cannot be put into a group, where that is known before anything is given to it; kFailedPrecondition.
@@ -44,7 +46,15 @@ class LocalLeases {
 
   /// Finds the leases of an agent before us: groups by their notes, and what was visibility only by the checkpoint and the processes.
   /// Blocks for a look at /proc. Once, before the first Admit.
-  void Recover(const std::vector<node::ledger::Lease>& checkpoint);
+  void Recover(const std::vector<node::ledger::Lease>& checkpoint, const std::map<std::string, Term>& terms = {});
+
+  /// Ends a lease: SIGTERM to its processes, and SIGKILL after kKillWait to those that are left. Its term ends then, at the latest.
+  void End(const std::string& id, const std::string& why);
+  static constexpr base::Duration kKillWait = std::chrono::seconds(30);
+
+  /// How long each lease lasts, and which of them end.
+  const std::map<std::string, Term>& terms() const { return terms_; }
+  bool Ends(const std::string& id) const { return ending_.contains(id); }
 
   /// Ends the leases of groups in which nobody is any more and of which the kernel has not told so yet.
   void LookAtAllGroups();
@@ -100,6 +110,10 @@ class LocalLeases {
   void Look();
   void Looked(const std::map<std::string, std::vector<node::ledger::Process>>& found, const Askers& askers);
   std::string NextId();
+  void Begin(const std::string& id, Term term);
+  void Release(const std::string& id);
+  void Signal(const std::string& id, int signal) const;
+  void Kill(const std::string& id);
 
   base::Executor& control_;
   base::Executor& io_;
@@ -112,6 +126,8 @@ class LocalLeases {
   base::TimePoint next_open_{};
   std::map<std::string, base::TimerId> watched_;  // groups, with the timer of a removal to be repeated
   FamilyWatch families_;
+  std::map<std::string, Term> terms_;
+  std::map<std::string, base::TimerId> ends_, ending_;  // leases to be ended; those that are, with the timer of the next SIGKILL
   std::uint64_t next_id_ = 1;
   std::vector<std::string> to_close_;
   Closed closed_;

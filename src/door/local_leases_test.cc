@@ -64,7 +64,7 @@ class LocalLeasesTest : public testing::Test {
     StartAgent();
   }
 
-  void StartAgent(const std::vector<Lease>& checkpoint = {}, base::Executor* io = nullptr) {
+  void StartAgent(const std::vector<Lease>& checkpoint = {}, const std::map<std::string, Term>& terms = {}, base::Executor* io = nullptr) {
     leases_.reset();
     ledger_ = std::make_unique<node::ledger::Ledger>();
     leases_ = std::make_unique<LocalLeases>(executor_, io != nullptr ? *io : executor_, "/proc", inventory_, *ledger_,
@@ -72,7 +72,7 @@ class LocalLeasesTest : public testing::Test {
                                               if (!no_rights_.empty()) return Error(Code::kPermissionDenied, no_rights_);
                                               return std::unique_ptr<Groups>(std::make_unique<FakeGroups>(kernel_));
                                             });
-    leases_->Recover(checkpoint);
+    leases_->Recover(checkpoint, terms);
   }
   void Refresh() {
     bool refreshed = false;
@@ -315,7 +315,7 @@ TEST_F(LocalLeasesTest, BringsTheProcessesOfAGroupUpToDate) {
 
 TEST_F(LocalLeasesTest, ReadsProcessesOnTheOtherThreadInOneLookForAllWhoAskMeanwhile) {
   base::ManualExecutor io;
-  StartAgent({}, &io);
+  StartAgent({}, {}, &io);
   kernel_.groups.at(Admit("GPU-0")->id).members = {::getppid()};
   std::vector<int> answered;
   for (int asker = 0; asker < 3; ++asker) leases_->RefreshProcesses([&answered, asker] { answered.push_back(asker); });
@@ -332,7 +332,7 @@ TEST_F(LocalLeasesTest, ReadsProcessesOnTheOtherThreadInOneLookForAllWhoAskMeanw
 
 TEST_F(LocalLeasesTest, AnswersWithWhatIsKnownWhereReadingTakesLong) {
   base::ManualExecutor io;
-  StartAgent({}, &io);
+  StartAgent({}, {}, &io);
   kernel_.groups.at(Admit("GPU-0")->id).members = {::getppid()};
   int answered = 0;
   leases_->RefreshProcesses([&answered] { ++answered; });
@@ -384,7 +384,7 @@ TEST_F(LocalLeasesTest, SaysWhyNothingCanBeClosed) {
 
 TEST_F(LocalLeasesTest, ALookThatOutlivesTheLeasesHarmsNothing) {
   base::ManualExecutor io;
-  StartAgent({}, &io);
+  StartAgent({}, {}, &io);
   ASSERT_TRUE(Admit("GPU-0").ok());
   leases_->RefreshProcesses([] { FAIL(); });
   leases_.reset();
@@ -469,6 +469,51 @@ TEST_F(LocalLeasesTest, OfManyProcessesThoseThatAreKnownStay) {
   for (const pid_t pid : {::getpid(), parent})
     EXPECT_TRUE(std::any_of(processes.begin(), processes.end(), [pid](const auto& one) { return one.pid == pid; })) << pid;
   EXPECT_LE(processes.size(), 64u);
+}
+
+using Signals = std::vector<std::pair<std::string, int>>;
+
+TEST_F(LocalLeasesTest, EndsALeaseWhoseTimeIsOver) {
+  const std::uint64_t start = *os::ReadProcessStart("/proc", ::getpid());
+  const auto lease =
+      leases_->Admit({{{"GPU-1", "GPU-1"}}, "eva", "train", {::getpid(), start, "eva", "train"}, pidfd_.get(), {}, seconds(100)});
+  ASSERT_TRUE(lease.ok());
+  executor_.Advance(seconds(99));
+  EXPECT_THAT(kernel_.signals, IsEmpty());
+  executor_.Advance(seconds(1));
+  EXPECT_EQ(kernel_.signals, (Signals{{lease->id, SIGTERM}, {lease->id, SIGCONT}}));
+  EXPECT_TRUE(leases_->Ends(lease->id));
+  executor_.Advance(LocalLeases::kKillWait);
+  EXPECT_EQ(kernel_.signals.back(), std::pair(lease->id, SIGKILL));
+  kernel_.End(lease->id);
+  executor_.RunUntilIdle();
+  const auto sent = kernel_.signals.size();
+  executor_.Advance(seconds(100));
+  EXPECT_EQ(kernel_.signals.size(), sent) << "it has ended";
+  EXPECT_THAT(leases_->terms(), IsEmpty());
+}
+
+TEST_F(LocalLeasesTest, EndsWhatAnAgentBeforeItGaveAnEnd) {
+  const std::string id = Admit("GPU-1")->id;
+  Term term = leases_->terms().at(id);
+  EXPECT_FALSE(term.ends);
+  term.ends = executor_.clock().Now() + seconds(5);
+  StartAgent({}, {{id, term}});
+  EXPECT_EQ(leases_->terms().at(id), term);
+  executor_.Advance(seconds(5));
+  EXPECT_EQ(kernel_.signals.front(), std::pair(id, SIGTERM));
+}
+
+TEST_F(LocalLeasesTest, EndsWithoutRightsTheProcessesThatItKnows) {
+  no_rights_ = "read-only";
+  kernel_ = {};
+  StartAgent();
+  Sleeper asker;
+  const std::string id = Admit(asker)->id;
+  leases_->End(id, "said so");
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(asker.pid()), &ended, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(ended.si_status, SIGTERM);
 }
 
 }  // namespace

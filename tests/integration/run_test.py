@@ -331,13 +331,16 @@ def test_what_ended_while_no_agent_ran_is_free_at_once(node):
     assert node.groups() == []
 
 
-def test_one_who_waits_is_told_that_the_agent_ended(node):
-    node.hold(8)
+def test_one_who_waits_is_told_that_the_agent_ended_and_waits_for_the_next(node):
+    """Places: queue_test.py."""
+    holder = node.hold(8)
     waiter = node.start("--", "true")
-    wait_until(node.queue, "somebody to wait")
+    assert "waiting for 1 GPU" in waiter.stderr.readline()
     node.kill_agent()
-    assert waiter.wait(PATIENCE) == 125
-    assert "ended" in waiter.communicate()[1]
+    assert re.match(r"penstock: the agent .* ended while it was asked; waiting up to 10m", waiter.stderr.readline())
+    node.start_agent()
+    holder.kill()
+    assert waiter.wait(PATIENCE) == 0
 
 
 def test_nothing_is_lost_or_given_twice_when_many_come_and_go(node):

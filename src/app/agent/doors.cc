@@ -2,8 +2,10 @@
 #include "app/agent/doors.h"
 
 #include "app/agent/paths.h"
+#include "base/log.h"
 #include "door/doors_keeper.h"
 #include "os/core/file.h"
+#include "os/kept_file.h"
 #include "vendor/all.h"
 
 namespace penstock::app {
@@ -17,6 +19,18 @@ std::string WhyNoKubelet(const api::NodeConfig& config) {
 
 std::string LedgerPath(const std::string& state_dir) { return state_dir + "/ledger.json"; }
 std::string MovesPath(const std::string& state_dir) { return state_dir + "/doors.json"; }
+
+std::string QueuePath(const std::string& state_dir) { return state_dir + "/queue.json"; }
+
+/// Who waits only loses the place where it cannot be read.
+door::QueueMemory RememberQueue(const std::string& path, const std::string& boot_id) {
+  auto queue = os::LoadKept<door::QueueMemory>(
+      path, "who waits for devices", [&](const std::string& text) { return door::DecodeQueueMemory(text, boot_id, path); },
+      door::kMostQueueBytes);
+  if (queue.ok()) return *std::move(queue);
+  base::Log(base::kWarn, "who waited for devices has lost the place", {{"path", path}, {"why", queue.error().message()}});
+  return {};
+}
 
 node::allocate::Consumer ConsumerOf(const api::NodeConfig& config) {
   return config.device_ids == api::DeviceIds::kIndex ? node::allocate::Consumer::kContainerByIndex : node::allocate::Consumer::kContainer;
@@ -32,17 +46,22 @@ base::Result<Doors::Remembered> Doors::Remember(const std::string& state_dir, co
   Remembered remembered;
   ASSIGN(remembered.leases, node::ledger::Keeper::Load(LedgerPath(state_dir), boot_id));
   ASSIGN(remembered.moved, door::DoorsKeeper::Load(MovesPath(state_dir)));
+  remembered.queue = RememberQueue(QueuePath(state_dir), boot_id);
   return remembered;
 }
 
 Doors::Doors(Node node, node::share::OpenDoors open, const api::NodeConfig& config, Remembered remembered, std::string boot_id,
              Callbacks callbacks)
-    : keeper_(node.control, node.io, node.ledger, LedgerPath(config.paths.state_dir), std::move(boot_id)),
+    : keeper_(node.control, node.io, node.ledger, LedgerPath(config.paths.state_dir), boot_id),
       follow_(node.control, node.io, config.paths.proc_root, node.inventory, node.ledger,
               [proc = config.paths.proc_root](const os::ProcessInfo& process) { return vendor::IsServer(proc, process); }),
       local_(node.control, node.io, door::LocalDoor::Node{node.inventory, node.ledger, node.offers, vendor::FindDialect},
-             door::LocalDoor::Options{
-                 .run_dir = config.paths.run_dir, .group = config.local_group, .proc_root = config.paths.proc_root, .enabled = open.local},
+             door::LocalDoor::Options{.run_dir = config.paths.run_dir,
+                                      .group = config.local_group,
+                                      .proc_root = config.paths.proc_root,
+                                      .enabled = open.local,
+                                      .queue_file = QueuePath(config.paths.state_dir),
+                                      .boot_id = std::move(boot_id)},
              door::LocalDoor::Callbacks{.report = std::move(callbacks.report),
                                         .end = std::move(callbacks.end),
                                         .plan = std::move(callbacks.plan),
@@ -52,7 +71,7 @@ Doors::Doors(Node node, node::share::OpenDoors open, const api::NodeConfig& conf
                                         .usage = std::move(callbacks.usage)},
              [&control = node.control, group = door::CgroupNameFor(config.paths.run_dir)] { return door::OpenCgroups(control, group); }),
       why_no_kubelet_(open.kubelet ? "" : WhyNoKubelet(config)) {
-  local_.Recover(remembered.leases);
+  local_.Recover(remembered.leases, std::move(remembered.queue));
   local_.CloseDevices(config.closed_cgroups);
   if (open.kubelet) MakeKubeletDoor(node, config, std::move(callbacks), remembered.leases);
   door::DoorMoves::Kubelet kubelet;
@@ -85,6 +104,7 @@ void Doors::MakeKubeletDoor(Node node, const api::NodeConfig& config, Callbacks 
 void Doors::Configure(const api::NodeConfig& config) {
   moves_->Configure(config);
   local_.CloseDevices(config.closed_cgroups);
+  local_.Configure(config.queue);
   if (kubelet_) kubelet_->ContainersChanged();
 }
 

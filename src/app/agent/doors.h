@@ -51,8 +51,9 @@ class Doors {
   struct Remembered {
     std::vector<node::ledger::Lease> leases;
     door::DevicesByHand moved;
+    door::QueueMemory queue;
   };
-  /// kFailedPrecondition where a newer version of the agent wrote it. Blocks.
+  /// kUnavailable where it is there and cannot be read, but for the queue, which is no reason not to start. Blocks.
   static base::Result<Remembered> Remember(const std::string& state_dir, const std::string& boot_id);
 
   /// What an agent before us remembered is taken over.

@@ -26,8 +26,8 @@ class CleanHostTest : public testing::Test {
     config_.labels.features_file = folder_ / "features.d/penstock";
   }
   void AgentWasHere() {
-    for (const char* file : {"configuration.json", "ledger.json", "health.json", "health-marks.json", "doors.json", "usage.json",
-                             "usage-end.json", "usage/usage-000001.jsonl"})
+    for (const char* file : {"configuration.json", "ledger.json", "health.json", "health-marks.json", "doors.json", "queue.json",
+                             "usage.json", "usage-end.json", "usage/usage-000001.jsonl"})
       folder_.Write(std::string("state/") + file, "{}");
     for (const char* file :
          {"penstock-nvidia.com-gpu.json", "k8s.device-plugin.nvidia.com-gpu.json", "k8s.device-plugin.nvidia.com-gds.json"})
@@ -46,7 +46,7 @@ class CleanHostTest : public testing::Test {
 
 TEST_F(CleanHostTest, LeavesNothingOfAnAgentThatHasEnded) {
   AgentWasHere();
-  EXPECT_EQ(LeftOnHost(config_).size(), 15u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 16u);
   LockMode(0644);  // 0.1.0's
   const auto outcome = CleanHost(config_, false);
   ASSERT_TRUE(outcome.ok());
@@ -84,7 +84,7 @@ TEST_F(CleanHostTest, SaysInADryRunWhatItWouldRemove) {
   const auto outcome = CleanHost(config_, true);
   ASSERT_TRUE(outcome.ok());
   EXPECT_THAT(outcome->removed, Contains(folder_ / "state/ledger.json"));
-  EXPECT_EQ(LeftOnHost(config_).size(), 15u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 16u);
 }
 
 TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
@@ -95,7 +95,7 @@ TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error().code(), base::Code::kFailedPrecondition);
   EXPECT_THAT(outcome.error().message(), HasSubstr(std::to_string(getpid())));
-  EXPECT_EQ(LeftOnHost(config_).size(), 15u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 16u);
 }
 
 TEST_F(CleanHostTest, MakesNoFolderWhereThereIsNone) {

@@ -1,4 +1,5 @@
 // `penstock queue`: who waits for GPUs, and taking somebody out of the line. Asks the agent, decides nothing.
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -24,6 +25,8 @@ constexpr char kFooter[] = R"(Examples:
   penstock queue -o json
   penstock queue cancel q-7      # your own, or as root anybody's
 
+STARTS IN is known where those who hold the GPUs said how long they run (penstock run --time).
+
 Exit status: 0 done, 1 not done (the message says why).)";
 
 /// "2 A100*", "0,3"; of shares "1/4", "2 x 1/4 A100*", "1/4 of 0,3".
@@ -35,16 +38,22 @@ std::string Wants(const WaitingRun& run) {
   return what + (run.model.empty() ? "" : " " + run.model);
 }
 
+/// At the latest, by what those who hold GPUs have declared; empty: nobody knows.
+std::string StartsIn(const WaitingRun& run, base::WallTime now) {
+  if (run.expected_start.empty()) return "";
+  return base::FormatDuration(std::max<base::Duration>(base::ParseTime(run.expected_start) - now, base::Duration::zero()));
+}
+
 void Print(const std::vector<WaitingRun>& queue) {
   if (queue.empty()) {
     std::cout << "nobody waits\n";
     return;
   }
   const base::WallTime now = std::chrono::system_clock::now();
-  Table table({"TICKET", "USER", "GPUS", "SINCE", "COMMAND", "WAITS FOR"});
+  Table table({"TICKET", "USER", "GPUS", "TIME", "SINCE", "STARTS IN", "COMMAND", "WAITS FOR"});
   for (const WaitingRun& run : queue)
-    table.Add(
-        {run.ticket, run.user, Wants(run), base::FormatDuration(now - base::ParseTime(run.since)), run.command.substr(0, 40), run.reason});
+    table.Add({run.ticket, run.user, Wants(run), run.time ? base::FormatDuration(*run.time) : "",
+               base::FormatDuration(now - base::ParseTime(run.since)), StartsIn(run, now), run.command.substr(0, 40), run.reason});
   std::cout << table.Render(StyleOf(STDOUT_FILENO));
 }
 

@@ -1,5 +1,7 @@
 // `penstock run`: asks the agent, waits its turn, becomes the command. Says on standard error what it waits for.
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
@@ -7,6 +9,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +19,7 @@
 #include <unistd.h>
 
 #include "app/penstock/table.h"
+#include "app/penstock/time_limit.h"
 #include "app/penstock/verbs.h"
 #include "base/core/quantity.h"
 #include "base/core/strings.h"
@@ -34,19 +39,25 @@ constexpr int kOwnFailure = 125;
 constexpr int kCannotExecute = 126;
 constexpr int kNoSuchCommand = 127;
 constexpr base::Duration kPatience = std::chrono::seconds(30);
+constexpr base::Duration kReturnWithin = std::chrono::minutes(10);  // an agent that ended is waited for
+constexpr base::Duration kReturnPause = std::chrono::milliseconds(500);
 
 constexpr char kFooter[] = R"(Examples:
   penstock run -- python train.py                      # one GPU, whichever is free
   penstock run --gpus 2 --model 'A100*' -- ./train.sh
   penstock run --device 0,3 --wait 10m -- nvidia-smi -L
   penstock run --wait 0 -- ./probe                     # now or not at all
+  penstock run --time 2:00:00 -- ./train.sh            # ended after two hours; may go ahead of those who wait for more
   penstock run --label experiment=lr01 -- ./train.sh   # what `penstock usage --by label:experiment` sums by
   penstock run --share 4 -- python serve.py            # a GPU that up to three others use, too
   penstock run --gpus 2 --share 2 --model 'T4*' -- ./infer.sh
 
 The command replaces this process: its terminal, signals and exit status are its own. It can open its own GPUs only, sees them
 in CUDA_VISIBLE_DEVICES and its kin, and PENSTOCK_LEASE names what it holds. The GPUs come back when it and everything it
-started have ended. Ctrl-C gives the place in line up.
+started have ended. Ctrl-C gives the place in line up. When the agent is started anew, those who wait keep their places.
+
+--time says how long the run lasts at most: MINUTES, HOURS:MINUTES:SECONDS, DAYS-HOURS as Slurm has it, or 90m, 2h30m. Then its processes
+get SIGTERM, and 30 s later SIGKILL. A run that says it may start before one that waits for more GPUs, where it cannot delay that one.
 
 --share N gives one share of a GPU that the configuration shares N ways, or else of a free one that is cut for you and whole again
 when its last share ends. The holders of shares take turns. Nothing keeps them from each other's memory unless the line that says what
@@ -60,7 +71,7 @@ struct RunOptions {
   std::int64_t share = 1;
   std::string model;
   std::vector<std::string> devices;
-  std::string wait;
+  std::string wait, time;
   std::string memory, cores, compute;
   std::vector<std::string> labels;
 };
@@ -87,6 +98,12 @@ class WaitLine {
     else if (!shown_)
       std::cerr << text << std::endl;
     shown_ = true;
+  }
+
+  /// What is not about the place in line.
+  void Say(const std::string& text) {
+    Clear();
+    std::cerr << "penstock: " << text << std::endl;
   }
 
   void Clear() {
@@ -156,6 +173,11 @@ base::Result<edge::broker::Request> ToRequest(const RunOptions& options, bool gp
                  .devices = options.devices,
                  .command = base::Join(command, " ")};
   ASSIGN(request.run.labels, ToLabels(options.labels));
+  if (!options.time.empty()) {
+    const auto time = ParseTimeLimit(options.time);
+    if (!time.ok()) return time.error().Within("--time");
+    request.run.time = *time;
+  }
   if (options.wait.empty()) return request;
   if (options.wait == "0") {
     request.run.wait = base::Duration::zero();
@@ -167,21 +189,82 @@ base::Result<edge::broker::Request> ToRequest(const RunOptions& options, bool gp
   return request;
 }
 
-/// Waits in line. The agent keeps the time; a limit here is for an agent that no longer answers.
-base::Result<GrantedRun> Ask(const std::string& run_dir, const edge::broker::Request& request, WaitLine& line) {
-  ASSIGN(auto client, edge::broker::Client::Connect(run_dir));
-  TRY(client.SendLine(EncodeRequest(request)));
-  std::optional<base::Duration> patience = kPatience;
-  for (;;) {
-    const auto text = client.ReadLine(patience);
-    if (!text.ok())
-      return text.error().code() == Code::kDeadlineExceeded ? Error(Code::kUnavailable, text.error().message()) : text.error();
-    ASSIGN(const auto answer, edge::broker::DecodeRunAnswer(*text));
-    if (answer.granted) return *answer.granted;
-    if (answer.waiting) line.Show(*answer.waiting);
-    patience.reset();
-    if (request.run.wait) patience = *request.run.wait + kPatience;
+/// A wait in line, over restarts of the agent.
+class Wait {
+ public:
+  Wait(std::string run_dir, edge::broker::Request request, WaitLine& line)
+      : run_dir_(std::move(run_dir)), request_(std::move(request)), line_(line) {}
+
+  base::Result<GrantedRun> Ask() {
+    auto granted = AskOnce();
+    while (!granted.ok() && may_return_ && granted.error().code() == Code::kUnavailable) {
+      line_.Say(granted.error().message() + "; waiting up to " + base::FormatDuration(kReturnWithin) + " for it, to keep the place " +
+                request_.run.ticket);
+      granted = Return();
+    }
+    return granted;
   }
+
+ private:
+  using Time = std::chrono::steady_clock;
+
+  /// The agent keeps the time of the wait; a limit here is for an agent that no longer answers.
+  base::Result<GrantedRun> AskOnce() {
+    may_return_ = false;
+    ASSIGN(auto client, edge::broker::Client::Connect(run_dir_));
+    TRY(client.SendLine(EncodeRequest(request_)));
+    std::optional<base::Duration> patience = kPatience;
+    for (;;) {
+      const auto text = client.ReadLine(patience);
+      if (!text.ok())
+        return text.error().code() == Code::kDeadlineExceeded ? Error(Code::kUnavailable, text.error().message()) : text.error();
+      ASSIGN(const auto answer, edge::broker::DecodeRunAnswer(*text));
+      if (answer.granted) return *answer.granted;
+      if (answer.waiting) line_.Show(*answer.waiting);
+      may_return_ = answer.waiting && answer.waiting->resumable;
+      if (answer.waiting) request_.run.ticket = answer.waiting->ticket;
+      patience.reset();
+      if (request_.run.wait) patience = *request_.run.wait + kPatience;
+    }
+  }
+
+  /// Asks again until an agent is there and lets us in.
+  base::Result<GrantedRun> Return() {
+    const Time::time_point until = Time::now() + kReturnWithin;
+    for (;;) {
+      std::this_thread::sleep_for(kReturnPause);
+      if (wait_) {
+        request_.run.wait = *wait_ - (Time::now() - begun_);
+        if (*request_.run.wait <= base::Duration::zero())
+          return Error(Code::kDeadlineExceeded, "waited " + base::FormatDuration(*wait_) + " in vain: no agent answers");
+      }
+      auto granted = AskOnce();
+      if (granted.ok() || may_return_) return granted;
+      // An agent that knows no tickets: a place at the end of its line.
+      if (granted.error().code() == Code::kInvalidArgument && !request_.run.ticket.empty()) {
+        request_.run.ticket.clear();
+        continue;
+      }
+      const bool later = granted.error().code() == Code::kUnavailable || granted.error().code() == Code::kResourceExhausted;
+      if (!later || Time::now() >= until) return granted;
+    }
+  }
+
+  const std::string run_dir_;
+  edge::broker::Request request_;
+  WaitLine& line_;
+  const Time::time_point begun_ = Time::now();
+  const std::optional<base::Duration> wait_ = request_.run.wait;
+  bool may_return_ = false;  // the agent keeps our place
+};
+
+/// When it will be ended.
+void TellEnd(const GrantedRun& granted) {
+  const std::string how = ": SIGTERM, and SIGKILL 30 s later\n";
+  if (granted.time) std::cerr << "penstock: this run is ended after " << base::FormatDuration(*granted.time) << " (--time)" << how;
+  if (granted.time_while_others_wait && (!granted.time || *granted.time_while_others_wait < *granted.time))
+    std::cerr << "penstock: after " << base::FormatDuration(*granted.time_while_others_wait)
+              << " this run may be ended for another user who waits for its GPUs (queue.perUser.time)" << how;
 }
 
 /// What somebody who got a share has to know: which one, how it is shared, and what that does not hold.
@@ -227,11 +310,12 @@ int Run(const Common& common, const RunOptions& options, bool gpus_given) {
   if (!config.ok()) return Fail(kOwnFailure, config.error().message());
 
   WaitLine line(common.terminal);
-  const auto granted = Ask(config->paths.run_dir, *request, line);
+  const auto granted = Wait(config->paths.run_dir, *request, line).Ask();
   line.Clear();
   if (!granted.ok()) return Fail(granted.error());
   if (granted->enforcement == "visibility") std::cerr << "penstock: visibility only: " << granted->reason << "\n";
   TellShares(*granted);
+  TellEnd(*granted);
   for (const auto& [name, value] : granted->environment) ::setenv(name.c_str(), value.c_str(), 1);
   ::setenv("PENSTOCK_LEASE", granted->lease.c_str(), 1);
   return Become(command);
@@ -287,6 +371,8 @@ void AddRun(CLI::App& app, const Common& common, int& exit_code) {
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   run->add_option("--wait", options->wait, "How long to wait, e.g. 10m; 0: not at all [for ever]")->type_name("TIME");
+  run->add_option("--time", options->time, "How long it runs at most, e.g. 90 (minutes), 2:00:00 or 2h; then it is ended")
+      ->type_name("TIME");
   for (const auto& [flag, value] :
        {std::pair{"--memory", &options->memory}, {"--cores", &options->cores}, {"--compute", &options->compute}})
     run->add_option(flag, *value, "Refused until it can be enforced")->type_name("LIMIT");

@@ -37,6 +37,7 @@ constexpr std::array<std::pair<std::string_view, Operation>, 11> kOperations = {
     {"usage", Operation::kUsage},
 }};
 constexpr base::Duration kLongestWait = std::chrono::hours(24 * 3650);
+constexpr base::Duration kShortestTime = std::chrono::seconds(1);
 constexpr std::size_t kMostNameBytes = 256;
 constexpr std::size_t kMostCommandBytes = 4096;
 constexpr std::size_t kMostKeyBytes = 128;
@@ -131,6 +132,9 @@ RunRequest ReadRun(MapReader& reader) {
   run.model = reader.String("model").value_or("");
   CheckName(reader, "model", run.model);
   run.wait = reader.Time("wait", base::Duration::zero(), kLongestWait);
+  run.time = reader.Time("time", kShortestTime, kLongestWait);
+  run.ticket = reader.String("ticket").value_or("");
+  CheckName(reader, "ticket", run.ticket);
   const std::string command = reader.String("command").value_or("");
   if (!command.empty()) run.command = os::DescribeCommand(std::string_view(command).substr(0, kMostCommandBytes), "");
   run.labels = ReadLabels(reader);
@@ -156,12 +160,19 @@ DoorRequest ReadDoor(MapReader& reader) {
   return request;
 }
 
+std::string InMilliseconds(base::Duration duration) {
+  return std::to_string(std::chrono::ceil<std::chrono::milliseconds>(duration).count()) + "ms";
+}
+
 json ToJson(const WaitingRun& run) {
   json document = {{"ticket", run.ticket},   {"position", run.position}, {"reason", run.reason}, {"user", run.user},
                    {"command", run.command}, {"gpus", run.count},        {"since", run.since}};
   if (!run.model.empty()) document["model"] = run.model;
   if (!run.devices.empty()) document["devices"] = run.devices;
   if (run.share > 1) document["share"] = run.share;
+  if (run.time) document["time"] = InMilliseconds(*run.time);
+  if (!run.expected_start.empty()) document["expectedStart"] = run.expected_start;
+  if (run.resumable) document["resumable"] = true;
   return document;
 }
 
@@ -206,6 +217,9 @@ WaitingRun ReadWaiting(const Value& value, base::Problems& problems) {
   run.model = reader.String("model").value_or("");
   run.devices = reader.Strings("devices").value_or(run.devices);
   run.since = reader.String("since").value_or("");
+  run.time = reader.Time("time", base::Duration::zero(), kLongestWait);
+  run.expected_start = reader.String("expectedStart").value_or("");
+  run.resumable = reader.Bool("resumable").value_or(false);
   return run;
 }
 
@@ -217,6 +231,8 @@ GrantedRun ReadGranted(const Value& value, base::Problems& problems) {
   run.lease = reader.String("lease").value_or("");
   run.enforcement = reader.String("enforcement").value_or("");
   run.reason = reader.String("reason").value_or("");
+  run.time = reader.Time("time", base::Duration::zero(), kLongestWait);
+  run.time_while_others_wait = reader.Time("timeWhileOthersWait", base::Duration::zero(), kLongestWait);
   if (const Value* environment = reader.Map("environment"))
     for (const auto& entry : *environment->map) run.environment[entry.key] = entry.value.text;
   if (const Value* devices = reader.List("devices")) {
@@ -245,10 +261,6 @@ DeviceMove ReadMove(const Value& value, base::Problems& problems) {
   move.state = reader.String("state").value_or("");
   move.reason = reader.String("reason").value_or("");
   return move;
-}
-
-std::string InMilliseconds(base::Duration duration) {
-  return std::to_string(std::chrono::ceil<std::chrono::milliseconds>(duration).count()) + "ms";
 }
 
 }  // namespace
@@ -320,6 +332,8 @@ std::string EncodeRequest(const Request& request) {
     if (!request.run.model.empty()) document["model"] = request.run.model;
     if (request.run.share > 1) document["share"] = request.run.share;
     if (request.run.wait) document["wait"] = InMilliseconds(*request.run.wait);
+    if (request.run.time) document["time"] = InMilliseconds(*request.run.time);
+    if (!request.run.ticket.empty()) document["ticket"] = request.run.ticket;
     if (!request.run.labels.empty()) document["labels"] = request.run.labels;
     if (!request.run.command.empty()) document["command"] = request.run.command.substr(0, kMostCommandBytes);
   }
@@ -348,6 +362,8 @@ std::string EncodeGranted(const GrantedRun& granted) {
                    {"enforcement", granted.enforcement}};
   if (granted.environment.empty()) document["environment"] = json::object();
   if (!granted.reason.empty()) document["reason"] = granted.reason;
+  if (granted.time) document["time"] = InMilliseconds(*granted.time);
+  if (granted.time_while_others_wait) document["timeWhileOthersWait"] = InMilliseconds(*granted.time_while_others_wait);
   return ToLine({{"granted", std::move(document)}});
 }
 

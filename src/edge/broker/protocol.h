@@ -29,6 +29,8 @@ struct RunRequest {
   std::string model;                          ///< glob; empty: any
   std::vector<std::string> devices;           ///< ids or indices; given: exactly these
   std::optional<base::Duration> wait;         ///< nothing: for ever; 0: now or never
+  std::optional<base::Duration> time;         ///< it is ended so long after it was served; nothing: it is not
+  std::string ticket;                         ///< of the place in line that it had when an agent before this one ended
   std::string command;                        ///< for people
   std::map<std::string, std::string> labels;  ///< what its series and usage records say of it; CheckLabel
   bool operator==(const RunRequest&) const = default;
@@ -89,6 +91,9 @@ struct WaitingRun {
   std::string model;
   std::vector<std::string> devices;
   std::string since;  ///< RFC 3339
+  std::optional<base::Duration> time = {};  ///< RunRequest::time
+  std::string expected_start;               ///< RFC 3339; empty: nobody knows
+  bool resumable = false;                   ///< the place is kept when the agent ends, for who names the ticket soon after
   bool operator==(const WaitingRun&) const = default;
 };
 
@@ -108,8 +113,10 @@ struct GrantedRun {
   std::string lease;
   std::vector<GrantedDevice> devices;
   std::map<std::string, std::string> environment;
-  std::string enforcement;  ///< "devices", "visibility"
-  std::string reason;       ///< why it is visibility only
+  std::string enforcement;                                    ///< "devices", "visibility"
+  std::string reason;                                         ///< why it is visibility only
+  std::optional<base::Duration> time = {};                    ///< RunRequest::time
+  std::optional<base::Duration> time_while_others_wait = {};  ///< then it may be ended while another user waits for its devices
   bool operator==(const GrantedRun&) const = default;
 };
 

@@ -22,6 +22,27 @@ TEST(Protocol, ReadsARun) {
   EXPECT_EQ(request->run.command, "python train.py");
 }
 
+TEST(Protocol, ReadsHowLongARunLastsAndWhichPlaceItHad) {
+  const auto request = DecodeRequest(R"({"op":"run","time":"2h","ticket":"q-7"})");
+  ASSERT_TRUE(request.ok()) << request.error().ToString();
+  EXPECT_EQ(request->run.time, std::chrono::hours(2));
+  EXPECT_EQ(request->run.ticket, "q-7");
+  EXPECT_EQ(*DecodeRequest(EncodeRequest(*request)), *request);
+  for (const char* bad : {R"({"op":"run","time":"0s"})", R"({"op":"run","time":90})", R"({"op":"run","ticket":"\u001b"})"})
+    EXPECT_EQ(DecodeRequest(bad).error().code(), Code::kInvalidArgument) << bad;
+
+  WaitingRun waiting{"q-7", 0, "none is free", "eva", "sh", 1, 1, "", {}, "2026-11-21T03:42:00.123Z"};
+  EXPECT_EQ(EncodeWaiting(waiting).find("resumable"), std::string::npos);
+  waiting.time = std::chrono::hours(2);
+  waiting.expected_start = "2026-11-21T05:42:00.123Z";
+  waiting.resumable = true;
+  EXPECT_EQ(*DecodeRunAnswer(EncodeWaiting(waiting))->waiting, waiting);
+  GrantedRun granted{"r-1", {}, {}, "devices", ""};
+  granted.time = std::chrono::hours(2);
+  granted.time_while_others_wait = std::chrono::hours(1);
+  EXPECT_EQ(*DecodeRunAnswer(EncodeGranted(granted))->granted, granted);
+}
+
 TEST(Protocol, TakesOneDeviceAndWaitsForEverUnlessTold) {
   const auto request = DecodeRequest(R"({"op":"run"})");
   ASSERT_TRUE(request.ok());

@@ -1,6 +1,7 @@
 // From a request to devices: reserve (pure) and commit (the edits a consumer needs). Realizing has nothing to do yet: a share is a name.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ struct Request {
 /// it would wait for. kNotFound, kFailedPrecondition: never with this hardware and configuration; kInvalidArgument.
 base::Result<std::vector<ledger::Slot>> Reserve(const Request& request, const inventory::Snapshot& inventory,
                                                 const ledger::Snapshot& ledger, const std::vector<share::Offer>& offers);
+
+/// The devices that the request could ever be given a slot of, whoever has them now, by id.
+std::set<std::string> DevicesFor(const Request& request, const inventory::Snapshot& inventory, const std::vector<share::Offer>& offers);
 
 /// What the kubelet asks before it chooses.
 struct Preference {

@@ -1,4 +1,4 @@
-// The line of those who wait. Decides in which order they are tried, never what they get.
+// The line of those who wait. Decides in which order they are tried and what is kept back from them, never what they get.
 #include "node/allocate/queue.h"
 
 #include <algorithm>
@@ -10,13 +10,38 @@ namespace penstock::node::allocate {
 using base::Code;
 using base::Error;
 
+namespace {
+
+/// Of those behind the first that waits, so many are tried at most: a long line must not keep the loop.
+constexpr std::size_t kMostTriedBehind = 32;
+constexpr double kRounding = 1e-9;  // of sums of shares
+
+bool Waits(const base::Status& tried) {
+  return !tried.ok() && (tried.error().code() == Code::kResourceExhausted || tried.error().code() == Code::kUnavailable);
+}
+
+std::string AreBefore(std::size_t count) { return std::to_string(count) + (count == 1 ? " is" : " are") + " before it in the line"; }
+
+}  // namespace
+
 struct Queue::Place {
   Waiting waiting;
   base::Duration wait{};
   base::TimerId timer = 0;
   std::size_t position = 0;  // as told last
   bool told = false;
-  bool gone = false;  // out of the line while a callback of it runs
+  bool beyond = false;  // of its user's limits, by the last look
+  bool first = false;   // somebody was ended for it
+  bool gone = false;    // out of the line while a callback of it runs
+};
+
+/// Those of one door that still wait in front of the next.
+struct Queue::Front {
+  std::size_t waiting = 0;
+  std::optional<Claim> first;  // of the first that waits for devices to be let go
+  Devices claimed;             // by all who do
+  std::size_t tried = 0;       // of those behind the first
+  bool closed = false;         // nobody behind is tried
 };
 
 Queue::Queue(base::Executor& executor, Callbacks callbacks)
@@ -24,15 +49,25 @@ Queue::Queue(base::Executor& executor, Callbacks callbacks)
 
 Queue::~Queue() {
   *self_ = nullptr;
+  executor_.Cancel(drop_absent_);
   for (const auto& place : line_) executor_.Cancel(place->timer);
 }
 
+void Queue::Configure(const api::QueueConfig& limits) {
+  if (limits_ == limits) return;
+  limits_ = limits;
+  Try();
+}
+
 base::Result<std::string> Queue::Add(Waiting waiting, base::Duration wait) {
-  if (line_.size() >= kMost)
-    return Error(Code::kResourceExhausted, "the line is full: " + std::to_string(kMost) + " wait already; try again later");
-  auto place = std::make_shared<Place>();
-  place->waiting = std::move(waiting);
-  place->waiting.ticket = "q-" + std::to_string(next_ticket_++);
+  auto place = TakeBack(waiting);
+  if (!place) {
+    if (wait > base::Duration::zero()) TRY(MayWait(waiting));
+    place = std::make_shared<Place>();
+    place->waiting = std::move(waiting);
+    place->waiting.ticket = "q-" + std::to_string(next_ticket_++);
+    line_.push_back(place);
+  }
   place->wait = wait;
   const std::string ticket = place->waiting.ticket;
   if (wait > base::Duration::zero() && wait != kForEver) {
@@ -41,14 +76,52 @@ base::Result<std::string> Queue::Add(Waiting waiting, base::Duration wait) {
       (*self)->Remove(ticket, Error(Code::kDeadlineExceeded, "waited " + base::FormatDuration(wait)));
     });
   }
-  line_.push_back(std::move(place));
   Try();
   return ticket;
 }
 
+base::Status Queue::MayWait(const Waiting& waiting) const {
+  if (limits_.waiting == 0 || waiting.waiter.uid == 0) return {};
+  const auto own = std::count_if(line_.begin(), line_.end(), [&](const auto& place) { return place->waiting.user == waiting.user; });
+  if (own < limits_.waiting || own == std::ssize(line_)) return {};
+  return Error(Code::kResourceExhausted, "you have " + std::to_string(own) + " requests waiting, and other users wait, too: then a user " +
+                                             "may have " + std::to_string(limits_.waiting) + " (queue.perUser.waiting in the agent's " +
+                                             "configuration); try again when one of yours is served");
+}
+
+std::shared_ptr<Queue::Place> Queue::TakeBack(const Waiting& waiting) {
+  const auto found = std::find_if(line_.begin(), line_.end(), [&](const auto& place) {
+    return place->waiting.absent && place->waiting.ticket == waiting.ticket && place->waiting.waiter == waiting.waiter;
+  });
+  if (found == line_.end()) return nullptr;
+  const base::WallTime since = (*found)->waiting.since;
+  (*found)->waiting = waiting;
+  (*found)->waiting.since = since;
+  return *found;
+}
+
+void Queue::Restore(std::vector<Waiting> places, std::uint64_t next_ticket, base::Duration patience) {
+  next_ticket_ = std::max(next_ticket_, next_ticket);
+  for (Waiting& waiting : places) {
+    auto place = std::make_shared<Place>();
+    place->waiting = std::move(waiting);
+    place->waiting.absent = true;
+    place->waiting.reason = "the agent was started anew, and the program has not asked again yet";
+    place->wait = kForEver;
+    line_.push_back(std::move(place));
+  }
+  if (!line_.empty()) drop_absent_ = executor_.PostAfter(patience, [this] { DropAbsent(); });
+}
+
+void Queue::DropAbsent() {
+  const Line line = line_;
+  for (const auto& place : line)
+    if (place->waiting.absent) Remove(place->waiting.ticket, Error(Code::kCancelled, "nobody came back to it"));
+}
+
 base::Status Queue::Cancel(const std::string& ticket, const std::string& why) {
-  const bool waits = std::any_of(line_.begin(), line_.end(), [&](const auto& place) { return place->waiting.ticket == ticket; });
-  if (!waits) return Error(Code::kNotFound, "nobody waits with ticket " + ticket + ": `penstock queue` lists those who do");
+  if (Find(ticket) == nullptr)
+    return Error(Code::kNotFound, "nobody waits with ticket " + ticket + ": `penstock queue` lists those who do");
   Remove(ticket, Error(Code::kCancelled, why));
   return {};
 }
@@ -68,40 +141,86 @@ std::vector<Waiting> Queue::List() const {
   return list;
 }
 
-bool Queue::Waits(const base::Status& tried) {
-  return !tried.ok() && (tried.error().code() == Code::kResourceExhausted || tried.error().code() == Code::kUnavailable);
+std::vector<Waiting> Queue::InOrder() const {
+  std::vector<Waiting> list;
+  for (const auto& place : Ordered()) list.push_back(place->waiting);
+  return list;
+}
+
+const Waiting* Queue::Find(const std::string& ticket) const {
+  const auto found = std::find_if(line_.begin(), line_.end(), [&](const auto& place) { return place->waiting.ticket == ticket; });
+  return found == line_.end() ? nullptr : &(*found)->waiting;
+}
+
+// In order of arrival, but for what a user asks for beyond their limits while others wait.
+Queue::Line Queue::Ordered() const {
+  struct User {
+    Holding holding;  // with what those before ask for
+    int waiting = 0;
+  };
+  std::set<std::string> competing;
+  for (const auto& place : line_) {
+    place->beyond = false;
+    competing.insert(place->waiting.user);
+  }
+  Line line = line_;
+  std::stable_partition(line.begin(), line.end(), [](const auto& place) { return place->first; });
+  if (competing.size() < 2 || limits_ == api::QueueConfig{}) return line;
+  std::map<std::string, User> users;
+  for (const auto& place : line) {
+    const Waiting& waiting = place->waiting;
+    if (waiting.absent || place->first || waiting.waiter.uid == 0) continue;
+    const auto [known, first] = users.try_emplace(waiting.user);
+    User& user = known->second;
+    if (first) user.holding = callbacks_.held(waiting.user);
+    const double asked = static_cast<double>(waiting.request.count) / waiting.request.share;
+    place->beyond = user.holding.overdue || (limits_.waiting > 0 && user.waiting >= limits_.waiting) ||
+                    (limits_.gpus > 0 && user.holding.devices + asked > limits_.gpus + kRounding);
+    ++user.waiting;
+    if (!place->beyond) user.holding.devices += asked;
+  }
+  std::stable_partition(line.begin(), line.end(), [](const auto& place) { return !place->beyond; });
+  return line;
 }
 
 // Walks over a copy: callbacks may add, cancel, or try again.
 void Queue::TryAll() {
-  struct Front {
-    std::size_t waiting = 0;
-    bool holds_up = false;  // one of them waits for devices to be let go
-  };
-  std::map<std::string, Front> fronts;  // by door: those who still wait in front
-  const auto line = line_;
-  for (const auto& place : line) {
-    if (place->gone) continue;
-    Front& front = fronts[place->waiting.request.door];
-    bool holds_up = front.holds_up;
-    if (!front.holds_up) {
-      const auto tried = callbacks_.attempt(place->waiting);
-      if (place->gone) continue;
-      if (!Waits(tried)) {
-        Remove(place->waiting.ticket, tried);
-        continue;
-      }
-      holds_up = tried.error().code() == Code::kResourceExhausted;
-      Tell(*place, front.waiting, tried.error().message());
-    } else {
-      Tell(*place, front.waiting, std::to_string(front.waiting) + (front.waiting == 1 ? " is" : " are") + " before it in the line");
-    }
-    if (!place->gone && place->wait <= base::Duration::zero())
-      Remove(place->waiting.ticket, Error(Code::kDeadlineExceeded, "not free now: " + place->waiting.reason));
-    if (place->gone) continue;
-    ++front.waiting;
-    front.holds_up = holds_up;
+  std::map<std::string, Front> fronts;  // by door
+  for (const auto& place : Ordered())
+    if (!place->gone) TryPlace(place, fronts[place->waiting.request.door]);
+}
+
+Devices Queue::KeptFrom(const Waiting& waiting, const Front& front) const {
+  if (!front.first) return {};
+  if (!waiting.time) return front.claimed;
+  if (!front.first->served) return front.first->could_use;
+  const bool done_by_then = executor_.clock().Now() + *waiting.time <= front.first->served->at;
+  return done_by_then ? Devices{} : front.first->served->devices;
+}
+
+void Queue::TryPlace(const std::shared_ptr<Place>& place, Front& front) {
+  const bool held_up = front.first.has_value();
+  front.closed = front.closed || place->waiting.absent || (held_up && ++front.tried > kMostTriedBehind);
+  bool waits_for_release = false;
+  if (front.closed) {
+    if (!place->waiting.absent) Tell(*place, front.waiting, AreBefore(front.waiting));
+  } else {
+    const Devices kept_back = KeptFrom(place->waiting, front);
+    const auto tried = callbacks_.attempt(place->waiting, kept_back);
+    if (place->gone) return;
+    if (!Waits(tried)) return Remove(place->waiting.ticket, tried);
+    waits_for_release = tried.error().code() == Code::kResourceExhausted;
+    Tell(*place, front.waiting, waits_for_release && !kept_back.empty() ? AreBefore(front.waiting) : tried.error().message());
   }
+  if (!place->gone && place->wait <= base::Duration::zero())
+    Remove(place->waiting.ticket, Error(Code::kDeadlineExceeded, "not free now: " + place->waiting.reason));
+  if (place->gone) return;
+  ++front.waiting;
+  if (!waits_for_release) return;
+  Claim claim = callbacks_.claim(place->waiting, !held_up, !place->beyond);
+  place->first = place->first || claim.others_end;
+  front.claimed.insert(claim.could_use.begin(), claim.could_use.end());
+  if (!held_up) front.first = std::move(claim);
 }
 
 void Queue::Tell(Place& place, std::size_t position, const std::string& reason) {

@@ -16,18 +16,43 @@ using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 class QueueTest : public testing::Test {
  protected:
-  // Serves who fits into `free_` devices.
-  base::Status Attempt(const Waiting& waiting) {
+  // Serves who fits into `free_` devices, which of one door and model are one as good as the other.
+  base::Status Attempt(const Waiting& waiting, const Devices& kept_back) {
     tried_.push_back(waiting.ticket);
     if (waiting.request.count > 8) return Error(Code::kFailedPrecondition, "there are 8");
     if (waiting.request.model == broken_) return Error(Code::kUnavailable, "it is broken");
+    if (kept_back.contains(waiting.request.door + "/" + waiting.request.model)) return Error(Code::kResourceExhausted, "kept back");
     if (waiting.request.count > free_[waiting.request.door])
       return Error(Code::kResourceExhausted, std::to_string(free_[waiting.request.door]) + " are free");
     free_[waiting.request.door] -= waiting.request.count;
+    if (waiting.time) ends_.emplace(executor_.clock().Now() + *waiting.time, waiting.request.count);
     return {};
+  }
+
+  // In front one is served once so many have ended that it fits.
+  Claim ClaimOf(const Waiting& waiting, bool first, bool within) {
+    Claim claim;
+    claim.could_use = {waiting.request.door + "/" + waiting.request.model};
+    claims_.push_back(waiting.ticket + (first ? " first" : "") + (within ? "" : " beyond"));
+    claim.others_end = waiting.ticket == ended_for_;
+    int free = free_[waiting.request.door];
+    for (const auto& [at, count] : ends_)
+      if (first && (free += count) >= waiting.request.count && !claim.served) claim.served = {at, claim.could_use};
+    return claim;
+  }
+
+  // Those whose time is over let go.
+  void Pass(base::Duration time) {
+    executor_.Advance(time);
+    while (!ends_.empty() && ends_.begin()->first <= executor_.clock().Now()) {
+      free_["local"] += ends_.begin()->second;
+      ends_.erase(ends_.begin());
+    }
+    Free(0);
   }
 
   std::string Add(int count, base::Duration wait = Queue::kForEver, const std::string& door = "local", const std::string& model = "any") {
@@ -35,6 +60,10 @@ class QueueTest : public testing::Test {
     waiting.request.count = count;
     waiting.request.door = door;
     waiting.request.model = model;
+    waiting.user = user_;
+    waiting.waiter = waiter_;
+    waiting.time = time_;
+    waiting.ticket = ticket_;
     auto ticket = queue_.Add(waiting, wait);
     return ticket.ok() ? *ticket : "";
   }
@@ -46,12 +75,21 @@ class QueueTest : public testing::Test {
 
   base::ManualExecutor executor_;
   std::map<std::string, int> free_;
+  std::multimap<base::TimePoint, int> ends_;  // of those who hold devices
+  std::map<std::string, Holding> held_;       // by user
+  std::vector<std::string> claims_;
+  std::string ended_for_;  // the ticket for which somebody is ended
+  std::string user_ = "ann", ticket_;  // of those who are added
+  Waiter waiter_{1000, 7, 77};
+  std::optional<base::Duration> time_;
   std::string broken_ = "none";  // the model of a device that nobody can be given
   std::vector<std::string> tried_, served_;
   std::map<std::string, Error> failed_;
   std::vector<std::string> told_;
   Queue queue_{executor_,
-               {[this](const Waiting& waiting) { return Attempt(waiting); },
+               {[this](const Waiting& waiting, const Devices& kept_back) { return Attempt(waiting, kept_back); },
+                [this](const Waiting& waiting, bool first, bool within) { return ClaimOf(waiting, first, within); },
+                [this](const std::string& user) { return held_[user]; },
                 [this](const Waiting& waiting, std::size_t position) {
                   told_.push_back(waiting.ticket + " at " + std::to_string(position) + ": " + waiting.reason);
                 },
@@ -183,28 +221,198 @@ TEST_F(QueueTest, MakesOneTryOfManyChanges) {
   EXPECT_THAT(tried_, ElementsAre("q-1"));
 }
 
-TEST_F(QueueTest, RefusesMoreThanItsBound) {
-  for (std::size_t i = 0; i < Queue::kMost; ++i) ASSERT_NE(Add(1), "");
-  EXPECT_EQ(queue_.Add({}, Queue::kForEver).error().code(), Code::kResourceExhausted);
+TEST_F(QueueTest, LetsOneGoAheadThatUsesNothingOfWhatThoseInFrontCouldUse) {
+  free_["local"] = 1;
+  Add(4, Queue::kForEver, "local", "A100");
+  Add(1, Queue::kForEver, "local", "A100");
+  Add(1, Queue::kForEver, "local", "T4");
+  executor_.RunUntilIdle();
+  EXPECT_THAT(served_, ElementsAre("q-3"));
+}
+
+TEST_F(QueueTest, LetsOneGoAheadThatIsDoneBeforeTheFirstIsServed) {
+  free_["local"] = 4;
+  time_ = seconds(100);
+  Add(2);
+  executor_.RunUntilIdle();
+  time_.reset();
+  Add(4);
+  Add(1);
+  time_ = seconds(101);
+  Add(1);
+  time_ = seconds(100);
+  Add(1);
+  executor_.RunUntilIdle();
+  EXPECT_THAT(served_, ElementsAre("q-1", "q-5")) << "q-3 says nothing, q-4 would not be done by then";
+  Pass(seconds(99));
+  time_ = seconds(2);
+  Add(1);
+  executor_.RunUntilIdle();
+  EXPECT_THAT(served_, SizeIs(2)) << "it is too late for two seconds";
+  Pass(seconds(1));
+  EXPECT_EQ(served_.at(2), "q-2");
+}
+
+TEST_F(QueueTest, LetsNobodyGoAheadWhereNobodyKnowsWhenTheFirstIsServed) {
+  free_["local"] = 2;
+  Add(4);
+  time_ = seconds(1);
+  Add(1);
+  executor_.RunUntilIdle();
+  EXPECT_THAT(served_, IsEmpty());
+}
+
+TEST_F(QueueTest, ServesTheFirstBesideAFlowOfShortOnes) {
+  free_["local"] = 4;
+  time_ = seconds(100);
+  Add(2);
+  executor_.RunUntilIdle();
+  time_.reset();
+  const std::string large = Add(4);
+  time_ = seconds(7);
+  for (int second = 1; second < 100; ++second) {
+    Add(1);
+    Pass(seconds(1));
+  }
+  EXPECT_THAT(served_, testing::Not(testing::Contains(large)));
+  Add(1);
+  Pass(seconds(1));
+  EXPECT_THAT(served_, testing::Contains(large)) << "its time has come, and nobody delayed it";
+  EXPECT_GT(served_.size(), 10u) << "others went ahead";
+}
+
+TEST_F(QueueTest, ServesWhatIsBeyondAUsersLimitAfterAllOthers) {
+  queue_.Configure({.gpus = 2});
+  Add(1);  // q-1 and q-2 are within
+  Add(1);
+  Add(1);
+  user_ = "bob";
+  Add(2);
+  executor_.RunUntilIdle();
+  EXPECT_EQ(told_.back(), "q-3 at 3: 3 are before it in the line");
+  EXPECT_THAT(claims_, testing::Contains("q-3 beyond"));
+  Free(4);
+  EXPECT_THAT(served_, ElementsAre("q-1", "q-2", "q-4"));
+  Free(1);
+  EXPECT_THAT(served_, ElementsAre("q-1", "q-2", "q-4", "q-3")) << "nobody else waits";
+}
+
+TEST_F(QueueTest, CountsWhatAUserHolds) {
+  queue_.Configure({.gpus = 2});
+  held_["ann"] = {1.5, false};
+  Add(1);
+  user_ = "bob";
+  Add(1);
+  Free(1);
+  EXPECT_THAT(served_, ElementsAre("q-2"));
+}
+
+TEST_F(QueueTest, ServesWhoHoldsSomethingForTooLongAfterAllOthers) {
+  queue_.Configure({.time = seconds(10)});
+  held_["ann"] = {1, true};
+  Add(1);
+  user_ = "bob";
+  Add(1);
+  Free(1);
+  EXPECT_THAT(served_, ElementsAre("q-2"));
+}
+
+TEST_F(QueueTest, GivesWhatSomebodyWasEndedForToNobodyElse) {
+  queue_.Configure({.time = seconds(10)});
+  held_["ann"] = {1, true};
+  Add(1);
+  user_ = "bob";
+  ended_for_ = Add(1);
+  executor_.RunUntilIdle();
+  held_["ann"] = {};
+  Free(1);
+  EXPECT_THAT(served_, ElementsAre("q-2"));
+}
+
+TEST_F(QueueTest, KnowsNoLimitsForRootAndForWhoIsAlone) {
+  queue_.Configure({.gpus = 1, .waiting = 1});
+  EXPECT_NE(Add(8), "");
+  EXPECT_NE(Add(1), "") << "alone";
+  user_ = "root";
+  waiter_.uid = 0;
+  held_["root"] = {8, true};
+  EXPECT_NE(Add(4), "");
+  EXPECT_NE(Add(1), "");
+  Free(5);
+  EXPECT_THAT(served_, ElementsAre("q-3", "q-4")) << "eight, and a second one, are beyond ann's limits";
+}
+
+TEST_F(QueueTest, RefusesMoreThanAUserMayHaveWaitingWhileOthersWait) {
+  queue_.Configure({.waiting = 2});
+  for (int i = 0; i < 3; ++i) EXPECT_NE(Add(1), "");
+  user_ = "bob";
+  EXPECT_NE(Add(1), "");
+  user_ = "ann";
+  EXPECT_EQ(Add(1), "");
+  EXPECT_NE(Add(1, seconds(0)), "") << "it does not wait";
+  executor_.RunUntilIdle();
+  std::vector<std::string> order;
+  for (const Waiting& waiting : queue_.InOrder()) order.push_back(waiting.ticket);
+  EXPECT_THAT(order, ElementsAre("q-1", "q-2", "q-4", "q-3")) << "the third was there before";
+}
+
+Waiting Kept(const std::string& ticket, const Waiter& waiter) {
+  Waiting place{.ticket = ticket, .waiter = waiter, .user = "ann", .command = "", .reason = ""};
+  place.request.door = "local";
+  return place;
+}
+
+TEST_F(QueueTest, KeepsPlacesForThoseWhoComeBack) {
+  free_["local"] = 1;
+  queue_.Restore({Kept("q-7", {1000, 7, 77}), Kept("q-8", {1000, 8, 88})}, 9, seconds(10));
+  EXPECT_EQ(Add(1), "q-9") << "a new one";
+  ticket_ = "q-8";
+  EXPECT_EQ(Add(1), "q-10") << "another process's ticket";
+  waiter_ = {1000, 8, 88};
+  EXPECT_EQ(Add(1), "q-8");
+  executor_.RunUntilIdle();
+  EXPECT_THAT(served_, IsEmpty()) << "one before them has not come back yet";
+  EXPECT_EQ(told_.back(), "q-10 at 3: 3 are before it in the line");
+  ticket_ = "q-7";
+  waiter_ = {1000, 7, 77};
+  EXPECT_EQ(Add(1), "q-7");
+  EXPECT_EQ(Add(1), "q-11") << "a place is taken once";
+  executor_.RunUntilIdle();
+  EXPECT_THAT(served_, ElementsAre("q-7"));
+  Free(1);
+  EXPECT_THAT(served_, ElementsAre("q-7", "q-8"));
+}
+
+TEST_F(QueueTest, DropsPlacesThatNobodyComesBackTo) {
+  free_["local"] = 1;
+  queue_.Restore({Kept("q-7", {1000, 7, 77})}, 8, seconds(10));
+  Add(1);
+  executor_.Advance(seconds(9));
+  EXPECT_THAT(served_, IsEmpty());
+  executor_.Advance(seconds(1));
+  EXPECT_EQ(failed_.at("q-7").code(), Code::kCancelled);
+  EXPECT_THAT(served_, ElementsAre("q-8"));
 }
 
 TEST(Queue, MayEndWhileATryIsOnItsWay) {
   base::ManualExecutor executor;
   int tries = 0;
-  const auto refuse = [&](const Waiting&) -> base::Status {
+  const auto refuse = [&](const Waiting&, const Devices&) -> base::Status {
     ++tries;
     return Error(Code::kResourceExhausted, "none");
   };
+  const auto claim_nothing = [](const Waiting&, bool, bool) { return Claim(); };
+  const auto hold_nothing = [](const std::string&) { return Holding(); };
   const auto ignore_news = [](const Waiting&, std::size_t) {};
   const auto ignore_end = [](const Waiting&, const base::Status&) {};
   {
-    Queue queue(executor, {refuse, ignore_news, ignore_end});
+    Queue queue(executor, {refuse, claim_nothing, hold_nothing, ignore_news, ignore_end});
     ASSERT_TRUE(queue.Add({}, seconds(1)).ok());
     queue.Try();
   }
   executor.Advance(seconds(2));
   EXPECT_EQ(tries, 0);
-  Queue lives(executor, {refuse, ignore_news, ignore_end});
+  Queue lives(executor, {refuse, claim_nothing, hold_nothing, ignore_news, ignore_end});
   ASSERT_TRUE(lives.Add({}, seconds(1)).ok());
   executor.RunUntilIdle();
   EXPECT_GT(tries, 0) << "one that lives is tried";
@@ -214,10 +422,11 @@ TEST(Queue, MayBeCalledFromItsCallbacks) {
   base::ManualExecutor executor;
   Queue* line = nullptr;
   int done = 0;
-  Queue queue(executor, {[&](const Waiting& waiting) -> base::Status {
+  Queue queue(executor, {[&](const Waiting& waiting, const Devices&) -> base::Status {
                            if (waiting.ticket == "q-1") return line->Cancel("q-2", "by the first");
                            return Error(Code::kResourceExhausted, "none");
                          },
+                         [](const Waiting&, bool, bool) { return Claim(); }, [](const std::string&) { return Holding(); },
                          [&](const Waiting& waiting, std::size_t) { EXPECT_TRUE(line->Cancel(waiting.ticket, "by itself").ok()); },
                          [&](const Waiting& waiting, const base::Status&) {
                            ++done;

@@ -1,0 +1,59 @@
+// Slurm's spellings (sbatch(1), --time) and our own.
+#include "app/penstock/time_limit.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/core/quantity.h"
+#include "base/core/strings.h"
+
+namespace penstock::app {
+namespace {
+
+using base::Code;
+using base::Error;
+
+constexpr std::int64_t kMostDays = 3650;
+constexpr base::Duration kMost = std::chrono::hours(24 * kMostDays);
+
+/// Nothing where the text is none of Slurm's.
+std::optional<base::Duration> ParseSlurm(std::string_view text) {
+  std::int64_t days = 0;
+  const auto dash = text.find('-');
+  if (dash != std::string_view::npos) {
+    const auto number = base::ParseUint(text.substr(0, dash));
+    if (!number || *number > static_cast<std::uint64_t>(kMostDays)) return std::nullopt;
+    days = static_cast<std::int64_t>(*number);
+    text.remove_prefix(dash + 1);
+  }
+  std::vector<std::int64_t> parts;
+  for (const std::string& part : base::Split(text, ':')) {
+    const auto number = base::ParseUint(part);
+    if (!number || *number > static_cast<std::uint64_t>(kMostDays) * 24 * 60 * 60) return std::nullopt;
+    parts.push_back(static_cast<std::int64_t>(*number));
+  }
+  if (parts.size() > 3) return std::nullopt;
+  if (dash == std::string_view::npos && parts.size() < 3) parts.insert(parts.begin(), 0);  // minutes come first
+  parts.resize(3);
+  return std::chrono::hours(24 * days + parts[0]) + std::chrono::minutes(parts[1]) + std::chrono::seconds(parts[2]);
+}
+
+}  // namespace
+
+base::Result<base::Duration> ParseTimeLimit(std::string_view text) {
+  const std::string said = "\"" + std::string(text) + "\"";
+  auto time = ParseSlurm(text);
+  if (!time) {
+    const auto duration = base::ParseDuration(text);
+    if (!duration.ok())
+      return Error(Code::kInvalidArgument, said + " is no time: write 90 (minutes), 2:00:00, 1-12 (days-hours), 1-12:00:00, or 90m, 2h30m");
+    time = *duration;
+  }
+  if (*time < std::chrono::seconds(1)) return Error(Code::kInvalidArgument, said + " is too short: ask for a second at least");
+  if (*time > kMost) return Error(Code::kInvalidArgument, said + " is too long: leave --time out for a run without an end");
+  return *time;
+}
+
+}  // namespace penstock::app

@@ -1,0 +1,57 @@
+// queue.json, there and back.
+#include "door/queue_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace penstock::door {
+namespace {
+
+using base::Code;
+using std::chrono::seconds;
+using testing::IsEmpty;
+
+QueueMemory Full() {
+  QueueMemory memory;
+  memory.next_ticket = 9;
+  for (int i = 0; i < 2; ++i) {
+    node::allocate::Waiting waiting;
+    waiting.ticket = "q-" + std::to_string(7 + i);
+    waiting.waiter = {1000, 42 + i, 4711};
+    waiting.user = "ann";
+    waiting.since = base::ParseTime("2026-11-21T03:42:00.123Z");
+    memory.waiting.push_back(waiting);
+  }
+  memory.runs = {{"r-1", {base::TimePoint(seconds(5)), base::TimePoint(seconds(7))}}, {"r-2", {base::TimePoint(seconds(6)), {}}}};
+  return memory;
+}
+
+TEST(QueueFile, ReadsWhatItWrote) {
+  const auto back = DecodeQueueMemory(EncodeQueueMemory(Full(), "boot"), "boot", "queue.json");
+  ASSERT_TRUE(back.ok()) << back.error().ToString();
+  EXPECT_EQ(back->next_ticket, 9u);
+  EXPECT_EQ(back->runs, Full().runs);
+  ASSERT_EQ(back->waiting.size(), 2u);
+  EXPECT_EQ(back->waiting[1].ticket, "q-8");
+  EXPECT_EQ(back->waiting[1].waiter, Full().waiting[1].waiter);
+  EXPECT_EQ(back->waiting[1].user, "ann");
+  EXPECT_EQ(back->waiting[1].since, Full().waiting[1].since);
+}
+
+TEST(QueueFile, KnowsNothingOfAnotherBoot) {
+  const auto back = DecodeQueueMemory(EncodeQueueMemory(Full(), "boot"), "another", "queue.json");
+  ASSERT_TRUE(back.ok());
+  EXPECT_THAT(back->waiting, IsEmpty());
+  EXPECT_THAT(back->runs, IsEmpty());
+}
+
+TEST(QueueFile, TellsANewerFileFromADamagedOne) {
+  const auto code = [](const char* text) { return DecodeQueueMemory(text, "boot", "queue.json").error().code(); };
+  EXPECT_EQ(code(R"({"version": 2, "what": {}})"), Code::kFailedPrecondition);
+  EXPECT_EQ(code("{"), Code::kDataLoss);
+  EXPECT_EQ(code(R"({"version": 1, "bootId": "boot", "waiting": [{"ticket": "q-1"}]})"), Code::kDataLoss);
+  EXPECT_EQ(code(R"({"version": 1, "bootId": "boot", "waiting": [{"ticket": "q-1", "uid": -1, "pid": 0, "start": 1}]})"), Code::kDataLoss);
+}
+
+}  // namespace
+}  // namespace penstock::door

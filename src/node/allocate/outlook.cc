@@ -1,0 +1,155 @@
+// Plays the ends of leases one after the other, and asks Reserve after each.
+#include "node/allocate/outlook.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::node::allocate {
+namespace {
+
+using ledger::Lease;
+using ledger::Slot;
+
+/// The ledger once some leases have ended, and others have begun.
+class Future {
+ public:
+  explicit Future(const Outlook& outlook) : outlook_(outlook), ledger_(outlook.ledger) {}
+
+  void End(const std::string& id) {
+    std::erase_if(ledger_.leases, [&id](const Lease& lease) { return lease.id == id; });
+  }
+  void Begin(const std::string& id, const std::vector<Slot>& slots) { ledger_.leases.push_back({.id = id, .slots = slots}); }
+
+  /// Once all leases have ended.
+  bool IsServedAtAll(const Request& request) const {
+    Future last = *this;
+    last.ledger_.leases.clear();
+    return last.Reserve(request).ok();
+  }
+
+  base::Result<std::vector<Slot>> Reserve(const Request& request) const {
+    return allocate::Reserve(request, outlook_.inventory, ledger_, Offers());
+  }
+
+ private:
+  /// What was held when the offers were made may be free by then: who holds it still, the ledger tells. A device that was cut for a caller
+  /// is whole again once nobody holds a share of it.
+  std::vector<share::Offer> Offers() const {
+    std::vector<share::Offer> offers = outlook_.offers;
+    for (share::Offer& offer : offers) {
+      std::set<std::string> whole;
+      for (share::OfferedSlot& slot : offer.slots) {
+        slot.usable = slot.usable || slot.held;
+        if (!slot.cut || ledger_.HolderOf(slot.slot.device) != nullptr) continue;
+        slot.cut = false;
+        slot.slot = {slot.slot.device, slot.slot.device, slot.slot.resource, {}};
+      }
+      std::erase_if(offer.slots, [&whole](const share::OfferedSlot& slot) {
+        return slot.slot.id == slot.slot.device && !whole.insert(slot.slot.device).second;
+      });
+    }
+    return offers;
+  }
+
+  const Outlook& outlook_;
+  ledger::Snapshot ledger_;
+};
+
+using Ends = std::vector<std::pair<base::TimePoint, std::string>>;
+
+/// The leases whose end is known, the first to end first.
+Ends InOrder(const std::map<std::string, base::TimePoint>& ends) {
+  Ends order;
+  for (const auto& [lease, at] : ends) order.emplace_back(at, lease);
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
+/// Plays `ends` from `now` on until the request can be served; what was played is gone from them.
+std::optional<Start> Play(const Request& request, Future& future, Ends& ends, base::TimePoint now) {
+  if (auto slots = future.Reserve(request); slots.ok()) return Start{now, std::move(*slots)};
+  Future last = future;
+  for (const auto& [at, lease] : ends) last.End(lease);
+  if (!last.Reserve(request).ok()) return std::nullopt;
+  while (!ends.empty()) {
+    now = std::max(now, ends.front().first);
+    future.End(ends.front().second);
+    ends.erase(ends.begin());
+    if (auto slots = future.Reserve(request); slots.ok()) return Start{now, std::move(*slots)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Start> Foresee(const Request& request, const Outlook& outlook, base::TimePoint now) {
+  Future future(outlook);
+  Ends ends = InOrder(outlook.ends);
+  return Play(request, future, ends, now);
+}
+
+std::vector<std::optional<base::TimePoint>> ExpectedStarts(const std::vector<Planned>& queue, const Outlook& outlook, base::TimePoint now) {
+  std::vector<std::optional<base::TimePoint>> starts;
+  Future future(outlook);
+  Ends ends = InOrder(outlook.ends);
+  for (const Planned& next : queue) {
+    const auto start = Play(next.request, future, ends, now);
+    starts.push_back(start ? std::optional(start->at) : std::nullopt);
+    if (!start && !future.IsServedAtAll(next.request)) continue;  // it waits for what nobody can be given, and holds up nobody
+    if (!start) break;
+    now = start->at;
+    const std::string id = "planned " + std::to_string(starts.size());
+    future.Begin(id, start->slots);
+    if (next.time) ends.insert(std::lower_bound(ends.begin(), ends.end(), std::pair(now + *next.time, id)), {now + *next.time, id});
+  }
+  starts.resize(queue.size());
+  return starts;
+}
+
+std::vector<std::string> ToEnd(const Request& request, const Outlook& outlook, const std::vector<std::string>& ending,
+                               const std::vector<std::string>& overdue) {
+  const auto served_without = [&](const std::vector<std::string>& ended) {
+    Future future(outlook);
+    for (const std::string& lease : ending) future.End(lease);
+    for (const std::string& lease : ended) future.End(lease);
+    return future.Reserve(request).ok();
+  };
+  std::vector<std::string> ended;
+  for (auto next = overdue.begin(); !served_without(ended); ++next) {
+    if (next == overdue.end()) return {};
+    ended.push_back(*next);
+  }
+  for (std::size_t at = 0; at < ended.size();) {  // one that does not help lives on
+    std::vector<std::string> fewer = ended;
+    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(at));
+    if (served_without(fewer)) {
+      ended = std::move(fewer);
+    } else {
+      ++at;
+    }
+  }
+  return ended;
+}
+
+std::vector<share::Offer> WithoutDevices(std::vector<share::Offer> offers, const std::set<std::string>& devices) {
+  for (share::Offer& offer : offers) {
+    for (share::OfferedSlot& slot : offer.slots) {
+      if (!slot.usable || !devices.contains(slot.slot.device)) continue;
+      slot.usable = false;
+      slot.held = true;
+      slot.reason = "kept for those before it in the line";
+    }
+  }
+  return offers;
+}
+
+double HeldBy(const ledger::Snapshot& ledger, std::string_view door, std::string_view user) {
+  double held = 0;
+  for (const Lease& lease : ledger.leases) {
+    if (lease.door != door || lease.user != user) continue;
+    for (const Slot& slot : lease.slots) held += 1.0 / slot.shape.shares;
+  }
+  return held;
+}
+
+}  // namespace penstock::node::allocate

@@ -1,0 +1,55 @@
+// When somebody who waits can be served, read from what those who hold devices have declared. Pure.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/core/clock.h"
+#include "node/allocate/allocate.h"
+
+namespace penstock::node::allocate {
+
+/// Everything that the future is read from.
+struct Outlook {
+  const inventory::Snapshot& inventory;
+  const ledger::Snapshot& ledger;
+  const std::vector<share::Offer>& offers;
+  /// When the devices of a lease come back at the latest, by lease; of one that is not here nobody knows it. A time that is past: any
+  /// moment now.
+  std::map<std::string, base::TimePoint> ends;
+};
+
+/// When a request can be served, and with what.
+struct Start {
+  base::TimePoint at;
+  std::vector<ledger::Slot> slots;
+};
+
+/// The earliest time from `now` on at which Reserve gives the request something; nothing where nobody knows.
+std::optional<Start> Foresee(const Request& request, const Outlook& outlook, base::TimePoint now);
+
+/// A request in the queue.
+struct Planned {
+  Request request;
+  std::optional<base::Duration> time;  ///< how long it holds what it gets; nothing: nobody knows
+};
+
+/// When each can be served if each waits for those before it; nothing where nobody knows.
+std::vector<std::optional<base::TimePoint>> ExpectedStarts(const std::vector<Planned>& queue, const Outlook& outlook, base::TimePoint now);
+
+/// Of the leases in `overdue`, which may be ended, those that must be so that the request can be served; `ending` end already. None where
+/// they would end in vain. The first of `overdue` are taken before the last.
+std::vector<std::string> ToEnd(const Request& request, const Outlook& outlook, const std::vector<std::string>& ending,
+                               const std::vector<std::string>& overdue);
+
+/// The offers, with these devices held for somebody else.
+std::vector<share::Offer> WithoutDevices(std::vector<share::Offer> offers, const std::set<std::string>& devices);
+
+/// How many devices a user holds at a door; a share of one that is cut into four is a quarter.
+double HeldBy(const ledger::Snapshot& ledger, std::string_view door, std::string_view user);
+
+}  // namespace penstock::node::allocate

@@ -1,0 +1,352 @@
+"""The queue for GPUs on a simulated DGX A100, with users of the test's own: limits of users who compete, runs that say how long they last, and places
+that outlive the agent. As root: real control groups."""
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+from node import PATIENCE, Node, alive, wait_until  # noqa: E402
+
+USERS = 100
+ANN, BOB = 64001, 64002  # users without a name
+OPEN = "doors: {local: {group: users}}\n"
+
+
+@pytest.fixture
+def make_node(request):
+    if os.getuid() != 0:
+        pytest.fail("control groups and other users need root")
+    nodes = []
+
+    def make(limits: str = "", **options) -> Node:
+        home = Path(tempfile.mkdtemp(prefix="penstock-queue-"))
+        home.chmod(0o755)
+        config = OPEN + (f"queue: {{perUser: {{{limits}}}}}\n" if limits else "")
+        nodes.append(Node(home, request.config.getoption("--programs"), config=config, **options))
+        nodes[-1].programs = Path(shutil.copytree(nodes[-1].programs, home / "bin"))  # where every user may execute them
+        nodes[-1].start_agent()
+        return nodes[-1]
+
+    yield make
+    for node in nodes:
+        node.end()
+
+
+def by(user: int) -> dict:
+    return {"user": user, "group": user, "extra_groups": [USERS], "env": {"PATH": os.environ["PATH"]}}
+
+
+def hold(node: Node, user: int, gpus: int, *words) -> subprocess.Popen:
+    program = node.start("--gpus", gpus, *words, "--", "sleep", "1000", **by(user))
+    wait_until(lambda: any(program.pid in holder["pids"] for holder in node.holders()), f"{gpus} GPUs to be held")
+    return program
+
+
+def wait_in_line(node: Node, user: int, gpus: int, *words) -> subprocess.Popen:
+    """One who waits, and holds what it gets."""
+    before = len(node.queue())
+    program = node.start("--gpus", gpus, *words, "--", "sleep", "1000", **by(user))
+    wait_until(lambda: len(node.queue()) == before + 1, "one more to wait")
+    return program
+
+
+def held_by(node: Node, *programs: subprocess.Popen) -> int:
+    pids = {program.pid for program in programs}
+    return sum(bool(pids & set(holder["pids"])) for holder in node.holders())
+
+
+def end(node: Node, program: subprocess.Popen):
+    program.kill()
+    program.wait()
+
+
+# Limits of users who compete.
+
+
+def test_a_user_alone_knows_no_limits(make_node):
+    node = make_node("gpus: 2, waiting: 1, time: 1s")
+    everything = hold(node, ANN, 8)
+    waiting = [wait_in_line(node, ANN, 8) for _ in range(3)]
+    node.penstock("queue")
+    assert everything.poll() is None and all(program.poll() is None for program in waiting)
+    end(node, everything)
+    wait_until(lambda: held_by(node, waiting[0]) == 8, "the next one to hold everything")
+
+
+def test_what_is_beyond_a_users_limit_comes_after_all_others(make_node):
+    node = make_node("gpus: 2")
+    assert "each user has 2 devices while others wait (queue.perUser)" in node.penstock("status").stdout
+    everything = hold(node, ANN, 8)
+    first, second, third, fourth = (wait_in_line(node, ANN, 2) for _ in range(4))
+    bob = wait_in_line(node, BOB, 2)
+    root = node.start("--gpus", 4, "--", "sleep", "1000")
+    wait_until(lambda: len(node.queue()) == 6, "root to wait, too")
+    assert [entry["user"] for entry in node.queue()] == [str(BOB), "root", *[str(ANN)] * 4]
+    end(node, everything)
+    wait_until(lambda: held_by(node, first, bob, root) == 8, "the others to be served, and what was within the limit")
+    assert held_by(node, second, third, fourth) == 0
+    end(node, bob)
+    wait_until(lambda: held_by(node, second) == 2, "more than the limit, since nobody else waits")
+
+
+def test_requests_beyond_the_limit_are_refused_while_others_wait(make_node):
+    node = make_node("waiting: 2")
+    hold(node, ANN, 8)
+    wait_in_line(node, ANN, 1)
+    wait_in_line(node, ANN, 1)
+    wait_in_line(node, BOB, 1)
+    refused = node.penstock("run", "--", "true", check=False, **by(ANN))
+    assert refused.returncode == 125
+    assert "queue.perUser.waiting" in refused.stderr and "you have 2 requests waiting" in refused.stderr
+    wait_in_line(node, BOB, 1)
+    root = [node.start("--", "true") for _ in range(3)]
+    wait_until(lambda: len(node.queue()) == 7, "root to have no limit")
+    assert all(program.poll() is None for program in root)
+
+
+def test_a_run_beyond_its_time_is_ended_for_another_user_and_only_then(make_node):
+    node = make_node("time: 1s")
+    longest, other = hold(node, ANN, 4), hold(node, ANN, 4)
+    by_root = node.start("--gpus", 8, "--", "sleep", "1000")
+    wait_until(lambda: len(node.queue()) == 1, "root to wait")
+    own = wait_in_line(node, ANN, 8)
+    assert longest.wait(PATIENCE) == -signal.SIGTERM and other.wait(PATIENCE) == -signal.SIGTERM
+    wait_until(lambda: held_by(node, by_root) == 8, "root to be served")
+    text = longest.communicate()[1]
+    assert "after 1s this run may be ended for another user who waits" in text
+    bob = wait_in_line(node, BOB, 1)
+    node.penstock("queue")
+    assert by_root.poll() is None, "root has no limit"
+    assert own.poll() is None and bob.poll() is None
+    assert re.search(r"a run is ended.*root waits for its devices", node.log())
+
+
+def test_who_waits_oneself_does_not_keep_a_run_from_being_ended_for_another_user(make_node):
+    node = make_node("time: 1s")
+    everything = hold(node, ANN, 8)
+    own = wait_in_line(node, ANN, 8)
+    assert everything.poll() is None
+    bob = node.start("--gpus", 8, "--", "sleep", "1000", **by(BOB))
+    assert everything.wait(PATIENCE) == -signal.SIGTERM
+    assert bob.wait(PATIENCE) == -signal.SIGTERM, "served, and ended in its turn"
+    wait_until(lambda: held_by(node, own) == 8, "then oneself")
+
+
+# Runs that say how long they last.
+
+
+@pytest.mark.parametrize("said, milliseconds", [("90", "5400000ms"), ("2:00:00", "7200000ms"), ("1-12", "129600000ms"), ("2h30m", "9000000ms")])
+def test_a_time_is_said_as_slurm_has_it(make_node, said, milliseconds):
+    node = make_node()
+    hold(node, ANN, 8)
+    wait_in_line(node, BOB, 1, "--time", said)
+    assert node.queue()[0]["time"] == milliseconds
+
+
+def test_a_run_ends_when_the_time_is_over_that_it_declared(make_node):
+    node = make_node()
+    program = node.start("--time", "2s", "--", "sh", "-c", "trap 'echo asked to end; exit 7' TERM; while :; do sleep 0.1; done", **by(ANN))
+    assert program.wait(PATIENCE) == 7
+    out, err = program.communicate()
+    assert out == "asked to end\n"
+    assert "this run is ended after 2s (--time)" in err
+    wait_until(lambda: not node.holders(), "the device to come back")
+    wrong = node.penstock("run", "--time", "soon", "--", "true", check=False)
+    assert wrong.returncode == 125 and "1-12 (days-hours)" in wrong.stderr
+
+
+def test_a_run_that_does_not_listen_is_killed_also_by_the_next_agent(make_node):
+    node = make_node()
+    program = node.start("--time", "1s", "--", "sh", "-c", "trap '' TERM; while :; do sleep 0.1; done", **by(ANN))
+    wait_until(lambda: "a run is ended" in node.log(), "the run to be told")
+    node.kill_agent()
+    node.start_agent()
+    assert program.wait(90) == -signal.SIGKILL
+
+
+def test_a_short_run_goes_ahead_where_it_delays_nobody(make_node):
+    node = make_node()
+    six = hold(node, ANN, 6, "--time", "1h")
+    large = wait_in_line(node, BOB, 8)
+    long = wait_in_line(node, ANN, 1, "--time", "2h")
+    silent = wait_in_line(node, ANN, 1)
+    short = hold(node, ANN, 2, "--time", "30m")
+    wait_until(lambda: "expectedStart" in node.queue()[0], "a start to be expected")
+    queue = node.queue()
+    assert [entry["gpus"] for entry in queue] == [8, 1, 1]
+    assert "expectedStart" in queue[0] and "time" not in queue[0]
+    assert "expectedStart" not in queue[2], "the one in front does not say how long it runs"
+    assert "59m" in node.penstock("queue").stdout
+    end(node, six)
+    assert held_by(node, long, silent) == 0
+    end(node, short)
+    wait_until(lambda: held_by(node, large) == 8, "the large one to be served")
+
+
+def test_the_one_in_front_is_served_beside_a_flow_of_short_runs(make_node):
+    """Each says two seconds, and there is always one that would fit: the last that the one in front needs ends in a few."""
+    node = make_node()
+    hold(node, ANN, 6, "--time", "6s")
+    large = wait_in_line(node, BOB, 8)
+    served = 0
+    while large.poll() is None and not held_by(node, large):
+        flow = [node.start("--time", "2s", "--wait", "500ms", "--", "true", **by(ANN)) for _ in range(4)]
+        served += sum(program.wait(PATIENCE) == 0 for program in flow)
+    assert held_by(node, large) == 8
+    assert served > 0, "some went ahead"
+
+
+# Places outlive the agent.
+
+
+def served_in_order(node: Node, programs: list[subprocess.Popen]):
+    """Each holds all GPUs when those before it have ended."""
+    for program in programs:
+        wait_until(lambda: held_by(node, program) == 8, "the next one to be served")
+        assert [other for other in programs if held_by(node, other)] == [program]
+        end(node, program)
+
+
+@pytest.mark.parametrize("how", ["killed", "ended"])
+def test_who_waits_keeps_the_place_when_the_agent_is_started_anew(make_node, how):
+    node = make_node()
+    holder = hold(node, ANN, 8)
+    waiting = [wait_in_line(node, user, 8) for user in (BOB, ANN, BOB, ANN)]
+    tickets = [entry["ticket"] for entry in node.queue()]
+    since = [entry["since"] for entry in node.queue()]
+    wait_until(lambda: all(ticket in (node.state_dir / "queue.json").read_text() for ticket in tickets), "places to be kept")
+    for _ in range(2):
+        node.kill_agent() if how == "killed" else node.end_agent()
+        node.start_agent()
+        late = node.start("--gpus", 8, "--wait", "1m", "--", "sleep", "1000", **by(BOB))
+        wait_until(lambda: sum(bool(entry["command"]) for entry in node.queue()) == 5, "all to be back, and a new one")
+        assert [entry["ticket"] for entry in node.queue()][:4] == tickets and [entry["since"] for entry in node.queue()][:4] == since
+        end(node, late)
+        wait_until(lambda: len(node.queue()) == 4, "the late one to be gone")
+    end(node, holder)
+    served_in_order(node, waiting)
+    said = waiting[0].communicate()[1]
+    assert re.search(r"penstock: the agent .* ended while it was asked; waiting up to 10m for it, to keep the place q-\d+\n", said)
+
+
+def test_a_place_whose_program_ended_meanwhile_is_dropped(make_node):
+    node = make_node()
+    hold(node, ANN, 8)
+    gone = wait_in_line(node, ANN, 8)
+    stays = wait_in_line(node, BOB, 8)
+    wait_until(lambda: (node.state_dir / "queue.json").read_text().count('"pid"') == 2, "places to be kept")
+    node.kill_agent()
+    end(node, gone)
+    node.start_agent()
+    wait_until(lambda: [entry["command"] for entry in node.queue()] == ["sleep 1000"], "one to be back")
+    assert node.queue()[0]["user"] == str(BOB) and stays.poll() is None
+
+
+def test_a_place_that_nobody_comes_back_to_holds_up_the_others_for_a_bounded_time(make_node):
+    node = make_node()
+    holder = hold(node, ANN, 8)
+    stopped = wait_in_line(node, ANN, 8)
+    stays = wait_in_line(node, BOB, 8)
+    wait_until(lambda: (node.state_dir / "queue.json").read_text().count('"pid"') == 2, "places to be kept")
+    stopped.send_signal(signal.SIGSTOP)
+    node.kill_agent()
+    node.start_agent()
+    end(node, holder)
+    wait_until(lambda: held_by(node, stays) == 8, "the one behind to be served")
+    stopped.send_signal(signal.SIGCONT)
+    wait_until(lambda: len(node.queue()) == 1, "the other one to wait at the end of the line")
+
+
+STEAL = """
+import json, os, socket, sys
+peer = socket.socket(socket.AF_UNIX)
+peer.connect(sys.argv[1])
+peer.sendall(json.dumps({"op": "run", "gpus": 8, "ticket": sys.argv[2]}).encode() + b"\\n")
+print(json.loads(peer.makefile().readline())["waiting"]["ticket"], flush=True)
+sys.stdin.read()
+"""
+
+
+def test_nobody_takes_the_place_of_another_process(make_node):
+    node = make_node()
+    hold(node, ANN, 8)
+    victim = wait_in_line(node, BOB, 8)
+    ticket = node.queue()[0]["ticket"]
+    wait_until(lambda: ticket in (node.state_dir / "queue.json").read_text(), "the place to be kept")
+    victim.send_signal(signal.SIGSTOP)
+    node.kill_agent()
+    node.start_agent()
+    for user in (ANN, BOB):  # another user, and another process of the same one
+        node.started.append(subprocess.Popen(["/usr/bin/python3", "-c", STEAL, node.run_dir / "penstock.sock", ticket], text=True,
+                                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **by(user)))
+        assert node.started[-1].stdout.readline().strip() not in ("", ticket)
+    victim.send_signal(signal.SIGCONT)
+    wait_until(lambda: node.queue()[0]["command"] == "sleep 1000", "the victim to be back")
+    assert (node.queue()[0]["ticket"], node.queue()[0]["user"]) == (ticket, str(BOB))
+
+
+@pytest.mark.parametrize("text, aside", [('{"version": 99, "new": []}', "queue.json.newer"), ("{", "queue.json.damaged"),
+                                         (None, None)])
+def test_a_file_that_cannot_be_used_keeps_no_agent_from_starting(make_node, text, aside):
+    node = make_node()
+    node.end_agent()
+    file = node.state_dir / "queue.json"
+    if text is None:
+        file.unlink(missing_ok=True)
+        file.mkdir()
+    else:
+        file.write_text(text)
+    node.start_agent()
+    assert aside is None or (node.state_dir / aside).read_text() == text
+    node.penstock("run", "--", "true")
+
+
+def test_programs_that_know_no_tickets_are_served_as_before(make_node):
+    """One of 0.1.0 passes over the keys that it does not know, and its place ends with the agent."""
+    node = make_node()
+    hold(node, ANN, 8)
+    old = socket.socket(socket.AF_UNIX)
+    old.connect(str(node.run_dir / "penstock.sock"))
+    old.sendall(b'{"op":"run","gpus":1}\n')
+    waiting = json.loads(old.makefile().readline())["waiting"]
+    assert {"ticket", "position", "reason", "user", "command", "gpus", "since"} <= waiting.keys()
+    node.end_agent()
+    assert old.makefile().readline() == ""
+
+
+OLD_AGENT = """
+import json, os, socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen()
+print("listens", flush=True)
+peer, _ = listener.accept()
+request = json.loads(peer.makefile().readline())
+print(json.dumps(request), flush=True)
+waiting = {"ticket": "q-1", "position": 0, "reason": "none is free", "user": "root", "command": "true", "gpus": 1, "since": "2026-11-21T03:42:00.123Z"}
+peer.sendall(json.dumps({"waiting": waiting}).encode() + b"\\n")
+"""
+
+
+def test_an_agent_that_keeps_no_places_is_not_waited_for(make_node):
+    node = make_node()
+    run_dir = node.home / "old"
+    run_dir.mkdir()
+    agent = subprocess.Popen(["/usr/bin/python3", "-c", OLD_AGENT, run_dir / "penstock.sock"], stdout=subprocess.PIPE, text=True)
+    node.started.append(agent)
+    agent.stdout.readline()
+    run = subprocess.run([node.programs / "penstock", "--run-dir", run_dir, "run", "--", "true"], capture_output=True, text=True, timeout=PATIENCE,
+                         stdin=subprocess.DEVNULL, check=False)
+    assert run.returncode == 125 and "ended while it was asked" in run.stderr
+    assert json.loads(agent.stdout.readline()) == {"op": "run", "gpus": 1, "command": "true"}, "and is asked nothing that it does not know"
+    assert not alive(agent.pid) or agent.wait(PATIENCE) == 0
