@@ -1,10 +1,8 @@
 """One who asks the broker for GPUs, or for anything, cannot keep the others from being served: by what they wait for, by how much they ask, by how
 many they are. As root: real control groups, and users of the test's own."""
 import json
-import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,23 +10,6 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from node import Node, wait_until  # noqa: E402
-
-
-@pytest.fixture
-def make_node(request):
-    if os.getuid() != 0:
-        pytest.fail("control groups and other users need root")
-    nodes = []
-
-    def make(**options) -> Node:
-        home = Path(tempfile.mkdtemp(prefix="penstock-fair-"))
-        home.chmod(0o755)
-        nodes.append(Node(home, request.config.getoption("--programs"), **options))
-        return nodes[-1]
-
-    yield make
-    for node in nodes:
-        node.end()
 
 
 @pytest.fixture

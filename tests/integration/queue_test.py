@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -23,23 +22,14 @@ OPEN = "doors: {local: {group: users}}\n"
 
 
 @pytest.fixture
-def make_node(request):
-    if os.getuid() != 0:
-        pytest.fail("control groups and other users need root")
-    nodes = []
-
+def make_node(make_node):
     def make(limits: str = "", **options) -> Node:
-        home = Path(tempfile.mkdtemp(prefix="penstock-queue-"))
-        home.chmod(0o755)
         config = OPEN + (f"queue: {{perUser: {{{limits}}}}}\n" if limits else "")
-        nodes.append(Node(home, request.config.getoption("--programs"), config=config, **options))
-        nodes[-1].programs = Path(shutil.copytree(nodes[-1].programs, home / "bin"))  # where every user may execute them
-        nodes[-1].start_agent()
-        return nodes[-1]
-
-    yield make
-    for node in nodes:
-        node.end()
+        node = make_node(config=config, **options)
+        node.programs = Path(shutil.copytree(node.programs, node.home / "bin"))  # where every user may execute them
+        node.start_agent()
+        return node
+    return make
 
 
 def by(user: int) -> dict:

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -29,23 +28,6 @@ READ_ONLY_CGROUPS = ("unshare", "--mount", "--propagation", "private", "sh", "-c
                      "for at in $(awk '$3 ~ /^cgroup2?$/ {print $2}' /proc/self/mounts); do mount -o remount,bind,ro $at || exit 1; done; exec \"$@\"", "sh")
 PYTHON = "/usr/bin/python3"  # one that every user may execute
 NOBODY, USERS = 65534, 100
-
-
-@pytest.fixture
-def make_node(request):
-    if os.getuid() != 0:
-        pytest.fail("control groups need root")
-    nodes = []
-
-    def make(**options) -> Node:
-        home = Path(tempfile.mkdtemp(prefix="penstock-run-"))
-        home.chmod(0o755)
-        nodes.append(Node(home, request.config.getoption("--programs"), **options))
-        return nodes[-1]
-
-    yield make
-    for node in nodes:
-        node.end()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@ clock stands, so that its energy is known to the joule."""
 import csv
 import io
 import json
-import os
 import re
 import subprocess
 import sys
@@ -31,22 +30,13 @@ sys.stdin.read()
 
 
 @pytest.fixture
-def make_node(request):
-    if os.getuid() != 0:
-        pytest.fail("control groups need root")
-    nodes = []
-
+def make_node(make_node):
     def make(config: str = CONFIG) -> Node:
-        home = Path(tempfile.mkdtemp(prefix="penstock-usage-"))
-        home.chmod(0o755)
-        nodes.append(Node(home, request.config.getoption("--programs"), config=config))
-        nodes[-1].sim("clock", "stop")
-        nodes[-1].start_agent()
-        return nodes[-1]
-
-    yield make
-    for node in nodes:
-        node.end()
+        node = make_node(config=config)
+        node.sim("clock", "stop")
+        node.start_agent()
+        return node
+    return make
 
 
 @pytest.fixture
