@@ -7,6 +7,8 @@
 #include <random>
 #include <utility>
 
+#include <unistd.h>
+
 #include "base/core/strings.h"
 #include "base/log.h"
 #include "door/words.h"
@@ -53,11 +55,11 @@ Result<std::vector<Slot>> UsableSlots(const std::string& resource, const std::ve
   return slots;
 }
 
-/// A random UUID (RFC 9562, version 4).
+/// A random UUID (RFC 9562, version 4). From the kernel: a std::random_device first asks the processor what it can, which takes 15 µs in a
+/// virtual machine, each time.
 std::string RandomUuid() {
-  std::random_device random;
   std::array<unsigned, 4> word{};
-  for (unsigned& one : word) one = random();
+  if (::getentropy(word.data(), sizeof word) != 0) std::generate(word.begin(), word.end(), std::random_device());
   constexpr unsigned kVersion = 0x4000, kVariant = 0x8000;
   std::array<char, 37> text{};
   std::snprintf(text.data(), text.size(), "%08x-%04x-%04x-%04x-%04x%08x", word[0], word[1] >> 16, (word[1] & 0xfff) | kVersion,
