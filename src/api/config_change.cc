@@ -53,9 +53,9 @@ std::string_view ToString(Effect effect) { return effect == Effect::kNow ? "now"
 
 Effect EffectOf(std::string_view key) {
   static constexpr std::array<std::string_view, 15> kNow = {
-      "queue.",        "health.",        "labels.",      "devicePlugin.", "paths.host", "cluster.config.",    "resources.",
-      "sharing.rules", "sharing.policy", "doors.assign", "containers.",   "telemetry.", "usage.",             "http.webConfigFile",
-      "doors.local.closedCgroups"};
+      "queue.",          "health.",    "labels.",       "devicePlugin.",      "paths.host",
+      "cluster.config.", "resources.", "sharing.rules", "sharing.policy",     "doors.assign",
+      "containers.",     "telemetry.", "usage.",        "http.webConfigFile", "doors.local.closedCgroups"};
   // What a specification is made with; whether and where the programs in it are installed is decided at the start.
   static constexpr std::array<std::string_view, 4> kCdi = {"cdi.hook", "cdi.disableHooks", "cdi.enableHooks", "cdi.additionalGids"};
   const bool now = std::any_of(kNow.begin(), kNow.end(), [key](std::string_view prefix) { return key.starts_with(prefix); }) ||

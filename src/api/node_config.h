@@ -226,8 +226,8 @@ struct HttpConfig {
 
 /// What one user may have of the queue for devices while others wait in it too; 0: no limit.
 struct QueueConfig {
-  int gpus = 0;                                   ///< devices held; what is asked for beyond them is served after all others
-  int waiting = 0;                                ///< requests that wait; further ones are refused
+  int gpus = 0;                                  ///< devices held; what is asked for beyond them is served after all others
+  int waiting = 0;                               ///< requests that wait; further ones are refused
   base::Duration time = base::Duration::zero();  ///< how long a run is safe from being ended for somebody who waits
   bool operator==(const QueueConfig&) const = default;
 };
@@ -241,7 +241,7 @@ struct NodeConfig {
   std::string local_group = "penstock";  ///< members may use the local door; where no such group exists, root only
   /// Control groups of the machine ("/user.slice") whose processes can open devices only where they hold them; empty: none.
   std::vector<std::string> closed_cgroups;
-  std::vector<DoorRule> doors;           ///< before the default: the kubelet's door where it is open, else the local one
+  std::vector<DoorRule> doors;  ///< before the default: the kubelet's door where it is open, else the local one
   QueueConfig queue;
 
   HealthConfig health;

@@ -59,8 +59,10 @@ Report Sample() {
                      .enforcement = "devices",
                      .since = "2026-11-21T03:42:01.000Z"}};
   device.telemetry_problem = "its measurements are missing";
-  device.graphics = {{.device = "GPU-1", .index = 0, .state = "graphics", .kind = "graphics", .pids = {7}, .user = "root", .command = "Xorg"}};
-  report.removed = {{.slot = "GPU-0", .device = "GPU-0", .state = "held", .kind = "run", .lease = "r-1", .note = "GPU-0 was replaced by GPU-1"}};
+  device.graphics = {
+      {.device = "GPU-1", .index = 0, .state = "graphics", .kind = "graphics", .pids = {7}, .user = "root", .command = "Xorg"}};
+  report.removed = {
+      {.slot = "GPU-0", .device = "GPU-0", .state = "held", .kind = "run", .lease = "r-1", .note = "GPU-0 was replaced by GPU-1"}};
   report.devices = {device, {.id = "GPU-2"}};
   report.doors = {{.name = "kubelet",
                    .state = "open",

@@ -24,15 +24,15 @@ struct FakeKernel {
   };
   std::map<std::string, Group> groups;
   std::vector<std::pair<std::string, int>> signals;  ///< that were sent, by group
-  std::map<pid_t, std::string> moved;  ///< into groups that are not ours
-  std::string refusal;                 ///< why no group has a place; empty: all have
-  std::string fail;                    ///< name of the call that fails
-  std::vector<std::string> closed;     ///< groups to which devices are closed
+  std::map<pid_t, std::string> moved;                ///< into groups that are not ours
+  std::string refusal;                               ///< why no group has a place; empty: all have
+  std::string fail;                                  ///< name of the call that fails
+  std::vector<std::string> closed;                   ///< groups to which devices are closed
   std::vector<os::DeviceRange> closed_devices;
-  int busy = 0;                        ///< that many removals fail
-  bool ending = false;                 ///< whoever is moved is about to end, and stays where it is
-  std::function<void()> created;       ///< called after a group was made
-  std::function<void()> entering;      ///< called before a process enters
+  int busy = 0;                    ///< that many removals fail
+  bool ending = false;             ///< whoever is moved is about to end, and stays where it is
+  std::function<void()> created;   ///< called after a group was made
+  std::function<void()> entering;  ///< called before a process enters
 
   /// The processes of a group end, and whoever watches is told.
   void End(const std::string& name) {

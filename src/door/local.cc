@@ -387,8 +387,7 @@ void LocalDoor::HandleQueue(const SessionPtr& session) {
   for (const Waiting& waiting : in_order) {
     queue.push_back(Describe(waiting, queue.size(), memory_.has_value()));
     if (const auto start = starts.find(waiting.ticket); start != starts.end()) queue.back().expected_start = start->second;
-    if (!MayRule(*session) && waiting.waiter.uid != session->peer().uid)
-      queue.back().command = api::ProgramOf(waiting.command);
+    if (!MayRule(*session) && waiting.waiter.uid != session->peer().uid) queue.back().command = api::ProgramOf(waiting.command);
   }
   session->Answer(edge::broker::EncodeQueue(queue));
 }

@@ -32,7 +32,7 @@ class LocalDoor {
     std::string run_dir;
     std::string group = "penstock";
     std::string proc_root = "/proc";
-    bool enabled = true;  ///< false: nothing is given out here; status, ps, queue and down are answered all the same
+    bool enabled = true;          ///< false: nothing is given out here; status, ps, queue and down are answered all the same
     std::string queue_file = "";  ///< where who waits is kept for the next agent; empty: nowhere
     std::string boot_id = "";
   };

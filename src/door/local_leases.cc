@@ -269,8 +269,7 @@ void LocalLeases::Signal(const std::string& id, int signal) const {
   for (const Process& process : lease->processes) {
     const auto opened = os::OpenPidfd(process.pid);
     const auto start = os::ReadProcessStart(proc_root_, process.pid);  // of the one that the pidfd is of
-    if (opened.ok() && start.ok() && *start == process.start)
-      (void)::syscall(SYS_pidfd_send_signal, opened->get(), signal, nullptr, 0);
+    if (opened.ok() && start.ok() && *start == process.start) (void)::syscall(SYS_pidfd_send_signal, opened->get(), signal, nullptr, 0);
   }
 }
 

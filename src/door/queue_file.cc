@@ -17,12 +17,8 @@ using node::allocate::Waiting;
 constexpr int kVersion = 1;
 
 json ToJson(const Waiting& waiting) {
-  return {{"ticket", waiting.ticket},
-          {"uid", waiting.waiter.uid},
-          {"pid", waiting.waiter.pid},
-          {"start", waiting.waiter.start},
-          {"user", waiting.user},
-          {"since", base::FormatTime(waiting.since)}};
+  return {{"ticket", waiting.ticket},      {"uid", waiting.waiter.uid}, {"pid", waiting.waiter.pid},
+          {"start", waiting.waiter.start}, {"user", waiting.user},      {"since", base::FormatTime(waiting.since)}};
 }
 
 std::int64_t ToNumber(base::TimePoint time) { return base::Duration(time.time_since_epoch()).count(); }

@@ -74,8 +74,8 @@ std::vector<api::HolderReport> HoldersOfRemoved(const node::inventory::Snapshot&
       const auto successor = std::find_if(inventory.devices.begin(), inventory.devices.end(),
                                           [&slot](const auto& entry) { return entry.replaced_id == slot.device; });
       api::HolderReport& holder = holders.emplace_back(HolderOf(lease, slot, -1));
-      holder.note = slot.device + (successor == inventory.devices.end() ? " is not there (any more)"
-                                                                        : " was replaced by " + successor->facts->id);
+      holder.note =
+          slot.device + (successor == inventory.devices.end() ? " is not there (any more)" : " was replaced by " + successor->facts->id);
     }
   }
   return holders;

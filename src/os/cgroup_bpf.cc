@@ -191,8 +191,7 @@ int Load(std::span<const bpf_insn> program) {
 /// By errno.
 Error CannotLoad(const std::string& what) {
   switch (errno) {
-    case EPERM:
-      return {Code::kPermissionDenied, "no right to " + what + ": CAP_BPF and CAP_NET_ADMIN, or CAP_SYS_ADMIN, is needed"};
+    case EPERM: return {Code::kPermissionDenied, "no right to " + what + ": CAP_BPF and CAP_NET_ADMIN, or CAP_SYS_ADMIN, is needed"};
     case EINVAL: return {Code::kUnimplemented, "the kernel takes no device programs: it is built without CONFIG_CGROUP_BPF"};
     case ENOSYS: return {Code::kUnimplemented, "the kernel has no bpf(2): it is built without CONFIG_BPF_SYSCALL"};
     default: return ErrnoError(errno, what);

@@ -23,7 +23,8 @@ struct Opener {
 };
 
 // Runs the instructions that our programs consist of; anything else fails the test.
-int Decide(const std::vector<bpf_insn>& program, std::uint32_t access, std::uint32_t major, std::uint32_t minor, const Opener& opener = {}) {
+int Decide(const std::vector<bpf_insn>& program, std::uint32_t access, std::uint32_t major, std::uint32_t minor,
+           const Opener& opener = {}) {
   const bpf_cgroup_dev_ctx context{access, major, minor};
   std::array<std::uint64_t, 11> registers{};
   std::uint64_t stack = 0;

@@ -41,13 +41,18 @@ class Terminal:
     def __init__(self, node: Node, *words: str, columns: int = 80, rows: int = 24, **environment: str):
         command = [str(node.programs / "penstock"), "--run-dir", str(node.run_dir), "top", *words]
         self.written = b""
+        begin, looked = os.pipe()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            os.close(looked)
+            os.read(begin, 1)  # until the terminal's settings have been read
             settings = {"PATH": "/usr/bin:/bin", "TERM": "xterm-256color", "LANG": "C.UTF-8"} | environment
             # The size is set before the program looks at it.
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
             os.execve(command[0], command, settings)
         self.before = termios.tcgetattr(self.fd)
+        os.close(looked)
+        os.close(begin)
         self.status = None
 
     def __enter__(self):

@@ -18,9 +18,9 @@ constexpr std::size_t kMostEarly = 4096;
 }  // namespace
 
 std::vector<std::string> WorkerCommand(const std::string& worker, std::string_view vendor, const device::Paths& paths, bool restricted) {
-  std::vector<std::string> command = {
-      worker,         std::string(vendor), "--driver-root", paths.driver_root, "--nvml-library", paths.library,
-      "--sysfs-root", paths.sysfs_root,    "--dev-root",    paths.dev_root,    "--proc-root",    paths.proc_root};
+  std::vector<std::string> command = {worker,           std::string(vendor), "--driver-root", paths.driver_root,
+                                      "--nvml-library", paths.library,       "--sysfs-root",  paths.sysfs_root,
+                                      "--dev-root",     paths.dev_root,      "--proc-root",   paths.proc_root};
   if (restricted) command.emplace_back("--restrict-system-calls");
   return command;
 }

@@ -172,8 +172,9 @@ std::string ClosedTo(const Report& report, const Style& style) {
   std::string text;
   for (const api::DoorReport& door : report.doors) {
     if (!door.closed_cgroups.empty())
-      text += Printable("closed to " + base::Join(door.closed_cgroups, ", ") + ": processes there open no device that they were not given") +
-              "\n";
+      text +=
+          Printable("closed to " + base::Join(door.closed_cgroups, ", ") + ": processes there open no device that they were not given") +
+          "\n";
     if (!door.closed_problem.empty())
       text += Paint("not closed as configured: " + Printable(door.closed_problem), Color::kYellow, style) + "\n";
   }

@@ -71,12 +71,15 @@ int Usage(const std::string& problem) {
 /// The arguments, or the exit status where there is nothing to run.
 std::pair<std::optional<Arguments>, int> Parse(int argc, char** argv) {
   Arguments arguments;
-  const std::array<option, 9> options{
-      option{"driver-root", required_argument, nullptr, 'd'}, option{"nvml-library", required_argument, nullptr, 'l'},
-      option{"sysfs-root", required_argument, nullptr, 's'},  option{"dev-root", required_argument, nullptr, 'v'},
-      option{"proc-root", required_argument, nullptr, 'p'},   option{"restrict-system-calls", no_argument, nullptr, 'r'},
-      option{"help", no_argument, nullptr, 'h'},              option{"version", no_argument, nullptr, 'V'},
-      option{nullptr, 0, nullptr, 0}};
+  const std::array<option, 9> options{option{"driver-root", required_argument, nullptr, 'd'},
+                                      option{"nvml-library", required_argument, nullptr, 'l'},
+                                      option{"sysfs-root", required_argument, nullptr, 's'},
+                                      option{"dev-root", required_argument, nullptr, 'v'},
+                                      option{"proc-root", required_argument, nullptr, 'p'},
+                                      option{"restrict-system-calls", no_argument, nullptr, 'r'},
+                                      option{"help", no_argument, nullptr, 'h'},
+                                      option{"version", no_argument, nullptr, 'V'},
+                                      option{nullptr, 0, nullptr, 0}};
   for (int found = 0; (found = ::getopt_long(argc, argv, "", options.data(), nullptr)) != -1;) {
     switch (found) {
       case 'd': arguments.paths.driver_root = optarg; break;

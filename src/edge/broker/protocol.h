@@ -90,7 +90,7 @@ struct WaitingRun {
   int share = 1;
   std::string model;
   std::vector<std::string> devices;
-  std::string since;  ///< RFC 3339
+  std::string since;                        ///< RFC 3339
   std::optional<base::Duration> time = {};  ///< RunRequest::time
   std::string expected_start;               ///< RFC 3339; empty: nobody knows
   bool resumable = false;                   ///< the place is kept when the agent ends, for who names the ticket soon after

@@ -78,7 +78,7 @@ class QueueTest : public testing::Test {
   std::multimap<base::TimePoint, int> ends_;  // of those who hold devices
   std::map<std::string, Holding> held_;       // by user
   std::vector<std::string> claims_;
-  std::string ended_for_;  // the ticket for which somebody is ended
+  std::string ended_for_;              // the ticket for which somebody is ended
   std::string user_ = "ann", ticket_;  // of those who are added
   Waiter waiter_{1000, 7, 77};
   std::optional<base::Duration> time_;

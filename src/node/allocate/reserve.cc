@@ -192,9 +192,9 @@ std::vector<Slot> Choose(const std::vector<const device::Facts*>& devices, const
 std::set<std::string> DevicesFor(const Request& request, const inventory::Snapshot& inventory, const std::vector<share::Offer>& offers) {
   std::set<std::string> devices;
   for (const Candidate& candidate : CandidatesOf(request, inventory, offers)) {
-    const bool named = request.devices.empty() ||
-                       std::any_of(request.devices.begin(), request.devices.end(),
-                                   [&candidate](const std::string& wanted) { return Names(wanted, *candidate.facts); });
+    const bool named =
+        request.devices.empty() || std::any_of(request.devices.begin(), request.devices.end(),
+                                               [&candidate](const std::string& wanted) { return Names(wanted, *candidate.facts); });
     if (named && Suits(candidate, request)) devices.insert(candidate.facts->id);
   }
   return devices;

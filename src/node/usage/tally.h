@@ -50,7 +50,7 @@ class Tally {
     std::vector<std::string> labels;  ///< globs over keys of those that are shown
     base::Duration keep_ended = std::chrono::minutes(5);
     base::Duration idle_after = std::chrono::minutes(30);
-    double idle_below = 0.01;      ///< utilization, 0 to 1
+    double idle_below = 0.01;  ///< utilization, 0 to 1
     // A burst of short jobs must not make the agent large.
     std::size_t most_ended = 250;     ///< of those that ended, so many are shown; records have them all
     std::size_t most_waiting = 8000;  ///< for a sample; the first of more than these are recorded without it

@@ -48,8 +48,7 @@ sock_filter SkipIf(std::size_t value, std::uint8_t if_equal, std::uint8_t otherw
 /// What the calls of the list get, all others, and those of another kind than the processor's own.
 std::vector<sock_filter> Filter(std::span<const int> calls, std::uint32_t listed, std::uint32_t others, std::uint32_t foreign) {
   std::vector<sock_filter> program = {Statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)), SkipIf(kMachine, 1),
-                                      Statement(BPF_RET | BPF_K, foreign),
-                                      Statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+                                      Statement(BPF_RET | BPF_K, foreign), Statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
   for (const int call : calls) {
     program.push_back(SkipIf(static_cast<std::size_t>(call), 0, 1));
     program.push_back(Statement(BPF_RET | BPF_K, listed));

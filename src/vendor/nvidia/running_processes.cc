@@ -33,8 +33,7 @@ void AskList(Questions& questions, int list, Found& found) {
     if (record.pid == 0 || record.pid > static_cast<unsigned>(std::numeric_limits<std::int32_t>::max())) continue;
     RunningProcess& process = found[static_cast<std::int32_t>(record.pid)];
     process.graphics_only = process.graphics_only && list == kGraphics;
-    if (record.used_memory != abi::kNotAvailable)
-      process.memory = std::max<std::uint64_t>(process.memory.value_or(0), record.used_memory);
+    if (record.used_memory != abi::kNotAvailable) process.memory = std::max<std::uint64_t>(process.memory.value_or(0), record.used_memory);
   }
 }
 
