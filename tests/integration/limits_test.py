@@ -16,6 +16,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
+import cgroups  # noqa: E402
 import faults  # noqa: E402
 from node import PATIENCE, Node, wait_until  # noqa: E402
 
@@ -74,12 +75,11 @@ class Groups:
 
     def remove(self):
         def gone() -> bool:
-            for group in [*sorted(self.top.rglob("*"), reverse=True), self.top]:
-                if group.is_dir():
-                    with contextlib.suppress(OSError):  # a threaded one has no such file
-                        (group / "cgroup.kill").write_text("1")
-                    with contextlib.suppress(OSError):
-                        group.rmdir()
+            for group in cgroups.below(self.top):
+                with contextlib.suppress(OSError):  # a threaded one has no such file
+                    (group / "cgroup.kill").write_text("1")
+                with contextlib.suppress(OSError):
+                    group.rmdir()
             return not self.top.exists()
         wait_until(gone, "the test's groups to be gone")
 

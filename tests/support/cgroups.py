@@ -1,6 +1,7 @@
 """Control groups that a test made, in whatever hierarchies this machine has. Says nothing about
 what should be true; the tests do."""
 import contextlib
+import os
 from pathlib import Path
 
 
@@ -10,10 +11,15 @@ def mounts() -> list[Path]:
     return [Path(at) for _, at, kind, *_ in lines if kind in ("cgroup", "cgroup2")]
 
 
+def below(top: Path) -> list[Path]:
+    """That group, after all below it. Groups may go away meanwhile, which ends pathlib's rglob with
+    an error."""
+    return [Path(folder) for folder, _, _ in os.walk(top, topdown=False)]
+
+
 def remove(name: str):
     """The group NAME and all below it, in each hierarchy; they have no processes any more."""
     for top in (at / name for at in mounts()):
-        for group in [*sorted(top.rglob("*"), reverse=True), top]:
-            if group.is_dir():
-                with contextlib.suppress(FileNotFoundError):
-                    group.rmdir()
+        for group in below(top):
+            with contextlib.suppress(FileNotFoundError):
+                group.rmdir()

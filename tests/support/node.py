@@ -7,6 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import cgroups
 from sockets import giving
 
 
@@ -142,7 +143,7 @@ class Node:
     def groups(self) -> list[Path]:
         """Of leases: in that folder, and below the groups of those who asked."""
         place = self.group_place()
-        return [group for group in (*place.glob("*"), *place.parent.rglob(f"{place.name}.*")) if group.is_dir()]
+        return [group for group in cgroups.below(place.parent) if group.parent == place or group.name.startswith(f"{place.name}.")]
 
     def group_name(self) -> str:
         """As the agent names its control group after its run directory: FNV-1a."""
