@@ -85,6 +85,7 @@ NodeConfig KeepUntilRestart(const NodeConfig& running, NodeConfig next) {
   kept.sharing.rules = std::move(next.sharing.rules);
   kept.sharing.policy = next.sharing.policy;
   kept.device_ids = next.device_ids;
+  kept.plugin_files = next.plugin_files;
   kept.containers = std::move(next.containers);
   kept.containers.engine_socket = running.containers.engine_socket;
   kept.cdi.hook = std::move(next.cdi.hook);

@@ -253,6 +253,8 @@ constexpr MetricFamily kFamilies[] = {
      "New configurations since the agent started, by what became of them.",
      "`applied`, or `refused` because of a mistake; then what was in force stays"},
     {"penstock_config_last_reload_successful", kGauge, G::kAgent, "", Of::kNothing, "", "Whether the newest configuration is in force.", ""},
+    {"penstock_config_remarks", kGauge, G::kAgent, "", Of::kNothing, "",
+     "Keys of the configuration in force that were passed over or mean something else here.", "`penstock status` names them"},
     {"penstock_config_applied_timestamp_seconds", kGauge, G::kAgent, "seconds", Of::kNothing, "", "When a configuration was last applied, in Unix time.", ""},
     {"penstock_api_requests_total", kCounter, G::kAgent, "", Of::kNothing, "kind", "What was asked of the API server since the agent started.",
      "`read`, `write`, `watch`; where the agent is in a cluster. At rest only watches are renewed, every 8 to 16 minutes"},

@@ -93,6 +93,12 @@ struct HealthConfig {
 /// How an allocation names its devices to the container.
 enum class DeviceIds { kUuid, kIndex };
 
+/// What counts of what NVIDIA's device plugin reads in its files and then ignores: resources, and in sharing rename and devices.
+enum class PluginFiles {
+  kExtended,  ///< all of it
+  kAsNvidia,  ///< nothing, as there
+};
+
 /// How a container of the kubelet's door is told its devices: NVIDIA's deviceListStrategy.
 enum class DeviceList { kEnvvar, kVolumeMounts, kCdiAnnotations, kCdiCri };
 
@@ -255,6 +261,7 @@ struct NodeConfig {
   UsageConfig usage;
 
   DeviceIds device_ids = DeviceIds::kUuid;
+  PluginFiles plugin_files = PluginFiles::kExtended;
   ContainersConfig containers;
   CdiConfig cdi;
   LabelsConfig labels;

@@ -119,6 +119,8 @@ void ReadDevicePlugin(MapReader& top, Problems& problems, NodeConfig& config) {
   MapReader reader(MapAt(top, "devicePlugin"), "devicePlugin", problems);
   if (const auto ids = reader.OneOf("deviceIDStrategy", {"uuid", "index"}))
     config.device_ids = *ids == "index" ? DeviceIds::kIndex : DeviceIds::kUuid;
+  if (const auto files = reader.OneOf("configFiles", {"extended", "as-nvidia"}))
+    config.plugin_files = *files == "as-nvidia" ? PluginFiles::kAsNvidia : PluginFiles::kExtended;
   reader.Finish();
 }
 
@@ -146,7 +148,8 @@ void ReadCluster(MapReader& top, Problems& problems, ClusterConfig& cluster) {
 }
 
 std::string DevicePluginText(const NodeConfig& config) {
-  return "devicePlugin:\n" + Line(2, "deviceIDStrategy", config.device_ids == DeviceIds::kIndex ? "index" : "uuid");
+  return "devicePlugin:\n" + Line(2, "deviceIDStrategy", config.device_ids == DeviceIds::kIndex ? "index" : "uuid") +
+         Line(2, "configFiles", config.plugin_files == PluginFiles::kAsNvidia ? "as-nvidia" : "extended");
 }
 
 std::string LabelsText(const LabelsConfig& labels) {

@@ -98,6 +98,7 @@ Json ConfigurationOf(const ConfigurationReport& configuration) {
                  {"problem", Cut(configuration.problem)},
                  {"problemOrigin", configuration.problem_origin},
                  {"notYet", configuration.not_yet}};
+  if (!configuration.remarks.empty()) object["remarks"] = configuration.remarks;
   PutTime(object, "since", configuration.since);
   return object;
 }

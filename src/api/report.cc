@@ -91,6 +91,7 @@ Json ToJsonValue(const ConfigurationReport& configuration) {
                  {"problem", configuration.problem},
                  {"problemOrigin", configuration.problem_origin},
                  {"notYet", configuration.not_yet}};
+  if (!configuration.remarks.empty()) object["remarks"] = configuration.remarks;
   if (!configuration.waiting.empty()) object["waiting"] = configuration.waiting;
   return object;
 }

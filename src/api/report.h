@@ -82,6 +82,7 @@ struct ConfigurationReport {
   std::string problem;               ///< why a newer one is not in force: all that is wrong with it; empty where there is none
   std::string problem_origin;        ///< where that one came from
   std::vector<std::string> not_yet;  ///< what it asks for that this version cannot do, by the names of its keys
+  std::vector<std::string> remarks;  ///< what of it was passed over or means something else here, each sentence begins with the key's name
   std::string waiting;               ///< what has not been read yet and is to be in force: nothing is told to the kubelet until then
 };
 

@@ -112,6 +112,7 @@ ConfigurationReport ReadConfiguration(const Json& json) {
   Take(json, "problem", configuration.problem);
   Take(json, "problemOrigin", configuration.problem_origin);
   Take(json, "notYet", configuration.not_yet);
+  Take(json, "remarks", configuration.remarks);
   Take(json, "waiting", configuration.waiting);
   return configuration;
 }

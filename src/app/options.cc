@@ -59,6 +59,10 @@ const std::vector<PlainFlag>& PlainFlags() {
        [](NodeConfig& config, const std::string& value) { config.cluster.kubeconfig = value; }, true},
       {"--namespace", "NAME", "namespace of our objects [the pod's own, else default]",
        [](NodeConfig& config, const std::string& value) { config.cluster.namespace_name = value; }},
+      {"--device-plugin-config-files", "WHICH", "what counts of what NVIDIA's plugin reads and ignores: all (extended), none (as-nvidia)",
+       [](NodeConfig& config, const std::string& value) {
+         config.plugin_files = value == "as-nvidia" ? api::PluginFiles::kAsNvidia : api::PluginFiles::kExtended;
+       }},
       {"--config-map", "NAME", "ConfigMap with a configuration for each kind of node",
        [](NodeConfig& config, const std::string& value) { config.cluster.config_map.name = value; }},
       {"--config-map-namespace", "NAME", "where that ConfigMap is [--namespace]",
@@ -80,6 +84,7 @@ bool IsPath(const std::string& flag) {
 /// What it takes beside a valid document: nothing else would notice these in a flag.
 CLI::Validator CheckFor(std::string_view flag) {
   if (flag == "--cluster") return CLI::IsMember({"auto", "on", "off"});
+  if (flag == "--device-plugin-config-files") return CLI::IsMember({"extended", "as-nvidia"});
   if (flag != "--config-map-fallback") return {};
   return CLI::Validator(
       [](const std::string& value) -> std::string {
@@ -102,6 +107,15 @@ List Joined(List first, const List& second) {
   return first;
 }
 
+void ApplyFlags(const Settings& settings, api::NodeConfig& config) {
+  for (const auto& [flag, value] : settings.flags) {
+    for (const PlainFlag& plain : PlainFlags())
+      if (flag == plain.flag) plain.set(config, plain.path ? Absolute(value) : value);
+    for (const api::PathOption& option : api::PathOptions())
+      if (flag == option.flag) config.paths.*option.member = Absolute(value);
+  }
+}
+
 /// What other people's file, environment and flags say, over `base`. The text is read by the one whose kind it is.
 base::Result<api::compat::Translation> Translate(const Settings& settings, api::compat::Document kind, std::string_view text,
                                                  const std::string& file, const api::NodeConfig& base) {
@@ -110,7 +124,7 @@ base::Result<api::compat::Translation> Translate(const Settings& settings, api::
                                                  Joined(settings.exporter_environment, settings.exporter_flags), base);
   auto plugin = api::compat::TranslateDevicePlugin(kind == Document::kDevicePlugin ? text : "", file,
                                                    Joined(settings.plugin_environment, settings.plugin_flags),
-                                                   exporter.ok() ? exporter->config : base);
+                                                   exporter.ok() ? exporter->config : base, settings.plugin_reading);
   if (!exporter.ok() && !plugin.ok())
     return base::Error(base::Code::kInvalidArgument, exporter.error().message() + "\n" + plugin.error().message());
   if (!exporter.ok()) return exporter.error();
@@ -143,7 +157,7 @@ void AddNodeOptions(CLI::App& app, Settings& settings) {
   }
   for (const PlainFlag& plain : PlainFlags()) {
     auto* option = add(std::string(plain.flag), std::string(plain.value_name), std::string(plain.help));
-    if (plain.flag == "--cluster" || plain.flag == "--config-map-fallback") option->check(CheckFor(plain.flag));
+    if (auto check = CheckFor(plain.flag); check.get_active()) option->check(std::move(check));
   }
 }
 
@@ -220,18 +234,15 @@ base::Result<Resolved> ResolveText(const Settings& settings, std::string_view te
   const bool ours = !text.empty() && kind == Document::kNodeConfig;
   api::NodeConfig base = below;
   if (ours) { ASSIGN(base, api::ParseNodeConfig(text, file)); }
-  ASSIGN(auto translation, Translate(settings, kind, text, file, base));
+  api::NodeConfig flagged = base;  // of the flags, some say how others' files are read
+  ApplyFlags(settings, flagged);
+  ASSIGN(auto translation, Translate(settings, kind, text, file, flagged));
   Resolved resolved{.config = std::move(translation.config),
                     .origin = file.empty() ? "defaults" : "file " + file,
                     .not_yet = std::move(translation.not_yet),
                     .remarks = std::move(translation.remarks),
                     .below = ours ? base : api::NodeConfig{}};
-  for (const auto& [flag, value] : settings.flags) {
-    for (const PlainFlag& plain : PlainFlags())
-      if (flag == plain.flag) plain.set(resolved.config, plain.path ? Absolute(value) : value);
-    for (const api::PathOption& option : api::PathOptions())
-      if (flag == option.flag) resolved.config.paths.*option.member = Absolute(value);
-  }
+  ApplyFlags(settings, resolved.config);
   TRY(api::Validate(resolved.config));
   const std::string where = (file.empty() ? "" : file + ": ") + (kind == Document::kExporter ? "metrics.fields" : "telemetry.counters");
   ASSIGN(auto counters, api::compat::CheckCounters(resolved.config.telemetry.counters, where, CounterFields()));

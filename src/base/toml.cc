@@ -82,16 +82,18 @@ void Build(const toml::node& node, internal::Builder& builder) {
       builder.Key(std::string(key->str()), ToMark(key->source()));
       Build(*value, builder);
     }
-    return builder.End();
+    builder.End();
+    return;
   }
   if (const auto* array = node.as_array()) {
     builder.Begin(Value::Kind::kList, ToMark(array->source()));
     for (const toml::node& element : *array) Build(element, builder);
-    return builder.End();
+    builder.End();
+    return;
   }
   Value value = ScalarOf(node);
   value.mark = ToMark(node.source());
-  builder.Scalar(std::move(value));
+  builder.Whole(std::move(value));
 }
 
 }  // namespace

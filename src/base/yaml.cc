@@ -5,7 +5,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <map>
+#include <set>
 #include <sstream>
+#include <utility>
 
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
@@ -23,14 +26,19 @@ bool OneOf(std::string_view text, std::initializer_list<std::string_view> words)
   return std::find(words.begin(), words.end(), text) != words.end();
 }
 
-/// Types a plain scalar by YAML 1.2's core schema (https://yaml.org/spec/1.2.2/#1032-tag-resolution).
-void TypePlain(Value& value) {
+constexpr std::size_t kMostNodes = 100'000;  // with all aliases written out: far more than any configuration has
+
+/// Types a plain scalar by YAML 1.2's core schema (https://yaml.org/spec/1.2.2/#1032-tag-resolution); under a lenient reading the words
+/// of YAML 1.1 are booleans, too (https://yaml.org/type/bool.html without y and n, as goyaml has it).
+void TypePlain(Value& value, bool lenient) {
   const std::string& text = value.text;
   if (OneOf(text, {"", "~", "null", "Null", "NULL"})) return;
   value.kind = Value::Kind::kString;
-  if (OneOf(text, {"true", "True", "TRUE", "false", "False", "FALSE"})) {
+  const bool yes = OneOf(text, {"true", "True", "TRUE"}) || (lenient && OneOf(text, {"yes", "Yes", "YES", "on", "On", "ON"}));
+  const bool no = OneOf(text, {"false", "False", "FALSE"}) || (lenient && OneOf(text, {"no", "No", "NO", "off", "Off", "OFF"}));
+  if (yes || no) {
     value.kind = Value::Kind::kBool;
-    value.boolean = text[0] == 't' || text[0] == 'T';
+    value.boolean = yes;
     return;
   }
   const bool sign = text[0] == '-' || text[0] == '+';
@@ -53,9 +61,42 @@ void TypePlain(Value& value) {
   }
 }
 
+/// The map with what its merge keys (https://yaml.org/type/merge.html) bring: a key of its own counts more, an earlier map more than a later.
+Value::Map Merged(const Value::Map& map) {
+  Value::Map merged;
+  std::set<std::string, std::less<>> keys;
+  const auto add = [&](const Value::Entry& entry) {
+    if (keys.insert(entry.key).second) merged.push_back(entry);
+  };
+  for (const Value::Entry& entry : map)
+    if (entry.key != "<<") add(entry);
+  for (const Value::Entry& entry : map) {
+    if (entry.key != "<<") continue;
+    const Value::List one = {entry.value};
+    for (const Value& source : entry.value.list ? *entry.value.list : one)
+      if (source.map)
+        for (const Value::Entry& brought : *source.map) add(brought);
+  }
+  return merged;
+}
+
+/// The document with its merge keys resolved. Its depth is bounded by who built it.
+Value Resolved(Value value) {
+  if (value.list) {
+    Value::List list;
+    for (const Value& item : *value.list) list.push_back(Resolved(item));
+    value.list = std::make_shared<const Value::List>(std::move(list));
+  } else if (value.map) {
+    Value::Map map = *value.map;
+    for (Value::Entry& entry : map) entry.value = Resolved(std::move(entry.value));
+    value.map = std::make_shared<const Value::Map>(value.Find("<<") != nullptr ? Merged(map) : std::move(map));
+  }
+  return value;
+}
+
 class Handler final : public YAML::EventHandler {
  public:
-  Handler(Problems& problems, int most_depth) : problems_(problems), builder_(problems, most_depth) {}
+  Handler(Problems& problems, int most_depth) : problems_(problems), most_depth_(most_depth), builder_(problems, most_depth) {}
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
@@ -64,12 +105,23 @@ class Handler final : public YAML::EventHandler {
     Refuse(mark, anchor, "");
     Value value;
     value.mark = ToMark(mark);
-    builder_.Scalar(std::move(value));
+    ++nodes_;
+    Put({.value = std::move(value)}, anchor);
   }
 
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    problems_.Add(ToMark(mark), "aliases (*name) are not read here; write the value out");
-    OnNull(mark, 0);
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    if (!problems_.lenient()) {
+      problems_.Add(ToMark(mark), "aliases (*name) are not read here; write the value out");
+      return OnNull(mark, 0);
+    }
+    const auto named = anchors_.find(anchor);
+    if (named == anchors_.end()) throw YAML::ParserException(mark, "an alias stands inside of what it names");
+    if (builder_.depth() + named->second.height > most_depth_) throw YAML::ParserException(mark, "too deep");
+    Part part = named->second;
+    part.value.mark = ToMark(mark);
+    nodes_ += part.nodes;
+    if (nodes_ > kMostNodes) throw YAML::ParserException(mark, "aliases make this document too large");
+    Put(std::move(part), 0);
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& text) override {
@@ -80,9 +132,10 @@ class Handler final : public YAML::EventHandler {
     value.kind = Value::Kind::kString;
     if (tag == "?") {
       value.kind = Value::Kind::kNull;
-      TypePlain(value);
+      TypePlain(value, problems_.lenient());
     }
-    builder_.Scalar(std::move(value));
+    ++nodes_;
+    Put({.value = std::move(value)}, anchor);
   }
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
@@ -91,31 +144,73 @@ class Handler final : public YAML::EventHandler {
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
     Begin(Value::Kind::kMap, mark, tag, anchor);
   }
-  void OnSequenceEnd() override { builder_.End(); }
-  void OnMapEnd() override { builder_.End(); }
+  void OnSequenceEnd() override { End(); }
+  void OnMapEnd() override { End(); }
 
-  Value Take() { return builder_.Take(); }
+  Value Take() { return problems_.lenient() ? Resolved(builder_.Take()) : builder_.Take(); }
 
  private:
+  /// A value with what it costs where an alias puts it once more.
+  struct Part {
+    Value value;
+    std::size_t nodes = 1;
+    int height = 1;
+  };
+  struct Open {
+    YAML::anchor_t anchor = 0;
+    std::size_t nodes = 1;
+    int height = 1;
+  };
+
   void Begin(Value::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
     Refuse(mark, anchor, tag);
     builder_.Begin(kind, ToMark(mark));
     if (builder_.too_deep()) throw YAML::ParserException(mark, "too deep");
+    open_.push_back({.anchor = anchor});
+    ++nodes_;
+  }
+
+  void End() {
+    const Open open = open_.back();
+    open_.pop_back();
+    Note({.value = builder_.End(), .nodes = open.nodes, .height = open.height}, open.anchor);
+  }
+
+  void Put(Part part, YAML::anchor_t anchor) {
+    builder_.Whole(part.value);
+    Note(std::move(part), anchor);
+  }
+
+  /// Adds a part that is complete to what it stands in, and keeps it for aliases.
+  void Note(Part part, YAML::anchor_t anchor) {
+    if (!open_.empty()) {
+      open_.back().nodes += part.nodes;
+      open_.back().height = std::max(open_.back().height, part.height + 1);
+    }
+    if (anchor != 0) anchors_[anchor] = std::move(part);
   }
 
   void Refuse(const YAML::Mark& mark, YAML::anchor_t anchor, const std::string& tag) {
-    if (anchor != 0) problems_.Add(ToMark(mark), "anchors (&name) are not read here; remove it");
+    if (anchor != 0 && !problems_.lenient()) problems_.Add(ToMark(mark), "anchors (&name) are not read here; remove it");
     if (!tag.empty() && tag != "?" && tag != "!") problems_.Add(ToMark(mark), "tags (" + tag + ") are not read here; remove it");
   }
 
   Problems& problems_;
+  const int most_depth_;
   internal::Builder builder_;
+  std::vector<Open> open_;
+  std::map<YAML::anchor_t, Part> anchors_;
+  std::size_t nodes_ = 0;
 };
 
 }  // namespace
 
 Result<Value> ParseYaml(std::string_view text, std::string_view file, const ParseLimits& limits) {
   Problems problems{std::string(file)};
+  return ParseYaml(text, problems, limits);
+}
+
+Result<Value> ParseYaml(std::string_view text, Problems& problems, const ParseLimits& limits) {
   if (text.size() > limits.bytes) problems.Add({}, "is larger than " + FormatBytes({limits.bytes}));
   if (problems.empty() && !IsUtf8(text)) problems.Add({}, "is not UTF-8 text");
   if (problems.empty() && text.find('\0') != std::string_view::npos) problems.Add({}, "contains a NUL byte");
@@ -126,9 +221,12 @@ Result<Value> ParseYaml(std::string_view text, std::string_view file, const Pars
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
     if (parser.HandleNextDocument(handler)) {
-      Problems ignored{std::string(file)};
+      Problems ignored{""};
       Handler second(ignored, limits.depth);
-      if (parser.HandleNextDocument(second)) problems.Add({}, "holds more than one document; keep one");
+      if (parser.HandleNextDocument(second)) {
+        const std::string what = "holds more than one document; ";
+        problems.Tolerate({}, what + "keep one", what + "only the first counts");
+      }
     }
   } catch (const YAML::Exception& exception) {
     if (problems.empty()) problems.Add(ToMark(exception.mark), exception.msg);

@@ -132,7 +132,10 @@ void ReportEvents::Configuration(const Report& now, std::vector<NodeEvent>& even
       (before.since == after.since || remembered_))
     return;
   if (after.problem.empty()) {
-    events.push_back({false, "ConfigurationApplied", Cut(after.origin + " is in force")});
+    const std::string in_force = after.origin + " is in force";
+    events.push_back(after.remarks.empty()
+                         ? NodeEvent{false, "ConfigurationApplied", Cut(in_force)}
+                         : NodeEvent{false, "ConfigurationAppliedWithRemarks", Cut(in_force + "; " + base::Join(after.remarks, "; "))});
   } else {
     events.push_back({true, "ConfigurationRefused", Cut(RefusalOf(after) + "; what was in force stays")});
   }

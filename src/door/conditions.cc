@@ -76,6 +76,11 @@ ConditionReport ConfigurationApplied(const Report& report) {
             .status = true,
             .reason = "AppliedInPart",
             .message = configuration.origin + "; not yet: " + base::Join(configuration.not_yet, ", ")};
+  if (!configuration.remarks.empty())
+    return {.type = "ConfigurationApplied",
+            .status = true,
+            .reason = "AppliedWithRemarks",
+            .message = configuration.origin + "; " + base::Join(configuration.remarks, "; ")};
   return {.type = "ConfigurationApplied", .status = true, .reason = "Applied", .message = configuration.origin};
 }
 

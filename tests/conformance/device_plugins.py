@@ -82,12 +82,13 @@ def theirs(root: Path, config: Path, log: Path, *options):
 
 
 @contextlib.contextmanager
-def ours(node: Node, config: Path, gpus: int, resources: dict, of=lambda found: found):
+def ours(node: Node, config: Path, gpus: int, resources: dict, *options, of=lambda found: found):
     """A kubelet with our agent on a machine with so many GPUs, once it offers these resources; `of`
     makes what is compared of them."""
     kubelet = Kubelet(KUBELET / "device-plugins")
     node.kubelet, node.config = KUBELET, config
     try:
+        node.options = options
         node.start_agent(devices=gpus)
         wait_until(lambda: of(kubelet.resources()) == resources, f"these resources: {resources}",
                    seen=kubelet.resources)

@@ -21,7 +21,7 @@ class Mutator:
             if not (places := self.places(tree)):
                 break
             container, key = self.random.choice(places)
-            match self.random.randrange(4):
+            match self.random.randrange(5):
                 case 0:
                     container[key] = copy.deepcopy(self.random.choice(self.odd))
                 case 1:
@@ -30,6 +30,9 @@ class Mutator:
                     container.append(copy.deepcopy(container[key]))
                 case 2:
                     container[self.random.choice(self.keys)] = copy.deepcopy(container[key])
+                case 3 if isinstance(container, dict):
+                    changed = self.random.choice([str.upper, str.lower, str.capitalize])(key)
+                    container[changed] = container.pop(key)
                 case _:
                     other, source = self.random.choice(places)
                     container[key] = copy.deepcopy(other[source]) if source in range(len(other)) or source in other else None

@@ -52,15 +52,19 @@ ODD = ["", "yes", "true", 0, 1, 7, -1, 1.5, 2**40, True, False, None, [], {}, ["
        "nvidia.com/gpu.shared", "nvidia.com/-", "a/b/c", "GPU-1", f"MIG-{UUID}", "/x", "all"]
 KEYS = ["name", "replicas", "rename", "devices", "mps", "timeSlicing", "extra", "flags", "plugin",
         "resources"]
-# What their parser reads and we refuse, by what we say: the agent reads strictly, and all that
-# their program itself refuses after its parser is among it.
+# What their parser reads and the agent refuses, by what it says: values that their program refuses
+# after its parser, and what cannot be honoured.
 STRICTER = re.compile("|".join([
-    r"unknown key", r"belongs here", r"must be an absolute path$",
-    r"never counts, because .* stands before it", r"outside of 1 to 100000$",
+    r"must be an absolute path$", r"outside of 1 to 100000$",
+    r"never counts, because .* stands before it",
     r"is none of (none, single, mixed|uuid, index|envvar, volume-mounts, cdi-annotations, cdi-cri)",
     r"is none of auto, nvml, tegra, vfio", r"names no strategy$",
     r"an item is .* where a string is expected$", r"is empty; write \"\*\" to mean all$",
     r"has no value$", r"an item is no device: write an index"]))
+# What `penstock config check` refuses beyond that.
+STRICT = re.compile("|".join([STRICTER.pattern, r"unknown key", r"belongs here", r"knows no strategies either",
+                              r"is there twice", r"is missing$", r"(anchors|aliases) .* are not read here", r"is a boolean .* put it in quotes$",
+                              r"is an integer .* put it in quotes$", r"more than one document", r"where a boolean is expected"]))
 # What their parser refuses and we take: devices with one replica are not shared, and a list of
 # channels may be a string as in the environment.
 LOOSER = {"number of replicas must be >= 2": {"replicas": 1},
@@ -88,10 +92,20 @@ def test_the_same_configuration_files_are_refused(request, tmp_path):
                           capture_output=True, text=True, timeout=120, check=True)
     verdicts, counts = json.loads(peer.stdout), Counter()
     for file, document in documents.items():
-        done = subprocess.run([penstock, "config", "check", file], capture_output=True, text=True,
-                              timeout=60)
+        done, strict = (subprocess.run([penstock, "config", "check", *options, file],
+                                       capture_output=True, text=True, timeout=60)
+                        for options in (["--lenient"], []))
         theirs, mine = verdicts[str(file)], done.returncode == 0
         counts[theirs == "", mine] += 1
+        if mine and strict.returncode:
+            problems = [line for line in strict.stderr.splitlines() if str(file) in line]
+            assert problems and all(STRICT.search(line) for line in problems), strict.stderr
+            # Of a number where a text is expected, and of "yes", nothing is lost.
+            if not all(re.search(r"put it in quotes$|a boolean is expected", line)
+                       for line in problems):
+                assert "  remark: " in done.stdout, f"{strict.stderr}\n{done.stdout}"
+                counts["remarks"] += 1
+        assert mine or strict.returncode, done.stderr
         if theirs and mine:
             assert any(what in theirs and holds(document, where)
                        for what, where in LOOSER.items()), f"{theirs}\n{document}"
@@ -100,6 +114,7 @@ def test_the_same_configuration_files_are_refused(request, tmp_path):
             assert problems and all(STRICTER.search(line) for line in problems), \
                 f"{done.stderr}\n{document}"
     assert counts[True, True] > 100 and counts[False, False] > 100, counts
+    assert counts["remarks"] > 50, counts
 
 
 # ---- What is offered, and what a container gets ------------------------------------------------
@@ -119,6 +134,23 @@ OFFERS = {
                              "resources: [{name: gpu, replicas: 2}]}}",
     "one share for a container": "sharing: {timeSlicing: {failRequestsGreaterThanOne: true, "
                                  "resources: [{name: nvidia.com/gpu, replicas: 3}]}}",
+    "an unknown key": "sharing: {timeSlicing: {maxShares: 4, "
+                      "resources: [{name: nvidia.com/gpu, replicas: 4}]}}",
+    "other letter case": "Flags: {Plugin: {deviceIdStrategy: index}}\n"
+                         "Sharing: {timeslicing: {RenameByDefault: true, "
+                         "resources: [{name: gpu, replicas: 3, Devices: 2}]}}",
+    "anchors": "x-gpu: &gpu {name: nvidia.com/gpu, replicas: 4}\n"
+               "sharing: {timeSlicing: {resources: [*gpu]}}",
+    "a merge key": "x-gpu: &gpu {name: nvidia.com/gpu, replicas: 2}\n"
+                   "sharing: {timeSlicing: {resources: [{<<: *gpu, replicas: 4}]}}",
+    "one level too high": "flags: {deviceListStrategy: volume-mounts, passDeviceSpecs: yes}\n"
+                          "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2}]}}",
+    "a key twice": "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2, replicas: 5}]}}",
+    "two documents": "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 3}]}}\n"
+                     "---\nversion: v1",
+    "a resource twice": "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2}, "
+                        "{name: gpu, replicas: 4}]}}",
+    "words of YAML 1.1": "flags: {plugin: {passDeviceSpecs: on}}",
     "sharing of MIG devices alone": "sharing: {timeSlicing: {resources: "
                                     "[{name: nvidia.com/mig-1g.5gb, replicas: 4}]}}",
 }
@@ -251,6 +283,12 @@ def test_what_nvidias_plugin_passes_over_takes_effect(request, tmp_path, text, t
             assert counts(kubelet.resources()) == theirs
         with device_plugins.ours(node, config, 8, ours, of=counts):
             pass
+        # And here it does not, either, where the agent is told so.
+        with device_plugins.ours(node, config, 8, theirs, "--device-plugin-config-files",
+                                 "as-nvidia", of=counts):
+            report = json.loads(node.penstock("status", "-o", "json").stdout)
+        assert all(": is ignored, as by NVIDIA's plugin" in one
+                   for one in report["configuration"]["remarks"])
 
 
 # ---- Which devices are preferred ---------------------------------------------------------------

@@ -7,23 +7,30 @@
 #include "api/compat/device_plugin.h"
 
 namespace compat = penstock::api::compat;
+using penstock::base::Reading;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text{reinterpret_cast<const char*>(data), size};
   (void)compat::Recognise(text);
   // As a file.
-  const auto translation = compat::TranslateDevicePlugin(text, "fuzz", {}, {});
-  if (translation.ok()) {
-    if (!penstock::api::Validate(translation->config).ok()) std::abort();
-    for (const auto& one : translation->not_yet)
-      if (one.find(": ") == std::string::npos) std::abort();
-  } else if (translation.error().code() != penstock::base::Code::kInvalidArgument || translation.error().message().rfind("fuzz", 0) != 0) {
-    std::abort();
+  for (const auto reading : {Reading::kStrict, Reading::kLenient}) {
+    const auto translation = compat::TranslateDevicePlugin(text, "fuzz", {}, {}, reading);
+    if (translation.ok()) {
+      if (!penstock::api::Validate(translation->config).ok()) std::abort();
+      for (const auto& one : translation->not_yet)
+        if (one.find(": ") == std::string::npos) std::abort();
+    } else if (translation.error().code() != penstock::base::Code::kInvalidArgument || translation.error().message().rfind("fuzz", 0) != 0) {
+      std::abort();
+    }
   }
+  // What a strict reading takes, a lenient one takes, too.
+  if (compat::TranslateDevicePlugin(text, "fuzz", {}, {}, Reading::kStrict).ok() &&
+      !compat::TranslateDevicePlugin(text, "fuzz", {}, {}, Reading::kLenient).ok())
+    std::abort();
   // And as the value of every flag.
   for (const auto& option : compat::PluginOptions()) {
     const std::string name(compat::NameOf(option));
-    const auto given = compat::TranslateDevicePlugin("", "fuzz", {{name, std::string(text), name}}, {});
+    const auto given = compat::TranslateDevicePlugin("", "fuzz", {{name, std::string(text), name}}, {}, Reading::kStrict);
     if (!given.ok() && given.error().message().rfind(name, 0) != 0) std::abort();
   }
   return 0;

@@ -132,7 +132,8 @@ void Finish(MapReader& reader, const Value& map, const std::vector<std::string_v
     const bool ours = std::any_of(PluginOptions().begin(), PluginOptions().end(), [&](const auto& option) { return option.key == here; });
     if (home.empty() || ours) continue;
     (void)reader.Any(entry.key);
-    context.notes.problems.Add(entry.mark, here + ": belongs here: " + home);
+    context.notes.problems.Tolerate(entry.mark, here + ": belongs here: " + home,
+                                    here + ": is passed over here, as by NVIDIA's plugin; it counts as " + home);
   }
   reader.Finish();
 }
@@ -183,10 +184,10 @@ void TakeGiven(const Given& given, const Context& context) {
 }
 
 /// JSON is read as such where it is meant, so that what is legal there (tabs) is legal here.
-base::Result<Value> Parse(std::string_view text, std::string_view file) {
+base::Result<Value> Parse(std::string_view text, base::Problems& problems) {
   if (base::Trim(text).starts_with("{"))
-    if (auto json = base::ParseJson(text, file); json.ok()) return json;
-  return base::ParseYaml(text, file);
+    if (auto json = base::ParseJson(text, ""); json.ok()) return json;
+  return base::ParseYaml(text, problems);
 }
 
 /// Both kinds have sections of this name; whether it is one of ours.
@@ -213,7 +214,8 @@ Document Recognise(std::string_view text) {
                                                              "health",     "http", "labels",    "cluster", "devicePlugin",
                                                              "containers", "cdi",  "telemetry", "usage"};
   static constexpr std::array<std::string_view, 5> kPlugins = {"version", "flags", "resources", "sharing", "imex"};
-  const auto document = Parse(text, "document");
+  base::Problems unread{"", base::Reading::kLenient};
+  const auto document = Parse(text, unread);
   if (document.ok() && document->map) {
     const auto count = [&](const auto& keys) {
       return std::count_if(keys.begin(), keys.end(), [&](std::string_view key) { return document->Find(key) != nullptr; });
@@ -229,26 +231,23 @@ Document Recognise(std::string_view text) {
 }
 
 base::Result<Translation> TranslateDevicePlugin(std::string_view text, std::string_view file, const std::vector<Given>& given,
-                                                const NodeConfig& base) {
-  base::Problems problems{std::string(file)};
+                                                const NodeConfig& base, base::Reading reading) {
+  base::Problems problems{std::string(file), reading};
   Notes notes{problems};
   Translation translation{.config = base};
   const Context context{translation.config, notes};
-  std::vector<std::string> errors;
-  if (const auto document = Parse(text, file); document.ok()) {
-    ReadFile(*document, context);
-  } else {
-    errors.push_back(document.error().message());
-  }
+  if (const auto document = Parse(text, problems); document.ok()) ReadFile(*document, context);
   for (const Given& one : given) TakeGiven(one, context);
   internal::ApplyXids(context);
   internal::ApplyMps(context);
   internal::ApplyImex(context);
+  std::vector<std::string> errors;
   if (!problems.empty()) errors.push_back(problems.ToError().message());
   errors.insert(errors.end(), notes.given.begin(), notes.given.end());
   if (!errors.empty()) return base::Error(base::Code::kInvalidArgument, base::Join(errors, "\n"));
   translation.not_yet = std::move(notes.not_yet);
-  translation.remarks = std::move(notes.remarks);
+  translation.remarks = problems.Remarks();
+  translation.remarks.insert(translation.remarks.end(), notes.remarks.begin(), notes.remarks.end());
   return translation;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/node_config.h"
+#include "base/core/document.h"
 #include "base/core/result.h"
 
 namespace penstock::api::compat {
@@ -48,7 +49,9 @@ Document Recognise(std::string_view text);
 
 /// The file (empty: none), then what was given on top of it, over `base`. Everything wrong at once (kInvalidArgument): in the file with
 /// file:line:column and "did you mean", in flags and environment by their names. An empty version means v1, as it does to the plugin.
+/// Under a lenient reading the file is read as the plugin reads it: what it passes over is a remark here, and only what cannot be honoured
+/// is an error. `base.plugin_files` says whether what the plugin reads and then ignores counts.
 base::Result<Translation> TranslateDevicePlugin(std::string_view text, std::string_view file, const std::vector<Given>& given,
-                                                const NodeConfig& base);
+                                                const NodeConfig& base, base::Reading reading = base::Reading::kStrict);
 
 }  // namespace penstock::api::compat

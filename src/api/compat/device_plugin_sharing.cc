@@ -1,4 +1,5 @@
-// The device plugin's sections `resources` and `sharing` as rules of ours. What it reads and then forgets (names, devices) counts here.
+// The device plugin's sections `resources` and `sharing` as rules of ours. What it reads and then ignores (names, devices: there
+// DisableResourceNamingInConfig in api/config/v1/config.go) counts here, where PluginFiles does not say otherwise.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -22,6 +23,7 @@ constexpr std::string_view kSharedSuffix = ".shared";
 constexpr std::size_t kLongestResource = 63;
 constexpr std::int64_t kMostReplicas = 100'000;  // users ask for one for each MiB
 constexpr std::int64_t kMostDevices = 1024;
+constexpr bool kExactNames = true;  // of maps that the plugin reads by functions of its own (UnmarshalJSON in api/config/v1)
 
 const Value kNothing;
 
@@ -134,6 +136,14 @@ struct Placed {
   base::Mark mark;
 };
 
+/// Of a key that NVIDIA's plugin reads and ignores: whether it is ignored here, too.
+bool IsIgnored(const std::string& key, PluginFiles files, Notes& notes) {
+  const bool ignored = files == PluginFiles::kAsNvidia;
+  notes.remarks.push_back(key + (ignored ? ": is ignored, as by NVIDIA's plugin (devicePlugin.configFiles: as-nvidia)"
+                                         : ": counts here; NVIDIA's plugin ignores it, and so does devicePlugin.configFiles: as-nvidia"));
+  return ignored;
+}
+
 std::string MigNotYet(const std::string& what) { return "MIG devices are not offered yet, so " + what; }
 
 /// The name of an entry's shares; empty where they keep the resource's.
@@ -146,16 +156,21 @@ std::string NewName(MapReader& reader, const Strategy& strategy, const std::stri
 }
 
 /// One entry of `resources`; nothing where it is for MIG devices only, or wrong.
-std::optional<Placed> ReadEntry(const Value& item, const std::string& where, const Strategy& strategy, Notes& notes) {
-  MapReader reader(item, where, notes.problems);
+std::optional<Placed> ReadEntry(const Value& item, const std::string& where, const Strategy& strategy, PluginFiles files, Notes& notes) {
+  MapReader reader(item, where, notes.problems, kExactNames);
   for (const char* key : {"name", "replicas"}) reader.Require(key);
   const std::string name = ReadResourceName(reader, "name");
-  const std::string rename = ReadResourceName(reader, "rename");
-  const Devices devices = ReadDevices(reader, notes.problems);
   const auto replicas = reader.Int("replicas", 1, kMostReplicas);
+  const bool shared = replicas.value_or(1) > 1;
+  const auto counts = [&](const char* key, std::string_view unsaid) {
+    const Value* value = reader.Any(key);
+    const bool said = value != nullptr && value->kind != Value::Kind::kNull && value->text != unsaid;
+    return said && (!shared || !IsIgnored(where + "." + key, files, notes));
+  };
+  const std::string rename = counts("rename", "") ? ReadResourceName(reader, "rename") : "";
+  const Devices devices = counts("devices", "all") ? ReadDevices(reader, notes.problems) : Devices{};
   reader.Finish();
   if (!replicas || name.empty()) return std::nullopt;
-  const bool shared = *replicas > 1;
   Placed placed{{.resource = name, .devices = devices.list, .most = devices.most}, where, reader.mark("name")};
   if (shared) {
     placed.rule.strategy = strategy.strategy;
@@ -173,12 +188,24 @@ std::optional<Placed> ReadEntry(const Value& item, const std::string& where, con
   return devices.mig.empty() || !devices.list.empty() ? std::optional(std::move(placed)) : std::nullopt;
 }
 
+/// Adds a rule. Of two for all devices of a resource, the plugin makes the shares of both, which are those of the larger.
+void Add(Placed placed, std::vector<Placed>& rules, Notes& notes) {
+  const auto same = std::find_if(rules.begin(), rules.end(), [&placed](const Placed& other) {
+    const SharingRule &a = other.rule, &b = placed.rule;
+    return a.resource == b.resource && a.rename == b.rename && a.devices.empty() && b.devices.empty() && a.most == 0 && b.most == 0;
+  });
+  if (same == rules.end() || !notes.problems.lenient()) return rules.push_back(std::move(placed));
+  notes.remarks.push_back(placed.where + ": is for what " + same->where + " is for; the one with more replicas counts, as with NVIDIA's plugin");
+  if (placed.rule.replicas > same->rule.replicas) *same = std::move(placed);
+}
+
 /// All entries of a strategy, in the file's order. A map that is there without entries is a problem.
-std::vector<Placed> ReadStrategy(const Value& map, Strategy strategy, Notes& notes) {
+std::vector<Placed> ReadStrategy(const Value& map, Strategy strategy, PluginFiles files, Notes& notes) {
   const std::string where = "sharing." + std::string(strategy.key);
-  MapReader reader(map, where, notes.problems);
-  if (const auto old = reader.String("strategy"); old && !old->empty())
-    reader.Problem("strategy", "\"" + *old + "\" is unknown; the plugin knows no strategies either: leave the key out");
+  MapReader reader(map, where, notes.problems, kExactNames);
+  if (const Value* old = reader.Any("strategy"); old != nullptr && !old->text.empty())
+    notes.problems.Tolerate(old->mark, where + ".strategy: \"" + old->text + "\" is unknown; the plugin knows no strategies either: leave the key out",
+                            where + ".strategy: is passed over, as by NVIDIA's plugin");
   strategy.renames = reader.Bool("renameByDefault").value_or(false);
   strategy.single = reader.Bool("failRequestsGreaterThanOne").value_or(strategy.single);
   reader.Require("resources");
@@ -186,8 +213,8 @@ std::vector<Placed> ReadStrategy(const Value& map, Strategy strategy, Notes& not
   if (const Value* list = reader.List("resources")) {
     if (list->list->empty()) reader.Problem("resources", "is empty; leave \"" + std::string(strategy.key) + "\" out to share nothing");
     for (std::size_t i = 0; i < list->list->size(); ++i)
-      if (auto rule = ReadEntry((*list->list)[i], where + ".resources[" + std::to_string(i) + "]", strategy, notes))
-        rules.push_back(*std::move(rule));
+      if (auto rule = ReadEntry((*list->list)[i], where + ".resources[" + std::to_string(i) + "]", strategy, files, notes))
+        Add(*std::move(rule), rules, notes);
   }
   reader.Finish();
   return rules;
@@ -213,7 +240,7 @@ void CheckRules(const NodeConfig& config, const std::vector<Placed>& placed, Not
 
 /// One entry of `resources.gpus` or `resources.mig`: pattern and full name. Nothing where it is wrong.
 std::optional<ResourceRule> ReadPattern(const Value& item, const std::string& where, Notes& notes) {
-  MapReader reader(item, where, notes.problems);
+  MapReader reader(item, where, notes.problems, kExactNames);
   for (const char* required : {"pattern", "name"}) reader.Require(required);
   const auto pattern = reader.String("pattern");
   if (pattern && pattern->empty()) reader.Problem("pattern", "is empty; write \"*\" to mean all");
@@ -244,14 +271,17 @@ const Value& MapAt(MapReader& reader, std::string_view key) {
 void ReadResources(MapReader& top, const Context& context) {
   Notes& notes = context.notes;
   MapReader resources(MapAt(top, "resources"), "resources", notes.problems);
-  if (const Value* list = resources.List("gpus")) {
+  const PluginFiles files = context.config.plugin_files;
+  const Value* gpus = resources.List("gpus");
+  if (gpus != nullptr && !gpus->list->empty() && IsIgnored("resources.gpus", files, notes)) gpus = nullptr;
+  if (const Value* list = gpus) {
     context.config.resources.clear();
     for (std::size_t i = 0; i < list->list->size(); ++i) {
       const std::string where = "resources.gpus[" + std::to_string(i) + "]";
       if (const auto rule = ReadPattern((*list->list)[i], where, notes)) AddGpuPattern(*rule, where, context);
     }
   }
-  if (const Value* list = resources.List("mig")) {
+  if (const Value* list = resources.List("mig"); list != nullptr && files == PluginFiles::kExtended) {
     for (std::size_t i = 0; i < list->list->size(); ++i) {
       const std::string where = "resources.mig[" + std::to_string(i) + "]";
       const auto rule = ReadPattern((*list->list)[i], where, notes);
@@ -264,6 +294,7 @@ void ReadResources(MapReader& top, const Context& context) {
 
 void ReadSharing(MapReader& top, const Context& context) {
   Notes& notes = context.notes;
+  const PluginFiles files = context.config.plugin_files;
   MapReader sharing(MapAt(top, "sharing"), "sharing", notes.problems);
   const Value* slices = sharing.Map("timeSlicing");
   const Value* mps = sharing.Map("mps");
@@ -273,14 +304,14 @@ void ReadSharing(MapReader& top, const Context& context) {
   std::vector<Placed> rules;
   if (slices != nullptr) {
     const std::size_t not_yet = notes.not_yet.size(), remarks = notes.remarks.size();
-    rules = ReadStrategy(*slices, {.key = "timeSlicing", .strategy = ShareStrategy::kTimeSlicing}, notes);
+    rules = ReadStrategy(*slices, {.key = "timeSlicing", .strategy = ShareStrategy::kTimeSlicing}, files, notes);
     if (mps != nullptr) {
       notes.not_yet.resize(not_yet);
       notes.remarks.resize(remarks);
       notes.remarks.emplace_back("sharing.timeSlicing: has no effect beside sharing.mps");
     }
   }
-  if (mps != nullptr) rules = ReadStrategy(*mps, {.key = "mps", .strategy = ShareStrategy::kMps, .single = true}, notes);
+  if (mps != nullptr) rules = ReadStrategy(*mps, {.key = "mps", .strategy = ShareStrategy::kMps, .single = true}, files, notes);
   if (slices == nullptr && mps == nullptr) return;
   context.config.sharing.rules.clear();
   for (const Placed& placed : rules) context.config.sharing.rules.push_back(placed.rule);

@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -121,8 +122,11 @@ sharing:
               ElementsAre(StartsWith("flags.migStrategy: \"mixed\""), StartsWith("flags.deviceDiscoveryStrategy: "),
                           "resources.mig[1]: MIG devices are not offered yet, so no \"2g.10gb\" can be named nvidia.com/small",
                           "sharing.mps.resources[0].devices: MIG devices are not offered yet, so 0:1 is passed over"));
-  EXPECT_THAT(translation.remarks, ElementsAre("resources.gpus[1]: never counts, because \"*\" stands before it; put this one first",
+  EXPECT_THAT(translation.remarks, ElementsAre(StartsWith("resources.gpus: counts here; NVIDIA's plugin ignores it"),
+                                               "resources.gpus[1]: never counts, because \"*\" stands before it; put this one first",
                                                "sharing.timeSlicing: has no effect beside sharing.mps",
+                                               StartsWith("sharing.mps.resources[0].rename: counts here"),
+                                               StartsWith("sharing.mps.resources[0].devices: counts here"),
                                                StartsWith("sharing.mps: the plugin refuses it beside migStrategy mixed")));
   // What can be done of it is done.
   EXPECT_THAT(translation.config.resources, ElementsAre(ResourceRule{"*", "nvidia.com/gpu"}));
@@ -566,7 +570,7 @@ sharing:
   rest.strategy = ShareStrategy::kNone;
   EXPECT_THAT(translation.config.sharing.rules, ElementsAre(named, counted, rest));
   EXPECT_THAT(translation.not_yet, IsEmpty());
-  EXPECT_THAT(translation.remarks, IsEmpty());
+  EXPECT_THAT(translation.remarks, Each(HasSubstr(": counts here; NVIDIA's plugin ignores it")));
 }
 
 // NVIDIA/k8s-device-plugin#424, #1024, #1121, #118: one name for all models.
@@ -589,7 +593,7 @@ sharing:
   rule.resource = "nvidia.com/t4";
   EXPECT_THAT(translation.config.sharing.rules, ElementsAre(rule));
   EXPECT_THAT(translation.not_yet, IsEmpty());
-  EXPECT_THAT(translation.remarks, IsEmpty());
+  EXPECT_THAT(translation.remarks, ElementsAre(StartsWith("resources.gpus: counts here")));
 }
 
 TEST(DevicePluginConfig, Issue353ARenameThatCollidesIsAnErrorWithItsPlace) {

@@ -24,6 +24,16 @@ void LogNotes(const std::vector<std::string>& not_yet, const std::vector<std::st
 /// KeptText::from.
 std::string KeyOf(const api::ConfigMapConfig& where) { return where.namespace_name + "/" + where.name; }
 
+/// Of very many remarks, the first are shown.
+std::vector<std::string> Shown(std::vector<std::string> remarks) {
+  constexpr std::size_t kMostRemarks = 20;
+  if (remarks.size() <= kMostRemarks) return remarks;
+  const std::size_t more = remarks.size() - kMostRemarks;
+  remarks.resize(kMostRemarks);
+  remarks.push_back("and " + std::to_string(more) + " more: penstock config check names them all");
+  return remarks;
+}
+
 std::string Keys(const std::vector<api::Change>& changes) {
   std::string keys;
   for (const api::Change& change : changes) keys += (keys.empty() ? "" : ", ") + change.key;
@@ -51,7 +61,9 @@ Configuration::Configuration(os::Loop& control, base::Executor& io, Settings set
   if (!refused_.empty()) refused_origin_ = file_.origin;
   LogNotes(start.not_yet, start.remarks);
   reloads_.last_applied = control_.clock().Wall();
-  in_force_ = {.origin = start.origin, .since = base::FormatTime(reloads_.last_applied), .not_yet = std::move(start.not_yet)};
+  in_force_ = {.origin = start.origin, .since = base::FormatTime(reloads_.last_applied), .not_yet = std::move(start.not_yet),
+               .remarks = Shown(start.remarks)};
+  reloads_.remarks = start.remarks.size();
   counters_.Begin(own_.telemetry);
   Publish(own_);
 }
@@ -183,6 +195,8 @@ void Configuration::Apply(const Proposal& proposal, bool wished) {
   if (!changes.empty() || in_force_.origin != proposal.origin) in_force_.since = base::FormatTime(now);
   in_force_.origin = proposal.origin;
   in_force_.not_yet = proposal.not_yet;
+  in_force_.remarks = Shown(proposal.remarks);
+  reloads_.remarks = proposal.remarks.size();
   refused_.clear();
   refused_origin_.clear();
   wish_in_force_ = wished;

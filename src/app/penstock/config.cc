@@ -54,11 +54,12 @@ base::Result<Resolved> ResolveCounters(const ConfigDocument& document) {
   return resolved;
 }
 
-Checked Check(ConfigDocument document) {
+Checked Check(ConfigDocument document, base::Reading reading) {
   const bool counters = api::compat::LooksLikeCounters(document.text);
   Checked checked{.document = std::move(document)};
   checked.kind = counters ? kCounters : KindOf(checked.document.text);
-  checked.resolved = counters ? ResolveCounters(checked.document) : ResolveText({}, checked.document.text, checked.document.name);
+  const Settings settings{.plugin_reading = reading};
+  checked.resolved = counters ? ResolveCounters(checked.document) : ResolveText(settings, checked.document.text, checked.document.name);
   return checked;
 }
 
@@ -130,11 +131,11 @@ base::Status AddPreviews(const std::string& machine, std::vector<Checked>& all) 
   });
 }
 
-base::Result<std::vector<Checked>> CheckAll(const std::string& file, const std::string& against) {
+base::Result<std::vector<Checked>> CheckAll(const std::string& file, const std::string& against, base::Reading reading) {
   ASSIGN(const std::string text, ReadText(file));
   ASSIGN(auto documents, FindConfigurations(text, file == "-" ? "standard input" : file));
   std::vector<Checked> all;
-  for (ConfigDocument& document : documents) all.push_back(Check(std::move(document)));
+  for (ConfigDocument& document : documents) all.push_back(Check(std::move(document), reading));
   if (!against.empty()) TRY(AddPreviews(against, all));
   return all;
 }
@@ -150,8 +151,8 @@ std::string ShowPreview(const door::Preview& preview) {
   return text;
 }
 
-int CheckConfig(const Common& common, const std::string& file, const std::string& against) {
-  const auto all = CheckAll(file, against);
+int CheckConfig(const Common& common, const std::string& file, const std::string& against, bool lenient) {
+  const auto all = CheckAll(file, against, lenient ? base::Reading::kLenient : base::Reading::kStrict);
   if (!all.ok()) {
     std::cerr << all.error().message() << "\n";
     return 1;

@@ -155,6 +155,8 @@ void AddConfiguration(const NodeView& node, const std::string& wish, std::vector
          "mend it (`penstock config check FILE` tells the same); it is taken up as soon as it is right"});
   for (const std::string& one : config.not_yet)
     findings.push_back({"not yet to be had: " + one, "nothing is needed; the rest of the configuration is in force"});
+  for (const std::string& one : config.remarks)
+    findings.push_back({"the configuration says " + one, "correct it where that is not meant (`penstock config check FILE`)"});
   const std::string key = wish.empty() ? "" : wish.substr(wish.find('=') + 1);
   if (!key.empty() && config.problem.empty() && (config.origin + " ").find(", key " + key + " ") == std::string::npos)
     findings.push_back(

@@ -100,6 +100,7 @@ struct CommandLine {
   std::string output = "table";
   std::string config_file, plan_file;
   std::string against;
+  bool lenient = false;
   std::string shell;
   std::string help_on;
   bool markdown = false;
@@ -166,12 +167,13 @@ void CommandLine::AddAgentVerbs() {
 void CommandLine::AddConfig() {
   CLI::App* config = Verb(app, "config", "Check a configuration, or show the one in force", kConfigFooter, nullptr);
   config->require_subcommand(1);
-  CLI::App* check = Verb(*config, "check", "Tell all problems of a file", "", [this] { return CheckConfig(common, config_file, against); });
+  CLI::App* check = Verb(*config, "check", "Tell all problems of a file", "", [this] { return CheckConfig(common, config_file, against, lenient); });
   check->add_option("FILE", config_file, "a NodeConfig, a file of NVIDIA's device plugin, or a ConfigMap with such; - for standard input")
       ->required()
       ->type_name("");
   check->add_option("--against", against, "also show what it would offer on this simulated machine (see penstock-sim list)")
       ->type_name("MACHINE");
+  check->add_flag("--lenient", lenient, "read a file of NVIDIA's device plugin as the agent does: what the plugin passes over is a remark");
   Verb(*config, "show", "Print the configuration that the file and the flags make, every key included", "",
        [this] { return ShowConfig(common); });
 }

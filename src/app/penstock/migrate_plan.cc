@@ -83,12 +83,12 @@ void AddSettings(const Found& found, Migration& plan) {
     for (const std::string& one : translation->remarks) plan.remarks.push_back(from + ": " + one);
   };
   for (const Workload* one : WorkloadsOf(found, {Part::kDevicePlugin, Part::kFeatureDiscovery})) {
-    if (!one->given.empty()) add(one->from, api::compat::TranslateDevicePlugin("", one->from, one->given, {}));
+    if (!one->given.empty()) add(one->from, api::compat::TranslateDevicePlugin("", one->from, one->given, {}, base::Reading::kLenient));
     for (const std::string& flag : one->unknown)
       plan.remarks.push_back(one->from + ": " + flag + " is none of the plugin's settings; it has no meaning here");
   }
   for (const ConfigFile& one : found.configs)
-    add(one.from, api::compat::TranslateDevicePlugin(one.text, one.key.empty() ? one.from : one.key, {}, {}));
+    add(one.from, api::compat::TranslateDevicePlugin(one.text, one.key.empty() ? one.from : one.key, {}, {}, base::Reading::kLenient));
   for (const Policy& one : found.policies)
     if (one.mig_strategy == "single" || one.mig_strategy == "mixed")
       plan.not_yet.push_back("ClusterPolicy " + one.name + ": mig.strategy " + one.mig_strategy +

@@ -257,6 +257,7 @@ std::string ShowConfiguration(const Report& report, bool wide, const Style& styl
   }
   if (!config.waiting.empty()) text += Paint("waiting: " + Printable(config.waiting), Color::kYellow, style) + "\n";
   for (const std::string& one : config.not_yet) text += Paint("not yet: " + Printable(one), Color::kYellow, style) + "\n";
+  for (const std::string& one : config.remarks) text += "remark: " + Printable(one) + "\n";
   return text + Conditions(report, wide, style, now);
 }
 

@@ -7,6 +7,12 @@
 #include "base/core/strings.h"
 
 namespace penstock::base {
+namespace {
+
+bool EqualsIgnoringCase(std::string_view a, std::string_view b) { return a.size() == b.size() && ToLower(a) == ToLower(b); }
+
+}  // namespace
+
 namespace internal {
 
 /// Whether this map has the current key already.
@@ -30,8 +36,9 @@ void Builder::Place(Value value) {
   }
   open.has_key = false;
   if (open.KnowsKey()) {
-    problems_.Add(open.key_mark, "the key \"" + open.key + "\" is there twice; keep one");
-    return;
+    const std::string what = "the key \"" + open.key + "\" is there twice; ";
+    problems_.Tolerate(open.key_mark, what + "keep one", what + "the last one counts");
+    std::erase_if(open.map, [&open](const Value::Entry& entry) { return entry.key == open.key; });
   }
   open.map.push_back({std::move(open.key), open.key_mark, std::move(value)});
 }
@@ -42,16 +49,20 @@ void Builder::Key(std::string key, Mark mark) {
   open_.back().has_key = true;
 }
 
-void Builder::Scalar(Value value) {
+void Builder::Whole(Value value) {
+  if (value.list != nullptr || value.map != nullptr) RefuseKey(value.mark);
   if (WantsKey()) return Key(std::move(value.text), value.mark);
   Place(std::move(value));
 }
 
+void Builder::RefuseKey(Mark mark) {
+  if (!WantsKey()) return;
+  problems_.Add(mark, "a list or map cannot be a key");
+  Key("?", mark);
+}
+
 void Builder::Begin(Value::Kind kind, Mark mark) {
-  if (WantsKey()) {
-    problems_.Add(mark, "a list or map cannot be a key");
-    Key("?", mark);
-  }
+  RefuseKey(mark);
   if (static_cast<int>(open_.size()) >= most_depth_ && !too_deep_) {
     too_deep_ = true;
     problems_.Add(mark, "nested deeper than " + std::to_string(most_depth_) + " levels");
@@ -62,7 +73,7 @@ void Builder::Begin(Value::Kind kind, Mark mark) {
   open_.push_back(std::move(open));
 }
 
-void Builder::End() {
+Value Builder::End() {
   Open open = std::move(open_.back());
   open_.pop_back();
   if (open.value.kind == Value::Kind::kList) {
@@ -70,7 +81,8 @@ void Builder::End() {
   } else {
     open.value.map = std::make_shared<const Value::Map>(std::move(open.map));
   }
-  Place(std::move(open.value));
+  Place(open.value);
+  return std::move(open.value);
 }
 
 }  // namespace internal
@@ -97,13 +109,28 @@ std::string_view Describe(Value::Kind kind) {
 
 void Problems::Add(Mark mark, std::string message) { problems_.push_back({mark, std::move(message)}); }
 
-Error Problems::ToError() const {
-  auto sorted = problems_;
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Problem& a, const Problem& b) {
+void Problems::Tolerate(Mark mark, std::string problem, std::string remark) {
+  if (!lenient()) return Add(mark, std::move(problem));
+  remarks_.push_back({mark, std::move(remark)});
+}
+
+std::vector<Problems::Problem> Problems::InOrder(std::vector<Problem> problems) {
+  std::stable_sort(problems.begin(), problems.end(), [](const Problem& a, const Problem& b) {
     return std::pair(a.mark.line, a.mark.column) < std::pair(b.mark.line, b.mark.column);
   });
+  return problems;
+}
+
+std::vector<std::string> Problems::Remarks() const {
+  std::vector<std::string> remarks;
+  for (Problem& remark : InOrder(remarks_))
+    remarks.push_back(std::move(remark.message) + (remark.mark.line > 0 ? " (line " + std::to_string(remark.mark.line) + ")" : ""));
+  return remarks;
+}
+
+Error Problems::ToError() const {
   std::string text;
-  for (const Problem& problem : sorted) {
+  for (const Problem& problem : InOrder(problems_)) {
     if (!text.empty()) text += '\n';
     text += file_;
     if (problem.mark.line > 0) text += ":" + std::to_string(problem.mark.line) + ":" + std::to_string(problem.mark.column);
@@ -112,8 +139,8 @@ Error Problems::ToError() const {
   return {Code::kInvalidArgument, text};
 }
 
-MapReader::MapReader(const Value& value, std::string where, Problems& problems)
-    : value_(value), where_(std::move(where)), problems_(problems) {
+MapReader::MapReader(const Value& value, std::string where, Problems& problems, bool exact)
+    : value_(value), where_(std::move(where)), problems_(problems), inexact_(problems.lenient() && !exact) {
   if (value.kind != Value::Kind::kMap && value.kind != Value::Kind::kNull)
     problems_.Add(value.mark, (where_.empty() ? std::string("this") : where_) + " is " + std::string(Describe(value.kind)) +
                                   " where a map is expected");
@@ -121,24 +148,36 @@ MapReader::MapReader(const Value& value, std::string where, Problems& problems)
 
 std::string MapReader::Path(std::string_view key) const { return where_.empty() ? std::string(key) : where_ + "." + std::string(key); }
 
-bool MapReader::Has(std::string_view key) const { return value_.Find(key) != nullptr; }
+const Value::Entry* MapReader::Find(std::string_view key) const {
+  if (value_.map == nullptr) return nullptr;
+  const Value::Entry* similar = nullptr;
+  for (const Value::Entry& entry : *value_.map) {
+    if (entry.key == key) return &entry;
+    if (similar == nullptr && inexact_ && EqualsIgnoringCase(entry.key, key)) similar = &entry;
+  }
+  return similar;
+}
+
+bool MapReader::Has(std::string_view key) const { return Find(key) != nullptr; }
 
 Mark MapReader::mark(std::string_view key) const {
-  const Value* found = value_.Find(key);
-  return found != nullptr ? found->mark : value_.mark;
+  const Value::Entry* found = Find(key);
+  return found != nullptr ? found->value.mark : value_.mark;
 }
 
 void MapReader::Problem(std::string_view key, std::string message) { problems_.Add(mark(key), Path(key) + ": " + std::move(message)); }
 
 const Value* MapReader::Any(std::string_view key) {
   known_.emplace_back(key);
-  return value_.Find(key);
+  const Value::Entry* found = Find(key);
+  return found != nullptr ? &found->value : nullptr;
 }
 
 const Value* MapReader::Take(std::string_view key, Value::Kind wanted) {
   const Value* found = Any(key);
   if (found == nullptr || found->kind == Value::Kind::kNull) return nullptr;
   if (found->kind == wanted || (wanted == Value::Kind::kFloat && found->kind == Value::Kind::kInt)) return found;
+  if (wanted == Value::Kind::kString && inexact_ && !found->text.empty()) return found;
   std::string message = "is " + std::string(Describe(found->kind));
   if (!found->text.empty()) message += " (" + found->text + ")";
   message += " where " + std::string(Describe(wanted)) + " is expected";
@@ -158,7 +197,7 @@ std::optional<bool> MapReader::Bool(std::string_view key) {
 }
 
 std::optional<double> MapReader::NumberIn(std::string_view key, double least, double most) {
-  const Value* found = value_.Find(key);
+  const Value* found = &Find(key)->value;
   if (found->number >= least && found->number <= most) return found->number;
   const auto show = [](double number) {
     std::string text = std::to_string(number);
@@ -229,26 +268,33 @@ const Value* MapReader::Map(std::string_view key) { return Take(key, Value::Kind
 const Value* MapReader::List(std::string_view key) { return Take(key, Value::Kind::kList); }
 
 void MapReader::Require(std::string_view key) {
-  const Value* found = value_.Find(key);
+  const Value::Entry* found = Find(key);
   if (found == nullptr) {
     problems_.Add(value_.mark, Path(key) + " is missing");
-  } else if (found->kind == Value::Kind::kNull) {
+  } else if (found->value.kind == Value::Kind::kNull) {
     Problem(key, "has no value");
   }
 }
 
+/// Of a key that nobody asked for: unknown, or under a lenient reading perhaps known in another case.
+void MapReader::ReportPassedOver(const Value::Entry& entry) {
+  const auto same = std::find_if(known_.begin(), known_.end(), [&entry](const std::string& key) { return EqualsIgnoringCase(key, entry.key); });
+  const bool read = inexact_ && same != known_.end() && Find(*same) == &entry;
+  std::string message = "unknown key \"" + Path(entry.key) + "\"", remark = Path(entry.key) + ": ";
+  if (const auto near = Nearest(entry.key, known_)) {
+    message += "; did you mean \"" + *near + "\"?";
+    remark += read ? "is read as \"" + *same + "\"" : "is not known here and passed over; did you mean \"" + *near + "\"?";
+  } else {
+    message += "; known here: " + Join(known_, ", ");
+    remark += read ? "is read as \"" + *same + "\"" : "is not known here and passed over";
+  }
+  problems_.Tolerate(entry.mark, std::move(message), std::move(remark));
+}
+
 void MapReader::Finish() {
   if (value_.map == nullptr) return;
-  for (const Value::Entry& entry : *value_.map) {
-    if (std::find(known_.begin(), known_.end(), entry.key) != known_.end()) continue;
-    std::string message = "unknown key \"" + Path(entry.key) + "\"";
-    if (const auto near = Nearest(entry.key, known_)) {
-      message += "; did you mean \"" + *near + "\"?";
-    } else {
-      message += "; known here: " + Join(known_, ", ");
-    }
-    problems_.Add(entry.mark, std::move(message));
-  }
+  for (const Value::Entry& entry : *value_.map)
+    if (std::find(known_.begin(), known_.end(), entry.key) == known_.end()) ReportPassedOver(entry);
 }
 
 }  // namespace penstock::base

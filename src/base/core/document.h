@@ -1,4 +1,4 @@
-// What the strict readers of JSON, YAML and TOML build: values with marks. Nothing is guessed, no key is dropped.
+// What the readers of JSON, YAML and TOML build: values with marks. Nothing is guessed, and no key is dropped without a word.
 #pragma once
 
 #include <cstdint>
@@ -53,25 +53,39 @@ struct Value::Entry {
 /// "null", "a boolean", "an integer", "a number", "a string", "a list", "a map".
 std::string_view Describe(Value::Kind kind);
 
-/// What is wrong with a document: all of it, to be said at once.
+/// How a document is read.
+enum class Reading {
+  kStrict,   ///< what is not known, or there twice, is a problem
+  kLenient,  ///< as programs written in Go read YAML into a struct (sigs.k8s.io/yaml): names in any case, and a remark for what is passed over
+};
+
+/// What is wrong with a document: all of it, to be said at once. Under a lenient reading also what was passed over.
 class Problems {
  public:
-  explicit Problems(std::string file) : file_(std::move(file)) {}
+  explicit Problems(std::string file, Reading reading = Reading::kStrict) : file_(std::move(file)), reading_(reading) {}
 
   void Add(Mark mark, std::string message);
+  /// What only a strict reading refuses: a problem there, else the remark.
+  void Tolerate(Mark mark, std::string problem, std::string remark);
+  bool lenient() const { return reading_ == Reading::kLenient; }
   bool empty() const { return problems_.empty(); }
   std::size_t size() const { return problems_.size(); }
 
   /// kInvalidArgument; one line a problem, in file order: "file:line:column: message".
   Error ToError() const;
+  /// In file order: "message (line 3)".
+  std::vector<std::string> Remarks() const;
 
  private:
   struct Problem {
     Mark mark;
     std::string message;
   };
+  static std::vector<Problem> InOrder(std::vector<Problem> problems);
+
   std::string file_;
-  std::vector<Problem> problems_;
+  Reading reading_;
+  std::vector<Problem> problems_, remarks_;
 };
 
 struct ParseLimits {
@@ -84,11 +98,13 @@ struct ParseLimits {
 Result<Value> ParseJson(std::string_view text, std::string_view file, const ParseLimits& limits = {});
 
 /// Takes the keys of one map by name and type; what was not taken is reported by Finish as unknown, with "did you mean".
-/// All problems go to the Problems given; a wrong type answers as if the key were absent.
+/// All problems go to the Problems given; a wrong type answers as if the key were absent. Where these are lenient, a key is also found in
+/// another case, and a string may be written as a number or boolean.
 class MapReader {
  public:
-  /// `where` is the path of this map in the document ("spec.sharing"), "" at the top.
-  MapReader(const Value& value, std::string where, Problems& problems);
+  /// `where` is the path of this map in the document ("spec.sharing"), "" at the top. With `exact`, names and types are taken to
+  /// the letter under a lenient reading, too.
+  MapReader(const Value& value, std::string where, Problems& problems, bool exact = false);
 
   bool Has(std::string_view key) const;
   Mark mark(std::string_view key) const;  ///< of the value of a key; of the map where absent
@@ -117,12 +133,15 @@ class MapReader {
   void Finish();
 
  private:
+  const Value::Entry* Find(std::string_view key) const;
   const Value* Take(std::string_view key, Value::Kind wanted);
+  void ReportPassedOver(const Value::Entry& entry);
   std::optional<double> NumberIn(std::string_view key, double least, double most);
 
   const Value& value_;
   std::string where_;
   Problems& problems_;
+  const bool inexact_;
   std::vector<std::string> known_;
 };
 

@@ -9,17 +9,20 @@
 
 namespace penstock::base::internal {
 
-/// Takes events in order and keeps what was built. Refuses what the strict reader refuses: duplicate keys, over-deep nesting.
+/// Takes events in order and keeps what was built. Refuses over-deep nesting and, under a strict reading, keys that are there twice.
 class Builder {
  public:
   Builder(Problems& problems, int most_depth) : problems_(problems), most_depth_(most_depth) {}
 
-  void Scalar(Value value);
+  /// A scalar, or a list or map that is complete.
+  void Whole(Value value);
   void Begin(Value::Kind kind, Mark mark);
-  void End();
+  /// Answers the list or map that ends here.
+  Value End();
   /// A map's key where the parser tells keys apart (JSON); with YAML a key comes as a scalar.
   void Key(std::string key, Mark mark);
 
+  int depth() const { return static_cast<int>(open_.size()); }
   bool too_deep() const { return too_deep_; }
   Value Take() { return std::move(root_); }
 
@@ -36,6 +39,7 @@ class Builder {
     bool KnowsKey();
   };
   void Place(Value value);
+  void RefuseKey(Mark mark);
   bool WantsKey() const { return !open_.empty() && open_.back().value.kind == Value::Kind::kMap && !open_.back().has_key; }
 
   Problems& problems_;

@@ -130,7 +130,7 @@ class Handler {
   }
   bool Place(Value value) {
     value.mark = TakeMark();
-    builder_.Scalar(std::move(value));
+    builder_.Whole(std::move(value));
     return true;
   }
   bool Begin(Value::Kind kind) {

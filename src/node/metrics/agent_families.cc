@@ -32,6 +32,8 @@ void AddReloads(const ConfigReloads& reloads, Exposition& page) {
   page.Add(R"(result="refused")", reloads.refused);
   page.Family("penstock_config_last_reload_successful");
   page.Add({}, {}, reloads.last_successful);
+  page.Family("penstock_config_remarks");
+  page.Add({}, {}, static_cast<double>(reloads.remarks));
   if (reloads.last_applied == base::WallTime{}) return;
   page.Family("penstock_config_applied_timestamp_seconds");
   page.Add({}, UnixTime(reloads.last_applied));

@@ -35,6 +35,7 @@ struct ConfigReloads {
   std::uint64_t applied = 0, refused = 0;
   bool last_successful = true;
   base::WallTime last_applied{};
+  std::size_t remarks = 0;  ///< on what is in force
 };
 
 /// What was asked of an API server since the agent started.
