@@ -96,6 +96,8 @@ TEST(Conditions, AMachineWithoutAKubeletIsNotAskedForOne) {
 
 TEST(Conditions, SayWhyAConfigurationIsNotInForce) {
   api::Report report = Sample();
+  report.configuration.remarks = {"flags.x: is passed over"};
+  Expect(report, "ConfigurationApplied", true, "AppliedWithRemarks", "flags.x: is passed over");
   report.configuration.not_yet = {"sharing.mps"};
   Expect(report, "ConfigurationApplied", true, "AppliedInPart", "sharing.mps");
   report.configuration.problem = "line 3: unknown key";

@@ -181,17 +181,24 @@ def test_a_new_file_is_in_force_without_a_restart_and_a_bad_one_changes_nothing(
     wait_until(lambda: home.configuration()["notYet"], "the new file to be in force")
     since = home.configuration()["since"]
 
-    home.write("version: v1\nsharing: {timeSlicin: {}}\n")
+    home.write("version: v1\nsharing: {timeSlicing: 4}\n")
     wait_until(lambda: home.configuration()["problem"], "the bad file to be refused")
     refused = home.configuration()
-    assert f'{home.config}:2:11: unknown key "sharing.timeSlicin"; did you mean "timeSlicing"?' in refused["problem"]
+    assert f"{home.config}:2:24: sharing.timeSlicing: is an integer (4) where a map is expected" in refused["problem"]
     assert refused["notYet"] and refused["since"] == since
     assert 'penstock_config_reloads_total{result="refused"} 1' in home.metrics()
     assert "penstock_config_last_reload_successful 0" in home.metrics()
     planned = home.penstock("plan")
-    assert planned.returncode == 1 and "timeSlicin" in planned.stderr
+    assert planned.returncode == 1 and "timeSlicing" in planned.stderr
+
+    # What NVIDIA's plugin passes over is passed over, and said.
+    home.write("version: v1\nsharing: {timeSlicin: {}}\n")
+    wait_until(lambda: not home.configuration()["problem"], "the file to be in force")
+    assert 'remark: sharing.timeSlicin: is not known here and passed over; did you mean "timeSlicing"? (line 2)' in home.penstock("status").stdout
+    assert "penstock_config_remarks 1" in home.metrics()
 
     home.write("version: v1\n")
+    wait_until(lambda: "remarks" not in home.configuration(), "the file without remarks to be in force")
     wait_until(lambda: not home.configuration()["problem"], "the good file to be in force")
     assert home.configuration()["notYet"] == []
     assert "penstock_config_last_reload_successful 1" in home.metrics()

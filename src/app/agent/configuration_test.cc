@@ -17,6 +17,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
@@ -137,10 +138,10 @@ TEST_F(ConfigurationTest, Issue364FollowsALinkThatIsSwappedAsAMountedConfigMapsA
 
 TEST_F(ConfigurationTest, ABadFileChangesNothingAndSaysAllThatIsWrongUntilItIsMended) {
   StartWith("version: v1\nflags: {plugin: {deviceIDStrategy: index}}\n");
-  loop_.PostAfter(20ms, [this] { Write("version: v1\nflags: {migStrateg: none, plugin: {deviceIDStrategy: uid}}\n"); });
+  loop_.PostAfter(20ms, [this] { Write("version: v1\nflags: {migStrategy: nine, plugin: {deviceIDStrategy: uid}}\n"); });
   RunUntil([this] { return !Report().problem.empty(); });
   EXPECT_EQ(Config().device_ids, api::DeviceIds::kIndex);
-  EXPECT_THAT(Report().problem, HasSubstr("config:2:9: unknown key \"flags.migStrateg\"; did you mean \"migStrategy\"?"));
+  EXPECT_THAT(Report().problem, HasSubstr("config:2:22: flags.migStrategy: \"nine\" is none of none, single, mixed"));
   EXPECT_THAT(Report().problem, HasSubstr("\"uid\" is none of uuid, index; did you mean \"uuid\"?"));
   EXPECT_EQ(Report().problem_origin, "file " + Path("config"));
   EXPECT_EQ(configuration_->reloads().refused, 1u);
@@ -216,9 +217,9 @@ TEST_F(ConfigurationTest, AWishWithAProblemLeavesInForceWhatIs) {
 
   configuration_->Wish(Wished("flags: {gfd: {noTimestamp: true}}\n"));
   EXPECT_EQ(Report().problem, "");
-  configuration_->Wish(Wished("flags: {gfd: {noTimestam: true}}\n"));
+  configuration_->Wish(Wished("flags: {gfd: {noTimestamp: never}}\n"));
   EXPECT_FALSE(Config().labels.timestamp);
-  EXPECT_THAT(Report().problem, HasSubstr("ConfigMap gpu/config, key a100:1:15: unknown key \"flags.gfd.noTimestam\""));
+  EXPECT_THAT(Report().problem, HasSubstr("ConfigMap gpu/config, key a100:1:28: flags.gfd.noTimestamp is a string (never)"));
   EXPECT_FALSE(configuration_->reloads().last_successful);
 
   // The file is no way around it: what the cluster wished for last is in force.
@@ -288,6 +289,25 @@ TEST_F(ConfigurationTest, Issue1144AnEditedConfigMapIsInForceAtOnce) {
   EXPECT_TRUE(Config().labels.timestamp);
   configuration_->Wish({});
   EXPECT_EQ(Report().origin, "defaults");
+}
+
+TEST_F(ConfigurationTest, WhatNvidiasPluginPassesOverIsARemarkAndTheRestIsInForce) {
+  Start();
+  configuration_->Wish(Wished("flags: {gfd: {noTimestamp: true}}\nsharing: {timeSlicin: {}}\n"));
+  EXPECT_FALSE(Config().labels.timestamp);
+  EXPECT_EQ(Report().problem, "");
+  EXPECT_THAT(Report().remarks, ElementsAre("sharing.timeSlicin: is not known here and passed over; did you mean \"timeSlicing\"? (line 2)"));
+  EXPECT_EQ(configuration_->reloads().remarks, 1u);
+
+  std::string many = "version: v1\n";
+  for (int i = 0; i < 30; ++i) many += "extra" + std::to_string(i) + ": 1\n";
+  configuration_->Wish(Wished(many));
+  EXPECT_THAT(Report().remarks, SizeIs(21));
+  EXPECT_EQ(Report().remarks.back(), "and 10 more: penstock config check names them all");
+  EXPECT_EQ(configuration_->reloads().remarks, 30u);
+
+  configuration_->Wish(Wished("version: v1\n"));
+  EXPECT_THAT(Report().remarks, IsEmpty());
 }
 
 TEST_F(ConfigurationTest, SaysWhatItCannotDoYetAndServesOn) {

@@ -70,7 +70,7 @@ def test_an_edited_config_map_applies_without_a_restart(configured, measure):
 def test_a_broken_configuration_changes_nothing_and_says_so_until_it_is_mended(configured, measure):
     configured.hold("before", "n1", 3)
     configured.wait_held("before")
-    typo = BY_UUID.replace("deviceIDStrategy", "deviceIDStratgy").replace("uuid", "index")
+    typo = BY_UUID.replace("uuid", "uid")
 
     def refused(name: str) -> bool:
         said = configured.nodes[name].status()["configuration"]
@@ -91,6 +91,23 @@ def test_a_broken_configuration_changes_nothing_and_says_so_until_it_is_mended(c
         in_force(configured, {name: "by-uuid" for name in configured.nodes})
     assert configured.metric("n1", "penstock_config_last_reload_successful") == 1
     configured.check()
+
+
+def test_what_nvidias_plugin_passes_over_is_said_and_changes_no_capacity(configured):
+    configured.edit(GOOD | {"by-uuid": BY_UUID + "maxShares: 4\n"})
+
+    def remarked(name: str) -> bool:
+        return "maxShares: is not known here" in str(configured.nodes[name].status()["configuration"].get("remarks"))
+    wait_for(lambda: all(remarked(name) for name in configured.nodes), 60, "all nodes to name the key", configured.logs)
+    for node in configured.nodes.values():
+        condition = next(one for one in node.status()["conditions"] if one["type"] == "ConfigurationApplied")
+        assert condition["status"] and condition["reason"] == "AppliedWithRemarks", condition
+    wait_for(lambda: any("maxShares" in event["message"] for event in configured.events("n2")), 60, "an Event on the Node",
+             lambda: configured.events("n2"))
+    assert configured.metric("n1", "penstock_config_remarks") == 1
+    configured.check()
+    configured.edit(GOOD)
+    wait_for(lambda: not any(remarked(name) for name in configured.nodes), 60, "the remark to go", configured.logs)
 
 
 @pytest.mark.parametrize("what, change", [
