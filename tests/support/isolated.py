@@ -107,9 +107,9 @@ class Groups:
         deadline = time.monotonic() + SECONDS
         for top in self.places.values():
             while top.exists() and time.monotonic() < deadline:
-                for group in [*sorted(top.rglob("*"), reverse=True), top]:
-                    if not group.is_dir():
-                        continue
+                # Groups may go away meanwhile, which ends pathlib's rglob with an error. This file
+                # stands alone: cgroups.py has the same for tests.
+                for group in (Path(folder) for folder, _, _ in os.walk(top, topdown=False)):
                     with contextlib.suppress(OSError):
                         for process in (group / "cgroup.procs").read_text().split():
                             os.kill(int(process), signal.SIGKILL)

@@ -9,6 +9,7 @@ import socket
 import subprocess
 from pathlib import Path
 
+import cgroups
 import pytest
 from node import wait_until
 
@@ -44,8 +45,9 @@ def run(isolated, *command: str) -> subprocess.CompletedProcess:
 
 def left() -> list:
     """Groups and folders of suites that ended."""
-    groups = Path("/sys/fs/cgroup").rglob("penstock-suite-*")
-    return [*Path("/tmp").glob("penstock-suite-*"), *groups]
+    groups = cgroups.below(Path("/sys/fs/cgroup"))
+    return [*Path("/tmp").glob("penstock-suite-*"),
+            *(group for group in groups if group.name.startswith("penstock-suite-"))]
 
 
 def running(mark: str) -> list[str]:
