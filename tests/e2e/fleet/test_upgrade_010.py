@@ -19,6 +19,12 @@ from test_sharing import sliced, wait_one_waits
 NODE, OLD, TODAY = "n1", "0.1.0", "e2e"  # the last two are tags of images
 TIME_SLICED, MPS = ({"config": {"map": {"shared": text}, "default": "shared"}}
                     for text in (sliced(4, rename=SHARED, devices=[0, 1]), by_mps(4, 0)))
+# NVIDIA's control daemon looks for its server in PATH. 0.1.0 hands it the PATH of the agent's
+# container, which is enough only where the driver root has a C library, so that the daemon runs
+# inside of it. The simulated machine has none: there 0.1.0 needs the driver's programs in PATH, which
+# this checkout's agent adds itself.
+SERVER_IN_PATH = {"devicePlugin": {"containers": {"main": {"env": [
+    {"name": "PATH", "value": "/driver-root/usr/bin:/usr/sbin:/usr/bin:/sbin:/bin"}]}}}}
 WANTED = {f"nvidia.com/{key}": value for key, value in LABELS[NODE].items()} | {
     "nvidia.com/gpu.isolation": "none"}
 WHEN_WRITTEN = "nvidia.com/gfd.timestamp"
@@ -184,7 +190,7 @@ def test_after_a_rollback_010_takes_over_what_the_newer_version_left(held_since_
 
 def test_an_mps_server_of_010_goes_on_for_its_clients_through_an_upgrade_and_serves_new_ones(
         install_010, measure, away):
-    fleet = install_010(MPS | ENABLED, shared=1)
+    fleet = install_010(MPS | ENABLED | SERVER_IN_PATH, shared=1)
     node = fleet.nodes[NODE]
     start(fleet, "client", f"exec {CLIENT} --hold")
     fleet.wait_held("client")
