@@ -14,7 +14,7 @@
 namespace penstock::app {
 namespace {
 
-constexpr std::uint64_t kGrown = 1u << 20;
+constexpr std::uint64_t kGrown = 1u << 20, kMuch = 128u << 10;
 constexpr base::Duration kPace = std::chrono::seconds(10), kSoon = std::chrono::seconds(3);
 
 struct Resident {
@@ -66,20 +66,22 @@ struct Costs::State : std::enable_shared_from_this<State> {
   }
 
   /// What a burst of work freed goes back to the machine: the heap would keep it, however quiet it is afterwards. So does the code that
-  /// only the burst needed. On the I/O executor; true: there was something, and the burst may not be over.
+  /// only the burst needed. On the I/O executor; true: there was something, and there may be more soon.
   bool GiveBack() {
     const std::uint64_t spare = SpareBytes();
-    if (least_spare && spare > *least_spare + kGrown) {
-      os::TrimHeap();
-      os::TrimLoaded([](std::string_view) { return true; });
-      least_spare = SpareBytes();
-      return true;
+    if (!giving_back && (!least_spare || spare <= *least_spare + kGrown)) {
+      least_spare = std::min(least_spare.value_or(spare), spare);
+      return false;
     }
-    least_spare = std::min(least_spare.value_or(spare), spare);
-    return false;
+    os::TrimHeap();
+    os::TrimLoaded([](std::string_view) { return true; });
+    least_spare = SpareBytes();
+    giving_back = spare > *least_spare + kMuch;
+    return giving_back;
   }
 
   std::optional<std::uint64_t> least_spare;  // on the I/O executor; since the heap was trimmed
+  bool giving_back = false;                  // likewise: a burst was seen, and the last look still found much of it
   base::Executor* control = nullptr;
   base::Executor* io = nullptr;
   std::function<std::map<std::string, pid_t>()> processes;
