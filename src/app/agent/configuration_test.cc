@@ -219,7 +219,7 @@ TEST_F(ConfigurationTest, AWishWithAProblemLeavesInForceWhatIs) {
   EXPECT_EQ(Report().problem, "");
   configuration_->Wish(Wished("flags: {gfd: {noTimestamp: never}}\n"));
   EXPECT_FALSE(Config().labels.timestamp);
-  EXPECT_THAT(Report().problem, HasSubstr("ConfigMap gpu/config, key a100:1:28: flags.gfd.noTimestamp is a string (never)"));
+  EXPECT_THAT(Report().problem, HasSubstr("ConfigMap gpu/config, key a100:1:28: flags.gfd.noTimestamp: is a string (never)"));
   EXPECT_FALSE(configuration_->reloads().last_successful);
 
   // The file is no way around it: what the cluster wished for last is in force.
@@ -260,7 +260,7 @@ TEST_F(ConfigurationTest, AConfigMapOfWhichNothingWasKeptIsNotKnownUntilItCanBeU
                         Config().cluster.config_map);
   EXPECT_EQ(configuration_->unknown(), "ConfigMap gpu/mine") << "another one's text is none";
   EXPECT_THAT(Report().waiting, HasSubstr("has not been read yet"));
-  configuration_->Wish(Wished("flags: {gfd: {noTimestam: true}}\n"));
+  configuration_->Wish(Wished("flags: {gfd: {noTimestamp: never}}\n"));
   EXPECT_NE(configuration_->unknown(), "");
   configuration_->Wish(Wished("flags: {gfd: {noTimestamp: true}}\n"));
   EXPECT_EQ(configuration_->unknown(), "");
