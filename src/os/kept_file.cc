@@ -5,11 +5,18 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <mutex>
 #include <utility>
 
 #include "base/log.h"
 
 namespace penstock::os {
+namespace {
+
+/// At the end, for a write that is under way: one that takes longer hangs, and the next one would.
+constexpr std::chrono::seconds kLongestWait(2);
+
+}  // namespace
 
 void SetAside(const std::string& path, std::string_view what, const base::Error& why) {
   const bool newer = why.code() == base::Code::kFailedPrecondition;
@@ -39,39 +46,63 @@ struct KeptFile::State : std::enable_shared_from_this<State> {
       : control(c), io(i), path(std::move(p)), unwritten(std::move(u)) {}
 
   void Write() {
-    if (writing || ended) return;
+    if (writing || ended || !dirty) return;
     writing = true;
     dirty = false;
-    io.Post([self = shared_from_this(), text = text] {
-      const base::Status written = WriteFileAtomically(self->path, text, 0600);
+    io.Post([self = shared_from_this(), text = text, version = version] {
+      const std::lock_guard lock(self->disk);
+      const base::Status written = self->WriteText(text, version);
       self->control.Post([self, written] { self->Written(written); });
     });
+  }
+
+  /// Under the lock. An older text never replaces a newer one.
+  base::Status WriteText(const std::string& what, std::uint64_t which) {
+    if (which <= on_disk) return {};
+    TRY(WriteFileAtomically(path, what, 0600));
+    on_disk = which;
+    return {};
   }
 
   void Written(const base::Status& written) {
     writing = false;
     if (!written.ok()) {
+      dirty = true;
       base::Log(base::kError, unwritten, {{"path", path}, {"why", written.error().message()}});
       control.PostAfter(std::chrono::seconds(10), [self = shared_from_this()] { self->Write(); });
       return;
     }
-    if (dirty) Write();
+    Write();
+  }
+
+  /// What was given to the I/O executor may be under way, may come after this, or never, where that executor has ended.
+  void Finish() {
+    ended = true;
+    if (!writing && !dirty) return;
+    const std::unique_lock lock(disk, kLongestWait);
+    const base::Status written = lock.owns_lock() ? WriteText(text, version) : base::Error(base::Code::kUnavailable, "the disk hangs");
+    if (!written.ok()) base::Log(base::kError, unwritten, {{"path", path}, {"why", written.error().message()}});
   }
 
   base::Executor& control;
   base::Executor& io;
   const std::string path, unwritten;
   std::string text;
+  std::uint64_t version = 0;  // of the text
   bool writing = false, dirty = false, ended = false;
+  std::timed_mutex disk;      // held by whoever writes
+  std::uint64_t on_disk = 0;  // the version that is there
 };
 
 KeptFile::KeptFile(base::Executor& control, base::Executor& io, std::string path, std::string unwritten)
     : state_(std::make_shared<State>(control, io, std::move(path), std::move(unwritten))) {}
 
-KeptFile::~KeptFile() { state_->ended = true; }
+KeptFile::~KeptFile() { state_->Finish(); }
 
 void KeptFile::Keep(std::string text) {
+  if (state_->version > 0 && text == state_->text) return;
   state_->text = std::move(text);
+  ++state_->version;
   state_->dirty = true;
   state_->Write();
 }

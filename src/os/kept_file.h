@@ -39,11 +39,12 @@ base::Result<T> LoadKept(const std::string& path, std::string_view what, Decode 
 
 /// Writes a file whenever its text changes: on the control executor; the disk is waited for on the I/O executor. Always what was kept last.
 /// A failed write (full or read-only disk) is logged and repeated with the next change, at the latest after 10 s.
+/// The same text is not written twice.
 class KeptFile {
  public:
   /// `unwritten` is what the log says then: "what was moved by hand cannot be written, and would be forgotten by a restart".
   KeptFile(base::Executor& control, base::Executor& io, std::string path, std::string unwritten);
-  ~KeptFile();
+  ~KeptFile();  ///< writes what is not on disk yet; blocks
 
   void Keep(std::string text);
 

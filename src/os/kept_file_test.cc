@@ -1,0 +1,85 @@
+// What is on disk when, with executors that the test turns.
+#include "os/kept_file.h"
+
+#include <optional>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "os/temporary_folder.h"
+
+namespace penstock::os {
+namespace {
+
+class KeptFileTest : public testing::Test {
+ protected:
+  std::string OnDisk() const { return ReadFile(path_).value_or("nothing"); }
+  void Settle() {
+    for (int round = 0; round < 3; ++round) {
+      io_.RunUntilIdle();
+      control_.RunUntilIdle();
+    }
+  }
+
+  TemporaryFolder folder_;
+  std::string path_ = folder_ / "kept.json";
+  base::ManualExecutor control_, io_;
+  std::optional<KeptFile> file_{std::in_place, control_, io_, path_, "cannot be kept"};
+};
+
+TEST_F(KeptFileTest, WritesOnTheOtherExecutorWhatWasKeptLast) {
+  for (const char* text : {"one", "two", "three"}) file_->Keep(text);
+  EXPECT_EQ(OnDisk(), "nothing");
+  io_.RunUntilIdle();
+  EXPECT_EQ(OnDisk(), "one") << "the others came while it was under way";
+  Settle();
+  EXPECT_EQ(OnDisk(), "three");
+}
+
+TEST_F(KeptFileTest, LeavesTheLastTextAtTheEndWhileAnOlderOneIsUnderWay) {
+  file_->Keep("one");
+  file_->Keep("two");
+  file_.reset();
+  EXPECT_EQ(OnDisk(), "two");
+  Settle();
+  EXPECT_EQ(OnDisk(), "two") << "what was on its way comes too late";
+}
+
+TEST_F(KeptFileTest, WritesAtTheEndWhatTheOtherExecutorHasNotWritten) {
+  file_->Keep("one");
+  file_.reset();
+  EXPECT_EQ(OnDisk(), "one");
+}
+
+TEST_F(KeptFileTest, WritesNothingAtTheEndThatIsThere) {
+  file_->Keep("one");
+  Settle();
+  ASSERT_TRUE(WriteFileAtomically(path_, "somebody else's").ok());
+  file_->Keep("one");
+  Settle();
+  file_.reset();
+  EXPECT_EQ(OnDisk(), "somebody else's");
+}
+
+TEST_F(KeptFileTest, TriesAgainWhatCouldNotBeWrittenAndAtTheEndToo) {
+  ASSERT_TRUE(MakeDirectories(path_ + "/in-the-way").ok());
+  file_->Keep("one");
+  Settle();
+  ASSERT_EQ(::rmdir((path_ + "/in-the-way").c_str()), 0);
+  ASSERT_EQ(::rmdir(path_.c_str()), 0);
+  control_.Advance(std::chrono::seconds(10));
+  Settle();
+  EXPECT_EQ(OnDisk(), "one");
+
+  ASSERT_EQ(::unlink(path_.c_str()), 0);
+  ASSERT_TRUE(MakeDirectories(path_ + "/in-the-way").ok());
+  file_->Keep("two");
+  Settle();
+  ASSERT_EQ(::rmdir((path_ + "/in-the-way").c_str()), 0);
+  ASSERT_EQ(::rmdir(path_.c_str()), 0);
+  file_.reset();
+  EXPECT_EQ(OnDisk(), "two");
+}
+
+}  // namespace
+}  // namespace penstock::os
