@@ -26,6 +26,10 @@ namespace {
 /// How long those who waited when the agent ended have to come back to their places; their programs look for an agent twice a second.
 constexpr base::Duration kComeBackWithin = std::chrono::seconds(10);
 constexpr base::Duration kKeepWithin = std::chrono::milliseconds(20);
+/// Between two writes of queue.json, which all who may ask can cause: each waits for the disk twice, and so does all else that is written.
+constexpr base::Duration kKeepApart = std::chrono::milliseconds(200);
+/// Numbers of tickets are noted ahead, so that one who comes and goes changes nothing on disk, and no number is given twice after a crash.
+constexpr std::uint64_t kTicketsAhead = 1000;
 constexpr base::Duration kPlanAgain = std::chrono::seconds(1);
 constexpr std::size_t kMostPlanned = 32;
 
@@ -101,7 +105,7 @@ LocalDoor::~LocalDoor() {
   loop_.Cancel(next_overdue_);
   loop_.Cancel(keep_);
   // Those who wait come back to the next agent.
-  if (memory_ && closed_reason_.empty() && Memory() != kept_) (void)os::WriteFileAtomically(options_.queue_file, Memory(), 0600);
+  if (memory_ && closed_reason_.empty()) memory_->Keep(Memory(queue_.next_ticket()));
 }
 
 void LocalDoor::Recover(const std::vector<node::ledger::Lease>& checkpoint, QueueMemory memory) {
@@ -119,19 +123,25 @@ void LocalDoor::Configure(const api::QueueConfig& limits) {
   queue_.Configure(limits);
 }
 
-std::string LocalDoor::Memory() const {
-  return EncodeQueueMemory({.waiting = queue_.List(), .next_ticket = queue_.next_ticket(), .runs = leases_.terms()}, options_.boot_id);
+std::string LocalDoor::Memory(std::uint64_t next_ticket) const {
+  QueueMemory memory{.waiting = queue_.List(), .next_ticket = next_ticket, .runs = leases_.terms()};
+  std::erase_if(memory.waiting, [this](const Waiting& waiting) {
+    const auto asker = askers_.find(waiting.ticket);
+    return asker != askers_.end() && !asker->second.waits;
+  });
+  return EncodeQueueMemory(memory, options_.boot_id);
 }
+
+bool LocalDoor::TicketsRunOut() const { return queue_.next_ticket() + kTicketsAhead / 2 > tickets_noted_; }
 
 // Many changes become one text.
 void LocalDoor::KeepSoon() {
   if (!memory_ || keep_ != 0) return;
-  keep_ = loop_.PostAfter(kKeepWithin, [this] {
+  keep_ = loop_.PostAfter(std::max(kKeepWithin, keep_again_ - loop_.clock().Now()), [this] {
     keep_ = 0;
-    std::string text = Memory();
-    if (text == kept_) return;
-    kept_ = text;
-    memory_->Keep(std::move(text));
+    keep_again_ = loop_.clock().Now() + kKeepApart;
+    if (TicketsRunOut()) tickets_noted_ = queue_.next_ticket() + kTicketsAhead;
+    memory_->Keep(Memory(tickets_noted_));
   });
 }
 
@@ -209,10 +219,12 @@ void LocalDoor::StandInLine(const SessionPtr& session, const RunRequest& run, no
   waiting.user = process.user;
   waiting.command = run.command;
   waiting.since = loop_.clock().Wall();
-  const auto ticket = queue_.Add(std::move(waiting), run.wait.value_or(node::allocate::Queue::kForEver));
+  const base::Duration wait = run.wait.value_or(node::allocate::Queue::kForEver);
+  const bool waits = wait > base::Duration::zero();
+  const auto ticket = queue_.Add(std::move(waiting), wait);
   if (!ticket.ok()) return session->Answer(edge::broker::EncodeError(ticket.error()));
-  askers_[*ticket] = {session, std::move(process), run.labels, {}};
-  KeepSoon();
+  askers_[*ticket] = {session, std::move(process), run.labels, {}, waits};
+  if (waits || TicketsRunOut()) KeepSoon();
   session->OnClosed([self = self_, ticket = *ticket] {
     if (*self != nullptr) (void)(*self)->queue_.Cancel(ticket, "the program that waited has gone");
   });
@@ -353,8 +365,8 @@ void LocalDoor::TellProgress(const Waiting& waiting, std::size_t position) {
 }
 
 void LocalDoor::TellDone(const Waiting& waiting, const base::Status& status) {
-  KeepSoon();
   const auto asker = askers_.extract(waiting.ticket);
+  if (!asker || asker.mapped().waits) KeepSoon();
   if (!asker) return;
   asker.mapped().session->Answer(status.ok() ? edge::broker::EncodeGranted(asker.mapped().granted)
                                              : edge::broker::EncodeError(status.error()));

@@ -1,6 +1,7 @@
 // The local door: programs of this machine ask the broker, wait their turn, and hold devices. Joins edge/broker to the node.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -87,6 +88,7 @@ class LocalDoor {
     node::ledger::Process process;
     std::map<std::string, std::string> labels;
     edge::broker::GrantedRun granted;
+    bool waits = true;  ///< false: it leaves where the first try does not serve it, and has no place to be kept
   };
 
   void Handle(const SessionPtr& session, const edge::broker::Request& request);
@@ -112,7 +114,8 @@ class LocalDoor {
   node::allocate::Holding HeldBy(const std::string& user) const;
   /// By ticket, RFC 3339; of those of which it is known.
   const std::map<std::string, std::string>& ExpectedStarts(const std::vector<node::allocate::Waiting>& waiting);
-  std::string Memory() const;
+  std::string Memory(std::uint64_t next_ticket) const;
+  bool TicketsRunOut() const;
   void KeepSoon();
   void TellProgress(const node::allocate::Waiting& waiting, std::size_t position);
   void TellDone(const node::allocate::Waiting& waiting, const base::Status& status);
@@ -131,7 +134,8 @@ class LocalDoor {
   node::allocate::Queue queue_;
   base::TimerId next_overdue_ = 0, keep_ = 0;
   std::optional<os::KeptFile> memory_;  // queue.json
-  std::string kept_;                    // its text
+  base::TimePoint keep_again_{};        // not sooner
+  std::uint64_t tickets_noted_ = 0;     // in it: those from this number on were given to nobody
   /// The offers that were asked for last: many who wait ask for the same ones.
   struct Reduced {
     base::Published<std::vector<node::share::Offer>>::Snapshot from;

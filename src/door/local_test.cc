@@ -2,10 +2,12 @@
 #include "door/local.h"
 
 #include <future>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "device/testing/acme.h"
@@ -31,7 +33,7 @@ constexpr base::Duration kPatience = std::chrono::seconds(60);
 
 class LocalDoorTest : public testing::Test {
  protected:
-  LocalDoorTest() {
+  explicit LocalDoorTest(const base::Clock* clock = nullptr) : loop_("control", clock != nullptr ? *clock : machine_clock_) {
     loop_.Start();
     io_.Start();
     OnLoop([this] {
@@ -71,7 +73,7 @@ class LocalDoorTest : public testing::Test {
     OnLoop([this, enabled] {
       door_ =
           std::make_unique<LocalDoor>(loop_, io_, LocalDoor::Node{inventory_, ledger_, offers_, device::testing::FindAcme},
-                                      LocalDoor::Options{run_dir_.path(), "no-such-group", "/proc", enabled},
+                                      LocalDoor::Options{run_dir_.path(), "no-such-group", "/proc", enabled, queue_file_, "boot"},
                                       LocalDoor::Callbacks{[this] { return MakeReport(); }, [this] { ++ended_; }, plan_, move_, samples_},
                                       [this]() -> base::Result<std::unique_ptr<Groups>> {
                                         if (!no_rights_.empty()) return Error(Code::kPermissionDenied, no_rights_);
@@ -114,7 +116,9 @@ class LocalDoorTest : public testing::Test {
   }
 
   os::TemporaryFolder run_dir_;
-  os::Loop loop_{"control"}, io_{"io"};
+  std::string queue_file_;
+  base::SystemClock machine_clock_;
+  os::Loop loop_, io_{"io"};
   FakeKernel kernel_;
   std::string no_rights_;
   std::function<void(const edge::broker::DoorRequest&, MoveOrders::Progress, MoveOrders::Done)> move_;
@@ -414,6 +418,109 @@ TEST_F(LocalDoorTest, MovesDevicesForThoseWhoMayAndTellsEachStep) {
   ASSERT_TRUE(other.Ask(R"({"op":"version"})", kPatience).ok());
   OnLoop([&] { go_on(); });  // nobody listens any more
   ASSERT_TRUE(other.Ask(R"({"op":"version"})", kPatience).ok());
+}
+
+/// Places that are kept, by a clock of the test's own.
+struct WithClock {
+  base::FakeClock clock_;
+};
+class QueueFileTest : protected WithClock, public LocalDoorTest {
+ protected:
+  QueueFileTest() : LocalDoorTest(&clock_) {
+    queue_file_ = state_dir_ / "queue.json";
+    Start();
+    EXPECT_TRUE(Next(*std::make_unique<Client>(Ask(R"({"op":"run","gpus":2})")))->granted);
+  }
+
+  /// Lets this long pass, and everything have its turn.
+  void Turn(base::Duration by) {
+    OnLoop([&] { clock_.Advance(by); });
+    for (int round = 0; round < 3; ++round) {
+      OnLoop([] {});
+      OnIo([] {});
+    }
+    OnLoop([] {});
+    struct stat file {};
+    if (::stat(queue_file_.c_str(), &file) == 0 && std::exchange(inode_, file.st_ino) != file.st_ino) ++writes_;
+  }
+  void OnIo(const std::function<void()>& function) {
+    std::promise<void> done;
+    io_.Post([&] {
+      function();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+  QueueMemory Kept() { return *DecodeQueueMemory(*os::ReadFile(queue_file_), "boot", queue_file_); }
+  std::vector<std::string> Places() {
+    std::vector<std::string> tickets;
+    for (const auto& waiting : Kept().waiting) tickets.push_back(waiting.ticket);
+    return tickets;
+  }
+  void Cancel(const std::string& ticket) {
+    EXPECT_TRUE(Connect().Ask(R"({"op":"cancel","ticket":")" + ticket + R"("})", kPatience).ok());
+  }
+
+  os::TemporaryFolder state_dir_;
+  ino_t inode_ = 0;
+  int writes_ = 0;  // of the file, which is another one each time; as Turn sees it
+};
+
+TEST_F(QueueFileTest, HasAtTheEndWhoWaitsThenThoughAnOlderOneIsBeingWritten) {
+  std::vector<Client> waiting;
+  for (int i = 0; i < 3; ++i) {
+    waiting.push_back(Ask(R"({"op":"run"})"));
+    ASSERT_TRUE(Next(waiting.back())->waiting);
+  }
+  Turn(std::chrono::seconds(1));
+  EXPECT_THAT(Places(), ElementsAre("q-2", "q-3", "q-4"));
+  std::promise<void> blocked;
+  io_.Post([release = blocked.get_future().share()] { release.wait(); });  // a disk that takes its time
+  for (const char* ticket : {"q-2", "q-3"}) {
+    Cancel(ticket);
+    OnLoop([&] { clock_.Advance(std::chrono::seconds(1)); });
+    OnLoop([] {});
+  }
+  OnLoop([this] { door_.reset(); });
+  blocked.set_value();
+  OnIo([] {});
+  EXPECT_THAT(Places(), ElementsAre("q-4"));
+  EXPECT_EQ(Kept().next_ticket, 5u);
+}
+
+TEST_F(QueueFileTest, IsNotWrittenForThoseWhoDoNotWait) {
+  Client waiter = Ask(R"({"op":"run"})");
+  ASSERT_TRUE(Next(waiter)->waiting);
+  Turn(std::chrono::seconds(1));
+  ASSERT_THAT(Places(), ElementsAre("q-2"));
+  writes_ = 0;
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(Next(*std::make_unique<Client>(Ask(R"({"op":"run","wait":"0s"})"))).error().code(), Code::kDeadlineExceeded);
+    Turn(std::chrono::seconds(1));
+  }
+  EXPECT_EQ(writes_, 0);
+  EXPECT_GE(Kept().next_ticket, 103u) << "an agent after a crash gives none of these numbers again";
+}
+
+TEST_F(QueueFileTest, NotesMoreNumbersBeforeTheyRunOut) {
+  for (int i = 0; i < 3000; ++i) {
+    EXPECT_EQ(Next(*std::make_unique<Client>(Ask(R"({"op":"run","wait":"0s"})"))).error().code(), Code::kDeadlineExceeded);
+    if (i % 100 != 0) continue;
+    Turn(std::chrono::seconds(1));
+    EXPECT_GT(Kept().next_ticket, static_cast<std::uint64_t>(i) + 2);
+  }
+  EXPECT_LE(writes_, 7);
+}
+
+TEST_F(QueueFileTest, IsWrittenFiveTimesASecondAtMost) {
+  Turn(std::chrono::seconds(1));
+  writes_ = 0;
+  for (int i = 0; i < 50; ++i) {
+    Client comes_and_goes = Ask(R"({"op":"run"})");
+    ASSERT_TRUE(Next(comes_and_goes)->waiting);
+    Turn(std::chrono::milliseconds(20));
+  }
+  EXPECT_LE(writes_, 6);
 }
 
 }  // namespace
