@@ -1,31 +1,32 @@
 // Control groups on the control loop. Adds nothing to os::CgroupTree but the waiting.
 #include "door/groups.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include <signal.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/core/hash.h"
 #include "os/cgroup_closed.h"
-#include "os/process.h"
 
 namespace penstock::door {
 namespace {
 
 constexpr char kOrdinaryRunDir[] = "/run/penstock";
 constexpr char kGroup[] = "penstock";
+constexpr std::size_t kSignalledAtOnce = 64;
 
 class Cgroups final : public Groups {
  public:
   Cgroups(os::Loop& loop, os::CgroupTree tree) : loop_(loop), tree_(std::move(tree)) {}
   ~Cgroups() override {
+    *self_ = nullptr;
     for (const auto& [name, events] : watched_) loop_.Unwatch(events.get());
     (void)tree_.RemoveTree();  // refused while somebody is left in it: the next agent finds it
   }
@@ -51,11 +52,13 @@ class Cgroups final : public Groups {
  private:
   base::Status OpenClosed();
   base::Status Admit(const std::string& name);
+  void SignalPiece(const std::string& name, const std::shared_ptr<const std::vector<pid_t>>& pids, std::size_t from, int signal);
 
   os::Loop& loop_;
   os::CgroupTree tree_;
   std::optional<os::ClosedDevices> closed_;  // since devices were to be closed for the first time
   std::map<std::string, os::UniqueFd> watched_;
+  const std::shared_ptr<Cgroups*> self_ = std::make_shared<Cgroups*>(this);  // null inside once destroyed: for functions on their way
 };
 
 base::Status Cgroups::Create(const std::string& name, const std::string& place, const os::DeviceRules& rules, const std::string& note) {
@@ -110,16 +113,21 @@ std::map<std::string, base::Status> Cgroups::CloseDevices(const std::vector<std:
   return closed;
 }
 
-// By pidfds of those who are members still: a number may be another process's by now.
+// A run may have thousands of processes: in pieces, between which the loop has its turn. Who is born meanwhile is told nothing, and reached
+// by SIGKILL.
 base::Status Cgroups::Signal(const std::string& name, int signal) {
   if (signal == SIGKILL) return tree_.Kill(name);
-  std::map<pid_t, os::UniqueFd> processes;
-  for (const pid_t pid : Members(name))
-    if (auto opened = os::OpenPidfd(pid); opened.ok()) processes[pid] = std::move(*opened);
-  for (const pid_t pid : Members(name))
-    if (const auto process = processes.find(pid); process != processes.end())
-      (void)::syscall(SYS_pidfd_send_signal, process->second.get(), signal, nullptr, 0);
+  SignalPiece(name, std::make_shared<const std::vector<pid_t>>(Members(name)), 0, signal);
   return {};
+}
+
+void Cgroups::SignalPiece(const std::string& name, const std::shared_ptr<const std::vector<pid_t>>& pids, std::size_t from, int signal) {
+  const std::size_t end = std::min(from + kSignalledAtOnce, pids->size());
+  tree_.Signal(name, std::span(*pids).subspan(from, end - from), signal);
+  if (end == pids->size()) return;
+  loop_.Post([self = self_, name, pids, end, signal] {
+    if (*self != nullptr) (*self)->SignalPiece(name, pids, end, signal);
+  });
 }
 
 /// By the file that is open already: no process can be out of descriptors for that.

@@ -27,7 +27,7 @@ class Groups {
   virtual base::Status Enter(const std::string& name, pid_t pid) = 0;
   virtual base::Status MoveTo(const std::string& cgroup, pid_t pid) = 0;
   virtual std::vector<pid_t> Members(const std::string& name) const = 0;
-  /// To all members. SIGKILL reaches also those that are born meanwhile.
+  /// To all members, perhaps later to some of them where they are many. SIGKILL reaches also those that are born meanwhile.
   virtual base::Status Signal(const std::string& name, int signal) = 0;
   /// True also where it cannot be found out: those who may be in it hold their devices.
   virtual bool Populated(const std::string& name) const = 0;

@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include "os/cgroup_bpf.h"
 #include "os/cgroup_usage.h"
 #include "os/core/file.h"
+#include "os/process.h"
 
 namespace penstock::os {
 namespace {
@@ -312,6 +314,17 @@ bool CgroupTree::ReadEvents(int events) {
   const ssize_t got = ::pread(events, buffer.data(), buffer.size(), 0);
   if (got < 0) return errno != ENODEV;
   return SaysPopulated(std::string_view(buffer.data(), static_cast<std::size_t>(got)));
+}
+
+void CgroupTree::Signal(const std::string& name, std::span<const pid_t> pids, int signal) const {
+  if (!CheckName(name).ok()) return;
+  const std::string place = Place(name);
+  for (const pid_t pid : pids) {
+    const auto process = OpenPidfd(pid);
+    const auto at = ReadUnifiedCgroup("/proc", pid);  // of the one that the pidfd is of, or nobody's
+    if (!process.ok() || !at.ok() || !(*at + "/").starts_with(place + "/")) continue;
+    (void)::syscall(SYS_pidfd_send_signal, process->get(), signal, nullptr, 0);
+  }
 }
 
 base::Status CgroupTree::Kill(const std::string& name) const {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -89,6 +90,9 @@ class CgroupTree {
 
   /// Acknowledges the notice of an open cgroup.events and says whether the group is populated, as Populated does.
   static bool ReadEvents(int events);
+
+  /// A signal to those of these processes that are members still: a number may be another process's by now. Needs two descriptors.
+  void Signal(const std::string& name, std::span<const pid_t> pids, int signal) const;
 
   /// SIGKILL to all members (cgroup.kill, or one by one before Linux 5.14).
   base::Status Kill(const std::string& name) const;

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "os/core/file.h"
 #include "os/temporary_folder.h"
 
 namespace penstock::os {
@@ -137,6 +138,28 @@ TEST_F(CgroupTest, TakesAsManyRangesAsItSays) {
   ASSERT_TRUE(Create("g", rules, "").ok());
   EXPECT_EQ(OpenInside("g", Node(2 * kMostDeviceRanges - 2)), EPERM);
   EXPECT_EQ(OpenInside("g", Node(2 * kMostDeviceRanges - 3)), kNoDriver);
+}
+
+TEST_F(CgroupTest, SignalsThoseWhoAreMembersStillWithFewDescriptors) {
+  ASSERT_TRUE(Create("g", {}, "").ok());
+  ASSERT_TRUE(Create("g2", {}, "").ok());
+  ASSERT_EQ(::mkdir((tree_->path() + "/g/below").c_str(), 0755), 0);
+  std::vector<pid_t> members;
+  for (int i = 0; i < 100; ++i) members.push_back(StartSleeper("g"));
+  ASSERT_TRUE(WriteControlFile(tree_->path() + "/g/below/cgroup.procs", std::to_string(members[0])).ok());
+  const pid_t stranger = StartSleeper("g2");
+  std::vector<pid_t> pids = members;
+  pids.push_back(stranger);
+  const int next = ::dup(0);
+  ::close(next);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{static_cast<rlim_t>(next) + 2, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  tree_->Signal("g", pids, SIGTERM);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  for (const pid_t pid : members) EXPECT_EQ(Finish(pid), -SIGTERM);
+  EXPECT_EQ(::waitpid(stranger, nullptr, WNOHANG), 0) << "it is in another group";
 }
 
 TEST_F(CgroupTest, KeepsItsNote) {

@@ -3,6 +3,7 @@ that outlive the agent. As root: real control groups."""
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -162,6 +163,35 @@ def test_a_run_that_does_not_listen_is_killed_also_by_the_next_agent(make_node):
     node.kill_agent()
     node.start_agent()
     assert program.wait(90) == -signal.SIGKILL
+
+
+# Has this many children, each of which says when it is asked to end; prints how many did.
+MANY = """
+import os, signal, sys, time
+parent, (reader, writer) = os.getpid(), os.pipe()
+def asked(*_):
+    if os.getpid() != parent:
+        os.write(writer, b"x")
+        os._exit(0)
+signal.signal(signal.SIGTERM, asked)
+for _ in range(int(sys.argv[1])):
+    if os.fork() == 0:
+        while True: time.sleep(0.1)
+os.close(writer)
+print("begun", flush=True)
+print(len(b"".join(iter(lambda: os.read(reader, 4096), b""))), flush=True)
+"""
+
+
+def test_all_processes_of_a_large_run_are_asked_to_end_with_few_descriptors(make_node):
+    node = make_node("time: 1s")
+    run = node.start("--gpus", 8, "--", "/usr/bin/python3", "-c", MANY, 300, **by(ANN))
+    assert run.stdout.readline() == "begun\n"
+    descriptors = max(int(one.name) for one in Path(f"/proc/{node.agent.pid}/fd").iterdir())
+    resource.prlimit(node.agent.pid, resource.RLIMIT_NOFILE, (descriptors + 32, descriptors + 32))
+    bob = node.start("--gpus", 8, "--", "true", **by(BOB))
+    assert run.stdout.readline() == "300\n"
+    assert bob.wait(PATIENCE) == 0
 
 
 def test_a_short_run_goes_ahead_where_it_delays_nobody(make_node):
