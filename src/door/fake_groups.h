@@ -29,6 +29,7 @@ struct FakeKernel {
   std::string fail;                                  ///< name of the call that fails
   std::vector<std::string> closed;                   ///< groups to which devices are closed
   std::vector<os::DeviceRange> closed_devices;
+  int closings = 0;                ///< how often that was asked for
   int busy = 0;                    ///< that many removals fail
   bool ending = false;             ///< whoever is moved is about to end, and stays where it is
   std::function<void()> created;   ///< called after a group was made
@@ -97,6 +98,7 @@ class FakeGroups final : public Groups {
   }
   std::map<std::string, base::Status> CloseDevices(const std::vector<std::string>& cgroups,
                                                    const std::vector<os::DeviceRange>& devices) override {
+    ++kernel_.closings;
     kernel_.closed = cgroups;
     kernel_.closed_devices = devices;
     std::map<std::string, base::Status> closed;

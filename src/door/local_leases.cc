@@ -321,7 +321,8 @@ void LocalLeases::CloseDevices(std::vector<std::string> cgroups) {
   on_inventory_.Reset();
   if (!to_close_.empty())
     on_inventory_ = inventory_.published().Subscribe([this](const auto& inventory) {
-      if (std::exchange(described_, inventory->facts_generation) == described_) return;
+      const std::uint64_t described = inventory->facts_generation;
+      if (std::exchange(described_, described) == described) return;
       control_.Post([self = self_] {
         if (*self != nullptr) (*self)->Close();
       });
@@ -345,6 +346,11 @@ LocalLeases::Closed LocalLeases::TryClose() {
   if (!groups_) return {{}, to_close_.empty() ? "" : "devices cannot be closed: " + visibility_reason_};
   const auto guarded = RulesFor({}, *inventory_.published().Get()).guarded;
   if (guarded.empty() && !to_close_.empty()) return {{}, kNoDevice};
+  if (const auto without = WithoutGroup(); !without.empty() && !to_close_.empty()) {
+    (void)groups_->CloseDevices({}, guarded);
+    return {{}, "devices stay open until runs have ended that were given theirs while no control group could be made: " +
+                    base::Join(without, ", ")};
+  }
   Closed closed;
   std::vector<std::string> problems;
   for (const auto& [cgroup, status] : groups_->CloseDevices(to_close_, guarded)) {
@@ -355,6 +361,14 @@ LocalLeases::Closed LocalLeases::TryClose() {
   }
   closed.problem = base::Join(problems, "; ");
   return closed;
+}
+
+// No group of theirs could be admitted: their processes could open no more what they hold.
+std::vector<std::string> LocalLeases::WithoutGroup() const {
+  std::vector<std::string> without;
+  for (const Lease& lease : ledger_.Get()->leases)
+    if (lease.door == node::share::kLocalDoor && lease.enforcement == Enforcement::kVisibility) without.push_back(lease.id);
+  return without;
 }
 
 void LocalLeases::FamilyChanged(const Family& family) {

@@ -66,7 +66,7 @@ class LocalLeases {
   static constexpr base::Duration kLongestLook = std::chrono::seconds(1);
 
   /// Closes the devices to the processes of these groups ("/user.slice") that hold none of them, until told otherwise; looks again when
-  /// devices were described, and every kCloseAgain, since groups come and go.
+  /// devices were described, and every kCloseAgain, since groups come and go. Not while leases live that have no group.
   void CloseDevices(std::vector<std::string> cgroups);
   static constexpr base::Duration kCloseAgain = std::chrono::seconds(2);
   struct Closed {
@@ -92,6 +92,7 @@ class LocalLeases {
   void FamilyChanged(const Family& family);
   void Close();
   Closed TryClose();
+  std::vector<std::string> WithoutGroup() const;
   /// The processes of a lease's group, to be read, and those of them that are known.
   struct Group {
     std::string lease;

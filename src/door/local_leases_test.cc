@@ -368,10 +368,41 @@ TEST_F(LocalLeasesTest, ClosesDevicesToGroupsAndLooksAgain) {
   inventory_.SetFacts("nvidia", {another}, "", executor_.clock().Wall());
   executor_.RunUntilIdle();
   EXPECT_THAT(kernel_.closed_devices, testing::Contains(os::DeviceRange{226, 9, 9})) << "as soon as it is described";
+  const int closings = kernel_.closings;
+  inventory_.SetHealth("GPU-2", device::HealthState::kHealthy, "", executor_.clock().Wall());
+  executor_.RunUntilIdle();
+  EXPECT_EQ(kernel_.closings, closings) << "nothing was described";
 
   leases_->CloseDevices({});
   EXPECT_THAT(kernel_.closed, IsEmpty());
   EXPECT_THAT(leases_->closed().cgroups, IsEmpty());
+}
+
+TEST_F(LocalLeasesTest, ClosesNothingWhileALeaseLivesThatHasNoGroup) {
+  no_rights_ = "read-only";
+  StartAgent();
+  Sleeper asker;
+  const std::uint64_t start = *os::ReadProcessStart("/proc", asker.pid());
+  const std::string user = os::UserName(::getuid());
+  const auto lease = leases_->Admit({{{"GPU-1", "GPU-1"}}, user, "train", {asker.pid(), start, user, "train"}, asker.pidfd()});
+  ASSERT_EQ(lease->enforcement, Enforcement::kVisibility);
+  leases_->CloseDevices({"/user.slice"});
+  no_rights_.clear();
+  executor_.Advance(seconds(60));
+  EXPECT_EQ(leases_->visibility_reason(), "") << "there are rights now";
+  EXPECT_THAT(kernel_.closed, IsEmpty()) << "its processes could open its device no more";
+  EXPECT_THAT(leases_->closed().cgroups, IsEmpty());
+  EXPECT_THAT(leases_->closed().problem, HasSubstr(lease->id));
+
+  StartAgent({Held().at(0)});  // which has the rights from the beginning
+  leases_->CloseDevices({"/user.slice"});
+  EXPECT_THAT(kernel_.closed, IsEmpty());
+  ASSERT_TRUE(Admit("GPU-0").ok()) << "one with a group is in nobody's way";
+  asker.End();
+  executor_.Advance(seconds(5));
+  ASSERT_THAT(Held(), SizeIs(1));
+  EXPECT_THAT(kernel_.closed, ElementsAre("/user.slice"));
+  EXPECT_EQ(leases_->closed().problem, "");
 }
 
 TEST_F(LocalLeasesTest, SaysWhyNothingCanBeClosed) {

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from limits_test import NOBODY, USERS, Groups, refuse_devices, ALONE  # noqa: E402
 from node import PATIENCE, Node, wait_until  # noqa: E402
+from run_test import READ_ONLY_CGROUPS  # noqa: E402
 
 PYTHON = "/usr/bin/python3"
 # Opens the GPUs' device files, after having moved into the control group of the last argument if there is one.
@@ -26,6 +27,13 @@ for i in range(8):
     try: os.open(f"{sys.argv[1]}/dev/nvidia{i}", os.O_RDWR)
     except OSError as error: answers.add(errno.errorcode[error.errno])
 print(*sorted(answers))
+"""
+# Opens its device each time that it is asked.
+OPEN_WHEN_ASKED = """
+import errno, os, sys
+for _ in sys.stdin:
+    try: os.open(sys.argv[1], os.O_RDWR)
+    except OSError as error: print(errno.errorcode[error.errno], flush=True)
 """
 
 
@@ -77,6 +85,13 @@ def opened(node: Node, group: Path, uid: int = NOBODY, wrapper: tuple = (), move
     return done.stdout.strip()
 
 
+def ask(holder: subprocess.Popen) -> str:
+    """What comes of opening its device, for a program of OPEN_WHEN_ASKED."""
+    holder.stdin.write("\n")
+    holder.stdin.flush()
+    return holder.stdout.readline().strip()
+
+
 def closed(node: Node) -> list[str]:
     return node.door("local")["closedCgroups"]
 
@@ -122,25 +137,37 @@ def test_who_has_no_privileges_finds_no_way_round(make, groups):
 def test_all_is_open_again_when_the_agent_is_gone_and_closed_by_the_next(make, groups):
     session = groups.make("user.slice/session-3.scope")
     node = make("user.slice")
-    # It opens its device each time that it is asked.
-    program = "import errno, os, sys\nfor _ in sys.stdin:\n    try: os.open(sys.argv[1], os.O_RDWR)\n    except OSError as error: print(errno.errorcode[error.errno], flush=True)"
-    holder = node.start("--device", "4", "--", PYTHON, "-c", program, f"{node.root}/dev/nvidia4", **{**in_group(session), "stdin": subprocess.PIPE})
-
-    def holder_opens() -> str:
-        holder.stdin.write("\n")
-        holder.stdin.flush()
-        return holder.stdout.readline().strip()
-    assert holder_opens() == "ENXIO"
+    holder = node.start("--device", "4", "--", PYTHON, "-c", OPEN_WHEN_ASKED, f"{node.root}/dev/nvidia4", **{**in_group(session), "stdin": subprocess.PIPE})
+    assert ask(holder) == "ENXIO"
     node.kill_agent()
     wait_until(lambda: opened(node, session) == "ENXIO", "the kernel to have taken the dead agent's programs away")
     node.start_agent()
     assert closed(node) and opened(node, session) == "EPERM"
-    assert holder_opens() == "ENXIO", "who held one before holds it still"
+    assert ask(holder) == "ENXIO", "who held one before holds it still"
     node.agent.send_signal(signal.SIGTERM)
     assert node.agent.wait(PATIENCE) == 0
     wait_until(lambda: opened(node, session) == "ENXIO", "the devices to be open")
     holder.kill()
     node.start_agent()
+
+
+def test_nothing_is_closed_while_a_run_lives_that_was_given_devices_without_rights(make, groups):
+    session = groups.make("user.slice/session-3.scope")
+    node = make("user.slice")
+    node.end_agent()
+    node.start_agent(READ_ONLY_CGROUPS)
+    assert closed(node) == []
+    holder = node.start("--device", "4", "--", PYTHON, "-c", OPEN_WHEN_ASKED, f"{node.root}/dev/nvidia4", **{**in_group(session), "stdin": subprocess.PIPE})
+    assert ask(holder) == "ENXIO"
+    lease = node.holders()[0]["lease"]
+    node.kill_agent()
+    node.start_agent()
+    wait_until(lambda: lease in node.door("local")["closedCgroupsProblem"], "the run to be named")
+    assert closed(node) == [] and ask(holder) == "ENXIO", "it holds the device still"
+    assert lease in node.penstock("status").stdout
+    holder.kill()
+    wait_until(lambda: closed(node), "the devices to be closed once it has ended")
+    assert opened(node, session) == "EPERM" and node.door("local")["closedCgroupsProblem"] == ""
 
 
 def test_groups_may_come_and_go_and_the_configuration_change(make, groups):
