@@ -16,10 +16,10 @@ using base::Code;
 using base::Error;
 
 constexpr std::int64_t kMostDays = 3650;
-constexpr base::Duration kMost = std::chrono::hours(24 * kMostDays);
+constexpr std::chrono::seconds kMost = std::chrono::hours(24 * kMostDays);
 
-/// Nothing where the text is none of Slurm's.
-std::optional<base::Duration> ParseSlurm(std::string_view text) {
+/// Nothing where the text is none of Slurm's. The parts are so bounded that their sum in seconds fits, and in nanoseconds may not.
+std::optional<std::chrono::seconds> ParseSlurm(std::string_view text) {
   std::int64_t days = 0;
   const auto dash = text.find('-');
   if (dash != std::string_view::npos) {
@@ -44,16 +44,20 @@ std::optional<base::Duration> ParseSlurm(std::string_view text) {
 
 base::Result<base::Duration> ParseTimeLimit(std::string_view text) {
   const std::string said = "\"" + std::string(text) + "\"";
-  auto time = ParseSlurm(text);
-  if (!time) {
+  const Error too_long(Code::kInvalidArgument, said + " is too long: leave --time out for a run without an end");
+  base::Duration time{};
+  if (const auto slurm = ParseSlurm(text)) {
+    if (*slurm > kMost) return too_long;
+    time = *slurm;
+  } else {
     const auto duration = base::ParseDuration(text);
     if (!duration.ok())
       return Error(Code::kInvalidArgument, said + " is no time: write 90 (minutes), 2:00:00, 1-12 (days-hours), 1-12:00:00, or 90m, 2h30m");
     time = *duration;
   }
-  if (*time < std::chrono::seconds(1)) return Error(Code::kInvalidArgument, said + " is too short: ask for a second at least");
-  if (*time > kMost) return Error(Code::kInvalidArgument, said + " is too long: leave --time out for a run without an end");
-  return *time;
+  if (time < std::chrono::seconds(1)) return Error(Code::kInvalidArgument, said + " is too short: ask for a second at least");
+  if (time > kMost) return too_long;
+  return time;
 }
 
 }  // namespace penstock::app

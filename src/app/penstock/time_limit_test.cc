@@ -24,6 +24,19 @@ TEST(TimeLimit, ReadsDurations) {
   EXPECT_EQ(*ParseTimeLimit("1500ms"), 1500ms);
 }
 
+TEST(TimeLimit, IsTenYearsAtMost) {
+  EXPECT_EQ(*ParseTimeLimit("3650-00"), 3650 * 24h);
+  EXPECT_EQ(*ParseTimeLimit("87600:00:00"), 3650 * 24h);
+  // More nanoseconds than there are numbers for; some of these pass for a short time where that is not seen.
+  for (const char* text : {"5124096:00:00", "315360000:00:00", "87600:00:01", "3650-00:00:01", "3650-315360000:315360000:315360000",
+                           "0:0:315360001", "2562048:0:0", "87601h", "5256001"}) {
+    const auto time = ParseTimeLimit(text);
+    ASSERT_FALSE(time.ok()) << text << " is " << time->count() << " ns";
+  }
+  for (const char* text : {"5124096:00:00", "315360000:00:00"})
+    EXPECT_NE(ParseTimeLimit(text).error().message().find("too long"), std::string::npos) << text;
+}
+
 TEST(TimeLimit, SaysWhatIsWrong) {
   for (const char* text : {"", "-1", "1-", "1:2:3:4", "1:2:x", "two hours", "0", "0:00", "10ms", "999999999", "99999-00", "4000-00", "1e3",
                            "99999999999999999999"}) {
