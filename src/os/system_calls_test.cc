@@ -2,10 +2,13 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <functional>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/sched.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -63,6 +66,33 @@ TEST(SystemCalls, ThoseThatAreDeniedFailAndTheOthersAreMade) {
     if (::syscall(0x40000000 | SYS_getpid) != -1 || errno != EPERM) ::_exit(3);
 #endif
     ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+TEST(SystemCalls, OnesThatMakeNamespacesAreDeniedAndThreadsAndProcessesStartAllTheSame) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr int kDenied[] = {SYS_unshare};
+    if (!DenyCalls(kDenied).ok()) ::_exit(9);
+    for (const int flag : {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET})
+      for (const int with : {0, CLONE_NEWUSER}) {
+        const long made = ::syscall(SYS_clone, flag | with | SIGCHLD, 0, 0, 0, 0);
+        if (made == 0) ::_exit(0);  // the new process
+        if (made != -1 || errno != EPERM) ::_exit(1);
+      }
+    clone_args arguments{};
+    arguments.flags = CLONE_NEWUSER;
+    if (::syscall(SYS_clone3, &arguments, sizeof arguments) != -1 || errno != ENOSYS) ::_exit(2);
+    bool ran = false;
+    std::thread([&ran] { ran = true; }).join();
+    const pid_t grandchild = ::fork();
+    if (grandchild == 0) ::_exit(7);
+    int status = 0;
+    ::waitpid(grandchild, &status, 0);
+    ::_exit(ran && WIFEXITED(status) && WEXITSTATUS(status) == 7 ? 0 : 3);
   }
   int status = 0;
   ::waitpid(child, &status, 0);

@@ -1,16 +1,21 @@
-// What a vendor's library has no business with: calls that administer the machine, look into other processes or leave the worker's own
-// namespaces. Starting programs stays allowed (a driver makes its device files by nvidia-modprobe), and these programs are held back alike.
+// What a vendor's library has no business with: calls that administer the machine, trace other processes or leave the worker's own
+// namespaces (new ones by clone are os::DenyCalls' matter). Starting programs stays allowed (a driver makes its device files by
+// nvidia-modprobe), and these programs are held back alike. Not a jail: files are opened as ever, so that a worker that runs as root can
+// open /proc/PID/mem of other processes, and whatever else root may.
 #pragma once
 
 #include <sys/syscall.h>
 
 namespace penstock::app {
 
+/// SYS_open_tree_attr of Linux 6.15, on all processors; the headers may be older.
+inline constexpr int kOpenTreeAttr = 467;
+
 // clang-format off
 inline constexpr int kDeniedCalls[] = {
     // File systems.
     SYS_chroot, SYS_fsconfig, SYS_fsmount, SYS_fsopen, SYS_fspick, SYS_mount, SYS_mount_setattr, SYS_move_mount, SYS_open_by_handle_at,
-    SYS_open_tree, SYS_pivot_root, SYS_quotactl, SYS_swapoff, SYS_swapon, SYS_umount2,
+    SYS_open_tree, kOpenTreeAttr, SYS_fanotify_init, SYS_pivot_root, SYS_quotactl, SYS_quotactl_fd, SYS_swapoff, SYS_swapon, SYS_umount2,
     // The kernel: its modules, its programs, its successor.
     SYS_bpf, SYS_delete_module, SYS_finit_module, SYS_init_module, SYS_kexec_file_load, SYS_kexec_load, SYS_perf_event_open, SYS_reboot,
     SYS_syslog,

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include <linux/audit.h>
+#include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -43,6 +44,9 @@ sock_filter Statement(unsigned code, std::size_t value) {
 }
 sock_filter SkipIf(std::size_t value, std::uint8_t if_equal, std::uint8_t otherwise = 0) {
   return BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(value), if_equal, otherwise);
+}
+sock_filter SkipIfAny(std::uint32_t bits, std::uint8_t if_any, std::uint8_t otherwise) {
+  return BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, if_any, otherwise);
 }
 
 /// What the calls of the list get, all others, and those of another kind than the processor's own.
@@ -81,12 +85,19 @@ base::Status AllowOnly(std::span<const int> calls, const char* program) {
 
 base::Status DenyCalls(std::span<const int> calls) {
   constexpr std::uint32_t kRefuse = SECCOMP_RET_ERRNO | EPERM;
+  // Not CLONE_NEWTIME, whose bit is of the exit signal here: only clone3 and unshare know it.
+  constexpr std::uint32_t kNamespaces =
+      CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
   std::vector<sock_filter> program = Filter(calls, kRefuse, SECCOMP_RET_ALLOW, kRefuse);
+  // After the number of the call has been loaded. The flags are the lower half of the first argument, on processors of either kind.
+  program.insert(program.begin() + 4,
+                 {SkipIf(SYS_clone3, 0, 1), Statement(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS), SkipIf(SYS_clone, 0, 4),
+                  Statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)), SkipIfAny(kNamespaces, 0, 1),
+                  Statement(BPF_RET | BPF_K, kRefuse), Statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))});
 #if defined(__x86_64__)
   // Those of x32 are of the same kind to the filter, with a bit of their own (arch/x86/include/uapi/asm/unistd.h).
   constexpr std::uint32_t kX32 = 0x40000000;
-  const sock_filter skip = BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, kX32, 0, 1);
-  program.insert(program.begin() + 4, {skip, Statement(BPF_RET | BPF_K, kRefuse)});
+  program.insert(program.begin() + 4, {SkipIfAny(kX32, 0, 1), Statement(BPF_RET | BPF_K, kRefuse)});
 #endif
   return PutInForce(std::move(program));
 }

@@ -19,7 +19,8 @@ std::vector<sock_filter> AllowedCalls(std::span<const int> calls);
 base::Status AllowOnly(std::span<const int> calls, const char* program);
 
 /// Refuses these calls with EPERM, and every call of another kind than the processor's own, for good, to this thread and those that it
-/// starts, and to the programs that these become. kUnimplemented where the kernel has no filters.
+/// starts, and to the programs that these become. Also refuses clone with new namespaces, and answers clone3 with ENOSYS, as before
+/// Linux 5.3: a filter cannot see its flags, and whoever calls it knows to call clone then. kUnimplemented where the kernel has no filters.
 base::Status DenyCalls(std::span<const int> calls);
 
 }  // namespace penstock::os
