@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <limits>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -110,8 +109,31 @@ class Program {
     Add(Compute(BPF_ADD, kDevice, kLeastKey));
   }
 
-  // Who is refused after all: not the machine's root, and not the members of admitted groups. A refusal by default ends the program.
+  // A binary search, since the kernel's verifier walks a long chain of comparisons in quadratic time: 0.7 s for 300 ranges. What is not
+  // allowed goes on at what is added by one of the next two, once.
+  void Decide(std::span<const Step> steps) {
+    if (steps.size() == 1) {
+      if (!steps.front().allow) refusals_.push_back(instructions_.size());
+      Add(steps.front().allow ? Exit() : Instruction(BPF_JMP | BPF_JA, 0, 0, 0, 0));
+      return;
+    }
+    const std::size_t half = steps.size() / 2;
+    const std::size_t jump = instructions_.size();
+    Add(SkipIf(BPF_JSGE, kDevice, steps[half].key, 0));
+    Decide(steps.first(half));
+    ComeFrom(jump);
+    Decide(steps.subspan(half));
+  }
+
+  void Refuse() {
+    if (!TakeRefused()) return;
+    Add(Compute(BPF_MOV, kAnswer, 0));
+    Add(Exit());
+  }
+
+  // Who is not refused after all: the machine's root, and the members of admitted groups.
   void RefuseUnless(int admitted) {
+    if (!TakeRefused()) return;
     Add(Instruction(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_get_current_uid_gid));
     Add(Instruction(BPF_ALU | BPF_MOV | BPF_X, kAnswer, kAnswer, 0, 0));  // the lower half alone: the user
     Add(SkipIf(BPF_JNE, kAnswer, 0, 2));
@@ -130,30 +152,25 @@ class Program {
     Add(Exit());
   }
 
-  // A binary search, since the kernel's verifier walks a long chain of comparisons in quadratic time: 0.7 s for 300 ranges.
-  void Decide(std::span<const Step> steps, std::optional<int> admitted = std::nullopt) {
-    if (steps.size() == 1) {
-      if (!steps.front().allow && admitted) return RefuseUnless(*admitted);
-      if (!steps.front().allow) Add(Compute(BPF_MOV, kAnswer, 0));
-      Add(Exit());
-      return;
-    }
-    const std::size_t half = steps.size() / 2;
-    const std::size_t jump = instructions_.size();
-    Add(SkipIf(BPF_JSGE, kDevice, steps[half].key, 0));
-    Decide(steps.first(half), admitted);
-    instructions_[jump].off = static_cast<std::int16_t>(instructions_.size() - jump - 1);
-    Decide(steps.subspan(half), admitted);
-  }
-
   std::vector<bpf_insn> Take() { return std::move(instructions_); }
 
  private:
   static bpf_insn Exit() { return Instruction(BPF_JMP | BPF_EXIT, 0, 0, 0, 0); }
   void Add(bpf_insn instruction) { instructions_.push_back(instruction); }
+  // A jump leads to what is added next.
+  void ComeFrom(std::size_t jump) { instructions_[jump].off = static_cast<std::int16_t>(instructions_.size() - jump - 1); }
+  // False where nothing is refused: the kernel takes no program with instructions that are never reached.
+  bool TakeRefused() {
+    for (const std::size_t jump : refusals_) ComeFrom(jump);
+    return !refusals_.empty();
+  }
 
   std::vector<bpf_insn> instructions_;
+  std::vector<std::size_t> refusals_;  // jumps of what is refused
 };
+
+// Each range has two ends, each of these is a comparison and begins a step; the rest is what is added once.
+static_assert(4 * kMostDeviceRanges + 64 <= 4096);
 
 base::Status Check(const DeviceRules& rules) {
   if (rules.guarded.size() + rules.admitted.size() > kMostDeviceRanges) {
@@ -206,6 +223,7 @@ base::Result<std::vector<bpf_insn>> BuildDeviceProgram(const DeviceRules& rules)
   program.AllowWhatIsNoOpening();
   program.LoadDevice();
   program.Decide(StepsOf(rules));
+  program.Refuse();
   return program.Take();
 }
 
@@ -215,7 +233,8 @@ base::Result<std::vector<bpf_insn>> BuildClosingProgram(std::span<const DeviceRa
   Program program;
   program.AllowWhatIsNoOpening();
   program.LoadDevice();
-  program.Decide(StepsOf(rules), admitted);
+  program.Decide(StepsOf(rules));
+  program.RefuseUnless(admitted);
   return program.Take();
 }
 

@@ -51,6 +51,7 @@ int Decide(const std::vector<bpf_insn>& program, std::uint32_t access, std::uint
       case BPF_ALU64 | BPF_ADD | BPF_K: target += value; break;
       case BPF_ALU64 | BPF_LSH | BPF_K: target <<= value; break;
       case BPF_ALU64 | BPF_OR | BPF_X: target |= registers[instruction.src_reg]; break;
+      case BPF_JMP | BPF_JA: at += skip; break;
       case BPF_JMP | BPF_JEQ | BPF_K: at += target == value ? skip : 0; break;
       case BPF_JMP | BPF_JNE | BPF_K: at += target != value ? skip : 0; break;
       case BPF_JMP | BPF_JSGE | BPF_K: at += static_cast<std::int64_t>(target) >= instruction.imm ? skip : 0; break;
@@ -80,6 +81,22 @@ TEST(ClosingProgram, RefusesDevicesToAllButRootAndAdmittedGroups) {
   }
   for (const auto& [major, minor] : {std::pair{195u, 254u}, {226u, 0u}, {226u, 128u}, {1u, 3u}})
     EXPECT_EQ(Decide(*program, kReadChar, major, minor, stranger), 1);
+}
+
+TEST(ClosingProgram, HoldsAsManyRangesAndStaysSmall) {
+  std::vector<DeviceRange> devices;
+  for (std::uint32_t i = 0; i < kMostDeviceRanges; ++i) devices.push_back({500, 2 * i, 2 * i});
+  const auto program = BuildClosingProgram(devices, 3);
+  ASSERT_TRUE(program.ok());
+  EXPECT_LE(program->size(), 4096u);  // BPF_MAXINSNS
+  for (std::uint32_t i = 0; i < kMostDeviceRanges; ++i) {
+    ASSERT_EQ(Decide(*program, kReadChar, 500, 2 * i), 0);
+    ASSERT_EQ(Decide(*program, kReadChar, 500, 2 * i, {.uid = 0}), 1);
+    ASSERT_EQ(Decide(*program, kReadChar, 500, 2 * i, {.admitted = {77}}), 1);
+    ASSERT_EQ(Decide(*program, kReadChar, 500, 2 * i + 1), 1);
+  }
+  devices.push_back({1, 1, 1});
+  EXPECT_FALSE(BuildClosingProgram(devices, 3).ok());
 }
 
 TEST(DeviceProgram, RefusesGuardedDevicesButTheAdmitted) {

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "os/cgroup_closed.h"
 #include "os/core/file.h"
 #include "os/temporary_folder.h"
 
@@ -138,6 +139,30 @@ TEST_F(CgroupTest, TakesAsManyRangesAsItSays) {
   ASSERT_TRUE(Create("g", rules, "").ok());
   EXPECT_EQ(OpenInside("g", Node(2 * kMostDeviceRanges - 2)), EPERM);
   EXPECT_EQ(OpenInside("g", Node(2 * kMostDeviceRanges - 3)), kNoDriver);
+}
+
+TEST_F(CgroupTest, ClosesAsManyRangesAsItSays) {
+  std::vector<DeviceRange> devices;
+  for (std::uint32_t minor = 0; minor < kMostDeviceRanges; ++minor) devices.push_back({195, 2 * minor, 2 * minor});
+  ASSERT_TRUE(Create("g", {}, "").ok());
+  ASSERT_TRUE(Create("admitted", {}, "").ok());
+  auto closed = ClosedDevices::Open();
+  ASSERT_TRUE(closed.ok()) << closed.error().ToString();
+  for (const auto& [folder, status] : closed->Close({tree_->path()}, devices)) ASSERT_TRUE(status.ok()) << status.error().ToString();
+  ASSERT_TRUE(closed->Admit(tree_->path() + "/admitted").ok());
+  const auto open = [&](const char* group, unsigned minor, uid_t uid) {
+    const std::string path = Node(minor);
+    return Finish(Start(group, [&] { return ::setreuid(uid, uid) != 0 ? 254 : ::open(path.c_str(), O_RDWR) >= 0 ? 0 : errno; }));
+  };
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  for (const unsigned minor : {0u, 2u, static_cast<unsigned>(2 * kMostDeviceRanges - 2)}) {
+    ASSERT_EQ(::chmod(Node(minor).c_str(), 0666), 0);
+    EXPECT_EQ(open("g", minor, 65534), EPERM);
+    EXPECT_EQ(open("g", minor, 0), kNoDriver);
+    EXPECT_EQ(open("admitted", minor, 65534), kNoDriver);
+  }
+  ASSERT_EQ(::chmod(Node(1).c_str(), 0666), 0);
+  EXPECT_EQ(open("g", 1, 65534), kNoDriver);
 }
 
 TEST_F(CgroupTest, SignalsThoseWhoAreMembersStillWithFewDescriptors) {
