@@ -7,7 +7,7 @@
 namespace penstock::node::sample {
 namespace {
 
-constexpr base::Duration kShortest = std::chrono::seconds(1);  // between two rounds that somebody wants soon
+constexpr base::Duration kSoon = std::chrono::seconds(1);  // after a round began, where devices are new or it was cut off
 
 bool IsThere(const inventory::Entry& entry) { return entry.health.state != device::HealthState::kGone; }
 bool Answers(const inventory::Entry& entry) { return IsThere(entry) && (!entry.reading || entry.reading->reachable); }
@@ -61,7 +61,7 @@ void Rounds::Look() {
   const bool any_new = std::any_of(inventory->devices.begin(), inventory->devices.end(), [this](const inventory::Entry& entry) {
     return entry.facts->vendor == vendor() && Answers(entry) && !collections_.contains(entry.facts->id);
   });
-  if (any_new) Soon(kShortest);
+  if (any_new) Soon(kSoon);
 }
 
 std::vector<std::string> Rounds::Present() const {
@@ -163,7 +163,7 @@ void Rounds::End(bool whole) {
   }
   // A round that was cut off is made up for soon, and what needs two samples has its second one soon.
   const bool again_soon = met_ || (!whole && !list_.empty());
-  const base::Duration interval = again_soon ? std::min(host_.interval(), kShortest) : host_.interval();
+  const base::Duration interval = again_soon ? std::min(host_.interval(), kSoon) : host_.interval();
   ScheduleAt(whole ? std::max(began_.now + interval, now + took) : began_.now + interval);
   if (asked_) host_.collected(true);
 }

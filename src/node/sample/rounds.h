@@ -34,7 +34,7 @@ class Rounds {
   /// Follows these from now on.
   void Configure(const Sampler::Options& options);
 
-  /// The next round comes as soon as it may: a second after the last one began.
+  /// The next round begins at once, or, where the last one began less than `apart` ago, when that is over. Nothing while one is under way.
   void Soon(base::Duration apart);
 
   /// Devices have come or gone: asks the new ones soon, forgets the gone ones.

@@ -10,7 +10,7 @@ namespace penstock::node::sample {
 namespace {
 
 constexpr base::Duration kHurried = std::chrono::seconds(1);
-constexpr base::Duration kShortest = std::chrono::milliseconds(100);
+constexpr base::Duration kAtOnceApart = std::chrono::milliseconds(100);  // between two rounds, though each was wanted at once
 constexpr base::Duration kHurryLasts = std::chrono::seconds(5);
 /// How long what a round found may wait for the round's end, so that a device that hangs holds up no other's values.
 constexpr base::Duration kLongestUnpublished = std::chrono::milliseconds(200);
@@ -106,7 +106,7 @@ void Sampler::Hurry() {
 }
 
 void Sampler::AtOnce() {
-  for (const auto& line : state_->lines) line->Soon(kShortest);
+  for (const auto& line : state_->lines) line->Soon(kAtOnceApart);
 }
 
 const base::Published<Snapshot>& Sampler::published() const { return state_->published; }
