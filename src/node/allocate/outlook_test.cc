@@ -109,7 +109,8 @@ TEST_F(OutlookTest, CountsSharesAsPartsOfADevice) {
   Hold("G0", "ann", {device::Sharing::kTimeSlicing, 4});
   Hold("G1");
   Hold("G2", "bob");
-  EXPECT_DOUBLE_EQ(HeldBy(ledger_, "local", "ann"), 1.25);
+  Hold("G3", "ann", {device::Sharing::kMps, 2});
+  EXPECT_DOUBLE_EQ(HeldBy(ledger_, "local", "ann"), 1.75) << "an MPS client as its part of the device";
   EXPECT_DOUBLE_EQ(HeldBy(ledger_, "kubelet", "ann"), 0);
 }
 

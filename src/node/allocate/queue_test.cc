@@ -58,6 +58,7 @@ class QueueTest : public testing::Test {
   std::string Add(int count, base::Duration wait = Queue::kForEver, const std::string& door = "local", const std::string& model = "any") {
     Waiting waiting;
     waiting.request.count = count;
+    waiting.request.share = share_;
     waiting.request.door = door;
     waiting.request.model = model;
     waiting.user = user_;
@@ -80,6 +81,7 @@ class QueueTest : public testing::Test {
   std::vector<std::string> claims_;
   std::string ended_for_;              // the ticket for which somebody is ended
   std::string user_ = "ann", ticket_;  // of those who are added
+  int share_ = 1;
   Waiter waiter_{1000, 7, 77};
   std::optional<base::Duration> time_;
   std::string broken_ = "none";  // the model of a device that nobody can be given
@@ -305,6 +307,22 @@ TEST_F(QueueTest, CountsWhatAUserHolds) {
   Add(1);
   Free(1);
   EXPECT_THAT(served_, ElementsAre("q-2"));
+}
+
+TEST_F(QueueTest, CountsAShareAsThatPartOfADevice) {
+  queue_.Configure({.gpus = 1});
+  held_["ann"] = {0.5, false};
+  share_ = 4;
+  Add(1);  // with q-2 it is a whole device
+  Add(1);
+  Add(1);
+  user_ = "bob";
+  Add(4);  // one of four
+  Add(1);
+  executor_.RunUntilIdle();
+  EXPECT_THAT(claims_, testing::IsSupersetOf({"q-3 beyond", "q-5 beyond"}));
+  Free(8);
+  EXPECT_THAT(served_, ElementsAre("q-1", "q-2", "q-4", "q-3", "q-5"));
 }
 
 TEST_F(QueueTest, ServesWhoHoldsSomethingForTooLongAfterAllOthers) {
