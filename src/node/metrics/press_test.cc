@@ -56,7 +56,7 @@ Figures EveryFigure() {
   figures.health = {{"G0", {.relapses = 0}}, {"G1", {.probation_until = kNow + 60s, .relapses = 3}}};
   figures.transitions = {{.device = "G1", .to = device::HealthState::kUnhealthy, .count = 4}};
   figures.resets = {{.device = "G1", .result = "refused", .count = 1}};
-  figures.reloads = {.applied = 3, .refused = 1, .last_successful = false, .last_applied = kNow - 250ms};
+  figures.reloads = {.applied = 3, .refused = 1, .last_successful = false, .last_applied = kNow - 250ms, .remarks = 3};
   figures.api_requests = ApiRequests{.reads = 5, .writes = 4, .streams = 2, .retries = 1, .failures = 0};
   figures.http = HttpCounts{.answers = {{200, 12}, {401, 1}}, .cut = 2, .refused = 3, .open = 4};
   figures.web_config = WebConfig{.applied = 1, .refused = 2, .last_successful = false, .certificate_ends = kNow + 24h};
