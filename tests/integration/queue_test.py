@@ -287,6 +287,24 @@ def test_a_place_that_nobody_comes_back_to_holds_up_the_others_for_a_bounded_tim
     wait_until(lambda: len(node.queue()) == 1, "the other one to wait at the end of the line")
 
 
+def test_who_does_not_wait_makes_the_agent_write_nothing(make_node):
+    node = make_node()
+    hold(node, ANN, 8)
+    wait_in_line(node, BOB, 1)
+    file = node.state_dir / "queue.json"
+    wait_until(lambda: file.exists() and file.read_text().count('"pid"') == 1, "the place to be kept")
+    files = [file.stat().st_ino]
+    for _ in range(1200):
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.connect(str(node.run_dir / "penstock.sock"))
+            peer.sendall(b'{"op":"run","gpus":8,"wait":"0s"}\n')
+            assert json.loads(peer.makefile().readline())["error"]["code"] == "DEADLINE_EXCEEDED"
+        if (now := file.stat().st_ino) != files[-1]:
+            files.append(now)
+    assert len(files) <= 4, "for the numbers of more tickets alone"
+    assert file.read_text().count('"pid"') == 1
+
+
 STEAL = """
 import json, os, socket, sys
 peer = socket.socket(socket.AF_UNIX)
