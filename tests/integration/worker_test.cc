@@ -65,8 +65,8 @@ TEST(Worker, DescribesAMachineWithoutTheCallsThatAdministerIt) {
   EXPECT_FALSE(worker.Heard().empty());
 }
 
-/// How many of the calls that a worker is denied are answered otherwise, in a process that is confined like one. That a filter is in force is
-/// looked at, too: the kernel itself refuses many of them to an ordinary user.
+/// How many of the calls that a worker is denied are answered otherwise, in a process that is confined like one. Whether a filter is in
+/// force is looked at, too: the kernel itself refuses many of them to an ordinary user.
 TEST(Worker, IsDeniedEachOfTheseCalls) {
   const pid_t child = ::fork();
   if (child == 0) {
