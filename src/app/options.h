@@ -25,7 +25,7 @@ struct Settings {
   std::map<std::string, std::string> flags;      ///< "--driver-root" → its value, for the flags that were given
   std::vector<api::compat::Given> plugin_flags;  ///< of NVIDIA's device plugin, in the order of api::compat::PluginOptions()
   std::vector<api::compat::Given> plugin_environment;
-  base::Reading plugin_reading = base::Reading::kLenient;  ///< how a file of the device plugin is read
+  base::Reading plugin_reading = base::Reading::kLenient;                ///< how a file of the device plugin is read
   std::vector<api::compat::Given> exporter_flags, exporter_environment;  ///< of dcgm-exporter, likewise (api::compat::ExporterOptions())
 };
 

@@ -61,7 +61,8 @@ void TypePlain(Value& value, bool lenient) {
   }
 }
 
-/// The map with what its merge keys (https://yaml.org/type/merge.html) bring: a key of its own counts more, an earlier map more than a later.
+/// The map with what its merge keys (https://yaml.org/type/merge.html) bring: a key of its own counts more, an earlier map more than a
+/// later.
 Value::Map Merged(const Value::Map& map) {
   Value::Map merged;
   std::set<std::string, std::less<>> keys;

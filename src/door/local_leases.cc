@@ -348,8 +348,9 @@ LocalLeases::Closed LocalLeases::TryClose() {
   if (guarded.empty() && !to_close_.empty()) return {{}, kNoDevice};
   if (const auto without = WithoutGroup(); !without.empty() && !to_close_.empty()) {
     (void)groups_->CloseDevices({}, guarded);
-    return {{}, "devices stay open until runs have ended that were given theirs while no control group could be made: " +
-                    base::Join(without, ", ")};
+    return {{},
+            "devices stay open until runs have ended that were given theirs while no control group could be made: " +
+                base::Join(without, ", ")};
   }
   Closed closed;
   std::vector<std::string> problems;

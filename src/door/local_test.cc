@@ -457,9 +457,7 @@ class QueueFileTest : protected WithClock, public LocalDoorTest {
     for (const auto& waiting : Kept().waiting) tickets.push_back(waiting.ticket);
     return tickets;
   }
-  void Cancel(const std::string& ticket) {
-    EXPECT_TRUE(Connect().Ask(R"({"op":"cancel","ticket":")" + ticket + R"("})", kPatience).ok());
-  }
+  void Cancel(const std::string& ticket) { EXPECT_TRUE(Connect().Ask(R"({"op":"cancel","ticket":")" + ticket + R"("})", kPatience).ok()); }
 
   os::TemporaryFolder state_dir_;
   ino_t inode_ = 0;

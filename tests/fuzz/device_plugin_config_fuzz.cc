@@ -19,7 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (!penstock::api::Validate(translation->config).ok()) std::abort();
       for (const auto& one : translation->not_yet)
         if (one.find(": ") == std::string::npos) std::abort();
-    } else if (translation.error().code() != penstock::base::Code::kInvalidArgument || translation.error().message().rfind("fuzz", 0) != 0) {
+    } else if (translation.error().code() != penstock::base::Code::kInvalidArgument ||
+               translation.error().message().rfind("fuzz", 0) != 0) {
       std::abort();
     }
   }

@@ -94,7 +94,8 @@ def test_a_check_shows_as_text_what_would_be_offered_and_what_is_not_there(progr
     done = check(programs, str(config), "--against", "mixed")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[:2] == [f"{config}: OK (device plugin v1)", '  remark: sharing.rules[0]: no device of this node is "7"']
+    assert lines[0] == f"{config}: OK (device plugin v1)" and lines[3] == '  remark: sharing.rules[0]: no device of this node is "7"'
+    assert all("NVIDIA's plugin ignores it" in line for line in lines[1:3])  # rename, devices
     assert "  label nvidia.com/gpu.replicas.GeForce-RTX-3090=4" in lines
     whole, shared = (line for line in lines if line.startswith("  offers "))
     assert re.fullmatch(r'  offers 2 nvidia\.com/gpu at the door "kubelet": GPU-\S+, GPU-\S+', whole)

@@ -25,9 +25,7 @@ std::string StrictErrorOf(const std::string& text) {
   return translation.ok() ? "" : translation.error().message();
 }
 
-SharingRule Sliced(int replicas) {
-  return {.resource = "nvidia.com/gpu", .strategy = ShareStrategy::kTimeSlicing, .replicas = replicas};
-}
+SharingRule Sliced(int replicas) { return {.resource = "nvidia.com/gpu", .strategy = ShareStrategy::kTimeSlicing, .replicas = replicas}; }
 
 /// Four shares of each GPU in a shape that the strict reading refuses, and what is said of it.
 struct Shape {
@@ -51,29 +49,38 @@ TEST_P(LenientDevicePluginConfig, SharesAsThePluginDoesAndSaysWhatWasPassedOver)
 INSTANTIATE_TEST_SUITE_P(
     Shapes, LenientDevicePluginConfig,
     testing::Values(
-        Shape{"UnknownKey", "version: v1\nsharing: {timeSlicing: {maxShares: 4, resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n",
+        Shape{"UnknownKey",
+              "version: v1\nsharing: {timeSlicing: {maxShares: 4, resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n",
               {"sharing.timeSlicing.maxShares: is not known here and passed over"}},
-        Shape{"UnknownSection", "version: v1\nnvidia: {driver: 550}\nsharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}]}}\n",
+        Shape{"UnknownSection",
+              "version: v1\nnvidia: {driver: 550}\nsharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}]}}\n",
               {"nvidia: is not known here and passed over (line 2)"}},
-        Shape{"OtherCase", "Version: v1\nSharing: {timeslicing: {RenameByDefault: true, resources: [{name: gpu, replicas: 4}]}}\n",
+        Shape{"OtherCase",
+              "Version: v1\nSharing: {timeslicing: {RenameByDefault: true, resources: [{name: gpu, replicas: 4}]}}\n",
               {"Version: is read as \"version\" (line 1)", "Sharing: is read as \"sharing\" (line 2)",
                "sharing.timeslicing: is read as \"timeSlicing\"",
                "sharing.timeSlicing.RenameByDefault: is not known here and passed over; did you mean \"renameByDefault\"?"}},
         Shape{"OneLevelTooHigh",
               "version: v1\nflags: {deviceListStrategy: envvar}\nsharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}]}}\n",
-              {"flags.deviceListStrategy: is passed over here, as by NVIDIA's plugin; it counts as flags.plugin.deviceListStrategy (line 2)"}},
-        Shape{"StrategyOfOldBlogPosts", "sharing: {timeSlicing: {strategy: none, resources: [{name: gpu, replicas: 4}]}}\n",
+              {"flags.deviceListStrategy: is passed over here, as by NVIDIA's plugin; it counts as flags.plugin.deviceListStrategy (line "
+               "2)"}},
+        Shape{"StrategyOfOldBlogPosts",
+              "sharing: {timeSlicing: {strategy: none, resources: [{name: gpu, replicas: 4}]}}\n",
               {"sharing.timeSlicing.strategy: is passed over"}},
-        Shape{"AnchorAndAlias", "version: v1\nx-common: &gpu {name: gpu, replicas: 4}\nsharing: {timeSlicing: {resources: [*gpu]}}\n",
+        Shape{"AnchorAndAlias",
+              "version: v1\nx-common: &gpu {name: gpu, replicas: 4}\nsharing: {timeSlicing: {resources: [*gpu]}}\n",
               {"x-common: is not known here and passed over"}},
         Shape{"MergeKey",
               "x-base: &base {name: gpu, replicas: 2}\nsharing: {timeSlicing: {resources: [{<<: *base, replicas: 4}]}}\n",
               {"x-base: is not known here and passed over"}},
-        Shape{"TheSameKeyTwice", "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2, replicas: 4}]}}\n",
+        Shape{"TheSameKeyTwice",
+              "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2, replicas: 4}]}}\n",
               {"the key \"replicas\" is there twice; the last one counts"}},
-        Shape{"TwoDocuments", "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}]}}\n---\nversion: v1\n",
+        Shape{"TwoDocuments",
+              "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}]}}\n---\nversion: v1\n",
               {"holds more than one document; only the first counts"}},
-        Shape{"TheSameResourceTwice", "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2}, {name: gpu, replicas: 4}]}}\n",
+        Shape{"TheSameResourceTwice",
+              "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2}, {name: gpu, replicas: 4}]}}\n",
               {"sharing.timeSlicing.resources[1]: is for what sharing.timeSlicing.resources[0] is for; the one with more replicas counts"}},
         Shape{"YesIsABoolean", "flags: {failOnInitError: no}\nsharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}]}}\n", {}}),
     [](const auto& shape) { return shape.param.name; });

@@ -195,7 +195,8 @@ void Add(Placed placed, std::vector<Placed>& rules, Notes& notes) {
     return a.resource == b.resource && a.rename == b.rename && a.devices.empty() && b.devices.empty() && a.most == 0 && b.most == 0;
   });
   if (same == rules.end() || !notes.problems.lenient()) return rules.push_back(std::move(placed));
-  notes.remarks.push_back(placed.where + ": is for what " + same->where + " is for; the one with more replicas counts, as with NVIDIA's plugin");
+  notes.remarks.push_back(placed.where + ": is for what " + same->where +
+                          " is for; the one with more replicas counts, as with NVIDIA's plugin");
   if (placed.rule.replicas > same->rule.replicas) *same = std::move(placed);
 }
 
@@ -204,7 +205,8 @@ std::vector<Placed> ReadStrategy(const Value& map, Strategy strategy, PluginFile
   const std::string where = "sharing." + std::string(strategy.key);
   MapReader reader(map, where, notes.problems, kExactNames);
   if (const Value* old = reader.Any("strategy"); old != nullptr && !old->text.empty())
-    notes.problems.Tolerate(old->mark, where + ".strategy: \"" + old->text + "\" is unknown; the plugin knows no strategies either: leave the key out",
+    notes.problems.Tolerate(old->mark,
+                            where + ".strategy: \"" + old->text + "\" is unknown; the plugin knows no strategies either: leave the key out",
                             where + ".strategy: is passed over, as by NVIDIA's plugin");
   strategy.renames = reader.Bool("renameByDefault").value_or(false);
   strategy.single = reader.Bool("failRequestsGreaterThanOne").value_or(strategy.single);

@@ -61,7 +61,9 @@ Configuration::Configuration(os::Loop& control, base::Executor& io, Settings set
   if (!refused_.empty()) refused_origin_ = file_.origin;
   LogNotes(start.not_yet, start.remarks);
   reloads_.last_applied = control_.clock().Wall();
-  in_force_ = {.origin = start.origin, .since = base::FormatTime(reloads_.last_applied), .not_yet = std::move(start.not_yet),
+  in_force_ = {.origin = start.origin,
+               .since = base::FormatTime(reloads_.last_applied),
+               .not_yet = std::move(start.not_yet),
                .remarks = Shown(start.remarks)};
   reloads_.remarks = start.remarks.size();
   counters_.Begin(own_.telemetry);

@@ -296,7 +296,8 @@ TEST_F(ConfigurationTest, WhatNvidiasPluginPassesOverIsARemarkAndTheRestIsInForc
   configuration_->Wish(Wished("flags: {gfd: {noTimestamp: true}}\nsharing: {timeSlicin: {}}\n"));
   EXPECT_FALSE(Config().labels.timestamp);
   EXPECT_EQ(Report().problem, "");
-  EXPECT_THAT(Report().remarks, ElementsAre("sharing.timeSlicin: is not known here and passed over; did you mean \"timeSlicing\"? (line 2)"));
+  EXPECT_THAT(Report().remarks,
+              ElementsAre("sharing.timeSlicin: is not known here and passed over; did you mean \"timeSlicing\"? (line 2)"));
   EXPECT_EQ(configuration_->reloads().remarks, 1u);
 
   std::string many = "version: v1\n";

@@ -24,7 +24,7 @@ std::string ErrorOf(const std::string& text) {
 
 /// What is wrong with one of them, with its place.
 std::string ProblemsOf(const ConfigDocument& document) {
-  const auto resolved = ResolveText({}, document.text, document.name);
+  const auto resolved = ResolveText({.plugin_reading = base::Reading::kStrict}, document.text, document.name);
   return resolved.ok() ? "" : resolved.error().message();
 }
 

@@ -167,7 +167,8 @@ void CommandLine::AddAgentVerbs() {
 void CommandLine::AddConfig() {
   CLI::App* config = Verb(app, "config", "Check a configuration, or show the one in force", kConfigFooter, nullptr);
   config->require_subcommand(1);
-  CLI::App* check = Verb(*config, "check", "Tell all problems of a file", "", [this] { return CheckConfig(common, config_file, against, lenient); });
+  CLI::App* check =
+      Verb(*config, "check", "Tell all problems of a file", "", [this] { return CheckConfig(common, config_file, against, lenient); });
   check->add_option("FILE", config_file, "a NodeConfig, a file of NVIDIA's device plugin, or a ConfigMap with such; - for standard input")
       ->required()
       ->type_name("");

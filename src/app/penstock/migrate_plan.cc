@@ -224,8 +224,8 @@ void AddCheckSteps(const Found& found, Migration& plan) {
   for (const ConfigFile& one : found.configs)
     if (!one.config_map.empty() && told.insert(one.namespace_name + "/" + one.config_map).second)
       plan.steps.push_back(
-          {"kubectl " + Namespace(one.namespace_name) + "get configmap " + one.config_map + " -o yaml | penstock config check -",
-           "its files are read strictly here: this says what of them is wrong or not to be had yet"});
+          {"kubectl " + Namespace(one.namespace_name) + "get configmap " + one.config_map + " -o yaml | penstock config check --lenient -",
+           "what of its files is wrong, passed over or not to be had yet"});
 }
 
 /// ConfigMaps are read from the release's own namespace, so Penstock is best installed where they are.

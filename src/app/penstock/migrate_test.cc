@@ -136,14 +136,16 @@ TEST(FilesOfTheStack, AreFoundOnAMachine) {
 
 TEST(MigratePlan, OfTheChartGoesByHelmAndKeepsTheValues) {
   const Migration plan = PlanOf("nvidia-chart.yaml");
-  EXPECT_THAT(Commands(plan), ElementsAre("kubectl -n nvidia get configmap nvidia-plugin-configs -o yaml | penstock config check -",
-                                          "helm -n nvidia get values nvdp -o yaml > values.yaml",
-                                          "helm -n nvidia install penstock deploy/helm/penstock -f values.yaml",
-                                          "helm -n nvidia uninstall nvdp", "kubectl penstock nodes"));
+  EXPECT_THAT(Commands(plan),
+              ElementsAre("kubectl -n nvidia get configmap nvidia-plugin-configs -o yaml | penstock config check --lenient -",
+                          "helm -n nvidia get values nvdp -o yaml > values.yaml",
+                          "helm -n nvidia install penstock deploy/helm/penstock -f values.yaml", "helm -n nvidia uninstall nvdp",
+                          "kubectl penstock nodes"));
   EXPECT_THAT(plan.not_yet, Not(Contains(AnyOf(HasSubstr("cdi"), HasSubstr("sharing.timeSlicing")))));
   EXPECT_THAT(plan.remarks, Contains(HasSubstr("mps-control-daemon: the agent starts and watches MPS itself")));
   ASSERT_EQ(plan.problems.size(), 1u);
-  EXPECT_THAT(plan.problems[0], AllOf(HasSubstr("key slip: "), HasSubstr("did you mean \"migStrategy\"?")));
+  EXPECT_THAT(plan.problems[0], AllOf(HasSubstr("key wrong: "), HasSubstr("\"serial\" is none of uuid, index")));
+  EXPECT_THAT(plan.remarks, Contains(AllOf(HasSubstr("key slip: "), HasSubstr("did you mean \"migStrategy\"?"))));
   EXPECT_THAT(plan.resources, Contains(IsChange("nvidia.com/gpu.shared", "4 for each GPU", "4 for each GPU")));
 }
 

@@ -278,7 +278,8 @@ void MapReader::Require(std::string_view key) {
 
 /// Of a key that nobody asked for: unknown, or under a lenient reading perhaps known in another case.
 void MapReader::ReportPassedOver(const Value::Entry& entry) {
-  const auto same = std::find_if(known_.begin(), known_.end(), [&entry](const std::string& key) { return EqualsIgnoringCase(key, entry.key); });
+  const auto same =
+      std::find_if(known_.begin(), known_.end(), [&entry](const std::string& key) { return EqualsIgnoringCase(key, entry.key); });
   const bool read = inexact_ && same != known_.end() && Find(*same) == &entry;
   std::string message = "unknown key \"" + Path(entry.key) + "\"", remark = Path(entry.key) + ": ";
   if (const auto near = Nearest(entry.key, known_)) {

@@ -56,7 +56,8 @@ std::string_view Describe(Value::Kind kind);
 /// How a document is read.
 enum class Reading {
   kStrict,   ///< what is not known, or there twice, is a problem
-  kLenient,  ///< as programs written in Go read YAML into a struct (sigs.k8s.io/yaml): names in any case, and a remark for what is passed over
+  kLenient,  ///< as programs written in Go read YAML into a struct (sigs.k8s.io/yaml): names in any case, and a remark for what is passed
+             ///< over
 };
 
 /// What is wrong with a document: all of it, to be said at once. Under a lenient reading also what was passed over.

@@ -53,7 +53,8 @@ std::shared_ptr<grpc::Channel> OpenChannel(const std::string& path) {
 void StartGrpc() {
   static std::once_flag once;
   std::call_once(once, [] {
-    // Debian builds Abseil without NDEBUG: each mutex then looks for deadlocks, in a graph of all mutexes that grows with the calls under way.
+    // Debian builds Abseil without NDEBUG: each mutex then looks for deadlocks, in a graph of all mutexes that grows with the calls under
+    // way.
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
     gpr_set_log_function([](gpr_log_func_args* said) {
       const auto level = said->severity == GPR_LOG_SEVERITY_ERROR ? base::kWarn : base::kDebug;
