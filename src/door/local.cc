@@ -9,6 +9,7 @@
 #include "base/core/strings.h"
 #include "base/log.h"
 #include "node/allocate/allocate.h"
+#include "node/allocate/outlook.h"
 #include "os/process.h"
 
 namespace penstock::door {
@@ -30,8 +31,6 @@ constexpr base::Duration kKeepWithin = std::chrono::milliseconds(20);
 constexpr base::Duration kKeepApart = std::chrono::milliseconds(200);
 /// Numbers of tickets are noted ahead, so that one who comes and goes changes nothing on disk, and no number is given twice after a crash.
 constexpr std::uint64_t kTicketsAhead = 1000;
-constexpr base::Duration kPlanAgain = std::chrono::seconds(1);
-constexpr std::size_t kMostPlanned = 32;
 
 edge::broker::WaitingRun Describe(const Waiting& waiting, std::size_t position, bool resumable) {
   return {.ticket = waiting.ticket,
@@ -81,10 +80,17 @@ LocalDoor::LocalDoor(os::Loop& loop, base::Executor& io, Node node, Options opti
       node_(std::move(node)),
       options_(std::move(options)),
       callbacks_(std::move(callbacks)),
-      leases_(loop, io, options_.proc_root, node_.inventory, node_.ledger, std::move(open_groups)),
+      leases_(loop, io, options_.proc_root, node_.inventory, node_.ledger, std::move(open_groups),
+              [this] {
+                queue_.Try();
+                KeepSoon();
+              }),
+      policy_(loop, {node_.inventory, node_.ledger, node_.offers, leases_.terms()},
+              {[this](const std::string& lease, const std::string& why) { leases_.End(lease, why); }, [this] { queue_.Try(); }}),
       queue_(loop, {[this](const Waiting& waiting, const Devices& kept_back) { return Attempt(waiting, kept_back); },
-                    [this](const Waiting& waiting, bool first, bool within) { return ClaimOf(waiting, first, within); },
-                    [this](const std::string& user) { return HeldBy(user); },
+                    [this](const Waiting& waiting) { return policy_.CouldUse(waiting); },
+                    [this](const Waiting& waiting) { return policy_.ClaimOf(waiting); },
+                    [this](uid_t uid) { return policy_.HeldBy(uid); },
                     [this](const Waiting& waiting, std::size_t position) { TellProgress(waiting, position); },
                     [this](const Waiting& waiting, const base::Status& status) { TellDone(waiting, status); }}),
       self_(std::make_shared<LocalDoor*>(this)),
@@ -102,7 +108,6 @@ LocalDoor::~LocalDoor() {
   *self_ = nullptr;
   on_offers_.Reset();
   on_ledger_.Reset();
-  loop_.Cancel(next_overdue_);
   loop_.Cancel(keep_);
   // Those who wait come back to the next agent.
   if (memory_ && closed_reason_.empty()) memory_->Keep(Memory(queue_.next_ticket()));
@@ -120,6 +125,7 @@ void LocalDoor::Recover(const std::vector<node::ledger::Lease>& checkpoint, Queu
 
 void LocalDoor::Configure(const api::QueueConfig& limits) {
   limits_ = limits;
+  policy_.Configure(limits);
   queue_.Configure(limits);
 }
 
@@ -248,8 +254,8 @@ base::Status LocalDoor::Attempt(const Waiting& waiting, const Devices& kept_back
                  "device " + slots.front().device +
                      " is shared through a server that meets its clients in containers only, because the kubelet's door is open on this "
                      "machine: share what belongs to the local door by time-slicing");
-  ASSIGN(const auto lease, leases_.Admit({slots, waiting.user, waiting.command, asker.process, asker.session->peer().pidfd.get(),
-                                          asker.labels, waiting.time}));
+  ASSIGN(const auto lease, leases_.Admit({slots, waiting.waiter.uid, waiting.user, waiting.command, asker.process,
+                                          asker.session->peer().pidfd.get(), asker.labels, waiting.time}));
   asker.granted.lease = lease.id;
   asker.granted.environment = edits.environment;
   asker.granted.time = waiting.time;
@@ -259,105 +265,6 @@ base::Status LocalDoor::Attempt(const Waiting& waiting, const Devices& kept_back
   for (const auto& slot : slots)
     if (const auto* entry = inventory->Find(slot.device)) asker.granted.devices.push_back(Describe(slot, *entry->facts, *servers));
   return {};
-}
-
-/// When the limit of time lets the lease be ended for another user.
-std::optional<base::TimePoint> LocalDoor::OverdueAt(const node::ledger::Lease& lease) const {
-  const auto term = leases_.terms().find(lease.id);
-  if (limits_.time == base::Duration::zero() || lease.user == "root" || term == leases_.terms().end()) return std::nullopt;
-  return term->second.began + limits_.time;
-}
-
-node::allocate::Holding LocalDoor::HeldBy(const std::string& user) const {
-  const auto ledger = node_.ledger.Get();
-  const base::TimePoint now = loop_.clock().Now();
-  const bool overdue = std::any_of(ledger->leases.begin(), ledger->leases.end(), [&](const auto& lease) {
-    const auto at = OverdueAt(lease);
-    return lease.user == user && at && *at <= now;
-  });
-  return {node::allocate::HeldBy(*ledger, node::share::kLocalDoor, user), overdue};
-}
-
-std::map<std::string, base::TimePoint> LocalDoor::EndsFor(const std::string& user, bool within) const {
-  std::map<std::string, base::TimePoint> ends;
-  const auto ledger = node_.ledger.Get();
-  for (const auto& [id, term] : leases_.terms()) {
-    const auto* lease = ledger->FindLease(id);
-    if (lease == nullptr) continue;
-    if (term.ends) ends[id] = *term.ends;
-    const auto overdue = OverdueAt(*lease);
-    if (!within || !overdue || lease->user == user) continue;
-    const base::TimePoint limit = *overdue + LocalLeases::kKillWait;
-    ends[id] = term.ends ? std::min(*term.ends, limit) : limit;
-  }
-  return ends;
-}
-
-node::allocate::Claim LocalDoor::ClaimOf(const Waiting& waiting, bool first, bool within) {
-  const auto inventory = node_.inventory.published().Get();
-  const auto ledger = node_.ledger.Get();
-  const auto offers = node_.offers.published().Get();
-  node::allocate::Claim claim;
-  claim.could_use = node::allocate::DevicesFor(waiting.request, *inventory, *offers);
-  if (!first) return claim;
-  // Nobody is ended for what is beyond a user's own limits.
-  const node::allocate::Outlook outlook{*inventory, *ledger, *offers, EndsFor(waiting.user, within)};
-  if (within) claim.others_end = EndOverdue(waiting, outlook);
-  const auto start = node::allocate::Foresee(waiting.request, outlook, loop_.clock().Now());
-  if (!start) return claim;
-  claim.served = {start->at, {}};
-  for (const auto& slot : start->slots) claim.served->devices.insert(slot.device);
-  return claim;
-}
-
-bool LocalDoor::EndOverdue(const Waiting& waiting, const node::allocate::Outlook& outlook) {
-  loop_.Cancel(std::exchange(next_overdue_, 0));
-  const base::TimePoint now = loop_.clock().Now();
-  std::vector<std::pair<base::TimePoint, std::string>> others;
-  std::vector<std::string> ending, overdue;
-  std::optional<base::TimePoint> next;
-  for (const auto& lease : outlook.ledger.leases) {
-    const auto at = OverdueAt(lease);
-    if (leases_.Ends(lease.id)) {
-      ending.push_back(lease.id);
-    } else if (at && *at > now) {
-      next = next ? std::min(*next, *at) : *at;
-    } else if (at && lease.user != waiting.user) {
-      others.emplace_back(*at, lease.id);
-    }
-  }
-  if (next) next_overdue_ = loop_.PostAfter(*next - now, [this] { queue_.Try(); });
-  if (others.empty()) return false;
-  std::sort(others.begin(), others.end());
-  for (const auto& [at, lease] : others) overdue.push_back(lease);
-  const auto ended = node::allocate::ToEnd(waiting.request, outlook, ending, overdue);
-  for (const std::string& lease : ended)
-    leases_.End(lease, "it has run for longer than " + base::FormatDuration(limits_.time) + " (queue.perUser.time), and " + waiting.user +
-                           " waits for its devices");
-  return !ended.empty();
-}
-
-// At most once a second, and for the first of the line: whoever may ask may do so often.
-const std::map<std::string, std::string>& LocalDoor::ExpectedStarts(const std::vector<Waiting>& waiting) {
-  const base::TimePoint now = loop_.clock().Now();
-  if (now < expected_until_) return expected_;
-  expected_until_ = now + kPlanAgain;
-  expected_.clear();
-  std::vector<node::allocate::Planned> plan;
-  for (const Waiting& one : waiting) {
-    if (one.absent || plan.size() == kMostPlanned) break;  // what an absent one asks for is not known
-    plan.push_back({one.request, one.time});
-  }
-  if (plan.empty()) return expected_;
-  const auto inventory = node_.inventory.published().Get();
-  const auto ledger = node_.ledger.Get();
-  const auto offers = node_.offers.published().Get();
-  const auto starts = node::allocate::ExpectedStarts(plan, {*inventory, *ledger, *offers, EndsFor(waiting.front().user, true)}, now);
-  for (std::size_t i = 0; i < starts.size(); ++i)
-    if (starts[i])
-      expected_[waiting[i].ticket] =
-          base::FormatTime(loop_.clock().Wall() + std::chrono::duration_cast<base::WallTime::duration>(*starts[i] - now));
-  return expected_;
 }
 
 void LocalDoor::TellProgress(const Waiting& waiting, std::size_t position) {
@@ -395,10 +302,11 @@ void LocalDoor::HandleCancel(const SessionPtr& session, const std::string& ticke
 void LocalDoor::HandleQueue(const SessionPtr& session) {
   std::vector<edge::broker::WaitingRun> queue;
   const auto in_order = queue_.InOrder();
-  const auto& starts = ExpectedStarts(in_order);
+  const auto& starts = policy_.ExpectedStarts(in_order);
   for (const Waiting& waiting : in_order) {
     queue.push_back(Describe(waiting, queue.size(), memory_.has_value()));
-    if (const auto start = starts.find(waiting.ticket); start != starts.end()) queue.back().expected_start = start->second;
+    if (const auto start = starts.find(waiting.ticket); start != starts.end())
+      queue.back().expected_start = base::FormatTime(start->second);
     if (!MayRule(*session) && waiting.waiter.uid != session->peer().uid) queue.back().command = api::ProgramOf(waiting.command);
   }
   session->Answer(edge::broker::EncodeQueue(queue));

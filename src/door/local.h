@@ -16,9 +16,9 @@
 #include "door/local_leases.h"
 #include "door/move_orders.h"
 #include "door/queue_file.h"
+#include "door/queue_policy.h"
 #include "door/turns.h"
 #include "edge/broker/server.h"
-#include "node/allocate/outlook.h"
 #include "node/allocate/queue.h"
 #include "node/share/offers.h"
 #include "os/kept_file.h"
@@ -105,15 +105,6 @@ class LocalDoor {
 
   base::Status Attempt(const node::allocate::Waiting& waiting, const node::allocate::Devices& kept_back);
   const std::vector<node::share::Offer>& OffersWithout(const node::allocate::Devices& kept_back);
-  node::allocate::Claim ClaimOf(const node::allocate::Waiting& waiting, bool first, bool within);
-  /// When leases end; for a request of this user within its limits, also by the limit of time.
-  std::map<std::string, base::TimePoint> EndsFor(const std::string& user, bool within) const;
-  /// True where somebody is ended for it.
-  bool EndOverdue(const node::allocate::Waiting& waiting, const node::allocate::Outlook& outlook);
-  std::optional<base::TimePoint> OverdueAt(const node::ledger::Lease& lease) const;
-  node::allocate::Holding HeldBy(const std::string& user) const;
-  /// By ticket, RFC 3339; of those of which it is known.
-  const std::map<std::string, std::string>& ExpectedStarts(const std::vector<node::allocate::Waiting>& waiting);
   std::string Memory(std::uint64_t next_ticket) const;
   bool TicketsRunOut() const;
   void KeepSoon();
@@ -129,10 +120,11 @@ class LocalDoor {
   const Options options_;
   const Callbacks callbacks_;
   LocalLeases leases_;
+  QueuePolicy policy_;
   std::map<std::string, Asker> askers_;  // by ticket
   api::QueueConfig limits_;
   node::allocate::Queue queue_;
-  base::TimerId next_overdue_ = 0, keep_ = 0;
+  base::TimerId keep_ = 0;
   std::optional<os::KeptFile> memory_;  // queue.json
   base::TimePoint keep_again_{};        // not sooner
   std::uint64_t tickets_noted_ = 0;     // in it: those from this number on were given to nobody
@@ -142,8 +134,6 @@ class LocalDoor {
     node::allocate::Devices without;
     std::vector<node::share::Offer> offers;
   } reduced_;
-  std::map<std::string, std::string> expected_;  // ExpectedStarts
-  base::TimePoint expected_until_{};             // then they are computed again
   base::Subscription on_offers_, on_ledger_;
   std::string closed_reason_ = "not open yet";  // empty while it listens
   Turns plans_{"plan"}, sums_{"sum of usage"};

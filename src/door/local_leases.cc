@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "door/lease_note.h"
 #include "node/allocate/allocate.h"
+#include "node/allocate/outlook.h"
 #include "node/share/offer.h"
 #include "os/process.h"
 
@@ -24,6 +25,7 @@ namespace {
 
 using base::Code;
 using base::Error;
+using node::allocate::kKillWait;
 using node::ledger::Enforcement;
 using node::ledger::Lease;
 using node::ledger::LeaseState;
@@ -55,6 +57,15 @@ os::DeviceRules RulesFor(const Lease& lease, const node::inventory::Snapshot& in
   return rules;
 }
 
+/// Of the first that lives still.
+std::optional<uid_t> UserOf(const std::string& proc_root, const std::vector<Process>& processes) {
+  for (const Process& process : processes) {
+    const auto info = os::ReadProcess(proc_root, process.pid);
+    if (info.ok() && info->start == process.start) return info->uid;
+  }
+  return std::nullopt;
+}
+
 // A want of resources in the kernel is no reason to wait in the queue for devices.
 Error NotForLackOfDevices(const Error& error) {
   const bool passes = error.code() == Code::kResourceExhausted || error.code() == Code::kUnavailable;
@@ -64,13 +75,14 @@ Error NotForLackOfDevices(const Error& error) {
 }  // namespace
 
 LocalLeases::LocalLeases(base::Executor& control, base::Executor& io, std::string proc_root, node::inventory::Inventory& inventory,
-                         node::ledger::Ledger& ledger, OpenGroups open_groups)
+                         node::ledger::Ledger& ledger, OpenGroups open_groups, std::function<void()> told_to_end)
     : control_(control),
       io_(io),
       proc_root_(std::move(proc_root)),
       inventory_(inventory),
       ledger_(ledger),
       open_groups_(std::move(open_groups)),
+      told_to_end_(std::move(told_to_end)),
       families_(control, io, proc_root_, [this](const Family& family) { FamilyChanged(family); }),
       self_(std::make_shared<LocalLeases*>(this)) {
   TryOpenGroups();
@@ -127,7 +139,7 @@ base::Result<Lease> LocalLeases::Admit(const Admission& admission) {
   if (HasEnded(admission.pidfd)) return HasGone();  // and what was read of its number was its own
   TRY(ledger_.Hand(lease));
   const base::TimePoint now = control_.clock().Now();
-  Begin(lease.id, {now, admission.time ? std::optional(now + *admission.time) : std::nullopt});
+  Begin(lease.id, {now, admission.time ? std::optional(now + *admission.time) : std::nullopt, {}, admission.uid});
   if (!groups_) {
     families_.Follow({lease.id, lease.user, lease.processes});
     return lease;
@@ -223,16 +235,22 @@ void LocalLeases::Recover(const std::vector<Lease>& checkpoint, const std::map<s
   for (const Lease& lease : ledger_.Get()->leases) {
     if (lease.door != node::share::kLocalDoor) continue;
     const auto known = terms.find(lease.id);
-    Begin(lease.id, known != terms.end() ? known->second : Term{control_.clock().Now(), {}});
+    Term term = known != terms.end() ? known->second : Term{control_.clock().Now()};
+    if (!term.uid) term.uid = UserOf(proc_root_, lease.processes);
+    Begin(lease.id, term);
   }
 }
 
 void LocalLeases::Begin(const std::string& id, Term term) {
   terms_[id] = term;
-  if (!term.ends) return;
-  ends_[id] = control_.PostAfter(std::max(*term.ends - control_.clock().Now(), base::Duration::zero()),
-                                 [this, id] { End(id, "the time that it declared is over"); });
+  if (term.killed) {
+    ending_[id] = control_.PostAfter(Until(*term.killed), [this, id] { Kill(id); });
+  } else if (term.ends) {
+    ends_[id] = control_.PostAfter(Until(*term.ends), [this, id] { End(id, "the time that it declared is over"); });
+  }
 }
+
+base::Duration LocalLeases::Until(base::TimePoint time) const { return std::max(time - control_.clock().Now(), base::Duration::zero()); }
 
 void LocalLeases::Release(const std::string& id) {
   for (auto* timers : {&ends_, &ending_})
@@ -244,12 +262,14 @@ void LocalLeases::Release(const std::string& id) {
 void LocalLeases::End(const std::string& id, const std::string& why) {
   const auto ledger = ledger_.Get();
   const Lease* lease = ledger->FindLease(id);
-  if (lease == nullptr || !terms_.contains(id) || Ends(id)) return;
+  const auto term = terms_.find(id);
+  if (lease == nullptr || term == terms_.end() || term->second.killed) return;
   base::Log(base::kInfo, "a run is ended", {{"lease", id}, {"user", lease->user}, {"why", why}});
-  terms_[id].ends = control_.clock().Now() + kKillWait;
+  term->second.killed = control_.clock().Now() + kKillWait;
   ending_[id] = control_.PostAfter(kKillWait, [this, id] { Kill(id); });
   Signal(id, SIGTERM);
   Signal(id, SIGCONT);  // one that stands still would not hear of it
+  if (told_to_end_) told_to_end_();
 }
 
 void LocalLeases::Kill(const std::string& id) {

@@ -22,13 +22,15 @@ class LocalLeases {
  public:
   using OpenGroups = std::function<base::Result<std::unique_ptr<Groups>>()>;
 
+  /// `told_to_end` is called when a lease has been: its term is another one. Not by Recover.
   LocalLeases(base::Executor& control, base::Executor& io, std::string proc_root, node::inventory::Inventory& inventory,
-              node::ledger::Ledger& ledger, OpenGroups open_groups);
+              node::ledger::Ledger& ledger, OpenGroups open_groups, std::function<void()> told_to_end = {});
   ~LocalLeases();
 
   /// What is to be held, by which process. `pidfd` tells that the process still is the one that asked.
   struct Admission {
     std::vector<node::ledger::Slot> slots;
+    uid_t uid = 0;
     std::string user;
     std::string command;
     node::ledger::Process process;
@@ -48,13 +50,11 @@ class LocalLeases {
   /// Blocks for a look at /proc. Once, before the first Admit.
   void Recover(const std::vector<node::ledger::Lease>& checkpoint, const std::map<std::string, Term>& terms = {});
 
-  /// Ends a lease: SIGTERM to its processes, and SIGKILL after kKillWait to those that are left. Its term ends then, at the latest.
+  /// Ends a lease: SIGTERM to its processes, and SIGKILL after kKillWait to those that are left.
   void End(const std::string& id, const std::string& why);
-  static constexpr base::Duration kKillWait = std::chrono::seconds(30);
 
-  /// How long each lease lasts, and which of them end.
+  /// Of each lease.
   const std::map<std::string, Term>& terms() const { return terms_; }
-  bool Ends(const std::string& id) const { return ending_.contains(id); }
 
   /// Ends the leases of groups in which nobody is any more and of which the kernel has not told so yet.
   void LookAtAllGroups();
@@ -115,6 +115,7 @@ class LocalLeases {
   void Release(const std::string& id);
   void Signal(const std::string& id, int signal) const;
   void Kill(const std::string& id);
+  base::Duration Until(base::TimePoint time) const;
 
   base::Executor& control_;
   base::Executor& io_;
@@ -122,13 +123,14 @@ class LocalLeases {
   node::inventory::Inventory& inventory_;
   node::ledger::Ledger& ledger_;
   const OpenGroups open_groups_;
+  const std::function<void()> told_to_end_;
   std::unique_ptr<Groups> groups_;  // null: visibility only
   std::string visibility_reason_;
   base::TimePoint next_open_{};
   std::map<std::string, base::TimerId> watched_;  // groups, with the timer of a removal to be repeated
   FamilyWatch families_;
   std::map<std::string, Term> terms_;
-  std::map<std::string, base::TimerId> ends_, ending_;  // leases to be ended; those that are, with the timer of the next SIGKILL
+  std::map<std::string, base::TimerId> ends_, ending_;  // timers: of leases to be ended; of those that are, of the next SIGKILL
   std::uint64_t next_id_ = 1;
   std::vector<std::string> to_close_;
   Closed closed_;

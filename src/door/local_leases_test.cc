@@ -10,6 +10,7 @@
 
 #include "door/fake_groups.h"
 #include "door/lease_note.h"
+#include "node/allocate/outlook.h"
 #include "os/process.h"
 
 namespace penstock::door {
@@ -17,6 +18,7 @@ namespace {
 
 using base::Code;
 using base::Error;
+using node::allocate::kKillWait;
 using node::ledger::Enforcement;
 using node::ledger::Lease;
 using std::chrono::seconds;
@@ -24,6 +26,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
+
+constexpr uid_t kEva = 1000;
 
 /// A child of the test.
 class Sleeper {
@@ -71,7 +75,8 @@ class LocalLeasesTest : public testing::Test {
                                             [this]() -> base::Result<std::unique_ptr<Groups>> {
                                               if (!no_rights_.empty()) return Error(Code::kPermissionDenied, no_rights_);
                                               return std::unique_ptr<Groups>(std::make_unique<FakeGroups>(kernel_));
-                                            });
+                                            },
+                                            [this] { ++told_to_end_; });
     leases_->Recover(checkpoint, terms);
   }
   void Refresh() {
@@ -82,11 +87,12 @@ class LocalLeasesTest : public testing::Test {
   }
   base::Result<Lease> Admit(const std::string& device, int pidfd = 0) {
     const std::uint64_t start = *os::ReadProcessStart("/proc", ::getpid());
-    return leases_->Admit({{{device, device}}, "eva", "train", {::getpid(), start, "eva", "train"}, pidfd == 0 ? pidfd_.get() : pidfd});
+    const int asker = pidfd == 0 ? pidfd_.get() : pidfd;
+    return leases_->Admit({{{device, device}}, kEva, "eva", "train", {::getpid(), start, "eva", "train"}, asker});
   }
   base::Result<Lease> Admit(const Sleeper& asker) {
     const std::uint64_t start = *os::ReadProcessStart("/proc", asker.pid());
-    return leases_->Admit({{{"GPU-1", "GPU-1"}}, "eva", "train", {asker.pid(), start, "eva", "train"}, asker.pidfd()});
+    return leases_->Admit({{{"GPU-1", "GPU-1"}}, kEva, "eva", "train", {asker.pid(), start, "eva", "train"}, asker.pidfd()});
   }
   std::vector<Lease> Held() const { return ledger_->Get()->leases; }
 
@@ -94,6 +100,7 @@ class LocalLeasesTest : public testing::Test {
   node::inventory::Inventory inventory_;
   FakeKernel kernel_;
   std::string no_rights_;
+  int told_to_end_ = 0;
   os::UniqueFd pidfd_;
   std::unique_ptr<node::ledger::Ledger> ledger_;
   std::unique_ptr<LocalLeases> leases_;
@@ -226,7 +233,7 @@ TEST_F(LocalLeasesTest, TakesOverItsLeasesAfterARestart) {
 TEST_F(LocalLeasesTest, ARunsLabelsComeBackWithItsGroup) {
   const std::uint64_t start = *os::ReadProcessStart("/proc", ::getpid());
   const std::map<std::string, std::string> labels = {{"experiment", "lr=0.1"}};
-  ASSERT_TRUE(leases_->Admit({{{"GPU-1", "GPU-1"}}, "eva", "train", {::getpid(), start, "eva", "train"}, pidfd_.get(), labels}).ok());
+  ASSERT_TRUE(leases_->Admit({{{"GPU-1", "GPU-1"}}, kEva, "eva", "train", {::getpid(), start, "eva", "train"}, pidfd_.get(), labels}).ok());
   EXPECT_EQ(Held().at(0).labels, labels);
   StartAgent();
   EXPECT_EQ(Held().at(0).labels, labels);
@@ -280,6 +287,7 @@ TEST_F(LocalLeasesTest, FollowsTheProcessWithoutRightsForGroups) {
   auto child = os::Spawn({.arguments = {"/bin/sleep", "600"}});
   ASSERT_TRUE(child.ok());
   const auto lease = leases_->Admit({{{"GPU-0", "GPU-0"}},
+                                     ::getuid(),
                                      os::UserName(::getuid()),
                                      "sleep",
                                      {child->pid, *os::ReadProcessStart("/proc", child->pid), "", ""},
@@ -466,7 +474,7 @@ TEST(Groups, AreNamedAfterTheRunDirectory) {
 TEST_F(LocalLeasesTest, AnAgentStartedAnewKnowsWhatAShareIsOneOf) {
   const std::uint64_t start = *os::ReadProcessStart("/proc", ::getpid());
   const node::ledger::Slot share{"GPU-1::2", "GPU-1", "nvidia.com/gpu.shared", {device::Sharing::kMps, 4}};
-  ASSERT_TRUE(leases_->Admit({{share}, "eva", "train", {::getpid(), start, "eva", "train"}, pidfd_.get()}).ok());
+  ASSERT_TRUE(leases_->Admit({{share}, kEva, "eva", "train", {::getpid(), start, "eva", "train"}, pidfd_.get()}).ok());
   StartAgent();
   ASSERT_THAT(Held(), SizeIs(1));
   EXPECT_THAT(Held()[0].slots, ElementsAre(share));
@@ -507,14 +515,14 @@ using Signals = std::vector<std::pair<std::string, int>>;
 TEST_F(LocalLeasesTest, EndsALeaseWhoseTimeIsOver) {
   const std::uint64_t start = *os::ReadProcessStart("/proc", ::getpid());
   const auto lease =
-      leases_->Admit({{{"GPU-1", "GPU-1"}}, "eva", "train", {::getpid(), start, "eva", "train"}, pidfd_.get(), {}, seconds(100)});
+      leases_->Admit({{{"GPU-1", "GPU-1"}}, kEva, "eva", "train", {::getpid(), start, "eva", "train"}, pidfd_.get(), {}, seconds(100)});
   ASSERT_TRUE(lease.ok());
   executor_.Advance(seconds(99));
   EXPECT_THAT(kernel_.signals, IsEmpty());
   executor_.Advance(seconds(1));
   EXPECT_EQ(kernel_.signals, (Signals{{lease->id, SIGTERM}, {lease->id, SIGCONT}}));
-  EXPECT_TRUE(leases_->Ends(lease->id));
-  executor_.Advance(LocalLeases::kKillWait);
+  EXPECT_TRUE(leases_->terms().at(lease->id).killed);
+  executor_.Advance(kKillWait);
   EXPECT_EQ(kernel_.signals.back(), std::pair(lease->id, SIGKILL));
   kernel_.End(lease->id);
   executor_.RunUntilIdle();
@@ -533,6 +541,31 @@ TEST_F(LocalLeasesTest, EndsWhatAnAgentBeforeItGaveAnEnd) {
   EXPECT_EQ(leases_->terms().at(id), term);
   executor_.Advance(seconds(5));
   EXPECT_EQ(kernel_.signals.front(), std::pair(id, SIGTERM));
+}
+
+TEST_F(LocalLeasesTest, KillsWhatAnAgentBeforeItAskedToEndAndAsksItNoMore) {
+  const std::string id = Admit("GPU-1")->id;
+  leases_->End(id, "said so");
+  executor_.RunUntilIdle();
+  EXPECT_EQ(told_to_end_, 1) << "somebody keeps its term";
+  leases_->End(id, "said so again");
+  EXPECT_EQ(told_to_end_, 1);
+  executor_.Advance(seconds(10));
+  kernel_.signals.clear();
+  const Term term = leases_->terms().at(id);
+  EXPECT_EQ(term.killed, executor_.clock().Now() + kKillWait - seconds(10));
+  StartAgent({}, {{id, term}});
+  executor_.Advance(kKillWait - seconds(11));
+  EXPECT_THAT(kernel_.signals, IsEmpty());
+  executor_.Advance(seconds(1));
+  EXPECT_EQ(kernel_.signals, (Signals{{id, SIGKILL}}));
+}
+
+TEST_F(LocalLeasesTest, KnowsWhoseARunIsWhereAnOlderFileDoesNotSay) {
+  const std::string id = Admit("GPU-1")->id;
+  EXPECT_EQ(leases_->terms().at(id).uid, kEva);
+  StartAgent({}, {{id, Term{executor_.clock().Now()}}});
+  EXPECT_EQ(leases_->terms().at(id).uid, ::getuid()) << "the process is the test's own";
 }
 
 TEST_F(LocalLeasesTest, EndsWithoutRightsTheProcessesThatItKnows) {

@@ -18,7 +18,8 @@ constexpr int kVersion = 1;
 
 json ToJson(const Waiting& waiting) {
   return {{"ticket", waiting.ticket},      {"uid", waiting.waiter.uid}, {"pid", waiting.waiter.pid},
-          {"start", waiting.waiter.start}, {"user", waiting.user},      {"since", base::FormatTime(waiting.since)}};
+          {"start", waiting.waiter.start}, {"user", waiting.user},      {"since", base::FormatTime(waiting.since)},
+          {"gpus", waiting.request.count}, {"share", waiting.request.share}};
 }
 
 std::int64_t ToNumber(base::TimePoint time) { return base::Duration(time.time_since_epoch()).count(); }
@@ -35,6 +36,8 @@ Waiting ReadWaiting(const base::Value& value, base::Problems& problems) {
   waiting.waiter.start = static_cast<std::uint64_t>(reader.Int("start", 0, INT64_MAX).value_or(0));
   waiting.user = reader.String("user").value_or("");
   waiting.since = base::ParseTime(reader.String("since").value_or(""));
+  waiting.request.count = static_cast<int>(reader.Int("gpus", 0, INT32_MAX).value_or(0));
+  waiting.request.share = static_cast<int>(reader.Int("share", 1, INT32_MAX).value_or(1));
   reader.Finish();
   return waiting;
 }
@@ -47,6 +50,8 @@ std::string EncodeQueueMemory(const QueueMemory& memory, std::string_view boot_i
   for (const auto& [lease, term] : memory.runs) {
     runs.push_back({{"lease", lease}, {"began", ToNumber(term.began)}});
     if (term.ends) runs.back()["ends"] = ToNumber(*term.ends);
+    if (term.killed) runs.back()["killed"] = ToNumber(*term.killed);
+    if (term.uid) runs.back()["uid"] = *term.uid;
   }
   return json({{"version", kVersion},
                {"bootId", std::string(boot_id)},
@@ -75,6 +80,8 @@ base::Result<QueueMemory> DecodeQueueMemory(std::string_view text, std::string_v
       Term& term = memory.runs[run.String("lease").value_or("")];
       term.began = ToTime(run.Int("began", 0, INT64_MAX).value_or(0));
       if (const auto ends = run.Int("ends", 0, INT64_MAX)) term.ends = ToTime(*ends);
+      if (const auto killed = run.Int("killed", 0, INT64_MAX)) term.killed = ToTime(*killed);
+      if (const auto uid = run.Int("uid", 0, UINT32_MAX)) term.uid = static_cast<uid_t>(*uid);
       run.Finish();
     }
   }

@@ -68,7 +68,7 @@ TEST(MigrateFind, KnowsTheChartsDaemonSetsByWhatTheyRun) {
       << "and nothing of the pod's plumbing";
   EXPECT_EQ(found.workloads[1].part, Part::kFeatureDiscovery);
   EXPECT_EQ(found.workloads[2].part, Part::kMps);
-  EXPECT_EQ(found.configs.size(), 3u);
+  EXPECT_EQ(found.configs.size(), 4u);
 }
 
 TEST(MigrateFind, ReadsFlagsBeforeTheEnvironmentAndNamesUnknownOnes) {

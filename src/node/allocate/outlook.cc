@@ -92,15 +92,19 @@ std::vector<std::optional<base::TimePoint>> ExpectedStarts(const std::vector<Pla
   std::vector<std::optional<base::TimePoint>> starts;
   Future future(outlook);
   Ends ends = InOrder(outlook.ends);
+  const base::TimePoint farthest = now + kFarthest;
   for (const Planned& next : queue) {
     const auto start = Play(next.request, future, ends, now);
+    if (start && start->at > farthest) break;
     starts.push_back(start ? std::optional(start->at) : std::nullopt);
     if (!start && !future.IsServedAtAll(next.request)) continue;  // it waits for what nobody can be given, and holds up nobody
     if (!start) break;
     now = start->at;
     const std::string id = "planned " + std::to_string(starts.size());
     future.Begin(id, start->slots);
-    if (next.time) ends.insert(std::lower_bound(ends.begin(), ends.end(), std::pair(now + *next.time, id)), {now + *next.time, id});
+    if (!next.time || *next.time > kFarthest) continue;
+    const std::pair end(now + LongestHeld(*next.time), id);
+    ends.insert(std::lower_bound(ends.begin(), ends.end(), end), end);
   }
   starts.resize(queue.size());
   return starts;
@@ -143,12 +147,9 @@ std::vector<share::Offer> WithoutDevices(std::vector<share::Offer> offers, const
   return offers;
 }
 
-double HeldBy(const ledger::Snapshot& ledger, std::string_view door, std::string_view user) {
+double DevicesHeld(const ledger::Lease& lease) {
   double held = 0;
-  for (const Lease& lease : ledger.leases) {
-    if (lease.door != door || lease.user != user) continue;
-    for (const Slot& slot : lease.slots) held += 1.0 / slot.shape.shares;
-  }
+  for (const Slot& slot : lease.slots) held += 1.0 / slot.shape.shares;
   return held;
 }
 

@@ -1,17 +1,24 @@
 // When somebody who waits can be served, read from what those who hold devices have declared. Pure.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/core/clock.h"
 #include "node/allocate/allocate.h"
 
 namespace penstock::node::allocate {
+
+/// From the signal that asks a run to end to the one that ends it.
+inline constexpr base::Duration kKillWait = std::chrono::seconds(30);
+
+/// How long a run that declared a time holds its devices at the latest: after it is asked to end it may make use of all the time that it
+/// has.
+constexpr base::Duration LongestHeld(base::Duration declared) { return declared + kKillWait; }
 
 /// Everything that the future is read from.
 struct Outlook {
@@ -35,10 +42,11 @@ std::optional<Start> Foresee(const Request& request, const Outlook& outlook, bas
 /// A request in the queue.
 struct Planned {
   Request request;
-  std::optional<base::Duration> time;  ///< how long it holds what it gets; nothing: nobody knows
+  std::optional<base::Duration> time;  ///< how long it says that it runs; nothing: nobody knows
 };
 
-/// When each can be served if each waits for those before it; nothing where nobody knows.
+/// When each can be served if each waits for those before it; nothing where nobody knows, and nothing later than kFarthest from now.
+inline constexpr base::Duration kFarthest = std::chrono::hours(24 * 3650);
 std::vector<std::optional<base::TimePoint>> ExpectedStarts(const std::vector<Planned>& queue, const Outlook& outlook, base::TimePoint now);
 
 /// Of the leases in `overdue`, which may be ended, those that must be so that the request can be served; `ending` end already. None where
@@ -49,7 +57,7 @@ std::vector<std::string> ToEnd(const Request& request, const Outlook& outlook, c
 /// The offers, with these devices held for somebody else.
 std::vector<share::Offer> WithoutDevices(std::vector<share::Offer> offers, const std::set<std::string>& devices);
 
-/// How many devices a user holds at a door; a share of one that is cut into four is a quarter.
-double HeldBy(const ledger::Snapshot& ledger, std::string_view door, std::string_view user);
+/// How many devices a lease holds; a share of one that is cut into four is a quarter.
+double DevicesHeld(const ledger::Lease& lease);
 
 }  // namespace penstock::node::allocate

@@ -83,7 +83,17 @@ TEST_F(OutlookTest, PlansEachAfterThoseBeforeIt) {
   Request broken = Of(1);
   broken.devices = {"G9"};
   EXPECT_THAT(ExpectedStarts({{Of(1), hours(4)}, {broken, {}}, {Of(4), {}}, {Of(1), hours(1)}}, view, kNow),
-              ElementsAre(Optional(kNow + hours(1)), testing::Eq(std::nullopt), Optional(kNow + hours(5)), testing::Eq(std::nullopt)));
+              ElementsAre(Optional(kNow + hours(1)), testing::Eq(std::nullopt), Optional(kNow + hours(1) + LongestHeld(hours(4))),
+                          testing::Eq(std::nullopt)));
+}
+
+TEST_F(OutlookTest, PlansNoFartherThanAnybodyKnows) {
+  for (const char* device : {"G0", "G1", "G2", "G3"}) Hold(device);
+  const auto view = View({{"r-G0", kNow + hours(1)}, {"r-G1", kNow + hours(1)}, {"r-G2", kNow + hours(1)}, {"r-G3", kNow + hours(1)}});
+  const auto starts = ExpectedStarts(std::vector<Planned>(32, {Of(4), kFarthest / 3}), view, kNow);
+  ASSERT_EQ(starts.size(), 32u);
+  for (std::size_t i = 0; i < starts.size(); ++i) EXPECT_EQ(starts[i].has_value(), i < 3) << i;
+  EXPECT_EQ(ExpectedStarts({{Of(4), base::Duration::max()}, {Of(4), {}}}, view, kNow).at(1), std::nullopt);
 }
 
 TEST_F(OutlookTest, EndsNoMoreThanHelps) {
@@ -108,10 +118,10 @@ TEST_F(OutlookTest, KeepsDevicesBack) {
 TEST_F(OutlookTest, CountsSharesAsPartsOfADevice) {
   Hold("G0", "ann", {device::Sharing::kTimeSlicing, 4});
   Hold("G1");
-  Hold("G2", "bob");
   Hold("G3", "ann", {device::Sharing::kMps, 2});
-  EXPECT_DOUBLE_EQ(HeldBy(ledger_, "local", "ann"), 1.75) << "an MPS client as its part of the device";
-  EXPECT_DOUBLE_EQ(HeldBy(ledger_, "kubelet", "ann"), 0);
+  EXPECT_DOUBLE_EQ(DevicesHeld(ledger_.leases.at(0)), 0.25);
+  EXPECT_DOUBLE_EQ(DevicesHeld(ledger_.leases.at(1)), 1);
+  EXPECT_DOUBLE_EQ(DevicesHeld(ledger_.leases.at(2)), 0.5) << "an MPS client as its part of the device";
 }
 
 TEST_F(OutlookTest, KnowsWhatARequestCouldUse) {

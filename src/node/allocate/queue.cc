@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "node/allocate/outlook.h"
+
 namespace penstock::node::allocate {
 
 using base::Code;
@@ -12,8 +14,9 @@ using base::Error;
 
 namespace {
 
-/// Of those behind the first that waits, so many are tried at most: a long line must not keep the loop.
-constexpr std::size_t kMostTriedBehind = 32;
+/// In one turn about so many are tried in vain, of each user as many: a long line must not keep the loop, and one user's requests must not
+/// keep another's from being tried.
+constexpr std::size_t kMostTriedInVain = 64;
 constexpr double kRounding = 1e-9;  // of sums of shares
 
 bool Waits(const base::Status& tried) {
@@ -30,18 +33,23 @@ struct Queue::Place {
   base::TimerId timer = 0;
   std::size_t position = 0;  // as told last
   bool told = false;
-  bool beyond = false;  // of its user's limits, by the last look
-  bool first = false;   // somebody was ended for it
-  bool gone = false;    // out of the line while a callback of it runs
+  bool tried = false;
+  bool first = false;                       // somebody was ended for it
+  bool gone = false;                        // out of the line while a callback of it runs
+  std::optional<base::TimePoint> promised;  // the earliest time that it could count on since it is the first that waits
 };
 
 /// Those of one door that still wait in front of the next.
 struct Queue::Front {
   std::size_t waiting = 0;
-  std::optional<Claim> first;  // of the first that waits for devices to be let go
-  Devices claimed;             // by all who do
-  std::size_t tried = 0;       // of those behind the first
-  bool closed = false;         // nobody behind is tried
+  std::optional<Claim> first;               // of the first that waits for devices to be let go
+  std::optional<base::TimePoint> promised;  // to the first
+  Devices could_use;                        // by the first
+  Devices claimed;                          // by all who wait for devices to be let go
+  std::map<uid_t, std::size_t> in_vain;     // of each user that waits, how many have been tried
+  bool closed = false;                      // nobody behind is tried
+
+  bool MayTry(uid_t user) const { return in_vain.at(user) < std::max<std::size_t>(1, kMostTriedInVain / in_vain.size()); }
 };
 
 Queue::Queue(base::Executor& executor, Callbacks callbacks)
@@ -70,6 +78,7 @@ base::Result<std::string> Queue::Add(Waiting waiting, base::Duration wait) {
   }
   place->wait = wait;
   const std::string ticket = place->waiting.ticket;
+  if (wait != kForEver) place->waiting.until = executor_.clock().Now() + wait;
   if (wait > base::Duration::zero() && wait != kForEver) {
     place->timer = executor_.PostAfter(wait, [self = self_, ticket, wait] {
       if (*self == nullptr) return;
@@ -82,7 +91,8 @@ base::Result<std::string> Queue::Add(Waiting waiting, base::Duration wait) {
 
 base::Status Queue::MayWait(const Waiting& waiting) const {
   if (limits_.waiting == 0 || waiting.waiter.uid == 0) return {};
-  const auto own = std::count_if(line_.begin(), line_.end(), [&](const auto& place) { return place->waiting.user == waiting.user; });
+  const auto own = std::count_if(line_.begin(), line_.end(),
+                                 [&](const auto& place) { return place->waiting.waiter.uid == waiting.waiter.uid; });
   if (own < limits_.waiting || own == std::ssize(line_)) return {};
   return Error(Code::kResourceExhausted, "you have " + std::to_string(own) + " requests waiting, and other users wait, too: then a user " +
                                              "may have " + std::to_string(limits_.waiting) + " (queue.perUser.waiting in the agent's " +
@@ -94,10 +104,17 @@ std::shared_ptr<Queue::Place> Queue::TakeBack(const Waiting& waiting) {
     return place->waiting.absent && place->waiting.ticket == waiting.ticket && place->waiting.waiter == waiting.waiter;
   });
   if (found == line_.end()) return nullptr;
-  const base::WallTime since = (*found)->waiting.since;
-  (*found)->waiting = waiting;
-  (*found)->waiting.since = since;
-  return *found;
+  const auto place = *found;
+  const Request& kept = place->waiting.request;
+  const bool known = kept.count > 0;
+  if (known && (waiting.request.count > kept.count || waiting.request.share < kept.share)) {
+    Remove(waiting.ticket, Error(Code::kCancelled, "its program asks for more now"));
+    return nullptr;
+  }
+  const base::WallTime since = place->waiting.since;
+  place->waiting = waiting;
+  place->waiting.since = since;
+  return place;
 }
 
 void Queue::Restore(std::vector<Waiting> places, std::uint64_t next_ticket, base::Duration patience) {
@@ -152,63 +169,78 @@ const Waiting* Queue::Find(const std::string& ticket) const {
   return found == line_.end() ? nullptr : &(*found)->waiting;
 }
 
-// In order of arrival, but for what a user asks for beyond their limits while others wait.
+// In order of arrival, but for what a user asks for beyond their limits while others wait. What is beyond follows from what the user holds
+// and asks for alone: nobody is ended for it, whether others wait or not.
 Queue::Line Queue::Ordered() const {
   struct User {
     Holding holding;  // with what those before ask for
     int waiting = 0;
   };
-  std::set<std::string> competing;
+  std::set<uid_t> competing;
   for (const auto& place : line_) {
-    place->beyond = false;
-    competing.insert(place->waiting.user);
+    place->waiting.beyond = false;
+    competing.insert(place->waiting.waiter.uid);
   }
   Line line = line_;
   std::stable_partition(line.begin(), line.end(), [](const auto& place) { return place->first; });
-  if (competing.size() < 2 || limits_ == api::QueueConfig{}) return line;
-  std::map<std::string, User> users;
+  if (limits_ == api::QueueConfig{}) return line;
+  std::map<uid_t, User> users;
   for (const auto& place : line) {
-    const Waiting& waiting = place->waiting;
-    if (waiting.absent || place->first || waiting.waiter.uid == 0) continue;
-    const auto [known, first] = users.try_emplace(waiting.user);
+    Waiting& waiting = place->waiting;
+    const uid_t uid = waiting.waiter.uid;
+    if (waiting.absent || uid == 0) continue;
+    const auto [known, first] = users.try_emplace(uid);
     User& user = known->second;
-    if (first) user.holding = callbacks_.held(waiting.user);
+    if (first) user.holding = callbacks_.held(uid);
     const double asked = static_cast<double>(waiting.request.count) / waiting.request.share;
-    place->beyond = user.holding.overdue || (limits_.waiting > 0 && user.waiting >= limits_.waiting) ||
-                    (limits_.gpus > 0 && user.holding.devices + asked > limits_.gpus + kRounding);
+    waiting.beyond = user.holding.overdue || (limits_.waiting > 0 && user.waiting >= limits_.waiting) ||
+                     (limits_.gpus > 0 && user.holding.devices + asked > limits_.gpus + kRounding);
     ++user.waiting;
-    if (!place->beyond) user.holding.devices += asked;
+    if (!waiting.beyond) user.holding.devices += asked;
   }
-  std::stable_partition(line.begin(), line.end(), [](const auto& place) { return !place->beyond; });
+  if (competing.size() > 1)
+    std::stable_partition(line.begin(), line.end(), [](const auto& place) { return place->first || !place->waiting.beyond; });
   return line;
 }
 
 // Walks over a copy: callbacks may add, cancel, or try again.
 void Queue::TryAll() {
+  const Line line = Ordered();
   std::map<std::string, Front> fronts;  // by door
-  for (const auto& place : Ordered())
+  for (const auto& place : line) fronts[place->waiting.request.door].in_vain.emplace(place->waiting.waiter.uid, 0);
+  for (const auto& place : line)
     if (!place->gone) TryPlace(place, fronts[place->waiting.request.door]);
 }
 
 Devices Queue::KeptFrom(const Waiting& waiting, const Front& front) const {
   if (!front.first) return {};
   if (!waiting.time) return front.claimed;
-  if (!front.first->served) return front.first->could_use;
-  const bool done_by_then = executor_.clock().Now() + *waiting.time <= front.first->served->at;
-  return done_by_then ? Devices{} : front.first->served->devices;
+  if (front.promised && executor_.clock().Now() + LongestHeld(*waiting.time) <= *front.promised) return {};
+  const auto& served = front.first->served;
+  const bool late = !served || served->at > *front.promised;
+  return late ? front.could_use : served->devices;
+}
+
+// One that could use nothing but what is kept from it. A new one is tried all the same: it may be one that can never be served.
+bool Queue::InVain(const Place& place, const Devices& kept_back) const {
+  if (!place.tried || kept_back.empty()) return false;
+  const Devices could_use = callbacks_.could_use(place.waiting);
+  return !could_use.empty() && std::includes(kept_back.begin(), kept_back.end(), could_use.begin(), could_use.end());
 }
 
 void Queue::TryPlace(const std::shared_ptr<Place>& place, Front& front) {
-  const bool held_up = front.first.has_value();
-  front.closed = front.closed || place->waiting.absent || (held_up && ++front.tried > kMostTriedBehind);
+  const auto promised = std::exchange(place->promised, std::nullopt);
+  front.closed = front.closed || place->waiting.absent;
   bool waits_for_release = false;
-  if (front.closed) {
+  const Devices kept_back = KeptFrom(place->waiting, front);
+  if (front.closed || InVain(*place, kept_back) || !front.MayTry(place->waiting.waiter.uid)) {
     if (!place->waiting.absent) Tell(*place, front.waiting, AreBefore(front.waiting));
   } else {
-    const Devices kept_back = KeptFrom(place->waiting, front);
+    place->tried = true;
     const auto tried = callbacks_.attempt(place->waiting, kept_back);
     if (place->gone) return;
     if (!Waits(tried)) return Remove(place->waiting.ticket, tried);
+    ++front.in_vain.at(place->waiting.waiter.uid);
     waits_for_release = tried.error().code() == Code::kResourceExhausted;
     Tell(*place, front.waiting, waits_for_release && !kept_back.empty() ? AreBefore(front.waiting) : tried.error().message());
   }
@@ -216,11 +248,18 @@ void Queue::TryPlace(const std::shared_ptr<Place>& place, Front& front) {
     Remove(place->waiting.ticket, Error(Code::kDeadlineExceeded, "not free now: " + place->waiting.reason));
   if (place->gone) return;
   ++front.waiting;
-  if (!waits_for_release) return;
-  Claim claim = callbacks_.claim(place->waiting, !held_up, !place->beyond);
-  place->first = place->first || claim.others_end;
-  front.claimed.insert(claim.could_use.begin(), claim.could_use.end());
-  if (!held_up) front.first = std::move(claim);
+  if (waits_for_release) TakeClaim(*place, front, promised);
+}
+
+void Queue::TakeClaim(Place& place, Front& front, std::optional<base::TimePoint> promised) {
+  const Devices could_use = callbacks_.could_use(place.waiting);
+  front.claimed.insert(could_use.begin(), could_use.end());
+  if (front.first) return;
+  front.first = callbacks_.claim(place.waiting);
+  front.could_use = could_use;
+  place.first = place.first || front.first->others_end;
+  if (front.first->served) promised = std::min(promised.value_or(front.first->served->at), front.first->served->at);
+  place.promised = front.promised = promised;
 }
 
 void Queue::Tell(Place& place, std::size_t position, const std::string& reason) {

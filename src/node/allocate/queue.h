@@ -35,15 +35,17 @@ struct Waiting {
   std::string user;
   std::string command;
   base::WallTime since{};
-  std::string reason;   ///< what it waits for
-  bool absent = false;  ///< a place of the agent before us that nobody has come back to yet; it has no request
+  std::optional<base::TimePoint> until = {};  ///< it waits until then; nothing: for as long as it takes
+  std::string reason;                         ///< what it waits for
+  bool beyond = false;                        ///< it asks for more than its user's limits, by the last look
+  /// A place of the agent before us that nobody has come back to yet; of its request `count` (0: not even that) and `share` are known.
+  bool absent = false;
 };
 
 using Devices = std::set<std::string>;  ///< ids
 
-/// What somebody who waits for devices to be let go keeps from those behind it.
+/// What the first who waits for devices to be let go can count on.
 struct Claim {
-  Devices could_use;  ///< in whatever way it is served
   /// When it is served at the latest, and with which devices, where that is known.
   struct Served {
     base::TimePoint at;
@@ -61,22 +63,24 @@ struct Holding {
 
 /// Serves requests in order: those that wait for devices to be let go hold up later ones of the same door for every device that they could
 /// use, so that large requests are not starved. A later one that says how long it runs goes ahead where it cannot delay the first that
-/// waits: it is done by then, or takes devices that this one does not need then (backfill). Who waits for a device that nobody can be given
-/// keeps its place and holds up nobody.
+/// waits: its devices are certain to be back by then, or it takes devices that this one does not need then (backfill). The earliest time
+/// that the first could count on is remembered: once it cannot be kept, nobody goes ahead any more. Who waits for a device that nobody can
+/// be given keeps its place and holds up nobody.
 ///
-/// Limits for each user count only while more than one user waits, and never for root: what a user asks for beyond them comes after what
-/// all others ask for within theirs, and so does all that a user asks for who holds something for too long. How many can wait at all is
-/// bounded by who adds them.
+/// Limits for each user change the order only while more than one user waits, and are none for root: what a user asks for beyond them comes
+/// after what all others ask for within theirs, and so does all that a user asks for who holds something for too long. How many can wait at
+/// all is bounded by who adds them.
 class Queue {
  public:
   struct Callbacks {
     /// Reserves and hands for this one, none of the devices that are kept back among it. kResourceExhausted: it waits for devices to be let
     /// go; kUnavailable: it waits for what nobody can be given now. The message is the reason. Any other error ends the wait.
     std::function<base::Result<void>(const Waiting&, const Devices& kept_back)> attempt;
-    /// What this one, which waits for devices to be let go, keeps from those behind it. `first`: nobody before it does; `within`: it asks
-    /// for no more than its user's limits.
-    std::function<Claim(const Waiting&, bool first, bool within)> claim;
-    std::function<Holding(const std::string& user)> held;
+    /// The devices that this one could use, in whatever way it is served: who waits for devices to be let go keeps them from those behind.
+    std::function<Devices(const Waiting&)> could_use;
+    /// Of the first that waits for devices to be let go.
+    std::function<Claim(const Waiting&)> claim;
+    std::function<Holding(uid_t)> held;
     /// Its place (from 0) or reason changed.
     std::function<void(const Waiting&, std::size_t position)> progress;
     /// It is out of the line: served, or failed (kDeadlineExceeded after its wait, kCancelled, or the attempt's error).
@@ -92,8 +96,9 @@ class Queue {
   void Configure(const api::QueueConfig& limits);
 
   /// Puts one in line and tries soon, through the executor. `wait` 0: kDeadlineExceeded at once if it is not served by the first try; any
-  /// other wait begins now. Returns its ticket. One whose ticket names an absent place of the same process gets that; any other ticket
-  /// counts for nothing. kResourceExhausted where its user has as many waiting as the limit says, while others wait.
+  /// other wait begins now. Returns its ticket. One whose ticket names an absent place of the same process gets that, unless it asks for
+  /// more than that place was for; any other ticket counts for nothing. kResourceExhausted where its user has as many waiting as the limit
+  /// says, while others wait.
   base::Result<std::string> Add(Waiting waiting, base::Duration wait);
 
   /// Puts places of the agent before us in line, in order, with their tickets. Nobody behind an absent place is served until it is taken,
@@ -121,8 +126,10 @@ class Queue {
   void DropAbsent();
   Line Ordered() const;
   Devices KeptFrom(const Waiting& waiting, const Front& front) const;
+  bool InVain(const Place& place, const Devices& kept_back) const;
   void TryAll();
   void TryPlace(const std::shared_ptr<Place>& place, Front& front);
+  void TakeClaim(Place& place, Front& front, std::optional<base::TimePoint> promised);
   void Tell(Place& place, std::size_t position, const std::string& reason);
   void Remove(const std::string& ticket, const base::Status& status);
 

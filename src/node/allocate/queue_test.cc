@@ -1,11 +1,14 @@
 // The line of those who wait, on an executor whose clock the test turns.
 #include "node/allocate/queue.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "node/allocate/outlook.h"
 
 namespace penstock::node::allocate {
 namespace {
@@ -18,6 +21,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
+constexpr uid_t kAnn = 1000, kBob = 1001;
+
 class QueueTest : public testing::Test {
  protected:
   // Serves who fits into `free_` devices, which of one door and model are one as good as the other.
@@ -26,22 +31,25 @@ class QueueTest : public testing::Test {
     if (waiting.request.count > 8) return Error(Code::kFailedPrecondition, "there are 8");
     if (waiting.request.model == broken_) return Error(Code::kUnavailable, "it is broken");
     if (kept_back.contains(waiting.request.door + "/" + waiting.request.model)) return Error(Code::kResourceExhausted, "kept back");
+    if (waiting.request.model == kept_free_) return {};
     if (waiting.request.count > free_[waiting.request.door])
       return Error(Code::kResourceExhausted, std::to_string(free_[waiting.request.door]) + " are free");
     free_[waiting.request.door] -= waiting.request.count;
-    if (waiting.time) ends_.emplace(executor_.clock().Now() + *waiting.time, waiting.request.count);
+    if (waiting.time) ends_.emplace(executor_.clock().Now() + LongestHeld(*waiting.time), waiting.request.count);
     return {};
   }
 
-  // In front one is served once so many have ended that it fits.
-  Claim ClaimOf(const Waiting& waiting, bool first, bool within) {
+  static Devices CouldUse(const Waiting& waiting) { return {waiting.request.door + "/" + waiting.request.model}; }
+
+  // It is served once so many have ended that it fits.
+  Claim ClaimOf(const Waiting& waiting) {
     Claim claim;
-    claim.could_use = {waiting.request.door + "/" + waiting.request.model};
-    claims_.push_back(waiting.ticket + (first ? " first" : "") + (within ? "" : " beyond"));
+    claims_.push_back(waiting.ticket + (waiting.beyond ? " beyond" : ""));
     claim.others_end = waiting.ticket == ended_for_;
     int free = free_[waiting.request.door];
     for (const auto& [at, count] : ends_)
-      if (first && (free += count) >= waiting.request.count && !claim.served) claim.served = {at, claim.could_use};
+      if ((free += count) >= waiting.request.count && !claim.served)
+        claim.served = {std::max(at, executor_.clock().Now()), CouldUse(waiting)};
     return claim;
   }
 
@@ -61,7 +69,6 @@ class QueueTest : public testing::Test {
     waiting.request.share = share_;
     waiting.request.door = door;
     waiting.request.model = model;
-    waiting.user = user_;
     waiting.waiter = waiter_;
     waiting.time = time_;
     waiting.ticket = ticket_;
@@ -77,21 +84,21 @@ class QueueTest : public testing::Test {
   base::ManualExecutor executor_;
   std::map<std::string, int> free_;
   std::multimap<base::TimePoint, int> ends_;  // of those who hold devices
-  std::map<std::string, Holding> held_;       // by user
+  std::map<uid_t, Holding> held_;
   std::vector<std::string> claims_;
   std::string ended_for_;              // the ticket for which somebody is ended
-  std::string user_ = "ann", ticket_;  // of those who are added
+  std::string ticket_;  // of those who are added
   int share_ = 1;
-  Waiter waiter_{1000, 7, 77};
+  Waiter waiter_{kAnn, 7, 77};
   std::optional<base::Duration> time_;
-  std::string broken_ = "none";  // the model of a device that nobody can be given
+  std::string broken_ = "none";     // the model of a device that nobody can be given
+  std::string kept_free_ = "none";  // the model of a device that is free
   std::vector<std::string> tried_, served_;
   std::map<std::string, Error> failed_;
   std::vector<std::string> told_;
   Queue queue_{executor_,
                {[this](const Waiting& waiting, const Devices& kept_back) { return Attempt(waiting, kept_back); },
-                [this](const Waiting& waiting, bool first, bool within) { return ClaimOf(waiting, first, within); },
-                [this](const std::string& user) { return held_[user]; },
+                CouldUse, [this](const Waiting& waiting) { return ClaimOf(waiting); }, [this](uid_t uid) { return held_[uid]; },
                 [this](const Waiting& waiting, std::size_t position) {
                   told_.push_back(waiting.ticket + " at " + std::to_string(position) + ": " + waiting.reason);
                 },
@@ -246,7 +253,7 @@ TEST_F(QueueTest, LetsOneGoAheadThatIsDoneBeforeTheFirstIsServed) {
   Add(1);
   executor_.RunUntilIdle();
   EXPECT_THAT(served_, ElementsAre("q-1", "q-5")) << "q-3 says nothing, q-4 would not be done by then";
-  Pass(seconds(99));
+  Pass(LongestHeld(seconds(99)));
   time_ = seconds(2);
   Add(1);
   executor_.RunUntilIdle();
@@ -272,15 +279,94 @@ TEST_F(QueueTest, ServesTheFirstBesideAFlowOfShortOnes) {
   time_.reset();
   const std::string large = Add(4);
   time_ = seconds(7);
-  for (int second = 1; second < 100; ++second) {
+  for (auto left = LongestHeld(seconds(100)); left > seconds(1); left -= seconds(1)) {
     Add(1);
     Pass(seconds(1));
   }
   EXPECT_THAT(served_, testing::Not(testing::Contains(large)));
   Add(1);
   Pass(seconds(1));
-  EXPECT_THAT(served_, testing::Contains(large)) << "its time has come, and nobody delayed it";
-  EXPECT_GT(served_.size(), 10u) << "others went ahead";
+  EXPECT_THAT(served_, testing::Contains(large)) << "its time has come, and nobody delayed it, although nobody listened to SIGTERM";
+  EXPECT_GT(served_.size(), 5u) << "others went ahead";
+}
+
+TEST_F(QueueTest, LetsNobodyGoAheadAnyMoreOnceThePromiseToTheFirstIsBroken) {
+  free_["local"] = 4;
+  time_ = seconds(100);
+  Add(2);
+  executor_.RunUntilIdle();
+  const std::string large = (time_.reset(), Add(4));
+  executor_.RunUntilIdle();
+  ends_ = {{executor_.clock().Now() + seconds(1000), 2}};  // who was to end stays
+  const auto serve_short_ones = [this] {
+    const auto before = served_.size();
+    time_ = seconds(1);
+    for (int second = 0; second < 100; ++second) {
+      Add(1);
+      Pass(seconds(1));
+    }
+    return served_.size() - before;
+  };
+  EXPECT_GT(serve_short_ones(), 0u) << "they are done by the time that the first was promised";
+  EXPECT_EQ(serve_short_ones(), 0u) << "they would be done before it is served now";
+  Pass(seconds(800));
+  EXPECT_EQ(served_.back(), large);
+}
+
+TEST_F(QueueTest, RemembersTheEarliestPromiseToTheFirst) {
+  free_["local"] = 4;
+  time_ = seconds(100);
+  Add(1);
+  Add(1);
+  executor_.RunUntilIdle();
+  time_.reset();
+  Add(4);
+  executor_.RunUntilIdle();
+  ends_.insert({executor_.clock().Now() + seconds(500), ends_.begin()->second});  // one of them stays
+  ends_.erase(ends_.begin());
+  time_ = seconds(100);
+  Add(1);
+  time_ = seconds(101);
+  Add(1);
+  executor_.RunUntilIdle();
+  EXPECT_THAT(served_, ElementsAre("q-1", "q-2", "q-4")) << "q-5 fits in by what is known now, and not by what was promised";
+}
+
+TEST_F(QueueTest, ManyRequestsForOneDeviceKeepNobodyFromTheOthers) {
+  free_["local"] = 0;
+  for (int i = 0; i < 1000; ++i) Add(1, Queue::kForEver, "local", "busy");
+  executor_.RunUntilIdle();
+  waiter_.uid = kBob;
+  free_["local"] = 1;
+  broken_ = "busy";  // of which nobody is given one
+  const std::string bob = Add(1, Queue::kForEver, "local", "free");
+  executor_.RunUntilIdle();
+  EXPECT_THAT(served_, ElementsAre(bob)) << "those before wait for what nobody can be given";
+
+  broken_ = "none";
+  free_["local"] = 0;
+  Free(0);
+  waiter_.uid = kAnn;
+  kept_free_ = "free";
+  const std::string own = Add(1, Queue::kForEver, "local", "free");
+  for (int i = 0; i < 40; ++i) executor_.RunUntilIdle(), queue_.Try();
+  EXPECT_EQ(served_.back(), own) << "not even its own user's other requests keep it";
+}
+
+TEST_F(QueueTest, TriesABoundedNumberInATurn) {
+  time_ = seconds(1);  // so that each may go ahead by itself
+  for (int i = 0; i < 1000; ++i) {
+    waiter_.uid = kAnn + static_cast<uid_t>(i % 4);
+    Add(1, Queue::kForEver, "local", "model " + std::to_string(i));
+  }
+  executor_.RunUntilIdle();
+  tried_.clear();
+  Free(0);
+  EXPECT_THAT(tried_, SizeIs(64));
+  waiter_.uid = kAnn + 4;
+  const std::string late = Add(1, Queue::kForEver, "local", "another");
+  executor_.RunUntilIdle();
+  EXPECT_THAT(tried_, testing::Contains(late)) << "each user has as many";
 }
 
 TEST_F(QueueTest, ServesWhatIsBeyondAUsersLimitAfterAllOthers) {
@@ -288,22 +374,37 @@ TEST_F(QueueTest, ServesWhatIsBeyondAUsersLimitAfterAllOthers) {
   Add(1);  // q-1 and q-2 are within
   Add(1);
   Add(1);
-  user_ = "bob";
+  waiter_.uid = kBob;
   Add(2);
   executor_.RunUntilIdle();
   EXPECT_EQ(told_.back(), "q-3 at 3: 3 are before it in the line");
-  EXPECT_THAT(claims_, testing::Contains("q-3 beyond"));
   Free(4);
   EXPECT_THAT(served_, ElementsAre("q-1", "q-2", "q-4"));
   Free(1);
   EXPECT_THAT(served_, ElementsAre("q-1", "q-2", "q-4", "q-3")) << "nobody else waits";
 }
 
+TEST_F(QueueTest, KnowsThatALoneUserAsksForMoreThanTheLimits) {
+  queue_.Configure({.gpus = 2});
+  held_[kAnn] = {1, false};
+  Add(2);
+  executor_.RunUntilIdle();
+  EXPECT_THAT(claims_, ElementsAre("q-1 beyond"));
+  held_[kAnn] = {};
+  Free(0);
+  EXPECT_EQ(claims_.back(), "q-1");
+  held_[kAnn] = {1, true};
+  Free(0);
+  EXPECT_EQ(claims_.back(), "q-1 beyond") << "what it holds, it holds for too long";
+  Free(2);
+  EXPECT_THAT(served_, ElementsAre("q-1")) << "nobody else waits";
+}
+
 TEST_F(QueueTest, CountsWhatAUserHolds) {
   queue_.Configure({.gpus = 2});
-  held_["ann"] = {1.5, false};
+  held_[kAnn] = {1.5, false};
   Add(1);
-  user_ = "bob";
+  waiter_.uid = kBob;
   Add(1);
   Free(1);
   EXPECT_THAT(served_, ElementsAre("q-2"));
@@ -311,12 +412,12 @@ TEST_F(QueueTest, CountsWhatAUserHolds) {
 
 TEST_F(QueueTest, CountsAShareAsThatPartOfADevice) {
   queue_.Configure({.gpus = 1});
-  held_["ann"] = {0.5, false};
+  held_[kAnn] = {0.5, false};
   share_ = 4;
   Add(1);  // with q-2 it is a whole device
   Add(1);
   Add(1);
-  user_ = "bob";
+  waiter_.uid = kBob;
   Add(4);  // one of four
   Add(1);
   executor_.RunUntilIdle();
@@ -327,9 +428,9 @@ TEST_F(QueueTest, CountsAShareAsThatPartOfADevice) {
 
 TEST_F(QueueTest, ServesWhoHoldsSomethingForTooLongAfterAllOthers) {
   queue_.Configure({.time = seconds(10)});
-  held_["ann"] = {1, true};
+  held_[kAnn] = {1, true};
   Add(1);
-  user_ = "bob";
+  waiter_.uid = kBob;
   Add(1);
   Free(1);
   EXPECT_THAT(served_, ElementsAre("q-2"));
@@ -337,12 +438,12 @@ TEST_F(QueueTest, ServesWhoHoldsSomethingForTooLongAfterAllOthers) {
 
 TEST_F(QueueTest, GivesWhatSomebodyWasEndedForToNobodyElse) {
   queue_.Configure({.time = seconds(10)});
-  held_["ann"] = {1, true};
+  held_[kAnn] = {1, true};
   Add(1);
-  user_ = "bob";
+  waiter_.uid = kBob;
   ended_for_ = Add(1);
   executor_.RunUntilIdle();
-  held_["ann"] = {};
+  held_[kAnn] = {};
   Free(1);
   EXPECT_THAT(served_, ElementsAre("q-2"));
 }
@@ -351,9 +452,8 @@ TEST_F(QueueTest, KnowsNoLimitsForRootAndForWhoIsAlone) {
   queue_.Configure({.gpus = 1, .waiting = 1});
   EXPECT_NE(Add(8), "");
   EXPECT_NE(Add(1), "") << "alone";
-  user_ = "root";
   waiter_.uid = 0;
-  held_["root"] = {8, true};
+  held_[0] = {8, true};
   EXPECT_NE(Add(4), "");
   EXPECT_NE(Add(1), "");
   Free(5);
@@ -363,9 +463,9 @@ TEST_F(QueueTest, KnowsNoLimitsForRootAndForWhoIsAlone) {
 TEST_F(QueueTest, RefusesMoreThanAUserMayHaveWaitingWhileOthersWait) {
   queue_.Configure({.waiting = 2});
   for (int i = 0; i < 3; ++i) EXPECT_NE(Add(1), "");
-  user_ = "bob";
+  waiter_.uid = kBob;
   EXPECT_NE(Add(1), "");
-  user_ = "ann";
+  waiter_.uid = kAnn;
   EXPECT_EQ(Add(1), "");
   EXPECT_NE(Add(1, seconds(0)), "") << "it does not wait";
   executor_.RunUntilIdle();
@@ -377,6 +477,7 @@ TEST_F(QueueTest, RefusesMoreThanAUserMayHaveWaitingWhileOthersWait) {
 Waiting Kept(const std::string& ticket, const Waiter& waiter) {
   Waiting place{.ticket = ticket, .waiter = waiter, .user = "ann", .command = "", .reason = ""};
   place.request.door = "local";
+  place.request.count = 1;
   return place;
 }
 
@@ -401,6 +502,29 @@ TEST_F(QueueTest, KeepsPlacesForThoseWhoComeBack) {
   EXPECT_THAT(served_, ElementsAre("q-7", "q-8"));
 }
 
+TEST_F(QueueTest, GivesAPlaceToNobodyWhoAsksForMoreThanItWasFor) {
+  const auto kept = [](const std::string& ticket, pid_t pid, int count, int share) {
+    Waiting place = Kept(ticket, {kAnn, pid, 77});
+    place.request.count = count;
+    place.request.share = share;
+    return place;
+  };
+  queue_.Restore({kept("q-1", 1, 1, 1), kept("q-2", 2, 1, 2), kept("q-3", 3, 2, 1), kept("q-4", 4, 0, 1)}, 5, seconds(10));
+  const auto come_back = [this](const std::string& ticket, pid_t pid, int count) {
+    ticket_ = ticket;
+    waiter_.pid = pid;
+    return Add(count);
+  };
+  EXPECT_EQ(come_back("q-1", 1, 8), "q-5");
+  EXPECT_EQ(come_back("q-2", 2, 1), "q-6") << "a whole one, where it was a share";
+  EXPECT_EQ(come_back("q-3", 3, 1), "q-3") << "less";
+  EXPECT_EQ(come_back("q-4", 4, 8), "q-4") << "an older file does not say";
+  executor_.RunUntilIdle();
+  std::vector<std::string> line;
+  for (const Waiting& waiting : queue_.List()) line.push_back(waiting.ticket);
+  EXPECT_THAT(line, ElementsAre("q-3", "q-4", "q-5", "q-6")) << "nobody waits for those who took no place";
+}
+
 TEST_F(QueueTest, DropsPlacesThatNobodyComesBackTo) {
   free_["local"] = 1;
   queue_.Restore({Kept("q-7", {1000, 7, 77})}, 8, seconds(10));
@@ -419,18 +543,19 @@ TEST(Queue, MayEndWhileATryIsOnItsWay) {
     ++tries;
     return Error(Code::kResourceExhausted, "none");
   };
-  const auto claim_nothing = [](const Waiting&, bool, bool) { return Claim(); };
-  const auto hold_nothing = [](const std::string&) { return Holding(); };
+  const auto use_nothing = [](const Waiting&) { return Devices(); };
+  const auto claim_nothing = [](const Waiting&) { return Claim(); };
+  const auto hold_nothing = [](uid_t) { return Holding(); };
   const auto ignore_news = [](const Waiting&, std::size_t) {};
   const auto ignore_end = [](const Waiting&, const base::Status&) {};
   {
-    Queue queue(executor, {refuse, claim_nothing, hold_nothing, ignore_news, ignore_end});
+    Queue queue(executor, {refuse, use_nothing, claim_nothing, hold_nothing, ignore_news, ignore_end});
     ASSERT_TRUE(queue.Add({}, seconds(1)).ok());
     queue.Try();
   }
   executor.Advance(seconds(2));
   EXPECT_EQ(tries, 0);
-  Queue lives(executor, {refuse, claim_nothing, hold_nothing, ignore_news, ignore_end});
+  Queue lives(executor, {refuse, use_nothing, claim_nothing, hold_nothing, ignore_news, ignore_end});
   ASSERT_TRUE(lives.Add({}, seconds(1)).ok());
   executor.RunUntilIdle();
   EXPECT_GT(tries, 0) << "one that lives is tried";
@@ -444,7 +569,8 @@ TEST(Queue, MayBeCalledFromItsCallbacks) {
                            if (waiting.ticket == "q-1") return line->Cancel("q-2", "by the first");
                            return Error(Code::kResourceExhausted, "none");
                          },
-                         [](const Waiting&, bool, bool) { return Claim(); }, [](const std::string&) { return Holding(); },
+                         [](const Waiting&) { return Devices(); }, [](const Waiting&) { return Claim(); },
+                         [](uid_t) { return Holding(); },
                          [&](const Waiting& waiting, std::size_t) { EXPECT_TRUE(line->Cancel(waiting.ticket, "by itself").ok()); },
                          [&](const Waiting& waiting, const base::Status&) {
                            ++done;

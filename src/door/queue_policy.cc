@@ -1,0 +1,136 @@
+// From terms, leases and limits to what the queue asks for.
+#include "door/queue_policy.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/core/clock.h"
+#include "node/allocate/allocate.h"
+
+namespace penstock::door {
+
+using node::allocate::kKillWait;
+using node::allocate::Waiting;
+
+namespace {
+
+constexpr base::Duration kPlanAgain = std::chrono::seconds(1);
+
+/// When the devices of a run are back, whether it listens or not; nothing: it declared no end.
+std::optional<base::TimePoint> CertainEnd(const Term& term) {
+  if (term.killed) return term.killed;
+  return term.ends ? std::optional(*term.ends + kKillWait) : std::nullopt;
+}
+
+}  // namespace
+
+QueuePolicy::QueuePolicy(base::Executor& executor, Node node, Callbacks callbacks)
+    : executor_(executor), node_(std::move(node)), callbacks_(std::move(callbacks)) {}
+
+QueuePolicy::~QueuePolicy() { executor_.Cancel(next_overdue_); }
+
+node::allocate::Devices QueuePolicy::CouldUse(const Waiting& waiting) const {
+  return node::allocate::DevicesFor(waiting.request, *node_.inventory.published().Get(), *node_.offers.published().Get());
+}
+
+/// When the limit of time lets the run be ended for another user.
+std::optional<base::TimePoint> QueuePolicy::OverdueAt(const Term& term) const {
+  const bool limited = limits_.time > base::Duration::zero() && term.uid && *term.uid != 0;
+  return limited ? std::optional(term.began + limits_.time) : std::nullopt;
+}
+
+/// When the limit of time lets the run be ended for this one, at the earliest from `now` on. For nobody who asks for more than their own
+/// limits, and for nobody who does not wait until the run is certain to have ended: it would end for nothing.
+std::optional<base::TimePoint> QueuePolicy::EndedFor(const Waiting& waiting, const Term& term, base::TimePoint now) const {
+  const auto overdue = OverdueAt(term);
+  if (!overdue || waiting.beyond || term.uid == waiting.waiter.uid) return std::nullopt;
+  const base::TimePoint at = std::max(*overdue, now);
+  return waiting.until && *waiting.until < at + kKillWait ? std::nullopt : std::optional(at);
+}
+
+node::allocate::Holding QueuePolicy::HeldBy(uid_t uid) const {
+  const auto ledger = node_.ledger.Get();
+  node::allocate::Holding holding;
+  for (const auto& [id, term] : node_.terms) {
+    const auto* lease = ledger->FindLease(id);
+    if (lease == nullptr || term.uid != uid) continue;
+    const auto overdue = OverdueAt(term);
+    holding.devices += node::allocate::DevicesHeld(*lease);
+    holding.overdue = holding.overdue || (overdue && *overdue <= executor_.clock().Now());
+  }
+  return holding;
+}
+
+std::map<std::string, base::TimePoint> QueuePolicy::EndsFor(const Waiting& waiting, base::TimePoint now) const {
+  std::map<std::string, base::TimePoint> ends;
+  for (const auto& [id, term] : node_.terms) {
+    auto end = CertainEnd(term);
+    if (const auto at = EndedFor(waiting, term, now)) end = std::min(end.value_or(*at + kKillWait), *at + kKillWait);
+    if (end) ends[id] = *end;
+  }
+  return ends;
+}
+
+node::allocate::Claim QueuePolicy::ClaimOf(const Waiting& first) {
+  const base::TimePoint now = executor_.clock().Now();
+  const auto inventory = node_.inventory.published().Get();
+  const auto ledger = node_.ledger.Get();
+  const auto offers = node_.offers.published().Get();
+  const node::allocate::Outlook outlook{*inventory, *ledger, *offers, EndsFor(first, now)};
+  node::allocate::Claim claim;
+  claim.others_end = EndOverdue(first, outlook, now);
+  const auto start = node::allocate::Foresee(first.request, outlook, now);
+  if (!start) return claim;
+  claim.served = {start->at, {}};
+  for (const auto& slot : start->slots) claim.served->devices.insert(slot.device);
+  return claim;
+}
+
+bool QueuePolicy::EndOverdue(const Waiting& waiting, const node::allocate::Outlook& outlook, base::TimePoint now) {
+  executor_.Cancel(std::exchange(next_overdue_, 0));
+  std::vector<std::pair<base::TimePoint, std::string>> others;
+  std::vector<std::string> ending, overdue;
+  std::optional<base::TimePoint> next;
+  for (const auto& [lease, term] : node_.terms) {
+    const auto at = OverdueAt(term);
+    if (term.killed) {
+      ending.push_back(lease);
+    } else if (at && *at > now) {
+      next = std::min(next.value_or(*at), *at);  // of a run of its own user, too: others come first then
+    } else if (EndedFor(waiting, term, now)) {
+      others.emplace_back(term.began, lease);
+    }
+  }
+  if (next) next_overdue_ = executor_.PostAfter(*next - now, callbacks_.changed);
+  if (others.empty()) return false;
+  std::sort(others.begin(), others.end());
+  for (const auto& [began, lease] : others) overdue.push_back(lease);
+  const auto ended = node::allocate::ToEnd(waiting.request, outlook, ending, overdue);
+  for (const std::string& lease : ended)
+    callbacks_.end(lease, "it has run for longer than " + base::FormatDuration(limits_.time) + " (queue.perUser.time), and " +
+                              waiting.user + " waits for its devices");
+  return !ended.empty();
+}
+
+const std::map<std::string, base::WallTime>& QueuePolicy::ExpectedStarts(const std::vector<Waiting>& waiting) {
+  const base::TimePoint now = executor_.clock().Now();
+  if (now < expected_until_) return expected_;
+  expected_until_ = now + kPlanAgain;
+  expected_.clear();
+  std::vector<node::allocate::Planned> plan;
+  for (const Waiting& one : waiting) {
+    if (one.absent || plan.size() == kMostPlanned) break;  // of an absent one it is not known which devices it asks for
+    plan.push_back({one.request, one.time});
+  }
+  if (plan.empty()) return expected_;
+  const auto inventory = node_.inventory.published().Get();
+  const auto ledger = node_.ledger.Get();
+  const auto offers = node_.offers.published().Get();
+  const auto starts = node::allocate::ExpectedStarts(plan, {*inventory, *ledger, *offers, EndsFor(waiting.front(), now)}, now);
+  for (std::size_t i = 0; i < starts.size(); ++i)
+    if (starts[i])
+      expected_[waiting[i].ticket] = executor_.clock().Wall() + std::chrono::duration_cast<base::WallTime::duration>(*starts[i] - now);
+  return expected_;
+}
+
+}  // namespace penstock::door

@@ -1,0 +1,213 @@
+// What follows from terms, leases and limits, on a box of four devices and a clock of the test's own.
+#include "door/queue_policy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "device/testing/acme.h"
+
+namespace penstock::door {
+namespace {
+
+using node::allocate::kKillWait;
+using node::allocate::LongestHeld;
+using node::allocate::Queue;
+using node::allocate::Waiting;
+using std::chrono::seconds;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Key;
+using testing::SizeIs;
+
+constexpr uid_t kAnn = 1000, kBob = 1001;
+
+class QueuePolicyTest : public testing::Test {
+ protected:
+  QueuePolicyTest() {
+    inventory_.SetVendor({"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
+    std::vector<device::Facts> facts;
+    for (int i = 0; i < 4; ++i) facts.push_back(device::testing::AcmeDevice(i, 4));
+    inventory_.SetFacts("acme", facts, "", executor_.clock().Wall());
+    for (const auto& one : facts) inventory_.SetHealth(one.id, device::HealthState::kHealthy, "", executor_.clock().Wall());
+    for (const auto& one : facts) inventory_.SetReading(one.id, {}, executor_.clock().Wall());
+  }
+
+  base::TimePoint Now() const { return executor_.clock().Now(); }
+  std::string Hold(uid_t uid, std::initializer_list<int> devices, std::optional<base::Duration> time = {}) {
+    node::ledger::Lease lease;
+    lease.id = "r-" + std::to_string(terms_.size());
+    lease.door = "local";
+    for (const int i : devices) lease.slots.push_back({"G" + std::to_string(i), "G" + std::to_string(i), "acme.com/gpu", {}});
+    EXPECT_TRUE(ledger_.Hand(lease).ok());
+    terms_[lease.id] = {Now(), time ? std::optional(Now() + *time) : std::nullopt, {}, uid};
+    return lease.id;
+  }
+  void Release(const std::string& lease) {
+    ledger_.Release(lease);
+    terms_.erase(lease);
+  }
+  static Waiting Of(uid_t uid, int count) {
+    Waiting waiting;
+    waiting.ticket = "q-1";
+    waiting.request.door = "local";
+    waiting.request.count = count;
+    waiting.waiter.uid = uid;
+    return waiting;
+  }
+  std::optional<base::TimePoint> ServedAt(const Waiting& waiting) {
+    const auto claim = policy_.ClaimOf(waiting);
+    return claim.served ? std::optional(claim.served->at) : std::nullopt;
+  }
+
+  base::ManualExecutor executor_;
+  node::inventory::Inventory inventory_;
+  node::ledger::Ledger ledger_;
+  node::share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {.local = true}};
+  std::map<std::string, Term> terms_;
+  std::vector<std::string> ended_;
+  int changes_ = 0;
+  QueuePolicy policy_{executor_,
+                      {inventory_, ledger_, offers_, terms_},
+                      {[this](const std::string& lease, const std::string&) {
+                         ended_.push_back(lease);
+                         terms_.at(lease).killed = Now() + kKillWait;
+                       },
+                       [this] { ++changes_; }}};
+};
+
+TEST_F(QueuePolicyTest, CountsOnDevicesOnceTheirRunsAreCertainToHaveEnded) {
+  const std::string run = Hold(kBob, {0, 1, 2, 3}, seconds(100));
+  const base::TimePoint certain = Now() + LongestHeld(seconds(100));
+  EXPECT_EQ(ServedAt(Of(kAnn, 4)), certain);
+  executor_.Advance(seconds(100));
+  terms_.at(run).killed = certain;  // it has been asked to end
+  EXPECT_EQ(ServedAt(Of(kAnn, 4)), certain) << "the same";
+  executor_.Advance(seconds(40));
+  EXPECT_EQ(ServedAt(Of(kAnn, 4)), Now()) << "any moment";
+}
+
+TEST_F(QueuePolicyTest, AFlowOfRunsThatDoNotListenDelaysNobody) {
+  Queue::Callbacks callbacks;
+  std::map<std::string, base::TimePoint> served;
+  callbacks.attempt = [&](const Waiting& waiting, const node::allocate::Devices& kept_back) -> base::Status {
+    const auto offers = node::allocate::WithoutDevices(*offers_.published().Get(), kept_back);
+    ASSIGN(const auto slots, node::allocate::Reserve(waiting.request, *inventory_.published().Get(), *ledger_.Get(), offers));
+    TRY(ledger_.Hand({.id = waiting.ticket, .door = "local", .slots = slots}));
+    terms_[waiting.ticket] = {Now(), waiting.time ? std::optional(Now() + *waiting.time) : std::nullopt, {}, waiting.waiter.uid};
+    served[waiting.ticket] = Now();
+    return {};
+  };
+  callbacks.could_use = [&](const Waiting& waiting) { return policy_.CouldUse(waiting); };
+  callbacks.claim = [&](const Waiting& waiting) { return policy_.ClaimOf(waiting); };
+  callbacks.held = [&](uid_t uid) { return policy_.HeldBy(uid); };
+  callbacks.done = [](const Waiting&, const base::Status&) {};
+  Queue queue(executor_, callbacks);
+  const auto pass_a_second = [&] {
+    executor_.Advance(seconds(1));
+    for (auto [id, term] : std::map(terms_)) {
+      if (term.killed && *term.killed <= Now()) {
+        Release(id);
+      } else if (term.ends && *term.ends <= Now() && !term.killed) {
+        terms_.at(id).killed = Now() + kKillWait;
+      }
+    }
+    queue.Try();
+    executor_.RunUntilIdle();
+  };
+  Hold(kBob, {0, 1, 2}, seconds(20));
+  const base::TimePoint promised = Now() + LongestHeld(seconds(20));
+  const std::string large = *queue.Add(Of(kAnn, 4), Queue::kForEver);
+  Waiting run = Of(kBob, 1);
+  run.time = seconds(14);
+  while (!served.contains(large) && Now() < promised + seconds(1000)) {
+    ASSERT_TRUE(queue.Add(run, seconds(0)).ok());
+    pass_a_second();
+  }
+  EXPECT_EQ(served[large], promised);
+  EXPECT_THAT(served, SizeIs(testing::Gt(1u))) << "some went ahead";
+}
+
+TEST_F(QueuePolicyTest, EndsNobodyForOneBeyondItsLimits) {
+  policy_.Configure({.gpus = 2, .time = seconds(10)});
+  Hold(kBob, {0, 1});
+  Hold(kBob, {2, 3});
+  executor_.Advance(seconds(20));
+  Waiting beyond = Of(kAnn, 4);
+  beyond.beyond = true;
+  EXPECT_EQ(ServedAt(beyond), std::nullopt);
+  EXPECT_THAT(policy_.ExpectedStarts({beyond}), IsEmpty()) << "and no start is expected from it";
+  EXPECT_THAT(ended_, IsEmpty());
+  EXPECT_EQ(ServedAt(Of(kAnn, 2)), Now() + kKillWait);
+  EXPECT_THAT(ended_, ElementsAre("r-0"));
+}
+
+TEST_F(QueuePolicyTest, EndsNobodyForOneWhoDoesNotWaitUntilThen) {
+  policy_.Configure({.time = seconds(10)});
+  Hold(kBob, {0, 1, 2, 3});
+  Waiting hasty = Of(kAnn, 4);
+  hasty.until = Now() + seconds(10) + kKillWait - seconds(1);
+  EXPECT_EQ(ServedAt(hasty), std::nullopt);
+  executor_.Advance(seconds(10));
+  EXPECT_EQ(ServedAt(hasty), std::nullopt);
+  EXPECT_THAT(ended_, IsEmpty());
+  Waiting patient = Of(kAnn, 4);
+  patient.until = Now() + kKillWait;
+  EXPECT_EQ(ServedAt(patient), Now() + kKillWait);
+  EXPECT_THAT(ended_, SizeIs(1));
+}
+
+TEST_F(QueuePolicyTest, LooksAgainWhenTheNextRunHasLastedTooLong) {
+  policy_.Configure({.time = seconds(10)});
+  Hold(kBob, {0, 1, 2, 3});
+  EXPECT_EQ(ServedAt(Of(kAnn, 1)), Now() + seconds(10) + kKillWait);
+  executor_.Advance(seconds(9));
+  EXPECT_EQ(changes_, 0);
+  executor_.Advance(seconds(1));
+  EXPECT_EQ(changes_, 1);
+}
+
+TEST_F(QueuePolicyTest, LooksAgainWhenARunOfTheFirstsOwnUserHasLastedTooLong) {
+  policy_.Configure({.time = seconds(10)});
+  Hold(kAnn, {0, 1, 2, 3});
+  EXPECT_EQ(ServedAt(Of(kAnn, 1)), std::nullopt);
+  executor_.Advance(seconds(10));
+  EXPECT_EQ(changes_, 1) << "those of other users come before her now";
+}
+
+TEST_F(QueuePolicyTest, TellsUsersApartByNumberAndKnowsRoot) {
+  policy_.Configure({.time = seconds(10)});
+  const std::string by_root = Hold(0, {0});
+  const std::string unknown = Hold(kBob, {1});
+  terms_.at(unknown).uid.reset();
+  Hold(kBob, {2});
+  Hold(kAnn, {3});
+  executor_.Advance(seconds(10));
+  EXPECT_DOUBLE_EQ(policy_.HeldBy(kBob).devices, 1);
+  EXPECT_TRUE(policy_.HeldBy(kBob).overdue);
+  EXPECT_DOUBLE_EQ(policy_.HeldBy(0).devices, 1);
+  EXPECT_FALSE(policy_.HeldBy(0).overdue);
+  EXPECT_EQ(ServedAt(Of(kAnn, 2)), std::nullopt) << "only one may be ended for her";
+  EXPECT_THAT(ended_, IsEmpty());
+  EXPECT_EQ(ServedAt(Of(kAnn, 1)), Now() + kKillWait);
+  EXPECT_THAT(ended_, ElementsAre("r-2"));
+}
+
+TEST_F(QueuePolicyTest, ExpectsStartsInTheOrderOfTheQueue) {
+  Hold(kBob, {0, 1, 2, 3}, seconds(100));
+  Waiting first = Of(kAnn, 4), second = Of(kAnn, 4);
+  first.time = seconds(50);
+  second.ticket = "q-2";
+  const auto at = [&](base::Duration after) {
+    return executor_.clock().Wall() + std::chrono::duration_cast<base::WallTime::duration>(after);
+  };
+  const auto& starts = policy_.ExpectedStarts({first, second});
+  EXPECT_EQ(starts.at("q-1"), at(LongestHeld(seconds(100))));
+  EXPECT_EQ(starts.at("q-2"), at(LongestHeld(seconds(100)) + LongestHeld(seconds(50))));
+  second.absent = true;
+  executor_.Advance(seconds(1));
+  EXPECT_THAT(policy_.ExpectedStarts({first, second}), testing::Not(Contains(Key("q-2"))));
+}
+
+}  // namespace
+}  // namespace penstock::door
