@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,48 @@ def test_who_waits_oneself_does_not_keep_a_run_from_being_ended_for_another_user
     wait_until(lambda: held_by(node, own) == 8, "then oneself")
 
 
+def test_no_run_is_ended_for_who_asks_for_more_than_the_limit_and_is_alone_in_line(make_node):
+    node = make_node("gpus: 2, time: 1s")
+    runs = [hold(node, BOB, 2), hold(node, BOB, 2)]
+    hold(node, BOB, 4)
+    beyond = wait_in_line(node, ANN, 4)
+    for _ in range(20):  # each lets the queue be tried once more; the runs last for longer than they may
+        node.start("--device", 0, "--wait", "100ms", "--", "true", **by(ANN)).wait(PATIENCE)
+    assert beyond.poll() is None and all(run.poll() is None for run in runs) and "a run is ended" not in node.log()
+    within = node.start("--gpus", 2, "--", "true", **by(ANN))
+    wait_until(lambda: len(node.queue()) == 2, "another one of hers to wait")
+    end(node, beyond)
+    assert within.wait(PATIENCE) == 0
+    assert sum(run.poll() == -signal.SIGTERM for run in runs) == 1
+
+
+def test_a_run_is_not_ended_for_who_does_not_wait_until_its_end(make_node):
+    node = make_node("time: 1s")
+    run = hold(node, BOB, 8)
+    for _ in range(100):
+        hasty = node.start("--gpus", 8, "--wait", "20ms", "--", "true", **by(ANN))
+        assert hasty.wait(PATIENCE) == 124
+    short = node.start("--gpus", 8, "--wait", "5s", "--", "true", **by(ANN))
+    assert short.wait(PATIENCE) == 124
+    assert run.poll() is None and "a run is ended" not in node.log()
+    patient = node.start("--gpus", 8, "--wait", "31s", "--", "true", **by(ANN))
+    assert patient.wait(PATIENCE) == 0
+    assert run.wait(PATIENCE) == -signal.SIGTERM
+
+
+def test_many_requests_for_one_gpu_keep_nobody_from_the_others(make_node):
+    node = make_node()
+    holder = node.start("--device", 0, "--", "sleep", "1000", **by(ANN))
+    wait_until(lambda: held_by(node, holder) == 1, "GPU 0 to be held")
+    for _ in range(70):
+        node.start("--device", 0, "--", "true", **by(ANN))
+    wait_until(lambda: len(node.queue()) == 70, "all to wait")
+    for user in (BOB, ANN):
+        victim = node.start("--device", 1, "--wait", f"{PATIENCE}s", "--", "true", **by(user))
+        assert victim.wait(2 * PATIENCE) == 0, victim.communicate()[1]
+    assert len(node.queue()) == 70
+
+
 # Runs that say how long they last.
 
 
@@ -156,13 +199,15 @@ def test_a_run_ends_when_the_time_is_over_that_it_declared(make_node):
     assert wrong.returncode == 125 and "1-12 (days-hours)" in wrong.stderr
 
 
-def test_a_run_that_does_not_listen_is_killed_also_by_the_next_agent(make_node):
+def test_a_run_that_does_not_listen_is_killed_also_by_the_next_agent_and_asked_once(make_node):
     node = make_node()
-    program = node.start("--time", "1s", "--", "sh", "-c", "trap '' TERM; while :; do sleep 0.1; done", **by(ANN))
+    program = node.start("--time", "1s", "--", "sh", "-c", "trap 'echo asked to end' TERM; while :; do sleep 0.1; done", **by(ANN))
     wait_until(lambda: "a run is ended" in node.log(), "the run to be told")
+    wait_until(lambda: '"killed"' in (node.state_dir / "queue.json").read_text(), "that to be kept")
     node.kill_agent()
     node.start_agent()
     assert program.wait(90) == -signal.SIGKILL
+    assert program.communicate()[0] == "asked to end\n"
 
 
 # Has this many children, each of which says when it is asked to end; prints how many did.
@@ -206,7 +251,7 @@ def test_a_short_run_goes_ahead_where_it_delays_nobody(make_node):
     assert [entry["gpus"] for entry in queue] == [8, 1, 1]
     assert "expectedStart" in queue[0] and "time" not in queue[0]
     assert "expectedStart" not in queue[2], "the one in front does not say how long it runs"
-    assert "59m" in node.penstock("queue").stdout
+    assert re.search(r" (1h|59m)", node.penstock("queue").stdout)
     end(node, six)
     assert held_by(node, long, silent) == 0
     end(node, short)
@@ -224,6 +269,33 @@ def test_the_one_in_front_is_served_beside_a_flow_of_short_runs(make_node):
         served += sum(program.wait(PATIENCE) == 0 for program in flow)
     assert held_by(node, large) == 8
     assert served > 0, "some went ahead"
+
+
+def test_the_one_in_front_is_served_beside_a_flow_of_short_runs_that_do_not_listen(make_node):
+    """Each says five seconds, and lasts until it is killed, 30 s later. At the time that the one in front was told it is served."""
+    node = make_node()
+    hold(node, ANN, 7, "--time", "20s")
+    large = wait_in_line(node, BOB, 8)
+    promised = wait_until(lambda: node.queue()[0].get("expectedStart"), "a start to be expected")
+    served = 0
+    while waiting := node.queue():
+        late = datetime.fromisoformat(waiting[0]["expectedStart"]) - datetime.fromisoformat(promised)
+        assert late < timedelta(seconds=15), f"{served} went ahead, and delay the one in front"  # each for 30 s
+        run = node.start("--wait", "0s", "--time", "5s", "--", "bash", "-c", 'trap "" TERM; while :; do sleep 0.1; done', **by(ANN))
+        wait_until(lambda: run.poll() is not None or held_by(node, run), "it to be served, or not")
+        served += run.poll() is None
+    wait_until(lambda: held_by(node, large) == 8, "the one in front to be served")
+    assert served > 0, "some went ahead"
+
+
+def test_starts_are_expected_no_later_than_anybody_can_know(make_node):
+    node = make_node()
+    hold(node, ANN, 8, "--time", "1h")
+    for _ in range(31):
+        node.start("--gpus", 8, "--time", "87600h", "--", "true", **by(ANN))
+    wait_until(lambda: len(node.queue()) == 31, "all to wait")
+    starts = wait_until(lambda: [entry["expectedStart"] for entry in node.queue() if "expectedStart" in entry], "a start to be expected")
+    assert len(starts) == 1 and starts[0] > node.queue()[0]["since"]
 
 
 # Places outlive the agent.
@@ -257,6 +329,39 @@ def test_who_waits_keeps_the_place_when_the_agent_is_started_anew(make_node, how
     served_in_order(node, waiting)
     said = waiting[0].communicate()[1]
     assert re.search(r"penstock: the agent .* ended while it was asked; waiting up to 10m for it, to keep the place q-\d+\n", said)
+
+
+def test_nobody_comes_back_to_a_place_for_more_than_it_was_for(make_node):
+    node = make_node()
+    hold(node, ANN, 8)
+    program = subprocess.Popen(["/usr/bin/python3", "-c", GROW, node.run_dir / "penstock.sock"], text=True, stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, **by(ANN))
+    node.started.append(program)
+    ticket = program.stdout.readline().strip()
+    stays = wait_in_line(node, BOB, 8)
+    wait_until(lambda: (node.state_dir / "queue.json").read_text().count('"ticket"') == 2, "places to be kept")
+    node.end_agent()
+    node.start_agent()
+    wait_until(lambda: [entry["command"] for entry in node.queue()][-1:] == ["sleep 1000"], "the other to be back")
+    program.stdin.write(ticket + "\n")
+    program.stdin.flush()
+    assert program.stdout.readline().strip() not in ("", ticket)
+    assert [(entry["user"], entry["gpus"]) for entry in node.queue()] == [(str(BOB), 8), (str(ANN), 8)]
+    assert stays.poll() is None
+
+
+GROW = """
+import json, socket, sys
+def ask(gpus, ticket):
+    peer = socket.socket(socket.AF_UNIX)
+    peer.connect(sys.argv[1])
+    peer.sendall(json.dumps({"op": "run", "gpus": gpus, "ticket": ticket}).encode() + b"\\n")
+    print(json.loads(peer.makefile().readline())["waiting"]["ticket"], flush=True)
+    return peer
+peer = ask(1, "")
+peer = ask(8, sys.stdin.readline().strip())
+sys.stdin.read()
+"""
 
 
 def test_a_place_whose_program_ended_meanwhile_is_dropped(make_node):
