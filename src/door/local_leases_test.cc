@@ -71,12 +71,13 @@ class LocalLeasesTest : public testing::Test {
   void StartAgent(const std::vector<Lease>& checkpoint = {}, const std::map<std::string, Term>& terms = {}, base::Executor* io = nullptr) {
     leases_.reset();
     ledger_ = std::make_unique<node::ledger::Ledger>();
-    leases_ = std::make_unique<LocalLeases>(executor_, io != nullptr ? *io : executor_, "/proc", inventory_, *ledger_,
-                                            [this]() -> base::Result<std::unique_ptr<Groups>> {
-                                              if (!no_rights_.empty()) return Error(Code::kPermissionDenied, no_rights_);
-                                              return std::unique_ptr<Groups>(std::make_unique<FakeGroups>(kernel_));
-                                            },
-                                            [this] { ++told_to_end_; });
+    leases_ = std::make_unique<LocalLeases>(
+        executor_, io != nullptr ? *io : executor_, "/proc", inventory_, *ledger_,
+        [this]() -> base::Result<std::unique_ptr<Groups>> {
+          if (!no_rights_.empty()) return Error(Code::kPermissionDenied, no_rights_);
+          return std::unique_ptr<Groups>(std::make_unique<FakeGroups>(kernel_));
+        },
+        [this] { ++told_to_end_; });
     leases_->Recover(checkpoint, terms);
   }
   void Refresh() {
@@ -392,7 +393,7 @@ TEST_F(LocalLeasesTest, ClosesNothingWhileALeaseLivesThatHasNoGroup) {
   Sleeper asker;
   const std::uint64_t start = *os::ReadProcessStart("/proc", asker.pid());
   const std::string user = os::UserName(::getuid());
-  const auto lease = leases_->Admit({{{"GPU-1", "GPU-1"}}, user, "train", {asker.pid(), start, user, "train"}, asker.pidfd()});
+  const auto lease = leases_->Admit({{{"GPU-1", "GPU-1"}}, ::getuid(), user, "train", {asker.pid(), start, user, "train"}, asker.pidfd()});
   ASSERT_EQ(lease->enforcement, Enforcement::kVisibility);
   leases_->CloseDevices({"/user.slice"});
   no_rights_.clear();

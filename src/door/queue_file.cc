@@ -17,8 +17,8 @@ using node::allocate::Waiting;
 constexpr int kVersion = 1;
 
 json ToJson(const Waiting& waiting) {
-  return {{"ticket", waiting.ticket},      {"uid", waiting.waiter.uid}, {"pid", waiting.waiter.pid},
-          {"start", waiting.waiter.start}, {"user", waiting.user},      {"since", base::FormatTime(waiting.since)},
+  return {{"ticket", waiting.ticket},      {"uid", waiting.waiter.uid},     {"pid", waiting.waiter.pid},
+          {"start", waiting.waiter.start}, {"user", waiting.user},          {"since", base::FormatTime(waiting.since)},
           {"gpus", waiting.request.count}, {"share", waiting.request.share}};
 }
 

@@ -91,8 +91,8 @@ base::Result<std::string> Queue::Add(Waiting waiting, base::Duration wait) {
 
 base::Status Queue::MayWait(const Waiting& waiting) const {
   if (limits_.waiting == 0 || waiting.waiter.uid == 0) return {};
-  const auto own = std::count_if(line_.begin(), line_.end(),
-                                 [&](const auto& place) { return place->waiting.waiter.uid == waiting.waiter.uid; });
+  const auto own =
+      std::count_if(line_.begin(), line_.end(), [&](const auto& place) { return place->waiting.waiter.uid == waiting.waiter.uid; });
   if (own < limits_.waiting || own == std::ssize(line_)) return {};
   return Error(Code::kResourceExhausted, "you have " + std::to_string(own) + " requests waiting, and other users wait, too: then a user " +
                                              "may have " + std::to_string(limits_.waiting) + " (queue.perUser.waiting in the agent's " +

@@ -86,8 +86,8 @@ class QueueTest : public testing::Test {
   std::multimap<base::TimePoint, int> ends_;  // of those who hold devices
   std::map<uid_t, Holding> held_;
   std::vector<std::string> claims_;
-  std::string ended_for_;              // the ticket for which somebody is ended
-  std::string ticket_;  // of those who are added
+  std::string ended_for_;  // the ticket for which somebody is ended
+  std::string ticket_;     // of those who are added
   int share_ = 1;
   Waiter waiter_{kAnn, 7, 77};
   std::optional<base::Duration> time_;
@@ -97,8 +97,8 @@ class QueueTest : public testing::Test {
   std::map<std::string, Error> failed_;
   std::vector<std::string> told_;
   Queue queue_{executor_,
-               {[this](const Waiting& waiting, const Devices& kept_back) { return Attempt(waiting, kept_back); },
-                CouldUse, [this](const Waiting& waiting) { return ClaimOf(waiting); }, [this](uid_t uid) { return held_[uid]; },
+               {[this](const Waiting& waiting, const Devices& kept_back) { return Attempt(waiting, kept_back); }, CouldUse,
+                [this](const Waiting& waiting) { return ClaimOf(waiting); }, [this](uid_t uid) { return held_[uid]; },
                 [this](const Waiting& waiting, std::size_t position) {
                   told_.push_back(waiting.ticket + " at " + std::to_string(position) + ": " + waiting.reason);
                 },
@@ -569,8 +569,7 @@ TEST(Queue, MayBeCalledFromItsCallbacks) {
                            if (waiting.ticket == "q-1") return line->Cancel("q-2", "by the first");
                            return Error(Code::kResourceExhausted, "none");
                          },
-                         [](const Waiting&) { return Devices(); }, [](const Waiting&) { return Claim(); },
-                         [](uid_t) { return Holding(); },
+                         [](const Waiting&) { return Devices(); }, [](const Waiting&) { return Claim(); }, [](uid_t) { return Holding(); },
                          [&](const Waiting& waiting, std::size_t) { EXPECT_TRUE(line->Cancel(waiting.ticket, "by itself").ok()); },
                          [&](const Waiting& waiting, const base::Status&) {
                            ++done;
