@@ -421,7 +421,6 @@ TEST_F(QueueTest, CountsAShareAsThatPartOfADevice) {
   Add(4);  // one of four
   Add(1);
   executor_.RunUntilIdle();
-  EXPECT_THAT(claims_, testing::IsSupersetOf({"q-3 beyond", "q-5 beyond"}));
   Free(8);
   EXPECT_THAT(served_, ElementsAre("q-1", "q-2", "q-4", "q-3", "q-5"));
 }
