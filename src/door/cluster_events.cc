@@ -129,7 +129,7 @@ void ReportEvents::Configuration(const Report& now, std::vector<NodeEvent>& even
   const api::ConfigurationReport before = std::exchange(configuration_, now.configuration);
   const api::ConfigurationReport& after = now.configuration;
   if (before.problem == after.problem && before.problem_origin == after.problem_origin && before.origin == after.origin &&
-      (before.since == after.since || remembered_))
+      before.remarks == after.remarks && (before.since == after.since || remembered_))
     return;
   if (after.problem.empty()) {
     const std::string in_force = after.origin + " is in force";

@@ -104,7 +104,6 @@ TEST_F(ReportEventsTest, AConfigurationIsAppliedOrRefused) {
   EXPECT_THAT(Next(), ElementsAre("Normal ConfigurationApplied"));
   report_.configuration.since = "2026-11-21T03:43:00.000Z";
   EXPECT_THAT(Next(), ElementsAre("Normal ConfigurationApplied")) << "an edit of the same key";
-  report_.configuration.since = "2026-11-21T03:44:00.000Z";
   report_.configuration.remarks = {"flags.x: is passed over", "sharing.y: is passed over"};
   EXPECT_THAT(Next(), ElementsAre("Normal ConfigurationAppliedWithRemarks"));
   EXPECT_EQ(message_, "ConfigMap x/y, key z is in force; flags.x: is passed over; sharing.y: is passed over");

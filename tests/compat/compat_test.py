@@ -248,6 +248,10 @@ def test_programs_that_speak_the_old_protocol_get_what_they_got(version, home, r
         missed = []
         for number, (old, new) in enumerate(zip(transcript, play(node.run_dir, transcript))):
             asked = json.dumps(old.get("request", old.get("read")))
+            if "sharings" in asked:  # refused by 0.1.0; since then passed over, as by NVIDIA's plugin
+                [remark] = [line for line in new["answers"][0]["remarks"] if "sharings" in line]
+                assert "sharings: is not known" in remark, remark
+                continue
             missed += differences(old.get("answers", []), new.get("answers", []),
                                   f"{number}: {asked}")
         assert missed == []

@@ -4,11 +4,13 @@ import random
 
 
 class Mutator:
-    """`documents` are the well-known ones, `odd` values and `keys` names that are put into them."""
+    """`documents` are the well-known ones, `odd` values and `keys` names that are put into them; with
+    `cases`, names change their letters' case, too."""
 
-    def __init__(self, seed: int, documents: list[dict], odd: list, keys: list[str]):
+    def __init__(self, seed: int, documents: list[dict], odd: list, keys: list[str],
+                 cases: bool = False):
         self.random = random.Random(seed)
-        self.documents, self.odd, self.keys = documents, odd, keys
+        self.documents, self.odd, self.keys, self.cases = documents, odd, keys, cases
 
     def places(self, tree) -> list[tuple]:
         """Every (container, key) below."""
@@ -21,7 +23,7 @@ class Mutator:
             if not (places := self.places(tree)):
                 break
             container, key = self.random.choice(places)
-            match self.random.randrange(5):
+            match self.random.randrange(4 + self.cases):
                 case 0:
                     container[key] = copy.deepcopy(self.random.choice(self.odd))
                 case 1:
@@ -30,7 +32,7 @@ class Mutator:
                     container.append(copy.deepcopy(container[key]))
                 case 2:
                     container[self.random.choice(self.keys)] = copy.deepcopy(container[key])
-                case 3 if isinstance(container, dict):
+                case 4 if isinstance(container, dict):
                     changed = self.random.choice([str.upper, str.lower, str.capitalize])(key)
                     container[changed] = container.pop(key)
                 case _:

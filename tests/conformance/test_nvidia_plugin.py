@@ -82,7 +82,7 @@ def holds(tree, wanted: dict) -> bool:
 
 def test_the_same_configuration_files_are_refused(request, tmp_path):
     penstock = Path(request.config.getoption("--programs")).resolve() / "penstock"
-    mutator, documents = Mutator(20261122, DOCUMENTS, ODD, KEYS), {}
+    mutator, documents = Mutator(20261122, DOCUMENTS, ODD, KEYS, cases=True), {}
     for i in range(400):
         file = tmp_path / f"{i:04}.{'json' if i % 2 else 'yaml'}"
         documents[file] = mutator.next()
