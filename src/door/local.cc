@@ -123,7 +123,6 @@ void LocalDoor::Recover(const std::vector<node::ledger::Lease>& checkpoint, Queu
 }
 
 void LocalDoor::Configure(const api::QueueConfig& limits) {
-  limits_ = limits;
   policy_.Configure(limits);
   queue_.Configure(limits);
 }
@@ -171,7 +170,7 @@ api::DoorReport LocalDoor::Report() const {
   report.enforcement =
       ToString(leases_.visibility_reason().empty() ? node::ledger::Enforcement::kDevices : node::ledger::Enforcement::kVisibility);
   if (!leases_.visibility_reason().empty()) report.reason += "; visibility only: " + leases_.visibility_reason();
-  if (const std::string limits = InWords(limits_); !limits.empty()) report.reason += "; " + limits;
+  if (const std::string limits = InWords(policy_.limits()); !limits.empty()) report.reason += "; " + limits;
   for (const auto& offer : *node_.offers.published().Get())
     if (offer.door == node::share::kLocalDoor) report.resources.push_back(offer.resource);
   report.closed_cgroups = leases_.closed().cgroups;
@@ -258,7 +257,7 @@ base::Status LocalDoor::Attempt(const Waiting& waiting, const Devices& kept_back
   asker.granted.lease = lease.id;
   asker.granted.environment = edits.environment;
   asker.granted.time = waiting.time;
-  if (limits_.time > base::Duration::zero() && waiting.waiter.uid != 0) asker.granted.time_while_others_wait = limits_.time;
+  asker.granted.time_while_others_wait = policy_.TimeOf(waiting.waiter.uid);
   asker.granted.enforcement = node::ledger::ToString(lease.enforcement);
   if (lease.enforcement == node::ledger::Enforcement::kVisibility) asker.granted.reason = leases_.visibility_reason();
   for (const auto& slot : slots)

@@ -16,10 +16,10 @@
 #include "door/local_leases.h"
 #include "door/move_orders.h"
 #include "door/queue_file.h"
-#include "door/queue_policy.h"
 #include "door/turns.h"
 #include "edge/broker/server.h"
 #include "node/allocate/queue.h"
+#include "node/allocate/queue_policy.h"
 #include "node/share/offers.h"
 #include "os/kept_file.h"
 #include "os/loop.h"
@@ -120,14 +120,13 @@ class LocalDoor {
   const Options options_;
   const Callbacks callbacks_;
   LocalLeases leases_;
-  QueuePolicy policy_;
+  node::allocate::QueuePolicy policy_;
   std::map<std::string, Asker> askers_;  // by ticket
-  api::QueueConfig limits_;
   node::allocate::Queue queue_;
   base::TimerId keep_ = 0;
   std::optional<os::KeptFile> memory_;  // queue.json
   base::TimePoint keep_again_{};        // not sooner
-  std::uint64_t tickets_noted_ = 0;     // in it: those from this number on were given to nobody
+  std::uint64_t tickets_noted_ = 0;     // in it: no ticket from this number on was given out
   /// The offers that were asked for last: many who wait ask for the same ones.
   struct Reduced {
     base::Published<std::vector<node::share::Offer>>::Snapshot from;

@@ -4,27 +4,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <sys/types.h>
-
-#include "base/core/clock.h"
 #include "base/core/result.h"
+#include "node/allocate/outlook.h"
 #include "node/allocate/queue.h"
 
 namespace penstock::door {
 
-/// Whose a run is, and how long it holds its devices. Monotonic times: a clock that is set ends no run.
-struct Term {
-  base::TimePoint began{};
-  std::optional<base::TimePoint> ends = {};    ///< then it is asked to end; nothing: it may run for as long as it likes
-  std::optional<base::TimePoint> killed = {};  ///< it has been asked to end, and is killed then
-  std::optional<uid_t> uid = {};               ///< nothing where that is not known (an older file)
-  bool operator==(const Term&) const = default;
-};
+using node::allocate::Term;
 
 struct QueueMemory {
   /// In order; of each what says whose place it is and how much it is for (a count of 0: an older file does not say).

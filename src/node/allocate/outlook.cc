@@ -97,7 +97,7 @@ std::vector<std::optional<base::TimePoint>> ExpectedStarts(const std::vector<Pla
     const auto start = Play(next.request, future, ends, now);
     if (start && start->at > farthest) break;
     starts.push_back(start ? std::optional(start->at) : std::nullopt);
-    if (!start && !future.IsServedAtAll(next.request)) continue;  // it waits for what nobody can be given, and holds up nobody
+    if (!start && !future.IsServedAtAll(next.request)) continue;  // it cannot be served as things are, and holds up no other
     if (!start) break;
     now = start->at;
     const std::string id = "planned " + std::to_string(starts.size());

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/types.h>
+
 #include "base/core/clock.h"
 #include "node/allocate/allocate.h"
 
@@ -16,9 +18,17 @@ namespace penstock::node::allocate {
 /// From the signal that asks a run to end to the one that ends it.
 inline constexpr base::Duration kKillWait = std::chrono::seconds(30);
 
-/// How long a run that declared a time holds its devices at the latest: after it is asked to end it may make use of all the time that it
-/// has.
+/// The longest that a run with a declared time holds its devices: when the time is over it is asked to end, and may take all of kKillWait.
 constexpr base::Duration LongestHeld(base::Duration declared) { return declared + kKillWait; }
+
+/// Whose a run is, and how long it holds its devices. Monotonic times: a clock that is set ends no run.
+struct Term {
+  base::TimePoint began{};
+  std::optional<base::TimePoint> ends = {};    ///< then it is asked to end; nothing: it may run for as long as it likes
+  std::optional<base::TimePoint> killed = {};  ///< it has been asked to end, and is killed then
+  std::optional<uid_t> uid = {};               ///< nothing where that is not known
+  bool operator==(const Term&) const = default;
+};
 
 /// Everything that the future is read from.
 struct Outlook {
@@ -42,10 +52,10 @@ std::optional<Start> Foresee(const Request& request, const Outlook& outlook, bas
 /// A request in the queue.
 struct Planned {
   Request request;
-  std::optional<base::Duration> time;  ///< how long it says that it runs; nothing: nobody knows
+  std::optional<base::Duration> time;  ///< how long it says that it runs; nothing: it does not say
 };
 
-/// When each can be served if each waits for those before it; nothing where nobody knows, and nothing later than kFarthest from now.
+/// When each can be served if each waits for those before it; nothing where that is not known, or later than kFarthest from now.
 inline constexpr base::Duration kFarthest = std::chrono::hours(24 * 3650);
 std::vector<std::optional<base::TimePoint>> ExpectedStarts(const std::vector<Planned>& queue, const Outlook& outlook, base::TimePoint now);
 

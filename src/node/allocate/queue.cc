@@ -34,7 +34,7 @@ struct Queue::Place {
   std::size_t position = 0;  // as told last
   bool told = false;
   bool tried = false;
-  bool first = false;                       // somebody was ended for it
+  bool first = false;                       // a run was ended for it
   bool gone = false;                        // out of the line while a callback of it runs
   std::optional<base::TimePoint> promised;  // the earliest time that it could count on since it is the first that waits
 };
@@ -47,7 +47,7 @@ struct Queue::Front {
   Devices could_use;                        // by the first
   Devices claimed;                          // by all who wait for devices to be let go
   std::map<uid_t, std::size_t> in_vain;     // of each user that waits, how many have been tried
-  bool closed = false;                      // nobody behind is tried
+  bool closed = false;                      // no request behind is tried
 
   bool MayTry(uid_t user) const { return in_vain.at(user) < std::max<std::size_t>(1, kMostTriedInVain / in_vain.size()); }
 };
@@ -170,7 +170,7 @@ const Waiting* Queue::Find(const std::string& ticket) const {
 }
 
 // In order of arrival, but for what a user asks for beyond their limits while others wait. What is beyond follows from what the user holds
-// and asks for alone: nobody is ended for it, whether others wait or not.
+// and asks for alone: no run is ended for it, whether others wait or not.
 Queue::Line Queue::Ordered() const {
   struct User {
     Holding holding;  // with what those before ask for

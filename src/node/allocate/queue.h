@@ -38,13 +38,13 @@ struct Waiting {
   std::optional<base::TimePoint> until = {};  ///< it waits until then; nothing: for as long as it takes
   std::string reason;                         ///< what it waits for
   bool beyond = false;                        ///< it asks for more than its user's limits, by the last look
-  /// A place of the agent before us that nobody has come back to yet; of its request `count` (0: not even that) and `share` are known.
+  /// A place of the agent before us whose program has not come back yet; of its request `count` (0: not even that) and `share` are known.
   bool absent = false;
 };
 
 using Devices = std::set<std::string>;  ///< ids
 
-/// What the first who waits for devices to be let go can count on.
+/// What the first that waits for devices in use can count on.
 struct Claim {
   /// When it is served at the latest, and with which devices, where that is known.
   struct Served {
@@ -52,7 +52,7 @@ struct Claim {
     Devices devices;
   };
   std::optional<Served> served;
-  bool others_end = false;  ///< somebody is ended for it: nobody else is to have what they let go
+  bool others_end = false;  ///< runs are ended for it: no other request gets their devices
 };
 
 /// What a user holds.
@@ -64,8 +64,8 @@ struct Holding {
 /// Serves requests in order: those that wait for devices to be let go hold up later ones of the same door for every device that they could
 /// use, so that large requests are not starved. A later one that says how long it runs goes ahead where it cannot delay the first that
 /// waits: its devices are certain to be back by then, or it takes devices that this one does not need then (backfill). The earliest time
-/// that the first could count on is remembered: once it cannot be kept, nobody goes ahead any more. Who waits for a device that nobody can
-/// be given keeps its place and holds up nobody.
+/// that the first could count on is remembered: once it cannot be kept, no request goes ahead any more. One that waits for a device
+/// that cannot be given to anybody keeps its place and holds up no other.
 ///
 /// Limits for each user change the order only while more than one user waits, and are none for root: what a user asks for beyond them comes
 /// after what all others ask for within theirs, and so does all that a user asks for who holds something for too long. How many can wait at

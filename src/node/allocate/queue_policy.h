@@ -1,5 +1,5 @@
-// What the queue of the local door goes by: what runs have declared, what users hold, and their limits. Says what follows from them, and
-// ends runs only through a callback. Knows no protocol.
+// What the queue goes by: what runs have declared, what users hold, and their limits. Says what follows from them, and ends runs only
+// through a callback.
 #pragma once
 
 #include <functional>
@@ -10,24 +10,23 @@
 
 #include "api/node_config.h"
 #include "base/executor.h"
-#include "door/queue_file.h"
 #include "node/allocate/outlook.h"
 #include "node/allocate/queue.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
 #include "node/share/offers.h"
 
-namespace penstock::door {
+namespace penstock::node::allocate {
 
 /// On the control executor.
 class QueuePolicy {
  public:
   /// The node, as far as the policy reads it. All must outlive it.
   struct Node {
-    node::inventory::Inventory& inventory;
-    node::ledger::Ledger& ledger;
-    node::share::Offers& offers;
-    const std::map<std::string, Term>& terms;  ///< of the door's leases
+    inventory::Inventory& inventory;
+    ledger::Ledger& ledger;
+    share::Offers& offers;
+    const std::map<std::string, Term>& terms;  ///< by lease, of those that may be ended
   };
   struct Callbacks {
     std::function<void(const std::string& lease, const std::string& why)> end;
@@ -38,25 +37,29 @@ class QueuePolicy {
 
   /// Limits from now on.
   void Configure(const api::QueueConfig& limits) { limits_ = limits; }
+  const api::QueueConfig& limits() const { return limits_; }
 
-  node::allocate::Devices CouldUse(const node::allocate::Waiting& waiting) const;
+  /// How long a run of this user is safe from being ended for another user who waits; nothing: no limit.
+  std::optional<base::Duration> TimeOf(uid_t uid) const;
+
+  Devices CouldUse(const Waiting& waiting) const;
 
   /// Of the first that waits. Ends runs for it that have lasted longer than the limit of time, where that serves it; calls `changed` when
   /// more of them have.
-  node::allocate::Claim ClaimOf(const node::allocate::Waiting& first);
+  Claim ClaimOf(const Waiting& first);
 
-  node::allocate::Holding HeldBy(uid_t uid) const;
+  Holding HeldBy(uid_t uid) const;
 
-  /// When those who wait are served, by ticket, where that is known; they are given in the order of the queue. Computed once in a while:
-  /// whoever may ask may do so often.
-  const std::map<std::string, base::WallTime>& ExpectedStarts(const std::vector<node::allocate::Waiting>& waiting);
+  /// When requests are served, by ticket, where that is known; they are given in the order of the queue. Computed once a second at most,
+  /// however often users ask.
+  const std::map<std::string, base::WallTime>& ExpectedStarts(const std::vector<Waiting>& waiting);
   static constexpr std::size_t kMostPlanned = 32;
 
  private:
   std::optional<base::TimePoint> OverdueAt(const Term& term) const;
-  std::optional<base::TimePoint> EndedFor(const node::allocate::Waiting& waiting, const Term& term, base::TimePoint now) const;
-  std::map<std::string, base::TimePoint> EndsFor(const node::allocate::Waiting& waiting, base::TimePoint now) const;
-  bool EndOverdue(const node::allocate::Waiting& waiting, const node::allocate::Outlook& outlook, base::TimePoint now);
+  std::optional<base::TimePoint> EndedFor(const Waiting& waiting, const Term& term, base::TimePoint now) const;
+  std::map<std::string, base::TimePoint> EndsFor(const Waiting& waiting, base::TimePoint now) const;
+  bool EndOverdue(const Waiting& waiting, const Outlook& outlook, base::TimePoint now);
 
   base::Executor& executor_;
   const Node node_;
@@ -67,4 +70,4 @@ class QueuePolicy {
   base::TimePoint expected_until_{};  // then they are computed again
 };
 
-}  // namespace penstock::door
+}  // namespace penstock::node::allocate

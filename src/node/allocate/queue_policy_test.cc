@@ -1,18 +1,14 @@
 // What follows from terms, leases and limits, on a box of four devices and a clock of the test's own.
-#include "door/queue_policy.h"
+#include "node/allocate/queue_policy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "device/testing/acme.h"
 
-namespace penstock::door {
+namespace penstock::node::allocate {
 namespace {
 
-using node::allocate::kKillWait;
-using node::allocate::LongestHeld;
-using node::allocate::Queue;
-using node::allocate::Waiting;
 using std::chrono::seconds;
 using testing::Contains;
 using testing::ElementsAre;
@@ -35,7 +31,7 @@ class QueuePolicyTest : public testing::Test {
 
   base::TimePoint Now() const { return executor_.clock().Now(); }
   std::string Hold(uid_t uid, std::initializer_list<int> devices, std::optional<base::Duration> time = {}) {
-    node::ledger::Lease lease;
+    ledger::Lease lease;
     lease.id = "r-" + std::to_string(terms_.size());
     lease.door = "local";
     for (const int i : devices) lease.slots.push_back({"G" + std::to_string(i), "G" + std::to_string(i), "acme.com/gpu", {}});
@@ -61,9 +57,9 @@ class QueuePolicyTest : public testing::Test {
   }
 
   base::ManualExecutor executor_;
-  node::inventory::Inventory inventory_;
-  node::ledger::Ledger ledger_;
-  node::share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {.local = true}};
+  inventory::Inventory inventory_;
+  ledger::Ledger ledger_;
+  share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {.local = true}};
   std::map<std::string, Term> terms_;
   std::vector<std::string> ended_;
   int changes_ = 0;
@@ -90,9 +86,9 @@ TEST_F(QueuePolicyTest, CountsOnDevicesOnceTheirRunsAreCertainToHaveEnded) {
 TEST_F(QueuePolicyTest, AFlowOfRunsThatDoNotListenDelaysNobody) {
   Queue::Callbacks callbacks;
   std::map<std::string, base::TimePoint> served;
-  callbacks.attempt = [&](const Waiting& waiting, const node::allocate::Devices& kept_back) -> base::Status {
-    const auto offers = node::allocate::WithoutDevices(*offers_.published().Get(), kept_back);
-    ASSIGN(const auto slots, node::allocate::Reserve(waiting.request, *inventory_.published().Get(), *ledger_.Get(), offers));
+  callbacks.attempt = [&](const Waiting& waiting, const Devices& kept_back) -> base::Status {
+    const auto offers = WithoutDevices(*offers_.published().Get(), kept_back);
+    ASSIGN(const auto slots, Reserve(waiting.request, *inventory_.published().Get(), *ledger_.Get(), offers));
     TRY(ledger_.Hand({.id = waiting.ticket, .door = "local", .slots = slots}));
     terms_[waiting.ticket] = {Now(), waiting.time ? std::optional(Now() + *waiting.time) : std::nullopt, {}, waiting.waiter.uid};
     served[waiting.ticket] = Now();
@@ -210,4 +206,4 @@ TEST_F(QueuePolicyTest, ExpectsStartsInTheOrderOfTheQueue) {
 }
 
 }  // namespace
-}  // namespace penstock::door
+}  // namespace penstock::node::allocate

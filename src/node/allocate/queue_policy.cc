@@ -1,5 +1,5 @@
 // From terms, leases and limits to what the queue asks for.
-#include "door/queue_policy.h"
+#include "node/allocate/queue_policy.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,10 +7,7 @@
 #include "base/core/clock.h"
 #include "node/allocate/allocate.h"
 
-namespace penstock::door {
-
-using node::allocate::kKillWait;
-using node::allocate::Waiting;
+namespace penstock::node::allocate {
 
 namespace {
 
@@ -29,18 +26,22 @@ QueuePolicy::QueuePolicy(base::Executor& executor, Node node, Callbacks callback
 
 QueuePolicy::~QueuePolicy() { executor_.Cancel(next_overdue_); }
 
-node::allocate::Devices QueuePolicy::CouldUse(const Waiting& waiting) const {
-  return node::allocate::DevicesFor(waiting.request, *node_.inventory.published().Get(), *node_.offers.published().Get());
+Devices QueuePolicy::CouldUse(const Waiting& waiting) const {
+  return DevicesFor(waiting.request, *node_.inventory.published().Get(), *node_.offers.published().Get());
+}
+
+std::optional<base::Duration> QueuePolicy::TimeOf(uid_t uid) const {
+  return limits_.time > base::Duration::zero() && uid != 0 ? std::optional(limits_.time) : std::nullopt;
 }
 
 /// When the limit of time lets the run be ended for another user.
 std::optional<base::TimePoint> QueuePolicy::OverdueAt(const Term& term) const {
-  const bool limited = limits_.time > base::Duration::zero() && term.uid && *term.uid != 0;
-  return limited ? std::optional(term.began + limits_.time) : std::nullopt;
+  const auto time = term.uid ? TimeOf(*term.uid) : std::nullopt;
+  return time ? std::optional(term.began + *time) : std::nullopt;
 }
 
-/// When the limit of time lets the run be ended for this one, at the earliest from `now` on. For nobody who asks for more than their own
-/// limits, and for nobody who does not wait until the run is certain to have ended: it would end for nothing.
+/// When the limit of time lets the run be ended for this request, at the earliest from `now` on. Not for a request beyond its own user's
+/// limits, and not for one that may have left before the run is certain to have ended: the run would end for nothing.
 std::optional<base::TimePoint> QueuePolicy::EndedFor(const Waiting& waiting, const Term& term, base::TimePoint now) const {
   const auto overdue = OverdueAt(term);
   if (!overdue || waiting.beyond || term.uid == waiting.waiter.uid) return std::nullopt;
@@ -48,14 +49,14 @@ std::optional<base::TimePoint> QueuePolicy::EndedFor(const Waiting& waiting, con
   return waiting.until && *waiting.until < at + kKillWait ? std::nullopt : std::optional(at);
 }
 
-node::allocate::Holding QueuePolicy::HeldBy(uid_t uid) const {
+Holding QueuePolicy::HeldBy(uid_t uid) const {
   const auto ledger = node_.ledger.Get();
-  node::allocate::Holding holding;
+  Holding holding;
   for (const auto& [id, term] : node_.terms) {
     const auto* lease = ledger->FindLease(id);
     if (lease == nullptr || term.uid != uid) continue;
     const auto overdue = OverdueAt(term);
-    holding.devices += node::allocate::DevicesHeld(*lease);
+    holding.devices += DevicesHeld(*lease);
     holding.overdue = holding.overdue || (overdue && *overdue <= executor_.clock().Now());
   }
   return holding;
@@ -71,22 +72,22 @@ std::map<std::string, base::TimePoint> QueuePolicy::EndsFor(const Waiting& waiti
   return ends;
 }
 
-node::allocate::Claim QueuePolicy::ClaimOf(const Waiting& first) {
+Claim QueuePolicy::ClaimOf(const Waiting& first) {
   const base::TimePoint now = executor_.clock().Now();
   const auto inventory = node_.inventory.published().Get();
   const auto ledger = node_.ledger.Get();
   const auto offers = node_.offers.published().Get();
-  const node::allocate::Outlook outlook{*inventory, *ledger, *offers, EndsFor(first, now)};
-  node::allocate::Claim claim;
+  const Outlook outlook{*inventory, *ledger, *offers, EndsFor(first, now)};
+  Claim claim;
   claim.others_end = EndOverdue(first, outlook, now);
-  const auto start = node::allocate::Foresee(first.request, outlook, now);
+  const auto start = Foresee(first.request, outlook, now);
   if (!start) return claim;
   claim.served = {start->at, {}};
   for (const auto& slot : start->slots) claim.served->devices.insert(slot.device);
   return claim;
 }
 
-bool QueuePolicy::EndOverdue(const Waiting& waiting, const node::allocate::Outlook& outlook, base::TimePoint now) {
+bool QueuePolicy::EndOverdue(const Waiting& waiting, const Outlook& outlook, base::TimePoint now) {
   executor_.Cancel(std::exchange(next_overdue_, 0));
   std::vector<std::pair<base::TimePoint, std::string>> others;
   std::vector<std::string> ending, overdue;
@@ -105,7 +106,7 @@ bool QueuePolicy::EndOverdue(const Waiting& waiting, const node::allocate::Outlo
   if (others.empty()) return false;
   std::sort(others.begin(), others.end());
   for (const auto& [began, lease] : others) overdue.push_back(lease);
-  const auto ended = node::allocate::ToEnd(waiting.request, outlook, ending, overdue);
+  const auto ended = ToEnd(waiting.request, outlook, ending, overdue);
   for (const std::string& lease : ended)
     callbacks_.end(lease, "it has run for longer than " + base::FormatDuration(limits_.time) + " (queue.perUser.time), and " +
                               waiting.user + " waits for its devices");
@@ -117,7 +118,7 @@ const std::map<std::string, base::WallTime>& QueuePolicy::ExpectedStarts(const s
   if (now < expected_until_) return expected_;
   expected_until_ = now + kPlanAgain;
   expected_.clear();
-  std::vector<node::allocate::Planned> plan;
+  std::vector<Planned> plan;
   for (const Waiting& one : waiting) {
     if (one.absent || plan.size() == kMostPlanned) break;  // of an absent one it is not known which devices it asks for
     plan.push_back({one.request, one.time});
@@ -126,11 +127,11 @@ const std::map<std::string, base::WallTime>& QueuePolicy::ExpectedStarts(const s
   const auto inventory = node_.inventory.published().Get();
   const auto ledger = node_.ledger.Get();
   const auto offers = node_.offers.published().Get();
-  const auto starts = node::allocate::ExpectedStarts(plan, {*inventory, *ledger, *offers, EndsFor(waiting.front(), now)}, now);
+  const auto starts = allocate::ExpectedStarts(plan, {*inventory, *ledger, *offers, EndsFor(waiting.front(), now)}, now);
   for (std::size_t i = 0; i < starts.size(); ++i)
     if (starts[i])
       expected_[waiting[i].ticket] = executor_.clock().Wall() + std::chrono::duration_cast<base::WallTime::duration>(*starts[i] - now);
   return expected_;
 }
 
-}  // namespace penstock::door
+}  // namespace penstock::node::allocate
