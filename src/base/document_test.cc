@@ -42,6 +42,18 @@ TEST(Document, NamesDuplicatesInLargeMapsToo) {
                 HasSubstr(std::string("the key \"") + again + "\" is there twice"));
 }
 
+TEST(Document, OfManyKeysThatAreThereTwiceTheLastCountsUnderALenientReading) {
+  constexpr int kMany = 20'000;
+  std::string text;
+  for (int i = 0; i < 2 * kMany; ++i) text += "k" + std::to_string(i % kMany) + ": " + std::to_string(i) + "\n";
+  Problems problems{"x.yaml", Reading::kLenient};
+  const auto doc = ParseYaml(text, problems);
+  ASSERT_TRUE(doc.ok()) << ErrorOf(doc);
+  EXPECT_EQ(doc->map->size(), kMany);
+  for (const int i : {0, 15, 16, kMany - 1}) EXPECT_EQ(doc->Find("k" + std::to_string(i))->integer, kMany + i);
+  EXPECT_EQ(problems.Remarks().size(), kMany);
+}
+
 TEST(Document, RefusesWhatCouldHideMeaning) {
   EXPECT_THAT(ErrorOf(ParseYaml("a: &x 1\nb: *x\n", "f")), HasSubstr("anchors"));
   EXPECT_THAT(ErrorOf(ParseYaml("a: &x 1\nb: *x\n", "f")), HasSubstr("aliases"));

@@ -15,13 +15,16 @@ bool EqualsIgnoringCase(std::string_view a, std::string_view b) { return a.size(
 
 namespace internal {
 
-/// Whether this map has the current key already.
-bool Builder::Open::KnowsKey() {
+/// What this map has under the current key already; null: nothing.
+Value::Entry* Builder::Open::Known() {
   constexpr std::size_t kFew = 16;
-  if (map.size() < kFew) return std::any_of(map.begin(), map.end(), [this](const Value::Entry& entry) { return entry.key == key; });
-  if (keys.empty())
-    for (const Value::Entry& entry : map) keys.insert(entry.key);
-  return !keys.insert(key).second;
+  if (map.size() < kFew) {
+    const auto found = std::find_if(map.begin(), map.end(), [this](const Value::Entry& entry) { return entry.key == key; });
+    return found == map.end() ? nullptr : &*found;
+  }
+  for (std::size_t i = places.size(); i < map.size(); ++i) places.emplace(map[i].key, i);
+  const auto found = places.find(key);
+  return found == places.end() ? nullptr : &map[found->second];
 }
 
 void Builder::Place(Value value) {
@@ -35,12 +38,15 @@ void Builder::Place(Value value) {
     return;
   }
   open.has_key = false;
-  if (open.KnowsKey()) {
-    const std::string what = "the key \"" + open.key + "\" is there twice; ";
-    problems_.Tolerate(open.key_mark, what + "keep one", what + "the last one counts");
-    std::erase_if(open.map, [&open](const Value::Entry& entry) { return entry.key == open.key; });
+  Value::Entry* known = open.Known();
+  Value::Entry entry{std::move(open.key), open.key_mark, std::move(value)};
+  if (known == nullptr) {
+    open.map.push_back(std::move(entry));
+    return;
   }
-  open.map.push_back({std::move(open.key), open.key_mark, std::move(value)});
+  const std::string what = "the key \"" + entry.key + "\" is there twice; ";
+  problems_.Tolerate(entry.mark, what + "keep one", what + "the last one counts");
+  *known = std::move(entry);
 }
 
 void Builder::Key(std::string key, Mark mark) {
@@ -276,7 +282,7 @@ void MapReader::Require(std::string_view key) {
   }
 }
 
-/// Of a key that nobody asked for: unknown, or under a lenient reading perhaps known in another case.
+/// Of a key that was not taken: unknown, or under a lenient reading perhaps known in another case.
 void MapReader::ReportPassedOver(const Value::Entry& entry) {
   const auto same =
       std::find_if(known_.begin(), known_.end(), [&entry](const std::string& key) { return EqualsIgnoringCase(key, entry.key); });

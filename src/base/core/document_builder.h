@@ -1,7 +1,7 @@
 // Builds marked values from parser events; shared by the readers of JSON, YAML and TOML, private to base.
 #pragma once
 
-#include <set>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -31,12 +31,12 @@ class Builder {
     Value value;
     Value::List list;
     Value::Map map;
-    std::set<std::string, std::less<>> keys;  // of a map that is too large to look through
+    std::map<std::string, std::size_t, std::less<>> places;  // of the keys, in a map that is too large to look through
     bool has_key = false;
     std::string key;
     Mark key_mark;
 
-    bool KnowsKey();
+    Value::Entry* Known();
   };
   void Place(Value value);
   void RefuseKey(Mark mark);
