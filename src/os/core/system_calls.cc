@@ -49,6 +49,8 @@ sock_filter SkipIfAny(std::uint32_t bits, std::uint8_t if_any, std::uint8_t othe
   return BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, if_any, otherwise);
 }
 
+constexpr std::ptrdiff_t kAfterNumber = 4;  // of the filter: the number of the call is loaded from there on
+
 /// What the calls of the list get, all others, and those of another kind than the processor's own.
 std::vector<sock_filter> Filter(std::span<const int> calls, std::uint32_t listed, std::uint32_t others, std::uint32_t foreign) {
   std::vector<sock_filter> program = {Statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)), SkipIf(kMachine, 1),
@@ -89,15 +91,15 @@ base::Status DenyCalls(std::span<const int> calls) {
   constexpr std::uint32_t kNamespaces =
       CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
   std::vector<sock_filter> program = Filter(calls, kRefuse, SECCOMP_RET_ALLOW, kRefuse);
-  // After the number of the call has been loaded. The flags are the lower half of the first argument, on processors of either kind.
-  program.insert(program.begin() + 4,
+  // The flags are the lower half of the first argument, on processors of either kind.
+  program.insert(program.begin() + kAfterNumber,
                  {SkipIf(SYS_clone3, 0, 1), Statement(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS), SkipIf(SYS_clone, 0, 4),
                   Statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)), SkipIfAny(kNamespaces, 0, 1),
                   Statement(BPF_RET | BPF_K, kRefuse), Statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))});
 #if defined(__x86_64__)
   // Those of x32 are of the same kind to the filter, with a bit of their own (arch/x86/include/uapi/asm/unistd.h).
   constexpr std::uint32_t kX32 = 0x40000000;
-  program.insert(program.begin() + 4, {SkipIfAny(kX32, 0, 1), Statement(BPF_RET | BPF_K, kRefuse)});
+  program.insert(program.begin() + kAfterNumber, {SkipIfAny(kX32, 0, 1), Statement(BPF_RET | BPF_K, kRefuse)});
 #endif
   return PutInForce(std::move(program));
 }
