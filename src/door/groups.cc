@@ -113,8 +113,8 @@ std::map<std::string, base::Status> Cgroups::CloseDevices(const std::vector<std:
   return closed;
 }
 
-// A run may have thousands of processes: in pieces, between which the loop has its turn. Who is born meanwhile is told nothing, and reached
-// by SIGKILL.
+// A run may have thousands of processes: in pieces, between which the loop does other work. A process that starts meanwhile gets no
+// signal but SIGKILL.
 base::Status Cgroups::Signal(const std::string& name, int signal) {
   if (signal == SIGKILL) return tree_.Kill(name);
   SignalPiece(name, std::make_shared<const std::vector<pid_t>>(Members(name)), 0, signal);

@@ -75,14 +75,14 @@ Error NotForLackOfDevices(const Error& error) {
 }  // namespace
 
 LocalLeases::LocalLeases(base::Executor& control, base::Executor& io, std::string proc_root, node::inventory::Inventory& inventory,
-                         node::ledger::Ledger& ledger, OpenGroups open_groups, std::function<void()> told_to_end)
+                         node::ledger::Ledger& ledger, OpenGroups open_groups, std::function<void()> asked_to_end)
     : control_(control),
       io_(io),
       proc_root_(std::move(proc_root)),
       inventory_(inventory),
       ledger_(ledger),
       open_groups_(std::move(open_groups)),
-      told_to_end_(std::move(told_to_end)),
+      asked_to_end_(std::move(asked_to_end)),
       families_(control, io, proc_root_, [this](const Family& family) { FamilyChanged(family); }),
       self_(std::make_shared<LocalLeases*>(this)) {
   TryOpenGroups();
@@ -269,7 +269,7 @@ void LocalLeases::End(const std::string& id, const std::string& why) {
   ending_[id] = control_.PostAfter(kKillWait, [this, id] { Kill(id); });
   Signal(id, SIGTERM);
   Signal(id, SIGCONT);  // one that stands still would not hear of it
-  if (told_to_end_) told_to_end_();
+  if (asked_to_end_) asked_to_end_();
 }
 
 void LocalLeases::Kill(const std::string& id) {

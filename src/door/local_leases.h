@@ -22,9 +22,9 @@ class LocalLeases {
  public:
   using OpenGroups = std::function<base::Result<std::unique_ptr<Groups>>()>;
 
-  /// `told_to_end` is called when a lease has been: its term is another one. Not by Recover.
+  /// `asked_to_end` is called when the processes of a lease were asked to end, which changes its term. Not by Recover.
   LocalLeases(base::Executor& control, base::Executor& io, std::string proc_root, node::inventory::Inventory& inventory,
-              node::ledger::Ledger& ledger, OpenGroups open_groups, std::function<void()> told_to_end = {});
+              node::ledger::Ledger& ledger, OpenGroups open_groups, std::function<void()> asked_to_end = {});
   ~LocalLeases();
 
   /// What is to be held, by which process. `pidfd` tells that the process still is the one that asked.
@@ -123,7 +123,7 @@ class LocalLeases {
   node::inventory::Inventory& inventory_;
   node::ledger::Ledger& ledger_;
   const OpenGroups open_groups_;
-  const std::function<void()> told_to_end_;
+  const std::function<void()> asked_to_end_;
   std::unique_ptr<Groups> groups_;  // null: visibility only
   std::string visibility_reason_;
   base::TimePoint next_open_{};

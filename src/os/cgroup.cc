@@ -321,7 +321,7 @@ void CgroupTree::Signal(const std::string& name, std::span<const pid_t> pids, in
   const std::string place = Place(name);
   for (const pid_t pid : pids) {
     const auto process = OpenPidfd(pid);
-    const auto at = ReadUnifiedCgroup("/proc", pid);  // of the one that the pidfd is of, or nobody's
+    const auto at = ReadUnifiedCgroup("/proc", pid);  // of the process of the pidfd, or of none
     if (!process.ok() || !at.ok() || !(*at + "/").starts_with(place + "/")) continue;
     (void)::syscall(SYS_pidfd_send_signal, process->get(), signal, nullptr, 0);
   }

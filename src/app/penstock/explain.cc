@@ -156,7 +156,7 @@ void AddConfiguration(const NodeView& node, const std::string& wish, std::vector
   for (const std::string& one : config.not_yet)
     findings.push_back({"not yet to be had: " + one, "nothing is needed; the rest of the configuration is in force"});
   for (const std::string& one : config.remarks)
-    findings.push_back({"the configuration says " + one, "correct it where that is not meant (`penstock config check FILE`)"});
+    findings.push_back({"remark on the configuration: " + one, "correct it where that is not meant (`penstock config check FILE`)"});
   const std::string key = wish.empty() ? "" : wish.substr(wish.find('=') + 1);
   if (!key.empty() && config.problem.empty() && (config.origin + " ").find(", key " + key + " ") == std::string::npos)
     findings.push_back(

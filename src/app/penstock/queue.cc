@@ -38,7 +38,7 @@ std::string Wants(const WaitingRun& run) {
   return what + (run.model.empty() ? "" : " " + run.model);
 }
 
-/// By what those who hold GPUs have declared; empty: nobody knows.
+/// By what those who hold GPUs have declared; empty: not known.
 std::string StartsIn(const WaitingRun& run, base::WallTime now) {
   if (run.expected_start.empty()) return "";
   return base::FormatDuration(std::max<base::Duration>(base::ParseTime(run.expected_start) - now, base::Duration::zero()));
