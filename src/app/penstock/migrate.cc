@@ -25,7 +25,7 @@ constexpr char kFooter[] = R"(Examples:
   helm get manifest nvdp -n kube-system | penstock migrate --manifests -
   penstock migrate --manifests plugin.yaml --manifests values.yaml -o json
 
-Reads only. Exit status: 0 told, 1 could not be read or something has to be mended first.)";
+Reads only. Exit status: 0 nothing is lost; 1 a resource or label is lost or becomes less, something has to be mended first, or it could not be read.)";
 
 struct MigrateOptions {
   ClusterOptions cluster;
@@ -60,6 +60,7 @@ Result<Found> ReadCluster(const ClusterOptions& options) {
   TakeAll(cluster.server, {"", "v1", "configmaps"}, "ConfigMap", found);
   TakeAll(cluster.server, {"nvidia.com", "v1", "clusterpolicies"}, "ClusterPolicy", found);
   TakeAll(cluster.server, kinds::NodeFeatures(), "NodeFeature", found);
+  TakeAll(cluster.server, kinds::Pods(), "Pod", found);
   return found;
 }
 
@@ -89,7 +90,7 @@ int Migrate(const Common& common, const MigrateOptions& options) {
     return 1;
   }
   std::cout << (common.json ? MigrationToJson(*plan) + "\n" : ShowMigration(*plan, StyleOf(STDOUT_FILENO)));
-  return std::cout.flush() && plan->problems.empty() ? 0 : 1;
+  return std::cout.flush() && plan->problems.empty() && plan->lost.empty() ? 0 : 1;
 }
 
 }  // namespace

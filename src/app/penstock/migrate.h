@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,7 +33,7 @@ struct Workload {
   std::vector<api::compat::Given> given;   ///< settings by flag and environment, under their first names
   std::vector<std::string> unknown;        ///< flags that the plugin's own table lacks
   std::string config_map, default_key;     ///< what its config-manager reads
-  std::string node_label;
+  std::vector<std::string> fallbacks;      ///< and tries where neither label nor default names a key
 };
 
 /// A configuration file of the plugin's.
@@ -40,6 +41,22 @@ struct ConfigFile {
   std::string from;  ///< "ConfigMap gpu-operator/time-slicing-config, key any"
   std::string config_map, namespace_name, key;
   std::string text;
+};
+
+/// A ConfigMap with all its keys, or the map of a values file.
+struct ConfigMap {
+  std::string name, namespace_name;
+  std::map<std::string, std::string> data;
+};
+
+/// A pod, or what makes pods.
+struct Consumer {
+  std::string name;                            ///< "Pod gpu-jobs/train-0"
+  std::string node;                            ///< empty: none yet
+  std::set<std::string> resources;             ///< of nvidia.com that it asks for
+  std::map<std::string, std::string> selects;  ///< nvidia.com labels of its nodeSelector
+  std::string runtime_class;
+  std::string visible_devices;  ///< NVIDIA_VISIBLE_DEVICES, where its own environment says it
 };
 
 struct Policy {
@@ -56,6 +73,8 @@ struct LabelledNode {
 struct Found {
   std::vector<Workload> workloads;
   std::vector<ConfigFile> configs;
+  std::vector<ConfigMap> config_maps;
+  std::vector<Consumer> consumers;
   std::vector<Policy> policies;
   std::vector<LabelledNode> nodes;
   std::vector<std::string> node_features;  ///< "namespace/name" of GPU Feature Discovery's
@@ -63,9 +82,16 @@ struct Found {
   std::vector<std::string> remarks;        ///< what could not be read, and why
 };
 
+/// Those that do one of these, in the order in which they were found.
+std::vector<const Workload*> WorkloadsOf(const Found& found, std::initializer_list<Part> parts);
+
 /// Takes in an object of a cluster (or of a manifest): DaemonSet, ConfigMap, ClusterPolicy, Node, NodeFeature, List; others are passed
 /// over.
 void TakeObject(const nlohmann::json& object, Found& found);
+
+/// Of a pod, or of a kind that makes pods, what it uses of NVIDIA's stack; nothing where it uses nothing.
+void TakeConsumer(const nlohmann::json& object, Found& found);
+bool IsConsumerKind(const std::string& kind);
 
 /// The objects of a file: YAML or JSON, several documents; a chart's values and a configuration of the plugin are known by their keys.
 base::Status TakeFile(std::string_view text, const std::string& file, Found& found);
@@ -89,15 +115,14 @@ struct Migration {
   Direction direction = Direction::kToPenstock;
   std::vector<std::string> found;
   std::vector<Change> resources, labels, files;
+  std::vector<std::string> lost;  ///< what somebody may use and will not have; with the pods that do
   std::vector<std::string> not_yet, remarks, problems;
   std::vector<Step> steps;
+  bool as_nvidia = false;  ///< devicePlugin.configFiles: as-nvidia keeps something as it is
 };
 
 /// `node`: only this one; empty: all.
 Migration Plan(const Found& found, Direction direction, const std::string& node);
-
-/// The labels of a node's GPUs as they will be, from what GPU Feature Discovery says of them now.
-std::map<std::string, std::string> PredictLabels(const std::map<std::string, std::string>& now);
 
 std::string ShowMigration(const Migration& migration, const Style& style);
 std::string MigrationToJson(const Migration& migration);

@@ -76,14 +76,22 @@ std::string Plain(const Json& value) {
   return value.is_null() ? "" : value.dump();
 }
 
+/// Of NVIDIA's device plugin chart, or of the GPU Operator's.
 bool IsValues(const Json& document) {
   for (const char* key : {"gfd", "config", "nfd", "devicePlugin"})
     if (At(document, {key}).is_object()) return true;
   return std::any_of(kChartValues.begin(), kChartValues.end(), [&](const ChartValue& one) { return document.contains(one.value); });
 }
 
+/// Both charts have the key devicePlugin; the operator's alone has its other operands.
+bool IsOfTheOperator(const Json& values) {
+  for (const char* key : {"operator", "toolkit", "dcgmExporter", "driver", "mig", "migManager", "validator"})
+    if (At(values, {key}).is_object()) return true;
+  return At(values, {"devicePlugin", "config"}).is_object();
+}
+
 void TakeValues(const Json& values, const std::string& file, Found& found) {
-  if (At(values, {"devicePlugin"}).is_object()) {  // the GPU Operator's chart
+  if (IsOfTheOperator(values)) {
     found.policies.push_back({"cluster-policy", TextAt(values, {"devicePlugin", "config", "name"}),
                               TextAt(values, {"devicePlugin", "config", "default"}), TextAt(values, {"mig", "strategy"})});
     return;
@@ -94,6 +102,10 @@ void TakeValues(const Json& values, const std::string& file, Found& found) {
       plugin.given.push_back({one.flag, value, one.value});
   plugin.config_map = TextAt(values, {"config", "name"});
   plugin.default_key = TextAt(values, {"config", "default"});
+  if (const auto map = TextsAt(values, {"config", "map"}); !map.empty()) {
+    plugin.config_map = file;
+    found.config_maps.push_back({file, "", map});
+  }
   for (const auto& [key, text] : TextsAt(values, {"config", "map"}))
     found.configs.push_back({"values " + file + ", config.map." + key, "", "", key, text});
   found.workloads.push_back(std::move(plugin));
@@ -104,23 +116,25 @@ void TakeValues(const Json& values, const std::string& file, Found& found) {
 }
 
 bool IsPluginConfig(const Json& document) {
-  return document.contains("sharing") || document.contains("flags") || document.contains("resources") || document.contains("imex") ||
-         TextAt(document, {"version"}) == "v1";
+  const auto is_map = [&document](std::initializer_list<std::string_view> path) { return At(document, path).is_object(); };
+  return TextAt(document, {"version"}) == "v1" || is_map({"sharing"}) || is_map({"flags"}) || is_map({"imex"}) ||
+         At(document, {"resources", "gpus"}).is_array() || At(document, {"resources", "mig"}).is_array();
 }
 
 }  // namespace
 
 base::Status TakeFile(std::string_view text, const std::string& file, Found& found) {
   for (const std::string& document : Documents(text)) {
-    ASSIGN(const Value value, base::ParseYaml(document, file));
+    base::Problems problems{file, base::Reading::kLenient};  // manifests have anchors and keys that are there twice
+    ASSIGN(const Value value, base::ParseYaml(document, problems));
     const Json json = ToJson(value);
     if (!json.is_object()) continue;
     if (json.contains("kind")) {
       TakeObject(json, found);
+    } else if (TextAt(json, {"version"}) != "v1" && IsValues(json)) {
+      TakeValues(json, file, found);
     } else if (IsPluginConfig(json)) {
       found.configs.push_back({"file " + file, "", "", "", std::string(document)});
-    } else if (IsValues(json)) {
-      TakeValues(json, file, found);
     } else {
       found.remarks.push_back(file + ": holds neither objects of Kubernetes nor values or a configuration of the device plugin");
     }

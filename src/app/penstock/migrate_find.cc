@@ -120,7 +120,7 @@ void AddConfigManager(const Json& pod, Workload& workload) {
     for (const Json& container : Items(pod, {list})) {
       if (Program(container) != "config-manager") continue;
       workload.default_key = EnvironmentOf(container, "DEFAULT_CONFIG");
-      workload.node_label = EnvironmentOf(container, "NODE_LABEL");
+      workload.fallbacks = base::Split(EnvironmentOf(container, "FALLBACK_STRATEGIES"), ',');
       std::string source = EnvironmentOf(container, "CONFIG_FILE_SRCDIR");
       if (source.empty()) source = "/available-configs";
       for (const Json& mount : Items(container, {"volumeMounts"}))
@@ -132,7 +132,8 @@ void AddConfigManager(const Json& pod, Workload& workload) {
   }
 }
 
-void TakeWorkload(const Json& object, Found& found) {
+/// Whether it was one of the stack's.
+bool TakeWorkload(const Json& object, Found& found) {
   const Json& pod = At(object, {"spec", "template", "spec"});
   for (const Json& container : Items(pod, {"containers"})) {
     const auto part = PartOf(container);
@@ -156,8 +157,15 @@ void TakeWorkload(const Json& object, Found& found) {
       AddConfigManager(pod, workload);
     }
     found.workloads.push_back(std::move(workload));
-    return;
+    return true;
   }
+  return false;
+}
+
+/// Whether a pod is one of the stack's own.
+bool IsOfTheStack(const Json& pod) {
+  const Json& containers = Items(pod, {"spec", "containers"});
+  return std::any_of(containers.begin(), containers.end(), [](const Json& container) { return PartOf(container).has_value(); });
 }
 
 /// Keys that hold a configuration of the plugin; other people's ConfigMaps say nothing of that kind.
@@ -173,7 +181,8 @@ bool IsPluginConfig(const std::string& text) {
 
 void TakeConfigMap(const Json& object, Found& found) {
   const std::string name = TextAt(object, {"metadata", "name"}), space = TextAt(object, {"metadata", "namespace"});
-  for (const auto& [key, text] : TextsAt(object, {"data"}))
+  found.config_maps.push_back({name, space, TextsAt(object, {"data"})});
+  for (const auto& [key, text] : found.config_maps.back().data)
     if (IsPluginConfig(text))
       found.configs.push_back({"ConfigMap " + (space.empty() ? "" : space + "/") + name + ", key " + key, name, space, key, text});
 }
@@ -197,7 +206,8 @@ void TakeNodeFeature(const Json& object, Found& found) {
 
 void TakeObject(const Json& object, Found& found) {
   const std::string kind = TextAt(object, {"kind"});
-  if (kind == "DaemonSet") return TakeWorkload(object, found);
+  if (kind == "DaemonSet" && TakeWorkload(object, found)) return;
+  if (IsConsumerKind(kind) && !IsOfTheStack(object)) return TakeConsumer(object, found);
   if (kind == "ConfigMap") return TakeConfigMap(object, found);
   if (kind == "ClusterPolicy") return TakePolicy(object, found);
   if (kind == "NodeFeature") return TakeNodeFeature(object, found);

@@ -41,6 +41,7 @@ std::string ShowMigration(const Migration& migration, const Style& style) {
   text += migration.found.empty() ? "\nnothing of either stack was found\n" : Lines("Found", migration.found, Color::kNone, style);
   text += Changes("RESOURCE", migration.resources, style) + Changes("LABEL", migration.labels, style);
   text += Changes("FILE", migration.files, style);
+  text += Lines("Lost", migration.lost, Color::kRed, style);
   text += Lines("To be mended first", migration.problems, Color::kRed, style);
   text += Lines("Not to be had yet", migration.not_yet, Color::kYellow, style);
   text += Lines("To know", migration.remarks, Color::kNone, style);
@@ -59,6 +60,7 @@ std::string MigrationToJson(const Migration& migration) {
               {"resources", ToJson(migration.resources)},
               {"labels", ToJson(migration.labels)},
               {"files", ToJson(migration.files)},
+              {"lost", migration.lost},
               {"problems", migration.problems},
               {"notYet", migration.not_yet},
               {"remarks", migration.remarks},

@@ -1,5 +1,6 @@
 // What is recognised in the shapes in which people have NVIDIA's stack (testdata/), and what is told of it.
 #include "app/penstock/migrate.h"
+#include "app/penstock/migrate_offer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -139,14 +140,16 @@ TEST(MigratePlan, OfTheChartGoesByHelmAndKeepsTheValues) {
   EXPECT_THAT(Commands(plan),
               ElementsAre("kubectl -n nvidia get configmap nvidia-plugin-configs -o yaml | penstock config check --lenient -",
                           "helm -n nvidia get values nvdp -o yaml > values.yaml",
-                          "helm -n nvidia install penstock deploy/helm/penstock -f values.yaml", "helm -n nvidia uninstall nvdp",
+                          "helm -n nvidia install penstock deploy/helm/penstock -f values.yaml --set "
+                          "image.repository=localhost/penstock,image.tag=null --set runtimeClassName=null --set securityContext=null",
+                          "helm -n nvidia uninstall nvdp",
                           "kubectl penstock nodes"));
   EXPECT_THAT(plan.not_yet, Not(Contains(AnyOf(HasSubstr("cdi"), HasSubstr("sharing.timeSlicing")))));
   EXPECT_THAT(plan.remarks, Contains(HasSubstr("mps-control-daemon: the agent starts and watches MPS itself")));
   ASSERT_EQ(plan.problems.size(), 1u);
   EXPECT_THAT(plan.problems[0], AllOf(HasSubstr("key wrong: "), HasSubstr("\"serial\" is none of uuid, index")));
   EXPECT_THAT(plan.remarks, Contains(AllOf(HasSubstr("key slip: "), HasSubstr("did you mean \"migStrategy\"?"))));
-  EXPECT_THAT(plan.resources, Contains(IsChange("nvidia.com/gpu.shared", "4 for each GPU", "4 for each GPU")));
+  EXPECT_THAT(plan.resources, Contains(IsChange("nvidia.com/gpu.shared", "32", "32")));
 }
 
 TEST(MigratePlan, TellsOfFilesOnlyWhereTheirPartIsThere) {
@@ -210,17 +213,131 @@ TEST(MigratePlan, HasAWayBack) {
   EXPECT_THAT(plan.labels, ElementsAre(IsChange("nvidia.com/gpu.count.Tesla-T4", "2", "")));
 }
 
-TEST(PredictLabels, KeepsEveryLabelOfWholeGpusAsItIs) {
-  std::map<std::string, std::string> now = Read("gpu-operator.yaml").nodes.at(0).labels;
+/// A node of eight A100 with what the plugin makes of a file, and the plugin with that file.
+Found EightA100(const std::string& file, std::map<std::string, std::int64_t> capacity) {
+  Found found;
+  found.workloads = {{.part = Part::kDevicePlugin,
+                      .kind = "DaemonSet",
+                      .name = "nvdp",
+                      .namespace_name = "gpu",
+                      .from = "DaemonSet gpu/nvdp",
+                      .config_map = "plugin"}};
+  TakeObject({{"kind", "ConfigMap"}, {"metadata", {{"name", "plugin"}, {"namespace", "gpu"}}}, {"data", {{"any", file}}}}, found);
+  LabelledNode node{.name = "gpu-1", .capacity = std::move(capacity)};
+  node.labels = {{"nvidia.com/gpu.count", "8"}, {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"}, {"nvidia.com/gpu.memory", "40960"}};
+  found.nodes = {node};
+  return found;
+}
+
+nlohmann::json PodThatAsksFor(const std::string& resource) {
+  return {{"kind", "Pod"},
+          {"metadata", {{"name", "train"}, {"namespace", "ml"}}},
+          {"spec", {{"containers", {{{"name", "c"}, {"resources", {{"limits", {{resource, "1"}}}}}}}}}}};
+}
+
+TEST(MigratePlan, SaysWhatKeysThatNvidiaIgnoresDoHereAndHowToLeaveThemIgnored) {
+  Found found = EightA100(
+      "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, rename: nvidia.com/shared-gpu, devices: 2, replicas: 4}]}}\n",
+      {{"nvidia.com/gpu", 32}});
+  TakeObject(PodThatAsksFor("nvidia.com/gpu"), found);
+  const Migration plan = Plan(found, Direction::kToPenstock, "");
+  EXPECT_THAT(plan.resources, ElementsAre(IsChange("nvidia.com/gpu", "32", "6"), IsChange("nvidia.com/shared-gpu", "", "8")));
+  EXPECT_THAT(plan.resources.at(0).note, HasSubstr("as-nvidia"));
+  EXPECT_THAT(plan.lost, Contains("nvidia.com/gpu: 32 now, 6 then on 1 node; used by Pod ml/train"));
+  EXPECT_THAT(Commands(plan), Contains(HasSubstr("--set penstock.config.devicePlugin.configFiles=as-nvidia")));
+}
+
+TEST(MigratePlan, SaysWhenAResourceGetsAnotherName) {
+  const std::string file = "version: v1\nresources: {gpus: [{pattern: '*A100*', name: a100}]}\n";
+  const Migration plan = Plan(EightA100(file, {{"nvidia.com/gpu", 8}}), Direction::kToPenstock, "");
+  EXPECT_THAT(plan.resources, ElementsAre(IsChange("nvidia.com/a100", "", "8"), IsChange("nvidia.com/gpu", "8", "")));
+  EXPECT_THAT(plan.lost, Contains("nvidia.com/gpu: 8 now, none then on 1 node"));
+  Found alone;
+  ASSERT_TRUE(TakeFile(file, "any.yaml", alone).ok());
+  EXPECT_THAT(Plan(alone, Direction::kToPenstock, "").resources,
+              ElementsAre(IsChange("nvidia.com/a100", "", "8"), IsChange("nvidia.com/gpu", "8", "")))
+      << "of eight such GPUs";
+}
+
+TEST(MigratePlan, LosesMigDevices) {
+  const Migration plan = Plan(EightA100("version: v1\n", {{"nvidia.com/mig-1g.5gb", 56}}), Direction::kToPenstock, "");
+  EXPECT_THAT(plan.resources, Contains(IsChange("nvidia.com/mig-1g.5gb", "56", "")));
+  EXPECT_THAT(plan.lost, Contains("nvidia.com/mig-1g.5gb: 56 now, none then on 1 node"));
+  Found single = EightA100("version: v1\n", {{"nvidia.com/gpu", 56}});
+  single.nodes[0].labels["nvidia.com/gpu.product"] = "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb";
+  EXPECT_THAT(Plan(single, Direction::kToPenstock, "").resources, Contains(IsChange("nvidia.com/gpu", "56", "")));
+}
+
+TEST(MigratePlan, LosesNothingOfWholeAndSharedGpus) {
+  EXPECT_THAT(Plan(EightA100("version: v1\n", {{"nvidia.com/gpu", 8}}), Direction::kToPenstock, "").lost, IsEmpty());
+  const Migration shared =
+      Plan(EightA100("version: v1\nSharing: {timeslicing: {resources: [{name: gpu, replicas: 4}], maxShares: 4}}\n", {{"nvidia.com/gpu", 32}}),
+           Direction::kToPenstock, "");
+  EXPECT_THAT(shared.resources, ElementsAre(IsChange("nvidia.com/gpu", "32", "32")));
+  EXPECT_THAT(shared.lost, IsEmpty()) << "a file as people have it, in another case and with a key that nobody knows";
+  EXPECT_THAT(Commands(shared), Not(Contains(HasSubstr("as-nvidia"))));
+}
+
+TEST(MigratePlan, GoesByTheKeyThatTheNodesLabelNames) {
+  Found found = EightA100("version: v1\n", {{"nvidia.com/gpu", 8}});
+  found.config_maps[0].data["shared"] = "version: v1\nsharing: {timeSlicing: {resources: [{name: gpu, replicas: 2}]}}\n";
+  found.nodes[0].labels["nvidia.com/device-plugin.config"] = "shared";
+  EXPECT_THAT(Plan(found, Direction::kToPenstock, "").resources, ElementsAre(IsChange("nvidia.com/gpu", "8", "16")));
+  found.nodes[0].labels["nvidia.com/device-plugin.config"] = "none-such";
+  const Migration plan = Plan(found, Direction::kToPenstock, "");
+  EXPECT_THAT(plan.remarks, Contains(AllOf(StartsWith("gpu-1: there is no key none-such"), HasSubstr("goes by its labels"))));
+  EXPECT_THAT(plan.resources, ElementsAre(IsChange("nvidia.com/gpu", "8", "8")));
+}
+
+TEST(MigratePlan, PredictsNoLabelOfADriverThatNoLabelTells) {
+  for (const Change& change : Plan(EightA100("version: v1\n", {{"nvidia.com/gpu", 8}}), Direction::kToPenstock, "").labels)
+    EXPECT_THAT(change.what, Not(StartsWith("nvidia.com/cuda.")));
+}
+
+TEST(MigratePlan, NamesPodsThatTakeGpusWithoutAskingOrSelectLabelsThatGo) {
+  Found found = Read("gpu-operator.yaml");
+  TakeObject({{"kind", "Pod"},
+              {"metadata", {{"name", "watch"}, {"namespace", "mon"}}},
+              {"spec", {{"runtimeClassName", "nvidia"}, {"containers", {{{"env", {{{"name", "NVIDIA_VISIBLE_DEVICES"}, {"value", "all"}}}}}}}}}},
+             found);
+  TakeObject({{"kind", "Deployment"},
+              {"metadata", {{"name", "d"}}},
+              {"spec", {{"template", {{"spec", {{"nodeSelector", {{"nvidia.com/gpu.imex-domain", "left-over.1"}}}}}}}}}},
+             found);
+  const Migration plan = Plan(found, Direction::kToPenstock, "");
+  EXPECT_THAT(plan.remarks, AllOf(Contains(HasSubstr("without a resource, in Pod mon/watch:")), Contains(HasSubstr("NVIDIA's in Pod mon/watch:"))));
+  EXPECT_THAT(plan.lost, ElementsAre("label nvidia.com/gpu.imex-domain: left-over.1 now, none then on 1 node; used by Deployment d"));
+}
+
+TEST(MigratePlan, OfValuesWithMpsAsksForItsFolder) {
+  const auto commands = Commands(PlanOf("nvdp-values.yaml"));
+  EXPECT_THAT(commands, Contains(AllOf(HasSubstr(" -f nvdp-values.yaml --set image.repository="), HasSubstr("--set penstock.mps.enabled=true"))));
+}
+
+TEST(MigrateFind, TellsValuesOfEitherChartFromAConfiguration) {
+  Found found;
+  ASSERT_TRUE(TakeFile("config: {map: {}}\nresources: {}\nmigStrategy: null\ndevicePlugin: {enabled: true}\nnfd: {nameOverride: x}\n", "v.yaml", found).ok());
+  EXPECT_THAT(found.configs, IsEmpty());
+  ASSERT_EQ(found.workloads.size(), 1u);
+  EXPECT_EQ(found.workloads[0].from, "values v.yaml");
+  ASSERT_TRUE(TakeFile("operator: {}\ndevicePlugin: {config: {name: c}}\n", "o.yaml", found).ok());
+  EXPECT_EQ(found.policies.at(0).config_map, "c");
+  ASSERT_TRUE(TakeFile("version: v1\nflags: &f {}\nmigStrategy: none\n", "p.yaml", found).ok());
+  EXPECT_EQ(found.configs.size(), 1u);
+}
+
+TEST(OfferOf, KeepsEveryLabelOfWholeGpusAsItIs) {
+  LabelledNode node = Read("gpu-operator.yaml").nodes.at(0);
+  auto& now = node.labels;
   now["nvidia.com/gpu.product"] = "Tesla-T4";
   now["nvidia.com/gpu.replicas"] = "1";
   now["nvidia.com/gpu.sharing-strategy"] = "none";
-  const auto then = PredictLabels(now);
+  const auto then = OfferOf({}, GpusOf(node, {})).labels;
   for (const char* key : {"cuda.driver-version.full", "cuda.driver-version.major", "cuda.runtime-version.full", "gpu.compute.major",
                           "gpu.count", "gpu.family", "gpu.memory", "gpu.product", "gpu.replicas", "gpu.sharing-strategy", "mps.capable"})
     EXPECT_THAT(then, Contains(Pair("nvidia.com/" + std::string(key), now["nvidia.com/" + std::string(key)])));
-  EXPECT_THAT(PredictLabels({}), IsEmpty());
-  EXPECT_THAT(PredictLabels({{"nvidia.com/gpu.count", "1000000000"}}), IsEmpty());
+  EXPECT_THAT(GpusOf({}, {}).devices, IsEmpty());
+  EXPECT_THAT(GpusOf({.labels = {{"nvidia.com/gpu.count", "1000000000"}}}, {}).devices, IsEmpty());
 }
 
 TEST(ShowMigration, TellsThePlanInOrder) {

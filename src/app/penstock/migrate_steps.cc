@@ -1,0 +1,126 @@
+// The commands, in order; each works as it stands.
+#include <algorithm>
+#include <set>
+
+#include "app/penstock/migrate_changes.h"
+#include "app/penstock/migrate_offer.h"
+
+namespace penstock::app {
+
+namespace {
+
+std::string Namespace(const std::string& name) { return name.empty() ? "" : "-n " + name + " "; }
+
+void AddCheckSteps(const Found& found, Migration& plan) {
+  std::set<std::string> told;
+  for (const ConfigFile& one : found.configs)
+    if (!one.config_map.empty() && told.insert(one.namespace_name + "/" + one.config_map).second)
+      plan.steps.push_back(
+          {"kubectl " + Namespace(one.namespace_name) + "get configmap " + one.config_map + " -o yaml | penstock config check --lenient -",
+           "what of its files is wrong, passed over or not to be had yet"});
+}
+
+std::string ReleaseNamespace(const Workload& one) { return one.release_namespace.empty() ? one.namespace_name : one.release_namespace; }
+
+bool SharesByMps(const Found& found) {
+  return std::any_of(found.configs.begin(), found.configs.end(), [](const ConfigFile& file) {
+    const auto config = ConfigOf({.text = file.text, .origin = file.from}, api::PluginFiles::kExtended);
+    return config && std::any_of(config->sharing.rules.begin(), config->sharing.rules.end(),
+                                 [](const api::SharingRule& rule) { return rule.strategy == api::ShareStrategy::kMps; });
+  });
+}
+
+std::string FromConfigMap(const std::string& name, const std::string& default_key) {
+  return " --set config.name=" + name + (default_key.empty() ? "" : " --set config.default=" + default_key);
+}
+
+/// ConfigMaps are read from the release's own namespace, so Penstock is best installed where they are. Of values of NVIDIA's chart those
+/// that are for its own container are not carried over: another image, a class or a security context would make our pod one that cannot work.
+void AddInstallStep(const Found& found, Migration& plan) {
+  static constexpr char kNotCarried[] =
+      " --set image.repository=localhost/penstock,image.tag=null --set runtimeClassName=null --set securityContext=null";
+  std::string space = "penstock", values, why;
+  for (const Workload* one : WorkloadsOf(found, {Part::kDevicePlugin})) {
+    if (one->kind == "values") {
+      values = " -f " + one->name + kNotCarried;
+    } else if (!one->release.empty()) {
+      plan.steps.push_back({"helm " + Namespace(ReleaseNamespace(*one)) + "get values " + one->release + " -o yaml > values.yaml",
+                            "Penstock's chart has the same values under the same names"});
+      values = std::string(" -f values.yaml") + kNotCarried;
+    } else if (!one->config_map.empty()) {
+      values = FromConfigMap(one->config_map, one->default_key);
+    } else {
+      continue;
+    }
+    if (!one->namespace_name.empty()) space = one->namespace_name;
+    break;
+  }
+  for (const Policy& one : found.policies) {
+    if (one.config_map.empty() || !values.empty()) continue;
+    values = FromConfigMap(one.config_map, one.default_key);
+    for (const ConfigFile& file : found.configs)
+      if (file.config_map == one.config_map && !file.namespace_name.empty()) space = file.namespace_name;
+  }
+  if (SharesByMps(found)) values += " --set penstock.mps.enabled=true";
+  if (plan.as_nvidia) values += " --set penstock.config.devicePlugin.configFiles=as-nvidia";
+  why = "its agents wait beside NVIDIA's plugin (`kubectl penstock nodes` says stepped-back) and take over when it goes";
+  if (values.find("image.repository") != std::string::npos) why += "; localhost/penstock stands for where your nodes find the image";
+  if (plan.as_nvidia) why += "; the last setting keeps what NVIDIA's plugin makes of its configuration: leave it out to have the other names";
+  plan.steps.push_back({"helm " + Namespace(space) + "install penstock deploy/helm/penstock" +
+                            (space == "penstock" ? " --create-namespace" : "") + values,
+                        why});
+}
+
+void AddRemovalSteps(const Found& found, const std::string& node, Migration& plan) {
+  const std::string why =
+      "Penstock's agent takes over at once; running pods keep their GPUs. A node where GPUs are shared is better drained first";
+  std::set<std::string> done;
+  for (const Workload* one : WorkloadsOf(found, {Part::kDevicePlugin, Part::kFeatureDiscovery, Part::kMps})) {
+    if (one->kind == "values" || !one->policy.empty()) continue;
+    if (!one->release.empty()) {
+      if (done.insert("helm " + one->release).second)
+        plan.steps.push_back({"helm " + Namespace(ReleaseNamespace(*one)) + "uninstall " + one->release, why});
+    } else {
+      plan.steps.push_back({"kubectl " + Namespace(one->namespace_name) + "delete daemonset " + one->name, why});
+    }
+  }
+  for (const Policy& one : found.policies) {
+    if (node.empty()) {
+      plan.steps.push_back({"kubectl patch clusterpolicy " + one.name +
+                                R"( --type merge -p '{"spec":{"devicePlugin":{"enabled":false},"gfd":{"enabled":false}}}')",
+                            "the operator takes its device plugin and GPU Feature Discovery away and leaves the driver and the toolkit"});
+    } else {
+      plan.steps.push_back({"kubectl label node " + node +
+                                " nvidia.com/gpu.deploy.device-plugin=false nvidia.com/gpu.deploy.gpu-feature-discovery=false --overwrite",
+                            "the operator takes the two away from this node alone"});
+    }
+  }
+  if (!found.node_features.empty())
+    plan.steps.push_back({"kubectl get nodefeatures -A | grep nvidia-features-for-",
+                          "they go with GPU Feature Discovery; delete what is left, or NFD keeps labelling from it"});
+}
+
+}  // namespace
+
+void AddSteps(const Found& found, const std::string& node, Migration& plan) {
+  AddCheckSteps(found, plan);
+  AddInstallStep(found, plan);
+  AddRemovalSteps(found, node, plan);
+  plan.steps.push_back({node.empty() ? "kubectl penstock nodes" : "kubectl penstock explain " + node,
+                        "says for each node who serves it, and what is wrong"});
+}
+
+void AddStepsBack(const Found& found, Migration& plan) {
+  std::string release = "penstock", space = "penstock";
+  for (const Workload* one : WorkloadsOf(found, {Part::kPenstock}))
+    if (!one->release.empty()) release = one->release, space = one->namespace_name;
+  plan.steps.push_back({"helm " + Namespace(space) + "get values " + release + " -o yaml > values.yaml",
+                        "values of NVIDIA's chart have their names here; those below `penstock` are ours alone: take them out"});
+  plan.steps.push_back(
+      {"helm " + Namespace(space) + "uninstall " + release, "the kubelet sees the devices gone; running pods keep theirs"});
+  plan.steps.push_back({"kubectl penstock cleanup", "labels and objects of ours; the chart's own uninstall does that already"});
+  plan.steps.push_back({"helm " + Namespace(space) + "install nvdp nvdp/nvidia-device-plugin -f values.yaml --set gfd.enabled=true",
+                        "its plugin registers nvidia.com/gpu anew"});
+}
+
+}  // namespace penstock::app
