@@ -88,7 +88,8 @@ std::string NoteOn(const std::string& name, const Both& both, std::size_t gpus, 
   if (name.starts_with(kMig) || both.mig) return kMigNotYet;
   if (AmountOf(both.now, name) == has) {
     plan.as_nvidia = true;
-    return "NVIDIA's plugin reads and ignores resources, rename and devices, which count here; devicePlugin.configFiles: as-nvidia keeps it "
+    return "NVIDIA's plugin reads and ignores resources, rename and devices, which count here; devicePlugin.configFiles: as-nvidia keeps "
+           "it "
            "as it is";
   }
   return both.origin.empty() ? "no configuration was found that says so" : "so says " + both.origin;

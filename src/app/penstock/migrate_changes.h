@@ -7,8 +7,8 @@
 
 namespace penstock::app {
 
-/// From NVIDIA's stack to Penstock: for each node with NVIDIA's rules now and ours then; without nodes on eight GPUs, for each configuration.
-/// `only`: this node; empty: all.
+/// From NVIDIA's stack to Penstock: for each node with NVIDIA's rules now and ours then; without nodes on eight GPUs, for each
+/// configuration. `only`: this node; empty: all.
 void AddChanges(const Found& found, const std::string& only, Migration& plan);
 
 /// From Penstock to NVIDIA's stack.

@@ -31,7 +31,8 @@ void AddContainer(const Json& container, Consumer& consumer) {
 }  // namespace
 
 bool IsConsumerKind(const std::string& kind) {
-  static constexpr std::array<std::string_view, 7> kKinds = {"Pod", "Deployment", "StatefulSet", "ReplicaSet", "Job", "CronJob", "DaemonSet"};
+  static constexpr std::array<std::string_view, 7> kKinds = {"Pod", "Deployment", "StatefulSet", "ReplicaSet",
+                                                             "Job", "CronJob",    "DaemonSet"};
   return std::find(kKinds.begin(), kKinds.end(), kind) != kKinds.end();
 }
 

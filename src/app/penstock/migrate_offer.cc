@@ -136,8 +136,7 @@ PluginSettings SettingsOf(const Found& found, const LabelledNode& node) {
 std::optional<api::NodeConfig> ConfigOf(const PluginSettings& settings, api::PluginFiles files) {
   api::NodeConfig base;
   base.plugin_files = files;
-  const auto read =
-      api::compat::TranslateDevicePlugin(settings.text, settings.origin, settings.given, base, base::Reading::kLenient);
+  const auto read = api::compat::TranslateDevicePlugin(settings.text, settings.origin, settings.given, base, base::Reading::kLenient);
   return read.ok() ? std::optional(read->config) : std::nullopt;
 }
 
@@ -177,11 +176,8 @@ Offered OfferOf(const api::NodeConfig& config, const Snapshot& gpus, const std::
   api::NodeConfig without_time = config;
   without_time.labels.timestamp = false;
   const node::ledger::Snapshot nobody;
-  const auto preview = door::MakePreview(without_time, {.inventory = gpus,
-                                                        .ledger = nobody,
-                                                        .dialect_of = vendor::FindDialect,
-                                                        .machine = {.product = machine},
-                                                        .nfd = true});
+  const auto preview = door::MakePreview(
+      without_time, {.inventory = gpus, .ledger = nobody, .dialect_of = vendor::FindDialect, .machine = {.product = machine}, .nfd = true});
   Offered offered{.labels = preview.labels};
   for (const auto& offer : preview.offers)
     if (offer.door == "kubelet" && !offer.slots.empty()) offered.resources[offer.resource] += static_cast<std::int64_t>(offer.slots.size());

@@ -25,8 +25,8 @@ struct PluginSettings {
 /// The settings of a node: those of the plugin's pod, and the key of its ConfigMap that the node's label, the default or a fall-back names.
 PluginSettings SettingsOf(const Found& found, const LabelledNode& node);
 
-/// As our agent would have it with these settings, read as NVIDIA's plugin reads them (kAsNvidia) or with what counts here beyond that. Nothing
-/// where they cannot be honoured.
+/// As our agent would have it with these settings, read as NVIDIA's plugin reads them (kAsNvidia) or with what counts here beyond that.
+/// Nothing where they cannot be honoured.
 std::optional<api::NodeConfig> ConfigOf(const PluginSettings& settings, api::PluginFiles files);
 
 /// How a node is configured as far as its labels tell, where its configuration is not known.

@@ -35,7 +35,8 @@ std::string FromConfigMap(const std::string& name, const std::string& default_ke
 }
 
 /// ConfigMaps are read from the release's own namespace, so Penstock is best installed where they are. Of values of NVIDIA's chart those
-/// that are for its own container are not carried over: another image, a class or a security context would make our pod one that cannot work.
+/// that are for its own container are not carried over: another image, a class or a security context would make our pod one that cannot
+/// work.
 void AddInstallStep(const Found& found, Migration& plan) {
   static constexpr char kNotCarried[] =
       " --set image.repository=localhost/penstock,image.tag=null --set runtimeClassName=null --set securityContext=null";
@@ -65,10 +66,11 @@ void AddInstallStep(const Found& found, Migration& plan) {
   if (plan.as_nvidia) values += " --set penstock.config.devicePlugin.configFiles=as-nvidia";
   why = "its agents wait beside NVIDIA's plugin (`kubectl penstock nodes` says stepped-back) and take over when it goes";
   if (values.find("image.repository") != std::string::npos) why += "; localhost/penstock stands for where your nodes find the image";
-  if (plan.as_nvidia) why += "; the last setting keeps what NVIDIA's plugin makes of its configuration: leave it out to have the other names";
-  plan.steps.push_back({"helm " + Namespace(space) + "install penstock deploy/helm/penstock" +
-                            (space == "penstock" ? " --create-namespace" : "") + values,
-                        why});
+  if (plan.as_nvidia)
+    why += "; the last setting keeps what NVIDIA's plugin makes of its configuration: leave it out to have the other names";
+  plan.steps.push_back(
+      {"helm " + Namespace(space) + "install penstock deploy/helm/penstock" + (space == "penstock" ? " --create-namespace" : "") + values,
+       why});
 }
 
 void AddRemovalSteps(const Found& found, const std::string& node, Migration& plan) {

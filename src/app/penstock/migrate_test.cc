@@ -1,11 +1,11 @@
 // What is recognised in the shapes in which people have NVIDIA's stack (testdata/), and what is told of it.
 #include "app/penstock/migrate.h"
-#include "app/penstock/migrate_offer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "app/penstock/migrate_offer.h"
 #include "base/core/strings.h"
 #include "base/testing/build_tree.h"
 #include "os/core/file.h"
@@ -142,8 +142,7 @@ TEST(MigratePlan, OfTheChartGoesByHelmAndKeepsTheValues) {
                           "helm -n nvidia get values nvdp -o yaml > values.yaml",
                           "helm -n nvidia install penstock deploy/helm/penstock -f values.yaml --set "
                           "image.repository=localhost/penstock,image.tag=null --set runtimeClassName=null --set securityContext=null",
-                          "helm -n nvidia uninstall nvdp",
-                          "kubectl penstock nodes"));
+                          "helm -n nvidia uninstall nvdp", "kubectl penstock nodes"));
   EXPECT_THAT(plan.not_yet, Not(Contains(AnyOf(HasSubstr("cdi"), HasSubstr("sharing.timeSlicing")))));
   EXPECT_THAT(plan.remarks, Contains(HasSubstr("mps-control-daemon: the agent starts and watches MPS itself")));
   ASSERT_EQ(plan.problems.size(), 1u);
@@ -237,7 +236,8 @@ nlohmann::json PodThatAsksFor(const std::string& resource) {
 
 TEST(MigratePlan, SaysWhatKeysThatNvidiaIgnoresDoHereAndHowToLeaveThemIgnored) {
   Found found = EightA100(
-      "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, rename: nvidia.com/shared-gpu, devices: 2, replicas: 4}]}}\n",
+      "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, rename: nvidia.com/shared-gpu, devices: 2, replicas: "
+      "4}]}}\n",
       {{"nvidia.com/gpu", 32}});
   TakeObject(PodThatAsksFor("nvidia.com/gpu"), found);
   const Migration plan = Plan(found, Direction::kToPenstock, "");
@@ -270,9 +270,9 @@ TEST(MigratePlan, LosesMigDevices) {
 
 TEST(MigratePlan, LosesNothingOfWholeAndSharedGpus) {
   EXPECT_THAT(Plan(EightA100("version: v1\n", {{"nvidia.com/gpu", 8}}), Direction::kToPenstock, "").lost, IsEmpty());
-  const Migration shared =
-      Plan(EightA100("version: v1\nSharing: {timeslicing: {resources: [{name: gpu, replicas: 4}], maxShares: 4}}\n", {{"nvidia.com/gpu", 32}}),
-           Direction::kToPenstock, "");
+  const Migration shared = Plan(
+      EightA100("version: v1\nSharing: {timeslicing: {resources: [{name: gpu, replicas: 4}], maxShares: 4}}\n", {{"nvidia.com/gpu", 32}}),
+      Direction::kToPenstock, "");
   EXPECT_THAT(shared.resources, ElementsAre(IsChange("nvidia.com/gpu", "32", "32")));
   EXPECT_THAT(shared.lost, IsEmpty()) << "a file as people have it, in another case and with a key that nobody knows";
   EXPECT_THAT(Commands(shared), Not(Contains(HasSubstr("as-nvidia"))));
@@ -296,27 +296,32 @@ TEST(MigratePlan, PredictsNoLabelOfADriverThatNoLabelTells) {
 
 TEST(MigratePlan, NamesPodsThatTakeGpusWithoutAskingOrSelectLabelsThatGo) {
   Found found = Read("gpu-operator.yaml");
-  TakeObject({{"kind", "Pod"},
-              {"metadata", {{"name", "watch"}, {"namespace", "mon"}}},
-              {"spec", {{"runtimeClassName", "nvidia"}, {"containers", {{{"env", {{{"name", "NVIDIA_VISIBLE_DEVICES"}, {"value", "all"}}}}}}}}}},
-             found);
+  TakeObject(
+      {{"kind", "Pod"},
+       {"metadata", {{"name", "watch"}, {"namespace", "mon"}}},
+       {"spec", {{"runtimeClassName", "nvidia"}, {"containers", {{{"env", {{{"name", "NVIDIA_VISIBLE_DEVICES"}, {"value", "all"}}}}}}}}}},
+      found);
   TakeObject({{"kind", "Deployment"},
               {"metadata", {{"name", "d"}}},
               {"spec", {{"template", {{"spec", {{"nodeSelector", {{"nvidia.com/gpu.imex-domain", "left-over.1"}}}}}}}}}},
              found);
   const Migration plan = Plan(found, Direction::kToPenstock, "");
-  EXPECT_THAT(plan.remarks, AllOf(Contains(HasSubstr("without a resource, in Pod mon/watch:")), Contains(HasSubstr("NVIDIA's in Pod mon/watch:"))));
+  EXPECT_THAT(plan.remarks,
+              AllOf(Contains(HasSubstr("without a resource, in Pod mon/watch:")), Contains(HasSubstr("NVIDIA's in Pod mon/watch:"))));
   EXPECT_THAT(plan.lost, ElementsAre("label nvidia.com/gpu.imex-domain: left-over.1 now, none then on 1 node; used by Deployment d"));
 }
 
 TEST(MigratePlan, OfValuesWithMpsAsksForItsFolder) {
   const auto commands = Commands(PlanOf("nvdp-values.yaml"));
-  EXPECT_THAT(commands, Contains(AllOf(HasSubstr(" -f nvdp-values.yaml --set image.repository="), HasSubstr("--set penstock.mps.enabled=true"))));
+  EXPECT_THAT(commands,
+              Contains(AllOf(HasSubstr(" -f nvdp-values.yaml --set image.repository="), HasSubstr("--set penstock.mps.enabled=true"))));
 }
 
 TEST(MigrateFind, TellsValuesOfEitherChartFromAConfiguration) {
   Found found;
-  ASSERT_TRUE(TakeFile("config: {map: {}}\nresources: {}\nmigStrategy: null\ndevicePlugin: {enabled: true}\nnfd: {nameOverride: x}\n", "v.yaml", found).ok());
+  ASSERT_TRUE(TakeFile("config: {map: {}}\nresources: {}\nmigStrategy: null\ndevicePlugin: {enabled: true}\nnfd: {nameOverride: x}\n",
+                       "v.yaml", found)
+                  .ok());
   EXPECT_THAT(found.configs, IsEmpty());
   ASSERT_EQ(found.workloads.size(), 1u);
   EXPECT_EQ(found.workloads[0].from, "values v.yaml");
