@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include <gmock/gmock.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -108,6 +109,24 @@ TEST(Tree, EqualFilesAreNamesOfOneAndAChangeOfOneLeavesTheOthers) {
   EXPECT_EQ(Read(folder / "m/sys/bus/pci/devices/0000:0f:00.0/vendor"), "0x10de\n");
   EXPECT_EQ(Read(folder / "m/sys/bus/pci/devices/0000:0f:00.0/numa_node"), "3\n");
   EXPECT_EQ(Read(folder / "m/sys/bus/pci/devices/0000:47:00.0/numa_node"), "1\n");
+}
+
+TEST(Tree, WhatDoesNotChangeIsThereAllTheTime) {
+  Folder folder;
+  Control control = Started(folder / "m", "dgx-a100");
+  const int changes = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  for (const auto* path :
+       {"sys/module/nvidia", "proc/driver/nvidia", "usr/lib/x86_64-linux-gnu", "sys/bus/pci/devices/0000:0f:00.0", "dev"})
+    ASSERT_GE(inotify_add_watch(changes, (folder / ("m/" + std::string(path))).c_str(), IN_CREATE | IN_DELETE | IN_MOVE), 0) << path;
+  ASSERT_TRUE(control.Lose(0, kSimLostInHandle).ok());
+  ASSERT_TRUE(control.HealGpu(0).ok());
+  std::array<char, 4096> events{};
+  const ssize_t length = read(changes, events.data(), events.size());
+  EXPECT_EQ(length, -1) << "a GPU that fails and recovers changes no file, but: "
+                        << reinterpret_cast<const inotify_event*>(events.data())->name;
+  ASSERT_TRUE(control.Unplug(0).ok());
+  EXPECT_GT(read(changes, events.data(), events.size()), 0) << "its device file goes";
+  close(changes);
 }
 
 TEST(Tree, AMachineWithoutADriverHasOnlyItsHardware) {

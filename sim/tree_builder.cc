@@ -34,34 +34,65 @@ bool TreeBuilder::Exists(const std::string& path) const {
   return lstat(Path(path).c_str(), &info) == 0;
 }
 
-// Whatever had the name is gone, also as the first of equal ones.
-void TreeBuilder::MakeRoomFor(const std::string& path) {
+// What is given another name keeps the old one until then: at no moment is a file missing that a real machine has all the time.
+bool TreeBuilder::Replace(const std::string& path, const std::function<bool(const std::string& next)>& make) {
   Folder(Parent(path));
-  if (unlink(Path(path).c_str()) == 0) std::erase_if(first_with_, [&](const auto& first) { return first.second == path; });
+  const std::string full = Path(path), next = full + ".new";
+  unlink(next.c_str());
+  if (!make(next)) return false;
+  if (rename(next.c_str(), full.c_str()) != 0) Fail(errno, "replace " + full);
+  unlink(next.c_str());  // rename leaves two names of one file as they are
+  std::erase_if(first_with_, [&](const auto& first) { return first.second == path; });
+  return true;
+}
+
+bool TreeBuilder::HasFile(const std::string& path, std::string_view content, unsigned mode) const {
+  const int fd = open(Path(path).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return false;
+  struct stat info {};
+  std::string there(content.size() + 1, '\0');
+  const bool same = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & 07777) == mode &&
+                    read(fd, there.data(), there.size()) == static_cast<ssize_t>(content.size()) && there.starts_with(content);
+  close(fd);
+  return same;
+}
+
+bool TreeBuilder::HasLink(const std::string& path, const std::string& target) const {
+  std::error_code error;
+  return fs::read_symlink(Path(path), error) == target && !error;
+}
+
+bool TreeBuilder::IsNameOf(const std::string& path, const std::string& full) const {
+  struct stat here {
+  }, there{};
+  return lstat(Path(path).c_str(), &here) == 0 && lstat(full.c_str(), &there) == 0 && here.st_dev == there.st_dev &&
+         here.st_ino == there.st_ino;
 }
 
 bool TreeBuilder::MakeAnotherName(const std::string& path, const std::string& equal_to) {
-  const auto [first, is_first] = first_with_.try_emplace(equal_to, path);
-  if (is_first) return false;
-  if (link(Path(first->second).c_str(), Path(path).c_str()) == 0) return true;
-  first->second = path;  // the other one has gone, or has all the names that a file can have
-  return false;
+  const auto first = first_with_.find(equal_to);
+  if (first == first_with_.end()) return false;
+  const std::string there = Path(first->second);
+  return Replace(path, [&there](const std::string& next) { return link(there.c_str(), next.c_str()) == 0; });
 }
 
 void TreeBuilder::File(const std::string& path, std::string_view content, unsigned mode) {
   const std::string text = std::string(content) + (content.empty() || content.back() == '\n' ? "" : "\n");
-  MakeRoomFor(path);
-  if (mode != 0444 || !MakeAnotherName(path, text)) Bytes(path, text, mode);
+  const bool shared = mode == 0444;
+  if (!shared || HasFile(path, text, mode) || !MakeAnotherName(path, text)) Bytes(path, text, mode);
+  if (shared) first_with_.insert_or_assign(text, path);
 }
 
 void TreeBuilder::Bytes(const std::string& path, const std::string& content, unsigned mode) {
-  MakeRoomFor(path);
-  const std::string full = Path(path);
-  const int fd = open(full.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-  if (fd < 0) return Fail(errno, "create " + full);
-  if (write(fd, content.data(), content.size()) != static_cast<ssize_t>(content.size())) Fail(errno, "write " + full);
-  fchmod(fd, mode);
-  close(fd);
+  if (HasFile(path, content, mode)) return;
+  Replace(path, [&](const std::string& next) {
+    const int fd = open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd < 0) return Fail(errno, "create " + next), false;
+    if (write(fd, content.data(), content.size()) != static_cast<ssize_t>(content.size())) Fail(errno, "write " + next);
+    fchmod(fd, mode);
+    close(fd);
+    return true;
+  });
 }
 
 void TreeBuilder::Folder(const std::string& path) {
@@ -73,9 +104,13 @@ void TreeBuilder::Folder(const std::string& path) {
 }
 
 void TreeBuilder::Link(const std::string& path, const std::string& target) {
-  MakeRoomFor(path);
-  if (MakeAnotherName(path, "-> " + target)) return;
-  if (symlink(target.c_str(), Path(path).c_str()) != 0) Fail(errno, "link " + Path(path));
+  const std::string text = "-> " + target;
+  if (!HasLink(path, target) && !MakeAnotherName(path, text))
+    Replace(path, [&](const std::string& next) {
+      if (symlink(target.c_str(), next.c_str()) == 0) return true;
+      return Fail(errno, "link " + Path(path)), false;
+    });
+  first_with_.insert_or_assign(text, path);
 }
 
 void TreeBuilder::Copy(const std::string& from, const std::string& path, const std::function<base::Status(const std::string&)>& edit) {
@@ -90,13 +125,16 @@ void TreeBuilder::Copy(const std::string& from, const std::string& path, const s
 }
 
 void TreeBuilder::HardLink(const std::string& from, const std::string& path) {
-  MakeRoomFor(path);
-  if (link(Path(from).c_str(), Path(path).c_str()) != 0) Fail(errno, "link " + Path(path));
+  if (IsNameOf(path, Path(from))) return;
+  Replace(path, [&](const std::string& next) {
+    if (link(Path(from).c_str(), next.c_str()) == 0) return true;
+    return Fail(errno, "link " + Path(path)), false;
+  });
 }
 
 void TreeBuilder::Borrow(const std::string& from, const std::string& path) {
-  MakeRoomFor(path);
-  if (link(from.c_str(), Path(path).c_str()) != 0) Copy(from, path);
+  if (IsNameOf(path, from)) return;
+  if (!Replace(path, [&from](const std::string& next) { return link(from.c_str(), next.c_str()) == 0; })) Copy(from, path);
 }
 
 void TreeBuilder::Device(const std::string& path, unsigned major_number, unsigned minor_number, unsigned mode) {

@@ -15,7 +15,8 @@ namespace penstock::sim {
 /// Paths are relative to the root. Not thread-safe.
 ///
 /// A machine has hundreds of small files, many with the same content, and a file system is slow at making new ones: equal read-only files
-/// and equal links that one builder makes are names of one.
+/// and equal links that one builder makes are names of one. What is there already as it should be is left alone, and what is not is
+/// replaced in one step: a real machine's files do not go away for a moment because something else changes.
 class TreeBuilder {
  public:
   explicit TreeBuilder(std::string root) : root_(std::move(root)) {}
@@ -49,7 +50,10 @@ class TreeBuilder {
   base::Status status() const { return error_.empty() ? base::Status() : base::Status(base::Error(base::Code::kUnavailable, error_)); }
 
  private:
-  void MakeRoomFor(const std::string& path);
+  bool Replace(const std::string& path, const std::function<bool(const std::string& next)>& make);
+  bool HasFile(const std::string& path, std::string_view content, unsigned mode) const;
+  bool HasLink(const std::string& path, const std::string& target) const;
+  bool IsNameOf(const std::string& path, const std::string& full) const;
   bool MakeAnotherName(const std::string& path, const std::string& equal_to);
   void Fail(int error, const std::string& doing);
   std::string root_, error_;
