@@ -105,7 +105,7 @@ class NvidiaBackend final : public device::Backend {
 Result<device::Driver> NvidiaBackend::Open() {
   Close();
   ASSIGN(Nvml nvml, Nvml::Load(paths_));
-  module_at_open_ = files_.ModuleVersion();
+  module_at_open_ = files_.ModuleVersion().value_or("");
   auto started = Session::Start(std::move(nvml));
   if (!started.ok()) return CannotInitialize(started.error(), module_at_open_);
   const std::shared_ptr<Session> session = *std::move(started);
@@ -123,13 +123,15 @@ Result<device::Driver> NvidiaBackend::Open() {
 }
 
 /// The library answers from what it knew when it was initialized; the module's file tells what the kernel has now. Where there was no such
-/// file from the start (a simulated /sys, another kernel) it tells nothing.
+/// file from the start (a simulated /sys, another kernel) it tells nothing. Nor does a file that cannot be read now, for want of memory or
+/// descriptors: every GPU is withdrawn where a driver went away.
 base::Status NvidiaBackend::CheckDriver() const {
   if (module_at_open_.empty()) return {};
-  const std::string now = files_.ModuleVersion();
-  if (now.empty()) return Error(Code::kNotFound, "the NVIDIA driver went away: its kernel module was unloaded");
-  if (now == module_at_open_) return {};
-  return Error(Code::kFailedPrecondition, "the NVIDIA driver " + module_at_open_ + " was replaced by " + now);
+  const auto now = files_.ModuleVersion();
+  if (!now.ok() && now.error().code() == Code::kNotFound)
+    return Error(Code::kNotFound, "the NVIDIA driver went away: its kernel module was unloaded");
+  if (!now.ok() || now->empty() || *now == module_at_open_) return {};
+  return Error(Code::kFailedPrecondition, "the NVIDIA driver " + module_at_open_ + " was replaced by " + *now);
 }
 
 Result<std::vector<std::string>> NvidiaBackend::List() {

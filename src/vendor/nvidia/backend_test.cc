@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <future>
 
 #include <gmock/gmock.h>
@@ -519,6 +520,21 @@ TEST(NvidiaBackend, NoticesThatTheDriverWasReplaced) {
   ASSERT_FALSE(list.ok());
   EXPECT_EQ(list.error().code(), Code::kFailedPrecondition);
   EXPECT_THAT(list.error().message(), AllOf(HasSubstr("550.54.15"), HasSubstr("570.133.20")));
+}
+
+TEST(NvidiaBackend, AFileThatCannotBeReadTakesNoDriverAway) {
+  const SimulatedMachine machine("dgx-a100");
+  const Backend backend = MakeBackend(machine.paths());
+  ASSERT_TRUE(backend->Open().ok());
+  const std::string version = machine.paths().sysfs_root + "/module/nvidia/version";
+  std::filesystem::remove(version);
+  std::filesystem::create_directory(version);
+  EXPECT_TRUE(backend->List().ok()) << "reading fails, as for want of memory";
+  std::filesystem::remove(version);
+  std::ofstream(version).close();
+  EXPECT_TRUE(backend->List().ok()) << "an empty file says nothing either";
+  std::filesystem::remove(version);
+  EXPECT_EQ(backend->List().error().code(), Code::kNotFound);
 }
 
 TEST(NvidiaBackend, NoticesADriverThatWasReloadedUnderneath) {

@@ -22,6 +22,8 @@ constexpr std::uint32_t kLastGpuMinor = 253;
 constexpr std::uint32_t kControlMinor = 255, kModesetMinor = 254;
 constexpr std::uint32_t kMostMajor = 0xfff, kMostMinor = 0xfffff;  // include/linux/kdev_t.h
 
+constexpr std::size_t kMostFileLength = 4096;  // a page, as an attribute of sysfs
+
 /// A file below /dev. `dev_root` is the folder that holds dev/, or itself a /dev.
 struct Node {
   bool exists = false;
@@ -40,7 +42,7 @@ Node Look(const std::string& dev_root, const std::string& name) {
 }
 
 std::string ReadTrimmed(const std::string& path) {
-  const auto text = os::ReadFile(path, 4096);
+  const auto text = os::ReadFile(path, kMostFileLength);
   return text.ok() ? std::string(base::Trim(*text)) : "";
 }
 
@@ -137,6 +139,9 @@ std::string MachineFiles::PciClass(const device::PciAddress& pci) const { return
 
 bool MachineFiles::IsSwitch(const device::PciAddress& pci) const { return PciClass(pci).starts_with("0x0680"); }
 
-std::string MachineFiles::ModuleVersion() const { return ReadTrimmed(paths_.sysfs_root + "/module/nvidia/version"); }
+base::Result<std::string> MachineFiles::ModuleVersion() const {
+  ASSIGN(const std::string text, os::ReadFile(paths_.sysfs_root + "/module/nvidia/version", kMostFileLength));
+  return std::string(base::Trim(text));
+}
 
 }  // namespace penstock::vendor::nvidia

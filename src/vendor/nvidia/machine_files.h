@@ -41,8 +41,8 @@ class MachineFiles {
   /// Whether it is a bridge that is no PCI bridge, as NVSwitches are (class 0x0680).
   bool IsSwitch(const device::PciAddress& pci) const;
 
-  /// Version of the loaded kernel module; empty where none is loaded.
-  std::string ModuleVersion() const;
+  /// Version of the loaded kernel module. kNotFound where none is loaded; other errors where that cannot be told.
+  base::Result<std::string> ModuleVersion() const;
 
  private:
   std::string PciFile(const device::PciAddress& pci, const char* name) const;
