@@ -38,7 +38,7 @@ void TakeAll(const Server& server, const Resource& kind, const std::string& kind
   const auto objects = ListObjects(server, kind);
   if (!objects.ok()) {
     if (objects.error().code() != Code::kNotFound)
-      found.remarks.push_back(kind.plural + " could not be read: " + objects.error().message());
+      found.remarks.push_back(kind.plural + " could not be read, so what they use is not known: " + objects.error().message());
     return;
   }
   for (Json object : *objects) {
@@ -61,6 +61,13 @@ Result<Found> ReadCluster(const ClusterOptions& options) {
   TakeAll(cluster.server, {"nvidia.com", "v1", "clusterpolicies"}, "ClusterPolicy", found);
   TakeAll(cluster.server, kinds::NodeFeatures(), "NodeFeature", found);
   TakeAll(cluster.server, kinds::Pods(), "Pod", found);
+  TakeAll(cluster.server, {"", "v1", "services"}, "Service", found);
+  TakeAll(cluster.server, {"node.k8s.io", "v1", "runtimeclasses"}, "RuntimeClass", found);
+  TakeAll(cluster.server, {"autoscaling", "v2", "horizontalpodautoscalers"}, "HorizontalPodAutoscaler", found);
+  TakeAll(cluster.server, {"keda.sh", "v1alpha1", "scaledobjects"}, "ScaledObject", found);
+  TakeAll(cluster.server, {"monitoring.coreos.com", "v1", "servicemonitors"}, "ServiceMonitor", found);
+  TakeAll(cluster.server, {"monitoring.coreos.com", "v1", "podmonitors"}, "PodMonitor", found);
+  TakeAll(cluster.server, {"monitoring.coreos.com", "v1", "prometheusrules"}, "PrometheusRule", found);
   return found;
 }
 

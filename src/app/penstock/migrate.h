@@ -19,7 +19,7 @@
 namespace penstock::app {
 
 /// What a workload does in the stack.
-enum class Part { kDevicePlugin, kFeatureDiscovery, kMps, kNodeFeatureDiscovery, kPenstock };
+enum class Part { kDevicePlugin, kFeatureDiscovery, kMps, kExporter, kHostEngine, kToolkit, kNodeFeatureDiscovery, kPenstock };
 std::string_view ToString(Part part);
 
 /// One DaemonSet (or what a values file will make one).
@@ -34,6 +34,9 @@ struct Workload {
   std::vector<std::string> unknown;        ///< flags that the plugin's own table lacks
   std::string config_map, default_key;     ///< what its config-manager reads
   std::vector<std::string> fallbacks;      ///< and tries where neither label nor default names a key
+  std::string image;
+  std::map<std::string, std::string> labels, selects;  ///< of its pods; of the nodes that it runs on
+  std::string counters_map, counters;  ///< of the exporter: the ConfigMap that has its file of counters, or that file's path in its image
 };
 
 /// A configuration file of the plugin's.
@@ -59,6 +62,23 @@ struct Consumer {
   std::string visible_devices;  ///< NVIDIA_VISIBLE_DEVICES, where its own environment says it
 };
 
+/// A Service, or what makes Prometheus scrape the pods or the Services with some labels.
+struct Endpoint {
+  std::string kind, name, namespace_name;
+  std::map<std::string, std::string> labels, selects;
+  std::string job_label;  ///< whose value on what is scraped is the job's name
+};
+
+/// What asks for series: a rule, a dashboard, an autoscaler.
+struct Query {
+  std::string name;  ///< "PrometheusRule monitoring/gpus"
+  std::string text;  ///< all its queries, a line each
+};
+
+struct RuntimeClass {
+  std::string name, handler;
+};
+
 struct Policy {
   std::string name, config_map, default_key, mig_strategy;
 };
@@ -74,24 +94,35 @@ struct Found {
   std::vector<Workload> workloads;
   std::vector<ConfigFile> configs;
   std::vector<ConfigMap> config_maps;
+  std::vector<ConfigFile> counters;  ///< files of the exporter
   std::vector<Consumer> consumers;
+  std::vector<Endpoint> endpoints;
+  std::vector<Query> queries;
+  std::vector<RuntimeClass> runtime_classes;
   std::vector<Policy> policies;
   std::vector<LabelledNode> nodes;
   std::vector<std::string> node_features;  ///< "namespace/name" of GPU Feature Discovery's
   std::vector<std::string> files;          ///< of this machine
   std::vector<std::string> remarks;        ///< what could not be read, and why
+  std::vector<std::string> problems;       ///< what was given and is not what it should be
 };
 
 /// Those that do one of these, in the order in which they were found.
 std::vector<const Workload*> WorkloadsOf(const Found& found, std::initializer_list<Part> parts);
 
-/// Takes in an object of a cluster (or of a manifest): DaemonSet, ConfigMap, ClusterPolicy, Node, NodeFeature, List; others are passed
-/// over.
+/// Takes in an object of a cluster (or of a manifest): DaemonSet, ConfigMap, ClusterPolicy, Node, NodeFeature, List, and those of
+/// TakeConsumer and TakeMonitoring; others are passed over.
 void TakeObject(const nlohmann::json& object, Found& found);
 
 /// Of a pod, or of a kind that makes pods, what it uses of NVIDIA's stack; nothing where it uses nothing.
 void TakeConsumer(const nlohmann::json& object, Found& found);
 bool IsConsumerKind(const std::string& kind);
+
+/// Services, monitors, rules, dashboards, autoscalers, files of counters, RuntimeClasses; false where it is none of these.
+bool TakeMonitoring(const nlohmann::json& object, Found& found);
+
+/// The settings of dcgm-exporter's container into its workload.
+void TakeExporter(const nlohmann::json& pod, const nlohmann::json& container, Workload& workload);
 
 /// The objects of a file: YAML or JSON, several documents; a chart's values and a configuration of the plugin are known by their keys.
 base::Status TakeFile(std::string_view text, const std::string& file, Found& found);
@@ -114,11 +145,12 @@ struct Step {
 struct Migration {
   Direction direction = Direction::kToPenstock;
   std::vector<std::string> found;
-  std::vector<Change> resources, labels, files;
-  std::vector<std::string> lost;  ///< what somebody may use and will not have; with the pods that do
+  std::vector<Change> resources, labels, metrics, objects, files;  ///< objects: jobs, Services, RuntimeClasses
+  std::vector<std::string> lost;                                   ///< what somebody may use and will not have; with the pods that do
   std::vector<std::string> not_yet, remarks, problems;
   std::vector<Step> steps;
-  bool as_nvidia = false;  ///< devicePlugin.configFiles: as-nvidia keeps something as it is
+  bool as_nvidia = false;       ///< devicePlugin.configFiles: as-nvidia keeps something as it is
+  std::string host_label, job;  ///< telemetry.hostLabel and the job's name that keep queries as they are; empty: nothing to keep
 };
 
 /// `node`: only this one; empty: all.

@@ -129,7 +129,19 @@ std::string LabelOf(const LabelledNode& node, const std::string& key) {
   return found == node.labels.end() ? "" : found->second;
 }
 
+/// Of two DaemonSets that serve one node each takes the other's resource from the kubelet.
+void AddTwoPlugins(const Found& found, const LabelledNode& node, Migration& plan) {
+  std::vector<std::string> names;
+  for (const Workload* one : PluginsOf(found, node))
+    if (one->kind == "DaemonSet") names.push_back(one->from);
+  if (names.size() < 2) return;
+  const std::string problem = std::to_string(names.size()) + " device plugins serve the same nodes: " + base::Join(names, ", ") +
+                              "; take one away first, or give the manifests of one";
+  if (std::find(plan.problems.begin(), plan.problems.end(), problem) == plan.problems.end()) plan.problems.push_back(problem);
+}
+
 void AddNode(const Found& found, const LabelledNode& node, Migration& plan) {
+  AddTwoPlugins(found, node, plan);
   Sides sides = SidesOf(SettingsOf(found, node));
   const PluginSettings& settings = sides.settings;
   if (!settings.known) sides.now = sides.then = ConfigOfLabels(node.labels);
@@ -149,6 +161,7 @@ void AddNode(const Found& found, const LabelledNode& node, Migration& plan) {
 
 /// Without nodes to look at.
 void AddExamples(const Found& found, Migration& plan) {
+  AddTwoPlugins(found, {}, plan);
   PluginSettings settings = SettingsOf(found, {});
   std::vector<std::pair<std::string, std::string>> texts;  // origin, text
   for (const ConfigFile& config : found.configs) texts.emplace_back(config.from, config.text);
@@ -163,12 +176,6 @@ void AddExamples(const Found& found, Migration& plan) {
     both.has = both.now;
     AddResources(both, gpus.devices.size(), false, plan);
   }
-}
-
-/// "Pod a/b, Pod a/c and 7 more".
-std::string Named(const std::vector<std::string>& names) {
-  if (names.size() <= kMostNamed) return base::Join(names, ", ");
-  return base::Join({names.begin(), names.begin() + kMostNamed}, ", ") + " and " + std::to_string(names.size() - kMostNamed) + " more";
 }
 
 template <typename Uses>
@@ -234,7 +241,27 @@ void AddFiles(const Found& found, Migration& plan) {
   if (has(Part::kMps)) plan.files.push_back({"/run/nvidia/mps", "of the MPS control daemon", "as it is", 0, "of no use without it"});
 }
 
+/// Of this machine, where it is a node.
+void AddFilesHere(const Found& found, Migration& plan) {
+  for (const std::string& file : found.files) {
+    if (file.ends_with("/config.toml")) {
+      plan.files.push_back({file, "the toolkit's settings", "read as they are", 0, "`penstock runtime doctor` says which have no effect"});
+    } else if (file.find("/cdi/") != std::string::npos) {
+      plan.files.push_back(
+          {file, "written by nvidia-ctk", "as it is", 0, "`penstock runtime doctor` says whether its names clash with the agent's"});
+    } else if (file.ends_with("/98-nvidia.sh")) {
+      plan.files.push_back(
+          {file, "runs nvidia-container-cli", "as it is", 0, "enroot needs NVIDIA's toolkit here for as long as it uses this hook"});
+    }
+  }
+}
+
 }  // namespace
+
+std::string Named(const std::vector<std::string>& names) {
+  if (names.size() <= kMostNamed) return base::Join(names, ", ");
+  return base::Join({names.begin(), names.begin() + kMostNamed}, ", ") + " and " + std::to_string(names.size() - kMostNamed) + " more";
+}
 
 void AddChanges(const Found& found, const std::string& only, Migration& plan) {
   for (const LabelledNode& node : found.nodes)
@@ -248,7 +275,9 @@ void AddChanges(const Found& found, const std::string& only, Migration& plan) {
     plan.remarks.emplace_back(
         "when the NodeFeature objects of GPU Feature Discovery go, NFD takes its nvidia.com labels from the nodes; the agent sets its own "
         "again within a second");
+  AddMonitoring(found, only, plan);
   AddFiles(found, plan);
+  AddFilesHere(found, plan);
 }
 
 void AddChangesBack(const Found& found, const std::string& only, Migration& plan) {

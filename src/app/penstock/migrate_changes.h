@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "app/penstock/migrate.h"
 
@@ -11,10 +12,16 @@ namespace penstock::app {
 /// configuration. `only`: this node; empty: all.
 void AddChanges(const Found& found, const std::string& only, Migration& plan);
 
+/// What is measured and how it is scraped; RuntimeClasses. Part of AddChanges.
+void AddMonitoring(const Found& found, const std::string& only, Migration& plan);
+
+/// "Pod a/b, Pod a/c and 7 more".
+std::string Named(const std::vector<std::string>& names);
+
 /// From Penstock to NVIDIA's stack.
 void AddChangesBack(const Found& found, const std::string& only, Migration& plan);
 
-/// The commands in order, after the changes: `plan.as_nvidia` counts.
+/// The commands in order, after the changes: `plan.as_nvidia`, `host_label` and `job` count.
 void AddSteps(const Found& found, const std::string& node, Migration& plan);
 void AddStepsBack(const Found& found, Migration& plan);
 

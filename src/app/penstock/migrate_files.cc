@@ -1,4 +1,6 @@
 // Manifests, values of charts and configurations as people keep them in files; files that NVIDIA's stack leaves on a machine.
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "app/penstock/migrate.h"
@@ -12,6 +14,8 @@ namespace penstock::app {
 namespace {
 
 using base::Value;
+
+constexpr std::size_t kMostKeys = 8;  // that are named
 
 Json ToJson(const Value& value) {
   switch (value.kind) {
@@ -115,10 +119,76 @@ void TakeValues(const Json& values, const std::string& file, Found& found) {
         {.part = Part::kFeatureDiscovery, .kind = "values", .name = file, .from = "values " + file + ", gfd.enabled"});
 }
 
+/// Of dcgm-exporter's chart. Other charts have most of these keys, too; the exporter's alone has settings of its metrics.
+bool IsOfTheExporter(const Json& values) {
+  for (const char* key : {"customMetrics", "hpcJobMapping", "tlsServerConfig"})
+    if (values.contains(key)) return true;
+  for (const char* key : {"enablePodLabels", "enablePodUID", "virtualGPUs", "enableDRA"})
+    if (At(values, {"kubernetes"}).contains(key)) return true;
+  return TextAt(values, {"image", "repository"}).ends_with("/dcgm-exporter");
+}
+
+/// As the chart makes a container of them.
+void TakeExporterValues(const Json& values, const std::string& file, Found& found) {
+  Workload exporter{.part = Part::kExporter, .kind = "values", .name = file, .from = "values " + file};
+  const std::string tag = TextAt(values, {"image", "tag"});
+  exporter.image = tag.empty() ? "" : "dcgm-exporter:" + tag;
+  TakeExporter(Json(), Json{{"args", At(values, {"arguments"})}, {"env", At(values, {"extraEnv"})}}, exporter);
+  if (const std::string text = TextAt(values, {"customMetrics"}); !text.empty())
+    found.counters.push_back({exporter.from + ", customMetrics", "", "", "", text});
+  found.workloads.push_back(std::move(exporter));
+}
+
 bool IsPluginConfig(const Json& document) {
   const auto is_map = [&document](std::initializer_list<std::string_view> path) { return At(document, path).is_object(); };
   return TextAt(document, {"version"}) == "v1" || is_map({"sharing"}) || is_map({"flags"}) || is_map({"imex"}) ||
          At(document, {"resources", "gpus"}).is_array() || At(document, {"resources", "mig"}).is_array();
+}
+
+/// What a document holds that nothing else here is, in one sentence.
+std::string WhyUnknown(const Json& document) {
+  static constexpr char kReads[] =
+      "; what is read: manifests (`helm get manifest RELEASE`), values of the charts of NVIDIA's device plugin, GPU Operator and "
+      "dcgm-exporter, and configurations of the plugin";
+  if (!document.is_object()) return std::string("is no map of keys") + kReads;
+  if (document.contains("apiVersion")) return "is an object of Kubernetes without a kind: is the file cut off?";
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : document.items())
+    if (keys.size() < kMostKeys) keys.push_back(key);
+  return "is none of NVIDIA's; its keys are " + base::Join(keys, ", ") + (document.size() > kMostKeys ? ", …" : "") + kReads;
+}
+
+/// Objects that say nothing because of what they are.
+std::string WhyUseless(const Json& object) {
+  const std::string kind = TextAt(object, {"kind"}), name = TextAt(object, {"metadata", "name"});
+  if (kind == "Secret" && TextAt(object, {"type"}) == "helm.sh/release.v1")
+    return "Secret " + name + " is a release as Helm stores it; give what `helm get manifest " +
+           TextAt(object, {"metadata", "labels", "name"}) + "` prints instead";
+  if (kind == "DaemonSet" && !At(object, {"spec", "template", "spec", "containers"}).is_array())
+    return "DaemonSet " + name + " has no containers: is the file cut off?";
+  return "";
+}
+
+void TakeDocument(const Json& document, const std::string& text, const std::string& file, const std::string& where, Found& found) {
+  if (document.is_object() && document.contains("kind")) {
+    if (const std::string why = WhyUseless(document); !why.empty()) found.problems.push_back(where + ": " + why);
+    TakeObject(document, found);
+  } else if (document.is_object() && IsOfTheExporter(document)) {
+    TakeExporterValues(document, file, found);
+  } else if (document.is_object() && TextAt(document, {"version"}) != "v1" && IsValues(document)) {
+    TakeValues(document, file, found);
+  } else if (document.is_object() && IsPluginConfig(document)) {
+    found.configs.push_back({"file " + file, "", "", "", text});
+  } else {
+    found.problems.push_back(where + ": " + WhyUnknown(document));
+  }
+}
+
+/// The first line that holds something.
+std::size_t FirstLine(const std::string& document) {
+  const auto at = document.find_first_not_of(" \n\r");
+  return 1 + static_cast<std::size_t>(std::count(
+                 document.begin(), at == std::string::npos ? document.end() : document.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
 }
 
 }  // namespace
@@ -128,16 +198,8 @@ base::Status TakeFile(std::string_view text, const std::string& file, Found& fou
     base::Problems problems{file, base::Reading::kLenient};  // manifests have anchors and keys that are there twice
     ASSIGN(const Value value, base::ParseYaml(document, problems));
     const Json json = ToJson(value);
-    if (!json.is_object()) continue;
-    if (json.contains("kind")) {
-      TakeObject(json, found);
-    } else if (TextAt(json, {"version"}) != "v1" && IsValues(json)) {
-      TakeValues(json, file, found);
-    } else if (IsPluginConfig(json)) {
-      found.configs.push_back({"file " + file, "", "", "", std::string(document)});
-    } else {
-      found.remarks.push_back(file + ": holds neither objects of Kubernetes nor values or a configuration of the device plugin");
-    }
+    if (!json.is_null() && !(json.is_object() && json.empty()))
+      TakeDocument(json, document, file, file + ":" + std::to_string(FirstLine(document)), found);
   }
   return {};
 }
@@ -148,9 +210,13 @@ std::vector<std::string> FilesOfTheStack(const std::string& root) {
     const char* pattern;
   };
   // Not the plugin's CDI specifications: the agent's have the same names.
-  static constexpr std::array<Place, 3> kPlaces = {{{"/etc/kubernetes/node-feature-discovery/features.d", "gfd"},
+  static constexpr std::array<Place, 7> kPlaces = {{{"/etc/kubernetes/node-feature-discovery/features.d", "gfd"},
                                                     {"/var/lib/kubelet/device-plugins", "nvidia-*.sock"},
-                                                    {"/run/nvidia", "mps"}}};
+                                                    {"/run/nvidia", "mps"},
+                                                    {"/etc/nvidia-container-runtime", "config.toml"},
+                                                    {"/etc/cdi", "nvidia.yaml"},
+                                                    {"/var/run/cdi", "nvidia.yaml"},
+                                                    {"/etc/enroot/hooks.d", "98-nvidia.sh"}}};
   std::vector<std::string> files;
   for (const Place& place : kPlaces)
     for (const std::string& name : os::ListDirectory(root + place.folder).value_or({}))

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/penstock/migrate.h"
+#include "app/penstock/migrate_containers.h"
 #include "app/penstock/nodes.h"
 #include "base/core/strings.h"
 
@@ -17,6 +18,9 @@ std::string_view ToString(Part part) {
     case Part::kDevicePlugin: return "device plugin";
     case Part::kFeatureDiscovery: return "GPU Feature Discovery";
     case Part::kMps: return "MPS control daemon";
+    case Part::kExporter: return "DCGM exporter";
+    case Part::kHostEngine: return "DCGM host engine";
+    case Part::kToolkit: return "container toolkit";
     case Part::kNodeFeatureDiscovery: return "Node Feature Discovery";
     case Part::kPenstock: return "Penstock";
   }
@@ -27,34 +31,6 @@ namespace {
 
 constexpr char kHelmRelease[] = "meta.helm.sh/release-name", kHelmNamespace[] = "meta.helm.sh/release-namespace";
 
-/// Items of a list; nothing where it is none.
-const Json& Items(const Json& object, std::initializer_list<std::string_view> path) {
-  static const Json none = Json::array();
-  const Json& list = At(object, path);
-  return list.is_array() ? list : none;
-}
-
-std::vector<std::string> Words(const Json& container) {
-  std::vector<std::string> words;
-  for (const char* list : {"command", "args"})
-    for (const Json& word : Items(container, {list}))
-      if (word.is_string()) words.push_back(word.get<std::string>());
-  return words;
-}
-
-std::string Program(const Json& container) {
-  const auto words = Words(container);
-  return words.empty() ? "" : words.front().substr(words.front().rfind('/') + 1);
-}
-
-/// "nvcr.io/nvidia/k8s-device-plugin:v0.17.1" → "k8s-device-plugin".
-std::string ImageName(const Json& container) {
-  std::string image = TextAt(container, {"image"});
-  image = image.substr(0, image.find('@'));
-  image = image.substr(image.rfind('/') + 1);
-  return image.substr(0, image.find(':'));
-}
-
 /// One image holds all of NVIDIA's programs; the command says which runs, and without one it is the plugin.
 std::optional<Part> PartOf(const Json& container) {
   const std::string program = Program(container), image = ImageName(container);
@@ -62,18 +38,15 @@ std::optional<Part> PartOf(const Json& container) {
   if (program == "mps-control-daemon") return Part::kMps;
   if (program == "config-manager") return std::nullopt;
   if (program == "nvidia-device-plugin") return Part::kDevicePlugin;
+  if (program == "dcgm-exporter" || image == "dcgm-exporter") return Part::kExporter;
+  if (program == "nv-hostengine" || image == "dcgm") return Part::kHostEngine;
+  if (program == "nvidia-toolkit" || image == "container-toolkit") return Part::kToolkit;
   if (program == "nfd-worker" || (image == "node-feature-discovery" && program != "nfd-master" && program != "nfd-gc"))
     return Part::kNodeFeatureDiscovery;
   if (program == "penstock-agent" || image == "penstock") return Part::kPenstock;
   const std::string name = TextAt(container, {"name"});
   if (image == "k8s-device-plugin" || name == "nvidia-device-plugin" || name == "nvidia-device-plugin-ctr") return Part::kDevicePlugin;
   return std::nullopt;
-}
-
-std::string EnvironmentOf(const Json& container, std::string_view name) {
-  for (const Json& one : Items(container, {"env"}))
-    if (TextAt(one, {"name"}) == name) return TextAt(one, {"value"});
-  return "";
 }
 
 /// What says where things are within NVIDIA's own pod, and nothing to us.
@@ -152,10 +125,14 @@ bool TakeWorkload(const Json& object, Found& found) {
     workload.chart = text(labels, "helm.sh/chart");
     for (const Json& owner : Items(object, {"metadata", "ownerReferences"}))
       if (TextAt(owner, {"kind"}) == "ClusterPolicy") workload.policy = TextAt(owner, {"name"});
+    workload.image = TextAt(container, {"image"});
+    workload.labels = TextsAt(object, {"spec", "template", "metadata", "labels"});
+    workload.selects = TextsAt(pod, {"nodeSelector"});
     if (*part == Part::kDevicePlugin || *part == Part::kFeatureDiscovery) {
       AddSettings(container, workload);
       AddConfigManager(pod, workload);
     }
+    if (*part == Part::kExporter) TakeExporter(pod, container, workload);
     found.workloads.push_back(std::move(workload));
     return true;
   }
@@ -208,6 +185,7 @@ void TakeObject(const Json& object, Found& found) {
   const std::string kind = TextAt(object, {"kind"});
   if (kind == "DaemonSet" && TakeWorkload(object, found)) return;
   if (IsConsumerKind(kind) && !IsOfTheStack(object)) return TakeConsumer(object, found);
+  if (TakeMonitoring(object, found)) return;
   if (kind == "ConfigMap") return TakeConfigMap(object, found);
   if (kind == "ClusterPolicy") return TakePolicy(object, found);
   if (kind == "NodeFeature") return TakeNodeFeature(object, found);

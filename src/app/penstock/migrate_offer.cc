@@ -92,11 +92,11 @@ const ConfigMap* FindConfigMap(const Found& found, const Workload& plugin) {
   return map == found.config_maps.end() ? nullptr : &*map;
 }
 
-/// The plugin of a stack; under an operator with what its policy says.
-std::optional<Workload> PluginOf(const Found& found) {
+/// The plugin of a node; under an operator with what its policy says.
+std::optional<Workload> PluginOf(const Found& found, const LabelledNode& node) {
   std::optional<Workload> plugin;
-  for (const Workload& one : found.workloads)
-    if (one.part == Part::kDevicePlugin && (!plugin || plugin->config_map.empty())) plugin = one;
+  for (const Workload* one : PluginsOf(found, node))
+    if (!plugin || plugin->config_map.empty()) plugin = *one;
   if (!plugin && !found.policies.empty()) plugin.emplace();
   if (plugin && plugin->config_map.empty() && !found.policies.empty()) {
     plugin->config_map = found.policies.front().config_map;
@@ -108,8 +108,19 @@ std::optional<Workload> PluginOf(const Found& found) {
 
 }  // namespace
 
+std::vector<const Workload*> PluginsOf(const Found& found, const LabelledNode& node) {
+  auto plugins = WorkloadsOf(found, {Part::kDevicePlugin});
+  std::erase_if(plugins, [&node](const Workload* one) {
+    return !node.name.empty() && !std::all_of(one->selects.begin(), one->selects.end(), [&node](const auto& wanted) {
+      const auto label = node.labels.find(wanted.first);
+      return label != node.labels.end() && label->second == wanted.second;
+    });
+  });
+  return plugins;
+}
+
 PluginSettings SettingsOf(const Found& found, const LabelledNode& node) {
-  const auto plugin = PluginOf(found);
+  const auto plugin = PluginOf(found, node);
   PluginSettings settings{.known = plugin.has_value()};
   if (plugin) settings.given = plugin->given;
   if (!plugin || plugin->config_map.empty()) {  // a file that its pod has from elsewhere, and that was given with the manifests

@@ -22,6 +22,9 @@ struct PluginSettings {
   std::string problem;                    ///< why the file that is meant is not known; empty where it is, or where there is none
 };
 
+/// The plugins that run on a node, by their nodeSelector; of no name: all.
+std::vector<const Workload*> PluginsOf(const Found& found, const LabelledNode& node);
+
 /// The settings of a node: those of the plugin's pod, and the key of its ConfigMap that the node's label, the default or a fall-back names.
 PluginSettings SettingsOf(const Found& found, const LabelledNode& node);
 

@@ -1,6 +1,7 @@
 // What was found, and what its settings mean here.
 #include <algorithm>
 
+#include "api/compat/exporter_options.h"
 #include "app/penstock/migrate.h"
 #include "app/penstock/migrate_changes.h"
 #include "base/core/strings.h"
@@ -27,6 +28,7 @@ void AddFound(const Found& found, Migration& plan) {
     plan.found.push_back("ClusterPolicy " + one.name + " of the GPU Operator" +
                          (one.config_map.empty() ? "" : ", config " + one.config_map));
   for (const ConfigFile& one : found.configs) plan.found.push_back(one.from + ": a configuration of the device plugin");
+  for (const ConfigFile& one : found.counters) plan.found.push_back(one.from + ": a file of counters");
   if (!found.node_features.empty())
     plan.found.push_back(std::to_string(found.node_features.size()) + " NodeFeature objects of GPU Feature Discovery (" +
                          found.node_features.front() + (found.node_features.size() > 1 ? ", …" : "") + ")");
@@ -47,6 +49,11 @@ void AddSettings(const Found& found, Migration& plan) {
     if (!one->given.empty()) add(one->from, api::compat::TranslateDevicePlugin("", one->from, one->given, {}, base::Reading::kLenient));
     for (const std::string& flag : one->unknown)
       plan.remarks.push_back(one->from + ": " + flag + " is none of the plugin's settings; it has no meaning here");
+  }
+  for (const Workload* one : WorkloadsOf(found, {Part::kExporter})) {
+    add(one->from, api::compat::TranslateExporter("", one->from, one->given, {}));
+    for (const std::string& flag : one->unknown)
+      plan.remarks.push_back(one->from + ": " + flag + " is none of the exporter's settings; it has no meaning here");
   }
   for (const ConfigFile& one : found.configs)
     add(one.from, api::compat::TranslateDevicePlugin(one.text, one.key.empty() ? one.from : one.key, {}, {}, base::Reading::kLenient));
@@ -90,6 +97,7 @@ Migration Plan(const Found& found, Direction direction, const std::string& node)
   Migration plan{.direction = direction};
   AddFound(found, plan);
   plan.remarks = found.remarks;
+  plan.problems = found.problems;
   if (direction == Direction::kToPenstock) {
     PlanToPenstock(found, node, plan);
   } else {

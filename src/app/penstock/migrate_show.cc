@@ -40,6 +40,7 @@ std::string ShowMigration(const Migration& migration, const Style& style) {
                                  : "From Penstock to NVIDIA's stack: what would change. Nothing was changed.\n";
   text += migration.found.empty() ? "\nnothing of either stack was found\n" : Lines("Found", migration.found, Color::kNone, style);
   text += Changes("RESOURCE", migration.resources, style) + Changes("LABEL", migration.labels, style);
+  text += Changes("METRIC", migration.metrics, style) + Changes("OBJECT", migration.objects, style);
   text += Changes("FILE", migration.files, style);
   text += Lines("Lost", migration.lost, Color::kRed, style);
   text += Lines("To be mended first", migration.problems, Color::kRed, style);
@@ -59,6 +60,8 @@ std::string MigrationToJson(const Migration& migration) {
               {"found", migration.found},
               {"resources", ToJson(migration.resources)},
               {"labels", ToJson(migration.labels)},
+              {"metrics", ToJson(migration.metrics)},
+              {"objects", ToJson(migration.objects)},
               {"files", ToJson(migration.files)},
               {"lost", migration.lost},
               {"problems", migration.problems},

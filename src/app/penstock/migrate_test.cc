@@ -108,11 +108,29 @@ TEST(MigrateFind, TakesAConfigurationAloneAndRefusesWhatIsNoYaml) {
   EXPECT_TRUE(TakeFile("version: v1\nflags: {migStrategy: none}\n", "any.yaml", found).ok());
   EXPECT_EQ(found.configs.at(0).from, "file any.yaml");
   EXPECT_TRUE(TakeFile("shopping: [milk]\n", "list.yaml", found).ok());
-  EXPECT_THAT(found.remarks, ElementsAre(HasSubstr("list.yaml: holds neither")));
+  EXPECT_THAT(found.problems,
+              ElementsAre(AllOf(StartsWith("list.yaml:1: is none of NVIDIA's; its keys are shopping"), HasSubstr("helm get manifest"))));
   const auto broken = TakeFile("kind: Node\n---\nkind: [\n", "broken.yaml", found);
   ASSERT_FALSE(broken.ok());
   EXPECT_THAT(broken.error().message(), StartsWith("broken.yaml:")) << "with the line in the file, not in the document";
   EXPECT_THAT(broken.error().message(), Not(StartsWith("broken.yaml:1:")));
+}
+
+TEST(MigrateFind, NamesWhatWasGivenByMistake) {
+  const auto problems = [](std::string_view text) {
+    Found found;
+    EXPECT_TRUE(TakeFile(text, "f.yaml", found).ok());
+    return found.problems;
+  };
+  EXPECT_THAT(problems("# values\n\ngrafana: {enabled: true}\nalertmanager: {}\n"),
+              ElementsAre(HasSubstr(": is none of NVIDIA's; its keys are alertmanager, grafana")));
+  EXPECT_THAT(problems("kind: Node\n---\n\napiVersion: apps/v1\nmetadata: {name: cut}\n"),
+              ElementsAre(HasSubstr("f.yaml:4: is an object of Kubernetes without a kind")));
+  EXPECT_THAT(problems("kind: DaemonSet\nmetadata: {name: nvdp}\n"), ElementsAre(HasSubstr("DaemonSet nvdp has no containers")));
+  EXPECT_THAT(problems("kind: Secret\ntype: helm.sh/release.v1\nmetadata: {name: sh.helm.release.v1.nvdp.v3, labels: {name: nvdp}}\n"),
+              ElementsAre(HasSubstr("helm get manifest nvdp")));
+  EXPECT_THAT(problems("SDRzSUFBQUFBQUFDLyt4OWEzUGJPTExvWA==\n"), ElementsAre(HasSubstr("is no map of keys")));
+  EXPECT_THAT(problems("---\n# nothing\n---\n{}\n"), IsEmpty());
 }
 
 TEST(MigrateFind, SurvivesObjectsOfAnotherShape) {
@@ -315,6 +333,79 @@ TEST(MigratePlan, OfValuesWithMpsAsksForItsFolder) {
   const auto commands = Commands(PlanOf("nvdp-values.yaml"));
   EXPECT_THAT(commands,
               Contains(AllOf(HasSubstr(" -f nvdp-values.yaml --set image.repository="), HasSubstr("--set penstock.mps.enabled=true"))));
+}
+
+TEST(MigrateFind, ReadsTheExporterAndWhatAsksForItsSeries) {
+  const Found found = Read("dcgm-exporter.yaml");
+  ASSERT_EQ(found.workloads.size(), 1u);
+  const Workload& exporter = found.workloads[0];
+  EXPECT_EQ(exporter.part, Part::kExporter);
+  EXPECT_EQ(Settings(exporter), "--kubernetes=true --address=:9400 --kubernetes-enable-pod-labels=true");
+  EXPECT_THAT(exporter.unknown, ElementsAre("--no-such-flag"));
+  EXPECT_EQ(exporter.counters_map, "exporter-metrics-config-map");
+  EXPECT_THAT(found.counters, ElementsAre(Field(&ConfigFile::key, "metrics")));
+  EXPECT_THAT(found.queries, ElementsAre(Field(&Query::name, "PrometheusRule monitoring/gpus"),
+                                         Field(&Query::name, "ConfigMap monitoring/gpu-dashboard, dashboard gpus.json"),
+                                         Field(&Query::name, "HorizontalPodAutoscaler serving/inference")));
+}
+
+TEST(MigratePlan, KeepsTheExportersNamesAndNamesWhatIsLost) {
+  const Migration plan = PlanOf("dcgm-exporter.yaml");
+  EXPECT_THAT(plan.metrics, ElementsAre(IsChange("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "shown", "")));
+  EXPECT_THAT(plan.lost, ElementsAre(AllOf(StartsWith("metric DCGM_FI_PROF_GR_ENGINE_ACTIVE: GPUs before Hopper"),
+                                           HasSubstr("used by ConfigMap monitoring/gpu-dashboard, dashboard gpus.json"))));
+  EXPECT_THAT(plan.objects, UnorderedElementsAre(IsChange("label of each series", "Hostname", "Hostname"),
+                                                 IsChange("job", "dcgm-exporter", "dcgm-exporter"),
+                                                 IsChange("Service monitoring/dcgm-exporter", "port 9400", ""),
+                                                 IsChange("RuntimeClass nvidia", "handler nvidia", "handler nvidia")));
+  EXPECT_THAT(
+      Commands(plan),
+      ElementsAre(
+          "kubectl -n monitoring get configmap exporter-metrics-config-map -o jsonpath='{.data.metrics}' > counters.csv",
+          AllOf(StartsWith("helm -n penstock install penstock"), HasSubstr("--set-file penstock.telemetry.counters=counters.csv"),
+                HasSubstr("telemetry.hostLabel=Hostname"),
+                HasSubstr(R"('penstock.metrics.serviceMonitor.relabelings=[{"targetLabel":"job","replacement":"dcgm-exporter"}]')")),
+          "helm -n monitoring uninstall dcgm", "kubectl penstock nodes"));
+}
+
+TEST(MigratePlan, OfTheExportersValuesReadsItsMetricsAndArguments) {
+  Found found;
+  ASSERT_TRUE(
+      TakeFile("image: {repository: registry.corp/nvidia/dcgm-exporter, tag: 4.6.0-4.8.3-distroless}\narguments: [-c, \"5000\"]\n"
+               "serviceMonitor: {enabled: true}\ncustomMetrics: |\n  DCGM_FI_DEV_GPU_UTIL, gauge, u\n  DCGM_FI_DEV_NO_SUCH, gauge, n\n",
+               "values.yaml", found)
+          .ok());
+  ASSERT_EQ(found.workloads.size(), 1u);
+  EXPECT_EQ(Settings(found.workloads[0]), "--collect-interval=5000");
+  const Migration plan = Plan(found, Direction::kToPenstock, "");
+  EXPECT_THAT(plan.problems, ElementsAre(HasSubstr("DCGM_FI_DEV_NO_SUCH")));
+  EXPECT_TRUE(plan.host_label.empty()) << "this release has hostname";
+}
+
+TEST(MigratePlan, WillNotGuessBetweenTwoPluginsOfTheSameNodes) {
+  const auto plugin = [](const std::string& name, const std::string& selector) {
+    return "---\nkind: DaemonSet\nmetadata: {name: " + name + "}\nspec: {template: {spec: {nodeSelector: " + selector +
+           ", containers: [{name: c, image: k8s-device-plugin}]}}}\n";
+  };
+  const std::string nodes =
+      "---\nkind: Node\nmetadata: {name: a, labels: {pool: a}}\n---\nkind: Node\nmetadata: {name: b, labels: {pool: b}}\n";
+  const auto problems = [](const std::string& text) {
+    Found found;
+    EXPECT_TRUE(TakeFile(text, "f.yaml", found).ok());
+    return Plan(found, Direction::kToPenstock, "").problems;
+  };
+  EXPECT_THAT(problems(nodes + plugin("one", "{pool: a}") + plugin("two", "{pool: b}")), IsEmpty());
+  EXPECT_THAT(problems(nodes + plugin("one", "{}") + plugin("two", "{pool: b}")),
+              ElementsAre(StartsWith("2 device plugins serve the same nodes: DaemonSet one, DaemonSet two")));
+}
+
+TEST(MigratePlan, QuotesNamesForTheShell) {
+  Found found;
+  ASSERT_TRUE(TakeFile("kind: DaemonSet\nmetadata: {name: \"x; echo 'now' $PATH\"}\nspec: {template: {spec: {containers: [{image: "
+                       "k8s-device-plugin}]}}}\n",
+                       "f.yaml", found)
+                  .ok());
+  EXPECT_THAT(Commands(Plan(found, Direction::kToPenstock, "")), Contains(R"(kubectl delete daemonset 'x; echo '\''now'\'' $PATH')"));
 }
 
 TEST(MigrateFind, TellsValuesOfEitherChartFromAConfiguration) {
