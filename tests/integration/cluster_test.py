@@ -313,10 +313,19 @@ def test_migrate_reads_a_cluster(run, api, tmp_path):
     api.allow({"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]})
     reader = api.kubeconfig_of_a_user(tmp_path)  # it only reads
     text = run("migrate", kubeconfig=reader)
+    assert "could not be read" not in text, "kinds that the cluster lacks have nothing to tell"
     assert "DaemonSet kube-system/nvidia-device-plugin-daemonset: device plugin" in text
     assert "kubectl -n kube-system delete daemonset nvidia-device-plugin-daemonset" in text
     there = run("migrate", "--to", "nvidia", "-o", "json", kubeconfig=reader)
     assert json.loads(there)["to"] == "nvidia"
+
+
+def test_migrate_names_what_it_may_not_read_and_goes_on(run, api, tmp_path):
+    rules = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}, {"apiGroups": ["apps"], "resources": ["daemonsets"], "verbs": ["list"]}]
+    api.allow(*rules)
+    plan = json.loads(run("migrate", "-o", "json", kubeconfig=api.kubeconfig_of_a_user(tmp_path)))
+    for kind in ("pods", "configmaps", "services", "runtimeclasses"):
+        assert any(line.startswith(f"{kind} could not be read, so what they use is not known") for line in plan["remarks"]), plan["remarks"]
 
 
 def test_migrate_reads_files_without_a_cluster(run):

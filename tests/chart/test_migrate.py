@@ -1,0 +1,53 @@
+"""The commands that `penstock migrate` prints, given to a shell as they stand: what they say of values is what the chart takes."""
+import json
+import os
+import subprocess
+
+import pytest
+import yaml
+
+from conftest import ROOT, Rendered
+
+TESTDATA = ROOT / "src/app/penstock/testdata"
+VALUES = """image: {repository: registry.corp/nvidia/k8s-device-plugin, tag: v0.17.1}
+runtimeClassName: nvidia
+securityContext: {capabilities: {add: [SYS_ADMIN]}}
+config: {map: {default: "version: v1\\nsharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\\n"}}
+"""
+
+
+def rendered(chart, programs, folder, *files) -> Rendered:
+    """What the printed installation would install; the file of values and the file of counters are as the commands before it leave them."""
+    words = [word for file in files for word in ("--manifests", file)]
+    done = subprocess.run([programs / "penstock", "migrate", *words, "-o", "json"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    [command] = [step["command"] for step in json.loads(done.stdout)["steps"] if " install penstock " in step["command"]]
+    (folder / "deploy").symlink_to(ROOT / "deploy")
+    if not (folder / "values.yaml").exists():
+        (folder / "values.yaml").write_text(VALUES)
+    (folder / "counters.csv").write_text("DCGM_FI_DEV_GPU_UTIL, gauge, u\n")
+    command = command.replace(" install penstock ", " template penstock --kube-version 1.36.3 --api-versions monitoring.coreos.com/v1/ServiceMonitor ")
+    said = subprocess.run(["sh", "-euc", command], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                          env=os.environ | {"PATH": f"{chart.helm.parent}:{os.environ['PATH']}"})
+    assert said.returncode == 0, f"{command}\n{said.stderr}"
+    return Rendered(thing for thing in yaml.safe_load_all(said.stdout) if thing)
+
+
+@pytest.mark.parametrize("file", ["nvidia-chart.yaml", "nvidia-static.yaml", "gpu-operator.yaml"])
+def test_of_each_shape_of_the_stack_it_renders(chart, programs, tmp_path, file):
+    objects = rendered(chart, programs, tmp_path, TESTDATA / file)
+    assert objects.container()["image"].startswith("localhost/penstock:")
+    assert objects.container()["securityContext"]["privileged"] is True and "runtimeClassName" not in objects.pod()
+
+
+def test_values_of_nvidias_chart_become_ours_with_what_mps_needs(chart, programs, tmp_path):
+    (tmp_path / "values.yaml").write_text(VALUES)
+    objects = rendered(chart, programs, tmp_path, tmp_path / "values.yaml")
+    assert any("mps" in path for path in objects.mounts()), objects.mounts()
+
+
+def test_the_exporters_counters_host_label_and_job_go_on(chart, programs, tmp_path):
+    objects = rendered(chart, programs, tmp_path, TESTDATA / "dcgm-exporter.yaml")
+    assert "DCGM_FI_DEV_GPU_UTIL" in json.dumps([thing.get("data") for thing in objects if thing["kind"] == "ConfigMap"])
+    assert yaml.safe_load(objects.node_config())["telemetry"]["hostLabel"] == "Hostname"
+    [endpoint] = objects.one("ServiceMonitor")["spec"]["endpoints"]
+    assert {"targetLabel": "job", "replacement": "dcgm-exporter"} in endpoint["relabelings"]
