@@ -1,23 +1,20 @@
 """Labels: ours beside those of NVIDIA's GPU Feature Discovery, for one simulated machine and one
-configuration file. Equal but for what is listed here."""
+configuration file. Equal but for what is listed."""
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+import differences
 import nvidia_programs
 from node import Node, wait_until
 
-# What GFD does not have: NVIDIA's operator gives the first, the others are ours.
-OURS_ALONE = re.compile(
-    r"gpu\.present|gpu\.isolation"
-    r"|gpu\.(present|count|memory|replicas|sharing-strategy|isolation)\.[A-Z].*")
+# What differs is listed in docs/reference/differences.md.
+OURS_ALONE = {label: re.compile(re.escape(label).replace("MODEL", "[A-Z].*")) for label in differences.table("Labels")}
+OF_A_MODEL = set(differences.table("Labels of several models"))
 # Theirs alone where a MIG strategy is configured: no MIG devices are offered here, whatever it is.
 STRATEGY = "mig.strategy"
-# GFD labels a machine of several models with one of them, another one at each start. Here it is the
-# one with most GPUs, and each model has labels of its own.
-OF_A_MODEL = {"gpu.product", "gpu.memory", "gpu.family", "gpu.compute.major", "gpu.compute.minor"}
 
 SLICED = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}"
 RENAMED = ("sharing: {timeSlicing: {renameByDefault: true, "
@@ -71,9 +68,9 @@ def read(file: Path) -> dict[str, str]:
             if key.startswith("nvidia.com/")}
 
 
-def differences(theirs: dict, ours: dict) -> dict:
+def between(theirs: dict, ours: dict) -> dict:
     return {key: (theirs.get(key), ours.get(key)) for key in {*theirs, *ours}
-            if theirs.get(key) != ours.get(key) and not OURS_ALONE.fullmatch(key)}
+            if theirs.get(key) != ours.get(key) and not any(label.fullmatch(key) for label in OURS_ALONE.values())}
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
@@ -101,12 +98,15 @@ def test_labels_are_those_of_gpu_feature_discovery(request, tmp_path, case):
         def found() -> dict:
             if not (tmp_path / "ours").exists():
                 return {"no file of ours": ()}
-            return differences(theirs, read(tmp_path / "ours"))
+            return between(theirs, read(tmp_path / "ours"))
         if case.machine == "mixed":
             wait_until(lambda: found().keys() <= OF_A_MODEL, "our labels", seen=found)
             check_the_model(theirs, read(tmp_path / "ours"))
         else:
             wait_until(lambda: found() == expected, f"no difference but {expected}", seen=found)
+            ours = read(tmp_path / "ours")
+            unseen = [label for label, pattern in OURS_ALONE.items() if not any(pattern.fullmatch(key) and key not in theirs for key in ours)]
+            assert not unseen or case.settings == ALL_MIG, f"listed as ours alone, and not there: {unseen}"
     finally:
         node.end()
 
@@ -131,3 +131,7 @@ def test_neither_labels_a_machine_without_a_driver(request, tmp_path):
         assert read(tmp_path / "ours") == {}
     finally:
         node.end()
+
+
+def test_what_is_listed_of_mig_is_what_differs():
+    assert {*MIG_SINGLE, STRATEGY} == set(differences.table("Labels of GPUs in MIG mode"))

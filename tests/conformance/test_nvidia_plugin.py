@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 import device_plugins
+import differences
 import downloads
 import nvidia_programs
 from mutants import Mutator
@@ -179,23 +180,26 @@ class Answer:
         return f"{kind}={indices.get(name, name)}"
 
 
-def compare(theirs: Answer, ours: Answer, wanted: int):
-    """Equal, but for what is said here."""
+FILES, VOID, NAMES = "device files beside variables", "NVIDIA_VISIBLE_DEVICES=void with CDI alone", \
+    "names of CDI devices with deviceIDStrategy: index"
+
+
+def compare(theirs: Answer, ours: Answer, wanted: int) -> set[str]:
+    """Equal, but for differences that are listed; these."""
+    found = set()
     assert bool(ours.error) == bool(theirs.error), f"{theirs.error} | {ours.error}"
     assert (ours.mounts, ours.cdi, ours.annotations) == \
         (theirs.mounts, theirs.cdi, theirs.annotations)
-    # Their device files only on request, and only those that the machine of the plugin has; ours
-    # where no engine is known that injects them.
     assert ours.files >= theirs.files
+    if ours.files > theirs.files:
+        found.add(FILES)
     gpus = {name for name, _, _ in ours.files if re.fullmatch(r"/dev/nvidia\d+", name)}
     assert len(gpus) <= wanted and all(name == host and permissions == "rw"
                                        for name, host, permissions in ours.files)
-    # Where CDI alone is asked for they set no variables; ours tells a runtime of NVIDIA's to leave
-    # the container alone.
-    if theirs.variables or theirs.error:
-        assert ours.variables == theirs.variables
-    else:
-        assert ours.variables == {"NVIDIA_VISIBLE_DEVICES": frozenset({"void"})}
+    if ours.variables != theirs.variables:
+        assert not theirs.variables and ours.variables == {"NVIDIA_VISIBLE_DEVICES": frozenset({"void"})}
+        found.add(VOID)
+    return found
 
 
 @contextmanager
@@ -229,9 +233,25 @@ def test_resources_and_containers_are_those_of_nvidias_plugin(request, tmp_path,
         # Their specification names devices by the strategy, ours by UUID whatever it is.
         indices = indices_of(node) if "deviceIDStrategy: index" in text else {}
         with device_plugins.ours(node, config, 8, resources) as kubelet:
+            found = set()
             for one, their in zip(asked, theirs):
                 answer = Answer(kubelet.allocate(name, one), node.root, indices)
-                compare(their, answer, len(one))
+                found |= compare(their, answer, len(one))
+                found |= {NAMES} if answer.cdi and indices else set()
+    assert found <= set(differences.table("Containers"))
+    if text in SHOWING:
+        assert SHOWING[text] <= found, f"listed, and no difference any more: {SHOWING[text] - found}"
+
+
+# The offers that show each difference of the list.
+SHOWING = {OFFERS["nothing"]: {FILES}, OFFERS["CDI"]: {VOID}, OFFERS["CDI and variables"]: {NAMES}}
+
+
+def test_each_difference_that_is_listed_is_looked_at():
+    preferred = {"preferred devices", "preferred shares"}  # at the end of this file
+    assert set(differences.table("Containers")) == preferred.union(*SHOWING.values())
+    assert set(differences.table("Files of the plugin")) == {
+        *(f"{key}: {json.dumps(value)}" for where in LOOSER.values() for key, value in where.items()), "resources", "rename, devices"}
 
 
 REFUSED = {
