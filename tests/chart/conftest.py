@@ -1,5 +1,6 @@
 """Fixtures of the chart's tests: helm from the bench's cache, the chart, and our `penstock` to read what the chart writes for the agent."""
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +65,16 @@ class Chart:
         done = self.try_render(*words, **options)
         assert done.returncode == 0, done.stderr
         return Rendered(thing for thing in yaml.safe_load_all(done.stdout) if thing)
+
+    def notes(self, folder: Path, **options) -> str:
+        """What is shown after an install. Without a cluster helm shows none, so that a copy of the chart has them in an object."""
+        copy = Chart(self.helm)
+        copy.path = folder / "penstock"
+        shutil.copytree(self.path, copy.path, dirs_exist_ok=True)
+        notes = copy.path / "templates/NOTES.txt"
+        (copy.path / "templates/notes.yaml").write_text(
+            '{{- define "notes" }}' + notes.read_text() + '{{ end }}\n{kind: Notes, metadata: {name: notes}, text: {{ include "notes" . | toJson }}}\n')
+        return copy.render(**options).one("Notes", "notes")["text"]
 
     def refusal(self, *words: str, **options) -> str:
         done = self.try_render(*words, **options)

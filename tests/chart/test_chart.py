@@ -29,6 +29,14 @@ def program_version() -> str:
     return re.search(r"project\(penstock VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
 
 
+AMD64 = {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]}
+
+
+def terms_of(pod: dict) -> list[dict]:
+    """Which nodes a pod's affinity demands."""
+    return pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+
+
 def rules_of(role: dict) -> set[tuple]:
     return {(resource, verb, tuple(rule.get("resourceNames", ()))) for rule in role["rules"] for resource in rule["resources"]
             for verb in rule["verbs"]}
@@ -120,12 +128,36 @@ def test_a_driver_root_elsewhere_is_mounted_and_told_by_its_own_name(chart):
 
 def test_by_default_every_linux_node_gets_an_agent_and_on_request_the_marked_ones(chart):
     pod = chart.render().pod()
-    assert pod["nodeSelector"] == {"kubernetes.io/os": "linux"} and "affinity" not in pod
-    terms = chart.render(values={"penstock.onlyLabelledNodes": True}).pod()["affinity"]["nodeAffinity"][
-        "requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-    assert {(rule["key"], *rule["values"]) for term in terms for rule in term["matchExpressions"]} == {
+    assert pod["nodeSelector"] == {"kubernetes.io/os": "linux"} and terms_of(pod) == [{"matchExpressions": [AMD64]}]
+    terms = terms_of(chart.render(values={"penstock.onlyLabelledNodes": True}).pod())
+    assert all(term["matchExpressions"][1:] == [AMD64] for term in terms)
+    assert {(rule["key"], *rule["values"]) for term in terms for rule in term["matchExpressions"][:1]} == {
         ("feature.node.kubernetes.io/pci-10de.present", "true"), ("feature.node.kubernetes.io/cpu-model.vendor_id", "NVIDIA"),
         ("nvidia.com/gpu.present", "true")}
+
+
+def test_the_image_runs_on_the_architectures_that_it_is_built_for(chart):
+    for workload in ("penstock", "penstock-cleanup"):
+        pod = chart.render().one("DaemonSet", workload)["spec"]["template"]["spec"]
+        assert terms_of(pod) == [{"matchExpressions": [AMD64]}]
+    both = chart.render(values={"penstock.architectures": ["amd64", "arm64"]}).pod()
+    assert terms_of(both) == [{"matchExpressions": [AMD64 | {"values": ["amd64", "arm64"]}]}]
+    for none in ({"penstock.architectures": []}, {"penstock.architectures": None}, {"nodeSelector": {"kubernetes.io/arch": "arm64"}}):
+        assert "affinity" not in chart.render(values=none).pod()
+
+
+def test_an_affinity_of_ones_own_stays_beside_the_architectures(chart):
+    pool, zone, name = ({"key": key, "operator": "Exists"} for key in ("pool", "zone", "metadata.name"))
+    own = {"podAntiAffinity": {"x": []}, "nodeAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {"matchExpressions": [zone]}}],
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [pool, zone]}, {"matchFields": [name]}, {}]}}}
+    pod = chart.render(values={"affinity": own, "nodeSelector": {"pool": "gpu"}}).pod()
+    assert pod["nodeSelector"] == {"pool": "gpu", "kubernetes.io/os": "linux"}
+    assert terms_of(pod) == [{"matchExpressions": [pool, zone, AMD64]}, {"matchFields": [name], "matchExpressions": [AMD64]}, {}]
+    kept = pod["affinity"]
+    assert kept["podAntiAffinity"] == own["podAntiAffinity"]
+    assert kept["nodeAffinity"].items() >= {
+        "preferredDuringSchedulingIgnoredDuringExecution": own["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]}.items()
 
 
 # --- what the agent is told -------------------------------------------------------------------------------------------------------------
@@ -233,6 +265,25 @@ def test_a_runtime_class_is_made_on_request(chart):
     assert "RuntimeClass" not in chart.render().kinds()
     made = chart.render(values={"penstock.runtimeClass.create": True}).one("RuntimeClass", "nvidia")
     assert made["handler"] == "nvidia"
+
+
+def test_runtime_classes_under_the_names_of_nvidias_stack_lead_to_one_handler(chart):
+    names = ("nvidia", "nvidia-cdi", "nvidia-legacy")
+    things = chart.render(values={"penstock.runtimeClasses": [{"name": name} for name in names]})
+    assert {thing["metadata"]["name"]: thing["handler"] for thing in things if thing["kind"] == "RuntimeClass"} == dict.fromkeys(names, "nvidia")
+    both = chart.render(values={"penstock.runtimeClass": {"create": True, "name": "gpu"},
+                                "penstock.runtimeClasses": [{"name": "nvidia.cdi", "handler": "gpu-cdi"}]})
+    assert both.one("RuntimeClass", "gpu")["handler"] == "gpu" and both.one("RuntimeClass", "nvidia.cdi")["handler"] == "gpu-cdi"
+
+
+@pytest.mark.parametrize("values, words", [
+    ({"penstock.runtimeClasses": [{"name": "a"}, {"name": "a", "handler": "b"}]}, '"a" is there twice'),
+    ({"penstock.runtimeClass.create": True, "penstock.runtimeClasses": [{"name": "nvidia"}]}, '"nvidia" is there twice'),
+    ({"penstock.runtimeClasses": [{"handler": "nvidia"}]}, "name"), ({"penstock.runtimeClasses": [{"name": "A"}]}, "runtimeClasses"),
+    ({"penstock.runtimeClasses": [{"name": "a", "handler": "a.b"}]}, "handler"),
+], ids=json.dumps)
+def test_runtime_classes_that_cannot_be_made_are_refused(chart, values, words):
+    assert words in chart.refusal(values=values)
 
 
 def test_a_network_policy_admits_only_the_pages_and_whom_it_names(chart):

@@ -44,6 +44,11 @@ INSTRUCTIONS = [
 ]
 
 
+BY_MPS = "version: v1\nsharing:\n  mps:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 4}\n"
+BY_RULE = "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\nsharing: {rules: [{strategy: time-slicing, replicas: 2}, {strategy: mps, replicas: 2}]}\n"
+UNPRIVILEGED = [{"penstock.privileged": False}, {"runtimeClassName": "nvidia"}, {"securityContext": {"capabilities": {"drop": ["ALL"]}}}]
+
+
 def leaves(values: dict, at: str = "") -> set[str]:
     found = set()
     for key, value in values.items():
@@ -78,7 +83,7 @@ def test_values_reach_the_pod(chart):
     things = chart.render(values={**values, "logVerbosity": 5, "image.pullPolicy": "Never"})
     pod, container = things.pod(), things.container()
     assert pod["imagePullSecrets"] == [{"name": "s"}] and pod["securityContext"] == {"fsGroup": 1}
-    assert pod["nodeSelector"] == {"a": "b", "kubernetes.io/os": "linux"} and pod["affinity"] == {"podAffinity": {}}
+    assert pod["nodeSelector"] == {"a": "b", "kubernetes.io/os": "linux"} and pod["affinity"]["podAffinity"] == {}
     assert pod["tolerations"] == [{"operator": "Exists"}] and pod["priorityClassName"] == "p" and pod["runtimeClassName"] == "nvidia"
     assert container["securityContext"] == {"privileged": True} and container["resources"]["limits"] == {"memory": "1Gi"}
     assert container["imagePullPolicy"] == "Never" and "--verbose" in container["args"]
@@ -91,20 +96,96 @@ def test_variables_of_nvidias_plugin_that_its_chart_has_no_value_for_can_be_give
     assert (found["DP_DISABLE_HEALTHCHECKS"], found["DP_ENABLE_HEALTHCHECKS"]) == ("94,95", "13")
 
 
-def test_mps_gets_its_folder_only_where_it_is_asked_for(chart):
-    without = chart.render(values={"mps.root": "/srv/mps"})
-    assert "mps" not in without.host_paths() and "/srv/mps" not in without.mounts()
-    usual = chart.render(values={"penstock.mps.enabled": True})
+def test_mps_needs_no_value_in_the_privileged_form(chart):
+    usual = chart.render()
     assert usual.host_paths()["mps"] == "/run/nvidia/mps" and usual.mounts()["/run/nvidia/mps"] == {
         "name": "mps", "mountPath": "/run/nvidia/mps", "mountPropagation": "Bidirectional"}
-    moved = chart.render(values={"penstock.mps.enabled": True, "mps.root": "/srv/mps"})
+    moved = chart.render(values={"mps.root": "/srv/mps"})
     assert moved.host_paths()["mps"] == "/srv/mps" and "/srv/mps" in moved.mounts()
     assert yaml.safe_load(moved.node_config())["sharing"]["mps"]["root"] == "/srv/mps"
+    chart.render(values={"config.map": {"a": BY_MPS}})
+    assert chart.render(values={"penstock.mps.enabled": True}).container() == usual.container()
 
 
-@pytest.mark.parametrize("values", [{"penstock.privileged": False}, {"runtimeClassName": "nvidia"}], ids=json.dumps)
-def test_mps_without_a_privileged_container_is_refused(chart, values):
-    assert "penstock.privileged=true" in chart.refusal(values={"penstock.mps.enabled": True, **values})
+@pytest.mark.parametrize("values", [{"penstock.mps.enabled": False}, *UNPRIVILEGED], ids=json.dumps)
+def test_without_privileges_or_on_request_the_folder_for_mps_is_not_mounted(chart, tmp_path, values):
+    assert "mps" not in chart.render(values=values).host_paths()
+    assert "mps.root: no MPS server can be started" in chart.notes(tmp_path, values={**values, "mps.root": "/srv/mps"})
+
+
+@pytest.mark.parametrize("values", UNPRIVILEGED, ids=json.dumps)
+def test_mps_without_a_privileged_container_is_refused(chart, tmp_path, values):
+    remedy = "securityContext" if "securityContext" in values else "penstock.privileged=true"
+    assert remedy in chart.refusal(values={"penstock.mps.enabled": True, **values})
+    for shared in ({"config.map": {"a": BY_MPS}}, {"penstock.config": yaml.safe_load(BY_RULE)}, {"config.map": {"a": BY_RULE}}):
+        said = chart.refusal(values={**shared, **values})
+        assert remedy in said and ("config.map.a" in said or "penstock.config" in said)
+        assert "and penstock.mps.enabled is false" in chart.notes(tmp_path, values={**shared, **values, "penstock.mps.enabled": False})
+    named = chart.notes(tmp_path, values={"config.name": "theirs", **values})
+    assert "ConfigMap theirs shares by MPS are offered nowhere" in named and remedy in named
+
+
+def test_what_shares_by_time_slicing_alone_is_taken_in_every_form(chart, tmp_path):
+    text = BY_MPS.replace("mps", "timeSlicing")
+    for values in ({}, *UNPRIVILEGED):
+        assert "MPS" not in chart.notes(tmp_path, values={"config.map": {"a": text, "b": "", "c": "sharing: none"}, "config.default": "a", **values}).replace(
+            "starts no MPS server", "")
+
+
+@pytest.mark.parametrize("repository", [
+    "nvcr.io/nvidia/k8s-device-plugin", "registry.corp:5000/mirror/k8s-device-plugin", "k8s-device-plugin:v0.17.1", "r/nvidia-k8s-device-plugin",
+    "nvcr.io/nvidia/k8s/dcgm-exporter", "nvcr.io/nvidia/gpu-feature-discovery@sha256:00", "r/k8s-cuda-sample"])
+def test_an_image_of_nvidias_that_was_carried_over_is_refused(chart, repository):
+    said = chart.refusal(values={"image.repository": repository, "image.tag": "v0.17.1"})
+    assert f"image.repository: {repository} is an image of NVIDIA's" in said and "Set image.repository to" in said
+
+
+@pytest.mark.parametrize("repository", ["r.corp:5000/k8s-device-plugin/penstock", "penstock", "r/penstock-device-plugin", "r/k8s-device-plugin-penstock"])
+def test_an_image_that_may_be_ours_is_taken(chart, repository):
+    assert chart.render(values={"image.repository": repository}).container()["image"].startswith(repository + ":")
+
+
+def test_a_security_context_that_takes_privileges_away_is_told_of(chart, tmp_path):
+    said = chart.notes(tmp_path, values={"securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}})
+    assert "securityContext replaces the agent's own and is not privileged" in said and "--set securityContext=null" in said
+    for harmless in ({}, {"securityContext": {"privileged": True}}):
+        assert "WARNING" not in chart.notes(tmp_path, values=harmless)
+
+
+def test_what_a_runtime_class_takes_away_is_told(chart, tmp_path):
+    said = chart.notes(tmp_path, values={"runtimeClassName": "nvidia"})
+    assert "runtimeClassName: nvidia makes the agent's container unprivileged" in said and "does not start once that runtime is uninstalled" in said
+    assert "WARNING" not in chart.notes(tmp_path, values={"runtimeClassName": "nvidia", "penstock.privileged": True})
+
+
+def switches(schema: dict, at: tuple = ()) -> list[str]:
+    """Where true or false may be said."""
+    here = [".".join(at)] if True in schema.get("enum", ()) else []
+    return here + [path for key, below in schema.get("properties", {}).items() for path in switches(below, (*at, key))]
+
+
+def test_true_and_false_may_be_texts_as_terraform_writes_them(chart, tmp_path):
+    names = switches(json.loads((chart.path / "values.schema.json").read_text()))
+    assert {"gfd.enabled", "failOnInitError", "penstock.mps.enabled", "penstock.labels.node"} <= set(names)
+    listed = (chart.path / "templates/_read.tpl").read_text().partition("$switches := list")[2].partition("-}}")[0]
+    assert [word.strip('"') for word in listed.split()] == names, "the switches of the schema are those that the templates read"
+    refused = {True: ["legacyDaemonsetAPI", "penstock.metrics.podMonitor.enabled"], False: []}
+    for value in (True, False):
+        given = {"penstock.metrics.webConfig.secret": "s"} | {name: value for name in names if name not in refused[value]}
+        texts = {name: json.dumps(one) if isinstance(one, bool) else one for name, one in given.items()}
+        assert chart.render(values=given) == chart.render(values=texts)
+    for name in ("gfd.enabled", "penstock.mps.enabled", "devicePlugin.enabled", "penstock.cleanup.enabled", "penstock.labels.node"):
+        assert chart.render(values={name: False}) == chart.render(values={name: "false"}) != chart.render()
+    assert "was removed" in chart.refusal(values={"legacyDaemonsetAPI": "true"})
+    assert "one of" in chart.refusal(values={"gfd.enabled": "yes"})
+    assert "gfd.enableHostNetwork: there is one container" in chart.notes(tmp_path, values={"gfd.enableHostNetwork": "true"})
+
+
+def test_device_list_strategies_may_be_a_list(chart):
+    listed = chart.render(values={"deviceListStrategy": ["envvar", "cdi-cri"]})
+    assert listed == chart.render(values={"deviceListStrategy": "envvar,cdi-cri"})
+    for wrong in ([], ["envvars"], [1]):
+        assert "deviceListStrategy" in chart.refusal(values={"deviceListStrategy": wrong})
 
 
 def test_names_and_namespaces_can_be_overridden(chart):

@@ -7,7 +7,7 @@ from fleet import ACCELERATORS, BY_UUID, Fleet, Node, pod_on
 from test_sharing import configure
 
 SHARED = f"{GPU}.shared"
-ENABLED = {"penstock": {"mps": {"enabled": True}}}
+WITHOUT_FOLDER = {"penstock": {"mps": {"enabled": False}}}
 CLIENT = f"{ACCELERATORS}/usr/bin/mps-client"
 LIMIT = 40960 // 4  # MiB, of a quarter of an A100
 
@@ -21,7 +21,7 @@ def by_mps(replicas: int, *devices: int) -> str:
 def served(fleet):
     """The first two GPUs of the DGX are shared by MPS, four times each; the others are whole."""
     fleet.clear()
-    fleet.ensure_installed(ENABLED)
+    fleet.ensure_installed()  # the configuration is all that MPS needs
     fleet.wait_rolled_out()
     node = fleet.nodes["n1"]
     uuids = node.uuids()
@@ -140,7 +140,7 @@ def test_an_upgrade_of_the_agent_leaves_the_server_to_its_clients(served):
     served.wait_held("client")
     server, before = client_holds(served, "client"), processes(node)
     assert before
-    served.install(ENABLED | {"podAnnotations": {"upgraded": "for mps"}})
+    served.install({"podAnnotations": {"upgraded": "for mps"}})
     served.wait_rolled_out()
     assert before.items() <= processes(node).items(), "the daemon or its server was replaced"
     wait_for(lambda: [its["clients"] for its in node.status()["servers"]] == [1], 60, "the new agent to know the client", lambda: said(node))
@@ -152,6 +152,8 @@ def test_an_upgrade_of_the_agent_leaves_the_server_to_its_clients(served):
 
 
 def test_mps_without_what_it_needs_is_offered_nowhere_and_status_says_why(installed):
+    installed.install(WITHOUT_FOLDER)
+    installed.wait_rolled_out()
     node = installed.nodes["n4"]
     [uuid] = node.machine.minors()
     configure(installed, "n4", by_mps(4), {SHARED: {}})

@@ -69,7 +69,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{/* "true" where the container is privileged. */}}
 {{- define "penstock.privileged" -}}
-{{- if kindIs "bool" .Values.penstock.privileged -}}
+{{- if .Values.securityContext -}}
+{{- .Values.securityContext.privileged | default false -}}
+{{- else if kindIs "bool" .Values.penstock.privileged -}}
 {{- .Values.penstock.privileged -}}
 {{- else -}}
 {{- empty .Values.runtimeClassName -}}
@@ -79,6 +81,46 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{/* "true" where the runtime brings driver and devices into the container. */}}
 {{- define "penstock.injected" -}}
 {{- not (empty .Values.runtimeClassName) -}}
+{{- end -}}
+
+{{/* What makes the container privileged that is not. */}}
+{{- define "penstock.privilegedRemedy" -}}
+{{- if .Values.securityContext -}}
+leave securityContext out, which replaces the agent's own, or add privileged: true to it
+{{- else if kindIs "bool" .Values.penstock.privileged -}}
+set penstock.privileged=true
+{{- else -}}
+leave runtimeClassName out, or set penstock.privileged=true
+{{- end -}}
+{{- end -}}
+
+{{/* "true" where the folder for MPS is mounted: what a ConfigMap says later then needs no other value. */}}
+{{- define "penstock.mps" -}}
+{{- if kindIs "bool" .Values.penstock.mps.enabled -}}
+{{- .Values.penstock.mps.enabled -}}
+{{- else -}}
+{{- include "penstock.privileged" . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Which of the configurations that the values hold share by MPS, with commas. What an existing ConfigMap says is not known here. */}}
+{{- define "penstock.sharedByMps" -}}
+{{- $found := list -}}
+{{- $texts := dict "penstock.config" .Values.penstock.config -}}
+{{- range $key, $text := .Values.config.map -}}
+{{- $_ := set $texts (printf "config.map.%s" $key) (fromYaml $text) -}}
+{{- end -}}
+{{- range $name, $config := $texts -}}
+{{- $sharing := ternary $config.sharing dict (kindIs "map" $config.sharing) -}}
+{{- $mps := ternary $sharing.mps dict (kindIs "map" $sharing.mps) -}}
+{{- $rules := ternary $sharing.rules list (kindIs "slice" $sharing.rules) -}}
+{{- $here := not (empty $mps.resources) -}}
+{{- range $rules -}}
+{{- if kindIs "map" . -}}{{- $here = or $here (eq (toString .strategy) "mps") -}}{{- end -}}
+{{- end -}}
+{{- if $here -}}{{- $found = append $found $name -}}{{- end -}}
+{{- end -}}
+{{- join ", " $found -}}
 {{- end -}}
 
 {{/* The same in the pod as on the host. */}}
@@ -132,11 +174,30 @@ nodeAffinity:
 {{- end -}}
 {{- end -}}
 
+{{/* The affinity above, on nodes for which the image is built. Terms are alternatives, so it goes into each; one that is empty matches nothing. */}}
+{{- define "penstock.affinityOfArchitectures" -}}
+{{- $affinity := include "penstock.affinity" . | fromYaml -}}
+{{- if and .Values.penstock.architectures (not (hasKey (.Values.nodeSelector | default dict) "kubernetes.io/arch")) -}}
+{{- $rule := dict "key" "kubernetes.io/arch" "operator" "In" "values" .Values.penstock.architectures -}}
+{{- $nodes := $affinity.nodeAffinity | default dict -}}
+{{- $required := $nodes.requiredDuringSchedulingIgnoredDuringExecution | default dict -}}
+{{- $terms := list -}}
+{{- range $term := $required.nodeSelectorTerms | default (list (dict "matchExpressions" list)) -}}
+{{- if $term -}}{{- $term = merge (dict "matchExpressions" (append ($term.matchExpressions | default list) $rule)) $term -}}{{- end -}}
+{{- $terms = append $terms $term -}}
+{{- end -}}
+{{- $required = merge (dict "nodeSelectorTerms" $terms) $required -}}
+{{- $nodes = merge (dict "requiredDuringSchedulingIgnoredDuringExecution" $required) $nodes -}}
+{{- $affinity = merge (dict "nodeAffinity" $nodes) $affinity -}}
+{{- end -}}
+{{- with $affinity -}}{{- toYaml . -}}{{- end -}}
+{{- end -}}
+
 {{/* Where pods of this release may run: of the agent's and of the clean-up's. */}}
 {{- define "penstock.placement" -}}
 nodeSelector:
   {{- toYaml (merge (dict) (.Values.nodeSelector | default dict) (dict "kubernetes.io/os" "linux")) | nindent 2 }}
-{{- with include "penstock.affinity" . }}
+{{- with include "penstock.affinityOfArchitectures" . }}
 affinity:
   {{- . | nindent 2 }}
 {{- end }}
@@ -151,6 +212,15 @@ imagePullSecrets:
 {{- with .Values.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
+{{- end -}}
+
+{{/* All that are to be made, as a list in YAML. */}}
+{{- define "penstock.runtimeClasses" -}}
+{{- $classes := .Values.penstock.runtimeClasses | default list -}}
+{{- with .Values.penstock.runtimeClass -}}
+{{- if .create -}}{{- $classes = prepend $classes (dict "name" .name "handler" .name) -}}{{- end -}}
+{{- end -}}
+{{- toYaml $classes -}}
 {{- end -}}
 
 {{- define "penstock.admissionPolicy" -}}
@@ -261,9 +331,30 @@ priorityClassName: {{ . }}
 {{- range $key, $value := omit .Values.mps "root" -}}
 {{- if not (kindIs "invalid" $value) -}}{{- $said = append $said (printf "mps.%s: the agent supervises MPS servers itself" $key) -}}{{- end -}}
 {{- end -}}
-{{- if and .Values.mps.root (not .Values.penstock.mps.enabled) -}}{{- $said = append $said "mps.root: penstock.mps.enabled is false, so no MPS server can be started" -}}{{- end -}}
+{{- if and .Values.mps.root (ne (include "penstock.mps" .) "true") -}}{{- $said = append $said (printf "mps.root: no MPS server can be started, since %s" (ternary "penstock.mps.enabled is false" "the container is not privileged" (kindIs "bool" .Values.penstock.mps.enabled))) -}}{{- end -}}
 {{- if .Values.nfd -}}{{- $said = append $said "nfd: this chart installs no NFD and needs none" -}}{{- end -}}
 {{- if (.Values.configManager | default dict).resources -}}{{- $said = append $said "configManager.resources: there is no config-manager" -}}{{- end -}}
 {{- if and .Values.nvidiaDriverCapabilities (not .Values.runtimeClassName) -}}{{- $said = append $said "nvidiaDriverCapabilities: no runtimeClassName injects a driver" -}}{{- end -}}
+{{- join "\n" $said -}}
+{{- end -}}
+
+{{/* What the values bring about that their owner may not expect, with the remedy: shown after an install. A line each. */}}
+{{- define "penstock.warnings" -}}
+{{- $said := list -}}
+{{- $privileged := eq (include "penstock.privileged" .) "true" -}}
+{{- if and .Values.securityContext (not $privileged) (eq (include "penstock.injected" .) "false") -}}
+{{- $said = append $said "securityContext replaces the agent's own and is not privileged, so that the agent can open no GPU. Leave it out (--set securityContext=null): what NVIDIA's chart needs it for (SYS_ADMIN for MIG) the agent does without, or add privileged: true to it." -}}
+{{- end -}}
+{{- if and .Values.runtimeClassName (not $privileged) -}}
+{{- $said = append $said (printf "runtimeClassName: %s makes the agent's container unprivileged. It then does not ask the container engine whether that injects CDI devices (containers get device files and NVIDIA_VISIBLE_DEVICES), reads no kernel log, sees no driver that is loaded later, starts no MPS server; and it does not start once that runtime is uninstalled. Leave runtimeClassName out unless the container must be unprivileged." .Values.runtimeClassName) -}}
+{{- end -}}
+{{- with include "penstock.sharedByMps" . -}}
+{{- if ne (include "penstock.mps" $) "true" -}}
+{{- $said = append $said (printf "%s shares GPUs by MPS, and penstock.mps.enabled is false: these GPUs are offered nowhere. Leave penstock.mps.enabled out." .) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.config.name (not $privileged) (kindIs "invalid" .Values.penstock.mps.enabled) -}}
+{{- $said = append $said (printf "GPUs that a configuration in the ConfigMap %s shares by MPS are offered nowhere: MPS servers take a privileged container. For MPS, %s." .Values.config.name (include "penstock.privilegedRemedy" .)) -}}
+{{- end -}}
 {{- join "\n" $said -}}
 {{- end -}}

@@ -78,7 +78,7 @@ base::Status MakeFolders(const Folders& folders) {
   if (const auto made = MakeFolder(folders.all, 0755); !made.ok())
     return base::Error(made.error().code(),
                        "MPS is asked for, but needs a folder of the machine that the agent may write (in Kubernetes the "
-                       "chart's value penstock.mps.enabled gives it): " +
+                       "chart mounts it where the container is privileged and penstock.mps.enabled is not false): " +
                            made.error().message());
   TRY(MakeFolder(folders.daemon, 0711));  // servers run as the users of their clients
   TRY(MakeFolder(folders.pipe, 0755));
