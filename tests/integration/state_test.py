@@ -139,6 +139,23 @@ def test_devices_that_nobody_shared_are_offered_whole_after_a_while(clustered):
     assert clustered.condition("ConfigurationApplied")["reason"] == "Waiting", "which is another matter"
 
 
+def test_a_folder_for_mps_changes_nothing_until_a_configuration_shares_by_mps(home, request):
+    programs, folder = request.config.getoption("--programs").resolve(), home / "mps"
+    folder.mkdir()
+    kubelet = Kubelet(home, programs)
+    rules = "rules: [{strategy: time-slicing, replicas: 2}]"
+    node = Node(home, programs, "a100-40gb-x1", f"sharing: {{mps: {{root: {folder}}}, {rules}}}\n", kubelet=kubelet.dir)
+    try:
+        for _ in range(2):  # also the next agent
+            node.start_agent(devices=1)
+            kubelet.healthy(2)
+            assert node.report()["servers"] == [] and not list(folder.iterdir())
+            node.kill_agent()
+    finally:
+        kubelet.stop()
+        node.end()
+
+
 def test_a_configuration_file_that_is_bad_at_start_does_not_end_the_agent(home, request):
     programs = request.config.getoption("--programs").resolve()
     kubelet = Kubelet(home, programs)
