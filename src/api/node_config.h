@@ -182,7 +182,7 @@ struct MetricRow {
 };
 
 /// The host's label on an exporter's series; dcgm-exporter had it as "Hostname" before 4.8.3.
-enum class HostLabel { kNone, kOld, kNew };
+enum class HostLabel { kNone, kOld, kNew, kBoth };
 
 struct TelemetryConfig {
   base::Duration interval = std::chrono::seconds(10);  ///< between two collections
@@ -199,7 +199,9 @@ struct TelemetryConfig {
   bool old_names = false;        ///< labels as before the exporter's renaming: "uuid", "pod_name"
   bool blanks_replaced = false;  ///< no blanks in models' names
   bool holders = true;           ///< device series say which pod holds the device
-  bool virtual_gpus = false;     ///< a series for each share of a shared device, as KUBERNETES_VIRTUAL_GPUS has it
+  /// Of a shared device: each family a series for each holder, as KUBERNETES_VIRTUAL_GPUS has it (on); none says a holder (off); a series
+  /// for each pod where the pod's own value is known, else one that says none (auto).
+  Switch virtual_gpus = Switch::kAuto;
   bool pod_uid = false;
   base::Duration xid_window = std::chrono::minutes(5);
   base::Duration clock_events_window = std::chrono::minutes(5);

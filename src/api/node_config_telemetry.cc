@@ -37,8 +37,8 @@ constexpr base::Bytes kLeastFile{64u << 10}, kMostFile = base::Mebibytes(4096);
 
 constexpr std::array<std::pair<std::string_view, MetricNames>, 3> kNames = {
     {{"accelerator", MetricNames::kAccelerator}, {"dcgm", MetricNames::kExporter}, {"dcgm-4.7", MetricNames::kExporterNew}}};
-constexpr std::array<std::pair<std::string_view, HostLabel>, 3> kHostLabels = {
-    {{"none", HostLabel::kNone}, {"Hostname", HostLabel::kOld}, {"hostname", HostLabel::kNew}}};
+constexpr std::array<std::pair<std::string_view, HostLabel>, 4> kHostLabels = {
+    {{"none", HostLabel::kNone}, {"Hostname", HostLabel::kOld}, {"hostname", HostLabel::kNew}, {"both", HostLabel::kBoth}}};
 const std::vector<std::string> kTypes = {"gauge", "counter", "label"};
 
 template <typename Table>
@@ -200,7 +200,7 @@ void ReadTelemetry(MapReader& top, Problems& problems, TelemetryConfig& telemetr
   ReadBool(reader, "oldNames", telemetry.old_names);
   ReadBool(reader, "blanksReplaced", telemetry.blanks_replaced);
   ReadBool(reader, "holders", telemetry.holders);
-  ReadBool(reader, "virtualGpus", telemetry.virtual_gpus);
+  ReadSwitch(reader, "virtualGpus", telemetry.virtual_gpus);
   ReadBool(reader, "podUid", telemetry.pod_uid);
   ReadTime(reader, kXidWindow, telemetry.xid_window);
   ReadTime(reader, kClockEventsWindow, telemetry.clock_events_window);
@@ -238,9 +238,9 @@ std::string TelemetryText(const TelemetryConfig& telemetry) {
          CountersText(telemetry.counters) + Line("countersFile", Quoted(telemetry.counters_file)) +
          Line("countersConfigMap", Quoted(telemetry.counters_map)) + Line("hostLabel", WordFor(kHostLabels, telemetry.host_label)) +
          Line("oldNames", telemetry.old_names) + Line("blanksReplaced", telemetry.blanks_replaced) + Line("holders", telemetry.holders) +
-         Line("virtualGpus", telemetry.virtual_gpus) + Line("podUid", telemetry.pod_uid) + Line("xidWindow", Text(telemetry.xid_window)) +
-         Line("clockEventsWindow", Text(telemetry.clock_events_window)) + Line("holderLabels", List(telemetry.holder_labels)) +
-         Line("keepEnded", Text(telemetry.keep_ended));
+         Line("virtualGpus", Text(telemetry.virtual_gpus)) + Line("podUid", telemetry.pod_uid) +
+         Line("xidWindow", Text(telemetry.xid_window)) + Line("clockEventsWindow", Text(telemetry.clock_events_window)) +
+         Line("holderLabels", List(telemetry.holder_labels)) + Line("keepEnded", Text(telemetry.keep_ended));
 }
 
 std::string UsageText(const UsageConfig& usage) {

@@ -59,7 +59,7 @@ TEST(NodeConfigTelemetry, ReadsEveryKey) {
                                      .old_names = true,
                                      .blanks_replaced = true,
                                      .holders = false,
-                                     .virtual_gpus = true,
+                                     .virtual_gpus = Switch::kOn,
                                      .pod_uid = true,
                                      .xid_window = 10min,
                                      .clock_events_window = 1min,
@@ -76,6 +76,14 @@ TEST(NodeConfigTelemetry, ReadsEveryKey) {
   EXPECT_EQ(config.usage, usage);
   const HttpConfig http = {.listen = "off", .web_config_file = "/etc/web.yaml", .connections = 8, .deadline = 1s};
   EXPECT_EQ(config.http, http);
+}
+
+TEST(NodeConfigTelemetry, TellsOfTheHostAndOfHoldersAsIsWanted) {
+  EXPECT_EQ(Parsed("telemetry: {hostLabel: both}").telemetry.host_label, HostLabel::kBoth);
+  EXPECT_EQ(Parsed("telemetry: {}").telemetry.virtual_gpus, Switch::kAuto);
+  EXPECT_EQ(Parsed("telemetry: {virtualGpus: auto}").telemetry.virtual_gpus, Switch::kAuto);
+  EXPECT_EQ(Parsed("telemetry: {virtualGpus: false}").telemetry.virtual_gpus, Switch::kOff);
+  EXPECT_THAT(ErrorOf("telemetry: {virtualGpus: always}"), HasSubstr("telemetry.virtualGpus: \"always\" is none of auto, on, off"));
 }
 
 TEST(NodeConfigTelemetry, WhatItPrintsReadsBackTheSame) {
@@ -119,7 +127,7 @@ http: {connections: 0, deadline: 1h, webConfigFile: w, listen: nowhere}
         "f:6:11: telemetry.names: \"dcmg\" is none of accelerator, dcgm, dcgm-4.7; did you mean \"dcgm\"?",
         "f:7:13: telemetry.exclude[0]: \"a b\" can match no family of metrics",
         "f:7:20: telemetry.exclude[1]: \"\" can match no family",
-        "f:8:14: telemetry.hostLabel: \"HOSTNAME\" is none of none, Hostname, hostname",
+        "f:8:14: telemetry.hostLabel: \"HOSTNAME\" is none of none, Hostname, hostname, both",
         "f:10:43: telemetry.counters[0].type: \"gague\" is none of gauge, counter, label",
         "unknown key \"telemetry.counters[1].hlep\"; did you mean \"help\"?",
         "telemetry.counters[2].field is missing",

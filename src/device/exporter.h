@@ -50,10 +50,10 @@ struct CounterRow {
 
 /// How users of the exporter have its labels.
 struct ExporterStyle {
-  bool old_names = false;        ///< as before the exporter's last renaming of labels: "uuid", "pod_name"
-  bool blanks_replaced = false;  ///< "NVIDIA-A100-SXM4-40GB" for a model's name
-  std::string hostname;          ///< value of the host's label; empty: there is none
-  std::string hostname_label;    ///< "Hostname", "hostname"
+  bool old_names = false;                    ///< as before the exporter's last renaming of labels: "uuid", "pod_name"
+  bool blanks_replaced = false;              ///< "NVIDIA-A100-SXM4-40GB" for a model's name
+  std::string hostname;                      ///< value of the host's label
+  std::vector<std::string> hostname_labels;  ///< under which names, in this order: "Hostname", "hostname"; empty: there is none
   bool operator==(const ExporterStyle&) const = default;
 };
 

@@ -105,12 +105,14 @@ def test_an_existing_map_of_counters_is_mounted_under_its_key(chart):
 
 def test_telemetrys_values_are_in_the_agents_configuration_which_it_takes(chart, programs, tmp_path):
     values = {"penstock.telemetry.interval": "5s", "penstock.telemetry.names": ["dcgm-4.7"], "penstock.telemetry.exclude": ["DCGM_FI_PROF_*"],
-              "penstock.telemetry.holderLabels": ["app"], "penstock.telemetry.podUid": True, "penstock.usage.records": False,
+              "penstock.telemetry.holderLabels": ["app"], "penstock.telemetry.podUid": True,
+              "penstock.telemetry.hostLabel": "both", "penstock.telemetry.virtualGpus": False, "penstock.usage.records": False,
               "penstock.usage.idleAfter": "1h", "penstock.usage.idleBelow": 0, "penstock.telemetry.counters": CSV,
               "penstock.metrics.webConfig.secret": "web"}
     text = chart.render(values=values).node_config()
     config = yaml.safe_load(text)
     assert config["telemetry"] == {"interval": "5s", "names": ["dcgm-4.7"], "exclude": ["DCGM_FI_PROF_*"], "holderLabels": ["app"], "podUid": True,
+                                   "hostLabel": "both", "virtualGpus": False,
                                    "countersFile": "/etc/penstock-counters/metrics"}
     assert config["usage"] == {"records": False, "idleAfter": "1h", "idleBelow": 0}
     assert config["http"] == {"webConfigFile": "/etc/penstock-web/web-config.yml"}
@@ -146,6 +148,7 @@ def test_with_tls_probes_and_monitors_say_https(chart):
 
 @pytest.mark.parametrize("values", [
     {"penstock.telemetry.names": ["dcmg"]}, {"penstock.telemetry.names": []}, {"penstock.telemetry.interval": 5}, {"penstock.telemetry.intervall": "5s"},
+    {"penstock.telemetry.hostLabel": "HOSTNAME"}, {"penstock.telemetry.virtualGpus": "always"},
     {"penstock.metrics.serviceMonitor.enabled": "yes"}, {"penstock.metrics.serviceMonitor.interval": "15"}, {"penstock.usage.idleBelow": 2}],
     ids=json.dumps)
 def test_what_cannot_be_meant_is_refused(chart, values):

@@ -65,7 +65,7 @@ TEST(ExporterOptions, MeanWhatTheySay) {
   EXPECT_EQ(telemetry.interval, 1500ms);
   EXPECT_FALSE(telemetry.holders);
   EXPECT_TRUE(telemetry.pod_uid);
-  EXPECT_TRUE(telemetry.virtual_gpus);
+  EXPECT_EQ(telemetry.virtual_gpus, Switch::kOn);
   EXPECT_TRUE(telemetry.old_names);
   EXPECT_EQ(telemetry.host_label, HostLabel::kNone);
   EXPECT_TRUE(telemetry.blanks_replaced);

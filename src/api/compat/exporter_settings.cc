@@ -158,7 +158,7 @@ const std::vector<ExporterSetting>& ExporterSettings() {
        SetBool<&TelemetryConfig::pod_uid>},
       {{{"--kubernetes-gpu-id-type"}, "DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE", "accepted: devices are known under every id"}, IdType},
       {{{"--kubernetes-virtual-gpus"}, "KUBERNETES_VIRTUAL_GPUS", "a series for each share of a shared device", true},
-       SetBool<&TelemetryConfig::virtual_gpus>},
+       [](ExporterWork& work, const ExporterSaid& said) { work.config.telemetry.virtual_gpus = said.on ? Switch::kOn : Switch::kOff; }},
       {{{"--use-old-namespace", "-o"}, "DCGM_EXPORTER_USE_OLD_NAMESPACE", "labels as in dcgm-exporter 1.x", true},
        SetBool<&TelemetryConfig::old_names>},
       {{{"--no-hostname", "-n"}, "DCGM_EXPORTER_NO_HOSTNAME", "no label for the host", true},

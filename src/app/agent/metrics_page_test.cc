@@ -160,13 +160,13 @@ TEST(MetricsPage, AsDcgmExporterHasItIsTheGoldenOne) {
 TEST(MetricsPage, UnderBothNamingsItIsTheGoldenOne) {
   api::TelemetryConfig config;
   config.names = {api::MetricNames::kExporter, api::MetricNames::kExporterNew};
-  config.virtual_gpus = true;
+  config.virtual_gpus = api::Switch::kOn;
   config.exclude = {"penstock_*"};
   CompareWithGolden("nvidia.openmetrics", PageOf(config, Format::kOpenMetrics));
 }
 
 TEST(MetricsPage, NoSeriesIsThereTwiceWhateverIsWanted) {
-  for (const bool virtual_gpus : {false, true}) {
+  for (const api::Switch virtual_gpus : {api::Switch::kAuto, api::Switch::kOn, api::Switch::kOff}) {
     api::TelemetryConfig config;
     config.names = {api::MetricNames::kExporter, api::MetricNames::kExporterNew, api::MetricNames::kAccelerator};
     config.counters = EveryRow();

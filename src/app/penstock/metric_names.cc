@@ -80,7 +80,8 @@ MetricName Exported(const device::Dialect& dialect, const ExporterField& field, 
                 : field.source == FieldSource::kFact ? "label"
                 : measured && quantity->counter      ? "counter"
                                                      : "gauge";
-  metric.labels = NamesOf(dialect.exporter()->LabelsOf({}, nullptr, field.link ? 0 : -1, {.hostname = "-", .hostname_label = "hostname"}));
+  metric.labels =
+      NamesOf(dialect.exporter()->LabelsOf({}, nullptr, field.link ? 0 : -1, {.hostname = "-", .hostname_labels = {"hostname"}}));
   metric.meaning = row != rows.end() && !newer ? std::string(base::Trim(row->help))
                    : ours != nullptr           ? std::string(ours->help)
                                                : std::string(MeaningOf(field.source));

@@ -16,9 +16,11 @@ using device::FieldSource;
 
 device::ExporterStyle StyleOf(const api::TelemetryConfig& config, const std::string& node) {
   device::ExporterStyle style{.old_names = config.old_names, .blanks_replaced = config.blanks_replaced};
-  if (config.host_label == api::HostLabel::kNone) return style;
+  if (node.empty()) return style;
   style.hostname = node;
-  style.hostname_label = config.host_label == api::HostLabel::kOld ? "Hostname" : "hostname";
+  const auto is = [&config](api::HostLabel one) { return config.host_label == one || config.host_label == api::HostLabel::kBoth; };
+  if (is(api::HostLabel::kOld)) style.hostname_labels.emplace_back("Hostname");
+  if (is(api::HostLabel::kNew)) style.hostname_labels.emplace_back("hostname");
   return style;
 }
 
@@ -96,8 +98,20 @@ void ExporterFamilies::Add(const std::vector<Device>& devices, const Snapshots& 
     if (page.Family(row.name, row.type, row.help)) AddRow(row, all, figures, page);
 }
 
+/// A device's own value never stands beside those of its holders: a sum would count it twice.
+bool ExporterFamilies::IsIn(const Shown& shown, const ExporterRow& row, const std::vector<Shown>& all) const {
+  if (shown.view->shows == Shows::kAll) return true;
+  if (row.own == Own::kNothing) return shown.view->shows == Shows::kOthers;
+  if (shown.view->shows == Shows::kOwn) return true;
+  const device::Unit unit = dialect_.Quantities()[*row.quantity].unit;
+  return std::none_of(all.begin(), all.end(), [&](const Shown& one) {
+    return one.view->device == shown.view->device && OwnValue(one.own, row.own, unit).has_value();
+  });
+}
+
 void ExporterFamilies::AddRow(const ExporterRow& row, const std::vector<Shown>& all, const Figures& figures, Exposition& page) {
   for (const Shown& shown : all) {
+    if (!IsIn(shown, row, all)) continue;
     switch (row.field->source) {
       case FieldSource::kQuantity: AddQuantity(row, shown, page); break;
       case FieldSource::kFact: AddFact(row, shown, page); break;

@@ -37,6 +37,7 @@ class ExporterFamilies {
     const usage::HolderUsage* own;  // null: no lease of its own, or nothing is known of it
     std::map<int, std::string>* links;
   };
+  bool IsIn(const Shown& shown, const ExporterRow& row, const std::vector<Shown>& all) const;
   void AddRow(const ExporterRow& row, const std::vector<Shown>& all, const Figures& figures, Exposition& page);
   void AddQuantity(const ExporterRow& row, const Shown& shown, Exposition& page);
   void AddFact(const ExporterRow& row, const Shown& shown, Exposition& page);

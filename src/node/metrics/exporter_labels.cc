@@ -1,4 +1,4 @@
-// Who of several holders is told: of a whole device its one holder; of a shared one nobody, or each in series of its own.
+// Which holder is told: of a whole device its one; of a shared one none, or each in series of its own, as telemetry.virtualGpus says.
 #include "node/metrics/exporter_labels.h"
 
 #include <algorithm>
@@ -98,15 +98,20 @@ std::vector<ExporterView> ViewsOf(const ExporterLook& look, std::string_view ven
   for (const inventory::Entry& entry : inventory.devices) {
     if (entry.facts->vendor != vendor || entry.health.state == device::HealthState::kGone) continue;
     const ExporterView view = ViewOf(look, entry, inventory);
-    const std::vector<Hold> holds = look.config->holders ? HoldsOf(entry.facts->id, ledger) : std::vector<Hold>();
+    std::vector<Hold> holds = look.config->holders ? HoldsOf(entry.facts->id, ledger) : std::vector<Hold>();
     const bool shared = std::any_of(holds.begin(), holds.end(), IsShare);
-    if (holds.empty() || (shared && !look.config->virtual_gpus)) {
+    const api::Switch each = look.config->virtual_gpus;
+    if (shared && each == api::Switch::kAuto)  // a series of its own would say nothing of who it is
+      std::erase_if(holds, [](const Hold& hold) { return hold.lease->pod.empty(); });
+    if (holds.empty() || (shared && each != api::Switch::kOn)) {
       views.push_back(view);
-      continue;
+      if (holds.empty() || each == api::Switch::kOff) continue;
+      views.back().shows = Shows::kOthers;
     }
     for (const Hold& hold : holds) {
       views.push_back(view);
       if (shared) views.back().lease = hold.lease->id;
+      if (shared && each == api::Switch::kAuto) views.back().shows = Shows::kOwn;
       TellHolder(look, hold, views.back());
       if (!shared) break;
     }

@@ -14,13 +14,17 @@
 
 namespace penstock::node::metrics {
 
+/// Which families have a view: all; those in which a holder has a value of its own; or the others, and of those where no holder's is known.
+enum class Shows { kAll, kOwn, kOthers };
+
 /// A device as its series show it; or, where each holder of a shared device has series, as one of them has it. The exporter writes three
 /// groups of labels one after the other, the second and the third sorted by name.
 struct ExporterView {
   std::shared_ptr<const device::Facts> device, parent;  ///< no parent: it is no partition
   std::string lease;                                    ///< whose own figures stand for the device's; empty: nobody's
-  device::ExporterLabels first;                         ///< the device's
-  device::ExporterLabels facts;                         ///< of rows that are labels, and the pod's own labels
+  Shows shows = Shows::kAll;
+  device::ExporterLabels first;  ///< the device's
+  device::ExporterLabels facts;  ///< of rows that are labels, and the pod's own labels
   device::ExporterLabels holder;
   std::array<std::string, 2> texts;  ///< all three, as they are written under the older and the newer naming
 };

@@ -123,14 +123,18 @@ TEST(Exporter, TheHostsLabelIsAsOneWants) {
   EXPECT_THAT(PageOf(Node(), config), HasSubstr(",Hostname=\"node-1\"}"));
   config.host_label = api::HostLabel::kNew;
   EXPECT_THAT(PageOf(Node(), config), HasSubstr(",hostname=\"node-1\"}"));
+  config.host_label = api::HostLabel::kBoth;
+  EXPECT_THAT(PageOf(Node(), config), HasSubstr(",Hostname=\"node-1\",hostname=\"node-1\"}"));
   config.old_names = true;
   EXPECT_THAT(PageOf(Node(), config), HasSubstr("uuid=\"G0\""));
 }
 
-// Of a whole device its holder; of a shared one nobody, since its value is nobody's alone, and none is there twice.
+// telemetry.virtualGpus: false. Of a whole device its holder; of a shared one none, since its value is not one holder's, and no series is
+// there twice.
 TEST(Exporter, SeriesOfAWholeDeviceNameItsHolder) {
   api::TelemetryConfig config = With({{"ACME_UTIL", "gauge", "Use."}});
   config.holders = true;
+  config.virtual_gpus = api::Switch::kOff;
   EXPECT_THAT(SeriesOf(PageOf(Node(), config), "ACME_UTIL"),
               ElementsAre(R"(ACME_UTIL{gpu="0",UUID="G0",modelName="Acme Small",container="main",namespace="ml",pod="train-0"} 37)",
                           R"(ACME_UTIL{gpu="1",UUID="G1",modelName="Acme Big"} 90)"));
@@ -154,7 +158,8 @@ TEST(Exporter, PodLabelsOnTheAllowListAreAmongThem) {
 TEST(Exporter, EachHolderOfASharedDeviceCanHaveSeriesOfItsOwn) {
   api::TelemetryConfig config =
       With({{"ACME_UTIL", "gauge", "Use."}, {"ACME_MEMORY", "gauge", "Memory."}, {"ACME_CLOCK", "gauge", "Clock."}});
-  config.holders = config.virtual_gpus = true;
+  config.holders = true;
+  config.virtual_gpus = api::Switch::kOn;
   const std::string page = PageOf(Node(), config);
   const std::string one = R"({gpu="1",UUID="G1",modelName="Acme Big",container="main",namespace="ml",pod="a",vgpu="1"} )";
   const std::string other = R"({gpu="1",UUID="G1",modelName="Acme Big",container="main",namespace="ml",pod="b",vgpu="2"} )";
@@ -168,8 +173,53 @@ TEST(Exporter, AHoldersValueThatIsNotKnownIsNotTheDevices) {
   Node node;
   node.usage.holders.pop_back();
   api::TelemetryConfig config = With({{"ACME_UTIL", "gauge", "Use."}});
-  config.holders = config.virtual_gpus = true;
+  config.holders = true;
+  config.virtual_gpus = api::Switch::kOn;
   EXPECT_THAT(SeriesOf(PageOf(node, config), "ACME_UTIL"), SizeIs(2)) << "none for pod b";
+}
+
+// The default: a holder's own values under its name, all others once, so that a sum over power counts a GPU once.
+TEST(Exporter, HoldersOfASharedDeviceHaveSeriesOfTheirOwnValuesAlone) {
+  api::TelemetryConfig config = With({{"ACME_UTIL", "gauge", "Use."},
+                                      {"ACME_MEMORY", "gauge", "Memory."},
+                                      {"ACME_CLOCK", "gauge", "Clock."},
+                                      {"ACME_XID_COUNT", "gauge", "Errors."},
+                                      {"ACME_LINK_SENT", "counter", "Sent."}});
+  config.holders = true;
+  const std::string device = R"({gpu="1",UUID="G1",modelName="Acme Big"} )";
+  const std::string one = R"({gpu="1",UUID="G1",modelName="Acme Big",container="main",namespace="ml",pod="a",vgpu="1"} )";
+  const std::string other = R"({gpu="1",UUID="G1",modelName="Acme Big",container="main",namespace="ml",pod="b",vgpu="2"} )";
+  const std::string page = PageOf(Node(), config);
+  EXPECT_THAT(SeriesOf(page, "ACME_UTIL"),
+              ElementsAre(HasSubstr("pod=\"train-0\"} 37"), "ACME_UTIL" + one + "29", "ACME_UTIL" + other + "60"));
+  EXPECT_THAT(SeriesOf(page, "ACME_MEMORY"), ElementsAre(testing::_, "ACME_MEMORY" + one + "512", "ACME_MEMORY" + other + "512"));
+  EXPECT_THAT(SeriesOf(page, "ACME_CLOCK"), ElementsAre(HasSubstr("pod=\"train-0\""), "ACME_CLOCK" + device + "1410"));
+  EXPECT_THAT(SeriesOf(page, "ACME_XID_COUNT"), SizeIs(2));
+  EXPECT_THAT(SeriesOf(page, "ACME_LINK_SENT"), SizeIs(4));
+}
+
+// Programs of `penstock run`: nothing changes where there are no pods.
+TEST(Exporter, HoldersThatAreNoPodsHaveNoSeriesOfTheirOwnUnlessWanted) {
+  Node node;
+  for (ledger::Lease& lease : node.ledger.leases) lease.pod.clear();
+  api::TelemetryConfig config = With({{"ACME_UTIL", "gauge", "Use."}});
+  config.holders = true;
+  EXPECT_THAT(SeriesOf(PageOf(node, config), "ACME_UTIL"),
+              ElementsAre(testing::_, R"(ACME_UTIL{gpu="1",UUID="G1",modelName="Acme Big"} 90)"));
+  config.virtual_gpus = api::Switch::kOn;
+  EXPECT_THAT(SeriesOf(PageOf(node, config), "ACME_UTIL"), SizeIs(3));
+}
+
+TEST(Exporter, WhereNoHoldersValueIsKnownTheDevicesStays) {
+  Node node;
+  api::TelemetryConfig config = With({{"ACME_UTIL", "gauge", "Use."}});
+  config.holders = true;
+  node.usage.holders.pop_back();
+  EXPECT_THAT(SeriesOf(PageOf(node, config), "ACME_UTIL"), ElementsAre(testing::_, HasSubstr("pod=\"a\",vgpu=\"1\"} 29")))
+      << "pod b's is not known";
+  node.usage.holders.pop_back();
+  EXPECT_THAT(SeriesOf(PageOf(node, config), "ACME_UTIL"),
+              ElementsAre(testing::_, R"(ACME_UTIL{gpu="1",UUID="G1",modelName="Acme Big"} 90)"));
 }
 
 TEST(Exporter, LinksHaveSeriesOfTheirOwn) {

@@ -85,7 +85,7 @@ class AcmeExporter final : public device::Exporter {
     labels.emplace_back("gpu", std::to_string(device.index));
     labels.emplace_back(style.old_names ? "uuid" : "UUID", device.id);
     labels.emplace_back("modelName", device.model);
-    if (!style.hostname.empty()) labels.emplace_back(style.hostname_label, style.hostname);
+    for (const std::string& label : style.hostname_labels) labels.emplace_back(label, style.hostname);
     return labels;
   }
   device::ExporterLabels HolderLabels(const device::ExporterHolder& holder, const device::ExporterStyle& style) const override {

@@ -87,7 +87,7 @@ TEST(Press, NothingIsThereTwice) {
     EXPECT_THAT(fixture::Repeated(EveryPage(format)), IsEmpty());
     api::TelemetryConfig config;
     config.names = {api::MetricNames::kAccelerator, api::MetricNames::kExporter, api::MetricNames::kExporterNew};
-    for (const bool virtual_gpus : {false, true}) {
+    for (const api::Switch virtual_gpus : {api::Switch::kAuto, api::Switch::kOn, api::Switch::kOff}) {
       config.virtual_gpus = virtual_gpus;
       EXPECT_THAT(fixture::Repeated(PageOf(Node(), config, EveryFigure(), format)), IsEmpty());
     }

@@ -303,7 +303,7 @@ priorityClassName: {{ . }}
 {{- $_ := set $config "containers" (dict "configureEngine" $own.containerEngine.configure) -}}
 {{- end -}}
 {{- $telemetry := dict -}}
-{{- range $key := list "interval" "names" "exclude" "include" "holderLabels" "podUid" -}}
+{{- range $key := list "interval" "names" "exclude" "include" "holderLabels" "podUid" "hostLabel" "virtualGpus" -}}
 {{- $value := index $own.telemetry $key -}}
 {{- if or $value (kindIs "bool" $value) -}}{{- $_ := set $telemetry $key $value -}}{{- end -}}
 {{- end -}}

@@ -12,7 +12,7 @@ that one could count on. Changes .Values, prints nothing.
     "penstock.labels.hostFeatures" "penstock.nodeState.enabled" "penstock.nodeState.crd" "penstock.nodeStatus" "penstock.events"
     "penstock.admissionPolicy" "penstock.networkPolicy.enabled" "penstock.cleanup.enabled" "penstock.cleanup.host"
     "penstock.serviceAccount.create" "penstock.rbac.create" "penstock.cdi.enabled" "penstock.runtimeClass.create"
-    "penstock.mps.enabled" "penstock.telemetry.podUid" "penstock.usage.records"
+    "penstock.mps.enabled" "penstock.telemetry.podUid" "penstock.telemetry.virtualGpus" "penstock.usage.records"
     "penstock.metrics.service.enabled" "penstock.metrics.serviceMonitor.enabled" "penstock.metrics.serviceMonitor.honorLabels"
     "penstock.metrics.podMonitor.enabled" "penstock.metrics.podMonitor.honorLabels" "penstock.metrics.dashboards.enabled"
     "penstock.metrics.rules.enabled" "penstock.metrics.rules.openshift" "penstock.metrics.webConfig.tls"

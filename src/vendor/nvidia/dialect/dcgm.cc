@@ -125,7 +125,8 @@ class Dcgm final : public device::Exporter {
       labels.emplace_back("GPU_I_ID", Detail(device, kGpuInstance));
     }
     // A link's label was of lower case from the start.
-    if (!style.hostname.empty()) labels.emplace_back(link >= 0 ? "hostname" : style.hostname_label, style.hostname);
+    const bool lower = link >= 0 && style.hostname_labels.size() == 1;
+    for (const std::string& label : style.hostname_labels) labels.emplace_back(lower ? "hostname" : label, style.hostname);
     return labels;
   }
 

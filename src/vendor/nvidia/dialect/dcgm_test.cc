@@ -106,7 +106,7 @@ TEST(Dcgm, UnitsAreThoseOfEitherNaming) {
 // As in dcgm-exporter's own tests of its page.
 TEST(Dcgm, LabelsStandInTheExportersOrder) {
   EXPECT_THAT(
-      DcgmExporter().LabelsOf(Gpu(), nullptr, -1, {.hostname = "node-1", .hostname_label = "Hostname"}),
+      DcgmExporter().LabelsOf(Gpu(), nullptr, -1, {.hostname = "node-1", .hostname_labels = {"Hostname"}}),
       ElementsAre(Pair("gpu", "3"), Pair("UUID", "GPU-604ac76c-d9cf-fef3-62e9-d92044ab6e52"), Pair("pci_bus_id", "00000000:8D:00.0"),
                   Pair("device", "nvidia3"), Pair("modelName", "NVIDIA A100-SXM4 40GB"), Pair("Hostname", "node-1")));
   const auto old = DcgmExporter().LabelsOf(Gpu(), nullptr, -1, {.old_names = true, .blanks_replaced = true});
@@ -115,8 +115,16 @@ TEST(Dcgm, LabelsStandInTheExportersOrder) {
   EXPECT_EQ(old.size(), 5u) << "no host";
 }
 
+TEST(Dcgm, TheHostCanHaveBothLabelsOnEachSeries) {
+  for (const int link : {-1, 7}) {
+    const auto labels = DcgmExporter().LabelsOf(Gpu(), nullptr, link, {.hostname = "node-1", .hostname_labels = {"Hostname", "hostname"}});
+    ASSERT_GE(labels.size(), 2u);
+    EXPECT_THAT(std::vector(labels.end() - 2, labels.end()), ElementsAre(Pair("Hostname", "node-1"), Pair("hostname", "node-1")));
+  }
+}
+
 TEST(Dcgm, LabelsOfALinkHaveOtherNames) {
-  const auto labels = DcgmExporter().LabelsOf(Gpu(), nullptr, 7, {.hostname = "node-1", .hostname_label = "Hostname"});
+  const auto labels = DcgmExporter().LabelsOf(Gpu(), nullptr, 7, {.hostname = "node-1", .hostname_labels = {"Hostname"}});
   EXPECT_THAT(labels, ElementsAre(Pair("nvlink", "7"), Pair("gpu", "3"), Pair("gpu_uuid", "GPU-604ac76c-d9cf-fef3-62e9-d92044ab6e52"),
                                   Pair("pci_bus_id", "00000000:8D:00.0"), Pair("device", "nvidia3"),
                                   Pair("model_name", "NVIDIA A100-SXM4 40GB"), Pair("hostname", "node-1")));
