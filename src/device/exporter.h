@@ -20,7 +20,9 @@ enum class FieldSource {
   kLastError,        ///< code of the last error of the kind `from`, with labels that tell it
   kErrorsInWindow,   ///< errors of the kind `from` by code, within the window that is set
   kReasonsInWindow,  ///< samples in which each bit of the quantity `from` was set, within the window that is set
-  kHealth,           ///< 0 well, 10 warned, 20 not
+  kErrorsTotal,      ///< errors of the kind `from` by code, since the agent started
+  kReasonsTotal,     ///< how often each bit of the quantity `from` was set after it was not, since the page is made of this field
+  kHealth,           ///< 0 well, 10 warned, 20 not: of the device, and of each of its parts (Exporter::watches)
   kPeers,            ///< how a device reaches each other one
   kNotToBeHad,       ///< exists elsewhere, not here: `from` says why
 };
@@ -63,6 +65,12 @@ struct ExporterHolder {
   std::string_view share;  ///< number of the share, of a device that has several
 };
 
+/// A part of a device whose health is told apart, and what is wrong with it.
+struct HealthWatch {
+  std::string_view watch;  ///< one of Exporter::watches(); empty: none of them
+  std::string_view error;  ///< in the exporter's words; empty: it has no word for it, or nothing is wrong
+};
+
 using ExporterLabels = std::vector<std::pair<std::string, std::string>>;
 
 /// The exporter's names, tables and labels.
@@ -89,15 +97,27 @@ class Exporter {
   /// Labels that tell an error: {"err_code", "79"}, {"err_msg", "GPU has fallen off the bus"}.
   virtual ExporterLabels ErrorLabels(std::int64_t code) const = 0;
 
-  /// Labels that tell apart the series which a field of kErrorsInWindow, kReasonsInWindow, kHealth or kPeers has of one device. `part`: the
-  /// code, the reason's name, the peer's index; empty: the one series that says that nothing happened, or that is of all of the device.
-  /// `window`: within which is counted, where it is. `value`: what the series shows.
+  /// Labels that tell apart the series which a field of kErrorsInWindow, kReasonsInWindow, kErrorsTotal, kReasonsTotal or kPeers has of one
+  /// device. `part`: the code, the reason's name, the peer's index; empty: the one series that says that nothing happened. `window`: within
+  /// which is counted, where it is. `value`: what the series shows.
   virtual ExporterLabels PartLabels(const ExporterField& field, std::string_view part, base::Duration window, std::int64_t value) const = 0;
+
+  /// The parts of a device whose health can be told apart, for fields of kHealth; what else concerns it is told of the device alone.
+  virtual std::span<const std::string_view> watches() const = 0;
+
+  /// Which part evidence of this kind and code speaks of, and what the exporter calls the error.
+  virtual HealthWatch WatchOf(std::string_view kind, std::int64_t code) const = 0;
+
+  /// What it calls an error that it has no word for.
+  virtual std::string_view UnknownError() const = 0;
+
+  /// Labels of a series of kHealth. An empty watch is the whole device, an empty error none.
+  virtual ExporterLabels WatchLabels(const HealthWatch& watch) const = 0;
 
   /// What a field of kPeers shows for a link.
   virtual std::int64_t PeerValue(const Link& link) const = 0;
 
-  /// The names of bits, for fields of kReasonsInWindow.
+  /// The names of bits, for fields of kReasonsInWindow and kReasonsTotal.
   virtual std::span<const std::pair<std::uint64_t, std::string_view>> reasons() const = 0;
 
   /// The newer name of a label of a family, where the newer naming has another; else the same.

@@ -4,12 +4,13 @@ import json
 import os
 import re
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from config_test import Home, home, programs  # noqa: F401
-from node import PATIENCE, wait_until
+from node import PATIENCE, Node, wait_until
 
 SHIPPED = Path(__file__).parents[2] / "src/app/testdata/dcgm-exporter"
 
@@ -114,3 +115,43 @@ def test_the_agents_help_has_the_exporters_flags_in_a_group(programs):  # noqa: 
 def test_an_agent_says_which_of_the_exporters_settings_is_wrong(programs, words, environment, said):  # noqa: F811
     done = agent(programs, *words, **environment)
     assert done.returncode in (1, 2) and said in done.stderr
+
+
+def test_totals_and_health_by_watch_are_as_the_exporter_has_them(programs):  # noqa: F811
+    with tempfile.TemporaryDirectory(prefix="penstock-exp-") as folder:
+        place = Path(folder)
+        (place / "c.csv").write_text("DCGM_EXP_XID_ERRORS_TOTAL, counter, XIDs.\nDCGM_EXP_CLOCK_EVENTS_TOTAL, counter, Clock events.\n"
+                                     "DCGM_EXP_GPU_HEALTH_STATUS, gauge, Health.\nDCGM_FI_DEV_CLOCKS_EVENT_REASONS, gauge, Reasons.\n")
+        node = Node(place, programs, machine="dgx-h100", listen=f"unix:{place}/pages",
+                    config=f"telemetry: {{interval: 100ms, hostLabel: none, countersFile: {place}/c.csv}}\n")
+
+        def series(family: str, gpu: int) -> dict[str, str]:
+            page = subprocess.run(["curl", "-s", "--unix-socket", f"{place}/pages", "http://x/metrics"], capture_output=True, text=True,
+                                  timeout=PATIENCE).stdout
+            found = re.findall(rf'^{family}\{{gpu="{gpu}",[^}}]*modelName="[^"]*",?([^}}]*)\}} (\S+)$', page, re.M)
+            return dict(found)
+
+        def watches(gpu: int) -> dict[str, tuple[str, str]]:
+            return {re.search('health_watch="([^"]*)"', labels)[1]: (re.search('health_error_code="([^"]*)"', labels)[1], value)
+                    for labels, value in series("DCGM_EXP_GPU_HEALTH_STATUS", gpu).items()}
+
+        try:
+            node.start_agent()
+            well = {watch: ("DCGM_FR_OK", "0") for watch in ("ALL", "PCIE", "NVLINK", "MEM")}
+            wait_until(lambda: watches(0) == well, "the health of a GPU that is well", seen=lambda: watches(0))
+            assert series("DCGM_EXP_XID_ERRORS_TOTAL", 0) == {} and series("DCGM_EXP_CLOCK_EVENTS_TOTAL", 0) == {}, "nothing has happened"
+            node.sim("fault", "0", "xid", "74")
+            node.sim("fault", "1", "xid", "43")
+            wait_until(lambda: series("DCGM_EXP_XID_ERRORS_TOTAL", 0) == {'xid="74"': "1"}, "the XID to be counted",
+                       seen=lambda: series("DCGM_EXP_XID_ERRORS_TOTAL", 0))
+            wait_until(lambda: series("DCGM_EXP_XID_ERRORS_TOTAL", 1) == {'xid="43"': "1"}, "an application's XID to be counted as well")
+            link = ("DCGM_FR_NVLINK_ERROR_CRITICAL", "20")
+            wait_until(lambda: watches(0) == well | {"ALL": link, "NVLINK": link}, "the link to be told unwell", seen=lambda: watches(0))
+            assert watches(1) == well
+            for events, bits in (("none", "0"), ("power-cap", "4"), ("none", "0"), ("power-cap,hw-thermal", "68")):
+                node.sim("set", "2", f"clock-events={events}")
+                wait_until(lambda: set(series("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", 2).values()) == {bits}, f"{events} to be seen")  # noqa: B023
+            assert series("DCGM_EXP_CLOCK_EVENTS_TOTAL", 2)['clock_event="power_cap"'] == "2"
+            assert series("DCGM_EXP_CLOCK_EVENTS_TOTAL", 2)['clock_event="hw_thermal"'] == "1"
+        finally:
+            node.end()

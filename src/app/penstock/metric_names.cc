@@ -50,6 +50,8 @@ std::string_view MeaningOf(FieldSource source) {
     case FieldSource::kLastError: return "Code of the last error that was heard of; 0 where there was none.";
     case FieldSource::kErrorsInWindow: return "Errors within telemetry.xidWindow, by code.";
     case FieldSource::kReasonsInWindow: return "Samples within telemetry.clockEventsWindow in which clocks were limited, by reason.";
+    case FieldSource::kErrorsTotal: return "Errors since the agent started, by code.";
+    case FieldSource::kReasonsTotal: return "How often clocks began to be limited, by reason, as the collections have seen it.";
     case FieldSource::kHealth: return "Health: 0 well, 10 not looked at yet, 20 not well.";
     case FieldSource::kPeers: return "How the device reaches another one.";
     case FieldSource::kQuantity: return "As the driver tells it.";

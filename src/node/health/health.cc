@@ -247,19 +247,39 @@ std::optional<Monitor::Against> Monitor::Standing(const std::string& id, const T
   return worst;
 }
 
+/// Of a device that was not looked at yet nothing is over.
+bool Monitor::IsOver(const std::string& id, const Tracked& tracked, const Trouble& trouble) const {
+  if (!tracked.last) return false;
+  if (trouble.proven_over) return true;
+  if (trouble.severity != Severity::kDrain) return tracked.last->tells_recovery;
+  return !options_.in_use || !options_.in_use(id);
+}
+
+/// A driver that can say whether a device needs something done does not say why: while it says so, what happened is the reason.
+std::vector<Concern> Monitor::ConcernsOf(const std::string& id, const Tracked& tracked) const {
+  std::vector<Concern> concerns;
+  const bool driver_says_so = tracked.last && tracked.last->tells_recovery && Standing(id, tracked).has_value();
+  for (const auto& [what, trouble] : tracked.happened) {
+    const bool still = driver_says_so && !trouble.proven_over && trouble.severity > Severity::kDrain;
+    if (still || !IsOver(id, tracked, trouble)) concerns.push_back({what.first, what.second, trouble.severity});
+  }
+  if (!tracked.last) return concerns;
+  for (const device::Evidence& evidence : tracked.last->evidence)
+    if (const Severity severity = ByPolicy(evidence, Judge(id, evidence).severity); severity != Severity::kIgnore)
+      concerns.push_back({evidence.kind, evidence.code, severity});
+  return concerns;
+}
+
 std::optional<Monitor::Against> Monitor::Happened(const std::string& id, const Tracked& tracked) const {
   std::optional<Against> worst;
   base::WallTime since{};
   for (const auto& [what, trouble] : tracked.happened) {
     if (worst && (worst->severity > trouble.severity || (worst->severity == trouble.severity && since <= trouble.at))) continue;
+    if (IsOver(id, tracked, trouble)) continue;
     std::string advice;
-    if (tracked.last) {
-      const bool drained = trouble.severity == Severity::kDrain;
-      const bool busy = drained && options_.in_use && options_.in_use(id);
-      if (trouble.proven_over || (drained ? !busy : tracked.last->tells_recovery)) continue;
-      advice = drained ? "it gets no new work until what runs on it has ended"
-                       : "this driver cannot say when it is over: reset the device or reload the driver";
-    }
+    if (tracked.last)
+      advice = trouble.severity == Severity::kDrain ? "it gets no new work until what runs on it has ended"
+                                                    : "this driver cannot say when it is over: reset the device or reload the driver";
     worst = Against{trouble.severity, trouble.verdict.reason, std::move(advice), false, true};
     since = trouble.at;
   }
@@ -395,6 +415,7 @@ Statuses Monitor::statuses() const {
     status.probation_until = tracked->second.probation_until;
     status.relapses = tracked->second.recovery.relapses(now);
     status.resetting = !tracked->second.held.empty();
+    status.concerns = ConcernsOf(entry.facts->id, tracked->second);
   }
   return statuses;
 }

@@ -135,6 +135,8 @@ class Monitor {
   void TakeDriversWord(Tracked& tracked);
   void LookForReset(const std::string& id, Tracked& tracked, const device::Reading& reading);
   std::optional<Against> Standing(const std::string& id, const Tracked& tracked) const;
+  bool IsOver(const std::string& id, const Tracked& tracked, const Trouble& trouble) const;
+  std::vector<Concern> ConcernsOf(const std::string& id, const Tracked& tracked) const;
   std::optional<Against> Happened(const std::string& id, const Tracked& tracked) const;
   std::optional<Against> Speaks(const std::string& id, const Tracked& tracked) const;
   void Evaluate(const std::string& id, Tracked& tracked);

@@ -80,6 +80,30 @@ TEST_F(MonitorTest, WarningsAreCountedAndChangeNothing) {
   EXPECT_EQ(monitor_.Counts()[0].count, 1u);
 }
 
+TEST_F(MonitorTest, WhatSpeaksAgainstADeviceNowIsNamed) {
+  const auto concerns = [this] { return monitor_.statuses().at("G0").concerns; };
+  EXPECT_TRUE(concerns().empty());
+  monitor_.OnEvidence(Event(Severity::kWarn));
+  EXPECT_TRUE(concerns().empty()) << "it is over at once";
+  device::Reading reading = Good(false);
+  reading.evidence = {Event(Severity::kWarn), Event(Severity::kIgnore)};
+  for (Evidence& evidence : reading.evidence) evidence.standing = true;
+  monitor_.OnReading("G0", reading);
+  const Concern standing{"code", static_cast<int>(Severity::kWarn), Severity::kWarn};
+  EXPECT_EQ(concerns(), std::vector{standing});
+  monitor_.OnEvidence(Event(Severity::kReset));
+  monitor_.OnReading("G0", reading);
+  EXPECT_EQ(concerns(), (std::vector{Concern{"code", static_cast<int>(Severity::kReset), Severity::kReset}, standing}));
+  reading = Good();
+  reading.evidence = {Event(Severity::kReset)};
+  reading.evidence[0].kind = "action";
+  reading.evidence[0].standing = true;
+  monitor_.OnReading("G0", reading);
+  EXPECT_THAT(concerns(), ::testing::SizeIs(2)) << "the driver says that something needs doing, and this is what happened";
+  monitor_.OnReading("G0", Good());
+  EXPECT_TRUE(concerns().empty()) << "the driver says that nothing needs doing";
+}
+
 TEST_F(MonitorTest, OneEventToldByTwoSourcesIsCountedOnce) {
   Evidence event = Event(Severity::kWarn);
   event.source = device::EvidenceSource::kKernelLog;

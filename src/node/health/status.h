@@ -5,11 +5,20 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/core/clock.h"
 #include "device/dialect.h"
 
 namespace penstock::node::health {
+
+/// What speaks against a device now.
+struct Concern {
+  std::string kind;  ///< of the evidence
+  std::int64_t code = 0;
+  device::Severity severity = device::Severity::kWarn;  ///< by the site's policy; never kIgnore
+  bool operator==(const Concern&) const = default;
+};
 
 /// Beside device::Health, which says whether and why.
 struct Status {
@@ -19,6 +28,7 @@ struct Status {
   base::WallTime changed{};     ///< when its state changed last; the epoch: not since this agent began
   std::string changed_because;  ///< why: the reason that it had then, also after it recovered; empty: it did not change
   bool resetting = false;       ///< it is being reset now, alone or with others
+  std::vector<Concern> concerns;
   bool operator==(const Status&) const = default;
 };
 using Statuses = std::map<std::string, Status>;  ///< by device id

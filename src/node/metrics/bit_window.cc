@@ -27,4 +27,21 @@ std::uint64_t BitWindow::Count(std::string_view device, std::uint64_t bit) const
       std::count_if(samples.begin(), samples.end(), [bit](const auto& one) { return (one.second & bit) != 0; }));
 }
 
+void BitRises::See(const std::string& device, base::WallTime taken, std::uint64_t bits) {
+  const auto [at, first] = devices_.try_emplace(device);
+  Seen& seen = at->second;
+  if (!first && seen.last == taken) return;
+  seen.last = taken;
+  std::uint64_t rising = first ? 0 : bits & ~seen.bits;
+  for (; rising != 0; rising &= rising - 1) ++seen.rises[rising & ~(rising - 1)];
+  seen.bits = bits;
+}
+
+std::uint64_t BitRises::Count(std::string_view device, std::uint64_t bit) const {
+  const auto found = devices_.find(device);
+  if (found == devices_.end()) return 0;
+  const auto count = found->second.rises.find(bit);
+  return count == found->second.rises.end() ? 0 : count->second;
+}
+
 }  // namespace penstock::node::metrics

@@ -1,4 +1,4 @@
-// Counts in how many of the samples within a window each bit of a value was set. Knows no quantity.
+// Counts of a value's bits over its samples: in how many within a window each was set, and how often each became so. Knows no quantity.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +29,23 @@ class BitWindow {
     base::WallTime last{};
   };
   base::Duration window_ = std::chrono::minutes(5);
+  std::map<std::string, Seen, std::less<>> devices_;
+};
+
+/// How often each bit was set in a sample and not in the one before it. What the first sample has is no change. On one thread.
+class BitRises {
+ public:
+  /// As BitWindow::See.
+  void See(const std::string& device, base::WallTime taken, std::uint64_t bits);
+
+  std::uint64_t Count(std::string_view device, std::uint64_t bit) const;
+
+ private:
+  struct Seen {
+    base::WallTime last{};
+    std::uint64_t bits = 0;
+    std::map<std::uint64_t, std::uint64_t> rises;  // by bit
+  };
   std::map<std::string, Seen, std::less<>> devices_;
 };
 

@@ -38,5 +38,23 @@ TEST(BitWindow, WhatIsOlderThanTheWindowIsForgotten) {
   EXPECT_LE(window.Count("G0", 1), 4097u) << "however often somebody looks";
 }
 
+TEST(BitRises, CountsHowOftenABitBecameSet) {
+  BitRises rises;
+  int second = 0;
+  const auto see = [&](std::uint64_t bits) { rises.See("G0", base::WallTime(std::chrono::seconds(++second)), bits); };
+  see(0b001);
+  EXPECT_EQ(rises.Count("G0", 1), 0u) << "it was so before anybody looked";
+  see(0b101);
+  see(0b101);
+  EXPECT_EQ(rises.Count("G0", 4), 1u) << "it stays so";
+  see(0b000);
+  see(0b101);
+  EXPECT_EQ(rises.Count("G0", 1), 1u);
+  EXPECT_EQ(rises.Count("G0", 4), 2u);
+  rises.See("G0", base::WallTime(std::chrono::seconds(second)), 0b111);
+  EXPECT_EQ(rises.Count("G0", 2), 0u) << "the same sample again";
+  EXPECT_EQ(rises.Count("G1", 1), 0u);
+}
+
 }  // namespace
 }  // namespace penstock::node::metrics

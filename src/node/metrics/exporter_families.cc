@@ -32,6 +32,7 @@ device::ExporterLabels Reserved(const device::Exporter& exporter, const device::
   add(exporter.HolderLabels({"-", "-", "-", "-", "-"}, style));
   for (const ExporterField& field : exporter.fields()) {
     add(exporter.PartLabels(field, "-", {}, 0));
+    if (field.source == FieldSource::kHealth) add(exporter.WatchLabels({}));
     if (field.source == FieldSource::kFact) add({{std::string(field.name), ""}, {std::string(exporter.NewLabel(field.name)), ""}});
   }
   return reserved;
@@ -57,6 +58,13 @@ std::optional<device::Number> OwnValue(const usage::HolderUsage* own, Own what, 
   return std::nullopt;
 }
 
+// Of a field of kHealth.
+constexpr std::int64_t kWell = 0, kWarned = 10, kUnwell = 20;
+
+std::int64_t HealthOf(device::HealthState state) {
+  return state == device::HealthState::kHealthy ? kWell : state == device::HealthState::kUnknown ? kWarned : kUnwell;
+}
+
 std::string PartOf(std::int64_t code) { return code < 0 ? "other" : std::to_string(code); }
 
 }  // namespace
@@ -70,12 +78,15 @@ ExporterFamilies::ExporterFamilies(const device::Dialect& dialect, const api::Te
 }
 
 void ExporterFamilies::See(const sample::DeviceSample& sample, base::TimePoint now) {
+  // A family that is there under both namings sees the same sample twice, which counts once.
   for (const ExporterRow& row : rows_.families) {
-    if (row.field->source != FieldSource::kReasonsInWindow) continue;
+    const FieldSource source = row.field->source;
+    if (source != FieldSource::kReasonsInWindow && source != FieldSource::kReasonsTotal) continue;
     const sample::Latest* latest = sample.Find(*row.quantity);
     const auto* bits = latest == nullptr ? nullptr : std::get_if<std::uint64_t>(&latest->value.number);
-    if (bits != nullptr) reasons_.See(sample.device, latest->at, *bits, now);
-    return;  // the same quantity under both namings
+    if (bits == nullptr) continue;
+    if (source == FieldSource::kReasonsInWindow) reasons_.See(sample.device, latest->at, *bits, now);
+    if (source == FieldSource::kReasonsTotal) rises_.See(sample.device, latest->at, *bits);
   }
 }
 
@@ -119,11 +130,9 @@ void ExporterFamilies::AddRow(const ExporterRow& row, const std::vector<Shown>& 
       case FieldSource::kErrorsInWindow: AddErrors(row, shown, figures, page); break;
       case FieldSource::kReasonsInWindow: AddReasons(row, shown, page); break;
       case FieldSource::kPeers: AddPeers(row, shown, all, page); break;
-      case FieldSource::kHealth: {
-        const device::HealthState state = shown.device->entry->health.state;
-        AddPart(row, shown, "", {}, state == device::HealthState::kHealthy ? 0 : state == device::HealthState::kUnknown ? 10 : 20, page);
-        break;
-      }
+      case FieldSource::kErrorsTotal: AddErrorTotals(row, shown, figures, page); break;
+      case FieldSource::kReasonsTotal: AddReasonTotals(row, shown, page); break;
+      case FieldSource::kHealth: AddHealth(row, shown, figures, page); break;
       case FieldSource::kNotToBeHad: break;  // no row has such a field
     }
   }
@@ -180,6 +189,47 @@ void ExporterFamilies::AddReasons(const ExporterRow& row, const Shown& shown, Ex
     any = any || count > 0;
   }
   if (!any) AddPart(row, shown, "", config_.clock_events_window, 0, page);
+}
+
+/// Only what there was: a counter that begins with its first event is what the exporter has.
+void ExporterFamilies::AddErrorTotals(const ExporterRow& row, const Shown& shown, const Figures& figures, Exposition& page) {
+  for (const health::EvidenceCount& count : figures.evidence)
+    if (count.device == shown.view->device->id && count.kind == row.field->from && count.code != 0)
+      AddPart(row, shown, PartOf(count.code), {}, static_cast<std::int64_t>(count.count), page);
+}
+
+void ExporterFamilies::AddReasonTotals(const ExporterRow& row, const Shown& shown, Exposition& page) {
+  for (const auto& [bit, name] : look_.exporter->reasons())
+    if (const std::uint64_t count = rises_.Count(shown.view->device->id, bit); count > 0)
+      AddPart(row, shown, name, {}, static_cast<std::int64_t>(count), page);
+}
+
+/// The whole device, then its parts, each with the worst that speaks against it. Of a device that nobody has looked at, no part is judged.
+void ExporterFamilies::AddHealth(const ExporterRow& row, const Shown& shown, const Figures& figures, Exposition& page) {
+  const device::Exporter& exporter = *look_.exporter;
+  const device::HealthState state = shown.device->entry->health.state;
+  const auto status = figures.health.find(shown.view->device->id);
+  const auto worst = [&](std::string_view watch) -> const health::Concern* {
+    const health::Concern* found = nullptr;
+    if (status == figures.health.end()) return found;
+    for (const health::Concern& concern : status->second.concerns)
+      if ((watch.empty() || exporter.WatchOf(concern.kind, concern.code).watch == watch) &&
+          (found == nullptr || concern.severity > found->severity))
+        found = &concern;
+    return found;
+  };
+  const auto add = [&](std::string_view watch, const health::Concern* concern, std::int64_t value) {
+    std::string_view error = concern == nullptr ? "" : exporter.WatchOf(concern->kind, concern->code).error;
+    if (error.empty()) error = exporter.UnknownError();
+    const device::ExporterLabels labels = exporter.WatchLabels({watch, value == kWell ? std::string_view() : error});
+    page.AddWritten(TextOf(look_, *shown.view, row.new_naming, -1, labels, {}), std::to_string(value));
+  };
+  add({}, worst({}), HealthOf(state));
+  if (state == device::HealthState::kUnknown) return;
+  for (const std::string_view watch : exporter.watches()) {
+    const health::Concern* concern = worst(watch);
+    add(watch, concern, concern == nullptr ? kWell : concern->severity == device::Severity::kWarn ? kWarned : kUnwell);
+  }
 }
 
 void ExporterFamilies::AddPeers(const ExporterRow& row, const Shown& shown, const std::vector<Shown>& all, Exposition& page) {

@@ -43,7 +43,10 @@ class ExporterFamilies {
   void AddFact(const ExporterRow& row, const Shown& shown, Exposition& page);
   void AddLastError(const ExporterRow& row, const Shown& shown, const Figures& figures, Exposition& page);
   void AddErrors(const ExporterRow& row, const Shown& shown, const Figures& figures, Exposition& page);
+  void AddErrorTotals(const ExporterRow& row, const Shown& shown, const Figures& figures, Exposition& page);
   void AddReasons(const ExporterRow& row, const Shown& shown, Exposition& page);
+  void AddReasonTotals(const ExporterRow& row, const Shown& shown, Exposition& page);
+  void AddHealth(const ExporterRow& row, const Shown& shown, const Figures& figures, Exposition& page);
   void AddPeers(const ExporterRow& row, const Shown& shown, const std::vector<Shown>& all, Exposition& page);
   void AddPart(const ExporterRow& row, const Shown& shown, std::string_view part, base::Duration window, std::int64_t value,
                Exposition& page);
@@ -56,6 +59,7 @@ class ExporterFamilies {
   std::vector<ExporterView> views_;
   std::vector<std::array<std::map<int, std::string>, 2>> link_texts_;  // of each view, by naming and link
   BitWindow reasons_;
+  BitRises rises_;
   const device::Driver* driver_ = nullptr;  // while Add runs
 };
 

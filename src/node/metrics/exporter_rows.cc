@@ -42,7 +42,8 @@ std::string NewHelp(const std::string& help, const device::Quantity& quantity) {
 /// Fills in which quantity the values come from. False: there is none, so that no value will ever come.
 bool FindQuantity(std::span<const device::Quantity> quantities, ExporterRow& row) {
   const FieldSource source = row.field->source;
-  if (source != FieldSource::kQuantity && source != FieldSource::kReasonsInWindow) return source != FieldSource::kNotToBeHad;
+  if (source != FieldSource::kQuantity && source != FieldSource::kReasonsInWindow && source != FieldSource::kReasonsTotal)
+    return source != FieldSource::kNotToBeHad;
   const auto found =
       std::find_if(quantities.begin(), quantities.end(), [&row](const device::Quantity& one) { return one.key == row.field->from; });
   if (found == quantities.end()) return false;

@@ -22,7 +22,7 @@ struct ExporterRow {
   std::string name;
   Exposition::Type type = Exposition::Type::kGauge;
   std::string help;
-  std::optional<device::QuantityId> quantity;  ///< of fields of kQuantity and kReasonsInWindow
+  std::optional<device::QuantityId> quantity;  ///< of fields of kQuantity, kReasonsInWindow and kReasonsTotal
   Own own = Own::kNothing;
 };
 

@@ -268,10 +268,47 @@ TEST(Exporter, ReasonsAreCountedOverAllSamplesWithinTheWindow) {
                           R"(ACME_REASON_COUNT{gpu="1",UUID="G1",modelName="Acme Big",window_size_in_ms="300000"} 0)"));
 }
 
-TEST(Exporter, HealthAndPeersFollowFromWhatIsKnown) {
-  const std::string page = PageOf(Node(), With({{"ACME_HEALTH", "gauge", "Health."}, {"ACME_PEERS", "gauge", "Peers."}}));
-  EXPECT_THAT(SeriesOf(page, "ACME_HEALTH"), ElementsAre(R"(ACME_HEALTH{gpu="0",UUID="G0",modelName="Acme Small"} 0)",
-                                                         R"(ACME_HEALTH{gpu="1",UUID="G1",modelName="Acme Big"} 20)"));
+// As dcgm-exporter's totals: a series begins with the first event, and what was so when the counting began is no event.
+TEST(Exporter, TotalsHaveASeriesForEachThingThatHappened) {
+  Figures figures = PlainFigures();
+  figures.evidence = {{.device = "G1", .kind = "xid", .code = 79, .count = 2}, {.device = "G1", .kind = "xid", .code = 0, .count = 1}};
+  Press press(fixture::FindMeasuredAcme);
+  press.Configure(With({{"ACME_XID_TOTAL", "counter", "Xids."}, {"ACME_REASON_TOTAL", "counter", "Reasons."}}), "node-1");
+  Node node;
+  node.samples.devices.erase("G1");
+  for (int i = 0; i < 4; ++i) {
+    device::Value reasons{.quantity = fixture::kReasons, .number = std::uint64_t{i % 2 == 0 ? 1u : 5u}};
+    node.samples.devices["G0"] = std::make_shared<sample::DeviceSample>(
+        sample::DeviceSample{.device = "G0", .vendor = "acme", .values = {{.value = reasons, .at = kNow + i * 10s}}});
+    press.See(node.samples, base::TimePoint{} + i * 10s);
+  }
+  const std::string page = press.Make(node.Get(), figures, Format::kText, Detail::kHolders);
+  EXPECT_THAT(SeriesOf(page, "ACME_XID_TOTAL"), ElementsAre(R"(ACME_XID_TOTAL{gpu="1",UUID="G1",modelName="Acme Big",part="79"} 2)"));
+  EXPECT_THAT(SeriesOf(page, "ACME_REASON_TOTAL"),
+              ElementsAre(R"(ACME_REASON_TOTAL{gpu="0",UUID="G0",modelName="Acme Small",part="power_cap"} 2)"));
+  EXPECT_THAT(page, HasSubstr("# TYPE ACME_XID_TOTAL counter\n"));
+}
+
+TEST(Exporter, HealthIsToldOfTheDeviceAndOfItsParts) {
+  Figures figures = PlainFigures();
+  figures.health["G1"].concerns = {{"xid", 63, device::Severity::kWarn}, {"xid", 74, device::Severity::kReset}, {"lost", 0}};
+  const auto config = With({{"ACME_HEALTH", "gauge", "Health."}});
+  EXPECT_THAT(SeriesOf(PageOf(Node(), config, figures), "ACME_HEALTH"),
+              ElementsAre(R"(ACME_HEALTH{gpu="0",UUID="G0",modelName="Acme Small",error="OK",watch=""} 0)",
+                          R"(ACME_HEALTH{gpu="0",UUID="G0",modelName="Acme Small",error="OK",watch="LINK"} 0)",
+                          R"(ACME_HEALTH{gpu="0",UUID="G0",modelName="Acme Small",error="OK",watch="MEM"} 0)",
+                          R"(ACME_HEALTH{gpu="1",UUID="G1",modelName="Acme Big",error="LINK_DOWN",watch=""} 20)",
+                          R"(ACME_HEALTH{gpu="1",UUID="G1",modelName="Acme Big",error="LINK_DOWN",watch="LINK"} 20)",
+                          R"(ACME_HEALTH{gpu="1",UUID="G1",modelName="Acme Big",error="UNKNOWN",watch="MEM"} 10)"));
+  Node node;
+  node.inventory.devices[0].health.state = device::HealthState::kUnknown;
+  EXPECT_THAT(SeriesOf(PageOf(node, config, figures), "ACME_HEALTH")[0],
+              R"(ACME_HEALTH{gpu="0",UUID="G0",modelName="Acme Small",error="UNKNOWN",watch=""} 10)");
+  EXPECT_THAT(SeriesOf(PageOf(node, config, figures), "ACME_HEALTH"), SizeIs(4)) << "nobody has looked at the parts of G0";
+}
+
+TEST(Exporter, PeersFollowFromLinks) {
+  const std::string page = PageOf(Node(), With({{"ACME_PEERS", "gauge", "Peers."}}));
   EXPECT_THAT(SeriesOf(page, "ACME_PEERS"), ElementsAre(R"(ACME_PEERS{gpu="0",UUID="G0",modelName="Acme Small",part="1"} 0)",
                                                         R"(ACME_PEERS{gpu="1",UUID="G1",modelName="Acme Big",part="0"} 0)"));
 }

@@ -65,6 +65,8 @@ class AcmeExporter final : public device::Exporter {
         {.name = "ACME_REASON_COUNT", .number = 9002, .source = FieldSource::kReasonsInWindow, .from = "reasons"},
         {.name = "ACME_HEALTH", .number = 9003, .source = FieldSource::kHealth},
         {.name = "ACME_PEERS", .number = 9004, .source = FieldSource::kPeers},
+        {.name = "ACME_XID_TOTAL", .number = 9005, .source = FieldSource::kErrorsTotal, .from = "xid"},
+        {.name = "ACME_REASON_TOTAL", .number = 9006, .source = FieldSource::kReasonsTotal, .from = "reasons"},
     };
     return kFields;
   }
@@ -106,6 +108,18 @@ class AcmeExporter final : public device::Exporter {
     if (window > 0s) labels.emplace_back("window_size_in_ms", std::to_string(window / 1ms));
     if (!part.empty()) labels.emplace_back("part", std::string(part));
     return labels;
+  }
+  std::span<const std::string_view> watches() const override {
+    static constexpr std::string_view kWatches[] = {"LINK", "MEM"};
+    return kWatches;
+  }
+  device::HealthWatch WatchOf(std::string_view kind, std::int64_t code) const override {
+    if (kind != "xid") return {};
+    return code == 74 ? device::HealthWatch{"LINK", "LINK_DOWN"} : code == 63 ? device::HealthWatch{"MEM", ""} : device::HealthWatch{};
+  }
+  std::string_view UnknownError() const override { return "UNKNOWN"; }
+  device::ExporterLabels WatchLabels(const device::HealthWatch& watch) const override {
+    return {{"error", watch.error.empty() ? "OK" : std::string(watch.error)}, {"watch", std::string(watch.watch)}};
   }
   std::int64_t PeerValue(const device::Link& link) const override { return link.fabric_lanes > 0 ? 0 : 5; }
   std::span<const std::pair<std::uint64_t, std::string_view>> reasons() const override {

@@ -2,6 +2,7 @@
 #include "vendor/nvidia/dialect/dcgm.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "base/core/strings.h"
@@ -17,6 +18,7 @@ using device::ExporterLabels;
 using device::ExporterStyle;
 using device::Facts;
 using device::FieldSource;
+using device::HealthWatch;
 
 std::string Address(const Facts& device) {
   // As NVML's busId: eight digits of domain, upper case.
@@ -69,6 +71,40 @@ std::string Capability(const std::string& version) {
 constexpr std::int64_t kLinked = 0, kNotLinked = 5;
 
 std::string LinkStatus(std::int64_t value) { return value == kLinked ? "OK" : "NotSupported"; }
+
+// DCGM's watches (dcgm_structs.h, dcgmHealthSystems_enum) and errors (dcgm_errors.h) as its exporter writes them. What its other watches
+// say is DCGM's alone: thresholds of its own over clocks, power, temperatures and the InfoROM.
+constexpr std::string_view kPcie = "PCIE", kNvlink = "NVLINK", kMem = "MEM";
+constexpr std::array kWatches{kPcie, kNvlink, kMem};
+constexpr std::string_view kXidError = "DCGM_FR_XID_ERROR";
+
+/// The XIDs of a part of the GPU (xid.cc has their names).
+struct WatchedXids {
+  int first = 0, last = 0;
+  HealthWatch watch;
+};
+constexpr std::array kWatchedXids{
+    WatchedXids{48, 48, {kMem, "DCGM_FR_VOLATILE_DBE_DETECTED"}},
+    WatchedXids{63, 63, {kMem, "DCGM_FR_PENDING_ROW_REMAP"}},
+    WatchedXids{64, 64, {kMem, "DCGM_FR_ROW_REMAP_FAILURE"}},
+    WatchedXids{74, 74, {kNvlink, "DCGM_FR_NVLINK_ERROR_CRITICAL"}},
+    WatchedXids{79, 79, {kPcie, kXidError}},
+    WatchedXids{92, 92, {kMem, kXidError}},
+    WatchedXids{94, 94, {kMem, kXidError}},
+    WatchedXids{95, 95, {kMem, "DCGM_FR_UNCONTAINED_ERROR"}},
+    WatchedXids{136, 136, {kNvlink, kXidError}},
+    WatchedXids{140, 140, {kMem, kXidError}},
+    WatchedXids{144, 150, {kNvlink, kXidError}},
+    WatchedXids{155, 155, {kNvlink, kXidError}},
+    WatchedXids{160, 161, {kMem, kXidError}},
+    WatchedXids{166, 166, {kNvlink, kXidError}},
+    WatchedXids{167, 167, {kPcie, kXidError}},
+    WatchedXids{168, 168, {kMem, kXidError}},
+    WatchedXids{170, 170, {kNvlink, kXidError}},
+    WatchedXids{171, 172, {kMem, kXidError}},
+    WatchedXids{176, 176, {kPcie, kXidError}},
+    WatchedXids{185, 185, {kMem, kXidError}},
+};
 
 class Dcgm final : public device::Exporter {
  public:
@@ -147,13 +183,34 @@ class Dcgm final : public device::Exporter {
 
   ExporterLabels PartLabels(const ExporterField& field, std::string_view part, base::Duration window, std::int64_t value) const override {
     ExporterLabels labels;
+    const bool errors = field.source == FieldSource::kErrorsInWindow || field.source == FieldSource::kErrorsTotal;
+    const bool reasons = field.source == FieldSource::kReasonsInWindow || field.source == FieldSource::kReasonsTotal;
     if (field.source == FieldSource::kPeers) labels = {{"link_status", LinkStatus(value)}, {"peer_gpu", std::string(part)}};
-    if (field.source == FieldSource::kHealth)  // DCGM's own watches, and which of them failed, are DCGM's alone
-      labels = {{"health_error_code", value == 0 ? "DCGM_FR_OK" : "DCGM_FR_UNKNOWN"}, {"health_watch", "ALL"}};
-    if (field.source != FieldSource::kErrorsInWindow && field.source != FieldSource::kReasonsInWindow) return labels;
-    labels.emplace_back("window_size_in_ms", std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(window).count()));
-    if (!part.empty()) labels.emplace_back(field.source == FieldSource::kErrorsInWindow ? "xid" : "clock_event", part);
+    if (field.source == FieldSource::kErrorsInWindow || field.source == FieldSource::kReasonsInWindow)
+      labels.emplace_back("window_size_in_ms", std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(window).count()));
+    if ((errors || reasons) && !part.empty()) labels.emplace_back(errors ? "xid" : "clock_event", part);
     return labels;
+  }
+
+  std::span<const std::string_view> watches() const override { return kWatches; }
+
+  HealthWatch WatchOf(std::string_view kind, std::int64_t code) const override {
+    if (kind == kRemapPending) return {kMem, "DCGM_FR_PENDING_ROW_REMAP"};
+    if (kind == kRemapFailure) return {kMem, "DCGM_FR_ROW_REMAP_FAILURE"};
+    if (kind == kEccUncorrectable) return {kMem, "DCGM_FR_VOLATILE_DBE_DETECTED"};
+    if (kind == kPoison) return {kMem, code != 0 ? "DCGM_FR_UNCONTAINED_ERROR" : ""};
+    if (kind == kLost) return {kPcie, ""};
+    if (kind != kXid) return {};
+    for (const WatchedXids& xids : kWatchedXids)
+      if (code >= xids.first && code <= xids.last) return xids.watch;
+    return {"", kXidError};
+  }
+
+  std::string_view UnknownError() const override { return "DCGM_FR_UNKNOWN"; }
+
+  ExporterLabels WatchLabels(const HealthWatch& watch) const override {
+    return {{"health_error_code", watch.error.empty() ? "DCGM_FR_OK" : std::string(watch.error)},
+            {"health_watch", watch.watch.empty() ? "ALL" : std::string(watch.watch)}};
   }
 
   // Of nvmlDeviceGetP2PStatus with NVML_P2P_CAPS_INDEX_NVLINK: what follows from the links that two GPUs have.

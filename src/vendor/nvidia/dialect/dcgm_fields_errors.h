@@ -6,10 +6,6 @@
 namespace penstock::vendor::nvidia {
 
 inline constexpr std::string_view kNoCbuCorrected = "no counter of NVML: a CBU corrects nothing";
-inline constexpr std::string_view kXidTotals = "accelerator_evidence_total{kind=\"xid\"} counts them";
-inline constexpr std::string_view kEventTotals =
-    "accelerator_clocks_limited_seconds_total tells how long, which does not depend on when it was looked at";
-
 // clang-format off
 inline constexpr device::ExporterField kDcgmErrorFields[] = {
     {.name = "DCGM_FI_DEV_XID_ERRORS", .new_name = "DCGM_FI_DEV_XID_ERROR", .number = 230, .source = device::FieldSource::kLastError, .from = "xid"},
@@ -81,8 +77,8 @@ inline constexpr device::ExporterField kDcgmErrorFields[] = {
     {.name = "DCGM_EXP_CLOCK_EVENTS_COUNT", .number = 9002, .source = device::FieldSource::kReasonsInWindow, .from = "clocks.reasons"},
     {.name = "DCGM_EXP_GPU_HEALTH_STATUS", .number = 9003, .source = device::FieldSource::kHealth},
     {.name = "DCGM_EXP_P2P_STATUS", .number = 9004, .source = device::FieldSource::kPeers},
-    {.name = "DCGM_EXP_XID_ERRORS_TOTAL", .number = 9005, .source = device::FieldSource::kNotToBeHad, .from = kXidTotals},
-    {.name = "DCGM_EXP_CLOCK_EVENTS_TOTAL", .number = 9006, .source = device::FieldSource::kNotToBeHad, .from = kEventTotals},
+    {.name = "DCGM_EXP_XID_ERRORS_TOTAL", .number = 9005, .source = device::FieldSource::kErrorsTotal, .from = "xid"},
+    {.name = "DCGM_EXP_CLOCK_EVENTS_TOTAL", .number = 9006, .source = device::FieldSource::kReasonsTotal, .from = "clocks.reasons"},
 };
 // clang-format on
 

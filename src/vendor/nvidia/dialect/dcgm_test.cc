@@ -1,6 +1,8 @@
 // DCGM's names: what its exporter's users compare their pages, dashboards and alerts with.
 #include "vendor/nvidia/dialect/dcgm.h"
 
+#include <algorithm>
+#include <map>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -45,7 +47,8 @@ TEST(Dcgm, FieldsNameQuantitiesThatThereAre) {
       ASSERT_TRUE(id.has_value()) << field.name << ": " << field.from;
       EXPECT_EQ(TheQuantities()[*id].per_link, field.link || field.one_link >= 0) << field.name;
     }
-    EXPECT_TRUE(field.source != FieldSource::kReasonsInWindow || FindQuantity(field.from)) << field.name;
+    EXPECT_TRUE((field.source != FieldSource::kReasonsInWindow && field.source != FieldSource::kReasonsTotal) || FindQuantity(field.from))
+        << field.name;
     EXPECT_TRUE(field.source != FieldSource::kNotToBeHad || !field.from.empty()) << field.name << " is not to be had: why?";
     EXPECT_NE(field.divisor, 0) << field.name;
   }
@@ -83,6 +86,10 @@ TEST(Dcgm, DefaultRowsAreTheExportersOwn) {
     EXPECT_EQ(field->source == FieldSource::kFact, row.type == "label") << row.field;
     EXPECT_TRUE(names.insert(row.field).second) << row.field;
   }
+  const auto rate =
+      std::find_if(rows.begin(), rows.end(), [](const auto& row) { return row.field == "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL"; });
+  ASSERT_NE(rate, rows.end());
+  EXPECT_EQ(rate->type, "gauge") << "a rate; as in the exporter's files since 4.8.3";
   EXPECT_EQ(rows.front(), (device::CounterRow{"DCGM_FI_DEV_SM_CLOCK", "gauge", "SM clock frequency (in MHz)."}));
 }
 
@@ -159,6 +166,35 @@ TEST(Dcgm, ErrorsAreToldWithItsTexts) {
   EXPECT_EQ(DcgmErrorText(172), "Uncorrectable SRAM Error");
   EXPECT_EQ(DcgmErrorText(173), "Unknown Error");
   EXPECT_EQ(DcgmErrorText(-1), "Unknown Error");
+}
+
+TEST(Dcgm, TotalsHaveTheExportersLabels) {
+  const auto labels = [](const char* name, std::string_view part) {
+    return DcgmExporter().PartLabels(*FindDcgmField(name), part, std::chrono::minutes(5), 1);
+  };
+  EXPECT_THAT(labels("DCGM_EXP_XID_ERRORS_TOTAL", "79"), ElementsAre(Pair("xid", "79")));
+  EXPECT_THAT(labels("DCGM_EXP_CLOCK_EVENTS_TOTAL", "power_cap"), ElementsAre(Pair("clock_event", "power_cap")));
+  EXPECT_THAT(labels("DCGM_EXP_XID_ERRORS_COUNT", "79"), ElementsAre(Pair("window_size_in_ms", "300000"), Pair("xid", "79")));
+}
+
+TEST(Dcgm, HealthIsToldOfTheWatchesThatEvidenceSpeaksOf) {
+  const device::Exporter& dcgm = DcgmExporter();
+  EXPECT_THAT(dcgm.watches(), ElementsAre("PCIE", "NVLINK", "MEM"));
+  const std::map<std::int64_t, std::pair<std::string_view, std::string_view>> xids = {{48, {"MEM", "DCGM_FR_VOLATILE_DBE_DETECTED"}},
+                                                                                      {74, {"NVLINK", "DCGM_FR_NVLINK_ERROR_CRITICAL"}},
+                                                                                      {79, {"PCIE", "DCGM_FR_XID_ERROR"}},
+                                                                                      {145, {"NVLINK", "DCGM_FR_XID_ERROR"}},
+                                                                                      {119, {"", "DCGM_FR_XID_ERROR"}}};
+  for (const auto& [xid, told] : xids) {
+    EXPECT_EQ(dcgm.WatchOf(kXid, xid).watch, told.first) << xid;
+    EXPECT_EQ(dcgm.WatchOf(kXid, xid).error, told.second) << xid;
+  }
+  EXPECT_EQ(dcgm.WatchOf(kRemapPending, 1).error, "DCGM_FR_PENDING_ROW_REMAP");
+  EXPECT_EQ(dcgm.WatchOf(kLost, 0).watch, "PCIE");
+  EXPECT_EQ(dcgm.WatchOf("hang", 0).watch, "");
+  EXPECT_THAT(dcgm.WatchLabels({}), ElementsAre(Pair("health_error_code", "DCGM_FR_OK"), Pair("health_watch", "ALL")));
+  EXPECT_THAT(dcgm.WatchLabels({"MEM", "DCGM_FR_XID_ERROR"}),
+              ElementsAre(Pair("health_error_code", "DCGM_FR_XID_ERROR"), Pair("health_watch", "MEM")));
 }
 
 TEST(Dcgm, FactsAreTheLabelRowsValues) {

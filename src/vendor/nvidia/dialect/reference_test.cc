@@ -81,7 +81,10 @@ std::string OtherRow(const ExporterField& field) {
     case FieldSource::kLastError: return "the code of the last XID, with `err_code` and `err_msg`";
     case FieldSource::kErrorsInWindow: return "XIDs by code within the window that is set";
     case FieldSource::kReasonsInWindow: return "collections within the window that is set in which each reason held clocks down";
-    case FieldSource::kHealth: return "our own judgement: 0 well, 10 warned, 20 not";
+    case FieldSource::kErrorsTotal: return "XIDs by code since the agent started";
+    case FieldSource::kReasonsTotal:
+      return "how often each reason began to hold clocks down, by the collections since the agent started or its metrics were configured";
+    case FieldSource::kHealth: return "our own judgement, of the GPU (`ALL`) and of `PCIE`, `NVLINK` and `MEM`: 0 well, 10 warned, 20 not";
     case FieldSource::kPeers: return "whether NVLinks lead to each other GPU";
     default: return "";
   }
