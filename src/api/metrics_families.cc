@@ -244,6 +244,9 @@ constexpr MetricFamily kFamilies[] = {
     {"penstock_usage_records_pending", kGauge, G::kCollection, "", Of::kNothing, "", "Records of usage that wait to be written.", ""},
     {"penstock_usage_holders_forgotten_total", kCounter, G::kCollection, "", Of::kNothing, "",
      "Holders that ended and did not stay on the page as long as they should, because too many did.", "their records are written all the same"},
+    {"penstock_metric_unavailable", kGauge, G::kCollection, "", Of::kNothing, "metric model",
+     "A metric of an exporter's that is to be shown, by default or by a list of counters, and that accelerators of a model do not have.",
+     "always 1; without `model`: it is not to be had here at all. `penstock status` says why"},
 
     // The agent.
     {"penstock_driver_present", kGauge, G::kAgent, "", Of::kNothing, "vendor version", "Whether the driver of a vendor can be used.", ""},

@@ -100,6 +100,8 @@ Json ToJsonValue(const CdiReport& cdi) {
   return {{"folder", cdi.folder}, {"kinds", cdi.kinds}, {"problems", cdi.problems}, {"remarks", cdi.remarks}};
 }
 
+Json ToJsonValue(const UnavailableMetric& metric) { return {{"name", metric.name}, {"models", metric.models}, {"reason", metric.reason}}; }
+
 Json ToJsonValue(const ConditionReport& condition) {
   return {{"type", condition.type},
           {"status", condition.status},
@@ -153,6 +155,14 @@ ConditionReport ParseCondition(const Json& json) {
   return condition;
 }
 
+UnavailableMetric ParseUnavailable(const Json& json) {
+  UnavailableMetric metric;
+  Take(json, "name", metric.name);
+  Take(json, "models", metric.models);
+  Take(json, "reason", metric.reason);
+  return metric;
+}
+
 Report ParseWhole(const Json& json) {
   Report report;
   json.at("generation").get_to(report.generation);
@@ -162,6 +172,7 @@ Report ParseWhole(const Json& json) {
   internal::ReadCommon(json, report);
   ForEach(json, "devices", [&](const Json& device) { report.devices.push_back(ParseDevice(device)); });
   ForEach(json, "holdersOfRemovedDevices", [&](const Json& holder) { report.removed.push_back(ParseHolder(holder)); });
+  ForEach(json, "unavailableMetrics", [&](const Json& metric) { report.unavailable_metrics.push_back(ParseUnavailable(metric)); });
   ForEach(json, "conditions", [&](const Json& condition) { report.conditions.push_back(ParseCondition(condition)); });
   return report;
 }
@@ -169,7 +180,7 @@ Report ParseWhole(const Json& json) {
 }  // namespace
 
 std::string ToJson(const Report& report) {
-  return Dump({{"generation", report.generation},
+  Json json = {{"generation", report.generation},
                {"node", report.node},
                {"version", report.version},
                {"agentPid", report.agent_pid},
@@ -181,7 +192,9 @@ std::string ToJson(const Report& report) {
                {"cdi", ToJsonValue(report.cdi)},
                {"configuration", ToJsonValue(report.configuration)},
                {"conditions", ListOf(report.conditions)},
-               {"enforcement", report.enforcement}});
+               {"enforcement", report.enforcement}};
+  if (!report.unavailable_metrics.empty()) json["unavailableMetrics"] = ListOf(report.unavailable_metrics);
+  return Dump(json);
 }
 
 std::string HoldersToJson(const Report& report) {

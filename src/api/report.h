@@ -86,6 +86,13 @@ struct ConfigurationReport {
   std::string waiting;               ///< what has not been read yet and is to be in force: nothing is told to the kubelet until then
 };
 
+/// A field of an exporter's that the metrics page was asked to show, by a list of counters or by default, and cannot.
+struct UnavailableMetric {
+  std::string name;                 ///< "DCGM_FI_PROF_DRAM_ACTIVE"
+  std::vector<std::string> models;  ///< whose devices do not have it; empty: no device anywhere has it here
+  std::string reason;
+};
+
 /// A server of the driver's through which devices are shared.
 struct ServerReport {
   std::string set;     ///< "nvidia.com/gpu"
@@ -124,12 +131,13 @@ struct Report {
   std::vector<ServerReport> servers;
   CdiReport cdi;
   ConfigurationReport configuration;
+  std::vector<UnavailableMetric> unavailable_metrics;
   std::vector<ConditionReport> conditions;
   std::vector<std::string> enforcement;  ///< kinds in force here: "devices", "visibility"
 };
 
 /// {"generation", "node", "version", "agentPid", "vendors", "devices", "holdersOfRemovedDevices", "doors", "servers", "cdi",
-/// "configuration", "conditions", "enforcement"}.
+/// "configuration", "unavailableMetrics" (where there are any), "conditions", "enforcement"}.
 std::string ToJson(const Report& report);
 
 /// {"holders": [...], "graphicsProcesses": [...]}: the same holders, flat, those of removed devices last.

@@ -82,6 +82,7 @@ Report Sample() {
                           .problem = "line 3: unknown key",
                           .problem_origin = "ConfigMap gpu/config, key any",
                           .not_yet = {"sharing.mps"}};
+  report.unavailable_metrics = {{.name = "DCGM_FI_PROF_DRAM_ACTIVE", .models = {"A100"}, .reason = "only on: Hopper"}};
   report.conditions = {{.type = "Ready", .status = true, .reason = "Ready", .message = "", .since = "2026-11-21T03:42:00.000Z"}};
   report.enforcement = {"devices"};
   return report;
@@ -118,6 +119,7 @@ TEST(Report, HasTheShapeThatIsPromised) {
     "cdi": {"folder": "/var/run/cdi", "kinds": ["nvidia.com/gpu"], "problems": ["x.yaml gives them as well"], "remarks": ["no libcuda.so"]},
     "configuration": {"origin": "file /etc/penstock/node.yaml", "since": "2026-11-21T03:41:00.000Z", "problem": "line 3: unknown key",
                       "problemOrigin": "ConfigMap gpu/config, key any", "notYet": ["sharing.mps"]},
+    "unavailableMetrics": [{"name": "DCGM_FI_PROF_DRAM_ACTIVE", "models": ["A100"], "reason": "only on: Hopper"}],
     "conditions": [{"type": "Ready", "status": true, "reason": "Ready", "message": "", "since": "2026-11-21T03:42:00.000Z"}],
     "enforcement": ["devices"]})"));
 }
@@ -126,6 +128,7 @@ TEST(Report, AnEmptyNodeHasListsNotNulls) {
   const json document = json::parse(ToJson({}));
   for (const char* key : {"vendors", "devices", "doors", "servers", "conditions", "enforcement"})
     EXPECT_TRUE(document[key].is_array()) << key;
+  EXPECT_FALSE(document.contains("unavailableMetrics")) << "as an agent says it that has nothing to say of it";
   EXPECT_EQ(HoldersToJson({}), R"({"holders":[],"graphicsProcesses":[]})");
 }
 

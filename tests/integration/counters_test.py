@@ -117,6 +117,53 @@ def test_an_agent_says_which_of_the_exporters_settings_is_wrong(programs, words,
     assert done.returncode in (1, 2) and said in done.stderr
 
 
+PROFILING = {"DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "DCGM_FI_PROF_DRAM_ACTIVE"}
+
+
+def test_a_check_against_a_machine_names_the_fields_that_its_gpus_do_not_have(programs, tmp_path):  # noqa: F811
+    file = SHIPPED / "default-counters.csv"
+    done = check(programs, str(file), "--against", "dgx-a100", "-o", "json")
+    assert done.returncode == 0, done.stderr
+    unavailable = {one["name"]: one for one in json.loads(done.stdout)[0]["unavailableMetrics"]}
+    assert PROFILING <= set(unavailable)
+    assert unavailable["DCGM_FI_PROF_DRAM_ACTIVE"] == {"name": "DCGM_FI_PROF_DRAM_ACTIVE", "models": ["NVIDIA A100-SXM4-40GB"],
+                                                       "reason": "only on: Hopper and newer"}
+    text = check(programs, str(file), "--against", "dgx-a100").stdout
+    line = next(line for line in text.splitlines() if "DCGM_FI_PROF_DRAM_ACTIVE" in line)
+    assert line.startswith("  no value for ") and all(name in line for name in PROFILING)
+    assert line.endswith(" on NVIDIA A100-SXM4-40GB: only on: Hopper and newer")
+    hopper = json.loads(check(programs, str(file), "--against", "dgx-h100", "-o", "json").stdout)[0]
+    assert not PROFILING & {one["name"] for one in hopper.get("unavailableMetrics", [])}
+    ours = tmp_path / "node.yaml"
+    ours.write_text("apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\ntelemetry: {counters: [{field: DCGM_FI_PROF_DRAM_ACTIVE, type: gauge}]}\n")
+    [node] = json.loads(check(programs, str(ours), "--against", "mixed", "-o", "json").stdout)
+    assert [one["name"] for one in node["unavailableMetrics"]] == ["DCGM_FI_PROF_DRAM_ACTIVE"] and len(node["unavailableMetrics"][0]["models"]) == 3
+    ours.write_text("version: v1\n")
+    [plugin] = json.loads(check(programs, str(ours), "--against", "dgx-a100", "-o", "json").stdout)
+    assert "unavailableMetrics" not in plugin
+
+
+def test_an_agent_names_the_metrics_that_its_gpus_do_not_have(home, tmp_path):  # noqa: F811
+    def unavailable() -> set[str]:
+        return {one["name"] for one in json.loads(home.penstock("status", "-o", "json").stdout).get("unavailableMetrics", [])}
+
+    ours = "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n"
+    home.up(ours + "telemetry: {interval: 100ms}\n", machine="dgx-a100")
+    wait_until(lambda: PROFILING <= unavailable(), "what the default asks for and an A100 does not have", seen=unavailable)
+    assert re.search(r"^metrics:\n  no value for .*DCGM_FI_PROF_DRAM_ACTIVE.* on NVIDIA A100-SXM4-40GB: only on: Hopper and newer$",
+                     home.penstock("status").stdout, re.M)
+    assert ('penstock_metric_unavailable{metric="DCGM_FI_PROF_DRAM_ACTIVE",model="NVIDIA A100-SXM4-40GB"} 1\n') in home.metrics()
+    assert home.configuration().get("remarks", []) == [], "that a default asks for it is no remark on the configuration"
+    counters = tmp_path / "c.csv"
+    counters.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, hot\nDCGM_FI_PROF_SM_ACTIVE, gauge, active\nDCGM_FI_DEV_CPU_UTIL_TOTAL, gauge, CPU\n")
+    home.write(ours + f"telemetry: {{interval: 100ms, countersFile: {counters}}}\n")
+    wait_until(lambda: unavailable() == {"DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_DEV_CPU_UTIL_TOTAL"}, "what the file asks for", seen=unavailable)
+    assert 'penstock_metric_unavailable{metric="DCGM_FI_DEV_CPU_UTIL_TOTAL"} 1\n' in home.metrics()
+    counters.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, hot\n")
+    wait_until(lambda: unavailable() == set(), "nothing that is not to be had", seen=unavailable)
+    assert "penstock_metric_unavailable" not in home.metrics() and "no value for" not in home.penstock("status").stdout
+
+
 def test_totals_and_health_by_watch_are_as_the_exporter_has_them(programs):  # noqa: F811
     with tempfile.TemporaryDirectory(prefix="penstock-exp-") as folder:
         place = Path(folder)

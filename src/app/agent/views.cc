@@ -2,6 +2,7 @@
 #include "app/agent/views.h"
 
 #include "door/report.h"
+#include "door/unavailable_metrics.h"
 #include "vendor/all.h"
 
 namespace penstock::app {
@@ -85,7 +86,20 @@ api::Report Views::Report() {
        .times = &condition_times_,
        .now = parts_.control.clock().Wall()});
   if (parts_.containers) report.cdi = parts_.containers->Report();
+  report.unavailable_metrics = UnavailableMetrics();
   return report;
+}
+
+const std::vector<api::UnavailableMetric>& Views::UnavailableMetrics() {
+  auto config = parts_.configuration.published().Get();
+  auto samples = parts_.telemetry.sampler.published().Get();
+  const auto inventory = parts_.spine.inventory.published().Get();
+  if (unavailable_.config == config && unavailable_.samples == samples && unavailable_.facts == inventory->facts_generation)
+    return unavailable_.metrics;
+  unavailable_ = {std::move(config), std::move(samples), inventory->facts_generation, {}};
+  const api::TelemetryConfig& telemetry = unavailable_.config->config.telemetry;
+  unavailable_.metrics = door::UnavailableMetrics(telemetry, vendor::Dialects(), *inventory, *unavailable_.samples);
+  return unavailable_.metrics;
 }
 
 std::vector<api::DoorReport> Views::DoorReports() const {

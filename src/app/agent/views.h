@@ -1,6 +1,8 @@
 // What the agent tells of itself: report, metrics, news for the cluster, and what a plan is made of. Changes nothing.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -62,6 +64,7 @@ class Views {
   std::vector<api::DoorReport> DoorReports() const;
   std::string MakePage(node::metrics::Format format, node::metrics::Detail detail);
   node::metrics::Figures Figures() const;
+  const std::vector<api::UnavailableMetric>& UnavailableMetrics();
 
   const Parts parts_;
   door::ConditionTimes condition_times_;
@@ -70,6 +73,14 @@ class Views {
   node::metrics::PageKeeper pages_;
   std::optional<api::TelemetryConfig> shown_;  // how pages look now
   std::vector<base::Subscription> subscriptions_;
+
+  /// What UnavailableMetrics said last, and of what: reports are made far more often than these change.
+  struct {
+    std::shared_ptr<const CurrentConfig> config;
+    std::shared_ptr<const node::sample::Snapshot> samples;
+    std::uint64_t facts = 0;
+    std::vector<api::UnavailableMetric> metrics;
+  } unavailable_;
 };
 
 }  // namespace penstock::app

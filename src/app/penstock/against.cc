@@ -1,9 +1,11 @@
 // Discovery of a simulated machine, once.
 #include "app/penstock/against.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "app/agent/paths.h"
@@ -12,6 +14,7 @@
 #include "app/penstock/simulation.h"
 #include "base/log.h"
 #include "node/health/health.h"
+#include "node/sample/sampler.h"
 #include "os/loop.h"
 #include "vendor/all.h"
 
@@ -22,6 +25,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr base::Duration kPatience = 60s;
+constexpr base::Duration kPatienceForSamples = 10s;  // a device that does not answer is shown all the same
 
 /// A folder with a simulated machine in it, until the end.
 class SimulatedFolder {
@@ -54,34 +58,59 @@ class SimulatedFolder {
   const std::string path_;
 };
 
-/// Looks for every vendor's devices until each was looked for once.
-base::Status Discover(const api::NodeConfig& config, const std::string& worker, node::inventory::Inventory& inventory) {
+/// Whether each device was asked what it measures, whatever became of it.
+bool AllAsked(const node::inventory::Snapshot& inventory, const node::sample::Snapshot& samples) {
+  return std::all_of(inventory.devices.begin(), inventory.devices.end(), [&samples](const node::inventory::Entry& entry) {
+    if (entry.health.state == device::HealthState::kGone) return true;
+    const node::sample::DeviceSample* sample = samples.Find(entry.facts->id);
+    return sample != nullptr && sample->collections + sample->failures > 0;
+  });
+}
+
+/// Looks for every vendor's devices until each was looked for once, and asks each device for all that there is to ask for.
+base::Result<std::shared_ptr<const node::sample::Snapshot>> Discover(const api::NodeConfig& config, const std::string& worker,
+                                                                     node::inventory::Inventory& inventory) {
   os::Loop loop("look");
   node::health::Monitor monitor(loop, inventory, vendor::FindDialect, {});
   std::vector<std::unique_ptr<VendorLine>> lines;
-  std::size_t left = vendor::Dialects().size();
   for (const device::Dialect* dialect : vendor::Dialects())
     lines.push_back(std::make_unique<VendorLine>(loop, config, worker, *dialect, inventory, monitor));
+  std::optional<node::sample::Sampler> sampler;
+  base::Subscription on_samples;
+  const auto stop_when_asked = [&] {
+    if (AllAsked(*inventory.published().Get(), *sampler->published().Get())) loop.Stop();
+  };
+  const auto ask = [&] {
+    std::vector<node::sample::Sampler::Source> sources;
+    for (const auto& line : lines)
+      sources.push_back({.dialect = &line->dialect(), .backend = &line->backend(), .session = [&line = *line] { return line.session(); }});
+    sampler.emplace(loop, inventory, std::move(sources));
+    on_samples = sampler->published().Subscribe([&](const auto&) { loop.Post(stop_when_asked); });
+    sampler->Configure({.interval = 100ms, .processes = false, .left_out = {}});
+    stop_when_asked();
+    loop.PostAfter(kPatienceForSamples, [&] { loop.Stop(); });
+  };
+  std::size_t left = lines.size();
   for (const auto& line : lines)
     line->Start([&] {
-      if (--left == 0) loop.Stop();
+      if (--left == 0) ask();
     });
   loop.PostAfter(kPatience, [&] { loop.Stop(); });
   loop.Run();
-  lines.clear();
-  if (left > 0) return base::Error(base::Code::kDeadlineExceeded, "the simulated machine's driver does not answer");
-  return {};
+  if (!sampler) return base::Error(base::Code::kDeadlineExceeded, "the simulated machine's driver does not answer");
+  return sampler->published().Get();
 }
 
 }  // namespace
 
-base::Status LookAt(const std::string& machine, const std::function<void(const door::PreviewNode&)>& use) {
+base::Status LookAt(const std::string& machine,
+                    const std::function<void(const door::PreviewNode&, const node::sample::Snapshot& samples)>& use) {
   base::StartLog("penstock", base::kError);
   ASSIGN(const std::string worker, FindProgram("penstock-worker"));
   ASSIGN(const auto folder, SimulatedFolder::Make(machine));
   const api::NodeConfig config = folder->Config();
   node::inventory::Inventory inventory;
-  TRY(Discover(config, worker, inventory));
+  ASSIGN(const auto samples, Discover(config, worker, inventory));
   const auto snapshot = inventory.published().Get();
   const node::ledger::Snapshot nobody;
   use({.inventory = *snapshot,
@@ -89,7 +118,8 @@ base::Status LookAt(const std::string& machine, const std::function<void(const d
        .dialect_of = vendor::FindDialect,
        .machine = os::ReadMachineFacts(MachinePathsOf(config)),
        .timestamp = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count(),
-       .nfd = true});  // the host's own features would be this machine's
+       .nfd = true},  // the host's own features would be this machine's
+      *samples);
   return {};
 }
 

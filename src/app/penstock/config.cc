@@ -14,9 +14,12 @@
 #include "app/counters.h"
 #include "app/penstock/against.h"
 #include "app/penstock/config_documents.h"
+#include "app/penstock/show.h"
 #include "app/penstock/table.h"
 #include "base/core/strings.h"
+#include "door/unavailable_metrics.h"
 #include "os/core/file.h"
+#include "vendor/all.h"
 
 namespace penstock::app {
 
@@ -24,7 +27,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kOurs[] = "NodeConfig", kCounters[] = "dcgm-exporter counters";
+constexpr char kOurs[] = "NodeConfig", kPlugin[] = "device plugin v1", kCounters[] = "dcgm-exporter counters";
 
 /// A configuration and what is to be said of it.
 struct Checked {
@@ -32,6 +35,7 @@ struct Checked {
   std::string kind;  ///< "NodeConfig", "device plugin v1", "dcgm-exporter", "dcgm-exporter counters"
   base::Result<Resolved> resolved = Resolved{};
   std::optional<door::Preview> preview;
+  std::vector<api::UnavailableMetric> unavailable;  ///< on the machine that it is held against
 };
 
 base::Result<std::string> ReadText(const std::string& file) {
@@ -41,7 +45,7 @@ base::Result<std::string> ReadText(const std::string& file) {
 std::string KindOf(const std::string& text) {
   switch (api::compat::Recognise(text)) {
     case api::compat::Document::kNodeConfig: return kOurs;
-    case api::compat::Document::kDevicePlugin: return "device plugin v1";
+    case api::compat::Document::kDevicePlugin: return kPlugin;
     case api::compat::Document::kExporter: return "dcgm-exporter";
   }
   return "";
@@ -88,6 +92,7 @@ void Show(const Checked& checked) {
   for (const std::string& one : checked.resolved->not_yet) std::cout << "  not yet: " << one << "\n";
   for (const std::string& one : checked.resolved->remarks) std::cout << "  remark: " << one << "\n";
   if (checked.kind == kCounters) std::cout << "  shows " << checked.resolved->config.telemetry.counters.size() << " fields\n";
+  std::cout << ShowUnavailable(checked.unavailable, "  ");
   if (checked.preview) std::cout << ShowPreview(*checked.preview);
 }
 
@@ -113,6 +118,8 @@ Json ToJson(const Checked& checked) {
   document["problems"] = checked.resolved.ok() ? std::vector<std::string>{} : base::Split(checked.resolved.error().message(), '\n');
   document["notYet"] = checked.resolved.ok() ? checked.resolved->not_yet : std::vector<std::string>{};
   document["remarks"] = checked.resolved.ok() ? checked.resolved->remarks : std::vector<std::string>{};
+  for (const api::UnavailableMetric& one : checked.unavailable)
+    document["unavailableMetrics"].push_back({{"name", one.name}, {"models", one.models}, {"reason", one.reason}});
   if (checked.preview) document.update(PreviewJson(*checked.preview));
   return document;
 }
@@ -123,11 +130,25 @@ void AddPreview(const door::PreviewNode& node, Checked& checked) {
   remarks.insert(remarks.end(), checked.preview->remarks.begin(), checked.preview->remarks.end());
 }
 
-/// What each would offer; those with problems are left out.
+/// Which of the metrics that it asks for the machine does not have. A plugin's file asks for none, and the rows of a file or ConfigMap that
+/// it names are not here.
+void AddUnavailable(const door::PreviewNode& node, const node::sample::Snapshot& samples, Checked& checked) {
+  const api::TelemetryConfig& telemetry = checked.resolved->config.telemetry;
+  const bool elsewhere = telemetry.counters.empty() && (!telemetry.counters_file.empty() || !telemetry.counters_map.empty());
+  if (checked.kind == kPlugin || elsewhere) return;
+  checked.unavailable = door::UnavailableMetrics(telemetry, vendor::Dialects(), node.inventory, samples);
+  // What no machine has is among the remarks, with its line.
+  std::erase_if(checked.unavailable, [](const api::UnavailableMetric& one) { return one.models.empty(); });
+}
+
+/// What each would offer and show; those with problems are left out.
 base::Status AddPreviews(const std::string& machine, std::vector<Checked>& all) {
-  return LookAt(machine, [&all](const door::PreviewNode& node) {
-    for (Checked& checked : all)
-      if (checked.resolved.ok() && checked.kind != kCounters) AddPreview(node, checked);
+  return LookAt(machine, [&all](const door::PreviewNode& node, const node::sample::Snapshot& samples) {
+    for (Checked& checked : all) {
+      if (!checked.resolved.ok()) continue;
+      if (checked.kind != kCounters) AddPreview(node, checked);
+      AddUnavailable(node, samples, checked);
+    }
   });
 }
 

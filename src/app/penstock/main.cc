@@ -80,6 +80,7 @@ Exit status: 0 shown, 1 the configuration has problems (all of them shown) or no
 constexpr char kConfigFooter[] = R"(Examples:
   penstock config check node.yaml
   penstock config check time-slicing-config.yaml --against dgx-a100    # a ConfigMap's manifest; what each key would offer
+  penstock config check counters.csv --against dgx-a100                # dcgm-exporter's list; what an A100 does not have
   penstock config show --config node.yaml --run-dir /tmp/run    # what would be in force
 
 Exit status: 0 well, 1 there are problems, all of them shown with line and column.)";
@@ -169,10 +170,16 @@ void CommandLine::AddConfig() {
   config->require_subcommand(1);
   CLI::App* check =
       Verb(*config, "check", "Tell all problems of a file", "", [this] { return CheckConfig(common, config_file, against, lenient); });
-  check->add_option("FILE", config_file, "a NodeConfig, a file of NVIDIA's device plugin, or a ConfigMap with such; - for standard input")
+  check
+      ->add_option("FILE", config_file,
+                   "a NodeConfig, a file of NVIDIA's device plugin, or a ConfigMap with such; - for "
+                   "standard input")
       ->required()
       ->type_name("");
-  check->add_option("--against", against, "also show what it would offer on this simulated machine (see penstock-sim list)")
+  check
+      ->add_option(
+          "--against", against,
+          "also show what it would offer on this simulated machine, and which metrics its devices do not have (see penstock-sim list)")
       ->type_name("MACHINE");
   check->add_flag("--lenient", lenient, "read a file of NVIDIA's device plugin as the agent does: what the plugin passes over is a remark");
   Verb(*config, "show", "Print the configuration that the file and the flags make, every key included", "",

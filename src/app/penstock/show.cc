@@ -2,6 +2,7 @@
 #include "app/penstock/show.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/core/quantity.h"
 #include "base/core/strings.h"
@@ -261,6 +262,21 @@ std::string ShowConfiguration(const Report& report, bool wide, const Style& styl
   return text + Conditions(report, wide, style, now);
 }
 
+std::string ShowUnavailable(const std::vector<api::UnavailableMetric>& metrics, std::string_view indent) {
+  std::vector<std::string> groups;  // in the order of the first of each
+  std::map<std::string, std::vector<std::string>> names;
+  for (const api::UnavailableMetric& one : metrics) {
+    const std::string group = (one.models.empty() ? "" : "on " + base::Join(one.models, ", ") + ": ") + one.reason;
+    if (names[group].empty()) groups.push_back(group);
+    names[group].push_back(one.name);
+  }
+  std::string text;
+  for (const std::string& group : groups)
+    text += std::string(indent) + "no value for " + Printable(base::Join(names[group], ", ")) + " " +
+            Printable(group.starts_with("on ") ? group : "here: " + group) + "\n";
+  return text;
+}
+
 std::string ShowFound(const Report& report, const Style& style, base::WallTime now) {
   Table table({"INDEX", "MODEL", "MEMORY", "UUID", "PCI", "NUMA", "HEALTH"});
   for (const DeviceReport& device : report.devices)
@@ -305,6 +321,8 @@ std::string ShowStatus(const Report& report, bool wide, const Style& style, base
   std::string text = table.empty() ? "no devices\n" : table.Render(style) + Notes(report, style, now);
   text += "\n" + Drivers(report) + Doors(report, wide, style) + ClosedTo(report, style) + DeviceLists(report) + Servers(report, style) +
           ShowConfiguration(report, wide, style, now);
+  if (const std::string unavailable = ShowUnavailable(report.unavailable_metrics, "  "); !unavailable.empty())
+    text += "\nmetrics:\n" + unavailable;
   const std::string process = report.agent_pid > 0 ? ", process " + std::to_string(report.agent_pid) : "";  // none from another machine
   if (wide) text += "\nnode " + Printable(report.node) + ", agent " + Printable(report.version) + process + "\n";
   return text;

@@ -17,6 +17,9 @@ std::string ShowFound(const api::Report& report, const Style& style, base::WallT
 /// `wide` adds ids, since when, resources and limits.
 std::string ShowStatus(const api::Report& report, bool wide, const Style& style, base::WallTime now);
 
+/// Metrics without a value, a line for all that have one reason; empty: there are none.
+std::string ShowUnavailable(const std::vector<api::UnavailableMetric>& metrics, std::string_view indent);
+
 /// What is in force and what of it is not, and the conditions: those that are not so, with `wide` all of them.
 std::string ShowConfiguration(const api::Report& report, bool wide, const Style& style, base::WallTime now);
 

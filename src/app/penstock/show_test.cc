@@ -61,6 +61,18 @@ std::size_t Widest(const std::string& text) {
   return widest;
 }
 
+TEST(Show, MetricsWithoutAValueStandWithTheirReason) {
+  api::Report report = Sample();
+  EXPECT_THAT(ShowStatus(report, true, {}, kNow), Not(HasSubstr("metrics:")));
+  report.unavailable_metrics = {{"DCGM_A", {"A100", "T4"}, "only on: Hopper and newer"},
+                                {"DCGM_B", {}, "of NVSwitches"},
+                                {"DCGM_C", {"A100", "T4"}, "only on: Hopper and newer"}};
+  EXPECT_THAT(
+      ShowStatus(report, false, {}, kNow),
+      HasSubstr(
+          "\nmetrics:\n  no value for DCGM_A, DCGM_C on A100, T4: only on: Hopper and newer\n  no value for DCGM_B here: of NVSwitches\n"));
+}
+
 TEST(Show, TellsWhatWasFoundAndWhichDoorsAreOpen) {
   const std::string text = ShowFound(Sample(), {}, kNow);
   EXPECT_THAT(text, StartsWith("INDEX  MODEL           MEMORY  UUID                                      PCI           NUMA  HEALTH\n"

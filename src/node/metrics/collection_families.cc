@@ -88,4 +88,12 @@ void AddCollection(const std::vector<Device>& devices, const Snapshots& node, co
   if (node.usage) AddRecords(*node.usage, page);
 }
 
+void AddUnavailable(const std::vector<Unavailable>& unavailable, Exposition& page) {
+  if (!page.Family("penstock_metric_unavailable")) return;
+  for (const Unavailable& one : unavailable) {
+    if (one.models.empty()) page.Add(Labels().Add("metric", one.family).text(), {}, true);
+    for (const std::string& model : one.models) page.Add(Labels().Add("metric", one.family).Add("model", model).text(), {}, true);
+  }
+}
+
 }  // namespace penstock::node::metrics

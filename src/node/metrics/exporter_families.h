@@ -11,6 +11,7 @@
 #include "node/metrics/exporter_labels.h"
 #include "node/metrics/exporter_rows.h"
 #include "node/metrics/families.h"
+#include "node/metrics/unavailable.h"
 
 namespace penstock::node::metrics {
 
@@ -22,6 +23,11 @@ class ExporterFamilies {
 
   /// A device's newest sample, for what is counted over a window.
   void See(const sample::DeviceSample& sample, base::TimePoint now);
+
+  /// What of it these devices do not have.
+  std::vector<Unavailable> UnavailableNow(const inventory::Snapshot& inventory, const sample::Snapshot& samples) const {
+    return UnavailableOf(dialect_, config_, rows_, inventory, samples);
+  }
 
   /// Who holds what, or what there is, has changed.
   void Relabel(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger);

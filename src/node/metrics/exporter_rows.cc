@@ -81,6 +81,7 @@ ExporterRows RowsOf(const device::Dialect& dialect, const api::TelemetryConfig& 
       if (field->source == FieldSource::kFact) rows.labels.push_back(&*field);
       continue;
     }
+    if (field->source == FieldSource::kNotToBeHad) rows.not_to_be_had.push_back(&*field);
     if (old_naming) add(*field, counter, false);
     if (new_naming) add(*field, counter, true);
   }

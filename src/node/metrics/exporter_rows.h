@@ -29,11 +29,12 @@ struct ExporterRow {
 struct ExporterRows {
   std::vector<ExporterRow> families;                 ///< in the exporter's order
   std::vector<const device::ExporterField*> labels;  ///< facts that are labels of all of them
+  std::vector<const device::ExporterField*> not_to_be_had;
 };
 
 /// The rows of the configuration, or the exporter's own where it has none, under each naming that telemetry.names wants; a row may name its
-/// field in either. No family is there twice. Fields that nobody knows here, or that are not to be had, are left out: those who check a
-/// configuration tell of them. `dialect` has an exporter and outlives the rows.
+/// field in either. No family is there twice. Fields that nobody knows here are left out: those who check a configuration tell of them.
+/// `dialect` has an exporter and outlives the rows.
 ExporterRows RowsOf(const device::Dialect& dialect, const api::TelemetryConfig& config);
 
 }  // namespace penstock::node::metrics

@@ -99,7 +99,8 @@ TEST(Exporter, RowsThatMakeNoFamilyAreLeftOut) {
                                                 {"ACME_UTIL", "histogram", "Odd."}}));
   EXPECT_THAT(page, HasSubstr("# HELP ACME_POWER One.\n# TYPE ACME_POWER gauge\n"));
   EXPECT_THAT(page, Not(HasSubstr("Two.")));
-  EXPECT_THAT(page, Not(HasSubstr("ACME_SECRET")));
+  EXPECT_THAT(page, Not(HasSubstr("# TYPE ACME_SECRET")));
+  EXPECT_THAT(SeriesOf(page, "penstock_metric_unavailable"), ElementsAre(R"(penstock_metric_unavailable{metric="ACME_SECRET"} 1)"));
   EXPECT_THAT(page, HasSubstr("# TYPE ACME_UTIL untyped\n"));
   EXPECT_THAT(fixture::Repeated(page), IsEmpty());
 }

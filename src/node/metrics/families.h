@@ -7,6 +7,7 @@
 
 #include "node/metrics/exposition.h"
 #include "node/metrics/metrics.h"
+#include "node/metrics/unavailable.h"
 
 namespace penstock::node::metrics {
 
@@ -67,6 +68,9 @@ void AddProcesses(const std::vector<Process>& processes, Exposition& page);
 /// How the collecting does.
 void AddCollection(const std::vector<Device>& devices, const Snapshots& node, const Press::DialectOf& dialect_of, base::WallTime now,
                    Exposition& page);
+
+/// Families that were asked for and stay empty.
+void AddUnavailable(const std::vector<Unavailable>& unavailable, Exposition& page);
 
 /// Penstock itself.
 void AddAgent(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger, const Figures& figures, Exposition& page);

@@ -20,7 +20,7 @@ inline constexpr device::Quantity kQuantities[] = {
     {.key = "memory.used", .unit = device::Unit::kMebibytes, .family = "accelerator_memory_used_bytes"},
     {.key = "power", .unit = device::Unit::kMilliwatts, .family = "accelerator_power_watts"},
     {.key = "energy", .unit = device::Unit::kMillijoules, .counter = true, .family = "accelerator_energy_joules_total"},
-    {.key = "clock.sm", .unit = device::Unit::kMegahertz, .family = "accelerator_clock_hertz", .labels = R"(clock="sm")"},
+    {.key = "clock.sm", .unit = device::Unit::kMegahertz, .family = "accelerator_clock_hertz", .labels = R"(clock="sm")", .has = "Anvils"},
     {.key = "clock.max.sm",
      .unit = device::Unit::kMegahertz,
      .pace = device::Pace::kOnce,

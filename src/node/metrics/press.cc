@@ -268,6 +268,12 @@ void Press::State::AddAll(const Snapshots& node, const Figures& figures, Detail 
   AddHolders(devices, held, holders, *node.ledger, page);
   if (config.processes) AddProcesses(ProcessesOf(devices, holders, *node.ledger, detail), page);
   AddCollection(devices, node, dialect_of, figures.now, page);
+  if (node.samples) {
+    std::vector<Unavailable> unavailable;
+    for (const auto& [vendor, families] : exporters)
+      for (Unavailable& one : families.UnavailableNow(*node.inventory, *node.samples)) unavailable.push_back(std::move(one));
+    AddUnavailable(unavailable, page);
+  }
   AddAgent(*node.inventory, *node.ledger, figures, page);
   for (auto& [vendor, families] : exporters) families.Add(devices, node, figures, page);
 }

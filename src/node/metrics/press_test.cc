@@ -120,10 +120,10 @@ TEST(Press, TheCataloguePromisesWhatIsThere) {
     labels.erase(std::unique(labels.begin(), labels.end()), labels.end());
     EXPECT_EQ(labels, api::LabelsOf(*family)) << line;
   }
-  const std::vector<std::string_view> other{"accelerator_holder_end_timestamp_seconds", "accelerator_unsupported",
-                                            "accelerator_process_encoder_utilization_ratio",
-                                            "accelerator_process_decoder_utilization_ratio",
-                                            "accelerator_process_memory_copy_utilization_ratio"};  // what this node has nothing of
+  const std::vector<std::string_view> other{
+      "accelerator_holder_end_timestamp_seconds",          "accelerator_unsupported",
+      "accelerator_process_encoder_utilization_ratio",     "accelerator_process_decoder_utilization_ratio",
+      "accelerator_process_memory_copy_utilization_ratio", "penstock_metric_unavailable"};  // what this node has nothing of
   for (const api::MetricFamily& family : api::MetricFamilies()) {
     if (family.group == api::MetricGroup::kTelemetry || seen.contains(std::string(family.name))) continue;
     EXPECT_THAT(other, Contains(family.name)) << "it is on no page";
