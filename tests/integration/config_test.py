@@ -115,6 +115,31 @@ def test_a_check_says_what_is_wrong_with_line_and_column_of_the_manifest(program
     assert "key b: OK (device plugin v1)" in done.stdout
 
 
+def test_a_charts_values_are_no_configuration_and_what_they_hold_is_checked(programs, tmp_path):
+    """The shapes of NVIDIA's default values.yaml, of one with configurations, and of dcgm-exporter's."""
+    values = tmp_path / "values.yaml"
+    values.write_text("legacyDaemonsetAPI: null\nmigStrategy: null\nconfig: {map: {}, name: \"\", default: \"\"}\nresources: {}\n"
+                      "image: {repository: nvcr.io/nvidia/k8s-device-plugin, tag: \"\"}\ngfd: {enabled: false}\nnfd: {master: {}}\n")
+    done = check(programs, str(values))
+    assert done.returncode == 0 and done.stdout.splitlines()[0] == f"{values}: OK (values of NVIDIA's device plugin chart)", done.stdout + done.stderr
+    values.write_text(f"gfd: {{enabled: true}}\nresources: {{}}\nconfig:\n  map:\n    good: |\n      version: v1\n      {SHARING}"
+                      "    bad: |-\n      version: v1\n      flag: {}\n")
+    done = check(programs, str(values), "--against", "dgx-a100", "-o", "json")
+    assert done.returncode == 1, done.stderr
+    chart, good, bad = json.loads(done.stdout)
+    assert chart["kind"] == "values of NVIDIA's device plugin chart" and chart["ok"] and "resources" not in chart
+    assert good["name"] == f"{values}: config.map.good" and len(good["resources"][0]["slots"]) == 32
+    assert bad["problems"] == [f'{values}:10:7: unknown key "flag"; did you mean "flags"?']
+    values.write_text("image: {repository: nvcr.io/nvidia/k8s/dcgm-exporter}\narguments: []\nresources: {}\nserviceMonitor: {enabled: true}\n"
+                      "config:\n  enabled: true\n  data: |\n    version: 1\n    collection: {interval: 30s}\n"
+                      "customMetrics: |\n  DCGM_FI_DEV_GPU_TEMP, gauge, hot\n")
+    kinds = [one["kind"] for one in json.loads(check(programs, str(values), "-o", "json").stdout)]
+    assert kinds == ["values of dcgm-exporter's chart", "dcgm-exporter", "dcgm-exporter counters"]
+    values.write_text("image: {repository: registry.example/penstock}\npenstock: {telemetry: {counters: \"DCGM_X, gauge, x\\n\"}}\n")
+    done = check(programs, str(values))
+    assert done.returncode == 1 and 'there is no field "DCGM_X"' in done.stderr and "OK (values of Penstock's chart)" in done.stdout
+
+
 def test_a_check_against_a_machine_that_is_none_says_which_there_are(programs, tmp_path):
     (tmp_path / "c.yaml").write_text("version: v1\n")
     done = check(programs, str(tmp_path / "c.yaml"), "--against", "no-such-machine")

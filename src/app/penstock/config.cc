@@ -32,7 +32,7 @@ constexpr char kOurs[] = "NodeConfig", kPlugin[] = "device plugin v1", kCounters
 /// A configuration and what is to be said of it.
 struct Checked {
   ConfigDocument document;
-  std::string kind;  ///< "NodeConfig", "device plugin v1", "dcgm-exporter", "dcgm-exporter counters"
+  std::string kind;  ///< "NodeConfig", "device plugin v1", "dcgm-exporter", "dcgm-exporter counters", "values of ..."
   base::Result<Resolved> resolved = Resolved{};
   std::optional<door::Preview> preview;
   std::vector<api::UnavailableMetric> unavailable;  ///< on the machine that it is held against
@@ -58,7 +58,19 @@ base::Result<Resolved> ResolveCounters(const ConfigDocument& document) {
   return resolved;
 }
 
+Checked CheckValues(ConfigDocument document) {
+  Checked checked{.document = std::move(document)};
+  checked.kind = Describe(checked.document.chart);
+  const Chart chart = checked.document.chart;
+  const bool migrates = chart == Chart::kDevicePlugin || chart == Chart::kOperator;
+  checked.resolved->remarks.push_back(
+      "is no configuration of a node: of what it holds, configurations and lists of counters alone are checked" +
+      (migrates ? "; penstock migrate --manifests " + checked.document.name + " says what the other values become" : ""));
+  return checked;
+}
+
 Checked Check(ConfigDocument document, base::Reading reading) {
+  if (document.chart != Chart::kNone) return CheckValues(std::move(document));
   const bool counters = api::compat::LooksLikeCounters(document.text);
   Checked checked{.document = std::move(document)};
   checked.kind = counters ? kCounters : KindOf(checked.document.text);
@@ -145,7 +157,7 @@ void AddUnavailable(const door::PreviewNode& node, const node::sample::Snapshot&
 base::Status AddPreviews(const std::string& machine, std::vector<Checked>& all) {
   return LookAt(machine, [&all](const door::PreviewNode& node, const node::sample::Snapshot& samples) {
     for (Checked& checked : all) {
-      if (!checked.resolved.ok()) continue;
+      if (!checked.resolved.ok() || checked.document.chart != Chart::kNone) continue;
       if (checked.kind != kCounters) AddPreview(node, checked);
       AddUnavailable(node, samples, checked);
     }

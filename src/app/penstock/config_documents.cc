@@ -2,6 +2,7 @@
 #include "app/penstock/config_documents.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 
 #include "api/compat/counters.h"
@@ -62,6 +63,51 @@ std::optional<std::string> LiteralBlock(const std::vector<std::string>& lines, i
   return cut;
 }
 
+/// A text in a file: `title` is where for people, `key` what the file calls it.
+ConfigDocument TextIn(const Value::Entry& entry, const std::vector<std::string>& lines, const std::string& file, const std::string& title,
+                      const std::string& key) {
+  // A file of counters must not be indented: its lines are counted from the key's text.
+  const auto block =
+      api::compat::LooksLikeCounters(entry.value.text) ? std::nullopt : LiteralBlock(lines, entry.mark.line, entry.value.text);
+  return {.title = title, .name = block ? file : file + ", " + key, .text = block ? *block : entry.value.text};
+}
+
+const Value* MapAt(const Value& value, std::initializer_list<std::string_view> path) {
+  const Value* found = &value;
+  for (const std::string_view key : path)
+    if (found != nullptr) found = found->Find(key);
+  return found != nullptr && found->kind == Value::Kind::kMap ? found : nullptr;
+}
+
+/// Where charts have configurations of nodes: a map of texts, or the one text of a key.
+struct Place {
+  std::initializer_list<std::string_view> map;
+  std::string_view key;  // empty: all
+};
+
+/// The values file, and the configurations and files of counters that it has in it.
+std::vector<ConfigDocument> InValues(const Value& values, Chart chart, const std::string& file, std::string_view text) {
+  static const Place kPlaces[] = {{{"config", "map"}, ""},
+                                  {{"devicePlugin", "config", "data"}, ""},
+                                  {{"config"}, "data"},
+                                  {{"penstock", "telemetry"}, "counters"},
+                                  {{"dcgmExporter", "config"}, "data"},
+                                  {{}, "customMetrics"}};
+  std::vector<ConfigDocument> documents = {{.title = file, .name = file, .text = "", .chart = chart}};
+  const std::vector<std::string> lines = base::Split(text, '\n');
+  for (const Place& place : kPlaces) {
+    const Value* map = MapAt(values, place.map);
+    if (map == nullptr) continue;
+    std::string path;
+    for (const std::string_view key : place.map) path += std::string(key) + ".";
+    for (const Value::Entry& entry : *map->map)
+      if ((place.key.empty() || entry.key == place.key) && entry.value.kind == Value::Kind::kString &&
+          !base::Trim(entry.value.text).empty())
+        documents.push_back(TextIn(entry, lines, file, file + ": " + path + entry.key, path + entry.key));
+  }
+  return documents;
+}
+
 /// The keys below `data`, or what is wrong with it.
 base::Status AddKeys(const Value& manifest, const std::vector<std::string>& lines, const std::string& file,
                      std::vector<ConfigDocument>& documents) {
@@ -80,12 +126,7 @@ base::Status AddKeys(const Value& manifest, const std::vector<std::string>& line
                                          " where a text is expected; put it behind \"" + entry.key + ": |\"");
       continue;
     }
-    // A file of counters must not be indented: its lines are counted from the key's text.
-    const auto block =
-        api::compat::LooksLikeCounters(entry.value.text) ? std::nullopt : LiteralBlock(lines, entry.mark.line, entry.value.text);
-    documents.push_back({.title = file + ": " + map + ", key " + entry.key,
-                         .name = block ? file : file + ", key " + entry.key,
-                         .text = block ? *block : entry.value.text});
+    documents.push_back(TextIn(entry, lines, file, file + ": " + map + ", key " + entry.key, "key " + entry.key));
   }
   if (!problems.empty()) return problems.ToError();
   return {};
@@ -103,6 +144,9 @@ base::Result<std::vector<ConfigDocument>> FindConfigurations(std::string_view te
   const bool manifest = std::any_of(parts.begin(), parts.end(), [](const std::string& part) { return KindOf(part) == "ConfigMap"; });
   std::vector<ConfigDocument> documents;
   if (!manifest) {
+    base::Problems unread{file, base::Reading::kLenient};  // values files have anchors
+    const auto value = api::compat::LooksLikeCounters(text) ? base::Result<Value>(Value{}) : base::ParseYaml(text, unread);
+    if (const Chart chart = value.ok() ? ChartOf(*value) : Chart::kNone; chart != Chart::kNone) return InValues(*value, chart, file, text);
     documents.push_back({file, file, std::string(text)});
     return documents;
   }

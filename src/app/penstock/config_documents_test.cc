@@ -1,5 +1,7 @@
 #include "app/penstock/config_documents.h"
 
+#include <map>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,6 +39,48 @@ TEST(ConfigDocuments, APlainFileIsOne) {
     EXPECT_EQ(documents[0].title, "f.yaml");
     EXPECT_EQ(documents[0].text, text);
   }
+}
+
+// Charts have a key `resources` as the plugin's configurations do, which is for their pods.
+TEST(ConfigDocuments, ValuesOfChartsAreToldApart) {
+  const std::map<std::string, Chart> values = {
+      {"legacyDaemonsetAPI: null\nmigStrategy: null\nconfig: {map: {}, name: \"\"}\nresources: {}\ngfd: {enabled: false}\n",
+       Chart::kDevicePlugin},
+      {"resources: {limits: {cpu: 1}}\ndevicePlugin: {enabled: true}\ntoolkit: {enabled: true}\n", Chart::kOperator},
+      {"penstock: {port: 9400}\nresources: {}\n", Chart::kPenstock},
+      {"image: {repository: a, tag: b}\narguments: []\nresources: {}\nconfig: {enabled: false, data: \"version: 1\"}\n", Chart::kExporter},
+      {"kubernetes: {enablePodLabels: true}\nserviceMonitor: {enabled: true}\nresources: {}\n", Chart::kExporter},
+      {"serviceMonitor: {enabled: true}\nresources: {}\n", Chart::kOther},
+      {"image: {repository: nginx}\nresources: {}\n", Chart::kOther}};
+  for (const auto& [text, chart] : values) {
+    ASSERT_FALSE(Found(text).empty()) << text;
+    EXPECT_EQ(Found(text)[0].chart, chart) << text;
+  }
+  for (const std::string text : {"version: v1\nresources: {gpus: []}\n", "resources: {gpus: []}\n", "sharing: {timeSlicing: {}}\n",
+                                 "version: 1\nmetrics: {file: /x}\n", "apiVersion: v1\nkind: Pod\n"})
+    EXPECT_EQ(Found(text)[0].chart, Chart::kNone) << text;
+}
+
+TEST(ConfigDocuments, ConfigurationsInValuesKeepTheirPlaces) {
+  const auto documents = Found(
+      "x: &x {a: 1}\n"
+      "y: *x\n"
+      "config:\n"
+      "  map:\n"
+      "    any: |-\n"
+      "      version: v1\n"
+      "      flag: {}\n"
+      "    empty: \"\"\n"
+      "gfd: {enabled: true}\n");
+  ASSERT_THAT(documents, SizeIs(2));
+  EXPECT_EQ(documents[0].chart, Chart::kDevicePlugin);
+  EXPECT_EQ(documents[1].title, "f.yaml: config.map.any");
+  EXPECT_EQ(ProblemsOf(documents[1]), "f.yaml:7:7: unknown key \"flag\"; did you mean \"flags\"?");
+  const auto exporter = Found("customMetrics: |\n  DCGM_FI_DEV_GPU_TEMP, gauge, hot\nconfig: {data: \"version: 1\"}\n");
+  ASSERT_THAT(exporter, SizeIs(3));
+  EXPECT_EQ(exporter[1].title, "f.yaml: config.data");
+  EXPECT_EQ(exporter[2].text, "DCGM_FI_DEV_GPU_TEMP, gauge, hot\n");
+  EXPECT_EQ(exporter[2].name, "f.yaml, customMetrics") << "lines are the text's";
 }
 
 TEST(ConfigDocuments, EachKeyOfAConfigMapKeepsItsLinesAndColumns) {

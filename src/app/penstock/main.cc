@@ -172,7 +172,7 @@ void CommandLine::AddConfig() {
       Verb(*config, "check", "Tell all problems of a file", "", [this] { return CheckConfig(common, config_file, against, lenient); });
   check
       ->add_option("FILE", config_file,
-                   "a NodeConfig, a file of NVIDIA's device plugin, or a ConfigMap with such; - for "
+                   "a NodeConfig, a file of NVIDIA's device plugin or dcgm-exporter, or a ConfigMap or a chart's values with such; - for "
                    "standard input")
       ->required()
       ->type_name("");

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/penstock/chart_values.h"
 #include "app/penstock/migrate.h"
 #include "base/core/document.h"
 #include "base/core/strings.h"
@@ -53,23 +54,6 @@ std::vector<std::string> Documents(std::string_view text) {
   return documents;
 }
 
-/// The values of NVIDIA's chart that are settings of the plugin, and the flags they become.
-struct ChartValue {
-  const char* value;
-  const char* flag;
-};
-constexpr std::array<ChartValue, 11> kChartValues = {{{"migStrategy", "--mig-strategy"},
-                                                      {"failOnInitError", "--fail-on-init-error"},
-                                                      {"deviceListStrategy", "--device-list-strategy"},
-                                                      {"deviceIDStrategy", "--device-id-strategy"},
-                                                      {"compatWithCPUManager", "--pass-device-specs"},
-                                                      {"nvidiaDriverRoot", "--nvidia-driver-root"},
-                                                      {"nvidiaDevRoot", "--nvidia-dev-root"},
-                                                      {"gdrcopyEnabled", "--gdrcopy-enabled"},
-                                                      {"gdsEnabled", "--gds-enabled"},
-                                                      {"mofedEnabled", "--mofed-enabled"},
-                                                      {"deviceDiscoveryStrategy", "--device-discovery-strategy"}}};
-
 std::string Plain(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_array()) {
@@ -80,28 +64,14 @@ std::string Plain(const Json& value) {
   return value.is_null() ? "" : value.dump();
 }
 
-/// Of NVIDIA's device plugin chart, or of the GPU Operator's.
-bool IsValues(const Json& document) {
-  for (const char* key : {"gfd", "config", "nfd", "devicePlugin"})
-    if (At(document, {key}).is_object()) return true;
-  return std::any_of(kChartValues.begin(), kChartValues.end(), [&](const ChartValue& one) { return document.contains(one.value); });
-}
-
-/// Both charts have the key devicePlugin; the operator's alone has its other operands.
-bool IsOfTheOperator(const Json& values) {
-  for (const char* key : {"operator", "toolkit", "dcgmExporter", "driver", "mig", "migManager", "validator"})
-    if (At(values, {key}).is_object()) return true;
-  return At(values, {"devicePlugin", "config"}).is_object();
-}
-
-void TakeValues(const Json& values, const std::string& file, Found& found) {
-  if (IsOfTheOperator(values)) {
+void TakeValues(const Json& values, Chart chart, const std::string& file, Found& found) {
+  if (chart == Chart::kOperator) {
     found.policies.push_back({"cluster-policy", TextAt(values, {"devicePlugin", "config", "name"}),
                               TextAt(values, {"devicePlugin", "config", "default"}), TextAt(values, {"mig", "strategy"})});
     return;
   }
   Workload plugin{.part = Part::kDevicePlugin, .kind = "values", .name = file, .from = "values " + file};
-  for (const ChartValue& one : kChartValues)
+  for (const ChartValue& one : PluginChartValues())
     if (const std::string value = values.contains(one.value) ? Plain(values[one.value]) : ""; !value.empty())
       plugin.given.push_back({one.flag, value, one.value});
   plugin.config_map = TextAt(values, {"config", "name"});
@@ -117,15 +87,6 @@ void TakeValues(const Json& values, const std::string& file, Found& found) {
   if (gfd.is_boolean() && gfd.get<bool>())
     found.workloads.push_back(
         {.part = Part::kFeatureDiscovery, .kind = "values", .name = file, .from = "values " + file + ", gfd.enabled"});
-}
-
-/// Of dcgm-exporter's chart. Other charts have most of these keys, too; the exporter's alone has settings of its metrics.
-bool IsOfTheExporter(const Json& values) {
-  for (const char* key : {"customMetrics", "hpcJobMapping", "tlsServerConfig"})
-    if (values.contains(key)) return true;
-  for (const char* key : {"enablePodLabels", "enablePodUID", "virtualGPUs", "enableDRA"})
-    if (At(values, {"kubernetes"}).contains(key)) return true;
-  return TextAt(values, {"image", "repository"}).ends_with("/dcgm-exporter");
 }
 
 /// As the chart makes a container of them.
@@ -169,14 +130,15 @@ std::string WhyUseless(const Json& object) {
   return "";
 }
 
-void TakeDocument(const Json& document, const std::string& text, const std::string& file, const std::string& where, Found& found) {
+void TakeDocument(const Json& document, Chart chart, const std::string& text, const std::string& file, const std::string& where,
+                  Found& found) {
   if (document.is_object() && document.contains("kind")) {
     if (const std::string why = WhyUseless(document); !why.empty()) found.problems.push_back(where + ": " + why);
     TakeObject(document, found);
-  } else if (document.is_object() && IsOfTheExporter(document)) {
+  } else if (chart == Chart::kExporter) {
     TakeExporterValues(document, file, found);
-  } else if (document.is_object() && TextAt(document, {"version"}) != "v1" && IsValues(document)) {
-    TakeValues(document, file, found);
+  } else if (chart == Chart::kDevicePlugin || chart == Chart::kOperator || chart == Chart::kPenstock) {
+    TakeValues(document, chart, file, found);
   } else if (document.is_object() && IsPluginConfig(document)) {
     found.configs.push_back({"file " + file, "", "", "", text});
   } else {
@@ -199,7 +161,7 @@ base::Status TakeFile(std::string_view text, const std::string& file, Found& fou
     ASSIGN(const Value value, base::ParseYaml(document, problems));
     const Json json = ToJson(value);
     if (!json.is_null() && !(json.is_object() && json.empty()))
-      TakeDocument(json, document, file, file + ":" + std::to_string(FirstLine(document)), found);
+      TakeDocument(json, ChartOf(value), document, file, file + ":" + std::to_string(FirstLine(document)), found);
   }
   return {};
 }
