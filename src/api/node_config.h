@@ -187,7 +187,8 @@ enum class HostLabel { kNone, kOld, kNew, kBoth };
 struct TelemetryConfig {
   base::Duration interval = std::chrono::seconds(10);  ///< between two collections
   std::vector<MetricNames> names = {MetricNames::kExporter, MetricNames::kAccelerator};
-  bool processes = true;  ///< what each process uses
+  bool names_said = false;  ///< `names` were asked for, and are not the default
+  bool processes = true;    ///< what each process uses
   /// Globs over names of families: what is left out, and what is shown although a glob leaves it out.
   std::vector<std::string> exclude, include;
 

@@ -62,10 +62,12 @@ void ReadTime(MapReader& reader, const Limits& limits, base::Duration& target) {
   target = reader.Time(limits.key, limits.least, limits.most).value_or(target);
 }
 
-void ReadNames(MapReader& reader, Problems& problems, std::vector<MetricNames>& names) {
+void ReadNames(MapReader& reader, Problems& problems, TelemetryConfig& telemetry) {
   const Value* list = reader.List("names");
   if (list == nullptr) return;
+  auto& names = telemetry.names;
   names.clear();
+  telemetry.names_said = true;
   const std::vector<std::string> words = WordsOf(kNames);
   for (const Value& item : *list->list) {
     if (std::find(words.begin(), words.end(), item.text) != words.end()) {
@@ -189,7 +191,7 @@ void CheckNames(const std::vector<MetricNames>& names, const Report& report) {
 void ReadTelemetry(MapReader& top, Problems& problems, TelemetryConfig& telemetry) {
   MapReader reader(MapAt(top, "telemetry"), "telemetry", problems);
   ReadTime(reader, kInterval, telemetry.interval);
-  ReadNames(reader, problems, telemetry.names);
+  ReadNames(reader, problems, telemetry);
   ReadBool(reader, "processes", telemetry.processes);
   ReadStrings(reader, "exclude", telemetry.exclude);
   ReadStrings(reader, "include", telemetry.include);

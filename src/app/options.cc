@@ -134,6 +134,14 @@ base::Result<api::compat::Translation> Translate(const Settings& settings, api::
   return plugin;
 }
 
+/// Who says what only dcgm-exporter's users say finds the page that they know, and not our names as well, unless names are asked for.
+void SettleNames(const Settings& settings, api::compat::Document kind, api::TelemetryConfig& telemetry) {
+  const bool counters = !telemetry.counters.empty() || !telemetry.counters_file.empty() || !telemetry.counters_map.empty();
+  const bool exporter =
+      kind == api::compat::Document::kExporter || !settings.exporter_flags.empty() || !settings.exporter_environment.empty();
+  if (!telemetry.names_said && (counters || exporter)) telemetry.names = {api::MetricNames::kExporter};
+}
+
 }  // namespace
 
 void AddNodeOptions(CLI::App& app, Settings& settings) {
@@ -243,6 +251,7 @@ base::Result<Resolved> ResolveText(const Settings& settings, std::string_view te
                     .remarks = std::move(translation.remarks),
                     .below = ours ? base : api::NodeConfig{}};
   ApplyFlags(settings, resolved.config);
+  SettleNames(settings, kind, resolved.config.telemetry);
   TRY(api::Validate(resolved.config));
   const std::string where = (file.empty() ? "" : file + ": ") + (kind == Document::kExporter ? "metrics.fields" : "telemetry.counters");
   ASSIGN(auto counters, api::compat::CheckCounters(resolved.config.telemetry.counters, where, CounterFields()));

@@ -205,6 +205,32 @@ TEST(Options, TheExportersFlagsCountMoreThanItsEnvironmentAndThatMoreThanItsFile
   EXPECT_EQ(Resolve(settings)->http.listen, "off");
 }
 
+// Who comes from dcgm-exporter finds its page, and not nine times as many series.
+TEST(Options, WhatOnlyTheExportersUsersSayMeansItsNamesAlone) {
+  using api::MetricNames;
+  using Names = std::vector<MetricNames>;
+  const Names both = {MetricNames::kExporter, MetricNames::kAccelerator}, exporter = {MetricNames::kExporter};
+  const auto names = [](const std::string& text, const Settings& settings) {
+    const auto resolved = ResolveText(settings, text, "f");
+    EXPECT_TRUE(resolved.ok()) << resolved.error().message();
+    return resolved.ok() ? resolved->config.telemetry.names : Names{};
+  };
+  const std::string ours = "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n";
+  EXPECT_EQ(names("", {}), both);
+  EXPECT_EQ(names("version: v1\n", Parse("--mig-strategy none")), both);
+  EXPECT_EQ(names(ours + "telemetry: {interval: 5s}\n", {}), both);
+  EXPECT_EQ(names(ours + "telemetry: {countersFile: /c.csv}\n", {}), exporter);
+  EXPECT_EQ(names(ours + "telemetry: {countersConfigMap: \"gpu:metrics\"}\n", {}), exporter);
+  EXPECT_EQ(names(ours + "telemetry: {counters: [{field: DCGM_FI_DEV_GPU_TEMP, type: gauge, help: hot}]}\n", {}), exporter);
+  EXPECT_EQ(names("version: 1\ncollection: {interval: 5s}\n", {}), exporter);
+  EXPECT_EQ(names("", Parse("-f /c.csv")), exporter);
+  EXPECT_EQ(names("", Parse("--no-hostname")), exporter);
+  Settings environment;
+  TakeEnvironment(environment, Having({{"DCGM_EXPORTER_INTERVAL", "15000"}}));
+  EXPECT_EQ(names("", environment), exporter);
+  EXPECT_EQ(names(ours + "telemetry: {names: [dcgm, accelerator]}\n", Parse("-f /c.csv")), both) << "names that are asked for count";
+}
+
 TEST(Options, TellWhatIsWrongOfThePluginAndTheExporterTogether) {
   Settings settings = Parse("-c soon --device-id-strategy name");
   TakeEnvironment(settings, Having({{"DCGM_EXPORTER_XID_COUNT_WINDOW_SIZE", "long"}}));

@@ -164,6 +164,27 @@ def test_an_agent_names_the_metrics_that_its_gpus_do_not_have(home, tmp_path):  
     assert "penstock_metric_unavailable" not in home.metrics() and "no value for" not in home.penstock("status").stdout
 
 
+def test_a_list_of_counters_or_a_flag_of_the_exporter_means_its_names_alone(home, tmp_path, monkeypatch):  # noqa: F811
+    def ours() -> bool:
+        return "\naccelerator_" in home.metrics()
+
+    header = "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n"
+    counters = tmp_path / "c.csv"
+    counters.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, hot\n")
+    home.up(header + "telemetry: {interval: 100ms}\n", machine="dgx-h100")
+    wait_until(ours, "our names, since nothing was said")
+    home.write(header + f"telemetry: {{interval: 100ms, countersFile: {counters}}}\n")
+    wait_until(lambda: not ours(), "the exporter's names alone")
+    assert families(home.metrics()) == {"DCGM_FI_DEV_GPU_TEMP"} and "\npenstock_config_remarks 0\n" in home.metrics()
+    home.write(header + f"telemetry: {{interval: 100ms, countersFile: {counters}, names: [dcgm, accelerator]}}\n")
+    wait_until(ours, "our names again, since they are asked for")
+    home.penstock("down")
+    monkeypatch.setenv("DCGM_EXPORTER_INTERVAL", "100")
+    home.up("", machine="dgx-h100")
+    wait_until(lambda: "DCGM_FI_DEV_GPU_TEMP" in families(home.metrics()), "the exporter's page")
+    assert not ours()
+
+
 def test_totals_and_health_by_watch_are_as_the_exporter_has_them(programs):  # noqa: F811
     with tempfile.TemporaryDirectory(prefix="penstock-exp-") as folder:
         place = Path(folder)

@@ -83,8 +83,7 @@ void TakeValues(const Json& values, Chart chart, const std::string& file, Found&
   for (const auto& [key, text] : TextsAt(values, {"config", "map"}))
     found.configs.push_back({"values " + file + ", config.map." + key, "", "", key, text});
   found.workloads.push_back(std::move(plugin));
-  const Json& gfd = At(values, {"gfd", "enabled"});
-  if (gfd.is_boolean() && gfd.get<bool>())
+  if (Plain(At(values, {"gfd", "enabled"})) == "true")
     found.workloads.push_back(
         {.part = Part::kFeatureDiscovery, .kind = "values", .name = file, .from = "values " + file + ", gfd.enabled"});
 }
