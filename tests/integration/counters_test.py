@@ -185,6 +185,19 @@ def test_a_list_of_counters_or_a_flag_of_the_exporter_means_its_names_alone(home
     assert not ours()
 
 
+def test_a_host_engine_elsewhere_and_devices_by_number_are_named_in_status(home, monkeypatch):  # noqa: F811
+    monkeypatch.setenv("DCGM_REMOTE_HOSTENGINE_INFO", "gpu-9.example.com:5555")
+    monkeypatch.setenv("DCGM_EXPORTER_DEVICES_STR", "g:0,1")
+    home.up("", machine="dgx-a100")
+    text = home.penstock("status").stdout
+    assert 'not yet: environment DCGM_REMOTE_HOSTENGINE_INFO: "gpu-9.example.com:5555": no DCGM is asked; the page shows the GPUs of this machine' in text
+    assert 'not yet: environment DCGM_EXPORTER_DEVICES_STR: "g:0,1": a choice by number is not to be had; all devices are shown' in text
+    home.penstock("down")
+    monkeypatch.setenv("DCGM_REMOTE_HOSTENGINE_INFO", "localhost:5555")
+    home.up("", machine="dgx-a100")
+    assert not any("HOSTENGINE" in one for one in home.configuration()["notYet"])
+
+
 def test_totals_and_health_by_watch_are_as_the_exporter_has_them(programs):  # noqa: F811
     with tempfile.TemporaryDirectory(prefix="penstock-exp-") as folder:
         place = Path(folder)

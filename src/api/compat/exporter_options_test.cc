@@ -146,6 +146,13 @@ TEST(ExporterOptions, ChoicesOfDevicesAreUnderstoodAndSaidNotToBeHad) {
 TEST(ExporterOptions, WhatHasNoMeaningIsARemarkThatSaysWhyButForTheDefault) {
   EXPECT_THAT(Well({{"--remote-hostengine-info", "localhost:5555"}}).remarks,
               ElementsAre("--remote-hostengine-info: has no effect: there is no DCGM here, the driver is asked directly"));
+  for (const char* here : {"", "127.0.0.1:5555", "[::1]:5555", "tcp://localhost:5555", "unix:///run/nv-hostengine"})
+    EXPECT_THAT(Well({{"--remote-hostengine-info", here}}).not_yet, IsEmpty()) << here;
+  for (const char* elsewhere : {"gpu-2:5555", "tcp://10.0.0.2:5555", "vsock://3:5555", "nvidia-dcgm"})
+    EXPECT_THAT(Well({{"--remote-hostengine-info", elsewhere}}).not_yet,
+                ElementsAre("--remote-hostengine-info: \"" + std::string(elsewhere) +
+                            "\": no DCGM is asked; the page shows the GPUs of this machine. Where others are meant, run an agent there"))
+        << elsewhere;
   EXPECT_THAT(Well({{"--dcgm-log-level", "NONE"},
                     {"--enable-dcgm-log", "false"},
                     {"--dump-compression", "true"},

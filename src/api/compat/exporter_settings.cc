@@ -10,6 +10,8 @@ namespace penstock::api::compat::internal {
 
 namespace {
 
+constexpr std::string_view kNoDcgm = "has no effect: there is no DCGM here, the driver is asked directly";
+
 template <bool TelemetryConfig::*kMember>
 void SetBool(ExporterWork& work, const ExporterSaid& said) {
   work.config.telemetry.*kMember = said.on;
@@ -78,6 +80,21 @@ void Devices(ExporterWork& work, const ExporterSaid& said) {
   }
 }
 
+/// "localhost:5555", "tcp://[::1]:5555", "unix:///run/...": of this machine.
+bool IsOfThisMachine(std::string_view engine) {
+  if (engine.starts_with("unix://") || engine.starts_with('/')) return true;
+  if (engine.starts_with("tcp://")) engine.remove_prefix(6);
+  const std::string_view host = engine.starts_with('[') ? engine.substr(0, engine.find(']') + 1) : engine.substr(0, engine.rfind(':'));
+  return host == "localhost" || host == "[::1]" || host.starts_with("127.");
+}
+
+void HostEngine(ExporterWork& work, const ExporterSaid& said) {
+  if (said.value.empty()) return;
+  if (IsOfThisMachine(said.value)) return said.Remark(work, std::string(kNoDcgm));
+  said.NotYet(work, "\"" + said.value +
+                        "\": no DCGM is asked; the page shows the GPUs of this machine. Where others are meant, run an agent there");
+}
+
 void OtherDevices(ExporterWork& work, const ExporterSaid& said) {
   if (!ReadDeviceChoice(said.value).wellformed)
     return said.Problem(work, "\"" + said.value + "\" is no choice of devices: write f, g, i or g+i, with numbers as g:0,2-4");
@@ -96,7 +113,6 @@ void LogFormat(ExporterWork& work, const ExporterSaid& said) {
   if (said.value == "json") said.Remark(work, "has no effect: the log is lines of a message and key=value");
 }
 
-constexpr std::string_view kNoDcgm = "has no effect: there is no DCGM here, the driver is asked directly";
 constexpr std::string_view kNewestOnly = "has no effect: of each value the newest is kept, and two minutes of history";
 constexpr std::string_view kNoDumps = "has no effect: /debug/state shows what the agent knows";
 
@@ -203,7 +219,7 @@ const std::vector<ExporterSetting>& ExporterSettings() {
       {{{"--nvidia-resource-names"}, "NVIDIA_RESOURCE_NAMES", "accepted"},
        nullptr,
        "has no effect: the agent offers the devices itself and knows all their resources"},
-      {{{"--remote-hostengine-info", "-r"}, "DCGM_REMOTE_HOSTENGINE_INFO", "accepted: there is no DCGM"}, nullptr, kNoDcgm},
+      {{{"--remote-hostengine-info", "-r"}, "DCGM_REMOTE_HOSTENGINE_INFO", "accepted for this machine: there is no DCGM"}, HostEngine},
       {{{"--enable-dcgm-log"}, "DCGM_EXPORTER_ENABLE_DCGM_LOG", "accepted: there is no DCGM", true}, nullptr, kNoDcgm},
       {{{"--dcgm-log-level"}, "DCGM_EXPORTER_DCGM_LOG_LEVEL", "accepted: there is no DCGM"}, nullptr, kNoDcgm, "NONE"},
       {{{"--watch-max-keep-age"}, "DCGM_EXPORTER_WATCH_MAX_KEEP_AGE", "accepted"}, nullptr, kNewestOnly},
