@@ -11,6 +11,7 @@
 #include "hook/arguments.h"
 #include "hook/container.h"
 #include "hook/hooks.h"
+#include "hook/prestart.h"
 #include "os/core/file.h"
 
 namespace penstock::hook {
@@ -99,12 +100,27 @@ Status RunHook(const Hook& hook, const std::vector<std::string>& words, os::Uniq
   }
 }
 
+/// nvidia-container-runtime-hook's one command that does something.
+int Prestart() {
+  Status may;
+  try {
+    const auto state = ReadState("");
+    may = state.ok() ? CheckPrestart(*state) : Status(state.error());
+  } catch (const std::bad_alloc&) {
+    may = base::Error(base::Code::kResourceExhausted, "the container's config.json needs more memory than a hook may have");
+  }
+  if (may.ok()) return 0;
+  Say("", may.error().message());
+  return 1;
+}
+
 void PrintHelp() {
   std::printf("usage: penstock-hook HOOK [FLAGS], with the state of a container on standard input (OCI runtime specification)\n\n");
   for (const Hook& hook : Hooks())
     std::printf("  %-34.*s%.*s\n", static_cast<int>(hook.name.size()), hook.name.data(), static_cast<int>(hook.help.size()),
                 hook.help.data());
-  std::printf("\nAlso to be called as nvidia-cdi-hook HOOK and nvidia-ctk hook HOOK.\n");
+  std::printf("  %-34s%s\n", "prestart", "stop a container that asks for GPUs where nothing gives it any (docker's --gpus)");
+  std::printf("\nAlso to be called as nvidia-cdi-hook HOOK, nvidia-ctk hook HOOK and nvidia-container-runtime-hook prestart.\n");
 }
 
 const Hook* FindHook(const std::string& name) {
@@ -131,6 +147,7 @@ int RunCall(std::span<const std::string> words, os::UniqueFd started_in) {
   }
   if (call->help) return PrintHelp(), 0;
   if (call->version) return std::printf("penstock-hook " PENSTOCK_VERSION "\n"), 0;
+  if (call->hook == "prestart") return Prestart();
   const Hook* hook = call->hook ? FindHook(*call->hook) : nullptr;
   if (hook == nullptr) return PassOver(call->hook);
   Warnings warnings;

@@ -30,15 +30,25 @@ Result<base::Value> ReadMap(std::string_view text, const std::string& name, std:
   return value;
 }
 
-Result<std::string> RootOfBundle(const std::string& bundle) {
+Result<base::Value> ReadBundle(const std::string& bundle, std::string_view wanted) {
   const std::string path = bundle + "/config.json";
   auto text = os::ReadFile(path, kMostBundleBytes);
-  if (!text.ok()) return text.error().Within("cannot tell the container's root");
-  ASSIGN(const base::Value config, ReadMap(*text, path, kMostBundleBytes));
+  if (!text.ok()) return text.error().Within("cannot tell the container's " + std::string(wanted));
+  return ReadMap(*text, path, kMostBundleBytes);
+}
+
+Result<std::string> RootOfBundle(const std::string& bundle) {
+  ASSIGN(const base::Value config, ReadBundle(bundle, "root"));
   const base::Value* root = config.Find("root");
   const std::string folder = root == nullptr ? "" : Text(*root, "path");
-  if (folder.empty()) return Error(Code::kInvalidArgument, path + " has no root.path");
+  if (folder.empty()) return Error(Code::kInvalidArgument, bundle + "/config.json has no root.path");
   return folder.front() == '/' ? folder : bundle + "/" + folder;
+}
+
+Result<base::Value> ReadState(std::string_view state) {
+  if (state.empty())
+    return Error(Code::kInvalidArgument, "no container state on standard input; an OCI runtime starts this program as a hook");
+  return ReadMap(state, "the container's state", kMostStateBytes);
 }
 
 // runc makes each container's root a mount of its own before its hooks run.
@@ -51,13 +61,25 @@ bool IsMountPoint(int fd) {
 }  // namespace
 
 Result<std::string> FindRoot(std::string_view state) {
-  if (state.empty())
-    return Error(Code::kInvalidArgument, "no container state on standard input; an OCI runtime starts this program as a hook");
-  ASSIGN(const base::Value map, ReadMap(state, "the container's state", kMostStateBytes));
+  ASSIGN(const base::Value map, ReadState(state));
   if (std::string root = Text(map, "root"); !root.empty()) return root;
   const std::string bundle = Text(map, "bundle");
   if (bundle.empty()) return Error(Code::kInvalidArgument, "the container's state names neither a root nor a bundle");
   return RootOfBundle(bundle);
+}
+
+Result<std::vector<std::string>> ReadEnvironment(std::string_view state) {
+  ASSIGN(const base::Value map, ReadState(state));
+  const std::string bundle = Text(map, "bundle");
+  if (bundle.empty()) return Error(Code::kInvalidArgument, "the container's state names no bundle");
+  ASSIGN(const base::Value config, ReadBundle(bundle, "environment"));
+  std::vector<std::string> environment;
+  const base::Value* process = config.Find("process");
+  const base::Value* list = process != nullptr ? process->Find("env") : nullptr;
+  if (list == nullptr || !list->list) return environment;
+  for (const base::Value& variable : *list->list)
+    if (variable.kind == base::Value::Kind::kString) environment.push_back(variable.text);
+  return environment;
 }
 
 Result<os::ConfinedTree> OpenRoot(std::string_view state, os::UniqueFd started_in) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "hook/prestart.h"
 #include "os/core/temporary_folder.h"
 
 namespace penstock::hook {
@@ -60,6 +61,26 @@ TEST_F(ContainerTest, EachThingThatIsMissingIsNamed) {
 TEST_F(ContainerTest, TheMachinesOwnRootIsNoContainers) {
   EXPECT_EQ(OpenRoot(State(R"(,"root":"/")"), os::UniqueFd()).error().code(), Code::kInvalidArgument);
   EXPECT_EQ(OpenRoot(State(R"(,"root":"etc")"), os::UniqueFd()).error().code(), Code::kInvalidArgument);
+}
+
+TEST_F(ContainerTest, AContainerThatAsksForGpusDoesNotStartWithoutThem) {
+  const auto problem = [this](const std::string& environment) {
+    bundle_.Write("config.json", R"({"process":{"env":[)" + environment + "]}}");
+    const auto done = CheckPrestart(State());
+    return done.ok() ? std::string() : done.error().message();
+  };
+  EXPECT_THAT(problem(R"("A=b","NVIDIA_VISIBLE_DEVICES=0,1")"), HasSubstr("NVIDIA_VISIBLE_DEVICES=\"0,1\""));
+  EXPECT_THAT(problem(R"("NVIDIA_VISIBLE_DEVICES=0")"), HasSubstr("--runtime=nvidia"));
+  EXPECT_THAT(problem(R"("NVIDIA_VISIBLE_DEVICES=void","NVIDIA_VISIBLE_DEVICES=all")"), HasSubstr("\"all\""));  // the last is docker's
+  EXPECT_NE(problem(R"("NVIDIA_VISIBLE_DEVICES=none")"), "");
+  for (const char* nothing : {"", R"("NVIDIA_VISIBLE_DEVICES=")", R"("NVIDIA_VISIBLE_DEVICES=void")",
+                              R"("NVIDIA_VISIBLE_DEVICES=all","NVIDIA_VISIBLE_DEVICES=void")", R"("NVIDIA_VISIBLE_DEVICES_=all", 7)"})
+    EXPECT_EQ(problem(nothing), "") << nothing;
+  EXPECT_THAT(problem("\"NVIDIA_VISIBLE_DEVICES=0\\u001b[2J" + std::string(5000, 'x') + "\""),
+              testing::AllOf(HasSubstr("\"0?[2Jxxx"), testing::Not(HasSubstr("\x1b")), testing::SizeIs(testing::Lt(600u))));
+  bundle_.Write("config.json", "[");
+  EXPECT_FALSE(CheckPrestart(State()).ok());
+  EXPECT_FALSE(CheckPrestart("{}").ok());
 }
 
 TEST_F(ContainerTest, ADeepOrLongStateIsRefused) {

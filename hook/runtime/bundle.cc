@@ -247,6 +247,11 @@ Facts::Annotations OwnAnnotations(const Facts& facts) {
   return own;
 }
 
+bool IsNvidiasHook(const Json& hook) {
+  const std::string path = Text(hook, "path"), name = path.substr(path.rfind('/') + 1);
+  return name == "nvidia-container-runtime-hook" || name == "nvidia-container-toolkit";
+}
+
 }  // namespace
 
 struct Bundle::Tree {
@@ -282,6 +287,7 @@ Facts Bundle::facts() const {
   });
   each("/mounts", [&facts](const Json& item) { facts.mounts.push_back({Text(item, "source"), Text(item, "destination")}); });
   each("/process/capabilities/bounding", [&facts](const Json& item) { facts.privileged = facts.privileged || item == "CAP_SYS_ADMIN"; });
+  each("/hooks/prestart", [&facts](const Json& item) { facts.gpus_hook = facts.gpus_hook || IsNvidiasHook(item); });
   if (const Json* annotations = FindPlace(tree_->root, "/annotations"))
     for (const auto& [key, value] : annotations->items()) facts.annotations[key] = value.get_ref<const std::string&>();
   facts.own_annotations = OwnAnnotations(facts);
@@ -291,11 +297,7 @@ Facts Bundle::facts() const {
 bool Bundle::RemoveStaleHooks() {
   if (FindPlace(tree_->root, "/hooks/prestart") == nullptr) return false;
   Json& hooks = tree_->root["hooks"]["prestart"];
-  const auto is_stale = [](const Json& hook) {
-    const std::string path = Text(hook, "path"), name = path.substr(path.rfind('/') + 1);
-    return name == "nvidia-container-runtime-hook" || name == "nvidia-container-toolkit";
-  };
-  const auto left = std::remove_if(hooks.begin(), hooks.end(), is_stale);
+  const auto left = std::remove_if(hooks.begin(), hooks.end(), IsNvidiasHook);
   const bool found = left != hooks.end();
   hooks.erase(left, hooks.end());
   return found;

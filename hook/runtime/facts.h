@@ -21,6 +21,8 @@ struct Facts {
   Annotations own_annotations;
   std::vector<BundleMount> mounts;
   bool privileged = false;  ///< CAP_SYS_ADMIN in the bounding set
+  /// NVIDIA's prestart hook is among its hooks, as dockerd puts it for `--gpus`, which no image can. See OfDockerGpus.
+  bool gpus_hook = false;
 
   /// Of a variable; empty where it is not set.
   std::string_view Get(std::string_view name) const {
@@ -37,6 +39,10 @@ struct Facts {
     const auto next = annotations.lower_bound(std::string_view("io.kubernetes.cri."));
     return (next != annotations.end() && next->first.starts_with("io.kubernetes.cri.")) || OfCrio();
   }
+
+  /// Whether somebody asked with docker's `--gpus`: then NVIDIA_VISIBLE_DEVICES is dockerd's word, the last of several. podman and engines
+  /// of Kubernetes have the hook put by hooks.d, whoever brought the variable.
+  bool OfDockerGpus() const { return gpus_hook && !OfKubernetes() && !annotations.contains("io.container.manager"); }
 
   bool OfCrio() const {
     for (const std::string_view key : {"ContainerID", "Metadata", "SandboxName"})

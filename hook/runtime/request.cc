@@ -203,9 +203,11 @@ class Reader {
     return {};
   }
 
-  /// swarm-resource counts instead of NVIDIA_VISIBLE_DEVICES where one of its variables is set.
+  /// swarm-resource counts instead of NVIDIA_VISIBLE_DEVICES where one of its variables is set, but not against docker's `--gpus`: an image
+  /// can bring such a variable.
   std::vector<std::string> Variables() const {
     std::vector<std::string> set;
+    if (facts_.OfDockerGpus()) return {std::string(kVisibleDevices)};
     for (const std::string& name : config_.swarm_resources)
       if (facts_.Has(name)) set.push_back(name);
     if (set.empty()) set.emplace_back(kVisibleDevices);
@@ -226,6 +228,13 @@ class Reader {
     if (named.empty() || std::find(named.begin(), named.end(), "void") != named.end()) return {};
     const std::string who = base::Join(variables, ", ");
     if (!EnvironmentMayAsk()) {
+      if (facts_.OfDockerGpus())
+        return Error(Code::kPermissionDenied,
+                     "docker's --gpus (" + who + "=" + Shown(facts_.Get(kVisibleDevices)) + ") is refused: " + config_.file + " has " +
+                         std::string(kAcceptKey) +
+                         " = false, by which no unprivileged container gets devices by its environment; set that to "
+                         "true, or ask with a mount: -v /dev/null:" +
+                         std::string(kMountRoot) + "0");
       SayIgnored(set ? who : "CUDA_VERSION, by which images of old ask for all devices,");
       return {};
     }

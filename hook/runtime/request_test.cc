@@ -175,6 +175,26 @@ TEST(Request, SwarmsVariablesCountInsteadWhereTheyAreSet) {
   EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}}), config).devices, ElementsAre("nvidia.com/gpu=all"));
 }
 
+TEST(Request, AnImagesVariablesDoNotOutdoDockersGpus) {
+  const Config swarm{.swarm_resources = {"DOCKER_RESOURCE_GPU"}};
+  Facts facts = Environment({{"DOCKER_RESOURCE_GPU", "all"}, {"NVIDIA_VISIBLE_DEVICES", "0"}});
+  EXPECT_THAT(Read(facts, swarm).devices, ElementsAre("nvidia.com/gpu=all"));
+  facts.gpus_hook = true;
+  EXPECT_THAT(Read(facts, swarm).devices, ElementsAre("nvidia.com/gpu=0"));
+}
+
+TEST(Request, DockersGpusAreRefusedAloudWhereTheEnvironmentMayNotAsk) {
+  const Config closed{.accept_environment = false};
+  Facts facts = Environment({{"NVIDIA_VISIBLE_DEVICES", "0"}});
+  EXPECT_TRUE(Read(facts, closed).Empty());
+  facts.gpus_hook = true;
+  EXPECT_THAT(ErrorOf(facts, closed), AllOf(HasSubstr("docker's --gpus"), HasSubstr("accept-nvidia-visible-devices-envvar")));
+  // Elsewhere the hook is everybody's, and the variable may be an image's.
+  EXPECT_TRUE(Read(InKubernetes(facts), closed).Empty());
+  facts.annotations["io.container.manager"] = "libpod";
+  EXPECT_TRUE(Read(facts, closed).Empty());
+}
+
 TEST(Request, ImagesOfOldAskForAll) {
   EXPECT_THAT(Read(Environment({{"CUDA_VERSION", "8.0.61"}})).devices, ElementsAre("nvidia.com/gpu=all"));
   EXPECT_TRUE(Read(Environment({{"CUDA_VERSION", "8.0.61"}, {"NVIDIA_VISIBLE_DEVICES", ""}})).Empty());

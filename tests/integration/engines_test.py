@@ -354,7 +354,7 @@ def test_what_docker_refuses_is_put_back(request, tmp_path):
     (("--runtime", "lxc"), '"lxc" is no engine that is known here: containerd, k3s, rke2, k0s, microk8s, crio, microshift, docker, podman'),
     (("--runtime", "docker", "--runtime-path", "x"), "must be absolute"),
     (("--runtime", "docker", "--config", "daemon.json"), "must be an absolute path"),
-    (("--runtime", "crio", "--config-mode", "oci-hook"), "OCI hooks of CRI-O are not written"),
+    (("--runtime", "crio", "--config-mode", "oci-hook"), "Leave the option out: `penstock runtime configure --runtime crio` writes a runtime"),
     (("--socket", "/nowhere.sock",), "nobody listens at /nowhere.sock"),
 ])
 def test_wrong_words_are_refused_with_what_to_say(request, tmp_path, words, told):

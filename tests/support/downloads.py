@@ -12,6 +12,7 @@ usage: downloads.py [--programs DIR]
                  which tests ask them (Go modules)
   bench/nvidia-driver-*/  NVIDIA's own driver without its kernel module, of two branches, as Debian
                  installs it (some 250 MB to fetch)
+  bench/docker-*/  dockerd and docker, Debian 12's, unpacked and not installed
   image/         the Debian packages of the image, for the programs of DIR; without --programs
                  they are left out
 
@@ -47,6 +48,7 @@ libnvidia-ptxjitcompiler1 libnvidia-rtcore libnvoptix1 nvidia-alternative nvidia
 nvidia-egl-common nvidia-egl-icd nvidia-kernel-support nvidia-opencl-common nvidia-opencl-icd
 nvidia-smi nvidia-vdpau-driver nvidia-vulkan-common nvidia-vulkan-icd""".split()
 DRIVERS = {"535": {"bookworm": DRIVER}, "550": {"trixie": [*DRIVER, "libnvidia-gpucomp"]}}
+DOCKER = {"bookworm": ["docker.io"]}
 TRIES, PAUSE = 3, 5
 
 
@@ -114,6 +116,15 @@ def nvidia_driver(branch: str) -> Path:
     return target
 
 
+def docker() -> Path:
+    """The root below which usr/sbin/dockerd and usr/bin/docker lie; containerd is parts.py's."""
+    target = parts.cache() / "bench" / f"docker-{parts.key(DOCKER)}"
+    with parts.building(target) as scratch:
+        if scratch:
+            parts.unpack_packages(DOCKER, scratch)
+    return target
+
+
 def make_links(root: Path, script: Path):
     """Makes the links that lead to the driver's files as its package does: runs the part of its
     script that calls update-alternatives, on the files of `root` instead of the machine's."""
@@ -141,7 +152,7 @@ def main():
         return
     os.environ.pop("PENSTOCK_OFFLINE", None)
     for part in [*nvml_headers(), *(cdi_program(name) for name in CDI), nvidia_programs(),
-                 *map(nvidia_driver, DRIVERS)]:
+                 *map(nvidia_driver, DRIVERS), docker()]:
         print(part)
     if arguments.programs:
         tried(ROOT / "deploy/image/build", "--fetch", "--programs", arguments.programs)

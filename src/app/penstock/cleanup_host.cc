@@ -43,6 +43,7 @@ void UndoEngines(const api::NodeConfig& config, CleanupOutcome& outcome) {
     const auto undone = edge::engine::Configure(site, undo, nullptr);
     if (undone.ok()) {
       for (const auto& file : undone->change.files) outcome.removed.push_back("our lines in " + file.path + " (" + site.name + ")");
+      for (const auto& link : undone->unlinked) outcome.removed.push_back("our link " + link.path + " (" + site.name + ")");
     } else {
       outcome.failures.push_back("take our lines out of " + site.name + ": " + undone.error().message());
     }

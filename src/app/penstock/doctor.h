@@ -28,6 +28,12 @@ struct DoctorFinding {
   bool operator==(const DoctorFinding&) const = default;
 };
 
+/// A program that dockerd goes by when it is asked for `--gpus`: the first of its name on dockerd's PATH.
+struct GpusHook {
+  std::string path;
+  bool ours = false;  ///< penstock-hook under that name
+};
+
 /// An installed container engine.
 struct EngineState {
   edge::engine::Facts facts;  ///< its files, and what it says is in force
@@ -36,8 +42,15 @@ struct EngineState {
   std::string socket;         ///< empty: it has none
   std::string restart;        ///< the command that makes it read its configuration; empty: it reads it every time
   std::optional<bool> systemd_cgroups;
-  std::string low_level;                        ///< its default low-level runtime by name, "runc"; empty: not known
-  std::vector<edge::engine::SourceFile> stray;  ///< drop-ins that lie in folders where people put such, read or not
+  std::string low_level;                           ///< its default low-level runtime by name, "runc"; empty: not known
+  std::vector<edge::engine::SourceFile> stray;     ///< drop-ins that lie in folders where people put such, read or not
+  std::optional<GpusHook> runtime_hook, cdi_hook;  ///< docker: nvidia-container-runtime-hook, nvidia-cdi-hook
+};
+
+/// enroot's own hook for NVIDIA's devices, which pyxis' jobs in Slurm go through.
+struct EnrootHook {
+  std::string path;
+  bool has_cli = false;  ///< nvidia-container-cli, which it executes, is there
 };
 
 /// An engine that listens where engines do and is not believed to be the machine's own.
@@ -58,6 +71,7 @@ struct DoctorFacts {
   std::set<std::string> absent;                           ///< programs that engines' runtimes name and that are not there
   std::set<std::string> ours;                             ///< those among them that are penstock-runtime under another name
   std::optional<edge::engine::SourceFile> nvidia_config;  ///< /etc/nvidia-container-runtime/config.toml
+  std::optional<EnrootHook> enroot;
 };
 
 /// What is wrong with the facts, and what is well; the order is that in which a device travels: specifications, engines, runtimes.

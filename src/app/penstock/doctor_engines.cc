@@ -4,6 +4,7 @@
 #include "app/penstock/doctor.h"
 #include "app/penstock/engine_formats.h"
 #include "base/core/strings.h"
+#include "edge/engine/links.h"
 
 namespace penstock::app {
 
@@ -87,6 +88,7 @@ class EngineJudge {
     JudgeCgroups();
     const auto bad = [](const DoctorFinding& finding) { return finding.verdict != Verdict::kOk; };
     if (std::none_of(findings_.begin(), findings_.end(), bad)) Add(Verdict::kOk, "gives containers the devices that specifications name");
+    if (engine_.facts.engine == Engine::kDocker) JudgeGpus();
     return std::move(findings_);
   }
 
@@ -216,6 +218,39 @@ class EngineJudge {
                              "`systemctl daemon-reload`; install runc 1.1.7 or newer");
   }
 
+  /// What `docker run --gpus`, and compose's `driver: nvidia`, come to. A machine where nobody uses them lacks nothing.
+  void JudgeGpus() {
+    about_ += " --gpus";
+    const std::string configure = "penstock runtime configure --runtime docker --restart-mode systemd";
+    if (!engine_.runtime_hook && !engine_.cdi_hook)
+      return Add(Verdict::kUnknown,
+                 "is refused (\"could not select device driver\"): no nvidia-container-runtime-hook and no "
+                 "nvidia-cdi-hook is on dockerd's PATH; --device nvidia.com/gpu=0 and --runtime are the other ways",
+                 "", {}, {configure});
+    const bool converts = edge::engine::LinkNames(engine_.facts.major, engine_.facts.minor).size() == 1;
+    if (!engine_.runtime_hook) {
+      if (converts) return Add(Verdict::kOk, "opens the devices by CDI");
+      return Add(Verdict::kUnknown, "is refused: this release goes by nvidia-container-runtime-hook alone, which is not there", "", {},
+                 {configure});
+    }
+    if (DefaultGivesDevices()) return Add(Verdict::kOk, "opens the devices by the default runtime");
+    if (!engine_.runtime_hook->ours) return Add(Verdict::kOk, "goes by NVIDIA's own " + engine_.runtime_hook->path);
+    if (converts && engine_.cdi_hook)
+      return Add(Verdict::kUnknown, "may come to " + engine_.runtime_hook->path + ", which this release needs no more", "", {},
+                 {configure});
+    Add(Verdict::kUnknown, "fails with an error where no --runtime stands beside it, since the default runtime gives no devices", "", {},
+        {configure + " --set-as-default"});
+  }
+
+  bool DefaultGivesDevices() const {
+    const EngineRuntimes runtimes = RuntimesOf(engine_.facts);
+    const auto found = runtimes.programs.find(runtimes.by_default);
+    if (found == runtimes.programs.end()) return false;
+    const std::string name = FileNameOf(found->second);
+    return facts_.ours.count(found->second) != 0 || name.find("penstock-runtime") != std::string::npos ||
+           name.find("nvidia-container-runtime") != std::string::npos;
+  }
+
   const EngineState& engine_;
   const DoctorFacts& facts_;
   std::string about_;
@@ -275,6 +310,24 @@ void TakeContainerdRuntime(EngineState& state) {
 
 std::vector<DoctorFinding> JudgeEngine(const EngineState& engine, const DoctorFacts& facts) { return EngineJudge(engine, facts).Judge(); }
 
+namespace {
+
+DoctorFinding JudgeEnroot(const EnrootHook& hook) {
+  const std::string needs = hook.path + " executes nvidia-container-cli";
+  if (hook.has_cli)
+    return {"enroot", Verdict::kOk, needs + ": NVIDIA's container toolkit stays for it (docs/nvidia-toolkit.md)", "", {}, {}};
+  return {"enroot",
+          Verdict::kBad,
+          needs +
+              ", which is not there: every container of enroot (and of pyxis in Slurm) fails; install NVIDIA's container toolkit again "
+              "(docs/nvidia-toolkit.md)",
+          "",
+          {},
+          {}};
+}
+
+}  // namespace
+
 std::vector<DoctorFinding> Judge(const DoctorFacts& facts) {
   std::vector<DoctorFinding> findings = JudgeSpecifications(facts);
   for (const UntrustedEngine& engine : facts.untrusted)
@@ -285,6 +338,7 @@ std::vector<DoctorFinding> Judge(const DoctorFacts& facts) {
     auto of_engine = JudgeEngine(engine, facts);
     findings.insert(findings.end(), std::make_move_iterator(of_engine.begin()), std::make_move_iterator(of_engine.end()));
   }
+  if (facts.enroot) findings.push_back(JudgeEnroot(*facts.enroot));
   return findings;
 }
 

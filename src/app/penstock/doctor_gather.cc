@@ -11,6 +11,7 @@
 #include "base/core/strings.h"
 #include "edge/engine/asking.h"
 #include "edge/engine/config_files.h"
+#include "edge/engine/links.h"
 #include "edge/engine/site.h"
 #include "edge/engine/site_files.h"
 #include "os/core/file.h"
@@ -26,6 +27,7 @@ using edge::engine::SourceFile;
 
 constexpr base::Duration kPatience = std::chrono::seconds(20);  // a daemon that hangs must not hang us
 constexpr char kDriverVersion[] = "/proc/driver/nvidia/version";
+constexpr char kEnrootHook[] = "/etc/enroot/hooks.d/98-nvidia.sh";
 constexpr char kNvidiaConfig[] = "/etc/nvidia-container-runtime/config.toml";
 
 /// What a program writes to its standard output; nothing where it is not there, fails or takes too long.
@@ -53,7 +55,10 @@ class EngineAsker {
     switch (site_.engine) {
       case Engine::kContainerd: TakeContainerdRuntime(state_); break;
       case Engine::kCrio: break;
-      case Engine::kDocker: TakeRuntime({"docker", "info", "--format", "{{.CgroupDriver}} {{.DefaultRuntime}}"}); break;
+      case Engine::kDocker:
+        TakeGpusHooks();
+        TakeRuntime({"docker", "info", "--format", "{{.CgroupDriver}} {{.DefaultRuntime}}"});
+        break;
       case Engine::kPodman: TakeRuntime({site_.program, "info", "--format", "{{.Host.CgroupManager}} {{.Host.OCIRuntime.Path}}"}); break;
     }
     return std::move(state_);
@@ -79,6 +84,19 @@ class EngineAsker {
     }
     if (site_.engine == Engine::kContainerd && site_.manner == edge::engine::Manner::kPlain) TakeStray(FolderOf(site_.drop_in) + "/*.toml");
     if (site_.engine == Engine::kCrio) TakeStray(FolderOf(site_.config) + "/conf.d/*");
+  }
+
+  void TakeGpusHooks() {
+    const auto folders = edge::engine::SearchPath("/proc", site_.pid);
+    const auto first = [&](std::string_view name) -> std::optional<GpusHook> {
+      for (const std::string& folder : folders) {
+        const std::string path = folder + "/" + std::string(name);
+        if (files_.Holds(path)) return GpusHook{path, files_.LinkTarget(path).value_or("").ends_with("penstock-hook")};
+      }
+      return std::nullopt;
+    };
+    state_.runtime_hook = first(edge::engine::kRuntimeHook);
+    state_.cdi_hook = first(edge::engine::kCdiHook);
   }
 
   void TakeStray(const std::string& pattern) {
@@ -176,6 +194,7 @@ DoctorFacts Gather(const std::vector<std::string>& folders) {
   facts.driver = DriverVersion();
   AskEngines(facts);
   if (auto text = os::ReadFile(kNvidiaConfig); text.ok()) facts.nvidia_config = SourceFile{kNvidiaConfig, *std::move(text)};
+  if (os::Exists(kEnrootHook)) facts.enroot = EnrootHook{kEnrootHook, IsThere("nvidia-container-cli")};
   GatherPrograms(facts);
   return facts;
 }

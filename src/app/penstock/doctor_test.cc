@@ -154,6 +154,48 @@ TEST(Engine, SaysTheLineWhereCdiIsOff) {
   EXPECT_THAT(bad[0].write, Contains(HasSubstr("\"cdi\": true")));
 }
 
+/// What is said of `--gpus`.
+DoctorFinding GpusOf(const EngineState& engine) {
+  for (const DoctorFinding& finding : JudgeEngine(engine, MachineWith(Gpu())))
+    if (finding.about.ends_with("--gpus")) return finding;
+  return {};
+}
+
+TEST(Engine, SaysWhatDockersGpusComeTo) {
+  EngineState docker = EngineOf(Engine::kDocker, "20.10.24");
+  EXPECT_EQ(GpusOf(docker).about, "docker 20.10.24 --gpus");
+  EXPECT_EQ(GpusOf(docker).verdict, Verdict::kUnknown);
+  EXPECT_THAT(GpusOf(docker).why, HasSubstr("could not select device driver"));
+  EXPECT_THAT(GpusOf(docker).run, ElementsAre(HasSubstr("penstock runtime configure --runtime docker")));
+  docker.cdi_hook = GpusHook{"/usr/local/bin/nvidia-cdi-hook", true};
+  EXPECT_THAT(GpusOf(docker).why, HasSubstr("nvidia-container-runtime-hook alone, which is not there"));
+  docker.runtime_hook = GpusHook{"/usr/local/bin/nvidia-container-runtime-hook", true};
+  EXPECT_THAT(GpusOf(docker).why, HasSubstr("fails with an error where no --runtime stands beside it"));
+  EXPECT_THAT(GpusOf(docker).run, ElementsAre(HasSubstr("--set-as-default")));
+  docker.facts.main = {"/etc/docker/daemon.json",
+                       R"({"default-runtime": "nvidia", "runtimes": {"nvidia": {"path": "/opt/penstock-runtime", "args": []}}})"};
+  EXPECT_EQ(GpusOf(docker).verdict, Verdict::kOk);
+  EXPECT_THAT(GpusOf(docker).why, HasSubstr("by the default runtime"));
+  docker.facts.main.text = std::nullopt;
+  docker.runtime_hook->ours = false;
+  EXPECT_THAT(GpusOf(docker).why, HasSubstr("goes by NVIDIA's own"));
+
+  EngineState newer = EngineOf(Engine::kDocker, "29.2.0");
+  newer.cdi_hook = GpusHook{"/usr/local/bin/nvidia-cdi-hook", true};
+  EXPECT_EQ(GpusOf(newer).why, "opens the devices by CDI");
+  newer.runtime_hook = GpusHook{"/usr/local/bin/nvidia-container-runtime-hook", true};
+  EXPECT_THAT(GpusOf(newer).why, HasSubstr("which this release needs no more"));
+}
+
+TEST(Doctor, SaysWhoNeedsNvidiasToolkitStill) {
+  DoctorFacts facts = MachineWith(Gpu());
+  facts.enroot = EnrootHook{"/etc/enroot/hooks.d/98-nvidia.sh", true};
+  EXPECT_THAT(Judge(facts), Contains(AllOf(Field(&DoctorFinding::about, "enroot"), Field(&DoctorFinding::verdict, Verdict::kOk))));
+  facts.enroot->has_cli = false;
+  EXPECT_THAT(Judge(facts), Contains(AllOf(Field(&DoctorFinding::about, "enroot"), Field(&DoctorFinding::verdict, Verdict::kBad),
+                                           Field(&DoctorFinding::why, HasSubstr("docs/nvidia-toolkit.md")))));
+}
+
 TEST(Engine, IsTooOldForCdi) {
   for (const auto& [engine, version, first] :
        {std::tuple(Engine::kContainerd, "1.6.20", "1.7"), std::tuple(Engine::kPodman, "4.0.3", "4.1"),

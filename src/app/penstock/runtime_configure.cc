@@ -26,13 +26,16 @@ namespace {
 constexpr char kConfigureFooter[] = R"(Examples:
   penstock runtime configure --runtime containerd --cdi.enabled --dry-run   # what would be written, as a diff
   penstock runtime configure --cdi.enabled --no-runtime --restart-mode systemd
-  penstock runtime configure --runtime docker --set-as-default --cdi.enabled
+  penstock runtime configure --runtime docker --set-as-default --restart-mode systemd    # and `docker run --gpus` works
   penstock runtime configure --runtime crio --nvidia-runtime-path /opt/penstock/penstock-runtime
 
 --runtime: auto (the engine that the kubelet uses), containerd, crio, docker, podman, or a distribution with files of its own: k3s, rke2,
 k0s, microk8s, microshift. The smallest change is made: a drop-in file where the engine merges them, else lines in its own file, whose
 comments, order and mode stay. What the engine says is in force is compared before and after; it starts anew only where that changed and
 --restart-mode says how, and where it does not come back the old files do. `unconfigure` undoes it all, to the byte.
+
+docker knows --gpus (compose: driver: nvidia) where it finds nvidia-container-runtime-hook or nvidia-cdi-hook on its PATH when it starts:
+links with these names to penstock-hook are made in --gpus-links where nobody else has them.
 
 Exit status: 0 configured, or it was already; 1 not, and nothing has changed: the message says why, and which lines to write by hand where
 a file cannot be edited safely.)";
@@ -49,7 +52,7 @@ Exit status: 0 undone, or there was nothing; 1 not, and nothing has changed.)";
 
 struct ConfigureWords {
   EngineOptions engine;
-  std::string name = "nvidia", path, mode, unused;
+  std::string name = "nvidia", path, mode, hook, links = edge::engine::LinkWish().folder;
   bool set_as_default = false, cdi = false, no_runtime = false;
   bool runtime_said = false;  ///< its name or path
 };
@@ -97,6 +100,20 @@ base::Result<edge::engine::Wish> WishOf(const ConfigureWords& words, Engine engi
   return wish;
 }
 
+constexpr char kHook[] = "penstock-hook";
+
+/// What docker's `--gpus` goes by: our hook beside the runtime that was named, else beside this program.
+std::optional<edge::engine::LinkWish> LinksOf(const ConfigureWords& words, Engine engine) {
+  if (engine != Engine::kDocker || words.links.empty()) return std::nullopt;
+  edge::engine::LinkWish wish{.program = words.hook, .folder = words.links};
+  while (wish.folder.size() > 1 && wish.folder.ends_with('/')) wish.folder.pop_back();
+  // Scripts for nvidia-ctk name NVIDIA's own program, which no link of ours leads to.
+  if (!wish.program.ends_with(kHook)) wish.program.clear();
+  if (wish.program.empty() && !words.path.empty()) wish.program = words.path.substr(0, words.path.find_last_of('/') + 1) + kHook;
+  if (wish.program.empty()) wish.program = FindProgram(kHook).value_or(kHook);
+  return wish;
+}
+
 edge::engine::Progress Told(const Common& common) {
   if (common.json) return nullptr;
   return [](const std::string& what) { std::cerr << what << "\n"; };
@@ -105,8 +122,11 @@ edge::engine::Progress Told(const Common& common) {
 int Configure(const Common& common, const ConfigureWords& words) {
   constexpr char kVerb[] = "configure";
   if (words.mode == "hook" || words.mode == "oci-hook")
-    return Fail(kVerb,
-                Error(Code::kUnimplemented, "OCI hooks of CRI-O are not written: use the runtime (--config-mode config-file) or CDI"));
+    return Fail(kVerb, Error(Code::kUnimplemented,
+                             "--config-mode=" + words.mode +
+                                 ": no hooks are written below /usr/share/containers/oci/hooks.d, since a hook runs when a container's "
+                                 "devices are settled already. Leave the option out: `penstock runtime configure --runtime crio` writes a "
+                                 "runtime, and CRI-O has CDI on by itself"));
   if (words.no_runtime && (words.set_as_default || words.runtime_said || !words.cdi))
     return Fail(kVerb,
                 Error(Code::kInvalidArgument, "--no-runtime says that CDI alone is wanted: say --cdi.enabled, and nothing of a runtime"));
@@ -120,6 +140,10 @@ int Configure(const Common& common, const ConfigureWords& words) {
   if (!wish.ok()) return Fail(kVerb, wish.error());
   options->wish = *std::move(wish);
   options->beside = true;
+  options->links = LinksOf(words, site->engine);
+  if (!words.hook.empty() && (!options->links || options->links->program != words.hook) && !common.json)
+    std::cerr << "penstock runtime: --nvidia-runtime-hook-path " << words.hook << " has no effect: only docker needs a hook, and that is "
+              << kHook << "\n";
   const auto done = edge::engine::Configure(*site, *options, Told(common));
   return done.ok() ? ShowConfigured(*site, *done, common, words.engine.dry_run) : Fail(kVerb, done.error());
 }
@@ -150,6 +174,12 @@ int Unconfigure(const Common& common, const UnconfigureWords& words) {
   return status;
 }
 
+Json LinksJson(const std::vector<edge::engine::Link>& links) {
+  Json list = Json::array();
+  for (const auto& link : links) list.push_back({{"path", link.path}, {"target", link.target}});
+  return list;
+}
+
 void AddEngineOptions(CLI::App& verb, EngineOptions& options) {
   verb.add_option("--runtime", options.runtime, "container engine or distribution")->type_name("NAME")->capture_default_str();
   verb.add_option("--config", options.config, "its configuration file, where it is not the usual one")->type_name("PATH");
@@ -170,16 +200,21 @@ int ShowConfigured(const Site& site, const Configured& done, const Common& commo
   if (common.json) {
     Json files = Json::array();
     for (const auto& file : done.change.files) files.push_back(file.path);
-    std::cout << Json{{"engine", site.name},         {"config", site.config},   {"files", files},   {"diff", done.diff},
-                      {"restarted", done.restarted}, {"remarks", done.remarks}, {"dryRun", dry_run}}
+    std::cout << Json{{"engine", site.name},     {"config", site.config},
+                      {"files", files},          {"links", {{"made", LinksJson(done.linked)}, {"removed", LinksJson(done.unlinked)}}},
+                      {"diff", done.diff},       {"restarted", done.restarted},
+                      {"remarks", done.remarks}, {"dryRun", dry_run}}
                      .dump(2)
               << "\n";
     return 0;
   }
   if (dry_run) std::cout << done.diff;
-  if (done.change.files.empty()) std::cout << site.name << ": nothing " << (dry_run ? "would change" : "changed") << "\n";
-  if (!dry_run)
+  if (done.diff.empty()) std::cout << site.name << ": nothing " << (dry_run ? "would change" : "changed") << "\n";
+  if (!dry_run) {
+    for (const auto& link : done.unlinked) std::cout << "removed " << link.path << "\n";
+    for (const auto& link : done.linked) std::cout << "wrote " << link.path << ", a link to " << link.target << "\n";
     for (const auto& file : done.change.files) std::cout << (file.to ? file.from ? "changed " : "wrote " : "removed ") << file.path << "\n";
+  }
   if (done.restarted) std::cout << site.name << " is there again\n";
   for (const std::string& remark : done.remarks) std::cerr << "penstock runtime: " << remark << "\n";
   return 0;
@@ -202,9 +237,15 @@ void AddRuntimeConfigure(CLI::App& runtime, const Common& common, int& exit_code
   verb->add_flag("--nvidia-set-as-default,--set-as-default", words->set_as_default, "containers that name no runtime get this one");
   verb->add_flag("--cdi.enabled,--cdi.enable,--enable-cdi", words->cdi, "devices are injected by CDI");
   verb->add_flag("--no-runtime", words->no_runtime, "CDI alone: the engine learns of no runtime");
+  verb->add_option("--gpus-links", words->links,
+                   "docker: the folder on dockerd's PATH for the links that make it know --gpus; \"\": none are made")
+      ->type_name("DIR")
+      ->capture_default_str();
+  verb->add_option("--nvidia-runtime-hook-path,--oci-hook-path", words->hook,
+                   "docker: penstock-hook as the engine sees it, to which these links lead; left out: beside the runtime, or this program")
+      ->type_name("PATH");
   // What scripts for nvidia-ctk may say besides.
   verb->add_option("--config-mode", words->mode)->group("");
-  verb->add_option("--nvidia-runtime-hook-path,--oci-hook-path", words->unused)->group("");
   verb->callback([words, &common, &exit_code, drop_in, name, path] {
     words->engine.drop_in_said = drop_in->count() > 0;
     words->runtime_said = name->count() > 0 || path->count() > 0;

@@ -71,8 +71,10 @@ Arguments EffectCommand(const Site& site, bool has_file) {
   return Within(site, std::move(command));
 }
 
-Arguments CheckCommand(const Site& site) {
-  if (site.engine == Engine::kDocker) return Within(site, {site.program, "--validate", "--config-file", site.config});
+Arguments CheckCommand(const Site& site, int major) {
+  constexpr int kDockerThatValidates = 23;
+  if (site.engine == Engine::kDocker && major >= kDockerThatValidates)
+    return Within(site, {site.program, "--validate", "--config-file", site.config});
   if (site.engine == Engine::kPodman) return Within(site, {site.program, "info"});
   return {};
 }

@@ -23,8 +23,8 @@ std::optional<std::pair<int, int>> ParseVersion(std::string_view answer);
 /// which it would have to be told, is not there.
 Arguments EffectCommand(const Site& site, bool has_file);
 
-/// What fails where the files cannot be used. Empty: this engine has no such command.
-Arguments CheckCommand(const Site& site);
+/// What fails where the files cannot be used. Empty: this engine has no such command, or not in this version; docker has it from 23.0.
+Arguments CheckCommand(const Site& site, int major);
 
 /// What says how the engine's parts are, once it listens; not being there is no fault. Empty: listening is all that can be asked.
 Arguments HealthCommand(const Site& site);

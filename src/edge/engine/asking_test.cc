@@ -31,7 +31,8 @@ TEST(AskingAnEngine, ItIsToldTheFileThatItIsStartedWith) {
   EXPECT_THAT(EffectCommand(site, false), IsEmpty());
   site.enter = {"enter", "1"};
   EXPECT_THAT(RestartCommand(site), ElementsAre("enter", "1", "systemctl", "restart", "containerd.service"));
-  EXPECT_THAT(CheckCommand(*RecipeOf("docker")), ElementsAre("dockerd", "--validate", "--config-file", "/etc/docker/daemon.json"));
+  EXPECT_THAT(CheckCommand(*RecipeOf("docker"), 23), ElementsAre("dockerd", "--validate", "--config-file", "/etc/docker/daemon.json"));
+  EXPECT_THAT(CheckCommand(*RecipeOf("docker"), 20), testing::IsEmpty());
 }
 
 TEST(AskingAnEngine, AContainerdWithoutItsCriPluginIsIll) {

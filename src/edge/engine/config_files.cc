@@ -106,15 +106,42 @@ base::Result<std::string> ConfigFiles::RealPath(const std::string& path) const {
   }
   if (root_.ReadLink(path).ok())
     return Error(Code::kFailedPrecondition, path + " is a link to a file that is not there: make that one, or remove the link");
+  return InRealFolder(path);
+}
+
+/// The path with its folder as that really lies; what the last part leads to is not asked.
+base::Result<std::string> ConfigFiles::InRealFolder(const std::string& path) const {
   ASSIGN(const os::UniqueFd folder, root_.OpenFile(Folder(path), O_PATH | O_DIRECTORY));
   ASSIGN(const std::string real, root_.PathOf(folder));
-  return top + (real == "/" ? "" : real) + "/" + LeafOf(path);
+  return (root_.path() == "/" ? "" : root_.path()) + (real == "/" ? "" : real) + "/" + LeafOf(path);
 }
 
 Status ConfigFiles::Write(const std::string& path, const std::string& content) const {
   if (!root_.Exists(Folder(path))) TRY(os::MakeDirectories((root_.path() == "/" ? "" : root_.path()) + Folder(path)));
   ASSIGN(const std::string real, RealPath(path));
   return Replace(real, content);
+}
+
+bool ConfigFiles::Holds(const std::string& path) const { return root_.Exists(path) || LinkTarget(path).has_value(); }
+
+std::optional<std::string> ConfigFiles::LinkTarget(const std::string& path) const {
+  auto target = root_.ReadLink(path);
+  return target.ok() ? std::optional(*std::move(target)) : std::nullopt;
+}
+
+Status ConfigFiles::MakeLink(const std::string& path, const std::string& target) const {
+  ASSIGN(const std::string real, InRealFolder(path));
+  if (::symlink(target.c_str(), real.c_str()) != 0) return ErrnoError(errno, "make the link " + path);
+  SyncFolder(Folder(real));
+  return {};
+}
+
+Status ConfigFiles::RemoveLink(const std::string& path, const std::string& target) const {
+  if (LinkTarget(path) != target) return {};
+  ASSIGN(const std::string real, InRealFolder(path));
+  if (::unlink(real.c_str()) != 0 && errno != ENOENT) return ErrnoError(errno, "remove the link " + path);
+  SyncFolder(Folder(real));
+  return {};
 }
 
 Status ConfigFiles::Remove(const std::string& path) const {

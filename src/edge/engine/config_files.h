@@ -26,12 +26,25 @@ class ConfigFiles {
   /// What is not there need not be removed.
   base::Status Remove(const std::string& path) const;
 
+  /// Whether anything lies there, a link to nothing included.
+  bool Holds(const std::string& path) const;
+
+  /// Where a symbolic link leads; nothing: it is none, or not there.
+  std::optional<std::string> LinkTarget(const std::string& path) const;
+
+  /// Makes a symbolic link; replaces nothing (kAlreadyExists). Its folder must be there.
+  base::Status MakeLink(const std::string& path, const std::string& target) const;
+
+  /// Removes a symbolic link, if it is one that leads there.
+  base::Status RemoveLink(const std::string& path, const std::string& target) const;
+
   /// Paths that match, sorted; the pattern's last part alone may have wildcards.
   std::vector<std::string> Match(const std::string& pattern) const;
 
  private:
   explicit ConfigFiles(os::Root root) : root_(std::move(root)) {}
   base::Result<std::string> RealPath(const std::string& path) const;
+  base::Result<std::string> InRealFolder(const std::string& path) const;
 
   os::Root root_;
 };

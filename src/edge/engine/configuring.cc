@@ -63,6 +63,8 @@ Status Configuring::State::Open() {
   }
   ASSIGN(files, ConfigFiles::Open(site.root));
   ASSIGN(journal, LoadJournal(journal_path));
+  ASSIGN(links, LoadLinks(LinksPath(journal_path)));
+  links_wanted = links;
   journal.site = {site.name, site.config, site.drop_in, site.socket, site.program, site.unit};
   return {};
 }
@@ -74,7 +76,8 @@ Status Configuring::State::Save(Phase phase) {
     journal.files.clear();
     journal.engine = {};
   }
-  return SaveJournal(journal_path, journal);
+  // Links alone are remembered by a journal as well, by which their engine is found again.
+  return SaveJournal(journal_path, journal, !links_wanted.empty());
 }
 
 /// What a run that was killed left behind: before the engine was told, the files go back; after, the change is brought to its end.
@@ -138,13 +141,17 @@ void Configuring::State::AskEffect(std::function<void(base::Result<std::optional
 void Configuring::State::Plan(std::optional<std::string> effect) {
   effect_before = effect;
   if (const auto planned = MakePlan(std::move(effect)); !planned.ok()) return Finish(planned);
+  if (const auto planned = MakeLinkPlan(); !planned.ok()) return Finish(planned);
   for (const FileChange& file : outcome.change.files) outcome.diff += Unified(file.path, file.from, file.to);
+  const auto shown = [](const Link& link) { return "link to " + link.target + "\n"; };
+  for (const Link& link : outcome.unlinked) outcome.diff += Unified(link.path, shown(link), std::nullopt);
+  for (const Link& link : outcome.linked) outcome.diff += Unified(link.path, std::nullopt, shown(link));
   outcome.remarks.insert(outcome.remarks.end(), outcome.change.remarks.begin(), outcome.change.remarks.end());
-  if (!options.dry_run && !outcome.change.files.empty()) return Carry();
+  if (!options.dry_run && !ChangesNothing()) return Carry();
   // What is remembered may change where no file does: the same lines by another wish.
   if (!options.dry_run) {
     journal.record = outcome.change.record;
-    return Finish(Save(Phase::kDone));
+    return Settle();
   }
   Finish({});
 }
@@ -168,18 +175,59 @@ Status Configuring::State::MakePlan(std::optional<std::string> effect) {
   return {};
 }
 
+/// An engine that nothing is wished of any more has no links of ours either.
+Status Configuring::State::MakeLinkPlan() {
+  if (outcome.change.record.wish == Wish{}) {
+    links_wanted.clear();
+  } else if (options.links && site.engine == Engine::kDocker) {
+    const auto look = [this](const std::string& path) { return Occupant{files->Holds(path), files->LinkTarget(path)}; };
+    auto plan = PlanLinks(*options.links, LinkNames(major, minor), SearchPath(options.proc_root, Running().pid), links, look);
+    links_wanted = std::move(plan.wanted);
+    outcome.remarks.insert(outcome.remarks.end(), plan.remarks.begin(), plan.remarks.end());
+    for (const Link& link : links_wanted)
+      if (files->LinkTarget(link.path) != link.target) outcome.linked.push_back(link);
+  }
+  for (const Link& link : links)
+    if (std::find(links_wanted.begin(), links_wanted.end(), link) == links_wanted.end() && files->LinkTarget(link.path) == link.target)
+      outcome.unlinked.push_back(link);
+  return {};
+}
+
+/// What is about to be made is remembered first: whoever finds the memory of a run that was killed finds what it made.
+Status Configuring::State::CarryLinks() {
+  std::vector<Link> both = links;
+  both.insert(both.end(), outcome.linked.begin(), outcome.linked.end());
+  TRY(RememberLinks(both));
+  return MoveLinks(*files, outcome.unlinked, outcome.linked);
+}
+
+Status Configuring::State::RememberLinks(const std::vector<Link>& now) const {
+  if (links.empty() && outcome.linked.empty()) return {};
+  return SaveLinks(LinksPath(journal_path), now);
+}
+
+/// Files and links are again what they were before this run.
+Status Configuring::State::GoBack() {
+  const Status back = PutBack(*files, journal.files, outcome.remarks);
+  Status linked = MoveLinks(*files, outcome.linked, outcome.unlinked);
+  links_wanted = links;
+  if (linked.ok()) linked = RememberLinks(links);
+  return back.ok() ? linked : back;
+}
+
 void Configuring::State::Carry() {
   journal.next = outcome.change.record;
   journal.files = outcome.change.files;
   if (const auto saved = Save(Phase::kWriting); !saved.ok()) return Finish(saved);
   if (const auto written = WriteAll(*files, journal.files); !written.ok()) return Refuse(written.error());
+  if (const auto linked = CarryLinks(); !linked.ok()) return Refuse(linked.error());
   Check();
 }
 
 /// The engine's own word on the new files, before anybody tells it to use them.
 void Configuring::State::Check() {
   const auto self = shared_from_this();
-  const Arguments checking = major > 0 ? CheckCommand(site) : Arguments();
+  const Arguments checking = major > 0 ? CheckCommand(site, major) : Arguments();
   if (!checking.empty())
     return Run(checking, [self](const base::Result<os::Command::Outcome>& answer) {
       if (answer.ok() && answer->status != 0)
@@ -200,10 +248,16 @@ void Configuring::State::Judge(const base::Result<std::optional<std::string>>& a
 
 /// The engine was not told: files go back, and that was all.
 void Configuring::State::Refuse(const Error& why) {
-  auto back = PutBack(*files, journal.files, outcome.remarks);
+  auto back = GoBack();
   if (back.ok()) back = Save(Phase::kDone);
   if (!back.ok()) return Finish(why.Within("the old files could not be put back (" + back.error().message() + ") after"));
   Finish(Error(why.code(), why.message() + "; nothing was changed"));
+}
+
+/// All is done, and what there is now is remembered.
+void Configuring::State::Settle() {
+  const Status linked = RememberLinks(links_wanted);
+  Finish(linked.ok() ? Save(Phase::kDone) : linked);
 }
 
 void Configuring::State::Start(bool changed) {
@@ -211,7 +265,7 @@ void Configuring::State::Start(bool changed) {
   const auto settle = [self](const Status& status) {
     if (!status.ok()) return self->Return(status.error());
     self->journal.record = self->journal.next;
-    self->Finish(self->Save(Phase::kDone));
+    self->Settle();
   };
   if (!changed) {
     Tell("what is in force in " + site.name + " stays as it was: it need not start anew");
@@ -225,6 +279,9 @@ void Configuring::State::Start(bool changed) {
     return settle({});
   }
   if (const auto can = CanStartAnew(); !can.ok()) return Refuse(can.error());
+  if (options.restart == Restart::kSignal && !(outcome.linked.empty() && outcome.unlinked.empty()))
+    outcome.remarks.push_back(site.name + " looks for what `--gpus` needs only when it starts, not at a signal" +
+                              (site.unit.empty() ? "" : ": systemctl restart " + site.unit));
   outcome.restarted = true;
   StartAnew(settle);
 }

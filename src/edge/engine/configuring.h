@@ -12,6 +12,7 @@
 #include "base/core/clock.h"
 #include "base/core/result.h"
 #include "edge/engine/change.h"
+#include "edge/engine/links.h"
 #include "edge/engine/site.h"
 #include "os/loop.h"
 
@@ -38,6 +39,7 @@ struct ConfigureOptions {
   Restart restart = Restart::kNone;
   Source source = Source::kAuto;
   bool drop_in_wanted = false;                  ///< the site's drop-in was named by somebody
+  std::optional<LinkWish> links;                ///< docker: links for `--gpus`; nothing: they stay as they are, or go with an empty wish
   std::string state_dir = "/var/lib/penstock";  ///< what is remembered lies in its engines/
   std::string proc_root = "/proc";
   base::Duration patience = std::chrono::minutes(2);  ///< how long it may take until the engine is there again
@@ -45,7 +47,8 @@ struct ConfigureOptions {
 
 struct Configured {
   Change change;
-  std::string diff;  ///< of all files, as `diff -u` prints it; empty: nothing changes
+  std::vector<Link> linked, unlinked;  ///< links that were made, and links of ours that went
+  std::string diff;                    ///< of all files, as `diff -u` prints it; empty: nothing changes
   bool restarted = false;
   std::vector<std::string> remarks;
 };

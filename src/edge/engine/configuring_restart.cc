@@ -106,7 +106,7 @@ void Configuring::State::Return(const Error& why) {
   Tell(site.name + " did not come back: its old files are put back");
   const auto self = shared_from_this();
   Status back = Save(Phase::kReturning);
-  if (back.ok()) back = PutBack(*files, journal.files, outcome.remarks);
+  if (back.ok()) back = GoBack();
   if (!back.ok()) return Finish(why.Within("the old files could not be put back (" + back.error().message() + ") after"));
   const auto started = [self, why](Status status) {
     if (status.ok()) status = self->Save(Phase::kDone);

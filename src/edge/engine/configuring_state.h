@@ -32,7 +32,13 @@ struct Configuring::State : std::enable_shared_from_this<Configuring::State> {
   void AskEffect(std::function<void(base::Result<std::optional<std::string>>)> then);
   void Plan(std::optional<std::string> effect);
   base::Status MakePlan(std::optional<std::string> effect);
+  base::Status MakeLinkPlan();
+  bool ChangesNothing() const { return outcome.change.files.empty() && outcome.linked.empty() && outcome.unlinked.empty(); }
   void Carry();
+  base::Status CarryLinks();
+  base::Status RememberLinks(const std::vector<Link>& now) const;
+  void Settle();
+  base::Status GoBack();
   void Check();
   void Judge(const base::Result<std::optional<std::string>>& after);
   void Refuse(const base::Error& why);
@@ -65,6 +71,8 @@ struct Configuring::State : std::enable_shared_from_this<Configuring::State> {
   std::optional<os::LockFile> lock;
   std::optional<ConfigFiles> files;
   Journal journal;
+  std::vector<Link> links;         ///< ours, before this run
+  std::vector<Link> links_wanted;  ///< and after it
   Gathered gathered;
   Configured outcome;
   std::optional<std::string> effect_before;

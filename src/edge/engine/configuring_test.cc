@@ -370,6 +370,159 @@ TEST(Journal, IsReadAsItWasWritten) {
   EXPECT_EQ(read->record.files[0].settings[2].value.kind, base::Value::Kind::kString);
 }
 
+/// A docker of some version that checks nothing, and the folders of its PATH, in which nothing lies yet.
+class Docker {
+ public:
+  explicit Docker(const std::string& version) {
+    folder_.Write("dockerd", "#!/bin/sh\n[ \"$1\" = --version ] && echo Docker version " + version + ", build x\ntrue\n");
+    std::filesystem::permissions(folder_ / "dockerd", std::filesystem::perms::owner_all);
+    folder_.Write("own/penstock-hook", "");
+    for (const char* folder : {"root/usr/local/bin", "root/usr/bin", "root/own", "root/etc/docker"})
+      std::filesystem::create_directories(folder_ / folder);
+    folder_.Write("root/own/penstock-hook", "");
+    site.root = folder_ / "root";
+    site.socket = folder_ / "none.sock";
+    site.program = folder_ / "dockerd";
+    options.wish = {.handlers = {{"nvidia", "/own/penstock-runtime"}}};
+    options.links = LinkWish{.program = "/own/penstock-hook"};
+    options.state_dir = folder_ / "state";
+    options.beside = true;
+  }
+
+  base::Result<Configured> Run() { return Configure(site, options, nullptr); }
+  base::Result<Configured> Undo() {
+    options.wish = {};
+    options.links.reset();
+    options.beside = false;
+    return Run();
+  }
+  std::string At(const std::string& name) const { return folder_ / ("root/usr/local/bin/" + name); }
+  std::string LinkAt(const std::string& name) const { return os::ReadLink(At(name)).value_or(""); }
+
+  Site site = *RecipeOf("docker");
+  ConfigureOptions options;
+  os::TemporaryFolder folder_;
+};
+
+TEST(Links, OlderDockersGetBothNamesAndUndoingTakesThemBack) {
+  Docker docker("20.10.24+dfsg1");
+  docker.options.dry_run = true;
+  const auto planned = docker.Run();
+  ASSERT_TRUE(planned.ok()) << planned.error().message();
+  EXPECT_THAT(planned->diff, HasSubstr("+link to /own/penstock-hook"));
+  EXPECT_EQ(docker.LinkAt("nvidia-container-runtime-hook"), "");
+  docker.options.dry_run = false;
+  ASSERT_TRUE(docker.Run().ok());
+  EXPECT_EQ(docker.LinkAt("nvidia-container-runtime-hook"), "/own/penstock-hook");
+  EXPECT_EQ(docker.LinkAt("nvidia-cdi-hook"), "/own/penstock-hook");
+  EXPECT_THAT(docker.Run()->linked, IsEmpty());
+  const auto undone = docker.Undo();
+  ASSERT_TRUE(undone.ok()) << undone.error().message();
+  EXPECT_EQ(undone->unlinked.size(), 2u);
+  EXPECT_EQ(docker.LinkAt("nvidia-container-runtime-hook"), "");
+  EXPECT_THAT(*os::ListDirectory(docker.options.state_dir + "/engines"), ElementsAre("lock"));
+}
+
+TEST(Links, ANewerDockerNeedsOneOfThemAndLosesTheOther) {
+  Docker docker("20.10.24");
+  ASSERT_TRUE(docker.Run().ok());
+  docker.folder_.Write("dockerd", "#!/bin/sh\n[ \"$1\" = --version ] && echo Docker version 29.2.1, build x\ntrue\n");
+  const auto done = docker.Run();
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  ASSERT_EQ(done->unlinked.size(), 1u);
+  EXPECT_EQ(docker.LinkAt("nvidia-container-runtime-hook"), "");
+  EXPECT_EQ(docker.LinkAt("nvidia-cdi-hook"), "/own/penstock-hook");
+}
+
+TEST(Links, LinksAloneAreRememberedToo) {
+  Docker docker("29.2.1");
+  docker.options.wish = {.cdi = true};
+  const auto done = docker.Run();
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  EXPECT_THAT(done->change.files, IsEmpty());
+  EXPECT_EQ(ConfiguredSites(docker.options.state_dir)->size(), 1u);
+  ASSERT_TRUE(docker.Undo().ok());
+  EXPECT_EQ(docker.LinkAt("nvidia-cdi-hook"), "");
+  EXPECT_EQ(ConfiguredSites(docker.options.state_dir)->size(), 0u);
+}
+
+TEST(Links, WhatOthersHaveThereStays) {
+  Docker docker("20.10.24");
+  docker.folder_.Write("root/usr/bin/nvidia-container-runtime-hook", "NVIDIA's");
+  docker.folder_.Link("root/usr/local/bin/nvidia-cdi-hook", "/gone");
+  const auto done = docker.Run();
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  EXPECT_THAT(done->linked, IsEmpty());
+  EXPECT_THAT(done->remarks, testing::Contains(HasSubstr("/usr/bin/nvidia-container-runtime-hook is there already and stays")));
+  EXPECT_THAT(done->remarks, testing::Contains(HasSubstr("/usr/local/bin/nvidia-cdi-hook is there already and stays")));
+  ASSERT_TRUE(docker.Undo().ok());
+  EXPECT_EQ(docker.LinkAt("nvidia-cdi-hook"), "/gone");
+  EXPECT_EQ(*os::ReadFile(docker.folder_ / "root/usr/bin/nvidia-container-runtime-hook"), "NVIDIA's");
+}
+
+TEST(Links, OneThatSomebodyLedElsewhereMeanwhileStays) {
+  Docker docker("20.10.24");
+  ASSERT_TRUE(docker.Run().ok());
+  std::filesystem::remove(docker.At("nvidia-cdi-hook"));
+  docker.folder_.Link("root/usr/local/bin/nvidia-cdi-hook", "/usr/bin/theirs");
+  ASSERT_TRUE(docker.Undo().ok());
+  EXPECT_EQ(docker.LinkAt("nvidia-cdi-hook"), "/usr/bin/theirs");
+  EXPECT_EQ(docker.LinkAt("nvidia-container-runtime-hook"), "");
+}
+
+TEST(Links, ARefusedConfigurationTakesThemBack) {
+  Docker docker("24.0.7");
+  docker.folder_.Write("dockerd", "#!/bin/sh\n[ \"$1\" = --version ] && echo Docker version 24.0.7 && exit\necho no >&2; exit 1\n");
+  const auto done = docker.Run();
+  ASSERT_FALSE(done.ok());
+  EXPECT_THAT(done.error().message(), HasSubstr("nothing was changed"));
+  EXPECT_EQ(docker.LinkAt("nvidia-container-runtime-hook"), "");
+  EXPECT_FALSE(os::Exists(docker.folder_ / "root/etc/docker/daemon.json"));
+  EXPECT_THAT(*os::ListDirectory(docker.options.state_dir + "/engines"), ElementsAre("lock"));
+}
+
+TEST(Links, WhatARunThatWasKilledHadMadeIsFound) {
+  Docker docker("20.10.24");
+  std::filesystem::create_directories(docker.options.state_dir + "/engines");
+  ASSERT_TRUE(SaveLinks(LinksPath(JournalPath(docker.site, docker.options.state_dir)),
+                        {{"/usr/local/bin/nvidia-cdi-hook", "/own/penstock-hook"}, {"/usr/local/bin/never-made", "/own/penstock-hook"}})
+                  .ok());
+  docker.folder_.Link("root/usr/local/bin/nvidia-cdi-hook", "/own/penstock-hook");
+  ASSERT_TRUE(docker.Undo().ok());
+  EXPECT_EQ(docker.LinkAt("nvidia-cdi-hook"), "");
+  EXPECT_THAT(*os::ListDirectory(docker.options.state_dir + "/engines"), ElementsAre("lock"));
+}
+
+TEST(Links, AnAgentThatConfiguresAfterwardsLeavesThem) {
+  Docker docker("25.0.1");
+  ASSERT_TRUE(docker.Run().ok());
+  docker.options.links.reset();
+  docker.options.respect = true;
+  docker.options.wish = {.cdi = true};
+  ASSERT_TRUE(docker.Run().ok());
+  EXPECT_EQ(docker.LinkAt("nvidia-container-runtime-hook"), "/own/penstock-hook");
+}
+
+TEST(Links, NoneAreMadeWhereTheyWouldHelpNobody) {
+  Docker docker("20.10.24");
+  docker.options.links->program = "/gone/penstock-hook";
+  EXPECT_THAT(docker.Run()->remarks, testing::Contains(HasSubstr("/gone/penstock-hook is not there")));
+  docker.options.links = LinkWish{.program = "/own/penstock-hook", .folder = "/opt/bin"};
+  EXPECT_THAT(docker.Run()->remarks, testing::Contains(HasSubstr("/opt/bin is not on dockerd's PATH")));
+  docker.options.links->folder = "/usr/local/bin";
+  docker.folder_.Write("root/usr/bin/amd-container-runtime", "");
+  EXPECT_THAT(docker.Run()->remarks, testing::Contains(HasSubstr("gives `--gpus` to AMD's devices")));
+  EXPECT_EQ(docker.LinkAt("nvidia-cdi-hook"), "");
+}
+
+TEST(Links, ADamagedMemoryIsNoLicenceToGuess) {
+  const os::TemporaryFolder folder;
+  folder.Write("docker.links", "{\"version\": 1, \"links\": [{\"path\": 3}]}");
+  EXPECT_THAT(LoadLinks(folder / "docker.links").error().message(), HasSubstr("remove by hand"));
+  folder.Write("docker.links", "{\"version\": 2}");
+  EXPECT_THAT(LoadLinks(folder / "docker.links").error().message(), HasSubstr("newer Penstock"));
+}
+
 TEST(ConfigFiles, KeepLinksAndModes) {
   const os::TemporaryFolder folder;
   folder.Write("real/daemon.json", "{}");

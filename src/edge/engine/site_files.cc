@@ -108,8 +108,8 @@ base::Result<Journal> LoadJournal(const std::string& path) {
                                     "): undo its lines by hand and remove that file");
 }
 
-Status SaveJournal(const std::string& path, const Journal& journal) {
-  if (journal.phase == Phase::kDone && journal.record.files.empty()) {
+Status SaveJournal(const std::string& path, const Journal& journal, bool keep) {
+  if (journal.phase == Phase::kDone && journal.record.files.empty() && !keep) {
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) return base::ErrnoError(errno, "remove " + path);
     return {};
   }

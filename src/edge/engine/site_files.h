@@ -29,7 +29,7 @@ base::Status PutBack(const ConfigFiles& files, const std::vector<FileChange>& ch
 /// An empty journal where there is no such file.
 base::Result<Journal> LoadJournal(const std::string& path);
 
-/// Removes the file of a journal that has nothing to remember.
-base::Status SaveJournal(const std::string& path, const Journal& journal);
+/// Removes the file of a journal that has nothing to remember; `keep`: there is more of this engine than its files.
+base::Status SaveJournal(const std::string& path, const Journal& journal, bool keep = false);
 
 }  // namespace penstock::edge::engine
