@@ -54,10 +54,14 @@ libraries for 32-bit programs. All flags have the variables that nvidia-ctk has,
 
 Exit status: 0 generated, 1 not (the message says why, nothing was written), 2 wrong use.)";
 
-void Remark(const std::string& remark) { std::cerr << "penstock cdi generate: " << remark << "\n"; }
+void Say(const std::string& what) { std::cerr << "penstock cdi generate: " << what << "\n"; }
+
+void Remark(const CdiOrder& order, const std::string& remark) {
+  if (!order.quiet) Say(remark);
+}
 
 int Fail(const Error& error, int status) {
-  Remark(error.message());
+  Say(error.message());
   return status;
 }
 
@@ -70,11 +74,11 @@ class Vendor {
   const device::Dialect& dialect() const { return dialect_; }
 
   /// Asks the driver, the first time; devices that do not answer are told and left out.
-  Result<node::cdi::Input> Ask() {
+  Result<node::cdi::Input> Ask(const CdiOrder& order) {
     if (!seen_) {
       seen_ = AskDriver(dialect_, paths_, kPatience);
       if (seen_->ok())
-        for (const std::string& problem : (*seen_)->problems) Remark(problem);
+        for (const std::string& problem : (*seen_)->problems) Remark(order, problem);
     }
     if (!seen_->ok()) return seen_->error();
     node::cdi::Input input{&dialect_, &(*seen_)->driver, {}};
@@ -91,7 +95,7 @@ class Vendor {
   Result<Generated> Generate(const CdiOrder& order);
 
  private:
-  Result<const device::CdiPlatform*> PlatformHere(const std::vector<device::CdiPlatform>& platforms);
+  Result<const device::CdiPlatform*> PlatformHere(const std::vector<device::CdiPlatform>& platforms, const CdiOrder& order);
   Result<Generated> GenerateAsked(const CdiOrder& order);
   node::cdi::Options OptionsFor(const CdiOrder& order, std::string_view kind) const {
     auto options = order.options;
@@ -153,19 +157,19 @@ void AddNone(api::cdi::Spec& spec) {
   spec.devices.push_back(std::move(none));
 }
 
-Result<const device::CdiPlatform*> Vendor::PlatformHere(const std::vector<device::CdiPlatform>& platforms) {
+Result<const device::CdiPlatform*> Vendor::PlatformHere(const std::vector<device::CdiPlatform>& platforms, const CdiOrder& order) {
   for (const device::CdiPlatform& platform : platforms) {
     const Fits fits = node::cdi::FitsPlatform(platform, Unasked(), places_);
     if (fits == Fits::kNo) continue;
     if (fits == Fits::kYes) return &platform;
-    ASSIGN(const auto input, Ask());
+    ASSIGN(const auto input, Ask(order));
     if (node::cdi::AllOfModels(platform, input.devices)) return &platform;
   }
   return nullptr;
 }
 
 Result<Generated> Vendor::GenerateAsked(const CdiOrder& order) {
-  ASSIGN(auto input, Ask());
+  ASSIGN(auto input, Ask(order));
   std::vector<const device::Facts*> chosen = input.devices;
   if (!order.every_device && !order.devices.empty()) { ASSIGN(chosen, Choose(input, order.devices)); }
   auto options = OptionsFor(order, dialect_.cdi_kind());
@@ -180,8 +184,8 @@ Result<Generated> Vendor::Generate(const CdiOrder& order) {
   const auto platforms = dialect_.CdiPlatforms();
   const device::CdiPlatform* platform = nullptr;
   if (order.mode == "auto") {
-    ASSIGN(platform, PlatformHere(platforms));
-    if (platform != nullptr) Remark("this machine is one of " + platform->name + ": mode " + platform->mode);
+    ASSIGN(platform, PlatformHere(platforms, order));
+    if (platform != nullptr) Remark(order, "this machine is one of " + platform->name + ": mode " + platform->mode);
   }
   for (const device::CdiPlatform& one : platforms)
     if (one.mode == order.mode) platform = &one;
@@ -223,14 +227,13 @@ Result<Generated> GenerateFor(const CdiOrder& order, const api::NodeConfig& conf
 
 /// Groups for device files that not everybody may open need a format that some engines do not know
 /// (NVIDIA/nvidia-container-toolkit#1860).
-void TellVersion(const api::cdi::Spec& spec) {
+void TellVersion(const CdiOrder& order, const api::cdi::Spec& spec) {
   api::cdi::Spec without = spec;
   without.edits.additional_gids.clear();
   for (api::cdi::Device& device : without.devices) device.edits.additional_gids.clear();
   const std::string version = api::cdi::MinimumVersion(spec);
   if (version == api::cdi::MinimumVersion(without)) return;
-  Remark("this is CDI " + version +
-         ", which podman 4 cannot read: where it is used, add --feature-flag no-additional-gids-for-device-nodes");
+  Remark(order, "this is CDI " + version + ", which podman 4 cannot read: where it is used, leave additional groups out");
 }
 
 base::Status WriteOut(const CdiOrder& order, const api::cdi::Spec& spec) {
@@ -242,8 +245,8 @@ base::Status WriteOut(const CdiOrder& order, const api::cdi::Spec& spec) {
   }
   TRY(os::MakeDirectories(order.path.substr(0, order.path.rfind('/'))));
   TRY(os::WriteFileAtomically(order.path, text));
-  Remark("wrote " + order.path + ": " + spec.kind + ", " + std::to_string(spec.devices.size()) +
-         (spec.devices.size() == 1 ? " device, CDI " : " devices, CDI ") + api::cdi::MinimumVersion(spec));
+  Remark(order, "wrote " + order.path + ": " + spec.kind + ", " + std::to_string(spec.devices.size()) +
+                    (spec.devices.size() == 1 ? " device, CDI " : " devices, CDI ") + api::cdi::MinimumVersion(spec));
   return {};
 }
 
@@ -265,13 +268,14 @@ int Run(const CLI::App& verb, const Common& common, CdiRequest request) {
   const auto config = Resolve(settings);
   if (!config.ok()) return Fail(config.error(), kFailed);
   if (request.hook.empty()) request.hook = config->cdi.hook;
+  request.additional_gids = request.additional_gids || config->cdi.additional_gids;
   const auto order = UnderstandCdiRequest(request);
   if (!order.ok()) return Fail(order.error(), kWrongUse);
-  for (const std::string& remark : order->remarks) Remark(remark);
+  for (const std::string& remark : order->remarks) Remark(*order, remark);
   const auto generated = GenerateFor(*order, *config);
   if (!generated.ok()) return Fail(generated.error(), kFailed);
-  for (const std::string& remark : generated->remarks) Remark(remark);
-  TellVersion(generated->spec);
+  for (const std::string& remark : generated->remarks) Remark(*order, remark);
+  TellVersion(*order, generated->spec);
   const auto written = WriteOut(*order, generated->spec);
   return written.ok() ? 0 : Fail(written.error(), kFailed);
 }

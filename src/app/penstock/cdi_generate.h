@@ -26,6 +26,10 @@ struct CdiRequest {
   std::vector<std::string> names, configuration_folders, library_folders, lists, ignored_links, disabled_hooks, enabled_hooks, features,
       devices;
   bool no_all = false;
+  bool additional_gids = false;  ///< see api::CdiConfig
+  bool quiet = false;            ///< remarks are not shown, errors are
+  bool debug = false;            ///< nvidia-ctk's: of no effect
+  std::string compat_root;       ///< likewise, of its mode csv
 };
 
 /// Adds the flags. `request` must outlive the parsing.
@@ -52,6 +56,7 @@ struct CdiOrder {
   node::cdi::PlatformOptions platform;
   std::vector<std::string> configuration_folders, library_folders;
   std::vector<std::string> remarks;
+  bool quiet = false;  ///< no remark is shown
 };
 
 /// Everything that is wrong with it, at once: kInvalidArgument.

@@ -70,7 +70,7 @@ constexpr std::array kLists{
     ListFlag{"--enable-hook,--enable-hooks", "NVIDIA_CTK_CDI_GENERATE_ENABLED_HOOKS", &CdiRequest::enabled_hooks, "HOOK",
              "hooks that are named, although they are not by default or left out"},
     ListFlag{"--feature-flag,--feature-flags", "NVIDIA_CTK_CDI_GENERATE_FEATURE_FLAGS", &CdiRequest::features, "NAME",
-             "no-additional-gids-for-device-nodes; others say nothing here"}};
+             "no-additional-gids-for-device-nodes, which is so anyway; others say nothing here"}};
 
 constexpr const char* kNoAllVariable = "NVIDIA_CTK_CDI_GENERATE_NO_ALL_DEVICE";
 
@@ -136,6 +136,12 @@ void AddCdiRequest(CLI::App& verb, CdiRequest& request) {
     if (one.member == &CdiRequest::names) option->check(CLI::IsMember({"index", "uuid", "type-index"}));
   }
   verb.add_flag("--no-all-device", request.no_all, "no device \"all\"")->group(kGroup);
+  verb.add_flag("--additional-gids", request.additional_gids,
+                "containers are in the groups of device files that not everybody may open; takes CDI 0.7.0, which podman 4 cannot read");
+  verb.add_flag("--quiet", request.quiet, "say nothing but errors")->group(kGroup);
+  // What scripts for nvidia-ctk may say besides.
+  verb.add_flag("--debug,-d", request.debug)->group("");
+  verb.add_option("--csv.compat-container-root", request.compat_root)->group("");
 }
 
 base::Status TakeCdiEnvironment(const CLI::App& verb, CdiRequest& request, Settings& settings,
@@ -187,6 +193,11 @@ class Reading {
     order_.library_folders = request_.library_folders;
     for (const std::string& list : request_.lists) order_.platform.lists.push_back(Absolute(list));
     order_.platform.ignored_links = request_.ignored_links;
+    order_.quiet = request_.quiet;
+    if (request_.debug) order_.remarks.emplace_back("--debug has no effect: what was looked for and not found is told always");
+    if (!request_.compat_root.empty())
+      order_.remarks.push_back("--csv.compat-container-root " + request_.compat_root +
+                               " has no effect: CUDA's compatibility libraries are looked for in each image as it starts");
     if (!problems_.empty()) return Error(Code::kInvalidArgument, base::Join(problems_, "\n"));
     return std::move(order_);
   }
@@ -272,7 +283,9 @@ class Reading {
     return kUsualHook;
   }
 
+  /// Groups take a format that some engines do not know (NVIDIA/nvidia-container-toolkit#1860): only who asks gets them, as from the agent.
   void TakeFeatures() {
+    order_.options.additional_gids = request_.additional_gids;
     for (const std::string& feature : request_.features) {
       if (feature == "no-additional-gids-for-device-nodes") {
         order_.options.additional_gids = false;

@@ -50,8 +50,22 @@ TEST(CdiGenerate, WithoutWordsItIsTheMachinesDevicesByIndexAndUuidAsYamlOnStanda
   EXPECT_EQ(order->path, "");
   EXPECT_FALSE(order->json);
   EXPECT_THAT(order->options.names, ElementsAre(CdiNames::kIndex, CdiNames::kUuid));
-  EXPECT_TRUE(order->options.all && order->every_device && order->options.additional_gids);
+  EXPECT_TRUE(order->options.all && order->every_device);
+  EXPECT_FALSE(order->options.additional_gids || order->quiet);
   EXPECT_EQ(KindFor(*order, "management.nvidia.com/gpu"), "management.nvidia.com/gpu");
+}
+
+TEST(CdiGenerate, GroupsAreForWhoAsksForThem) {
+  EXPECT_TRUE(Asked({"--additional-gids"}).order->options.additional_gids);
+  EXPECT_FALSE(Asked({"--additional-gids", "--feature-flag", "no-additional-gids-for-device-nodes"}).order->options.additional_gids);
+}
+
+TEST(CdiGenerate, TakesWhatScriptsForNvidiaCtkSayBesides) {
+  const auto order = Asked({"-d", "--quiet", "--csv.compat-container-root", "/usr/local/cuda/compat"}).order;
+  ASSERT_TRUE(order.ok()) << order.error().message();
+  EXPECT_TRUE(order->quiet);
+  EXPECT_THAT(order->remarks, Contains(HasSubstr("--csv.compat-container-root /usr/local/cuda/compat has no effect")));
+  EXPECT_TRUE(Asked({"--debug"}).order.ok());
 }
 
 TEST(CdiGenerate, TheFormatIsSaidByTheFileOrByTheFlag) {
