@@ -2,6 +2,7 @@
 #include "app/options.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <vector>
 
@@ -114,6 +115,29 @@ void ApplyFlags(const Settings& settings, api::NodeConfig& config) {
     for (const api::PathOption& option : api::PathOptions())
       if (flag == option.flag) config.paths.*option.member = Absolute(value);
   }
+}
+
+/// NVIDIA's device plugin calls --driver-root and --dev-root what its --nvidia-driver-root and --nvidia-dev-root are: the host's names.
+/// That counts on a command line of its flags with nothing of ours besides, which none of its manifests has.
+Settings WithPluginsRoots(Settings settings, std::vector<std::string>& remarks) {
+  constexpr std::array<std::array<const char*, 2>, 2> kRoots = {
+      {{"--driver-root", "--nvidia-driver-root"}, {"--dev-root", "--nvidia-dev-root"}}};
+  const auto is_nvidias = [](const api::compat::Given& given) {
+    return given.flag != "--nvidia-driver-root" && given.flag != "--nvidia-dev-root";
+  };
+  if (std::none_of(settings.plugin_flags.begin(), settings.plugin_flags.end(), is_nvidias)) return settings;
+  for (const auto& [flag, value] : settings.flags)
+    if (flag != kRoots[0][0] && flag != kRoots[1][0] && flag != "--node-name") return settings;
+  for (const auto& [flag, theirs] : kRoots) {
+    const auto found = settings.flags.find(flag);
+    if (found == settings.flags.end()) continue;
+    remarks.push_back(std::string(flag) +
+                      " beside flags of NVIDIA's device plugin means what it means there, the host's name for it: taken as " + theirs +
+                      "; where the agent itself opens it is --driver-root-ctr-path, or driverRoot and devRoot in its configuration");
+    settings.plugin_flags.push_back({theirs, found->second, flag});
+    settings.flags.erase(found);
+  }
+  return settings;
 }
 
 /// What other people's file, environment and flags say, over `base`. The text is read by the one whose kind it is.
@@ -236,8 +260,10 @@ void TakeEnvironment(Settings& settings, const std::function<const char*(const c
   if (settings.config_file.empty()) settings.config_file = said(api::compat::kExporterConfigVariable);
 }
 
-base::Result<Resolved> ResolveText(const Settings& settings, std::string_view text, const std::string& file, const api::NodeConfig& below) {
+base::Result<Resolved> ResolveText(const Settings& given, std::string_view text, const std::string& file, const api::NodeConfig& below) {
   using api::compat::Document;
+  std::vector<std::string> about_roots;
+  const Settings settings = WithPluginsRoots(given, about_roots);
   const Document kind = api::compat::Recognise(text);
   const bool ours = !text.empty() && kind == Document::kNodeConfig;
   api::NodeConfig base = below;
@@ -248,7 +274,7 @@ base::Result<Resolved> ResolveText(const Settings& settings, std::string_view te
   Resolved resolved{.config = std::move(translation.config),
                     .origin = file.empty() ? "defaults" : "file " + file,
                     .not_yet = std::move(translation.not_yet),
-                    .remarks = std::move(translation.remarks),
+                    .remarks = Joined(std::move(about_roots), translation.remarks),
                     .below = ours ? base : api::NodeConfig{}};
   ApplyFlags(settings, resolved.config);
   SettleNames(settings, kind, resolved.config.telemetry);

@@ -146,6 +146,25 @@ TEST(Options, TellWhereThingsAreOpenedFromWhereTheyLieOnTheHost) {
   EXPECT_EQ(Resolve(settings)->paths.driver_root, "/mine");
 }
 
+TEST(Options, OnTheDevicePluginsOwnCommandLinesTheRootIsTheHosts) {
+  const auto theirs = ResolveAll(Parse("--driver-root /run/nvidia/driver --mig-strategy none --node-name n"));
+  ASSERT_TRUE(theirs.ok()) << theirs.error().message();
+  EXPECT_EQ(theirs->config.paths.host_driver_root, "/run/nvidia/driver");
+  EXPECT_EQ(theirs->config.paths.driver_root, "/");
+  EXPECT_THAT(theirs->remarks, testing::Contains(HasSubstr("taken as --nvidia-driver-root")));
+  const auto both = ResolveAll(Parse("--driver-root /run/nvidia/driver --driver-root-ctr-path /driver-root --dev-root /"));
+  EXPECT_EQ(both->config.paths.host_driver_root, "/run/nvidia/driver");
+  EXPECT_EQ(both->config.paths.driver_root, "/driver-root");
+  EXPECT_EQ(both->config.paths.host_dev_root, "/");
+  // Alone, beside its other name, and beside flags of ours it is where the agent opens it.
+  for (const char* line :
+       {"--driver-root /x", "--driver-root /x --nvidia-driver-root /y", "--driver-root /x --mig-strategy none --run-dir /r"}) {
+    const auto ours = ResolveAll(Parse(line));
+    EXPECT_EQ(ours->config.paths.driver_root, "/x") << line;
+    EXPECT_THAT(ours->remarks, testing::Not(testing::Contains(HasSubstr("--driver-root beside")))) << line;
+  }
+}
+
 TEST(Options, AnEmptyKubeletSocketClosesTheKubeletsDoor) {
   Settings settings;
   TakeEnvironment(settings, Having({{"KUBELET_SOCKET", ""}, {"NODE_NAME", "gpu-7"}}));

@@ -229,3 +229,11 @@ def test_a_new_file_is_in_force_without_a_restart_and_a_bad_one_changes_nothing(
     assert home.configuration()["notYet"] == []
     assert "penstock_config_last_reload_successful 1" in home.metrics()
     assert json.loads(home.penstock("status", "-o", "json").stdout)["agentPid"] == pid
+
+
+@pytest.mark.parametrize("dashes", ["-", "--"])
+def test_flags_of_nvidias_device_plugin_have_one_dash_or_two(programs, tmp_path, dashes):
+    """With one, `-mig-strategy` was dcgm-exporter's -m with the value "ig-strategy=nine"."""
+    command = [programs / "penstock-agent", f"{dashes}mig-strategy=nine", "--state-dir", tmp_path / "state", "--run-dir", tmp_path / "run"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and '--mig-strategy: "nine" is none of none, single, mixed' in done.stderr

@@ -57,6 +57,15 @@ const ExporterOption* OptionNamed(std::string_view name) {
   return nullptr;
 }
 
+/// Also of the two that the agent has a meaning of its own for, where they stand alone.
+bool IsPluginFlag(std::string_view flag) {
+  if (flag == "--driver-root" || flag == "--dev-root") return true;
+  const auto& options = PluginOptions();
+  return std::any_of(options.begin(), options.end(), [flag](const PluginOption& option) {
+    return std::find(option.flags.begin(), option.flags.end(), flag) != option.flags.end();
+  });
+}
+
 }  // namespace
 
 namespace internal {
@@ -87,9 +96,11 @@ std::vector<std::string> FromGoFlags(std::span<const std::string> arguments) {
     const bool flag = dashes == 1 || dashes == 2;
     const std::size_t equals = argument.find('=');
     const std::string name = flag ? argument.substr(dashes, equals == std::string::npos ? equals : equals - dashes) : "";
-    const ExporterOption* option = name.empty() ? nullptr : OptionNamed(name);
-    ours.push_back(option == nullptr ? argument
-                                     : std::string(option->flags.front()) + (equals == std::string::npos ? "" : argument.substr(equals)));
+    const std::string value = equals == std::string::npos ? "" : argument.substr(equals);
+    if (const ExporterOption* option = name.empty() ? nullptr : OptionNamed(name))
+      ours.push_back(std::string(option->flags.front()) + value);
+    else
+      ours.push_back(dashes == 1 && IsPluginFlag("--" + name) ? "--" + name + value : argument);
   }
   return ours;
 }

@@ -30,7 +30,7 @@ const std::vector<ExporterOption>& ExporterOptions();
 /// The variable that names its YAML file.
 inline constexpr std::string_view kExporterConfigVariable = "DCGM_EXPORTER_CONFIG_FILE";
 
-/// Arguments as Go's flag package takes them ("-collectors=x", "-rbmn", "-k=false", "--f x") in the form that ours takes. Others stay.
+/// Arguments as Go's flag packages take them ("-collectors=x", "-k=false", "-mig-strategy=none") in the form that ours takes. Others stay.
 std::vector<std::string> FromGoFlags(std::span<const std::string> arguments);
 
 /// Whether these say --debug.

@@ -194,6 +194,13 @@ TEST(ExporterOptions, AreUnderstoodAsGoWritesThem) {
                           "-unknown", "-", "--", "--xid-count-window-size"));
 }
 
+TEST(ExporterOptions, SoAreTheDevicePluginsWithOneDash) {
+  const std::vector<std::string> arguments = {"-mig-strategy=none", "-device-list-strategy", "cdi-cri",        "-gds-enabled",
+                                              "-driver-root=/x",    "-no-such-flag",         "--mig-strategy", "-container-driver-root=/y"};
+  EXPECT_THAT(FromGoFlags(arguments), ElementsAre("--mig-strategy=none", "--device-list-strategy", "cdi-cri", "--gds-enabled",
+                                                  "--driver-root=/x", "-no-such-flag", "--mig-strategy", "--container-driver-root=/y"));
+}
+
 TEST(ExporterOptions, KnowWhetherDebuggingWasAskedFor) {
   EXPECT_FALSE(SaysDebug({}));
   EXPECT_TRUE(SaysDebug(std::vector<Given>{{"--debug", "true", ""}}));
