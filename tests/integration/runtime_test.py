@@ -349,6 +349,24 @@ def test_in_kubernetes_an_image_gets_nothing_by_environment_and_the_log_says_why
     assert [device["path"] for device in bundle["linux"]["devices"]] == ["/dev/nvidiactl", "/dev/nvidia1"]
 
 
+def test_a_monitoring_pod_gets_all_gpus_by_the_ways_that_the_documentation_names(machine):
+    """docs/containers.md, "Monitoring pods"; the key of config.toml is in the test above."""
+    pod = {"annotations": {"io.kubernetes.cri.container-type": "container"}}
+    everything = ["/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia1"]
+    listed = {"destination": "/var/run/nvidia-container-devices/all", "source": "/dev/null"}
+    done, bundle = machine.prepare("watch", mounts=[listed], **pod)
+    assert done.returncode == 0 and [device["path"] for device in bundle["linux"]["devices"]] == everything
+    privileged = {"cwd": "/", "args": ["true"], "env": ["NVIDIA_VISIBLE_DEVICES=all"], "capabilities": {"bounding": ["CAP_SYS_ADMIN"]}}
+    done, bundle = machine.prepare("watch", process=privileged, **pod)
+    assert done.returncode == 0 and [device["path"] for device in bundle["linux"]["devices"]] == everything
+    capability = {"path": "/dev/nvidia-caps/nvidia-cap1", "type": "c", "major": 240, "minor": 1}
+    management = {"cdiVersion": "0.5.0", "kind": "management.nvidia.com/gpu", "devices": [{"name": "all", "containerEdits": {"deviceNodes": [capability]}}]}
+    (machine.cdi / "management.json").write_text(json.dumps(management))
+    listed["destination"] = "/var/run/nvidia-container-devices/cdi/management.nvidia.com/gpu/all"
+    done, bundle = machine.prepare("watch", mounts=[listed], **pod)
+    assert done.returncode == 0 and [device["path"] for device in bundle["linux"]["devices"]] == [capability["path"]]
+
+
 def test_what_a_pods_author_annotates_gives_no_device_under_crio(machine):
     """CRI-O copies a pod's annotations to its containers; the kubelet's own are in a list beside them."""
     def annotations(own: dict, kind: str = "container") -> dict:
