@@ -128,6 +128,13 @@ def test_configure_makes_the_links_once_and_unconfigure_takes_back_just_these(ma
     assert machine.links() == {} and not CONFIG.exists() and machine.remembers() == []
 
 
+def test_what_is_cleaned_up_on_a_host_has_no_links_either(machine):
+    machine.configure()
+    done = machine.penstock("cleanup", "--host", "--run-dir", machine.home / "run")
+    assert f"our link {machine.bin}/nvidia-container-runtime-hook (docker)" in done.stdout
+    assert machine.links() == {} and not CONFIG.exists()
+
+
 def test_what_others_have_under_these_names_stays(machine):
     theirs = machine.bin / "nvidia-container-runtime-hook"
     theirs.write_text("#!/bin/sh\nexit 0\n")

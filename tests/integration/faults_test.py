@@ -22,9 +22,16 @@ NAMES = ((r"(/\.[^/]+)\.[A-Za-z0-9]{6}$", r"\1.*"),)  # what is random in paths
 
 def test_an_engine_is_configured_or_left_alone_whatever_fails(request, tmp_path, capsys):
     programs = request.config.getoption("--programs").resolve()
-    config, memory = tmp_path / "engine/daemon.json", tmp_path / "memory"
+    config, memory, links = tmp_path / "engine/daemon.json", tmp_path / "memory", tmp_path / "links"
     first = '{"features": {"buildkit": true}}\n'
+    wanted = ("--cdi.enabled", "--runtime-path", "/opt/penstock/penstock-runtime", "--nvidia-runtime-hook-path", programs / "penstock-hook",
+              "--gpus-links", links)
     config.parent.mkdir()
+    links.mkdir()
+
+    def linked() -> int:
+        """How many links there are; nothing else lies there."""
+        return len([path.readlink() for path in links.iterdir()])
 
     def run(verb: str, *words, wrapper: tuple = ()):
         command = [*wrapper, programs / "penstock", "runtime", verb, "--runtime", "docker", "--config", config, "--config-source", "file",
@@ -34,9 +41,11 @@ def test_an_engine_is_configured_or_left_alone_whatever_fails(request, tmp_path,
     def configure(point: Point | None):
         config.write_text(first)
         shutil.rmtree(memory, ignore_errors=True)  # folders are made each time
-        faults = Faults(tmp_path, {"engine": config.parent, "state": memory}, NAMES)
+        for link in links.iterdir():
+            link.unlink()
+        faults = Faults(tmp_path, {"engine": config.parent, "links": links, "state": memory}, NAMES)
         faults.look(point)
-        done = run("configure", "--cdi.enabled", "--runtime-path", "/opt/penstock/penstock-runtime", wrapper=faults.wrapper())
+        done = run("configure", *wanted, wrapper=faults.wrapper())
         faults.close()
         return done, faults
 
@@ -47,7 +56,8 @@ def test_an_engine_is_configured_or_left_alone_whatever_fails(request, tmp_path,
         done, faults = configure(None)
         assert done.returncode == 0, done.stderr
         written = config.read_text()
-        assert run("unconfigure").returncode == 0 and config.read_text() == first
+        assert linked() == 2
+        assert run("unconfigure").returncode == 0 and config.read_text() == first and linked() == 0
         return faults.stop()
 
     points = counted(request, "configure", observe)
@@ -59,10 +69,10 @@ def test_an_engine_is_configured_or_left_alone_whatever_fails(request, tmp_path,
             assert done.returncode == -signal.SIGKILL
         elif done.returncode != 0:
             assert os.strerror(getattr(errno, point.action)) in done.stderr and str(tmp_path) in done.stderr, f"{point}: {done.stderr}"
-        again = run("configure", "--cdi.enabled", "--runtime-path", "/opt/penstock/penstock-runtime")
-        assert again.returncode == 0 and config.read_text() == written, f"{point}: {again.stderr}"
+        again = run("configure", *wanted)
+        assert again.returncode == 0 and config.read_text() == written and linked() == 2, f"{point}: {again.stderr}"
         back = run("unconfigure")
-        assert back.returncode == 0 and config.read_text() == first, f"{point}: {back.stderr}"
-        assert not list((memory / "engines").glob("*.json")), point
+        assert back.returncode == 0 and config.read_text() == first and linked() == 0, f"{point}: {back.stderr}"
+        assert not list((memory / "engines").glob("docker*")), point
     with capsys.disabled():
         print(f"\nconfigure: {len(points)} points, {len(tried)} tried")

@@ -87,7 +87,8 @@ class EngineAsker {
   }
 
   void TakeGpusHooks() {
-    const auto folders = edge::engine::SearchPath("/proc", site_.pid);
+    auto folders = edge::engine::SearchPath("/proc", site_.pid);
+    if (folders.empty()) folders = edge::engine::UsualPath();
     const auto first = [&](std::string_view name) -> std::optional<GpusHook> {
       for (const std::string& folder : folders) {
         const std::string path = folder + "/" + std::string(name);

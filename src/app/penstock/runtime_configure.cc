@@ -35,7 +35,8 @@ comments, order and mode stay. What the engine says is in force is compared befo
 --restart-mode says how, and where it does not come back the old files do. `unconfigure` undoes it all, to the byte.
 
 docker knows --gpus (compose: driver: nvidia) where it finds nvidia-container-runtime-hook or nvidia-cdi-hook on its PATH when it starts:
-links with these names to penstock-hook are made in --gpus-links where nobody else has them.
+links with these names to penstock-hook are made in --gpus-links where nobody else has them; for a daemon with another --config only where
+--gpus-links is said.
 
 Exit status: 0 configured, or it was already; 1 not, and nothing has changed: the message says why, and which lines to write by hand where
 a file cannot be edited safely.)";
@@ -55,6 +56,7 @@ struct ConfigureWords {
   std::string name = "nvidia", path, mode, hook, links = edge::engine::LinkWish().folder;
   bool set_as_default = false, cdi = false, no_runtime = false;
   bool runtime_said = false;  ///< its name or path
+  bool links_said = false;    ///< where they lie
 };
 
 struct UnconfigureWords {
@@ -102,9 +104,11 @@ base::Result<edge::engine::Wish> WishOf(const ConfigureWords& words, Engine engi
 
 constexpr char kHook[] = "penstock-hook";
 
-/// What docker's `--gpus` goes by: our hook beside the runtime that was named, else beside this program.
-std::optional<edge::engine::LinkWish> LinksOf(const ConfigureWords& words, Engine engine) {
-  if (engine != Engine::kDocker || words.links.empty()) return std::nullopt;
+/// What docker's `--gpus` goes by: our hook beside the runtime that was named, else beside this program. A daemon with a file of its own
+/// may have a PATH of its own as well, so that it gets links only where somebody says where.
+std::optional<edge::engine::LinkWish> LinksOf(const ConfigureWords& words, const Site& site) {
+  if (site.engine != Engine::kDocker || words.links.empty()) return std::nullopt;
+  if (!words.links_said && site.config != edge::engine::RecipeOf("docker")->config) return std::nullopt;
   edge::engine::LinkWish wish{.program = words.hook, .folder = words.links};
   while (wish.folder.size() > 1 && wish.folder.ends_with('/')) wish.folder.pop_back();
   // Scripts for nvidia-ctk name NVIDIA's own program, which no link of ours leads to.
@@ -140,7 +144,7 @@ int Configure(const Common& common, const ConfigureWords& words) {
   if (!wish.ok()) return Fail(kVerb, wish.error());
   options->wish = *std::move(wish);
   options->beside = true;
-  options->links = LinksOf(words, site->engine);
+  options->links = LinksOf(words, *site);
   if (!words.hook.empty() && (!options->links || options->links->program != words.hook) && !common.json)
     std::cerr << "penstock runtime: --nvidia-runtime-hook-path " << words.hook << " has no effect: only docker needs a hook, and that is "
               << kHook << "\n";
@@ -237,16 +241,16 @@ void AddRuntimeConfigure(CLI::App& runtime, const Common& common, int& exit_code
   verb->add_flag("--nvidia-set-as-default,--set-as-default", words->set_as_default, "containers that name no runtime get this one");
   verb->add_flag("--cdi.enabled,--cdi.enable,--enable-cdi", words->cdi, "devices are injected by CDI");
   verb->add_flag("--no-runtime", words->no_runtime, "CDI alone: the engine learns of no runtime");
-  verb->add_option("--gpus-links", words->links,
-                   "docker: the folder on dockerd's PATH for the links that make it know --gpus; \"\": none are made")
-      ->type_name("DIR")
-      ->capture_default_str();
+  CLI::Option* links = verb->add_option("--gpus-links", words->links,
+                                        "docker: the folder on dockerd's PATH for the links that make it know --gpus; \"\": none are made");
+  links->type_name("DIR")->capture_default_str();
   verb->add_option("--nvidia-runtime-hook-path,--oci-hook-path", words->hook,
                    "docker: penstock-hook as the engine sees it, to which these links lead; left out: beside the runtime, or this program")
       ->type_name("PATH");
   // What scripts for nvidia-ctk may say besides.
   verb->add_option("--config-mode", words->mode)->group("");
-  verb->callback([words, &common, &exit_code, drop_in, name, path] {
+  verb->callback([words, &common, &exit_code, drop_in, name, path, links] {
+    words->links_said = links->count() > 0;
     words->engine.drop_in_said = drop_in->count() > 0;
     words->runtime_said = name->count() > 0 || path->count() > 0;
     exit_code = Configure(common, *words);

@@ -507,12 +507,24 @@ TEST(Links, NoneAreMadeWhereTheyWouldHelpNobody) {
   Docker docker("20.10.24");
   docker.options.links->program = "/gone/penstock-hook";
   EXPECT_THAT(docker.Run()->remarks, testing::Contains(HasSubstr("/gone/penstock-hook is not there")));
-  docker.options.links = LinkWish{.program = "/own/penstock-hook", .folder = "/opt/bin"};
-  EXPECT_THAT(docker.Run()->remarks, testing::Contains(HasSubstr("/opt/bin is not on dockerd's PATH")));
-  docker.options.links->folder = "/usr/local/bin";
+  docker.options.links->program = "/own/penstock-hook";
   docker.folder_.Write("root/usr/bin/amd-container-runtime", "");
   EXPECT_THAT(docker.Run()->remarks, testing::Contains(HasSubstr("gives `--gpus` to AMD's devices")));
   EXPECT_EQ(docker.LinkAt("nvidia-cdi-hook"), "");
+}
+
+TEST(Links, LieOnThePathOfTheDaemonWhereThatCanBeSeen) {
+  const LinkWish wish{.program = "/own/penstock-hook", .folder = "/opt/bin"};
+  const auto look = [](const std::string& path) { return Occupant{path == "/own/penstock-hook", std::nullopt}; };
+  EXPECT_THAT(PlanLinks(wish, {kCdiHook}, {"/usr/bin"}, {}, look).remarks, ElementsAre(HasSubstr("/opt/bin is not on dockerd's PATH")));
+  EXPECT_THAT(PlanLinks(wish, {kCdiHook}, {"/usr/bin", "/opt/bin"}, {}, look).wanted,
+              ElementsAre(Link{"/opt/bin/nvidia-cdi-hook", "/own/penstock-hook"}));
+  EXPECT_THAT(PlanLinks(wish, {kCdiHook}, {}, {}, look).wanted, ElementsAre(Link{"/opt/bin/nvidia-cdi-hook", "/own/penstock-hook"}));
+  const os::TemporaryFolder proc;
+  proc.Write("77/environ", std::string("A=b\0PATH=/usr/bin::bin:/opt/bin\0C=d", 35));
+  EXPECT_THAT(SearchPath(proc.path(), 77), ElementsAre("/usr/bin", "/opt/bin"));
+  EXPECT_THAT(SearchPath(proc.path(), 78), IsEmpty());
+  EXPECT_THAT(SearchPath(proc.path(), 1), IsEmpty());
 }
 
 TEST(Links, ADamagedMemoryIsNoLicenceToGuess) {

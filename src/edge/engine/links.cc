@@ -21,7 +21,6 @@ using base::Status;
 using Json = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
-constexpr char kUsualPath[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// dockerd gives `--gpus` to AMD's driver where this is on its PATH and NVIDIA's hook is not.
 constexpr char kAmdRuntime[] = "amd-container-runtime";
 
@@ -41,19 +40,24 @@ std::vector<std::string_view> LinkNames(int major, int minor) {
 LinkPlan PlanLinks(const LinkWish& wish, const std::vector<std::string_view>& names, const std::vector<std::string>& path,
                    const std::vector<Link>& ours, const std::function<Occupant(const std::string&)>& look) {
   LinkPlan plan;
+  std::vector<std::string> folders = path;
+  if (folders.empty()) {
+    folders = UsualPath();
+    folders.insert(folders.begin(), wish.folder);
+  }
   const auto unset = [&plan](const std::string& why) {
     plan.remarks.push_back("`docker run --gpus` was not set up: " + why);
     return std::move(plan);
   };
-  if (std::find(path.begin(), path.end(), wish.folder) == path.end())
-    return unset(wish.folder + " is not on dockerd's PATH (" + base::Join(path, ":") + "); say one of these folders with --gpus-links");
+  if (std::find(folders.begin(), folders.end(), wish.folder) == folders.end())
+    return unset(wish.folder + " is not on dockerd's PATH (" + base::Join(folders, ":") + "); say one of these folders with --gpus-links");
   if (!look(wish.program).there) return unset(wish.program + " is not there; say --nvidia-runtime-hook-path");
-  for (const std::string& folder : path)
+  for (const std::string& folder : folders)
     if (const std::string amd = folder + "/" + kAmdRuntime; look(amd).there)
       return unset(amd + " is there, and docker gives `--gpus` to AMD's devices");
   for (const std::string_view name : names) {
     std::string others;
-    for (const std::string& folder : path) {
+    for (const std::string& folder : folders) {
       const std::string at = folder + "/" + std::string(name);
       const Occupant occupant = look(at);
       if (others.empty() && occupant.there && !IsOurs(ours, at, occupant)) others = at;
@@ -75,13 +79,18 @@ Status MoveLinks(const ConfigFiles& files, const std::vector<Link>& from, const 
 }
 
 std::vector<std::string> SearchPath(const std::string& proc_root, pid_t pid) {
-  std::string path = kUsualPath;
-  const auto environment = pid > 1 ? os::ReadFile(proc_root + "/" + std::to_string(pid) + "/environ") : base::Result<std::string>("");
-  for (const std::string& variable : base::Split(environment.value_or(""), '\0'))
-    if (variable.starts_with("PATH=")) path = variable.substr(5);
   std::vector<std::string> folders;
-  for (std::string& folder : base::Split(path, ':'))
-    if (folder.starts_with('/')) folders.push_back(std::move(folder));
+  if (pid <= 1) return folders;  // systemd listens for it
+  const auto environment = os::ReadFile(proc_root + "/" + std::to_string(pid) + "/environ");
+  for (const std::string& variable : base::Split(environment.value_or(""), '\0'))
+    if (variable.starts_with("PATH="))
+      for (std::string& folder : base::Split(std::string_view(variable).substr(5), ':'))
+        if (folder.starts_with('/')) folders.push_back(std::move(folder));
+  return folders;
+}
+
+const std::vector<std::string>& UsualPath() {
+  static const std::vector<std::string> folders = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"};
   return folders;
 }
 

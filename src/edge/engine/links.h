@@ -47,7 +47,8 @@ struct LinkPlan {
 /// releases prefer the other name where both are (moby#52704), which needs a runtime that knows it.
 std::vector<std::string_view> LinkNames(int major, int minor);
 
-/// Which links there shall be: `path` are the folders of the engine's PATH, `ours` what was put there before.
+/// Which links there shall be: `path` are the folders of the engine's PATH, empty where it cannot be seen, `ours` what was put there
+/// before.
 LinkPlan PlanLinks(const LinkWish& wish, const std::vector<std::string_view>& names, const std::vector<std::string>& path,
                    const std::vector<Link>& ours, const std::function<Occupant(const std::string&)>& look);
 
@@ -55,8 +56,11 @@ LinkPlan PlanLinks(const LinkWish& wish, const std::vector<std::string_view>& na
 /// where nothing lies. Nothing of others is ever replaced: kAlreadyExists.
 base::Status MoveLinks(const ConfigFiles& files, const std::vector<Link>& from, const std::vector<Link>& to);
 
-/// The folders of a process' PATH; those of systemd's units where it cannot be seen.
+/// The folders of a process' PATH; empty where it cannot be seen.
 std::vector<std::string> SearchPath(const std::string& proc_root, pid_t pid);
+
+/// Those of systemd's units, which an engine has that nobody gave another.
+const std::vector<std::string>& UsualPath();
 
 /// Our links are remembered beside the journal, in a file of their own, which older versions pass over.
 std::string LinksPath(const std::string& journal_path);
