@@ -232,6 +232,20 @@ def test_whoever_is_killed_leaves_the_old_file_or_the_new_one(machine, call, cou
     assert file.read_text() in whole and "GPU-" in file.read_text()
 
 
+def test_flags_that_scripts_for_nvidia_ctk_have_are_taken(machine):
+    dgx = machine("dgx-a100")
+    program, *words = dgx.command("--csv.compat-container-root", "/usr/local/cuda/compat")
+    plain = dgx.generate()
+    for command in ([program, "-d", *words], [program, *words, "--debug"]):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and done.stdout == plain.stdout
+        assert "--debug has no effect" in done.stderr and "--csv.compat-container-root /usr/local/cuda/compat has no effect" in done.stderr
+    quiet = subprocess.run([program, "--quiet", *words], capture_output=True, text=True, timeout=60)
+    assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, plain.stdout, "")
+    wrong = subprocess.run([program, "--quiet", "status"], capture_output=True, text=True, timeout=60)
+    assert wrong.returncode == 2
+
+
 def test_podman_gives_what_was_generated(machine, host):
     dgx = machine("dgx-a100")
     host.cdi.mkdir(exist_ok=True)

@@ -229,9 +229,17 @@ int CommandLine::Help() const {
   return 0;
 }
 
+/// nvidia-ctk has these before its verbs: "--quiet cdi generate" is "cdi generate --quiet".
+void MoveToolkitFlags(std::vector<std::string>& arguments) {
+  const auto is_flag = [](const std::string& word) { return word == "--quiet" || word == "--debug" || word == "-d"; };
+  const auto verb = std::find_if_not(arguments.begin(), arguments.end(), is_flag);
+  if (verb != arguments.end() && *verb == "cdi") std::rotate(arguments.begin(), verb, arguments.end());
+}
+
 int Main(int argc, char** argv) {
   CommandLine line;
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  MoveToolkitFlags(arguments);
   line.common.command = CutCommand(line.app, arguments);
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {
