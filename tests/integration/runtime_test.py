@@ -331,6 +331,25 @@ def test_cve_2024_0132_and_2025_23359_nothing_is_mounted_from_inside_an_image(ma
     assert "allow-cuda-compat-libs-from-container: has no effect" in machine.log.read_text()
 
 
+@pytest.mark.parametrize("config", [
+    {"process": {"env": ["NVIDIA_VISIBLE_DEVICES=\x1b]0;x\x07\u202e\n" + "x" * (4 << 20)]}},
+    {"process": {"env": ["A=" + "y" * (4 << 20), "NVIDIA_VISIBLE_DEVICES=all"]}},
+    {"process": {"env": [f"V{i}=z" for i in range(100000)] + ["NVIDIA_VISIBLE_DEVICES=0"]}},
+    "x" * (17 << 20), "[" * 100000, ""], ids=["escapes", "long", "many", "too large", "deep", "empty"])
+def test_docker_gpus_under_plain_runc_fail_whatever_the_image_brings(machine, programs, config):
+    """dockerd calls penstock-hook by this name, as root, with an environment that is in part the image's."""
+    folder = machine.home / "hostile"
+    folder.mkdir()
+    (folder / "config.json").write_text(config if isinstance(config, str) else json.dumps(config))
+    hook = machine.home / "nvidia-container-runtime-hook"
+    hook.symlink_to(programs / "penstock-hook")
+    state = {"ociVersion": "1.0.2", "id": "c", "status": "creating", "pid": 1, "bundle": str(folder)}
+    done = subprocess.run([hook, "prestart"], input=json.dumps(state), capture_output=True, text=True, timeout=60, cwd="/",
+                          env={"LD_PRELOAD": "/proc/self/cwd/poc.so"})
+    assert done.returncode == 1 and done.stderr.startswith("penstock-hook: ") and len(done.stderr) < 1000
+    assert all(c == "\n" or c.isprintable() for c in done.stderr) and done.stderr.count("\n") == 1
+
+
 def test_an_images_own_hook_of_the_older_runtime_does_not_act_beside_us(machine):
     stale = {"prestart": [{"path": "/usr/bin/nvidia-container-runtime-hook", "args": ["nvidia-container-runtime-hook", "prestart"]}]}
     _, bundle = machine.prepare("stale", "NVIDIA_VISIBLE_DEVICES=void", hooks=stale)
