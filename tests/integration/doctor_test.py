@@ -206,3 +206,23 @@ def test_without_an_image_it_does_not_say_that_containerd_is_bad(host, doctor, c
     status, findings = doctor("--prove", "--engine", "containerd")
     assert (status, findings[-1]["state"]) == (0, "unknown")
     assert "--image" in findings[-1]["why"]
+
+
+def test_enroots_hook_needs_nvidias_toolkit(host, doctor):
+    (host.cdi / "gpu.json").write_text(json.dumps(specification(host)))
+    hook = Path(f"/proc/{host.holder.pid}/root/etc/enroot/hooks.d/98-nvidia.sh")
+    hook.parent.mkdir(parents=True)
+    hook.write_text("#!/bin/sh\n")
+    tools = host.home / "tools"
+    tools.mkdir()
+    try:
+        status, findings = doctor()
+        assert status == 1
+        [enroot] = [one for one in findings if one["what"] == "enroot"]
+        assert "executes nvidia-container-cli, which is not there" in enroot["why"] and "docs/nvidia-toolkit.md" in enroot["why"]
+        (tools / "nvidia-container-cli").write_text("#!/bin/sh\n")
+        (tools / "nvidia-container-cli").chmod(0o755)
+        _, findings = doctor(PATH=f"{tools}:{os.environ['PATH']}")
+        assert [one["state"] for one in findings if one["what"] == "enroot"] == ["ok"]
+    finally:
+        hook.unlink()
