@@ -194,7 +194,7 @@ class Reading {
     for (const std::string& list : request_.lists) order_.platform.lists.push_back(Absolute(list));
     order_.platform.ignored_links = request_.ignored_links;
     order_.quiet = request_.quiet;
-    if (request_.debug) order_.remarks.emplace_back("--debug has no effect: what was looked for and not found is told always");
+    if (request_.debug) order_.remarks.emplace_back("--debug has no effect: what was looked for and not found is always said");
     if (!request_.compat_root.empty())
       order_.remarks.push_back("--csv.compat-container-root " + request_.compat_root +
                                " has no effect: CUDA's compatibility libraries are looked for in each image as it starts");

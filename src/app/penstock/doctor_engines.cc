@@ -218,7 +218,7 @@ class EngineJudge {
                              "`systemctl daemon-reload`; install runc 1.1.7 or newer");
   }
 
-  /// What `docker run --gpus`, and compose's `driver: nvidia`, come to. A machine where nobody uses them lacks nothing.
+  /// What `docker run --gpus`, and compose's `driver: nvidia`, come to. On a machine where they are not used nothing is missing.
   void JudgeGpus() {
     about_ += " --gpus";
     const std::string configure = "penstock runtime configure --runtime docker --restart-mode systemd";

@@ -35,7 +35,7 @@ comments, order and mode stay. What the engine says is in force is compared befo
 --restart-mode says how, and where it does not come back the old files do. `unconfigure` undoes it all, to the byte.
 
 docker knows --gpus (compose: driver: nvidia) where it finds nvidia-container-runtime-hook or nvidia-cdi-hook on its PATH when it starts:
-links with these names to penstock-hook are made in --gpus-links where nobody else has them; for a daemon with another --config only where
+links with these names to penstock-hook are made in --gpus-links where no other program has them; for a daemon with another --config only where
 --gpus-links is said.
 
 Exit status: 0 configured, or it was already; 1 not, and nothing has changed: the message says why, and which lines to write by hand where

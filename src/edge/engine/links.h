@@ -1,5 +1,5 @@
-// Programs that dockerd looks for by name on its PATH before it knows `--gpus`: links to ours, put only where nobody else has the name.
-// What is put there, and which of it is ours, is decided here; the rest is files.
+// Programs that dockerd looks for by name on its PATH before it knows `--gpus`: links to ours, put where no other program has the name.
+// Which there shall be is decided without files; the rest is files.
 #pragma once
 
 #include <functional>
@@ -59,7 +59,7 @@ base::Status MoveLinks(const ConfigFiles& files, const std::vector<Link>& from, 
 /// The folders of a process' PATH; empty where it cannot be seen.
 std::vector<std::string> SearchPath(const std::string& proc_root, pid_t pid);
 
-/// Those of systemd's units, which an engine has that nobody gave another.
+/// Those of systemd's units, which an engine has unless it was given another one.
 const std::vector<std::string>& UsualPath();
 
 /// Our links are remembered beside the journal, in a file of their own, which older versions pass over.
