@@ -38,14 +38,6 @@ void AddCheckSteps(const Found& found, Migration& plan) {
 
 std::string ReleaseNamespace(const Workload& one) { return one.release_namespace.empty() ? one.namespace_name : one.release_namespace; }
 
-bool SharesByMps(const Found& found) {
-  return std::any_of(found.configs.begin(), found.configs.end(), [](const ConfigFile& file) {
-    const auto config = ConfigOf({.text = file.text, .origin = file.from}, api::PluginFiles::kExtended);
-    return config && std::any_of(config->sharing.rules.begin(), config->sharing.rules.end(),
-                                 [](const api::SharingRule& rule) { return rule.strategy == api::ShareStrategy::kMps; });
-  });
-}
-
 std::string FromConfigMap(const std::string& name, const std::string& default_key) {
   return " --set config.name=" + Shell(name) + (default_key.empty() ? "" : " --set config.default=" + Shell(default_key));
 }
@@ -99,11 +91,10 @@ void AddInstallStep(const Found& found, Migration& plan) {
       if (file.config_map == one.config_map && !file.namespace_name.empty()) space = file.namespace_name;
   }
   AddCounters(found, space, values, plan);
-  if (!plan.host_label.empty()) values += " --set penstock.config.telemetry.hostLabel=" + plan.host_label;
+  if (!plan.host_label.empty()) values += " --set penstock.telemetry.hostLabel=" + plan.host_label;
   if (!plan.job.empty())
     values += " --set-json " +
               Shell(R"(penstock.metrics.serviceMonitor.relabelings=[{"targetLabel":"job","replacement":")" + plan.job + R"("}])");
-  if (SharesByMps(found)) values += " --set penstock.mps.enabled=true";
   if (plan.as_nvidia) values += " --set penstock.config.devicePlugin.configFiles=as-nvidia";
   why = "its agents wait beside NVIDIA's plugin (`kubectl penstock nodes` says stepped-back) and take over when it goes";
   if (values.find("image.repository") != std::string::npos) why += "; localhost/penstock stands for where your nodes find the image";

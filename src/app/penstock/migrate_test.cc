@@ -329,12 +329,6 @@ TEST(MigratePlan, NamesPodsThatTakeGpusWithoutAskingOrSelectLabelsThatGo) {
   EXPECT_THAT(plan.lost, ElementsAre("label nvidia.com/gpu.imex-domain: left-over.1 now, none then on 1 node; used by Deployment d"));
 }
 
-TEST(MigratePlan, OfValuesWithMpsAsksForItsFolder) {
-  const auto commands = Commands(PlanOf("nvdp-values.yaml"));
-  EXPECT_THAT(commands,
-              Contains(AllOf(HasSubstr(" -f nvdp-values.yaml --set image.repository="), HasSubstr("--set penstock.mps.enabled=true"))));
-}
-
 TEST(MigrateFind, ReadsTheExporterAndWhatAsksForItsSeries) {
   const Found found = Read("dcgm-exporter.yaml");
   ASSERT_EQ(found.workloads.size(), 1u);
@@ -363,7 +357,7 @@ TEST(MigratePlan, KeepsTheExportersNamesAndNamesWhatIsLost) {
       ElementsAre(
           "kubectl -n monitoring get configmap exporter-metrics-config-map -o jsonpath='{.data.metrics}' > counters.csv",
           AllOf(StartsWith("helm -n penstock install penstock"), HasSubstr("--set-file penstock.telemetry.counters=counters.csv"),
-                HasSubstr("telemetry.hostLabel=Hostname"),
+                HasSubstr("--set penstock.telemetry.hostLabel=Hostname"),
                 HasSubstr(R"('penstock.metrics.serviceMonitor.relabelings=[{"targetLabel":"job","replacement":"dcgm-exporter"}]')")),
           "helm -n monitoring uninstall dcgm", "kubectl penstock nodes"));
 }
@@ -406,6 +400,10 @@ TEST(MigratePlan, QuotesNamesForTheShell) {
                        "f.yaml", found)
                   .ok());
   EXPECT_THAT(Commands(Plan(found, Direction::kToPenstock, "")), Contains(R"(kubectl delete daemonset 'x; echo '\''now'\'' $PATH')"));
+}
+
+TEST(MigratePlan, OfAValuesFileLeavesNvidiasImageOut) {
+  EXPECT_THAT(Commands(PlanOf("nvdp-values.yaml")), Contains(HasSubstr(" -f nvdp-values.yaml --set image.repository=")));
 }
 
 TEST(MigrateFind, TellsValuesOfEitherChartFromAConfiguration) {
