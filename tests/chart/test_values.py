@@ -235,3 +235,11 @@ def test_every_value_is_in_the_charts_readme(chart):
     parents = ("resources.", "updateStrategy.")
     missing = {name for name in names if not name.startswith(parents) and f"`{name}`" not in text}
     assert not missing
+
+
+def test_dashboards_beside_a_file_of_counters_are_warned_of(chart, tmp_path):
+    values = {"penstock.telemetry.countersConfigMap": "theirs", "penstock.metrics.dashboards.enabled": True}
+    assert "Set penstock.telemetry.names={dcgm,accelerator}" in chart.notes(tmp_path, values=values)
+    for harmless in ({"penstock.telemetry.names": ["dcgm", "accelerator"]}, {"penstock.metrics.dashboards.enabled": False},
+                     {"penstock.telemetry.countersConfigMap": ""}):
+        assert "WARNING" not in chart.notes(tmp_path, values=values | harmless)

@@ -79,8 +79,10 @@ struct RuntimeClass {
   std::string name, handler;
 };
 
+/// What configures a GPU Operator: its ClusterPolicy, or the values of its chart.
 struct Policy {
   std::string name, config_map, default_key, mig_strategy;
+  std::vector<Workload> operands;  ///< that it will make: the device plugin, the exporter
 };
 
 struct LabelledNode {
@@ -117,6 +119,9 @@ void TakeObject(const nlohmann::json& object, Found& found);
 /// Of a pod, or of a kind that makes pods, what it uses of NVIDIA's stack; nothing where it uses nothing.
 void TakeConsumer(const nlohmann::json& object, Found& found);
 bool IsConsumerKind(const std::string& kind);
+
+/// `spec`: of a ClusterPolicy, or what values have under the same keys; `from`: for people.
+Policy PolicyOf(const nlohmann::json& spec, const std::string& name, const std::string& from);
 
 /// Services, monitors, rules, dashboards, autoscalers, files of counters, RuntimeClasses; false where it is none of these.
 bool TakeMonitoring(const nlohmann::json& object, Found& found);

@@ -66,8 +66,7 @@ std::string Plain(const Json& value) {
 
 void TakeValues(const Json& values, Chart chart, const std::string& file, Found& found) {
   if (chart == Chart::kOperator) {
-    found.policies.push_back({"cluster-policy", TextAt(values, {"devicePlugin", "config", "name"}),
-                              TextAt(values, {"devicePlugin", "config", "default"}), TextAt(values, {"mig", "strategy"})});
+    found.policies.push_back(PolicyOf(values, "cluster-policy", "values " + file));
     return;
   }
   Workload plugin{.part = Part::kDevicePlugin, .kind = "values", .name = file, .from = "values " + file};

@@ -75,7 +75,7 @@ void AddFlag(const std::string& word, const std::string& next, Workload& workloa
 
 void AddSettings(const Json& container, Workload& workload) {
   const auto words = Words(container);
-  for (std::size_t i = 1; i < words.size(); ++i)
+  for (std::size_t i = 0; i < words.size(); ++i)
     if (words[i].starts_with("--")) AddFlag(words[i], i + 1 < words.size() ? words[i + 1] : "", workload);
   for (const PluginOption& option : api::compat::PluginOptions()) {
     if (IsPlumbing(FirstName(option))) continue;
@@ -170,8 +170,8 @@ void TakeNode(const Json& object, Found& found) {
 }
 
 void TakePolicy(const Json& object, Found& found) {
-  found.policies.push_back({TextAt(object, {"metadata", "name"}), TextAt(object, {"spec", "devicePlugin", "config", "name"}),
-                            TextAt(object, {"spec", "devicePlugin", "config", "default"}), TextAt(object, {"spec", "mig", "strategy"})});
+  const std::string name = TextAt(object, {"metadata", "name"});
+  found.policies.push_back(PolicyOf(At(object, {"spec"}), name, "ClusterPolicy " + name));
 }
 
 void TakeNodeFeature(const Json& object, Found& found) {
@@ -179,7 +179,33 @@ void TakeNodeFeature(const Json& object, Found& found) {
   if (name.starts_with("nvidia-features-for-")) found.node_features.push_back(TextAt(object, {"metadata", "namespace"}) + "/" + name);
 }
 
+/// What the operator makes of one of its keys; nothing where it is switched off.
+std::optional<Workload> OperandOf(const Json& spec, const char* key, Part part, const std::string& policy, const std::string& from) {
+  const Json& settings = At(spec, {key});
+  const Json& enabled = At(settings, {"enabled"});
+  if (!settings.is_object() || enabled == false || enabled == "false") return std::nullopt;
+  Workload operand{.part = part, .kind = "ClusterPolicy", .from = from + ", " + key, .policy = policy};
+  operand.image = TextAt(settings, {"image"}) + ":" + TextAt(settings, {"version"});
+  if (part == Part::kExporter) {
+    TakeExporter(Json(), settings, operand);
+    operand.counters_map = TextAt(settings, {"config", "name"});
+  } else {
+    AddSettings(settings, operand);
+  }
+  return operand;
+}
+
 }  // namespace
+
+Policy PolicyOf(const Json& spec, const std::string& name, const std::string& from) {
+  Policy policy{.name = name,
+                .config_map = TextAt(spec, {"devicePlugin", "config", "name"}),
+                .default_key = TextAt(spec, {"devicePlugin", "config", "default"}),
+                .mig_strategy = TextAt(spec, {"mig", "strategy"})};
+  for (const auto& [key, part] : {std::pair("devicePlugin", Part::kDevicePlugin), std::pair("dcgmExporter", Part::kExporter)})
+    if (auto operand = OperandOf(spec, key, part, name, from)) policy.operands.push_back(*std::move(operand));
+  return policy;
+}
 
 void TakeObject(const Json& object, Found& found) {
   const std::string kind = TextAt(object, {"kind"});

@@ -84,6 +84,14 @@ void PlanToNvidia(const Found& found, const std::string& node, Migration& plan) 
   AddStepsBack(found, plan);
 }
 
+/// What an operator will make counts where its objects were not given.
+Found WithOperands(Found found) {
+  for (const Policy& policy : found.policies)
+    for (const Workload& operand : policy.operands)
+      if (WorkloadsOf(found, {operand.part}).empty()) found.workloads.push_back(operand);
+  return found;
+}
+
 }  // namespace
 
 std::vector<const Workload*> WorkloadsOf(const Found& found, std::initializer_list<Part> parts) {
@@ -93,7 +101,8 @@ std::vector<const Workload*> WorkloadsOf(const Found& found, std::initializer_li
   return some;
 }
 
-Migration Plan(const Found& found, Direction direction, const std::string& node) {
+Migration Plan(const Found& objects, Direction direction, const std::string& node) {
+  const Found found = WithOperands(objects);
   Migration plan{.direction = direction};
   AddFound(found, plan);
   plan.remarks = found.remarks;

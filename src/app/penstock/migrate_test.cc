@@ -80,6 +80,15 @@ TEST(MigrateFind, ReadsFlagsBeforeTheEnvironmentAndNamesUnknownOnes) {
   EXPECT_THAT(found.workloads[0].unknown, ElementsAre("--no-such-flag=1"));
 }
 
+TEST(MigrateFind, ReadsTheFirstArgumentOfAContainerWithoutACommand) {
+  Found found;
+  ASSERT_TRUE(
+      TakeFile("kind: DaemonSet\nspec: {template: {spec: {containers: [{image: k8s-device-plugin, args: [--mig-strategy=mixed]}]}}}\n",
+               "f.yaml", found)
+          .ok());
+  EXPECT_EQ(Settings(found.workloads.at(0)), "--mig-strategy=mixed");
+}
+
 TEST(MigrateFind, KnowsTheOperatorsParts) {
   const Found found = Read("gpu-operator.yaml");
   ASSERT_EQ(found.workloads.size(), 1u);
@@ -400,6 +409,25 @@ TEST(MigratePlan, QuotesNamesForTheShell) {
                        "f.yaml", found)
                   .ok());
   EXPECT_THAT(Commands(Plan(found, Direction::kToPenstock, "")), Contains(R"(kubectl delete daemonset 'x; echo '\''now'\'' $PATH')"));
+}
+
+TEST(MigratePlan, OfAPolicyAloneGoesByWhatItWillMake) {
+  Found found;
+  ASSERT_TRUE(TakeFile("apiVersion: nvidia.com/v1\nkind: ClusterPolicy\nmetadata: {name: p}\n"
+                       "spec:\n  devicePlugin: {enabled: true, env: [{name: DEVICE_LIST_STRATEGY, value: envvar}], args: [--no-such]}\n"
+                       "  dcgmExporter: {image: dcgm-exporter, version: 4.1.1-4.0.4-ubuntu22.04, config: {name: counters}}\n"
+                       "---\nkind: ConfigMap\nmetadata: {name: counters, namespace: gpu}\n"
+                       "data: {dcgm-metrics.csv: \"DCGM_FI_DEV_NVSWITCH_TEMPERATURE_CURRENT, gauge, hot\"}\n",
+                       "f.yaml", found)
+                  .ok());
+  const Migration plan = Plan(found, Direction::kToPenstock, "");
+  EXPECT_THAT(plan.found, Contains("ClusterPolicy p, devicePlugin: device plugin (of ClusterPolicy p)"));
+  EXPECT_THAT(plan.remarks, Contains(HasSubstr("devicePlugin: --no-such is none of the plugin's settings")));
+  EXPECT_EQ(plan.host_label, "Hostname");
+  EXPECT_THAT(Commands(plan), AllOf(Contains(HasSubstr("-n gpu get configmap counters -o jsonpath='{.data.dcgm-metrics\\.csv}'")),
+                                    Contains(HasSubstr(R"('{"spec":{"dcgmExporter":{"enabled":false}}}')"))));
+  found.policies.front().operands.clear();
+  EXPECT_THAT(Plan(found, Direction::kToPenstock, "").host_label, IsEmpty());
 }
 
 TEST(MigratePlan, OfAValuesFileLeavesNvidiasImageOut) {

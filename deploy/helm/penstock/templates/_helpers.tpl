@@ -356,5 +356,10 @@ priorityClassName: {{ . }}
 {{- if and .Values.config.name (not $privileged) (kindIs "invalid" .Values.penstock.mps.enabled) -}}
 {{- $said = append $said (printf "GPUs that a configuration in the ConfigMap %s shares by MPS are offered nowhere: MPS servers take a privileged container. For MPS, %s." .Values.config.name (include "penstock.privilegedRemedy" .)) -}}
 {{- end -}}
+{{- $telemetry := .Values.penstock.telemetry -}}
+{{- $metrics := .Values.penstock.metrics -}}
+{{- if and (or $telemetry.counters $telemetry.countersConfigMap) (empty $telemetry.names) (or $metrics.dashboards.enabled $metrics.rules.enabled) -}}
+{{- $said = append $said "With a file of counters pages have the names of dcgm-exporter alone, and Penstock's dashboards and rules read accelerator_*. Set penstock.telemetry.names={dcgm,accelerator}." -}}
+{{- end -}}
 {{- join "\n" $said -}}
 {{- end -}}
