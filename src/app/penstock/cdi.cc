@@ -53,11 +53,18 @@ void AddSpecFolders(CLI::App& verb, std::vector<std::string>& folders) {
       ->default_str("/etc/cdi,/var/run/cdi");
 }
 
+/// nvidia-ctk takes them before each verb. List and transform say nothing that they could change.
+void AddToolkitFlags(CLI::App& verb) {
+  verb.add_flag("--quiet")->group("");
+  verb.add_flag("--debug,-d")->group("");
+}
+
 void AddList(CLI::App& cdi, const Common& common, int& exit_code) {
   CLI::App* verb = cdi.add_subcommand("list", "Show the devices that containers can ask for")->fallthrough();
   verb->footer(kListFooter);
   const auto folders = std::make_shared<std::vector<std::string>>(DefaultSpecFolders());
   AddSpecFolders(*verb, *folders);
+  AddToolkitFlags(*verb);
   verb->callback([&common, &exit_code, folders] { exit_code = ListCdi(common, *folders); });
 }
 
@@ -79,6 +86,7 @@ void AddTransform(CLI::App& cdi, int& exit_code) {
   transform->require_subcommand(1);
   CLI::App* verb = transform->add_subcommand("root", "Move the paths below one root to another");
   verb->footer(kTransformFooter);
+  AddToolkitFlags(*verb);
   const auto change = std::make_shared<CdiRootChange>();
   verb->add_option("--from", change->from, "the root that paths are below now; /")->type_name("PATH");
   verb->add_option("--to", change->to, "the root that they are to be below; /")->type_name("PATH");
