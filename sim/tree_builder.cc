@@ -138,25 +138,23 @@ void TreeBuilder::Borrow(const std::string& from, const std::string& path) {
 }
 
 void TreeBuilder::Device(const std::string& path, unsigned major_number, unsigned minor_number, unsigned mode) {
-  Folder(Parent(path));
-  const std::string full = Path(path);
   struct stat info {};
-  if (lstat(full.c_str(), &info) == 0) {
-    if (S_ISCHR(info.st_mode) && info.st_rdev == makedev(major_number, minor_number)) return;
-    if (S_ISREG(info.st_mode) && !can_make_devices_) return;
-    unlink(full.c_str());
+  const bool there = lstat(Path(path).c_str(), &info) == 0;
+  if (there && S_ISCHR(info.st_mode) && info.st_rdev == makedev(major_number, minor_number)) return;
+  if (can_make_devices_) {
+    int error = 0;
+    const bool made = Replace(path, [&](const std::string& next) {
+      if (mknod(next.c_str(), S_IFCHR | mode, makedev(major_number, minor_number)) != 0) return error = errno, false;
+      chmod(next.c_str(), mode);
+      // The first one tells for all.
+      if (!has_made_device_ && IsRefused(next)) return unlink(next.c_str()), error = EPERM, false;
+      return has_made_device_ = true;
+    });
+    if (made) return;
+    if (error != EPERM && error != EACCES) return Fail(error, "make device " + Path(path));
+    can_make_devices_ = false;
   }
-  if (can_make_devices_ && mknod(full.c_str(), S_IFCHR | mode, makedev(major_number, minor_number)) == 0) {
-    chmod(full.c_str(), mode);
-    // The first one tells for all.
-    const bool refused = !has_made_device_ && IsRefused(full);
-    has_made_device_ = true;
-    if (!refused) return;
-    errno = EPERM;
-  }
-  if (can_make_devices_ && errno != EPERM && errno != EACCES) return Fail(errno, "make device " + full);
-  can_make_devices_ = false;
-  File(path, "", mode);
+  if (!there || !S_ISREG(info.st_mode)) File(path, "", mode);
 }
 
 void TreeBuilder::Socket(const std::string& path) {

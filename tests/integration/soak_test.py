@@ -107,14 +107,15 @@ class Load:
         wait_until(lambda: healthy() == 6, "the others to be healthy", every=0.1)
 
     def settled(self) -> Size:
-        """While no run holds a device and no configuration is refused. The kubelet's leases end
-        half a minute after their pods."""
+        """While the worker is there, no run holds a device and no configuration is refused. The
+        kubelet's leases end half a minute after their pods."""
         self.node.config.write_text(self.text)
         wait_until(lambda: not self.node.report()["configuration"]["problem"],
                    "the configuration to be taken", every=0.1)
         self.others_healthy()
         wait_until(lambda: all(holder["kind"] != "run" for holder in self.node.holders()),
                    "the devices of runs to come back", every=0.1)
+        wait_until(lambda: children(self.node.agent.pid), "a worker in the place of the last", every=0.1)
         return size_of(self.node)
 
 
