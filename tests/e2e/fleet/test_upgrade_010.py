@@ -12,13 +12,13 @@ from actors import GPU, wait_for
 from catalogue import LABELS
 from fleet import NAMESPACE, RELEASE, Fleet
 from test_install import ours
-from test_mps_fleet import (CLIENT, ENABLED, SHARED, by_mps, client_holds, processes, said,
-                            start)
+from test_mps_fleet import CLIENT, SHARED, by_mps, client_holds, processes, said, start
 from test_sharing import sliced, wait_one_waits
 
 NODE, OLD, TODAY = "n1", "0.1.0", "e2e"  # the last two are tags of images
 TIME_SLICED, MPS = ({"config": {"map": {"shared": text}, "default": "shared"}}
                     for text in (sliced(4, rename=SHARED, devices=[0, 1]), by_mps(4, 0)))
+ENABLED = {"penstock": {"mps": {"enabled": True}}}  # without it 0.1.0's chart mounts no folder for MPS
 # NVIDIA's control daemon looks for its server in PATH. 0.1.0 hands it the PATH of the agent's
 # container, which is enough only where the driver root has a C library, so that the daemon runs
 # inside of it. The simulated machine has none: there 0.1.0 needs the driver's programs in PATH, which
