@@ -151,7 +151,7 @@ struct Migration {
   Direction direction = Direction::kToPenstock;
   std::vector<std::string> found;
   std::vector<Change> resources, labels, metrics, objects, files;  ///< objects: jobs, Services, RuntimeClasses
-  std::vector<std::string> lost;                                   ///< what somebody may use and will not have; with the pods that do
+  std::vector<std::string> lost;                                   ///< what becomes less or goes, with the pods and queries that use it
   std::vector<std::string> not_yet, remarks, problems;
   std::vector<Step> steps;
   bool as_nvidia = false;       ///< devicePlugin.configFiles: as-nvidia keeps something as it is

@@ -19,7 +19,7 @@ constexpr char kDomain[] = "nvidia.com/", kMig[] = "nvidia.com/mig-";
 constexpr char kMigNotYet[] = "MIG devices are not to be had yet: leave NVIDIA's stack on these nodes";
 constexpr std::size_t kMostNamed = 5;
 
-/// The same change of several nodes is told once.
+/// The same change on several nodes is one row.
 void Count(std::vector<Change>& changes, Change change) {
   const auto same = std::find_if(changes.begin(), changes.end(), [&change](const Change& one) {
     return one.what == change.what && one.now == change.now && one.then == change.then && one.note == change.note;
@@ -47,7 +47,7 @@ bool IsOthers(const std::string& key) {
                              "nvidia.com/gpu-driver-upgrade", "nvidia.com/device-plugin.config", "nvidia.com/vm-passthrough"});
 }
 
-/// What cannot be told from labels alone and comes from the same facts as before; the time of a start.
+/// Labels that cannot be predicted from other labels and come from the same facts as before; the time of a start.
 bool StaysAsItIs(const std::string& key) {
   return StartsWithOne(key, {"nvidia.com/gpu.mode", "nvidia.com/gpu.clique", "nvidia.com/vgpu.", "nvidia.com/mig.capable",
                              "nvidia.com/gpu.machine", "nvidia.com/gpu.family", "nvidia.com/gfd.timestamp"});
@@ -72,7 +72,7 @@ Sides SidesOf(PluginSettings settings) {
   return sides;
 }
 
-/// What somebody has, by whose rules, and will have.
+/// What a node has now, what it should have now by the rules of NVIDIA's plugin, and what it will have by ours.
 struct Both {
   Resources has, now, then;
   std::string origin;  ///< of the configuration
@@ -170,7 +170,7 @@ void AddExamples(const Found& found, Migration& plan) {
     settings.origin = origin;
     settings.text = text;
     const Sides sides = SidesOf(settings);
-    if (!sides.now || !sides.then) continue;  // told among the problems
+    if (!sides.now || !sides.then) continue;  // AddSettings has reported why
     const auto gpus = ExampleGpus(*sides.then);
     Both both{.now = OfferOf(*sides.now, gpus).resources, .then = OfferOf(*sides.then, gpus).resources, .origin = origin};
     both.has = both.now;

@@ -127,7 +127,7 @@ void TakeExporter(const Json& pod, const Json& container, Workload& workload) {
   workload.counters = GivenTo(workload, kCollectors);
   const auto named = base::Split(GivenTo(workload, kConfigMapData), ':');
   workload.counters_map = named.size() == 2 && named[0] != "none" ? named[1] : ConfigMapOf(pod, container, workload.counters);
-  // Where its files are in its own container means nothing elsewhere; what they say is told of them.
+  // Paths in its own container mean nothing elsewhere. What the files say is read from their ConfigMap.
   std::erase_if(workload.given, [](const auto& one) { return one.flag == kCollectors || one.flag == kConfigMapData; });
 }
 

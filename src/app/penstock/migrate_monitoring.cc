@@ -13,8 +13,9 @@ namespace penstock::app {
 
 namespace {
 
-constexpr char kOldHost[] = "Hostname", kOurJob[] = "penstock", kProfiling[] = "DCGM_FI_PROF_", kPcie[] = "DCGM_FI_PROF_PCIE_";
-constexpr int kHopper = 9;                                   // its compute capability; NVML measures profiling metrics from there on
+constexpr char kOldHost[] = "Hostname", kOurJob[] = "penstock";
+constexpr char kFromHopper[] = "Hopper and newer";           // as the vendor's table says which devices have a quantity
+constexpr int kHopper = 9;                                   // its compute capability
 constexpr std::array<std::int64_t, 3> kNewHost = {4, 8, 3};  // the exporter's release that calls the label hostname
 
 bool IsWord(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_' || letter == ':'; }
@@ -28,7 +29,7 @@ bool Mentions(std::string_view text, std::string_view name) {
   return false;
 }
 
-/// Whether a text has `job="name"`, or a pattern that the name could match.
+/// Whether a query asks for a job by this name.
 bool MentionsJob(const std::string& text, const std::string& name) { return text.find("job") != std::string::npos && Mentions(text, name); }
 
 template <typename Asks>
@@ -98,7 +99,7 @@ void AddMetrics(const Found& found, const std::string& only, Migration& plan) {
     const MetricName* metric = FindMetricName(all, name);
     if (metric != nullptr && !metric->not_to_be_had.empty()) {
       Lose(found, name, metric->not_to_be_had, 0, plan);
-    } else if (before_hopper > 0 && name.starts_with(kProfiling) && !name.starts_with(kPcie)) {
+    } else if (before_hopper > 0 && metric != nullptr && !metric->sources.empty() && metric->sources.front().has == kFromHopper) {
       Lose(found, name, "GPUs before Hopper have it from DCGM alone", before_hopper, plan);
     }
   }
@@ -106,7 +107,8 @@ void AddMetrics(const Found& found, const std::string& only, Migration& plan) {
 
 /// "…/dcgm-exporter:4.4.1-4.5.2-ubuntu22.04": of DCGM, then of the exporter.
 bool IsOlder(const Workload& exporter) {
-  const std::string tag = exporter.image.substr(std::min(exporter.image.rfind(':'), exporter.image.size() - 1) + 1);
+  const std::string image = exporter.image.substr(0, exporter.image.find('@'));
+  const std::string tag = image.substr(image.rfind(':') + 1);
   const auto parts = base::Split(tag, '-');
   std::vector<std::int64_t> version;
   for (const std::string& part : base::Split(parts.size() > 1 ? parts[1] : parts[0], '.'))

@@ -18,7 +18,7 @@ struct PluginSettings {
   std::vector<api::compat::Given> given;  ///< flags and environment of the plugin's pod
   std::string text;                       ///< of the configuration file; empty: none
   std::string origin;                     ///< "ConfigMap gpu/config, key any (default)"; empty: none
-  bool known = false;                     ///< somebody says how the plugin is configured
+  bool known = false;                     ///< whether it is known how the plugin is configured
   std::string problem;                    ///< why the file that is meant is not known; empty where it is, or where there is none
 };
 

@@ -174,7 +174,7 @@ void AddStepsBack(const Found& found, Migration& plan) {
       {"helm " + Namespace(space) + "uninstall " + Shell(release), "the kubelet sees the devices gone; running pods keep theirs"});
   plan.steps.push_back({"kubectl penstock cleanup", "labels and objects of ours; the chart's own uninstall does that already"});
   plan.steps.push_back({"helm " + Namespace(space) + "install nvdp nvdp/nvidia-device-plugin -f values.yaml --set gfd.enabled=true",
-                        "its plugin registers nvidia.com/gpu anew"});
+                        "its plugin registers nvidia.com/gpu again"});
 }
 
 }  // namespace penstock::app

@@ -383,6 +383,8 @@ TEST(MigratePlan, OfTheExportersValuesReadsItsMetricsAndArguments) {
   const Migration plan = Plan(found, Direction::kToPenstock, "");
   EXPECT_THAT(plan.problems, ElementsAre(HasSubstr("DCGM_FI_DEV_NO_SUCH")));
   EXPECT_TRUE(plan.host_label.empty()) << "this release has hostname";
+  found.workloads[0].image = "r:5000/dcgm-exporter:4.4.1-4.5.2-ubuntu22.04@sha256:0123";
+  EXPECT_EQ(Plan(found, Direction::kToPenstock, "").host_label, "Hostname");
 }
 
 TEST(MigratePlan, WillNotGuessBetweenTwoPluginsOfTheSameNodes) {
