@@ -1,5 +1,6 @@
-// Asks a kubelet's pod-resources for its allocatable devices again and again, and says each change with the monotonic clock. The kubelet
-// serves a hundred such questions a second to everybody together, so this asks every 15 ms; that is how late it may be.
+// Polls a kubelet's pod-resources for its allocatable devices, and prints each change with the
+// monotonic clock. The kubelet serves a hundred such requests a second for all clients together, so
+// this program polls every 15 ms, which is also its error.
 //
 //   bench-allocatable SOCKET RESOURCE
 #include <chrono>
@@ -19,17 +20,20 @@ int main(int argc, char** argv) {
     return 2;
   }
   using Clock = std::chrono::steady_clock;
-  const auto stub =
-      v1::PodResourcesLister::NewStub(grpc::CreateChannel(std::string("unix://") + argv[1], grpc::InsecureChannelCredentials()));
+  const auto stub = v1::PodResourcesLister::NewStub(
+      grpc::CreateChannel(std::string("unix://") + argv[1], grpc::InsecureChannelCredentials()));
   for (int last = -1; std::cout.good();) {
     grpc::ClientContext context;
     v1::AllocatableResourcesResponse answer;
     if (stub->GetAllocatableResources(&context, {}, &answer).ok()) {
-      const auto seen = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
+      const auto seen =
+          std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
+              .count();
       int count = 0;
       for (const auto& devices : answer.devices())
         if (devices.resource_name() == argv[2]) count += devices.device_ids_size();
-      if (count != last) std::cout << "{\"at\":" << seen << ",\"count\":" << count << "}" << std::endl;
+      if (count != last)
+        std::cout << "{\"at\":" << seen << ",\"count\":" << count << "}" << std::endl;
       last = count;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(15));

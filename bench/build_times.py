@@ -9,7 +9,7 @@ from pathlib import Path
 from bed import now
 from figures import ROOT, Bench
 
-UNIT = "src/node/health/health.cc"
+UNIT = "src/node/health/monitor.cc"
 HEADER = "src/base/core/result.h"  # nearly everything includes it
 
 

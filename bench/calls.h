@@ -1,4 +1,4 @@
-// Calls of a function one by one, where not only the mean counts.
+// Measures the calls of a function one by one, where not only the mean matters.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace penstock::bench {
 
-/// Times each call by itself, so that the slowest of a hundred can be told: counters "p50" and "p99", in microseconds.
+/// Times each call separately, so that slow calls show: counters "p50" and "p99", in microseconds.
 class Calls {
  public:
   explicit Calls(benchmark::State& state) : state_(state) {}
@@ -23,7 +23,9 @@ class Calls {
   void Time(const Function& function) {
     const auto begin = std::chrono::steady_clock::now();
     function();
-    times_.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
+    times_.push_back(
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
+            .count());
   }
 
  private:

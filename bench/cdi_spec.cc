@@ -1,19 +1,20 @@
-// The CDI specification of a machine with eight GPUs, from the files to the text: what an agent does when something of a driver changed.
+// Measures building the CDI specification of a machine with eight GPUs, from the files to the text:
+// what an agent does when a driver's files change.
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 
+#include "backend/nvidia/dialect/dialect.h"
 #include "bench/calls.h"
 #include "node/cdi/generate.h"
 #include "tests/support/driver_root.h"
-#include "vendor/nvidia/dialect/dialect.h"
 
 namespace {
 
 using namespace penstock;
 using support::DriverRoot;
 
-/// A folder in memory or on disk as /tmp is; gone with the bench.
+/// A folder below /tmp, in memory or on disk; removed with the object.
 class Folder {
  public:
   Folder() : path_(std::filesystem::temp_directory_path() / "penstock-bench-XXXXXX") {
@@ -26,7 +27,8 @@ class Folder {
   std::string path_;
 };
 
-/// The whole driver with its 32-bit libraries, among what else a machine has in its folder of libraries and in its ld.so.cache.
+/// Installs the whole driver with its 32-bit libraries, among a machine's other libraries and other
+/// entries of its ld.so.cache.
 void Fill(const DriverRoot& machine) {
   const std::string folder = "/usr/lib/x86_64-linux-gnu";
   machine.AddLibraries(folder);
@@ -52,10 +54,12 @@ void CdiSpecification(benchmark::State& state) {
   Fill(machine);
   std::vector<device::Facts> gpus;
   for (int i = 0; i < 8; ++i) gpus.push_back(support::AddGpu(machine, i));
-  const device::Driver driver{.vendor = "nvidia", .version = support::kDriverVersion, .runtime_version = "12.9"};
-  node::cdi::Input input{&vendor::nvidia::TheDialect(), &driver, {}};
+  const device::Driver driver{
+      .vendor = "nvidia", .version = support::kDriverVersion, .runtime_version = "12.9"};
+  node::cdi::Input input{&backend::nvidia::TheDialect(), &driver, {}};
   for (const device::Facts& gpu : gpus) input.devices.push_back(&gpu);
-  const node::cdi::Places places{.driver_root = machine.path(), .dev_root = machine.path(), .sysfs_root = machine / "/sys"};
+  const node::cdi::Places places{
+      .driver_root = machine.path(), .dev_root = machine.path(), .sysfs_root = machine / "/sys"};
   bench::Calls calls(state);
   std::size_t mounts = 0;
   for (auto _ : state)
@@ -63,7 +67,8 @@ void CdiSpecification(benchmark::State& state) {
       const auto generated = node::cdi::Generate(input, places, {});
       if (!generated.ok()) return state.SkipWithError(generated.error().message().c_str());
       benchmark::DoNotOptimize(api::cdi::ToJson(generated->spec));
-      mounts = generated->spec.edits.mounts.size() + generated->narrow->devices[0].edits.mounts.size();
+      mounts =
+          generated->spec.edits.mounts.size() + generated->narrow->devices[0].edits.mounts.size();
     });
   state.SetLabel("8 GPUs, " + std::to_string(mounts) + " files");
 }

@@ -1,10 +1,12 @@
-// The agents of many nodes before one API server, in one process: each a client and the two informers that an agent has, one Node and one
-// ConfigMap. Counts what they ask. Standard input says what to do, standard output what has come of it, a JSON document a line.
+// Simulates the agents of many nodes that use one API server, in one process. Each agent is a
+// client with the two informers that an agent has, one Node and one ConfigMap. Counts their
+// requests. Reads commands from standard input and prints results to standard output, one JSON
+// document per line.
 //
 //   bench-kube-fleet KUBECONFIG AGENTS LOOPS
 //   > create   makes the Node objects fleet-0 …
 //   > watch    starts the informers; answers when all have their first list
-//   > mark     counts begin anew
+//   > mark     resets the counts
 //   > counts
 //   > quit
 #include <algorithm>
@@ -23,21 +25,21 @@
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 
-#include "edge/kube/client.h"
-#include "edge/kube/informer.h"
+#include "protocol/kube/client.h"
+#include "protocol/kube/informer.h"
 
 namespace {
 
 using namespace penstock;
-using edge::kube::Answer;
-using edge::kube::Call;
-using edge::kube::Json;
+using protocol::kube::ApiCall;
+using protocol::kube::ApiResponse;
+using protocol::kube::Json;
 using Clock = std::chrono::steady_clock;
 
-const edge::kube::Resource kNodes{"", "v1", "nodes"};
-const edge::kube::Resource kConfigMaps{"", "v1", "configmaps"};
+const protocol::kube::Resource kNodes{"", "v1", "nodes"};
+const protocol::kube::Resource kConfigMaps{"", "v1", "configmaps"};
 
-// Everything asked since the mark, by whichever thread.
+// All requests since the mark, from any thread.
 class Ledger {
  public:
   std::size_t Begin(const char* verb) {
@@ -61,16 +63,17 @@ class Ledger {
     counts_.clear();
     mark_ = Clock::now();
   }
-  Json Tell() {
+  Json Notify() {
     std::lock_guard lock(mutex_);
-    Json told(counts_);
-    told["attempts"] = attempts_.size();
-    told["peak_attempts"] = Peak(false);
-    told["peak_reached"] = Peak(true);
-    told["reached"] = std::ranges::count_if(attempts_, [](const Attempt& attempt) { return attempt.reached; });
-    told["seconds"] = Seconds(Clock::now() - mark_);
-    told["last_attempt"] = attempts_.empty() ? 0.0 : Seconds(attempts_.back().at - mark_);
-    return told;
+    Json reported(counts_);
+    reported["attempts"] = attempts_.size();
+    reported["peak_attempts"] = Peak(false);
+    reported["peak_reached"] = Peak(true);
+    reported["reached"] =
+        std::ranges::count_if(attempts_, [](const Attempt& attempt) { return attempt.reached; });
+    reported["seconds"] = Seconds(Clock::now() - mark_);
+    reported["last_attempt"] = attempts_.empty() ? 0.0 : Seconds(attempts_.back().at - mark_);
+    return reported;
   }
 
  private:
@@ -78,9 +81,11 @@ class Ledger {
     Clock::time_point at;
     bool reached = true;  ///< as far as is known
   };
-  static double Seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+  static double Seconds(Clock::duration time) {
+    return std::chrono::duration<double>(time).count();
+  }
 
-  // The most within any one second.
+  // Returns the highest number within any one second.
   std::size_t Peak(bool reached) const {
     std::vector<Clock::time_point> moments;
     for (const Attempt& attempt : attempts_) {
@@ -101,50 +106,56 @@ class Ledger {
   Clock::time_point mark_ = Clock::now();
 };
 
-// An Api that is counted.
-class Counted final : public edge::kube::Api {
+// An Api whose requests are counted.
+class Counted final : public protocol::kube::Api {
  public:
-  Counted(Api& api, Ledger& ledger, std::atomic<int>& open) : api_(api), ledger_(ledger), open_(open) {}
+  Counted(Api& api, Ledger& ledger, std::atomic<int>& open)
+      : api_(api), ledger_(ledger), open_(open) {}
 
   base::Executor& executor() override { return api_.executor(); }
 
-  void Do(Call call, Done done) override {
-    if (call.method == "GET" && call.query.contains("limit") && !call.query.contains("continue")) NoteList(call.path);
+  void Do(ApiCall call, Done done) override {
+    if (call.method == "GET" && call.query.contains("limit") && !call.query.contains("continue"))
+      NoteList(call.path);
     const std::size_t attempt = ledger_.Begin(call.method == "GET" ? "reads" : "writes");
-    api_.Do(std::move(call), [this, attempt, done = std::move(done)](base::Result<Answer> answer) {
-      if (!answer.ok()) NoteError(attempt, answer.error());
-      done(std::move(answer));
-    });
+    api_.Do(std::move(call),
+            [this, attempt, done = std::move(done)](base::Result<ApiResponse> answer) {
+              if (!answer.ok()) NoteError(attempt, answer.error());
+              done(std::move(answer));
+            });
   }
 
-  std::unique_ptr<edge::kube::Stream> Open(Call call, std::function<void(std::string_view)> line,
-                                           std::function<void(base::Status)> end) override {
+  std::unique_ptr<protocol::kube::WatchStream> Open(
+      ApiCall call, std::function<void(std::string_view)> line,
+      std::function<void(base::Status)> end) override {
     const bool lists = call.query.contains("sendInitialEvents");
     if (lists) NoteList(call.path);
     const std::size_t attempt = ledger_.Begin(lists ? "streaming_lists" : "watches");
     ++open_;
     const std::string path = call.path;
-    return std::make_unique<Opened>(api_.Open(
-                                        std::move(call),
-                                        [this, path, line = std::move(line)](std::string_view text) {
-                                          if (text.find("k8s.io/initial-events-end") != text.npos) expired_.erase(path);
-                                          if (text.starts_with("{\"type\":\"ERROR\"") && text.find("\"code\":410") != text.npos)
-                                            NoteExpired(path);
-                                          line(text);
-                                        },
-                                        [this, path, attempt, end = std::move(end)](base::Status why) {
-                                          if (!why.ok() && why.error().code() == base::Code::kOutOfRange) NoteExpired(path);
-                                          if (!why.ok()) NoteError(attempt, why.error());
-                                          end(std::move(why));
-                                        }),
-                                    open_);
+    return std::make_unique<Opened>(
+        api_.Open(
+            std::move(call),
+            [this, path, line = std::move(line)](std::string_view text) {
+              if (text.find("k8s.io/initial-events-end") != text.npos) expired_.erase(path);
+              if (text.starts_with("{\"type\":\"ERROR\"") && text.find("\"code\":410") != text.npos)
+                NoteExpired(path);
+              line(text);
+            },
+            [this, path, attempt, end = std::move(end)](base::Status why) {
+              if (!why.ok() && why.error().code() == base::Code::kOutOfRange) NoteExpired(path);
+              if (!why.ok()) NoteError(attempt, why.error());
+              end(std::move(why));
+            }),
+        open_);
   }
 
  private:
-  struct Opened final : edge::kube::Stream {
-    Opened(std::unique_ptr<Stream> its_stream, std::atomic<int>& its_open) : stream(std::move(its_stream)), open(its_open) {}
+  struct Opened final : protocol::kube::WatchStream {
+    Opened(std::unique_ptr<WatchStream> its_stream, std::atomic<int>& its_open)
+        : stream(std::move(its_stream)), open(its_open) {}
     ~Opened() override { --open; }
-    std::unique_ptr<Stream> stream;
+    std::unique_ptr<WatchStream> stream;
     std::atomic<int>& open;
   };
 
@@ -163,7 +174,7 @@ class Counted final : public edge::kube::Api {
   Api& api_;
   Ledger& ledger_;
   std::atomic<int>& open_;
-  std::map<std::string, bool> expired_;  ///< paths whose next list has a reason
+  std::map<std::string, bool> expired_;  ///< paths whose next list has a known reason
 };
 
 struct Shared {
@@ -171,49 +182,59 @@ struct Shared {
   std::atomic<int> open{0}, synced{0}, nodes_changed{0}, maps_changed{0}, created{0}, troubled{0};
 };
 
-// One node's agent, on its loop's thread.
+// The agent of one node, on its loop's thread.
 class Agent {
  public:
-  Agent(os::Loop& loop, const edge::kube::Access& access, std::string node, Shared& shared)
+  Agent(os::Loop& loop, const protocol::kube::ClusterAccess& access, std::string node,
+        Shared& shared)
       : shared_(shared),
         client_(loop, access, {.user_agent = "penstock-fleet"}),
         api_(client_, shared.ledger, shared.open),
         node_(std::move(node)) {}
 
   void Create() {
-    const Json node = {{"apiVersion", "v1"},
-                       {"kind", "Node"},
-                       {"metadata", {{"name", node_}}},
-                       {"status", {{"capacity", {{"cpu", "64"}, {"memory", "512Gi"}, {"nvidia.com/gpu", "8"}}}}}};
-    api_.Do(edge::kube::Create(kNodes, "", node, "fleet"), [this](const base::Result<Answer>& answer) {
-      if (!answer.ok()) std::fprintf(stderr, "bench-kube-fleet: %s\n", answer.error().ToString().c_str());
-      ++shared_.created;
-    });
+    const Json node = {
+        {"apiVersion", "v1"},
+        {"kind", "Node"},
+        {"metadata", {{"name", node_}}},
+        {"status", {{"capacity", {{"cpu", "64"}, {"memory", "512Gi"}, {"nvidia.com/gpu", "8"}}}}}};
+    api_.Do(protocol::kube::Create(kNodes, "", node, "fleet"),
+            [this](const base::Result<ApiResponse>& answer) {
+              if (!answer.ok())
+                std::fprintf(stderr, "bench-kube-fleet: %s\n", answer.error().ToString().c_str());
+              ++shared_.created;
+            });
   }
 
   void Watch() {
-    edge::kube::Informer::Options options{.resource = kNodes, .field_selector = "metadata.name=" + node_};
-    informers_.push_back(std::make_unique<edge::kube::Informer>(api_, options, Handlers(shared_.nodes_changed)));
-    options = {.resource = kConfigMaps, .namespace_name = "default", .field_selector = "metadata.name=fleet"};
-    informers_.push_back(std::make_unique<edge::kube::Informer>(api_, options, Handlers(shared_.maps_changed)));
+    protocol::kube::Informer::Options options{.resource = kNodes,
+                                              .field_selector = "metadata.name=" + node_};
+    informers_.push_back(
+        std::make_unique<protocol::kube::Informer>(api_, options, Handlers(shared_.nodes_changed)));
+    options = {.resource = kConfigMaps,
+               .namespace_name = "default",
+               .field_selector = "metadata.name=fleet"};
+    informers_.push_back(
+        std::make_unique<protocol::kube::Informer>(api_, options, Handlers(shared_.maps_changed)));
     for (const auto& informer : informers_) informer->Start();
   }
 
  private:
-  edge::kube::Informer::Handlers Handlers(std::atomic<int>& changed) {
+  protocol::kube::Informer::Handlers Handlers(std::atomic<int>& changed) {
     return {.changed = [&changed](const Json&) { ++changed; },
             .synced = [this] { ++shared_.synced; },
             .trouble =
                 [this, in_trouble = std::make_shared<bool>(false)](const base::Status& why) {
-                  if (std::exchange(*in_trouble, !why.ok()) != !why.ok()) shared_.troubled += why.ok() ? -1 : 1;
+                  if (std::exchange(*in_trouble, !why.ok()) != !why.ok())
+                    shared_.troubled += why.ok() ? -1 : 1;
                 }};
   }
 
   Shared& shared_;
-  edge::kube::Client client_;
+  protocol::kube::Client client_;
   Counted api_;
   const std::string node_;
-  std::vector<std::unique_ptr<edge::kube::Informer>> informers_;
+  std::vector<std::unique_ptr<protocol::kube::Informer>> informers_;
 };
 
 void OnLoop(os::Loop& loop, const std::function<void()>& function) {
@@ -227,15 +248,18 @@ void OnLoop(os::Loop& loop, const std::function<void()>& function) {
 
 class Fleet {
  public:
-  Fleet(const edge::kube::Access& access, int agents, int loops) : agents_(static_cast<std::size_t>(loops)) {
+  Fleet(const protocol::kube::ClusterAccess& access, int agents, int loops)
+      : agents_(static_cast<std::size_t>(loops)) {
     for (int i = 0; i < loops; ++i) {
       loops_.push_back(std::make_unique<os::Loop>("fleet-" + std::to_string(i)));
       loops_.back()->Start();
     }
     for (int i = 0; i < agents; ++i) {
       const auto at = static_cast<std::size_t>(i % loops);
-      OnLoop(*loops_[at],
-             [&] { agents_[at].push_back(std::make_unique<Agent>(*loops_[at], access, "fleet-" + std::to_string(i), shared_)); });
+      OnLoop(*loops_[at], [&] {
+        agents_[at].push_back(
+            std::make_unique<Agent>(*loops_[at], access, "fleet-" + std::to_string(i), shared_));
+      });
     }
   }
   ~Fleet() {
@@ -249,20 +273,21 @@ class Fleet {
       });
     }
     const auto deadline = Clock::now() + std::chrono::minutes(2);
-    while (counted < wanted && Clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    while (counted < wanted && Clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 
   Shared& shared() { return shared_; }
 
-  Json Tell() {
-    Json told = shared_.ledger.Tell();
-    told["open"] = shared_.open.load();
-    told["synced"] = shared_.synced.load();
-    told["created"] = shared_.created.load();
-    told["troubled"] = shared_.troubled.load();
-    told["nodes_changed"] = shared_.nodes_changed.load();
-    told["maps_changed"] = shared_.maps_changed.load();
-    return told;
+  Json Notify() {
+    Json reported = shared_.ledger.Notify();
+    reported["open"] = shared_.open.load();
+    reported["synced"] = shared_.synced.load();
+    reported["created"] = shared_.created.load();
+    reported["troubled"] = shared_.troubled.load();
+    reported["nodes_changed"] = shared_.nodes_changed.load();
+    reported["maps_changed"] = shared_.maps_changed.load();
+    return reported;
   }
 
  private:
@@ -286,7 +311,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   RaiseDescriptors();
-  const auto access = edge::kube::FindAccess(argv[1]);
+  const auto access = protocol::kube::FindAccess(argv[1]);
   if (!access.ok()) {
     std::fprintf(stderr, "bench-kube-fleet: %s\n", access.error().ToString().c_str());
     return 1;
@@ -300,7 +325,7 @@ int main(int argc, char** argv) {
       fleet.shared().nodes_changed = fleet.shared().maps_changed = 0;
       fleet.shared().ledger.Mark();
     }
-    std::printf("%s\n", fleet.Tell().dump().c_str());
+    std::printf("%s\n", fleet.Notify().dump().c_str());
     std::fflush(stdout);
   }
   return 0;

@@ -1,5 +1,5 @@
-// A kubelet for the benches: says on standard output, a JSON document a line with the monotonic clock, what reaches it, and makes calls
-// that standard input asks for. Judges nothing.
+// A kubelet for benchmarks: prints what reaches it to standard output, one JSON document per line
+// with the monotonic clock, and makes the calls that standard input requests. Checks nothing.
 //
 //   bench-kubelet KUBELET_DIR RESOURCE
 //   > calls allocate CALLERS EACH PAUSE_US     also: options (an empty call), prefer
@@ -17,14 +17,16 @@
 #include <vector>
 
 #include "deviceplugin.pb.h"
-#include "edge/kubelet/fake/fake_kubelet.h"
+#include "protocol/kubelet/fake/fake_kubelet.h"
 
 namespace {
 
-using penstock::edge::kubelet::FakeKubelet;
+using penstock::protocol::kubelet::FakeKubelet;
 using Clock = std::chrono::steady_clock;
 
-std::int64_t Nanoseconds(Clock::duration time) { return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count(); }
+std::int64_t Nanoseconds(Clock::duration time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+}
 
 void Say(const std::string& fields) {
   static std::mutex mutex;  // lines of two threads must not mix
@@ -33,14 +35,17 @@ void Say(const std::string& fields) {
   std::fflush(stdout);
 }
 
-std::string At(Clock::time_point time) { return "\"at\":" + std::to_string(Nanoseconds(time.time_since_epoch())); }
+std::string At(Clock::time_point time) {
+  return "\"at\":" + std::to_string(Nanoseconds(time.time_since_epoch()));
+}
 
-/// What the kubelet knows of the resource, said whenever it has changed.
+/// Prints the state of the resource in the kubelet after every change.
 class Teller {
  public:
-  Teller(FakeKubelet& kubelet, std::string resource) : kubelet_(kubelet), resource_(std::move(resource)) {
-    threads_.emplace_back([this] { TellLists(); });
-    threads_.emplace_back([this] { TellRegistrations(); });
+  Teller(FakeKubelet& kubelet, std::string resource)
+      : kubelet_(kubelet), resource_(std::move(resource)) {
+    threads_.emplace_back([this] { ReportLists(); });
+    threads_.emplace_back([this] { ReportRegistrations(); });
   }
   ~Teller() {
     ended_ = true;
@@ -50,7 +55,7 @@ class Teller {
  private:
   static constexpr std::chrono::milliseconds kTurn{200};
 
-  void TellLists() {
+  void ReportLists() {
     FakeKubelet::Devices last;
     while (!ended_) {
       Clock::time_point seen;
@@ -67,16 +72,17 @@ class Teller {
       std::string healthy;
       for (const auto& [id, device] : last)
         if (device.healthy) healthy += (healthy.empty() ? "\"" : ",\"") + id + "\"";
-      Say("\"event\":\"list\"," + At(seen) + ",\"devices\":" + std::to_string(last.size()) + ",\"healthy\":[" + healthy + "]");
+      Say("\"event\":\"list\"," + At(seen) + ",\"devices\":" + std::to_string(last.size()) +
+          ",\"healthy\":[" + healthy + "]");
     }
   }
 
-  void TellRegistrations() {
-    for (int told = 0; !ended_;) {
-      if (!kubelet_.WaitForRegistrations(resource_, told + 1, kTurn)) continue;
+  void ReportRegistrations() {
+    for (int reported = 0; !ended_;) {
+      if (!kubelet_.WaitForRegistrations(resource_, reported + 1, kTurn)) continue;
       const auto seen = Clock::now();
-      told = kubelet_.Registrations(resource_);
-      Say("\"event\":\"registered\"," + At(seen) + ",\"count\":" + std::to_string(told));
+      reported = kubelet_.Registrations(resource_);
+      Say("\"event\":\"registered\"," + At(seen) + ",\"count\":" + std::to_string(reported));
     }
   }
 
@@ -101,7 +107,7 @@ std::vector<std::string> HealthyDevices(const FakeKubelet& kubelet, const std::s
 
 struct Call {
   std::string method;
-  std::vector<std::string> requests;  // taken in turn
+  std::vector<std::string> requests;  // used in turn
 };
 
 Call MakeCall(const std::string& what, const std::vector<std::string>& ids) {
@@ -131,7 +137,7 @@ struct Load {
   std::int64_t pause_us = 0;  ///< mean pause of a caller between two calls; 0: none
 };
 
-/// All callers together; the latency of each call, as the caller sees it.
+/// Runs all callers, and measures the latency of each call as its caller sees it.
 void MakeCalls(const FakeKubelet& kubelet, const std::string& resource, const Load& load) {
   const Call call = MakeCall(load.what, HealthyDevices(kubelet, resource));
   std::vector<std::vector<std::int64_t>> latencies(static_cast<std::size_t>(load.callers));
@@ -141,7 +147,8 @@ void MakeCalls(const FakeKubelet& kubelet, const std::string& resource, const Lo
     std::uniform_int_distribution<std::int64_t> pause(0, 2 * load.pause_us);
     for (int i = 0; i < load.each; ++i) {
       if (load.pause_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(pause(random)));
-      const std::string& request = call.requests[(number + static_cast<std::size_t>(i)) % call.requests.size()];
+      const std::string& request =
+          call.requests[(number + static_cast<std::size_t>(i)) % call.requests.size()];
       const auto begin = Clock::now();
       if (!kubelet.SendBytes(resource, call.method, request).ok()) ++failed;
       latencies[number].push_back(Nanoseconds(Clock::now() - begin));
@@ -154,7 +161,8 @@ void MakeCalls(const FakeKubelet& kubelet, const std::string& resource, const Lo
   std::ostringstream all;
   for (const auto& caller : latencies)
     for (const auto latency : caller) all << (all.tellp() > 0 ? "," : "") << latency;
-  Say("\"event\":\"calls\"," + At(Clock::now()) + ",\"took\":" + std::to_string(Nanoseconds(Clock::now() - begin)) +
+  Say("\"event\":\"calls\"," + At(Clock::now()) +
+      ",\"took\":" + std::to_string(Nanoseconds(Clock::now() - begin)) +
       ",\"failed\":" + std::to_string(failed) + ",\"latencies\":[" + all.str() + "]");
 }
 
@@ -173,7 +181,8 @@ int main(int argc, char** argv) {
     std::istringstream words(line);
     std::string verb;
     Load load;
-    if (words >> verb >> load.what >> load.callers >> load.each >> load.pause_us && verb == "calls") MakeCalls(kubelet, argv[2], load);
+    if (words >> verb >> load.what >> load.callers >> load.each >> load.pause_us && verb == "calls")
+      MakeCalls(kubelet, argv[2], load);
   }
   return 0;
 }

@@ -1,4 +1,5 @@
-// Functions that lie on a short path: the choice of linked devices, offers, health, the strict reader. No process, no socket.
+// Measures functions on latency-critical paths: the choice of linked devices, offers, health, the
+// strict reader. Uses no process and no socket.
 #include <algorithm>
 #include <chrono>
 #include <random>
@@ -7,24 +8,25 @@
 
 #include <benchmark/benchmark.h>
 
-#include "api/node_config.h"
+#include "api/config/node_config.h"
+#include "backend/nvidia/dialect/dialect.h"
 #include "base/core/document.h"
 #include "base/executor.h"
 #include "base/yaml.h"
 #include "bench/calls.h"
 #include "node/allocate/allocate.h"
-#include "node/health/health.h"
+#include "node/health/monitor.h"
 #include "node/inventory/inventory.h"
+#include "node/share/assignment.h"
 #include "node/share/offer.h"
-#include "node/share/wish.h"
-#include "vendor/nvidia/dialect/dialect.h"
 
 namespace {
 
 using namespace penstock;
 using bench::Calls;
 
-/// One of `count` devices in two groups; each has lanes to the devices of its group, more to its neighbour.
+/// Returns one of `count` devices in two groups; each has lanes to the devices of its group, and
+/// more to its neighbour.
 device::Facts Describe(int index, int count) {
   device::Facts facts;
   facts.id = "GPU-00000000-0000-0000-0000-0000000000" + std::to_string(10 + index);
@@ -51,7 +53,8 @@ device::Facts Describe(int index, int count) {
 node::inventory::Snapshot Machine(int count) {
   node::inventory::Snapshot machine;
   device::Driver driver{.vendor = "nvidia", .version = "550.54.15"};
-  machine.vendors = {{.vendor = "nvidia", .driver = std::make_shared<const device::Driver>(driver)}};
+  machine.vendors = {
+      {.vendor = "nvidia", .driver = std::make_shared<const device::Driver>(driver)}};
   device::Reading reading;
   for (int i = 0; i < count; ++i)
     machine.devices.push_back({.facts = std::make_shared<const device::Facts>(Describe(i, count)),
@@ -61,7 +64,7 @@ node::inventory::Snapshot Machine(int count) {
   return machine;
 }
 
-/// Devices whose links are those of a machine that there is.
+/// Returns devices with the links of a real machine.
 using Joined = device::Link (*)(int from, int to, int count);
 
 /// DGX-2: six links into NVSwitches, four GPUs behind one tree of PCIe switches, two sockets.
@@ -73,9 +76,11 @@ device::Link Dgx2(int from, int to, int) {
 }
 
 /// DGX H100: 18 links into NVSwitches, two sockets.
-device::Link DgxH100(int from, int to, int) { return {"", from / 4 == to / 4 ? device::Nearness::kNode : device::Nearness::kSystem, 18}; }
+device::Link DgxH100(int from, int to, int) {
+  return {"", from / 4 == to / 4 ? device::Nearness::kNode : device::Nearness::kSystem, 18};
+}
 
-/// No order in it at all, so that nothing can be left out of the search.
+/// Random links, so that the search can skip nothing.
 device::Link Tangle(int from, int to, int count) {
   std::mt19937 random(static_cast<unsigned>(std::min(from, to) * count + std::max(from, to)));
   const auto lanes = static_cast<int>(random() % 7);
@@ -97,25 +102,28 @@ node::inventory::Snapshot Machine(int count, Joined joined) {
   return machine;
 }
 
-/// What the kubelet was told: every device, or `shares` of each.
+/// Returns the offer that the kubelet received: every device, or `shares` of each.
 node::share::Offer OfferOf(const node::inventory::Snapshot& machine, int shares) {
-  node::share::Offer offer{.resource = "nvidia.com/gpu", .door = "kubelet"};
+  node::share::Offer offer{.resource = "nvidia.com/gpu", .allocator = "kubelet"};
   for (const auto& entry : machine.devices)
     for (int share = 0; share < shares; ++share) {
       const std::string& device = entry.facts->id;
       const bool whole = shares == 1;
-      const device::Shape shape{whole ? device::Sharing::kNone : device::Sharing::kTimeSlicing, shares};
-      offer.slots.push_back({{node::share::SlotId(device, shape, share), device, offer.resource, shape}, true, ""});
+      const device::Shape shape{whole ? device::Sharing::kNone : device::Sharing::kTimeSlicing,
+                                shares};
+      offer.slots.push_back(
+          {{node::share::SlotId(device, shape, share), device, offer.resource, shape}, true, ""});
     }
   return offer;
 }
 
-/// As the door answers the kubelet, links included. `size` 0: every size in turn.
+/// Measures GetPreferredAllocation as the adapter answers it, links included. `size` 0: every size
+/// in turn.
 void PreferredAllocation(benchmark::State& state, Joined joined, int count, int shares, int size) {
   const auto machine = Machine(count, joined);
   const auto offer = OfferOf(machine, shares);
   std::vector<std::string> available;
-  // Of shares every other one is taken: a list in which something has to be found out.
+  // Every other share is taken, so that the choice has to search the list.
   for (std::size_t i = 0; i < offer.slots.size(); ++i)
     if (shares == 1 || i % 2 == 0) available.push_back(offer.slots[i].slot.id);
   Calls calls(state);
@@ -123,7 +131,10 @@ void PreferredAllocation(benchmark::State& state, Joined joined, int count, int 
   for (auto _ : state) {
     const auto wanted = static_cast<std::size_t>(size > 0 ? size : 1 + turn++ % count);
     std::vector<std::string> chosen;
-    calls.Time([&] { chosen = node::allocate::Prefer({available, {}, wanted}, offer, api::SharePolicy::kDistributed, machine); });
+    calls.Time([&] {
+      chosen = node::allocate::Prefer({available, {}, wanted}, offer,
+                                      api::SharePolicy::kDistributed, machine);
+    });
     if (chosen.size() != wanted) state.SkipWithError("nothing was preferred");
     benchmark::DoNotOptimize(chosen.data());
   }
@@ -136,30 +147,35 @@ BENCHMARK_CAPTURE(PreferredAllocation, every_size_of_16_tangled, Tangle, 16, 1, 
 BENCHMARK_CAPTURE(PreferredAllocation, 1_of_5000_shares, Dgx2, 16, 313, 1);
 BENCHMARK_CAPTURE(PreferredAllocation, 8_of_5000_shares, Dgx2, 16, 313, 8);
 
-/// One device of sixteen, each in 313 shares, becomes well or unwell: the offers anew.
+/// Measures the new offers when one device of sixteen, each with 313 shares, fails or recovers.
 void OffersAfterAChangeOfHealth(benchmark::State& state) {
   auto machine = Machine(16);
-  node::share::Wishes wishes;
+  node::share::Assignments assignments;
   for (const auto& entry : machine.devices)
-    wishes[entry.facts->id] = {.door = "kubelet", .resource = "nvidia.com/gpu", .shape = {device::Sharing::kTimeSlicing, 313}};
+    assignments[entry.facts->id] = {.allocator = "kubelet",
+                                    .resource = "nvidia.com/gpu",
+                                    .shape = {device::Sharing::kTimeSlicing, 313}};
   node::share::OfferBook book;
-  book.Update(wishes, machine, {}, {});
+  book.Update(assignments, machine, {}, {});
   for (bool well = false; auto _ : state) {
-    machine.devices[3].health.state = well ? device::HealthState::kHealthy : device::HealthState::kUnhealthy;
+    machine.devices[3].health.state =
+        well ? device::HealthState::kHealthy : device::HealthState::kUnhealthy;
     well = !well;
-    if (!book.Update(wishes, machine, {}, {})) state.SkipWithError("nothing changed");
+    if (!book.Update(assignments, machine, {}, {})) state.SkipWithError("nothing changed");
   }
 }
 BENCHMARK(OffersAfterAChangeOfHealth);
 
-/// One error of a storm of XIDs, of one kind or of each kind another.
+/// Measures one error in a storm of XIDs, of a single kind or each of another kind.
 void HealthInAStorm(benchmark::State& state) {
   base::ManualExecutor executor;
   node::inventory::Inventory inventory;
   const device::Facts facts = Describe(0, 1);
   inventory.SetFacts("nvidia", {facts}, "", executor.clock().Wall());
-  node::health::Monitor monitor(executor, inventory, [](std::string_view) { return &vendor::nvidia::TheDialect(); }, {});
-  device::Evidence event{.source = device::EvidenceSource::kEvent, .device = facts.id, .kind = "xid"};
+  node::health::Monitor monitor(
+      executor, inventory, [](std::string_view) { return &backend::nvidia::TheDialect(); }, {});
+  device::Evidence event{
+      .source = device::EvidenceSource::kEvent, .device = facts.id, .kind = "xid"};
   for (int i = 0; auto _ : state) {
     event.code = state.range(0) == 0 ? 48 : 1'000 + i++ % 10'000;
     benchmark::DoNotOptimize(monitor.OnEvidence(event));
@@ -168,20 +184,23 @@ void HealthInAStorm(benchmark::State& state) {
 }
 BENCHMARK(HealthInAStorm)->Arg(0)->Arg(1);
 
-/// A NodeConfig with every key, as at the agent's start and at each `penstock run`.
+/// Measures reading a NodeConfig with every key, as at the agent's start and at each `penstock
+/// run`.
 void StrictReader(benchmark::State& state) {
   const std::string text = api::ToYaml({});
   for (auto _ : state)
-    if (!api::ParseNodeConfig(text, "node.yaml").ok()) state.SkipWithError("the document was refused");
+    if (!api::ParseNodeConfig(text, "node.yaml").ok())
+      state.SkipWithError("the document was refused");
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(text.size()));
 }
 BENCHMARK(StrictReader);
 
-/// A long document, to see what a kilobyte costs.
+/// Measures a long document, to find the cost per kilobyte.
 void StrictReaderOfALongDocument(benchmark::State& state) {
   std::string text = "{\"items\": [";
   for (int i = 0; i < 1000; ++i)
-    text += (i > 0 ? "," : "") + std::string(R"({"name": "device", "count": 12, "ids": ["a", "b"], "on": true})");
+    text += (i > 0 ? "," : "") +
+            std::string(R"({"name": "device", "count": 12, "ids": ["a", "b"], "on": true})");
   text += "]}";
   for (auto _ : state)
     if (!(state.range(0) == 0 ? base::ParseJson(text, "a") : base::ParseYaml(text, "a")).ok())

@@ -1,5 +1,6 @@
-// Prints the monotonic clock in nanoseconds, as early as a C program can: what a bench starts to see when something begins. With the words
-// "exec PROGRAM ..." it becomes that program instead, at once: what executing one program more costs by itself.
+// Prints the monotonic clock in nanoseconds, as early as a C program can: benchmarks use it to see
+// when something starts. With the words "exec PROGRAM ..." it executes that program instead, at
+// once: the cost of one additional exec.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>

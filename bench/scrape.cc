@@ -1,5 +1,6 @@
-// A scrape as Prometheus makes it: a page of 2,240 series over HTTP on the loopback, from the request's first byte to the answer's last, on
-// a connection that stays; and what a decision waits for while many scrape. Compared with sending the same bytes with no HTTP around them.
+// Measures a scrape as Prometheus makes it: a page of 2,240 series over HTTP on the loopback, from
+// the request's first byte to the answer's last, on a persistent connection; and how long a
+// decision waits while many clients scrape. Compares it with sending the same bytes without HTTP.
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -12,11 +13,11 @@
 #include <benchmark/benchmark.h>
 #include <sys/socket.h>
 
+#include "adapter/pages/pages.h"
 #include "base/core/strings.h"
 #include "bench/calls.h"
-#include "door/pages.h"
-#include "edge/http/gzip.h"
 #include "os/core/fd.h"
+#include "protocol/http/gzip.h"
 
 namespace {
 
@@ -26,16 +27,22 @@ using Text = std::shared_ptr<const std::string>;
 
 constexpr int kSeries = 2240;
 
-/// As wide as those of dcgm-exporter's names with a pod's labels: 310 bytes a line.
+/// Returns a page whose lines are as long as those with dcgm-exporter's names and a pod's labels:
+/// 310 bytes.
 Text MakePage(int turn) {
-  std::string text = "# HELP DCGM_FI_DEV_GPU_UTIL GPU utilization (in %).\n# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n";
+  std::string text =
+      "# HELP DCGM_FI_DEV_GPU_UTIL GPU utilization (in %).\n# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n";
   for (int i = 0; i < kSeries; ++i) {
     const std::string gpu = std::to_string(i / 35);
-    text += "DCGM_FI_DEV_QUANTITY_" + std::to_string(i % 35) + "{gpu=\"" + gpu + "\",UUID=\"GPU-00000000-0000-0000-0000-0000000000" +
-            std::to_string(10 + i / 35) + "\",pci_bus_id=\"00000000:8D:00.0\",device=\"nvidia" + gpu +
-            "\",modelName=\"NVIDIA A100-SXM4-40GB\",hostname=\"node-17.cluster.example\",DCGM_FI_DRIVER_VERSION=\"550.54.15\","
+    text += "DCGM_FI_DEV_QUANTITY_" + std::to_string(i % 35) + "{gpu=\"" + gpu +
+            "\",UUID=\"GPU-00000000-0000-0000-0000-0000000000" + std::to_string(10 + i / 35) +
+            "\",pci_bus_id=\"00000000:8D:00.0\",device=\"nvidia" + gpu +
+            "\",modelName=\"NVIDIA "
+            "A100-SXM4-40GB\",hostname=\"node-17.cluster.example\",DCGM_FI_DRIVER_VERSION=\"550.54."
+            "15\","
             "container=\"main\",namespace=\"team-a\",pod=\"train-" +
-            std::to_string(i / 35 * 7919) + "\"} " + std::to_string((i * 7919 + turn * 31) % 100000) + "\n";
+            std::to_string(i / 35 * 7919) + "\"} " +
+            std::to_string((i * 7919 + turn * 31) % 100000) + "\n";
   }
   return std::make_shared<const std::string>(std::move(text));
 }
@@ -44,15 +51,18 @@ os::UniqueFd ConnectTo(const std::string& where) {
   os::UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(*base::ParseUint(where.substr(where.rfind(':') + 1))));
+  address.sin_port =
+      htons(static_cast<std::uint16_t>(*base::ParseUint(where.substr(where.rfind(':') + 1))));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) std::abort();
   return fd;
 }
 
-/// Sends a request and reads one answer, head and all. Returns its length.
+/// Sends a request and reads one answer with its head. Returns its length.
 std::size_t Scrape(int fd, const std::string& request) {
-  if (::send(fd, request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size())) std::abort();
+  if (::send(fd, request.data(), request.size(), MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(request.size()))
+    std::abort();
   static thread_local std::vector<char> buffer(256u << 10);
   std::string head;
   std::size_t got = 0, wanted = 0;
@@ -70,12 +80,12 @@ std::size_t Scrape(int fd, const std::string& request) {
   return got;
 }
 
-/// Pages that serve what they are given, with their own control loop.
+/// A page server with its own control loop.
 class Served {
  public:
   Served()
       : pages_(control_, io_,
-               {.metrics = [this](auto, auto) { return node::metrics::Page{page_}; },
+               {.metrics = [this](auto, auto) { return node::metrics::RenderedPage{page_}; },
                 .report = [] { return api::Report(); },
                 .not_ready = [] { return std::string(); }}) {
     ::signal(SIGPIPE, SIG_IGN);
@@ -88,7 +98,7 @@ class Served {
     io_.Stop();
   }
 
-  /// How long a decision that comes now waits for the control loop.
+  /// Measures how long a decision made now waits for the control loop.
   void Decide() {
     std::promise<void> done;
     control_.Post([&] { done.set_value(); });
@@ -108,10 +118,12 @@ class Served {
   os::Loop control_{"control"};
   os::Loop io_{"io"};
   Text page_ = MakePage(0);
-  door::Pages pages_;
+  adapter::pages::Pages pages_;
 };
 
-std::string Request(const std::string& fields) { return "GET /metrics HTTP/1.1\r\nHost: bench\r\n" + fields + "\r\n"; }
+std::string Request(const std::string& fields) {
+  return "GET /metrics HTTP/1.1\r\nHost: bench\r\n" + fields + "\r\n";
+}
 
 void ScrapeOverHttp(benchmark::State& state, const std::string& fields, bool fresh) {
   Served served;
@@ -132,9 +144,10 @@ void ScrapeOverHttp(benchmark::State& state, const std::string& fields, bool fre
 }
 BENCHMARK_CAPTURE(ScrapeOverHttp, plain, "", false)->UseRealTime();
 BENCHMARK_CAPTURE(ScrapeOverHttp, gzip, "Accept-Encoding: gzip\r\n", false)->UseRealTime();
-BENCHMARK_CAPTURE(ScrapeOverHttp, gzip_of_a_new_page, "Accept-Encoding: gzip\r\n", true)->UseRealTime();
+BENCHMARK_CAPTURE(ScrapeOverHttp, gzip_of_a_new_page, "Accept-Encoding: gzip\r\n", true)
+    ->UseRealTime();
 
-/// What the machine takes for the bytes alone: a thread that answers each byte with the page.
+/// Measures the machine's cost for the bytes alone: a thread that answers each byte with the page.
 void BytesOverLoopback(benchmark::State& state) {
   const Text page = MakePage(0);
   std::array<int, 2> ends{};
@@ -143,7 +156,8 @@ void BytesOverLoopback(benchmark::State& state) {
   std::thread answering([&] {
     for (char byte = 0; ::recv(far.get(), &byte, 1, 0) == 1;) {
       for (std::size_t sent = 0; sent < page->size();) {
-        const ssize_t count = ::send(far.get(), page->data() + sent, page->size() - sent, MSG_NOSIGNAL);
+        const ssize_t count =
+            ::send(far.get(), page->data() + sent, page->size() - sent, MSG_NOSIGNAL);
         if (count <= 0) return;
         sent += static_cast<std::size_t>(count);
       }
@@ -168,7 +182,7 @@ void BytesOverLoopback(benchmark::State& state) {
 }
 BENCHMARK(BytesOverLoopback)->UseRealTime();
 
-/// While eight clients scrape as fast as they can, plain and packed.
+/// While eight clients scrape as fast as they can, plain and compressed.
 void DecisionDuringScrapes(benchmark::State& state) {
   Served served;
   std::atomic<bool> ended = false;
@@ -192,8 +206,9 @@ BENCHMARK(DecisionDuringScrapes)->UseRealTime();
 void GzipOfAPage(benchmark::State& state) {
   const Text page = MakePage(0);
   std::size_t bytes = 0;
-  for (auto _ : state) bytes = edge::http::Gzip(*page)->size();
-  state.SetLabel(std::to_string(page->size() / 1024) + " to " + std::to_string(bytes / 1024) + " KiB");
+  for (auto _ : state) bytes = protocol::http::Gzip(*page)->size();
+  state.SetLabel(std::to_string(page->size() / 1024) + " to " + std::to_string(bytes / 1024) +
+                 " KiB");
 }
 BENCHMARK(GzipOfAPage);
 

@@ -139,12 +139,16 @@ function(penstock_test program)
   gtest_discover_tests(${program} NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 ${filter} PROPERTIES LABELS "${test_LABELS}" TIMEOUT ${test_TIMEOUT})
 endfunction()
 
-# penstock_room(NAME [PROGRAM] [TEST_ONLY] [DEPS target...] [PRIVATE_DEPS target...] [TEST_DEPS target...] [TEST_NEEDS target...])
-# The .cc files of this folder become the static library penstock_NAME, its *_test.cc files the program NAME_test. PROGRAM: the room of a
-# program, with its command line. TEST_ONLY: no program links it.
+# penstock_room(NAME [PROGRAM] [TEST_ONLY] [GROUPS folder...] [DEPS target...] [PRIVATE_DEPS target...] [TEST_DEPS target...] [TEST_NEEDS target...])
+# The .cc files of this folder and of the folders GROUPS below it become the static library penstock_NAME, the *_test.cc files among them the
+# program NAME_test. PROGRAM: the library of a program, with its command line. TEST_ONLY: no program links it.
 function(penstock_room name)
-  cmake_parse_arguments(room "PROGRAM;TEST_ONLY" "" "DEPS;PRIVATE_DEPS;TEST_DEPS;TEST_NEEDS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  cmake_parse_arguments(room "PROGRAM;TEST_ONLY" "" "GROUPS;DEPS;PRIVATE_DEPS;TEST_DEPS;TEST_NEEDS" ${ARGN})
+  set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  foreach(group IN LISTS room_GROUPS)
+    list(APPEND patterns ${CMAKE_CURRENT_SOURCE_DIR}/${group}/*.cc)
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
@@ -170,12 +174,12 @@ function(penstock_room name)
   endif()
 endfunction()
 
-# penstock_program(NAME [ROOM room] DEPS target...): the .cc files of this folder become the program NAME. With ROOM, main.cc alone does, and
+# penstock_program(NAME [ROOM room [GROUPS folder...]] DEPS target...): the .cc files of this folder become the program NAME. With ROOM, main.cc alone does, and
 # the rest is a room of that name, so that it can be tested.
 function(penstock_program name)
-  cmake_parse_arguments(program "" "ROOM" "DEPS;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(program "" "ROOM" "GROUPS;DEPS;TEST_DEPS" ${ARGN})
   if(program_ROOM)
-    penstock_room(${program_ROOM} PROGRAM DEPS ${program_DEPS} TEST_DEPS ${program_TEST_DEPS})
+    penstock_room(${program_ROOM} PROGRAM GROUPS ${program_GROUPS} DEPS ${program_DEPS} TEST_DEPS ${program_TEST_DEPS})
     add_executable(${name} main.cc)
     target_link_libraries(${name} PRIVATE penstock_${program_ROOM} Threads::Threads)
     install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

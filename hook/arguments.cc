@@ -1,4 +1,3 @@
-// Flags of the toolkit's command lines. Knows no hook.
 #include "hook/arguments.h"
 
 #include <algorithm>
@@ -17,7 +16,7 @@ struct Flag {
   std::optional<std::string> value;
 };
 
-// "--name=value", "-name"; nothing for a word that is no flag.
+// Accepts "--name=value" and "-name"; nothing for a word that is not a flag.
 std::optional<Flag> ReadFlag(const std::string& word) {
   if (word.size() < 2 || word[0] != '-') return std::nullopt;
   const std::string text = word.substr(word.starts_with("--") ? 2 : 1);
@@ -38,13 +37,18 @@ Error Unknown(const Flag& flag, std::span<const std::string_view> names) {
 
 }  // namespace
 
-Result<Arguments> Arguments::Parse(std::span<const std::string> words, std::span<const std::string_view> names) {
+Result<Arguments> Arguments::Parse(std::span<const std::string> words,
+                                   std::span<const std::string_view> names) {
   Arguments arguments;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const auto flag = ReadFlag(words[i]);
-    if (!flag) return Error(Code::kInvalidArgument, "unexpected argument \"" + words[i] + "\"; known are " + Accepted(names));
-    if (std::find(names.begin(), names.end(), flag->name) == names.end()) return Unknown(*flag, names);
-    if (!flag->value && i + 1 == words.size()) return Error(Code::kInvalidArgument, "flag --" + flag->name + " needs a value");
+    if (!flag)
+      return Error(Code::kInvalidArgument,
+                   "unexpected argument \"" + words[i] + "\"; known are " + Accepted(names));
+    if (std::find(names.begin(), names.end(), flag->name) == names.end())
+      return Unknown(*flag, names);
+    if (!flag->value && i + 1 == words.size())
+      return Error(Code::kInvalidArgument, "flag --" + flag->name + " needs a value");
     arguments.values_[flag->name].push_back(flag->value ? *flag->value : words[++i]);
   }
   return arguments;
@@ -67,9 +71,9 @@ std::vector<std::string> Arguments::List(std::string_view name) const {
   return list;
 }
 
-Result<Call> ReadCall(std::span<const std::string> words) {
+Result<HookCall> ReadCall(std::span<const std::string> words) {
   static constexpr std::string_view kFlags[] = {"debug", "quiet", "config", "help", "version"};
-  Call call;
+  HookCall call;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const auto flag = ReadFlag(words[i]);
     if (!flag && words[i] == "hook") continue;
@@ -84,7 +88,8 @@ Result<Call> ReadCall(std::span<const std::string> words) {
       call.help = true;
     } else if (flag->name == "version" || flag->name == "v") {
       call.version = true;
-    } else if (flag->name != "debug" && flag->name != "d" && flag->name != "quiet" && flag->name != "config") {
+    } else if (flag->name != "debug" && flag->name != "d" && flag->name != "quiet" &&
+               flag->name != "config") {
       return Unknown(*flag, kFlags);
     }
   }

@@ -1,4 +1,4 @@
-// The command line of a hook, in the form that nvidia-cdi-hook and nvidia-ctk have (urfave/cli). Knows no hook.
+// Parses the command line of a hook, in the form of nvidia-cdi-hook and nvidia-ctk (urfave/cli).
 #pragma once
 
 #include <map>
@@ -12,31 +12,34 @@
 
 namespace penstock::hook {
 
-/// What a hook was called with: "--name value", "--name=value", also with one dash.
+/// The flags of a hook: "--name value", "--name=value", also with a single dash.
 class Arguments {
  public:
-  /// kInvalidArgument, with what is accepted, for a flag that is not among the names, one without a value, and words without a flag.
-  static base::Result<Arguments> Parse(std::span<const std::string> words, std::span<const std::string_view> names);
+  /// kInvalidArgument, with the accepted flags, for a flag that is not in `names`, a flag without a
+  /// value, and words without a flag.
+  static base::Result<Arguments> Parse(std::span<const std::string> words,
+                                       std::span<const std::string_view> names);
 
-  /// The last value of a flag; empty where it was not given.
+  /// The last value of a flag; empty if it was not given.
   std::string Text(std::string_view name) const;
-  /// All values of a flag in order, each divided at commas as those programs do; each once.
+  /// All values of a flag in order, each split at commas as those programs do, without duplicates.
   std::vector<std::string> List(std::string_view name) const;
 
  private:
   std::map<std::string, std::vector<std::string>, std::less<>> values_;
 };
 
-/// A call of the program: which hook, and its own words.
-struct Call {
-  std::optional<std::string> hook;  ///< none: nothing was asked for
+/// A call of the program: the hook's name, and the hook's own arguments.
+struct HookCall {
+  std::optional<std::string> hook;  ///< none: no hook was named
   std::vector<std::string> words;
   bool help = false;
   bool version = false;
 };
 
-/// Takes the program's words apart: flags before the hook's name (--debug, --quiet, --config FILE: accepted, without effect), and "hook"
-/// before it as nvidia-ctk has it, whatever name the program was called by. kInvalidArgument for other flags.
-base::Result<Call> ReadCall(std::span<const std::string> words);
+/// Splits the program's arguments. Before the hook's name it accepts flags (--debug, --quiet,
+/// --config FILE: without effect), and "hook" as nvidia-ctk has it, whatever the name of the
+/// program. kInvalidArgument for other flags.
+base::Result<HookCall> ReadCall(std::span<const std::string> words);
 
 }  // namespace penstock::hook

@@ -1,4 +1,4 @@
-// Command lines as specifications have them.
+// Tests command lines as CDI specifications contain them.
 #include "hook/arguments.h"
 
 #include <gmock/gmock.h>
@@ -13,11 +13,14 @@ using testing::IsEmpty;
 
 constexpr std::string_view kFlags[] = {"folder", "ldconfig-path"};
 
-base::Result<Arguments> Parse(const std::vector<std::string>& words) { return Arguments::Parse(words, kFlags); }
-base::Result<Call> Read(const std::vector<std::string>& words) { return ReadCall(words); }
+base::Result<Arguments> Parse(const std::vector<std::string>& words) {
+  return Arguments::Parse(words, kFlags);
+}
+base::Result<HookCall> Read(const std::vector<std::string>& words) { return ReadCall(words); }
 
 TEST(Arguments, TakesFlagsInAllTheirForms) {
-  const auto arguments = Parse({"--folder", "/a", "--folder=/b,/c", "-folder", "/a", "--ldconfig-path=@/sbin/ldconfig"});
+  const auto arguments = Parse(
+      {"--folder", "/a", "--folder=/b,/c", "-folder", "/a", "--ldconfig-path=@/sbin/ldconfig"});
   ASSERT_TRUE(arguments.ok());
   EXPECT_THAT(arguments->List("folder"), ElementsAre("/a", "/b", "/c"));
   EXPECT_EQ(arguments->Text("ldconfig-path"), "@/sbin/ldconfig");
@@ -26,16 +29,18 @@ TEST(Arguments, TakesFlagsInAllTheirForms) {
 }
 
 TEST(Arguments, SaysWhatIsWrongInOneSentence) {
-  EXPECT_EQ(Parse({"--folders", "/a"}).error().message(), "unknown flag --folders; known are --folder, --ldconfig-path");
+  EXPECT_EQ(Parse({"--folders", "/a"}).error().message(),
+            "unknown flag --folders; known are --folder, --ldconfig-path");
   EXPECT_EQ(Parse({"--folder"}).error().message(), "flag --folder needs a value");
   EXPECT_THAT(Parse({"/a"}).error().message(), HasSubstr("unexpected argument \"/a\""));
 }
 
 TEST(Arguments, FindTheHookHoweverTheProgramIsCalled) {
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"chmod", "--mode", "755"},
-                                                {"hook", "chmod", "--mode", "755"},
-                                                {"--debug", "--quiet=true", "-d", "hook", "chmod", "--mode", "755"},
-                                                {"--config", "chmod", "hook", "chmod", "--mode", "755"}}) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"chmod", "--mode", "755"},
+        {"hook", "chmod", "--mode", "755"},
+        {"--debug", "--quiet=true", "-d", "hook", "chmod", "--mode", "755"},
+        {"--config", "chmod", "hook", "chmod", "--mode", "755"}}) {
     const auto call = Read(words);
     ASSERT_TRUE(call.ok()) << call.error().message();
     EXPECT_EQ(call->hook, "chmod");

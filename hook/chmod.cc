@@ -1,4 +1,5 @@
-// chmod: for low-level runtimes that make the folders of device files for their owner alone.
+// The chmod hook: for low-level runtimes that create the folders of device files with access for
+// their owner only.
 #include <algorithm>
 
 #include <sys/stat.h>
@@ -20,10 +21,14 @@ Status ChangeMode(const os::ConfinedTree& root, const std::string& path, unsigne
 
 }  // namespace
 
-Status ChangeModes(const os::ConfinedTree& root, const std::string& mode, const std::vector<std::string>& paths, Warnings& warnings) {
+Status ChangeModes(const os::ConfinedTree& root, const std::string& mode,
+                   const std::vector<std::string>& paths, Warnings& warnings) {
   const auto bits = base::ParseUint(mode, 8);
-  if (!bits || *bits > 07777) return Error(Code::kInvalidArgument, "\"" + mode + "\" is no mode; write --mode with octal digits, like 755");
-  if (std::any_of(paths.begin(), paths.end(), [](const std::string& path) { return base::Trim(path).empty(); }))
+  if (!bits || *bits > 07777)
+    return Error(Code::kInvalidArgument,
+                 "\"" + mode + "\" is no mode; write --mode with octal digits, like 755");
+  if (std::any_of(paths.begin(), paths.end(),
+                  [](const std::string& path) { return base::Trim(path).empty(); }))
     return Error(Code::kInvalidArgument, "--path must not be empty");
   for (const std::string& path : paths) {
     const auto changed = ChangeMode(root, path, static_cast<unsigned>(*bits));

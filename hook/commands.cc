@@ -1,4 +1,4 @@
-// The table of hooks. What they do is in their own files.
+// The table of hooks and their flags.
 #include "hook/commands.h"
 
 #include <array>
@@ -11,7 +11,7 @@
 #include "hook/arguments.h"
 #include "hook/container.h"
 #include "hook/hooks.h"
-#include "hook/prestart.h"
+#include "hook/nvidia/prestart.h"
 #include "os/core/file.h"
 
 namespace penstock::hook {
@@ -30,8 +30,10 @@ struct Hook {
 };
 
 Status RunCudaCompat(const os::ConfinedTree& root, const Arguments& arguments, Warnings& warnings) {
-  CudaCompat machine{.driver_version = arguments.Text("host-driver-version"), .cuda_version = arguments.Text("host-cuda-version")};
-  if (const std::string folder = arguments.Text("cuda-compat-container-root"); !folder.empty()) machine.folder = folder;
+  CudaCompat machine{.driver_version = arguments.Text("host-driver-version"),
+                     .cuda_version = arguments.Text("host-cuda-version")};
+  if (const std::string folder = arguments.Text("cuda-compat-container-root"); !folder.empty())
+    machine.folder = folder;
   return EnableCudaCompat(root, machine, warnings);
 }
 
@@ -74,40 +76,46 @@ const std::vector<Hook>& Hooks() {
       {"update-application-profile",
        "have EGL and Vulkan see the container's GPUs alone",
        {kStateFlag},
-       [](const os::ConfinedTree& root, const Arguments&, Warnings& warnings) { return UpdateApplicationProfile(root, warnings); }},
+       [](const os::ConfinedTree& root, const Arguments&, Warnings& warnings) {
+         return UpdateApplicationProfile(root, warnings);
+       }},
   };
   return hooks;
 }
 
 void Say(std::string_view level, const std::string& message) {
-  std::fprintf(stderr, "penstock-hook: %.*s%s\n", static_cast<int>(level.size()), level.data(), message.c_str());
+  std::fprintf(stderr, "penstock-hook: %.*s%s\n", static_cast<int>(level.size()), level.data(),
+               message.c_str());
 }
 
 Result<std::string> ReadState(const std::string& file) {
-  if (file.empty() || file == "-") return os::ReadAll(STDIN_FILENO, "the container's state on standard input", kMostStateBytes);
+  if (file.empty() || file == "-")
+    return os::ReadAll(STDIN_FILENO, "the container's state on standard input", kMostStateBytes);
   return os::ReadFile(file, kMostStateBytes);
 }
 
-Status RunHook(const Hook& hook, const std::vector<std::string>& words, os::UniqueFd started_in, Warnings& warnings) {
+Status RunHook(const Hook& hook, const std::vector<std::string>& words, os::UniqueFd started_in,
+               Warnings& warnings) {
   ASSIGN(const Arguments arguments, Arguments::Parse(words, hook.flags));
   ASSIGN(const std::string state, ReadState(arguments.Text(kStateFlag)));
   ASSIGN(const os::ConfinedTree root, OpenRoot(state, std::move(started_in)));
   try {
     return hook.run(root, arguments, warnings);
-  } catch (const std::bad_alloc&) {  // what it had not done yet, the container starts without
+  } catch (const std::bad_alloc&) {  // the container starts without the remaining changes
     warnings.Add("the image's files need more memory than a hook may have; not everything is done");
     return {};
   }
 }
 
-/// nvidia-container-runtime-hook's one command that does something.
+/// The only command of nvidia-container-runtime-hook with an effect.
 int Prestart() {
   Status may;
   try {
     const auto state = ReadState("");
     may = state.ok() ? CheckPrestart(*state) : Status(state.error());
   } catch (const std::bad_alloc&) {
-    may = base::Error(base::Code::kResourceExhausted, "the container's config.json needs more memory than a hook may have");
+    may = base::Error(base::Code::kResourceExhausted,
+                      "the container's config.json needs more memory than a hook may have");
   }
   if (may.ok()) return 0;
   Say("", may.error().message());
@@ -115,12 +123,17 @@ int Prestart() {
 }
 
 void PrintHelp() {
-  std::printf("usage: penstock-hook HOOK [FLAGS], with the state of a container on standard input (OCI runtime specification)\n\n");
+  std::printf(
+      "usage: penstock-hook HOOK [FLAGS], with the state of a container on standard input (OCI "
+      "runtime specification)\n\n");
   for (const Hook& hook : Hooks())
-    std::printf("  %-34.*s%.*s\n", static_cast<int>(hook.name.size()), hook.name.data(), static_cast<int>(hook.help.size()),
-                hook.help.data());
-  std::printf("  %-34s%s\n", "prestart", "stop a container that asks for GPUs where nothing gives it any (docker's --gpus)");
-  std::printf("\nAlso to be called as nvidia-cdi-hook HOOK, nvidia-ctk hook HOOK and nvidia-container-runtime-hook prestart.\n");
+    std::printf("  %-34.*s%.*s\n", static_cast<int>(hook.name.size()), hook.name.data(),
+                static_cast<int>(hook.help.size()), hook.help.data());
+  std::printf("  %-34s%s\n", "prestart",
+              "stop a container that asks for GPUs where nothing gives it any (docker's --gpus)");
+  std::printf(
+      "\nAlso to be called as nvidia-cdi-hook HOOK, nvidia-ctk hook HOOK and "
+      "nvidia-container-runtime-hook prestart.\n");
 }
 
 const Hook* FindHook(const std::string& name) {
@@ -130,10 +143,11 @@ const Hook* FindHook(const std::string& name) {
   return nullptr;
 }
 
-// A specification that is newer than this program may name hooks that it does not know; containers start without them, as they do with
-// nvidia-cdi-hook.
+// A specification that is newer than this program may name hooks that it does not know. Containers
+// start without them, as with nvidia-cdi-hook.
 int PassOver(const std::optional<std::string>& name) {
-  Say("warning: ", name ? "unknown hook \"" + *name + "\", nothing is done" : "no hook is named, nothing is done");
+  Say("warning: ", name ? "unknown hook \"" + *name + "\", nothing is done"
+                        : "no hook is named, nothing is done");
   return 0;
 }
 
@@ -152,7 +166,8 @@ int RunCall(std::span<const std::string> words, os::UniqueFd started_in) {
   if (hook == nullptr) return PassOver(call->hook);
   Warnings warnings;
   const Status done = RunHook(*hook, call->words, std::move(started_in), warnings);
-  for (const std::string& message : warnings.messages()) Say("warning: ", *call->hook + ": " + message);
+  for (const std::string& message : warnings.messages())
+    Say("warning: ", *call->hook + ": " + message);
   if (done.ok()) return 0;
   Say("", *call->hook + ": " + done.error().message());
   return 1;

@@ -1,4 +1,4 @@
-// The OCI state on standard input, and the bundle's config.json. Trusts both: they are the engine's.
+// Reads the OCI state and the bundle's config.json. Trusts both, since they come from the engine.
 #include "hook/container.h"
 
 #include <cerrno>
@@ -20,13 +20,15 @@ using base::Result;
 
 std::string Text(const base::Value& map, std::string_view key) {
   const base::Value* value = map.Find(key);
-  return value != nullptr && value->kind == base::Value::Kind::kString ? value->text : std::string();
+  return value != nullptr && value->kind == base::Value::Kind::kString ? value->text
+                                                                       : std::string();
 }
 
 Result<base::Value> ReadMap(std::string_view text, const std::string& name, std::size_t most) {
   ASSIGN(base::Value value, base::ParseJson(text, name, {.bytes = most}));
   if (value.kind != base::Value::Kind::kMap)
-    return Error(Code::kInvalidArgument, name + " is " + std::string(base::Describe(value.kind)) + ", not a map");
+    return Error(Code::kInvalidArgument,
+                 name + " is " + std::string(base::Describe(value.kind)) + ", not a map");
   return value;
 }
 
@@ -41,20 +43,24 @@ Result<std::string> RootOfBundle(const std::string& bundle) {
   ASSIGN(const base::Value config, ReadBundle(bundle, "root"));
   const base::Value* root = config.Find("root");
   const std::string folder = root == nullptr ? "" : Text(*root, "path");
-  if (folder.empty()) return Error(Code::kInvalidArgument, bundle + "/config.json has no root.path");
+  if (folder.empty())
+    return Error(Code::kInvalidArgument, bundle + "/config.json has no root.path");
   return folder.front() == '/' ? folder : bundle + "/" + folder;
 }
 
 Result<base::Value> ReadState(std::string_view state) {
   if (state.empty())
-    return Error(Code::kInvalidArgument, "no container state on standard input; an OCI runtime starts this program as a hook");
+    return Error(
+        Code::kInvalidArgument,
+        "no container state on standard input; an OCI runtime starts this program as a hook");
   return ReadMap(state, "the container's state", kMostStateBytes);
 }
 
 // runc makes each container's root a mount of its own before its hooks run.
 bool IsMountPoint(int fd) {
   struct statx status {};
-  return ::statx(fd, "", AT_EMPTY_PATH, 0, &status) == 0 && (status.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0 &&
+  return ::statx(fd, "", AT_EMPTY_PATH, 0, &status) == 0 &&
+         (status.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0 &&
          (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
@@ -64,7 +70,8 @@ Result<std::string> FindRoot(std::string_view state) {
   ASSIGN(const base::Value map, ReadState(state));
   if (std::string root = Text(map, "root"); !root.empty()) return root;
   const std::string bundle = Text(map, "bundle");
-  if (bundle.empty()) return Error(Code::kInvalidArgument, "the container's state names neither a root nor a bundle");
+  if (bundle.empty())
+    return Error(Code::kInvalidArgument, "the container's state names neither a root nor a bundle");
   return RootOfBundle(bundle);
 }
 
@@ -85,10 +92,14 @@ Result<std::vector<std::string>> ReadEnvironment(std::string_view state) {
 Result<os::ConfinedTree> OpenRoot(std::string_view state, os::UniqueFd started_in) {
   auto root = FindRoot(state);
   if (root.ok()) {
-    if (root->front() != '/') return Error(Code::kInvalidArgument, "the container's root \"" + *root + "\" is not an absolute path");
+    if (root->front() != '/')
+      return Error(Code::kInvalidArgument,
+                   "the container's root \"" + *root + "\" is not an absolute path");
     return os::ConfinedTree::Open(*root);
   }
-  if (root.error().code() != Code::kPermissionDenied || !started_in || !IsMountPoint(started_in.get())) return root.error();
+  if (root.error().code() != Code::kPermissionDenied || !started_in ||
+      !IsMountPoint(started_in.get()))
+    return root.error();
   return os::ConfinedTree::Take(std::move(started_in), "the container's root");
 }
 

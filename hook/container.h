@@ -1,4 +1,5 @@
-// Where a container's file tree is, from what the low-level runtime says of the container it starts (OCI runtime specification, "State").
+// Finds a container's file tree from the state that the low-level runtime passes to a hook (OCI
+// runtime specification, "State").
 #pragma once
 
 #include <string>
@@ -14,15 +15,18 @@ namespace penstock::hook {
 inline constexpr std::size_t kMostStateBytes = 1u << 20;
 inline constexpr std::size_t kMostBundleBytes = 16u << 20;
 
-/// The container's root as the state names it: by `root` (crun), else by root.path of the bundle's config.json, relative to the bundle.
-/// kInvalidArgument: no such state, with what is missing. kPermissionDenied: config.json may not be read (a user namespace).
+/// The path of the container's root: the state's `root` (crun), otherwise root.path of the bundle's
+/// config.json, relative to the bundle. kInvalidArgument: not a container state; the message names
+/// what is missing. kPermissionDenied: config.json cannot be read (a user namespace).
 base::Result<std::string> FindRoot(std::string_view state);
 
-/// The environment of the container's process, by the bundle's config.json; errors as FindRoot's.
+/// The environment of the container's process, from the bundle's config.json; errors as for
+/// FindRoot.
 base::Result<std::vector<std::string>> ReadEnvironment(std::string_view state);
 
-/// Opens it. Where config.json may not be read, the directory that the program was started in is the root, if it is a mount of its own:
-/// runc starts its createContainer hooks in the root, and in a user namespace it cannot read its own bundle.
+/// Opens the container's root. If config.json cannot be read, the root is the directory that the
+/// program was started in, provided that it is a mount of its own: runc starts createContainer
+/// hooks in the root, and in a user namespace it cannot read its own bundle.
 base::Result<os::ConfinedTree> OpenRoot(std::string_view state, os::UniqueFd started_in);
 
 }  // namespace penstock::hook

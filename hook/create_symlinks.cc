@@ -1,4 +1,4 @@
-// create-symlinks and create-soname-symlinks.
+// The hooks create-symlinks and create-soname-symlinks.
 #include <sys/stat.h>
 
 #include "hook/hooks.h"
@@ -12,17 +12,22 @@ using base::Error;
 using base::Result;
 using base::Status;
 
-// With "-v /dev:/dev" a container has the machine's own device files, and a link made there would be the machine's.
+// With "-v /dev:/dev" the container sees the machine's own /dev, and a link created there would be
+// created on the machine.
 Status RefuseMachinesDevices(const os::ConfinedTree& devices) {
   struct stat here {
   }, machine{};
-  if (::fstat(devices.fd(), &here) == 0 && ::stat("/dev", &machine) == 0 && here.st_dev != machine.st_dev) return {};
-  return Error(Code::kFailedPrecondition, devices.path() + " is this machine's own /dev, which is left alone");
+  if (::fstat(devices.fd(), &here) == 0 && ::stat("/dev", &machine) == 0 &&
+      here.st_dev != machine.st_dev)
+    return {};
+  return Error(Code::kFailedPrecondition,
+               devices.path() + " is this machine's own /dev, which is left alone");
 }
 
 Status CreateLink(const os::ConfinedTree& root, const std::string& text) {
   const auto separator = text.find("::");
-  if (separator == std::string::npos || separator == 0 || text.find("::", separator + 2) != std::string::npos)
+  if (separator == std::string::npos || separator == 0 ||
+      text.find("::", separator + 2) != std::string::npos)
     return Error(Code::kInvalidArgument, "\"" + text + "\" is no link; write TARGET::LINK");
   const std::string target = text.substr(0, separator);
   ASSIGN(const WritablePlace place, FindWritablePlace(root, text.substr(separator + 2)));
@@ -46,12 +51,14 @@ Result<WritablePlace> FindWritablePlace(const os::ConfinedTree& root, const std:
   return WritablePlace{std::move(tree), clean};
 }
 
-Status CreateSymlinks(const os::ConfinedTree& root, const std::vector<std::string>& links, Warnings& warnings) {
+Status CreateSymlinks(const os::ConfinedTree& root, const std::vector<std::string>& links,
+                      Warnings& warnings) {
   for (const std::string& link : links) TRY(warnings.Tolerate(CreateLink(root, link)));
   return {};
 }
 
-Status CreateSonameLinks(const os::ConfinedTree& root, const std::vector<std::string>& folders, Warnings& warnings) {
+Status CreateSonameLinks(const os::ConfinedTree& root, const std::vector<std::string>& folders,
+                         Warnings& warnings) {
   Work work;
   for (const std::string& folder : folders) {
     const auto entries = root.List(folder);
@@ -63,7 +70,7 @@ Status CreateSonameLinks(const os::ConfinedTree& root, const std::vector<std::st
       warnings.Add(folder + ": " + libraries.error().message());
       break;
     }
-    for (const Library& library : *libraries) {
+    for (const SharedLibrary& library : *libraries) {
       const auto made = LinkSoname(root, folder, library);
       if (!made.ok()) TRY(warnings.Tolerate(made.error()));
     }

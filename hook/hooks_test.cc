@@ -1,4 +1,4 @@
-// What the hooks do to trees as images have them, and to trees that images should not have.
+// Tests the hooks on file trees of usual images, and on malicious ones.
 #include "hook/hooks.h"
 
 #include <filesystem>
@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 
 #include "hook/ld_config.h"
-#include "os/core/elf_maker.h"
 #include "os/core/file.h"
 #include "os/core/ld_cache.h"
-#include "os/core/temporary_folder.h"
+#include "os/core/testing/elf_maker.h"
+#include "os/core/testing/temporary_folder.h"
 
 namespace penstock::hook {
 namespace {
@@ -42,8 +42,12 @@ class HooksTest : public testing::Test {
   HooksTest() { fs::create_directories(folder_ / "root"); }
 
   os::ConfinedTree Root() { return *os::ConfinedTree::Open(folder_ / "root"); }
-  void Write(const std::string& path, const std::string& content) { folder_.Write("root" + path, content); }
-  void Link(const std::string& path, const std::string& target) { folder_.Link("root" + path, target); }
+  void Write(const std::string& path, const std::string& content) {
+    folder_.Write("root" + path, content);
+  }
+  void Link(const std::string& path, const std::string& target) {
+    folder_.Link("root" + path, target);
+  }
   std::string Read(const std::string& path) { return Root().Read(path).value_or("(none)"); }
   std::string ReadLink(const std::string& path) { return Root().ReadLink(path).value_or("(none)"); }
   std::vector<std::string> Names(const std::string& path) {
@@ -55,14 +59,18 @@ class HooksTest : public testing::Test {
   }
 
   void WriteLibrary(const std::string& path, const std::string& soname, bool wide = true) {
-    Write(path, os::MakeElf({.wide = wide, .machine = wide ? kMachine : std::uint16_t{EM_386}, .soname = soname}));
+    Write(path, os::MakeElf({.wide = wide,
+                             .machine = wide ? kMachine : std::uint16_t{EM_386},
+                             .soname = soname}));
   }
   void WriteCache(std::vector<std::string> paths) {
     std::vector<os::LdCacheEntry> entries;
-    for (const std::string& path : paths) entries.push_back({.soname = path.substr(path.rfind('/') + 1), .path = path, .flags = kFlags});
+    for (const std::string& path : paths)
+      entries.push_back(
+          {.soname = path.substr(path.rfind('/') + 1), .path = path, .flags = kFlags});
     Write("/etc/ld.so.cache", os::WriteLdCache(entries));
   }
-  // Paths of the list in its order.
+  // The list's paths in its order.
   std::vector<std::string> Cache() {
     std::vector<std::string> paths;
     const auto entries = os::ReadLdCache(Read("/etc/ld.so.cache"));
@@ -71,7 +79,9 @@ class HooksTest : public testing::Test {
     return paths;
   }
 
-  base::Status Update(std::vector<std::string> folders = {kDriver}) { return UpdateLdCache(Root(), folders, warnings_); }
+  base::Status Update(std::vector<std::string> folders = {kDriver}) {
+    return UpdateLdCache(Root(), folders, warnings_);
+  }
   void ExpectNoWarnings() { EXPECT_THAT(warnings_.messages(), IsEmpty()); }
 
   os::TemporaryFolder folder_;
@@ -94,7 +104,8 @@ class GlibcTest : public HooksTest {
 TEST_F(GlibcTest, AddsTheDriversLibrariesToTheImagesList) {
   ASSERT_TRUE(Update().ok());
   ExpectNoWarnings();
-  EXPECT_THAT(Cache(), ElementsAre("/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/libc.so.6", "/opt/app/lib/libapp.so.1"));
+  EXPECT_THAT(Cache(), ElementsAre("/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/libc.so.6",
+                                   "/opt/app/lib/libapp.so.1"));
   EXPECT_EQ(ReadLink("/usr/local/nvidia/lib64/libcuda.so.1"), "libcuda.so.550.54.15");
   EXPECT_THAT(ReadFolders(Root(), kDriverDropIn), ElementsAre(kDriver));
   EXPECT_THAT(Names("/etc/ld.so.conf.d"), ElementsAre("00-penstock-driver.conf", "app.conf"));
@@ -120,7 +131,8 @@ TEST_F(GlibcTest, AnotherDriverAtTheNextStartReplacesTheFirst) {
   fs::remove_all(folder_ / ("root" + std::string(kDriver)));
   WriteLibrary("/usr/lib/driver/libcuda.so.560.1", "libcuda.so.1");
   ASSERT_TRUE(Update({"/usr/lib/driver"}).ok());
-  EXPECT_THAT(Cache(), ElementsAre("/usr/lib/driver/libcuda.so.1", "/usr/lib/libc.so.6", "/opt/app/lib/libapp.so.1"));
+  EXPECT_THAT(Cache(), ElementsAre("/usr/lib/driver/libcuda.so.1", "/usr/lib/libc.so.6",
+                                   "/opt/app/lib/libapp.so.1"));
   EXPECT_THAT(ReadFolders(Root(), kDriverDropIn), ElementsAre("/usr/lib/driver"));
 }
 
@@ -128,7 +140,8 @@ TEST_F(GlibcTest, FoldersThatTheImageSearchesAnywayKeepTheirPlace) {
   WriteLibrary("/usr/lib/libcuda.so.550.54.15", "libcuda.so.1");
   WriteLibrary("/usr/lib/libapp.so.1", "libapp.so.1");
   ASSERT_TRUE(Update({"/usr/lib"}).ok());
-  EXPECT_THAT(Cache(), ElementsAre("/usr/lib/libcuda.so.1", "/usr/lib/libc.so.6", "/opt/app/lib/libapp.so.1", "/usr/lib/libapp.so.1"));
+  EXPECT_THAT(Cache(), ElementsAre("/usr/lib/libcuda.so.1", "/usr/lib/libc.so.6",
+                                   "/opt/app/lib/libapp.so.1", "/usr/lib/libapp.so.1"));
   EXPECT_THAT(Names("/etc/ld.so.conf.d"), ElementsAre("app.conf"));
 }
 
@@ -136,7 +149,8 @@ TEST_F(GlibcTest, TwoNamesOfOneFolderAreOne) {
   Link("/lib", "usr/lib");
   WriteLibrary("/usr/lib/libcuda.so.550.54.15", "libcuda.so.1");
   ASSERT_TRUE(Update({"/lib", "/usr/lib"}).ok());
-  EXPECT_THAT(Cache(), ElementsAre("/usr/lib/libcuda.so.1", "/usr/lib/libc.so.6", "/opt/app/lib/libapp.so.1"));
+  EXPECT_THAT(Cache(), ElementsAre("/usr/lib/libcuda.so.1", "/usr/lib/libc.so.6",
+                                   "/opt/app/lib/libapp.so.1"));
 }
 
 TEST_F(GlibcTest, TheDriversLibraryComesBeforeAnImagesStub) {
@@ -144,7 +158,8 @@ TEST_F(GlibcTest, TheDriversLibraryComesBeforeAnImagesStub) {
   WriteLibrary("/usr/local/cuda/lib64/stubs/libcuda.so.1", "libcuda.so.1");
   WriteCache({"/usr/local/cuda/lib64/stubs/libcuda.so.1"});
   ASSERT_TRUE(Update().ok());
-  EXPECT_THAT(Cache(), ElementsAre("/usr/local/nvidia/lib64/libcuda.so.1", "/usr/local/cuda/lib64/stubs/libcuda.so.1"));
+  EXPECT_THAT(Cache(), ElementsAre("/usr/local/nvidia/lib64/libcuda.so.1",
+                                   "/usr/local/cuda/lib64/stubs/libcuda.so.1"));
 }
 
 TEST_F(GlibcTest, WhatAnImagePutsBeforeEverythingStaysThere) {
@@ -152,7 +167,8 @@ TEST_F(GlibcTest, WhatAnImagePutsBeforeEverythingStaysThere) {
   WriteLibrary("/usr/local/cuda/compat/lib/libcuda.so.1", "libcuda.so.1");
   WriteCache({"/usr/local/cuda/compat/lib/libcuda.so.1"});
   ASSERT_TRUE(Update().ok());
-  EXPECT_THAT(Cache(), ElementsAre("/usr/local/cuda/compat/lib/libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1"));
+  EXPECT_THAT(Cache(), ElementsAre("/usr/local/cuda/compat/lib/libcuda.so.1",
+                                   "/usr/local/nvidia/lib64/libcuda.so.1"));
 }
 
 TEST_F(GlibcTest, ALinkForCompilersDoesNotHideTheDriversLibrary) {
@@ -160,7 +176,8 @@ TEST_F(GlibcTest, ALinkForCompilersDoesNotHideTheDriversLibrary) {
   WriteCache({"/usr/lib/libc.so.6", "/usr/lib/libcuda.so"});
   WriteLibrary("/usr/lib/libcuda.so.550.54.15", "libcuda.so.1");
   ASSERT_TRUE(Update({"/usr/lib"}).ok());
-  EXPECT_THAT(Cache(), ElementsAre("/usr/lib/libcuda.so.1", "/usr/lib/libcuda.so", "/usr/lib/libc.so.6"));
+  EXPECT_THAT(Cache(),
+              ElementsAre("/usr/lib/libcuda.so.1", "/usr/lib/libcuda.so", "/usr/lib/libc.so.6"));
 }
 
 TEST_F(GlibcTest, EntriesWithoutTheirFileGoFromTheFoldersThatAreRead) {
@@ -176,7 +193,8 @@ TEST_F(GlibcTest, LinksAreEnteredAsLdconfigEntersThem) {
   Link(folder + "/libanother.so.3", "libcuda.so.550.54.15");
   Link(folder + "/libgone.so.1", "libgone.so.550.54.15");
   ASSERT_TRUE(Update().ok());
-  EXPECT_THAT(Cache(), ElementsAre(folder + "/libcuda.so.1", folder + "/libcuda.so", "/usr/lib/libc.so.6", "/opt/app/lib/libapp.so.1"));
+  EXPECT_THAT(Cache(), ElementsAre(folder + "/libcuda.so.1", folder + "/libcuda.so",
+                                   "/usr/lib/libc.so.6", "/opt/app/lib/libapp.so.1"));
 }
 
 TEST_F(GlibcTest, OtherFilesInTheFolderAreNoLibraries) {
@@ -184,8 +202,10 @@ TEST_F(GlibcTest, OtherFilesInTheFolderAreNoLibraries) {
   Write(folder + "/libtext.so", "INPUT(libc.so.6)\n");
   Write(folder + "/libempty.so.1", "");
   Write(folder + "/readme", "");
-  Write(folder + "/libforeign.so.1", os::MakeElf({.machine = EM_S390, .soname = "libforeign.so.1"}));
-  Write(folder + "/libpath.so.1", os::MakeElf({.machine = kMachine, .soname = "../../../../etc/passwd"}));
+  Write(folder + "/libforeign.so.1",
+        os::MakeElf({.machine = EM_S390, .soname = "libforeign.so.1"}));
+  Write(folder + "/libpath.so.1",
+        os::MakeElf({.machine = kMachine, .soname = "../../../../etc/passwd"}));
   fs::create_directories(folder_ / ("root" + folder + "/libfolder.so"));
   ASSERT_EQ(::mkfifo((folder_ / ("root" + folder + "/libfifo.so")).c_str(), 0644), 0);
   ASSERT_TRUE(Update().ok());
@@ -207,7 +227,8 @@ TEST_F(GlibcTest, AnImagesBrokenListIsReplacedAndSaid) {
   Write("/etc/ld.so.cache", "glibc-ld.so.cache1.1 and then nothing");
   ASSERT_TRUE(Update().ok());
   EXPECT_THAT(Cache(), ElementsAre("/usr/local/nvidia/lib64/libcuda.so.1"));
-  EXPECT_THAT(warnings_.messages(), ElementsAre(HasSubstr("/etc/ld.so.cache is not used: broken ld.so.cache")));
+  EXPECT_THAT(warnings_.messages(),
+              ElementsAre(HasSubstr("/etc/ld.so.cache is not used: broken ld.so.cache")));
 }
 
 TEST_F(GlibcTest, AFolderThatIsNotThereIsPassedOver) {
@@ -218,12 +239,14 @@ TEST_F(GlibcTest, AFolderThatIsNotThereIsPassedOver) {
 }
 
 TEST_F(GlibcTest, IncludesThatLeadInACircleEnd) {
-  Write("/etc/ld.so.conf", "include /etc/ld.so.conf\ninclude ld.so.conf.d/*.conf\tother/[ab].conf\n/opt/x=libc6\n");
+  Write("/etc/ld.so.conf",
+        "include /etc/ld.so.conf\ninclude ld.so.conf.d/*.conf\tother/[ab].conf\n/opt/x=libc6\n");
   Write("/etc/ld.so.conf.d/b.conf", "include /etc/ld.so.conf.d/*.conf\n/opt/b\nrelative\n");
   Write("/etc/other/a.conf", "/opt/other\n");
   std::vector<std::string> paths;
   for (const LdConfigFolder& folder : ReadLdConfig(Root())) paths.push_back(folder.path);
-  EXPECT_THAT(paths, ElementsAre("/opt/app/lib", "/opt/b", "/opt/other", "/opt/x", "/lib", "/usr/lib", "/lib64", "/usr/lib64"));
+  EXPECT_THAT(paths, ElementsAre("/opt/app/lib", "/opt/b", "/opt/other", "/opt/x", "/lib",
+                                 "/usr/lib", "/lib64", "/usr/lib64"));
 }
 
 TEST_F(GlibcTest, AFolderWhoseNameEndsInBlanksIsTheSameWhenItIsWrittenAndRead) {
@@ -249,10 +272,12 @@ TEST_F(GlibcTest, CompatibilityLibrariesComeFirstWhereTheyAreNewer) {
   WriteLibrary("/usr/local/cuda/compat/libcuda.so.560.1", "libcuda.so.1");
   ASSERT_TRUE(EnableCudaCompat(Root(), {.driver_version = "550.54.15"}, warnings_).ok());
   ASSERT_TRUE(Update().ok());
-  EXPECT_THAT(Names("/etc/ld.so.conf.d"), ElementsAre("00-penstock-compat.conf", "00-penstock-driver.conf", "app.conf"));
-  EXPECT_THAT(Cache(), ElementsAre("/usr/local/cuda/compat/libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/libc.so.6",
+  EXPECT_THAT(Names("/etc/ld.so.conf.d"),
+              ElementsAre("00-penstock-compat.conf", "00-penstock-driver.conf", "app.conf"));
+  EXPECT_THAT(Cache(), ElementsAre("/usr/local/cuda/compat/libcuda.so.1",
+                                   "/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/libc.so.6",
                                    "/opt/app/lib/libapp.so.1"));
-  // The same container under a newer driver.
+  // The same container with a newer driver.
   ASSERT_TRUE(EnableCudaCompat(Root(), {.driver_version = "570.1"}, warnings_).ok());
   EXPECT_THAT(Names("/etc/ld.so.conf.d"), ElementsAre("00-penstock-driver.conf", "app.conf"));
   ExpectNoWarnings();
@@ -265,7 +290,8 @@ TEST_F(GlibcTest, FoldersWithoutEndAreOneCallsWorkTogether) {
     const fs::path folder = fs::path(folder_ / "root/many") / std::to_string(i);
     fs::create_directories(folder);
     for (int j = i == 0 ? 1 : 0; j < 500; ++j)
-      fs::create_hard_link(fs::path(folder_ / "root/many/0/liba0.so"), folder / ("liba" + std::to_string(j) + ".so"));
+      fs::create_hard_link(fs::path(folder_ / "root/many/0/liba0.so"),
+                           folder / ("liba" + std::to_string(j) + ".so"));
     folders += "/many/" + std::to_string(i) + "\n";
   }
   Write(kCompatDropIn, folders);
@@ -316,9 +342,11 @@ TEST_F(HooksTest, MuslFindsTheDriverByItsPath) {
 TEST_F(HooksTest, LinksAreMadeAndReplaced) {
   Write("/usr/lib/libcuda.so", "a file");
   Link("/usr/lib/libold.so", "elsewhere");
-  ASSERT_TRUE(
-      CreateSymlinks(Root(), {"libcuda.so.1::/usr/lib/libcuda.so", "new::/usr/lib/libold.so", "../card1::/dev/dri/by-path/card"}, warnings_)
-          .ok());
+  ASSERT_TRUE(CreateSymlinks(Root(),
+                             {"libcuda.so.1::/usr/lib/libcuda.so", "new::/usr/lib/libold.so",
+                              "../card1::/dev/dri/by-path/card"},
+                             warnings_)
+                  .ok());
   EXPECT_EQ(ReadLink("/usr/lib/libcuda.so"), "libcuda.so.1");
   EXPECT_EQ(ReadLink("/usr/lib/libold.so"), "new");
   EXPECT_EQ(ReadLink("/dev/dri/by-path/card"), "../card1");
@@ -327,7 +355,8 @@ TEST_F(HooksTest, LinksAreMadeAndReplaced) {
 
 TEST_F(HooksTest, WhatIsNoLinkIsSaid) {
   for (const std::string link : {"", "target", "::/link", "a::b::c", "a::/"}) {
-    EXPECT_EQ(CreateSymlinks(Root(), {link}, warnings_).error().code(), Code::kInvalidArgument) << link;
+    EXPECT_EQ(CreateSymlinks(Root(), {link}, warnings_).error().code(), Code::kInvalidArgument)
+        << link;
   }
 }
 
@@ -346,7 +375,8 @@ TEST_F(HooksTest, ModesAreSetInsideAndMissingPathsPassedOver) {
   ASSERT_TRUE(ChangeModes(Root(), "711", {"/dev/dri", "/none", "opt/file"}, warnings_).ok());
   EXPECT_EQ(fs::status(folder_ / "root/dev/dri").permissions(), fs::perms{0711});
   EXPECT_EQ(fs::status(folder_ / "root/opt/file").permissions(), fs::perms{0711});
-  for (const std::string mode : {"", "rwx", "99", "17777"}) EXPECT_FALSE(ChangeModes(Root(), mode, {"/dev"}, warnings_).ok()) << mode;
+  for (const std::string mode : {"", "rwx", "99", "17777"})
+    EXPECT_FALSE(ChangeModes(Root(), mode, {"/dev"}, warnings_).ok()) << mode;
   EXPECT_FALSE(ChangeModes(Root(), "755", {" "}, warnings_).ok());
 }
 
@@ -360,7 +390,7 @@ struct CompatCase {
 
 class CompatTest : public HooksTest, public testing::WithParamInterface<CompatCase> {};
 
-// As the toolkit compiles it: an ELF note with the vendor's name, its text after it.
+// As the toolkit compiles it: an ELF note with the vendor's name, followed by the text.
 std::string NoteSection(const std::string& json) {
   const std::string vendor("NVIDIA Corporation\0\0", 20);
   const std::uint32_t header[3] = {19, static_cast<std::uint32_t>(json.size()), 0};
@@ -369,22 +399,35 @@ std::string NoteSection(const std::string& json) {
 
 TEST_P(CompatTest, FollowsTheLibrarysNoteThenItsVersion) {
   os::ElfRecipe recipe{.machine = kMachine, .soname = "libcuda.so.1"};
-  if (!GetParam().note.empty()) recipe.sections = {{".note.cuda.fwd_compatibility", NoteSection(GetParam().note)}};
+  if (!GetParam().note.empty())
+    recipe.sections = {{".note.cuda.fwd_compatibility", NoteSection(GetParam().note)}};
   Write("/usr/local/cuda/compat/" + GetParam().library, os::MakeElf(recipe));
-  ASSERT_TRUE(EnableCudaCompat(Root(), {.driver_version = GetParam().driver, .cuda_version = GetParam().cuda}, warnings_).ok());
+  ASSERT_TRUE(
+      EnableCudaCompat(
+          Root(), {.driver_version = GetParam().driver, .cuda_version = GetParam().cuda}, warnings_)
+          .ok());
   EXPECT_EQ(Root().Exists(kCompatDropIn), GetParam().used);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Rules, CompatTest,
-    testing::Values(CompatCase{.driver = "550.54.15", .used = true}, CompatCase{.driver = "560.9"}, CompatCase{.driver = "1000.1"},
-                    CompatCase{.library = "libcuda.so.1000.1", .driver = "999.5", .used = true}, CompatCase{.driver = ""},
-                    CompatCase{.library = "libcuda.so.1", .driver = "550.1"}, CompatCase{.library = "libcuda.so.x.y", .driver = "550.1"},
-                    CompatCase{.note = R"({"Format":1,"CUDA Version":"12.10"})", .driver = "999.1", .cuda = "12.9", .used = true},
-                    CompatCase{.note = R"({"Format":1,"CUDA Version":"12.4"})", .driver = "1.1", .cuda = "12.4"},
-                    CompatCase{.note = R"({"CUDA Version":"12.8","Driver":[535,550],"Device":[1]})", .driver = "550.1", .used = true},
-                    CompatCase{.note = R"({"CUDA Version":"12.8","Driver":[535,550]})", .driver = "545.1"},
-                    CompatCase{.note = "not JSON", .driver = "550.1", .cuda = "12.4"}));
+    testing::Values(
+        CompatCase{.driver = "550.54.15", .used = true}, CompatCase{.driver = "560.9"},
+        CompatCase{.driver = "1000.1"},
+        CompatCase{.library = "libcuda.so.1000.1", .driver = "999.5", .used = true},
+        CompatCase{.driver = ""}, CompatCase{.library = "libcuda.so.1", .driver = "550.1"},
+        CompatCase{.library = "libcuda.so.x.y", .driver = "550.1"},
+        CompatCase{.note = R"({"Format":1,"CUDA Version":"12.10"})",
+                   .driver = "999.1",
+                   .cuda = "12.9",
+                   .used = true},
+        CompatCase{
+            .note = R"({"Format":1,"CUDA Version":"12.4"})", .driver = "1.1", .cuda = "12.4"},
+        CompatCase{.note = R"({"CUDA Version":"12.8","Driver":[535,550],"Device":[1]})",
+                   .driver = "550.1",
+                   .used = true},
+        CompatCase{.note = R"({"CUDA Version":"12.8","Driver":[535,550]})", .driver = "545.1"},
+        CompatCase{.note = "not JSON", .driver = "550.1", .cuda = "12.4"}));
 
 TEST_F(HooksTest, SeveralCompatibilityLibrariesAreNone) {
   Write("/usr/local/cuda/compat/libcuda.so.560.1", "");
@@ -392,25 +435,30 @@ TEST_F(HooksTest, SeveralCompatibilityLibrariesAreNone) {
   ASSERT_TRUE(EnableCudaCompat(Root(), {.driver_version = "550.1"}, warnings_).ok());
   EXPECT_FALSE(Root().Exists(kCompatDropIn));
   EXPECT_THAT(warnings_.messages(), ElementsAre(HasSubstr("several CUDA compatibility libraries")));
-  EXPECT_EQ(EnableCudaCompat(Root(), {.driver_version = "new"}, warnings_).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(EnableCudaCompat(Root(), {.driver_version = "new"}, warnings_).error().code(),
+            Code::kInvalidArgument);
 }
 
 TEST_F(HooksTest, ADriverThatForbidsDeviceFilesNeedsNothing) {
   folder_.Write("params", "ModifyDeviceFiles: 0\nDeviceFileUID: 0\n");
-  EXPECT_TRUE(DisableDeviceNodeModification(Root(), {.machine = folder_ / "params"}, warnings_).ok());
+  EXPECT_TRUE(
+      DisableDeviceNodeModification(Root(), {.machine = folder_ / "params"}, warnings_).ok());
   EXPECT_TRUE(DisableDeviceNodeModification(Root(), {.machine = folder_ / "none"}, warnings_).ok());
   ExpectNoWarnings();
 }
 
 TEST_F(HooksTest, AnOptionThatOnlyContainsTheNameIsNotTheOne) {
-  folder_.Write("params", "NoModifyDeviceFiles: 1\nModifyDeviceFiles: 10\nMyModifyDeviceFiles: 1\n");
-  EXPECT_TRUE(DisableDeviceNodeModification(Root(), {.machine = folder_ / "params"}, warnings_).ok());
+  folder_.Write("params",
+                "NoModifyDeviceFiles: 1\nModifyDeviceFiles: 10\nMyModifyDeviceFiles: 1\n");
+  EXPECT_TRUE(
+      DisableDeviceNodeModification(Root(), {.machine = folder_ / "params"}, warnings_).ok());
   ExpectNoWarnings();
 }
 
 TEST_F(HooksTest, ADriverWhoseParametersCannotBeReadIsAnErrorThatNamesThem) {
   fs::create_directories(folder_ / "params");
-  const auto done = DisableDeviceNodeModification(Root(), {.machine = folder_ / "params"}, warnings_);
+  const auto done =
+      DisableDeviceNodeModification(Root(), {.machine = folder_ / "params"}, warnings_);
   ASSERT_FALSE(done.ok());
   EXPECT_THAT(done.error().message(), HasSubstr(folder_ / "params"));
 }
@@ -418,7 +466,8 @@ TEST_F(HooksTest, ADriverWhoseParametersCannotBeReadIsAnErrorThatNamesThem) {
 TEST_F(HooksTest, NothingIsPutOverAnImagesOwnFile) {
   folder_.Write("params", "DeviceFileUID: 0\nModifyDeviceFiles: 1\n");
   Write("/proc/driver/nvidia/params", "the image's");
-  EXPECT_TRUE(DisableDeviceNodeModification(Root(), {.machine = folder_ / "params"}, warnings_).ok());
+  EXPECT_TRUE(
+      DisableDeviceNodeModification(Root(), {.machine = folder_ / "params"}, warnings_).ok());
   EXPECT_EQ(Read("/proc/driver/nvidia/params"), "the image's");
   EXPECT_THAT(warnings_.messages(), ElementsAre(HasSubstr("is not the kernel's")));
 }

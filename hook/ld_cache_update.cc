@@ -1,4 +1,4 @@
-// Merges an image's ld.so.cache with folders of a driver. Writes no file but the libraries' links.
+// Merges an image's ld.so.cache with the folders of a driver. Writes only the libraries' links.
 #include "hook/ld_cache_update.h"
 
 #include <algorithm>
@@ -11,16 +11,18 @@ namespace {
 
 using base::Result;
 
-// An image's list has a handful of folders. Of a hostile one's further folders it is not asked which they are: they come last.
+// An image's list has a handful of folders. Further folders of a hostile list are not identified
+// and sort last.
 constexpr std::size_t kMostFolders = 256;
 
-// "libz.so.1.2.13" has five parts. What has more is read like a file that no list names.
+// "libz.so.1.2.13" has five parts. A file name with more parts is read as if no list named it.
 constexpr int kMostParts = 16;
 
 std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
-/// Which files of a folder an existing list already speaks for: those it names, and those behind a SONAME that it names, since
-/// "libz.so.1.2.13" adds nothing to "libz.so.1". A name without a version covers nothing: "libcuda.so" may be there for compilers alone.
+/// Which files of a folder an existing list already covers: the files that it names, and the files
+/// with a SONAME that it names, since "libz.so.1.2.13" adds nothing to "libz.so.1". A name without
+/// a version covers nothing: "libcuda.so" may exist only for compilers.
 class Covered {
  public:
   void Add(const os::LdCacheEntry& entry) {
@@ -29,12 +31,15 @@ class Covered {
     if (!entry.soname.ends_with(".so")) sonames_.insert(entry.soname);
   }
 
-  bool Names(const Library& library) const { return entries_.contains({library.soname, library.flags}); }
+  bool Names(const SharedLibrary& library) const {
+    return entries_.contains({library.soname, library.flags});
+  }
 
   bool operator()(const std::string& file) const {
     if (files_.contains(file)) return true;
     int parts = 0;
-    for (auto dot = file.find('.'); dot != std::string::npos && ++parts <= kMostParts; dot = file.find('.', dot + 1)) {
+    for (auto dot = file.find('.'); dot != std::string::npos && ++parts <= kMostParts;
+         dot = file.find('.', dot + 1)) {
       if (sonames_.contains(file.substr(0, dot))) return true;
     }
     return false;
@@ -47,8 +52,9 @@ class Covered {
 };
 
 bool HasEntry(const std::vector<os::TreeEntry>& entries, const std::string& name) {
-  const auto found = std::lower_bound(entries.begin(), entries.end(), name,
-                                      [](const os::TreeEntry& entry, const std::string& wanted) { return entry.name < wanted; });
+  const auto found = std::lower_bound(
+      entries.begin(), entries.end(), name,
+      [](const os::TreeEntry& entry, const std::string& wanted) { return entry.name < wanted; });
   return found != entries.end() && found->name == name;
 }
 
@@ -62,12 +68,13 @@ bool Contains(const std::vector<T>& list, const T& value) {
 std::optional<Identity> Identify(const os::ConfinedTree& root, const std::string& path) {
   const auto found = root.Locate(path);
   struct stat status {};
-  if (!found.ok() || ::fstat(found->get(), &status) != 0 || !S_ISDIR(status.st_mode)) return std::nullopt;
+  if (!found.ok() || ::fstat(found->get(), &status) != 0 || !S_ISDIR(status.st_mode))
+    return std::nullopt;
   return Identity(status.st_dev, status.st_ino);
 }
 
-LdCacheUpdate::LdCacheUpdate(const os::ConfinedTree& root, const std::vector<std::string>& order, const std::vector<std::string>& gone,
-                             Work& work, Warnings& warnings)
+LdCacheUpdate::LdCacheUpdate(const os::ConfinedTree& root, const std::vector<std::string>& order,
+                             const std::vector<std::string>& gone, Work& work, Warnings& warnings)
     : root_(root), work_(work), warnings_(warnings), gone_(gone.begin(), gone.end()) {
   for (const std::string& folder : order) order_.push_back(Identify(root, folder));
 }
@@ -87,14 +94,16 @@ void LdCacheUpdate::AddFolder(const std::string& folder) {
   if (!identity || Contains(done_, *identity)) return;
   done_.push_back(*identity);
   auto libraries = ReadFolder(folder, *identity);
-  // A link to a SONAME ("libcuda.so" to "libcuda.so.1") leads somewhere only now.
+  // A link to a SONAME ("libcuda.so" to "libcuda.so.1") resolves only now.
   if (libraries.ok() && LinkSonames(folder, *libraries)) libraries = ReadFolder(folder, *identity);
   if (!libraries.ok()) return warnings_.Add(folder + ": " + libraries.error().message());
-  for (const Library& library : *libraries) AddLibrary(folder, *identity, library);
+  for (const SharedLibrary& library : *libraries) AddLibrary(folder, *identity, library);
 }
 
-// What the folder has beyond the entries so far; those of them whose file is not there go.
-Result<std::vector<Library>> LdCacheUpdate::ReadFolder(const std::string& folder, const Identity& identity) {
+// Returns the folder's libraries that the entries do not cover; removes the folder's entries whose
+// file does not exist.
+Result<std::vector<SharedLibrary>> LdCacheUpdate::ReadFolder(const std::string& folder,
+                                                             const Identity& identity) {
   ASSIGN(const auto files, root_.List(folder));
   TRY(work_.Spend(entries_.size() * Work::kOfEntry));
   Covered covered;
@@ -105,18 +114,20 @@ Result<std::vector<Library>> LdCacheUpdate::ReadFolder(const std::string& folder
     return !there;
   });
   ASSIGN(auto libraries, FindLibraries(root_, folder, files, covered, work_));
-  std::erase_if(libraries, [&](const Library& library) { return covered.Names(library); });
+  std::erase_if(libraries, [&](const SharedLibrary& library) { return covered.Names(library); });
   return libraries;
 }
 
-// On other people's mounts and read-only file systems there are no links; the list names the files themselves, which serves programs as
-// well.
-bool LdCacheUpdate::LinkSonames(const std::string& folder, const std::vector<Library>& libraries) {
+// Foreign mounts and read-only file systems get no links; the list names the files themselves,
+// which programs find as well.
+bool LdCacheUpdate::LinkSonames(const std::string& folder,
+                                const std::vector<SharedLibrary>& libraries) {
   bool any = false;
-  for (const Library& library : libraries) {
+  for (const SharedLibrary& library : libraries) {
     const auto made = LinkSoname(root_, folder, library);
     any = any || (made.ok() && *made);
-    if (!made.ok() && !Warnings().Tolerate(made.error()).ok()) warnings_.Add(made.error().message());
+    if (!made.ok() && !Warnings().Tolerate(made.error()).ok())
+      warnings_.Add(made.error().message());
   }
   return any;
 }
@@ -124,7 +135,8 @@ bool LdCacheUpdate::LinkSonames(const std::string& folder, const std::vector<Lib
 std::vector<os::LdCacheEntry> LdCacheUpdate::Take() {
   std::vector<Entry*> order;
   for (Entry& entry : entries_) order.push_back(&entry);
-  std::stable_sort(order.begin(), order.end(), [](const Entry* a, const Entry* b) { return a->rank < b->rank; });
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Entry* a, const Entry* b) { return a->rank < b->rank; });
   std::vector<os::LdCacheEntry> list;
   list.reserve(order.size());
   for (Entry* entry : order) list.push_back(std::move(entry->entry));
@@ -132,7 +144,8 @@ std::vector<os::LdCacheEntry> LdCacheUpdate::Take() {
 }
 
 std::optional<Identity> LdCacheUpdate::IdentifyOnce(const std::string& path) {
-  if (const auto known = identified_by_path_.find(path); known != identified_by_path_.end()) return identified_[known->second].second;
+  if (const auto known = identified_by_path_.find(path); known != identified_by_path_.end())
+    return identified_[known->second].second;
   if (identified_.size() == kMostFolders) return std::nullopt;
   identified_by_path_.emplace(path, identified_.size());
   return identified_.emplace_back(path, Identify(root_, path)).second;
@@ -143,15 +156,20 @@ std::size_t LdCacheUpdate::RankOf(const std::optional<Identity>& folder) const {
   return static_cast<std::size_t>(std::find(order_.begin(), order_.end(), folder) - order_.begin());
 }
 
-// As the image's list spells it, so that both kinds of entries of a folder are alike.
+// Spells a folder as the image's list does, so that old and new entries of a folder match.
 std::string LdCacheUpdate::SpellingOf(const Identity& folder, const std::string& otherwise) const {
-  const auto known = std::find_if(identified_.begin(), identified_.end(), [&](const auto& other) { return other.second == folder; });
+  const auto known = std::find_if(identified_.begin(), identified_.end(),
+                                  [&](const auto& other) { return other.second == folder; });
   return known == identified_.end() ? otherwise : known->first;
 }
 
-void LdCacheUpdate::AddLibrary(const std::string& folder, const Identity& identity, const Library& library) {
-  const std::string name = root_.Exists(folder + "/" + library.soname) ? library.soname : library.file;
-  entries_.push_back({.entry = {.soname = library.soname, .path = SpellingOf(identity, folder) + "/" + name, .flags = library.flags},
+void LdCacheUpdate::AddLibrary(const std::string& folder, const Identity& identity,
+                               const SharedLibrary& library) {
+  const std::string name =
+      root_.Exists(folder + "/" + library.soname) ? library.soname : library.file;
+  entries_.push_back({.entry = {.soname = library.soname,
+                                .path = SpellingOf(identity, folder) + "/" + name,
+                                .flags = library.flags},
                       .rank = RankOf(identity),
                       .folder = identity});
 }

@@ -1,4 +1,5 @@
-// How an image's list of libraries becomes that of a container with further folders. Reads the container's tree, writes nothing.
+// Computes a container's list of libraries from the image's list and further folders. Reads the
+// container's tree; writes only SONAME links.
 #pragma once
 
 #include <map>
@@ -18,22 +19,24 @@
 
 namespace penstock::hook {
 
-/// Which directory of the tree a path leads to; /lib and /usr/lib are often one.
+/// Identifies the directory that a path leads to; /lib and /usr/lib are often the same.
 using Identity = std::pair<dev_t, ino_t>;
 std::optional<Identity> Identify(const os::ConfinedTree& root, const std::string& path);
 
-/// The list of libraries that ldconfig would write, without reading again each of the image's libraries: entries of the image's own list
-/// are kept, and what the given folders have besides is added. Links by SONAME are made in them as ldconfig makes them.
+/// The list of libraries that ldconfig would write, without rereading every library of the image:
+/// keeps the entries of the image's own list, and adds what the given folders contain in addition.
+/// Creates SONAME links in these folders as ldconfig does.
 class LdCacheUpdate {
  public:
-  /// `order` is the order in which folders are searched; `gone` are folders of an earlier start that no longer count.
-  LdCacheUpdate(const os::ConfinedTree& root, const std::vector<std::string>& order, const std::vector<std::string>& gone, Work& work,
-                Warnings& warnings);
+  /// `order` is the order in which folders are searched; `gone` are folders of an earlier start
+  /// that no longer count.
+  LdCacheUpdate(const os::ConfinedTree& root, const std::vector<std::string>& order,
+                const std::vector<std::string>& gone, Work& work, Warnings& warnings);
 
-  /// What the image has. Called first.
+  /// Adds the image's own list. To be called first.
   void AddImage(std::vector<os::LdCacheEntry> entries);
-  /// A folder that may have more than the image's list says. A folder that is not there has nothing; one that is too much work is a
-  /// warning.
+  /// Adds a folder that may contain more than the image's list. A missing folder adds nothing; a
+  /// folder that needs too much work adds a warning.
   void AddFolder(const std::string& folder);
 
   /// The list in search order.
@@ -49,9 +52,11 @@ class LdCacheUpdate {
   std::optional<Identity> IdentifyOnce(const std::string& path);
   std::size_t RankOf(const std::optional<Identity>& folder) const;
   std::string SpellingOf(const Identity& folder, const std::string& otherwise) const;
-  base::Result<std::vector<Library>> ReadFolder(const std::string& folder, const Identity& identity);
-  bool LinkSonames(const std::string& folder, const std::vector<Library>& libraries);
-  void AddLibrary(const std::string& folder, const Identity& identity, const Library& library);
+  base::Result<std::vector<SharedLibrary>> ReadFolder(const std::string& folder,
+                                                      const Identity& identity);
+  bool LinkSonames(const std::string& folder, const std::vector<SharedLibrary>& libraries);
+  void AddLibrary(const std::string& folder, const Identity& identity,
+                  const SharedLibrary& library);
 
   const os::ConfinedTree& root_;
   Work& work_;
@@ -59,8 +64,9 @@ class LdCacheUpdate {
   std::vector<std::optional<Identity>> order_;
   std::set<std::string> gone_;
   std::vector<Identity> done_;
-  std::vector<std::pair<std::string, std::optional<Identity>>> identified_;  // in the order of the image's list
-  std::map<std::string, std::size_t> identified_by_path_;                    // places in it
+  std::vector<std::pair<std::string, std::optional<Identity>>>
+      identified_;                                         // in the order of the image's list
+  std::map<std::string, std::size_t> identified_by_path_;  // indices into identified_
   std::vector<Entry> entries_;
 };
 

@@ -1,4 +1,4 @@
-// /etc/ld.so.conf and its includes. Follows nothing out of the container's root.
+// Reads /etc/ld.so.conf and its includes; never follows a path out of the container's root.
 #include "hook/ld_config.h"
 
 #include <algorithm>
@@ -23,11 +23,13 @@ struct Line {
   std::string folder;
 };
 
-// Comments begin anywhere, "include" takes several patterns, and folders may carry a kind of library that nobody uses: "/lib=libc6".
+// Comments begin anywhere in a line, "include" takes several patterns, and a folder may have an
+// obsolete suffix for the kind of library: "/lib=libc6".
 Line ReadLine(std::string_view text) {
   const std::string_view line = base::Trim(text.substr(0, text.find('#')));
   constexpr std::string_view include = "include";
-  if (line.starts_with(include) && line.size() > include.size() && std::isblank(static_cast<unsigned char>(line[include.size()])) != 0) {
+  if (line.starts_with(include) && line.size() > include.size() &&
+      std::isblank(static_cast<unsigned char>(line[include.size()])) != 0) {
     Line read;
     std::string patterns(line.substr(include.size()));
     std::replace(patterns.begin(), patterns.end(), '\t', ' ');
@@ -62,24 +64,27 @@ class Reader {
   }
 
   void Add(const std::string& folder, const std::string& file) {
-    if (folders_.size() < kMostFolders && known_.insert(folder).second) folders_.push_back({folder, file});
+    if (folders_.size() < kMostFolders && known_.insert(folder).second)
+      folders_.push_back({folder, file});
   }
 
   std::vector<LdConfigFolder> Take() { return std::move(folders_); }
 
  private:
-  // Wildcards are understood in the last part, where all distributions have them.
+  // Supports wildcards in the last part, where all distributions have them.
   void Include(const std::string& pattern, const std::string& file, int depth) {
     if (patterns_ == kMostPatterns) return;
     ++patterns_;
-    const std::string path = pattern.front() == '/' ? pattern : file.substr(0, file.rfind('/') + 1) + pattern;
+    const std::string path =
+        pattern.front() == '/' ? pattern : file.substr(0, file.rfind('/') + 1) + pattern;
     const auto slash = path.rfind('/');
     const std::string folder = os::CleanPath(path.substr(0, slash));
     const std::string names = path.substr(slash + 1);
     const auto entries = root_.List(folder, kMostFiles);
     if (!entries.ok()) return;
     for (const os::TreeEntry& entry : *entries) {
-      if (::fnmatch(names.c_str(), entry.name.c_str(), FNM_PERIOD) == 0) ReadFile(os::CleanPath(folder + "/" + entry.name), depth + 1);
+      if (::fnmatch(names.c_str(), entry.name.c_str(), FNM_PERIOD) == 0)
+        ReadFile(os::CleanPath(folder + "/" + entry.name), depth + 1);
     }
   }
 
@@ -90,14 +95,16 @@ class Reader {
   std::vector<LdConfigFolder> folders_;
 };
 
-// What ldconfig is built to search (glibc, elf/ldconfig.c); Debian and what is made of it have their own.
+// The folders that ldconfig searches by default (glibc, elf/ldconfig.c); Debian and its derivatives
+// have their own.
 std::vector<std::string> DefaultFolders(const os::ConfinedTree& root) {
 #if defined(__aarch64__)
   const std::string triplet = "aarch64-linux-gnu";
 #else
   const std::string triplet = "x86_64-linux-gnu";
 #endif
-  if (root.Exists("/etc/debian_version")) return {"/lib/" + triplet, "/usr/lib/" + triplet, "/lib", "/usr/lib"};
+  if (root.Exists("/etc/debian_version"))
+    return {"/lib/" + triplet, "/usr/lib/" + triplet, "/lib", "/usr/lib"};
   return {"/lib", "/usr/lib", "/lib64", "/usr/lib64"};
 }
 
@@ -113,7 +120,8 @@ std::vector<LdConfigFolder> ReadLdConfig(const os::ConfinedTree& root) {
 std::vector<std::string> ReadFolders(const os::ConfinedTree& root, const std::string& file) {
   std::vector<std::string> folders;
   for (Line& line : ReadLines(root, file)) {
-    if (!line.folder.empty() && folders.size() < kMostFolders) folders.push_back(std::move(line.folder));
+    if (!line.folder.empty() && folders.size() < kMostFolders)
+      folders.push_back(std::move(line.folder));
   }
   return folders;
 }
@@ -122,7 +130,8 @@ std::string WriteFolders(const std::vector<std::string>& folders) {
   std::string text = "# Written by penstock-hook as the container started.\n";
   for (const std::string& folder : folders) {
     text += folder;
-    if (base::Trim(folder).size() < folder.size()) text += '/';  // blanks at the end of a line are no part of it
+    if (base::Trim(folder).size() < folder.size())
+      text += '/';  // ldconfig strips blanks at the end of a line
     text += '\n';
   }
   return text;

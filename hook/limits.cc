@@ -1,4 +1,4 @@
-// Hooks run in the container's control group, which may have no limit of its own.
+// The limits matter because hooks run in the container's control group, which may have none.
 #include "hook/limits.h"
 
 #include <csignal>
@@ -14,18 +14,20 @@
 namespace penstock::hook {
 namespace {
 
-// What the largest image that the other bounds allow needs is a fraction of both; bench/RESULTS.md has it.
+// The largest image that the other limits allow needs a fraction of both; see bench/RESULTS.md.
 constexpr rlim_t kMostMemory = 256u << 20;
 constexpr rlim_t kMostSeconds = 20;
 
 void SayAndEnd(int) {
-  constexpr char text[] = "penstock-hook: ended after 20 s of processor time, which no image should need\n";
+  constexpr char text[] =
+      "penstock-hook: ended after 20 s of processor time, which no image should need\n";
   (void)!::write(STDERR_FILENO, text, sizeof text - 1);
   ::_exit(1);
 }
 
-// What the hooks and the C library need: files by descriptor, mounts in memory (device_node_modification.cc),
-// memory, and ending. hook_test.cc runs every hook below it.
+// The calls that the hooks and the C library need: files by descriptor, in-memory mounts
+// (device_node_modification.cc), memory, and ending. tests/integration/hook_test.cc runs every hook
+// under this filter.
 // clang-format off
 constexpr int kCalls[] = {
     SYS_brk, SYS_chdir, SYS_clock_gettime, SYS_close, SYS_dup, SYS_exit, SYS_exit_group, SYS_faccessat, SYS_faccessat2, SYS_fchdir,
@@ -36,7 +38,7 @@ constexpr int kCalls[] = {
     SYS_prlimit64, SYS_read, SYS_readlinkat, SYS_readv, SYS_renameat, SYS_renameat2, SYS_restart_syscall, SYS_rseq, SYS_rt_sigaction,
     SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sched_yield, SYS_set_robust_list, SYS_set_tid_address, SYS_setrlimit, SYS_statfs, SYS_statx,
     SYS_symlinkat, SYS_tgkill, SYS_umask, SYS_umount2, SYS_unlinkat, SYS_write, SYS_writev,
-#if defined(__x86_64__)  // the same by path, which newer kinds of processors do without
+#if defined(__x86_64__)  // path-based variants, which newer architectures lack
     SYS_access, SYS_chmod, SYS_lstat, SYS_mkdir, SYS_open, SYS_readlink, SYS_rename, SYS_stat, SYS_unlink,
 #endif
 };
@@ -49,12 +51,15 @@ void ConfineSelf() { (void)os::AllowOnly(kCalls, "penstock-hook").ok(); }
 void LimitSelf() {
   ::signal(SIGXCPU, SayAndEnd);
   const std::initializer_list<std::pair<int, rlimit>> limits = {
-      {RLIMIT_AS, {kMostMemory, kMostMemory}}, {RLIMIT_CPU, {kMostSeconds, kMostSeconds + 5}}, {RLIMIT_CORE, {0, 0}}};
+      {RLIMIT_AS, {kMostMemory, kMostMemory}},
+      {RLIMIT_CPU, {kMostSeconds, kMostSeconds + 5}},
+      {RLIMIT_CORE, {0, 0}}};
   for (const auto& [which, wanted] : limits) {
     rlimit now{};
     if (::getrlimit(which, &now) != 0) continue;
     const auto lower = [](rlim_t a, rlim_t b) { return a < b ? a : b; };
-    const rlimit lowered = {lower(now.rlim_cur, wanted.rlim_cur), lower(now.rlim_max, wanted.rlim_max)};
+    const rlimit lowered = {lower(now.rlim_cur, wanted.rlim_cur),
+                            lower(now.rlim_max, wanted.rlim_max)};
     ::setrlimit(which, &lowered);
   }
 }

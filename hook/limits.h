@@ -1,13 +1,15 @@
-// The bounds that the kernel keeps for us, where the program's own have a gap: memory, time, system calls.
+// Limits that the kernel enforces on this process, as a second line of defense behind the program's
+// own checks: memory, time, system calls.
 #pragma once
 
 namespace penstock::hook {
 
-/// Memory and processor time of this process, and no core files. Whoever needs more time is ended with a message;
-/// where memory ends, std::bad_alloc is thrown.
+/// Limits memory and processor time of this process, and disables core files. At the time limit the
+/// process ends with a message; at the memory limit std::bad_alloc is thrown.
 void LimitSelf();
 
-/// No program, no socket, no process from now on: the calls that hooks make are few. A kernel without such filters is no reason to stop.
+/// From now on this process can execute no program, open no socket and start no process: hooks need
+/// few system calls. Continues without a filter if the kernel does not support it.
 void ConfineSelf();
 
 }  // namespace penstock::hook

@@ -1,4 +1,5 @@
-// update-ldcache for musl, which has no cache but a search path in a file (musl, ldso/dynlink.c).
+// update-ldcache for musl, which has no cache but a file with the search path (musl,
+// ldso/dynlink.c).
 #include <algorithm>
 
 #include "base/core/strings.h"
@@ -11,7 +12,7 @@ namespace {
 using base::Status;
 
 struct Linker {
-  std::string name;    // of the machine as musl has it
+  std::string name;    // musl's name of the architecture
   std::int32_t flags;  // of the libraries that it loads, as in ld.so.cache
 };
 
@@ -25,17 +26,20 @@ std::vector<Linker> Linkers() {
 
 std::string LinkerPath(const Linker& linker) { return "/lib/ld-musl-" + linker.name + ".so.1"; }
 
-// musl takes the first file of a name and fails where it is for the other kind of program, so each path gets the folders of its kind only.
-bool HasLibrariesFor(const os::ConfinedTree& root, const std::string& folder, const Linker& linker, Work& work) {
+// musl takes the first file with the right name and fails if it is for another architecture, so
+// each path gets only the folders with libraries of its architecture.
+bool HasLibrariesFor(const os::ConfinedTree& root, const std::string& folder, const Linker& linker,
+                     Work& work) {
   const auto entries = root.List(folder);
   if (!entries.ok()) return false;
   const auto libraries = FindLibraries(
       root, folder, *entries, [](const std::string&) { return false; }, work);
   return libraries.ok() &&
-         std::any_of(libraries->begin(), libraries->end(), [&](const Library& library) { return library.flags == linker.flags; });
+         std::any_of(libraries->begin(), libraries->end(),
+                     [&](const SharedLibrary& library) { return library.flags == linker.flags; });
 }
 
-// A path that is written replaces the one that musl has built in.
+// The search path to extend: a file replaces musl's built-in path.
 std::vector<std::string> PathOf(const os::ConfinedTree& root, const std::string& file) {
   auto text = root.Read(file, 64u << 10);
   if (!text.ok()) return {"/lib", "/usr/local/lib", "/usr/lib"};
@@ -49,14 +53,16 @@ std::vector<std::string> PathOf(const os::ConfinedTree& root, const std::string&
 
 bool HasMusl(const os::ConfinedTree& root) { return root.Exists(LinkerPath(Linkers().front())); }
 
-Status UpdateMuslPaths(const os::ConfinedTree& root, const std::vector<std::string>& folders, Work& work) {
+Status UpdateMuslPaths(const os::ConfinedTree& root, const std::vector<std::string>& folders,
+                       Work& work) {
   for (const Linker& linker : Linkers()) {
     if (!root.Exists(LinkerPath(linker))) continue;
     const std::string file = "/etc/ld-musl-" + linker.name + ".path";
     const std::vector<std::string> there = PathOf(root, file);
     std::vector<std::string> path;
     for (const std::string& folder : folders) {
-      if (std::find(there.begin(), there.end(), folder) == there.end() && HasLibrariesFor(root, folder, linker, work))
+      if (std::find(there.begin(), there.end(), folder) == there.end() &&
+          HasLibrariesFor(root, folder, linker, work))
         path.push_back(folder);
     }
     if (path.empty()) continue;

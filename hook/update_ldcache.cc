@@ -1,4 +1,4 @@
-// update-ldcache for glibc; musl's part is in musl.cc.
+// The hook update-ldcache for glibc; musl's part is in musl.cc.
 #include <algorithm>
 
 #include "hook/hooks.h"
@@ -18,27 +18,32 @@ std::vector<std::string> Clean(const std::vector<std::string>& folders) {
   std::vector<std::string> clean;
   for (const std::string& folder : folders) {
     std::string path = os::CleanPath(folder);
-    if (path != "/" && std::find(clean.begin(), clean.end(), path) == clean.end()) clean.push_back(std::move(path));
+    if (path != "/" && std::find(clean.begin(), clean.end(), path) == clean.end())
+      clean.push_back(std::move(path));
   }
   return clean;
 }
 
-// Folders that the image searches anyway keep their place: to name them first would put all of the image's own libraries in another order.
-std::vector<std::string> FoldersBeyond(const os::ConfinedTree& root, const std::vector<LdConfigFolder>& config,
+// Excludes folders that the image searches anyway: listing them first would reorder all of the
+// image's own libraries.
+std::vector<std::string> FoldersBeyond(const os::ConfinedTree& root,
+                                       const std::vector<LdConfigFolder>& config,
                                        const std::vector<std::string>& folders) {
   std::vector<std::optional<Identity>> known;
   for (const LdConfigFolder& folder : config) known.push_back(Identify(root, folder.path));
   std::vector<std::string> beyond;
   for (const std::string& folder : folders) {
     const auto identity = Identify(root, folder);
-    if (identity && std::find(known.begin(), known.end(), identity) == known.end()) beyond.push_back(folder);
+    if (identity && std::find(known.begin(), known.end(), identity) == known.end())
+      beyond.push_back(folder);
   }
   return beyond;
 }
 
-// The folders as ldconfig will search them once `beyond` is the content of our file: the image's files below /etc/ld.so.conf.d count by
-// name.
-std::vector<std::string> SearchOrder(const std::vector<LdConfigFolder>& config, const std::vector<std::string>& compat,
+// The folders in the order in which ldconfig will search them once Penstock's drop-in contains
+// `beyond`: the image's files below /etc/ld.so.conf.d are ordered by name.
+std::vector<std::string> SearchOrder(const std::vector<LdConfigFolder>& config,
+                                     const std::vector<std::string>& compat,
                                      const std::vector<std::string>& beyond) {
   const std::string drop_ins = std::string(kDropIns) + "/";
   std::vector<std::string> order;
@@ -52,27 +57,35 @@ std::vector<std::string> SearchOrder(const std::vector<LdConfigFolder>& config, 
   return order;
 }
 
-Status WriteIfNew(const os::ConfinedTree& root, const std::string& path, const std::string& content) {
+Status WriteIfNew(const os::ConfinedTree& root, const std::string& path,
+                  const std::string& content) {
   const auto there = root.Read(path);
   return there.ok() && *there == content ? Status() : root.Write(path, content);
 }
 
-Status WriteDropIn(const os::ConfinedTree& root, const std::vector<std::string>& beyond, bool compat) {
+Status WriteDropIn(const os::ConfinedTree& root, const std::vector<std::string>& beyond,
+                   bool compat) {
   if (!beyond.empty()) {
     TRY(WriteIfNew(root, kDriverDropIn, WriteFolders(beyond)));
   } else {
     TRY(root.Remove(kDriverDropIn));
   }
   if (beyond.empty() && !compat) return {};
-  const auto created = root.Exists(kLdConfig) ? Status() : root.Create(kLdConfig, std::string("include ") + kDropIns + "/*.conf\n");
+  const auto created =
+      root.Exists(kLdConfig)
+          ? Status()
+          : root.Create(kLdConfig, std::string("include ") + kDropIns + "/*.conf\n");
   return !created.ok() && created.error().code() == Code::kAlreadyExists ? Status() : created;
 }
 
-Status WriteCache(const os::ConfinedTree& root, LdCacheUpdate update, const std::vector<std::string>& folders, Warnings& warnings) {
+Status WriteCache(const os::ConfinedTree& root, LdCacheUpdate update,
+                  const std::vector<std::string>& folders, Warnings& warnings) {
   const auto bytes = root.Read(kCache);
   if (bytes.ok()) {
     auto entries = os::ReadLdCache(*bytes);
-    if (!entries.ok()) warnings.Add("the image's " + std::string(kCache) + " is not used: " + entries.error().message());
+    if (!entries.ok())
+      warnings.Add("the image's " + std::string(kCache) +
+                   " is not used: " + entries.error().message());
     if (entries.ok()) update.AddImage(*std::move(entries));
   } else if (bytes.error().code() != Code::kNotFound) {
     warnings.Add("the image's " + std::string(kCache) + " is not used: " + bytes.error().message());
@@ -86,7 +99,8 @@ Status WriteCache(const os::ConfinedTree& root, LdCacheUpdate update, const std:
 
 }  // namespace
 
-Status UpdateLdCache(const os::ConfinedTree& root, const std::vector<std::string>& given, Warnings& warnings) {
+Status UpdateLdCache(const os::ConfinedTree& root, const std::vector<std::string>& given,
+                     Warnings& warnings) {
   const std::vector<std::string> folders = Clean(given);
   Work work;
   if (HasMusl(root)) {
@@ -97,10 +111,14 @@ Status UpdateLdCache(const os::ConfinedTree& root, const std::vector<std::string
   const auto compat = ReadFolders(root, kCompatDropIn);
   const auto beyond = FoldersBeyond(root, config, folders);
   std::vector<std::string> gone = ReadFolders(root, kDriverDropIn);
-  std::erase_if(gone, [&](const std::string& folder) { return std::find(folders.begin(), folders.end(), folder) != folders.end(); });
+  std::erase_if(gone, [&](const std::string& folder) {
+    return std::find(folders.begin(), folders.end(), folder) != folders.end();
+  });
   std::vector<std::string> all = compat;
   all.insert(all.end(), folders.begin(), folders.end());
-  TRY(warnings.Tolerate(WriteCache(root, LdCacheUpdate(root, SearchOrder(config, compat, beyond), gone, work, warnings), all, warnings)));
+  TRY(warnings.Tolerate(WriteCache(
+      root, LdCacheUpdate(root, SearchOrder(config, compat, beyond), gone, work, warnings), all,
+      warnings)));
   return warnings.Tolerate(WriteDropIn(root, beyond, !compat.empty()));
 }
 

@@ -1,4 +1,4 @@
-// What a hook could not do although the container can start without it.
+// Collects failures of a hook that do not prevent the container from starting.
 #pragma once
 
 #include <string>
@@ -8,16 +8,18 @@
 
 namespace penstock::hook {
 
-/// Warnings of one call, said when it ends.
+/// Warnings of one call, printed when it ends.
 class Warnings {
  public:
   void Add(std::string message) { messages_.push_back(std::move(message)); }
 
-  /// A read-only file system, missing rights and other people's mounts are no reason to keep a container from starting: such an error
-  /// becomes a warning. Any other one is passed on.
+  /// Turns an error into a warning if its cause must not keep a container from starting: a
+  /// read-only file system, missing permissions, or foreign mounts. Any other error is returned.
   base::Status Tolerate(base::Status status) {
     if (status.ok()) return status;
-    if (status.error().code() != base::Code::kPermissionDenied && status.error().code() != base::Code::kFailedPrecondition) return status;
+    if (status.error().code() != base::Code::kPermissionDenied &&
+        status.error().code() != base::Code::kFailedPrecondition)
+      return status;
     Add(status.error().message());
     return {};
   }

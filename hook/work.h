@@ -1,4 +1,5 @@
-// What one call may do with an image's files before it stops: an image may have any number of them.
+// Limits the work that one call spends on an image's files, since an image may have any number of
+// them.
 #pragma once
 
 #include <cstddef>
@@ -7,18 +8,20 @@
 
 namespace penstock::hook {
 
-/// Steps of a microsecond or so, for everything that one call does, whichever folder it is in.
+/// A budget in steps of about a microsecond, for everything that one call does, in all folders
+/// together.
 class Work {
  public:
   static constexpr std::size_t kMost = 1u << 19;
   static constexpr std::size_t kOfEntry = 1;     ///< a name in a folder
   static constexpr std::size_t kOfLibrary = 32;  ///< an ELF file: opened, a handful of reads
 
-  /// kResourceExhausted once there were more than `most` steps.
+  /// kResourceExhausted once more than kMost steps are spent.
   base::Status Spend(std::size_t steps) {
     if (steps > left_) {
       left_ = 0;
-      return base::Error(base::Code::kResourceExhausted, "the image has more libraries than one call looks at");
+      return base::Error(base::Code::kResourceExhausted,
+                         "the image has more libraries than one call looks at");
     }
     left_ -= steps;
     return {};

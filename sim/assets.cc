@@ -28,7 +28,8 @@ base::Result<std::string> ReadText(const std::string& path) {
   char buffer[8192];
   while (const std::size_t got = std::fread(buffer, 1, sizeof buffer, file.get())) {
     text.append(buffer, got);
-    if (text.size() > kMost) return base::Error(base::Code::kResourceExhausted, path + " is larger than 4 MiB");
+    if (text.size() > kMost)
+      return base::Error(base::Code::kResourceExhausted, path + " is larger than 4 MiB");
   }
   if (std::ferror(file.get())) return base::ErrnoError(errno, "read " + path);
   return text;
@@ -51,14 +52,17 @@ base::Result<std::vector<std::string>> MachineNames(const Assets& assets) {
   return names;
 }
 
-base::Result<LoadedMachine> LoadMachine(const Assets& assets, const Catalogue& catalogue, const std::string& name_or_path) {
-  const bool is_path = name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".yaml");
+base::Result<LoadedMachine> LoadMachine(const Assets& assets, const Catalogue& catalogue,
+                                        const std::string& name_or_path) {
+  const bool is_path =
+      name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".yaml");
   std::string path = name_or_path;
   if (!is_path) {
     ASSIGN(const auto names, MachineNames(assets));
     if (std::find(names.begin(), names.end(), name_or_path) == names.end())
-      return base::Error(base::Code::kNotFound,
-                         "no machine \"" + name_or_path + "\"; there are " + base::Join(names, ", ") + ", or give the path of a file");
+      return base::Error(base::Code::kNotFound, "no machine \"" + name_or_path + "\"; there are " +
+                                                    base::Join(names, ", ") +
+                                                    ", or give the path of a file");
     path = assets.share_folder + "/machines/" + name_or_path + ".yaml";
   }
   ASSIGN(std::string text, ReadText(path));

@@ -1,4 +1,5 @@
-// What the verbs of penstock-sim share: exit codes, the table, the root. Each verb is a function in a cli_*.cc; main.cc reads the flags.
+// Declares the verbs of penstock-sim and what they share: exit codes, tables, errors. Each verb is
+// a function in a cli_*.cc; main.cc reads the flags.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +13,11 @@ namespace penstock::sim::cli {
 
 enum ExitCode { kOk = 0, kFailed = 1, kUsage = 2 };
 
-/// Prints "penstock-sim: message" to standard error; kUsage for errors of the caller's making, else kFailed.
+/// Prints "penstock-sim: message" to standard error. Returns kUsage for errors of the caller, else
+/// kFailed.
 int Fail(const base::Error& error);
 
-/// Rows under a header in aligned columns.
+/// Prints rows below a header in aligned columns.
 void PrintTable(const std::vector<std::vector<std::string>>& rows);
 
 enum class Output { kTable, kJson, kYaml };

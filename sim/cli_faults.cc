@@ -1,4 +1,4 @@
-// The verbs set, fault, heal and clock: what happens to a running machine.
+// Implements the verbs set, fault, heal and clock, which change a running machine.
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -18,29 +18,36 @@ using base::Code;
 using base::Error;
 using base::Status;
 
-Error Usage(const std::string& message) { return {Code::kInvalidArgument, message + "; see penstock-sim fault --help"}; }
+Error Usage(const std::string& message) {
+  return {Code::kInvalidArgument, message + "; see penstock-sim fault --help"};
+}
 
 base::Result<Control> OpenControl(const std::string& root) {
   ASSIGN(const Assets assets, FindAssets());
   return Control::Open(root, assets);
 }
 
-base::Result<std::uint32_t> Number(const std::string& text, const std::string& what, std::uint32_t most) {
+base::Result<std::uint32_t> Number(const std::string& text, const std::string& what,
+                                   std::uint32_t most) {
   const auto number = base::ParseUint(text);
   if (!number || *number > most) return Usage("\"" + text + "\" is no " + what);
   return static_cast<std::uint32_t>(*number);
 }
 
-Status ForEach(Control& control, const std::string& target, const std::function<Status(std::uint32_t)>& act) {
+Status ForEach(Control& control, const std::string& target,
+               const std::function<Status(std::uint32_t)>& act) {
   ASSIGN(const auto gpus, control.Find(target));
   for (const std::uint32_t gpu : gpus) TRY(act(gpu));
   return {};
 }
 
-// One entry strikes all GPUs, and calls that name none; a GPU of its own has one each.
-Status ForEachOrAll(Control& control, const std::string& target, const std::function<Status(std::int32_t)>& act) {
+// "all" is one entry that affects all GPUs and calls without a GPU; otherwise each GPU gets its own
+// entry.
+Status ForEachOrAll(Control& control, const std::string& target,
+                    const std::function<Status(std::int32_t)>& act) {
   if (target == "all") return act(-1);
-  return ForEach(control, target, [&](std::uint32_t gpu) { return act(static_cast<std::int32_t>(gpu)); });
+  return ForEach(control, target,
+                 [&](std::uint32_t gpu) { return act(static_cast<std::int32_t>(gpu)); });
 }
 
 std::string CallName(const std::string& word) { return word == "all" ? "" : word; }
@@ -57,9 +64,11 @@ Status Hang(Control& control, const FaultOptions& options) {
       call = CallName(word);
     }
   }
-  if (options.count && milliseconds == 0) return Usage("a hang for ever ends when it is healed; --count needs milliseconds");
-  return ForEachOrAll(control, options.target,
-                      [&](std::int32_t gpu) { return control.FaultCall(gpu, call, kSimFaultHang, milliseconds, 0, options.count); });
+  if (options.count && milliseconds == 0)
+    return Usage("a hang for ever ends when it is healed; --count needs milliseconds");
+  return ForEachOrAll(control, options.target, [&](std::int32_t gpu) {
+    return control.FaultCall(gpu, call, kSimFaultHang, milliseconds, 0, options.count);
+  });
 }
 
 Status FailCall(Control& control, const FaultOptions& options) {
@@ -67,17 +76,20 @@ Status FailCall(Control& control, const FaultOptions& options) {
   ASSIGN(const std::uint32_t code, Number(options.words[2], "code of nvmlReturn_t", 999));
   if (code == 0) return Usage("code 0 is success");
   return ForEachOrAll(control, options.target, [&](std::int32_t gpu) {
-    return control.FaultCall(gpu, CallName(options.words[1]), kSimFaultError, 0, code, options.count);
+    return control.FaultCall(gpu, CallName(options.words[1]), kSimFaultError, 0, code,
+                             options.count);
   });
 }
 
-// value=NUMBER status=CODE type=NAME
+// Parses value=NUMBER status=CODE type=NAME.
 base::Result<Control::FieldFault> FieldFaultOf(const std::vector<std::string>& words) {
-  const std::vector<std::string> types = {"double", "uint", "ulong", "ulonglong", "longlong", "int"};  // nvmlValueType_t counts so
+  const std::vector<std::string> types = {"double",   "uint", "ulong", "ulonglong",
+                                          "longlong", "int"};  // in the order of nvmlValueType_t
   Control::FieldFault fault;
   for (const std::string& word : words) {
     const std::size_t equals = word.find('=');
-    const std::string key = word.substr(0, equals), value = equals == std::string::npos ? "" : word.substr(equals + 1);
+    const std::string key = word.substr(0, equals),
+                      value = equals == std::string::npos ? "" : word.substr(equals + 1);
     const auto type = std::find(types.begin(), types.end(), value);
     if (key == "value") {
       fault.value = base::ParseUint(value);
@@ -87,30 +99,38 @@ base::Result<Control::FieldFault> FieldFaultOf(const std::vector<std::string>& w
     } else if (key == "type" && type != types.end()) {
       fault.type = static_cast<std::uint32_t>(type - types.begin());
     } else {
-      return Usage("a field's fault is value=NUMBER, status=CODE or type=" + base::Join(types, "|"));
+      return Usage("a field's fault is value=NUMBER, status=CODE or type=" +
+                   base::Join(types, "|"));
     }
   }
-  if (words.empty()) return Usage("a field's fault is value=NUMBER, status=CODE or type=" + base::Join(types, "|"));
+  if (words.empty())
+    return Usage("a field's fault is value=NUMBER, status=CODE or type=" + base::Join(types, "|"));
   return fault;
 }
 
 Status FieldFault(Control& control, const FaultOptions& options) {
-  if (options.words.size() < 3) return Usage("field needs NVML's number of it, and what is wrong with it");
+  if (options.words.size() < 3)
+    return Usage("field needs NVML's number of it, and what is wrong with it");
   ASSIGN(const std::uint32_t field, Number(options.words[1], "field's number", 9999));
-  ASSIGN(const Control::FieldFault fault, FieldFaultOf({options.words.begin() + 2, options.words.end()}));
-  return ForEachOrAll(control, options.target, [&](std::int32_t gpu) { return control.FaultField(gpu, field, fault, options.count); });
+  ASSIGN(const Control::FieldFault fault,
+         FieldFaultOf({options.words.begin() + 2, options.words.end()}));
+  return ForEachOrAll(control, options.target, [&](std::int32_t gpu) {
+    return control.FaultField(gpu, field, fault, options.count);
+  });
 }
 
-// READING=NUMBER …
+// Parses READING=NUMBER …
 Status Nonsense(Control& control, const FaultOptions& options) {
   if (options.words.size() < 2) return Usage("nonsense needs READING=NUMBER");
   for (std::size_t i = 1; i < options.words.size(); i++) {
     const std::string& word = options.words[i];
     const std::size_t equals = word.find('=');
     ASSIGN(const SimReading reading, ReadingOf(word.substr(0, equals)));
-    const auto value = equals == std::string::npos ? std::nullopt : base::ParseUint(word.substr(equals + 1));
+    const auto value =
+        equals == std::string::npos ? std::nullopt : base::ParseUint(word.substr(equals + 1));
     if (!value) return Usage("\"" + word + "\" needs a number after =");
-    TRY(ForEach(control, options.target, [&](std::uint32_t gpu) { return control.Nonsense(gpu, reading, *value); }));
+    TRY(ForEach(control, options.target,
+                [&](std::uint32_t gpu) { return control.Nonsense(gpu, reading, *value); }));
   }
   return {};
 }
@@ -119,7 +139,8 @@ Status DriverFault(Control& control, const std::vector<std::string>& words) {
   if (words[0] == "unload" && words.size() == 1) return control.UnloadDriver();
   if (words[0] == "mismatch" && words.size() <= 2) {
     const std::string version = words.size() == 2 ? words[1] : "";
-    if (!version.empty() && !IsDriverVersion(version)) return Usage("\"" + version + "\" is no driver version");
+    if (!version.empty() && !IsDriverVersion(version))
+      return Usage("\"" + version + "\" is no driver version");
     return control.MismatchDriver(version);
   }
   return Usage("the driver's faults are unload and mismatch [VERSION]");
@@ -128,41 +149,54 @@ Status DriverFault(Control& control, const std::vector<std::string>& words) {
 Status MpsFault(Control& control, const std::vector<std::string>& words) {
   if (words.size() != 1) return Usage("MPS' faults are hang, exit, nonsense and die");
   if (words[0] == "die") return control.KillMps();
-  if (words[0] == "hang" || words[0] == "exit" || words[0] == "nonsense") return control.FaultMps(words[0]);
+  if (words[0] == "hang" || words[0] == "exit" || words[0] == "nonsense")
+    return control.FaultMps(words[0]);
   return Usage("MPS' faults are hang, exit, nonsense and die");
 }
 
 Status XidFault(Control& control, const FaultOptions& options) {
   if (options.words.size() != 2) return Usage("xid needs its number");
   ASSIGN(const std::uint32_t xid, Number(options.words[1], "XID", 9999));
-  const Control::XidOptions xid_options{options.text, !options.no_log, !options.no_event, !options.alone};
-  return ForEach(control, options.target, [&](std::uint32_t gpu) { return control.Xid(gpu, xid, xid_options); });
+  const Control::XidOptions xid_options{options.text, !options.no_log, !options.no_event,
+                                        !options.alone};
+  return ForEach(control, options.target,
+                 [&](std::uint32_t gpu) { return control.Xid(gpu, xid, xid_options); });
 }
 
 Status Act(Control& control, const FaultOptions& options) {
   if (options.target == "driver") return DriverFault(control, options.words);
   if (options.target == "mps") return MpsFault(control, options.words);
   const std::string& kind = options.words[0];
-  const auto each = [&](const std::function<Status(std::uint32_t)>& act) { return ForEach(control, options.target, act); };
-  // All of them can, or nothing happens.
+  const auto each = [&](const std::function<Status(std::uint32_t)>& act) {
+    return ForEach(control, options.target, act);
+  };
+  // Either all GPUs can have the fault, or nothing happens.
   if (kind == "ecc") TRY(each([&](std::uint32_t gpu) { return control.CheckEcc(gpu); }));
-  if (kind.starts_with("remap-")) TRY(each([&](std::uint32_t gpu) { return control.CheckRemap(gpu); }));
+  if (kind.starts_with("remap-"))
+    TRY(each([&](std::uint32_t gpu) { return control.CheckRemap(gpu); }));
   if (kind == "xid") return XidFault(control, options);
   if (kind == "hang") return Hang(control, options);
   if (kind == "error") return FailCall(control, options);
   if (kind == "field") return FieldFault(control, options);
   if (kind == "nonsense") return Nonsense(control, options);
   if (kind == "recovery-action") {
-    const auto action = options.words.size() == 2 ? RecoveryActionNumber(options.words[1]) : std::nullopt;
-    if (!action) return Usage("recovery-action needs one of " + base::Join(RecoveryActionNames(), ", "));
+    const auto action =
+        options.words.size() == 2 ? RecoveryActionNumber(options.words[1]) : std::nullopt;
+    if (!action)
+      return Usage("recovery-action needs one of " + base::Join(RecoveryActionNames(), ", "));
     return each([&](std::uint32_t gpu) { return control.SetRecoveryAction(gpu, *action); });
   }
   if (options.words.size() != 1) return Usage(kind + " takes no argument");
   if (kind == "ecc")
-    return each([&](std::uint32_t gpu) { return control.EccErrors(gpu, options.count ? options.count : 1, options.corrected); });
-  if (kind == "remap-pending") return each([&](std::uint32_t gpu) { return control.Remap(gpu, false); });
-  if (kind == "remap-failure") return each([&](std::uint32_t gpu) { return control.Remap(gpu, true); });
-  if (kind == "junk-samples") return each([&](std::uint32_t gpu) { return control.JunkProcessSamples(gpu); });
+    return each([&](std::uint32_t gpu) {
+      return control.EccErrors(gpu, options.count ? options.count : 1, options.corrected);
+    });
+  if (kind == "remap-pending")
+    return each([&](std::uint32_t gpu) { return control.Remap(gpu, false); });
+  if (kind == "remap-failure")
+    return each([&](std::uint32_t gpu) { return control.Remap(gpu, true); });
+  if (kind == "junk-samples")
+    return each([&](std::uint32_t gpu) { return control.JunkProcessSamples(gpu); });
   if (kind == "remove") return each([&](std::uint32_t gpu) { return control.Unplug(gpu); });
   if (kind == "lost") {
     const std::uint32_t where = options.where == "handle"   ? kSimLostInHandle
@@ -170,8 +204,9 @@ Status Act(Control& control, const FaultOptions& options) {
                                                             : kSimLostInHandle | kSimLostInGetter;
     return each([&](std::uint32_t gpu) { return control.Lose(gpu, where); });
   }
-  const std::vector<std::string> kinds = {"xid",  "ecc",   "remap-pending", "remap-failure", "lost",        "remove", "recovery-action",
-                                          "hang", "error", "field",         "nonsense",      "junk-samples"};
+  const std::vector<std::string> kinds = {"xid",   "ecc",    "remap-pending",   "remap-failure",
+                                          "lost",  "remove", "recovery-action", "hang",
+                                          "error", "field",  "nonsense",        "junk-samples"};
   const auto near = base::Nearest(kind, kinds);
   return Usage("no fault \"" + kind + "\"" + (near ? "; did you mean " + *near + "?" : ""));
 }
@@ -180,8 +215,10 @@ Status HealTarget(Control& control, const HealOptions& options) {
   const bool all = options.target == "all", driver = options.target == "driver";
   if (options.target == "mps" || all) TRY(control.FaultMps(""));
   if (options.target == "mps") return {};
-  if (!options.driver.empty() && !all && !driver) return Usage("--driver goes with the target driver or all");
-  if (!driver) TRY(ForEach(control, options.target, [&](std::uint32_t gpu) { return control.HealGpu(gpu); }));
+  if (!options.driver.empty() && !all && !driver)
+    return Usage("--driver goes with the target driver or all");
+  if (!driver)
+    TRY(ForEach(control, options.target, [&](std::uint32_t gpu) { return control.HealGpu(gpu); }));
   if (all) TRY(control.HealCalls());
   if (all || driver) return control.LoadDriver(options.driver);
   return {};
@@ -209,12 +246,15 @@ int Clock(const ClockOptions& options) {
   auto control = OpenControl(options.root);
   if (!control.ok()) return Fail(control.error());
   if (options.action == "stop" || options.action == "run") {
-    if (!options.by.empty()) return Fail({Code::kInvalidArgument, "clock " + options.action + " takes no time"});
+    if (!options.by.empty())
+      return Fail({Code::kInvalidArgument, "clock " + options.action + " takes no time"});
     const Status status = options.action == "stop" ? control->StopClock() : control->RunClock();
     return status.ok() ? kOk : Fail(status.error());
   }
   const auto by = base::ParseDuration(options.by);
-  if (!by.ok()) return Fail({Code::kInvalidArgument, "clock advance needs by how much: " + by.error().message()});
+  if (!by.ok())
+    return Fail(
+        {Code::kInvalidArgument, "clock advance needs by how much: " + by.error().message()});
   const auto microseconds = std::chrono::duration_cast<std::chrono::microseconds>(*by).count();
   if (microseconds < 0) return Fail({Code::kInvalidArgument, "a clock goes forward only"});
   const Status status = control->AdvanceClock(static_cast<std::uint64_t>(microseconds));
@@ -223,7 +263,8 @@ int Clock(const ClockOptions& options) {
 
 int Heal(const HealOptions& options) {
   if (!options.driver.empty() && !IsDriverVersion(options.driver))
-    return Fail({Code::kInvalidArgument, "--driver " + options.driver + ": is no driver version; write it as 550.54.15"});
+    return Fail({Code::kInvalidArgument,
+                 "--driver " + options.driver + ": is no driver version; write it as 550.54.15"});
   auto control = OpenControl(options.root);
   if (!control.ok()) return Fail(control.error());
   const Status status = HealTarget(*control, options);

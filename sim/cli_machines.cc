@@ -1,4 +1,4 @@
-// The verbs list, describe, start, stop, status: machines as wholes.
+// Implements the verbs list, describe, start, stop and status, which concern whole machines.
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -16,14 +16,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string Address(const SimGpu& gpu) { return ToString(PciAddress{gpu.domain, gpu.bus, gpu.device}); }
+std::string Address(const SimGpu& gpu) {
+  return ToString(PciAddress{gpu.domain, gpu.bus, gpu.device});
+}
 
 // "5 × NVIDIA A100…", in the machine file's order.
 std::string Models(const SimState& state) {
   std::vector<std::pair<std::string, int>> models;
   for (std::uint32_t i = 0; i < state.gpu_count; i++) {
     const std::string name = state.gpus[i].name;
-    auto at = std::find_if(models.begin(), models.end(), [&](const auto& entry) { return entry.first == name; });
+    auto at = std::find_if(models.begin(), models.end(),
+                           [&](const auto& entry) { return entry.first == name; });
     if (at == models.end()) at = models.insert(at, {name, 0});
     at->second++;
   }
@@ -51,7 +54,8 @@ Json MachineJson(const Machine& machine, const SimState& state) {
   json["product"] = machine.product_name;
   json["driver"] = state.driver_version[0] ? Json(state.driver_version) : Json(nullptr);
   json["gpus"] = Json::array();
-  for (std::uint32_t i = 0; i < state.gpu_count; i++) json["gpus"].push_back(GpuJson(state.gpus[i], i));
+  for (std::uint32_t i = 0; i < state.gpu_count; i++)
+    json["gpus"].push_back(GpuJson(state.gpus[i], i));
   return json;
 }
 
@@ -59,14 +63,16 @@ std::vector<std::vector<std::string>> GpuRows(const SimState& state) {
   std::vector<std::vector<std::string>> rows = {{"GPU", "MODEL", "MEMORY", "PCI", "NUMA", "UUID"}};
   for (std::uint32_t i = 0; i < state.gpu_count; i++) {
     const SimGpu& gpu = state.gpus[i];
-    rows.push_back({std::to_string(i), gpu.name, std::to_string(gpu.memory_total >> 20) + " MiB", Address(gpu),
-                    gpu.numa_node < 0 ? "-" : std::to_string(gpu.numa_node), gpu.uuid});
+    rows.push_back({std::to_string(i), gpu.name, std::to_string(gpu.memory_total >> 20) + " MiB",
+                    Address(gpu), gpu.numa_node < 0 ? "-" : std::to_string(gpu.numa_node),
+                    gpu.uuid});
   }
   return rows;
 }
 
 void PrintHead(const SimState& state) {
-  std::cout << "machine  " << state.machine << (state.product_name[0] ? std::string(" (") + state.product_name + ")" : "") << "\n";
+  std::cout << "machine  " << state.machine
+            << (state.product_name[0] ? std::string(" (") + state.product_name + ")" : "") << "\n";
   std::cout << "driver   " << (state.driver_version[0] ? state.driver_version : "none") << "\n\n";
   if (state.gpu_count > 0)
     PrintTable(GpuRows(state));
@@ -95,13 +101,15 @@ std::string DriverOf(const SimState& state) {
   return state.driver_version;
 }
 
-// A reading, or null where the device does not tell it.
+// A reading, or null if the device does not report it.
 Json Reading(std::uint32_t value) { return value == SIM_NA ? Json(nullptr) : Json(value); }
 
-// What the GPU does, in the units of the settings, and its meters now.
+// What the GPU does, in the units of the settings, and the current values of its meters.
 Json UseJson(const SimState& state, const SimGpu& gpu) {
   const std::uint64_t now = SimNow(&state, NowMicroseconds());
-  const auto count = [&](SimMeterIndex meter) { return SimMeterAt(&gpu.meters[meter], gpu.metered, now); };
+  const auto count = [&](SimMeterIndex meter) {
+    return SimMeterAt(&gpu.meters[meter], gpu.metered, now);
+  };
   Json json;
   json["utilisation"] = Reading(gpu.use_gpu);
   json["memoryUtilisation"] = Reading(gpu.use_memory);
@@ -116,8 +124,11 @@ Json UseJson(const SimState& state, const SimGpu& gpu) {
 Json StatusJson(const SimState& state) {
   Json json;
   json["machine"] = state.machine;
-  json["driver"] = {{"version", state.driver_version}, {"library", state.library_version}, {"loaded", state.loaded != 0}};
-  json["clock"] = {{"stands", state.clock_stopped != 0}, {"microseconds", SimNow(&state, NowMicroseconds())}};
+  json["driver"] = {{"version", state.driver_version},
+                    {"library", state.library_version},
+                    {"loaded", state.loaded != 0}};
+  json["clock"] = {{"stands", state.clock_stopped != 0},
+                   {"microseconds", SimNow(&state, NowMicroseconds())}};
   json["gpus"] = Json::array();
   for (std::uint32_t i = 0; i < state.gpu_count; i++) {
     Json gpu = GpuJson(state.gpus[i], i);
@@ -132,7 +143,7 @@ Json StatusJson(const SimState& state) {
   return json;
 }
 
-// The machine goes, and with it what runs on it.
+// Removes the machine and the programs that run on it.
 base::Status Remove(const std::string& root) {
   EndMps(root);
   return RemoveTree(root);
@@ -174,7 +185,8 @@ int List(Output output) {
     if (!machine.ok()) return Fail(machine.error());
     Compile(machine->machine, *catalogue, {}, *state);
     json.push_back(MachineJson(machine->machine, *state));
-    rows.push_back({name, Models(*state), state->driver_version[0] ? state->driver_version : "none"});
+    rows.push_back(
+        {name, Models(*state), state->driver_version[0] ? state->driver_version : "none"});
   }
   if (output == Output::kJson)
     std::cout << json.dump(2) << "\n";
@@ -203,7 +215,8 @@ int Describe(const std::string& name, Output output) {
 
 int Start(const StartOptions& options) {
   if (!options.driver.empty() && !IsDriverVersion(options.driver))
-    return Fail({base::Code::kInvalidArgument, "--driver " + options.driver + ": is no driver version; write it as 550.54.15"});
+    return Fail({base::Code::kInvalidArgument,
+                 "--driver " + options.driver + ": is no driver version; write it as 550.54.15"});
   const auto assets = FindAssets();
   if (!assets.ok()) return Fail(assets.error());
   const auto catalogue = LoadCatalogue(*assets);
@@ -211,14 +224,19 @@ int Start(const StartOptions& options) {
   const auto machine = LoadMachine(*assets, *catalogue, options.machine);
   if (!machine.ok()) return Fail(machine.error());
   if (options.replace)
-    if (const auto removed = Remove(options.root); !removed.ok() && removed.error().code() != base::Code::kNotFound)
+    if (const auto removed = Remove(options.root);
+        !removed.ok() && removed.error().code() != base::Code::kNotFound)
       return Fail(removed.error());
-  const auto control = Control::Start(options.root, *assets, *catalogue, *machine, {options.driver, options.seed, options.no_driver});
+  const auto control = Control::Start(options.root, *assets, *catalogue, *machine,
+                                      {options.driver, options.seed, options.no_driver});
   if (!control.ok()) return Fail(control.error());
   PrintHead(control->state());
-  if (!control->tree().character_devices) std::cout << "\nnote: device nodes are empty files here; only root may make character devices\n";
-  std::cout << "\nfiles are under " << options.root << "; give penstock\n  --driver-root " << options.root << " --dev-root " << options.root
-            << " --sysfs-root " << options.root << "/sys\nstop with: penstock-sim stop --root " << options.root << "\n";
+  if (!control->tree().character_devices)
+    std::cout
+        << "\nnote: device nodes are empty files here; only root may make character devices\n";
+  std::cout << "\nfiles are under " << options.root << "; give penstock\n  --driver-root "
+            << options.root << " --dev-root " << options.root << " --sysfs-root " << options.root
+            << "/sys\nstop with: penstock-sim stop --root " << options.root << "\n";
   return kOk;
 }
 
@@ -236,17 +254,19 @@ int ShowStatus(const std::string& root, Output output) {
     return kOk;
   }
   std::cout << "machine  " << state.machine << "\ndriver   " << DriverOf(state) << "\n\n";
-  std::vector<std::vector<std::string>> rows = {{"GPU", "MODEL", "PCI", "USE", "PROCESSES", "HEALTH"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"GPU", "MODEL", "PCI", "USE", "PROCESSES", "HEALTH"}};
   for (std::uint32_t i = 0; i < state.gpu_count; i++) {
     const SimGpu& gpu = state.gpus[i];
-    rows.push_back(
-        {std::to_string(i), gpu.name, Address(gpu), std::to_string(gpu.use_gpu) + " %", std::to_string(gpu.process_count), HealthOf(gpu)});
+    rows.push_back({std::to_string(i), gpu.name, Address(gpu), std::to_string(gpu.use_gpu) + " %",
+                    std::to_string(gpu.process_count), HealthOf(gpu)});
   }
   PrintTable(rows);
   int faults = 0;
   for (const SimFault& fault : state.faults) faults += fault.mode != kSimFaultNone;
   if (state.clock_stopped) std::cout << "\nthe clock that counters grow by stands\n";
-  if (faults) std::cout << "\n" << faults << " fault" << (faults == 1 ? "" : "s") << " of calls in force\n";
+  if (faults)
+    std::cout << "\n" << faults << " fault" << (faults == 1 ? "" : "s") << " of calls in force\n";
   return kOk;
 }
 

@@ -13,7 +13,14 @@ namespace {
 constexpr std::uint64_t kMiB = 1 << 20;
 
 // NVML's levels of topology.
-enum Level : std::uint8_t { kInternal = 0, kSingle = 10, kMultiple = 20, kHostBridge = 30, kNode = 40, kSystem = 50 };
+enum Level : std::uint8_t {
+  kInternal = 0,
+  kSingle = 10,
+  kMultiple = 20,
+  kHostBridge = 30,
+  kNode = 40,
+  kSystem = 50
+};
 
 template <std::size_t N>
 void Put(char (&field)[N], std::string_view text) {
@@ -21,7 +28,7 @@ void Put(char (&field)[N], std::string_view text) {
   std::memcpy(field, text.data(), std::min(text.size(), N - 1));
 }
 
-// SplitMix64 over the text: the same machine always has the same UUIDs.
+// SplitMix64 seeded from the text: the same machine always has the same UUIDs.
 class Stream {
  public:
   explicit Stream(std::string_view seed) {
@@ -41,8 +48,9 @@ class Stream {
 std::string MakeUuid(Stream& stream) {
   const std::uint64_t a = stream.Next(), b = stream.Next();
   char text[64];
-  std::snprintf(text, sizeof text, "GPU-%08x-%04x-%04x-%04x-%012llx", static_cast<unsigned>(a >> 32),
-                static_cast<unsigned>(a >> 16 & 0xffff), static_cast<unsigned>(a & 0xffff), static_cast<unsigned>(b >> 48),
+  std::snprintf(text, sizeof text, "GPU-%08x-%04x-%04x-%04x-%012llx",
+                static_cast<unsigned>(a >> 32), static_cast<unsigned>(a >> 16 & 0xffff),
+                static_cast<unsigned>(a & 0xffff), static_cast<unsigned>(b >> 48),
                 static_cast<unsigned long long>(b & 0xffffffffffffull));
   return text;
 }
@@ -55,30 +63,36 @@ std::uint32_t BrandNumber(std::string_view brand) {
 
 std::uint32_t ArchitectureNumber(std::string_view name) {
   constexpr std::string_view kNames[] = {"volta", "turing", "ampere", "ada", "hopper", "blackwell"};
-  return 5 + static_cast<std::uint32_t>(std::find(std::begin(kNames), std::end(kNames), name) - std::begin(kNames));
+  return 5 + static_cast<std::uint32_t>(std::find(std::begin(kNames), std::end(kNames), name) -
+                                        std::begin(kNames));
 }
 
-// The CUDA version that each driver branch brings.
+// Returns the CUDA version that a driver branch ships.
 std::uint32_t CudaVersion(std::uint32_t branch) {
   struct Step {
     std::uint32_t branch, cuda;
   };
-  constexpr Step kSteps[] = {{610, 13030}, {595, 13020}, {590, 13010}, {580, 13000}, {575, 12090}, {570, 12080}, {565, 12070}, {560, 12060},
-                             {555, 12050}, {550, 12040}, {545, 12030}, {535, 12020}, {530, 12010}, {525, 12000}, {520, 11080}, {515, 11070},
-                             {510, 11060}, {495, 11050}, {470, 11040}, {465, 11030}, {460, 11020}, {455, 11010}, {450, 11000}};
+  constexpr Step kSteps[] = {{610, 13030}, {595, 13020}, {590, 13010}, {580, 13000}, {575, 12090},
+                             {570, 12080}, {565, 12070}, {560, 12060}, {555, 12050}, {550, 12040},
+                             {545, 12030}, {535, 12020}, {530, 12010}, {525, 12000}, {520, 11080},
+                             {515, 11070}, {510, 11060}, {495, 11050}, {470, 11040}, {465, 11030},
+                             {460, 11020}, {455, 11010}, {450, 11000}};
   for (const Step& step : kSteps)
     if (branch >= step.branch) return step.cuda;
   return 10020;
 }
 
-bool HasSwitches(const Machine& machine) { return !machine.nvswitches.empty() || machine.hidden_nvswitches; }
+bool HasSwitches(const Machine& machine) {
+  return !machine.nvswitches.empty() || machine.hidden_nvswitches;
+}
 
-void SetIdentity(const Machine& machine, const MachineGpu& from, const Model& model, const CompileOptions& options, std::uint32_t index,
-                 SimGpu& gpu) {
+void SetIdentity(const Machine& machine, const MachineGpu& from, const Model& model,
+                 const CompileOptions& options, std::uint32_t index, SimGpu& gpu) {
   Stream stream(machine.name + "/" + options.seed + "/" + ToString(from.pci));
   const std::string uuid = MakeUuid(stream);
   char serial[32];
-  std::snprintf(serial, sizeof serial, "%013llu", static_cast<unsigned long long>(1320000000000ull + stream.Next() % 9999999999ull));
+  std::snprintf(serial, sizeof serial, "%013llu",
+                static_cast<unsigned long long>(1320000000000ull + stream.Next() % 9999999999ull));
   Put(gpu.uuid, from.uuid.empty() ? uuid : from.uuid);
   if (model.brand != "geforce") Put(gpu.serial, from.serial.empty() ? serial : from.serial);
   Put(gpu.vbios, model.vbios);
@@ -140,10 +154,11 @@ void SetReadings(const Model& model, SimGpu& gpu) {
   if (gpu.architecture < 6) gpu.use_jpeg = gpu.use_ofa = SIM_NA;
 }
 
-// What a vGPU's guest is not told: what belongs to the board.
+// Hides from a vGPU's guest what belongs to the board.
 void HideFromGuest(SimGpu& gpu) {
-  for (auto field : {&SimGpu::power_draw, &SimGpu::power_limit, &SimGpu::power_default, &SimGpu::power_min, &SimGpu::power_max,
-                     &SimGpu::temperature, &SimGpu::memory_temperature, &SimGpu::fan_percent})
+  for (auto field : {&SimGpu::power_draw, &SimGpu::power_limit, &SimGpu::power_default,
+                     &SimGpu::power_min, &SimGpu::power_max, &SimGpu::temperature,
+                     &SimGpu::memory_temperature, &SimGpu::fan_percent})
     gpu.*field = SIM_NA;
   gpu.has_remapper = gpu.has_retirement = 0;
 }
@@ -164,8 +179,9 @@ void SetModes(const Machine& machine, const MachineGpu& from, const Model& model
   if (gpu.virtualization) HideFromGuest(gpu);
 }
 
-// To the NVSwitches evenly; H100 boards (18 links, 4 switches) have 4, 5, 5, 4. Where there are more switches than links they are on
-// several boards, and a GPU is linked to those of its own.
+// Spreads the links evenly over the NVSwitches; H100 boards (18 links, 4 switches) have 4, 5, 5, 4.
+// If there are more switches than links, the switches are on several boards, and a GPU is linked to
+// those of its own board.
 void LinkToSwitches(const Machine& machine, const Model& model, std::size_t index, SimGpu& gpu) {
   const std::size_t switches = machine.nvswitches.size();
   for (std::uint32_t link = 0; link < model.nvlink_count; link++) {
@@ -176,9 +192,18 @@ void LinkToSwitches(const Machine& machine, const Model& model, std::size_t inde
     std::size_t to = link * switches / model.nvlink_count;
     if (const std::size_t boards = switches / model.nvlink_count; boards > 1)
       to = index * boards / machine.gpus.size() * model.nvlink_count + link;
-    if (model.nvlink_count == 18 && switches == 4) to = link < 4 ? 0 : link < 9 ? 1 : link < 14 ? 2 : 3;
+    if (model.nvlink_count == 18 && switches == 4)
+      to = link < 4 ? 0 : link < 9 ? 1 : link < 14 ? 2 : 3;
     const PciAddress& address = machine.nvswitches[to];
-    gpu.nvlinks[link] = {1, 2, address.domain, address.bus, address.device, machine.nvswitch_pci_id << 16 | 0x10de, 0x10de, link, {}};
+    gpu.nvlinks[link] = {1,
+                         2,
+                         address.domain,
+                         address.bus,
+                         address.device,
+                         machine.nvswitch_pci_id << 16 | 0x10de,
+                         0x10de,
+                         link,
+                         {}};
   }
 }
 
@@ -198,8 +223,10 @@ void SetLinks(const Machine& machine, const Catalogue& catalogue, SimState& stat
     const bool switched = HasSwitches(machine) && !machine.gpus[i].nvlinks_down;
     if (switched) LinkToSwitches(machine, model, i, gpu);
     for (std::size_t j = 0; j < machine.gpus.size(); j++) {
-      gpu.topology[j] = i == j ? std::uint8_t{kInternal} : LevelBetween(machine.gpus[i], machine.gpus[j]);
-      if (i != j && switched && !machine.gpus[j].nvlinks_down) gpu.nvlink_to[j] = static_cast<std::uint8_t>(model.nvlink_count);
+      gpu.topology[j] =
+          i == j ? std::uint8_t{kInternal} : LevelBetween(machine.gpus[i], machine.gpus[j]);
+      if (i != j && switched && !machine.gpus[j].nvlinks_down)
+        gpu.nvlink_to[j] = static_cast<std::uint8_t>(model.nvlink_count);
     }
   }
 }
@@ -207,10 +234,12 @@ void SetLinks(const Machine& machine, const Catalogue& catalogue, SimState& stat
 }  // namespace
 
 std::uint32_t DriverBranch(std::string_view version) {
-  return static_cast<std::uint32_t>(base::ParseUint(version.substr(0, version.find('.'))).value_or(0));
+  return static_cast<std::uint32_t>(
+      base::ParseUint(version.substr(0, version.find('.'))).value_or(0));
 }
 
-void ApplyDriver(const Machine& machine, const Catalogue& catalogue, std::string_view version, SimState& state) {
+void ApplyDriver(const Machine& machine, const Catalogue& catalogue, std::string_view version,
+                 SimState& state) {
   Put(state.driver_version, version);
   Put(state.library_version, version);
   state.driver_branch = DriverBranch(version);
@@ -219,16 +248,20 @@ void ApplyDriver(const Machine& machine, const Catalogue& catalogue, std::string
     const Model& model = catalogue.at(machine.gpus[i].model);
     SimGpu& gpu = state.gpus[i];
     const std::string& profile = machine.gpus[i].vgpu_profile;
-    Put(gpu.name, !profile.empty() ? profile : state.driver_branch >= 470 ? model.name : model.old_name);
+    Put(gpu.name, !profile.empty()             ? profile
+                  : state.driver_branch >= 470 ? model.name
+                                               : model.old_name);
     gpu.brand = BrandNumber(state.driver_branch >= 470 ? model.brand : model.old_brand);
-    // Before 510 the total lacked the reserved part.
+    // Before 510 the total excluded the reserved part.
     gpu.memory_total = (state.driver_branch >= 510 ? model.memory_total : model.memory_old) * kMiB;
     gpu.memory_reserved = state.driver_branch >= 510 ? model.memory_reserved * kMiB : 0;
-    gpu.gsp_mode = gpu.architecture < 6 ? SIM_NA : model.gsp_since && state.driver_branch >= *model.gsp_since;
+    gpu.gsp_mode =
+        gpu.architecture < 6 ? SIM_NA : model.gsp_since && state.driver_branch >= *model.gsp_since;
   }
 }
 
-void Compile(const Machine& machine, const Catalogue& catalogue, const CompileOptions& options, SimState& state) {
+void Compile(const Machine& machine, const Catalogue& catalogue, const CompileOptions& options,
+             SimState& state) {
   state = SimState{};
   state.magic = kSimMagic;
   state.layout = kSimLayout;
@@ -249,12 +282,15 @@ void Compile(const Machine& machine, const Catalogue& catalogue, const CompileOp
   state.gpu_count = static_cast<std::uint32_t>(machine.gpus.size());
   for (std::size_t i = 0; i < machine.gpus.size(); i++) {
     const Model& model = catalogue.at(machine.gpus[i].model);
-    SetIdentity(machine, machine.gpus[i], model, options, static_cast<std::uint32_t>(i), state.gpus[i]);
+    SetIdentity(machine, machine.gpus[i], model, options, static_cast<std::uint32_t>(i),
+                state.gpus[i]);
     SetReadings(model, state.gpus[i]);
     SetModes(machine, machine.gpus[i], model, state.gpus[i]);
   }
   SetLinks(machine, catalogue, state);
-  const std::string driver = options.no_driver ? "" : options.driver.empty() ? machine.driver : options.driver;
+  const std::string driver = options.no_driver        ? ""
+                             : options.driver.empty() ? machine.driver
+                                                      : options.driver;
   ApplyDriver(machine, catalogue, driver, state);
   state.loaded = !driver.empty();
   state.load_count = 1;

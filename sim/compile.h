@@ -1,4 +1,5 @@
-// From a machine file and a driver version to the state that the simulated library reads. Pure: no file, no clock.
+// Computes the state that the simulated library reads, from a machine file and a driver version.
+// Pure: no file, no clock.
 #pragma once
 
 #include <string>
@@ -11,18 +12,23 @@
 namespace penstock::sim {
 
 struct CompileOptions {
-  std::string driver;  // instead of the machine's own; empty: that
+  std::string driver;  // overrides the machine's driver; empty: the machine's
   bool no_driver = false;
-  std::string seed;  // told apart machines of the same file: UUIDs and serials derive from name, seed and address
+  std::string seed;  // distinguishes machines of the same file: UUIDs and serials derive from
+                     // name, seed and address
 };
 
-/// Fills `state` (all of it; `instance` and the generations stay 0) with the machine as it is after boot.
-void Compile(const Machine& machine, const Catalogue& catalogue, const CompileOptions& options, SimState& state);
+/// Fills all of `state` with the machine as it is after boot; `instance` and the generations stay
+/// 0.
+void Compile(const Machine& machine, const Catalogue& catalogue, const CompileOptions& options,
+             SimState& state);
 
-/// Renames and resizes the GPUs of a running machine for another driver; health, use and processes stay. `version` empty: no driver.
-void ApplyDriver(const Machine& machine, const Catalogue& catalogue, std::string_view version, SimState& state);
+/// Renames and resizes the GPUs of a running machine for another driver; health, utilization and
+/// processes stay. `version` empty: no driver.
+void ApplyDriver(const Machine& machine, const Catalogue& catalogue, std::string_view version,
+                 SimState& state);
 
-/// 550 of "550.54.15"; 0 of an empty one.
+/// Returns 550 for "550.54.15"; 0 for an empty version.
 std::uint32_t DriverBranch(std::string_view version);
 
 }  // namespace penstock::sim

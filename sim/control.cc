@@ -23,17 +23,22 @@ namespace fs = std::filesystem;
 using base::Code;
 using base::Error;
 
-constexpr std::uint64_t kEventSingleBit = 0x1, kEventDoubleBit = 0x2, kEventRemap = 0x400, kEventRemapFailure = 0x800,
-                        kEventUnavailable = 0x4000, kEventRecoveryAction = 0x8000;
+constexpr std::uint64_t kEventSingleBit = 0x1, kEventDoubleBit = 0x2, kEventRemap = 0x400,
+                        kEventRemapFailure = 0x800, kEventUnavailable = 0x4000,
+                        kEventRecoveryAction = 0x8000;
 
 struct Action {
   std::uint32_t number;
   const char *name, *text;
 };
-constexpr Action kActions[] = {
-    {0, "none", "None"},           {1, "gpu-reset", "GPU Reset Required"},    {2, "node-reboot", "Node Reboot Required"},
-    {3, "drain-p2p", "Drain P2P"}, {4, "drain-and-reset", "Drain and Reset"}, {5, "recover-imex-domain", "Recover IMEX Domain"},
-    {6, "bus-reset", "Bus Reset"}, {7, "system-reboot", "System Reboot"}};
+constexpr Action kActions[] = {{0, "none", "None"},
+                               {1, "gpu-reset", "GPU Reset Required"},
+                               {2, "node-reboot", "Node Reboot Required"},
+                               {3, "drain-p2p", "Drain P2P"},
+                               {4, "drain-and-reset", "Drain and Reset"},
+                               {5, "recover-imex-domain", "Recover IMEX Domain"},
+                               {6, "bus-reset", "Bus Reset"},
+                               {7, "system-reboot", "System Reboot"}};
 
 base::Status WriteText(const std::string& path, std::string_view text) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
@@ -43,28 +48,32 @@ base::Status WriteText(const std::string& path, std::string_view text) {
   return {};
 }
 
-// A folder that is ours to fill: absent or empty.
+// Checks that the folder may be filled: it is absent or empty.
 base::Status CheckRoot(const std::string& root) {
   std::error_code error;
   if (fs::exists(root + "/.penstock-sim", error))
-    return Error(Code::kAlreadyExists,
-                 "a simulated machine is already at " + root + "; stop it (penstock-sim stop --root " + root + ") or start with --replace");
+    return Error(Code::kAlreadyExists, "a simulated machine is already at " + root +
+                                           "; stop it (penstock-sim stop --root " + root +
+                                           ") or start with --replace");
   if (!fs::exists(root, error)) {
     fs::create_directories(root, error);
     if (error) return base::ErrnoError(error.value(), "create " + root);
     return {};
   }
-  if (!fs::is_directory(root, error)) return Error(Code::kFailedPrecondition, root + " is no folder");
+  if (!fs::is_directory(root, error))
+    return Error(Code::kFailedPrecondition, root + " is no folder");
   if (!fs::is_empty(root, error))
-    return Error(Code::kFailedPrecondition, root + " holds other files; give an empty or new folder as --root");
+    return Error(Code::kFailedPrecondition,
+                 root + " holds other files; give an empty or new folder as --root");
   return {};
 }
 
 }  // namespace
 
 std::uint64_t NowMicroseconds() {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
+                                        std::chrono::steady_clock::now().time_since_epoch())
+                                        .count());
 }
 
 std::optional<std::uint32_t> RecoveryActionNumber(const std::string& name) {
@@ -79,16 +88,22 @@ std::vector<std::string> RecoveryActionNames() {
   return names;
 }
 
-std::string RecoveryActionText(std::uint32_t action) { return action < std::size(kActions) ? kActions[action].text : "Unknown"; }
+std::string RecoveryActionText(std::uint32_t action) {
+  return action < std::size(kActions) ? kActions[action].text : "Unknown";
+}
 
-// The state, which the library looks for, comes last.
-base::Result<Control> Control::Build(const std::string& root, const Assets& assets, const LoadedMachine& machine, SimState& state) {
+// The state file, by which the library finds the machine, is written last.
+base::Result<Control> Control::Build(const std::string& root, const Assets& assets,
+                                     const LoadedMachine& machine, SimState& state) {
   ASSIGN(const std::string models, ReadText(assets.share_folder + "/models/nvidia.yaml"));
   TRY(WriteText(root + "/.penstock-sim/models.yaml", models));
   TRY(WriteText(root + "/.penstock-sim/machine.yaml", machine.text));
   ASSIGN(const TreeReport report, SyncTree(root, assets, state));
-  // The machine's clock begins as the wall's and then goes its own way: no GPU counts otherwise because somebody sets the time.
-  const auto wall = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  // The machine's clock starts at the wall clock's time and is then independent of it, so that
+  // setting the time does not change what GPUs count.
+  const auto wall = std::chrono::duration_cast<std::chrono::microseconds>(
+                        std::chrono::system_clock::now().time_since_epoch())
+                        .count();
   state.clock_ahead = wall - static_cast<std::int64_t>(NowMicroseconds());
   for (SimGpu& gpu : state.gpus) {
     SimZeroMeters(&gpu, SimNow(&state, NowMicroseconds()));
@@ -101,8 +116,9 @@ base::Result<Control> Control::Build(const std::string& root, const Assets& asse
   return control;
 }
 
-base::Result<Control> Control::Start(const std::string& root, const Assets& assets, const Catalogue& catalogue,
-                                     const LoadedMachine& machine, const StartOptions& options) {
+base::Result<Control> Control::Start(const std::string& root, const Assets& assets,
+                                     const Catalogue& catalogue, const LoadedMachine& machine,
+                                     const StartOptions& options) {
   TRY(CheckRoot(root));
   SimState state;
   Compile(machine.machine, catalogue, {options.driver, options.no_driver, options.seed}, state);
@@ -110,7 +126,7 @@ base::Result<Control> Control::Start(const std::string& root, const Assets& asse
   fs::create_directories(root + "/.penstock-sim", error);
   if (error) return base::ErrnoError(error.value(), "create " + root + "/.penstock-sim");
   auto control = Build(root, assets, machine, state);
-  if (!control.ok()) (void)RemoveTree(root);  // nothing is left half done
+  if (!control.ok()) (void)RemoveTree(root);  // leave nothing half built
   return control;
 }
 
@@ -125,14 +141,16 @@ base::Result<std::vector<std::uint32_t>> Control::Find(const std::string& target
   for (std::uint32_t i = 0; i < now.gpu_count; i++) {
     const SimGpu& gpu = now.gpus[i];
     const std::string address = ToString(PciAddress{gpu.domain, gpu.bus, gpu.device});
-    if (target == "all" || target == std::to_string(i) || target == gpu.uuid || base::ToLower(target) == address) found.push_back(i);
+    if (target == "all" || target == std::to_string(i) || target == gpu.uuid ||
+        base::ToLower(target) == address)
+      found.push_back(i);
   }
   if (!found.empty() || (target == "all" && now.gpu_count == 0)) return found;
   const std::string there = now.gpu_count == 0   ? "none"
                             : now.gpu_count == 1 ? "only GPU 0"
                                                  : "GPUs 0 to " + std::to_string(now.gpu_count - 1);
-  return Error(Code::kNotFound,
-               "no GPU \"" + target + "\" in this machine: it has " + there + "; name one by number, UUID or PCI address, or say all");
+  return Error(Code::kNotFound, "no GPU \"" + target + "\" in this machine: it has " + there +
+                                    "; name one by number, UUID or PCI address, or say all");
 }
 
 base::Status Control::Sync() {
@@ -142,10 +160,12 @@ base::Status Control::Sync() {
   return {};
 }
 
-base::Status Control::LogXid(StateFile::Change& change, std::uint32_t gpu, std::uint32_t xid, const std::string& text) {
+base::Status Control::LogXid(StateFile::Change& change, std::uint32_t gpu, std::uint32_t xid,
+                             const std::string& text) {
   SimGpu& device = change->gpus[gpu];
   char address[32];
-  std::snprintf(address, sizeof address, "%04x:%02x:%02x", device.domain, device.bus, device.device);
+  std::snprintf(address, sizeof address, "%04x:%02x:%02x", device.domain, device.bus,
+                device.device);
   if (!device.announced) {
     device.announced = 1;
     TRY(AppendKernelLog(root_, std::string("NVRM: GPU at PCI:") + address + ": " + device.uuid));
@@ -153,21 +173,24 @@ base::Status Control::LogXid(StateFile::Change& change, std::uint32_t gpu, std::
   return AppendKernelLog(root_, XidLine(*change, device, xid, text));
 }
 
-base::Status Control::ChangeAction(StateFile::Change& change, std::uint32_t gpu, std::uint32_t action, bool log, bool event) {
+base::Status Control::ChangeAction(StateFile::Change& change, std::uint32_t gpu,
+                                   std::uint32_t action, bool log, bool event) {
   SimGpu& device = change->gpus[gpu];
   const std::uint32_t before = device.recovery_action;
   device.recovery_action = action;
-  // Drivers before 565 have no recovery action to show.
+  // Drivers before 565 do not report a recovery action.
   if (before == action || change->driver_branch < 565) return {};
   char text[160];
-  std::snprintf(text, sizeof text, "GPU recovery action changed from 0x%x (%s) to 0x%x (%s)", before, RecoveryActionText(before).c_str(),
-                action, RecoveryActionText(action).c_str());
+  std::snprintf(text, sizeof text, "GPU recovery action changed from 0x%x (%s) to 0x%x (%s)",
+                before, RecoveryActionText(before).c_str(), action,
+                RecoveryActionText(action).c_str());
   if (log) TRY(LogXid(change, gpu, 154, text));
   if (event) change.AddEvent(gpu, kEventRecoveryAction, 0);
   return {};
 }
 
-void Control::MarkLost(StateFile::Change& change, std::uint32_t gpu, std::uint32_t where, bool event) {
+void Control::MarkLost(StateFile::Change& change, std::uint32_t gpu, std::uint32_t where,
+                       bool event) {
   change->gpus[gpu].lost = where;
   if (event && change->driver_branch >= 565) change.AddEvent(gpu, kEventUnavailable, 0);
 }
@@ -175,9 +198,11 @@ void Control::MarkLost(StateFile::Change& change, std::uint32_t gpu, std::uint32
 base::Status Control::Xid(std::uint32_t gpu, std::uint32_t xid, const XidOptions& options) {
   ASSIGN(StateFile::Change change, file_.Begin());
   SimGpu& device = change->gpus[gpu];
-  if (options.log) TRY(LogXid(change, gpu, xid, options.text.empty() ? XidText(xid) : options.text));
+  if (options.log)
+    TRY(LogXid(change, gpu, xid, options.text.empty() ? XidText(xid) : options.text));
   if (options.event)
-    for (const XidEvent& event : XidEvents(change->driver_branch, xid)) change.AddEvent(gpu, event.type, event.data);
+    for (const XidEvent& event : XidEvents(change->driver_branch, xid))
+      change.AddEvent(gpu, event.type, event.data);
   if (!options.consequences) return {};
   if (xid == 79) MarkLost(change, gpu, kSimLostInHandle | kSimLostInGetter, false);
   if (xid == 48) device.ecc_volatile.count[1][1]++, device.ecc_aggregate.count[1][1]++;
@@ -191,13 +216,15 @@ base::Status Control::Xid(std::uint32_t gpu, std::uint32_t xid, const XidOptions
 base::Status Control::CheckEcc(std::uint32_t gpu) const {
   const SimGpu& device = state().gpus[gpu];
   if (device.ecc_current == 1) return {};
-  return Error(Code::kFailedPrecondition, "GPU " + std::to_string(gpu) + " (" + device.name + ") has no ECC");
+  return Error(Code::kFailedPrecondition,
+               "GPU " + std::to_string(gpu) + " (" + device.name + ") has no ECC");
 }
 
 base::Status Control::CheckRemap(std::uint32_t gpu) const {
   const SimGpu& device = state().gpus[gpu];
   if (device.has_remapper || device.has_retirement) return {};
-  return Error(Code::kFailedPrecondition, "GPU " + std::to_string(gpu) + " (" + device.name + ") neither remaps rows nor retires pages");
+  return Error(Code::kFailedPrecondition, "GPU " + std::to_string(gpu) + " (" + device.name +
+                                              ") neither remaps rows nor retires pages");
 }
 
 base::Status Control::EccErrors(std::uint32_t gpu, std::uint64_t count, bool corrected) {
@@ -216,7 +243,8 @@ base::Status Control::Remap(std::uint32_t gpu, bool failure) {
   SimGpu& device = change->gpus[gpu];
   const std::uint32_t xid = failure ? 64 : 63;
   TRY(LogXid(change, gpu, xid, XidText(xid)));
-  for (const XidEvent& event : XidEvents(change->driver_branch, xid)) change.AddEvent(gpu, event.type, event.data);
+  for (const XidEvent& event : XidEvents(change->driver_branch, xid))
+    change.AddEvent(gpu, event.type, event.data);
   if (!device.has_remapper) {
     device.retired_double++;
     device.retire_pending = 1;
@@ -226,16 +254,19 @@ base::Status Control::Remap(std::uint32_t gpu, bool failure) {
     device.remap_failure = 1;
   else
     device.remap_pending = 1, device.remapped_uncorrectable++;
-  if (change->driver_branch >= 550) change.AddEvent(gpu, failure ? kEventRemapFailure : kEventRemap, 0);
-  if (const auto action = XidRecoveryAction(change->driver_branch, xid)) return ChangeAction(change, gpu, *action, true, true);
+  if (change->driver_branch >= 550)
+    change.AddEvent(gpu, failure ? kEventRemapFailure : kEventRemap, 0);
+  if (const auto action = XidRecoveryAction(change->driver_branch, xid))
+    return ChangeAction(change, gpu, *action, true, true);
   return {};
 }
 
 base::Status Control::Lose(std::uint32_t gpu, std::uint32_t where) {
   ASSIGN(StateFile::Change change, file_.Begin());
   const SimGpu& device = change->gpus[gpu];
-  TRY(AppendKernelLog(root_,
-                      "NVRM: GPU " + ToString(PciAddress{device.domain, device.bus, device.device}) + ": GPU has fallen off the bus."));
+  TRY(AppendKernelLog(root_, "NVRM: GPU " +
+                                 ToString(PciAddress{device.domain, device.bus, device.device}) +
+                                 ": GPU has fallen off the bus."));
   MarkLost(change, gpu, where, true);
   return ChangeAction(change, gpu, 1, true, true);
 }
@@ -265,30 +296,34 @@ base::Status Control::UnloadDriver() {
 base::Status Control::MismatchDriver(const std::string& library_version) {
   {
     ASSIGN(StateFile::Change change, file_.Begin());
-    if (!change->driver_version[0]) return Error(Code::kFailedPrecondition, "this machine has no driver");
+    if (!change->driver_version[0])
+      return Error(Code::kFailedPrecondition, "this machine has no driver");
     std::string version = library_version;
     if (version.empty()) {
-      // What an unattended upgrade leaves: the next patch of the library beside the old module.
+      // Simulates the result of an unattended upgrade: the next patch of the library beside the old
+      // module.
       auto parts = base::Split(change->driver_version, '.');
       parts.back() = std::to_string(base::ParseUint(parts.back()).value_or(0) + 1);
       if (parts.back().size() < 2) parts.back().insert(0, "0");
       version = base::Join(parts, ".");
     }
     std::memset(change->library_version, 0, sizeof change->library_version);
-    std::memcpy(change->library_version, version.data(), std::min(version.size(), sizeof change->library_version - 1));
+    std::memcpy(change->library_version, version.data(),
+                std::min(version.size(), sizeof change->library_version - 1));
   }
   return Sync();
 }
 
 base::Status Control::LoadDriver(const std::string& version) {
-  const std::string models_path = root_ + "/.penstock-sim/models.yaml", machine_path = root_ + "/.penstock-sim/machine.yaml";
+  const std::string models_path = root_ + "/.penstock-sim/models.yaml",
+                    machine_path = root_ + "/.penstock-sim/machine.yaml";
   ASSIGN(const std::string models, ReadText(models_path));
   ASSIGN(const Catalogue catalogue, ReadCatalogue(models, models_path));
   ASSIGN(const std::string text, ReadText(machine_path));
   ASSIGN(const Machine machine, ReadMachine(text, machine_path, catalogue));
   std::string wanted = !version.empty() ? version : state().driver_version;
   if (wanted.empty()) wanted = machine.driver;
-  if (wanted.empty()) return {};  // a machine that never had one
+  if (wanted.empty()) return {};  // the machine never had a driver
   {
     ASSIGN(StateFile::Change change, file_.Begin());
     const bool same = change->loaded && wanted == change->driver_version;
@@ -316,13 +351,15 @@ base::Status Control::HealGpu(std::uint32_t gpu) {
     device.recovery_action = 0;
     device.ecc_volatile = device.ecc_aggregate = {};
     device.sram_threshold_exceeded = 0;
-    device.remapped_correctable = device.remapped_uncorrectable = device.remap_pending = device.remap_failure = 0;
+    device.remapped_correctable = device.remapped_uncorrectable = device.remap_pending =
+        device.remap_failure = 0;
     device.retired_single = device.retired_double = device.retire_pending = 0;
     for (SimFault& fault : change->faults)
       if (fault.gpu == static_cast<std::int32_t>(gpu)) fault = {};
-    // Counted faults free their own slot, so the number is taken anew.
-    change->fault_count = static_cast<std::uint32_t>(std::count_if(std::begin(change->faults), std::end(change->faults),
-                                                                   [](const SimFault& fault) { return fault.mode != kSimFaultNone; }));
+    // Counted faults free their own slot, so the number is counted again.
+    change->fault_count = static_cast<std::uint32_t>(
+        std::count_if(std::begin(change->faults), std::end(change->faults),
+                      [](const SimFault& fault) { return fault.mode != kSimFaultNone; }));
   }
   return Sync();
 }

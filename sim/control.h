@@ -1,4 +1,5 @@
-// What can be done to a running machine: settings, faults, healing. Changes state, tree and kernel log together.
+// The operations on a running simulated machine: settings, faults, healing. Each changes the state,
+// the file tree and the kernel log together.
 #pragma once
 
 #include <cstdint>
@@ -20,28 +21,32 @@ class Control {
     std::string driver, seed;
     bool no_driver = false;
   };
-  /// Builds the tree and the state. kAlreadyExists where a machine is there, kFailedPrecondition for a folder that holds anything else.
-  static base::Result<Control> Start(const std::string& root, const Assets& assets, const Catalogue& catalogue,
-                                     const LoadedMachine& machine, const StartOptions& options);
+  /// Builds the tree and the state. Returns kAlreadyExists if the folder contains a machine,
+  /// kFailedPrecondition if it contains anything else.
+  static base::Result<Control> Start(const std::string& root, const Assets& assets,
+                                     const Catalogue& catalogue, const LoadedMachine& machine,
+                                     const StartOptions& options);
   static base::Result<Control> Open(const std::string& root, const Assets& assets);
 
   const SimState& state() const { return file_.state(); }
   const TreeReport& tree() const { return report_; }
 
-  /// Slots of "3", "all", a UUID or a PCI address; kNotFound with what there is.
+  /// Returns the slots of "3", "all", a UUID or a PCI address; kNotFound lists the available GPUs.
   base::Result<std::vector<std::uint32_t>> Find(const std::string& target) const;
 
-  /// "key=value"s (see `penstock-sim set --help`) for some GPUs: all of them or, on an error, none.
-  base::Status Set(const std::vector<std::uint32_t>& gpus, const std::vector<std::string>& settings);
+  /// Applies "key=value" settings (see `penstock-sim set --help`) to some GPUs: to all of them or,
+  /// on an error, to none.
+  base::Status Set(const std::vector<std::uint32_t>& gpus,
+                   const std::vector<std::string>& settings);
 
   struct XidOptions {
-    std::string text;          // instead of the usual one
-    bool log = true;           // a line in the kernel log
-    bool event = true;         // an NVML event, where this driver raises one
-    bool consequences = true;  // a lost GPU, counters, the recovery action
+    std::string text;          // replaces the usual text
+    bool log = true;           // writes a line to the kernel log
+    bool event = true;         // raises an NVML event, where this driver does
+    bool consequences = true;  // also changes the GPU: a lost GPU, counters, the recovery action
   };
   base::Status Xid(std::uint32_t gpu, std::uint32_t xid, const XidOptions& options);
-  /// Whether a GPU can have such a fault at all: kFailedPrecondition says why not.
+  /// Whether a GPU can have such a fault; kFailedPrecondition says why not.
   base::Status CheckEcc(std::uint32_t gpu) const;
   base::Status CheckRemap(std::uint32_t gpu) const;
   base::Status EccErrors(std::uint32_t gpu, std::uint64_t count, bool corrected);
@@ -49,49 +54,58 @@ class Control {
   base::Status Lose(std::uint32_t gpu, std::uint32_t where);
   base::Status Unplug(std::uint32_t gpu);
   base::Status SetRecoveryAction(std::uint32_t gpu, std::uint32_t action);
-  /// A fault of a call; gpu -1 for all. `function` empty: every call. kInvalidArgument for a name that the library has not.
-  base::Status FaultCall(std::int32_t gpu, const std::string& function, std::uint32_t mode, std::uint32_t milliseconds, std::uint32_t code,
-                         std::uint32_t count);
-  /// What a field value says instead: the 8 bytes of its value, nvmlReturn_t, nvmlValueType_t; the rest stays as it is.
+  /// Adds a fault of a call; gpu -1 is for all GPUs. An empty `function` means every call. Returns
+  /// kInvalidArgument for a name that the library does not have.
+  base::Status FaultCall(std::int32_t gpu, const std::string& function, std::uint32_t mode,
+                         std::uint32_t milliseconds, std::uint32_t code, std::uint32_t count);
+  /// The parts of a field value that a fault replaces: the 8 bytes of its value, nvmlReturn_t,
+  /// nvmlValueType_t; the others stay.
   struct FieldFault {
     std::optional<std::uint64_t> value;
     std::optional<std::uint32_t> status, type;
   };
-  /// As FaultCall; `field` is NVML_FI_*'s number.
-  base::Status FaultField(std::int32_t gpu, std::uint32_t field, const FieldFault& what, std::uint32_t count);
-  /// A reading that is answered, with success, as `value`.
+  /// Like FaultCall; `field` is the number of an NVML_FI_* field.
+  base::Status FaultField(std::int32_t gpu, std::uint32_t field, const FieldFault& what,
+                          std::uint32_t count);
+  /// Makes a reading return `value`, with success.
   base::Status Nonsense(std::uint32_t gpu, SimReading reading, std::uint64_t value);
-  /// Process utilization has 100 samples, most of them of no process and of no sense, as some drivers answered.
+  /// Makes process utilization return 100 samples, most of them for no process and with impossible
+  /// values, as some drivers did.
   base::Status JunkProcessSamples(std::uint32_t gpu);
 
-  /// The clock by which meters grow and samples are stamped: stands, runs on from where it stood, or is put forward.
+  /// The clock from which meters grow and samples get their timestamps: stops, continues from where
+  /// it stopped, or moves forward.
   base::Status StopClock();
   base::Status RunClock();
   base::Status AdvanceClock(std::uint64_t microseconds);
 
-  /// What MPS' programs do wrong from now on: "hang", "exit", "nonsense", or "" for nothing.
+  /// Sets the fault of the MPS programs from now on: "hang", "exit", "nonsense", or "" for none.
   base::Status FaultMps(const std::string& fault);
-  /// Ends, as kill -9 does, the control daemons of this machine that run now.
+  /// Kills (SIGKILL) the running MPS control daemons of this machine.
   base::Status KillMps();
 
   base::Status UnloadDriver();
-  /// Another library version beside the loaded module.
+  /// Installs another library version than the loaded module has.
   base::Status MismatchDriver(const std::string& library_version);
-  /// Installs and loads a driver, `version` empty: the one that was there, or the machine file's.
+  /// Installs and loads a driver. `version` empty: the previous one, or the machine file's.
   base::Status LoadDriver(const std::string& version);
 
-  /// Undoes faults of one GPU, plugs it in again.
+  /// Removes the faults of one GPU, and plugs it in again.
   base::Status HealGpu(std::uint32_t gpu);
-  /// Undoes the faults of calls on every GPU.
+  /// Removes the faults of calls on every GPU.
   base::Status HealCalls();
 
  private:
-  Control(std::string root, Assets assets, StateFile file) : root_(std::move(root)), assets_(std::move(assets)), file_(std::move(file)) {}
-  static base::Result<Control> Build(const std::string& root, const Assets& assets, const LoadedMachine& machine, SimState& state);
+  Control(std::string root, Assets assets, StateFile file)
+      : root_(std::move(root)), assets_(std::move(assets)), file_(std::move(file)) {}
+  static base::Result<Control> Build(const std::string& root, const Assets& assets,
+                                     const LoadedMachine& machine, SimState& state);
   base::Status Sync();
   base::Status AddFault(const SimFault& fault);
-  base::Status LogXid(StateFile::Change& change, std::uint32_t gpu, std::uint32_t xid, const std::string& text);
-  base::Status ChangeAction(StateFile::Change& change, std::uint32_t gpu, std::uint32_t action, bool log, bool event);
+  base::Status LogXid(StateFile::Change& change, std::uint32_t gpu, std::uint32_t xid,
+                      const std::string& text);
+  base::Status ChangeAction(StateFile::Change& change, std::uint32_t gpu, std::uint32_t action,
+                            bool log, bool event);
   void MarkLost(StateFile::Change& change, std::uint32_t gpu, std::uint32_t where, bool event);
 
   std::string root_;
@@ -100,16 +114,17 @@ class Control {
   TreeReport report_;
 };
 
-/// Ends the control daemons of a machine as kill -9 does, before its files are removed; their servers end with the last client.
+/// Kills (SIGKILL) the MPS control daemons of a machine, before its files are removed; their
+/// servers exit with the last client.
 void EndMps(const std::string& root);
 
-/// CLOCK_MONOTONIC, which nobody sets: what SimNow is given.
+/// Returns CLOCK_MONOTONIC, which no one can set: the argument of SimNow.
 std::uint64_t NowMicroseconds();
 
-/// The number of a recovery action's name ("none", "gpu-reset", …), and the names.
+/// Returns the number of a recovery action's name ("none", "gpu-reset", …), and all names.
 std::optional<std::uint32_t> RecoveryActionNumber(const std::string& name);
 std::vector<std::string> RecoveryActionNames();
-/// As nvidia-smi and XID 154 print it.
+/// Returns the text that nvidia-smi and XID 154 print.
 std::string RecoveryActionText(std::uint32_t action);
 
 }  // namespace penstock::sim

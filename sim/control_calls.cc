@@ -1,4 +1,4 @@
-// What is wrong with calls and with what they answer, and the clock that the answers go by.
+// Faults of calls and of their answers, and the clock on which the answers depend.
 #include <algorithm>
 #include <iterator>
 
@@ -28,8 +28,8 @@ base::Status CheckFunction(const std::string& name) {
   }
   if (std::find(names.begin(), names.end(), name) != names.end()) return {};
   const auto near = base::Nearest(name, names);
-  return Error(Code::kInvalidArgument,
-               "the simulated library has no function \"" + name + "\"" + (near ? "; did you mean " + *near + "?" : ""));
+  return Error(Code::kInvalidArgument, "the simulated library has no function \"" + name + "\"" +
+                                           (near ? "; did you mean " + *near + "?" : ""));
 }
 
 }  // namespace
@@ -42,15 +42,19 @@ base::Status Control::AddFault(const SimFault& fault) {
     change->fault_count = std::min<std::uint32_t>(change->fault_count + 1, kSimMaxFaults);
     return {};
   }
-  return Error(Code::kResourceExhausted, "all " + std::to_string(kSimMaxFaults) + " places for faults of calls are taken; heal some first");
+  return Error(Code::kResourceExhausted,
+               "all " + std::to_string(kSimMaxFaults) +
+                   " places for faults of calls are taken; heal some first");
 }
 
-base::Status Control::FaultCall(std::int32_t gpu, const std::string& function, std::uint32_t mode, std::uint32_t milliseconds,
-                                std::uint32_t code, std::uint32_t count) {
+base::Status Control::FaultCall(std::int32_t gpu, const std::string& function, std::uint32_t mode,
+                                std::uint32_t milliseconds, std::uint32_t code,
+                                std::uint32_t count) {
   if (!function.empty()) TRY(CheckFunction(function));
   SimFault fault{};
   fault.mode = mode;
-  fault.function = function.empty() ? 0 : SimHash(function.c_str(), static_cast<std::uint32_t>(function.size()));
+  fault.function =
+      function.empty() ? 0 : SimHash(function.c_str(), static_cast<std::uint32_t>(function.size()));
   fault.gpu = gpu;
   fault.milliseconds = milliseconds;
   fault.code = code;
@@ -58,7 +62,8 @@ base::Status Control::FaultCall(std::int32_t gpu, const std::string& function, s
   return AddFault(fault);
 }
 
-base::Status Control::FaultField(std::int32_t gpu, std::uint32_t field, const FieldFault& what, std::uint32_t count) {
+base::Status Control::FaultField(std::int32_t gpu, std::uint32_t field, const FieldFault& what,
+                                 std::uint32_t count) {
   SimFault fault{};
   fault.mode = kSimFaultField;
   fault.function = field;

@@ -1,4 +1,5 @@
-// The faults of MPS: a word in a file beside the state, which its programs watch; and their death.
+// Sets the faults of MPS, as a word in a file beside the state, which the MPS programs watch, and
+// kills the MPS daemons.
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
@@ -18,7 +19,7 @@ base::Status Control::FaultMps(const std::string& fault) {
     fs::remove(path, error);
     return error ? base::Status(base::ErrnoError(error.value(), "remove " + path)) : base::Status();
   }
-  // Renamed, so that nobody reads half of it.
+  // Renamed into place, so that no reader sees half of it.
   const std::string fresh = path + ".new";
   std::ofstream(fresh) << fault << "\n";
   fs::rename(fresh, path, error);
@@ -36,7 +37,8 @@ void EndMps(const std::string& root) {
   for (fs::directory_iterator at("/proc", error), end; !error && at != end; at.increment(error)) {
     const auto pid = base::ParseInt(at->path().filename().string());
     std::error_code other;
-    if (pid && *pid > 0 && fs::equivalent(at->path() / "exe", program, other)) ::kill(static_cast<pid_t>(*pid), SIGKILL);
+    if (pid && *pid > 0 && fs::equivalent(at->path() / "exe", program, other))
+      ::kill(static_cast<pid_t>(*pid), SIGKILL);
   }
 }
 

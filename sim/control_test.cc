@@ -45,22 +45,26 @@ TEST(Tree, HasWhatADriverAndItsKernelWouldShow) {
   EXPECT_EQ(Read(device + "/numa_node"), "1\n");
   EXPECT_EQ(Read(device + "/local_cpulist"), "16-31,144-159\n");
   EXPECT_THAT(fs::canonical(device + "/driver").string(), EndsWith("m/sys/bus/pci/drivers/nvidia"));
-  EXPECT_THAT(fs::canonical(folder / "m/sys/bus/pci/drivers/nvidia/0000:47:00.0"), fs::canonical(device));
+  EXPECT_THAT(fs::canonical(folder / "m/sys/bus/pci/drivers/nvidia/0000:47:00.0"),
+              fs::canonical(device));
   EXPECT_EQ(Read(folder / "m/sys/bus/pci/devices/0000:c4:00.0/class"), "0x068000\n");
   EXPECT_EQ(Read(folder / "m/sys/module/nvidia/version"), "550.54.15\n");
   EXPECT_EQ(Read(folder / "m/sys/class/dmi/id/product_name"), "DGXA100 920-23687-2531-001\n");
   EXPECT_EQ(Read(folder / "m/sys/devices/system/node/node3/cpulist"), "48-63,176-191\n");
-  EXPECT_THAT(Read(folder / "m/proc/driver/nvidia/version"), HasSubstr("Kernel Module  550.54.15  "));
+  EXPECT_THAT(Read(folder / "m/proc/driver/nvidia/version"),
+              HasSubstr("Kernel Module  550.54.15  "));
   EXPECT_THAT(Read(folder / "m/proc/driver/nvidia/gpus/0000:47:00.0/information"),
               AllOf(HasSubstr(control.state().gpus[2].uuid), HasSubstr("Device Minor: \t 2\n")));
-  EXPECT_EQ(fs::read_symlink(folder / "m/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"), "libnvidia-ml.so.550.54.15");
+  EXPECT_EQ(fs::read_symlink(folder / "m/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"),
+            "libnvidia-ml.so.550.54.15");
   EXPECT_EQ(access((folder / "m/usr/bin/nvidia-smi").c_str(), X_OK), 0);
 }
 
 TEST(Tree, HasDeviceNodesWhereTheKernelAllowsThemElseFiles) {
   Folder folder;
   const Control control = Started(folder / "m", "mixed");
-  for (const auto& [name, minor_number] : {std::pair("nvidia0", 0u), {"nvidia2", 2u}, {"nvidiactl", 255u}, {"nvidia-modeset", 254u}}) {
+  for (const auto& [name, minor_number] :
+       {std::pair("nvidia0", 0u), {"nvidia2", 2u}, {"nvidiactl", 255u}, {"nvidia-modeset", 254u}}) {
     struct stat info {};
     ASSERT_EQ(stat((folder / (std::string("m/dev/") + name)).c_str(), &info), 0) << name;
     if (control.tree().character_devices)
@@ -74,12 +78,17 @@ TEST(Tree, HasTheDevicesOfDisplaysAndSwitchesAndTheDaemonsSockets) {
   Folder folder;
   Control control = Started(folder / "m", "dgx-a100");
   const auto there = [&](const std::string& path) { return fs::exists(folder / "m/" + path); };
-  EXPECT_THAT(Names(folder / "m/sys/bus/pci/devices/0000:0f:00.0/drm"), ::testing::ElementsAre("card2", "renderD129"));
-  EXPECT_EQ(fs::read_symlink(folder / "m/dev/dri/by-path/pci-0000:0f:00.0-render"), "../renderD129");
-  EXPECT_TRUE(there("dev/dri/renderD129") && there("dev/nvidia-nvswitchctl") && there("dev/nvidia-nvswitch5"));
+  EXPECT_THAT(Names(folder / "m/sys/bus/pci/devices/0000:0f:00.0/drm"),
+              ::testing::ElementsAre("card2", "renderD129"));
+  EXPECT_EQ(fs::read_symlink(folder / "m/dev/dri/by-path/pci-0000:0f:00.0-render"),
+            "../renderD129");
+  EXPECT_TRUE(there("dev/dri/renderD129") && there("dev/nvidia-nvswitchctl") &&
+              there("dev/nvidia-nvswitch5"));
   EXPECT_FALSE(there("dev/nvidia-nvswitch6") || there("dev/nvidia-caps-imex-channels"));
-  EXPECT_TRUE(fs::is_socket(folder / "m/run/nvidia-persistenced/socket") && fs::is_socket(folder / "m/run/nvidia-fabricmanager/socket"));
-  EXPECT_THAT(Read(folder / "m/proc/driver/nvidia-caps/mig-minors"), HasSubstr("gpu0/gi1/access 12\ngpu0/gi1/ci0/access 13\n"));
+  EXPECT_TRUE(fs::is_socket(folder / "m/run/nvidia-persistenced/socket") &&
+              fs::is_socket(folder / "m/run/nvidia-fabricmanager/socket"));
+  EXPECT_THAT(Read(folder / "m/proc/driver/nvidia-caps/mig-minors"),
+              HasSubstr("gpu0/gi1/access 12\ngpu0/gi1/ci0/access 13\n"));
   ASSERT_TRUE(control.Unplug(1).ok());
   EXPECT_FALSE(there("dev/dri/renderD129") || there("dev/dri/by-path/pci-0000:0f:00.0-card"));
   EXPECT_TRUE(there("dev/dri/renderD128"));
@@ -92,8 +101,10 @@ TEST(Tree, HasTheImexChannelsThatTheMachineFileSays) {
   Folder folder;
   auto machine = LoadMachine(BuiltAssets(), testing::BuiltCatalogue(), "dgx-h100");
   machine->machine.imex_channels = 2;
-  ASSERT_TRUE(Control::Start(folder / "m", BuiltAssets(), testing::BuiltCatalogue(), *machine, {}).ok());
-  EXPECT_THAT(Names(folder / "m/dev/nvidia-caps-imex-channels"), ::testing::ElementsAre("channel0", "channel1"));
+  ASSERT_TRUE(
+      Control::Start(folder / "m", BuiltAssets(), testing::BuiltCatalogue(), *machine, {}).ok());
+  EXPECT_THAT(Names(folder / "m/dev/nvidia-caps-imex-channels"),
+              ::testing::ElementsAre("channel0", "channel1"));
   EXPECT_THAT(Read(folder / "m/proc/devices"), HasSubstr(" nvidia-caps-imex-channels\n"));
   EXPECT_TRUE(fs::exists(folder / "m/usr/bin/nvidia-imex"));
 }
@@ -115,9 +126,12 @@ TEST(Tree, WhatDoesNotChangeIsThereAllTheTime) {
   Folder folder;
   Control control = Started(folder / "m", "dgx-a100");
   const int changes = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-  for (const auto* path :
-       {"sys/module/nvidia", "proc/driver/nvidia", "usr/lib/x86_64-linux-gnu", "sys/bus/pci/devices/0000:0f:00.0", "dev"})
-    ASSERT_GE(inotify_add_watch(changes, (folder / ("m/" + std::string(path))).c_str(), IN_CREATE | IN_DELETE | IN_MOVE), 0) << path;
+  for (const auto* path : {"sys/module/nvidia", "proc/driver/nvidia", "usr/lib/x86_64-linux-gnu",
+                           "sys/bus/pci/devices/0000:0f:00.0", "dev"})
+    ASSERT_GE(inotify_add_watch(changes, (folder / ("m/" + std::string(path))).c_str(),
+                                IN_CREATE | IN_DELETE | IN_MOVE),
+              0)
+        << path;
   ASSERT_TRUE(control.Lose(0, kSimLostInHandle).ok());
   ASSERT_TRUE(control.HealGpu(0).ok());
   std::array<char, 4096> events{};
@@ -163,7 +177,9 @@ TEST(Control, RefusesAFolderThatHoldsOtherFilesAndASecondMachine) {
   Folder folder;
   std::ofstream(folder / "letter") << "keep me";
   const auto machine = LoadMachine(BuiltAssets(), testing::BuiltCatalogue(), "t4-x1");
-  const auto start = [&](const std::string& root) { return Control::Start(root, BuiltAssets(), testing::BuiltCatalogue(), *machine, {}); };
+  const auto start = [&](const std::string& root) {
+    return Control::Start(root, BuiltAssets(), testing::BuiltCatalogue(), *machine, {});
+  };
   EXPECT_THAT(start(folder.path()).error().message(), HasSubstr("holds other files"));
   ASSERT_TRUE(start(folder / "m").ok());
   EXPECT_EQ(start(folder / "m").error().code(), base::Code::kAlreadyExists);
@@ -193,9 +209,12 @@ TEST(Control, AnUnpluggedGpuIsGoneFromSysAndDevAndComesBack) {
   Folder folder;
   Control control = Started(folder / "m", "dgx-a100");
   ASSERT_TRUE(control.Unplug(3).ok());
-  const auto there = [&](const std::string& path) { return fs::exists(fs::symlink_status(folder / ("m/" + path))); };
-  for (const auto* path : {"sys/bus/pci/devices/0000:4e:00.0", "sys/bus/pci/drivers/nvidia/0000:4e:00.0", "dev/nvidia3",
-                           "proc/driver/nvidia/gpus/0000:4e:00.0"})
+  const auto there = [&](const std::string& path) {
+    return fs::exists(fs::symlink_status(folder / ("m/" + path)));
+  };
+  for (const auto* path :
+       {"sys/bus/pci/devices/0000:4e:00.0", "sys/bus/pci/drivers/nvidia/0000:4e:00.0",
+        "dev/nvidia3", "proc/driver/nvidia/gpus/0000:4e:00.0"})
     EXPECT_FALSE(there(path)) << path;
   EXPECT_TRUE(there("dev/nvidia4"));
   ASSERT_TRUE(control.HealGpu(3).ok());
@@ -208,7 +227,8 @@ TEST(Control, AnotherDriverBringsItsLibraryAndItsNames) {
   ASSERT_TRUE(control.UnloadDriver().ok());
   EXPECT_FALSE(fs::exists(folder / "m/sys/module/nvidia"));
   ASSERT_TRUE(control.LoadDriver("450.80.02").ok());
-  EXPECT_EQ(fs::read_symlink(folder / "m/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"), "libnvidia-ml.so.450.80.02");
+  EXPECT_EQ(fs::read_symlink(folder / "m/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"),
+            "libnvidia-ml.so.450.80.02");
   EXPECT_EQ(Read(folder / "m/sys/module/nvidia/version"), "450.80.02\n");
   EXPECT_STREQ(control.state().gpus[0].name, "A100-SXM4-40GB");
 }
@@ -229,18 +249,22 @@ TEST(Control, AnXidIsLoggedOnceWithTheGpuNamedBeforeIt) {
   ASSERT_TRUE(control.Xid(0, 31, {}).ok());
   ASSERT_TRUE(control.Xid(0, 13, {.text = "two\nlines"}).ok());
   const std::string log = Read(folder / "m/dev/kmsg");
-  EXPECT_THAT(log, ::testing::MatchesRegex("4,0,[0-9]+,-;NVRM: GPU at PCI:0000:07:00: GPU-[^\n]*\n"
-                                           "4,1,[0-9]+,-;NVRM: Xid \\(PCI:0000:07:00\\): 31, [^\n]*\n"
-                                           "4,2,[0-9]+,-;NVRM: Xid \\(PCI:0000:07:00\\): 13, [^\n]*two.x0alines\n"));
+  EXPECT_THAT(log, ::testing::MatchesRegex(
+                       "4,0,[0-9]+,-;NVRM: GPU at PCI:0000:07:00: GPU-[^\n]*\n"
+                       "4,1,[0-9]+,-;NVRM: Xid \\(PCI:0000:07:00\\): 31, [^\n]*\n"
+                       "4,2,[0-9]+,-;NVRM: Xid \\(PCI:0000:07:00\\): 13, [^\n]*two.x0alines\n"));
 }
 
 TEST(Control, Xid79LosesTheGpuAndAsksForAResetFrom565) {
   Folder folder;
   Control control = Started(folder / "m", "dgx-a100", {.driver = "570.133.20"});
   ASSERT_TRUE(control.Xid(2, 79, {}).ok());
-  EXPECT_EQ(control.state().gpus[2].lost, static_cast<std::uint32_t>(kSimLostInHandle | kSimLostInGetter));
+  EXPECT_EQ(control.state().gpus[2].lost,
+            static_cast<std::uint32_t>(kSimLostInHandle | kSimLostInGetter));
   EXPECT_EQ(control.state().gpus[2].recovery_action, 1u);
-  EXPECT_THAT(Read(folder / "m/dev/kmsg"), HasSubstr("154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"));
+  EXPECT_THAT(
+      Read(folder / "m/dev/kmsg"),
+      HasSubstr("154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"));
   ASSERT_TRUE(control.HealGpu(2).ok());
   EXPECT_EQ(control.state().gpus[2].lost + control.state().gpus[2].recovery_action, 0u);
 }
@@ -248,16 +272,21 @@ TEST(Control, Xid79LosesTheGpuAndAsksForAResetFrom565) {
 TEST(Control, SettingsAreTakenAllOrNone) {
   Folder folder;
   Control control = Started(folder / "m", "mixed");
-  EXPECT_THAT(control.Set({0}, {"temperature=70", "utilisaton=5"}).error().message(), HasSubstr("did you mean utilisation?"));
+  EXPECT_THAT(control.Set({0}, {"temperature=70", "utilisaton=5"}).error().message(),
+              HasSubstr("did you mean utilisation?"));
   EXPECT_EQ(control.state().gpus[0].temperature, 33u);
-  EXPECT_THAT(control.Set({0, 1}, {"mig=enabled"}).error().message(), HasSubstr("RTX 3090 has no MIG"));
+  EXPECT_THAT(control.Set({0, 1}, {"mig=enabled"}).error().message(),
+              HasSubstr("RTX 3090 has no MIG"));
   EXPECT_EQ(control.state().gpus[0].mig_current, 0u);
-  ASSERT_TRUE(control.Set({0}, {"utilisation=100", "process=12:1024:a", "process=12:2048:a", "process=13:1Gi"}).ok());
+  ASSERT_TRUE(
+      control
+          .Set({0}, {"utilisation=100", "process=12:1024:a", "process=12:2048:a", "process=13:1Gi"})
+          .ok());
   EXPECT_EQ(control.state().gpus[0].process_count, 2u);
   EXPECT_EQ(control.state().gpus[0].processes[0].memory_bytes, 2048ull << 20);
   EXPECT_EQ(control.state().gpus[0].clock_sm, 1410u);
-  for (const auto* bad :
-       {"uuid=GPU-1", "serial=", "utilisation=101", "process=0:1", "process=12", "memory-used=90000", "temperature=hot", "power="})
+  for (const auto* bad : {"uuid=GPU-1", "serial=", "utilisation=101", "process=0:1", "process=12",
+                          "memory-used=90000", "temperature=hot", "power="})
     EXPECT_FALSE(control.Set({0}, {bad}).ok()) << bad;
 }
 
@@ -275,8 +304,9 @@ TEST(Control, AnotherBoardCanSitInTheSamePlace) {
 TEST(Control, FaultsOfCallsNeedANameThatTheLibraryHas) {
   Folder folder;
   Control control = Started(folder / "m", "t4-x1");
-  EXPECT_THAT(control.FaultCall(0, "nvmlDeviceGetMemoryinfo", kSimFaultHang, 10, 0, 0).error().message(),
-              HasSubstr("did you mean nvmlDeviceGetMemoryInfo"));
+  EXPECT_THAT(
+      control.FaultCall(0, "nvmlDeviceGetMemoryinfo", kSimFaultHang, 10, 0, 0).error().message(),
+      HasSubstr("did you mean nvmlDeviceGetMemoryInfo"));
   EXPECT_TRUE(control.FaultCall(0, "nvmlDeviceGetMemoryInfo", kSimFaultHang, 10, 0, 0).ok());
   EXPECT_EQ(control.state().fault_count, 1u);
   ASSERT_TRUE(control.HealGpu(0).ok());
@@ -287,7 +317,8 @@ TEST(Control, RefusesFaultsThatAModelCannotHave) {
   Folder folder;
   Control control = Started(folder / "m", "mixed");
   EXPECT_THAT(control.EccErrors(1, 1, false).error().message(), HasSubstr("RTX 3090) has no ECC"));
-  EXPECT_THAT(control.Remap(1, false).error().message(), HasSubstr("neither remaps rows nor retires pages"));
+  EXPECT_THAT(control.Remap(1, false).error().message(),
+              HasSubstr("neither remaps rows nor retires pages"));
   ASSERT_TRUE(control.Remap(2, false).ok());  // a T4 retires pages instead
   EXPECT_EQ(control.state().gpus[2].retire_pending, 1u);
   EXPECT_THAT(Read(folder / "m/dev/kmsg"), Not(HasSubstr("65:00")));

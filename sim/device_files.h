@@ -1,4 +1,5 @@
-// Device nodes of the driver's modules: GPUs, control, capabilities, NVSwitches, IMEX channels, and DRM with its folders in sysfs.
+// Creates the device nodes of the driver's modules: GPUs, control, capabilities, NVSwitches, IMEX
+// channels, and DRM with its folders in sysfs.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,11 @@
 
 namespace penstock::sim {
 
-/// The machine's NVSwitches, those that a GPU is linked to, and their PCI ids.
+/// Returns the NVSwitches to which the machine's GPUs are linked, with their PCI ids.
 std::map<PciAddress, std::uint32_t> SwitchesOf(const SimState& state);
 
-/// Makes dev/ match the state. Nodes of the NVIDIA modules outlive these, as real ones do; DRM's go with them.
+/// Makes dev/ match the state. Device nodes of the NVIDIA modules outlive the modules, as on a real
+/// machine; DRM's are removed.
 void SyncDevices(TreeBuilder& tree, const SimState& state);
 
 }  // namespace penstock::sim

@@ -1,5 +1,5 @@
-// What a driver's package installs: libraries, programs, firmware and configuration of one version below a driver root. Only files; what
-// its kernel modules show is in tree.cc.
+// Installs the files of a driver's package below a driver root: libraries, programs, firmware and
+// configuration of one version. Only files; tree.cc creates what the kernel modules expose.
 #pragma once
 
 #include "sim/assets.h"
@@ -8,12 +8,14 @@
 
 namespace penstock::sim {
 
-/// Makes the driver files match the state's library version: those of another one go once the new ones are there, and all of them where
-/// no driver is installed. Leaves alone what is there already. `.penstock-sim/driver-files` says what was installed.
+/// Makes the driver files match the state's library version: removes those of another version once
+/// the new ones exist, and all of them if no driver is installed. Leaves existing files untouched.
+/// `.penstock-sim/driver-files` lists what was installed.
 void SyncDriverFiles(TreeBuilder& tree, const Assets& assets, const SimState& state);
 
-/// Gives the state a second name among the driver's firmware, which containers get with the other driver files: there the library finds
-/// its machine. Call once the state file is there; does nothing before.
+/// Gives the state file a second name among the driver's firmware, which containers get with the
+/// other driver files, so that the library finds its machine there. Call it once the state file
+/// exists; before, it does nothing.
 void SyncFirmware(TreeBuilder& tree, const SimState& state);
 
 }  // namespace penstock::sim

@@ -1,4 +1,4 @@
-// The simulated library through a real dlopen, as a stranger would load it.
+// Tests the simulated library through a real dlopen, as other programs load it.
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -36,7 +36,8 @@ TEST(Library, FindsItsMachineByWhereItLies) {
 TEST(Library, FindsItsMachineThroughAnOpenFile) {
   Folder folder;
   (void)Started(folder / "m", "t4-x1");
-  const int fd = open((folder / "m/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.535.183.01").c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open((folder / "m/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.535.183.01").c_str(),
+                      O_RDONLY | O_CLOEXEC);
   ASSERT_GE(fd, 0);
   void* handle = dlopen(("/proc/self/fd/" + std::to_string(fd)).c_str(), RTLD_NOW | RTLD_LOCAL);
   close(fd);
@@ -79,13 +80,14 @@ TEST(Library, AnOldDriverLacksNewFunctions) {
   (void)Started(folder / "new", "a100-40gb-x1");
   const Library old(folder / "old"), fresh(folder / "new");
   EXPECT_FALSE(old.Has("nvmlDeviceGetMemoryInfo_v2") || old.Has("nvmlDeviceGetGspFirmwareMode"));
-  EXPECT_TRUE(old.Has("nvmlDeviceGetMemoryInfo") && old.Has("nvmlDeviceGetComputeRunningProcesses_v2"));
+  EXPECT_TRUE(old.Has("nvmlDeviceGetMemoryInfo") &&
+              old.Has("nvmlDeviceGetComputeRunningProcesses_v2"));
   EXPECT_TRUE(fresh.Has("nvmlDeviceGetMemoryInfo_v2") && fresh.Has("nvmlDeviceGetGspFirmwareMode"));
   EXPECT_FALSE(fresh.Has("nvmlDeviceGetTemperatureV"));
   EXPECT_EQ(old("nvmlInit_v2"), NV_SUCCESS);
 }
 
-TEST(Library, ALostGpuShowsWhereItIsToldTo) {
+TEST(Library, ALostGpuShowsWhereItIsAskedTo) {
   Folder folder;
   Control control = Started(folder / "m", "dgx-a100");
   const Library nvml(folder / "m");
@@ -111,7 +113,8 @@ TEST(Library, CountedErrorsStrikeThatOften) {
   Control control = Started(folder / "m", "dgx-a100");
   const Library nvml(folder / "m");
   ASSERT_EQ(nvml("nvmlInit_v2"), NV_SUCCESS);
-  ASSERT_TRUE(control.FaultCall(1, "nvmlDeviceGetPowerUsage", kSimFaultError, 0, NV_UNKNOWN, 2).ok());
+  ASSERT_TRUE(
+      control.FaultCall(1, "nvmlDeviceGetPowerUsage", kSimFaultError, 0, NV_UNKNOWN, 2).ok());
   NvUint watts = 0;
   EXPECT_EQ(nvml("nvmlDeviceGetPowerUsage", nvml.Device(0), &watts), NV_SUCCESS);
   EXPECT_EQ(nvml("nvmlDeviceGetPowerUsage", nvml.Device(1), &watts), NV_UNKNOWN);
@@ -147,11 +150,12 @@ TEST(Library, EverySetSeesAnEventOnceAndNoneFromBeforeIt) {
   NvEventSet sets[2] = {};
   for (NvEventSet& set : sets) {
     ASSERT_EQ(nvml("nvmlEventSetCreate", &set), NV_SUCCESS);
-    ASSERT_EQ(nvml("nvmlDeviceRegisterEvents", nvml.Device(0), NvUlong{NV_EVENT_XID}, set), NV_SUCCESS);
+    ASSERT_EQ(nvml("nvmlDeviceRegisterEvents", nvml.Device(0), NvUlong{NV_EVENT_XID}, set),
+              NV_SUCCESS);
   }
   NvEventData data{};
   EXPECT_EQ(nvml("nvmlEventSetWait_v2", sets[0], &data, NvUint{0}), NV_TIMEOUT);
-  ASSERT_TRUE(control.Xid(1, 13, {}).ok());  // not registered
+  ASSERT_TRUE(control.Xid(1, 13, {}).ok());  // its type is not registered
   ASSERT_TRUE(control.Xid(0, 43, {}).ok());
   for (NvEventSet& set : sets) {
     EXPECT_EQ(nvml("nvmlEventSetWait_v2", set, &data, NvUint{1000}), NV_SUCCESS);
@@ -187,7 +191,9 @@ TEST(Library, OneUnsupportedEventTypeFailsTheRegistration) {
   NvEventSet set = nullptr;
   ASSERT_EQ(nvml("nvmlEventSetCreate", &set), NV_SUCCESS);
   const NvDevice geforce = nvml.Device(1);
-  EXPECT_EQ(nvml("nvmlDeviceRegisterEvents", geforce, NvUlong{NV_EVENT_XID | NV_EVENT_DOUBLE_BIT_ECC}, set), NV_NOT_SUPPORTED);
+  EXPECT_EQ(nvml("nvmlDeviceRegisterEvents", geforce,
+                 NvUlong{NV_EVENT_XID | NV_EVENT_DOUBLE_BIT_ECC}, set),
+            NV_NOT_SUPPORTED);
   NvUlong types = 0;
   ASSERT_EQ(nvml("nvmlDeviceGetSupportedEventTypes", geforce, &types), NV_SUCCESS);
   EXPECT_EQ(nvml("nvmlDeviceRegisterEvents", geforce, types, set), NV_SUCCESS);
@@ -210,7 +216,8 @@ TEST(Library, RefusesHandlesAndBuffersThatAreNoGood) {
   EXPECT_STREQ(text, "Tesla T4");
   NvDevice other = nullptr;
   EXPECT_EQ(nvml("nvmlDeviceGetHandleByIndex_v2", NvUint{1}, &other), NV_INVALID_ARGUMENT);
-  EXPECT_EQ(nvml("nvmlDeviceGetHandleByUUID", static_cast<const char*>("GPU-none"), &other), NV_NOT_FOUND);
+  EXPECT_EQ(nvml("nvmlDeviceGetHandleByUUID", static_cast<const char*>("GPU-none"), &other),
+            NV_NOT_FOUND);
   NvMemory2 memory{};
   EXPECT_EQ(nvml("nvmlDeviceGetMemoryInfo_v2", device, &memory), NV_ARGUMENT_VERSION_MISMATCH);
 }
@@ -218,17 +225,20 @@ TEST(Library, RefusesHandlesAndBuffersThatAreNoGood) {
 TEST(Library, ProcessListsAskForRoom) {
   Folder folder;
   Control control = Started(folder / "m", "t4-x1");
-  ASSERT_TRUE(control.Set({0}, {"process=10:100", "process=11:100", "process=12:50:desktop:G"}).ok());
+  ASSERT_TRUE(
+      control.Set({0}, {"process=10:100", "process=11:100", "process=12:50:desktop:G"}).ok());
   const Library nvml(folder / "m");
   ASSERT_EQ(nvml("nvmlInit_v2"), NV_SUCCESS);
   NvUint count = 0;
-  EXPECT_EQ(nvml("nvmlDeviceGetComputeRunningProcesses_v3", nvml.Device(0), &count, static_cast<NvProcess2*>(nullptr)),
+  EXPECT_EQ(nvml("nvmlDeviceGetComputeRunningProcesses_v3", nvml.Device(0), &count,
+                 static_cast<NvProcess2*>(nullptr)),
             NV_INSUFFICIENT_SIZE);
   EXPECT_EQ(count, 2u);
   NvProcess2 processes[4] = {};
   NvProcess2* const list = processes;
   count = 4;
-  EXPECT_EQ(nvml("nvmlDeviceGetComputeRunningProcesses_v3", nvml.Device(0), &count, list), NV_SUCCESS);
+  EXPECT_EQ(nvml("nvmlDeviceGetComputeRunningProcesses_v3", nvml.Device(0), &count, list),
+            NV_SUCCESS);
   EXPECT_EQ(count, 2u);
   EXPECT_EQ(processes[1].pid, 11u);
   EXPECT_EQ(processes[1].usedGpuMemory, 100u << 20);

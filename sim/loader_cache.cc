@@ -31,14 +31,15 @@ constexpr std::int32_t kX86Libc6 = 0x0303;
 
 bool IsDigit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
-// The number that starts at `at`, which it leaves behind it.
+// Reads the number at `at`, and moves `at` behind it.
 std::uint64_t TakeNumber(std::string_view text, std::size_t& at) {
   std::uint64_t number = 0;
-  while (at < text.size() && IsDigit(text[at])) number = number * 10 + static_cast<std::uint64_t>(text[at++] - '0');
+  while (at < text.size() && IsDigit(text[at]))
+    number = number * 10 + static_cast<std::uint64_t>(text[at++] - '0');
   return number;
 }
 
-// elf/dl-cache.c, _dl_cache_libcmp: numbers count as numbers and come after what is none.
+// elf/dl-cache.c, _dl_cache_libcmp: digits compare as numbers and sort after other characters.
 int Compare(std::string_view left, std::string_view right) {
   std::size_t i = 0, j = 0;
   while (i < left.size() && j < right.size()) {
@@ -64,7 +65,8 @@ std::string_view BytesOf(const T& value) {
 
 std::string LoaderCache(const std::map<std::string, std::string>& libraries) {
   std::vector<std::pair<std::string, std::string>> sorted(libraries.begin(), libraries.end());
-  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return Compare(a.first, b.first) > 0; });
+  std::sort(sorted.begin(), sorted.end(),
+            [](const auto& a, const auto& b) { return Compare(a.first, b.first) > 0; });
   std::string entries, strings;
   const std::size_t strings_at = sizeof(Head) + sorted.size() * sizeof(Entry);
   const auto keep = [&](const std::string& text) {

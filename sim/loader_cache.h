@@ -1,4 +1,5 @@
-// A driver root's own etc/ld.so.cache, as ldconfig of today writes it (glibc, sysdeps/generic/dl-cache.h). Pure.
+// Writes a driver root's etc/ld.so.cache in the format of current ldconfig (glibc,
+// sysdeps/generic/dl-cache.h). Pure.
 #pragma once
 
 #include <map>
@@ -6,7 +7,7 @@
 
 namespace penstock::sim {
 
-/// The cache of x86-64 libraries, name to path, in the order that ld.so searches by.
+/// Returns the cache of x86-64 libraries, from name to path, in the order in which ld.so searches.
 std::string LoaderCache(const std::map<std::string, std::string>& libraries);
 
 }  // namespace penstock::sim

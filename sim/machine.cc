@@ -18,11 +18,14 @@ using base::Value;
 
 constexpr std::int64_t kMost = 1 << 24;
 
-std::uint32_t Number(MapReader& map, std::string_view key, std::uint32_t otherwise = 0, std::int64_t most = kMost) {
+std::uint32_t Number(MapReader& map, std::string_view key, std::uint32_t otherwise = 0,
+                     std::int64_t most = kMost) {
   return static_cast<std::uint32_t>(map.Int(key, 0, most).value_or(otherwise));
 }
 
-int Signed(MapReader& map, std::string_view key) { return static_cast<int>(map.Int(key, -200, 200).value_or(0)); }
+int Signed(MapReader& map, std::string_view key) {
+  return static_cast<int>(map.Int(key, -200, 200).value_or(0));
+}
 
 std::optional<std::uint32_t> MaybeNumber(MapReader& map, std::string_view key) {
   if (auto value = map.Int(key, 0, kMost)) return static_cast<std::uint32_t>(*value);
@@ -46,12 +49,16 @@ void Nested(MapReader& parent, std::string_view key, Problems& problems, Read re
 }
 
 void ReadIdentity(MapReader& map, Model& model) {
-  for (const auto* key : {"name", "brand", "architecture", "computeCapability", "pciId", "memory", "power", "clocks"}) map.Require(key);
+  for (const auto* key :
+       {"name", "brand", "architecture", "computeCapability", "pciId", "memory", "power", "clocks"})
+    map.Require(key);
   model.name = Text(map, "name", 95);
   model.old_name = map.Has("oldName") ? Text(map, "oldName", 95) : model.name;
   model.brand = map.OneOf("brand", {"tesla", "geforce", "nvidia"}).value_or("nvidia");
   model.old_brand = map.OneOf("oldBrand", {"tesla", "geforce", "nvidia"}).value_or(model.brand);
-  model.architecture = map.OneOf("architecture", {"volta", "turing", "ampere", "ada", "hopper", "blackwell"}).value_or("ampere");
+  model.architecture =
+      map.OneOf("architecture", {"volta", "turing", "ampere", "ada", "hopper", "blackwell"})
+          .value_or("ampere");
   const std::string capability = map.String("computeCapability").value_or("0.0");
   if (std::sscanf(capability.c_str(), "%d.%d", &model.cc_major, &model.cc_minor) != 2)
     map.Problem("computeCapability", "is no compute capability; write it as \"8.0\"");
@@ -73,7 +80,8 @@ void ReadMemoryAndLinks(MapReader& map, Model& model, Problems& problems) {
     model.memory_old = Number(memory, "old", static_cast<std::uint32_t>(model.memory_total));
     model.memory_reserved = Number(memory, "reserved");
     model.bus_bits = Number(memory, "busBits");
-    if (model.memory_reserved > model.memory_total) memory.Problem("reserved", "is more than the total");
+    if (model.memory_reserved > model.memory_total)
+      memory.Problem("reserved", "is more than the total");
   });
   model.bar1 = Number(map, "bar1", 256);
   Nested(map, "pcie", problems, [&](MapReader& pcie) {
@@ -149,7 +157,7 @@ Model ReadModel(const Value& value, const std::string& where, Problems& problems
   return model;
 }
 
-// A list of CPUs as sysfs writes it: "0-15,128-143".
+// Whether this is a list of CPUs as sysfs writes it: "0-15,128-143".
 bool IsCpuList(std::string_view text) {
   if (text.empty() || text.size() > 127) return false;
   for (const std::string& range : base::Split(text, ',')) {
@@ -179,7 +187,8 @@ PciAddress ReadPci(MapReader& map, std::string_view key) {
   return address.value_or(PciAddress{});
 }
 
-MachineGpu ReadGpu(const Value& value, const std::string& where, const Machine& machine, const Catalogue& catalogue, Problems& problems) {
+MachineGpu ReadGpu(const Value& value, const std::string& where, const Machine& machine,
+                   const Catalogue& catalogue, Problems& problems) {
   MapReader map(value, where, problems);
   for (const auto* key : {"model", "pci"}) map.Require(key);
   MachineGpu gpu;
@@ -189,7 +198,8 @@ MachineGpu ReadGpu(const Value& value, const std::string& where, const Machine& 
   gpu.pci = ReadPci(map, "pci");
   if (auto numa = map.Int("numa", 0, 1023)) {
     gpu.numa = static_cast<int>(*numa);
-    if (!machine.numa.contains(gpu.numa)) map.Problem("numa", "names a node that the machine's \"numa\" does not list");
+    if (!machine.numa.contains(gpu.numa))
+      map.Problem("numa", "names a node that the machine's \"numa\" does not list");
   }
   if (auto group = map.Int("pcieSwitch", 0, 255)) gpu.pcie_switch = static_cast<int>(*group);
   if (auto minor = map.Int("minor", 0, 254)) gpu.minor = static_cast<int>(*minor);
@@ -219,12 +229,14 @@ void ReadNuma(MapReader& map, Machine& machine, Problems& problems) {
       continue;
     }
     if (!IsCpuList(entry.value.text)) {
-      problems.Add(entry.value.mark, "numa." + entry.key + ": is no CPU list; write it as \"0-15,128-143\"");
+      problems.Add(entry.value.mark,
+                   "numa." + entry.key + ": is no CPU list; write it as \"0-15,128-143\"");
       continue;
     }
     machine.numa[static_cast<int>(*node)] = entry.value.text;
   }
-  if (machine.numa.size() > kSimMaxNodes) map.Problem("numa", "lists more than " + std::to_string(kSimMaxNodes) + " nodes");
+  if (machine.numa.size() > kSimMaxNodes)
+    map.Problem("numa", "lists more than " + std::to_string(kSimMaxNodes) + " nodes");
 }
 
 void ReadSwitches(MapReader& map, Machine& machine, Problems& problems) {
@@ -249,10 +261,14 @@ void CheckUnique(const Value& list, const Machine& machine, Problems& problems) 
   for (std::size_t i = 0; i < machine.gpus.size(); i++) {
     const MachineGpu& gpu = machine.gpus[i];
     const base::Mark mark = (*list.list)[i].mark;
-    if (!addresses.insert(gpu.pci).second) problems.Add(mark, "gpus: two devices at PCI address " + ToString(gpu.pci));
-    if (!gpu.uuid.empty() && !uuids.insert(gpu.uuid).second) problems.Add(mark, "gpus: two GPUs with UUID " + gpu.uuid);
-    if (gpu.minor && !minors.insert(*gpu.minor).second) problems.Add(mark, "gpus: two GPUs with minor " + std::to_string(*gpu.minor));
-    if (i > 0 && gpu.pci < machine.gpus[i - 1].pci) problems.Add(mark, "gpus: list them by PCI address, as the driver numbers them");
+    if (!addresses.insert(gpu.pci).second)
+      problems.Add(mark, "gpus: two devices at PCI address " + ToString(gpu.pci));
+    if (!gpu.uuid.empty() && !uuids.insert(gpu.uuid).second)
+      problems.Add(mark, "gpus: two GPUs with UUID " + gpu.uuid);
+    if (gpu.minor && !minors.insert(*gpu.minor).second)
+      problems.Add(mark, "gpus: two GPUs with minor " + std::to_string(*gpu.minor));
+    if (i > 0 && gpu.pci < machine.gpus[i - 1].pci)
+      problems.Add(mark, "gpus: list them by PCI address, as the driver numbers them");
   }
 }
 
@@ -266,19 +282,23 @@ std::string ToString(const PciAddress& address) {
 
 std::optional<PciAddress> ParsePciAddress(std::string_view text) {
   const auto parts = base::Split(text, ':');
-  if (parts.size() != 3 || parts[0].size() != 4 || parts[1].size() != 2 || parts[2].size() != 4 || parts[2].substr(2) != ".0")
+  if (parts.size() != 3 || parts[0].size() != 4 || parts[1].size() != 2 || parts[2].size() != 4 ||
+      parts[2].substr(2) != ".0")
     return std::nullopt;
   const auto domain = base::ParseUint(parts[0], 16), bus = base::ParseUint(parts[1], 16),
              device = base::ParseUint(parts[2].substr(0, 2), 16);
   if (!domain || !bus || !device || *device > 31) return std::nullopt;
-  return PciAddress{static_cast<std::uint32_t>(*domain), static_cast<std::uint32_t>(*bus), static_cast<std::uint32_t>(*device)};
+  return PciAddress{static_cast<std::uint32_t>(*domain), static_cast<std::uint32_t>(*bus),
+                    static_cast<std::uint32_t>(*device)};
 }
 
 bool IsDriverVersion(std::string_view text) {
   const auto parts = base::Split(text, '.');
   if (parts.size() < 2 || parts.size() > 3 || text.size() > 31) return false;
   return std::all_of(parts.begin(), parts.end(),
-                     [](const std::string& part) { return part.size() <= 4 && base::ParseUint(part).has_value(); }) &&
+                     [](const std::string& part) {
+                       return part.size() <= 4 && base::ParseUint(part).has_value();
+                     }) &&
          *base::ParseUint(parts[0]) >= 300;
 }
 
@@ -289,13 +309,15 @@ base::Result<Catalogue> ReadCatalogue(std::string_view text, std::string_view fi
   map.Require("models");
   Catalogue catalogue;
   if (const Value* models = map.Map("models"))
-    for (const Value::Entry& entry : *models->map) catalogue[entry.key] = ReadModel(entry.value, "models." + entry.key, problems);
+    for (const Value::Entry& entry : *models->map)
+      catalogue[entry.key] = ReadModel(entry.value, "models." + entry.key, problems);
   map.Finish();
   if (!problems.empty()) return problems.ToError();
   return catalogue;
 }
 
-base::Result<Machine> ReadMachine(std::string_view text, std::string_view file, const Catalogue& catalogue) {
+base::Result<Machine> ReadMachine(std::string_view text, std::string_view file,
+                                  const Catalogue& catalogue) {
   ASSIGN(const Value document, base::ParseYaml(text, file));
   Problems problems{std::string(file)};
   MapReader map(document, "", problems);
@@ -304,7 +326,8 @@ base::Result<Machine> ReadMachine(std::string_view text, std::string_view file, 
   machine.name = Text(map, "name", 63);
   machine.description = map.String("description").value_or("");
   machine.driver = map.String("driver").value_or("");
-  if (!machine.driver.empty() && !IsDriverVersion(machine.driver)) map.Problem("driver", "is no driver version; write it as 550.54.15");
+  if (!machine.driver.empty() && !IsDriverVersion(machine.driver))
+    map.Problem("driver", "is no driver version; write it as 550.54.15");
   machine.persistence = map.Bool("persistence").value_or(false);
   Nested(map, "product", problems, [&](MapReader& product) {
     machine.product_vendor = Text(product, "vendor", 63);
@@ -315,10 +338,12 @@ base::Result<Machine> ReadMachine(std::string_view text, std::string_view file, 
   machine.imex_channels = Number(map, "imexChannels", 0, 16);
   if (const Value* gpus = map.List("gpus")) {
     const std::size_t before = problems.size();
-    if (gpus->list->size() > kSimMaxGpus) map.Problem("gpus", "lists more than " + std::to_string(kSimMaxGpus) + " GPUs");
+    if (gpus->list->size() > kSimMaxGpus)
+      map.Problem("gpus", "lists more than " + std::to_string(kSimMaxGpus) + " GPUs");
     for (std::size_t i = 0; i < gpus->list->size() && i < kSimMaxGpus; i++)
-      machine.gpus.push_back(ReadGpu((*gpus->list)[i], "gpus[" + std::to_string(i) + "]", machine, catalogue, problems));
-    // What could not be read would only look like a clash.
+      machine.gpus.push_back(ReadGpu((*gpus->list)[i], "gpus[" + std::to_string(i) + "]", machine,
+                                     catalogue, problems));
+    // After reading errors, missing values would be reported as clashes.
     if (problems.size() == before) CheckUnique(*gpus, machine, problems);
   }
   map.Finish();

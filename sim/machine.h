@@ -1,4 +1,5 @@
-// Machine files and the model catalogue: what a simulated machine is made of. Strict reading only; builds nothing.
+// Reads machine files and the model catalogue, which describe simulated machines. Strict reading
+// only; creates nothing.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +13,18 @@
 
 namespace penstock::sim {
 
-/// A PCI address; the function is always 0 for what we simulate.
+/// A PCI address; the function is always 0 for simulated devices.
 struct PciAddress {
   std::uint32_t domain = 0, bus = 0, device = 0;
   auto operator<=>(const PciAddress&) const = default;
 };
 
-/// "0000:07:00.0", as sysfs spells it.
+/// Returns "0000:07:00.0", as sysfs spells it.
 std::string ToString(const PciAddress& address);
 std::optional<PciAddress> ParsePciAddress(std::string_view text);
 
-/// Facts of one GPU model, in the catalogue's units (MiB, W, MHz, °C). Nothing where the device has no such thing.
+/// Facts of one GPU model, in the catalogue's units (MiB, W, MHz, °C). Empty for what the device
+/// does not have.
 struct Model {
   std::string name, old_name, brand, old_brand, architecture;
   int cc_major = 0, cc_minor = 0;
@@ -33,7 +35,8 @@ struct Model {
   std::uint32_t pcie_generation = 0, pcie_width = 0, pcie_idle_generation = 0;
   std::uint32_t nvlink_count = 0, nvlink_version = 0, nvlink_mbps = 0;
   std::uint32_t power_default = 0, power_min = 0, power_max = 0, power_idle = 0;
-  std::uint32_t clock_sm = 0, clock_memory = 0, clock_video = 0, clock_idle_sm = 0, clock_idle_memory = 0;
+  std::uint32_t clock_sm = 0, clock_memory = 0, clock_video = 0, clock_idle_sm = 0,
+                clock_idle_memory = 0;
   std::optional<std::uint32_t> clock_application;
   std::uint32_t idle_state = 0;
   bool limits_are_margins = false;
@@ -55,11 +58,12 @@ struct MachineGpu {
   std::string model;
   PciAddress pci;
   int numa = -1;
-  std::optional<int> pcie_switch;  // GPUs behind the same one
+  std::optional<int> pcie_switch;  // GPUs with the same number are behind the same switch
   std::optional<int> minor;
-  std::string uuid, serial;  // made up where empty
+  std::string uuid, serial;  // generated if empty
   bool nvlinks_down = false;
-  std::string vgpu_profile, vgpu_host_driver, vgpu_host_branch;  // a vGPU as its guest sees it; empty: a GPU
+  std::string vgpu_profile, vgpu_host_driver,
+      vgpu_host_branch;  // set for a vGPU as its guest sees it; empty: a GPU
 };
 
 struct Machine {
@@ -69,17 +73,18 @@ struct Machine {
   std::vector<MachineGpu> gpus;
   std::uint32_t nvswitch_pci_id = 0;
   std::vector<PciAddress> nvswitches;
-  bool hidden_nvswitches = false;  // there are some, that are no PCI devices
+  bool hidden_nvswitches = false;  // there are some, but not as PCI devices
   std::uint32_t imex_channels = 0;
 };
 
-/// Reads the catalogue, or says with file, line and column all that is wrong with it.
+/// Reads the catalogue; an error lists all mistakes with file, line and column.
 base::Result<Catalogue> ReadCatalogue(std::string_view text, std::string_view file);
 
-/// Reads a machine file; models must be in the catalogue. Errors as above.
-base::Result<Machine> ReadMachine(std::string_view text, std::string_view file, const Catalogue& catalogue);
+/// Reads a machine file, whose models must be in the catalogue. Errors as for ReadCatalogue.
+base::Result<Machine> ReadMachine(std::string_view text, std::string_view file,
+                                  const Catalogue& catalogue);
 
-/// A driver's version: "550.54.15", "595.80".
+/// Whether this is a driver version: "550.54.15", "595.80".
 bool IsDriverVersion(std::string_view text);
 
 }  // namespace penstock::sim

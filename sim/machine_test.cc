@@ -30,7 +30,8 @@ std::unique_ptr<SimState> Compiled(const std::string& name, const CompileOptions
 TEST(MachineFile, EveryOneThatWeShipIsRead) {
   const auto names = MachineNames(BuiltAssets());
   ASSERT_TRUE(names.ok());
-  EXPECT_THAT(*names, ::testing::IsSupersetOf({"a100-40gb-x1", "dgx-a100", "empty", "mixed", "t4-x1"}));
+  EXPECT_THAT(*names,
+              ::testing::IsSupersetOf({"a100-40gb-x1", "dgx-a100", "empty", "mixed", "t4-x1"}));
   for (const std::string& name : *names) EXPECT_EQ(BuiltMachine(name).name, name);
 }
 
@@ -46,19 +47,24 @@ TEST(MachineFile, NamesAllItsProblemsWithLineAndColumn) {
   EXPECT_THAT(error, AllOf(HasSubstr("lab.yaml:5:13"), HasSubstr("a100-sxm4-40gb")));
   EXPECT_THAT(error, AllOf(HasSubstr("lab.yaml:6:22"), HasSubstr("is no PCI address")));
   EXPECT_THAT(error, HasSubstr("names a node that the machine's \"numa\" does not list"));
-  EXPECT_THAT(error, ::testing::Not(HasSubstr("by PCI address")));  // a slip is not told as a clash
+  EXPECT_THAT(error, ::testing::Not(HasSubstr("by PCI address")));  // a typing error is not
+                                                                    // reported as a clash
 }
 
 TEST(MachineFile, RefusesTwoGpusAtOneAddressAndAWrongOrder) {
-  EXPECT_THAT(ErrorOf("name: lab\ngpus:\n  - {model: t4, pci: \"0000:07:00.0\"}\n  - {model: t4, pci: \"0000:07:00.0\"}\n"),
-              AllOf(HasSubstr("lab.yaml:4:5"), HasSubstr("two devices at PCI address 0000:07:00.0")));
-  EXPECT_THAT(ErrorOf("name: lab\ngpus:\n  - {model: t4, pci: \"0000:08:00.0\"}\n  - {model: t4, pci: \"0000:07:00.0\"}\n"),
+  EXPECT_THAT(
+      ErrorOf("name: lab\ngpus:\n  - {model: t4, pci: \"0000:07:00.0\"}\n  - {model: t4, pci: "
+              "\"0000:07:00.0\"}\n"),
+      AllOf(HasSubstr("lab.yaml:4:5"), HasSubstr("two devices at PCI address 0000:07:00.0")));
+  EXPECT_THAT(ErrorOf("name: lab\ngpus:\n  - {model: t4, pci: \"0000:08:00.0\"}\n  - {model: t4, "
+                      "pci: \"0000:07:00.0\"}\n"),
               HasSubstr("list them by PCI address"));
 }
 
 TEST(MachineFile, RefusesMoreGpusThanAMachineHolds) {
   std::string text = "name: lab\ngpus:\n";
-  for (int i = 0; i < 17; i++) text += "  - {model: t4, pci: \"0000:" + std::to_string(10 + i) + ":00.0\"}\n";
+  for (int i = 0; i < 17; i++)
+    text += "  - {model: t4, pci: \"0000:" + std::to_string(10 + i) + ":00.0\"}\n";
   EXPECT_THAT(ErrorOf(text), HasSubstr("more than 16 GPUs"));
 }
 
@@ -72,11 +78,13 @@ TEST(MachineFile, RefusesWhatIsNoMachine) {
 TEST(MachineFile, AnUnknownNameListsTheKnown) {
   const auto machine = LoadMachine(BuiltAssets(), BuiltCatalogue(), "dgx-a200");
   ASSERT_FALSE(machine.ok());
-  EXPECT_THAT(machine.error().message(), AllOf(HasSubstr("dgx-a200"), HasSubstr("dgx-a100"), HasSubstr("mixed")));
+  EXPECT_THAT(machine.error().message(),
+              AllOf(HasSubstr("dgx-a200"), HasSubstr("dgx-a100"), HasSubstr("mixed")));
 }
 
 TEST(Compile, NamesAndSizesAreThoseOfTheDriver) {
-  const auto now = Compiled("a100-40gb-x1"), before = Compiled("a100-40gb-x1", {.driver = "460.32.03"});
+  const auto now = Compiled("a100-40gb-x1"),
+             before = Compiled("a100-40gb-x1", {.driver = "460.32.03"});
   EXPECT_STREQ(now->gpus[0].name, "NVIDIA A100-SXM4-40GB");
   EXPECT_STREQ(before->gpus[0].name, "A100-SXM4-40GB");
   EXPECT_EQ(now->gpus[0].memory_total >> 20, 40960u);
@@ -85,8 +93,9 @@ TEST(Compile, NamesAndSizesAreThoseOfTheDriver) {
   EXPECT_EQ(before->cuda_version, 11020u);
 }
 
-TEST(Compile, IdentitiesStayTheSameAndASeedTellsMachinesApart) {
-  const auto one = Compiled("dgx-a100"), again = Compiled("dgx-a100"), other = Compiled("dgx-a100", {.seed = "n2"});
+TEST(Compile, IdentitiesStayTheSameAndASeedDistinguishesMachines) {
+  const auto one = Compiled("dgx-a100"), again = Compiled("dgx-a100"),
+             other = Compiled("dgx-a100", {.seed = "n2"});
   EXPECT_STREQ(one->gpus[7].uuid, again->gpus[7].uuid);
   EXPECT_STRNE(one->gpus[7].uuid, other->gpus[7].uuid);
   EXPECT_STRNE(one->gpus[7].serial, other->gpus[7].serial);
@@ -99,7 +108,8 @@ TEST(Compile, ADgxHasTwoLinksToEachSwitch) {
     std::map<std::uint32_t, int> links;
     for (const SimNvLink& link : state->gpus[gpu].nvlinks)
       if (link.active) links[link.remote_bus]++;
-    EXPECT_THAT(links, ::testing::ElementsAre(std::pair(0xc4u, 2), std::pair(0xc5u, 2), std::pair(0xc6u, 2), std::pair(0xc7u, 2),
+    EXPECT_THAT(links, ::testing::ElementsAre(std::pair(0xc4u, 2), std::pair(0xc5u, 2),
+                                              std::pair(0xc6u, 2), std::pair(0xc7u, 2),
                                               std::pair(0xc8u, 2), std::pair(0xc9u, 2)));
   }
   EXPECT_EQ(state->gpus[0].topology[1], 20);
@@ -110,14 +120,16 @@ TEST(Compile, ADgxHasTwoLinksToEachSwitch) {
 TEST(Compile, AnHgxH100HasUnevenLinksToItsFourSwitches) {
   const auto machine = ReadMachine(
       "name: hgx\ndriver: 550.54.15\ngpus:\n  - {model: h100-sxm-80gb, pci: \"0000:1b:00.0\"}\n"
-      "nvswitches: {pciId: 0x22a3, pci: [\"0000:07:00.0\", \"0000:08:00.0\", \"0000:09:00.0\", \"0000:0a:00.0\"]}\n",
+      "nvswitches: {pciId: 0x22a3, pci: [\"0000:07:00.0\", \"0000:08:00.0\", \"0000:09:00.0\", "
+      "\"0000:0a:00.0\"]}\n",
       "hgx.yaml", BuiltCatalogue());
   ASSERT_TRUE(machine.ok()) << machine.error().message();
   auto state = std::make_unique<SimState>();
   Compile(*machine, BuiltCatalogue(), {}, *state);
   std::map<std::uint32_t, int> links;
   for (const SimNvLink& link : state->gpus[0].nvlinks) links[link.remote_bus]++;
-  EXPECT_THAT(links, ::testing::ElementsAre(std::pair(7u, 4), std::pair(8u, 5), std::pair(9u, 5), std::pair(10u, 4)));
+  EXPECT_THAT(links, ::testing::ElementsAre(std::pair(7u, 4), std::pair(8u, 5), std::pair(9u, 5),
+                                            std::pair(10u, 4)));
   EXPECT_TRUE(state->gpus[0].limits_are_margins);
   EXPECT_EQ(state->gpus[0].fabric, 3u);
 }

@@ -1,4 +1,4 @@
-// penstock-sim: reads the flags and calls the verb. What a verb does is in cli_*.cc.
+// penstock-sim: reads the flags and calls the verb. The verbs are in cli_*.cc.
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -91,7 +91,8 @@ Examples:
   penstock-sim fault --root /tmp/dgx driver unload
   penstock-sim fault --root /tmp/dgx mps hang)";
 
-constexpr const char* kClockHelp = R"(The clock by which counters grow and samples are stamped; faults and events know it not.
+constexpr const char* kClockHelp =
+    R"(The clock by which counters grow and samples are stamped; faults and events know it not.
   stop                    it stands: two readings of a counter are equal
   advance DURATION        forward by so much (500ms, 10s, 1h), whether it stands or runs
   run                     on from where it stood
@@ -112,7 +113,8 @@ class Options {
     app_.footer(kFooter);
     app_.set_version_flag("--version", std::string("penstock-sim ") + PENSTOCK_VERSION);
     app_.require_subcommand(1);
-    app_.add_option("--root", root_, "folder of the machine's files ($PENSTOCK_SIM_ROOT)")->capture_default_str();
+    app_.add_option("--root", root_, "folder of the machine's files ($PENSTOCK_SIM_ROOT)")
+        ->capture_default_str();
     app_.fallthrough();
     AddQueries();
     AddLife();
@@ -124,7 +126,9 @@ class Options {
       std::error_code error;
       const std::string root = std::filesystem::absolute(root_, error).lexically_normal().string();
       start_.root = set_.root = fault_.root = heal_.root = clock_.root = root;
-      const cli::Output output = output_ == "json" ? cli::Output::kJson : output_ == "yaml" ? cli::Output::kYaml : cli::Output::kTable;
+      const cli::Output output = output_ == "json"   ? cli::Output::kJson
+                                 : output_ == "yaml" ? cli::Output::kYaml
+                                                     : cli::Output::kTable;
       const std::string name = verb->get_name();
       if (name == "list") return cli::List(output);
       if (name == "describe") return cli::Describe(machine_, output);
@@ -141,7 +145,8 @@ class Options {
 
  private:
   void AddOutput(CLI::App* verb, std::vector<std::string> forms) {
-    verb->add_option("-o,--output", output_, "form of the output")->check(CLI::IsMember(std::move(forms)));
+    verb->add_option("-o,--output", output_, "form of the output")
+        ->check(CLI::IsMember(std::move(forms)));
   }
 
   void AddQueries() {
@@ -149,16 +154,21 @@ class Options {
     CLI::App* describe = app_.add_subcommand("describe", "what a machine is made of");
     describe->add_option("machine", machine_, "name, or path of a machine file")->required();
     AddOutput(describe, {"table", "json", "yaml"});
-    AddOutput(app_.add_subcommand("status", "the machine under --root, and its faults"), {"table", "json"});
+    AddOutput(app_.add_subcommand("status", "the machine under --root, and its faults"),
+              {"table", "json"});
   }
 
   void AddLife() {
-    CLI::App* start = app_.add_subcommand("start", "build a machine's files under --root; no process stays");
+    CLI::App* start =
+        app_.add_subcommand("start", "build a machine's files under --root; no process stays");
     start->add_option("machine", start_.machine, "name, or path of a machine file")->required();
-    start->add_option("--driver", start_.driver, "driver version instead of the machine's own, e.g. 470.82.01");
-    start->add_flag("--no-driver", start_.no_driver, "GPUs without a driver; heal driver installs one");
+    start->add_option("--driver", start_.driver,
+                      "driver version instead of the machine's own, e.g. 470.82.01");
+    start->add_flag("--no-driver", start_.no_driver,
+                    "GPUs without a driver; heal driver installs one");
     start->add_flag("--replace", start_.replace, "stop a machine that is there first");
-    start->add_option("--seed", start_.seed, "tells two machines of one file apart: other UUIDs and serial numbers");
+    start->add_option("--seed", start_.seed,
+                      "tells two machines of one file apart: other UUIDs and serial numbers");
     app_.add_subcommand("stop", "remove the machine's files");
   }
 
@@ -170,7 +180,8 @@ class Options {
 
     CLI::App* fault = app_.add_subcommand("fault", "break something");
     fault->footer(kFaultHelp);
-    fault->add_option("target", fault_.target, "number, UUID, PCI address, all, driver, or mps")->required();
+    fault->add_option("target", fault_.target, "number, UUID, PCI address, all, driver, or mps")
+        ->required();
     fault->add_option("kind", fault_.words, "the fault and its arguments")->required();
     fault->add_option("--text", fault_.text, "message of an XID");
     fault->add_option("--count", fault_.count, "errors to count, or calls to strike");
@@ -182,14 +193,20 @@ class Options {
     fault->add_flag("--no-event", fault_.no_event, "an XID whose NVML event is lost");
     fault->add_flag("--alone", fault_.alone, "an XID without what follows from it");
 
-    CLI::App* clock = app_.add_subcommand("clock", "stop the clock that counters grow by, put it forward, let it run");
+    CLI::App* clock = app_.add_subcommand(
+        "clock", "stop the clock that counters grow by, put it forward, let it run");
     clock->footer(kClockHelp);
-    clock->add_option("action", clock_.action, "stop, advance or run")->required()->check(CLI::IsMember({"stop", "advance", "run"}));
+    clock->add_option("action", clock_.action, "stop, advance or run")
+        ->required()
+        ->check(CLI::IsMember({"stop", "advance", "run"}));
     clock->add_option("duration", clock_.by, "by how much it advances");
 
-    CLI::App* heal = app_.add_subcommand("heal", "undo faults, plug in what was removed, load the driver");
-    heal->add_option("target", heal_.target, "number, UUID, PCI address, all, driver, or mps")->required();
-    heal->add_option("--driver", heal_.driver, "the driver version to load (with target driver or all)");
+    CLI::App* heal =
+        app_.add_subcommand("heal", "undo faults, plug in what was removed, load the driver");
+    heal->add_option("target", heal_.target, "number, UUID, PCI address, all, driver, or mps")
+        ->required();
+    heal->add_option("--driver", heal_.driver,
+                     "the driver version to load (with target driver or all)");
   }
 
   CLI::App& app_;

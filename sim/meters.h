@@ -1,5 +1,5 @@
-// Reading and settling meters: a count grows by its rate on the machine's clock, so that no process has to count. Plain C, for the library
-// and for all who change the state.
+// Reads and settles meters: a count grows by its rate on the machine's clock, so that no process
+// has to count. Plain C, for the library and for all programs that change the state.
 #ifndef PENSTOCK_SIM_METERS_H_
 #define PENSTOCK_SIM_METERS_H_
 
@@ -9,24 +9,26 @@
 extern "C" {
 #endif
 
-// The machine's clock (µs since 1970, where nobody moved it), given CLOCK_MONOTONIC.
+// Returns the machine's clock (µs since 1970, unless it was moved) for a value of CLOCK_MONOTONIC.
 static inline uint64_t SimNow(const SimState* state, uint64_t real) {
   return state->clock_stopped ? state->clock_stopped : real + (uint64_t)state->clock_ahead;
 }
 
-// Seconds and the rest apart: a rate may be terabytes per second.
+// Computes whole seconds and the remainder separately: a rate may be terabytes per second.
 static inline uint64_t SimMeterAt(const SimMeter* meter, uint64_t metered, uint64_t now) {
   const uint64_t passed = now > metered ? now - metered : 0;
-  return meter->count + passed / 1000000u * meter->rate + passed % 1000000u * meter->rate / 1000000u;
+  return meter->count + passed / 1000000u * meter->rate +
+         passed % 1000000u * meter->rate / 1000000u;
 }
 
-// Writes down what has been counted up to now. Before every change of a rate.
+// Stores the counts reached by now. Required before every change of a rate.
 static inline void SimSettle(SimGpu* gpu, uint64_t now) {
-  for (int i = 0; i < kSimMeters; i++) gpu->meters[i].count = SimMeterAt(&gpu->meters[i], gpu->metered, now);
+  for (int i = 0; i < kSimMeters; i++)
+    gpu->meters[i].count = SimMeterAt(&gpu->meters[i], gpu->metered, now);
   gpu->metered = now;
 }
 
-// As after a reset, or under a newly loaded driver: all begin at nothing, and go on at their rates.
+// Sets all meters to zero, as a reset or a newly loaded driver does; they continue at their rates.
 static inline void SimZeroMeters(SimGpu* gpu, uint64_t now) {
   for (int i = 0; i < kSimMeters; i++) gpu->meters[i].count = 0;
   for (int i = 0; i < kSimMaxLinks; i++)

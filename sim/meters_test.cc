@@ -18,7 +18,8 @@ TEST(Meters, GrowByTheirRateAndHaveRoomForTerabytes) {
   EXPECT_EQ(SimMeterAt(&meter, 100, 100 + kSecond / 2), 8u);
   EXPECT_EQ(SimMeterAt(&meter, 100, 50), 7u) << "a clock that was put back takes nothing away";
   const SimMeter fast{0, 8ull << 40};
-  EXPECT_EQ(SimMeterAt(&fast, 0, 100000 * kSecond + kSecond / 4), (8ull << 40) * 100000 + (2ull << 40));
+  EXPECT_EQ(SimMeterAt(&fast, 0, 100000 * kSecond + kSecond / 4),
+            (8ull << 40) * 100000 + (2ull << 40));
 }
 
 TEST(Meters, SettlingNeverTakesAway) {
@@ -34,7 +35,7 @@ TEST(Meters, SettlingNeverTakesAway) {
   }
 }
 
-TEST(Meters, BeginAnewAndGoOnAtTheirRates) {
+TEST(Meters, BeginAgainAndGoOnAtTheirRates) {
   auto gpu = std::make_unique<SimGpu>();
   gpu->meters[kSimPcieTx] = {500, 10};
   gpu->nvlinks[3].errors[kSimLinkReplay] = 4;
@@ -44,7 +45,7 @@ TEST(Meters, BeginAnewAndGoOnAtTheirRates) {
   EXPECT_EQ(SimMeterAt(&gpu->meters[kSimPcieTx], gpu->metered, 11 * kSecond), 20u);
 }
 
-TEST(Workload, FollowsUseAndSparesWhatTheDeviceDoesNotTell) {
+TEST(Workload, FollowsUseAndSparesWhatTheDeviceDoesNotReport) {
   auto gpu = std::make_unique<SimGpu>();
   gpu->power_idle = 100000;
   gpu->power_limit = 500000;
@@ -63,10 +64,12 @@ TEST(Workload, FollowsUseAndSparesWhatTheDeviceDoesNotTell) {
 
 TEST(Workload, AReasonForLessThanFullClocksLastsAsLongAsItIsInForce) {
   auto gpu = std::make_unique<SimGpu>();
-  gpu->clock_event_reasons = 0x44;  // the power cap, and heat that the hardware feels
+  gpu->clock_event_reasons = 0x44;  // the power cap, and hardware thermal slowdown
   Follow(*gpu);
-  for (const int meter : {kSimLimitedByPower, kSimLimitedByHeat, kSimLimitedByHwHeat}) EXPECT_EQ(gpu->meters[meter].rate, 1000000000u);
-  for (const int meter : {kSimLimitedBySwHeat, kSimLimitedByBoard, kSimLimitedBySyncBoost}) EXPECT_EQ(gpu->meters[meter].rate, 0u);
+  for (const int meter : {kSimLimitedByPower, kSimLimitedByHeat, kSimLimitedByHwHeat})
+    EXPECT_EQ(gpu->meters[meter].rate, 1000000000u);
+  for (const int meter : {kSimLimitedBySwHeat, kSimLimitedByBoard, kSimLimitedBySyncBoost})
+    EXPECT_EQ(gpu->meters[meter].rate, 0u);
 }
 
 }  // namespace

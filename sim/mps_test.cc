@@ -1,4 +1,4 @@
-// The MPS programs of a simulated machine, as a shell would use them.
+// Tests the MPS programs of a simulated machine as a shell uses them.
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -26,12 +26,14 @@ class MpsPrograms : public ::testing::Test {
     (void)Sh("echo quit -t 1 | $C");
   }
 
-  // What a command says; $C, $SMI and $CLIENT are the machine's programs, its GPUs 2 and 5 are the daemon's.
+  // Returns the output of a command; $C, $SMI and $CLIENT are the machine's programs, and the
+  // daemon has its GPUs 2 and 5.
   std::string Sh(const std::string& command) {
     const std::string bin = folder_ / "m/usr/bin/";
-    const std::string line = "export C=" + bin + "nvidia-cuda-mps-control SMI=" + bin + "nvidia-smi CLIENT=" + bin + "mps-client" +
-                             " PATH=" + bin + ":$PATH CUDA_MPS_PIPE_DIRECTORY=" + folder_.path() +
-                             "/pipe CUDA_MPS_LOG_DIRECTORY=" + folder_.path() + "; { " + command + "; } 2>&1";
+    const std::string line =
+        "export C=" + bin + "nvidia-cuda-mps-control SMI=" + bin + "nvidia-smi CLIENT=" + bin +
+        "mps-client" + " PATH=" + bin + ":$PATH CUDA_MPS_PIPE_DIRECTORY=" + folder_.path() +
+        "/pipe CUDA_MPS_LOG_DIRECTORY=" + folder_.path() + "; { " + command + "; } 2>&1";
     FILE* output = ::popen(line.c_str(), "re");
     std::string text;
     std::array<char, 256> buffer{};
@@ -40,7 +42,7 @@ class MpsPrograms : public ::testing::Test {
     return text;
   }
   std::string StartDaemon() { return Sh("CUDA_VISIBLE_DEVICES=2,5 $C -d"); }
-  /// Killed is not gone yet; false after a minute.
+  /// A killed daemon does not exit at once; returns false after a minute.
   bool DaemonGoes() {
     const auto late = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (Sh("echo get_server_list | $C") != "Cannot find MPS control daemon process\n") {
@@ -71,26 +73,34 @@ TEST_F(MpsPrograms, ADaemonEndsWithItsMachine) {
   EXPECT_TRUE(DaemonGoes());
 }
 
-TEST_F(MpsPrograms, LimitsAreKeptAndToldInTheirForms) {
+TEST_F(MpsPrograms, LimitsAreKeptAndReportedInTheirForms) {
   (void)StartDaemon();
   EXPECT_EQ(Sh("echo get_default_active_thread_percentage | $C"), "100.0\n");
-  EXPECT_EQ(Sh("(echo set_default_active_thread_percentage 25; echo set_default_device_pinned_mem_limit 1 10137M; "
+  EXPECT_EQ(Sh("(echo set_default_active_thread_percentage 25; echo "
+               "set_default_device_pinned_mem_limit 1 10137M; "
                "echo set_default_device_pinned_mem_limit 0 3072M) | $C"),
             "25.0\n");
-  EXPECT_EQ(Sh("(echo get_default_device_pinned_mem_limit 0; echo get_default_device_pinned_mem_limit 1) | $C"), "3G\n9G\n")
+  EXPECT_EQ(Sh("(echo get_default_device_pinned_mem_limit 0; echo "
+               "get_default_device_pinned_mem_limit 1) | $C"),
+            "3G\n9G\n")
       << "whole ones";
-  EXPECT_EQ(Sh("(echo set_default_device_pinned_mem_limit 7 1000M; echo get_default_device_pinned_mem_limit 7) | $C"), "1000M\n")
+  EXPECT_EQ(Sh("(echo set_default_device_pinned_mem_limit 7 1000M; echo "
+               "get_default_device_pinned_mem_limit 7) | $C"),
+            "1000M\n")
       << "it knows no GPUs";
   EXPECT_EQ(Sh("echo get_default_device_pinned_mem_limit 2 | $C"), "");
-  EXPECT_EQ(Sh("$CLIENT --device 1 --allocate 10000 --allocate 138 | tail -n 2"), "allocated 10000\nerror 2 CUDA_ERROR_OUT_OF_MEMORY\n");
+  EXPECT_EQ(Sh("$CLIENT --device 1 --allocate 10000 --allocate 138 | tail -n 2"),
+            "allocated 10000\nerror 2 CUDA_ERROR_OUT_OF_MEMORY\n");
 }
 
-// As 535.261 and 550.163 do, seen in their traces and folders.
+// As 535.261 and 550.163 do, observed in traces and folders.
 TEST_F(MpsPrograms, ADaemonLeavesItsSocketsAndEndsItsPidFileAndPipe) {
   const std::string names = "ls $CUDA_MPS_PIPE_DIRECTORY";
   (void)StartDaemon();
-  EXPECT_EQ(Sh(names), "control\ncontrol_lock\ncontrol_privileged\nlog\nnvidia-cuda-mps-control.pid\n");
-  EXPECT_EQ(Sh("(echo get_client_list 1; echo foo; echo ps) | $C"), "Server 1 not found\nUnknown command \"foo\"\nServer not found\n");
+  EXPECT_EQ(Sh(names),
+            "control\ncontrol_lock\ncontrol_privileged\nlog\nnvidia-cuda-mps-control.pid\n");
+  EXPECT_EQ(Sh("(echo get_client_list 1; echo foo; echo ps) | $C"),
+            "Server 1 not found\nUnknown command \"foo\"\nServer not found\n");
   EXPECT_EQ(Sh("echo quit | $C"), "");
   EXPECT_EQ(Sh(names), "control\ncontrol_lock\ncontrol_privileged\n");
 }
@@ -104,13 +114,15 @@ TEST_F(MpsPrograms, ADaemonOf535HasNoPidFile) {
 TEST_F(MpsPrograms, AClientCountsTheServersGpusThatItMayOpen) {
   (void)StartDaemon();
   ASSERT_THAT(Sh("$CLIENT --device 1 --allocate 100"), HasSubstr("allocated 100"));
-  EXPECT_THAT(Sh("CUDA_VISIBLE_DEVICES=1 $CLIENT"), HasSubstr("limit ")) << "its numbers are those of the server's";
+  EXPECT_THAT(Sh("CUDA_VISIBLE_DEVICES=1 $CLIENT"), HasSubstr("limit "))
+      << "its numbers are those of the server's";
   EXPECT_THAT(Sh("CUDA_VISIBLE_DEVICES=2 $CLIENT"), HasSubstr("CUDA_ERROR_NO_DEVICE"));
-  // As in a container that was given the second alone.
+  // As in a container that received only the second GPU.
   const std::string hidden = folder_ / "m/dev/nvidia2";
   ASSERT_EQ(Sh("mv " + hidden + " " + hidden + ".away"), "");
-  const std::string pid =
-      Sh("cd " + folder_.path() + "; $CLIENT --hold > said 2>&1 & until grep -q limit said 2>/dev/null; do :; done; printf %s $!");
+  const std::string pid = Sh("cd " + folder_.path() +
+                             "; $CLIENT --hold > said 2>&1 & until grep -q limit said 2>/dev/null; "
+                             "do :; done; printf %s $!");
   EXPECT_EQ(control_.state().gpus[2].process_count, 1u) << "the server";
   EXPECT_EQ(control_.state().gpus[5].process_count, 2u) << "the server and its client";
   (void)Sh("kill " + pid);
@@ -121,8 +133,10 @@ TEST_F(MpsPrograms, AnExclusiveGpuIsUsedThroughTheServerOnly) {
   EXPECT_EQ(control_.state().gpus[2].compute_mode, 3u);
   (void)StartDaemon();
   EXPECT_THAT(Sh("$CLIENT"), HasSubstr("mps server "));
-  EXPECT_THAT(Sh("CUDA_MPS_PIPE_DIRECTORY=/nowhere $CLIENT --device 2"), HasSubstr("CUDA_ERROR_DEVICE_UNAVAILABLE"));
-  EXPECT_THAT(Sh("CUDA_MPS_PIPE_DIRECTORY=/nowhere $CLIENT --device 3"), ::testing::StartsWith("no mps"));
+  EXPECT_THAT(Sh("CUDA_MPS_PIPE_DIRECTORY=/nowhere $CLIENT --device 2"),
+              HasSubstr("CUDA_ERROR_DEVICE_UNAVAILABLE"));
+  EXPECT_THAT(Sh("CUDA_MPS_PIPE_DIRECTORY=/nowhere $CLIENT --device 3"),
+              ::testing::StartsWith("no mps"));
   EXPECT_EQ(status_, 0);
 }
 

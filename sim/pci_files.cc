@@ -14,12 +14,13 @@ std::string Hex(std::uint32_t value, int digits) {
 }
 
 const char* LinkSpeed(std::uint32_t generation) {
-  constexpr const char* kSpeeds[] = {"Unknown",        "2.5 GT/s PCIe",  "5.0 GT/s PCIe", "8.0 GT/s PCIe",
-                                     "16.0 GT/s PCIe", "32.0 GT/s PCIe", "64.0 GT/s PCIe"};
+  constexpr const char* kSpeeds[] = {"Unknown",       "2.5 GT/s PCIe",  "5.0 GT/s PCIe",
+                                     "8.0 GT/s PCIe", "16.0 GT/s PCIe", "32.0 GT/s PCIe",
+                                     "64.0 GT/s PCIe"};
   return kSpeeds[generation <= 6 ? generation : 0];
 }
 
-// Up from a device folder to sys/.
+// Returns the relative path from a device folder up to sys/.
 std::string UpToSys(const std::string& device_path) {
   std::string up;
   for (std::size_t depth = base::Split(device_path, '/').size(); depth > 1; depth--) up += "../";
@@ -27,18 +28,19 @@ std::string UpToSys(const std::string& device_path) {
 }
 
 void PutWord(std::string& bytes, std::size_t at, std::uint32_t value, int length) {
-  for (int i = 0; i < length; i++) bytes[at + static_cast<std::size_t>(i)] = static_cast<char>(value >> (8 * i));
+  for (int i = 0; i < length; i++)
+    bytes[at + static_cast<std::size_t>(i)] = static_cast<char>(value >> (8 * i));
 }
 
-// The first 256 bytes: the header and NVIDIA's usual chain of capabilities. The last one is the vendor's own; in a guest a vGPU's says "VF"
-// and which driver the host has.
+// Returns the first 256 bytes: the header and NVIDIA's usual chain of capabilities. The last
+// capability is the vendor's own; in a guest, a vGPU's contains "VF" and the host's driver.
 std::string ConfigSpace(const PciDevice& device) {
   constexpr std::size_t kVendorCapability = 0xb4;
   std::string bytes(256, '\0');
   PutWord(bytes, 0x00, device.id & 0xffff, 2);
   PutWord(bytes, 0x02, device.id >> 16, 2);
   PutWord(bytes, 0x04, 0x0406, 2);
-  PutWord(bytes, 0x06, 0x0010, 2);  // has capabilities
+  PutWord(bytes, 0x06, 0x0010, 2);  // status: has capabilities
   PutWord(bytes, 0x08, 0xa1, 1);
   PutWord(bytes, 0x09, device.pci_class, 3);
   PutWord(bytes, 0x2c, device.subsystem & 0xffff, 2);
@@ -57,7 +59,8 @@ std::string ConfigSpace(const PciDevice& device) {
   return bytes;
 }
 
-// The regions as sysfs lists them, start, end and flags: registers, the window to the memory, and a third one. Where they lie is made up.
+// Returns the regions as sysfs lists them (start, end, flags): registers, the window to the memory,
+// and a third one. The addresses are invented.
 std::string Regions(const PciDevice& device) {
   constexpr std::uint64_t kMemory = 0x40200, kWide = 0x14220c;
   const std::uint64_t bus = base::ParseUint(device.address.substr(5, 2), 16).value_or(0);
@@ -69,8 +72,10 @@ std::string Regions(const PciDevice& device) {
     if (region == 1 && device.window != 0) start = high, size = device.window;
     if (region == 3 && device.window != 0) start = high + (1ull << 39), size = 32ull << 20;
     char line[64];
-    std::snprintf(line, sizeof line, "0x%016llx 0x%016llx 0x%016llx\n", static_cast<unsigned long long>(start),
-                  static_cast<unsigned long long>(size ? start + size - 1 : 0), static_cast<unsigned long long>(size ? flags : 0));
+    std::snprintf(line, sizeof line, "0x%016llx 0x%016llx 0x%016llx\n",
+                  static_cast<unsigned long long>(start),
+                  static_cast<unsigned long long>(size ? start + size - 1 : 0),
+                  static_cast<unsigned long long>(size ? flags : 0));
     text += line;
   }
   return text;
@@ -82,7 +87,7 @@ std::string DevicePath(const std::string& address) {
   const std::string domain_bus = address.substr(0, 7);
   if (domain_bus.ends_with(":00")) return "sys/devices/pci" + domain_bus + "/" + address;
   std::string root = domain_bus;
-  root.back() = '0';  // 07 hangs below 00, 4e below 40
+  root.back() = '0';  // 07 is below 00, 4e is below 40
   return "sys/devices/pci" + root + "/" + root + ":01.1/" + address;
 }
 
@@ -106,9 +111,11 @@ void AddPciDevice(TreeBuilder& tree, const PciDevice& device, bool loaded) {
   tree.Link(folder + "/subsystem", UpToSys(folder) + "bus/pci");
   tree.Link("sys/bus/pci/devices/" + device.address, "../../../" + folder.substr(4));
   char text[256];
-  std::snprintf(text, sizeof text, "%sPCI_CLASS=%X\nPCI_ID=%04X:%04X\nPCI_SUBSYS_ID=%04X:%04X\nPCI_SLOT_NAME=%s\n",
-                loaded ? "DRIVER=nvidia\n" : "", device.pci_class, device.id & 0xffff, device.id >> 16, device.subsystem & 0xffff,
-                device.subsystem >> 16, device.address.c_str());
+  std::snprintf(text, sizeof text,
+                "%sPCI_CLASS=%X\nPCI_ID=%04X:%04X\nPCI_SUBSYS_ID=%04X:%04X\nPCI_SLOT_NAME=%s\n",
+                loaded ? "DRIVER=nvidia\n" : "", device.pci_class, device.id & 0xffff,
+                device.id >> 16, device.subsystem & 0xffff, device.subsystem >> 16,
+                device.address.c_str());
   tree.File(folder + "/uevent", text, 0644);
   const std::string driver = std::string("sys/bus/pci/drivers/") + device.driver;
   if (loaded) {

@@ -1,4 +1,4 @@
-// What sysfs shows of a PCI device, whatever it is: its folder and the links to it.
+// Creates what sysfs shows of any PCI device: its folder and the links to it.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,15 @@ struct PciDevice {
   std::string cpu_list;
   std::uint32_t generation, max_generation, width;
   const char* driver;
-  std::uint64_t window = 0;                        // to the device's memory
+  std::uint64_t window = 0;                        // size of the window to the device's memory
   std::string vgpu_host_driver, vgpu_host_branch;  // ten characters at most
 };
 
-/// Where a device lies below sys/devices: its root complex (named after the bus, as firmware would number it), a port, itself.
+/// Returns the path of a device below sys/devices: its root complex (named after the bus, as
+/// firmware would number it), a port, the device.
 std::string DevicePath(const std::string& address);
 
-/// `loaded`: its driver is bound to it.
+/// `loaded`: the device's driver is bound to it.
 void AddPciDevice(TreeBuilder& tree, const PciDevice& device, bool loaded);
 void RemovePciDevice(TreeBuilder& tree, const std::string& address);
 

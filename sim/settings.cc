@@ -1,4 +1,4 @@
-// `penstock-sim set`: what a GPU is doing.
+// Implements `penstock-sim set`: changes what a GPU is doing.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -18,19 +18,22 @@ using base::Code;
 using base::Error;
 using base::Status;
 
-// "1024" is MiB; "10Gi" and its kin are themselves.
+// Reads an amount of memory: a plain number such as "1024" is MiB; "10Gi" and similar values carry
+// their unit.
 base::Result<std::uint64_t> Memory(const std::string& key, const std::string& value) {
-  if (const auto mebibytes = base::ParseUint(value); mebibytes && *mebibytes < (1u << 24)) return *mebibytes << 20;
+  if (const auto mebibytes = base::ParseUint(value); mebibytes && *mebibytes < (1u << 24))
+    return *mebibytes << 20;
   const auto bytes = base::ParseBytes(value);
   if (!bytes.ok()) return BadSetting(key, value, "give MiB, or a quantity such as 10Gi");
   return bytes->count;
 }
 
-// The GPU does what its processes do, together 100 % at most.
+// Sets the GPU's utilization to the sum of its processes', at most 100 %.
 void WorkOfProcesses(SimGpu& gpu) {
   const auto sum = [&gpu](std::uint32_t SimProcess::*use) {
     std::uint32_t percent = 0;
-    for (std::uint32_t i = 0; i < gpu.process_count; i++) percent += gpu.processes[i].own_use ? gpu.processes[i].*use : 0;
+    for (std::uint32_t i = 0; i < gpu.process_count; i++)
+      percent += gpu.processes[i].own_use ? gpu.processes[i].*use : 0;
     return std::min(percent, 100u);
   };
   Work(gpu, sum(&SimProcess::use_sm));
@@ -40,18 +43,21 @@ void WorkOfProcesses(SimGpu& gpu) {
 }
 
 bool AnyOwnUse(const SimGpu& gpu) {
-  return std::any_of(gpu.processes, gpu.processes + gpu.process_count, [](const SimProcess& process) { return process.own_use != 0; });
+  return std::any_of(gpu.processes, gpu.processes + gpu.process_count,
+                     [](const SimProcess& process) { return process.own_use != 0; });
 }
 
-// SM[/MEMORY[/ENCODER[/DECODER]]], percent; half of the SMs' where the memory's is not given.
+// Reads SM[/MEMORY[/ENCODER[/DECODER]]] in percent; the memory's default is half of the SMs'.
 Status SetUse(SimProcess& process, const std::string& value, const std::string& text) {
   std::vector<std::uint32_t> percents;
   for (const std::string& part : base::Split(text, '/')) {
     const auto percent = base::ParseUint(part);
-    if (!percent || *percent > 100) return BadSetting("process", value, "its use is percent: SM[/MEMORY[/ENCODER[/DECODER]]]");
+    if (!percent || *percent > 100)
+      return BadSetting("process", value, "its use is percent: SM[/MEMORY[/ENCODER[/DECODER]]]");
     percents.push_back(static_cast<std::uint32_t>(*percent));
   }
-  if (percents.size() > 4) return BadSetting("process", value, "its use is SM[/MEMORY[/ENCODER[/DECODER]]]");
+  if (percents.size() > 4)
+    return BadSetting("process", value, "its use is SM[/MEMORY[/ENCODER[/DECODER]]]");
   process.own_use = 1;
   process.use_sm = percents[0];
   process.use_memory = percents.size() > 1 ? percents[1] : percents[0] / 2;
@@ -80,13 +86,17 @@ Status AddProcess(SimGpu& gpu, const std::string& value) {
     else if (!part.empty() && part[0] >= '0' && part[0] <= '9')
       TRY(SetUse(process, value, part));
     else
-      return BadSetting("process", value, "the type is C (compute), G (graphics) or M (MPS client), use is percent");
+      return BadSetting("process", value,
+                        "the type is C (compute), G (graphics) or M (MPS client), use is percent");
   }
   SimProcess* end = gpu.processes + gpu.process_count;
-  SimProcess* same =
-      std::find_if(gpu.processes, end, [&](const SimProcess& other) { return other.pid == process.pid && other.type == process.type; });
+  SimProcess* same = std::find_if(gpu.processes, end, [&](const SimProcess& other) {
+    return other.pid == process.pid && other.type == process.type;
+  });
   if (same == end && gpu.process_count == kSimMaxProcesses)
-    return Error(Code::kResourceExhausted, "a simulated GPU holds " + std::to_string(kSimMaxProcesses) + " processes at most");
+    return Error(
+        Code::kResourceExhausted,
+        "a simulated GPU holds " + std::to_string(kSimMaxProcesses) + " processes at most");
   const bool had_use = AnyOwnUse(gpu);
   *same = process;
   if (same == end) gpu.process_count++;
@@ -98,22 +108,25 @@ Status EndProcess(SimGpu& gpu, const std::string& value) {
   const auto pid = base::ParseUint(value);
   SimProcess* end = gpu.processes + gpu.process_count;
   const bool had_use = AnyOwnUse(gpu);
-  SimProcess* left = std::remove_if(gpu.processes, end, [&](const SimProcess& process) { return process.pid == pid; });
+  SimProcess* left = std::remove_if(gpu.processes, end,
+                                    [&](const SimProcess& process) { return process.pid == pid; });
   if (left == end) return BadSetting("end-process", value, "no such process is on the GPU");
   gpu.process_count = static_cast<std::uint32_t>(left - gpu.processes);
   if (had_use) WorkOfProcesses(gpu);
   return {};
 }
 
-// Names of nvmlClocksEventReasons, or none.
+// Reads names of nvmlClocksEventReasons, or none.
 Status SetClockEvents(SimGpu& gpu, const std::string& value) {
-  constexpr std::pair<const char*, std::uint64_t> kReasons[] = {{"idle", 0x1},        {"clocks-setting", 0x2}, {"power-cap", 0x4},
-                                                                {"hw-slowdown", 0x8}, {"sync-boost", 0x10},    {"sw-thermal", 0x20},
-                                                                {"hw-thermal", 0x40}, {"power-brake", 0x80},   {"display-clocks", 0x100}};
+  constexpr std::pair<const char*, std::uint64_t> kReasons[] = {
+      {"idle", 0x1},        {"clocks-setting", 0x2}, {"power-cap", 0x4},
+      {"hw-slowdown", 0x8}, {"sync-boost", 0x10},    {"sw-thermal", 0x20},
+      {"hw-thermal", 0x40}, {"power-brake", 0x80},   {"display-clocks", 0x100}};
   std::uint64_t reasons = 0;
   for (const std::string& name : base::Split(value, ',')) {
     if (name == "none") continue;
-    const auto* at = std::find_if(std::begin(kReasons), std::end(kReasons), [&](const auto& reason) { return name == reason.first; });
+    const auto* at = std::find_if(std::begin(kReasons), std::end(kReasons),
+                                  [&](const auto& reason) { return name == reason.first; });
     if (at == std::end(kReasons)) {
       std::vector<std::string> names = {"none"};
       for (const auto& reason : kReasons) names.emplace_back(reason.first);
@@ -126,15 +139,19 @@ Status SetClockEvents(SimGpu& gpu, const std::string& value) {
 }
 
 Status SetMig(SimGpu& gpu, const std::string& value) {
-  if (gpu.mig_max == 0) return Error(Code::kFailedPrecondition, std::string(gpu.name) + " has no MIG");
-  if (value != "enabled" && value != "disabled") return BadSetting("mig", value, "enabled or disabled");
+  if (gpu.mig_max == 0)
+    return Error(Code::kFailedPrecondition, std::string(gpu.name) + " has no MIG");
+  if (value != "enabled" && value != "disabled")
+    return BadSetting("mig", value, "enabled or disabled");
   gpu.mig_current = gpu.mig_pending = value == "enabled";
   return {};
 }
 
-// UUID.CLIQUE, as several machines' GPUs that share a fabric have it; "alone" as one machine's own.
+// Reads UUID.CLIQUE, for a fabric that several machines' GPUs share, or "alone" for a fabric of one
+// machine.
 Status SetFabric(SimGpu& gpu, const std::string& value) {
-  if (gpu.fabric == SIM_NA) return Error(Code::kFailedPrecondition, std::string(gpu.name) + " is in no NVLink fabric");
+  if (gpu.fabric == SIM_NA)
+    return Error(Code::kFailedPrecondition, std::string(gpu.name) + " is in no NVLink fabric");
   std::uint8_t cluster[sizeof gpu.fabric_cluster] = {};
   std::uint32_t clique = 0;
   if (value != "alone") {
@@ -148,7 +165,9 @@ Status SetFabric(SimGpu& gpu, const std::string& value) {
       good = byte.has_value();
       cluster[i] = static_cast<std::uint8_t>(byte.value_or(0));
     }
-    if (!good) return BadSetting("fabric", value, "give the cluster's UUID and the clique as UUID.NUMBER, or alone");
+    if (!good)
+      return BadSetting("fabric", value,
+                        "give the cluster's UUID and the clique as UUID.NUMBER, or alone");
     clique = static_cast<std::uint32_t>(*number);
   }
   std::memcpy(gpu.fabric_cluster, cluster, sizeof cluster);
@@ -156,12 +175,15 @@ Status SetFabric(SimGpu& gpu, const std::string& value) {
   return {};
 }
 
-// What tells one board from another of its model.
+// Sets what distinguishes one board from another of its model.
 Status SetIdentity(SimGpu& gpu, const std::string& key, const std::string& value) {
   const bool uuid = key == "uuid";
   const std::size_t room = uuid ? sizeof gpu.uuid : sizeof gpu.serial;
-  if (value.empty() || value.size() >= room || (uuid && (!value.starts_with("GPU-") || value.size() != 40)))
-    return BadSetting(key, value, uuid ? "GPU-, and a UUID" : "give at most " + std::to_string(room - 1) + " characters");
+  if (value.empty() || value.size() >= room ||
+      (uuid && (!value.starts_with("GPU-") || value.size() != 40)))
+    return BadSetting(
+        key, value,
+        uuid ? "GPU-, and a UUID" : "give at most " + std::to_string(room - 1) + " characters");
   char* const to = uuid ? gpu.uuid : gpu.serial;
   std::memset(to, 0, room);
   std::memcpy(to, value.data(), value.size());
@@ -169,7 +191,8 @@ Status SetIdentity(SimGpu& gpu, const std::string& key, const std::string& value
 }
 
 Status SetPower(SimGpu& gpu, const std::string& key, const std::string& value) {
-  if (gpu.power_draw == SIM_NA) return Error(Code::kFailedPrecondition, std::string(gpu.name) + " does not tell its power");
+  if (gpu.power_draw == SIM_NA)
+    return Error(Code::kFailedPrecondition, std::string(gpu.name) + " does not tell its power");
   ASSIGN(const std::uint64_t watts, SettingNumber(key, value, 2000, "watts"));
   (key == "power" ? gpu.power_draw : gpu.power_limit) = static_cast<std::uint32_t>(watts * 1000);
   return {};
@@ -178,14 +201,18 @@ Status SetPower(SimGpu& gpu, const std::string& key, const std::string& value) {
 Status SetMemoryUsed(SimGpu& gpu, const std::string& value) {
   ASSIGN(const std::uint64_t bytes, Memory("memory-used", value));
   const std::uint64_t most = gpu.memory_total - gpu.memory_reserved;
-  if (bytes > most) return BadSetting("memory-used", value, "the GPU has " + std::to_string(most >> 20) + " MiB to use");
+  if (bytes > most)
+    return BadSetting("memory-used", value,
+                      "the GPU has " + std::to_string(most >> 20) + " MiB to use");
   gpu.memory_used = bytes;
   return {};
 }
 
 Status SetBar1Used(SimGpu& gpu, const std::string& value) {
   ASSIGN(const std::uint64_t bytes, Memory("bar1-used", value));
-  if (bytes > gpu.bar1_total) return BadSetting("bar1-used", value, "BAR1 has " + std::to_string(gpu.bar1_total >> 20) + " MiB");
+  if (bytes > gpu.bar1_total)
+    return BadSetting("bar1-used", value,
+                      "BAR1 has " + std::to_string(gpu.bar1_total >> 20) + " MiB");
   gpu.bar1_used = bytes;
   return {};
 }
@@ -193,15 +220,18 @@ Status SetBar1Used(SimGpu& gpu, const std::string& value) {
 // Applies one "key=value" to a copy.
 Status Apply(SimGpu& gpu, const std::string& setting) {
   const std::size_t equals = setting.find('=');
-  const std::string key = setting.substr(0, equals), value = equals == std::string::npos ? "" : setting.substr(equals + 1);
-  std::vector<std::string> keys = {"utilisation", "utilization",  "memory-used", "bar1-used",   "power",
-                                   "power-limit", "clock-events", "process",     "end-process", "no-processes",
-                                   "mig",         "fabric",       "uuid",        "serial",      "counters"};
+  const std::string key = setting.substr(0, equals),
+                    value = equals == std::string::npos ? "" : setting.substr(equals + 1);
+  std::vector<std::string> keys = {"utilisation", "utilization",  "memory-used",  "bar1-used",
+                                   "power",       "power-limit",  "clock-events", "process",
+                                   "end-process", "no-processes", "mig",          "fabric",
+                                   "uuid",        "serial",       "counters"};
   std::ranges::move(PlainSettings(), std::back_inserter(keys));
   if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
     const auto near = base::Nearest(key, keys);
-    return Error(Code::kInvalidArgument,
-                 "no setting \"" + key + "\"; " + (near ? "did you mean " + *near + "?" : "there are " + base::Join(keys, ", ")));
+    return Error(Code::kInvalidArgument, "no setting \"" + key + "\"; " +
+                                             (near ? "did you mean " + *near + "?"
+                                                   : "there are " + base::Join(keys, ", ")));
   }
   if (key == "process") return AddProcess(gpu, value);
   if (key == "end-process") return EndProcess(gpu, value);
@@ -219,7 +249,8 @@ Status Apply(SimGpu& gpu, const std::string& setting) {
     return {};
   }
   if (key == "counters") {
-    if (value != "0") return BadSetting(key, value, "counters=0 begins all of them anew, as a reset does");
+    if (value != "0")
+      return BadSetting(key, value, "counters=0 begins all of them anew, as a reset does");
     SimZeroMeters(&gpu, gpu.metered);
     return {};
   }
@@ -233,9 +264,13 @@ Status Apply(SimGpu& gpu, const std::string& setting) {
 
 }  // namespace
 
-Status Control::Set(const std::vector<std::uint32_t>& gpus, const std::vector<std::string>& settings) {
-  const bool other_board = std::any_of(settings.begin(), settings.end(), [](const std::string& it) { return it.starts_with("uuid="); });
-  if (other_board && gpus.size() != 1) return Error(Code::kInvalidArgument, "uuid: give it to one GPU");
+Status Control::Set(const std::vector<std::uint32_t>& gpus,
+                    const std::vector<std::string>& settings) {
+  const bool other_board = std::any_of(settings.begin(), settings.end(), [](const std::string& it) {
+    return it.starts_with("uuid=");
+  });
+  if (other_board && gpus.size() != 1)
+    return Error(Code::kInvalidArgument, "uuid: give it to one GPU");
   {
     ASSIGN(StateFile::Change change, file_.Begin());
     std::vector<SimGpu> changed;

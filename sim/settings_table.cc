@@ -15,7 +15,7 @@ using base::Code;
 using base::Error;
 using base::Status;
 
-// A field of the state: what it counts and the most that it may be.
+// A field of the state: its unit and its maximum.
 struct Field {
   const char* key;
   std::uint32_t SimGpu::*field;
@@ -51,7 +51,7 @@ constexpr Field kFields[] = {
     {"retired-double", &SimGpu::retired_double, 63, "pages"},
 };
 
-// A meter: what it has counted, or what it counts in a second.
+// A meter: its count, or its rate per second.
 enum class Part { kCount, kRate, kPercent };
 struct MeterKey {
   const char* key;
@@ -101,9 +101,10 @@ constexpr LinkKey kLinkKeys[] = {{"nvlink-crc-flit", kSimLinkCrcFlit},
                                  {"nvlink-replay", kSimLinkReplay},
                                  {"nvlink-recovery", kSimLinkRecovery}};
 
-// As NVML's fields are ordered.
-const std::vector<std::string> kPcieErrors = {"l0-to-recovery", "correctable", "nak-received", "receiver",    "bad-tlp", "nak-sent",
-                                              "bad-dllp",       "non-fatal",   "fatal",        "unsupported", "lcrc",    "lane"};
+// In the order of NVML's fields.
+const std::vector<std::string> kPcieErrors = {
+    "l0-to-recovery", "correctable", "nak-received", "receiver",    "bad-tlp", "nak-sent",
+    "bad-dllp",       "non-fatal",   "fatal",        "unsupported", "lcrc",    "lane"};
 
 struct ReadingKey {
   const char* key;
@@ -128,7 +129,8 @@ constexpr ReadingKey kReadings[] = {
 
 template <typename Table>
 auto Find(const Table& table, const std::string& key) {
-  const auto at = std::find_if(std::begin(table), std::end(table), [&](const auto& row) { return key == row.key; });
+  const auto at = std::find_if(std::begin(table), std::end(table),
+                               [&](const auto& row) { return key == row.key; });
   return at == std::end(table) ? nullptr : &*at;
 }
 
@@ -143,7 +145,7 @@ Status SetField(SimGpu& gpu, const Field& row, const std::string& value) {
   return {};
 }
 
-// Bytes, "25Gi" or a plain number; of a rate those of each second.
+// Reads bytes, "25Gi" or a plain number; for a rate, per second.
 base::Result<std::uint64_t> Count(const std::string& key, const std::string& value) {
   if (const auto number = base::ParseUint(value)) return *number;
   const auto bytes = base::ParseBytes(value);
@@ -158,13 +160,15 @@ Status SetMeter(SimGpu& gpu, const MeterKey& row, const std::string& value) {
   if (row.part == Part::kPercent) {
     char* end = nullptr;
     const double percent = std::strtod(value.c_str(), &end);
-    if (value.empty() || *end || !(percent >= 0 && percent <= 100)) return BadSetting(row.key, value, "give a percentage from 0 to 100");
+    if (value.empty() || *end || !(percent >= 0 && percent <= 100))
+      return BadSetting(row.key, value, "give a percentage from 0 to 100");
     meter.rate = static_cast<std::uint64_t>(std::llround(percent * 1000000));
     return {};
   }
   ASSIGN(const std::uint64_t count, Count(row.key, value));
-  constexpr std::uint64_t kMostRate = 1ull << 43;  // what a second of it times a million still has room for
-  if (row.part == Part::kRate && count > kMostRate) return BadSetting(row.key, value, "give at most 8Ti in a second");
+  constexpr std::uint64_t kMostRate = 1ull << 43;  // a rate whose product with a million still fits
+  if (row.part == Part::kRate && count > kMostRate)
+    return BadSetting(row.key, value, "give at most 8Ti in a second");
   (row.part == Part::kRate ? meter.rate : meter.count) = count;
   return {};
 }
@@ -186,20 +190,25 @@ Status SetPcieErrors(SimGpu& gpu, const std::string& value) {
   const auto kind = std::find(kPcieErrors.begin(), kPcieErrors.end(), parts[0]);
   const auto count = parts.size() == 2 ? base::ParseUint(parts[1]) : std::nullopt;
   if (kind == kPcieErrors.end() || !count || *count > kAny)
-    return BadSetting("pcie-errors", value, "give KIND:COUNT, a kind being one of " + base::Join(kPcieErrors, ", "));
+    return BadSetting("pcie-errors", value,
+                      "give KIND:COUNT, a kind being one of " + base::Join(kPcieErrors, ", "));
   gpu.pcie_errors[kind - kPcieErrors.begin()] = static_cast<std::uint32_t>(*count);
   return {};
 }
 
 }  // namespace
 
-base::Error BadSetting(const std::string& key, const std::string& value, const std::string& wanted) {
+base::Error BadSetting(const std::string& key, const std::string& value,
+                       const std::string& wanted) {
   return {Code::kInvalidArgument, key + "=" + value + ": " + wanted};
 }
 
-base::Result<std::uint64_t> SettingNumber(const std::string& key, const std::string& value, std::uint64_t most, const std::string& unit) {
+base::Result<std::uint64_t> SettingNumber(const std::string& key, const std::string& value,
+                                          std::uint64_t most, const std::string& unit) {
   const auto number = base::ParseUint(value);
-  if (!number || *number > most) return BadSetting(key, value, "give a whole number of " + unit + " from 0 to " + std::to_string(most));
+  if (!number || *number > most)
+    return BadSetting(key, value,
+                      "give a whole number of " + unit + " from 0 to " + std::to_string(most));
   return *number;
 }
 
@@ -223,7 +232,9 @@ base::Result<SimReading> ReadingOf(const std::string& key) {
   if (const ReadingKey* row = Find(kReadings, key)) return row->reading;
   std::vector<std::string> keys;
   for (const ReadingKey& row : kReadings) keys.emplace_back(row.key);
-  return Error(Code::kInvalidArgument, "no reading \"" + key + "\" that could be nonsense; there are " + base::Join(keys, ", "));
+  return Error(
+      Code::kInvalidArgument,
+      "no reading \"" + key + "\" that could be nonsense; there are " + base::Join(keys, ", "));
 }
 
 }  // namespace penstock::sim

@@ -1,4 +1,5 @@
-// The settings that put one value into one place of a GPU's state, as a table. Those that do more are in settings.cc.
+// The settings that write one value to one place of a GPU's state, as a table. Settings with
+// further effects are in settings.cc.
 #pragma once
 
 #include <string>
@@ -9,20 +10,22 @@
 
 namespace penstock::sim {
 
-/// Their keys.
+/// Returns the keys of these settings.
 std::vector<std::string> PlainSettings();
 
-/// Sets one; the caller has settled the meters. kNotFound for a key that is none of these, kInvalidArgument for a value that it cannot
-/// take, kFailedPrecondition where the model has no such thing.
+/// Applies one setting; the caller has settled the meters. Returns kNotFound for an unknown key,
+/// kInvalidArgument for an invalid value, kFailedPrecondition if the model lacks the feature.
 base::Status SetPlain(SimGpu& gpu, const std::string& key, const std::string& value);
 
-/// "key=value: wanted".
+/// Returns the error "key=value: wanted".
 base::Error BadSetting(const std::string& key, const std::string& value, const std::string& wanted);
 
-/// A number of a setting, from 0 to `most`.
-base::Result<std::uint64_t> SettingNumber(const std::string& key, const std::string& value, std::uint64_t most, const std::string& unit);
+/// Reads the number of a setting, from 0 to `most`.
+base::Result<std::uint64_t> SettingNumber(const std::string& key, const std::string& value,
+                                          std::uint64_t most, const std::string& unit);
 
-/// The readings that a fault can replace (SimReading), by the keys of their settings; kInvalidArgument with the keys for any other.
+/// Returns the reading that a fault can replace (SimReading), by the key of its setting;
+/// kInvalidArgument lists the keys.
 base::Result<SimReading> ReadingOf(const std::string& key);
 
 }  // namespace penstock::sim

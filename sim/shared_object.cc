@@ -11,7 +11,8 @@ namespace {
 constexpr char kSectionNames[] = "\0.dynamic\0.dynsym\0.dynstr\0.hash\0.shstrtab";
 constexpr std::size_t kPage = 0x1000;
 
-// Everything has its offset in the file as its address, and one writable segment holds all: the loader writes into the dynamic section.
+// Addresses equal file offsets, and one writable segment contains everything, because the loader
+// writes into the dynamic section.
 class Object {
  public:
   std::size_t size() const { return bytes_.size(); }
@@ -37,12 +38,16 @@ class Object {
 };
 
 Elf64_Word NameOf(std::string_view section) {
-  return static_cast<Elf64_Word>(std::string_view(kSectionNames, sizeof kSectionNames).find(section));
+  return static_cast<Elf64_Word>(
+      std::string_view(kSectionNames, sizeof kSectionNames).find(section));
 }
 
-Elf64_Shdr Section(std::string_view name, Elf64_Word type, std::size_t at, std::size_t size, Elf64_Word link, std::size_t entry) {
+Elf64_Shdr Section(std::string_view name, Elf64_Word type, std::size_t at, std::size_t size,
+                   Elf64_Word link, std::size_t entry) {
   const Elf64_Xword flags = type == SHT_STRTAB && name == ".shstrtab" ? 0 : SHF_ALLOC;
-  return {NameOf(name), type, flags, flags ? at : 0, at, size, link, type == SHT_DYNSYM ? 1u : 0u, 8, entry};
+  return {
+      NameOf(name), type, flags, flags ? at : 0, at, size, link, type == SHT_DYNSYM ? 1u : 0u, 8,
+      entry};
 }
 
 Elf64_Ehdr Header(std::size_t sections_at) {
@@ -83,8 +88,9 @@ std::string SharedObject(std::string_view soname, const std::vector<std::string>
   for (const std::string& library : needed) name(DT_NEEDED, library);
   if (!soname.empty()) name(DT_SONAME, soname);
 
-  constexpr Elf64_Word kHash[] = {1, 1, 0, 0};  // one bucket, and in it the one symbol that stands for none
-  const std::size_t hash = object.Put(kHash), symbols = object.Put(Elf64_Sym{}), names = object.PutBytes(strings);
+  constexpr Elf64_Word kHash[] = {1, 1, 0, 0};  // one bucket, which contains the null symbol
+  const std::size_t hash = object.Put(kHash), symbols = object.Put(Elf64_Sym{}),
+                    names = object.PutBytes(strings);
   dynamic.insert(dynamic.end(), {{DT_HASH, {hash}},
                                  {DT_STRTAB, {names}},
                                  {DT_SYMTAB, {symbols}},
@@ -92,7 +98,8 @@ std::string SharedObject(std::string_view soname, const std::vector<std::string>
                                  {DT_SYMENT, {sizeof(Elf64_Sym)}},
                                  {DT_NULL, {0}}});
   const std::size_t dynamic_size = dynamic.size() * sizeof(Elf64_Dyn);
-  const std::size_t entries = object.PutBytes({reinterpret_cast<const char*>(dynamic.data()), dynamic_size});
+  const std::size_t entries =
+      object.PutBytes({reinterpret_cast<const char*>(dynamic.data()), dynamic_size});
   const std::size_t loaded = object.size();
 
   const std::size_t section_names = object.PutBytes({kSectionNames, sizeof kSectionNames});
@@ -104,9 +111,10 @@ std::string SharedObject(std::string_view soname, const std::vector<std::string>
   object.Put(Section(".shstrtab", SHT_STRTAB, section_names, sizeof kSectionNames, 0, 0));
 
   object.Replace(0, Header(sections));
-  const Elf64_Phdr program[] = {{PT_LOAD, PF_R | PF_W, 0, 0, 0, loaded, loaded, kPage},
-                                {PT_DYNAMIC, PF_R | PF_W, entries, entries, entries, dynamic_size, dynamic_size, 8},
-                                {PT_GNU_STACK, PF_R | PF_W, 0, 0, 0, 0, 0, 16}};
+  const Elf64_Phdr program[] = {
+      {PT_LOAD, PF_R | PF_W, 0, 0, 0, loaded, loaded, kPage},
+      {PT_DYNAMIC, PF_R | PF_W, entries, entries, entries, dynamic_size, dynamic_size, 8},
+      {PT_GNU_STACK, PF_R | PF_W, 0, 0, 0, 0, 0, 16}};
   object.Replace(segments, program);
   return object.Take();
 }

@@ -1,5 +1,6 @@
-// The state of a simulated machine as one mapped file, shared by the library, nvidia-smi and penstock-sim. Plain C, no pointers;
-// it decides nothing: how a fault shows is in nvml/, what a machine is made of in machine.cc.
+// The state of a simulated machine as one mapped file, shared by the library, nvidia-smi and
+// penstock-sim. Plain C, no pointers. Contains data only: nvml/ decides how a fault appears,
+// machine.cc what a machine consists of.
 #ifndef PENSTOCK_SIM_STATE_H_
 #define PENSTOCK_SIM_STATE_H_
 
@@ -11,7 +12,8 @@ extern "C" {
 
 enum {
   kSimMagic = 0x4d495350,  // "PSIM"
-  kSimLayout = 6,          // raised with every change of the structs below; a reader refuses any other
+  kSimLayout = 6,  // raised with every change of the structs below; a reader refuses any other
+                   // value
   kSimMaxGpus = 16,
   kSimMaxLinks = 18,
   kSimMaxProcesses = 64,
@@ -20,22 +22,23 @@ enum {
   kSimMaxNodes = 16,
 };
 
-// "The device has no such value": the library answers NOT_SUPPORTED.
+// "The device has no such value": the library returns NOT_SUPPORTED.
 #define SIM_NA UINT32_MAX
 
-// Where a lost GPU shows.
+// Where a lost GPU shows an error.
 enum { kSimLostInHandle = 1, kSimLostInGetter = 2 };
 
 enum { kSimFaultNone = 0, kSimFaultHang = 1, kSimFaultError = 2, kSimFaultField = 3 };
 
-// What only grows. Bytes, nanoseconds and millijoules are themselves; use is percent times microseconds.
+// Counts that only grow. Bytes, nanoseconds and millijoules are plain; utilization is percent times
+// microseconds.
 enum SimMeterIndex {
   kSimEnergy,
   kSimPcieTx,
   kSimPcieRx,
-  kSimNvlinkTx,  // of all links; each active one carries an equal part
+  kSimNvlinkTx,  // sum over all links; each active link carries an equal part
   kSimNvlinkRx,
-  // Time at less than full clocks, by NVML's policies
+  // Time at reduced clocks, by NVML's policies
   kSimLimitedByPower,
   kSimLimitedByHeat,
   kSimLimitedBySyncBoost,
@@ -44,11 +47,11 @@ enum SimMeterIndex {
   kSimLimitedByReliability,
   kSimLimitedByAppClocks,
   kSimLimitedByBaseClocks,
-  // likewise, by reasons that no policy tells
+  // and for reasons that no policy reports
   kSimLimitedBySwHeat,
   kSimLimitedByHwHeat,
   kSimLimitedByPowerBrake,
-  // Use, as GPM's metrics 1 to 13
+  // Utilization, as GPM's metrics 1 to 13
   kSimUseGraphics,
   kSimUseSm,
   kSimUseOccupancy,
@@ -62,20 +65,20 @@ enum SimMeterIndex {
   kSimUseFp64,
   kSimUseFp32,
   kSimUseFp16,
-  // and of the engines, each of its kind
+  // and that of the engines, one per kind
   kSimUseDecoder,
   kSimUseJpeg,
   kSimUseOfa,
   kSimMeters
 };
 
-// A count as of SimGpu::metered, and what every second since adds to it.
+// A count at the time SimGpu::metered, and its growth per second since then.
 typedef struct {
   uint64_t count;
   uint64_t rate;
 } SimMeter;
 
-// Answers that no sound device gives, until healed.
+// Readings for which a fault can return impossible values, until healed.
 enum SimReading {
   kSimReadTemperature,
   kSimReadMemoryTemperature,
@@ -114,7 +117,8 @@ enum {
 // Errors of one NVLink.
 enum { kSimLinkCrcFlit, kSimLinkCrcData, kSimLinkReplay, kSimLinkRecovery, kSimLinkErrors };
 
-// Of a process whose own use nobody gave, the library makes its part of what the GPU does.
+// A process on a GPU. If it has no utilization of its own, the library computes its part of the
+// GPU's.
 typedef struct {
   uint32_t pid;
   uint32_t type;  // 'C' compute, 'G' graphics, 'M' an MPS client
@@ -127,7 +131,7 @@ typedef struct {
 
 typedef struct {
   uint32_t active;
-  uint32_t remote_type;  // 0 GPU, 2 NVSwitch, as NVML has it
+  uint32_t remote_type;  // 0 GPU, 2 NVSwitch, as in NVML
   uint32_t remote_domain, remote_bus, remote_device;
   uint32_t remote_pci_id, remote_subsystem_id;
   uint32_t remote_link;
@@ -147,10 +151,10 @@ typedef struct {
   char vbios[32];
   char part_number[32];
   char inforom_image[32];
-  char cpu_list[128];  // as local_cpulist of sysfs; empty: not known
+  char cpu_list[128];  // local_cpulist of sysfs; empty: unknown
   uint32_t domain, bus, device;
   uint32_t pci_id;        // device << 16 | vendor
-  uint32_t subsystem_id;  // likewise
+  uint32_t subsystem_id;  // device << 16 | vendor
   uint32_t pci_class;     // as sysfs shows it, 0x030200
   uint32_t minor;
   uint32_t module_id;
@@ -159,7 +163,7 @@ typedef struct {
   uint32_t encoders, decoders, jpegs, ofas;
   int32_t numa_node;
 
-  // Memory, bytes. `used` is what is allocated besides the processes below.
+  // Memory, bytes. `memory_used` is what is allocated besides the processes below.
   uint64_t memory_total, memory_reserved, memory_used;
   uint64_t bar1_total, bar1_used;
 
@@ -171,7 +175,7 @@ typedef struct {
   uint32_t nvlink_count, nvlink_version, nvlink_mbps;
   SimNvLink nvlinks[kSimMaxLinks];
   uint8_t topology[kSimMaxGpus];   // NVML's level to each GPU of this machine
-  uint8_t nvlink_to[kSimMaxGpus];  // links that lead to each GPU, straight or through switches
+  uint8_t nvlink_to[kSimMaxGpus];  // links that lead to each GPU, directly or through switches
 
   // Power in mW, energy in mJ, temperatures in °C, clocks in MHz
   uint32_t power_draw, power_idle, power_limit, power_default, power_min, power_max;
@@ -191,28 +195,29 @@ typedef struct {
   uint32_t gsp_mode;
   uint32_t fans, fan_percent;
   uint32_t fabric;
-  uint8_t fabric_cluster[16];  // zero: the fabric ends with this machine
+  uint8_t fabric_cluster[16];  // zero: the fabric is limited to this machine
   uint32_t fabric_clique;
   uint32_t fabric_status;  // nvmlReturn_t
-  uint32_t fabric_health;  // NVML's mask and summary: 0 where the hardware tells none
+  uint32_t fabric_health;  // NVML's mask and summary: 0 if the hardware reports none
   uint32_t fabric_summary;
   uint32_t virtualization;    // NVML's mode: 0 none, 2 a vGPU in a guest
-  uint32_t vgpu_licensed;     // SIM_NA: nothing here needs a license
-  char vgpu_host_driver[12];  // what the hypervisor puts into its configuration space
+  uint32_t vgpu_licensed;     // SIM_NA: no license is required
+  char vgpu_host_driver[12];  // the values that the hypervisor writes into its configuration space
   char vgpu_host_branch[12];
 
-  // Use, percent
+  // Utilization, percent
   uint32_t use_gpu, use_memory, use_encoder, use_decoder, use_jpeg, use_ofa;
-  // µs of the machine's clock (SimNow): when the meters were last written down, and when all of them stood at nothing
+  // µs of the machine's clock (SimNow): when the meters were last stored, and when all of them were
+  // zero
   uint64_t metered, meters_begun;
   SimMeter meters[kSimMeters];
 
-  uint32_t nonsense;  // bit per SimReading: what is answered instead is below
+  uint32_t nonsense;  // bit per SimReading; nonsense_values has the values to return
   uint32_t junk_process_samples;
   uint64_t nonsense_values[kSimReadings];
 
   // Health
-  uint32_t removed;  // unplugged: neither counted nor in sysfs
+  uint32_t removed;  // unplugged: absent from the count and from sysfs
   uint32_t lost;     // kSimLostInHandle | kSimLostInGetter
   uint32_t recovery_action;
   uint32_t has_remapper, remapper_banks;
@@ -222,7 +227,7 @@ typedef struct {
   uint32_t sram_threshold_exceeded;
   SimEccCounts ecc_volatile, ecc_aggregate;
 
-  uint32_t announced;  // the kernel log has told this GPU's UUID since the driver was loaded
+  uint32_t announced;  // the kernel log has contained this GPU's UUID since the driver was loaded
   uint32_t process_count;
   SimProcess processes[kSimMaxProcesses];
 } SimGpu;
@@ -236,16 +241,17 @@ typedef struct {
 // What a fault of a field changes.
 enum { kSimFieldValue = 1, kSimFieldStatus = 2, kSimFieldType = 4 };
 
-// One call made to fail or hang, or one field value made wrong.
+// A fault: one call that fails or hangs, or one wrong field value.
 typedef struct {
   uint32_t mode;          // kSimFaultNone: the slot is free
-  uint32_t function;      // SimHash of the name with or without its version, 0: every call; of a field: its id
-  int32_t gpu;            // -1: every GPU, and calls that name none
-  uint32_t milliseconds;  // of a hang; 0: until healed
-  uint32_t code;          // of an error, or of a field: nvmlReturn_t
+  uint32_t function;      // SimHash of the name with or without its version, 0: every call; for a
+                          // field: its id
+  int32_t gpu;            // -1: every GPU, and calls without a GPU
+  uint32_t milliseconds;  // duration of a hang; 0: until healed
+  uint32_t code;          // nvmlReturn_t of an error or of a field
   uint32_t field_parts;   // kSimField…
   uint32_t field_type;    // nvmlValueType_t
-  uint32_t remaining;     // calls it still strikes; 0: no end
+  uint32_t remaining;     // calls that it still affects; 0: no limit
   uint64_t field_value;   // the value's 8 bytes
 } SimFault;
 
@@ -260,64 +266,68 @@ typedef struct {
 typedef struct {
   uint32_t magic;
   uint32_t layout;
-  uint64_t size;         // of the whole file
-  uint64_t instance;     // random: tells one machine from its successor in the same place
-  uint32_t generation;   // odd while a writer is at work; also the futex a hanging call waits on
-  uint32_t event_futex;  // raised by every change: what a wait for events waits on
+  uint64_t size;         // size of the whole file
+  uint64_t instance;     // random: distinguishes a machine from its successor in the same folder
+  uint32_t generation;   // odd during a write; also the futex on which a hanging call waits
+  uint32_t event_futex;  // incremented by every change: the futex of waits for events
   uint64_t event_head;   // sequence number of the newest event; the first is 1
 
   char machine[64];
   char product_name[96];
   char product_vendor[64];
 
-  char driver_version[32];   // of the kernel module; empty: none installed
-  char library_version[32];  // of the library that lies beside it
+  char driver_version[32];   // of the kernel module; empty: no driver is installed
+  char library_version[32];  // of the installed library
   uint32_t driver_branch;    // 550 of 550.54.15
   uint32_t cuda_version;     // 12040 for 12.4
   uint32_t loaded;
-  uint32_t load_count;  // a session lives within one load
+  uint32_t load_count;  // a session is valid within one load
   uint32_t gpu_count;
-  uint32_t fault_count;  // 0: no slot is in use, so that the usual call looks at one word
+  uint32_t fault_count;  // 0: no slot is in use, so that a call without faults reads only one word
   uint32_t uvm_major;
   uint32_t caps_major;
   uint32_t node_count;
   uint32_t nvswitch_major;
   uint32_t imex_major;
-  uint32_t imex_channels;  // device files of IMEX channels that somebody has made
+  uint32_t imex_channels;  // number of IMEX channels that have device files
   SimNode nodes[kSimMaxNodes];
 
-  // The clock of meters and samples: stands at a time, or runs so many µs before or behind the real one.
+  // The clock of meters and samples: stopped at a time, or offset from CLOCK_MONOTONIC by some µs.
   uint64_t clock_stopped;  // µs since 1970; 0: it runs
-  int64_t clock_ahead;     // of CLOCK_MONOTONIC
+  int64_t clock_ahead;     // offset from CLOCK_MONOTONIC
 
   SimFault faults[kSimMaxFaults];
   SimEvent events[kSimEventSlots];
   SimGpu gpus[kSimMaxGpus];
 } SimState;
 
-// FNV-1a of the first `length` bytes; never 0, which means "every call".
+// Returns FNV-1a of the first `length` bytes; never 0, which means "every call".
 static inline uint32_t SimHash(const char* text, uint32_t length) {
   uint32_t hash = 2166136261u;
   for (uint32_t i = 0; i < length; i++) hash = (hash ^ (uint8_t)text[i]) * 16777619u;
   return hash ? hash : 1;
 }
 
-// Length of a function's name without its _vN.
+// Returns the length of a function's name without its _vN.
 static inline uint32_t SimBaseLength(const char* name) {
   uint32_t n = 0;
   while (name[n]) n++;
-  if (n > 3 && name[n - 1] >= '0' && name[n - 1] <= '9' && name[n - 2] == 'v' && name[n - 3] == '_') return n - 3;
+  if (n > 3 && name[n - 1] >= '0' && name[n - 1] <= '9' && name[n - 2] == 'v' && name[n - 3] == '_')
+    return n - 3;
   return n;
 }
 
-// Whether the bytes of a file of `size` are a state that this program understands.
+// Whether a file of `size` bytes is a state that this program understands.
 enum { kSimStateOk = 0, kSimStateForeign = 1, kSimStateTruncated = 2, kSimStateOtherLayout = 3 };
 static inline int SimCheckState(const SimState* state, uint64_t size) {
-  if (size < 16) return size >= 4 && state->magic == kSimMagic ? kSimStateTruncated : kSimStateForeign;
+  if (size < 16)
+    return size >= 4 && state->magic == kSimMagic ? kSimStateTruncated : kSimStateForeign;
   if (state->magic != kSimMagic) return kSimStateForeign;
   if (state->layout != kSimLayout) return kSimStateOtherLayout;
   if (size < sizeof(SimState) || state->size != sizeof(SimState)) return kSimStateTruncated;
-  if (state->gpu_count > kSimMaxGpus || state->fault_count > kSimMaxFaults || state->node_count > kSimMaxNodes) return kSimStateForeign;
+  if (state->gpu_count > kSimMaxGpus || state->fault_count > kSimMaxFaults ||
+      state->node_count > kSimMaxNodes)
+    return kSimStateForeign;
   for (uint32_t i = 0; i < state->gpu_count; i++)
     if (state->gpus[i].process_count > kSimMaxProcesses) return kSimStateForeign;
   return kSimStateOk;

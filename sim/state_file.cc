@@ -19,10 +19,13 @@ namespace {
 base::Error Broken(const std::string& path, int check) {
   const std::string advice = "; stop the machine (penstock-sim stop) and start it again";
   switch (check) {
-    case kSimStateTruncated: return {base::Code::kFailedPrecondition, path + ": the state file is cut short" + advice};
+    case kSimStateTruncated:
+      return {base::Code::kFailedPrecondition, path + ": the state file is cut short" + advice};
     case kSimStateOtherLayout:
-      return {base::Code::kFailedPrecondition, path + ": the state file was written by another version of penstock-sim" + advice};
-    default: return {base::Code::kFailedPrecondition, path + ": this is no penstock-sim state file"};
+      return {base::Code::kFailedPrecondition,
+              path + ": the state file was written by another version of penstock-sim" + advice};
+    default:
+      return {base::Code::kFailedPrecondition, path + ": this is no penstock-sim state file"};
   }
 }
 
@@ -38,7 +41,9 @@ bool WriteAll(int fd, const void* data, std::size_t size) {
   return true;
 }
 
-void Wake(std::uint32_t* word) { syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
+void Wake(std::uint32_t* word) {
+  syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
 
 }  // namespace
 
@@ -46,7 +51,8 @@ std::string StatePath(const std::string& root) { return root + "/.penstock-sim/s
 
 base::Result<StateFile> StateFile::Create(const std::string& root, const SimState& state) {
   SimState fresh = state;
-  if (getrandom(&fresh.instance, sizeof fresh.instance, 0) != sizeof fresh.instance) fresh.instance = static_cast<std::uint64_t>(getpid());
+  if (getrandom(&fresh.instance, sizeof fresh.instance, 0) != sizeof fresh.instance)
+    fresh.instance = static_cast<std::uint64_t>(getpid());
   const std::string path = StatePath(root), temporary = path + ".new";
   const int fd = open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) return base::ErrnoError(errno, "create " + temporary);
@@ -71,7 +77,8 @@ base::Result<StateFile> StateFile::Open(const std::string& root) {
   }
   if (fd < 0 && errno == ENOENT)
     return base::Error(base::Code::kNotFound,
-                       "no simulated machine at " + root + "; start one: penstock-sim start dgx-a100 --root " + root);
+                       "no simulated machine at " + root +
+                           "; start one: penstock-sim start dgx-a100 --root " + root);
   if (fd < 0) return base::ErrnoError(errno, "open " + path);
   struct stat info {};
   fstat(fd, &info);
@@ -80,9 +87,12 @@ base::Result<StateFile> StateFile::Open(const std::string& root) {
     SimState head{};
     const ssize_t got = pread(fd, &head, 16, 0);
     close(fd);
-    return Broken(path, SimCheckState(&head, got < 16 ? static_cast<std::uint64_t>(got < 0 ? 0 : got) : size));
+    return Broken(
+        path,
+        SimCheckState(&head, got < 16 ? static_cast<std::uint64_t>(got < 0 ? 0 : got) : size));
   }
-  void* mapped = mmap(nullptr, sizeof(SimState), PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
+  void* mapped =
+      mmap(nullptr, sizeof(SimState), PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
   if (mapped == MAP_FAILED) {
     const int error = errno;
     close(fd);
@@ -98,7 +108,9 @@ base::Result<StateFile> StateFile::Open(const std::string& root) {
 }
 
 StateFile::StateFile(StateFile&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), state_(std::exchange(other.state_, nullptr)), writable_(other.writable_) {}
+    : fd_(std::exchange(other.fd_, -1)),
+      state_(std::exchange(other.state_, nullptr)),
+      writable_(other.writable_) {}
 
 StateFile::~StateFile() {
   if (state_) munmap(state_, sizeof(SimState));
@@ -107,7 +119,9 @@ StateFile::~StateFile() {
 
 base::Result<StateFile::Change> StateFile::Begin() {
   if (!writable_)
-    return base::Error(base::Code::kPermissionDenied, "the simulated machine may only be read by this user; change it as its owner");
+    return base::Error(
+        base::Code::kPermissionDenied,
+        "the simulated machine may only be read by this user; change it as its owner");
   while (flock(fd_, LOCK_EX) != 0)
     if (errno != EINTR) return base::ErrnoError(errno, "lock the state file");
   __atomic_fetch_or(&state_->generation, 1u, __ATOMIC_ACQ_REL);

@@ -1,4 +1,4 @@
-// The state file as a mapping of ours: made, opened, locked for a change. Knows nothing of what a change means.
+// Creates, opens and maps the state file, and locks it for changes. Does not interpret the changes.
 #pragma once
 
 #include <memory>
@@ -12,10 +12,11 @@ namespace penstock::sim {
 /// The mapped state of a machine under a root. Not thread-safe.
 class StateFile {
  public:
-  /// Writes a new state under `root`/.penstock-sim/state, whole or not at all, and maps it.
+  /// Writes a new state to `root`/.penstock-sim/state atomically, and maps it.
   static base::Result<StateFile> Create(const std::string& root, const SimState& state);
-  /// Maps an existing one: kNotFound where no machine was started; kFailedPrecondition with what is wrong for foreign, cut and
-  /// other-version files; read-only where the caller may not write.
+  /// Maps an existing state. Returns kNotFound if no machine was started, and kFailedPrecondition
+  /// with the reason for foreign, truncated and other-version files. The mapping is read-only if
+  /// the caller may not write.
   static base::Result<StateFile> Open(const std::string& root);
 
   StateFile(StateFile&& other) noexcept;
@@ -24,14 +25,15 @@ class StateFile {
 
   const SimState& state() const { return *state_; }
 
-  /// A change under the file's lock: readers see it as one; ends, and wakes all who wait, with this object.
+  /// A change under the file's lock, which readers see as one. Its destructor ends the change and
+  /// wakes all waiters.
   class Change {
    public:
     ~Change();
     Change(Change&& other) noexcept : file_(other.file_) { other.file_ = nullptr; }
     SimState& operator*() { return *file_->state_; }
     SimState* operator->() { return file_->state_; }
-    /// Adds to the ring what NVML will deliver.
+    /// Adds an event that NVML will deliver to the ring.
     void AddEvent(std::uint32_t gpu, std::uint64_t type, std::uint64_t data);
 
    private:
@@ -39,7 +41,7 @@ class StateFile {
     explicit Change(StateFile* file) : file_(file) {}
     StateFile* file_;
   };
-  /// kPermissionDenied where the file is read-only to the caller.
+  /// Returns kPermissionDenied if the file is read-only for the caller.
   base::Result<Change> Begin();
 
  private:

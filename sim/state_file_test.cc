@@ -21,7 +21,9 @@ class StateFileTest : public ::testing::Test {
     Started(folder_ / "machine", "t4-x1");
     path_ = StatePath(folder_ / "machine");
   }
-  static void Started(const std::string& root, const std::string& name) { (void)testing::Started(root, name); }
+  static void Started(const std::string& root, const std::string& name) {
+    (void)testing::Started(root, name);
+  }
   std::string OpenError() {
     const auto file = StateFile::Open(folder_ / "machine");
     return file.ok() ? "" : file.error().message();

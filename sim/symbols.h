@@ -1,4 +1,5 @@
-// Gives a copy of the simulated library the symbols that its driver branch had: newer ones are made to look absent. Touches one file.
+// Limits a copy of the simulated library to the symbols of its driver branch: makes newer ones
+// appear absent. Changes one file.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,9 @@
 
 namespace penstock::sim {
 
-/// Makes dlsym fail for every function of functions.def that came after `branch`, in the shared library at `path`.
-/// kDataLoss where that is no 64-bit ELF library with a dynamic symbol table.
+/// Makes dlsym fail for every function of functions.def that is newer than `branch`, in the shared
+/// library at `path`. Returns kDataLoss if that is not a 64-bit ELF library with a dynamic symbol
+/// table.
 base::Status HideNewerSymbols(const std::string& path, std::uint32_t branch);
 
 }  // namespace penstock::sim

@@ -1,4 +1,5 @@
-// What the simulated library measures: that it follows from what the GPU does, and who is not told.
+// Tests that the simulated library's measurements follow from what the GPU does, and which devices
+// and drivers do not report them.
 #include <cmath>
 #include <map>
 #include <memory>
@@ -19,7 +20,7 @@ using testing::Started;
 constexpr std::uint64_t kSecond = 1000000;
 constexpr NvUint kAllLinks = UINT32_MAX;
 
-// A started machine whose clock stands, and a session with its library.
+// A started machine with a stopped clock, and a session with its library.
 struct Machine {
   explicit Machine(const std::string& name, const std::string& driver = "")
       : control(Started(folder / "m", name, {.driver = driver})), nvml(folder / "m") {
@@ -53,7 +54,9 @@ TEST(Telemetry, EnergyGrowsWithPowerByTheMachinesClock) {
   Machine machine("dgx-h100");
   machine.Set(0, {"power=300", "energy=5000"});
   NvUlong energy = 0;
-  const auto ask = [&] { return machine.nvml("nvmlDeviceGetTotalEnergyConsumption", machine.nvml.Device(0), &energy); };
+  const auto ask = [&] {
+    return machine.nvml("nvmlDeviceGetTotalEnergyConsumption", machine.nvml.Device(0), &energy);
+  };
   ASSERT_EQ(ask(), NV_SUCCESS);
   EXPECT_EQ(energy, 5000u);
   machine.Advance(10 * kSecond);
@@ -82,7 +85,8 @@ TEST(Telemetry, TheClockStandsGoesForwardAndRunsOnFromWhereItStood) {
   const long long stood = machine.Field(0, NV_FI_POWER_INSTANT).timestamp;
   EXPECT_EQ(machine.Field(0, NV_FI_POWER_INSTANT).timestamp, stood);
   machine.Advance(3600 * kSecond);
-  EXPECT_EQ(machine.Field(0, NV_FI_POWER_INSTANT).timestamp, stood + 3600 * static_cast<long long>(kSecond));
+  EXPECT_EQ(machine.Field(0, NV_FI_POWER_INSTANT).timestamp,
+            stood + 3600 * static_cast<long long>(kSecond));
   ASSERT_TRUE(machine.control.RunClock().ok());
   const long long runs = machine.Field(0, NV_FI_POWER_INSTANT).timestamp;
   EXPECT_GT(runs, stood + 3600 * static_cast<long long>(kSecond));
@@ -96,14 +100,17 @@ TEST(Telemetry, LinksCarryEqualPartsOfWhatAllCarry) {
   const std::uint64_t all = machine.Count(0, NV_FI_NVLINK_THROUGHPUT_DATA_TX, kAllLinks);
   EXPECT_EQ(all, 38ull << 20) << "KiB";
   std::uint64_t sum = 0;
-  for (NvUint link = 0; link < 18; link++) sum += machine.Count(0, NV_FI_NVLINK_THROUGHPUT_DATA_TX, link);
+  for (NvUint link = 0; link < 18; link++)
+    sum += machine.Count(0, NV_FI_NVLINK_THROUGHPUT_DATA_TX, link);
   EXPECT_NEAR(static_cast<double>(sum), static_cast<double>(all), 18);
   EXPECT_EQ(machine.Field(0, NV_FI_NVLINK_THROUGHPUT_DATA_TX, 18).nvmlReturn, NV_INVALID_ARGUMENT);
   EXPECT_EQ(machine.Count(0, NV_FI_NVLINK_REPLAY_TOTAL), 7u);
   EXPECT_EQ(machine.Count(0, NV_FI_NVLINK_DL_REPLAY, 3), 7u);
   EXPECT_EQ(machine.Count(0, NV_FI_NVLINK_REPLAY_L0 + 3), 7u);
   NvUlong errors = 0;
-  EXPECT_EQ(machine.nvml("nvmlDeviceGetNvLinkErrorCounter", machine.nvml.Device(0), NvUint{3}, NvUint{0}, &errors), NV_SUCCESS);
+  EXPECT_EQ(machine.nvml("nvmlDeviceGetNvLinkErrorCounter", machine.nvml.Device(0), NvUint{3},
+                         NvUint{0}, &errors),
+            NV_SUCCESS);
   EXPECT_EQ(errors, 7u);
 }
 
@@ -114,7 +121,8 @@ TEST(Telemetry, NvLink5CountsBytesAndItsOwnErrors) {
   EXPECT_EQ(machine.Count(0, NV_FI_NVLINK_XMIT_BYTES, 0), 1ull << 30);
   EXPECT_EQ(machine.Count(0, NV_FI_NVLINK_RCV_BYTES, kAllLinks), 36ull << 30);
   EXPECT_EQ(machine.Count(0, NV_FI_NVLINK_RECOVERIES, 2), 5u);
-  EXPECT_EQ(machine.Field(0, NV_FI_NVLINK_THROUGHPUT_DATA_TX, kAllLinks).nvmlReturn, NV_NOT_SUPPORTED);
+  EXPECT_EQ(machine.Field(0, NV_FI_NVLINK_THROUGHPUT_DATA_TX, kAllLinks).nvmlReturn,
+            NV_NOT_SUPPORTED);
   EXPECT_EQ(machine.Field(0, NV_FI_NVLINK_RECOVERY_TOTAL).nvmlReturn, NV_NOT_SUPPORTED);
 }
 
@@ -130,9 +138,11 @@ TEST(Telemetry, ThrottlingIsMeteredByPolicyAndByReason) {
   EXPECT_EQ(machine.Count(0, NV_FI_REASON_SW_THERMAL), 3000000000u);
   EXPECT_EQ(machine.Count(0, NV_FI_REASON_SW_THERMAL + 1), 0u);
   NvViolation time{};
-  ASSERT_EQ(machine.nvml("nvmlDeviceGetViolationStatus", machine.nvml.Device(0), NvUint{0}, &time), NV_SUCCESS);
+  ASSERT_EQ(machine.nvml("nvmlDeviceGetViolationStatus", machine.nvml.Device(0), NvUint{0}, &time),
+            NV_SUCCESS);
   EXPECT_EQ(time.violationTime, 3000000000u);
-  EXPECT_EQ(machine.nvml("nvmlDeviceGetViolationStatus", machine.nvml.Device(0), NvUint{7}, &time), NV_INVALID_ARGUMENT);
+  EXPECT_EQ(machine.nvml("nvmlDeviceGetViolationStatus", machine.nvml.Device(0), NvUint{7}, &time),
+            NV_INVALID_ARGUMENT);
 }
 
 TEST(Telemetry, AFieldHasTheNumberThatTheDriverGaveIt) {
@@ -159,16 +169,19 @@ TEST(Telemetry, AFieldHasTheNumberThatTheDriverGaveIt) {
   }
 }
 
-// Those of `ids` that the first GPU of a machine has.
+// Returns those of `ids` that the first GPU of a machine supports.
 std::vector<NvUint> Has(Machine& machine, NvUint gpu, const std::vector<NvUint>& ids) {
   std::vector<NvUint> has;
   for (const NvUint id : ids)
-    if (machine.Field(gpu, id, id == NV_FI_NVLINK_THROUGHPUT_DATA_TX ? kAllLinks : 0).nvmlReturn == NV_SUCCESS) has.push_back(id);
+    if (machine.Field(gpu, id, id == NV_FI_NVLINK_THROUGHPUT_DATA_TX ? kAllLinks : 0).nvmlReturn ==
+        NV_SUCCESS)
+      has.push_back(id);
   return has;
 }
 
 TEST(Telemetry, EveryModelHasWhatTheRealOneHas) {
-  // ECC, retired pages, NVLink errors, violations, memory's temperature, energy, NVLink traffic, remapped rows, mean and instant power.
+  // ECC, retired pages, NVLink errors, violations, memory's temperature, energy, NVLink traffic,
+  // remapped rows, mean and instant power.
   const std::vector<NvUint> ids = {3, 29, 52, 74, 82, 83, 138, 142, 185, 186};
   Machine h100("dgx-h100"), v100("dgx-2"), mixed("mixed"), vgpu("vgpu-t4");
   EXPECT_THAT(Has(h100, 0, ids), ElementsAre(3, 52, 74, 82, 83, 138, 142, 185, 186));
@@ -188,7 +201,8 @@ TEST(Telemetry, MigHidesUseAndRemappedRows) {
   NvUint room = 100;
   const NvDevice device = machine.nvml.Device(0);
   EXPECT_EQ(machine.nvml("nvmlDeviceGetUtilizationRates", device, &use), NV_NOT_SUPPORTED);
-  EXPECT_EQ(machine.nvml("nvmlDeviceGetProcessUtilization", device, samples, &room, NvUlong{0}), NV_NOT_SUPPORTED);
+  EXPECT_EQ(machine.nvml("nvmlDeviceGetProcessUtilization", device, samples, &room, NvUlong{0}),
+            NV_NOT_SUPPORTED);
   EXPECT_EQ(machine.Field(0, NV_FI_REMAPPED_COR).nvmlReturn, NV_NOT_SUPPORTED);
   EXPECT_EQ(machine.Field(0, NV_FI_TOTAL_ENERGY).nvmlReturn, NV_SUCCESS);
 }
@@ -200,11 +214,13 @@ struct Use {
 std::vector<Use> UseOf(Machine& machine, NvUlong since = 0, NvUlong* newest = nullptr) {
   NvProcessUse samples[100];
   NvUint count = 100;
-  const NvReturn result = machine.nvml("nvmlDeviceGetProcessUtilization", machine.nvml.Device(0), samples, &count, since);
+  const NvReturn result = machine.nvml("nvmlDeviceGetProcessUtilization", machine.nvml.Device(0),
+                                       samples, &count, since);
   EXPECT_TRUE(result == NV_SUCCESS || (result == NV_NOT_FOUND && count == 0)) << result;
   std::vector<Use> uses;
   for (NvUint i = 0; i < count; i++) {
-    uses.push_back({samples[i].pid, samples[i].smUtil, samples[i].memUtil, samples[i].encUtil, samples[i].decUtil});
+    uses.push_back({samples[i].pid, samples[i].smUtil, samples[i].memUtil, samples[i].encUtil,
+                    samples[i].decUtil});
     if (newest) *newest = std::max(*newest, samples[i].timeStamp);
   }
   return uses;
@@ -216,20 +232,24 @@ TEST(ProcessUse, IsItsOwnOrAPartOfTheRestAndMakesTheGpus) {
   EXPECT_THAT(UseOf(machine), ElementsAre(Use{10, 60, 30, 5, 6}, Use{11, 20, 10, 0, 0}));
   NvUtilization use{};
   NvUint encoder = 0, period = 0;
-  ASSERT_EQ(machine.nvml("nvmlDeviceGetUtilizationRates", machine.nvml.Device(0), &use), NV_SUCCESS);
+  ASSERT_EQ(machine.nvml("nvmlDeviceGetUtilizationRates", machine.nvml.Device(0), &use),
+            NV_SUCCESS);
   EXPECT_EQ(use.gpu, 80u);
   EXPECT_EQ(use.memory, 40u);
-  ASSERT_EQ(machine.nvml("nvmlDeviceGetEncoderUtilization", machine.nvml.Device(0), &encoder, &period), NV_SUCCESS);
+  ASSERT_EQ(
+      machine.nvml("nvmlDeviceGetEncoderUtilization", machine.nvml.Device(0), &encoder, &period),
+      NV_SUCCESS);
   EXPECT_EQ(encoder, 5u);
   machine.Set(0, {"utilisation=90"});
-  EXPECT_THAT(UseOf(machine), ElementsAre(Use{10, 60, 30, 5, 6}, Use{11, 20, 10, 0, 0}, Use{12, 10, 5, 0, 0}));
+  EXPECT_THAT(UseOf(machine),
+              ElementsAre(Use{10, 60, 30, 5, 6}, Use{11, 20, 10, 0, 0}, Use{12, 10, 5, 0, 0}));
   machine.Set(0, {"end-process=10"});
   EXPECT_THAT(UseOf(machine), ElementsAre(Use{11, 20, 10, 0, 0}));
   machine.Set(0, {"no-processes"});
   EXPECT_THAT(UseOf(machine), ElementsAre());
 }
 
-TEST(ProcessUse, OnlySamplesNewerThanTheLastAreTold) {
+TEST(ProcessUse, OnlySamplesNewerThanTheLastAreReported) {
   Machine machine("dgx-h100");
   machine.Set(0, {"process=10:1024:a:60", "process=11:1024:b:30"});
   NvUlong newest = 0;
@@ -243,23 +263,27 @@ TEST(ProcessUse, AsksForTheRoomOfTheDriversBuffer) {
   Machine machine("dgx-h100");
   machine.Set(0, {"process=10:1024:a:60", "process=11:1024:b:30"});
   NvUint count = 0;
-  EXPECT_EQ(
-      machine.nvml("nvmlDeviceGetProcessUtilization", machine.nvml.Device(0), static_cast<NvProcessUse*>(nullptr), &count, NvUlong{0}),
-      NV_INSUFFICIENT_SIZE);
+  EXPECT_EQ(machine.nvml("nvmlDeviceGetProcessUtilization", machine.nvml.Device(0),
+                         static_cast<NvProcessUse*>(nullptr), &count, NvUlong{0}),
+            NV_INSUFFICIENT_SIZE);
   EXPECT_EQ(count, 100u);
   NvProcessUse one;
   count = 1;
-  EXPECT_EQ(machine.nvml("nvmlDeviceGetProcessUtilization", machine.nvml.Device(0), &one, &count, NvUlong{0}), NV_INSUFFICIENT_SIZE);
+  EXPECT_EQ(machine.nvml("nvmlDeviceGetProcessUtilization", machine.nvml.Device(0), &one, &count,
+                         NvUlong{0}),
+            NV_INSUFFICIENT_SIZE);
   NvProcessUse2 samples[2];
   NvProcessesUse uses{NV_STRUCT_VERSION(NvProcessesUse, 1), 2, 0, samples};
-  ASSERT_EQ(machine.nvml("nvmlDeviceGetProcessesUtilizationInfo", machine.nvml.Device(0), &uses), NV_SUCCESS);
+  ASSERT_EQ(machine.nvml("nvmlDeviceGetProcessesUtilizationInfo", machine.nvml.Device(0), &uses),
+            NV_SUCCESS);
   EXPECT_EQ(uses.processSamplesCount, 2u);
   EXPECT_EQ(samples[1].smUtil, 30u);
   uses.version = 1;
-  EXPECT_EQ(machine.nvml("nvmlDeviceGetProcessesUtilizationInfo", machine.nvml.Device(0), &uses), NV_ARGUMENT_VERSION_MISMATCH);
+  EXPECT_EQ(machine.nvml("nvmlDeviceGetProcessesUtilizationInfo", machine.nvml.Device(0), &uses),
+            NV_ARGUMENT_VERSION_MISMATCH);
 }
 
-// A request of GPM with room for a few metrics.
+// A GPM request with room for a few metrics.
 struct Request {
   NvUint version = 1, count = 0;
   NvGpmSample first = nullptr, second = nullptr;
@@ -268,13 +292,19 @@ struct Request {
 
 struct Gpm {
   explicit Gpm(Machine& a_machine) : machine(a_machine) {
-    for (NvGpmSample* sample : {&request.first, &request.second}) EXPECT_EQ(machine.nvml("nvmlGpmSampleAlloc", sample), NV_SUCCESS);
+    for (NvGpmSample* sample : {&request.first, &request.second})
+      EXPECT_EQ(machine.nvml("nvmlGpmSampleAlloc", sample), NV_SUCCESS);
   }
   ~Gpm() {
-    for (NvGpmSample sample : {request.first, request.second}) EXPECT_EQ(machine.nvml("nvmlGpmSampleFree", sample), NV_SUCCESS);
+    for (NvGpmSample sample : {request.first, request.second})
+      EXPECT_EQ(machine.nvml("nvmlGpmSampleFree", sample), NV_SUCCESS);
   }
-  NvReturn First(NvUint gpu = 0) { return machine.nvml("nvmlGpmSampleGet", machine.nvml.Device(gpu), request.first); }
-  NvReturn Second(NvUint gpu = 0) { return machine.nvml("nvmlGpmSampleGet", machine.nvml.Device(gpu), request.second); }
+  NvReturn First(NvUint gpu = 0) {
+    return machine.nvml("nvmlGpmSampleGet", machine.nvml.Device(gpu), request.first);
+  }
+  NvReturn Second(NvUint gpu = 0) {
+    return machine.nvml("nvmlGpmSampleGet", machine.nvml.Device(gpu), request.second);
+  }
   NvReturn Get(const std::vector<NvUint>& ids) {
     request.count = static_cast<NvUint>(ids.size());
     for (std::size_t i = 0; i < ids.size(); i++) request.metrics[i] = {.metricId = ids[i]};
@@ -294,15 +324,17 @@ struct Gpm {
   Request request;
 };
 
-TEST(Gpm, TellsWhatHappenedBetweenTwoSamples) {
+TEST(Gpm, ReportsWhatHappenedBetweenTwoSamples) {
   Machine machine("dgx-h100");
-  machine.Set(0, {"utilisation=80", "gpm-tensor=37.5", "decoder=20", "pcie-tx=100Mi", "pcie-rx=50Mi", "nvlink-tx=18Gi", "nvlink-rx=9Gi"});
+  machine.Set(0, {"utilisation=80", "gpm-tensor=37.5", "decoder=20", "pcie-tx=100Mi",
+                  "pcie-rx=50Mi", "nvlink-tx=18Gi", "nvlink-rx=9Gi"});
   Gpm gpm(machine);
-  machine.Advance(7 * kSecond);  // what was before the first is not in it
+  machine.Advance(7 * kSecond);  // what happened before the first sample does not count
   ASSERT_EQ(gpm.First(), NV_SUCCESS);
   machine.Advance(2 * kSecond);
   ASSERT_EQ(gpm.Second(), NV_SUCCESS);
-  EXPECT_THAT(gpm.Values({1, 2, 5, 10, 20, 21, 30, 36, 60, 61, 63}), ElementsAre(80, 80, 37.5, 40, 100, 50, 20, 20, 9216, 18432, 1024));
+  EXPECT_THAT(gpm.Values({1, 2, 5, 10, 20, 21, 30, 36, 60, 61, 63}),
+              ElementsAre(80, 80, 37.5, 40, 100, 50, 20, 20, 9216, 18432, 1024));
   EXPECT_STREQ(gpm.request.metrics[4].metricInfo.unit, "MiB/s");
 }
 
@@ -339,7 +371,8 @@ TEST(Gpm, IsOfHopperAndNewer) {
   Machine a100("dgx-a100"), h100("dgx-h100"), b200("dgx-b200");
   const auto supported = [](Machine& machine) {
     NvGpmSupport support{1, 7};
-    EXPECT_EQ(machine.nvml("nvmlGpmQueryDeviceSupport", machine.nvml.Device(0), &support), NV_SUCCESS);
+    EXPECT_EQ(machine.nvml("nvmlGpmQueryDeviceSupport", machine.nvml.Device(0), &support),
+              NV_SUCCESS);
     return support.isSupportedDevice;
   };
   EXPECT_EQ(supported(a100), 0u);
@@ -347,7 +380,9 @@ TEST(Gpm, IsOfHopperAndNewer) {
   EXPECT_EQ(supported(b200), 1u);
   EXPECT_EQ(Gpm(a100).First(), NV_NOT_SUPPORTED);
   Gpm gpm(h100);
-  const auto of_instance = [&] { return h100.nvml("nvmlGpmMigSampleGet", h100.nvml.Device(0), NvUint{1}, gpm.request.first); };
+  const auto of_instance = [&] {
+    return h100.nvml("nvmlGpmMigSampleGet", h100.nvml.Device(0), NvUint{1}, gpm.request.first);
+  };
   EXPECT_EQ(of_instance(), NV_NOT_SUPPORTED) << "MIG is off";
   h100.Set(0, {"mig=enabled"});
   EXPECT_EQ(of_instance(), NV_INVALID_ARGUMENT) << "there is no such instance";
@@ -381,8 +416,14 @@ TEST(Faults, NonsenseIsAnsweredWithSuccessUntilHealed) {
 
 TEST(Faults, AFieldCanFailChangeItsTypeOrSayAnything) {
   Machine machine("dgx-h100");
-  ASSERT_TRUE(machine.control.FaultField(0, NV_FI_TOTAL_ENERGY, {.value = 42, .status = {}, .type = NV_VALUE_DOUBLE}, 1).ok());
-  ASSERT_TRUE(machine.control.FaultField(-1, NV_FI_MEMORY_TEMP, {.value = {}, .status = NV_UNKNOWN, .type = {}}, 0).ok());
+  ASSERT_TRUE(machine.control
+                  .FaultField(0, NV_FI_TOTAL_ENERGY,
+                              {.value = 42, .status = {}, .type = NV_VALUE_DOUBLE}, 1)
+                  .ok());
+  ASSERT_TRUE(
+      machine.control
+          .FaultField(-1, NV_FI_MEMORY_TEMP, {.value = {}, .status = NV_UNKNOWN, .type = {}}, 0)
+          .ok());
   const NvFieldValue energy = machine.Field(0, NV_FI_TOTAL_ENERGY);
   EXPECT_EQ(energy.valueType, NV_VALUE_DOUBLE);
   EXPECT_EQ(energy.value.ullVal, 42u);
@@ -403,7 +444,7 @@ TEST(Faults, JunkFillsTheBufferOfProcessUse) {
   EXPECT_GT(uses[1].sm, 100u);
 }
 
-TEST(Faults, ANewlyLoadedDriverBeginsItsCountersAnew) {
+TEST(Faults, ANewlyLoadedDriverBeginsItsCountersAgain) {
   Machine machine("dgx-h100");
   machine.Set(0, {"power=100", "nvlink-replay=0:3"});
   machine.Advance(10 * kSecond);
@@ -417,23 +458,25 @@ TEST(Faults, ANewlyLoadedDriverBeginsItsCountersAnew) {
 
 TEST(Settings, RefuseWhatTheModelLacksAndWhatMakesNoSense) {
   Machine machine("mixed");
-  const std::map<std::string, std::string> refused = {{"memory-temperature=50", "has no memory-temperature"},
-                                                      {"nvlink-tx=1Gi", "has no NVLink"},
-                                                      {"nvlink-replay=0:1", "has no NVLink 0"},
-                                                      {"nvlink-tx=9Ti", "has no NVLink"},
-                                                      {"gpm-sm=101", "give a percentage"},
-                                                      {"gpm-sm=", "give a percentage"},
-                                                      {"pcie-tx=fast", "give a whole number"},
-                                                      {"pcie-tx=9Ti", "at most 8Ti"},
-                                                      {"clock-events=boredom", "give some of none, idle"},
-                                                      {"process=5:10:a:C:101", "its use is percent"},
-                                                      {"process=5:10:a:1/2/3/4/5", "its use is SM"},
-                                                      {"process=5:10:a:X", "the type is C"},
-                                                      {"end-process=5", "no such process"},
-                                                      {"counters=5", "counters=0"},
-                                                      {"pcie-errors=bad:1", "a kind being one of"}};
+  const std::map<std::string, std::string> refused = {
+      {"memory-temperature=50", "has no memory-temperature"},
+      {"nvlink-tx=1Gi", "has no NVLink"},
+      {"nvlink-replay=0:1", "has no NVLink 0"},
+      {"nvlink-tx=9Ti", "has no NVLink"},
+      {"gpm-sm=101", "give a percentage"},
+      {"gpm-sm=", "give a percentage"},
+      {"pcie-tx=fast", "give a whole number"},
+      {"pcie-tx=9Ti", "at most 8Ti"},
+      {"clock-events=boredom", "give some of none, idle"},
+      {"process=5:10:a:C:101", "its use is percent"},
+      {"process=5:10:a:1/2/3/4/5", "its use is SM"},
+      {"process=5:10:a:X", "the type is C"},
+      {"end-process=5", "no such process"},
+      {"counters=5", "counters=0"},
+      {"pcie-errors=bad:1", "a kind being one of"}};
   for (const auto& [setting, why] : refused)
-    EXPECT_THAT(machine.control.Set({2}, {setting}).error().message(), ::testing::HasSubstr(why)) << setting;
+    EXPECT_THAT(machine.control.Set({2}, {setting}).error().message(), ::testing::HasSubstr(why))
+        << setting;
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What the tests of this room share: the parts in the build tree, a folder of one's own. For tests only.
+// Helpers that the tests of this folder share: the parts in the build tree, a temporary folder. For
+// tests only.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +16,9 @@ namespace penstock::sim::testing {
 /// A new empty folder, removed with the object.
 class Folder {
  public:
-  Folder() : path_(::testing::TempDir() + "penstock-sim.XXXXXX") { EXPECT_NE(mkdtemp(path_.data()), nullptr); }
+  Folder() : path_(::testing::TempDir() + "penstock-sim.XXXXXX") {
+    EXPECT_NE(mkdtemp(path_.data()), nullptr);
+  }
   ~Folder() {
     std::error_code error;
     std::filesystem::remove_all(path_, error);
@@ -29,7 +32,9 @@ class Folder {
   std::string path_;
 };
 
-inline Assets BuiltAssets() { return {base::BuildPath("lib/penstock-sim"), base::BuildPath("share/penstock")}; }
+inline Assets BuiltAssets() {
+  return {base::BuildPath("lib/penstock-sim"), base::BuildPath("share/penstock")};
+}
 
 inline Catalogue BuiltCatalogue() {
   auto catalogue = LoadCatalogue(BuiltAssets());
@@ -44,7 +49,8 @@ inline Machine BuiltMachine(const std::string& name) {
 }
 
 /// Starts a machine of the build tree in `root`.
-inline Control Started(const std::string& root, const std::string& name, const Control::StartOptions& options = {}) {
+inline Control Started(const std::string& root, const std::string& name,
+                       const Control::StartOptions& options = {}) {
   const auto machine = LoadMachine(BuiltAssets(), BuiltCatalogue(), name);
   EXPECT_TRUE(machine.ok()) << machine.error().message();
   auto control = Control::Start(root, BuiltAssets(), BuiltCatalogue(), *machine, options);

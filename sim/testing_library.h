@@ -1,4 +1,4 @@
-// The simulated library through a real dlopen, as a stranger would load it. For tests only.
+// Loads the simulated library with a real dlopen, as other programs do. For tests only.
 #pragma once
 
 #include <string>
@@ -13,11 +13,13 @@ extern "C" {
 
 namespace penstock::sim::testing {
 
-/// The library of a machine's tree; a copy of its own, so that two can be loaded at once.
+/// The library of a machine's tree; each instance is a separate copy, so that two can be loaded at
+/// once.
 class Library {
  public:
   explicit Library(const std::string& root)
-      : handle_(dlopen((root + "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1").c_str(), RTLD_NOW | RTLD_LOCAL)) {
+      : handle_(dlopen((root + "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1").c_str(),
+                       RTLD_NOW | RTLD_LOCAL)) {
     EXPECT_NE(handle_, nullptr) << dlerror();
   }
   ~Library() {
@@ -30,7 +32,8 @@ class Library {
   NvReturn operator()(const char* name, Arguments... arguments) const {
     void* symbol = dlsym(handle_, name);
     EXPECT_NE(symbol, nullptr) << name;
-    return symbol ? reinterpret_cast<NvReturn (*)(Arguments...)>(symbol)(arguments...) : NV_FUNCTION_NOT_FOUND;
+    return symbol ? reinterpret_cast<NvReturn (*)(Arguments...)>(symbol)(arguments...)
+                  : NV_FUNCTION_NOT_FOUND;
   }
   bool Has(const char* name) const { return dlsym(handle_, name) != nullptr; }
 

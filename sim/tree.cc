@@ -25,7 +25,7 @@ constexpr const char* kModules[] = {"nvidia", "nvidia_uvm", "nvidia_modeset", "n
 
 std::string Address(const SimGpu& gpu) { return ToString({gpu.domain, gpu.bus, gpu.device}); }
 
-// GeForce boards carry an audio function too.
+// GeForce boards also have an audio function.
 std::string AudioAddress(const SimGpu& gpu) {
   std::string address = Address(gpu);
   address.back() = '1';
@@ -40,30 +40,34 @@ void SyncGpuInSys(TreeBuilder& tree, const SimGpu& gpu, bool loaded) {
     return;
   }
   AddPciDevice(tree,
-               {Address(gpu), gpu.pci_id, gpu.subsystem_id, gpu.pci_class, gpu.numa_node, gpu.cpu_list, gpu.pcie_gen_current,
-                gpu.pcie_gen_max, gpu.pcie_width, "nvidia", gpu.bar1_total, gpu.vgpu_host_driver, gpu.vgpu_host_branch},
+               {Address(gpu), gpu.pci_id, gpu.subsystem_id, gpu.pci_class, gpu.numa_node,
+                gpu.cpu_list, gpu.pcie_gen_current, gpu.pcie_gen_max, gpu.pcie_width, "nvidia",
+                gpu.bar1_total, gpu.vgpu_host_driver, gpu.vgpu_host_branch},
                loaded);
   if (has_audio)
-    AddPciDevice(tree,
-                 {AudioAddress(gpu), 0x1aef10de, gpu.subsystem_id, 0x040300, gpu.numa_node, gpu.cpu_list, gpu.pcie_gen_current,
-                  gpu.pcie_gen_max, gpu.pcie_width, "snd_hda_intel"},
-                 loaded);
+    AddPciDevice(
+        tree,
+        {AudioAddress(gpu), 0x1aef10de, gpu.subsystem_id, 0x040300, gpu.numa_node, gpu.cpu_list,
+         gpu.pcie_gen_current, gpu.pcie_gen_max, gpu.pcie_width, "snd_hda_intel"},
+        loaded);
 }
 
 void SyncGpuInProc(TreeBuilder& tree, const SimState& state, const SimGpu& gpu) {
   const std::string folder = "proc/driver/nvidia/gpus/" + Address(gpu);
   if (gpu.removed || !state.loaded) return tree.Remove(folder);
-  std::string text = std::string("Model: \t\t ") + gpu.name + "\nIRQ:   \t\t " + std::to_string(200 + gpu.minor) + "\nGPU UUID: \t " +
-                     gpu.uuid + "\nVideo BIOS: \t " + gpu.vbios +
-                     "\nBus Type: \t PCIe\nDMA Size: \t 47 bits\nDMA Mask: \t 0x7fffffffffff\nBus Location: \t " + Address(gpu) +
-                     "\nDevice Minor: \t " + std::to_string(gpu.minor) + "\n";
+  std::string text =
+      std::string("Model: \t\t ") + gpu.name + "\nIRQ:   \t\t " + std::to_string(200 + gpu.minor) +
+      "\nGPU UUID: \t " + gpu.uuid + "\nVideo BIOS: \t " + gpu.vbios +
+      "\nBus Type: \t PCIe\nDMA Size: \t 47 bits\nDMA Mask: \t 0x7fffffffffff\nBus Location: \t " +
+      Address(gpu) + "\nDevice Minor: \t " + std::to_string(gpu.minor) + "\n";
   if (gpu.gsp_mode != SIM_NA && state.driver_branch >= 510)
     text += std::string("GPU Firmware: \t ") + (gpu.gsp_mode ? state.driver_version : "N/A") + "\n";
   text += "GPU Excluded:\t No\n";
   tree.File(folder + "/information", text);
 }
 
-// The numbers of every device file that a partition could have (struct gpu, its 15 instances, their 8): those of two begin.
+// Returns the numbers of every device file that a partition could have, beginning with two (struct
+// gpu, its 15 instances, their 8).
 std::string MigMinors(std::uint32_t gpus) {
   std::string text = "config 1\nmonitor 2\n";
   unsigned minor_number = 3;
@@ -72,7 +76,8 @@ std::string MigMinors(std::uint32_t gpus) {
       const std::string name = "gpu" + std::to_string(gpu) + "/gi" + std::to_string(instance);
       text += name + "/access " + std::to_string(minor_number++) + "\n";
       for (int compute = 0; compute < 8; compute++)
-        text += name + "/ci" + std::to_string(compute) + "/access " + std::to_string(minor_number++) + "\n";
+        text += name + "/ci" + std::to_string(compute) + "/access " +
+                std::to_string(minor_number++) + "\n";
     }
   }
   return text;
@@ -81,7 +86,9 @@ std::string MigMinors(std::uint32_t gpus) {
 std::string ProcDevices(const SimState& state) {
   std::string text = "Character devices:\n  1 mem\n  5 /dev/tty\n";
   if (state.loaded) {
-    const auto add = [&](std::uint32_t major_number, const char* name) { text += std::to_string(major_number) + " " + name + "\n"; };
+    const auto add = [&](std::uint32_t major_number, const char* name) {
+      text += std::to_string(major_number) + " " + name + "\n";
+    };
     for (const char* name : {"nvidia", "nvidia-modeset", "nvidiactl"}) add(195, name);
     add(226, "drm");
     if (state.imex_channels > 0) add(state.imex_major, "nvidia-caps-imex-channels");
@@ -96,7 +103,9 @@ void SyncModule(TreeBuilder& tree, const SimState& state) {
   tree.File("proc/devices", ProcDevices(state));
   if (!state.loaded) {
     for (const auto* name : kModules) tree.Remove(std::string("sys/module/") + name);
-    for (const auto* path : {"sys/bus/pci/drivers/nvidia", "proc/driver/nvidia", "proc/driver/nvidia-caps"}) tree.Remove(path);
+    for (const auto* path :
+         {"sys/bus/pci/drivers/nvidia", "proc/driver/nvidia", "proc/driver/nvidia-caps"})
+      tree.Remove(path);
     return;
   }
   for (const auto* name : kModules) {
@@ -106,21 +115,27 @@ void SyncModule(TreeBuilder& tree, const SimState& state) {
     tree.File(folder + "/refcnt", "0");
   }
   tree.Folder("sys/bus/pci/drivers/nvidia");
-  tree.File("proc/driver/nvidia/version", std::string("NVRM version: NVIDIA UNIX x86_64 Kernel Module  ") + state.driver_version +
-                                              "  Tue Aug  3 20:44:16 UTC 2021\nGCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n");
+  tree.File(
+      "proc/driver/nvidia/version",
+      std::string("NVRM version: NVIDIA UNIX x86_64 Kernel Module  ") + state.driver_version +
+          "  Tue Aug  3 20:44:16 UTC 2021\nGCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n");
   tree.File("proc/driver/nvidia/params",
-            "ResmanDebugLevel: 4294967295\nModifyDeviceFiles: 1\nDeviceFileUID: 0\nDeviceFileGID: 0\nDeviceFileMode: 438\n");
+            "ResmanDebugLevel: 4294967295\nModifyDeviceFiles: 1\nDeviceFileUID: 0\nDeviceFileGID: "
+            "0\nDeviceFileMode: 438\n");
   if (state.driver_branch < 450) return;
   tree.File("proc/driver/nvidia-caps/mig-minors", MigMinors(state.gpu_count));
-  tree.File("proc/driver/nvidia/capabilities/mig/config", "DeviceFileMinor: 1\nDeviceFileMode: 256\nDeviceFileModify: 1\n", 0400);
-  tree.File("proc/driver/nvidia/capabilities/mig/monitor", "DeviceFileMinor: 2\nDeviceFileMode: 292\nDeviceFileModify: 1\n");
+  tree.File("proc/driver/nvidia/capabilities/mig/config",
+            "DeviceFileMinor: 1\nDeviceFileMode: 256\nDeviceFileModify: 1\n", 0400);
+  tree.File("proc/driver/nvidia/capabilities/mig/monitor",
+            "DeviceFileMinor: 2\nDeviceFileMode: 292\nDeviceFileModify: 1\n");
 }
 
-// What the driver's daemons leave while they run: nobody listens here.
+// Creates the sockets that the driver's daemons leave while they run; no process listens on them.
 void SyncDaemons(TreeBuilder& tree, const SimState& state) {
   constexpr const char* kPersistence = "run/nvidia-persistenced/socket";
   constexpr const char* kFabric = "run/nvidia-fabricmanager/socket";
-  const bool persistent = std::any_of(state.gpus, state.gpus + state.gpu_count, [](const SimGpu& gpu) { return gpu.persistence == 1; });
+  const bool persistent = std::any_of(state.gpus, state.gpus + state.gpu_count,
+                                      [](const SimGpu& gpu) { return gpu.persistence == 1; });
   const auto sync = [&](const char* path, bool wanted) {
     if (wanted)
       tree.Socket(path);
@@ -136,10 +151,12 @@ void BuildHost(TreeBuilder& tree, const SimState& state) {
   tree.File("sys/class/dmi/id/sys_vendor", state.product_vendor);
   tree.File("sys/class/dmi/id/board_vendor", state.product_vendor);
   for (const auto& [address, id] : SwitchesOf(state))
-    AddPciDevice(tree, {ToString(address), id, 0x10de, 0x068000, -1, "", 4, 4, 1, "nvidia-nvswitch"}, state.loaded != 0);
+    AddPciDevice(tree,
+                 {ToString(address), id, 0x10de, 0x068000, -1, "", 4, 4, 1, "nvidia-nvswitch"},
+                 state.loaded != 0);
 }
 
-// NUMA nodes as the GPUs and the machine file have them.
+// Creates the NUMA nodes of the GPUs and of the machine file.
 void BuildNodes(TreeBuilder& tree, const SimState& state) {
   std::string online;
   for (std::uint32_t i = 0; i < state.node_count; i++) {
@@ -152,8 +169,9 @@ void BuildNodes(TreeBuilder& tree, const SimState& state) {
 
 }  // namespace
 
-// Files that others watch come last: who looks then finds the rest.
-base::Result<TreeReport> SyncTree(const std::string& root, const Assets& assets, const SimState& state) {
+// Files that other programs watch come last, so that the other files exist when they change.
+base::Result<TreeReport> SyncTree(const std::string& root, const Assets& assets,
+                                  const SimState& state) {
   TreeBuilder tree(root);
   tree.Folder(".penstock-sim");
   tree.Folder("dev");
@@ -182,8 +200,10 @@ base::Status NameState(const std::string& root, const SimState& state) {
 
 base::Status RemoveTree(const std::string& root) {
   std::error_code error;
-  if (!fs::is_directory(root + "/.penstock-sim", error)) return base::Error(base::Code::kNotFound, "no simulated machine at " + root);
-  // The parts we made; the folder itself only if nothing else is in it.
+  if (!fs::is_directory(root + "/.penstock-sim", error))
+    return base::Error(base::Code::kNotFound, "no simulated machine at " + root);
+  // Remove the parts that penstock-sim made; remove the folder itself only if nothing else is in
+  // it.
   for (const auto* part : {"dev", "sys", "proc", "usr", "lib", "etc", "run", ".penstock-sim"}) {
     fs::remove_all(root + "/" + part, error);
     if (error) return base::ErrnoError(error.value(), "remove " + root + "/" + part);
@@ -194,7 +214,7 @@ base::Status RemoveTree(const std::string& root) {
 
 namespace {
 
-// As the kernel writes bytes that would end or disturb a record.
+// Escapes bytes that would end or corrupt a record, as the kernel does.
 std::string Escape(std::string_view text) {
   std::string escaped;
   char code[8];
@@ -224,9 +244,11 @@ base::Status AppendKernelLog(const std::string& root, std::string_view text) {
   }
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  const std::string record =
-      "4," + std::to_string(sequence) + "," + std::to_string(now.tv_sec * 1000000 + now.tv_nsec / 1000) + ",-;" + Escape(text) + "\n";
-  const bool written = write(fd, record.data(), record.size()) == static_cast<ssize_t>(record.size());
+  const std::string record = "4," + std::to_string(sequence) + "," +
+                             std::to_string(now.tv_sec * 1000000 + now.tv_nsec / 1000) + ",-;" +
+                             Escape(text) + "\n";
+  const bool written =
+      write(fd, record.data(), record.size()) == static_cast<ssize_t>(record.size());
   const int error = errno;
   close(fd);
   return written ? base::Status() : base::Status(base::ErrnoError(error, "write " + path));

@@ -4,28 +4,38 @@ namespace penstock::sim {
 namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
-constexpr std::uint64_t kPercent = 1000000;  // of use: percent times microseconds, each second
+constexpr std::uint64_t kPercent = 1000000;  // of utilization: percent times microseconds, per
+                                             // second
 
-// For each percent of use; what a training job might move.
+// Bytes for each percent of utilization, such as a training job might move.
 constexpr std::uint64_t kPcieRx = 10 * kMiB, kPcieTx = 5 * kMiB, kNvlinkOfEachLink = 20 * kMiB;
 
 // Bits of nvmlClocksEventReasons.
-enum Reason : std::uint64_t { kPowerCap = 0x4, kSyncBoost = 0x10, kSwHeat = 0x20, kHwHeat = 0x40, kPowerBrake = 0x80 };
+enum Reason : std::uint64_t {
+  kPowerCap = 0x4,
+  kSyncBoost = 0x10,
+  kSwHeat = 0x20,
+  kHwHeat = 0x40,
+  kPowerBrake = 0x80
+};
 
-// How busy the parts are when the whole is, in hundredths of its use.
+// Utilization of a part, in hundredths of the GPU's.
 struct Part {
   SimMeterIndex meter;
   std::uint32_t of_use;
 };
-constexpr Part kParts[] = {{kSimUseGraphics, 100}, {kSimUseSm, 100},  {kSimUseOccupancy, 50}, {kSimUseInteger, 25}, {kSimUseTensor, 50},
-                           {kSimUseDfma, 0},       {kSimUseHmma, 50}, {kSimUseDmma, 0},       {kSimUseImma, 0},     {kSimUseDram, 50},
-                           {kSimUseFp64, 0},       {kSimUseFp32, 25}, {kSimUseFp16, 10}};
+constexpr Part kParts[] = {{kSimUseGraphics, 100}, {kSimUseSm, 100},    {kSimUseOccupancy, 50},
+                           {kSimUseInteger, 25},   {kSimUseTensor, 50}, {kSimUseDfma, 0},
+                           {kSimUseHmma, 50},      {kSimUseDmma, 0},    {kSimUseImma, 0},
+                           {kSimUseDram, 50},      {kSimUseFp64, 0},    {kSimUseFp32, 25},
+                           {kSimUseFp16, 10}};
 
 }  // namespace
 
 std::uint32_t ActiveLinks(const SimGpu& gpu) {
   std::uint32_t active = 0;
-  for (std::uint32_t i = 0; i < gpu.nvlink_count && i < kSimMaxLinks; i++) active += gpu.nvlinks[i].active != 0;
+  for (std::uint32_t i = 0; i < gpu.nvlink_count && i < kSimMaxLinks; i++)
+    active += gpu.nvlinks[i].active != 0;
   return active;
 }
 
@@ -33,7 +43,8 @@ void Work(SimGpu& gpu, std::uint32_t percent) {
   const bool idle = percent == 0;
   gpu.use_gpu = percent;
   gpu.use_memory = percent / 2;
-  if (gpu.power_draw != SIM_NA) gpu.power_draw = gpu.power_idle + (gpu.power_limit - gpu.power_idle) / 100 * percent;
+  if (gpu.power_draw != SIM_NA)
+    gpu.power_draw = gpu.power_idle + (gpu.power_limit - gpu.power_idle) / 100 * percent;
   gpu.clock_sm = idle ? gpu.clock_sm_idle : gpu.clock_sm_max;
   gpu.clock_memory = idle ? gpu.clock_memory_idle : gpu.clock_memory_max;
   gpu.pstate = idle ? gpu.pstate_idle : 0;
@@ -41,8 +52,10 @@ void Work(SimGpu& gpu, std::uint32_t percent) {
   gpu.clock_event_reasons = idle ? 1 : 0;
   gpu.meters[kSimPcieTx].rate = percent * kPcieTx;
   gpu.meters[kSimPcieRx].rate = percent * kPcieRx;
-  gpu.meters[kSimNvlinkTx].rate = gpu.meters[kSimNvlinkRx].rate = percent * kNvlinkOfEachLink * ActiveLinks(gpu);
-  for (const Part& part : kParts) gpu.meters[part.meter].rate = percent * kPercent * part.of_use / 100;
+  gpu.meters[kSimNvlinkTx].rate = gpu.meters[kSimNvlinkRx].rate =
+      percent * kNvlinkOfEachLink * ActiveLinks(gpu);
+  for (const Part& part : kParts)
+    gpu.meters[part.meter].rate = percent * kPercent * part.of_use / 100;
   Follow(gpu);
 }
 

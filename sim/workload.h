@@ -1,5 +1,5 @@
-// What follows from what a GPU does: power, clocks, traffic and the rates of its meters. Knows the state alone, so that nvidia-smi can use
-// it.
+// Derives what follows from a GPU's utilization: power, clocks, traffic and the rates of its
+// meters. Depends on the state alone, so that nvidia-smi can use it.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,16 @@
 
 namespace penstock::sim {
 
-/// The whole GPU is busy for that many percent of the time: power, clocks, link generation, traffic and the shares of its units follow. The
-/// caller has settled the meters.
+/// Makes the whole GPU busy for that percentage of the time, and derives power, clocks, link
+/// generation, traffic and the utilization of its units. The caller has settled the meters.
 void Work(SimGpu& gpu, std::uint32_t percent);
 
-/// The rates that follow from fields of the state: energy from the draw, time at less than full clocks from the reasons for it, the
-/// engines' use. After every change of one.
+/// Derives rates from fields of the state: energy from the power draw, time at reduced clocks from
+/// the reasons for it, the engines' utilization. Required after every change of one of these
+/// fields.
 void Follow(SimGpu& gpu);
 
-/// How many of the GPU's NVLinks are up.
+/// Returns how many of the GPU's NVLinks are up.
 std::uint32_t ActiveLinks(const SimGpu& gpu);
 
 }  // namespace penstock::sim

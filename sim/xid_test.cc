@@ -25,10 +25,13 @@ std::string Line(const std::string& driver, std::uint32_t xid, bool busy) {
 TEST(Xid, TheLineHasTheFormOfTheDriver) {
   EXPECT_EQ(Line("470.82.01", 31, true), "NVRM: Xid (PCI:0000:0f:00): 31, pid=4711, text");
   EXPECT_EQ(Line("470.82.01", 79, true), "NVRM: Xid (PCI:0000:0f:00): 79, text");
-  EXPECT_EQ(Line("550.54.15", 31, true), "NVRM: Xid (PCI:0000:0f:00): 31, pid=4711, name=train.py, text");
-  EXPECT_EQ(Line("550.54.15", 79, true), "NVRM: Xid (PCI:0000:0f:00): 79, pid='<unknown>', name=<unknown>, text");
+  EXPECT_EQ(Line("550.54.15", 31, true),
+            "NVRM: Xid (PCI:0000:0f:00): 31, pid=4711, name=train.py, text");
+  EXPECT_EQ(Line("550.54.15", 79, true),
+            "NVRM: Xid (PCI:0000:0f:00): 79, pid='<unknown>', name=<unknown>, text");
   EXPECT_EQ(Line("570.133.20", 31, false), "NVRM: Xid (PCI:0000:0f:00): 31, text");
-  EXPECT_EQ(Line("570.133.20", 31, true), "NVRM: Xid (PCI:0000:0f:00): 31, pid=4711, name=train.py, text");
+  EXPECT_EQ(Line("570.133.20", 31, true),
+            "NVRM: Xid (PCI:0000:0f:00): 31, pid=4711, name=train.py, text");
 }
 
 TEST(Xid, OnlySomeRaiseEventsAndLaterDriversMore) {

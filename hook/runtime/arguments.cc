@@ -1,4 +1,4 @@
-// runc's options are those of urfave/cli: one dash or two, the value after a blank or "=".
+// runc parses options with urfave/cli: one dash or two, the value after a blank or "=".
 #include "hook/runtime/arguments.h"
 
 #include <algorithm>
@@ -9,22 +9,25 @@
 namespace penstock::hook::runtime {
 namespace {
 
-/// Commands of runc 1.3 and crun 1.21. The word after an option that is not known here is told from a command by them.
-constexpr std::array<std::string_view, 19> kCommands = {"checkpoint", "create", "delete", "events", "exec",  "features", "help",
-                                                        "init",       "kill",   "list",   "mounts", "pause", "ps",       "restore",
-                                                        "resume",     "run",    "spec",   "start",  "state"};
+/// Commands of runc 1.3 and crun 1.21. They decide whether the word after an unknown option is its
+/// value or a command.
+constexpr std::array<std::string_view, 19> kCommands = {
+    "checkpoint", "create", "delete", "events", "exec",  "features", "help",
+    "init",       "kill",   "list",   "mounts", "pause", "ps",       "restore",
+    "resume",     "run",    "spec",   "start",  "state"};
 
-/// Options that take a value: those before the command, and those of create and run.
+/// Options with a value: those before the command, and those of create and run.
 constexpr std::array<std::string_view, 16> kWithValue = {
-    "root",           "log",      "log-format",   "log-level", "criu", "rootless", "cgroup-manager", "bundle", "b",
-    "console-socket", "pid-file", "preserve-fds", "config",    "f",    "module",   "handler"};
+    "root",           "log",    "log-format", "log-level",      "criu",     "rootless",
+    "cgroup-manager", "bundle", "b",          "console-socket", "pid-file", "preserve-fds",
+    "config",         "f",      "module",     "handler"};
 
 template <std::size_t N>
 bool Contains(const std::array<std::string_view, N>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// "--log=x" is {"log", "x"}; nothing for a word that is no option.
+/// "--log=x" is {"log", "x"}; nothing for a word that is not an option.
 struct Option {
   std::string_view name;
   std::optional<std::string_view> value;
@@ -39,14 +42,14 @@ std::optional<Option> ParseOption(std::string_view word) {
   return Option{word.substr(0, equals), word.substr(equals + 1)};
 }
 
-/// crun also logs to "file:PATH"; where it logs to the journal or to syslog, no engine reads it.
+/// crun also logs to "file:PATH"; engines do not read its log in the journal or syslog.
 std::string LogPath(std::string_view value) {
   if (value.starts_with("journald:") || value.starts_with("syslog:")) return "";
   if (value.starts_with("file:")) value.remove_prefix(5);
   return std::string(value);
 }
 
-void Note(const Option& option, Call& call) {
+void Note(const Option& option, RuntimeCall& call) {
   const std::string_view value = option.value.value_or("");
   if (call.command.empty()) {
     if (option.name == "log") call.log.path = LogPath(value);
@@ -60,8 +63,8 @@ void Note(const Option& option, Call& call) {
 
 }  // namespace
 
-Call ReadArguments(std::span<const std::string_view> arguments) {
-  Call call;
+RuntimeCall ReadArguments(std::span<const std::string_view> arguments) {
+  RuntimeCall call;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--") break;
     auto option = ParseOption(arguments[i]);
@@ -69,7 +72,8 @@ Call ReadArguments(std::span<const std::string_view> arguments) {
       if (call.command.empty() && Contains(kCommands, arguments[i])) call.command = arguments[i];
       continue;
     }
-    if (!option->value && Contains(kWithValue, option->name) && i + 1 < arguments.size()) option->value = arguments[++i];
+    if (!option->value && Contains(kWithValue, option->name) && i + 1 < arguments.size())
+      option->value = arguments[++i];
     Note(*option, call);
   }
   return call;

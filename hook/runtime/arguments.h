@@ -1,5 +1,6 @@
-// What an engine asks of its OCI runtime, as far as it concerns us: the command lines of runc and crun. Never checks them: the low-level
-// runtime does, which gets them as they are.
+// Reads the command line that an engine passes to its OCI runtime (runc, crun), as far as this
+// program needs it. Validates nothing: the low-level runtime receives the arguments unchanged and
+// does that.
 #pragma once
 
 #include <span>
@@ -8,24 +9,26 @@
 
 namespace penstock::hook::runtime {
 
-/// How the low-level runtime was told to log (runc(8), --log and --log-format): where an engine looks for the reason of a failure.
+/// The log options of the low-level runtime (runc(8), --log and --log-format). Engines read that
+/// log for the reason of a failure.
 struct LogOptions {
   std::string path;  ///< empty: none
   bool json = false;
   bool debug = false;
 };
 
-struct Call {
+struct RuntimeCall {
   std::string command;   ///< "create"; empty: none
-  std::string bundle;    ///< as it was given; empty: the working directory
+  std::string bundle;    ///< as given; empty: the working directory
   bool version = false;  ///< --version instead of a command
   LogOptions log;
 
-  /// Whether a container is made of the bundle; all other commands are none of our business.
+  /// Whether the command creates a container from the bundle; other commands are passed through.
   bool Creates() const { return command == "create" || command == "run"; }
 };
 
-/// Reads the arguments after the program's own name. A container called "create" is no command, nor is a folder of that name.
-Call ReadArguments(std::span<const std::string_view> arguments);
+/// Reads the arguments after the program's own name. A container or folder named "create" is not
+/// mistaken for the command.
+RuntimeCall ReadArguments(std::span<const std::string_view> arguments);
 
 }  // namespace penstock::hook::runtime

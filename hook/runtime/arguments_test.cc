@@ -7,17 +7,18 @@
 namespace penstock::hook::runtime {
 namespace {
 
-Call Read(std::vector<std::string_view> words) { return ReadArguments(words); }
+RuntimeCall Read(std::vector<std::string_view> words) { return ReadArguments(words); }
 
 TEST(Arguments, KnowWhatContainerdAndConmonWrite) {
-  const Call containerd = Read({"--root", "/run/containerd/runc/k8s.io", "--log", "/run/x/log.json", "--log-format", "json",
-                                "--systemd-cgroup", "create", "--bundle", "/run/x", "--pid-file", "/run/x/init.pid", "abc"});
+  const RuntimeCall containerd = Read(
+      {"--root", "/run/containerd/runc/k8s.io", "--log", "/run/x/log.json", "--log-format", "json",
+       "--systemd-cgroup", "create", "--bundle", "/run/x", "--pid-file", "/run/x/init.pid", "abc"});
   EXPECT_TRUE(containerd.Creates());
   EXPECT_EQ(containerd.bundle, "/run/x");
   EXPECT_EQ(containerd.log.path, "/run/x/log.json");
   EXPECT_TRUE(containerd.log.json);
-  const Call conmon =
-      Read({"--log-format=json", "--log=/run/y/oci-log", "--debug", "create", "--bundle=/run/y", "--console-socket", "/run/s", "def"});
+  const RuntimeCall conmon = Read({"--log-format=json", "--log=/run/y/oci-log", "--debug", "create",
+                                   "--bundle=/run/y", "--console-socket", "/run/s", "def"});
   EXPECT_TRUE(conmon.Creates());
   EXPECT_EQ(conmon.bundle, "/run/y");
   EXPECT_EQ(conmon.log.path, "/run/y/oci-log");
@@ -34,7 +35,7 @@ TEST(Arguments, TakeTheBundleInEachSpelling) {
   EXPECT_EQ(Read({"create", "-b"}).bundle, "");
 }
 
-TEST(Arguments, TellACommandFromAName) {
+TEST(Arguments, ReportACommandFromAName) {
   EXPECT_FALSE(Read({"state", "create"}).Creates());
   EXPECT_FALSE(Read({"kill", "run", "9"}).Creates());
   EXPECT_FALSE(Read({"--root", "create", "delete", "x"}).Creates());

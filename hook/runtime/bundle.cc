@@ -1,4 +1,5 @@
-// The tree is nlohmann's with its keys in order; the only file that knows it. What is edited is checked when it is read, once.
+// Stores the document as nlohmann's ordered JSON; the only file that uses it. The parts that are
+// edited are validated once, on reading.
 #include "hook/runtime/bundle.h"
 
 #include <algorithm>
@@ -21,14 +22,15 @@ using Type = nlohmann::detail::value_t;
 
 constexpr int kMostDepth = 64;
 
-/// What hooks get where their specification gives them nothing.
-constexpr const char* kHookPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// The environment of hooks whose specification sets none.
+constexpr const char* kHookPath =
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Where we read or write, parents first. An absent value or null is as good as an empty one.
+/// Locations that are read or written, parents first. An absent value or null counts as empty.
 struct Place {
   const char* pointer;
   Type type;
-  Type items = Type::discarded;  ///< of its elements; discarded: any
+  Type items = Type::discarded;  ///< type of its elements; discarded: any
 };
 constexpr Place kPlaces[] = {{"", Type::object},
                              {"/annotations", Type::object, Type::string},
@@ -46,7 +48,7 @@ constexpr Place kPlaces[] = {{"", Type::object},
                              {"/linux/resources/devices", Type::array, Type::object},
                              {"/linux/netDevices", Type::object}};
 
-/// Whether brackets nest so deeply that writing the tree again could exhaust the stack.
+/// Whether brackets nest so deeply that writing the tree could exhaust the stack.
 bool IsTooDeep(std::string_view text) {
   int depth = 0;
   bool quoted = false;
@@ -72,7 +74,7 @@ const Json* Find(const Json& object, const char* key) {
   return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
-/// "/process/env"; null where something on the way is absent.
+/// Finds "/process/env"; null if a member on the way is absent.
 const Json* FindPlace(const Json& root, std::string_view pointer) {
   const Json* at = &root;
   while (at != nullptr && !pointer.empty()) {
@@ -83,27 +85,33 @@ const Json* FindPlace(const Json& root, std::string_view pointer) {
   return at;
 }
 
-std::string_view Name(Type type) { return type == Type::object ? "an object" : type == Type::array ? "a list" : "a string"; }
+std::string_view Name(Type type) {
+  return type == Type::object ? "an object" : type == Type::array ? "a list" : "a string";
+}
 
 std::optional<std::string> WhyNot(const Json& root, const Place& place) {
   const Json* value = FindPlace(root, place.pointer);
   if (value == nullptr) return std::nullopt;
   const std::string where = *place.pointer == '\0' ? "the whole" : place.pointer;
-  if (value->type() != place.type) return where + " is " + value->type_name() + " where " + std::string(Name(place.type)) + " is expected";
+  if (value->type() != place.type)
+    return where + " is " + value->type_name() + " where " + std::string(Name(place.type)) +
+           " is expected";
   if (place.items == Type::discarded) return std::nullopt;
   for (const Json& item : *value)
     if (item.type() != place.items && !(item.is_null() && place.items == Type::array))
-      return "an item of " + where + " is " + item.type_name() + " where " + std::string(Name(place.items)) + " is expected";
+      return "an item of " + where + " is " + item.type_name() + " where " +
+             std::string(Name(place.items)) + " is expected";
   return std::nullopt;
 }
 
 /// The text of a string; empty for anything else.
 std::string Text(const Json& object, const char* key) {
   const Json* value = Find(object, key);
-  return value != nullptr && value->is_string() ? value->get_ref<const std::string&>() : std::string();
+  return value != nullptr && value->is_string() ? value->get_ref<const std::string&>()
+                                                : std::string();
 }
 
-/// A member to write to, made where it is absent.
+/// A member to write to, created if absent.
 Json& Open(Json& object, const char* key, Type type) {
   Json& value = object[key];
   if (value.is_null()) value = Json(type);
@@ -114,7 +122,7 @@ Json& OpenPlace(Json& root, std::string_view first, const char* second, Type typ
   return Open(Open(root, std::string(first).c_str(), Type::object), second, type);
 }
 
-/// As filepath.Clean and a count of its slashes have it: mounts of outer folders come first.
+/// As filepath.Clean, then counts slashes: mounts of outer folders come first.
 std::ptrdiff_t Depth(const std::string& path) {
   std::vector<std::string_view> parts;
   for (std::size_t begin = 0; begin <= path.size();) {
@@ -136,7 +144,8 @@ void AddEnvironment(Json& root, const std::vector<std::string>& environment) {
   for (const std::string& entry : environment) wanted[name_of(entry)] = entry;
   Json& old = OpenPlace(root, "process", "env", Type::array);
   Json joined = Json::array();
-  // A name that is there twice would be one value to libc and another to us: the first place gets ours, the others go.
+  // libc and the container could read different values of a duplicate name: the first occurrence
+  // gets the new value, the others are removed.
   std::unordered_map<std::string, bool> placed;
   for (Json& entry : old) {
     const std::string name = name_of(entry.get_ref<const std::string&>());
@@ -148,19 +157,24 @@ void AddEnvironment(Json& root, const std::vector<std::string>& environment) {
     }
   }
   for (const std::string& entry : environment)
-    if (const std::string name = name_of(entry); !std::exchange(placed[name], true)) joined.push_back(wanted[name]);
+    if (const std::string name = name_of(entry); !std::exchange(placed[name], true))
+      joined.push_back(wanted[name]);
   old = std::move(joined);
 }
 
-/// The process' own id, which a device file gets where its specification names none; nothing for root.
+/// The process's own id, which a device file gets if its specification names none; nothing for
+/// root.
 std::optional<std::uint32_t> IdOfProcess(const Json& root, const char* key) {
   const Json* id = FindPlace(root, std::string("/process/user/") + key);
-  if (id == nullptr || !id->is_number_unsigned() || id->get<std::uint32_t>() == 0) return std::nullopt;
+  if (id == nullptr || !id->is_number_unsigned() || id->get<std::uint32_t>() == 0)
+    return std::nullopt;
   return id->get<std::uint32_t>();
 }
 
 void RemoveBy(Json& list, const char* key, const std::string& value) {
-  list.erase(std::remove_if(list.begin(), list.end(), [&](const Json& item) { return Text(item, key) == value; }), list.end());
+  list.erase(std::remove_if(list.begin(), list.end(),
+                            [&](const Json& item) { return Text(item, key) == value; }),
+             list.end());
 }
 
 void AddUnlessThere(Json& list, Json item) {
@@ -169,7 +183,8 @@ void AddUnlessThere(Json& list, Json item) {
 
 void AddDevice(Json& root, const api::cdi::DeviceNode& node) {
   Json device = {{"path", node.path}, {"type", node.type}};
-  if (node.type != "p") device.update({{"major", node.major.value_or(0)}, {"minor", node.minor.value_or(0)}});
+  if (node.type != "p")
+    device.update({{"major", node.major.value_or(0)}, {"minor", node.minor.value_or(0)}});
   if (node.file_mode) device["fileMode"] = *node.file_mode;
   if (const auto uid = node.uid ? node.uid : IdOfProcess(root, "uid")) device["uid"] = *uid;
   if (const auto gid = node.gid ? node.gid : IdOfProcess(root, "gid")) device["gid"] = *gid;
@@ -179,11 +194,12 @@ void AddDevice(Json& root, const api::cdi::DeviceNode& node) {
 
   if ((node.type != "b" && node.type != "c") || node.permissions == "none") return;
   Json& resources = OpenPlace(root, "linux", "resources", Type::object);
-  AddUnlessThere(Open(resources, "devices", Type::array), {{"allow", true},
-                                                           {"type", node.type},
-                                                           {"major", node.major.value_or(0)},
-                                                           {"minor", node.minor.value_or(0)},
-                                                           {"access", node.permissions.empty() ? "rwm" : node.permissions}});
+  AddUnlessThere(Open(resources, "devices", Type::array),
+                 {{"allow", true},
+                  {"type", node.type},
+                  {"major", node.major.value_or(0)},
+                  {"minor", node.minor.value_or(0)},
+                  {"access", node.permissions.empty() ? "rwm" : node.permissions}});
 }
 
 void AddMounts(Json& root, const std::vector<api::cdi::Mount>& added) {
@@ -198,8 +214,10 @@ void AddMounts(Json& root, const std::vector<api::cdi::Mount>& added) {
     mounts.push_back(std::move(entry));
   }
   std::vector<std::pair<std::ptrdiff_t, Json>> sorted;
-  for (Json& mount : mounts) sorted.emplace_back(Depth(Text(mount, "destination")), std::move(mount));
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (Json& mount : mounts)
+    sorted.emplace_back(Depth(Text(mount, "destination")), std::move(mount));
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   for (std::size_t i = 0; i < sorted.size(); ++i) mounts[i] = std::move(sorted[i].second);
 }
 
@@ -214,24 +232,30 @@ void AddHook(Json& root, const api::cdi::Hook& hook) {
 void SetIntelRdt(Json& root, const api::cdi::IntelRdt& rdt) {
   Json entry = Json::object();
   const std::pair<const char*, const std::string*> texts[] = {
-      {"closID", &rdt.clos_id}, {"l3CacheSchema", &rdt.l3_cache_schema}, {"memBwSchema", &rdt.memory_bandwidth_schema}};
+      {"closID", &rdt.clos_id},
+      {"l3CacheSchema", &rdt.l3_cache_schema},
+      {"memBwSchema", &rdt.memory_bandwidth_schema}};
   for (const auto& [key, text] : texts)
     if (!text->empty()) entry[key] = *text;
   if (!rdt.schemata.empty()) entry["schemata"] = rdt.schemata;
-  const std::pair<const char*, bool> switches[] = {
-      {"enableMonitoring", rdt.enable_monitoring}, {"enableCMT", rdt.enable_cmt}, {"enableMBM", rdt.enable_mbm}};
+  const std::pair<const char*, bool> switches[] = {{"enableMonitoring", rdt.enable_monitoring},
+                                                   {"enableCMT", rdt.enable_cmt},
+                                                   {"enableMBM", rdt.enable_mbm}};
   for (const auto& [key, on] : switches)
     if (on) entry[key] = true;
   Open(root, "linux", Type::object)["intelRdt"] = std::move(entry);
 }
 
-/// CRI-O copies what a pod's author wrote into the annotations of every container of the pod (internal/factory/container,
-/// SpecAddAnnotations), and sets this one, which the copy cannot replace: what the kubelet gave the container, as JSON. Of a pod's own
-/// container, which every engine makes first, it has the pod's, so none count there. Other engines pass on the kubelet's alone.
+/// CRI-O copies a pod author's annotations into every container of the pod
+/// (internal/factory/container, SpecAddAnnotations), and sets this annotation, which the copy
+/// cannot replace: the kubelet's annotations of the container, as JSON. In a pod's sandbox
+/// container, which every engine creates first, it contains the pod's annotations, so none count
+/// there. Other engines pass on only the kubelet's annotations.
 constexpr const char* kCrioAnnotations = "io.kubernetes.cri-o.Annotations";
-constexpr const char* kContainerTypes[] = {"io.kubernetes.cri-o.ContainerType", "io.kubernetes.cri.container-type"};
+constexpr const char* kContainerTypes[] = {"io.kubernetes.cri-o.ContainerType",
+                                           "io.kubernetes.cri.container-type"};
 
-Facts::Annotations OwnAnnotations(const Facts& facts) {
+RuntimeFacts::Annotations OwnAnnotations(const RuntimeFacts& facts) {
   const auto get = [&facts](const char* key) {
     const auto found = facts.annotations.find(key);
     return found == facts.annotations.end() ? std::string() : found->second;
@@ -240,7 +264,7 @@ Facts::Annotations OwnAnnotations(const Facts& facts) {
     if (get(type) == "sandbox") return {};
   if (!facts.OfCrio()) return facts.annotations;
   const Json given = Json::parse(get(kCrioAnnotations), nullptr, /*allow_exceptions=*/false);
-  Facts::Annotations own;
+  RuntimeFacts::Annotations own;
   if (given.is_object())
     for (const auto& [key, value] : given.items())
       if (value.is_string()) own[key] = value.get_ref<const std::string&>();
@@ -264,18 +288,23 @@ Bundle& Bundle::operator=(Bundle&&) noexcept = default;
 Bundle::~Bundle() = default;
 
 Result<Bundle> Bundle::Parse(std::string_view text, const std::string& file) {
-  if (IsTooDeep(text)) return Error(Code::kInvalidArgument, file + " nests deeper than " + std::to_string(kMostDepth) + " levels");
+  if (IsTooDeep(text))
+    return Error(Code::kInvalidArgument,
+                 file + " nests deeper than " + std::to_string(kMostDepth) + " levels");
   Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (root.is_discarded()) return Error(Code::kInvalidArgument, file + " is no JSON; the container engine writes it, ask there");
+  if (root.is_discarded())
+    return Error(Code::kInvalidArgument,
+                 file + " is no JSON; the container engine writes it, ask there");
   for (const Place& place : kPlaces)
-    if (const auto why = WhyNot(root, place)) return Error(Code::kInvalidArgument, file + ": " + *why);
+    if (const auto why = WhyNot(root, place))
+      return Error(Code::kInvalidArgument, file + ": " + *why);
   auto tree = std::make_unique<Tree>();
   tree->root = std::move(root);
   return Bundle(std::move(tree));
 }
 
-Facts Bundle::facts() const {
-  Facts facts;
+RuntimeFacts Bundle::facts() const {
+  RuntimeFacts facts;
   const auto each = [this](const char* pointer, const auto& take) {
     if (const Json* place = FindPlace(tree_->root, pointer))
       for (const Json& item : *place) take(item);
@@ -285,11 +314,17 @@ Facts Bundle::facts() const {
     if (const auto equals = entry.find('='); equals != std::string::npos)
       facts.environment[entry.substr(0, equals)] = entry.substr(equals + 1);
   });
-  each("/mounts", [&facts](const Json& item) { facts.mounts.push_back({Text(item, "source"), Text(item, "destination")}); });
-  each("/process/capabilities/bounding", [&facts](const Json& item) { facts.privileged = facts.privileged || item == "CAP_SYS_ADMIN"; });
-  each("/hooks/prestart", [&facts](const Json& item) { facts.gpus_hook = facts.gpus_hook || IsNvidiasHook(item); });
+  each("/mounts", [&facts](const Json& item) {
+    facts.mounts.push_back({Text(item, "source"), Text(item, "destination")});
+  });
+  each("/process/capabilities/bounding", [&facts](const Json& item) {
+    facts.privileged = facts.privileged || item == "CAP_SYS_ADMIN";
+  });
+  each("/hooks/prestart",
+       [&facts](const Json& item) { facts.gpus_hook = facts.gpus_hook || IsNvidiasHook(item); });
   if (const Json* annotations = FindPlace(tree_->root, "/annotations"))
-    for (const auto& [key, value] : annotations->items()) facts.annotations[key] = value.get_ref<const std::string&>();
+    for (const auto& [key, value] : annotations->items())
+      facts.annotations[key] = value.get_ref<const std::string&>();
   facts.own_annotations = OwnAnnotations(facts);
   return facts;
 }
@@ -303,19 +338,25 @@ bool Bundle::RemoveStaleHooks() {
   return found;
 }
 
-void Bundle::Apply(const api::cdi::Edits& edits) {
+void Bundle::Apply(const api::cdi::CdiEdits& edits) {
   Json& root = tree_->root;
   AddEnvironment(root, edits.env);
   for (const api::cdi::DeviceNode& node : edits.nodes) AddDevice(root, node);
   for (const api::cdi::NetDevice& device : edits.net_devices)
-    OpenPlace(root, "linux", "netDevices", Type::object)[device.host_interface] = {{"name", device.name}};
+    OpenPlace(root, "linux", "netDevices",
+              Type::object)[device.host_interface] = {{"name", device.name}};
   AddMounts(root, edits.mounts);
   for (const api::cdi::Hook& hook : edits.hooks) AddHook(root, hook);
   if (edits.intel_rdt) SetIntelRdt(root, *edits.intel_rdt);
   for (const std::uint32_t gid : edits.additional_gids)
-    if (gid != 0) AddUnlessThere(Open(OpenPlace(root, "process", "user", Type::object), "additionalGids", Type::array), gid);
+    if (gid != 0)
+      AddUnlessThere(
+          Open(OpenPlace(root, "process", "user", Type::object), "additionalGids", Type::array),
+          gid);
 }
 
-std::string Bundle::ToText() const { return tree_->root.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string Bundle::ToText() const {
+  return tree_->root.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 }  // namespace penstock::hook::runtime

@@ -6,7 +6,7 @@
 namespace penstock::hook::runtime {
 namespace {
 
-using api::cdi::Edits;
+using api::cdi::CdiEdits;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -23,7 +23,7 @@ std::string ErrorOf(std::string_view text) {
   return bundle.ok() ? "" : bundle.error().message();
 }
 
-std::string Applied(std::string_view text, const Edits& edits) {
+std::string Applied(std::string_view text, const CdiEdits& edits) {
   Bundle bundle = Parse(text);
   bundle.Apply(edits);
   return bundle.ToText();
@@ -37,20 +37,24 @@ TEST(Bundle, KeepsWhatItDoesNotKnowInItsOrder) {
 }
 
 TEST(Bundle, IsReadAlsoWhereEverythingIsMissing) {
-  for (const char* text : {"{}", R"({"process":null,"annotations":null,"mounts":null,"linux":null,"hooks":null})",
-                           R"({"process":{"env":null,"user":null,"capabilities":null},"hooks":{"prestart":null}})"}) {
+  for (const char* text :
+       {"{}", R"({"process":null,"annotations":null,"mounts":null,"linux":null,"hooks":null})",
+        R"({"process":{"env":null,"user":null,"capabilities":null},"hooks":{"prestart":null}})"}) {
     Bundle bundle = Parse(text);
-    const Facts facts = bundle.facts();
-    EXPECT_TRUE(facts.environment.empty() && facts.annotations.empty() && facts.mounts.empty() && !facts.privileged);
+    const RuntimeFacts facts = bundle.facts();
+    EXPECT_TRUE(facts.environment.empty() && facts.annotations.empty() && facts.mounts.empty() &&
+                !facts.privileged);
     EXPECT_FALSE(bundle.RemoveStaleHooks());
     EXPECT_EQ(bundle.ToText(), text);
   }
 }
 
-TEST(Bundle, TellsWhatMatters) {
-  const Facts facts = Parse(R"({"process":{"env":["A=1","B=x=y","A=2","NOTHING"],"capabilities":{"bounding":["CAP_CHOWN","CAP_SYS_ADMIN"]}},
+TEST(Bundle, ReportsWhatMatters) {
+  const RuntimeFacts facts =
+      Parse(
+          R"({"process":{"env":["A=1","B=x=y","A=2","NOTHING"],"capabilities":{"bounding":["CAP_CHOWN","CAP_SYS_ADMIN"]}},
     "mounts":[{"destination":"/a","source":"/b"},{"destination":"/proc"}],"annotations":{"k":"v"}})")
-                          .facts();
+          .facts();
   EXPECT_EQ(facts.Get("A"), "2");
   EXPECT_EQ(facts.Get("B"), "x=y");
   EXPECT_FALSE(facts.Has("NOTHING"));
@@ -58,26 +62,38 @@ TEST(Bundle, TellsWhatMatters) {
   EXPECT_EQ(facts.mounts[0].source, "/b");
   EXPECT_EQ(facts.mounts[1].source, "");
   EXPECT_TRUE(facts.privileged);
-  EXPECT_FALSE(Parse(R"({"process":{"capabilities":{"effective":["CAP_SYS_ADMIN"],"bounding":["CAP_CHOWN"]}}})").facts().privileged);
+  EXPECT_FALSE(
+      Parse(
+          R"({"process":{"capabilities":{"effective":["CAP_SYS_ADMIN"],"bounding":["CAP_CHOWN"]}}})")
+          .facts()
+          .privileged);
 }
 
-TEST(Bundle, TellsAContainersAnnotationsFromItsPods) {
-  const auto own = [](const std::string& annotations) { return Parse("{\"annotations\":{" + annotations + "}}").facts().own_annotations; };
-  const Facts::Annotations given = {{"cdi.k8s.io/x", "a.com/class=c"}};
-  const std::string asks = R"("cdi.k8s.io/x":"a.com/class=c")", crio = R"(,"io.kubernetes.cri-o.ContainerID":"1")";
+TEST(Bundle, ReportsAContainersAnnotationsFromItsPods) {
+  const auto own = [](const std::string& annotations) {
+    return Parse("{\"annotations\":{" + annotations + "}}").facts().own_annotations;
+  };
+  const RuntimeFacts::Annotations given = {{"cdi.k8s.io/x", "a.com/class=c"}};
+  const std::string asks = R"("cdi.k8s.io/x":"a.com/class=c")",
+                    crio = R"(,"io.kubernetes.cri-o.ContainerID":"1")";
   EXPECT_EQ(own(asks), given) << "podman, docker";
-  EXPECT_THAT(own(asks + R"(,"io.kubernetes.cri.sandbox-id":"1","io.kubernetes.cri.container-type":"container")"),
-              Contains(Key("cdi.k8s.io/x")));
-  // CRI-O: what its own JSON names, whatever stands beside it.
+  EXPECT_THAT(
+      own(asks +
+          R"(,"io.kubernetes.cri.sandbox-id":"1","io.kubernetes.cri.container-type":"container")"),
+      Contains(Key("cdi.k8s.io/x")));
+  // CRI-O: only the annotations in its own JSON count, whatever else is set.
   const std::string json = R"(,"io.kubernetes.cri-o.Annotations":)";
   EXPECT_EQ(own(asks + crio + json + R"("{\"cdi.k8s.io/x\":\"a.com/class=c\"}")"), given);
-  EXPECT_EQ(own(R"("cdi.k8s.io/x":"all")" + crio + json + R"("{\"cdi.k8s.io/x\":\"a.com/class=c\",\"n\":1}")"), given);
-  for (const std::string& text :
-       {std::string(), json + R"("{}")", json + "\"\"", json + R"("[1")", json + "\"" + std::string(5000, '[') + "\""})
+  EXPECT_EQ(own(R"("cdi.k8s.io/x":"all")" + crio + json +
+                R"("{\"cdi.k8s.io/x\":\"a.com/class=c\",\"n\":1}")"),
+            given);
+  for (const std::string& text : {std::string(), json + R"("{}")", json + "\"\"", json + R"("[1")",
+                                  json + "\"" + std::string(5000, '[') + "\""})
     EXPECT_TRUE(own(asks + crio + text).empty()) << text.substr(0, 60);
-  // A pod's first container has the pod's annotations for its own.
-  EXPECT_TRUE(
-      own(asks + crio + R"(,"io.kubernetes.cri-o.ContainerType":"sandbox")" + json + R"("{\"cdi.k8s.io/x\":\"a.com/class=c\"}")").empty());
+  // In a pod's sandbox container, that JSON has the pod's annotations.
+  EXPECT_TRUE(own(asks + crio + R"(,"io.kubernetes.cri-o.ContainerType":"sandbox")" + json +
+                  R"("{\"cdi.k8s.io/x\":\"a.com/class=c\"}")")
+                  .empty());
   EXPECT_TRUE(own(asks + R"(,"io.kubernetes.cri.container-type":"sandbox")").empty());
 }
 
@@ -86,32 +102,40 @@ TEST(Bundle, RefusesWhatIsNone) {
   EXPECT_THAT(ErrorOf("{\"a\":1"), HasSubstr("is no JSON"));
   EXPECT_THAT(ErrorOf("{\"a\":\"\xff\"}"), HasSubstr("is no JSON"));
   EXPECT_THAT(ErrorOf("[]"), HasSubstr("the whole is array where an object is expected"));
-  EXPECT_THAT(ErrorOf(R"({"process":{"env":"A=1"}})"), HasSubstr("/process/env is string where a list is expected"));
-  EXPECT_THAT(ErrorOf(R"({"process":{"env":[1]}})"), HasSubstr("an item of /process/env is number where a string is expected"));
+  EXPECT_THAT(ErrorOf(R"({"process":{"env":"A=1"}})"),
+              HasSubstr("/process/env is string where a list is expected"));
+  EXPECT_THAT(ErrorOf(R"({"process":{"env":[1]}})"),
+              HasSubstr("an item of /process/env is number where a string is expected"));
   EXPECT_THAT(ErrorOf(R"({"annotations":{"a":1}})"), HasSubstr("/annotations"));
   EXPECT_THAT(ErrorOf(R"({"mounts":["x"]})"), HasSubstr("/mounts"));
   EXPECT_THAT(ErrorOf(R"({"hooks":{"prestart":{}}})"), HasSubstr("/hooks"));
-  EXPECT_THAT(ErrorOf(R"({"linux":{"resources":{"devices":{}}}})"), HasSubstr("/linux/resources/devices"));
+  EXPECT_THAT(ErrorOf(R"({"linux":{"resources":{"devices":{}}}})"),
+              HasSubstr("/linux/resources/devices"));
   EXPECT_THAT(ErrorOf(std::string(100000, '[')), HasSubstr("nests deeper than 64 levels"));
-  EXPECT_EQ(ErrorOf("{\"a\":\"" + std::string(1000, '[') + "\\\"" + std::string(1000, '{') + "\"}"), "");
+  EXPECT_EQ(ErrorOf("{\"a\":\"" + std::string(1000, '[') + "\\\"" + std::string(1000, '{') + "\"}"),
+            "");
 }
 
 TEST(Bundle, GetsVariablesInThePlaceOfTheirNamesakes) {
-  Edits edits;
+  CdiEdits edits;
   edits.env = {"NVIDIA_VISIBLE_DEVICES=void", "NEW=1", "NEW=2"};
-  EXPECT_EQ(Applied(R"({"process":{"env":["A=1","NVIDIA_VISIBLE_DEVICES=all","B=2","NVIDIA_VISIBLE_DEVICES=0"]}})", edits),
-            R"({"process":{"env":["A=1","NVIDIA_VISIBLE_DEVICES=void","B=2","NEW=2"]}})");
+  EXPECT_EQ(
+      Applied(
+          R"({"process":{"env":["A=1","NVIDIA_VISIBLE_DEVICES=all","B=2","NVIDIA_VISIBLE_DEVICES=0"]}})",
+          edits),
+      R"({"process":{"env":["A=1","NVIDIA_VISIBLE_DEVICES=void","B=2","NEW=2"]}})");
   EXPECT_EQ(Applied("{}", edits), R"({"process":{"env":["NVIDIA_VISIBLE_DEVICES=void","NEW=2"]}})");
 }
 
 TEST(Bundle, GetsDevicesWithTheirRules) {
-  Edits edits;
+  CdiEdits edits;
   edits.nodes = {{.path = "/dev/nvidia0", .type = "c", .major = 195, .minor = 0, .file_mode = 438},
                  {.path = "/dev/pipe", .type = "p", .uid = 0, .gid = 44},
                  {.path = "/dev/none", .type = "c", .major = 1, .minor = 2, .permissions = "none"},
                  {.path = "/dev/ro", .type = "b", .major = 8, .minor = 0, .permissions = "r"}};
-  const std::string once =
-      Applied(R"({"linux":{"devices":[{"path":"/dev/nvidia0","type":"c","major":1,"minor":1},{"path":"/dev/x"}]}})", edits);
+  const std::string once = Applied(
+      R"({"linux":{"devices":[{"path":"/dev/nvidia0","type":"c","major":1,"minor":1},{"path":"/dev/x"}]}})",
+      edits);
   EXPECT_EQ(
       once,
       R"({"linux":{"devices":[{"path":"/dev/x"},{"path":"/dev/nvidia0","type":"c","major":195,"minor":0,"fileMode":438},)"
@@ -122,22 +146,25 @@ TEST(Bundle, GetsDevicesWithTheirRules) {
 }
 
 TEST(Bundle, DevicesBelongToTheProcessUnlessTheSpecificationSaysIt) {
-  Edits edits;
+  CdiEdits edits;
   edits.nodes = {{.path = "/dev/a", .type = "c", .major = 195, .minor = 0},
                  {.path = "/dev/b", .type = "c", .major = 195, .minor = 1, .gid = 5}};
-  EXPECT_THAT(Applied(R"({"process":{"user":{"uid":1000,"gid":0}}})", edits),
-              HasSubstr(R"("devices":[{"path":"/dev/a","type":"c","major":195,"minor":0,"uid":1000},)"
-                        R"({"path":"/dev/b","type":"c","major":195,"minor":1,"uid":1000,"gid":5}])"));
+  EXPECT_THAT(
+      Applied(R"({"process":{"user":{"uid":1000,"gid":0}}})", edits),
+      HasSubstr(R"("devices":[{"path":"/dev/a","type":"c","major":195,"minor":0,"uid":1000},)"
+                R"({"path":"/dev/b","type":"c","major":195,"minor":1,"uid":1000,"gid":5}])"));
 }
 
 TEST(Bundle, GetsMountsInThePlaceOfOthersAndOuterFoldersFirst) {
-  Edits edits;
-  edits.mounts = {{.host_path = "/host/lib", .container_path = "/usr/lib/x.so", .options = {"ro", "rbind"}},
-                  {.host_path = "/host/run", .container_path = "/run", .type = "bind"}};
+  CdiEdits edits;
+  edits.mounts = {
+      {.host_path = "/host/lib", .container_path = "/usr/lib/x.so", .options = {"ro", "rbind"}},
+      {.host_path = "/host/run", .container_path = "/run", .type = "bind"}};
   EXPECT_EQ(
-      Applied(R"({"mounts":[{"destination":"/usr/lib/deep/er"},{"destination":"/usr/lib/x.so","source":"/old"},{"destination":"/proc"},)"
-              R"({"destination":"/dev/pts"},{"destination":"/"}]})",
-              edits),
+      Applied(
+          R"({"mounts":[{"destination":"/usr/lib/deep/er"},{"destination":"/usr/lib/x.so","source":"/old"},{"destination":"/proc"},)"
+          R"({"destination":"/dev/pts"},{"destination":"/"}]})",
+          edits),
       R"({"mounts":[{"destination":"/proc"},{"destination":"/"},{"destination":"/run","type":"bind","source":"/host/run"},)"
       R"({"destination":"/dev/pts"},{"destination":"/usr/lib/x.so","source":"/host/lib","options":["ro","rbind"]},)"
       R"({"destination":"/usr/lib/deep/er"}]})");
@@ -146,35 +173,46 @@ TEST(Bundle, GetsMountsInThePlaceOfOthersAndOuterFoldersFirst) {
             R"({"mounts":[{"destination":"/a/b"},{"destination":"/a"}]})");
 }
 
-// CVE-2025-23266: a hook without variables of its own got the container's, LD_PRELOAD among them.
+// CVE-2025-23266: a hook without an environment of its own got the container's, including
+// LD_PRELOAD.
 TEST(Bundle, HooksHaveAnEnvironmentOfTheirOwn) {
-  Edits edits;
-  edits.hooks = {{.name = "createContainer", .path = "/usr/bin/penstock-hook", .args = {"penstock-hook", "update-ldcache"}},
+  CdiEdits edits;
+  edits.hooks = {{.name = "createContainer",
+                  .path = "/usr/bin/penstock-hook",
+                  .args = {"penstock-hook", "update-ldcache"}},
                  {.name = "poststop", .path = "/x", .env = {"A=1"}, .timeout = 5}};
-  const std::string once = Applied(R"({"process":{"env":["LD_PRELOAD=/proc/self/cwd/poc.so"]}})", edits);
-  EXPECT_EQ(once, R"({"process":{"env":["LD_PRELOAD=/proc/self/cwd/poc.so"]},"hooks":{"createContainer":[)"
-                  R"({"path":"/usr/bin/penstock-hook","args":["penstock-hook","update-ldcache"],)"
-                  R"("env":["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]}],)"
-                  R"("poststop":[{"path":"/x","env":["A=1"],"timeout":5}]}})");
+  const std::string once =
+      Applied(R"({"process":{"env":["LD_PRELOAD=/proc/self/cwd/poc.so"]}})", edits);
+  EXPECT_EQ(
+      once,
+      R"({"process":{"env":["LD_PRELOAD=/proc/self/cwd/poc.so"]},"hooks":{"createContainer":[)"
+      R"({"path":"/usr/bin/penstock-hook","args":["penstock-hook","update-ldcache"],)"
+      R"("env":["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]}],)"
+      R"("poststop":[{"path":"/x","env":["A=1"],"timeout":5}]}})");
   EXPECT_EQ(Applied(once, edits), once) << "an engine that knows CDI has added them already";
 }
 
 TEST(Bundle, GetsTheRest) {
-  Edits edits;
+  CdiEdits edits;
   edits.additional_gids = {0, 44, 44, 7};
   edits.intel_rdt = {.clos_id = "x", .schemata = {"MB:0=10"}, .enable_monitoring = true};
   edits.net_devices = {{.host_interface = "ib0", .name = "eth1"}};
-  EXPECT_EQ(Applied(R"({"process":{"user":{"additionalGids":[44]}},"linux":{"netDevices":{"a":{"name":"b"}}}})", edits),
-            R"({"process":{"user":{"additionalGids":[44,7]}},"linux":{"netDevices":{"a":{"name":"b"},"ib0":{"name":"eth1"}},)"
-            R"("intelRdt":{"closID":"x","schemata":["MB:0=10"],"enableMonitoring":true}}})");
+  EXPECT_EQ(
+      Applied(
+          R"({"process":{"user":{"additionalGids":[44]}},"linux":{"netDevices":{"a":{"name":"b"}}}})",
+          edits),
+      R"({"process":{"user":{"additionalGids":[44,7]}},"linux":{"netDevices":{"a":{"name":"b"},"ib0":{"name":"eth1"}},)"
+      R"("intelRdt":{"closID":"x","schemata":["MB:0=10"],"enableMonitoring":true}}})");
 }
 
 TEST(Bundle, LosesHooksOfNvidiasOlderRuntime) {
-  Bundle bundle =
-      Parse(R"({"hooks":{"prestart":[{"path":"/usr/bin/nvidia-container-runtime-hook","args":["x","prestart"]},{"path":"/usr/bin/other"},
+  Bundle bundle = Parse(
+      R"({"hooks":{"prestart":[{"path":"/usr/bin/nvidia-container-runtime-hook","args":["x","prestart"]},{"path":"/usr/bin/other"},
     {"path":"nvidia-container-toolkit"}],"createRuntime":[{"path":"/a"}]}})");
   EXPECT_TRUE(bundle.RemoveStaleHooks());
-  EXPECT_EQ(bundle.ToText(), R"({"hooks":{"prestart":[{"path":"/usr/bin/other"}],"createRuntime":[{"path":"/a"}]}})");
+  EXPECT_EQ(
+      bundle.ToText(),
+      R"({"hooks":{"prestart":[{"path":"/usr/bin/other"}],"createRuntime":[{"path":"/a"}]}})");
   EXPECT_FALSE(bundle.RemoveStaleHooks());
 }
 

@@ -1,4 +1,5 @@
-// Keys by table and type; a wrong type is an error, an unknown key a warning: files on machines have outlived many versions of the toolkit.
+// Reads keys by table and type. A wrong type is an error, an unknown key only a warning: existing
+// files are older or newer than this program.
 #include "hook/runtime/config.h"
 
 #include <cstdlib>
@@ -19,26 +20,39 @@ using base::Value;
 
 constexpr std::string_view kRuntimeTable = "nvidia-container-runtime";
 
-/// One table. Types are checked by one reader, names by another, since they are problems of different weight.
+/// One table. One reader checks types and another checks names, since one kind of problem is an
+/// error and the other a warning.
 class Table {
  public:
   Table(const Value* value, std::string where, Problems& errors, Problems& warnings, Config& config)
-      : value_(value != nullptr ? *value : kNothing), typed_(value_, where, errors), named_(value_, where, warnings), config_(config) {}
+      : value_(value != nullptr ? *value : kNothing),
+        typed_(value_, where, errors),
+        named_(value_, where, warnings),
+        config_(config) {}
 
-  std::optional<bool> Bool(std::string_view key) { return named_.Any(key) != nullptr ? typed_.Bool(key) : std::nullopt; }
-  std::optional<std::string> String(std::string_view key) { return named_.Any(key) != nullptr ? typed_.String(key) : std::nullopt; }
+  std::optional<bool> Bool(std::string_view key) {
+    return named_.Any(key) != nullptr ? typed_.Bool(key) : std::nullopt;
+  }
+  std::optional<std::string> String(std::string_view key) {
+    return named_.Any(key) != nullptr ? typed_.String(key) : std::nullopt;
+  }
   std::optional<std::vector<std::string>> Strings(std::string_view key) {
     return named_.Any(key) != nullptr ? typed_.Strings(key) : std::nullopt;
   }
   std::optional<std::string> OneOf(std::string_view key, std::vector<std::string> names) {
     return named_.Any(key) != nullptr ? typed_.OneOf(key, std::move(names)) : std::nullopt;
   }
-  const Value* Map(std::string_view key) { return named_.Any(key) != nullptr ? typed_.Map(key) : nullptr; }
+  const Value* Map(std::string_view key) {
+    return named_.Any(key) != nullptr ? typed_.Map(key) : nullptr;
+  }
 
-  /// Keys of the toolkit that have no meaning here; not worth a word where the value is that of the file which the toolkit installs.
+  /// Keys of the toolkit that have no effect here; not reported if the value is the one in the file
+  /// that the toolkit installs.
   void NoEffect(std::string_view key, std::string_view installed = "") {
     const Value* found = named_.Any(key);
-    if (found == nullptr || (found->list != nullptr && found->list->empty()) || found->text == installed) return;
+    if (found == nullptr || (found->list != nullptr && found->list->empty()) ||
+        found->text == installed)
+      return;
     config_.no_effect.push_back(named_.Path(key));
   }
 
@@ -57,12 +71,14 @@ void Take(std::optional<T> value, T& into) {
   if (value) into = *std::move(value);
 }
 
-/// Everything that reading a file needs in hand.
+/// The state while a file is read.
 struct Reading {
   Problems errors, warnings;
   Config config;
 
-  Table Open(const Value* value, std::string where) { return {value, std::move(where), errors, warnings, config}; }
+  Table Open(const Value* value, std::string where) {
+    return {value, std::move(where), errors, warnings, config};
+  }
 };
 
 std::vector<std::string> Words(const std::string& text) {
@@ -74,13 +90,16 @@ std::vector<std::string> Words(const std::string& text) {
 
 void ReadCli(Reading& reading, const Value* value) {
   Table table = reading.Open(value, "nvidia-container-cli");
-  for (const std::string_view key : {"root", "path", "debug", "ldcache", "user", "environment"}) table.NoEffect(key);
+  for (const std::string_view key : {"root", "path", "debug", "ldcache", "user", "environment"})
+    table.NoEffect(key);
   table.NoEffect("load-kmods", "true");
   table.NoEffect("no-pivot", "false");
   table.NoEffect("no-cgroups", "false");
   const auto ldconfig = table.String("ldconfig");
   if (ldconfig && !ldconfig->empty() && ldconfig->front() != '@')
-    table.Warn("ldconfig", "has no effect: nothing of the image is ever executed, penstock-hook writes the cache itself; remove the line");
+    table.Warn("ldconfig",
+               "has no effect: nothing of the image is ever executed, penstock-hook writes the "
+               "cache itself; remove the line");
   table.Finish();
 }
 
@@ -94,7 +113,9 @@ void ReadModes(Reading& reading, const Value* value) {
   cdi.Finish();
 
   Table jit = reading.Open(modes.Map("jit-cdi"), where + ".jit-cdi");
-  for (const std::string_view key : {"nvcdi-feature-flags", "nvcdi-disable-hooks", "load-kernel-modules"}) jit.NoEffect(key);
+  for (const std::string_view key :
+       {"nvcdi-feature-flags", "nvcdi-disable-hooks", "load-kernel-modules"})
+    jit.NoEffect(key);
   jit.Finish();
 
   Table csv = reading.Open(modes.Map("csv"), where + ".csv");
@@ -107,7 +128,8 @@ void ReadModes(Reading& reading, const Value* value) {
   if (compat == "disabled") reading.config.cuda_compat = false;
   if (compat == "mount")
     legacy.Warn("cuda-compat-mode",
-                "\"mount\" has no effect: nothing is mounted from inside an image (CVE-2024-0132); penstock-hook does it");
+                "\"mount\" has no effect: nothing is mounted from inside an image (CVE-2024-0132); "
+                "penstock-hook does it");
   legacy.Finish();
   modes.Finish();
 }
@@ -116,11 +138,14 @@ void ReadRuntime(Reading& reading, const Value* value) {
   Table table = reading.Open(value, std::string(kRuntimeTable));
   Take(table.String("debug"), reading.config.debug_file);
   if (reading.config.debug_file == "/dev/null") reading.config.debug_file.clear();
-  const auto level = table.OneOf("log-level", {"trace", "debug", "info", "warn", "warning", "error", "fatal", "panic"});
-  if (level == "trace" || level == "debug") reading.config.log_level = LogLevel::kDebug;
-  if (level == "warn" || level == "warning") reading.config.log_level = LogLevel::kWarn;
-  if (level == "error" || level == "fatal" || level == "panic") reading.config.log_level = LogLevel::kError;
-  if (auto names = table.Strings("runtimes"); names && !names->empty()) reading.config.runtimes = *std::move(names);
+  const auto level = table.OneOf(
+      "log-level", {"trace", "debug", "info", "warn", "warning", "error", "fatal", "panic"});
+  if (level == "trace" || level == "debug") reading.config.log_level = RuntimeLogLevel::kDebug;
+  if (level == "warn" || level == "warning") reading.config.log_level = RuntimeLogLevel::kWarn;
+  if (level == "error" || level == "fatal" || level == "panic")
+    reading.config.log_level = RuntimeLogLevel::kError;
+  if (auto names = table.Strings("runtimes"); names && !names->empty())
+    reading.config.runtimes = *std::move(names);
   Take(table.OneOf("mode", {"auto", "cdi", "jit-cdi", "legacy", "csv"}), reading.config.mode);
   table.NoEffect("experimental", "false");
   table.NoEffect("discover-mode", "legacy");
@@ -131,13 +156,21 @@ void ReadRuntime(Reading& reading, const Value* value) {
 
 void ReadFeatures(Reading& reading, const Value* value) {
   Table table = reading.Open(value, "features");
-  for (const std::string_view key : {"allow-cuda-compat-libs-from-container", "allow-ldconfig-from-container"})
+  for (const std::string_view key :
+       {"allow-cuda-compat-libs-from-container", "allow-ldconfig-from-container"})
     if (table.Bool(key).value_or(false))
-      table.Warn(key, "has no effect: nothing is mounted or executed from inside an image (CVE-2024-0132, CVE-2024-0136); remove the line");
-  for (const std::string_view key : {"allow-unknown-oci-spec-fields", "disable-imex-channel-creation"}) table.NoEffect(key, "true");
-  if (table.Bool("disable-cuda-compat-lib-hook").value_or(false)) reading.config.cuda_compat = false;
-  if (table.Bool("ignore-imex-channel-requests").value_or(false)) reading.config.imex_channels = false;
-  if (table.Bool("no-additional-gids-for-device-nodes").value_or(false)) reading.config.additional_gids = false;
+      table.Warn(key,
+                 "has no effect: nothing is mounted or executed from inside an image "
+                 "(CVE-2024-0132, CVE-2024-0136); remove the line");
+  for (const std::string_view key :
+       {"allow-unknown-oci-spec-fields", "disable-imex-channel-creation"})
+    table.NoEffect(key, "true");
+  if (table.Bool("disable-cuda-compat-lib-hook").value_or(false))
+    reading.config.cuda_compat = false;
+  if (table.Bool("ignore-imex-channel-requests").value_or(false))
+    reading.config.imex_channels = false;
+  if (table.Bool("no-additional-gids-for-device-nodes").value_or(false))
+    reading.config.additional_gids = false;
   table.Finish();
 }
 
@@ -148,12 +181,14 @@ void ReadTop(Reading& reading, const Value& value) {
   if (const auto names = top.String("swarm-resource")) config.swarm_resources = Words(*names);
   config.accept_environment = top.Bool("accept-nvidia-visible-devices-envvar-when-unprivileged");
   Take(top.Bool("accept-nvidia-visible-devices-as-volume-mounts"), config.accept_mounts);
-  if (const auto names = top.String("supported-driver-capabilities")) config.capabilities = Words(*names);
+  if (const auto names = top.String("supported-driver-capabilities"))
+    config.capabilities = Words(*names);
   ReadCli(reading, top.Map("nvidia-container-cli"));
   ReadRuntime(reading, top.Map(kRuntimeTable));
   ReadFeatures(reading, top.Map("features"));
 
-  Table hook = reading.Open(top.Map("nvidia-container-runtime-hook"), "nvidia-container-runtime-hook");
+  Table hook =
+      reading.Open(top.Map("nvidia-container-runtime-hook"), "nvidia-container-runtime-hook");
   hook.NoEffect("path", "nvidia-container-runtime-hook");
   hook.NoEffect("skip-mode-detection", "false");
   hook.Finish();
@@ -172,7 +207,8 @@ Result<Config> ParseConfig(std::string_view text, std::string_view file) {
   ASSIGN(const Value value, base::ParseToml(text, file));
   ReadTop(reading, value);
   if (!reading.errors.empty()) return reading.errors.ToError();
-  if (!reading.warnings.empty()) reading.config.warnings = base::Split(reading.warnings.ToError().message(), '\n');
+  if (!reading.warnings.empty())
+    reading.config.warnings = base::Split(reading.warnings.ToError().message(), '\n');
   return std::move(reading.config);
 }
 
@@ -190,7 +226,9 @@ std::vector<std::string> ParseRuntimes(std::string_view text) {
 
 std::string FindConfig() {
   constexpr std::string_view kBelow = "/nvidia-container-runtime/config.toml";
-  if (const char* path = std::getenv("NVIDIA_CTK_CONFIG_FILE_PATH"); path != nullptr && *path != '\0') return path;
+  if (const char* path = std::getenv("NVIDIA_CTK_CONFIG_FILE_PATH");
+      path != nullptr && *path != '\0')
+    return path;
   if (const char* home = std::getenv("XDG_CONFIG_HOME"); home != nullptr && *home == '/') {
     std::string path = std::string(home).append(kBelow);
     if (os::Exists(path)) return path;

@@ -1,5 +1,5 @@
-// What an administrator says to the runtime: NVIDIA container toolkit's config.toml as it is on people's machines (api/config/v1 of the
-// toolkit), keys of older versions included.
+// Reads the runtime's configuration: NVIDIA container toolkit's config.toml (api/config/v1 of the
+// toolkit) as existing machines have it, including keys of older versions.
 #pragma once
 
 #include <optional>
@@ -11,46 +11,53 @@
 
 namespace penstock::hook::runtime {
 
-/// How much is told in the debug file.
-enum class LogLevel { kDebug, kInfo, kWarn, kError };
+/// Levels of messages in the debug file.
+enum class RuntimeLogLevel { kDebug, kInfo, kWarn, kError };
 
 struct Config {
-  std::string file;  ///< where it was read; where it would be, if there is none
+  std::string file;  ///< the file that was read, or would be read if it existed
 
   bool disable_require = false;              ///< disable-require
-  std::vector<std::string> swarm_resources;  ///< swarm-resource: variables that count instead of NVIDIA_VISIBLE_DEVICES where they are set
+  std::vector<std::string> swarm_resources;  ///< swarm-resource: variables that replace
+                                             ///< NVIDIA_VISIBLE_DEVICES if they are set
 
-  /// accept-nvidia-visible-devices-envvar-when-unprivileged. Where nobody says it, unprivileged containers of Kubernetes may not ask by
-  /// environment, since images do; whoever starts other containers may give them any device anyway.
+  /// accept-nvidia-visible-devices-envvar-when-unprivileged. If not set, unprivileged containers of
+  /// Kubernetes may not request devices by environment, since images can set it; users who start
+  /// other containers can give them any device anyway.
   std::optional<bool> accept_environment;
   bool accept_mounts = true;  ///< accept-nvidia-visible-devices-as-volume-mounts
 
-  std::vector<std::string> capabilities = {"compat32", "compute", "display", "graphics", "ngx", "utility", "video"};
+  std::vector<std::string> capabilities = {"compat32", "compute", "display", "graphics",
+                                           "ngx",      "utility", "video"};
 
   std::string debug_file;  ///< nvidia-container-runtime.debug; empty: none
-  LogLevel log_level = LogLevel::kInfo;
+  RuntimeLogLevel log_level = RuntimeLogLevel::kInfo;
   std::vector<std::string> runtimes = {"runc", "crun"};
   std::string mode = "auto";
   std::string default_kind = "nvidia.com/gpu";
   std::vector<std::string> annotation_prefixes = {"cdi.k8s.io/"};
   std::vector<std::string> spec_dirs = {"/etc/cdi", "/var/run/cdi"};
 
-  bool cuda_compat = true;      ///< features.disable-cuda-compat-lib-hook, modes.legacy.cuda-compat-mode
+  bool cuda_compat =
+      true;  ///< features.disable-cuda-compat-lib-hook, modes.legacy.cuda-compat-mode
   bool imex_channels = true;    ///< features.ignore-imex-channel-requests
   bool additional_gids = true;  ///< features.no-additional-gids-for-device-nodes
 
-  std::vector<std::string> warnings;   ///< unknown keys with file:line, unsafe options: one line each
-  std::vector<std::string> no_effect;  ///< keys that mean something to the toolkit and nothing here
+  std::vector<std::string>
+      warnings;  ///< unknown keys with file:line, unsafe options: one line each
+  std::vector<std::string> no_effect;  ///< keys that the toolkit uses and this program ignores
 };
 
-/// Reads the whole file. kInvalidArgument with file:line:column where it is no TOML, or a value is of another type or none of the possible.
+/// Reads the whole file. kInvalidArgument with file:line:column if it is not TOML, or a value has
+/// the wrong type or is not one of the accepted values.
 base::Result<Config> ParseConfig(std::string_view text, std::string_view file);
 
-/// Only what is needed to find the low-level runtime; the default where the file does not say it or is broken: a container that runs can
-/// be stopped whatever stands in the file.
+/// Reads only the list of low-level runtimes; returns the default if the file does not set it or is
+/// invalid, so that a running container can be stopped whatever the file contains.
 std::vector<std::string> ParseRuntimes(std::string_view text);
 
-/// Where config.toml is: NVIDIA_CTK_CONFIG_FILE_PATH, else below XDG_CONFIG_HOME if it is there, else below /etc.
+/// The path of config.toml: NVIDIA_CTK_CONFIG_FILE_PATH, else below XDG_CONFIG_HOME if the file
+/// exists there, else below /etc.
 std::string FindConfig();
 
 }  // namespace penstock::hook::runtime

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "os/core/file.h"
-#include "os/core/temporary_folder.h"
+#include "os/core/testing/temporary_folder.h"
 
 namespace penstock::hook::runtime {
 namespace {
@@ -112,7 +112,7 @@ features.no-additional-gids-for-device-nodes = true
   EXPECT_THAT(config.swarm_resources, ElementsAre("DOCKER_RESOURCE_GPU", "OTHER"));
   EXPECT_THAT(config.capabilities, ElementsAre("utility", "compute"));
   EXPECT_EQ(config.debug_file, "/var/log/x.log");
-  EXPECT_EQ(config.log_level, LogLevel::kDebug);
+  EXPECT_EQ(config.log_level, RuntimeLogLevel::kDebug);
   EXPECT_THAT(config.runtimes, ElementsAre("runc", "crun"));
   EXPECT_EQ(config.default_kind, "management.nvidia.com/gpu");
   EXPECT_THAT(config.annotation_prefixes, ElementsAre("a/", "b/"));
@@ -122,20 +122,35 @@ features.no-additional-gids-for-device-nodes = true
 }
 
 TEST(Config, AnUnknownKeyIsAWarningWithItsPlace) {
-  const Config config = Read("disable-requires = true\n[nvidia-container-runtime]\nruntime = [\"x\"]\n[strange]\na = 1\n");
+  const Config config = Read(
+      "disable-requires = true\n[nvidia-container-runtime]\nruntime = [\"x\"]\n[strange]\na = 1\n");
   ASSERT_EQ(config.warnings.size(), 3u);
-  EXPECT_THAT(config.warnings[0], HasSubstr("config.toml:1:1: unknown key \"disable-requires\"; did you mean \"disable-require\"?"));
-  EXPECT_THAT(config.warnings[1], HasSubstr("config.toml:3:1: unknown key \"nvidia-container-runtime.runtime\"; did you mean"));
+  EXPECT_THAT(
+      config.warnings[0],
+      HasSubstr(
+          "config.toml:1:1: unknown key \"disable-requires\"; did you mean \"disable-require\"?"));
+  EXPECT_THAT(
+      config.warnings[1],
+      HasSubstr("config.toml:3:1: unknown key \"nvidia-container-runtime.runtime\"; did you mean"));
   EXPECT_THAT(config.warnings[2], HasSubstr("config.toml:4:"));
   EXPECT_THAT(config.runtimes, ElementsAre("runc", "crun"));
 }
 
-TEST(Config, AWrongTypeIsAnErrorAndAllAreTold) {
-  const std::string error = ErrorOf("disable-require = \"yes\"\n[nvidia-container-runtime]\nruntimes = \"runc\"\nmode = \"fast\"\n");
-  EXPECT_THAT(error, HasSubstr("config.toml:1:19: disable-require: is a string (yes) where a boolean is expected"));
-  EXPECT_THAT(error, HasSubstr("config.toml:3:12: nvidia-container-runtime.runtimes: is a string (runc) where a list is expected"));
-  EXPECT_THAT(error, HasSubstr("config.toml:4:8: nvidia-container-runtime.mode: \"fast\" is none of auto, cdi"));
-  EXPECT_THAT(ErrorOf("nvidia-container-runtime = 3\n"), HasSubstr("is an integer (3) where a map is expected"));
+TEST(Config, AWrongTypeIsAnErrorAndAllAreReported) {
+  const std::string error = ErrorOf(
+      "disable-require = \"yes\"\n[nvidia-container-runtime]\nruntimes = \"runc\"\nmode = "
+      "\"fast\"\n");
+  EXPECT_THAT(
+      error,
+      HasSubstr(
+          "config.toml:1:19: disable-require: is a string (yes) where a boolean is expected"));
+  EXPECT_THAT(error, HasSubstr("config.toml:3:12: nvidia-container-runtime.runtimes: is a string "
+                               "(runc) where a list is expected"));
+  EXPECT_THAT(
+      error,
+      HasSubstr("config.toml:4:8: nvidia-container-runtime.mode: \"fast\" is none of auto, cdi"));
+  EXPECT_THAT(ErrorOf("nvidia-container-runtime = 3\n"),
+              HasSubstr("is an integer (3) where a map is expected"));
   EXPECT_THAT(ErrorOf("a = [\n"), HasSubstr("config.toml:"));
 }
 
@@ -144,25 +159,33 @@ TEST(Config, SaysWhichOptionsHaveNoEffect) {
       "[nvidia-container-cli]\nroot = \"/run/nvidia/driver\"\nno-cgroups = true\nuser = \"\"\n"
       "[nvidia-container-runtime]\nexperimental = true\n");
   EXPECT_THAT(config.no_effect,
-              ElementsAre("nvidia-container-cli.root", "nvidia-container-cli.no-cgroups", "nvidia-container-runtime.experimental"));
+              ElementsAre("nvidia-container-cli.root", "nvidia-container-cli.no-cgroups",
+                          "nvidia-container-runtime.experimental"));
   EXPECT_THAT(config.warnings, IsEmpty());
 }
 
 TEST(Config, UnsafeOptionsHaveNoEffectAndAreSaid) {
   const Config config = Read(
-      "nvidia-container-cli.ldconfig = \"/sbin/ldconfig\"\nfeatures.allow-ldconfig-from-container = true\n"
+      "nvidia-container-cli.ldconfig = \"/sbin/ldconfig\"\nfeatures.allow-ldconfig-from-container "
+      "= true\n"
       "features.allow-cuda-compat-libs-from-container = true\n"
       "nvidia-container-runtime.modes.legacy.cuda-compat-mode = \"mount\"\n");
-  EXPECT_THAT(config.warnings, ElementsAre(HasSubstr("ldconfig: has no effect"), HasSubstr("allow-ldconfig-from-container: has no effect"),
-                                           HasSubstr("allow-cuda-compat-libs-from-container: has no effect"), HasSubstr("CVE-2024-0132")));
+  EXPECT_THAT(config.warnings,
+              ElementsAre(HasSubstr("ldconfig: has no effect"),
+                          HasSubstr("allow-ldconfig-from-container: has no effect"),
+                          HasSubstr("allow-cuda-compat-libs-from-container: has no effect"),
+                          HasSubstr("CVE-2024-0132")));
   EXPECT_TRUE(config.cuda_compat);
-  EXPECT_FALSE(Read("nvidia-container-runtime.modes.legacy.cuda-compat-mode = \"disabled\"\n").cuda_compat);
+  EXPECT_FALSE(
+      Read("nvidia-container-runtime.modes.legacy.cuda-compat-mode = \"disabled\"\n").cuda_compat);
 }
 
 TEST(Config, TheRuntimeIsFoundInABrokenFileToo) {
-  EXPECT_THAT(ParseRuntimes("[nvidia-container-runtime]\nruntimes = [\"crun\"]\nmode = 3\n"), ElementsAre("crun"));
+  EXPECT_THAT(ParseRuntimes("[nvidia-container-runtime]\nruntimes = [\"crun\"]\nmode = 3\n"),
+              ElementsAre("crun"));
   EXPECT_THAT(ParseRuntimes("[nvidia-container-runtime\n"), ElementsAre("runc", "crun"));
-  EXPECT_THAT(ParseRuntimes("[nvidia-container-runtime]\nruntimes = 3\n"), ElementsAre("runc", "crun"));
+  EXPECT_THAT(ParseRuntimes("[nvidia-container-runtime]\nruntimes = 3\n"),
+              ElementsAre("runc", "crun"));
   EXPECT_THAT(ParseRuntimes(""), ElementsAre("runc", "crun"));
 }
 
@@ -172,7 +195,9 @@ TEST(Config, IsFoundWhereTheToolkitLooksForIt) {
   ASSERT_TRUE(os::MakeDirectories(home + "/nvidia-container-runtime").ok());
   ::unsetenv("NVIDIA_CTK_CONFIG_FILE_PATH");
   ::setenv("XDG_CONFIG_HOME", home.c_str(), 1);
-  EXPECT_EQ(FindConfig(), "/etc/nvidia-container-runtime/config.toml");  // an administrator's file is not lost to a variable
+  EXPECT_EQ(FindConfig(),
+            "/etc/nvidia-container-runtime/config.toml");  // a variable does not hide the
+                                                           // administrator's file
   ASSERT_TRUE(os::WriteFileAtomically(home + "/nvidia-container-runtime/config.toml", "").ok());
   EXPECT_EQ(FindConfig(), home + "/nvidia-container-runtime/config.toml");
   ::setenv("NVIDIA_CTK_CONFIG_FILE_PATH", "/x/y.toml", 1);

@@ -1,4 +1,5 @@
-// Request, specifications, requirements, edits, file: in this order, nothing is written before all of it is known to be right.
+// Processes request, specifications, requirements and edits in this order; the file is written only
+// after all of them are valid.
 #include "hook/runtime/create.h"
 
 #include <cerrno>
@@ -14,10 +15,10 @@
 #include "api/cdi/registry.h"
 #include "base/core/strings.h"
 #include "hook/runtime/bundle.h"
-#include "hook/runtime/capabilities.h"
 #include "hook/runtime/host_devices.h"
+#include "hook/runtime/nvidia/capabilities.h"
+#include "hook/runtime/nvidia/requirements.h"
 #include "hook/runtime/request.h"
-#include "hook/runtime/requirements.h"
 #include "hook/runtime/specs.h"
 #include "os/core/fd.h"
 #include "os/core/file.h"
@@ -25,7 +26,7 @@
 namespace penstock::hook::runtime {
 namespace {
 
-using api::cdi::Edits;
+using api::cdi::CdiEdits;
 using api::cdi::Registry;
 using base::Code;
 using base::ErrnoError;
@@ -34,7 +35,8 @@ using base::Result;
 using base::Status;
 
 constexpr std::string_view kRemedy =
-    "; make the specification with \"penstock cdi generate --output=/var/run/cdi/nvidia.yaml\", or start penstock-agent, which keeps it "
+    "; make the specification with \"penstock cdi generate --output=/var/run/cdi/nvidia.yaml\", or "
+    "start penstock-agent, which keeps it "
     "current";
 constexpr std::string_view kNarrowDevice = "nvidia.com/compat32=all";
 
@@ -42,9 +44,10 @@ void Say(RunLog& log, const std::vector<Remark>& remarks) {
   for (const Remark& remark : remarks) log.Write(remark.level, remark.text);
 }
 
-/// Fills a new file and puts it in the place of another, with that one's mode and owner. Nothing is synced: after a loss of power there is
-/// no container that would need its bundle.
-Status FillAndReplace(os::UniqueFd file, const std::string& temporary, const std::string& path, std::string_view text) {
+/// Writes a new file and replaces the old one with it, keeping mode and owner. Does not sync: after
+/// a power loss no container is left that needs its bundle.
+Status FillAndReplace(os::UniqueFd file, const std::string& temporary, const std::string& path,
+                      std::string_view text) {
   struct stat old {};
   if (::stat(path.c_str(), &old) != 0) return ErrnoError(errno, "look at " + path);
   while (!text.empty()) {
@@ -53,9 +56,11 @@ Status FillAndReplace(os::UniqueFd file, const std::string& temporary, const std
     if (written < 0) return ErrnoError(errno, "write " + temporary);
     text.remove_prefix(static_cast<std::size_t>(written));
   }
-  if ((old.st_uid != ::geteuid() || old.st_gid != ::getegid()) && ::fchown(file.get(), old.st_uid, old.st_gid) != 0)
+  if ((old.st_uid != ::geteuid() || old.st_gid != ::getegid()) &&
+      ::fchown(file.get(), old.st_uid, old.st_gid) != 0)
     return ErrnoError(errno, "give " + temporary + " its owner");
-  if (::fchmod(file.get(), old.st_mode & 07777) != 0) return ErrnoError(errno, "set the mode of " + temporary);
+  if (::fchmod(file.get(), old.st_mode & 07777) != 0)
+    return ErrnoError(errno, "set the mode of " + temporary);
   if (::rename(temporary.c_str(), path.c_str()) != 0) return ErrnoError(errno, "replace " + path);
   return {};
 }
@@ -69,42 +74,43 @@ Status ReplaceFile(const std::string& path, std::string_view text) {
   return replaced;
 }
 
-/// Wishes that can be had join the devices; the others are said.
-void JoinWishes(Request& request, const Registry& registry, RunLog& log) {
-  for (std::string& wish : request.wishes) {
-    if (auto edits = registry.Inject({&wish, 1}); edits.ok()) {
-      request.devices.push_back(std::move(wish));
+/// Adds the optional devices that are available to the requested ones; logs the others.
+void JoinOptionalDevices(DeviceRequest& request, const Registry& registry, RunLog& log) {
+  for (std::string& optional : request.optional_devices) {
+    if (auto edits = registry.Inject({&optional, 1}); edits.ok()) {
+      request.devices.push_back(std::move(optional));
     } else {
-      log.Write(LogLevel::kWarn, "the container is started without " + wish + ": " + edits.error().message());
+      log.Write(RuntimeLogLevel::kWarn,
+                "the container is started without " + optional + ": " + edits.error().message());
     }
   }
 }
 
-/// Why a device cannot be had, with what is wrong with specifications, which may be the reason.
+/// Why a device is not available, with the problems of specifications, which may be the cause.
 Error Unresolved(const Error& error, const Registry& registry) {
   std::string text = error.message();
   for (const std::string& problem : registry.problems()) text += "; " + problem;
   return {error.code(), text + std::string(kRemedy)};
 }
 
-Result<Edits> Resolve(Request& request, const Config& config, RunLog& log) {
+Result<CdiEdits> Resolve(DeviceRequest& request, const Config& config, RunLog& log) {
   std::vector<std::string> names = request.devices;
-  names.insert(names.end(), request.wishes.begin(), request.wishes.end());
+  names.insert(names.end(), request.optional_devices.begin(), request.optional_devices.end());
   if (request.driver) names.push_back(config.default_kind + "=all");
   auto files = ReadSpecFiles(config.spec_dirs, names);
-  Edits driver;
+  CdiEdits driver;
   if (request.driver) {
     auto found = EditsOfKind(files, config.default_kind);
     if (!found.ok()) return Unresolved(found.error(), Registry(std::move(files)));
     driver = *std::move(found);
   }
   const Registry registry(std::move(files));
-  for (const std::string& problem : registry.problems()) log.Write(LogLevel::kInfo, problem);
-  JoinWishes(request, registry, log);
+  for (const std::string& problem : registry.problems()) log.Write(RuntimeLogLevel::kInfo, problem);
+  JoinOptionalDevices(request, registry, log);
   auto edits = registry.Inject(request.devices);
   if (!edits.ok()) return Unresolved(edits.error(), registry);
   if (!request.driver) return edits;
-  // "none" beside others: IMEX channels without GPUs.
+  // "none" together with other devices: IMEX channels without GPUs.
   if (request.devices.empty()) return driver;
   for (auto& hook : driver.hooks) edits->hooks.push_back(std::move(hook));
   for (auto& mount : driver.mounts) edits->mounts.push_back(std::move(mount));
@@ -113,11 +119,12 @@ Result<Edits> Resolve(Request& request, const Config& config, RunLog& log) {
   return edits;
 }
 
-/// What the container gets, checked and complete.
-Result<Edits> EditsFor(const Facts& facts, Request request, const Config& config, RunLog& log) {
+/// The edits for the container, validated and complete.
+Result<CdiEdits> EditsFor(const RuntimeFacts& facts, DeviceRequest request, const Config& config,
+                          RunLog& log) {
   ASSIGN(const Capabilities capabilities, ReadCapabilities(facts, config, request.by_annotation));
-  if (capabilities.narrow) request.wishes.emplace_back(kNarrowDevice);
-  ASSIGN(Edits edits, Resolve(request, config, log));
+  if (capabilities.narrow) request.optional_devices.emplace_back(kNarrowDevice);
+  ASSIGN(CdiEdits edits, Resolve(request, config, log));
   ASSIGN(const auto remarks, CheckRequirements(facts, config, ReadDriverFacts(edits)));
   Say(log, remarks);
   Restrict(edits, capabilities);
@@ -133,14 +140,16 @@ Status PrepareBundle(const std::string& bundle, const Config& config, RunLog& lo
   const std::string path = (bundle.empty() ? "." : bundle) + "/config.json";
   ASSIGN(const std::string text, os::ReadFile(path));
   ASSIGN(Bundle parsed, Bundle::Parse(text, path));
-  const Facts facts = parsed.facts();
-  ASSIGN(Request request, ReadRequest(facts, config));
+  const RuntimeFacts facts = parsed.facts();
+  ASSIGN(DeviceRequest request, ReadRequest(facts, config));
   Say(log, request.remarks);
   const bool stale = parsed.RemoveStaleHooks();
   if (request.Empty() && !stale) return {};
   if (!request.Empty()) {
-    log.Write(LogLevel::kInfo, "devices for " + path + ": " + (request.devices.empty() ? "none" : base::Join(request.devices, ", ")));
-    ASSIGN(const Edits edits, EditsFor(facts, std::move(request), config, log));
+    log.Write(RuntimeLogLevel::kInfo,
+              "devices for " + path + ": " +
+                  (request.devices.empty() ? "none" : base::Join(request.devices, ", ")));
+    ASSIGN(const CdiEdits edits, EditsFor(facts, std::move(request), config, log));
     parsed.Apply(edits);
   }
   return ReplaceFile(path, parsed.ToText());

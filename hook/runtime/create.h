@@ -1,4 +1,4 @@
-// What happens before a container is made: its bundle gets the devices that it asks for.
+// Adds the requested devices to a container's bundle before the container is created.
 #pragma once
 
 #include <string>
@@ -9,8 +9,9 @@
 
 namespace penstock::hook::runtime {
 
-/// Reads the bundle's config.json, and replaces it where devices are asked for. Killed at any moment, it leaves the old file or the new
-/// one. Errors say why the container cannot be started and what to do; then the file is as it was. Blocks for file system calls.
+/// Reads the bundle's config.json, and replaces it if the container requests devices. If killed at
+/// any moment, it leaves either the old file or the new one. Errors say why the container cannot be
+/// started and what to do; the file is then unchanged. Blocks for file system calls.
 base::Status PrepareBundle(const std::string& bundle, const Config& config, RunLog& log);
 
 }  // namespace penstock::hook::runtime

@@ -7,7 +7,7 @@
 
 #include "hook/runtime/specs.h"
 #include "os/core/file.h"
-#include "os/core/temporary_folder.h"
+#include "os/core/testing/temporary_folder.h"
 
 namespace penstock::hook::runtime {
 namespace {
@@ -17,7 +17,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr std::string_view kSpecification = R"({"cdiVersion":"0.7.0","kind":"nvidia.com/gpu","devices":[
+constexpr std::string_view kSpecification =
+    R"({"cdiVersion":"0.7.0","kind":"nvidia.com/gpu","devices":[
   {"name":"0","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia0","type":"c","major":195,"minor":0}]}},
   {"name":"all","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia0","type":"c","major":195,"minor":0}]}}],
   "containerEdits":{"env":["NVIDIA_VISIBLE_DEVICES=void"],"deviceNodes":[{"path":"/dev/nvidiactl","type":"c","major":195,"minor":255}],
@@ -31,17 +32,20 @@ class Create : public testing::Test {
   Create() {
     config_.spec_dirs = {folder_.path() + "/etc", folder_.path() + "/run"};
     config_.file = "/etc/nvidia-container-runtime/config.toml";
-    for (const std::string& folder : {config_.spec_dirs[0], config_.spec_dirs[1], bundle_}) EXPECT_TRUE(os::MakeDirectories(folder).ok());
+    for (const std::string& folder : {config_.spec_dirs[0], config_.spec_dirs[1], bundle_})
+      EXPECT_TRUE(os::MakeDirectories(folder).ok());
     Write(config_.spec_dirs[1] + "/nvidia.json", kSpecification);
   }
 
   void Write(const std::string& path, std::string_view text, unsigned mode = 0644) {
     ASSERT_TRUE(os::WriteFileAtomically(path, text, mode).ok());
   }
-  void WriteBundle(const std::string& environment) { Write(file_, R"({"process":{"env":[)" + environment + "]}}"); }
+  void WriteBundle(const std::string& environment) {
+    Write(file_, R"({"process":{"env":[)" + environment + "]}}");
+  }
   std::string Text() { return *os::ReadFile(file_); }
 
-  /// The error, or nothing.
+  /// The error's message; empty on success.
   std::string Prepare() {
     RunLog log({log_, false, false});
     const auto status = PrepareBundle(bundle_, config_, log);
@@ -51,14 +55,16 @@ class Create : public testing::Test {
 
   os::TemporaryFolder folder_;
   Config config_;
-  std::string bundle_ = folder_.path() + "/bundle", file_ = bundle_ + "/config.json", log_ = folder_.path() + "/log";
+  std::string bundle_ = folder_.path() + "/bundle", file_ = bundle_ + "/config.json",
+              log_ = folder_.path() + "/log";
 };
 
 TEST_F(Create, GivesWhatIsAskedFor) {
   WriteBundle(R"("NVIDIA_VISIBLE_DEVICES=0")");
   ASSERT_EQ(Prepare(), "");
-  EXPECT_THAT(Text(), AllOf(HasSubstr("NVIDIA_VISIBLE_DEVICES=void"), HasSubstr("/dev/nvidia0"), HasSubstr("/dev/nvidiactl"),
-                            HasSubstr("libcuda.so"), HasSubstr("enable-cuda-compat"), HasSubstr("\"additionalGids\":[44]")));
+  EXPECT_THAT(Text(), AllOf(HasSubstr("NVIDIA_VISIBLE_DEVICES=void"), HasSubstr("/dev/nvidia0"),
+                            HasSubstr("/dev/nvidiactl"), HasSubstr("libcuda.so"),
+                            HasSubstr("enable-cuda-compat"), HasSubstr("\"additionalGids\":[44]")));
   EXPECT_THAT(Text(), Not(HasSubstr("libnvidia-encode"))) << "video was not asked for";
   const std::string once = Text();
   ASSERT_EQ(Prepare(), "");
@@ -88,10 +94,12 @@ TEST_F(Create, KeepsModeAndLeavesNothingBehind) {
 TEST_F(Create, ChangesNothingWhereAnythingIsWrong) {
   const std::pair<std::string, const char*> cases[] = {
       {R"("NVIDIA_VISIBLE_DEVICES=7")", "there is no CDI device \"nvidia.com/gpu=7\""},
-      {R"("NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=x")", "penstock cdi generate --output=/var/run/cdi/nvidia.yaml"},
+      {R"("NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=x")",
+       "penstock cdi generate --output=/var/run/cdi/nvidia.yaml"},
       {R"("NVIDIA_VISIBLE_DEVICES=../../etc")", "no device's name"},
       {R"("NVIDIA_VISIBLE_DEVICES=0","NVIDIA_REQUIRE_CUDA=cuda>=13.0")", "the image requires"},
-      {R"("NVIDIA_VISIBLE_DEVICES=0","NVIDIA_DRIVER_CAPABILITIES=magic")", "NVIDIA_DRIVER_CAPABILITIES asks for"}};
+      {R"("NVIDIA_VISIBLE_DEVICES=0","NVIDIA_DRIVER_CAPABILITIES=magic")",
+       "NVIDIA_DRIVER_CAPABILITIES asks for"}};
   for (const auto& [environment, message] : cases) {
     WriteBundle(environment);
     const std::string before = Text();
@@ -101,11 +109,12 @@ TEST_F(Create, ChangesNothingWhereAnythingIsWrong) {
 }
 
 TEST_F(Create, SaysWhatIsWrongWithSpecificationsWhereADeviceIsMissing) {
-  Write(config_.spec_dirs[1] + "/nvidia.json", R"({"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","colour":1,
+  Write(config_.spec_dirs[1] + "/nvidia.json",
+        R"({"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","colour":1,
     "devices":[{"name":"0","containerEdits":{"env":["A=1"]}}]})");
   WriteBundle(R"("NVIDIA_VISIBLE_DEVICES=0")");
-  EXPECT_THAT(Prepare(),
-              AllOf(HasSubstr("nvidia.com/gpu=0"), HasSubstr("nvidia.json"), HasSubstr("colour"), HasSubstr("penstock cdi generate")));
+  EXPECT_THAT(Prepare(), AllOf(HasSubstr("nvidia.com/gpu=0"), HasSubstr("nvidia.json"),
+                               HasSubstr("colour"), HasSubstr("penstock cdi generate")));
   Write(config_.spec_dirs[1] + "/nvidia.json", kSpecification);
   Write(config_.spec_dirs[1] + "/second.json", kSpecification);
   EXPECT_THAT(Prepare(), HasSubstr("second.json"));
@@ -114,16 +123,20 @@ TEST_F(Create, SaysWhatIsWrongWithSpecificationsWhereADeviceIsMissing) {
 TEST_F(Create, NoneIsTheDriverWithoutDevices) {
   WriteBundle(R"("NVIDIA_VISIBLE_DEVICES=none","NVIDIA_DRIVER_CAPABILITIES=all")");
   ASSERT_EQ(Prepare(), "");
-  EXPECT_THAT(Text(), AllOf(HasSubstr("libcuda.so"), HasSubstr("libnvidia-encode"), HasSubstr("/dev/nvidiactl"), HasSubstr("=void")));
+  EXPECT_THAT(Text(), AllOf(HasSubstr("libcuda.so"), HasSubstr("libnvidia-encode"),
+                            HasSubstr("/dev/nvidiactl"), HasSubstr("=void")));
   EXPECT_THAT(Text(), Not(HasSubstr("/dev/nvidia0")));
 }
 
-TEST_F(Create, StartsWithoutWhatIsOnlyWished) {
-  WriteBundle(R"("NVIDIA_VISIBLE_DEVICES=0","NVIDIA_GDS=enabled","NVIDIA_DRIVER_CAPABILITIES=compute,compat32")");
+TEST_F(Create, StartsWithoutWhatIsOnlyDesired) {
+  WriteBundle(
+      R"("NVIDIA_VISIBLE_DEVICES=0","NVIDIA_GDS=enabled","NVIDIA_DRIVER_CAPABILITIES=compute,compat32")");
   ASSERT_EQ(Prepare(), "");
-  EXPECT_THAT(Logged(), AllOf(HasSubstr("started without nvidia.com/gds=all"), HasSubstr("started without nvidia.com/compat32=all")));
+  EXPECT_THAT(Logged(), AllOf(HasSubstr("started without nvidia.com/gds=all"),
+                              HasSubstr("started without nvidia.com/compat32=all")));
   Write(config_.spec_dirs[0] + "/gds.yaml",
-        "cdiVersion: 0.5.0\nkind: nvidia.com/gds\ndevices: [{name: all, containerEdits: {env: [GDS=here]}}]\n");
+        "cdiVersion: 0.5.0\nkind: nvidia.com/gds\ndevices: [{name: all, containerEdits: {env: "
+        "[GDS=here]}}]\n");
   WriteBundle(R"("NVIDIA_VISIBLE_DEVICES=0","NVIDIA_GDS=enabled")");
   ASSERT_EQ(Prepare(), "");
   EXPECT_THAT(Text(), HasSubstr("GDS=here"));
@@ -133,11 +146,14 @@ TEST_F(Create, DoesWhatTheAdministratorSwitchedOffNot) {
   config_.cuda_compat = config_.additional_gids = false;
   WriteBundle(R"("NVIDIA_VISIBLE_DEVICES=0")");
   ASSERT_EQ(Prepare(), "");
-  EXPECT_THAT(Text(), AllOf(Not(HasSubstr("enable-cuda-compat")), Not(HasSubstr("additionalGids")), HasSubstr("/dev/nvidia0")));
+  EXPECT_THAT(Text(), AllOf(Not(HasSubstr("enable-cuda-compat")), Not(HasSubstr("additionalGids")),
+                            HasSubstr("/dev/nvidia0")));
 }
 
 TEST_F(Create, TakesTheOlderRuntimesHookAwayAlsoWhereItGivesNothing) {
-  Write(file_, R"({"annotations":{"io.kubernetes.cri.container-type":"container"},"process":{"env":["NVIDIA_VISIBLE_DEVICES=all"]},
+  Write(
+      file_,
+      R"({"annotations":{"io.kubernetes.cri.container-type":"container"},"process":{"env":["NVIDIA_VISIBLE_DEVICES=all"]},
     "hooks":{"prestart":[{"path":"/usr/bin/nvidia-container-runtime-hook"}]}})");
   ASSERT_EQ(Prepare(), "");
   EXPECT_THAT(Text(), HasSubstr("\"prestart\":[]"));
@@ -145,7 +161,9 @@ TEST_F(Create, TakesTheOlderRuntimesHookAwayAlsoWhereItGivesNothing) {
   EXPECT_THAT(Logged(), HasSubstr("NVIDIA_VISIBLE_DEVICES is ignored"));
 }
 
-TEST_F(Create, ABundleWithoutAFileIsAnError) { EXPECT_THAT(Prepare(), HasSubstr(file_ + ": No such file or directory")); }
+TEST_F(Create, ABundleWithoutAFileIsAnError) {
+  EXPECT_THAT(Prepare(), HasSubstr(file_ + ": No such file or directory"));
+}
 
 TEST_F(Create, NeverLooksAtTheRoot) {
   ASSERT_EQ(::symlink("/proc/self/root", (bundle_ + "/rootfs").c_str()), 0);
@@ -155,7 +173,8 @@ TEST_F(Create, NeverLooksAtTheRoot) {
 }
 
 TEST_F(Create, ReadsOnlySpecificationsThatCanMatter) {
-  Write(config_.spec_dirs[0] + "/amd.json", R"({"cdiVersion":"0.5.0","kind":"amd.com/gpu","devices":[]})");
+  Write(config_.spec_dirs[0] + "/amd.json",
+        R"({"cdiVersion":"0.5.0","kind":"amd.com/gpu","devices":[]})");
   Write(config_.spec_dirs[0] + "/nvidia.yml", kSpecification);
   Write(config_.spec_dirs[0] + "/.nvidia.json.tmp", kSpecification);
   const std::vector<std::string> names = {"nvidia.com/gpu=0"};

@@ -1,4 +1,5 @@
-// What a bundle says that matters to us. All of it may have been written by an image's author.
+// The facts of a bundle that decide which devices a container gets. An image's author may have
+// written all of them.
 #pragma once
 
 #include <map>
@@ -12,37 +13,44 @@ struct BundleMount {
   std::string source, destination;
 };
 
-struct Facts {
+struct RuntimeFacts {
   using Annotations = std::map<std::string, std::string, std::less<>>;
 
-  std::map<std::string, std::string, std::less<>> environment;  ///< the last of several of the same name
+  std::map<std::string, std::string, std::less<>>
+      environment;  ///< the last one if a name occurs several times
   Annotations annotations;
-  /// Those that the container's creator gave it; a pod's author writes none of them. See OwnAnnotations in bundle.cc.
+  /// Annotations that the container's creator set and a pod's author cannot. See OwnAnnotations in
+  /// bundle.cc.
   Annotations own_annotations;
   std::vector<BundleMount> mounts;
   bool privileged = false;  ///< CAP_SYS_ADMIN in the bounding set
-  /// NVIDIA's prestart hook is among its hooks, as dockerd puts it for `--gpus`, which no image can. See OfDockerGpus.
+  /// NVIDIA's prestart hook is among the hooks. dockerd adds it for `--gpus`; an image cannot. See
+  /// OfDockerGpus.
   bool gpus_hook = false;
 
-  /// Of a variable; empty where it is not set.
+  /// The value of a variable; empty if it is not set.
   std::string_view Get(std::string_view name) const {
     const auto found = environment.find(name);
     return found == environment.end() ? std::string_view() : std::string_view(found->second);
   }
   bool Has(std::string_view name) const { return environment.find(name) != environment.end(); }
 
-  /// Whether a kubelet started it: the CRI plugins of containerd and CRI-O write such annotations (podman some of CRI-O's, but none of
-  /// these); behind cri-dockerd, which writes none, every container has the variable. An image can add it, which only closes doors, and
-  /// cannot take it away.
+  /// Whether a kubelet started the container. The CRI plugins of containerd and CRI-O write these
+  /// annotations (podman writes some of CRI-O's, but none of these); cri-dockerd writes none, but
+  /// there every container has the variable. An image can set the variable, which only restricts it
+  /// further, and cannot remove it.
   bool OfKubernetes() const {
     if (Has("KUBERNETES_SERVICE_HOST")) return true;
     const auto next = annotations.lower_bound(std::string_view("io.kubernetes.cri."));
     return (next != annotations.end() && next->first.starts_with("io.kubernetes.cri.")) || OfCrio();
   }
 
-  /// Whether somebody asked with docker's `--gpus`: then NVIDIA_VISIBLE_DEVICES is dockerd's word, the last of several. podman and engines
-  /// of Kubernetes have the hook put by hooks.d, whoever brought the variable.
-  bool OfDockerGpus() const { return gpus_hook && !OfKubernetes() && !annotations.contains("io.container.manager"); }
+  /// Whether the user requested devices with docker's `--gpus`: NVIDIA_VISIBLE_DEVICES is then set
+  /// by dockerd, as the last of several. For podman and Kubernetes' engines the hook comes from
+  /// hooks.d, whatever the source of the variable.
+  bool OfDockerGpus() const {
+    return gpus_hook && !OfKubernetes() && !annotations.contains("io.container.manager");
+  }
 
   bool OfCrio() const {
     for (const std::string_view key : {"ContainerID", "Metadata", "SandboxName"})

@@ -1,4 +1,3 @@
-// One lstat for each incomplete device file.
 #include "hook/runtime/host_devices.h"
 
 #include <cerrno>
@@ -14,7 +13,7 @@ using base::Code;
 using base::Error;
 using base::Status;
 
-/// "b", "c", "p"; empty for what is no device.
+/// "b", "c", "p"; empty if it is not a device.
 std::string TypeOf(mode_t mode) {
   if (S_ISBLK(mode)) return "b";
   if (S_ISCHR(mode)) return "c";
@@ -25,7 +24,9 @@ Status CompleteOne(api::cdi::DeviceNode& node) {
   const bool numbered = node.type == "p" || node.major.value_or(0) != 0;
   if (!node.type.empty() && numbered) return {};
   const std::string& path = node.host_path.empty() ? node.path : node.host_path;
-  constexpr const char* kRemedy = "; the CDI specification is not this machine's any more, make it again (penstock cdi generate)";
+  constexpr const char* kRemedy =
+      "; the CDI specification is not this machine's any more, make it again (penstock cdi "
+      "generate)";
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) {
     const Error error = base::ErrnoError(errno, "look at the device file " + path);
@@ -33,7 +34,10 @@ Status CompleteOne(api::cdi::DeviceNode& node) {
   }
   const std::string type = TypeOf(status.st_mode);
   if (type.empty() || (!node.type.empty() && node.type != type))
-    return Error(Code::kFailedPrecondition, path + (type.empty() ? " is no device file" : " is a device file of another type") + kRemedy);
+    return Error(Code::kFailedPrecondition,
+                 path +
+                     (type.empty() ? " is no device file" : " is a device file of another type") +
+                     kRemedy);
   node.type = type;
   if (type != "p" && !numbered) {
     node.major = ::major(status.st_rdev);

@@ -1,4 +1,4 @@
-// What specifications leave out of device files and the host knows.
+// Completes the device files of CDI specifications with facts from the host.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace penstock::hook::runtime {
 
-/// Fills type, major and minor in by lstat of the file on the host, so that a link is none (container-device-interface,
-/// pkg/cdi/container-edits_unix.go). kNotFound, or another by errno, names the file and what to do; kFailedPrecondition where it is no
-/// device.
+/// Fills in type, major and minor from lstat of the file on the host, so that links are not
+/// followed (container-device-interface, pkg/cdi/container-edits_unix.go). kNotFound, or another
+/// error by errno, names the file and what to do; kFailedPrecondition if the file is not a device.
 base::Status Complete(std::vector<api::cdi::DeviceNode>& nodes);
 
 }  // namespace penstock::hook::runtime

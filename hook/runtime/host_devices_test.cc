@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "os/core/file.h"
-#include "os/core/temporary_folder.h"
+#include "os/core/testing/temporary_folder.h"
 
 namespace penstock::hook::runtime {
 namespace {
@@ -45,15 +45,18 @@ TEST(HostDevices, LeaveAloneWhatIsComplete) {
 
 TEST(HostDevices, SayWhatIsNoDevice) {
   const os::TemporaryFolder folder;
-  const std::string link = folder.path() + "/link", file = folder.path() + "/file", pipe = folder.path() + "/pipe";
+  const std::string link = folder.path() + "/link", file = folder.path() + "/file",
+                    pipe = folder.path() + "/pipe";
   ASSERT_EQ(::symlink("/dev/null", link.c_str()), 0);
   ASSERT_TRUE(os::WriteFileAtomically(file, "").ok());
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_THAT(ErrorOf({.path = "/dev/no-such"}),
-              HasSubstr("look at the device file /dev/no-such: No such file or directory; the CDI spec"));
+  EXPECT_THAT(
+      ErrorOf({.path = "/dev/no-such"}),
+      HasSubstr("look at the device file /dev/no-such: No such file or directory; the CDI spec"));
   EXPECT_THAT(ErrorOf({.path = link}), HasSubstr("is no device file"));
   EXPECT_THAT(ErrorOf({.path = file}), HasSubstr("is no device file"));
-  EXPECT_THAT(ErrorOf({.path = "/dev/null", .type = "b"}), HasSubstr("is a device file of another type"));
+  EXPECT_THAT(ErrorOf({.path = "/dev/null", .type = "b"}),
+              HasSubstr("is a device file of another type"));
   EXPECT_EQ(ErrorOf({.path = pipe}), "");
 }
 

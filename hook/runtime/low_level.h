@@ -1,4 +1,4 @@
-// Finding the runtime that does the work.
+// Finds the low-level OCI runtime that this program calls.
 #pragma once
 
 #include <span>
@@ -9,9 +9,12 @@
 
 namespace penstock::hook::runtime {
 
-/// The first of the candidates ("runc", "/usr/libexec/crun") that there is, as an absolute path. Names are looked for in the absolute
-/// folders of `path` (PATH as the engine has it; a relative one would be the bundle's), then in the usual ones. kNotFound where there is
-/// none; kFailedPrecondition where it is this very program, `self`, which would call itself for ever. Blocks for some system calls.
-base::Result<std::string> FindLowLevelRuntime(std::span<const std::string> candidates, std::string_view path, const std::string& self);
+/// The absolute path of the first candidate ("runc", "/usr/libexec/crun") that exists. Names are
+/// searched in the absolute folders of `path` (the engine's PATH; a relative one would be relative
+/// to the bundle), then in the usual folders. kNotFound if there is none; kFailedPrecondition if it
+/// is this program itself (`self`), which would call itself endlessly. Blocks for some system
+/// calls.
+base::Result<std::string> FindLowLevelRuntime(std::span<const std::string> candidates,
+                                              std::string_view path, const std::string& self);
 
 }  // namespace penstock::hook::runtime

@@ -1,5 +1,6 @@
-// penstock-runtime: an OCI runtime that gives containers the devices they ask for, then becomes the runtime that does the work. It forks
-// nothing, stays nowhere, and all commands but create and run cost it only the way to that runtime.
+// penstock-runtime: an OCI runtime that gives containers the devices they request, then executes
+// the low-level runtime in its place. It forks nothing and leaves no process behind. For all
+// commands but create and run it only finds that runtime.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -24,7 +25,7 @@ using penstock::base::Error;
 using penstock::base::Result;
 using penstock::base::Status;
 
-/// The text of config.toml; empty where there is none.
+/// The text of config.toml; empty if there is no file.
 Result<std::string> ReadConfigText(const std::string& path) {
   auto text = penstock::os::ReadFile(path);
   if (!text.ok() && text.error().code() == Code::kNotFound) return std::string();
@@ -34,14 +35,17 @@ Result<std::string> ReadConfigText(const std::string& path) {
 Result<Config> LoadConfig(const std::string& path, std::string_view program, RunLog& log) {
   ASSIGN(const std::string text, ReadConfigText(path));
   ASSIGN(Config config, ParseConfig(text, path));
-  // The names of NVIDIA's runtimes say a mode.
+  // The program names of NVIDIA's runtimes select a mode.
   if (program.ends_with("nvidia-container-runtime.cdi")) config.mode = "cdi";
   if (program.ends_with("nvidia-container-runtime.legacy")) config.mode = "legacy";
   log.Configure(config);
-  for (const std::string& warning : config.warnings) log.Write(LogLevel::kWarn, warning);
-  for (const std::string& key : config.no_effect) log.Write(LogLevel::kDebug, path + ": " + key + " has no effect here");
+  for (const std::string& warning : config.warnings) log.Write(RuntimeLogLevel::kWarn, warning);
+  for (const std::string& key : config.no_effect)
+    log.Write(RuntimeLogLevel::kDebug, path + ": " + key + " has no effect here");
   if (config.mode != "auto" && config.mode != "cdi")
-    log.Write(LogLevel::kDebug, "mode \"" + config.mode + "\": devices come from CDI specifications, as in every mode");
+    log.Write(
+        RuntimeLogLevel::kDebug,
+        "mode \"" + config.mode + "\": devices come from CDI specifications, as in every mode");
   return config;
 }
 
@@ -50,8 +54,8 @@ Result<std::string> FindRuntime(const std::vector<std::string>& candidates) {
   return FindLowLevelRuntime(candidates, path != nullptr ? path : "", "/proc/self/exe");
 }
 
-/// Everything before the runtime that does the work takes over: its path.
-Result<std::string> Prepare(const Call& call, std::string_view program, RunLog& log) {
+/// All work before the low-level runtime takes over; returns that runtime's path.
+Result<std::string> Prepare(const RuntimeCall& call, std::string_view program, RunLog& log) {
   const std::string file = FindConfig();
   if (!call.Creates()) return FindRuntime(ParseRuntimes(ReadConfigText(file).value_or("")));
   ASSIGN(const Config config, LoadConfig(file, program, log));
@@ -64,7 +68,7 @@ int Fail(const Error& error, RunLog& log) {
   constexpr std::size_t kMost = 4096;
   std::string text = error.message();
   if (text.size() > kMost) text = text.substr(0, kMost) + "...";
-  log.Write(LogLevel::kError, text);
+  log.Write(RuntimeLogLevel::kError, text);
   std::fprintf(stderr, "penstock-runtime: %s\n", text.c_str());
   return 1;
 }
@@ -74,7 +78,7 @@ int Fail(const Error& error, RunLog& log) {
 int main(int argc, char** argv) {
   const std::vector<std::string_view> words(argv, argv + argc);
   const std::string_view program = words.empty() ? std::string_view() : words.front();
-  const Call call = ReadArguments(std::span(words).subspan(words.empty() ? 0 : 1));
+  const RuntimeCall call = ReadArguments(std::span(words).subspan(words.empty() ? 0 : 1));
   if (call.version) {
     std::printf("penstock-runtime version %s\n", PENSTOCK_VERSION);
     std::fflush(stdout);

@@ -1,4 +1,5 @@
-// The names are NVIDIA container toolkit's. What is asked for by environment counts only where the environment may ask.
+// Implements NVIDIA container toolkit's names for requests. A request by environment counts only if
+// the configuration permits it.
 #include "hook/runtime/request.h"
 
 #include <algorithm>
@@ -21,16 +22,19 @@ constexpr std::string_view kVisibleDevices = "NVIDIA_VISIBLE_DEVICES";
 constexpr std::string_view kImexChannels = "NVIDIA_IMEX_CHANNELS";
 constexpr std::string_view kAcceptKey = "accept-nvidia-visible-devices-envvar-when-unprivileged";
 
-/// Folder of the mounts whose names are a list of devices (internal/config/image/cuda_image.go, DeviceListAsVolumeMountsRoot).
+/// The folder of mounts whose names form a list of devices (internal/config/image/cuda_image.go,
+/// DeviceListAsVolumeMountsRoot).
 constexpr std::string_view kMountRoot = "/var/run/nvidia-container-devices/";
 
-/// NVML's own bound on IMEX channels (drivers/imex: 2^20 minors).
+/// NVML's own limit on IMEX channels (drivers/imex: 2^20 minors).
 constexpr std::uint64_t kMostImexChannel = (1u << 20) - 1;
 
-/// The kind by which the toolkit's users ask for a specification that is made on the spot; ours are always there.
+/// The kind with which the toolkit's users request a specification that is generated on demand;
+/// Penstock's specifications always exist.
 constexpr std::string_view kAutomaticKind = "runtime.nvidia.com/gpu";
 
-/// Devices that come with GPUs where a variable says "enabled" (internal/modifier/gated.go), and their names in CDI.
+/// Devices that are added to GPUs if a variable is "enabled" (internal/modifier/gated.go), and
+/// their CDI names.
 struct Gate {
   std::string_view variable, device;
 };
@@ -41,11 +45,11 @@ constexpr Gate kGates[] = {{"NVIDIA_GDS", "nvidia.com/gds=all"},
 
 constexpr std::string_view kImexKind = "nvidia.com/imex-channel";
 
-/// Capability files that change or watch MIG devices: for the privileged only.
+/// Capability files that change or monitor MIG devices: only for privileged containers.
 constexpr Gate kMigGates[] = {{"NVIDIA_MIG_CONFIG_DEVICES", "nvidia.com/mig-caps=config"},
                               {"NVIDIA_MIG_MONITOR_DEVICES", "nvidia.com/mig-caps=monitor"}};
 
-/// Names joined by commas; blanks around and empty ones do not count.
+/// Names separated by commas, without surrounding blanks and empty names.
 std::vector<std::string> Names(std::string_view list) {
   std::vector<std::string> names;
   for (const std::string& part : base::Split(list, ','))
@@ -53,45 +57,56 @@ std::vector<std::string> Names(std::string_view list) {
   return names;
 }
 
-/// Whose word a request is: the creator's of the container (annotations, mounts), or the environment's, which an image brings as well.
-enum class Asker { kCreator, kEnvironment };
+/// The source of a request: the container's creator (annotations, mounts), or the environment,
+/// which may come from the image.
+enum class Requester { kCreator, kEnvironment };
 
-/// Adds each device once, however it was asked for, and refuses what may not be had that way.
+/// Adds each device once, whatever the source, and refuses devices that the source may not request.
 class Collector {
  public:
-  Collector(const Config& config, bool privileged, Request& request) : config_(config), privileged_(privileged), request_(request) {}
+  Collector(const Config& config, bool privileged, DeviceRequest& request)
+      : config_(config), privileged_(privileged), request_(request) {}
 
-  /// A name of "all", an index, a UUID, "g:m", or a qualified one. `where` says who asks, for messages.
-  Status Add(std::string_view name, Asker asker, std::string_view where) {
+  /// Adds "all", an index, a UUID, "g:m", or a qualified name. `where` names the source, for
+  /// messages.
+  Status Add(std::string_view name, Requester requester, std::string_view where) {
     std::string qualified(name);
     if (const auto parsed = api::cdi::ParseName(name); !parsed) {
-      const std::string why = name.find('=') != std::string_view::npos ? "a qualified name is vendor/class=device, as nvidia.com/gpu=0"
-                                                                       : api::cdi::WhyNoDeviceName(name);
+      const std::string why = name.find('=') != std::string_view::npos
+                                  ? "a qualified name is vendor/class=device, as nvidia.com/gpu=0"
+                                  : api::cdi::WhyNoDeviceName(name);
       if (!why.empty())
-        return Error(Code::kInvalidArgument, std::string(where) + " asks for " + Shown(name) + ", which is no device's name: " + why);
+        return Error(Code::kInvalidArgument, std::string(where) + " asks for " + Shown(name) +
+                                                 ", which is no device's name: " + why);
       qualified = config_.default_kind + "=" + std::string(name);
     } else if (parsed->kind == kAutomaticKind) {
       qualified = config_.default_kind + "=" + parsed->device;
     }
-    TRY(MayHave(qualified, asker, where));
+    TRY(MayHave(qualified, requester, where));
     return Take(std::move(qualified), where, request_.devices);
   }
 
-  void Wish(std::string_view device) { (void)Take(std::string(device), "", request_.wishes).ok(); }
+  void Optional(std::string_view device) {
+    (void)Take(std::string(device), "", request_.optional_devices).ok();
+  }
 
  private:
-  /// The privileged can open every device anyway.
-  Status MayHave(const std::string& device, Asker asker, std::string_view where) const {
+  /// Privileged containers can open every device anyway.
+  Status MayHave(const std::string& device, Requester requester, std::string_view where) const {
     if (privileged_) return {};
     for (const Gate& gate : kMigGates)
       if (device == gate.device)
         return Error(Code::kPermissionDenied, std::string(where) + " asks for " + device +
-                                                  ", which is for privileged containers (CAP_SYS_ADMIN) only; remove it, or start the "
+                                                  ", which is for privileged containers "
+                                                  "(CAP_SYS_ADMIN) only; remove it, or start the "
                                                   "container with --privileged");
-    if (asker == Asker::kCreator || MayImagesName(device)) return {};
-    return Error(Code::kPermissionDenied, std::string(where) + " asks for " + Shown(device) + "; an unprivileged container's environment " +
-                                              "names devices of " + config_.default_kind + " and " + std::string(kImexKind) +
-                                              " only, since images bring variables of their own; ask with --device, a CDI annotation, or a "
+    if (requester == Requester::kCreator || MayImagesName(device)) return {};
+    return Error(Code::kPermissionDenied, std::string(where) + " asks for " + Shown(device) +
+                                              "; an unprivileged container's environment " +
+                                              "names devices of " + config_.default_kind + " and " +
+                                              std::string(kImexKind) +
+                                              " only, since images bring variables of their own; "
+                                              "ask with --device, a CDI annotation, or a "
                                               "mount below " +
                                               std::string(kMountRoot) + "cdi/");
   }
@@ -99,25 +114,27 @@ class Collector {
   bool MayImagesName(const std::string& device) const {
     const std::string_view kind = std::string_view(device).substr(0, device.find('='));
     return kind == config_.default_kind || kind == kImexKind ||
-           std::any_of(std::begin(kGates), std::end(kGates), [&device](const Gate& gate) { return device == gate.device; });
+           std::any_of(std::begin(kGates), std::end(kGates),
+                       [&device](const Gate& gate) { return device == gate.device; });
   }
 
   Status Take(std::string name, std::string_view where, std::vector<std::string>& into) {
     if (!seen_.insert(name).second) return {};
     if (into.size() >= kMostNames)
-      return Error(Code::kResourceExhausted,
-                   std::string(where) + " asks for more than " + std::to_string(kMostNames) + " devices; use \"all\", or name fewer");
+      return Error(Code::kResourceExhausted, std::string(where) + " asks for more than " +
+                                                 std::to_string(kMostNames) +
+                                                 " devices; use \"all\", or name fewer");
     into.push_back(std::move(name));
     return {};
   }
 
   const Config& config_;
   const bool privileged_;
-  Request& request_;
+  DeviceRequest& request_;
   std::set<std::string> seen_;
 };
 
-/// "/a//b/./../c" → "/a/c", as engines clean paths. Never touches a file system.
+/// "/a//b/./../c" → "/a/c", as engines clean paths; computed from the text alone.
 std::string Clean(std::string_view path) {
   std::vector<std::string> parts;
   for (std::string& part : base::Split(path, '/')) {
@@ -127,11 +144,13 @@ std::string Clean(std::string_view path) {
   return "/" + base::Join(parts, "/");
 }
 
-/// What the mounts of /dev/null below kMountRoot say: "all", "0", "cdi/nvidia.com/gpu/0", "imex/1".
-std::vector<std::string> MountNames(const Facts& facts) {
+/// The names of mounts of /dev/null below kMountRoot: "all", "0", "cdi/nvidia.com/gpu/0", "imex/1".
+std::vector<std::string> MountNames(const RuntimeFacts& facts) {
   std::vector<std::string> names;
   for (const BundleMount& mount : facts.mounts) {
-    if (mount.destination.find("nvidia-container-devices") == std::string::npos || Clean(mount.source) != "/dev/null") continue;
+    if (mount.destination.find("nvidia-container-devices") == std::string::npos ||
+        Clean(mount.source) != "/dev/null")
+      continue;
     const std::string destination = Clean(mount.destination);
     if (destination.starts_with(kMountRoot)) names.push_back(destination.substr(kMountRoot.size()));
   }
@@ -142,7 +161,8 @@ std::vector<std::string> MountNames(const Facts& facts) {
 std::string QualifiedByPath(std::string_view path) {
   path.remove_prefix(4);
   std::string name(path);
-  const auto vendor = name.find('/'), device = vendor == std::string::npos ? vendor : name.find('/', vendor + 1);
+  const auto vendor = name.find('/'),
+             device = vendor == std::string::npos ? vendor : name.find('/', vendor + 1);
   if (device != std::string::npos) name[device] = '=';
   return name;
 }
@@ -154,16 +174,17 @@ bool IsImexChannel(std::string_view text) {
 
 class Reader {
  public:
-  Reader(const Facts& facts, const Config& config) : facts_(facts), config_(config), collector_(config, facts.privileged, request_) {}
+  Reader(const RuntimeFacts& facts, const Config& config)
+      : facts_(facts), config_(config), collector_(config, facts.privileged, request_) {}
 
-  Result<Request> Read() {
+  Result<DeviceRequest> Read() {
     if (config_.accept_mounts) mounts_ = MountNames(facts_);
     TRY(ReadVisible());
     TRY(ReadImexChannels());
     TRY(ReadMig());
     if (!request_.devices.empty() && EnvironmentMayAsk())
       for (const Gate& gate : kGates)
-        if (facts_.Get(gate.variable) == "enabled") collector_.Wish(gate.device);
+        if (facts_.Get(gate.variable) == "enabled") collector_.Optional(gate.device);
     return std::move(request_);
   }
 
@@ -173,38 +194,43 @@ class Reader {
     if (request_.by_annotation) return {};
     std::vector<std::string> named;
     for (const std::string& name : mounts_)
-      if (!name.starts_with("imex/")) named.push_back(name.starts_with("cdi/") ? QualifiedByPath(name) : name);
-    if (!named.empty()) return AddVisible(named, Asker::kCreator, "a mount below " + std::string(kMountRoot));
+      if (!name.starts_with("imex/"))
+        named.push_back(name.starts_with("cdi/") ? QualifiedByPath(name) : name);
+    if (!named.empty())
+      return AddVisible(named, Requester::kCreator, "a mount below " + std::string(kMountRoot));
     return ReadVariables();
   }
 
   bool AsksForDevices(const std::string& key) const {
     const auto& prefixes = config_.annotation_prefixes;
-    return std::any_of(prefixes.begin(), prefixes.end(), [&key](const std::string& prefix) { return key.starts_with(prefix); });
+    return std::any_of(prefixes.begin(), prefixes.end(),
+                       [&key](const std::string& prefix) { return key.starts_with(prefix); });
   }
 
   Status ReadAnnotations() {
     for (const auto& [key, value] : facts_.annotations)
       if (AsksForDevices(key) && !facts_.own_annotations.contains(key))
         request_.remarks.push_back(
-            {LogLevel::kWarn, "the annotation " + Shown(key) +
-                                  " is ignored: it is the pod's, and devices are given to containers by the kubelet; "
-                                  "ask for them in resources.limits"});
+            {RuntimeLogLevel::kWarn, "the annotation " + Shown(key) +
+                                         " is ignored: it is the pod's, and devices are given to "
+                                         "containers by the kubelet; "
+                                         "ask for them in resources.limits"});
     for (const auto& [key, value] : facts_.own_annotations) {
       if (!AsksForDevices(key)) continue;
       for (const std::string& name : base::Split(value, ',')) {
         if (!api::cdi::ParseName(name))
-          return Error(Code::kInvalidArgument, "the annotation " + Shown(key) + " asks for " + Shown(name) +
-                                                   ", which is no qualified device name such as nvidia.com/gpu=0");
-        TRY(collector_.Add(name, Asker::kCreator, "the annotation " + Shown(key)));
+          return Error(Code::kInvalidArgument,
+                       "the annotation " + Shown(key) + " asks for " + Shown(name) +
+                           ", which is no qualified device name such as nvidia.com/gpu=0");
+        TRY(collector_.Add(name, Requester::kCreator, "the annotation " + Shown(key)));
         request_.by_annotation = true;
       }
     }
     return {};
   }
 
-  /// swarm-resource counts instead of NVIDIA_VISIBLE_DEVICES where one of its variables is set, but not against docker's `--gpus`: an image
-  /// can bring such a variable.
+  /// If one of swarm-resource's variables is set, they replace NVIDIA_VISIBLE_DEVICES, but not for
+  /// docker's `--gpus`, since an image can set such a variable.
   std::vector<std::string> Variables() const {
     std::vector<std::string> set;
     if (facts_.OfDockerGpus()) return {std::string(kVisibleDevices)};
@@ -214,7 +240,9 @@ class Reader {
     return set;
   }
 
-  bool LegacyImage() const { return !facts_.Get("CUDA_VERSION").empty() && facts_.Get("NVIDIA_REQUIRE_CUDA").empty(); }
+  bool LegacyImage() const {
+    return !facts_.Get("CUDA_VERSION").empty() && facts_.Get("NVIDIA_REQUIRE_CUDA").empty();
+  }
 
   Status ReadVariables() {
     const std::vector<std::string> variables = Variables();
@@ -230,25 +258,29 @@ class Reader {
     if (!EnvironmentMayAsk()) {
       if (facts_.OfDockerGpus())
         return Error(Code::kPermissionDenied,
-                     "docker's --gpus (" + who + "=" + Shown(facts_.Get(kVisibleDevices)) + ") is refused: " + config_.file + " has " +
-                         std::string(kAcceptKey) +
-                         " = false, by which no unprivileged container gets devices by its environment; set that to "
+                     "docker's --gpus (" + who + "=" + Shown(facts_.Get(kVisibleDevices)) +
+                         ") is refused: " + config_.file + " has " + std::string(kAcceptKey) +
+                         " = false, by which no unprivileged container gets devices by its "
+                         "environment; set that to "
                          "true, or ask with a mount: -v /dev/null:" +
                          std::string(kMountRoot) + "0");
       SayIgnored(set ? who : "CUDA_VERSION, by which images of old ask for all devices,");
       return {};
     }
-    return AddVisible(named, Asker::kEnvironment, who);
+    return AddVisible(named, Requester::kEnvironment, who);
   }
 
-  /// void before none before all before names.
-  Status AddVisible(const std::vector<std::string>& names, Asker asker, const std::string& where) {
-    const auto has = [&names](std::string_view word) { return std::find(names.begin(), names.end(), word) != names.end(); };
+  /// By precedence: void, none, all, names.
+  Status AddVisible(const std::vector<std::string>& names, Requester requester,
+                    const std::string& where) {
+    const auto has = [&names](std::string_view word) {
+      return std::find(names.begin(), names.end(), word) != names.end();
+    };
     if (has("void")) return {};
     request_.driver = has("none");
     if (request_.driver) return {};
-    if (has("all")) return collector_.Add("all", asker, where);
-    for (const std::string& name : names) TRY(collector_.Add(name, asker, where));
+    if (has("all")) return collector_.Add("all", requester, where);
+    for (const std::string& name : names) TRY(collector_.Add(name, requester, where));
     return {};
   }
 
@@ -258,11 +290,13 @@ class Reader {
     for (const std::string& name : mounts_)
       if (name.starts_with("imex/")) channels.push_back(name.substr(5));
     std::string where = "a mount below " + std::string(kMountRoot) + "imex";
-    const Asker asker = channels.empty() ? Asker::kEnvironment : Asker::kCreator;
-    if (asker == Asker::kEnvironment) {
+    const Requester requester = channels.empty() ? Requester::kEnvironment : Requester::kCreator;
+    if (requester == Requester::kEnvironment) {
       channels = Names(facts_.Get(kImexChannels));
       where = kImexChannels;
-      const auto has = [&channels](std::string_view word) { return std::find(channels.begin(), channels.end(), word) != channels.end(); };
+      const auto has = [&channels](std::string_view word) {
+        return std::find(channels.begin(), channels.end(), word) != channels.end();
+      };
       if (channels.empty() || has("void") || has("none") || has("all")) return {};
       if (!EnvironmentMayAsk()) {
         SayIgnored(where);
@@ -271,9 +305,10 @@ class Reader {
     }
     for (const std::string& channel : channels) {
       if (!IsImexChannel(channel))
-        return Error(Code::kInvalidArgument, where + " asks for " + Shown(channel) + ", which is no IMEX channel: a number from 0 to " +
+        return Error(Code::kInvalidArgument, where + " asks for " + Shown(channel) +
+                                                 ", which is no IMEX channel: a number from 0 to " +
                                                  std::to_string(kMostImexChannel));
-      TRY(collector_.Add(std::string(kImexKind) + "=" + channel, asker, where));
+      TRY(collector_.Add(std::string(kImexKind) + "=" + channel, requester, where));
     }
     return {};
   }
@@ -283,26 +318,32 @@ class Reader {
       const std::string_view value = facts_.Get(gate.variable);
       if (value.empty() || value == "void" || value == "none") continue;
       const std::string variable(gate.variable);
-      if (value != "all") return Error(Code::kInvalidArgument, variable + " is " + Shown(value) + "; only \"all\" is possible");
-      TRY(collector_.Add(gate.device, Asker::kEnvironment, variable));
+      if (value != "all")
+        return Error(Code::kInvalidArgument,
+                     variable + " is " + Shown(value) + "; only \"all\" is possible");
+      TRY(collector_.Add(gate.device, Requester::kEnvironment, variable));
     }
     return {};
   }
 
-  bool EnvironmentMayAsk() const { return facts_.privileged || config_.accept_environment.value_or(!facts_.OfKubernetes()); }
+  bool EnvironmentMayAsk() const {
+    return facts_.privileged || config_.accept_environment.value_or(!facts_.OfKubernetes());
+  }
 
   void SayIgnored(std::string_view who) {
     std::string text = std::string(who) + " is ignored: the container is not privileged, and ";
     text += config_.accept_environment
                 ? "config.toml has " + std::string(kAcceptKey) + " = false"
-                : "in Kubernetes devices are given by the kubelet, not taken by images; ask for them in resources.limits, or write " +
-                      std::string(kAcceptKey) + " = true into " + config_.file + " to let every pod take what it names";
-    request_.remarks.push_back({LogLevel::kWarn, std::move(text)});
+                : "in Kubernetes devices are given by the kubelet, not taken by images; ask for "
+                  "them in resources.limits, or write " +
+                      std::string(kAcceptKey) + " = true into " + config_.file +
+                      " to let every pod take what it names";
+    request_.remarks.push_back({RuntimeLogLevel::kWarn, std::move(text)});
   }
 
-  const Facts& facts_;
+  const RuntimeFacts& facts_;
   const Config& config_;
-  Request request_;
+  DeviceRequest request_;
   Collector collector_;
   std::vector<std::string> mounts_;
 };
@@ -319,6 +360,8 @@ std::string Shown(std::string_view text) {
   return shown + (text.size() > kMost ? "...\"" : "\"");
 }
 
-Result<Request> ReadRequest(const Facts& facts, const Config& config) { return Reader(facts, config).Read(); }
+Result<DeviceRequest> ReadRequest(const RuntimeFacts& facts, const Config& config) {
+  return Reader(facts, config).Read();
+}
 
 }  // namespace penstock::hook::runtime

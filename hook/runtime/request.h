@@ -1,4 +1,5 @@
-// Which devices and which parts of NVIDIA's driver a container asks for: by annotation, by mounts, by environment. Pure.
+// Determines which devices and which parts of NVIDIA's driver a container requests: by annotation,
+// by mounts, by environment. Pure functions.
 #pragma once
 
 #include <string>
@@ -10,33 +11,38 @@
 
 namespace penstock::hook::runtime {
 
-/// More names than any machine has devices: a longer list is refused, so that nobody keeps the engine busy with it.
+/// More names than any machine has devices. A longer list is refused, so that it cannot keep the
+/// engine busy.
 inline constexpr std::size_t kMostNames = 4096;
 
-/// Something to say about a request that was not followed to the letter.
+/// A message about a request that was not followed exactly.
 struct Remark {
-  LogLevel level = LogLevel::kInfo;
+  RuntimeLogLevel level = RuntimeLogLevel::kInfo;
   std::string text;
   bool operator==(const Remark&) const = default;
 };
 
-struct Request {
-  std::vector<std::string> devices;  ///< qualified CDI names, each once: the container does not start without them
-  std::vector<std::string> wishes;   ///< likewise; where they are not there, the log says so
-  bool driver = false;               ///< "none": the driver's files without any device
-  bool by_annotation = false;        ///< as engines with CDI of their own are asked
+struct DeviceRequest {
+  std::vector<std::string>
+      devices;  ///< qualified CDI names, each once: the container does not start without them
+  std::vector<std::string> optional_devices;  ///< likewise; missing ones are only logged
+  bool driver = false;                        ///< "none": the driver's files without any device
+  bool by_annotation = false;                 ///< requested as engines with CDI support do
   std::vector<Remark> remarks;
 
-  /// Whether there is nothing to do: the container runs as without us.
-  bool Empty() const { return devices.empty() && wishes.empty() && !driver; }
+  /// Whether the container requests nothing and runs unchanged.
+  bool Empty() const { return devices.empty() && optional_devices.empty() && !driver; }
 };
 
-/// By precedence: CDI annotations, the list of mounts, the environment (NVIDIA container toolkit, internal/config/image/cuda_image.go).
-/// Every name is checked before anybody uses it. kInvalidArgument names the variable, annotation or mount and what is wrong with it;
-/// kResourceExhausted where too much is asked for; kPermissionDenied for what only privileged containers may have.
-base::Result<Request> ReadRequest(const Facts& facts, const Config& config);
+/// By precedence: CDI annotations, the list of mounts, the environment (NVIDIA container toolkit,
+/// internal/config/image/cuda_image.go). Every name is validated before it is used.
+/// kInvalidArgument names the variable, annotation or mount and what is wrong with it;
+/// kResourceExhausted if the container requests too many; kPermissionDenied for requests that only
+/// privileged containers may make.
+base::Result<DeviceRequest> ReadRequest(const RuntimeFacts& facts, const Config& config);
 
-/// A text from outside as it may stand in a message: in quotes, no control characters, not longer than people read.
+/// An untrusted text in a form for messages: quoted, without control characters, truncated to a
+/// readable length.
 std::string Shown(std::string_view text);
 
 }  // namespace penstock::hook::runtime

@@ -13,70 +13,79 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-Facts Environment(std::map<std::string, std::string, std::less<>> environment) {
-  Facts facts;
+RuntimeFacts Environment(std::map<std::string, std::string, std::less<>> environment) {
+  RuntimeFacts facts;
   facts.environment = std::move(environment);
   return facts;
 }
 
-Facts Mounts(std::vector<std::string> destinations, std::string source = "/dev/null") {
-  Facts facts;
-  for (std::string& destination : destinations) facts.mounts.push_back({source, std::move(destination)});
+RuntimeFacts Mounts(std::vector<std::string> destinations, std::string source = "/dev/null") {
+  RuntimeFacts facts;
+  for (std::string& destination : destinations)
+    facts.mounts.push_back({source, std::move(destination)});
   return facts;
 }
 
-/// With annotations that the container's creator gave it.
-Facts Annotated(std::map<std::string, std::string, std::less<>> annotations, Facts facts = {}) {
+/// With annotations that the container's creator set.
+RuntimeFacts Annotated(std::map<std::string, std::string, std::less<>> annotations,
+                       RuntimeFacts facts = {}) {
   facts.annotations = facts.own_annotations = std::move(annotations);
   return facts;
 }
 
-Facts InKubernetes(Facts facts) {
+RuntimeFacts InKubernetes(RuntimeFacts facts) {
   facts.annotations["io.kubernetes.cri.container-type"] = "container";
   return facts;
 }
 
-Request Read(const Facts& facts, const Config& config = {}) {
+DeviceRequest Read(const RuntimeFacts& facts, const Config& config = {}) {
   auto request = ReadRequest(facts, config);
   EXPECT_TRUE(request.ok()) << request.error().message();
-  return request.ok() ? *std::move(request) : Request();
+  return request.ok() ? *std::move(request) : DeviceRequest();
 }
 
-std::string ErrorOf(const Facts& facts, const Config& config = {}) {
+std::string ErrorOf(const RuntimeFacts& facts, const Config& config = {}) {
   const auto request = ReadRequest(facts, config);
   return request.ok() ? "" : request.error().message();
 }
 
-TEST(Request, IsEmptyWhereNobodyAsks) {
+TEST(DeviceRequest, IsEmptyWhereNoOneAsks) {
   EXPECT_TRUE(Read({}).Empty());
   for (const char* value : {"", "void", " ,, ", "0,void", "void,all", "none,void"})
     EXPECT_TRUE(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", value}})).Empty()) << value;
 }
 
-TEST(Request, TakesEveryFormOfNameOnce) {
-  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}})).devices, ElementsAre("nvidia.com/gpu=all"));
+TEST(DeviceRequest, TakesEveryFormOfNameOnce) {
+  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}})).devices,
+              ElementsAre("nvidia.com/gpu=all"));
   EXPECT_THAT(
       Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "1, 0,1,,GPU-5a3c,0:1,MIG-77f1"}})).devices,
-      ElementsAre("nvidia.com/gpu=1", "nvidia.com/gpu=0", "nvidia.com/gpu=GPU-5a3c", "nvidia.com/gpu=0:1", "nvidia.com/gpu=MIG-77f1"));
+      ElementsAre("nvidia.com/gpu=1", "nvidia.com/gpu=0", "nvidia.com/gpu=GPU-5a3c",
+                  "nvidia.com/gpu=0:1", "nvidia.com/gpu=MIG-77f1"));
   EXPECT_THAT(
-      Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "nvidia.com/gpu=0,nvidia.com/imex-channel=1,runtime.nvidia.com/gpu=2"}})).devices,
+      Read(Environment({{"NVIDIA_VISIBLE_DEVICES",
+                         "nvidia.com/gpu=0,nvidia.com/imex-channel=1,runtime.nvidia.com/gpu=2"}}))
+          .devices,
       ElementsAre("nvidia.com/gpu=0", "nvidia.com/imex-channel=1", "nvidia.com/gpu=2"));
   Config management;
   management.default_kind = "management.nvidia.com/gpu";
-  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}}), management).devices, ElementsAre("management.nvidia.com/gpu=all"));
+  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}}), management).devices,
+              ElementsAre("management.nvidia.com/gpu=all"));
 }
 
-TEST(Request, NoneIsTheDriverAndAllIsMoreThanSome) {
-  const Request none = Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "0,none,all"}}));
+TEST(DeviceRequest, NoneIsTheDriverAndAllIsMoreThanSome) {
+  const DeviceRequest none = Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "0,none,all"}}));
   EXPECT_TRUE(none.driver);
   EXPECT_THAT(none.devices, IsEmpty());
-  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "0,all"}})).devices, ElementsAre("nvidia.com/gpu=all"));
+  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "0,all"}})).devices,
+              ElementsAre("nvidia.com/gpu=all"));
 }
 
-TEST(Request, RefusesWhatIsNoNameBeforeAnyUse) {
+TEST(DeviceRequest, RefusesWhatIsNoNameBeforeAnyUse) {
   for (const std::string value :
-       {"../../etc", "0/../../etc/passwd", "/dev/sda", "-1", "a b", "0\n1x y", "nvidia.com/gpu", "nvidia.com/gpu=", "=0",
-        "nvidia.com/../gpu=0", "nvidia.com/gpu=../0", "$(reboot)", "0;reboot", "\xff\xfe", "GPU-\x01"}) {
+       {"../../etc", "0/../../etc/passwd", "/dev/sda", "-1", "a b", "0\n1x y", "nvidia.com/gpu",
+        "nvidia.com/gpu=", "=0", "nvidia.com/../gpu=0", "nvidia.com/gpu=../0", "$(reboot)",
+        "0;reboot", "\xff\xfe", "GPU-\x01"}) {
     const auto request = ReadRequest(Environment({{"NVIDIA_VISIBLE_DEVICES", value}}), {});
     ASSERT_FALSE(request.ok()) << value;
     EXPECT_EQ(request.error().code(), Code::kInvalidArgument);
@@ -85,26 +94,32 @@ TEST(Request, RefusesWhatIsNoNameBeforeAnyUse) {
   }
 }
 
-TEST(Request, IsNotKeptBusyByLongLists) {
+TEST(DeviceRequest, IsNotKeptBusyByLongLists) {
   std::string names;
   for (int i = 0; i < 10000; ++i) names += std::to_string(i) + ",";
   const auto many = ReadRequest(Environment({{"NVIDIA_VISIBLE_DEVICES", names}}), {});
   ASSERT_FALSE(many.ok());
   EXPECT_EQ(many.error().code(), Code::kResourceExhausted);
   EXPECT_THAT(many.error().message(), HasSubstr("more than 4096 devices; use \"all\""));
-  EXPECT_LT(ErrorOf(Environment({{"NVIDIA_VISIBLE_DEVICES", std::string(8u << 20, 'x') + "/"}})).size(), 400u);
+  EXPECT_LT(
+      ErrorOf(Environment({{"NVIDIA_VISIBLE_DEVICES", std::string(8u << 20, 'x') + "/"}})).size(),
+      400u);
   std::string same;
   for (int i = 0; i < 10000; ++i) same += "0,";
   EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", same}})).devices, SizeIs(1));
 }
 
-TEST(Request, AnnotationsComeBeforeMountsAndTheseBeforeTheEnvironment) {
-  Facts facts = Mounts({"/var/run/nvidia-container-devices/2"});
+TEST(DeviceRequest, AnnotationsComeBeforeMountsAndTheseBeforeTheEnvironment) {
+  RuntimeFacts facts = Mounts({"/var/run/nvidia-container-devices/2"});
   facts.environment = {{"NVIDIA_VISIBLE_DEVICES", "3"}};
-  facts = Annotated({{"cdi.k8s.io/b", "nvidia.com/gpu=1"}, {"cdi.k8s.io/a", "nvidia.com/gpu=0,vendor.com/class=x"}, {"other", "x"}}, facts);
-  const Request annotated = Read(facts);
+  facts = Annotated({{"cdi.k8s.io/b", "nvidia.com/gpu=1"},
+                     {"cdi.k8s.io/a", "nvidia.com/gpu=0,vendor.com/class=x"},
+                     {"other", "x"}},
+                    facts);
+  const DeviceRequest annotated = Read(facts);
   EXPECT_TRUE(annotated.by_annotation);
-  EXPECT_THAT(annotated.devices, ElementsAre("nvidia.com/gpu=0", "vendor.com/class=x", "nvidia.com/gpu=1"));
+  EXPECT_THAT(annotated.devices,
+              ElementsAre("nvidia.com/gpu=0", "vendor.com/class=x", "nvidia.com/gpu=1"));
   facts = Annotated({}, facts);
   EXPECT_THAT(Read(facts).devices, ElementsAre("nvidia.com/gpu=2"));
   Config without_mounts;
@@ -112,113 +127,147 @@ TEST(Request, AnnotationsComeBeforeMountsAndTheseBeforeTheEnvironment) {
   EXPECT_THAT(Read(facts, without_mounts).devices, ElementsAre("nvidia.com/gpu=3"));
 }
 
-TEST(Request, AnAnnotationMustBeQualifiedWhole) {
-  for (const char* value : {"0", "nvidia.com/gpu=0,1", "nvidia.com/gpu=0, nvidia.com/gpu=1", "", "../../etc"})
-    EXPECT_THAT(ErrorOf(Annotated({{"cdi.k8s.io/x", value}})), HasSubstr("the annotation \"cdi.k8s.io/x\" asks for")) << value;
+TEST(DeviceRequest, AnAnnotationMustBeQualifiedWhole) {
+  for (const char* value :
+       {"0", "nvidia.com/gpu=0,1", "nvidia.com/gpu=0, nvidia.com/gpu=1", "", "../../etc"})
+    EXPECT_THAT(ErrorOf(Annotated({{"cdi.k8s.io/x", value}})),
+                HasSubstr("the annotation \"cdi.k8s.io/x\" asks for"))
+        << value;
 }
 
-TEST(Request, AnnotationsThatAreNotTheContainersOwnCountForNothing) {
-  Facts facts = Annotated({{"cdi.k8s.io/own", "k8s.device-plugin.nvidia.com/gpu=GPU-1"}});
+TEST(DeviceRequest, AnnotationsThatAreNotTheContainersOwnCountForNothing) {
+  RuntimeFacts facts = Annotated({{"cdi.k8s.io/own", "k8s.device-plugin.nvidia.com/gpu=GPU-1"}});
   facts.annotations["cdi.k8s.io/x"] = "nvidia.com/gpu=all";
-  const Request request = Read(facts);
+  const DeviceRequest request = Read(facts);
   EXPECT_THAT(request.devices, ElementsAre("k8s.device-plugin.nvidia.com/gpu=GPU-1"));
   ASSERT_THAT(request.remarks, SizeIs(1));
-  EXPECT_EQ(request.remarks[0].level, LogLevel::kWarn);
-  EXPECT_THAT(request.remarks[0].text, AllOf(HasSubstr("\"cdi.k8s.io/x\" is ignored"), HasSubstr("resources.limits")));
+  EXPECT_EQ(request.remarks[0].level, RuntimeLogLevel::kWarn);
+  EXPECT_THAT(request.remarks[0].text,
+              AllOf(HasSubstr("\"cdi.k8s.io/x\" is ignored"), HasSubstr("resources.limits")));
   facts.own_annotations.clear();
   EXPECT_TRUE(Read(facts).Empty());
 }
 
-TEST(Request, ImagesNameDevicesOfTheDefaultKindOnly) {
-  for (const std::string name : {"management.nvidia.com/gpu=all", "nvidia.com/mig-caps=x", "acme.com/net=y", "nvidia.com/gds=0"}) {
-    Facts facts = Environment({{"NVIDIA_VISIBLE_DEVICES", "0," + name}});
+TEST(DeviceRequest, ImagesNameDevicesOfTheDefaultKindOnly) {
+  for (const std::string name : {"management.nvidia.com/gpu=all", "nvidia.com/mig-caps=x",
+                                 "acme.com/net=y", "nvidia.com/gds=0"}) {
+    RuntimeFacts facts = Environment({{"NVIDIA_VISIBLE_DEVICES", "0," + name}});
     const auto refused = ReadRequest(facts, {});
     ASSERT_FALSE(refused.ok()) << name;
     EXPECT_EQ(refused.error().code(), Code::kPermissionDenied);
     EXPECT_THAT(refused.error().message(), AllOf(HasSubstr(name), HasSubstr("ask with --device")));
     facts.privileged = true;
     EXPECT_THAT(Read(facts).devices, ElementsAre("nvidia.com/gpu=0", name));
-    EXPECT_THAT(Read(Annotated({{"cdi.k8s.io/x", name}})).devices, ElementsAre(name)) << "the creator of a container may name any";
+    EXPECT_THAT(Read(Annotated({{"cdi.k8s.io/x", name}})).devices, ElementsAre(name))
+        << "the creator of a container may name any";
   }
-  EXPECT_THAT(Read(Mounts({"/var/run/nvidia-container-devices/cdi/management.nvidia.com/gpu/all"})).devices,
-              ElementsAre("management.nvidia.com/gpu=all"));
-  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "nvidia.com/gds=all,nvidia.com/mofed=all"}})).devices,
-              ElementsAre("nvidia.com/gds=all", "nvidia.com/mofed=all"));
-}
-
-TEST(Request, MountsOfTheListAreNames) {
-  EXPECT_THAT(Read(Mounts({"/var/run/nvidia-container-devices/GPU-5a", "/var/run/nvidia-container-devices//./1/"})).devices,
-              ElementsAre("nvidia.com/gpu=GPU-5a", "nvidia.com/gpu=1"));
-  EXPECT_THAT(Read(Mounts({"/var/run/nvidia-container-devices/all"})).devices, ElementsAre("nvidia.com/gpu=all"));
   EXPECT_THAT(
-      Read(Mounts({"/var/run/nvidia-container-devices/cdi/nvidia.com/gpu/0", "/var/run/nvidia-container-devices/cdi/a.com/class=c"}))
+      Read(Mounts({"/var/run/nvidia-container-devices/cdi/management.nvidia.com/gpu/all"})).devices,
+      ElementsAre("management.nvidia.com/gpu=all"));
+  EXPECT_THAT(
+      Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "nvidia.com/gds=all,nvidia.com/mofed=all"}}))
           .devices,
-      ElementsAre("nvidia.com/gpu=0", "a.com/class=c"));
-  EXPECT_THAT(Read(Mounts({"/var/run/nvidia-container-devices/imex/3"})).devices, ElementsAre("nvidia.com/imex-channel=3"));
+      ElementsAre("nvidia.com/gds=all", "nvidia.com/mofed=all"));
 }
 
-TEST(Request, OtherMountsAreNone) {
+TEST(DeviceRequest, MountsOfTheListAreNames) {
+  EXPECT_THAT(Read(Mounts({"/var/run/nvidia-container-devices/GPU-5a",
+                           "/var/run/nvidia-container-devices//./1/"}))
+                  .devices,
+              ElementsAre("nvidia.com/gpu=GPU-5a", "nvidia.com/gpu=1"));
+  EXPECT_THAT(Read(Mounts({"/var/run/nvidia-container-devices/all"})).devices,
+              ElementsAre("nvidia.com/gpu=all"));
+  EXPECT_THAT(Read(Mounts({"/var/run/nvidia-container-devices/cdi/nvidia.com/gpu/0",
+                           "/var/run/nvidia-container-devices/cdi/a.com/class=c"}))
+                  .devices,
+              ElementsAre("nvidia.com/gpu=0", "a.com/class=c"));
+  EXPECT_THAT(Read(Mounts({"/var/run/nvidia-container-devices/imex/3"})).devices,
+              ElementsAre("nvidia.com/imex-channel=3"));
+}
+
+TEST(DeviceRequest, OtherMountsAreNone) {
   EXPECT_TRUE(Read(Mounts({"/var/run/nvidia-container-devices/all"}, "/etc/passwd")).Empty());
-  EXPECT_TRUE(Read(Mounts({"/var/run/nvidia-container-devices-of-others/all", "/var/run/nvidia-container-devices", "/x"})).Empty());
-  EXPECT_TRUE(Read(Mounts({"/var/run/nvidia-container-devices/../../../etc/passwd", "/var/run/nvidia-container-devices/.."})).Empty());
-  EXPECT_THAT(ErrorOf(Mounts({"/var/run/nvidia-container-devices/a/b"})), HasSubstr("asks for \"a/b\", which is no device's name"));
-  EXPECT_THAT(ErrorOf(Mounts({"/var/run/nvidia-container-devices/cdi/a/b"})), HasSubstr("asks for"));
-  EXPECT_THAT(ErrorOf(Mounts({"/var/run/nvidia-container-devices/cdi/a.com/b/c/d"})), HasSubstr("asks for"));
+  EXPECT_TRUE(Read(Mounts({"/var/run/nvidia-container-devices-of-others/all",
+                           "/var/run/nvidia-container-devices", "/x"}))
+                  .Empty());
+  EXPECT_TRUE(Read(Mounts({"/var/run/nvidia-container-devices/../../../etc/passwd",
+                           "/var/run/nvidia-container-devices/.."}))
+                  .Empty());
+  EXPECT_THAT(ErrorOf(Mounts({"/var/run/nvidia-container-devices/a/b"})),
+              HasSubstr("asks for \"a/b\", which is no device's name"));
+  EXPECT_THAT(ErrorOf(Mounts({"/var/run/nvidia-container-devices/cdi/a/b"})),
+              HasSubstr("asks for"));
+  EXPECT_THAT(ErrorOf(Mounts({"/var/run/nvidia-container-devices/cdi/a.com/b/c/d"})),
+              HasSubstr("asks for"));
 }
 
-TEST(Request, SwarmsVariablesCountInsteadWhereTheyAreSet) {
+TEST(DeviceRequest, SwarmsVariablesCountInsteadWhereTheyAreSet) {
   Config config;
   config.swarm_resources = {"DOCKER_RESOURCE_GPU", "OTHER"};
-  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}, {"DOCKER_RESOURCE_GPU", "1"}, {"OTHER", "2"}}), config).devices,
-              ElementsAre("nvidia.com/gpu=1", "nvidia.com/gpu=2"));
-  EXPECT_TRUE(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}, {"OTHER", "void"}}), config).Empty());
-  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}}), config).devices, ElementsAre("nvidia.com/gpu=all"));
+  EXPECT_THAT(
+      Read(Environment(
+               {{"NVIDIA_VISIBLE_DEVICES", "all"}, {"DOCKER_RESOURCE_GPU", "1"}, {"OTHER", "2"}}),
+           config)
+          .devices,
+      ElementsAre("nvidia.com/gpu=1", "nvidia.com/gpu=2"));
+  EXPECT_TRUE(
+      Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}, {"OTHER", "void"}}), config).Empty());
+  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}}), config).devices,
+              ElementsAre("nvidia.com/gpu=all"));
 }
 
-TEST(Request, AnImagesVariablesDoNotOutdoDockersGpus) {
+TEST(DeviceRequest, AnImagesVariablesDoNotOutdoDockersGpus) {
   const Config swarm{.swarm_resources = {"DOCKER_RESOURCE_GPU"}};
-  Facts facts = Environment({{"DOCKER_RESOURCE_GPU", "all"}, {"NVIDIA_VISIBLE_DEVICES", "0"}});
+  RuntimeFacts facts =
+      Environment({{"DOCKER_RESOURCE_GPU", "all"}, {"NVIDIA_VISIBLE_DEVICES", "0"}});
   EXPECT_THAT(Read(facts, swarm).devices, ElementsAre("nvidia.com/gpu=all"));
   facts.gpus_hook = true;
   EXPECT_THAT(Read(facts, swarm).devices, ElementsAre("nvidia.com/gpu=0"));
 }
 
-TEST(Request, DockersGpusAreRefusedAloudWhereTheEnvironmentMayNotAsk) {
+TEST(DeviceRequest, DockersGpusAreRefusedAloudWhereTheEnvironmentMayNotAsk) {
   const Config closed{.accept_environment = false};
-  Facts facts = Environment({{"NVIDIA_VISIBLE_DEVICES", "0"}});
+  RuntimeFacts facts = Environment({{"NVIDIA_VISIBLE_DEVICES", "0"}});
   EXPECT_TRUE(Read(facts, closed).Empty());
   facts.gpus_hook = true;
-  EXPECT_THAT(ErrorOf(facts, closed), AllOf(HasSubstr("docker's --gpus"), HasSubstr("accept-nvidia-visible-devices-envvar")));
-  // Elsewhere the hook is everybody's, and the variable may be an image's.
+  EXPECT_THAT(ErrorOf(facts, closed), AllOf(HasSubstr("docker's --gpus"),
+                                            HasSubstr("accept-nvidia-visible-devices-envvar")));
+  // With other engines the hook is added to every container, and the variable may be the image's.
   EXPECT_TRUE(Read(InKubernetes(facts), closed).Empty());
   facts.annotations["io.container.manager"] = "libpod";
   EXPECT_TRUE(Read(facts, closed).Empty());
 }
 
-TEST(Request, ImagesOfOldAskForAll) {
-  EXPECT_THAT(Read(Environment({{"CUDA_VERSION", "8.0.61"}})).devices, ElementsAre("nvidia.com/gpu=all"));
-  EXPECT_TRUE(Read(Environment({{"CUDA_VERSION", "8.0.61"}, {"NVIDIA_VISIBLE_DEVICES", ""}})).Empty());
-  EXPECT_TRUE(Read(Environment({{"CUDA_VERSION", "12.4.1"}, {"NVIDIA_REQUIRE_CUDA", "cuda>=12.4"}})).Empty());
+TEST(DeviceRequest, ImagesOfOldAskForAll) {
+  EXPECT_THAT(Read(Environment({{"CUDA_VERSION", "8.0.61"}})).devices,
+              ElementsAre("nvidia.com/gpu=all"));
+  EXPECT_TRUE(
+      Read(Environment({{"CUDA_VERSION", "8.0.61"}, {"NVIDIA_VISIBLE_DEVICES", ""}})).Empty());
+  EXPECT_TRUE(Read(Environment({{"CUDA_VERSION", "12.4.1"}, {"NVIDIA_REQUIRE_CUDA", "cuda>=12.4"}}))
+                  .Empty());
 }
 
-TEST(Request, InKubernetesImagesGetNothingByEnvironment) {
-  const Facts pods[] = {InKubernetes(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}})),
-                        InKubernetes(Environment({{"CUDA_VERSION", "8.0"}})),
-                        Environment({{"NVIDIA_VISIBLE_DEVICES", "0"}, {"KUBERNETES_SERVICE_HOST", ""}}),
-                        InKubernetes(Environment({{"NVIDIA_IMEX_CHANNELS", "0"}}))};
-  for (const Facts& pod : pods) {
-    const Request request = Read(pod);
+TEST(DeviceRequest, InKubernetesImagesGetNothingByEnvironment) {
+  const RuntimeFacts pods[] = {
+      InKubernetes(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}})),
+      InKubernetes(Environment({{"CUDA_VERSION", "8.0"}})),
+      Environment({{"NVIDIA_VISIBLE_DEVICES", "0"}, {"KUBERNETES_SERVICE_HOST", ""}}),
+      InKubernetes(Environment({{"NVIDIA_IMEX_CHANNELS", "0"}}))};
+  for (const RuntimeFacts& pod : pods) {
+    const DeviceRequest request = Read(pod);
     EXPECT_TRUE(request.Empty());
     ASSERT_THAT(request.remarks, SizeIs(1));
-    EXPECT_EQ(request.remarks[0].level, LogLevel::kWarn);
-    EXPECT_THAT(request.remarks[0].text, AllOf(HasSubstr("is ignored"), HasSubstr("resources.limits"),
-                                               HasSubstr("accept-nvidia-visible-devices-envvar-when-unprivileged = true")));
+    EXPECT_EQ(request.remarks[0].level, RuntimeLogLevel::kWarn);
+    EXPECT_THAT(request.remarks[0].text,
+                AllOf(HasSubstr("is ignored"), HasSubstr("resources.limits"),
+                      HasSubstr("accept-nvidia-visible-devices-envvar-when-unprivileged = true")));
   }
-  EXPECT_TRUE(Read(InKubernetes(Environment({{"NVIDIA_VISIBLE_DEVICES", "void"}}))).remarks.empty());
+  EXPECT_TRUE(
+      Read(InKubernetes(Environment({{"NVIDIA_VISIBLE_DEVICES", "void"}}))).remarks.empty());
 }
 
-TEST(Request, WhoIsPrivilegedOrAllowedGetsByEnvironmentEverywhere) {
-  Facts pod = InKubernetes(Environment({{"NVIDIA_VISIBLE_DEVICES", "0"}}));
+TEST(DeviceRequest, WhoIsPrivilegedOrAllowedGetsByEnvironmentEverywhere) {
+  RuntimeFacts pod = InKubernetes(Environment({{"NVIDIA_VISIBLE_DEVICES", "0"}}));
   Config open;
   open.accept_environment = true;
   EXPECT_THAT(Read(pod, open).devices, ElementsAre("nvidia.com/gpu=0"));
@@ -226,64 +275,82 @@ TEST(Request, WhoIsPrivilegedOrAllowedGetsByEnvironmentEverywhere) {
   EXPECT_THAT(Read(pod).devices, ElementsAre("nvidia.com/gpu=0"));
 }
 
-TEST(Request, WhatTheAdministratorClosesIsClosedEverywhere) {
+TEST(DeviceRequest, WhatTheAdministratorClosesIsClosedEverywhere) {
   Config closed;
   closed.accept_environment = false;
-  const Request request = Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "0"}, {"NVIDIA_GDS", "enabled"}}), closed);
+  const DeviceRequest request =
+      Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "0"}, {"NVIDIA_GDS", "enabled"}}), closed);
   EXPECT_TRUE(request.Empty());
   ASSERT_THAT(request.remarks, SizeIs(1));
-  EXPECT_THAT(request.remarks[0].text, HasSubstr("config.toml has accept-nvidia-visible-devices-envvar-when-unprivileged = false"));
+  EXPECT_THAT(
+      request.remarks[0].text,
+      HasSubstr("config.toml has accept-nvidia-visible-devices-envvar-when-unprivileged = false"));
 }
 
-TEST(Request, MountsCountInKubernetes) {
-  EXPECT_THAT(Read(InKubernetes(Mounts({"/var/run/nvidia-container-devices/GPU-5a"}))).devices, ElementsAre("nvidia.com/gpu=GPU-5a"));
+TEST(DeviceRequest, MountsCountInKubernetes) {
+  EXPECT_THAT(Read(InKubernetes(Mounts({"/var/run/nvidia-container-devices/GPU-5a"}))).devices,
+              ElementsAre("nvidia.com/gpu=GPU-5a"));
 }
 
-TEST(Request, OtherDevicesComeWithGpusWhereTheyAreEnabled) {
+TEST(DeviceRequest, OtherDevicesComeWithGpusWhereTheyAreEnabled) {
   const auto all = Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "0"},
                                      {"NVIDIA_GDS", "enabled"},
                                      {"NVIDIA_MOFED", "enabled"},
                                      {"NVIDIA_GDRCOPY", "enabled"},
                                      {"NVIDIA_NVSWITCH", "enabled"}}));
-  EXPECT_THAT(all.wishes, ElementsAre("nvidia.com/gds=all", "nvidia.com/mofed=all", "nvidia.com/gdrcopy=all", "nvidia.com/nvswitch=all"));
-  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "0"}, {"NVIDIA_GDS", "disabled"}, {"NVIDIA_MOFED", "1"}})).wishes, IsEmpty());
+  EXPECT_THAT(all.optional_devices,
+              ElementsAre("nvidia.com/gds=all", "nvidia.com/mofed=all", "nvidia.com/gdrcopy=all",
+                          "nvidia.com/nvswitch=all"));
+  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "0"},
+                                {"NVIDIA_GDS", "disabled"},
+                                {"NVIDIA_MOFED", "1"}}))
+                  .optional_devices,
+              IsEmpty());
   EXPECT_TRUE(Read(Environment({{"NVIDIA_GDS", "enabled"}})).Empty());
-  Facts pod = InKubernetes(Mounts({"/var/run/nvidia-container-devices/0"}));
+  RuntimeFacts pod = InKubernetes(Mounts({"/var/run/nvidia-container-devices/0"}));
   pod.environment = {{"NVIDIA_MOFED", "enabled"}};
-  EXPECT_THAT(Read(pod).wishes, IsEmpty()) << "an image cannot help itself to a network card";
+  EXPECT_THAT(Read(pod).optional_devices, IsEmpty())
+      << "an image cannot help itself to a network card";
 }
 
-TEST(Request, ImexChannelsAreNumbers) {
+TEST(DeviceRequest, ImexChannelsAreNumbers) {
   EXPECT_THAT(Read(Environment({{"NVIDIA_IMEX_CHANNELS", "0,1048575"}})).devices,
               ElementsAre("nvidia.com/imex-channel=0", "nvidia.com/imex-channel=1048575"));
   for (const char* value : {"1048576", "-1", "01", "x", "../1", "0x1"})
-    EXPECT_THAT(ErrorOf(Environment({{"NVIDIA_IMEX_CHANNELS", value}})), HasSubstr("which is no IMEX channel")) << value;
-  for (const char* value : {"all", "", "void"}) EXPECT_TRUE(Read(Environment({{"NVIDIA_IMEX_CHANNELS", value}})).Empty()) << value;
+    EXPECT_THAT(ErrorOf(Environment({{"NVIDIA_IMEX_CHANNELS", value}})),
+                HasSubstr("which is no IMEX channel"))
+        << value;
+  for (const char* value : {"all", "", "void"})
+    EXPECT_TRUE(Read(Environment({{"NVIDIA_IMEX_CHANNELS", value}})).Empty()) << value;
   Config without;
   without.imex_channels = false;
   EXPECT_TRUE(Read(Environment({{"NVIDIA_IMEX_CHANNELS", "0"}}), without).Empty());
 }
 
-TEST(Request, MigIsManagedByThePrivilegedOnly) {
-  Facts facts =
-      Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}, {"NVIDIA_MIG_CONFIG_DEVICES", "all"}, {"NVIDIA_MIG_MONITOR_DEVICES", "all"}});
+TEST(DeviceRequest, MigIsManagedByThePrivilegedOnly) {
+  RuntimeFacts facts = Environment({{"NVIDIA_VISIBLE_DEVICES", "all"},
+                                    {"NVIDIA_MIG_CONFIG_DEVICES", "all"},
+                                    {"NVIDIA_MIG_MONITOR_DEVICES", "all"}});
   const auto refused = ReadRequest(facts, {});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code(), Code::kPermissionDenied);
   EXPECT_THAT(refused.error().message(),
-              HasSubstr("NVIDIA_MIG_CONFIG_DEVICES asks for nvidia.com/mig-caps=config, which is for privileged"));
+              HasSubstr("NVIDIA_MIG_CONFIG_DEVICES asks for nvidia.com/mig-caps=config, which is "
+                        "for privileged"));
   for (const std::string name : {"nvidia.com/mig-caps=config", "nvidia.com/mig-caps=monitor"})
-    for (const Facts& around : {Environment({{"NVIDIA_VISIBLE_DEVICES", name}}), Annotated({{"cdi.k8s.io/x", name}}),
-                                Mounts({"/var/run/nvidia-container-devices/cdi/nvidia.com/mig-caps/" + name.substr(20)})})
+    for (const RuntimeFacts& around :
+         {Environment({{"NVIDIA_VISIBLE_DEVICES", name}}), Annotated({{"cdi.k8s.io/x", name}}),
+          Mounts({"/var/run/nvidia-container-devices/cdi/nvidia.com/mig-caps/" + name.substr(20)})})
       EXPECT_THAT(ErrorOf(around), HasSubstr("which is for privileged containers")) << name;
   facts.privileged = true;
-  EXPECT_THAT(Read(facts).devices, ElementsAre("nvidia.com/gpu=all", "nvidia.com/mig-caps=config", "nvidia.com/mig-caps=monitor"));
+  EXPECT_THAT(Read(facts).devices, ElementsAre("nvidia.com/gpu=all", "nvidia.com/mig-caps=config",
+                                               "nvidia.com/mig-caps=monitor"));
   facts.environment["NVIDIA_MIG_CONFIG_DEVICES"] = "0";
   EXPECT_THAT(ErrorOf(facts), HasSubstr("only \"all\" is possible"));
 }
 
-TEST(Request, IsKubernetesByWhatNoImageCanTakeAway) {
-  Facts podman;
+TEST(DeviceRequest, IsKubernetesByWhatNoImageCanTakeAway) {
+  RuntimeFacts podman;
   EXPECT_FALSE(podman.OfKubernetes());
   podman.annotations = {{"io.container.manager", "libpod"},
                         {"io.kubernetes.cri-o.Created", "x"},
@@ -291,7 +358,7 @@ TEST(Request, IsKubernetesByWhatNoImageCanTakeAway) {
                         {"io.kubernetes.cri-o.ContainerType", "container"},
                         {"io.kubernetes.cri-o.SandboxID", "x"}};
   EXPECT_FALSE(podman.OfKubernetes());
-  Facts crio = podman;
+  RuntimeFacts crio = podman;
   crio.annotations["io.kubernetes.cri-o.SandboxName"] = "x";
   EXPECT_TRUE(crio.OfKubernetes());
   EXPECT_TRUE(InKubernetes({}).OfKubernetes());

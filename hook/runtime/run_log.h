@@ -1,5 +1,6 @@
-// What we have to say, where people look for it: the log of the low-level runtime, from which engines take the reason of a failure, and the
-// debug file of config.toml. Standard error belongs to the container until something fails.
+// Logs where users look for the runtime's messages: in the log of the low-level runtime, from which
+// engines take the reason of a failure, and in the debug file of config.toml. Standard error
+// belongs to the container until the program fails.
 #pragma once
 
 #include <string>
@@ -11,25 +12,30 @@
 
 namespace penstock::hook::runtime {
 
-/// Opens files when there is something to write; what cannot be written is lost, a container does not fail for it.
+/// Opens its files when there is something to write. Lines that cannot be written are lost: logging
+/// never fails a container.
 class RunLog {
  public:
   explicit RunLog(LogOptions options) : options_(std::move(options)) {}
 
-  /// Where and how much config.toml wants told besides; before that nothing goes to a debug file.
+  /// Sets the debug file and its level from config.toml; before this call nothing is written to a
+  /// debug file.
   void Configure(const Config& config);
 
-  /// One line. Warnings and errors go to the runtime's own log too; other lines would hide its message from engines that read just one.
-  void Write(LogLevel level, std::string_view message);
+  /// Writes one line. Warnings and errors also go to the low-level runtime's log; other lines would
+  /// hide that runtime's message from engines that read only one line.
+  void Write(RuntimeLogLevel level, std::string_view message);
 
  private:
   LogOptions options_;
   std::string debug_file_;
-  LogLevel least_ = LogLevel::kInfo;
+  RuntimeLogLevel least_ = RuntimeLogLevel::kInfo;
   os::UniqueFd runtime_log_, debug_log_;
 };
 
-/// As logrus writes it, in text or as JSON, whose form engines parse. Control characters and what is too long for a line are replaced.
-std::string FormatLogLine(LogLevel level, std::string_view message, std::string_view time, bool json);
+/// Formats a line as logrus does, as text or as JSON, which engines parse. Control characters are
+/// replaced and overlong messages shortened.
+std::string FormatLogLine(RuntimeLogLevel level, std::string_view message, std::string_view time,
+                          bool json);
 
 }  // namespace penstock::hook::runtime

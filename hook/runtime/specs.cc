@@ -1,4 +1,5 @@
-// Files are looked through for the vendor's name before they are parsed: those of other vendors cost nothing.
+// Searches files for the vendor's name before parsing them, so that other vendors' files cost
+// little.
 #include "hook/runtime/specs.h"
 
 #include <algorithm>
@@ -10,18 +11,20 @@
 namespace penstock::hook::runtime {
 namespace {
 
-using api::cdi::Edits;
+using api::cdi::CdiEdits;
 using api::cdi::SpecFile;
 using base::Code;
 using base::Error;
 using base::Result;
 
-/// "nvidia.com/gpu=0" → "nvidia.com". A name with a slash may be escaped in JSON, a vendor's cannot be.
+/// "nvidia.com/gpu=0" → "nvidia.com". JSON may escape the slash of a full name, but nothing in a
+/// vendor's name.
 std::string VendorOf(const std::string& device) { return device.substr(0, device.find('/')); }
 
 bool IsOfName(unsigned char c) { return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_'; }
 
-/// Whether it is there as a vendor's whole name: "management.nvidia.com" is another one than "nvidia.com".
+/// Whether the text contains the vendor's whole name: "management.nvidia.com" is a different vendor
+/// from "nvidia.com".
 bool Mentions(const std::string& text, const std::string& vendor) {
   for (std::size_t at = text.find(vendor); at != std::string::npos; at = text.find(vendor, at + 1))
     if (at == 0 || !IsOfName(static_cast<unsigned char>(text[at - 1]))) return true;
@@ -29,35 +32,40 @@ bool Mentions(const std::string& text, const std::string& vendor) {
 }
 
 bool MentionsAny(const std::string& text, std::span<const std::string> vendors) {
-  return std::any_of(vendors.begin(), vendors.end(), [&text](const std::string& vendor) { return Mentions(text, vendor); });
+  return std::any_of(vendors.begin(), vendors.end(),
+                     [&text](const std::string& vendor) { return Mentions(text, vendor); });
 }
 
 }  // namespace
 
-std::vector<SpecFile> ReadSpecFiles(std::span<const std::string> folders, std::span<const std::string> devices) {
+std::vector<SpecFile> ReadSpecFiles(std::span<const std::string> folders,
+                                    std::span<const std::string> devices) {
   std::vector<std::string> vendors;
   for (const std::string& device : devices)
-    if (std::string vendor = VendorOf(device); std::find(vendors.begin(), vendors.end(), vendor) == vendors.end())
+    if (std::string vendor = VendorOf(device);
+        std::find(vendors.begin(), vendors.end(), vendor) == vendors.end())
       vendors.push_back(std::move(vendor));
   std::vector<SpecFile> files;
   int priority = 0;
   for (const std::string& folder : folders) {
     auto names = os::ListDirectory(folder);
-    if (!names.ok() && names.error().code() != Code::kNotFound) files.push_back({folder, priority, names.error()});
+    if (!names.ok() && names.error().code() != Code::kNotFound)
+      files.push_back({folder, priority, names.error()});
     for (const std::string& name : std::move(names).value_or({})) {
       if (!name.ends_with(".json") && !name.ends_with(".yaml")) continue;
       const std::string path = folder + "/" + name;
       auto text = os::ReadFile(path);
-      if (!text.ok() || MentionsAny(*text, vendors)) files.push_back({path, priority, std::move(text)});
+      if (!text.ok() || MentionsAny(*text, vendors))
+        files.push_back({path, priority, std::move(text)});
     }
     ++priority;
   }
   return files;
 }
 
-Result<Edits> EditsOfKind(std::span<const SpecFile> files, const std::string& kind) {
+Result<CdiEdits> EditsOfKind(std::span<const SpecFile> files, const std::string& kind) {
   const SpecFile* best = nullptr;
-  Edits edits;
+  CdiEdits edits;
   for (const SpecFile& file : files) {
     if (!file.text.ok() || (best != nullptr && best->priority > file.priority)) continue;
     auto spec = api::cdi::Parse(*file.text, file.path);

@@ -31,7 +31,8 @@ std::string StatePath() {
   return "";
 }
 
-// As in the library: a GPU whose device file may not be opened is none of this program's; nothing is behind a simulated one.
+// As in the library: a GPU whose device file may not be opened does not exist for this program.
+// Simulated device files have no driver.
 bool CanOpen(const std::string& path) {
   const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
   if (fd >= 0) close(fd);
@@ -40,7 +41,7 @@ bool CanOpen(const std::string& path) {
 
 }  // namespace
 
-// The file's lock, and an odd generation meanwhile, as every writer of the state does it.
+// Holds the file's lock with an odd generation, as every writer of the state does.
 class Machine::Change {
  public:
   explicit Change(const Machine& machine) : fd_(machine.fd_), state_(machine.state_) {
@@ -69,10 +70,13 @@ Machine::Machine() {
   folder_ = path.substr(0, path.rfind('/'));
   fd_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
   struct stat info {};
-  if (fd_ < 0 || fstat(fd_, &info) != 0 || static_cast<std::size_t>(info.st_size) < sizeof(SimState)) return;
+  if (fd_ < 0 || fstat(fd_, &info) != 0 ||
+      static_cast<std::size_t>(info.st_size) < sizeof(SimState))
+    return;
   void* mapped = mmap(nullptr, sizeof(SimState), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
   if (mapped == MAP_FAILED) return;
-  if (SimCheckState(static_cast<SimState*>(mapped), static_cast<std::uint64_t>(info.st_size)) == kSimStateOk)
+  if (SimCheckState(static_cast<SimState*>(mapped), static_cast<std::uint64_t>(info.st_size)) ==
+      kSimStateOk)
     state_ = static_cast<SimState*>(mapped);
   else
     munmap(mapped, sizeof(SimState));
@@ -98,7 +102,9 @@ Fault Machine::fault() const {
 std::vector<std::uint32_t> Machine::OpenGpus() const {
   std::vector<std::uint32_t> all;
   for (std::uint32_t i = 0; state_ && i < state_->gpu_count; i++)
-    if (!state_->gpus[i].removed && CanOpen(folder_ + "/../dev/nvidia" + std::to_string(state_->gpus[i].minor))) all.push_back(i);
+    if (!state_->gpus[i].removed &&
+        CanOpen(folder_ + "/../dev/nvidia" + std::to_string(state_->gpus[i].minor)))
+      all.push_back(i);
   return all;
 }
 
@@ -120,11 +126,13 @@ std::vector<std::uint32_t> Machine::VisibleGpus() const {
   return visible;
 }
 
-bool Machine::PutProcess(std::uint32_t slot, std::uint32_t pid, char type, std::uint64_t bytes, const std::string& name) {
+bool Machine::PutProcess(std::uint32_t slot, std::uint32_t pid, char type, std::uint64_t bytes,
+                         const std::string& name) {
   const Change change(*this);
   SimGpu& gpu = state_->gpus[slot];
   SimProcess* end = gpu.processes + std::min<std::uint32_t>(gpu.process_count, kSimMaxProcesses);
-  SimProcess* at = std::find_if(gpu.processes, end, [&](const SimProcess& process) { return process.pid == pid; });
+  SimProcess* at = std::find_if(gpu.processes, end,
+                                [&](const SimProcess& process) { return process.pid == pid; });
   if (at == end) {
     if (gpu.process_count >= kSimMaxProcesses) return false;
     *at = {};
@@ -141,21 +149,25 @@ void Machine::RemoveProcess(std::uint32_t slot, std::uint32_t pid) {
   const Change change(*this);
   SimGpu& gpu = state_->gpus[slot];
   SimProcess* end = gpu.processes + std::min<std::uint32_t>(gpu.process_count, kSimMaxProcesses);
-  end = std::remove_if(gpu.processes, end, [&](const SimProcess& process) { return process.pid == pid; });
+  end = std::remove_if(gpu.processes, end,
+                       [&](const SimProcess& process) { return process.pid == pid; });
   gpu.process_count = static_cast<std::uint32_t>(end - gpu.processes);
 }
 
 std::uint64_t Machine::FreeBytes(std::uint32_t slot) const {
   const SimGpu& gpu = state_->gpus[slot];
   std::uint64_t used = gpu.memory_reserved + gpu.memory_used;
-  for (std::uint32_t i = 0; i < gpu.process_count && i < kSimMaxProcesses; i++) used += gpu.processes[i].memory_bytes;
+  for (std::uint32_t i = 0; i < gpu.process_count && i < kSimMaxProcesses; i++)
+    used += gpu.processes[i].memory_bytes;
   return gpu.memory_total > used ? gpu.memory_total - used : 0;
 }
 
 bool Machine::HasComputeProcess(std::uint32_t slot) const {
   const SimGpu& gpu = state_->gpus[slot];
-  const SimProcess* end = gpu.processes + std::min<std::uint32_t>(gpu.process_count, kSimMaxProcesses);
-  return std::any_of(gpu.processes, end, [](const SimProcess& process) { return process.type == 'C'; });
+  const SimProcess* end =
+      gpu.processes + std::min<std::uint32_t>(gpu.process_count, kSimMaxProcesses);
+  return std::any_of(gpu.processes, end,
+                     [](const SimProcess& process) { return process.type == 'C'; });
 }
 
 }  // namespace mps

@@ -1,5 +1,6 @@
-// The simulated machine as the MPS programs see it: its GPUs, their compute mode and memory, the fault that MPS has. Changes the state file
-// as the driver would for processes that come, allocate and go.
+// The simulated machine as the MPS programs see it: its GPUs, their compute mode and memory, and
+// the fault of MPS. Changes the state file as the driver would for processes that start, allocate
+// and exit.
 #pragma once
 
 #include <cstdint>
@@ -15,32 +16,36 @@ enum class Fault { kNone, kHang, kExit, kNonsense };
 
 class Machine {
  public:
-  /// Found by PENSTOCK_SIM_STATE, or upwards from the program; nothing is there where the machine was stopped.
+  /// Finds the machine by PENSTOCK_SIM_STATE, or upwards from the program; there() is false if the
+  /// machine was stopped.
   Machine();
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
   ~Machine();
 
   bool there() const { return state_ != nullptr; }
-  /// What the folder of the state says; may change at any time.
+  /// Returns the fault that the state's folder contains; it may change at any time.
   Fault fault() const;
-  /// The folder to watch for a change of fault.
+  /// The folder to watch for a change of the fault.
   const std::string& folder() const { return folder_; }
 
-  /// The slots of GPUs whose device files this process may open.
+  /// Returns the slots of GPUs whose device files this process may open.
   std::vector<std::uint32_t> OpenGpus() const;
-  /// Of these the ones that CUDA_VISIBLE_DEVICES names (all where it is not set), in its order.
+  /// Returns those of OpenGpus() that CUDA_VISIBLE_DEVICES names (all if it is not set), in its
+  /// order.
   std::vector<std::uint32_t> VisibleGpus() const;
   /// 550 of 550.54.15.
   std::uint32_t driver_branch() const { return state_ ? state_->driver_branch : 0; }
   const SimGpu& gpu(std::uint32_t slot) const { return state_->gpus[slot]; }
 
-  /// A process on a GPU, `type` as SimProcess has it; a second call changes its memory. False where there is no room in the table.
-  bool PutProcess(std::uint32_t slot, std::uint32_t pid, char type, std::uint64_t bytes, const std::string& name);
+  /// Adds a process to a GPU, with `type` as in SimProcess; a second call changes its memory.
+  /// Returns false if the table is full.
+  bool PutProcess(std::uint32_t slot, std::uint32_t pid, char type, std::uint64_t bytes,
+                  const std::string& name);
   void RemoveProcess(std::uint32_t slot, std::uint32_t pid);
-  /// Memory that nobody has.
+  /// Returns the unallocated memory.
   std::uint64_t FreeBytes(std::uint32_t slot) const;
-  /// Whether a compute process is on it that is no client of MPS.
+  /// Whether a compute process that is not an MPS client is on the GPU.
   bool HasComputeProcess(std::uint32_t slot) const;
 
  private:

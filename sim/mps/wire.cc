@@ -34,7 +34,8 @@ std::string Environment(const char* name, const char* otherwise) {
 ucred Peer(int socket) {
   ucred peer{};
   socklen_t size = sizeof peer;
-  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) peer = {0, static_cast<uid_t>(-1), static_cast<gid_t>(-1)};
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+    peer = {0, static_cast<uid_t>(-1), static_cast<gid_t>(-1)};
   return peer;
 }
 
@@ -63,8 +64,8 @@ Fd Listen(const std::string& path, mode_t mode) {
   if (!Address(path, address)) return Fd();
   Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   unlink(path.c_str());
-  if (!fd || bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || chmod(path.c_str(), mode) != 0 ||
-      listen(fd.get(), 64) != 0)
+  if (!fd || bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      chmod(path.c_str(), mode) != 0 || listen(fd.get(), 64) != 0)
     return Fd();
   return fd;
 }
@@ -73,7 +74,8 @@ Fd Connect(const std::string& path) {
   sockaddr_un address;
   if (!Address(path, address)) return Fd();
   Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!fd || connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return Fd();
+  if (!fd || connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return Fd();
   return fd;
 }
 
@@ -146,7 +148,8 @@ std::string Word(std::string_view text, int which) {
 }
 
 void Log(const char* file, const char* who, const std::string& text) {
-  const Fd fd(open((LogDirectory() + "/" + file).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  const Fd fd(
+      open((LogDirectory() + "/" + file).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (!fd) return;
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
@@ -155,7 +158,8 @@ void Log(const char* file, const char* who, const std::string& text) {
   char time[64];
   std::strftime(time, sizeof time, "%Y-%m-%d %H:%M:%S", &local);
   char head[128];
-  std::snprintf(head, sizeof head, "[%s.%03ld %s %5d] ", time, now.tv_nsec / 1000000, who, static_cast<int>(getpid()));
+  std::snprintf(head, sizeof head, "[%s.%03ld %s %5d] ", time, now.tv_nsec / 1000000, who,
+                static_cast<int>(getpid()));
   const std::string line = head + text + "\n";
   (void)!write(fd.get(), line.data(), line.size());
 }

@@ -1,4 +1,5 @@
-// How the simulated MPS programs talk: messages over unix sockets in the pipe directory. NVIDIA's own wire is not known, nor imitated.
+// The protocol of the simulated MPS programs: messages over Unix sockets in the pipe directory.
+// NVIDIA's own protocol is unknown and is not imitated.
 #pragma once
 
 #include <optional>
@@ -9,7 +10,7 @@
 
 namespace mps {
 
-/// A descriptor that closes itself.
+/// A file descriptor that closes itself.
 class Fd {
  public:
   Fd() = default;
@@ -25,33 +26,35 @@ class Fd {
   int fd_ = -1;
 };
 
-/// A socket to listen on, replacing what lies at the path; none, with errno, where the path is too long for a socket or cannot be made.
+/// Returns a listening socket, replacing any file at the path; none, with errno, if the path is too
+/// long for a socket or cannot be created.
 Fd Listen(const std::string& path, mode_t mode);
 Fd Connect(const std::string& path);
 
 struct Message {
   std::string text;
-  Fd passed;  // a descriptor that came with it
+  Fd passed;  // a descriptor that was passed with it
 };
 
-/// False where nobody is there any more.
+/// Returns false if the peer is gone.
 bool Send(int socket, std::string_view text, int passed = -1);
-/// Nothing at the end of the connection.
+/// Returns nothing at the end of the connection.
 std::optional<Message> Receive(int socket);
 
-/// The process at the other end, as this one sees it; 0 where it cannot.
+/// Return the process and the user of the peer, as this process sees them; 0 if unknown.
 pid_t PeerPid(int socket);
 uid_t PeerUid(int socket);
 
-/// CUDA_MPS_PIPE_DIRECTORY, CUDA_MPS_LOG_DIRECTORY, or what the real ones take.
+/// Return CUDA_MPS_PIPE_DIRECTORY, CUDA_MPS_LOG_DIRECTORY, or the defaults of the real programs.
 std::string PipeDirectory();
 std::string LogDirectory();
 
-/// Words between blanks.
+/// Parse a number, and return one of the words separated by blanks.
 std::optional<unsigned long long> Number(std::string_view text);
 std::string Word(std::string_view text, int which);
 
-/// A line in LogDirectory()/`file`, in the form of the real ones: "[time who pid] text".
+/// Appends a line to LogDirectory()/`file`, in the format of the real programs: "[time who pid]
+/// text".
 void Log(const char* file, const char* who, const std::string& text);
 
 }  // namespace mps

@@ -1,4 +1,5 @@
-// The commands of nvidia-smi: each prints, and returns the exit status that the real one documents.
+// Declares the commands of nvidia-smi: each prints, and returns the exit status that the real
+// program documents.
 #pragma once
 
 #include <string>
@@ -30,9 +31,9 @@ int QueryGpus(const Nvml& nvml, const Gpus& gpus, const CsvOptions& options);
 int QueryProcesses(const Gpus& gpus, const CsvOptions& options);
 int PrintTable(const Nvml& nvml, const Gpus& gpus);
 int PrintDetails(const Nvml& nvml, const Gpus& gpus);
-/// By number or name, as the real one takes them.
+/// Accepts a number or a name, like the real program.
 int SetComputeMode(const Nvml& nvml, const Gpus& gpus, const std::string& mode);
-/// Cures what a reset cures; refuses while a process uses the GPU.
+/// Repairs what a reset repairs; refuses while a process uses the GPU.
 int ResetGpus(const Nvml& nvml, const std::vector<std::string>& wanted);
 
 std::string Timestamp(const char* format);

@@ -1,4 +1,4 @@
-// -q: the part of the long listing that tools read.
+// Implements -q: the part of the detailed listing that tools read.
 #include <cstdio>
 
 #include "sim/nvidia-smi/commands.h"
@@ -6,15 +6,18 @@
 namespace smi {
 namespace {
 
-// Prints "label : value" with the colon where this driver has it.
+// Prints "label : value" with the colon in this driver's column.
 class Printer {
  public:
   explicit Printer(unsigned branch) : column_(branch >= 590 ? 55 : 42) {}
-  void Head(int depth, const std::string& label) const { std::printf("%*s%s\n", depth * 4, "", label.c_str()); }
+  void Head(int depth, const std::string& label) const {
+    std::printf("%*s%s\n", depth * 4, "", label.c_str());
+  }
   void Line(int depth, const std::string& label, const std::string& value) const {
     std::printf("%*s%-*s: %s\n", depth * 4, "", column_ - depth * 4, label.c_str(), value.c_str());
   }
-  void Line(int depth, const std::string& label, std::optional<NvUint> value, const char* unit = "") const {
+  void Line(int depth, const std::string& label, std::optional<NvUint> value,
+            const char* unit = "") const {
     Line(depth, label, value ? std::to_string(*value) + unit : "N/A");
   }
 
@@ -22,7 +25,9 @@ class Printer {
   int column_;
 };
 
-std::string Enabled(std::optional<NvUint> value) { return value ? (*value ? "Enabled" : "Disabled") : "N/A"; }
+std::string Enabled(std::optional<NvUint> value) {
+  return value ? (*value ? "Enabled" : "Disabled") : "N/A";
+}
 
 std::string Watts(std::optional<NvUint> milliwatts) {
   if (!milliwatts) return "N/A";
@@ -32,7 +37,8 @@ std::string Watts(std::optional<NvUint> milliwatts) {
 }
 
 const char* Architecture(std::optional<NvUint> number) {
-  static const char* const kNames[] = {"Volta", "Turing", "Ampere", "Ada Lovelace", "Hopper", "Blackwell"};
+  static const char* const kNames[] = {"Volta",        "Turing", "Ampere",
+                                       "Ada Lovelace", "Hopper", "Blackwell"};
   return number && *number >= 5 && *number <= 10 ? kNames[*number - 5] : "N/A";
 }
 
@@ -52,7 +58,8 @@ void Identity(const Printer& out, const Gpu& gpu) {
   out.Line(1, "VBIOS Version", gpu.Text("nvmlDeviceGetVbiosVersion").value_or("N/A"));
   out.Line(1, "GPU Part Number", gpu.Text("nvmlDeviceGetBoardPartNumber").value_or("N/A"));
   if (gpu.nvml().Branch() >= 565) {
-    static const char* const kActions[] = {"None",      "Reset",        "Reboot", "Drain P2P", "Drain and Reset", "Recover IMEX Domain",
+    static const char* const kActions[] = {"None",      "Reset",           "Reboot",
+                                           "Drain P2P", "Drain and Reset", "Recover IMEX Domain",
                                            "Bus Reset", "System Reboot"};
     const auto action = gpu.Field(NV_FI_RECOVERY_ACTION);
     out.Line(1, "GPU Recovery Action", action && *action < 8 ? kActions[*action] : "N/A");
@@ -90,18 +97,29 @@ void Reasons(const Printer& out, const Gpu& gpu) {
     const char* name;
     NvUlong bit;
     int depth;
-  } kReasons[] = {{"Idle", 0x1, 2},        {"Applications Clocks Setting", 0x2, 2}, {"SW Power Cap", 0x4, 2},
-                  {"HW Slowdown", 0x8, 2}, {"HW Thermal Slowdown", 0x40, 3},        {"HW Power Brake Slowdown", 0x80, 3},
-                  {"Sync Boost", 0x10, 2}, {"SW Thermal Slowdown", 0x20, 2},        {"Display Clock Setting", 0x100, 2}};
+  } kReasons[] = {{"Idle", 0x1, 2},
+                  {"Applications Clocks Setting", 0x2, 2},
+                  {"SW Power Cap", 0x4, 2},
+                  {"HW Slowdown", 0x8, 2},
+                  {"HW Thermal Slowdown", 0x40, 3},
+                  {"HW Power Brake Slowdown", 0x80, 3},
+                  {"Sync Boost", 0x10, 2},
+                  {"SW Thermal Slowdown", 0x20, 2},
+                  {"Display Clock Setting", 0x100, 2}};
   const auto active = gpu.Struct<NvUlong>("nvmlDeviceGetCurrentClocksThrottleReasons");
   out.Head(1, gpu.nvml().Branch() >= 535 ? "Clocks Event Reasons" : "Clocks Throttle Reasons");
-  for (const auto& reason : kReasons) out.Line(reason.depth, reason.name, !active ? "N/A" : *active & reason.bit ? "Active" : "Not Active");
+  for (const auto& reason : kReasons)
+    out.Line(reason.depth, reason.name,
+             !active                ? "N/A"
+             : *active & reason.bit ? "Active"
+                                    : "Not Active");
 }
 
 void Utilization(const Printer& out, const Gpu& gpu) {
   const auto use = gpu.Struct<NvUtilization>("nvmlDeviceGetUtilizationRates");
   out.Head(1, "Utilization");
-  out.Line(2, gpu.nvml().Branch() >= 570 ? "GPU" : "Gpu", use ? std::optional(use->gpu) : std::nullopt, " %");
+  out.Line(2, gpu.nvml().Branch() >= 570 ? "GPU" : "Gpu",
+           use ? std::optional(use->gpu) : std::nullopt, " %");
   out.Line(2, "Memory", use ? std::optional(use->memory) : std::nullopt, " %");
   out.Line(2, "Encoder", gpu.Pair("nvmlDeviceGetEncoderUtilization", 0), " %");
   out.Line(2, "Decoder", gpu.Pair("nvmlDeviceGetDecoderUtilization", 0), " %");
@@ -128,13 +146,16 @@ void Memory(const Printer& out, const Gpu& gpu) {
     out.Line(2, "Used", mib(bar->bar1Used >> 20));
     out.Line(2, "Free", mib(bar->bar1Free >> 20));
   }
-  static const char* const kModes[] = {"Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process"};
+  static const char* const kModes[] = {"Default", "Exclusive_Thread", "Prohibited",
+                                       "Exclusive_Process"};
   out.Line(1, "Compute Mode", kModes[gpu.Number("nvmlDeviceGetComputeMode").value_or(0) & 3]);
   Utilization(out, gpu);
 }
 
 void Health(const Printer& out, const Gpu& gpu) {
-  const auto count = [](std::optional<NvUlong> value) { return value ? std::to_string(*value) : "N/A"; };
+  const auto count = [](std::optional<NvUlong> value) {
+    return value ? std::to_string(*value) : "N/A";
+  };
   out.Head(1, "ECC Mode");
   out.Line(2, "Current", Enabled(gpu.Pair("nvmlDeviceGetEccMode", 0)));
   out.Line(2, "Pending", Enabled(gpu.Pair("nvmlDeviceGetEccMode", 1)));
@@ -144,7 +165,9 @@ void Health(const Printer& out, const Gpu& gpu) {
     out.Line(3, "DRAM Correctable", count(gpu.Ecc(0, counter)));
     out.Line(3, "DRAM Uncorrectable", count(gpu.Ecc(1, counter)));
   }
-  const auto yes_no = [](std::optional<NvUint> value) { return value ? (*value ? "Yes" : "No") : "N/A"; };
+  const auto yes_no = [](std::optional<NvUint> value) {
+    return value ? (*value ? "Yes" : "No") : "N/A";
+  };
   if (gpu.Remapped(0)) {
     out.Head(1, "Remapped Rows");
     out.Line(2, "Correctable Error", gpu.Remapped(0));
@@ -162,15 +185,19 @@ void Physics(const Printer& out, const Gpu& gpu) {
   const auto memory = gpu.Field(NV_FI_MEMORY_TEMP);
   out.Line(2, "Memory Current Temp", memory ? std::to_string(*memory) + " C" : "N/A");
   out.Head(1, gpu.nvml().Branch() >= 535 ? "GPU Power Readings" : "Power Readings");
-  out.Line(2, gpu.nvml().Branch() >= 570 ? "Average Power Draw" : "Power Draw", Watts(gpu.Number("nvmlDeviceGetPowerUsage")));
+  out.Line(2, gpu.nvml().Branch() >= 570 ? "Average Power Draw" : "Power Draw",
+           Watts(gpu.Number("nvmlDeviceGetPowerUsage")));
   if (gpu.nvml().Branch() >= 570) {
     const auto instant = gpu.Field(NV_FI_POWER_INSTANT);
-    out.Line(2, "Instantaneous Power Draw", Watts(instant ? std::optional(static_cast<NvUint>(*instant)) : std::nullopt));
+    out.Line(2, "Instantaneous Power Draw",
+             Watts(instant ? std::optional(static_cast<NvUint>(*instant)) : std::nullopt));
   }
   out.Line(2, "Current Power Limit", Watts(gpu.Number("nvmlDeviceGetPowerManagementLimit")));
   out.Line(2, "Default Power Limit", Watts(gpu.Number("nvmlDeviceGetPowerManagementDefaultLimit")));
-  out.Line(2, "Min Power Limit", Watts(gpu.Pair("nvmlDeviceGetPowerManagementLimitConstraints", 0)));
-  out.Line(2, "Max Power Limit", Watts(gpu.Pair("nvmlDeviceGetPowerManagementLimitConstraints", 1)));
+  out.Line(2, "Min Power Limit",
+           Watts(gpu.Pair("nvmlDeviceGetPowerManagementLimitConstraints", 0)));
+  out.Line(2, "Max Power Limit",
+           Watts(gpu.Pair("nvmlDeviceGetPowerManagementLimitConstraints", 1)));
   out.Head(1, "Clocks");
   out.Line(2, "SM", gpu.Number("nvmlDeviceGetClockInfo", NvUint{NV_CLOCK_SM}), " MHz");
   out.Line(2, "Memory", gpu.Number("nvmlDeviceGetClockInfo", NvUint{NV_CLOCK_MEM}), " MHz");
@@ -180,7 +207,7 @@ void Physics(const Printer& out, const Gpu& gpu) {
 }
 
 void Processes(const Gpu& gpu) {
-  const Printer out(0);  // here the colon never moved
+  const Printer out(0);  // this section's colon has the same column in all versions
   const auto processes = gpu.Processes();
   if (processes.empty()) {
     out.Line(1, "Processes", "None");

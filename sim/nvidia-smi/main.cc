@@ -1,5 +1,5 @@
-// nvidia-smi of a simulated machine: the options of the real one that tools use, its output and its exit codes. Knows the library's
-// calls and, for a reset, the state file; nothing else.
+// nvidia-smi of a simulated machine: the options of the real program that tools use, its output and
+// its exit codes. Depends only on the library's calls and, for a reset, on the state file.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -33,8 +33,9 @@ std::vector<std::string> SplitCommas(const std::string& text) {
   return parts;
 }
 
-// "--name=value" or "--name value".
-bool TakeValue(const std::vector<std::string>& arguments, std::size_t& at, const char* name, std::string& value) {
+// Reads "--name=value" or "--name value".
+bool TakeValue(const std::vector<std::string>& arguments, std::size_t& at, const char* name,
+               std::string& value) {
   const std::string& argument = arguments[at];
   const std::string prefix = std::string(name) + "=";
   if (argument.compare(0, prefix.size(), prefix) == 0) {
@@ -63,7 +64,8 @@ Options Parse(const std::vector<std::string>& arguments) {
       options.reset = true;
     else if (TakeValue(arguments, i, "-i", value) || TakeValue(arguments, i, "--id", value))
       options.ids = SplitCommas(value);
-    else if (TakeValue(arguments, i, "-c", value) || TakeValue(arguments, i, "--compute-mode", value))
+    else if (TakeValue(arguments, i, "-c", value) ||
+             TakeValue(arguments, i, "--compute-mode", value))
       options.compute_mode = value;
     else if (TakeValue(arguments, i, "--query-gpu", value))
       options.query_gpu = value;
@@ -87,27 +89,32 @@ void PrintHelp() {
       "  --query-compute-apps=FIELD,... --format=csv[,noheader][,nounits]\n"
       "  -q                                          details\n"
       "  -r, --gpu-reset                             reset, all GPUs or those of -i\n"
-      "  -c, --compute-mode=MODE                     DEFAULT or 0, PROHIBITED or 2, EXCLUSIVE_PROCESS or 3\n"
+      "  -c, --compute-mode=MODE                     DEFAULT or 0, PROHIBITED or 2, "
+      "EXCLUSIVE_PROCESS or 3\n"
       "  -i, --id=ID,...                             index, UUID or PCI address\n"
       "  --version, -h, --help\n"
       "\n"
       "Example: nvidia-smi --query-gpu=index,name,memory.total --format=csv,noheader\n"
       "\n"
-      "Exit status: 0 success, 2 bad argument, 3 not available, 4 no permission, 6 not found, 9 driver not loaded,\n"
+      "Exit status: 0 success, 2 bad argument, 3 not available, 4 no permission, 6 not found, 9 "
+      "driver not loaded,\n"
       "12 library not found, 15 GPU lost, 255 other.");
 }
 
 int ReportInit(const Nvml& nvml) {
   if (nvml.result() == InitResult::kNoLibrary) {
     std::puts(
-        "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make sure that the NVIDIA Display Driver is properly "
+        "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make sure that "
+        "the NVIDIA Display Driver is properly "
         "installed and "
-        "present in your system.\nPlease also try adding directory that contains libnvidia-ml.so to your system PATH.");
+        "present in your system.\nPlease also try adding directory that contains libnvidia-ml.so "
+        "to your system PATH.");
     return kNoLibrary;
   }
   if (nvml.init_code() == NV_DRIVER_NOT_LOADED) {
     std::puts(
-        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is "
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure "
+        "that the latest NVIDIA driver is "
         "installed and "
         "running.\n");
     return kNotLoaded;
@@ -116,19 +123,21 @@ int ReportInit(const Nvml& nvml) {
   return nvml.init_code() < 256 ? static_cast<int>(nvml.init_code()) : kOther;
 }
 
-// Only the wanted ones, in the order of the indices; an unknown id is an error.
+// Keeps only the requested GPUs, in the order of their indices; an unknown id is an error.
 bool Select(Gpus& gpus, const std::vector<std::string>& ids, std::string& unknown) {
   if (ids.empty()) return true;
   const auto matches = [](const Gpu& gpu, const std::string& id) {
     if (id == std::to_string(gpu.index()) || gpu.Text("nvmlDeviceGetUUID") == id) return true;
     NvDevice other = nullptr;
-    return id.find(':') != std::string::npos && gpu.nvml().Call("nvmlDeviceGetHandleByPciBusId_v2", id.c_str(), &other) == NV_SUCCESS &&
+    return id.find(':') != std::string::npos &&
+           gpu.nvml().Call("nvmlDeviceGetHandleByPciBusId_v2", id.c_str(), &other) == NV_SUCCESS &&
            other == gpu.device();
   };
   for (const std::string& id : ids) {
     const auto hit = [&](const Gpu& gpu) { return matches(gpu, id); };
-    const bool lost =
-        std::any_of(gpus.lost.begin(), gpus.lost.end(), [&](const Unreachable& gpu) { return std::to_string(gpu.index) == id; });
+    const bool lost = std::any_of(gpus.lost.begin(), gpus.lost.end(), [&](const Unreachable& gpu) {
+      return std::to_string(gpu.index) == id;
+    });
     if (!lost && std::none_of(gpus.found.begin(), gpus.found.end(), hit)) {
       unknown = id;
       return false;
@@ -136,10 +145,13 @@ bool Select(Gpus& gpus, const std::vector<std::string>& ids, std::string& unknow
   }
   std::vector<Gpu> kept;
   for (const Gpu& gpu : gpus.found)
-    if (std::any_of(ids.begin(), ids.end(), [&](const std::string& id) { return matches(gpu, id); })) kept.push_back(gpu);
+    if (std::any_of(ids.begin(), ids.end(),
+                    [&](const std::string& id) { return matches(gpu, id); }))
+      kept.push_back(gpu);
   std::vector<Unreachable> lost;
   for (const Unreachable& gpu : gpus.lost)
-    if (std::find(ids.begin(), ids.end(), std::to_string(gpu.index)) != ids.end()) lost.push_back(gpu);
+    if (std::find(ids.begin(), ids.end(), std::to_string(gpu.index)) != ids.end())
+      lost.push_back(gpu);
   gpus = Gpus{};
   for (const Gpu& gpu : kept) gpus.found.emplace_back(gpu);
   gpus.lost = lost;
@@ -150,7 +162,9 @@ CsvOptions ReadFormat(const std::string& fields, const std::string& format, std:
   CsvOptions options;
   options.fields = SplitCommas(fields);
   const auto words = SplitCommas(format);
-  if (words.empty() || words[0] != "csv") wrong = format.empty() ? "\"--format=\" argument is required." : "Unsupported format: " + format;
+  if (words.empty() || words[0] != "csv")
+    wrong =
+        format.empty() ? "\"--format=\" argument is required." : "Unsupported format: " + format;
   for (const std::string& word : words) {
     if (word == "noheader")
       options.header = false;
@@ -165,7 +179,8 @@ CsvOptions ReadFormat(const std::string& fields, const std::string& format, std:
 int RunQuery(const Nvml& nvml, const Options& options, const Gpus& gpus) {
   std::string wrong;
   const bool of_gpus = !options.query_gpu.empty();
-  const CsvOptions csv = ReadFormat(of_gpus ? options.query_gpu : options.query_processes, options.format, wrong);
+  const CsvOptions csv =
+      ReadFormat(of_gpus ? options.query_gpu : options.query_processes, options.format, wrong);
   if (!wrong.empty()) {
     std::puts(wrong.c_str());
     return kBadArgument;
@@ -175,7 +190,9 @@ int RunQuery(const Nvml& nvml, const Options& options, const Gpus& gpus) {
 
 void ReportLost(const Nvml& nvml, const Gpus& gpus) {
   for (const Unreachable& gpu : gpus.lost) {
-    const char* advice = gpu.code == NV_GPU_IS_LOST ? "GPU is lost.  Reboot the system to recover this GPU" : nullptr;
+    const char* advice = gpu.code == NV_GPU_IS_LOST
+                             ? "GPU is lost.  Reboot the system to recover this GPU"
+                             : nullptr;
     std::fprintf(stderr, "Unable to determine the device handle for GPU%u: %s\n", gpu.index,
                  advice ? advice : nvml.ErrorString(gpu.code).c_str());
   }
@@ -211,8 +228,10 @@ int RunWithGpus(const Nvml& nvml, const Options& options) {
 int Run(const std::vector<std::string>& arguments) {
   const Options options = Parse(arguments);
   if (!options.wrong.empty()) {
-    std::printf("Invalid combination of input arguments. Please run 'nvidia-smi -h' for help.\nOption \"%s\" is not recognized.\n",
-                options.wrong.c_str());
+    std::printf(
+        "Invalid combination of input arguments. Please run 'nvidia-smi -h' for help.\nOption "
+        "\"%s\" is not recognized.\n",
+        options.wrong.c_str());
     return kBadArgument;
   }
   if (options.help) {
@@ -222,8 +241,11 @@ int Run(const std::vector<std::string>& arguments) {
   const Nvml nvml;
   if (nvml.result() != InitResult::kOk) return ReportInit(nvml);
   if (options.version) {
-    std::printf("NVIDIA-SMI version  : %s\nNVML version        : %s\nDRIVER version      : %s\nCUDA Version        : %s\n",
-                nvml.DriverVersion().c_str(), nvml.NvmlVersion().c_str(), nvml.DriverVersion().c_str(), nvml.CudaVersion().c_str());
+    std::printf(
+        "NVIDIA-SMI version  : %s\nNVML version        : %s\nDRIVER version      : %s\nCUDA "
+        "Version        : %s\n",
+        nvml.DriverVersion().c_str(), nvml.NvmlVersion().c_str(), nvml.DriverVersion().c_str(),
+        nvml.CudaVersion().c_str());
     return kOk;
   }
   return RunWithGpus(nvml, options);
@@ -247,7 +269,8 @@ std::string BusId(const Gpu& gpu) {
 
 int ListGpus(const Gpus& gpus) {
   for (const Gpu& gpu : gpus.found)
-    std::printf("GPU %u: %s (UUID: %s)\n", gpu.index(), gpu.Text("nvmlDeviceGetName").value_or("N/A").c_str(),
+    std::printf("GPU %u: %s (UUID: %s)\n", gpu.index(),
+                gpu.Text("nvmlDeviceGetName").value_or("N/A").c_str(),
                 gpu.Text("nvmlDeviceGetUUID").value_or("N/A").c_str());
   return kOk;
 }

@@ -1,4 +1,4 @@
-// -c: sets the compute mode of GPUs.
+// Implements -c: sets the compute mode of GPUs.
 #include <cstdio>
 #include <optional>
 
@@ -25,9 +25,11 @@ int SetComputeMode(const Nvml& nvml, const Gpus& gpus, const std::string& mode) 
   }
   for (const Gpu& gpu : gpus.found) {
     const std::string bus = BusId(gpu);
-    const NvReturn result = nvml.Call("nvmlDeviceSetComputeMode", gpu.device(), static_cast<NvUint>(*number));
+    const NvReturn result =
+        nvml.Call("nvmlDeviceSetComputeMode", gpu.device(), static_cast<NvUint>(*number));
     if (result != NV_SUCCESS) {
-      std::printf("Unable to set the compute mode for GPU %s: %s\n", bus.c_str(), nvml.ErrorString(result).c_str());
+      std::printf("Unable to set the compute mode for GPU %s: %s\n", bus.c_str(),
+                  nvml.ErrorString(result).c_str());
       return result == NV_NO_PERMISSION ? kNoPermission : kOther;
     }
     std::printf("Set compute mode to %s for GPU %s.\n", kNames[*number], bus.c_str());

@@ -11,7 +11,7 @@
 namespace smi {
 namespace {
 
-// The program's folder, <root>/usr/bin.
+// Returns the program's folder, <root>/usr/bin.
 std::string OwnFolder() {
   char path[PATH_MAX];
   const ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
@@ -22,11 +22,12 @@ std::string OwnFolder() {
   return path;
 }
 
-// Where the driver put it beside us; else wherever the loader finds it.
+// Opens the library that the driver installed beside this program, else the one that the loader
+// finds.
 void* OpenLibrary() {
   const std::string folder = OwnFolder();
-  for (const std::string& path :
-       {folder + "/../lib/x86_64-linux-gnu/libnvidia-ml.so.1", folder + "/libnvidia-ml.so.1", std::string("libnvidia-ml.so.1")})
+  for (const std::string& path : {folder + "/../lib/x86_64-linux-gnu/libnvidia-ml.so.1",
+                                  folder + "/libnvidia-ml.so.1", std::string("libnvidia-ml.so.1")})
     if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
   return nullptr;
 }
@@ -57,7 +58,10 @@ std::string Nvml::ErrorString(NvReturn code) const {
 
 std::string Nvml::DriverVersion() const {
   char text[80] = "";
-  return Call("nvmlSystemGetDriverVersion", static_cast<char*>(text), NvUint{sizeof text}) == NV_SUCCESS ? text : "N/A";
+  return Call("nvmlSystemGetDriverVersion", static_cast<char*>(text), NvUint{sizeof text}) ==
+                 NV_SUCCESS
+             ? text
+             : "N/A";
 }
 
 unsigned Nvml::Branch() const { return static_cast<unsigned>(std::atoi(DriverVersion().c_str())); }
@@ -75,24 +79,31 @@ std::string Nvml::NvmlVersion() const {
 
 std::optional<std::string> Gpu::Text(const char* name) const {
   char text[96] = "";
-  return nvml_.Call(name, device_, static_cast<char*>(text), NvUint{sizeof text}) == NV_SUCCESS ? std::optional<std::string>(text)
-                                                                                                : std::nullopt;
+  return nvml_.Call(name, device_, static_cast<char*>(text), NvUint{sizeof text}) == NV_SUCCESS
+             ? std::optional<std::string>(text)
+             : std::nullopt;
 }
 
 std::optional<NvUint> Gpu::Pair(const char* name, int which) const {
   NvUint values[2] = {0, 0};
-  return nvml_.Call(name, device_, &values[0], &values[1]) == NV_SUCCESS ? std::optional(values[which]) : std::nullopt;
+  return nvml_.Call(name, device_, &values[0], &values[1]) == NV_SUCCESS
+             ? std::optional(values[which])
+             : std::nullopt;
 }
 
 std::optional<NvUlong> Gpu::Ecc(NvUint error, NvUint counter) const {
   NvUlong count = 0;
-  return nvml_.Call("nvmlDeviceGetTotalEccErrors", device_, error, counter, &count) == NV_SUCCESS ? std::optional(count) : std::nullopt;
+  return nvml_.Call("nvmlDeviceGetTotalEccErrors", device_, error, counter, &count) == NV_SUCCESS
+             ? std::optional(count)
+             : std::nullopt;
 }
 
 std::optional<long long> Gpu::Field(NvUint id) const {
   NvFieldValue field{};
   field.fieldId = id;
-  if (nvml_.Call("nvmlDeviceGetFieldValues", device_, 1, &field) != NV_SUCCESS || field.nvmlReturn != NV_SUCCESS) return std::nullopt;
+  if (nvml_.Call("nvmlDeviceGetFieldValues", device_, 1, &field) != NV_SUCCESS ||
+      field.nvmlReturn != NV_SUCCESS)
+    return std::nullopt;
   switch (field.valueType) {
     case NV_VALUE_UINT: return field.value.uiVal;
     case NV_VALUE_INT: return field.value.siVal;
@@ -102,13 +113,16 @@ std::optional<long long> Gpu::Field(NvUint id) const {
 
 std::optional<NvUint> Gpu::Remapped(int which) const {
   NvUint rows[4] = {};
-  if (nvml_.Call("nvmlDeviceGetRemappedRows", device_, &rows[0], &rows[1], &rows[2], &rows[3]) != NV_SUCCESS) return std::nullopt;
+  if (nvml_.Call("nvmlDeviceGetRemappedRows", device_, &rows[0], &rows[1], &rows[2], &rows[3]) !=
+      NV_SUCCESS)
+    return std::nullopt;
   return rows[which];
 }
 
 std::optional<NvUint> Gpu::RetiredPages(NvUint cause) const {
   NvUint count = 0;
-  const NvReturn code = nvml_.Call("nvmlDeviceGetRetiredPages", device_, cause, &count, static_cast<NvUlong*>(nullptr));
+  const NvReturn code = nvml_.Call("nvmlDeviceGetRetiredPages", device_, cause, &count,
+                                   static_cast<NvUlong*>(nullptr));
   return code == NV_SUCCESS ? std::optional(count) : std::nullopt;
 }
 
@@ -126,14 +140,19 @@ void Gpu::AddProcesses(std::vector<Process>& all, const char* name, char type) c
   NvProcess2 processes[128];
   NvUint count = 128;
   const std::string newest = std::string(name) + "_v3", older = std::string(name) + "_v2";
-  if (nvml_.Call(newest.c_str(), device_, &count, static_cast<NvProcess2*>(processes)) != NV_SUCCESS) {
+  if (nvml_.Call(newest.c_str(), device_, &count, static_cast<NvProcess2*>(processes)) !=
+      NV_SUCCESS) {
     count = 128;
-    if (nvml_.Call(older.c_str(), device_, &count, static_cast<NvProcess2*>(processes)) != NV_SUCCESS) return;
+    if (nvml_.Call(older.c_str(), device_, &count, static_cast<NvProcess2*>(processes)) !=
+        NV_SUCCESS)
+      return;
   }
   for (NvUint i = 0; i < count; i++) {
     char text[256] = "";
-    nvml_.Call("nvmlSystemGetProcessName", processes[i].pid, static_cast<char*>(text), NvUint{sizeof text});
-    all.push_back({processes[i].pid, processes[i].usedGpuMemory, type, text[0] ? text : "[Not Found]"});
+    nvml_.Call("nvmlSystemGetProcessName", processes[i].pid, static_cast<char*>(text),
+               NvUint{sizeof text});
+    all.push_back(
+        {processes[i].pid, processes[i].usedGpuMemory, type, text[0] ? text : "[Not Found]"});
   }
 }
 
@@ -152,9 +171,10 @@ Gpus FindGpus(const Nvml& nvml) {
   for (NvUint i = 0; i < count; i++) {
     NvDevice device = nullptr;
     NvReturn code = nvml.Call("nvmlDeviceGetHandleByIndex_v2", i, &device);
-    // A loss that shows in the getters only is found here.
+    // A loss that only getters report is detected here.
     char uuid[96];
-    if (code == NV_SUCCESS) code = nvml.Call("nvmlDeviceGetUUID", device, static_cast<char*>(uuid), NvUint{sizeof uuid});
+    if (code == NV_SUCCESS)
+      code = nvml.Call("nvmlDeviceGetUUID", device, static_cast<char*>(uuid), NvUint{sizeof uuid});
     if (code == NV_SUCCESS)
       gpus.found.emplace_back(nvml, i, device);
     else

@@ -1,4 +1,5 @@
-// The library as nvidia-smi sees it: loaded from beside, called by name, a missing function an ordinary answer. Decides no output.
+// Loads the NVML library for nvidia-smi, and calls it by name; a missing function is an ordinary
+// result.
 #pragma once
 
 #include <map>
@@ -14,7 +15,7 @@ namespace smi {
 
 enum class InitResult { kOk, kNoLibrary, kFailed };
 
-/// NVML for as long as it lives.
+/// An NVML session for the lifetime of the object.
 class Nvml {
  public:
   Nvml();
@@ -25,19 +26,20 @@ class Nvml {
   InitResult result() const { return result_; }
   NvReturn init_code() const { return init_code_; }
 
-  /// Calls `name` with `arguments`; FUNCTION_NOT_FOUND where the library lacks it.
+  /// Calls `name` with `arguments`; returns FUNCTION_NOT_FOUND if the library lacks it.
   template <typename... Arguments>
   NvReturn Call(const char* name, Arguments... arguments) const {
     void* symbol = Symbol(name);
-    return symbol ? reinterpret_cast<NvReturn (*)(Arguments...)>(symbol)(arguments...) : NV_FUNCTION_NOT_FOUND;
+    return symbol ? reinterpret_cast<NvReturn (*)(Arguments...)>(symbol)(arguments...)
+                  : NV_FUNCTION_NOT_FOUND;
   }
   std::string ErrorString(NvReturn code) const;
 
-  /// "550.54.15"; its branch, 550; "12.4".
+  /// Return "550.54.15"; its branch, 550; "12.4".
   std::string DriverVersion() const;
   unsigned Branch() const;
   std::string CudaVersion() const;
-  /// Major and first part of the library's own version, "550.54".
+  /// Returns major and first part of the library's own version, "550.54".
   std::string NvmlVersion() const;
 
  private:
@@ -55,10 +57,11 @@ struct Process {
   std::string name;
 };
 
-/// One GPU's answers: nothing where the call failed.
+/// One GPU's answers; nothing if the call failed.
 class Gpu {
  public:
-  Gpu(const Nvml& nvml, unsigned index, NvDevice device) : nvml_(nvml), index_(index), device_(device) {}
+  Gpu(const Nvml& nvml, unsigned index, NvDevice device)
+      : nvml_(nvml), index_(index), device_(device) {}
 
   unsigned index() const { return index_; }
   NvDevice device() const { return device_; }
@@ -68,20 +71,21 @@ class Gpu {
   template <typename... More>
   std::optional<NvUint> Number(const char* name, More... more) const {
     NvUint value = 0;
-    return nvml_.Call(name, device_, more..., &value) == NV_SUCCESS ? std::optional(value) : std::nullopt;
+    return nvml_.Call(name, device_, more..., &value) == NV_SUCCESS ? std::optional(value)
+                                                                    : std::nullopt;
   }
   template <typename T>
   std::optional<T> Struct(const char* name, T value = {}) const {
     return nvml_.Call(name, device_, &value) == NV_SUCCESS ? std::optional(value) : std::nullopt;
   }
-  /// The first or second value of a call that gives two.
+  /// Returns the first or second value of a call that returns two.
   std::optional<NvUint> Pair(const char* name, int which) const;
   std::optional<NvUlong> Ecc(NvUint error, NvUint counter) const;
   std::optional<long long> Field(NvUint id) const;
   std::optional<NvUint> Remapped(int which) const;
   std::optional<NvUint> RetiredPages(NvUint cause) const;
   std::optional<NvPciInfo> Pci() const { return Struct<NvPciInfo>("nvmlDeviceGetPciInfo_v3"); }
-  /// Total, reserved, used, free in MiB, as this driver's nvidia-smi counts.
+  /// Total, reserved, used and free memory in MiB, as this driver's nvidia-smi counts it.
   struct Memory {
     NvUlong total, used, free;
     std::optional<NvUlong> reserved;
@@ -96,7 +100,7 @@ class Gpu {
   NvDevice device_;
 };
 
-/// A GPU that could not be reached, for the message that nvidia-smi gives.
+/// A GPU that could not be reached, for nvidia-smi's message.
 struct Unreachable {
   unsigned index;
   NvReturn code;

@@ -1,4 +1,4 @@
-// --query-gpu and --query-compute-apps: one table from field names to values.
+// Implements --query-gpu and --query-compute-apps, with one table from field names to values.
 #include <cstdio>
 #include <functional>
 
@@ -11,12 +11,16 @@ using Value = std::optional<std::string>;
 
 struct FieldRow {
   std::vector<const char*> names;  // the canonical one first, then aliases
-  const char* unit;                // as the header shows it
+  const char* unit;                // as in the header
   std::function<Value(const Gpu&)> value;
 };
 
-Value Plain(std::optional<NvUint> value) { return value ? Value(std::to_string(*value)) : std::nullopt; }
-Value Wide(std::optional<NvUlong> value) { return value ? Value(std::to_string(*value)) : std::nullopt; }
+Value Plain(std::optional<NvUint> value) {
+  return value ? Value(std::to_string(*value)) : std::nullopt;
+}
+Value Wide(std::optional<NvUlong> value) {
+  return value ? Value(std::to_string(*value)) : std::nullopt;
+}
 
 Value Watts(std::optional<NvUint> milliwatts) {
   if (!milliwatts) return std::nullopt;
@@ -31,29 +35,39 @@ Value Format(const char* format, unsigned value) {
   return text;
 }
 
-Value Enabled(std::optional<NvUint> value) { return value ? Value(*value ? "Enabled" : "Disabled") : std::nullopt; }
-Value YesNo(std::optional<NvUint> value) { return value ? Value(*value ? "Yes" : "No") : std::nullopt; }
+Value Enabled(std::optional<NvUint> value) {
+  return value ? Value(*value ? "Enabled" : "Disabled") : std::nullopt;
+}
+Value YesNo(std::optional<NvUint> value) {
+  return value ? Value(*value ? "Yes" : "No") : std::nullopt;
+}
 
 Value ComputeMode(const Gpu& gpu) {
-  static const char* const kModes[] = {"Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process"};
+  static const char* const kModes[] = {"Default", "Exclusive_Thread", "Prohibited",
+                                       "Exclusive_Process"};
   const auto mode = gpu.Number("nvmlDeviceGetComputeMode");
   return mode && *mode < 4 ? Value(kModes[*mode]) : std::nullopt;
 }
 
 Value ComputeCapability(const Gpu& gpu) {
   int major = 0, minor = 0;
-  if (gpu.nvml().Call("nvmlDeviceGetCudaComputeCapability", gpu.device(), &major, &minor) != NV_SUCCESS) return std::nullopt;
+  if (gpu.nvml().Call("nvmlDeviceGetCudaComputeCapability", gpu.device(), &major, &minor) !=
+      NV_SUCCESS)
+    return std::nullopt;
   return std::to_string(major) + "." + std::to_string(minor);
 }
 
 Value Recovery(const Gpu& gpu) {
-  static const char* const kActions[] = {"None",      "Reset",        "Reboot", "Drain P2P", "Drain and Reset", "Recover IMEX Domain",
+  static const char* const kActions[] = {"None",      "Reset",           "Reboot",
+                                         "Drain P2P", "Drain and Reset", "Recover IMEX Domain",
                                          "Bus Reset", "System Reboot"};
   const auto action = gpu.Field(NV_FI_RECOVERY_ACTION);
   return action && *action >= 0 && *action < 8 ? Value(kActions[*action]) : std::nullopt;
 }
 
-std::optional<NvUlong> Reasons(const Gpu& gpu) { return gpu.Struct<NvUlong>("nvmlDeviceGetCurrentClocksThrottleReasons"); }
+std::optional<NvUlong> Reasons(const Gpu& gpu) {
+  return gpu.Struct<NvUlong>("nvmlDeviceGetCurrentClocksThrottleReasons");
+}
 
 FieldRow Text(std::vector<const char*> names, const char* call) {
   return {std::move(names), "", [call](const Gpu& gpu) { return gpu.Text(call); }};
@@ -62,16 +76,18 @@ FieldRow Number(std::vector<const char*> names, const char* unit, const char* ca
   return {std::move(names), unit, [call](const Gpu& gpu) { return Plain(gpu.Number(call)); }};
 }
 FieldRow Clock(std::vector<const char*> names, const char* call, NvUint type) {
-  return {std::move(names), "MHz", [call, type](const Gpu& gpu) { return Plain(gpu.Number(call, type)); }};
+  return {std::move(names), "MHz",
+          [call, type](const Gpu& gpu) { return Plain(gpu.Number(call, type)); }};
 }
 FieldRow Power(std::vector<const char*> names, const char* call) {
   return {std::move(names), "W", [call](const Gpu& gpu) { return Watts(gpu.Number(call)); }};
 }
 FieldRow PowerField(const char* name, NvUint field) {
-  return {{name}, "W", [field](const Gpu& gpu) {
-            const auto milliwatts = gpu.Field(field);
-            return Watts(milliwatts ? std::optional(static_cast<NvUint>(*milliwatts)) : std::nullopt);
-          }};
+  return {
+      {name}, "W", [field](const Gpu& gpu) {
+        const auto milliwatts = gpu.Field(field);
+        return Watts(milliwatts ? std::optional(static_cast<NvUint>(*milliwatts)) : std::nullopt);
+      }};
 }
 FieldRow Engine(const char* name, const char* call) {
   return {{name}, "%", [call](const Gpu& gpu) { return Plain(gpu.Pair(call, 0)); }};
@@ -87,8 +103,10 @@ FieldRow Reason(const char* name, NvUlong bit) {
 }
 
 void AddIdentity(std::vector<FieldRow>& rows) {
-  rows.push_back({{"timestamp"}, "", [](const Gpu&) { return Timestamp("%Y/%m/%d %H:%M:%S.000"); }});
-  rows.push_back({{"driver_version"}, "", [](const Gpu& gpu) { return gpu.nvml().DriverVersion(); }});
+  rows.push_back(
+      {{"timestamp"}, "", [](const Gpu&) { return Timestamp("%Y/%m/%d %H:%M:%S.000"); }});
+  rows.push_back(
+      {{"driver_version"}, "", [](const Gpu& gpu) { return gpu.nvml().DriverVersion(); }});
   rows.push_back({{"count"}, "", [](const Gpu& gpu) {
                     NvUint count = 0;
                     gpu.nvml().Call("nvmlDeviceGetCount_v2", &count);
@@ -101,14 +119,25 @@ void AddIdentity(std::vector<FieldRow>& rows) {
   rows.push_back({{"index"}, "", [](const Gpu& gpu) { return std::to_string(gpu.index()); }});
   rows.push_back({{"compute_cap"}, "", ComputeCapability});
   rows.push_back({{"pci.bus_id", "gpu_bus_id"}, "", [](const Gpu& gpu) { return BusId(gpu); }});
-  rows.push_back({{"pci.domain"}, "", [](const Gpu& gpu) { return Format("0x%04X", gpu.Pci().value_or(NvPciInfo{}).domain); }});
-  rows.push_back({{"pci.bus"}, "", [](const Gpu& gpu) { return Format("0x%02X", gpu.Pci().value_or(NvPciInfo{}).bus); }});
-  rows.push_back({{"pci.device"}, "", [](const Gpu& gpu) { return Format("0x%02X", gpu.Pci().value_or(NvPciInfo{}).device); }});
-  rows.push_back({{"pci.device_id"}, "", [](const Gpu& gpu) { return Format("0x%08X", gpu.Pci().value_or(NvPciInfo{}).pciDeviceId); }});
-  rows.push_back(
-      {{"pci.sub_device_id"}, "", [](const Gpu& gpu) { return Format("0x%08X", gpu.Pci().value_or(NvPciInfo{}).pciSubSystemId); }});
-  rows.push_back(Number({"pcie.link.gen.current", "pcie.link.gen.gpucurrent"}, "", "nvmlDeviceGetCurrPcieLinkGeneration"));
-  rows.push_back(Number({"pcie.link.gen.max", "pcie.link.gen.hostmax"}, "", "nvmlDeviceGetMaxPcieLinkGeneration"));
+  rows.push_back({{"pci.domain"}, "", [](const Gpu& gpu) {
+                    return Format("0x%04X", gpu.Pci().value_or(NvPciInfo{}).domain);
+                  }});
+  rows.push_back({{"pci.bus"}, "", [](const Gpu& gpu) {
+                    return Format("0x%02X", gpu.Pci().value_or(NvPciInfo{}).bus);
+                  }});
+  rows.push_back({{"pci.device"}, "", [](const Gpu& gpu) {
+                    return Format("0x%02X", gpu.Pci().value_or(NvPciInfo{}).device);
+                  }});
+  rows.push_back({{"pci.device_id"}, "", [](const Gpu& gpu) {
+                    return Format("0x%08X", gpu.Pci().value_or(NvPciInfo{}).pciDeviceId);
+                  }});
+  rows.push_back({{"pci.sub_device_id"}, "", [](const Gpu& gpu) {
+                    return Format("0x%08X", gpu.Pci().value_or(NvPciInfo{}).pciSubSystemId);
+                  }});
+  rows.push_back(Number({"pcie.link.gen.current", "pcie.link.gen.gpucurrent"}, "",
+                        "nvmlDeviceGetCurrPcieLinkGeneration"));
+  rows.push_back(Number({"pcie.link.gen.max", "pcie.link.gen.hostmax"}, "",
+                        "nvmlDeviceGetMaxPcieLinkGeneration"));
   rows.push_back(Number({"pcie.link.gen.gpumax"}, "", "nvmlDeviceGetGpuMaxPcieLinkGeneration"));
   rows.push_back(Number({"pcie.link.width.current"}, "", "nvmlDeviceGetCurrPcieLinkWidth"));
   rows.push_back(Number({"pcie.link.width.max"}, "", "nvmlDeviceGetMaxPcieLinkWidth"));
@@ -122,7 +151,9 @@ void AddReadings(std::vector<FieldRow>& rows) {
     };
   };
   rows.push_back({{"memory.total"}, "MiB", memory(&Gpu::Memory::total)});
-  rows.push_back({{"memory.reserved"}, "MiB", [](const Gpu& gpu) { return Wide(gpu.MemoryMiB().value_or(Gpu::Memory{}).reserved); }});
+  rows.push_back({{"memory.reserved"}, "MiB", [](const Gpu& gpu) {
+                    return Wide(gpu.MemoryMiB().value_or(Gpu::Memory{}).reserved);
+                  }});
   rows.push_back({{"memory.used"}, "MiB", memory(&Gpu::Memory::used)});
   rows.push_back({{"memory.free"}, "MiB", memory(&Gpu::Memory::free)});
   rows.push_back({{"utilization.gpu"}, "%", [](const Gpu& gpu) -> Value {
@@ -138,8 +169,10 @@ void AddReadings(std::vector<FieldRow>& rows) {
   rows.push_back(Engine("utilization.jpeg", "nvmlDeviceGetJpgUtilization"));
   rows.push_back(Engine("utilization.ofa", "nvmlDeviceGetOfaUtilization"));
   rows.push_back(Number({"fan.speed"}, "%", "nvmlDeviceGetFanSpeed"));
-  rows.push_back({{"temperature.gpu"}, "", [](const Gpu& gpu) { return Plain(gpu.Number("nvmlDeviceGetTemperature", NvUint{0})); }});
-  // The one group without brackets when not available.
+  rows.push_back({{"temperature.gpu"}, "", [](const Gpu& gpu) {
+                    return Plain(gpu.Number("nvmlDeviceGetTemperature", NvUint{0}));
+                  }});
+  // The only field that prints N/A without brackets.
   rows.push_back({{"temperature.memory"}, "", [](const Gpu& gpu) -> Value {
                     const auto celsius = gpu.Field(NV_FI_MEMORY_TEMP);
                     return celsius ? std::to_string(*celsius) : "N/A";
@@ -150,20 +183,31 @@ void AddReadings(std::vector<FieldRow>& rows) {
   rows.push_back(Power({"power.limit"}, "nvmlDeviceGetPowerManagementLimit"));
   rows.push_back(Power({"enforced.power.limit"}, "nvmlDeviceGetEnforcedPowerLimit"));
   rows.push_back(Power({"power.default_limit"}, "nvmlDeviceGetPowerManagementDefaultLimit"));
+  rows.push_back({{"power.min_limit"}, "W", [](const Gpu& gpu) {
+                    return Watts(gpu.Pair("nvmlDeviceGetPowerManagementLimitConstraints", 0));
+                  }});
+  rows.push_back({{"power.max_limit"}, "W", [](const Gpu& gpu) {
+                    return Watts(gpu.Pair("nvmlDeviceGetPowerManagementLimitConstraints", 1));
+                  }});
   rows.push_back(
-      {{"power.min_limit"}, "W", [](const Gpu& gpu) { return Watts(gpu.Pair("nvmlDeviceGetPowerManagementLimitConstraints", 0)); }});
-  rows.push_back(
-      {{"power.max_limit"}, "W", [](const Gpu& gpu) { return Watts(gpu.Pair("nvmlDeviceGetPowerManagementLimitConstraints", 1)); }});
-  rows.push_back(Clock({"clocks.current.graphics", "clocks.gr"}, "nvmlDeviceGetClockInfo", NV_CLOCK_GRAPHICS));
+      Clock({"clocks.current.graphics", "clocks.gr"}, "nvmlDeviceGetClockInfo", NV_CLOCK_GRAPHICS));
   rows.push_back(Clock({"clocks.current.sm", "clocks.sm"}, "nvmlDeviceGetClockInfo", NV_CLOCK_SM));
-  rows.push_back(Clock({"clocks.current.memory", "clocks.mem"}, "nvmlDeviceGetClockInfo", NV_CLOCK_MEM));
-  rows.push_back(Clock({"clocks.current.video", "clocks.video"}, "nvmlDeviceGetClockInfo", NV_CLOCK_VIDEO));
-  rows.push_back(Clock({"clocks.max.graphics", "clocks.max.gr"}, "nvmlDeviceGetMaxClockInfo", NV_CLOCK_GRAPHICS));
+  rows.push_back(
+      Clock({"clocks.current.memory", "clocks.mem"}, "nvmlDeviceGetClockInfo", NV_CLOCK_MEM));
+  rows.push_back(
+      Clock({"clocks.current.video", "clocks.video"}, "nvmlDeviceGetClockInfo", NV_CLOCK_VIDEO));
+  rows.push_back(Clock({"clocks.max.graphics", "clocks.max.gr"}, "nvmlDeviceGetMaxClockInfo",
+                       NV_CLOCK_GRAPHICS));
   rows.push_back(Clock({"clocks.max.sm"}, "nvmlDeviceGetMaxClockInfo", NV_CLOCK_SM));
-  rows.push_back(Clock({"clocks.max.memory", "clocks.max.mem"}, "nvmlDeviceGetMaxClockInfo", NV_CLOCK_MEM));
-  rows.push_back(Clock({"clocks.applications.graphics", "clocks.applications.gr"}, "nvmlDeviceGetApplicationsClock", NV_CLOCK_GRAPHICS));
-  rows.push_back(Clock({"clocks.applications.memory", "clocks.applications.mem"}, "nvmlDeviceGetApplicationsClock", NV_CLOCK_MEM));
-  rows.push_back({{"clocks_event_reasons.active", "clocks_throttle_reasons.active"}, "", [](const Gpu& gpu) -> Value {
+  rows.push_back(
+      Clock({"clocks.max.memory", "clocks.max.mem"}, "nvmlDeviceGetMaxClockInfo", NV_CLOCK_MEM));
+  rows.push_back(Clock({"clocks.applications.graphics", "clocks.applications.gr"},
+                       "nvmlDeviceGetApplicationsClock", NV_CLOCK_GRAPHICS));
+  rows.push_back(Clock({"clocks.applications.memory", "clocks.applications.mem"},
+                       "nvmlDeviceGetApplicationsClock", NV_CLOCK_MEM));
+  rows.push_back({{"clocks_event_reasons.active", "clocks_throttle_reasons.active"},
+                  "",
+                  [](const Gpu& gpu) -> Value {
                     const auto reasons = Reasons(gpu);
                     char text[32];
                     std::snprintf(text, sizeof text, "0x%016llx", reasons.value_or(0));
@@ -184,29 +228,55 @@ void AddModesAndHealth(std::vector<FieldRow>& rows) {
                     const auto state = gpu.Number("nvmlDeviceGetPerformanceState");
                     return state ? Value("P" + std::to_string(*state)) : std::nullopt;
                   }});
-  rows.push_back({{"persistence_mode"}, "", [](const Gpu& gpu) { return Enabled(gpu.Number("nvmlDeviceGetPersistenceMode")); }});
-  rows.push_back({{"display_active"}, "", [](const Gpu& gpu) { return Enabled(gpu.Number("nvmlDeviceGetDisplayActive")); }});
-  rows.push_back({{"display_mode"}, "", [](const Gpu& gpu) { return Enabled(gpu.Number("nvmlDeviceGetDisplayMode")); }});
-  rows.push_back({{"accounting.mode"}, "", [](const Gpu& gpu) { return Enabled(gpu.Number("nvmlDeviceGetAccountingMode")); }});
+  rows.push_back({{"persistence_mode"}, "", [](const Gpu& gpu) {
+                    return Enabled(gpu.Number("nvmlDeviceGetPersistenceMode"));
+                  }});
+  rows.push_back({{"display_active"}, "", [](const Gpu& gpu) {
+                    return Enabled(gpu.Number("nvmlDeviceGetDisplayActive"));
+                  }});
+  rows.push_back({{"display_mode"}, "", [](const Gpu& gpu) {
+                    return Enabled(gpu.Number("nvmlDeviceGetDisplayMode"));
+                  }});
+  rows.push_back({{"accounting.mode"}, "", [](const Gpu& gpu) {
+                    return Enabled(gpu.Number("nvmlDeviceGetAccountingMode"));
+                  }});
   rows.push_back({{"compute_mode"}, "", ComputeMode});
-  rows.push_back({{"ecc.mode.current"}, "", [](const Gpu& gpu) { return Enabled(gpu.Pair("nvmlDeviceGetEccMode", 0)); }});
-  rows.push_back({{"ecc.mode.pending"}, "", [](const Gpu& gpu) { return Enabled(gpu.Pair("nvmlDeviceGetEccMode", 1)); }});
+  rows.push_back({{"ecc.mode.current"}, "", [](const Gpu& gpu) {
+                    return Enabled(gpu.Pair("nvmlDeviceGetEccMode", 0));
+                  }});
+  rows.push_back({{"ecc.mode.pending"}, "", [](const Gpu& gpu) {
+                    return Enabled(gpu.Pair("nvmlDeviceGetEccMode", 1));
+                  }});
   rows.push_back(EccCount("ecc.errors.corrected.volatile.total", 0, 0));
   rows.push_back(EccCount("ecc.errors.corrected.aggregate.total", 0, 1));
   rows.push_back(EccCount("ecc.errors.uncorrected.volatile.total", 1, 0));
   rows.push_back(EccCount("ecc.errors.uncorrected.aggregate.total", 1, 1));
+  rows.push_back({{"retired_pages.single_bit_ecc.count", "retired_pages.sbe"},
+                  "",
+                  [](const Gpu& gpu) { return Plain(gpu.RetiredPages(0)); }});
+  rows.push_back({{"retired_pages.double_bit.count", "retired_pages.dbe"}, "", [](const Gpu& gpu) {
+                    return Plain(gpu.RetiredPages(1));
+                  }});
+  rows.push_back({{"retired_pages.pending"}, "", [](const Gpu& gpu) {
+                    return YesNo(gpu.Number("nvmlDeviceGetRetiredPagesPendingStatus"));
+                  }});
   rows.push_back(
-      {{"retired_pages.single_bit_ecc.count", "retired_pages.sbe"}, "", [](const Gpu& gpu) { return Plain(gpu.RetiredPages(0)); }});
-  rows.push_back({{"retired_pages.double_bit.count", "retired_pages.dbe"}, "", [](const Gpu& gpu) { return Plain(gpu.RetiredPages(1)); }});
+      {{"remapped_rows.correctable"}, "", [](const Gpu& gpu) { return Plain(gpu.Remapped(0)); }});
   rows.push_back(
-      {{"retired_pages.pending"}, "", [](const Gpu& gpu) { return YesNo(gpu.Number("nvmlDeviceGetRetiredPagesPendingStatus")); }});
-  rows.push_back({{"remapped_rows.correctable"}, "", [](const Gpu& gpu) { return Plain(gpu.Remapped(0)); }});
-  rows.push_back({{"remapped_rows.uncorrectable"}, "", [](const Gpu& gpu) { return Plain(gpu.Remapped(1)); }});
-  rows.push_back({{"remapped_rows.pending"}, "", [](const Gpu& gpu) { return YesNo(gpu.Remapped(2)); }});
-  rows.push_back({{"remapped_rows.failure"}, "", [](const Gpu& gpu) { return YesNo(gpu.Remapped(3)); }});
-  rows.push_back({{"mig.mode.current"}, "", [](const Gpu& gpu) { return Enabled(gpu.Pair("nvmlDeviceGetMigMode", 0)); }});
-  rows.push_back({{"mig.mode.pending"}, "", [](const Gpu& gpu) { return Enabled(gpu.Pair("nvmlDeviceGetMigMode", 1)); }});
-  rows.push_back({{"gsp.mode.current"}, "", [](const Gpu& gpu) { return Enabled(gpu.Pair("nvmlDeviceGetGspFirmwareMode", 0)); }});
+      {{"remapped_rows.uncorrectable"}, "", [](const Gpu& gpu) { return Plain(gpu.Remapped(1)); }});
+  rows.push_back(
+      {{"remapped_rows.pending"}, "", [](const Gpu& gpu) { return YesNo(gpu.Remapped(2)); }});
+  rows.push_back(
+      {{"remapped_rows.failure"}, "", [](const Gpu& gpu) { return YesNo(gpu.Remapped(3)); }});
+  rows.push_back({{"mig.mode.current"}, "", [](const Gpu& gpu) {
+                    return Enabled(gpu.Pair("nvmlDeviceGetMigMode", 0));
+                  }});
+  rows.push_back({{"mig.mode.pending"}, "", [](const Gpu& gpu) {
+                    return Enabled(gpu.Pair("nvmlDeviceGetMigMode", 1));
+                  }});
+  rows.push_back({{"gsp.mode.current"}, "", [](const Gpu& gpu) {
+                    return Enabled(gpu.Pair("nvmlDeviceGetGspFirmwareMode", 0));
+                  }});
   rows.push_back({{"addressing_mode"}, "", [](const Gpu&) { return "None"; }});
   rows.push_back({{"gpu_recovery_action"}, "", Recovery});
   rows.push_back({{"fabric.state"}, "", [](const Gpu& gpu) -> Value {
@@ -237,21 +307,23 @@ const FieldRow* Find(const std::string& name) {
   return nullptr;
 }
 
-// Gone with 590.
+// Removed in 590.
 bool IsDeprecated(const FieldRow& row, unsigned branch) {
   const std::string name = row.names[0];
   return branch >= 590 && (name == "display_mode" || name.rfind("clocks.applications.", 0) == 0);
 }
 
 std::string Cell(const FieldRow& row, const Gpu& gpu, bool units) {
-  if (IsDeprecated(row, gpu.nvml().Branch())) return "[Requested functionality has been deprecated]";
+  if (IsDeprecated(row, gpu.nvml().Branch()))
+    return "[Requested functionality has been deprecated]";
   const Value value = row.value(gpu);
   if (!value) return gpu.nvml().Branch() < 470 ? "[Not Supported]" : "[N/A]";
   return units && row.unit[0] ? *value + " " + row.unit : *value;
 }
 
 void PrintRow(const std::vector<std::string>& cells) {
-  for (std::size_t i = 0; i < cells.size(); i++) std::printf("%s%s", i ? ", " : "", cells[i].c_str());
+  for (std::size_t i = 0; i < cells.size(); i++)
+    std::printf("%s%s", i ? ", " : "", cells[i].c_str());
   std::printf("\n");
 }
 
@@ -269,7 +341,8 @@ int QueryGpus(const Nvml&, const Gpus& gpus, const CsvOptions& options) {
     const FieldRow* row = Find(name);
     if (!row) return UnknownField(name);
     rows.push_back(row);
-    header.push_back(std::string(row->names[0]) + (row->unit[0] ? std::string(" [") + row->unit + "]" : ""));
+    header.push_back(std::string(row->names[0]) +
+                     (row->unit[0] ? std::string(" [") + row->unit + "]" : ""));
   }
   if (options.header) PrintRow(header);
   for (const Gpu& gpu : gpus.found) {
@@ -284,8 +357,9 @@ int QueryProcesses(const Gpus& gpus, const CsvOptions& options) {
   std::vector<std::string> header;
   for (const std::string& name : options.fields) {
     const bool memory = name == "used_gpu_memory" || name == "used_memory";
-    const bool known = memory || name == "pid" || name == "process_name" || name == "name" || name == "gpu_uuid" || name == "gpu_bus_id" ||
-                       name == "gpu_name" || name == "gpu_serial" || name == "timestamp";
+    const bool known = memory || name == "pid" || name == "process_name" || name == "name" ||
+                       name == "gpu_uuid" || name == "gpu_bus_id" || name == "gpu_name" ||
+                       name == "gpu_serial" || name == "timestamp";
     if (!known) return UnknownField(name);
     header.push_back(memory ? "used_gpu_memory [MiB]" : name == "name" ? "process_name" : name);
   }

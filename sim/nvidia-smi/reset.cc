@@ -1,4 +1,5 @@
-// -r: resets a GPU, which is the one thing that NVML offers no call for; so the state file is changed, as the driver would.
+// Implements -r: resets a GPU. NVML has no call for that, so this changes the state file, as the
+// driver would.
 #include <algorithm>
 #include <chrono>
 #include <climits>
@@ -21,7 +22,8 @@
 namespace smi {
 namespace {
 
-// As the library finds it: named by the environment, or upwards from the program.
+// Returns the path that the library uses: named by the environment, or found upwards from the
+// program.
 std::string StatePath() {
   const char* given = std::getenv("PENSTOCK_SIM_STATE");
   if (given && given[0]) return given;
@@ -40,9 +42,13 @@ class Locked {
  public:
   explicit Locked(const std::string& path) : fd_(open(path.c_str(), O_RDWR | O_CLOEXEC)) {
     struct stat info {};
-    if (fd_ < 0 || fstat(fd_, &info) != 0 || static_cast<std::size_t>(info.st_size) < sizeof(SimState)) return;
+    if (fd_ < 0 || fstat(fd_, &info) != 0 ||
+        static_cast<std::size_t>(info.st_size) < sizeof(SimState))
+      return;
     void* mapped = mmap(nullptr, sizeof(SimState), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
-    if (mapped == MAP_FAILED || SimCheckState(static_cast<SimState*>(mapped), static_cast<std::uint64_t>(info.st_size)) != kSimStateOk)
+    if (mapped == MAP_FAILED ||
+        SimCheckState(static_cast<SimState*>(mapped), static_cast<std::uint64_t>(info.st_size)) !=
+            kSimStateOk)
       return;
     if (flock(fd_, LOCK_EX) != 0) return;
     state_ = static_cast<SimState*>(mapped);
@@ -72,8 +78,9 @@ std::string BusIdOf(const SimGpu& gpu) {
   return text;
 }
 
-// What a reset cures: the fall from the bus, pending remaps, volatile counters, an action that asked for no more than a reset. Nothing
-// works on the GPU after it, and what grows begins anew.
+// Repairs what a reset repairs: a GPU that fell off the bus, pending remaps, volatile counters, a
+// recovery action that requested at most a reset. After it no work runs on the GPU, and counts
+// restart at zero.
 void Reset(SimGpu& gpu, std::uint64_t now) {
   gpu.lost = 0;
   gpu.ecc_volatile = {};
@@ -89,7 +96,8 @@ int ResetOne(SimGpu& gpu, std::uint64_t now) {
   const std::string bus = BusIdOf(gpu);
   if (gpu.process_count > 0) {
     std::printf(
-        "GPU %s is currently in use by one or more processes (e.g. CUDA application, graphics application or monitoring application).\n"
+        "GPU %s is currently in use by one or more processes (e.g. CUDA application, graphics "
+        "application or monitoring application).\n"
         "Unable to reset this GPU because it's being used by some other process.\n",
         bus.c_str());
     return kOther;
@@ -101,7 +109,8 @@ int ResetOne(SimGpu& gpu, std::uint64_t now) {
 
 bool Wanted(const std::vector<std::string>& ids, const SimGpu& gpu, unsigned index) {
   return ids.empty() || std::any_of(ids.begin(), ids.end(), [&](const std::string& id) {
-           return id == std::to_string(index) || id == gpu.uuid || strcasecmp(id.c_str(), BusIdOf(gpu).c_str()) == 0 ||
+           return id == std::to_string(index) || id == gpu.uuid ||
+                  strcasecmp(id.c_str(), BusIdOf(gpu).c_str()) == 0 ||
                   strcasecmp(("0000" + id).c_str(), BusIdOf(gpu).c_str()) == 0;
          });
 }
@@ -119,11 +128,13 @@ int ResetGpus(const Nvml&, const std::vector<std::string>& wanted) {
     std::puts("Unable to reset GPUs: the simulated machine's state cannot be read");
     return kOther;
   }
-  const auto real = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch());
+  const auto real = std::chrono::duration_cast<std::chrono::microseconds>(
+      std::chrono::steady_clock::now().time_since_epoch());
   const std::uint64_t now = SimNow(locked.state(), static_cast<std::uint64_t>(real.count()));
   int status = kNotFound;
   unsigned index = 0;
-  for (SimGpu* gpu = locked.state()->gpus; gpu < locked.state()->gpus + locked.state()->gpu_count; gpu++) {
+  for (SimGpu* gpu = locked.state()->gpus; gpu < locked.state()->gpus + locked.state()->gpu_count;
+       gpu++) {
     if (gpu->removed) continue;
     if (!Wanted(wanted, *gpu, index++)) continue;
     const int one = ResetOne(*gpu, now);

@@ -1,4 +1,4 @@
-// Clocks, and what keeps them below the most. Reads the state, changes nothing.
+// NVML calls for clocks and for what limits them. Reads the state, changes nothing.
 #include "sim/nvml/library.h"
 
 static NvReturn Clock(NvUint type, uint32_t sm, uint32_t memory, uint32_t video, NvUint* mhz) {
@@ -13,8 +13,10 @@ static NvReturn Clock(NvUint type, uint32_t sm, uint32_t memory, uint32_t video,
 
 static NvReturn CurrentClock(const SimGpu* gpu, NvUint type, NvUint* mhz) {
   uint64_t instead;
-  if (type <= NV_CLOCK_SM && IsNonsense(gpu, kSimReadSmClock, &instead)) return GiveReading(gpu, kSimReadSmClock, 0, mhz);
-  if (type == NV_CLOCK_MEM && IsNonsense(gpu, kSimReadMemoryClock, &instead)) return GiveReading(gpu, kSimReadMemoryClock, 0, mhz);
+  if (type <= NV_CLOCK_SM && IsNonsense(gpu, kSimReadSmClock, &instead))
+    return GiveReading(gpu, kSimReadSmClock, 0, mhz);
+  if (type == NV_CLOCK_MEM && IsNonsense(gpu, kSimReadMemoryClock, &instead))
+    return GiveReading(gpu, kSimReadMemoryClock, 0, mhz);
   return Clock(type, gpu->clock_sm, gpu->clock_memory, gpu->clock_video, mhz);
 }
 
@@ -39,7 +41,8 @@ NvReturn nvmlDeviceGetClock(NvDevice device, NvUint type, NvUint id, NvUint* mhz
     case NV_CLOCK_ID_CURRENT: return CurrentClock(gpu, type, mhz);
     case NV_CLOCK_ID_APP_TARGET:
     case NV_CLOCK_ID_APP_DEFAULT: return AppClock(gpu, type, mhz);
-    case NV_CLOCK_ID_BOOST_MAX: return Clock(type, gpu->clock_sm_max, gpu->clock_memory_max, SIM_NA, mhz);
+    case NV_CLOCK_ID_BOOST_MAX:
+      return Clock(type, gpu->clock_sm_max, gpu->clock_memory_max, SIM_NA, mhz);
     default: return NV_INVALID_ARGUMENT;
   }
 }
@@ -63,7 +66,8 @@ NvReturn nvmlDeviceGetSupportedMemoryClocks(NvDevice device, NvUint* count, NvUi
   return Give(gpu->clock_memory_max, mhz);
 }
 
-NvReturn nvmlDeviceGetSupportedGraphicsClocks(NvDevice device, NvUint memory, NvUint* count, NvUint* mhz) {
+NvReturn nvmlDeviceGetSupportedGraphicsClocks(NvDevice device, NvUint memory, NvUint* count,
+                                              NvUint* mhz) {
   NEED(count);
   DEVICE_CALL(nvmlDeviceGetSupportedGraphicsClocks);
   if (memory != gpu->clock_memory_max) return NV_NOT_FOUND;

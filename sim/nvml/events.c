@@ -1,4 +1,5 @@
-// Event sets: every set sees each event of the state's ring once. Waits on the ring's futex, shared with all processes.
+// NVML calls for event sets: every set sees each event of the state's ring once. Waits on the
+// ring's futex, which all processes share.
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <stdlib.h>
@@ -13,9 +14,9 @@ enum { kSetMagic = 0x53455645 };
 
 struct SimEventSet {
   uint32_t magic;
-  uint32_t lost_told;           // bit per slot: this set has been told that the GPU is lost
-  uint64_t seen;                // sequence number of the last event looked at
-  uint64_t types[kSimMaxGpus];  // registered
+  uint32_t lost_told;           // bit per slot: this set has already reported that the GPU is lost
+  uint64_t seen;                // sequence number of the last event examined
+  uint64_t types[kSimMaxGpus];  // registered event types
 };
 
 static NvUlong SupportedTypes(const SimGpu* gpu) {
@@ -23,8 +24,10 @@ static NvUlong SupportedTypes(const SimGpu* gpu) {
   NvUlong types = NV_EVENT_XID | NV_EVENT_PSTATE | NV_EVENT_CLOCK;
   if (gpu->ecc_current != SIM_NA) types |= NV_EVENT_SINGLE_BIT_ECC | NV_EVENT_DOUBLE_BIT_ECC;
   if (gpu->mig_max && gpu->mig_max != SIM_NA) types |= NV_EVENT_MIG_CONFIG;
-  if (gpu->has_remapper && branch >= 550) types |= NV_EVENT_SINGLE_BIT_STORM | NV_EVENT_REMAP | NV_EVENT_REMAP_FAILURE;
-  if (gpu->has_remapper && branch >= 560) types |= NV_EVENT_NON_FATAL_POISON | NV_EVENT_FATAL_POISON;
+  if (gpu->has_remapper && branch >= 550)
+    types |= NV_EVENT_SINGLE_BIT_STORM | NV_EVENT_REMAP | NV_EVENT_REMAP_FAILURE;
+  if (gpu->has_remapper && branch >= 560)
+    types |= NV_EVENT_NON_FATAL_POISON | NV_EVENT_FATAL_POISON;
   if (branch >= 565) types |= NV_EVENT_UNAVAILABLE | NV_EVENT_RECOVERY_ACTION;
   return types;
 }
@@ -50,7 +53,7 @@ NvReturn nvmlEventSetCreate(NvEventSet* set) {
 NvReturn nvmlEventSetFree(NvEventSet set) {
   const NvReturn result = Enter(kFunction_nvmlEventSetFree);
   if (!set || set->magic != kSetMagic) return result == NV_SUCCESS ? NV_INVALID_ARGUMENT : result;
-  // The set is the caller's and is given back also where the driver is gone.
+  // The set belongs to the caller and is freed even if the driver is gone.
   set->magic = 0;
   free(set);
   return result;
@@ -59,13 +62,14 @@ NvReturn nvmlEventSetFree(NvEventSet set) {
 NvReturn nvmlDeviceRegisterEvents(NvDevice device, NvUlong types, NvEventSet set) {
   if (!set || set->magic != kSetMagic) return NV_INVALID_ARGUMENT;
   DEVICE_CALL(nvmlDeviceRegisterEvents);
-  // One type that this device lacks fails them all.
+  // One type that this device does not support fails the whole call.
   if (types & ~SupportedTypes(gpu)) return NV_NOT_SUPPORTED;
   set->types[SlotOf(device)] |= types;
   return NV_SUCCESS;
 }
 
-// The next event of a registered kind, or 0. Events that the ring has overwritten are lost, as with the real driver.
+// Returns the next event of a registered type, or 0. Events that the ring has overwritten are lost,
+// as with the real driver.
 static int Next(const SimState* state, NvEventSet set, NvEventData* data) {
   const uint64_t head = __atomic_load_n(&state->event_head, __ATOMIC_ACQUIRE);
   if (head > kSimEventSlots && set->seen < head - kSimEventSlots) set->seen = head - kSimEventSlots;
@@ -73,14 +77,16 @@ static int Next(const SimState* state, NvEventSet set, NvEventData* data) {
     set->seen++;
     const SimEvent* slot = &state->events[set->seen % kSimEventSlots];
     const SimEvent event = *slot;
-    if (event.sequence != set->seen || event.gpu >= kSimMaxGpus || !(set->types[event.gpu] & event.type)) continue;
+    if (event.sequence != set->seen || event.gpu >= kSimMaxGpus ||
+        !(set->types[event.gpu] & event.type))
+      continue;
     *data = (NvEventData){HandleOf(event.gpu), event.type, event.data, UINT32_MAX, UINT32_MAX};
     return 1;
   }
   return 0;
 }
 
-// A set with a lost GPU fails once for it; the other GPUs' events still come.
+// A wait on a set with a lost GPU fails once for that GPU; the other GPUs' events still arrive.
 static int NewlyLost(const SimState* state, NvEventSet set) {
   for (uint32_t i = 0; i < state->gpu_count; i++) {
     const uint32_t bit = 1u << i;
@@ -99,7 +105,8 @@ static uint64_t MonotonicMs(void) {
   return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-static NvReturn Wait(enum Function function, NvEventSet set, NvEventData* data, NvUint milliseconds) {
+static NvReturn Wait(enum Function function, NvEventSet set, NvEventData* data,
+                     NvUint milliseconds) {
   if (!set || set->magic != kSetMagic || !data) return NV_INVALID_ARGUMENT;
   const uint64_t until = MonotonicMs() + milliseconds;
   for (;;) {

@@ -1,4 +1,4 @@
-// What a device is: names, numbers, versions. Reads the state, changes nothing.
+// NVML calls for a device's names, numbers and versions. Reads the state, changes nothing.
 #include <stdio.h>
 #include <string.h>
 
@@ -72,7 +72,8 @@ NvReturn nvmlDeviceGetVbiosVersion(NvDevice device, NvText* version, NvUint leng
   return CopyText(gpu->vbios, version, length);
 }
 
-NvReturn nvmlDeviceGetInforomVersion(NvDevice device, NvUint object, NvText* version, NvUint length) {
+NvReturn nvmlDeviceGetInforomVersion(NvDevice device, NvUint object, NvText* version,
+                                     NvUint length) {
   DEVICE_CALL(nvmlDeviceGetInforomVersion);
   if (object > NV_INFOROM_POWER) return NV_INVALID_ARGUMENT;
   if (!gpu->inforom_image[0] || object == NV_INFOROM_POWER) return NV_NOT_SUPPORTED;
@@ -84,9 +85,11 @@ NvReturn nvmlDeviceGetInforomImageVersion(NvDevice device, NvText* version, NvUi
   return CopyText(gpu->inforom_image, version, length);
 }
 
-void FillPci(NvPciInfo* pci, uint32_t domain, uint32_t bus, uint32_t device, uint32_t id, uint32_t subsystem) {
+void FillPci(NvPciInfo* pci, uint32_t domain, uint32_t bus, uint32_t device, uint32_t id,
+             uint32_t subsystem) {
   memset(pci, 0, sizeof *pci);
-  snprintf(pci->busIdLegacy, sizeof pci->busIdLegacy, "%04X:%02X:%02X.0", domain & 0xffff, bus & 0xff, device & 0xff);
+  snprintf(pci->busIdLegacy, sizeof pci->busIdLegacy, "%04X:%02X:%02X.0", domain & 0xffff,
+           bus & 0xff, device & 0xff);
   snprintf(pci->busId, sizeof pci->busId, "%08X:%02X:%02X.0", domain, bus, device);
   pci->domain = domain;
   pci->bus = bus;
@@ -95,7 +98,8 @@ void FillPci(NvPciInfo* pci, uint32_t domain, uint32_t bus, uint32_t device, uin
   pci->pciSubSystemId = subsystem;
 }
 
-// Callers of the first two versions have a smaller struct: nothing may be written behind its subsystem id.
+// Callers of the first two versions have a smaller struct: nothing may be written behind its
+// subsystem id.
 static void FillOldPci(NvPciInfo* pci, const SimGpu* gpu) {
   NvPciInfo whole;
   FillPci(&whole, gpu->domain, gpu->bus, gpu->device, gpu->pci_id, gpu->subsystem_id);
@@ -171,7 +175,7 @@ NvReturn nvmlDeviceGetIrqNum(NvDevice device, NvUint* irq) {
   return Give(200 + gpu->minor, irq);
 }
 
-// Both answer for MIG devices only, of which there are none yet.
+// Both calls answer only for MIG devices, which are not simulated yet.
 NvReturn nvmlDeviceGetAttributes(NvDevice device, NvAttributes* attributes) {
   NEED(attributes);
   DEVICE_CALL(nvmlDeviceGetAttributes);
@@ -203,13 +207,14 @@ NvReturn nvmlDeviceGetVirtualizationMode(NvDevice device, NvUint* mode) {
   return Give(gpu->virtualization, mode);
 }
 
-// A physical GPU needs no license. The first three versions have a shorter struct without the expiry.
+// A physical GPU requires no license. The structs of the first three versions lack the expiry.
 static NvReturn Licenses(const SimGpu* gpu, NvLicenses* licenses, size_t size_of_one) {
   NEED(licenses);
   licenses->isGridLicenseSupported = gpu->vgpu_licensed != SIM_NA;
   licenses->licensableFeaturesCount = (NvUint)licenses->isGridLicenseSupported;
   if (!licenses->isGridLicenseSupported) return NV_SUCCESS;
-  NvLicense license = {.featureCode = NV_LICENSE_VGPU, .featureState = gpu->vgpu_licensed, .featureEnabled = 1};
+  NvLicense license = {
+      .featureCode = NV_LICENSE_VGPU, .featureState = gpu->vgpu_licensed, .featureEnabled = 1};
   snprintf(license.productName, sizeof license.productName, "NVIDIA RTX Virtual Workstation");
   if (gpu->vgpu_licensed) license.licenseExpiry = (NvLicenseExpiry){.status = NV_LICENSE_PERMANENT};
   memcpy(licenses->gridLicensableFeatures, &license, size_of_one);

@@ -1,4 +1,5 @@
-// Field values: what can be asked for by number, many in one call. Reads the state, changes nothing.
+// NVML's field values: values queried by number, many in one call. Reads the state, changes
+// nothing.
 #include "sim/nvml/fields.h"
 
 #include <stdio.h>
@@ -15,7 +16,8 @@ void FieldLong(NvFieldValue* field, int there, uint64_t value) {
   if (there) field->value.ullVal = value;
 }
 
-static void FieldReading(NvFieldValue* field, const SimGpu* gpu, enum SimReading reading, uint32_t value) {
+static void FieldReading(NvFieldValue* field, const SimGpu* gpu, enum SimReading reading,
+                         uint32_t value) {
   field->valueType = NV_VALUE_UINT;
   field->nvmlReturn = GiveReading(gpu, reading, value, &field->value.uiVal);
 }
@@ -40,14 +42,18 @@ static void EccField(NvFieldValue* field, const SimGpu* gpu) {
   if (field->nvmlReturn == NV_SUCCESS) field->value.ullVal = counts[0] + counts[1];
 }
 
-// By place up to Volta; from Turing on the places are SRAM and DRAM, of which only the latter has fields.
+// Up to Volta, errors are counted by location; from Turing on, the locations are SRAM and DRAM, and
+// only DRAM has fields.
 static void EccPlaceField(NvFieldValue* field, const SimGpu* gpu) {
-  // Volatile, then aggregate; each L1, L2, device memory, registers and textures, first corrected, then not; the last is uncorrected.
-  const NvUint at = field->fieldId - NV_FI_ECC_SBE_VOL_L1, aggregate = at >= 11, in = aggregate ? at - 11 : at;
+  // Volatile, then aggregate. Each has L1, L2, device memory, registers and textures, first
+  // corrected, then uncorrected; the last field is uncorrected.
+  const NvUint at = field->fieldId - NV_FI_ECC_SBE_VOL_L1, aggregate = at >= 11,
+               in = aggregate ? at - 11 : at;
   const NvUint place = in / 2, error = in == 10 ? NV_ERRORS_UNCORRECTED : in % 2;
   const uint64_t* counts;
   field->valueType = NV_VALUE_ULONGLONG;
-  field->nvmlReturn = EccErrors(gpu, error, aggregate ? NV_ECC_AGGREGATE : NV_ECC_VOLATILE, &counts);
+  field->nvmlReturn =
+      EccErrors(gpu, error, aggregate ? NV_ECC_AGGREGATE : NV_ECC_VOLATILE, &counts);
   if (field->nvmlReturn != NV_SUCCESS) return;
   if (place == 2)
     field->value.ullVal = counts[1];
@@ -57,7 +63,7 @@ static void EccPlaceField(NvFieldValue* field, const SimGpu* gpu) {
     field->nvmlReturn = NV_NOT_SUPPORTED;
 }
 
-// Of the GPU alone: there is no module here whose whole could be asked for.
+// Only the scope of the GPU is supported: the simulated machine has no module scope.
 static void PowerField(NvFieldValue* field, const SimGpu* gpu) {
   if (field->scopeId != NV_POWER_SCOPE_GPU) {
     FieldUint(field, SIM_NA);
@@ -88,22 +94,25 @@ static void MemoryField(NvFieldValue* field, const SimGpu* gpu) {
     case NV_FI_REMAPPED_UNC: FieldUint(field, remaps ? gpu->remapped_uncorrectable : SIM_NA); break;
     case NV_FI_REMAPPED_PENDING: FieldUint(field, remaps ? gpu->remap_pending : SIM_NA); break;
     case NV_FI_REMAPPED_FAILURE: FieldUint(field, remaps ? gpu->remap_failure : SIM_NA); break;
-    case NV_FI_MEMORY_TEMP: FieldReading(field, gpu, kSimReadMemoryTemperature, gpu->memory_temperature); break;
+    case NV_FI_MEMORY_TEMP:
+      FieldReading(field, gpu, kSimReadMemoryTemperature, gpu->memory_temperature);
+      break;
     default: field->nvmlReturn = NV_NOT_SUPPORTED; break;
   }
 }
 
-// The first of the three reasons' fields: they came with 575, and were given other numbers between 580.65 and 580.82, where those of
-// power smoothing had theirs of 570 back.
+// Returns the first of the three reasons' fields. They were added in 575 and renumbered between
+// 580.65 and 580.82, when the power smoothing fields got their numbers of 570 back.
 static NvUint FirstReason(void) {
   const SimState* state = SessionState();
   unsigned branch = 0, minor = 0;
   sscanf(state->driver_version, "%u.%u", &branch, &minor);
   if (branch < 575) return 0;
-  return branch > 580 || (branch == 580 && minor >= 82) ? NV_FI_REASON_SW_THERMAL : NV_FI_REASON_SW_THERMAL_575;
+  return branch > 580 || (branch == 580 && minor >= 82) ? NV_FI_REASON_SW_THERMAL
+                                                        : NV_FI_REASON_SW_THERMAL_575;
 }
 
-// Counts that grow by themselves.
+// Counts that grow with the clock.
 static int MeterField(NvFieldValue* field, const struct Look* look) {
   const SimGpu* gpu = look->gpu;
   const int real = gpu->virtualization == 0, counts_pcie = SessionState()->driver_branch >= 555;
@@ -120,11 +129,16 @@ static int MeterField(NvFieldValue* field, const struct Look* look) {
   switch (id) {
     case NV_FI_TOTAL_ENERGY:
     case NV_FI_ENERGY:
-      FieldLong(field, gpu->architecture >= NV_ARCH_VOLTA && gpu->power_draw != SIM_NA, look->meters.count[kSimEnergy]);
+      FieldLong(field, gpu->architecture >= NV_ARCH_VOLTA && gpu->power_draw != SIM_NA,
+                look->meters.count[kSimEnergy]);
       return 1;
     // Not in the bindings before 555.
-    case NV_FI_PCIE_TX_BYTES: FieldLong(field, real && counts_pcie, look->meters.count[kSimPcieTx]); return 1;
-    case NV_FI_PCIE_RX_BYTES: FieldLong(field, real && counts_pcie, look->meters.count[kSimPcieRx]); return 1;
+    case NV_FI_PCIE_TX_BYTES:
+      FieldLong(field, real && counts_pcie, look->meters.count[kSimPcieTx]);
+      return 1;
+    case NV_FI_PCIE_RX_BYTES:
+      FieldLong(field, real && counts_pcie, look->meters.count[kSimPcieRx]);
+      return 1;
     default: return 0;
   }
 }
@@ -133,7 +147,8 @@ static void Field(const struct Look* look, NvFieldValue* field) {
   const SimGpu* gpu = look->gpu;
   const NvUint id = field->fieldId;
   if (MeterField(field, look) || LinkField(field, look)) return;
-  if ((id >= NV_FI_POWER_AVERAGE && id <= NV_FI_POWER_CURRENT_LIMIT) || id == NV_FI_POWER_REQUESTED_LIMIT) {
+  if ((id >= NV_FI_POWER_AVERAGE && id <= NV_FI_POWER_CURRENT_LIMIT) ||
+      id == NV_FI_POWER_REQUESTED_LIMIT) {
     PowerField(field, gpu);
     return;
   }
@@ -141,7 +156,8 @@ static void Field(const struct Look* look, NvFieldValue* field) {
     EccPlaceField(field, gpu);
     return;
   }
-  const int is_pcie_error = id == NV_FI_PCIE_L0_TO_RECOVERY || (id >= NV_FI_PCIE_CORRECTABLE && id <= NV_FI_PCIE_LANE);
+  const int is_pcie_error =
+      id == NV_FI_PCIE_L0_TO_RECOVERY || (id >= NV_FI_PCIE_CORRECTABLE && id <= NV_FI_PCIE_LANE);
   if (is_pcie_error) {
     const NvUint place = id == NV_FI_PCIE_L0_TO_RECOVERY ? 0 : id - NV_FI_PCIE_CORRECTABLE + 1;
     FieldUint(field, gpu->architecture >= NV_ARCH_HOPPER ? gpu->pcie_errors[place] : SIM_NA);
@@ -155,7 +171,9 @@ static void Field(const struct Look* look, NvFieldValue* field) {
     case NV_FI_ECC_SBE_AGG_TOTAL:
     case NV_FI_ECC_DBE_AGG_TOTAL: EccField(field, gpu); break;
     case NV_FI_PCIE_REPLAY: FieldUint(field, gpu->pcie_replays); break;
-    case NV_FI_PCIE_REPLAY_ROLLOVER: FieldUint(field, gpu->pcie_replays == SIM_NA ? SIM_NA : 0); break;
+    case NV_FI_PCIE_REPLAY_ROLLOVER:
+      FieldUint(field, gpu->pcie_replays == SIM_NA ? SIM_NA : 0);
+      break;
     case NV_FI_TLIMIT_SHUTDOWN: FieldMargin(field, gpu, gpu->limit_shutdown); break;
     case NV_FI_TLIMIT_SLOWDOWN: FieldMargin(field, gpu, gpu->limit_slowdown); break;
     case NV_FI_TLIMIT_MEM_MAX:
@@ -165,7 +183,8 @@ static void Field(const struct Look* look, NvFieldValue* field) {
   }
 }
 
-// One more than the largest id that a branch knows, as NVIDIA's Python binding of it has; an older driver refuses what came after.
+// Returns one more than the largest id that a branch supports, as in NVIDIA's Python binding; an
+// older driver refuses newer ids.
 static NvUint FieldsOf(uint32_t branch) {
   static const struct {
     uint32_t branch;
@@ -182,7 +201,8 @@ static void ApplyFieldFault(const SimGpu* gpu, NvFieldValue* field) {
   if (!FieldFault(gpu, field->fieldId, &fault)) return;
   if (fault.field_parts & kSimFieldStatus) field->nvmlReturn = (NvReturn)fault.code;
   if (fault.field_parts & kSimFieldType) field->valueType = fault.field_type;
-  if (fault.field_parts & kSimFieldValue) memcpy(&field->value, &fault.field_value, sizeof field->value);
+  if (fault.field_parts & kSimFieldValue)
+    memcpy(&field->value, &fault.field_value, sizeof field->value);
 }
 
 NvReturn nvmlDeviceGetFieldValues(NvDevice device, int count, NvFieldValue* values) {

@@ -1,15 +1,20 @@
-// Field values of NVLink. Reads the state, changes nothing.
+// NVML's field values of NVLink. Reads the state, changes nothing.
 #include "sim/nvml/fields.h"
 
-// Errors of the links: by numbers that mean one link or all of them, and, up to Hopper, by one that takes the link as its scope.
+// Errors of the links: ids for one link or for all of them and, up to Hopper, an id whose scope is
+// the link.
 static int LinkErrorField(NvFieldValue* field, const SimGpu* gpu) {
   static const struct {
     NvUint first, sixth, total;
     int error;
-  } kFields[] = {{NV_FI_NVLINK_CRC_FLIT_L0, NV_FI_NVLINK_CRC_FLIT_L6, NV_FI_NVLINK_CRC_FLIT_TOTAL, kSimLinkCrcFlit},
-                 {NV_FI_NVLINK_CRC_DATA_L0, NV_FI_NVLINK_CRC_DATA_L6, NV_FI_NVLINK_CRC_DATA_TOTAL, kSimLinkCrcData},
-                 {NV_FI_NVLINK_REPLAY_L0, NV_FI_NVLINK_REPLAY_L6, NV_FI_NVLINK_REPLAY_TOTAL, kSimLinkReplay},
-                 {NV_FI_NVLINK_RECOVERY_L0, NV_FI_NVLINK_RECOVERY_L6, NV_FI_NVLINK_RECOVERY_TOTAL, kSimLinkRecovery}};
+  } kFields[] = {
+      {NV_FI_NVLINK_CRC_FLIT_L0, NV_FI_NVLINK_CRC_FLIT_L6, NV_FI_NVLINK_CRC_FLIT_TOTAL,
+       kSimLinkCrcFlit},
+      {NV_FI_NVLINK_CRC_DATA_L0, NV_FI_NVLINK_CRC_DATA_L6, NV_FI_NVLINK_CRC_DATA_TOTAL,
+       kSimLinkCrcData},
+      {NV_FI_NVLINK_REPLAY_L0, NV_FI_NVLINK_REPLAY_L6, NV_FI_NVLINK_REPLAY_TOTAL, kSimLinkReplay},
+      {NV_FI_NVLINK_RECOVERY_L0, NV_FI_NVLINK_RECOVERY_L6, NV_FI_NVLINK_RECOVERY_TOTAL,
+       kSimLinkRecovery}};
   const NvUint id = field->fieldId;
   const int before_nvlink5 = gpu->architecture < NV_ARCH_BLACKWELL;
   for (unsigned i = 0; i < sizeof kFields / sizeof kFields[0]; i++) {
@@ -23,27 +28,30 @@ static int LinkErrorField(NvFieldValue* field, const SimGpu* gpu) {
     if (id >= kFields[i].first && id < kFields[i].first + 6) link = id - kFields[i].first;
     if (id >= kFields[i].sixth && id < kFields[i].sixth + 6) link = 6 + id - kFields[i].sixth;
     if (id == NV_FI_NVLINK_DL_REPLAY && kFields[i].error == kSimLinkReplay) link = field->scopeId;
-    if (id == NV_FI_NVLINK_DL_RECOVERY && kFields[i].error == kSimLinkRecovery) link = field->scopeId;
+    if (id == NV_FI_NVLINK_DL_RECOVERY && kFields[i].error == kSimLinkRecovery)
+      link = field->scopeId;
     if (id == NV_FI_NVLINK_DL_CRC && kFields[i].error == kSimLinkCrcFlit) link = field->scopeId;
     if (link >= kSimMaxLinks) continue;
-    FieldLong(field, before_nvlink5 && gpu->nvlinks[link].active, gpu->nvlinks[link].errors[kFields[i].error]);
+    FieldLong(field, before_nvlink5 && gpu->nvlinks[link].active,
+              gpu->nvlinks[link].errors[kFields[i].error]);
     return 1;
   }
   return 0;
 }
 
-// What went over the links: KiB up to Hopper, bytes with NVLink 5. The scope is a link, or all of them.
+// Traffic of the links: KiB up to Hopper, bytes with NVLink 5. The scope is a link, or all of them.
 static int LinkTrafficField(NvFieldValue* field, const struct Look* look) {
   const SimGpu* gpu = look->gpu;
   const NvUint id = field->fieldId;
   const int kib = id >= NV_FI_NVLINK_THROUGHPUT_DATA_TX && id <= NV_FI_NVLINK_THROUGHPUT_RAW_RX;
   const int bytes = id >= NV_FI_NVLINK_XMIT_PACKETS && id <= NV_FI_NVLINK_RCV_BYTES;
   if (!kib && !bytes) return 0;
-  const int received = kib ? (id - NV_FI_NVLINK_THROUGHPUT_DATA_TX) % 2 : id >= NV_FI_NVLINK_RCV_PACKETS;
+  const int received =
+      kib ? (id - NV_FI_NVLINK_THROUGHPUT_DATA_TX) % 2 : id >= NV_FI_NVLINK_RCV_PACKETS;
   const int packets = id == NV_FI_NVLINK_XMIT_PACKETS || id == NV_FI_NVLINK_RCV_PACKETS;
   const int raw = kib && id >= NV_FI_NVLINK_THROUGHPUT_DATA_TX + 2;
   uint64_t count = look->meters.count[received ? kSimNvlinkRx : kSimNvlinkTx];
-  if (raw) count += count / 16;  // headers
+  if (raw) count += count / 16;  // packet headers
   const int all = field->scopeId == UINT32_MAX;
   if (!all && field->scopeId >= kSimMaxLinks) {
     field->nvmlReturn = NV_INVALID_ARGUMENT;
@@ -57,7 +65,8 @@ static int LinkTrafficField(NvFieldValue* field, const struct Look* look) {
 }
 
 static int IsStateField(NvUint id) {
-  return (id >= NV_FI_NVLINK_GET_SPEED && id <= NV_FI_NVLINK_GET_VERSION) || (id >= NV_FI_NVLINK_SPEED_L0 && id <= NV_FI_NVLINK_SPEED_L5) ||
+  return (id >= NV_FI_NVLINK_GET_SPEED && id <= NV_FI_NVLINK_GET_VERSION) ||
+         (id >= NV_FI_NVLINK_SPEED_L0 && id <= NV_FI_NVLINK_SPEED_L5) ||
          (id >= NV_FI_NVLINK_SPEED_L6 && id <= NV_FI_NVLINK_SPEED_L11);
 }
 
@@ -69,13 +78,16 @@ static void StateField(NvFieldValue* field, const SimGpu* gpu) {
     link = 6 + field->fieldId - NV_FI_NVLINK_SPEED_L6;
   const int up = link < gpu->nvlink_count && link < kSimMaxLinks && gpu->nvlinks[link].active;
   switch (field->fieldId) {
-    case NV_FI_NVLINK_GET_STATE: FieldUint(field, link < gpu->nvlink_count ? (uint32_t)up : SIM_NA); break;
+    case NV_FI_NVLINK_GET_STATE:
+      FieldUint(field, link < gpu->nvlink_count ? (uint32_t)up : SIM_NA);
+      break;
     case NV_FI_NVLINK_GET_VERSION: FieldUint(field, up ? gpu->nvlink_version : SIM_NA); break;
     default: FieldUint(field, up ? gpu->nvlink_mbps : SIM_NA); break;
   }
 }
 
-// Errors of NVLink 5, whose scope is the link: those that can be set show, the others are none.
+// Errors of NVLink 5, whose scope is the link. Errors that penstock-sim can set have their count;
+// all others are zero.
 static int Link5Field(NvFieldValue* field, const SimGpu* gpu) {
   const NvUint id = field->fieldId;
   const int is_error = id >= NV_FI_NVLINK_MALFORMED && id <= NV_FI_NVLINK_SYMBOL_BER;
@@ -89,7 +101,8 @@ static int Link5Field(NvFieldValue* field, const SimGpu* gpu) {
   const uint64_t* errors = gpu->nvlinks[link].errors;
   uint64_t count = 0;
   if (id == NV_FI_NVLINK_RCV_ERRORS) count = errors[kSimLinkCrcFlit] + errors[kSimLinkCrcData];
-  if (id == NV_FI_NVLINK_RECOVERIES || id == NV_FI_NVLINK_RECOVERIES_GOOD) count = errors[kSimLinkRecovery];
+  if (id == NV_FI_NVLINK_RECOVERIES || id == NV_FI_NVLINK_RECOVERIES_GOOD)
+    count = errors[kSimLinkRecovery];
   FieldLong(field, gpu->architecture >= NV_ARCH_BLACKWELL && gpu->nvlinks[link].active, count);
   return 1;
 }
@@ -97,7 +110,8 @@ static int Link5Field(NvFieldValue* field, const SimGpu* gpu) {
 int LinkField(NvFieldValue* field, const struct Look* look) {
   const SimGpu* gpu = look->gpu;
   const NvUint id = field->fieldId;
-  if (LinkTrafficField(field, look) || LinkErrorField(field, gpu) || Link5Field(field, gpu)) return 1;
+  if (LinkTrafficField(field, look) || LinkErrorField(field, gpu) || Link5Field(field, gpu))
+    return 1;
   if (IsStateField(id)) {
     StateField(field, gpu);
     return 1;
@@ -110,7 +124,10 @@ int LinkField(NvFieldValue* field, const struct Look* look) {
       FieldUint(field, active && gpu->nvlinks[0].remote_type == NV_LINK_TO_SWITCH ? active : 0);
       return 1;
     case NV_FI_NVLINK_ECC_DATA_TOTAL:
-      FieldLong(field, active && gpu->architecture >= NV_ARCH_AMPERE && gpu->architecture < NV_ARCH_BLACKWELL, 0);
+      FieldLong(
+          field,
+          active && gpu->architecture >= NV_ARCH_AMPERE && gpu->architecture < NV_ARCH_BLACKWELL,
+          0);
       return 1;
     default: return 0;
   }

@@ -1,4 +1,5 @@
-// GPM: samples of counters, and what happened between two of them. On Hopper and newer.
+// NVML's GPM calls: samples of counters, and metrics computed from two samples. On Hopper and
+// newer.
 #include <stdlib.h>
 
 #include "sim/nvml/library.h"
@@ -12,7 +13,9 @@ struct SimGpmSample {
   struct Meters meters;
 };
 
-static int HasGpm(const SimGpu* gpu) { return gpu->architecture >= NV_ARCH_HOPPER && gpu->virtualization == 0; }
+static int HasGpm(const SimGpu* gpu) {
+  return gpu->architecture >= NV_ARCH_HOPPER && gpu->virtualization == 0;
+}
 
 NvReturn nvmlGpmQueryDeviceSupport(NvDevice device, NvGpmSupport* support) {
   NEED(support);
@@ -34,8 +37,9 @@ NvReturn nvmlGpmSampleAlloc(NvGpmSample* sample) {
 
 NvReturn nvmlGpmSampleFree(NvGpmSample sample) {
   const NvReturn result = Enter(kFunction_nvmlGpmSampleFree);
-  if (!sample || sample->magic != kSampleMagic) return result == NV_SUCCESS ? NV_INVALID_ARGUMENT : result;
-  // The sample is the caller's and is given back also where the driver is gone.
+  if (!sample || sample->magic != kSampleMagic)
+    return result == NV_SUCCESS ? NV_INVALID_ARGUMENT : result;
+  // The sample belongs to the caller and is freed even if the driver is gone.
   sample->magic = 0;
   free(sample);
   return result;
@@ -51,7 +55,7 @@ NvReturn nvmlGpmSampleGet(NvDevice device, NvGpmSample sample) {
   return NV_SUCCESS;
 }
 
-// There are no GPU instances yet.
+// GPU instances are not simulated yet.
 NvReturn nvmlGpmMigSampleGet(NvDevice device, NvUint instance, NvGpmSample sample) {
   (void)instance;
   DEVICE_CALL(nvmlGpmMigSampleGet);
@@ -59,14 +63,16 @@ NvReturn nvmlGpmMigSampleGet(NvDevice device, NvUint instance, NvGpmSample sampl
   return HasGpm(gpu) && gpu->mig_current == NV_ENABLED ? NV_INVALID_ARGUMENT : NV_NOT_SUPPORTED;
 }
 
-// What happened between two samples.
+// The interval between two samples.
 struct Span {
   const SimGpu* gpu;
   const struct Meters *from, *to;
   double microseconds;
 };
 
-static double Grown(const struct Span* span, int meter) { return (double)(int64_t)(span->to->count[meter] - span->from->count[meter]); }
+static double Grown(const struct Span* span, int meter) {
+  return (double)(int64_t)(span->to->count[meter] - span->from->count[meter]);
+}
 
 static void Percent(NvGpmMetric* metric, const struct Span* span, int meter) {
   uint64_t instead;
@@ -76,15 +82,17 @@ static void Percent(NvGpmMetric* metric, const struct Span* span, int meter) {
   if (IsNonsense(span->gpu, kSimReadGpm, &instead)) metric->value = (double)instead;
 }
 
-// `part` of what a meter counted, which is 1 of the whole.
+// Computes a rate from `part` of a meter's count, where 1 is the whole.
 static void Rate(NvGpmMetric* metric, const struct Span* span, int meter, double part) {
   static char kUnit[] = "MiB/s";
   metric->metricInfo.unit = kUnit;
   metric->value = Grown(span, meter) * part / span->microseconds * 1e6 / 1048576;
 }
 
-// One of several engines of a kind; those that the GPU lacks cannot be asked for.
-static void Engine(NvGpmMetric* metric, const struct Span* span, NvUint number, uint32_t engines, int meter) {
+// Computes the metric of one of several engines of a kind; engines that the GPU lacks are not
+// supported.
+static void Engine(NvGpmMetric* metric, const struct Span* span, NvUint number, uint32_t engines,
+                   int meter) {
   if (number < engines)
     Percent(metric, span, meter);
   else
@@ -101,11 +109,13 @@ static void Link(NvGpmMetric* metric, const struct Span* span) {
   Rate(metric, span, place % 2 ? kSimNvlinkTx : kSimNvlinkRx, part);
 }
 
-// What was counted up to the second sample. A cycle of an SM is one of its clock, at the present rate.
+// Computes totals up to the second sample. One SM cycle is one tick of the SM clock, at its present
+// rate.
 static int Total(NvGpmMetric* metric, const struct Span* span) {
-  // From SM to FP16: elapsed ones and GPM's percentages as cycles, with PCIe's bytes between them.
-  static const int kCycles[] = {kSimUseSm,  kSimUseTensor, kSimUseDmma,    kSimUseHmma, kSimUseImma, kSimUseDfma,
-                                kSimPcieTx, kSimPcieRx,    kSimUseInteger, kSimUseFp64, kSimUseFp32, kSimUseFp16};
+  // From SM to FP16: elapsed cycles, GPM's percentages as cycles, and PCIe's bytes between them.
+  static const int kCycles[] = {kSimUseSm,      kSimUseTensor, kSimUseDmma, kSimUseHmma,
+                                kSimUseImma,    kSimUseDfma,   kSimPcieTx,  kSimPcieRx,
+                                kSimUseInteger, kSimUseFp64,   kSimUseFp32, kSimUseFp16};
   const NvUint id = metric->metricId;
   const double megahertz = span->gpu->clock_sm;
   const uint64_t* count = span->to->count;
@@ -118,7 +128,8 @@ static int Total(NvGpmMetric* metric, const struct Span* span) {
   } else if (id >= NV_GPM_NVLINK_L0_RX_BYTES && id <= NV_GPM_NVLINK_L17_TX_BYTES) {
     const NvUint place = id - NV_GPM_NVLINK_L0_RX_BYTES;
     if (place / 2 >= span->gpu->nvlink_count) metric->nvmlReturn = NV_NOT_SUPPORTED;
-    metric->value = (double)LinkPart(span->gpu, place / 2, count[place % 2 ? kSimNvlinkTx : kSimNvlinkRx]);
+    metric->value =
+        (double)LinkPart(span->gpu, place / 2, count[place % 2 ? kSimNvlinkTx : kSimNvlinkRx]);
   } else {
     return 0;
   }
@@ -138,7 +149,8 @@ static void Metric(NvGpmMetric* metric, const struct Span* span) {
     Engine(metric, span, id - NV_GPM_NVJPG_0, span->gpu->jpegs, kSimUseJpeg);
   else if (id == NV_GPM_NVOFA_0 || id == NV_GPM_NVOFA_1)
     Engine(metric, span, id - NV_GPM_NVOFA_0, span->gpu->ofas, kSimUseOfa);
-  else if ((id == NV_GPM_NVLINK_TOTAL_RX || id == NV_GPM_NVLINK_TOTAL_TX) && span->gpu->nvlink_count)
+  else if ((id == NV_GPM_NVLINK_TOTAL_RX || id == NV_GPM_NVLINK_TOTAL_TX) &&
+           span->gpu->nvlink_count)
     Rate(metric, span, id == NV_GPM_NVLINK_TOTAL_RX ? kSimNvlinkRx : kSimNvlinkTx, 1);
   else if (id >= NV_GPM_NVLINK_L0_RX && id <= NV_GPM_NVLINK_L17_TX)
     Link(metric, span);
@@ -146,21 +158,25 @@ static void Metric(NvGpmMetric* metric, const struct Span* span) {
     metric->nvmlReturn = NV_NOT_SUPPORTED;
 }
 
-// One more than the largest metric that a branch knows, as NVIDIA's Python binding of it has it.
-static NvUint MetricsOf(uint32_t branch) { return branch >= 610 ? 477 : branch >= 595 ? 333 : branch >= 575 ? 210 : 98; }
+// Returns one more than the largest metric that a branch supports, as in NVIDIA's Python binding.
+static NvUint MetricsOf(uint32_t branch) {
+  return branch >= 610 ? 477 : branch >= 595 ? 333 : branch >= 575 ? 210 : 98;
+}
 
 NvReturn nvmlGpmMetricsGet(NvGpmMetrics* metrics) {
   NEED(metrics);
   SYSTEM_CALL(nvmlGpmMetricsGet);
   if (metrics->version != kVersion) return NV_ARGUMENT_VERSION_MISMATCH;
   const struct SimGpmSample *first = metrics->sample1, *second = metrics->sample2;
-  if (!first || !second || first->magic != kSampleMagic || second->magic != kSampleMagic) return NV_INVALID_ARGUMENT;
+  if (!first || !second || first->magic != kSampleMagic || second->magic != kSampleMagic)
+    return NV_INVALID_ARGUMENT;
   if (!first->taken || !second->taken || first->gpu != second->gpu) return NV_INVALID_ARGUMENT;
-  const struct Span span = {second->gpu, &first->meters, &second->meters, (double)(int64_t)(second->meters.time - first->meters.time)};
+  const struct Span span = {second->gpu, &first->meters, &second->meters,
+                            (double)(int64_t)(second->meters.time - first->meters.time)};
   const NvUint known = MetricsOf(SessionState()->driver_branch);
   if (metrics->numMetrics > known) return NV_INVALID_ARGUMENT;
   for (NvUint i = 0; i < metrics->numMetrics; i++) {
-    // The array is longer than declared: each caller's header says how long.
+    // The array is longer than declared: each caller's header defines its length.
     NvGpmMetric* metric = &((NvGpmMetric*)((char*)metrics + offsetof(NvGpmMetrics, metrics)))[i];
     if (metric->metricId == 0 || metric->metricId >= known)
       metric->nvmlReturn = NV_INVALID_ARGUMENT;

@@ -1,4 +1,4 @@
-// ECC, retired pages, remapped rows. Reads the state, changes nothing.
+// NVML calls for ECC, retired pages and remapped rows. Reads the state, changes nothing.
 #include <string.h>
 
 #include "sim/nvml/library.h"
@@ -21,7 +21,8 @@ NvReturn EccErrors(const SimGpu* gpu, NvUint error, NvUint counter, const uint64
   return NV_SUCCESS;
 }
 
-NvReturn nvmlDeviceGetTotalEccErrors(NvDevice device, NvUint error, NvUint counter, NvUlong* count) {
+NvReturn nvmlDeviceGetTotalEccErrors(NvDevice device, NvUint error, NvUint counter,
+                                     NvUlong* count) {
   NEED(count);
   DEVICE_CALL(nvmlDeviceGetTotalEccErrors);
   const uint64_t* counts;
@@ -30,7 +31,8 @@ NvReturn nvmlDeviceGetTotalEccErrors(NvDevice device, NvUint error, NvUint count
   return result;
 }
 
-NvReturn nvmlDeviceGetDetailedEccErrors(NvDevice device, NvUint error, NvUint counter, NvEccCounts* counts) {
+NvReturn nvmlDeviceGetDetailedEccErrors(NvDevice device, NvUint error, NvUint counter,
+                                        NvEccCounts* counts) {
   NEED(counts);
   DEVICE_CALL(nvmlDeviceGetDetailedEccErrors);
   const uint64_t* found;
@@ -39,7 +41,8 @@ NvReturn nvmlDeviceGetDetailedEccErrors(NvDevice device, NvUint error, NvUint co
   return result;
 }
 
-NvReturn nvmlDeviceGetMemoryErrorCounter(NvDevice device, NvUint error, NvUint counter, NvUint location, NvUlong* count) {
+NvReturn nvmlDeviceGetMemoryErrorCounter(NvDevice device, NvUint error, NvUint counter,
+                                         NvUint location, NvUlong* count) {
   if (!count || location >= NV_LOCATION_COUNT) return NV_INVALID_ARGUMENT;
   DEVICE_CALL(nvmlDeviceGetMemoryErrorCounter);
   const uint64_t* counts;
@@ -75,7 +78,8 @@ NvReturn nvmlDeviceGetSramEccErrorStatus(NvDevice device, NvSramEcc* status) {
   return NV_SUCCESS;
 }
 
-static NvReturn Retired(const SimGpu* gpu, NvUint cause, NvUint* count, NvUlong* addresses, NvUlong* times) {
+static NvReturn Retired(const SimGpu* gpu, NvUint cause, NvUint* count, NvUlong* addresses,
+                        NvUlong* times) {
   if (!count || cause > 1) return NV_INVALID_ARGUMENT;
   if (!gpu->has_retirement) return NV_NOT_SUPPORTED;
   const NvUint pages = cause == 0 ? gpu->retired_single : gpu->retired_double;
@@ -90,12 +94,14 @@ static NvReturn Retired(const SimGpu* gpu, NvUint cause, NvUint* count, NvUlong*
   return short_of_room ? NV_INSUFFICIENT_SIZE : NV_SUCCESS;
 }
 
-NvReturn nvmlDeviceGetRetiredPages(NvDevice device, NvUint cause, NvUint* count, NvUlong* addresses) {
+NvReturn nvmlDeviceGetRetiredPages(NvDevice device, NvUint cause, NvUint* count,
+                                   NvUlong* addresses) {
   DEVICE_CALL(nvmlDeviceGetRetiredPages);
   return Retired(gpu, cause, count, addresses, 0);
 }
 
-NvReturn nvmlDeviceGetRetiredPages_v2(NvDevice device, NvUint cause, NvUint* count, NvUlong* addresses, NvUlong* times) {
+NvReturn nvmlDeviceGetRetiredPages_v2(NvDevice device, NvUint cause, NvUint* count,
+                                      NvUlong* addresses, NvUlong* times) {
   DEVICE_CALL(nvmlDeviceGetRetiredPages_v2);
   return Retired(gpu, cause, count, addresses, times);
 }
@@ -107,7 +113,8 @@ NvReturn nvmlDeviceGetRetiredPagesPendingStatus(NvDevice device, NvUint* pending
 
 int HasRemapper(const SimGpu* gpu) { return gpu->has_remapper && gpu->mig_current != NV_ENABLED; }
 
-NvReturn nvmlDeviceGetRemappedRows(NvDevice device, NvUint* correctable, NvUint* uncorrectable, NvUint* pending, NvUint* failure) {
+NvReturn nvmlDeviceGetRemappedRows(NvDevice device, NvUint* correctable, NvUint* uncorrectable,
+                                   NvUint* pending, NvUint* failure) {
   if (!correctable || !uncorrectable || !pending || !failure) return NV_INVALID_ARGUMENT;
   DEVICE_CALL(nvmlDeviceGetRemappedRows);
   if (!HasRemapper(gpu)) return NV_NOT_SUPPORTED;
@@ -122,7 +129,9 @@ NvReturn nvmlDeviceGetRowRemapperHistogram(NvDevice device, NvRemapHistogram* hi
   NEED(histogram);
   DEVICE_CALL(nvmlDeviceGetRowRemapperHistogram);
   if (!gpu->has_remapper) return NV_NOT_SUPPORTED;
-  const NvUint used = gpu->remapped_uncorrectable < gpu->remapper_banks ? gpu->remapped_uncorrectable : gpu->remapper_banks;
+  const NvUint used = gpu->remapped_uncorrectable < gpu->remapper_banks
+                          ? gpu->remapped_uncorrectable
+                          : gpu->remapper_banks;
   memset(histogram, 0, sizeof *histogram);
   histogram->high = gpu->remap_failure ? used - 1 : used;
   histogram->none = gpu->remap_failure ? 1 : 0;

@@ -1,5 +1,7 @@
-// What every file of the simulated library shares: the session, the way into a call, and small helpers. Runs inside other people's
-// processes: libc only, nothing exported but nvml*, no thread of its own, no signal, no environment variable but PENSTOCK_SIM_STATE.
+// Declarations shared by every file of the simulated library: the session, the entry of a call, and
+// small helpers. The library runs inside other programs' processes: it uses libc only, exports only
+// nvml*, starts no thread, installs no signal handler, and reads no environment variable but
+// PENSTOCK_SIM_STATE.
 #ifndef PENSTOCK_SIM_NVML_LIBRARY_H_
 #define PENSTOCK_SIM_NVML_LIBRARY_H_
 
@@ -11,7 +13,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-// Declarations of all exports, and a number for each.
+// Declares all exports, and a number for each.
 #define F(branch, name, parameters) EXPORT NvReturn name parameters;
 #define D F
 #include "sim/nvml/functions.def"
@@ -28,67 +30,76 @@ enum Function {
   kFunctionCount
 };
 
-// What a handle points to; its place in the table is the GPU's slot in the state.
+// The target of a handle; its index in the table is the GPU's slot in the state.
 struct SimDevice {
   uint32_t slot;
 };
 
-// Opens the machine's state, for writing where that may be, and learns the version of this library where its name tells. -1 and errno:
-// ENOENT where there is none. Called under the session's lock.
+// Opens the machine's state, for writing where permitted, and reads the version of this library
+// from its file name. Returns -1 with errno; ENOENT if there is no state. Call it under the
+// session's lock.
 int OpenState(char* version, size_t size, int* writable);
-// As open(2) answers for a file of the machine's /dev: 0, or why not. No driver is behind a simulated one, which is ENXIO and fine. After
-// OpenState.
+// Returns what open(2) answers for a file of the machine's /dev: 0 or an errno. A simulated device
+// file has no driver, so ENXIO counts as success. Call it after OpenState.
 int OpenDevice(const char* name);
 
-// Maps the state and starts a session, or says why not. Counted, like NVML's own.
+// Maps the state and starts a session, or returns the error. Sessions are counted, as in NVML.
 NvReturn SessionStart(void);
 NvReturn SessionEnd(void);
 
-// The state of the session; stays mapped when it ends, since another thread may be inside a call. Null before the first.
+// Returns the session's state, or null before the first session. The state stays mapped after the
+// session, because another thread may be inside a call.
 SimState* SessionState(void);
-// Whether the process may change the state file (as only root may change a driver's settings).
+// Whether the process may change the state file (on a real machine, only root may change a driver's
+// settings).
 int SessionMayWrite(void);
 
-// The way into a call that names no device, or one: checks the session, the driver's age, the handle, and applies faults. On NV_SUCCESS
-// `*gpu` is the device; everything but NV_SUCCESS is the answer to give.
+// The entry of a call without a device, and of a call with one: checks the session, the driver's
+// version, the handle, and applies faults. On NV_SUCCESS `*gpu` is the device; any other result is
+// the call's answer.
 NvReturn Enter(enum Function function);
 NvReturn EnterDevice(enum Function function, NvDevice device, SimGpu** gpu);
 
-// Whether this session lists the GPU: it is there, and the process could open its device file, as a real NVML asks of it.
+// Whether this session lists the GPU: it exists, and the process could open its device file, as a
+// real NVML requires.
 int SlotShown(const SimState* state, uint32_t slot);
 
-// Handles: of a slot, and back; null and -1 where there is none.
+// Convert a slot to its handle, and back; null and -1 if there is none.
 NvDevice HandleOf(uint32_t slot);
 int SlotOf(NvDevice device);
-// The other device of a call that names two.
+// Returns the second device of a call that takes two.
 NvReturn OtherDevice(NvDevice device, SimGpu** gpu);
 
-// Copies a string into the caller's buffer: INVALID_ARGUMENT, INSUFFICIENT_SIZE, NOT_SUPPORTED for an empty one.
+// Copies a string into the caller's buffer. Returns INVALID_ARGUMENT, INSUFFICIENT_SIZE, or
+// NOT_SUPPORTED for an empty string.
 NvReturn CopyText(const char* text, char* buffer, NvUint length);
 // Stores a value that may be SIM_NA (NOT_SUPPORTED).
 NvReturn Give(uint32_t value, NvUint* result);
-// Likewise for a reading, which a fault may have replaced by any number (`penstock-sim fault GPU nonsense`).
+// Stores a reading that may be SIM_NA, or the number with which a fault replaces it (`penstock-sim
+// fault GPU nonsense`).
 NvReturn GiveReading(const SimGpu* gpu, enum SimReading reading, uint32_t value, NvUint* result);
-// Whether a fault has replaced it; then by what.
+// Whether a fault replaces the reading; `*value` is then the replacement.
 int IsNonsense(const SimGpu* gpu, enum SimReading reading, uint64_t* value);
 // Writes "DDDDDDDD:BB:DD.0" or, legacy, "DDDD:BB:DD.0".
-void FillPci(NvPciInfo* pci, uint32_t domain, uint32_t bus, uint32_t device, uint32_t id, uint32_t subsystem);
+void FillPci(NvPciInfo* pci, uint32_t domain, uint32_t bus, uint32_t device, uint32_t id,
+             uint32_t subsystem);
 
-// All memory in use besides the reserved part, bytes.
+// Returns all memory in use, in bytes, without the reserved part.
 uint64_t UsedBytes(const SimGpu* gpu);
-// One for every process; a slot's name for a pid, or null.
+// Returns the name of the process with this pid, or null.
 const char* ProcessName(const SimState* state, uint32_t pid);
-// A copy of the process table as it was between two changes; room for kSimMaxProcesses. How many there are.
+// Copies the process table as it was between two changes, into room for kSimMaxProcesses entries.
+// Returns their number.
 uint32_t CopyProcesses(const SimGpu* gpu, SimProcess* processes);
 
-// Locks the state file for a change, and ends the change. 0: no permission.
+// Lock the state file for a change, and end the change. StateLock returns 0 without permission.
 int StateLock(void);
 void StateUnlock(void);
 
-// The machine's clock, by which it meters and stamps samples.
+// Returns the machine's clock, from which meters and the timestamps of samples derive.
 uint64_t MachineTime(void);
 
-// A GPU's meters at one moment, as between two changes of the state.
+// A GPU's meters at one moment, as they were between two changes of the state.
 struct Meters {
   uint64_t time;  // MachineTime
   uint64_t count[kSimMeters];
@@ -96,21 +107,23 @@ struct Meters {
 };
 void ReadMeters(const SimGpu* gpu, struct Meters* meters);
 
-// NVLinks that are up, and the part of a sum over all of them that one carries.
+// Return the number of NVLinks that are up, and one link's part of a sum over all of them.
 NvUint ActiveLinks(const SimGpu* gpu);
 uint64_t LinkPart(const SimGpu* gpu, uint32_t link, uint64_t sum);
 
-// ECC errors of a kind (NV_ERRORS_…) since NV_ECC_VOLATILE or NV_ECC_AGGREGATE: SRAM's and DRAM's. NOT_SUPPORTED without ECC.
+// Returns the ECC errors of a kind (NV_ERRORS_…) since NV_ECC_VOLATILE or NV_ECC_AGGREGATE: SRAM's
+// and DRAM's. NOT_SUPPORTED without ECC.
 NvReturn EccErrors(const SimGpu* gpu, NvUint error, NvUint counter, const uint64_t** counts);
-// Whether row remapping can be asked for.
+// Whether the GPU supports row remapping queries.
 int HasRemapper(const SimGpu* gpu);
-// Whether the power that NVML tells is a mean over a second: Ampere and newer, but for GA100.
+// Whether the power that NVML reports is a mean over a second: on Ampere and newer, except GA100.
 int HasAveragePower(const SimGpu* gpu);
 
-// What the fault of this field on this GPU changes, if there is one; counted faults lose a strike.
+// Returns which parts of this field a fault changes on this GPU; 0 if there is none. A counted
+// fault's count decreases.
 int FieldFault(const SimGpu* gpu, NvUint field, SimFault* fault);
 
-// Opens a device call: `gpu` is the device from here on.
+// Begins a device call: `gpu` is the device from here on.
 #define DEVICE_CALL(name)                                           \
   SimGpu* gpu = 0;                                                  \
   {                                                                 \

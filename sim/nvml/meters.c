@@ -1,4 +1,5 @@
-// A GPU's meters at a moment. Copies out of the state between two writes, as no reader may see a count go back.
+// Reads a GPU's meters at one moment. Copies them between two writes of the state, so that no
+// reader sees a count decrease.
 #include <string.h>
 
 #include "sim/nvml/library.h"
@@ -7,7 +8,7 @@ void ReadMeters(const SimGpu* gpu, struct Meters* meters) {
   const uint32_t* generation = &SessionState()->generation;
   SimMeter copy[kSimMeters];
   uint64_t metered = 0;
-  // A writer that died in the middle is not waited for.
+  // Do not wait indefinitely: a writer may have died during a change.
   for (int attempt = 0; attempt < 1000; attempt++) {
     const uint32_t before = __atomic_load_n(generation, __ATOMIC_ACQUIRE);
     memcpy(copy, gpu->meters, sizeof copy);
@@ -24,11 +25,12 @@ void ReadMeters(const SimGpu* gpu, struct Meters* meters) {
 
 NvUint ActiveLinks(const SimGpu* gpu) {
   NvUint active = 0;
-  for (uint32_t i = 0; i < gpu->nvlink_count && i < kSimMaxLinks; i++) active += gpu->nvlinks[i].active != 0;
+  for (uint32_t i = 0; i < gpu->nvlink_count && i < kSimMaxLinks; i++)
+    active += gpu->nvlinks[i].active != 0;
   return active;
 }
 
-// The first link carries what does not divide, so that the parts make the sum.
+// The first link also carries the remainder of the division, so that the parts add up to the sum.
 uint64_t LinkPart(const SimGpu* gpu, uint32_t link, uint64_t sum) {
   const NvUint active = ActiveLinks(gpu);
   if (link >= kSimMaxLinks || !gpu->nvlinks[link].active) return 0;

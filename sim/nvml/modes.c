@@ -1,4 +1,5 @@
-// How a device is set: persistence, compute mode, power limit, display, MIG, accounting. The only calls that change the state.
+// NVML calls for a device's modes: persistence, compute mode, power limit, display, MIG,
+// accounting. These are the only calls that change the state.
 #include "sim/nvml/library.h"
 
 NvReturn nvmlDeviceGetPersistenceMode(NvDevice device, NvUint* mode) {
@@ -6,7 +7,7 @@ NvReturn nvmlDeviceGetPersistenceMode(NvDevice device, NvUint* mode) {
   return Give(gpu->persistence, mode);
 }
 
-// What only root may do with a real driver, only who may write the state may do here.
+// A real driver permits this to root; the simulated one to processes that may write the state.
 static NvReturn Set(uint32_t* field, uint32_t value) {
   if (!StateLock()) return NV_NO_PERMISSION;
   *field = value;
@@ -38,7 +39,7 @@ NvReturn nvmlDeviceSetPowerManagementLimit(NvDevice device, NvUint milliwatt) {
 
 NvReturn nvmlDeviceGetDisplayMode(NvDevice device, NvUint* mode) {
   DEVICE_CALL(nvmlDeviceGetDisplayMode);
-  // Server boards report "enabled" though nothing can be plugged in.
+  // Server boards report "enabled" although they have no display connector.
   return SessionState()->driver_branch >= 590 ? NV_DEPRECATED : Give(NV_ENABLED, mode);
 }
 

@@ -1,5 +1,6 @@
-// The part of NVML's C ABI that the simulated library speaks, from the documented nvml.h (12.9 and 13.x); types only, no behaviour.
-// tests/conformance compares every size, offset, value and signature below with NVIDIA's own headers.
+// The part of NVML's C ABI that the simulated library implements, from the documented nvml.h (12.9
+// and 13.x); types only. tests/conformance compares every size, offset, value and signature below
+// with NVIDIA's own headers.
 #ifndef PENSTOCK_SIM_NVML_ABI_H_
 #define PENSTOCK_SIM_NVML_ABI_H_
 
@@ -47,8 +48,18 @@ typedef enum {
 
 enum { NV_DISABLED = 0, NV_ENABLED = 1 };
 enum { NV_CLOCK_GRAPHICS = 0, NV_CLOCK_SM = 1, NV_CLOCK_MEM = 2, NV_CLOCK_VIDEO = 3 };
-enum { NV_CLOCK_ID_CURRENT = 0, NV_CLOCK_ID_APP_TARGET = 1, NV_CLOCK_ID_APP_DEFAULT = 2, NV_CLOCK_ID_BOOST_MAX = 3 };
-enum { NV_THRESHOLD_SHUTDOWN = 0, NV_THRESHOLD_SLOWDOWN = 1, NV_THRESHOLD_MEM_MAX = 2, NV_THRESHOLD_GPU_MAX = 3 };
+enum {
+  NV_CLOCK_ID_CURRENT = 0,
+  NV_CLOCK_ID_APP_TARGET = 1,
+  NV_CLOCK_ID_APP_DEFAULT = 2,
+  NV_CLOCK_ID_BOOST_MAX = 3
+};
+enum {
+  NV_THRESHOLD_SHUTDOWN = 0,
+  NV_THRESHOLD_SLOWDOWN = 1,
+  NV_THRESHOLD_MEM_MAX = 2,
+  NV_THRESHOLD_GPU_MAX = 3
+};
 enum { NV_ERRORS_CORRECTED = 0, NV_ERRORS_UNCORRECTED = 1 };
 enum { NV_ECC_VOLATILE = 0, NV_ECC_AGGREGATE = 1 };
 enum { NV_LOCATION_DRAM = 2, NV_LOCATION_SRAM = 7, NV_LOCATION_COUNT = 8 };
@@ -63,7 +74,14 @@ enum {
   NV_TOPOLOGY_NODE = 40,
   NV_TOPOLOGY_SYSTEM = 50
 };
-enum { NV_VALUE_DOUBLE = 0, NV_VALUE_UINT = 1, NV_VALUE_ULONG = 2, NV_VALUE_ULONGLONG = 3, NV_VALUE_LONGLONG = 4, NV_VALUE_INT = 5 };
+enum {
+  NV_VALUE_DOUBLE = 0,
+  NV_VALUE_UINT = 1,
+  NV_VALUE_ULONG = 2,
+  NV_VALUE_ULONGLONG = 3,
+  NV_VALUE_LONGLONG = 4,
+  NV_VALUE_INT = 5
+};
 enum { NV_LINK_TO_GPU = 0, NV_LINK_TO_SWITCH = 2, NV_MAX_LINKS = 18 };
 enum {
   NV_LINK_CAP_P2P = 0,
@@ -73,7 +91,14 @@ enum {
   NV_LINK_CAP_SLI = 4,
   NV_LINK_CAP_VALID = 5
 };
-enum { NV_ARCH_VOLTA = 5, NV_ARCH_TURING = 6, NV_ARCH_AMPERE = 7, NV_ARCH_ADA = 8, NV_ARCH_HOPPER = 9, NV_ARCH_BLACKWELL = 10 };
+enum {
+  NV_ARCH_VOLTA = 5,
+  NV_ARCH_TURING = 6,
+  NV_ARCH_AMPERE = 7,
+  NV_ARCH_ADA = 8,
+  NV_ARCH_HOPPER = 9,
+  NV_ARCH_BLACKWELL = 10
+};
 enum { NV_BRAND_TESLA = 2, NV_BRAND_GEFORCE = 5, NV_BRAND_NVIDIA = 14 };
 
 // nvmlEventType*
@@ -171,7 +196,7 @@ enum {
   NV_FI_RECOVERY_ACTION = 230,
   NV_FI_NVLINK_FEC_HISTORY_0 = 235,
   NV_FI_NVLINK_FEC_HISTORY_15 = 250,
-  NV_FI_REASON_SW_THERMAL_575 = 251,  // as drivers from 575 to 580.65 number it
+  NV_FI_REASON_SW_THERMAL_575 = 251,  // as numbered by drivers from 575 to 580.65
   NV_FI_REASON_SW_THERMAL = 269,
 };
 enum { NV_POWER_SCOPE_GPU = 0 };
@@ -269,7 +294,7 @@ typedef struct {
   } metricInfo;
 } NvGpmMetric;
 
-// Callers have room for as many metrics as their header knew.
+// Callers have room for as many metrics as their header defines.
 typedef struct {
   unsigned int version, numMetrics;
   NvGpmSample sample1, sample2;
@@ -286,8 +311,9 @@ typedef struct {
 
 typedef struct {
   unsigned int version;
-  unsigned long long aggregateUncParity, aggregateUncSecDed, aggregateCor, volatileUncParity, volatileUncSecDed, volatileCor,
-      aggregateUncBucketL2, aggregateUncBucketSm, aggregateUncBucketPcie, aggregateUncBucketMcu, aggregateUncBucketOther;
+  unsigned long long aggregateUncParity, aggregateUncSecDed, aggregateCor, volatileUncParity,
+      volatileUncSecDed, volatileCor, aggregateUncBucketL2, aggregateUncBucketSm,
+      aggregateUncBucketPcie, aggregateUncBucketMcu, aggregateUncBucketOther;
   unsigned int bThresholdExceeded;
 } NvSramEcc;
 
@@ -296,8 +322,8 @@ typedef struct {
 } NvRemapHistogram;
 
 typedef struct {
-  unsigned int multiprocessorCount, sharedCopyEngineCount, sharedDecoderCount, sharedEncoderCount, sharedJpegCount, sharedOfaCount,
-      gpuInstanceSliceCount, computeInstanceSliceCount;
+  unsigned int multiprocessorCount, sharedCopyEngineCount, sharedDecoderCount, sharedEncoderCount,
+      sharedJpegCount, sharedOfaCount, gpuInstanceSliceCount, computeInstanceSliceCount;
   unsigned long long memorySizeMB;
 } NvAttributes;
 
@@ -341,7 +367,7 @@ typedef struct {
   unsigned int healthMask;
 } NvFabric2;
 
-// v3 of newer headers is v2 and one field more.
+// v3 of newer headers is v2 with one more field.
 typedef struct {
   unsigned int version;
   unsigned char clusterUuid[16];
@@ -401,6 +427,7 @@ typedef struct {
 } NvViolation;
 
 // The version word of a versioned struct: its size and number.
-#define NV_STRUCT_VERSION(type, number) ((unsigned int)(sizeof(type) | ((unsigned int)(number) << 24)))
+#define NV_STRUCT_VERSION(type, number) \
+  ((unsigned int)(sizeof(type) | ((unsigned int)(number) << 24)))
 
 #endif  // PENSTOCK_SIM_NVML_ABI_H_

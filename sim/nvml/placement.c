@@ -1,4 +1,5 @@
-// Where a device sits: NUMA, CPUs, PCIe, NVLink, fabric. Reads the state, changes nothing.
+// NVML calls for a device's place in the machine: NUMA, CPUs, PCIe, NVLink, fabric. Reads the
+// state, changes nothing.
 #include <string.h>
 
 #include "sim/nvml/library.h"
@@ -6,7 +7,8 @@
 NvReturn nvmlDeviceGetNumaNodeId(NvDevice device, NvUint* node) {
   NEED(node);
   DEVICE_CALL(nvmlDeviceGetNumaNodeId);
-  // The node of the GPU's own memory, which only coherent platforms (Grace) have; not the CPU node nearest to it.
+  // The node of the GPU's own memory, which only coherent platforms (Grace) have; not the CPU node
+  // nearest to it.
   return NV_NOT_SUPPORTED;
 }
 
@@ -30,7 +32,7 @@ static unsigned Number(const char** text) {
   return value;
 }
 
-// "48-63,176-191" into a bit mask.
+// Converts "48-63,176-191" into a bit mask.
 static NvReturn CpuMask(const SimGpu* gpu, NvUint words, NvMask* cpus) {
   if (!gpu->cpu_list[0]) return NV_NOT_SUPPORTED;
   memset(cpus, 0, words * sizeof *cpus);
@@ -48,7 +50,8 @@ static NvReturn CpuMask(const SimGpu* gpu, NvUint words, NvMask* cpus) {
   return NV_SUCCESS;
 }
 
-NvReturn nvmlDeviceGetCpuAffinityWithinScope(NvDevice device, NvUint words, NvMask* cpus, NvUint scope) {
+NvReturn nvmlDeviceGetCpuAffinityWithinScope(NvDevice device, NvUint words, NvMask* cpus,
+                                             NvUint scope) {
   if (!cpus || !words || scope > 1) return NV_INVALID_ARGUMENT;
   DEVICE_CALL(nvmlDeviceGetCpuAffinityWithinScope);
   return CpuMask(gpu, words, cpus);
@@ -69,7 +72,8 @@ NvReturn nvmlDeviceGetTopologyCommonAncestor(NvDevice device, NvDevice other, Nv
   return result;
 }
 
-NvReturn nvmlDeviceGetTopologyNearestGpus(NvDevice device, NvUint level, NvUint* count, NvDevice* devices) {
+NvReturn nvmlDeviceGetTopologyNearestGpus(NvDevice device, NvUint level, NvUint* count,
+                                          NvDevice* devices) {
   NEED(count);
   DEVICE_CALL(nvmlDeviceGetTopologyNearestGpus);
   const SimState* state = SessionState();
@@ -84,7 +88,8 @@ NvReturn nvmlDeviceGetTopologyNearestGpus(NvDevice device, NvUint level, NvUint*
   return short_of_room ? NV_INSUFFICIENT_SIZE : NV_SUCCESS;
 }
 
-NvReturn nvmlDeviceGetP2PStatus(NvDevice device, NvDevice other, NvUint capability, NvUint* status) {
+NvReturn nvmlDeviceGetP2PStatus(NvDevice device, NvDevice other, NvUint capability,
+                                NvUint* status) {
   if (!status || capability > NV_P2P_PCI) return NV_INVALID_ARGUMENT;
   DEVICE_CALL(nvmlDeviceGetP2PStatus);
   SimGpu* second;
@@ -94,14 +99,17 @@ NvReturn nvmlDeviceGetP2PStatus(NvDevice device, NvDevice other, NvUint capabili
   const size_t at = (size_t)(second - SessionState()->gpus);
   if (gpu->nvlink_to[at])
     *status = capability == NV_P2P_PCI ? NV_P2P_NOT_SUPPORTED : NV_P2P_OK;
-  else if (capability == NV_P2P_NVLINK || capability == NV_P2P_ATOMICS || gpu->brand == NV_BRAND_GEFORCE)
+  else if (capability == NV_P2P_NVLINK || capability == NV_P2P_ATOMICS ||
+           gpu->brand == NV_BRAND_GEFORCE)
     *status = NV_P2P_NOT_SUPPORTED;
   else
-    *status = gpu->topology[at] <= NV_TOPOLOGY_HOSTBRIDGE ? NV_P2P_OK : NV_P2P_CHIPSET_NOT_SUPPORTED;
+    *status =
+        gpu->topology[at] <= NV_TOPOLOGY_HOSTBRIDGE ? NV_P2P_OK : NV_P2P_CHIPSET_NOT_SUPPORTED;
   return NV_SUCCESS;
 }
 
-// INVALID_ARGUMENT past every GPU's last link, NOT_SUPPORTED where this one has none.
+// Returns INVALID_ARGUMENT beyond the last link of any GPU, NOT_SUPPORTED beyond the last link of
+// this one.
 static NvReturn Link(const SimGpu* gpu, NvUint link, const SimNvLink** found) {
   if (link >= NV_MAX_LINKS) return NV_INVALID_ARGUMENT;
   if (link >= gpu->nvlink_count) return NV_NOT_SUPPORTED;
@@ -127,13 +135,15 @@ NvReturn nvmlDeviceGetNvLinkVersion(NvDevice device, NvUint link, NvUint* versio
   return at->active ? Give(gpu->nvlink_version, version) : NV_NOT_SUPPORTED;
 }
 
-NvReturn nvmlDeviceGetNvLinkCapability(NvDevice device, NvUint link, NvUint capability, NvUint* result) {
+NvReturn nvmlDeviceGetNvLinkCapability(NvDevice device, NvUint link, NvUint capability,
+                                       NvUint* result) {
   if (capability > NV_LINK_CAP_VALID) return NV_INVALID_ARGUMENT;
   LINK_CALL(nvmlDeviceGetNvLinkCapability);
   return Give(at->active && capability != NV_LINK_CAP_SLI, result);
 }
 
-NvReturn nvmlDeviceGetNvLinkErrorCounter(NvDevice device, NvUint link, NvUint counter, NvUlong* value) {
+NvReturn nvmlDeviceGetNvLinkErrorCounter(NvDevice device, NvUint link, NvUint counter,
+                                         NvUlong* value) {
   if (!value || counter > 4) return NV_INVALID_ARGUMENT;
   // nvmlNvLinkErrorCounter_t: replay, recovery, CRC of flits, CRC of data, ECC of data.
   static const int kOf[] = {kSimLinkReplay, kSimLinkRecovery, kSimLinkCrcFlit, kSimLinkCrcData};
@@ -147,7 +157,8 @@ NvReturn nvmlDeviceGetNvLinkRemotePciInfo(NvDevice device, NvUint link, NvPciInf
   LINK_CALL(nvmlDeviceGetNvLinkRemotePciInfo);
   if (!at->active) return NV_NOT_SUPPORTED;
   NvPciInfo whole;
-  FillPci(&whole, at->remote_domain, at->remote_bus, at->remote_device, at->remote_pci_id, at->remote_subsystem_id);
+  FillPci(&whole, at->remote_domain, at->remote_bus, at->remote_device, at->remote_pci_id,
+          at->remote_subsystem_id);
   memcpy(pci, &whole, __builtin_offsetof(NvPciInfo, busId));
   return NV_SUCCESS;
 }
@@ -156,7 +167,8 @@ NvReturn nvmlDeviceGetNvLinkRemotePciInfo_v2(NvDevice device, NvUint link, NvPci
   NEED(pci);
   LINK_CALL(nvmlDeviceGetNvLinkRemotePciInfo_v2);
   if (!at->active) return NV_NOT_SUPPORTED;
-  FillPci(pci, at->remote_domain, at->remote_bus, at->remote_device, at->remote_pci_id, at->remote_subsystem_id);
+  FillPci(pci, at->remote_domain, at->remote_bus, at->remote_device, at->remote_pci_id,
+          at->remote_subsystem_id);
   return NV_SUCCESS;
 }
 
@@ -193,7 +205,8 @@ NvReturn nvmlDeviceGetCurrPcieLinkWidth(NvDevice device, NvUint* width) {
 
 NvReturn nvmlDeviceGetPcieLinkMaxSpeed(NvDevice device, NvUint* speed) {
   DEVICE_CALL(nvmlDeviceGetPcieLinkMaxSpeed);
-  return Give(gpu->pcie_gen_max, speed);  // the enumeration counts as the generations do
+  return Give(gpu->pcie_gen_max, speed);  // the values of the enumeration are those of the
+                                          // generations
 }
 
 NvReturn nvmlDeviceGetPcieSpeed(NvDevice device, NvUint* mbps) {
@@ -236,7 +249,8 @@ NvReturn nvmlDeviceGetGpuFabricInfoV(NvDevice device, NvFabric3* fabric) {
   // A caller of version 2 has the shorter struct.
   size_t size = 0;
   if (version == NV_STRUCT_VERSION(NvFabric2, 2)) size = sizeof(NvFabric2);
-  if (version == NV_STRUCT_VERSION(NvFabric3, 3) && SessionState()->driver_branch >= 580) size = sizeof(NvFabric3);
+  if (version == NV_STRUCT_VERSION(NvFabric3, 3) && SessionState()->driver_branch >= 580)
+    size = sizeof(NvFabric3);
   if (size == 0) return NV_ARGUMENT_VERSION_MISMATCH;
   if (gpu->fabric == SIM_NA) return NV_NOT_SUPPORTED;
   memset(fabric, 0, size);

@@ -1,4 +1,5 @@
-// Where the machine is that this library belongs to: its state and its device files, found from where the library itself was loaded.
+// Locates the machine to which this library belongs: finds its state and its device files from the
+// path of the loaded library.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -11,9 +12,11 @@
 
 enum { kPathSize = 4096 };
 
-static char g_root[kPathSize];  // of the machine's dev/; written under the session's lock
+static char g_root[kPathSize];  // parent folder of the machine's dev/; written under the
+                                // session's lock
 
-// The path under which the loader mapped this library: production opens it through /proc/self/fd, so dladdr's name would not do.
+// Returns the path under which the loader mapped this library. dladdr's name does not suffice,
+// because production opens the library through /proc/self/fd.
 static int OwnPath(char* path) {
   FILE* maps = fopen("/proc/self/maps", "re");
   if (!maps) return 0;
@@ -23,7 +26,9 @@ static int OwnPath(char* path) {
   while (!found && fgets(line, sizeof line, maps)) {
     unsigned long from, to;
     int name_at = 0;
-    if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %n", &from, &to, &name_at) < 2 || here < from || here >= to) continue;
+    if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %n", &from, &to, &name_at) < 2 || here < from ||
+        here >= to)
+      continue;
     line[strcspn(line, "\n")] = 0;
     found = name_at > 0 && line[name_at] == '/' && strlen(line + name_at) < kPathSize;
     if (found) strcpy(path, line + name_at);
@@ -35,7 +40,8 @@ static int OwnPath(char* path) {
   return 1;
 }
 
-// "libnvidia-ml.so.550.54.15" carries the version; "libnvidia-ml.so.1" does not.
+// Reads the version from the file name: "libnvidia-ml.so.550.54.15" contains it;
+// "libnvidia-ml.so.1" does not.
 static void LearnVersion(const char* path, char* known, size_t size) {
   const char* name = strrchr(path, '/');
   const char* prefix = "/libnvidia-ml.so.";
@@ -44,7 +50,7 @@ static void LearnVersion(const char* path, char* known, size_t size) {
   if (strchr(version, '.')) snprintf(known, size, "%s", version);
 }
 
-// Opens a file for writing or, where that is refused, for reading. -1 with errno else.
+// Opens a file for writing or, if that is refused, for reading. Returns -1 with errno on failure.
 static int OpenEither(const char* path, int* writable) {
   *writable = 1;
   int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -53,7 +59,7 @@ static int OpenEither(const char* path, int* writable) {
   return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-// The state of the machine at `folder`. -1 with ENOENT where there is none.
+// Opens the state of the machine at `folder`. Returns -1 with ENOENT if there is none.
 static int OpenBelow(const char* folder, int* writable) {
   char path[kPathSize];
   errno = ENOENT;
@@ -63,27 +69,30 @@ static int OpenBelow(const char* folder, int* writable) {
   return fd;
 }
 
-// The state under its second name, where there are only the driver's files, as in a container: their root is `folder`, or `folder` is its
-// usr/. -1 with ENOENT for any other firmware.
+// Opens the state by its second name, where only the driver's files exist, as in a container: their
+// root is `folder`, or `folder` is its usr/. Returns -1 with ENOENT for any other firmware.
 static int OpenFirmware(const char* folder, const char* version, int* writable) {
   static const char* const kNames[] = {"gsp_tu10x.bin", "gsp.bin"};
   char path[kPathSize];
   for (unsigned i = 0; i < sizeof kNames / sizeof kNames[0] && version[0]; i++) {
-    const int length = snprintf(path, sizeof path, "%s/lib/firmware/nvidia/%s/%s", folder, version, kNames[i]);
+    const int length =
+        snprintf(path, sizeof path, "%s/lib/firmware/nvidia/%s/%s", folder, version, kNames[i]);
     const int fd = length < (int)sizeof path ? OpenEither(path, writable) : -1;
     uint32_t magic = 0;
     if (fd < 0) continue;
-    if (pread(fd, &magic, sizeof magic, 0) == (ssize_t)sizeof magic && magic == kSimMagic) return fd;
+    if (pread(fd, &magic, sizeof magic, 0) == (ssize_t)sizeof magic && magic == kSimMagic)
+      return fd;
     close(fd);
   }
   errno = ENOENT;
   return -1;
 }
 
-// Where the machine's dev/ is: beside .penstock-sim, or beside usr/.
+// Stores the parent folder of the machine's dev/: that of .penstock-sim, or that of usr/.
 static void LearnRoot(const char* path, const char* suffix) {
   const size_t length = strlen(path), cut = strlen(suffix);
-  const size_t keep = length >= cut && strcmp(path + length - cut, suffix) == 0 ? length - cut : length;
+  const size_t keep =
+      length >= cut && strcmp(path + length - cut, suffix) == 0 ? length - cut : length;
   snprintf(g_root, sizeof g_root, "%.*s", (int)keep, path);
 }
 
@@ -95,13 +104,15 @@ int OpenState(char* version, size_t size, int* writable) {
     LearnRoot(given, "/.penstock-sim/state");
     return OpenEither(given, writable);
   }
-  // From <root>/usr/lib/x86_64-linux-gnu upwards to <root>, and "/" at last; no machine at all, then its firmware.
+  // Search from <root>/usr/lib/x86_64-linux-gnu up to <root>, and finally "/"; first for a machine,
+  // then for its firmware.
   for (int firmware = 0; firmware < 2; firmware++) {
     strcpy(folder, own);
     for (char* slash = strrchr(folder, '/'); slash; slash = strrchr(folder, '/')) {
       *slash = 0;
       LearnRoot(folder, "/usr");
-      const int fd = firmware ? OpenFirmware(folder, version, writable) : OpenBelow(folder, writable);
+      const int fd =
+          firmware ? OpenFirmware(folder, version, writable) : OpenBelow(folder, writable);
       if (fd >= 0 || errno != ENOENT) return fd;
     }
   }

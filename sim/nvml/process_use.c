@@ -1,12 +1,14 @@
-// How much of a device each process uses. The driver samples each process in turn and keeps what it saw for a while.
+// NVML calls for each process's utilization of a device. The driver samples each process in turn
+// and keeps the samples for a while.
 #include "sim/nvml/library.h"
 
 enum {
   kPeriod = 1000000 / 6,  // µs between two samples of a process
-  kBuffer = 100,          // as many samples as the driver keeps: the room that it asks for
+  kBuffer = 100,          // number of samples that the driver keeps, and the buffer size that it
+                          // requests
 };
 
-// The last time, in µs, that a process was sampled: not all at once.
+// Returns the last time, in µs, at which a process was sampled; the times of the processes differ.
 static uint64_t SampledAt(uint32_t index, uint64_t now) {
   const uint64_t phase = index * 37000u % kPeriod;
   return now - (now - phase) % kPeriod;
@@ -17,9 +19,10 @@ static NvUint UseOrNonsense(const SimGpu* gpu, uint32_t percent) {
   return IsNonsense(gpu, kSimReadProcessUse, &instead) ? (NvUint)instead : percent;
 }
 
-// What nobody gave a process of its own is an equal part of what is left.
+// A process without a utilization of its own has an equal part of the remaining utilization.
 static NvProcessUse2 UseOf(const SimGpu* gpu, const SimProcess* all, uint32_t count, uint32_t at) {
-  uint32_t sm = gpu->use_gpu, memory = gpu->use_memory, encoder = gpu->use_encoder, decoder = gpu->use_decoder, sharers = 0;
+  uint32_t sm = gpu->use_gpu, memory = gpu->use_memory, encoder = gpu->use_encoder,
+           decoder = gpu->use_decoder, sharers = 0;
   for (uint32_t i = 0; i < count; i++) {
     sharers += !all[i].own_use;
     if (!all[i].own_use) continue;
@@ -30,14 +33,19 @@ static NvProcessUse2 UseOf(const SimGpu* gpu, const SimProcess* all, uint32_t co
   }
   const SimProcess* process = &all[at];
   if (process->own_use)
-    sm = process->use_sm, memory = process->use_memory, encoder = process->use_encoder, decoder = process->use_decoder;
+    sm = process->use_sm, memory = process->use_memory, encoder = process->use_encoder,
+    decoder = process->use_decoder;
   else
     sm /= sharers, memory /= sharers, encoder /= sharers, decoder /= sharers;
-  return (NvProcessUse2){
-      .pid = process->pid, .smUtil = UseOrNonsense(gpu, sm), .memUtil = UseOrNonsense(gpu, memory), .encUtil = encoder, .decUtil = decoder};
+  return (NvProcessUse2){.pid = process->pid,
+                         .smUtil = UseOrNonsense(gpu, sm),
+                         .memUtil = UseOrNonsense(gpu, memory),
+                         .encUtil = encoder,
+                         .decUtil = decoder};
 }
 
-// Samples newer than `since` of processes that did something, into room for kBuffer. As of a driver that has them, junk fills the rest.
+// Copies samples newer than `since`, of processes with any utilization, into room for kBuffer
+// entries. With the fault that simulates junk samples, junk fills the rest.
 static uint32_t Samples(const SimGpu* gpu, uint64_t since, NvProcessUse2* samples) {
   SimProcess all[kSimMaxProcesses];
   const uint32_t count = CopyProcesses(gpu, all);
@@ -46,16 +54,19 @@ static uint32_t Samples(const SimGpu* gpu, uint64_t since, NvProcessUse2* sample
   for (uint32_t i = 0; i < count; i++) {
     NvProcessUse2 use = UseOf(gpu, all, count, i);
     use.timeStamp = SampledAt(i, now);
-    if (use.timeStamp > since && (use.smUtil || use.memUtil || use.encUtil || use.decUtil)) samples[found++] = use;
+    if (use.timeStamp > since && (use.smUtil || use.memUtil || use.encUtil || use.decUtil))
+      samples[found++] = use;
   }
   while (gpu->junk_process_samples && found < kBuffer) {
-    samples[found] = (NvProcessUse2){now, 0, 0x6c696e75u + found, 4294967295u, 1073741824u, 2863311530u, 0, 0};
+    samples[found] =
+        (NvProcessUse2){now, 0, 0x6c696e75u + found, 4294967295u, 1073741824u, 2863311530u, 0, 0};
     found++;
   }
   return found;
 }
 
-NvReturn nvmlDeviceGetProcessUtilization(NvDevice device, NvProcessUse* uses, NvUint* count, NvUlong since) {
+NvReturn nvmlDeviceGetProcessUtilization(NvDevice device, NvProcessUse* uses, NvUint* count,
+                                         NvUlong since) {
   NEED(count);
   DEVICE_CALL(nvmlDeviceGetProcessUtilization);
   if (gpu->mig_current == NV_ENABLED) return NV_NOT_SUPPORTED;
@@ -71,7 +82,8 @@ NvReturn nvmlDeviceGetProcessUtilization(NvDevice device, NvProcessUse* uses, Nv
   if (!fits) return NV_INSUFFICIENT_SIZE;
   for (uint32_t i = 0; i < found; i++) {
     const NvProcessUse2* use = &samples[i];
-    uses[i] = (NvProcessUse){use->pid, use->timeStamp, use->smUtil, use->memUtil, use->encUtil, use->decUtil};
+    uses[i] = (NvProcessUse){use->pid,     use->timeStamp, use->smUtil,
+                             use->memUtil, use->encUtil,   use->decUtil};
   }
   return NV_SUCCESS;
 }

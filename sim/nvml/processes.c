@@ -1,4 +1,5 @@
-// Who uses a device. Copies out of the state between two writes, never half of one.
+// NVML calls for the processes on a device. Copies the table between two writes of the state, so
+// that it is consistent.
 #include <string.h>
 
 #include "sim/nvml/library.h"
@@ -6,11 +7,12 @@
 const char* ProcessName(const SimState* state, uint32_t pid) {
   for (uint32_t i = 0; i < state->gpu_count; i++)
     for (uint32_t p = 0; p < state->gpus[i].process_count && p < kSimMaxProcesses; p++)
-      if (state->gpus[i].processes[p].pid == pid && state->gpus[i].processes[p].name[0]) return state->gpus[i].processes[p].name;
+      if (state->gpus[i].processes[p].pid == pid && state->gpus[i].processes[p].name[0])
+        return state->gpus[i].processes[p].name;
   return 0;
 }
 
-// A writer that died in the middle is not waited for.
+// Do not wait indefinitely: a writer may have died during a change.
 uint32_t CopyProcesses(const SimGpu* gpu, SimProcess* processes) {
   const uint32_t* generation = &SessionState()->generation;
   uint32_t count = 0;
@@ -24,8 +26,10 @@ uint32_t CopyProcesses(const SimGpu* gpu, SimProcess* processes) {
   return count;
 }
 
-// The caller gives room for *count entries of `size` bytes, which all begin as NvProcess1 does.
-static NvReturn List(const SimGpu* gpu, uint32_t type, NvUint* count, void* processes, size_t size) {
+// The caller provides room for *count entries of `size` bytes; every version of the entry begins
+// like NvProcess1.
+static NvReturn List(const SimGpu* gpu, uint32_t type, NvUint* count, void* processes,
+                     size_t size) {
   NEED(count);
   SimProcess all[kSimMaxProcesses];
   const uint32_t total = CopyProcesses(gpu, all);
@@ -35,7 +39,8 @@ static NvReturn List(const SimGpu* gpu, uint32_t type, NvUint* count, void* proc
   for (uint32_t i = 0; i < total; i++) {
     if (all[i].type != type) continue;
     if (processes && found < *count) {
-      NvProcess2 entry = {all[i].pid, memory_is_nonsense ? nonsense : all[i].memory_bytes, UINT32_MAX, UINT32_MAX};
+      NvProcess2 entry = {all[i].pid, memory_is_nonsense ? nonsense : all[i].memory_bytes,
+                          UINT32_MAX, UINT32_MAX};
       memcpy((char*)processes + found * size, &entry, size);
     }
     found++;

@@ -1,4 +1,5 @@
-// What a device is doing: memory, use, heat, power. Reads the state, changes nothing.
+// NVML calls for a device's readings: memory, utilization, temperature, power. Reads the state,
+// changes nothing.
 #include <string.h>
 
 #include "sim/nvml/library.h"
@@ -6,7 +7,8 @@
 uint64_t UsedBytes(const SimGpu* gpu) {
   uint64_t used = gpu->memory_used;
   if (IsNonsense(gpu, kSimReadMemoryUsed, &used)) return used;
-  for (uint32_t i = 0; i < gpu->process_count && i < kSimMaxProcesses; i++) used += gpu->processes[i].memory_bytes;
+  for (uint32_t i = 0; i < gpu->process_count && i < kSimMaxProcesses; i++)
+    used += gpu->processes[i].memory_bytes;
   const uint64_t most = gpu->memory_total - gpu->memory_reserved;
   return used < most ? used : most;
 }
@@ -40,14 +42,18 @@ NvReturn nvmlDeviceGetBAR1MemoryInfo(NvDevice device, NvBar1Memory* memory) {
   return NV_SUCCESS;
 }
 
-// All utilization calls answer NOT_SUPPORTED while MIG is on.
-static uint32_t Use(const SimGpu* gpu, uint32_t percent) { return gpu->mig_current == NV_ENABLED ? SIM_NA : percent; }
+// All utilization calls return NOT_SUPPORTED while MIG is enabled.
+static uint32_t Use(const SimGpu* gpu, uint32_t percent) {
+  return gpu->mig_current == NV_ENABLED ? SIM_NA : percent;
+}
 
 NvReturn nvmlDeviceGetUtilizationRates(NvDevice device, NvUtilization* use) {
   NEED(use);
   DEVICE_CALL(nvmlDeviceGetUtilizationRates);
   const NvReturn result = GiveReading(gpu, kSimReadUse, Use(gpu, gpu->use_gpu), &use->gpu);
-  return result == NV_SUCCESS ? GiveReading(gpu, kSimReadMemoryUse, Use(gpu, gpu->use_memory), &use->memory) : result;
+  return result == NV_SUCCESS
+             ? GiveReading(gpu, kSimReadMemoryUse, Use(gpu, gpu->use_memory), &use->memory)
+             : result;
 }
 
 static NvReturn EnginePeriod(NvUint* period_us) {
@@ -59,13 +65,17 @@ static NvReturn EnginePeriod(NvUint* period_us) {
 NvReturn nvmlDeviceGetEncoderUtilization(NvDevice device, NvUint* percent, NvUint* period_us) {
   DEVICE_CALL(nvmlDeviceGetEncoderUtilization);
   const NvReturn result = EnginePeriod(period_us);
-  return result == NV_SUCCESS ? GiveReading(gpu, kSimReadEncoder, Use(gpu, gpu->use_encoder), percent) : result;
+  return result == NV_SUCCESS
+             ? GiveReading(gpu, kSimReadEncoder, Use(gpu, gpu->use_encoder), percent)
+             : result;
 }
 
 NvReturn nvmlDeviceGetDecoderUtilization(NvDevice device, NvUint* percent, NvUint* period_us) {
   DEVICE_CALL(nvmlDeviceGetDecoderUtilization);
   const NvReturn result = EnginePeriod(period_us);
-  return result == NV_SUCCESS ? GiveReading(gpu, kSimReadDecoder, Use(gpu, gpu->use_decoder), percent) : result;
+  return result == NV_SUCCESS
+             ? GiveReading(gpu, kSimReadDecoder, Use(gpu, gpu->use_decoder), percent)
+             : result;
 }
 
 NvReturn nvmlDeviceGetJpgUtilization(NvDevice device, NvUint* percent, NvUint* period_us) {
@@ -89,7 +99,8 @@ NvReturn nvmlDeviceGetTemperature(NvDevice device, NvUint sensor, NvUint* celsiu
 NvReturn nvmlDeviceGetTemperatureV(NvDevice device, NvTemperature* temperature) {
   NEED(temperature);
   DEVICE_CALL(nvmlDeviceGetTemperatureV);
-  if (temperature->version != NV_STRUCT_VERSION(NvTemperature, 1)) return NV_ARGUMENT_VERSION_MISMATCH;
+  if (temperature->version != NV_STRUCT_VERSION(NvTemperature, 1))
+    return NV_ARGUMENT_VERSION_MISMATCH;
   if (temperature->sensorType != 0) return NV_INVALID_ARGUMENT;
   NvUint celsius;
   const NvReturn result = GiveReading(gpu, kSimReadTemperature, gpu->temperature, &celsius);
@@ -100,13 +111,14 @@ NvReturn nvmlDeviceGetTemperatureV(NvDevice device, NvTemperature* temperature) 
 NvReturn nvmlDeviceGetTemperatureThreshold(NvDevice device, NvUint threshold, NvUint* celsius) {
   if (threshold > 7) return NV_INVALID_ARGUMENT;
   DEVICE_CALL(nvmlDeviceGetTemperatureThreshold);
-  // Ada and Hopper give margins, by field values only.
+  // Ada and Hopper report margins, and only as field values.
   if (gpu->limits_are_margins || gpu->virtualization) return NV_NOT_SUPPORTED;
   switch (threshold) {
     case NV_THRESHOLD_SHUTDOWN: return Give((uint32_t)gpu->limit_shutdown, celsius);
     case NV_THRESHOLD_SLOWDOWN: return Give((uint32_t)gpu->limit_slowdown, celsius);
     case NV_THRESHOLD_GPU_MAX: return Give((uint32_t)gpu->limit_max, celsius);
-    case NV_THRESHOLD_MEM_MAX: return gpu->limit_memory ? Give((uint32_t)gpu->limit_memory, celsius) : NV_NOT_SUPPORTED;
+    case NV_THRESHOLD_MEM_MAX:
+      return gpu->limit_memory ? Give((uint32_t)gpu->limit_memory, celsius) : NV_NOT_SUPPORTED;
     default: return NV_NOT_SUPPORTED;
   }
 }
@@ -114,7 +126,8 @@ NvReturn nvmlDeviceGetTemperatureThreshold(NvDevice device, NvUint threshold, Nv
 NvReturn nvmlDeviceGetMarginTemperature(NvDevice device, NvMarginTemperature* margin) {
   NEED(margin);
   DEVICE_CALL(nvmlDeviceGetMarginTemperature);
-  if (margin->version != NV_STRUCT_VERSION(NvMarginTemperature, 1)) return NV_ARGUMENT_VERSION_MISMATCH;
+  if (margin->version != NV_STRUCT_VERSION(NvMarginTemperature, 1))
+    return NV_ARGUMENT_VERSION_MISMATCH;
   if (!gpu->limits_are_margins) return NV_NOT_SUPPORTED;
   margin->marginTemperature = 87 - (int)gpu->temperature;
   return NV_SUCCESS;
@@ -166,7 +179,8 @@ NvReturn nvmlDeviceGetPowerManagementDefaultLimit(NvDevice device, NvUint* milli
   return Give(gpu->power_default, milliwatt);
 }
 
-NvReturn nvmlDeviceGetPowerManagementLimitConstraints(NvDevice device, NvUint* least, NvUint* most) {
+NvReturn nvmlDeviceGetPowerManagementLimitConstraints(NvDevice device, NvUint* least,
+                                                      NvUint* most) {
   DEVICE_CALL(nvmlDeviceGetPowerManagementLimitConstraints);
   const NvReturn result = Give(gpu->power_min, least);
   return result == NV_SUCCESS ? Give(gpu->power_max, most) : result;

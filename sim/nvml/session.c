@@ -1,4 +1,4 @@
-// Opens and closes sessions, and lets each call in or turns it away. Knows no device fact.
+// Opens and closes sessions, and admits or rejects each call.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/futex.h>
@@ -25,16 +25,18 @@ static const struct {
 #undef D
 };
 
-// One per process. Held for a moment only, so a spin with sched_yield does; libpthread's symbols would bind the library to a newer libc.
+// One session state per process. The lock is held only briefly, so spinning with sched_yield
+// suffices; libpthread's symbols would tie the library to a newer libc.
 static int g_lock;
 static uint32_t g_sessions;
 static SimState* g_state;
 static int g_writable;
 static int g_lock_fd = -1;
-static uint32_t g_load;     // the driver load this session belongs to
-static char g_version[32];  // of this library; fixed once known, as a mapped library's is
+static uint32_t g_load;     // the driver load to which this session belongs
+static char g_version[32];  // of this library; constant once known, like the version of a mapped
+                            // library
 static struct SimDevice g_devices[kSimMaxGpus];
-static int g_opened[kSimMaxGpus];  // GPUs whose device file this session could open once
+static int g_opened[kSimMaxGpus];  // GPUs whose device file this session was able to open
 
 static void Lock(void) {
   while (__atomic_exchange_n(&g_lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
@@ -47,8 +49,10 @@ static NvReturn Attach(void) {
   const int fd = OpenState(g_version, sizeof g_version, &writable);
   if (fd < 0) return errno == ENOENT ? NV_DRIVER_NOT_LOADED : NV_UNKNOWN;
   const off_t size = lseek(fd, 0, SEEK_END);
-  void* mapped = size < (off_t)sizeof(SimState) ? MAP_FAILED
-                                                : mmap(NULL, sizeof(SimState), PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
+  void* mapped = size < (off_t)sizeof(SimState)
+                     ? MAP_FAILED
+                     : mmap(NULL, sizeof(SimState), PROT_READ | (writable ? PROT_WRITE : 0),
+                            MAP_SHARED, fd, 0);
   if (mapped == MAP_FAILED || SimCheckState(mapped, (uint64_t)size) != kSimStateOk) {
     if (mapped != MAP_FAILED) munmap(mapped, sizeof(SimState));
     close(fd);
@@ -60,7 +64,7 @@ static NvReturn Attach(void) {
     close(fd);
     return NV_SUCCESS;
   }
-  // An older mapping stays: a call that hangs on it may still be looking.
+  // An older mapping stays: a call that hangs may still read it.
   if (g_lock_fd >= 0) close(g_lock_fd);
   g_lock_fd = fd;
   g_state = state;
@@ -74,7 +78,8 @@ static NvReturn CheckDriver(const SimState* state) {
   return strcmp(g_version, state->driver_version) == 0 ? NV_SUCCESS : NV_LIB_RM_VERSION_MISMATCH;
 }
 
-// Without the control device nothing works; where the device rules took it away NVML says "Unknown Error".
+// Without the control device no call works; if the device rules deny it, NVML returns "Unknown
+// Error".
 static NvReturn CheckControlDevice(void) {
   const int error = OpenDevice("nvidiactl");
   if (error == 0) return NV_SUCCESS;
@@ -87,7 +92,8 @@ int SlotShown(const SimState* state, uint32_t slot) {
   if (__atomic_load_n(&g_opened[slot], __ATOMIC_ACQUIRE)) return 1;
   char name[32];
   snprintf(name, sizeof name, "nvidia%u", gpu->minor);
-  // Kept open by a real NVML: what is taken away later stays listed. What was refused may be given yet.
+  // A real NVML keeps the file open, so a GPU stays listed after its file is taken away. A refused
+  // file may become available later.
   const int shown = OpenDevice(name) == 0;
   if (shown) __atomic_store_n(&g_opened[slot], 1, __ATOMIC_RELEASE);
   return shown;
@@ -109,7 +115,7 @@ NvReturn SessionStart(void) {
   }
   SimState* state = g_state;
   Unlock();
-  // A hang of nvmlInit must not keep the lock.
+  // A hang of nvmlInit must not hold the lock.
   if (result == NV_SUCCESS) result = ApplyFaults(state, kFunction_nvmlInit_v2, -1);
   if (result != NV_SUCCESS) return result;
   Lock();
@@ -156,7 +162,8 @@ static void Pause(uint32_t milliseconds) {
   while (nanosleep(&left, &left) != 0 && errno == EINTR) {}
 }
 
-// Until the fault in this slot is healed: as in a call stuck in the kernel, no signal handler ends it.
+// Hangs until the fault in this slot is healed: as with a call that is stuck in the kernel, no
+// signal handler ends it.
 static void HangUntilHealed(SimState* state, const SimFault* slot, const SimFault* fault) {
   for (;;) {
     const uint32_t seen = __atomic_load_n(&state->generation, __ATOMIC_ACQUIRE);
@@ -166,12 +173,13 @@ static void HangUntilHealed(SimState* state, const SimFault* slot, const SimFaul
   }
 }
 
-// Whether a counted fault has a strike left for this call.
+// Whether a counted fault still applies to this call; decrements its count.
 static int TakeStrike(SimFault* slot) {
   uint32_t left = __atomic_load_n(&slot->remaining, __ATOMIC_ACQUIRE);
   if (left == 0 || !g_writable) return slot->mode != kSimFaultNone;
   while (left > 0) {
-    if (__atomic_compare_exchange_n(&slot->remaining, &left, left - 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    if (__atomic_compare_exchange_n(&slot->remaining, &left, left - 1, 0, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE)) {
       if (left == 1) __atomic_store_n(&slot->mode, (uint32_t)kSimFaultNone, __ATOMIC_RELEASE);
       return 1;
     }
@@ -218,7 +226,9 @@ static NvReturn CheckSession(enum Function function, SimState** state) {
   *state = g_state;
   if (!__atomic_load_n(&g_sessions, __ATOMIC_ACQUIRE)) return NV_UNINITIALIZED;
   if (!(*state)->loaded) return NV_DRIVER_NOT_LOADED;
-  if ((*state)->load_count != g_load) return NV_UNKNOWN;  // another driver was loaded underneath: this session's handles are void
+  if ((*state)->load_count != g_load)
+    return NV_UNKNOWN;  // another driver was loaded meanwhile:
+                        // this session's handles are invalid
   if (kFunctions[function].branch > (*state)->driver_branch) return NV_FUNCTION_NOT_FOUND;
   return NV_SUCCESS;
 }
@@ -239,7 +249,8 @@ NvReturn EnterDevice(enum Function function, NvDevice device, SimGpu** gpu) {
   if ((*gpu)->removed) return NV_GPU_IS_LOST;
   result = ApplyFaults(state, function, slot);
   if (result != NV_SUCCESS) return result;
-  // The driver keeps the recovery action itself, so the field query still answers for it (health.c), and a set stays registered.
+  // The driver itself stores the recovery action, so the field query still returns it (health.c),
+  // and a set stays registered.
   const int asks_driver = function == kFunction_nvmlDeviceGetFieldValues;
   if (((*gpu)->lost & kSimLostInGetter) && !asks_driver) return NV_GPU_IS_LOST;
   return NV_SUCCESS;
@@ -249,7 +260,8 @@ NvDevice HandleOf(uint32_t slot) { return slot < kSimMaxGpus ? &g_devices[slot] 
 
 int SlotOf(NvDevice device) {
   const uintptr_t at = (uintptr_t)device, first = (uintptr_t)g_devices;
-  if (at < first || at >= first + sizeof g_devices || (at - first) % sizeof g_devices[0] != 0) return -1;
+  if (at < first || at >= first + sizeof g_devices || (at - first) % sizeof g_devices[0] != 0)
+    return -1;
   return (int)((at - first) / sizeof g_devices[0]);
 }
 

@@ -1,4 +1,4 @@
-// Library and machine: sessions, versions, counting and finding devices. Device facts are elsewhere.
+// NVML calls for the library and the machine: sessions, versions, counting and finding devices.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ NvReturn nvmlInitWithFlags(NvUint flags) {
 }
 NvReturn nvmlShutdown(void) { return SessionEnd(); }
 
-// Our words for NVML's codes.
+// Penstock's own texts for NVML's codes.
 static const char* const kErrors[] = {
     "Success",
     "Uninitialized",
@@ -125,7 +125,7 @@ NvReturn nvmlSystemGetProcessName(NvUint pid, NvText* name, NvUint length) {
     text[size] = 0;
     known = text;
   }
-  // A long name is cut, as the documentation promises.
+  // A long name is truncated, as the documentation promises.
   snprintf(name, length, "%s", known);
   return NV_SUCCESS;
 }
@@ -137,7 +137,8 @@ NvReturn nvmlSystemGetTopologyGpuSet(NvUint cpu, NvUint* count, NvDevice* device
   NvUint found = 0;
   for (uint32_t i = 0; i < state->gpu_count; i++) {
     NvMask cpus[16] = {0};
-    if (!SlotShown(state, i) || nvmlDeviceGetCpuAffinity(HandleOf(i), 16, cpus) != NV_SUCCESS) continue;
+    if (!SlotShown(state, i) || nvmlDeviceGetCpuAffinity(HandleOf(i), 16, cpus) != NV_SUCCESS)
+      continue;
     if (cpu >= 1024 || !(cpus[cpu / 64] >> (cpu % 64) & 1)) continue;
     if (devices && found < *count) devices[found] = HandleOf(i);
     found++;
@@ -173,7 +174,8 @@ NvReturn nvmlDeviceGetCount_v2(NvUint* count) {
   return Count(count);
 }
 
-// A found slot becomes a handle, unless the GPU is lost and that shows in the lookup; faults may name the GPU.
+// Returns the handle of a slot that was found, unless the GPU is lost and fails in the lookup;
+// faults may name the GPU.
 static NvReturn Found(enum Function function, int slot, NvDevice* device) {
   const SimState* state = SessionState();
   if (slot < 0) return NV_NOT_FOUND;
@@ -209,20 +211,23 @@ NvReturn nvmlDeviceGetHandleByIndex_v2(NvUint index, NvDevice* device) {
 static int FindText(size_t offset, const char* text) {
   const SimState* state = SessionState();
   for (uint32_t i = 0; i < state->gpu_count; i++)
-    if (strcmp((const char*)&state->gpus[i] + offset, text) == 0 && SlotShown(state, i)) return (int)i;
+    if (strcmp((const char*)&state->gpus[i] + offset, text) == 0 && SlotShown(state, i))
+      return (int)i;
   return -1;
 }
 
 NvReturn nvmlDeviceGetHandleBySerial(const NvText* serial, NvDevice* device) {
   if (!serial || !serial[0] || !device) return NV_INVALID_ARGUMENT;
   SYSTEM_CALL(nvmlDeviceGetHandleBySerial);
-  return Found(kFunction_nvmlDeviceGetHandleBySerial, FindText(__builtin_offsetof(SimGpu, serial), serial), device);
+  return Found(kFunction_nvmlDeviceGetHandleBySerial,
+               FindText(__builtin_offsetof(SimGpu, serial), serial), device);
 }
 
 NvReturn nvmlDeviceGetHandleByUUID(const NvText* uuid, NvDevice* device) {
   if (!uuid || !device) return NV_INVALID_ARGUMENT;
   SYSTEM_CALL(nvmlDeviceGetHandleByUUID);
-  return Found(kFunction_nvmlDeviceGetHandleByUUID, FindText(__builtin_offsetof(SimGpu, uuid), uuid), device);
+  return Found(kFunction_nvmlDeviceGetHandleByUUID,
+               FindText(__builtin_offsetof(SimGpu, uuid), uuid), device);
 }
 
 static int HexDigit(char c) {
@@ -231,7 +236,7 @@ static int HexDigit(char c) {
   return -1;
 }
 
-// The 16 bytes of "GPU-xxxxxxxx-…".
+// Returns the 16 bytes of "GPU-xxxxxxxx-…".
 static void UuidBytes(const char* uuid, unsigned char bytes[16]) {
   unsigned digits = 0;
   memset(bytes, 0, 16);
@@ -274,7 +279,8 @@ static NvReturn ByPci(enum Function function, const char* address, NvDevice* dev
   }
   for (uint32_t i = 0; i < state->gpu_count; i++) {
     const SimGpu* gpu = &state->gpus[i];
-    if (gpu->domain == domain && gpu->bus == bus && gpu->device == slot && SlotShown(state, i)) return Found(function, (int)i, device);
+    if (gpu->domain == domain && gpu->bus == bus && gpu->device == slot && SlotShown(state, i))
+      return Found(function, (int)i, device);
   }
   return NV_NOT_FOUND;
 }

@@ -1,10 +1,11 @@
-/* Stands where a driver has a program that a simulated one has no use for: says so, and fails. */
+/* Placeholder for a driver's program that a simulated driver does not need: says so and fails. */
 #include <stdio.h>
 #include <string.h>
 
 int main(int count, char** arguments) {
   const char* name = count > 0 ? arguments[0] : "program";
   const char* slash = strrchr(name, '/');
-  fprintf(stderr, "%s: a simulated driver has nothing for this program to do\n", slash ? slash + 1 : name);
+  fprintf(stderr, "%s: a simulated driver has nothing for this program to do\n",
+          slash ? slash + 1 : name);
   return 1;
 }

@@ -1,4 +1,4 @@
-// Command lines come here as text, their arguments joined by blanks.
+// Command lines arrive as text, with their arguments joined by blanks.
 #include "api/commands.h"
 
 namespace penstock::api {
@@ -16,12 +16,15 @@ void ForEachHolder(Report& report, Function function) {
 
 template <typename Item>
 void Hide(const Viewer& viewer, Item& item) {
-  if (!viewer.sees_all && (item.user.empty() || item.user != viewer.user)) item.command = ProgramOf(item.command);
+  if (!viewer.sees_all && (item.user.empty() || item.user != viewer.user))
+    item.command = ProgramOf(item.command);
 }
 
 }  // namespace
 
-std::string ProgramOf(std::string_view command) { return std::string(command.substr(0, command.find(' '))); }
+std::string ProgramOf(std::string_view command) {
+  return std::string(command.substr(0, command.find(' ')));
+}
 
 void HideCommands(const Viewer& viewer, Report& report) {
   ForEachHolder(report, [&viewer](HolderReport& holder) { Hide(viewer, holder); });

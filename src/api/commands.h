@@ -1,5 +1,6 @@
-// Who is shown which command lines. They may hold passwords and tokens: `--hf-token=...`, or what Kubernetes expands into a container's
-// arguments. Knows no protocol.
+// Hides command lines from viewers who may not see them. Command lines may contain passwords and
+// tokens: `--hf-token=...`, or values that Kubernetes expands into a container's arguments.
+// Independent of any protocol.
 #pragma once
 
 #include <string>
@@ -12,21 +13,23 @@
 
 namespace penstock::api {
 
-/// Somebody of this machine who asks.
+/// A user of this machine who requests a report.
 struct Viewer {
-  bool sees_all = false;  ///< root, and the user that the agent runs as
-  std::string user;       ///< sees the command lines of this one
+  bool sees_all = false;  ///< true for root and for the user that the agent runs as
+  std::string user;       ///< name of the user, who sees their own command lines
 };
 
-/// A command line as somebody else's is shown: its program (argv[0]) alone.
+/// Returns the program (argv[0]) of a command line: the part of another user's command line that is
+/// shown.
 std::string ProgramOf(std::string_view command);
 
-/// Leaves the program alone of each command line that is not the viewer's.
+/// Reduces each command line that does not belong to the viewer to its program.
 void HideCommands(const Viewer& viewer, Report& report);
 void HideCommands(const Viewer& viewer, Samples& samples);
 void HideCommands(const Viewer& viewer, std::vector<IdleHolder>& idle);
 
-/// For readers of whom nothing is known: no command line and no process id stays, not even the agent's.
+/// For readers whose identity is unknown: removes all command lines and all process ids, the
+/// agent's included.
 void HideProcesses(Report& report);
 
 }  // namespace penstock::api

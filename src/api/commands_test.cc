@@ -44,11 +44,13 @@ TEST(Commands, AreShownWholeToRoot) {
   EXPECT_EQ(report.devices[0].holders[1].command, kSecret);
 }
 
-TEST(Commands, OfSomebodyUnknownAreNobodysOwn) {
+TEST(Commands, OfSomeoneUnknownAreNoOnesOwn) {
   Samples samples;
-  samples.processes = {{.command = kSecret}, {.user = "udo", .command = kSecret}, {.user = "eva", .command = "sh"}};
+  samples.processes = {
+      {.command = kSecret}, {.user = "udo", .command = kSecret}, {.user = "eva", .command = "sh"}};
   HideCommands({}, samples);
-  for (const SampledProcess& process : samples.processes) EXPECT_THAT(process.command, Not(HasSubstr("SECRET")));
+  for (const SampledProcess& process : samples.processes)
+    EXPECT_THAT(process.command, Not(HasSubstr("SECRET")));
   std::vector<IdleHolder> idle{{.user = "udo", .command = kSecret}};
   HideCommands({.user = "eva"}, idle);
   EXPECT_EQ(idle[0].command, "/opt/train");

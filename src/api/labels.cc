@@ -1,4 +1,3 @@
-// Character by character.
 #include "api/labels.h"
 
 #include <algorithm>
@@ -14,8 +13,8 @@ bool IsAlphanumeric(char c) { return IsLower(c) || IsDigit(c) || (c >= 'A' && c 
 bool IsNameCharacter(char c) { return IsAlphanumeric(c) || c == '-' || c == '_' || c == '.'; }
 
 bool IsName(std::string_view name) {
-  return !name.empty() && name.size() <= kMostName && IsAlphanumeric(name.front()) && IsAlphanumeric(name.back()) &&
-         std::all_of(name.begin(), name.end(), IsNameCharacter);
+  return !name.empty() && name.size() <= kMostName && IsAlphanumeric(name.front()) &&
+         IsAlphanumeric(name.back()) && std::all_of(name.begin(), name.end(), IsNameCharacter);
 }
 
 /// RFC 1123 subdomain: labels of lower-case letters, digits and "-", joined by dots.
@@ -25,7 +24,7 @@ bool IsSubdomain(std::string_view text) {
   for (const char c : text) {
     const bool edge = c == '.' || c == '-';
     if (!edge && !IsLower(c) && !IsDigit(c)) return false;
-    // No label begins or ends with "-" or is empty.
+    // A DNS label is not empty and does not begin or end with "-".
     if ((before == '.' && edge) || (before == '-' && c == '.')) return false;
     before = c;
   }

@@ -1,4 +1,4 @@
-// Kubernetes' rules for labels, and the names of labels that are no vendor's. Knows no device.
+// Kubernetes' rules for labels, and label names that belong to no vendor. Independent of devices.
 #pragma once
 
 #include <optional>
@@ -7,18 +7,20 @@
 
 namespace penstock::api {
 
-/// NFD's namespace, of which its users select on "<this>pci-10de.present" and its kin.
+/// NFD's label namespace. NFD's users select on labels such as "<this>pci-10de.present".
 inline constexpr std::string_view kFeaturePrefix = "feature.node.kubernetes.io/";
 
-/// Kubernetes, "Labels and selectors": [prefix/]name; the prefix a DNS subdomain of at most 253 characters, the name at most 63 of
-/// [A-Za-z0-9._-], alphanumeric at both ends.
+/// Whether the text is a valid label key (Kubernetes, "Labels and selectors"): [prefix/]name, where
+/// the prefix is a DNS subdomain of at most 253 characters and the name has at most 63 characters
+/// of [A-Za-z0-9._-] and is alphanumeric at both ends.
 bool IsLabelKey(std::string_view key);
 
-/// Empty, or as a key's name.
+/// Whether the text is a valid label value: empty, or with the syntax of a key's name.
 bool IsLabelValue(std::string_view value);
 
-/// The value as it is if valid; else cut to 63 characters and trimmed at its ends to alphanumeric ones. Nothing where other characters are
-/// in it, or nothing would be left.
+/// Returns a valid value unchanged; cuts a longer one to 63 characters and trims its ends to
+/// alphanumeric characters. Returns nothing if the value contains other characters or if nothing
+/// would remain.
 std::optional<std::string> FitLabelValue(std::string_view value);
 
 }  // namespace penstock::api

@@ -1,4 +1,3 @@
-// Where the pages are served, as a user writes it. Opens nothing.
 #include "api/listen.h"
 
 #include <algorithm>
@@ -14,29 +13,38 @@ using base::Code;
 using base::Error;
 
 Error Wrong(std::string_view text, std::string_view why) {
-  return {Code::kInvalidArgument, "\"" + std::string(text) + "\" is no address to listen on: " + std::string(why) +
-                                      "; write for example 127.0.0.1:9400, [::1]:9400, unix:/run/penstock/http.sock, systemd: or "
+  return {Code::kInvalidArgument, "\"" + std::string(text) +
+                                      "\" is no address to listen on: " + std::string(why) +
+                                      "; write for example 127.0.0.1:9400, [::1]:9400, "
+                                      "unix:/run/penstock/http.sock, systemd: or "
                                       "off"};
 }
 
 base::Result<ListenAddress> ParseSocketPath(std::string_view text, std::string path) {
-  if (path.empty() || path.front() != '/') return Wrong(text, "the path of a unix socket must be absolute");
+  if (path.empty() || path.front() != '/')
+    return Wrong(text, "the path of a unix socket must be absolute");
   if (path.size() > kLongestSocketPath)
-    return Wrong(text, "the path of a unix socket has at most 107 bytes, this one " + std::to_string(path.size()));
+    return Wrong(text, "the path of a unix socket has at most 107 bytes, this one " +
+                           std::to_string(path.size()));
   return ListenAddress{.path = std::move(path)};
 }
 
-/// FileDescriptorName= as systemd.socket(5) allows it: printable ASCII without ':', 255 bytes at most.
+/// FileDescriptorName= as systemd.socket(5) allows it: printable ASCII without ':', at most 255
+/// bytes.
 base::Result<ListenAddress> ParseSystemd(std::string_view text, std::string_view name) {
   const auto allowed = [](char c) { return c > ' ' && c < 0x7f && c != ':'; };
   if (name.size() > 255 || !std::all_of(name.begin(), name.end(), allowed))
-    return Wrong(text, "a socket of systemd is called as FileDescriptorName= has it, without blanks and colons");
+    return Wrong(
+        text,
+        "a socket of systemd is called as FileDescriptorName= has it, without blanks and colons");
   return ListenAddress{.systemd = std::string(name)};
 }
 
 bool IsHostCharacter(char c, bool bracketed) {
-  const bool letter_or_digit = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  return letter_or_digit || c == '.' || c == '-' || c == '_' || (bracketed && (c == ':' || c == '%'));
+  const bool letter_or_digit =
+      (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  return letter_or_digit || c == '.' || c == '-' || c == '_' ||
+         (bracketed && (c == ':' || c == '%'));
 }
 
 }  // namespace
@@ -51,12 +59,15 @@ base::Result<ListenAddress> ParseListen(std::string_view text) {
   std::string_view host = text.substr(0, colon);
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (bracketed) host = host.substr(1, host.size() - 2);
-  if (!bracketed && host.find(':') != std::string_view::npos) return Wrong(text, "an IPv6 address stands in brackets");
-  if (!std::all_of(host.begin(), host.end(), [bracketed](char c) { return IsHostCharacter(c, bracketed); }))
+  if (!bracketed && host.find(':') != std::string_view::npos)
+    return Wrong(text, "an IPv6 address stands in brackets");
+  if (!std::all_of(host.begin(), host.end(),
+                   [bracketed](char c) { return IsHostCharacter(c, bracketed); }))
     return Wrong(text, "the host has a character that no host has");
 
   const auto port = base::ParseUint(text.substr(colon + 1));
-  if (!port || *port > std::numeric_limits<std::uint16_t>::max()) return Wrong(text, "the port must be a number from 0 to 65535");
+  if (!port || *port > std::numeric_limits<std::uint16_t>::max())
+    return Wrong(text, "the port must be a number from 0 to 65535");
   return ListenAddress{.host = std::string(host), .port = static_cast<std::uint16_t>(*port)};
 }
 

@@ -1,4 +1,4 @@
-// The catalogue of our own families of metrics: looking things up in it, and showing it.
+// Looks up families in the metrics catalogue and renders them.
 #include "api/metrics.h"
 
 #include <algorithm>
@@ -13,21 +13,23 @@ namespace {
 std::vector<const MetricFamily*> ByName() {
   std::vector<const MetricFamily*> sorted;
   for (const MetricFamily& family : MetricFamilies()) sorted.push_back(&family);
-  std::sort(sorted.begin(), sorted.end(), [](const auto* one, const auto* other) { return one->name < other->name; });
+  std::sort(sorted.begin(), sorted.end(),
+            [](const auto* one, const auto* other) { return one->name < other->name; });
   return sorted;
 }
 
 std::string_view FirstLabels(MetricOf of) {
-  constexpr std::array<std::string_view, 6> kLabels = {"",
-                                                       "device",
-                                                       "device index model",
-                                                       "device index lease kind namespace pod container user",
-                                                       "lease kind namespace pod container user",
-                                                       "device index pid user command lease namespace pod container"};
+  constexpr std::array<std::string_view, 6> kLabels = {
+      "",
+      "device",
+      "device index model",
+      "device index lease kind namespace pod container user",
+      "lease kind namespace pod container user",
+      "device index pid user command lease namespace pod container"};
   return kLabels[static_cast<std::size_t>(of)];
 }
 
-/// A sentence of its own in a table.
+/// Makes the note a sentence of its own in a table cell.
 std::string Sentence(std::string_view note) {
   if (note.empty()) return "";
   std::string text = " " + std::string(note) + ".";
@@ -43,8 +45,8 @@ std::string_view ToString(MetricType type) {
 }
 
 std::string_view ToString(MetricGroup group) {
-  constexpr std::array<std::string_view, 8> kNames = {"devices", "telemetry", "health",     "sharing",
-                                                      "holders", "processes", "collection", "agent"};
+  constexpr std::array<std::string_view, 8> kNames = {
+      "devices", "telemetry", "health", "sharing", "holders", "processes", "collection", "agent"};
   return kNames[static_cast<std::size_t>(group)];
 }
 
@@ -59,7 +61,8 @@ std::vector<std::string> LabelsOf(const MetricFamily& family) {
 const MetricFamily* FindMetricFamily(std::string_view name) {
   static const std::vector<const MetricFamily*> sorted = ByName();
   const auto found =
-      std::lower_bound(sorted.begin(), sorted.end(), name, [](const auto* one, std::string_view wanted) { return one->name < wanted; });
+      std::lower_bound(sorted.begin(), sorted.end(), name,
+                       [](const auto* one, std::string_view wanted) { return one->name < wanted; });
   return found != sorted.end() && (*found)->name == name ? *found : nullptr;
 }
 
@@ -68,9 +71,19 @@ std::string MetricsTable(MetricGroup group) {
   for (const MetricFamily& family : MetricFamilies()) {
     if (family.group != group) continue;
     std::string labels;
-    for (const std::string& label : LabelsOf(family)) labels += (labels.empty() ? "`" : ", `") + label + "`";
-    table.append("| `").append(family.name).append("` | ").append(ToString(family.type)).append(" | ").append(family.unit);
-    table.append(" | ").append(labels).append(" | ").append(family.help).append(Sentence(family.note));
+    for (const std::string& label : LabelsOf(family))
+      labels += (labels.empty() ? "`" : ", `") + label + "`";
+    table.append("| `")
+        .append(family.name)
+        .append("` | ")
+        .append(ToString(family.type))
+        .append(" | ")
+        .append(family.unit);
+    table.append(" | ")
+        .append(labels)
+        .append(" | ")
+        .append(family.help)
+        .append(Sentence(family.note));
     table.append(family.on_request ? " Only where `telemetry.include` matches it. |\n" : " |\n");
   }
   return table;

@@ -1,5 +1,6 @@
-// The catalogue of our own families of metrics: the one place that says how each is called and what it means. The page, `penstock metrics`
-// and docs/reference/metrics.md are made from it. Names of vendors' own exporters are their dialects' (device/exporter.h).
+// The catalogue of Penstock's own metric families: the single source of their names and meanings,
+// from which the metrics page, `penstock metrics` and docs/reference/metrics.md are generated. The
+// names that vendors' exporters use are in their dialects (device/exporter.h).
 #pragma once
 
 #include <span>
@@ -12,31 +13,32 @@ namespace penstock::api {
 enum class MetricType {
   kGauge,
   kCounter,
-  kInfo,  ///< facts as labels, to be joined; the value is always 1. Only OpenMetrics knows this type: elsewhere it is a gauge
+  kInfo,  ///< facts as labels, for joins; the value is always 1. Only OpenMetrics has this type; in
+          ///< other formats it is a gauge
 };
 std::string_view ToString(MetricType type);  ///< "gauge", "counter", "info"
 
-/// What a family is about. The catalogue is in this order.
+/// The subject of a family. The catalogue is in this order.
 enum class MetricGroup {
   kDevices,     ///< facts and state
-  kTelemetry,   ///< what is measured: device::Quantity::family
-  kHealth,      ///< what was heard, and what became of it
+  kTelemetry,   ///< measured values: device::Quantity::family
+  kHealth,      ///< health evidence, and its effects
   kSharing,     ///< shares and their servers
-  kHolders,     ///< who holds what and uses how much
-  kProcesses,   ///< the same, by process
-  kCollection,  ///< how the collecting of all this does
+  kHolders,     ///< which holders have devices, and how much they use
+  kProcesses,   ///< the same per process
+  kCollection,  ///< how telemetry collection performs
   kAgent,       ///< Penstock itself
 };
 inline constexpr MetricGroup kLastMetricGroup = MetricGroup::kAgent;
 std::string_view ToString(MetricGroup group);  ///< one word: "devices"
 
-/// What a family's series are of, which says the labels that all such series begin with.
+/// What one series of a family describes. It determines the first labels of every such series.
 enum class MetricOf {
   kNothing,
-  kDeviceAlone,  ///< device: counts that outlive what else is known of it
+  kDeviceAlone,  ///< device: for counts that outlive the other facts about a device
   kDevice,       ///< device index model
   kHolder,       ///< device index lease kind namespace pod container user
-  kLease,        ///< the same without the device
+  kLease,        ///< kHolder's labels without the device
   kProcess,      ///< device index pid user command lease namespace pod container
 };
 
@@ -45,25 +47,29 @@ struct MetricFamily {
   std::string_view name;
   MetricType type = MetricType::kGauge;
   MetricGroup group = MetricGroup::kDevices;
-  std::string_view unit;  ///< base unit, with which the name ends (before "_total"): "bytes"; empty: none
+  std::string_view
+      unit;  ///< base unit, with which the name ends (before "_total"): "bytes"; empty: none
   MetricOf of = MetricOf::kNothing;
-  std::string_view labels;  ///< those that follow, in their order, a blank between two; "label_*" stands for any number of them
-  std::string_view help;    ///< one sentence, as on the page
-  std::string_view note;    ///< what else there is to know, for people, without a period; Markdown; may be empty
-  bool on_request = false;  ///< many series that few look at: shown only where `telemetry.include` matches
+  std::string_view labels;  ///< the further labels, in their order, separated by blanks; "label_*"
+                            ///< stands for any number of labels
+  std::string_view help;    ///< one sentence, as on the metrics page
+  std::string_view note;    ///< additional explanation for readers, in Markdown, without a final
+                            ///< period; may be empty
+  bool on_request =
+      false;  ///< a large family that few users read: shown only where `telemetry.include` matches
 };
 
-/// Names of all labels of its series, in their order.
+/// Returns the names of all labels of the family's series, in their order.
 std::vector<std::string> LabelsOf(const MetricFamily& family);
 
-/// All of them, by group and, within one, as the page has them.
+/// Returns all families, ordered by group, and within a group in the order of the metrics page.
 std::span<const MetricFamily> MetricFamilies();
 
-/// Null where there is none of this name.
+/// Returns null if no family has this name.
 const MetricFamily* FindMetricFamily(std::string_view name);
 
-/// The families of a group as a table in Markdown: what docs/reference/metrics.md has between "<!-- families: GROUP -->" and "<!-- end
-/// -->".
+/// Returns the families of a group as a Markdown table: the text between "<!-- families: GROUP -->"
+/// and "<!-- end -->" in docs/reference/metrics.md.
 std::string MetricsTable(MetricGroup group);
 
 }  // namespace penstock::api

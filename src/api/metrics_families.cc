@@ -1,4 +1,4 @@
-// The catalogue of our own families of metrics: the table.
+// The table of Penstock's own metric families.
 #include "api/metrics.h"
 
 namespace penstock::api {
@@ -23,7 +23,7 @@ constexpr MetricFamily kFamilies[] = {
     {"accelerator_read_timestamp_seconds", kGauge, G::kDevices, "seconds", Of::kDevice, "",
      "When an accelerator's health was last looked at, in Unix time.", ""},
 
-    // What is measured.
+    // Measured values.
     {"accelerator_utilization_ratio", kGauge, G::kTelemetry, "ratio", Of::kDevice, "",
      "Part of the time in which an accelerator was at work, from 0 to 1.", "what `nvidia-smi` calls GPU-Util; not of a GPU that is partitioned"},
     {"accelerator_memory_copy_utilization_ratio", kGauge, G::kTelemetry, "ratio", Of::kDevice, "",
@@ -215,7 +215,7 @@ constexpr MetricFamily kFamilies[] = {
     {"accelerator_process_decoder_utilization_ratio", kGauge, G::kProcesses, "ratio", Of::kProcess, "",
      "Part of the time in which an accelerator's video decoder was at work for a process, from 0 to 1.", ""},
 
-    // The collecting itself.
+    // Telemetry collection itself.
     {"accelerator_sample_timestamp_seconds", kGauge, G::kCollection, "seconds", Of::kDevice, "",
      "When an accelerator last answered what it measures, in Unix time.",
      "`time() - accelerator_sample_timestamp_seconds` is the age of its values; those older than five minutes are left out"},

@@ -1,5 +1,6 @@
-// The report as an object of the API server and back: command lines and process ids stay on the node. Its keys are a promise
-// (docs/reference/node-state.md, the CRD): add, never rename.
+// Converts the report to an object of the API server and back; command lines and process ids stay
+// on the node. The keys are stable (docs/reference/node-state.md, the CRD): add keys, never rename
+// them.
 #include "api/node_state.h"
 
 #include <algorithm>
@@ -17,18 +18,21 @@ using Json = nlohmann::json;
 using internal::ForEach;
 using internal::Take;
 
-constexpr std::size_t kLongestText = 4096;  // etcd takes 1.5 MiB for a whole object
+constexpr std::size_t kLongestText = 4096;  // etcd accepts 1.5 MiB for a whole object
 
-/// At most so long, and never half a character: what follows the cut is replaced together with what is no UTF-8.
-std::string Cut(const std::string& text) { return text.size() <= kLongestText ? text : text.substr(0, kLongestText) + "…"; }
+/// Cuts a text to the longest length. The cut may split a character; NodeStateOf replaces what
+/// remains of it, like all invalid UTF-8.
+std::string Cut(const std::string& text) {
+  return text.size() <= kLongestText ? text : text.substr(0, kLongestText) + "…";
+}
 
-/// Kubernetes' times have no fractions: "2026-11-21T03:42:00Z".
+/// Removes fractions of seconds, which Kubernetes' times do not have: "2026-11-21T03:42:00Z".
 std::string WholeSeconds(const std::string& time) {
   const auto point = time.find('.');
   return point == std::string::npos ? time : time.substr(0, point) + "Z";
 }
 
-/// Times are of a format that the API server checks: one that is not known is left out.
+/// Leaves out an unknown time: the API server checks the format of times.
 void PutTime(Json& object, const char* key, const std::string& time) {
   if (!time.empty()) object[key] = WholeSeconds(time);
 }
@@ -40,10 +44,11 @@ Json HoldersOf(const DeviceReport& device) {
 }
 
 bool IsHeld(const DeviceReport& device) {
-  return std::any_of(device.holders.begin(), device.holders.end(), [](const HolderReport& holder) { return holder.state != "outside"; });
+  return std::any_of(device.holders.begin(), device.holders.end(),
+                     [](const HolderReport& holder) { return holder.state != "outside"; });
 }
 
-/// None where it is offered nowhere.
+/// None where no allocator offers the device.
 int SlotsOf(const DeviceReport& device) { return device.resource.empty() ? 0 : device.shares; }
 
 Json DeviceOf(const DeviceReport& device) {
@@ -56,7 +61,7 @@ Json DeviceOf(const DeviceReport& device) {
                  {"pci", device.pci},
                  {"memoryBytes", device.memory_bytes},
                  {"health", std::move(health)},
-                 {"door", device.door},
+                 {"door", device.allocator},
                  {"withheld", Cut(device.withheld)},
                  {"resource", device.resource},
                  {"sharing", device.sharing},
@@ -74,23 +79,30 @@ Json DeviceOf(const DeviceReport& device) {
   return object;
 }
 
-Json DoorOf(const DoorReport& door) {
-  return {{"name", door.name},
-          {"state", door.state},
-          {"reason", Cut(door.reason)},
-          {"resources", door.resources},
-          {"enforcement", door.enforcement},
-          {"deviceList", door.device_list},
-          {"deviceListReason", Cut(door.device_list_reason)}};
+Json AllocatorOf(const AllocatorReport& allocator) {
+  return {{"name", allocator.name},
+          {"state", allocator.state},
+          {"reason", Cut(allocator.reason)},
+          {"resources", allocator.resources},
+          {"enforcement", allocator.enforcement},
+          {"deviceList", allocator.device_list},
+          {"deviceListReason", Cut(allocator.device_list_reason)}};
 }
 
-/// How many clients it has changes with every process and stays on the node.
+/// Leaves out the number of clients: it changes with every process, so it stays on the node.
 Json ServerOf(const ServerReport& server) {
-  return {{"set", server.set}, {"kind", server.kind}, {"state", server.state}, {"reason", Cut(server.reason)}, {"devices", server.devices}};
+  return {{"set", server.set},
+          {"kind", server.kind},
+          {"state", server.state},
+          {"reason", Cut(server.reason)},
+          {"devices", server.devices}};
 }
 
 Json VendorOf(const VendorReport& vendor) {
-  return {{"vendor", vendor.vendor}, {"driver", vendor.driver}, {"runtime", vendor.runtime}, {"reason", Cut(vendor.reason)}};
+  return {{"vendor", vendor.vendor},
+          {"driver", vendor.driver},
+          {"runtime", vendor.runtime},
+          {"reason", Cut(vendor.reason)}};
 }
 
 Json ConfigurationOf(const ConfigurationReport& configuration) {
@@ -128,12 +140,13 @@ std::string ModelsOf(const Report& report) {
   return base::Join(models, ", ");
 }
 
-/// "mps, time-slicing"; "none" where every device is whole.
+/// "mps, time-slicing"; "none" where every device is allocated whole.
 std::string SharingOf(const Report& report) {
   std::set<std::string> kinds;
   for (const DeviceReport& device : report.devices)
     if (!device.sharing.empty() && device.sharing != "none") kinds.insert(device.sharing);
-  return kinds.empty() ? "none" : base::Join(std::vector<std::string>(kinds.begin(), kinds.end()), ", ");
+  return kinds.empty() ? "none"
+                       : base::Join(std::vector<std::string>(kinds.begin(), kinds.end()), ", ");
 }
 
 std::string DriversOf(const Report& report) {
@@ -143,7 +156,7 @@ std::string DriversOf(const Report& report) {
   return drivers.empty() ? "none" : base::Join(drivers, ", ");
 }
 
-/// A column's worth of an origin: the key of a ConfigMap, the name of a file.
+/// Shortens an origin to the width of a column: the key of a ConfigMap, the name of a file.
 std::string ShortOrigin(const std::string& origin) {
   if (const auto key = origin.find(", key "); key != std::string::npos) {
     const std::string name = origin.substr(key + 6);
@@ -154,10 +167,12 @@ std::string ShortOrigin(const std::string& origin) {
 }
 
 Json SummaryOf(const Report& report) {
-  const auto healthy = std::count_if(report.devices.begin(), report.devices.end(),
-                                     [](const DeviceReport& device) { return device.health_state == "healthy"; });
-  const auto door =
-      std::find_if(report.doors.begin(), report.doors.end(), [](const DoorReport& candidate) { return candidate.name == "kubelet"; });
+  const auto healthy =
+      std::count_if(report.devices.begin(), report.devices.end(),
+                    [](const DeviceReport& device) { return device.health_state == "healthy"; });
+  const auto allocator =
+      std::find_if(report.allocators.begin(), report.allocators.end(),
+                   [](const AllocatorReport& candidate) { return candidate.name == "kubelet"; });
   int slots = 0, free = 0;
   for (const DeviceReport& device : report.devices) {
     slots += SlotsOf(device);
@@ -172,11 +187,13 @@ Json SummaryOf(const Report& report) {
       {"slots", slots},
       {"free", free},
       {"sharing", SharingOf(report)},
-      {"door", door == report.doors.end() ? "" : door->state},
-      {"configuration", ShortOrigin(report.configuration.origin) + (report.configuration.problem.empty() ? "" : " (newer one refused)")}};
+      {"door", allocator == report.allocators.end() ? "" : allocator->state},
+      {"configuration", ShortOrigin(report.configuration.origin) +
+                            (report.configuration.problem.empty() ? "" : " (newer one refused)")}};
 }
 
-/// As many holders as were counted, without names. More than any device has are not believed.
+/// Adds as many unnamed holders as were counted. The limit is more than any device has: a larger
+/// count is not trusted.
 void AddHolders(DeviceReport& device, const Json& counts, const char* state) {
   constexpr int kMost = 4096;
   int count = 0;
@@ -214,28 +231,31 @@ Report ParseStatus(const Json& object) {
   const auto status = object.find("status");
   if (status == object.end() || status->is_null()) return report;
   internal::ReadCommon(*status, report);
-  ForEach(*status, "devices", [&](const Json& device) { report.devices.push_back(ParseDevice(device)); });
-  ForEach(*status, "conditions", [&](const Json& condition) { report.conditions.push_back(ParseCondition(condition)); });
+  ForEach(*status, "devices",
+          [&](const Json& device) { report.devices.push_back(ParseDevice(device)); });
+  ForEach(*status, "conditions",
+          [&](const Json& condition) { report.conditions.push_back(ParseCondition(condition)); });
   return report;
 }
 
 }  // namespace
 
 Json NodeStateOf(const Report& report) {
-  const Json object = {{"apiVersion", std::string(kNodeStateGroup) + "/" + std::string(kNodeStateVersion)},
-                       {"kind", "NodeState"},
-                       {"metadata", {{"name", report.node}}},
-                       {"status",
-                        {{"version", report.version},
-                         {"summary", SummaryOf(report)},
-                         {"vendors", ListOf(report.vendors, VendorOf)},
-                         {"devices", ListOf(report.devices, DeviceOf)},
-                         {"doors", ListOf(report.doors, DoorOf)},
-                         {"servers", ListOf(report.servers, ServerOf)},
-                         {"enforcement", report.enforcement},
-                         {"configuration", ConfigurationOf(report.configuration)},
-                         {"conditions", ListOf(report.conditions, ConditionOf)}}}};
-  // What a driver or a kernel says need not be UTF-8, which JSON must be.
+  const Json object = {
+      {"apiVersion", std::string(kNodeStateGroup) + "/" + std::string(kNodeStateVersion)},
+      {"kind", "NodeState"},
+      {"metadata", {{"name", report.node}}},
+      {"status",
+       {{"version", report.version},
+        {"summary", SummaryOf(report)},
+        {"vendors", ListOf(report.vendors, VendorOf)},
+        {"devices", ListOf(report.devices, DeviceOf)},
+        {"doors", ListOf(report.allocators, AllocatorOf)},
+        {"servers", ListOf(report.servers, ServerOf)},
+        {"enforcement", report.enforcement},
+        {"configuration", ConfigurationOf(report.configuration)},
+        {"conditions", ListOf(report.conditions, ConditionOf)}}}};
+  // Text from a driver or the kernel may be invalid UTF-8, which JSON does not allow.
   return Json::parse(object.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
@@ -245,7 +265,8 @@ base::Result<Report> ReportOf(const Json& node_state) {
       return base::Error(base::Code::kDataLoss, "this is a " + kind + ", no NodeState");
     return ParseStatus(node_state);
   } catch (const nlohmann::json::exception& exception) {
-    return base::Error(base::Code::kDataLoss, std::string("this is no NodeState: ") + exception.what());
+    return base::Error(base::Code::kDataLoss,
+                       std::string("this is no NodeState: ") + exception.what());
   }
 }
 

@@ -1,4 +1,5 @@
-// The node's own object, NodeState of penstock.io/v1alpha1 (cluster-scoped, named like the node): the report for `kubectl get`.
+// Converts the report to and from the node's NodeState object (penstock.io/v1alpha1,
+// cluster-scoped, named like the node), which `kubectl get` shows.
 #pragma once
 
 #include <string>
@@ -15,11 +16,13 @@ inline constexpr std::string_view kNodeStateGroup = "penstock.io";
 inline constexpr std::string_view kNodeStateVersion = "v1alpha1";
 inline constexpr std::string_view kNodeStatePlural = "nodestates";
 
-/// The whole object, for a server-side apply. Counts of holders instead of their processes and commands. Deterministic: equal reports make
-/// equal text, and what changes without meaning (a generation, a process id) is not in it.
+/// Returns the whole object, for a server-side apply. It contains counts of holders instead of
+/// their processes and commands. Deterministic: equal reports give equal text, and values that
+/// change without meaning (a generation, a process id) are left out.
 nlohmann::json NodeStateOf(const Report& report);
 
-/// Back from an object: what `kubectl penstock status` shows. Keys that a newer agent wrote are passed over.
+/// Returns the report that an object contains, as `kubectl penstock status` shows it. Ignores keys
+/// that a newer agent wrote.
 base::Result<Report> ReportOf(const nlohmann::json& node_state);
 
 }  // namespace penstock::api

@@ -29,7 +29,7 @@ DeviceReport Device(const std::string& id, int index) {
   device.memory_bytes = 42949672960;
   device.health_state = "healthy";
   device.health_since = "2026-11-21T03:42:00.123Z";
-  device.door = "kubelet";
+  device.allocator = "kubelet";
   device.resource = "nvidia.com/gpu";
   device.sharing = "none";
   device.free = 1;
@@ -69,17 +69,27 @@ Report Sample() {
   report.devices[1].free = 0;
   report.devices[1].probation_until = "2026-11-21T03:43:00.500Z";
   report.devices[1].relapses = 2;
-  report.servers = {{.set = "nvidia.com/gpu.shared", .kind = "mps", .state = "ready", .clients = 3, .devices = {"GPU-0"}}};
-  report.doors = {{.name = "kubelet",
-                   .state = "open",
-                   .resources = {"nvidia.com/gpu"},
-                   .enforcement = "devices",
-                   .device_list = {"cdi-cri"},
-                   .device_list_reason = "containerd 1.7.24 injects CDI devices"}};
-  report.configuration = {.origin = "ConfigMap gpu-operator/time-slicing-config, key a100 (label nvidia.com/device-plugin.config)",
+  report.servers = {{.set = "nvidia.com/gpu.shared",
+                     .kind = "mps",
+                     .state = "ready",
+                     .clients = 3,
+                     .devices = {"GPU-0"}}};
+  report.allocators = {{.name = "kubelet",
+                        .state = "open",
+                        .resources = {"nvidia.com/gpu"},
+                        .enforcement = "devices",
+                        .device_list = {"cdi-cri"},
+                        .device_list_reason = "containerd 1.7.24 injects CDI devices"}};
+  report.configuration = {.origin =
+                              "ConfigMap gpu-operator/time-slicing-config, key a100 (label "
+                              "nvidia.com/device-plugin.config)",
                           .since = "2026-11-21T03:41:00.000Z"};
-  report.conditions = {{.type = "Ready", .status = true, .reason = "Ready", .since = "2026-11-21T03:42:00.123Z"},
-                       {.type = "DevicesHealthy", .status = false, .reason = "DeviceUnhealthy", .message = "GPU-1: XID 79"}};
+  report.conditions = {
+      {.type = "Ready", .status = true, .reason = "Ready", .since = "2026-11-21T03:42:00.123Z"},
+      {.type = "DevicesHealthy",
+       .status = false,
+       .reason = "DeviceUnhealthy",
+       .message = "GPU-1: XID 79"}};
   report.enforcement = {"devices"};
   return report;
 }
@@ -114,10 +124,11 @@ TEST(NodeState, HasTheShapeThatIsPromised) {
         {"type": "DevicesHealthy", "status": "False", "reason": "DeviceUnhealthy", "message": "GPU-1: XID 79"}]}})json"));
 }
 
-TEST(NodeState, NamesNobodyAndNothingThatChangesWithoutMeaning) {
+TEST(NodeState, NamesNoOneAndNothingThatChangesWithoutMeaning) {
   Report report = Sample();
   const std::string text = NodeStateOf(report).dump();
-  for (const char* secret : {"ann", "secret.py", "train-0", "k-1"}) EXPECT_THAT(text, Not(HasSubstr(secret)));
+  for (const char* secret : {"ann", "secret.py", "train-0", "k-1"})
+    EXPECT_THAT(text, Not(HasSubstr(secret)));
   report.generation = 8;
   report.agent_pid = 43;
   report.servers[0].clients = 4;
@@ -139,10 +150,16 @@ TEST(NodeState, ReadsBackWhatItWrote) {
 
 TEST(NodeState, ReadsANewerAgentsAndAnEmptyOneAndRefusesWhatIsNone) {
   EXPECT_TRUE(ReportOf(json::parse(R"({"metadata": {"name": "x"}})")).ok());
-  EXPECT_TRUE(ReportOf(json::parse(R"({"metadata": {"name": "x"}, "status": {"new": 1, "devices": [{"id": "y", "new": {}}]}})")).ok());
-  for (const char* bad : {"null", "[]", "3", "{}", R"({"kind": "Node", "metadata": {"name": "x"}})", R"({"metadata": {"name": 3}})",
-                          R"({"metadata": {"name": "x"}, "status": {"devices": {}}})",
-                          R"({"metadata": {"name": "x"}, "status": {"devices": [3]}})", R"({"metadata": {"name": "x"}, "status": []})"}) {
+  EXPECT_TRUE(
+      ReportOf(
+          json::parse(
+              R"({"metadata": {"name": "x"}, "status": {"new": 1, "devices": [{"id": "y", "new": {}}]}})"))
+          .ok());
+  for (const char* bad :
+       {"null", "[]", "3", "{}", R"({"kind": "Node", "metadata": {"name": "x"}})",
+        R"({"metadata": {"name": 3}})", R"({"metadata": {"name": "x"}, "status": {"devices": {}}})",
+        R"({"metadata": {"name": "x"}, "status": {"devices": [3]}})",
+        R"({"metadata": {"name": "x"}, "status": []})"}) {
     const auto report = ReportOf(json::parse(bad));
     ASSERT_FALSE(report.ok()) << bad;
     EXPECT_EQ(report.error().code(), base::Code::kDataLoss);
@@ -150,8 +167,8 @@ TEST(NodeState, ReadsANewerAgentsAndAnEmptyOneAndRefusesWhatIsNone) {
 }
 
 TEST(NodeState, BelievesNoAbsurdCounts) {
-  const auto report = ReportOf(
-      json::parse(R"({"metadata": {"name": "x"}, "status": {"devices": [{"id": "y", "holders": {"held": 2000000000, "handed": -5}}]}})"));
+  const auto report = ReportOf(json::parse(
+      R"({"metadata": {"name": "x"}, "status": {"devices": [{"id": "y", "holders": {"held": 2000000000, "handed": -5}}]}})"));
   ASSERT_TRUE(report.ok());
   EXPECT_LE(report->devices[0].holders.size(), 4096u);
 }
@@ -166,7 +183,9 @@ TEST(NodeState, IsJsonWhateverADriverSays) {
 
 TEST(NodeState, NamesTheConfigurationInAColumnsWidth) {
   Report report = Sample();
-  const auto configuration = [&report] { return NodeStateOf(report)["status"]["summary"]["configuration"].get<std::string>(); };
+  const auto configuration = [&report] {
+    return NodeStateOf(report)["status"]["summary"]["configuration"].get<std::string>();
+  };
   report.configuration.origin = "file /etc/penstock/node.yaml";
   EXPECT_EQ(configuration(), "node.yaml");
   report.configuration.problem = "line 3";
@@ -202,10 +221,14 @@ const base::Value& At(const base::Value& value, const std::string& key) {
   return found == nullptr ? kNone : *found;
 }
 
-/// That the schema has the type of the value, and of all below it.
+/// Expects that the schema has the type of the value and of every value below it.
 void ExpectDescribed(const base::Value& schema, const json& value, const std::string& path) {
   const std::string type = At(schema, "type").text;
-  EXPECT_EQ(type, value.is_object() ? "object" : value.is_array() ? "array" : value.is_number() ? "integer" : "string") << path;
+  EXPECT_EQ(type, value.is_object()   ? "object"
+                  : value.is_array()  ? "array"
+                  : value.is_number() ? "integer"
+                                      : "string")
+      << path;
   if (value.is_array())
     for (const json& item : value) ExpectDescribed(At(schema, "items"), item, path + "[]");
   if (!value.is_object() || path == "/metadata") return;
@@ -230,7 +253,8 @@ TEST(NodeState, TheSchemaDescribesAllThatIsWritten) {
 TEST(NodeState, EveryColumnShowsSomethingThatIsWritten) {
   const json object = NodeStateOf(Sample());
   const base::Value definition = ReadDefinition();
-  for (const base::Value& column : *At(At(At(definition, "spec"), "versions").list->front(), "additionalPrinterColumns").list) {
+  for (const base::Value& column :
+       *At(At(At(definition, "spec"), "versions").list->front(), "additionalPrinterColumns").list) {
     std::string path = At(column, "jsonPath").text;
     if (path == ".metadata.creationTimestamp" || path.find("[?") != std::string::npos) continue;
     std::replace(path.begin(), path.end(), '.', '/');
@@ -238,7 +262,7 @@ TEST(NodeState, EveryColumnShowsSomethingThatIsWritten) {
   }
 }
 
-/// Every key of a document, at any depth.
+/// Collects every key of a document, at any depth.
 void Keys(const json& value, std::vector<std::string>& keys) {
   if (!value.is_structured()) return;  // items() of a scalar is the scalar itself
   for (const auto& [key, below] : value.items()) {
@@ -249,7 +273,8 @@ void Keys(const json& value, std::vector<std::string>& keys) {
 
 TEST(NodeState, TheReferenceDocumentsEveryKey) {
   std::ifstream file(base::SourcePath("docs/reference/node-state.md"));
-  const std::string reference{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::string reference{std::istreambuf_iterator<char>(file),
+                              std::istreambuf_iterator<char>()};
   std::vector<std::string> keys;
   Keys(NodeStateOf(Sample())["status"], keys);
   for (const std::string& key : keys) EXPECT_THAT(reference, HasSubstr("`" + key + "`"));

@@ -1,4 +1,5 @@
-// The plan as JSON and back. Its keys are a promise (docs/reference/plan.md): add, never rename.
+// Converts the plan to JSON and back. The keys are stable (docs/reference/plan.md): add keys, never
+// rename them.
 #include "api/plan.h"
 
 #include <limits>
@@ -18,15 +19,18 @@ using Json = nlohmann::ordered_json;
 
 Json Optional(const std::optional<std::string>& text) { return text ? Json(*text) : Json(nullptr); }
 
-Effect ReadEffect(MapReader& reader) { return reader.String("effect").value_or("now") == "restart" ? Effect::kRestart : Effect::kNow; }
+Effect ReadEffect(MapReader& reader) {
+  return reader.String("effect").value_or("now") == "restart" ? Effect::kRestart : Effect::kNow;
+}
 
 std::size_t ReadCount(MapReader& reader, std::string_view key) {
   return static_cast<std::size_t>(reader.Int(key, 0, std::numeric_limits<int>::max()).value_or(0));
 }
 
-/// Each item of a list, read by `read`.
+/// Reads each item of a list with `read`.
 template <typename Item, typename Read>
-std::vector<Item> ReadItems(MapReader& top, std::string_view key, Problems& problems, const Read& read) {
+std::vector<Item> ReadItems(MapReader& top, std::string_view key, Problems& problems,
+                            const Read& read) {
   std::vector<Item> items;
   const Value* list = top.List(key);
   if (list == nullptr) return items;
@@ -38,15 +42,17 @@ std::vector<Item> ReadItems(MapReader& top, std::string_view key, Problems& prob
 }
 
 Json ToJson(const PlannedDevice& device) {
-  return {{"door", device.door},   {"resource", device.resource}, {"id", device.id},     {"index", device.index},
-          {"model", device.model}, {"slots", device.slots},       {"free", device.free}, {"reason", device.reason}};
+  return {{"door", device.allocator}, {"resource", device.resource}, {"id", device.id},
+          {"index", device.index},    {"model", device.model},       {"slots", device.slots},
+          {"free", device.free},      {"reason", device.reason}};
 }
 
 PlannedDevice ReadDevice(MapReader& reader) {
-  return {.door = reader.String("door").value_or(""),
+  return {.allocator = reader.String("door").value_or(""),
           .resource = reader.String("resource").value_or(""),
           .id = reader.String("id").value_or(""),
-          .index = static_cast<int>(reader.Int("index", -1, std::numeric_limits<int>::max()).value_or(-1)),
+          .index = static_cast<int>(
+              reader.Int("index", -1, std::numeric_limits<int>::max()).value_or(-1)),
           .model = reader.String("model").value_or(""),
           .slots = ReadCount(reader, "slots"),
           .free = ReadCount(reader, "free"),
@@ -54,16 +60,18 @@ PlannedDevice ReadDevice(MapReader& reader) {
 }
 
 Json ToJson(const PlannedChoice& choice) {
-  Json document = {{"door", choice.door},       {"resource", choice.resource}, {"size", choice.size},
-                   {"devices", choice.devices}, {"within", choice.within},     {"left", choice.left},
-                   {"exact", choice.exact},     {"links", Json::array()},      {"reason", choice.reason}};
-  for (const PlannedLink& link : choice.links) document["links"].push_back({{"link", link.link}, {"pairs", link.pairs}});
+  Json document = {
+      {"door", choice.allocator},  {"resource", choice.resource}, {"size", choice.size},
+      {"devices", choice.devices}, {"within", choice.within},     {"left", choice.left},
+      {"exact", choice.exact},     {"links", Json::array()},      {"reason", choice.reason}};
+  for (const PlannedLink& link : choice.links)
+    document["links"].push_back({{"link", link.link}, {"pairs", link.pairs}});
   return document;
 }
 
 PlannedChoice ReadChoice(MapReader& reader, Problems& problems) {
   constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
-  PlannedChoice choice{.door = reader.String("door").value_or(""),
+  PlannedChoice choice{.allocator = reader.String("door").value_or(""),
                        .resource = reader.String("resource").value_or(""),
                        .size = ReadCount(reader, "size"),
                        .devices = reader.Strings("devices").value_or(std::vector<std::string>{}),
@@ -71,7 +79,8 @@ PlannedChoice ReadChoice(MapReader& reader, Problems& problems) {
                        .left = reader.Int("left", 0, kMost).value_or(0),
                        .exact = reader.Bool("exact").value_or(true)};
   choice.links = ReadItems<PlannedLink>(reader, "links", problems, [](MapReader& link) {
-    return PlannedLink{link.String("link").value_or(""), link.Strings("pairs").value_or(std::vector<std::string>{})};
+    return PlannedLink{link.String("link").value_or(""),
+                       link.Strings("pairs").value_or(std::vector<std::string>{})};
   });
   choice.reason = reader.String("reason").value_or("");
   return choice;
@@ -80,20 +89,26 @@ PlannedChoice ReadChoice(MapReader& reader, Problems& problems) {
 }  // namespace
 
 std::string ToJson(const Plan& plan) {
-  Json document = {{"origin", plan.origin},   {"changes", Json::array()}, {"resources", Json::array()},
-                   {"labels", Json::array()}, {"notYet", plan.not_yet},   {"remarks", plan.remarks}};
-  for (const Change& change : plan.changes)
-    document["changes"].push_back({{"key", change.key}, {"from", change.from}, {"to", change.to}, {"effect", ToString(change.effect)}});
+  Json document = {{"origin", plan.origin},      {"changes", Json::array()},
+                   {"resources", Json::array()}, {"labels", Json::array()},
+                   {"notYet", plan.not_yet},     {"remarks", plan.remarks}};
+  for (const ConfigChange& change : plan.changes)
+    document["changes"].push_back({{"key", change.key},
+                                   {"from", change.from},
+                                   {"to", change.to},
+                                   {"effect", ToString(change.effect)}});
   for (const PlannedResource& resource : plan.resources)
-    document["resources"].push_back({{"door", resource.door},
+    document["resources"].push_back({{"door", resource.allocator},
                                      {"resource", resource.resource},
                                      {"before", resource.before},
                                      {"after", resource.after},
                                      {"effect", ToString(resource.effect)},
                                      {"holders", resource.holders}});
   for (const PlannedLabel& label : plan.labels)
-    document["labels"].push_back(
-        {{"key", label.key}, {"before", Optional(label.before)}, {"after", Optional(label.after)}, {"effect", ToString(label.effect)}});
+    document["labels"].push_back({{"key", label.key},
+                                  {"before", Optional(label.before)},
+                                  {"after", Optional(label.after)},
+                                  {"effect", ToString(label.effect)}});
   if (!plan.devices.empty() || !plan.choices.empty()) {
     document["devices"] = Json::array();
     document["choices"] = Json::array();
@@ -109,9 +124,9 @@ base::Result<Plan> ParsePlan(std::string_view json) {
   MapReader top(value, "", problems);
   for (const char* key : {"changes", "resources", "labels"}) top.Require(key);
   Plan plan{.origin = top.String("origin").value_or("")};
-  plan.changes = ReadItems<Change>(top, "changes", problems, [](MapReader& reader) {
-    return Change{reader.String("key").value_or(""), reader.String("from").value_or(""), reader.String("to").value_or(""),
-                  ReadEffect(reader)};
+  plan.changes = ReadItems<ConfigChange>(top, "changes", problems, [](MapReader& reader) {
+    return ConfigChange{reader.String("key").value_or(""), reader.String("from").value_or(""),
+                        reader.String("to").value_or(""), ReadEffect(reader)};
   });
   plan.resources = ReadItems<PlannedResource>(top, "resources", problems, [](MapReader& reader) {
     return PlannedResource{reader.String("door").value_or(""),
@@ -122,11 +137,13 @@ base::Result<Plan> ParsePlan(std::string_view json) {
                            reader.Strings("holders").value_or(std::vector<std::string>{})};
   });
   plan.labels = ReadItems<PlannedLabel>(top, "labels", problems, [](MapReader& reader) {
-    return PlannedLabel{reader.String("key").value_or(""), reader.String("before"), reader.String("after"), ReadEffect(reader)};
+    return PlannedLabel{reader.String("key").value_or(""), reader.String("before"),
+                        reader.String("after"), ReadEffect(reader)};
   });
   plan.devices = ReadItems<PlannedDevice>(top, "devices", problems, ReadDevice);
-  plan.choices =
-      ReadItems<PlannedChoice>(top, "choices", problems, [&problems](MapReader& reader) { return ReadChoice(reader, problems); });
+  plan.choices = ReadItems<PlannedChoice>(top, "choices", problems, [&problems](MapReader& reader) {
+    return ReadChoice(reader, problems);
+  });
   plan.not_yet = top.Strings("notYet").value_or(plan.not_yet);
   plan.remarks = top.Strings("remarks").value_or(plan.remarks);
   if (!problems.empty()) return problems.ToError();

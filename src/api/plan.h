@@ -1,4 +1,5 @@
-// What another configuration would change on a node: what `penstock plan -o json` says. Documented in docs/reference/plan.md; stable.
+// The plan: what another configuration would change on a node, as `penstock plan -o json` prints
+// it. Documented in docs/reference/plan.md; stable.
 #pragma once
 
 #include <cstddef>
@@ -8,17 +9,18 @@
 #include <string_view>
 #include <vector>
 
-#include "api/config_change.h"
+#include "api/config/config_change.h"
 #include "base/core/result.h"
 
 namespace penstock::api {
 
-/// The slots behind a resource name at one door.
+/// The number of slots behind a resource name of one allocator.
 struct PlannedResource {
-  std::string door, resource;
+  std::string allocator, resource;
   std::size_t before = 0, after = 0;
   Effect effect = Effect::kNow;
-  std::vector<std::string> holders;  ///< of devices that would no longer be offered so; they keep what they hold
+  std::vector<std::string> holders;  ///< of devices that would no longer be offered under this
+                                     ///< name; they keep their leases
   bool operator==(const PlannedResource&) const = default;
 };
 
@@ -29,44 +31,45 @@ struct PlannedLabel {
   bool operator==(const PlannedLabel&) const = default;
 };
 
-/// A device behind a resource name, as a request finds it now.
+/// A device behind a resource name, as a request sees it now.
 struct PlannedDevice {
-  std::string door, resource;
+  std::string allocator, resource;
   std::string id;
   int index = -1;
   std::string model;
   std::size_t slots = 0, free = 0;
-  std::string reason;  ///< why not all of them are free: the first that is in the way
+  std::string reason;  ///< why not all slots are free: the first obstacle
   bool operator==(const PlannedDevice&) const = default;
 };
 
-/// A kind of link, and which pairs of a chosen set are linked so.
+/// A kind of link, and the pairs of a chosen set that it connects.
 struct PlannedLink {
   std::string link;                ///< "12 fabric links", "one PCIe switch"
   std::vector<std::string> pairs;  ///< by index, "0-3"
   bool operator==(const PlannedLink&) const = default;
 };
 
-/// The set that a request for so many would get now, and why.
+/// The set of devices that a request for `size` devices would get now, and why.
 struct PlannedChoice {
-  std::string door, resource;
+  std::string allocator, resource;
   std::size_t size = 0;
-  std::vector<std::string> devices;   ///< ids, in order of index
-  std::int64_t within = 0, left = 0;  ///< scores of the links within the set, and of those among what is left
-  bool exact = true;                  ///< false: a good set, not the best of all
-  std::vector<PlannedLink> links;     ///< best first
-  std::string reason;                 ///< why there is no set; then it has no devices
+  std::vector<std::string> devices;  ///< ids, in order of index
+  /// Scores of the links within the set, and of the links among the remaining devices.
+  std::int64_t within = 0, left = 0;
+  bool exact = true;               ///< false: a good set, not proven to be the best
+  std::vector<PlannedLink> links;  ///< best first
+  std::string reason;              ///< why there is no set; `devices` is then empty
   bool operator==(const PlannedChoice&) const = default;
 };
 
 struct Plan {
-  std::string origin;  ///< of the configuration that would be in force
-  std::vector<Change> changes;
-  std::vector<PlannedResource> resources;  ///< those that change
-  std::vector<PlannedLabel> labels;        ///< likewise
+  std::string origin;  ///< of the configuration that would take effect
+  std::vector<ConfigChange> changes;
+  std::vector<PlannedResource> resources;  ///< only those that change
+  std::vector<PlannedLabel> labels;        ///< only those that change
   std::vector<std::string> not_yet, remarks;
-  std::vector<PlannedDevice> devices;  ///< where the choice was to be explained
-  std::vector<PlannedChoice> choices;  ///< likewise
+  std::vector<PlannedDevice> devices;  ///< only if the plan was asked to explain choices
+  std::vector<PlannedChoice> choices;  ///< only if the plan was asked to explain choices
   bool operator==(const Plan&) const = default;
 };
 

@@ -14,13 +14,24 @@ namespace {
 
 Plan Sample() {
   return {.origin = "file /etc/penstock/node.yaml",
-          .changes = {{"labels.timestamp", "true", "false", Effect::kNow}, {"doors.assign", "[]", "[{door: none}]", Effect::kRestart}},
+          .changes = {{"labels.timestamp", "true", "false", Effect::kNow},
+                      {"doors.assign", "[]", "[{door: none}]", Effect::kRestart}},
           .resources = {{"kubelet", "nvidia.com/gpu", 8, 7, Effect::kRestart, {"pod ml/train-0"}}},
-          .labels = {{"nvidia.com/gfd.timestamp", "1", std::nullopt, Effect::kNow}, {"x", std::nullopt, "y", Effect::kRestart}},
+          .labels = {{"nvidia.com/gfd.timestamp", "1", std::nullopt, Effect::kNow},
+                     {"x", std::nullopt, "y", Effect::kRestart}},
           .not_yet = {"flags.migStrategy: \"mixed\" is not to be had yet"},
           .remarks = {"flags.gfd.oneshot: the agent stays"},
-          .devices = {{"kubelet", "nvidia.com/gpu", "GPU-1", 1, "NVIDIA H200", 4, 3, "held by ml/train-0"}},
-          .choices = {{"kubelet", "nvidia.com/gpu", 2, {"GPU-0", "GPU-1"}, 1840, 400, false, {{"18 fabric links", {"0-1"}}}, ""},
+          .devices = {{"kubelet", "nvidia.com/gpu", "GPU-1", 1, "NVIDIA H200", 4, 3,
+                       "held by ml/train-0"}},
+          .choices = {{"kubelet",
+                       "nvidia.com/gpu",
+                       2,
+                       {"GPU-0", "GPU-1"},
+                       1840,
+                       400,
+                       false,
+                       {{"18 fabric links", {"0-1"}}},
+                       ""},
                       {"kubelet", "nvidia.com/gpu", 3, {}, 0, 0, true, {}, "3 wanted, 2 free"}}};
 }
 
@@ -32,8 +43,8 @@ TEST(Plan, ReadsBackWhatItWrote) {
 }
 
 TEST(Plan, RefusesWhatIsNone) {
-  for (const char* text :
-       {"", "{}", "[]", R"({"changes": {}, "resources": [], "labels": []})", R"({"changes": [1], "resources": [], "labels": []})"})
+  for (const char* text : {"", "{}", "[]", R"({"changes": {}, "resources": [], "labels": []})",
+                           R"({"changes": [1], "resources": [], "labels": []})"})
     EXPECT_FALSE(ParsePlan(text).ok()) << text;
 }
 
@@ -49,11 +60,13 @@ void Keys(const base::Value& value, std::vector<std::string>& keys) {
 
 TEST(Plan, TheReferenceDocumentsEveryKey) {
   std::ifstream file(base::SourcePath("docs/reference/plan.md"));
-  const std::string reference{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::string reference{std::istreambuf_iterator<char>(file),
+                              std::istreambuf_iterator<char>()};
   std::vector<std::string> keys;
   Keys(*base::ParseJson(ToJson(Sample()), "plan"), keys);
   EXPECT_GT(keys.size(), 15u);
-  for (const std::string& key : keys) EXPECT_THAT(reference, testing::HasSubstr("`" + key + "`")) << key;
+  for (const std::string& key : keys)
+    EXPECT_THAT(reference, testing::HasSubstr("`" + key + "`")) << key;
 }
 
 }  // namespace

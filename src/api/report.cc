@@ -1,4 +1,5 @@
-// The report as JSON and back. Its keys are a promise (docs/reference/report.md): add, never rename.
+// Converts the report to JSON and back. The keys are stable (docs/reference/report.md): add keys,
+// never rename them.
 #include "api/report.h"
 
 #include "api/report_json.h"
@@ -45,8 +46,11 @@ Json ToJsonValue(const DeviceReport& device) {
           {"pci", device.pci},
           {"numa", device.numa ? Json(*device.numa) : Json(nullptr)},
           {"memoryBytes", device.memory_bytes},
-          {"health", {{"state", device.health_state}, {"reason", device.health_reason}, {"since", device.health_since}}},
-          {"door", device.door},
+          {"health",
+           {{"state", device.health_state},
+            {"reason", device.health_reason},
+            {"since", device.health_since}}},
+          {"door", device.allocator},
           {"withheld", device.withheld},
           {"serial", device.serial},
           {"resource", device.resource},
@@ -64,16 +68,16 @@ Json ToJsonValue(const DeviceReport& device) {
           {"graphicsProcesses", HoldersOf(device.graphics)}};
 }
 
-Json ToJsonValue(const DoorReport& door) {
-  return {{"name", door.name},
-          {"state", door.state},
-          {"reason", door.reason},
-          {"resources", door.resources},
-          {"enforcement", door.enforcement},
-          {"deviceList", door.device_list},
-          {"deviceListReason", door.device_list_reason},
-          {"closedCgroups", door.closed_cgroups},
-          {"closedCgroupsProblem", door.closed_problem}};
+Json ToJsonValue(const AllocatorReport& allocator) {
+  return {{"name", allocator.name},
+          {"state", allocator.state},
+          {"reason", allocator.reason},
+          {"resources", allocator.resources},
+          {"enforcement", allocator.enforcement},
+          {"deviceList", allocator.device_list},
+          {"deviceListReason", allocator.device_list_reason},
+          {"closedCgroups", allocator.closed_cgroups},
+          {"closedCgroupsProblem", allocator.closed_problem}};
 }
 
 Json ToJsonValue(const ServerReport& server) {
@@ -82,7 +86,10 @@ Json ToJsonValue(const ServerReport& server) {
 }
 
 Json ToJsonValue(const VendorReport& vendor) {
-  return {{"vendor", vendor.vendor}, {"driver", vendor.driver}, {"runtime", vendor.runtime}, {"reason", vendor.reason}};
+  return {{"vendor", vendor.vendor},
+          {"driver", vendor.driver},
+          {"runtime", vendor.runtime},
+          {"reason", vendor.reason}};
 }
 
 Json ToJsonValue(const ConfigurationReport& configuration) {
@@ -97,10 +104,15 @@ Json ToJsonValue(const ConfigurationReport& configuration) {
 }
 
 Json ToJsonValue(const CdiReport& cdi) {
-  return {{"folder", cdi.folder}, {"kinds", cdi.kinds}, {"problems", cdi.problems}, {"remarks", cdi.remarks}};
+  return {{"folder", cdi.folder},
+          {"kinds", cdi.kinds},
+          {"problems", cdi.problems},
+          {"remarks", cdi.remarks}};
 }
 
-Json ToJsonValue(const UnavailableMetric& metric) { return {{"name", metric.name}, {"models", metric.models}, {"reason", metric.reason}}; }
+Json ToJsonValue(const UnavailableMetric& metric) {
+  return {{"name", metric.name}, {"models", metric.models}, {"reason", metric.reason}};
+}
 
 Json ToJsonValue(const ConditionReport& condition) {
   return {{"type", condition.type},
@@ -117,8 +129,10 @@ Json ListOf(const std::vector<T>& items) {
   return list;
 }
 
-/// A command line need not be UTF-8: what is not becomes U+FFFD.
-std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+/// A command line may be invalid UTF-8: invalid bytes become U+FFFD.
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 HolderReport ParseHolder(const Json& json) {
   HolderReport holder;
@@ -143,8 +157,10 @@ HolderReport ParseHolder(const Json& json) {
 DeviceReport ParseDevice(const Json& json) {
   DeviceReport device = internal::ReadDevice(json);
   Take(json, "shares", device.shares);
-  ForEach(json, "holders", [&](const Json& holder) { device.holders.push_back(ParseHolder(holder)); });
-  ForEach(json, "graphicsProcesses", [&](const Json& holder) { device.graphics.push_back(ParseHolder(holder)); });
+  ForEach(json, "holders",
+          [&](const Json& holder) { device.holders.push_back(ParseHolder(holder)); });
+  ForEach(json, "graphicsProcesses",
+          [&](const Json& holder) { device.graphics.push_back(ParseHolder(holder)); });
   return device;
 }
 
@@ -166,14 +182,20 @@ UnavailableMetric ParseUnavailable(const Json& json) {
 Report ParseWhole(const Json& json) {
   Report report;
   json.at("generation").get_to(report.generation);
-  for (const char* needed : {"devices", "doors"}) (void)json.at(needed).get_ref<const Json::array_t&>();
+  for (const char* needed : {"devices", "doors"})
+    (void)json.at(needed).get_ref<const Json::array_t&>();
   Take(json, "node", report.node);
   Take(json, "agentPid", report.agent_pid);
   internal::ReadCommon(json, report);
-  ForEach(json, "devices", [&](const Json& device) { report.devices.push_back(ParseDevice(device)); });
-  ForEach(json, "holdersOfRemovedDevices", [&](const Json& holder) { report.removed.push_back(ParseHolder(holder)); });
-  ForEach(json, "unavailableMetrics", [&](const Json& metric) { report.unavailable_metrics.push_back(ParseUnavailable(metric)); });
-  ForEach(json, "conditions", [&](const Json& condition) { report.conditions.push_back(ParseCondition(condition)); });
+  ForEach(json, "devices",
+          [&](const Json& device) { report.devices.push_back(ParseDevice(device)); });
+  ForEach(json, "holdersOfRemovedDevices",
+          [&](const Json& holder) { report.removed.push_back(ParseHolder(holder)); });
+  ForEach(json, "unavailableMetrics", [&](const Json& metric) {
+    report.unavailable_metrics.push_back(ParseUnavailable(metric));
+  });
+  ForEach(json, "conditions",
+          [&](const Json& condition) { report.conditions.push_back(ParseCondition(condition)); });
   return report;
 }
 
@@ -187,13 +209,14 @@ std::string ToJson(const Report& report) {
                {"vendors", ListOf(report.vendors)},
                {"devices", ListOf(report.devices)},
                {"holdersOfRemovedDevices", HoldersOf(report.removed)},
-               {"doors", ListOf(report.doors)},
+               {"doors", ListOf(report.allocators)},
                {"servers", ListOf(report.servers)},
                {"cdi", ToJsonValue(report.cdi)},
                {"configuration", ToJsonValue(report.configuration)},
                {"conditions", ListOf(report.conditions)},
                {"enforcement", report.enforcement}};
-  if (!report.unavailable_metrics.empty()) json["unavailableMetrics"] = ListOf(report.unavailable_metrics);
+  if (!report.unavailable_metrics.empty())
+    json["unavailableMetrics"] = ListOf(report.unavailable_metrics);
   return Dump(json);
 }
 
@@ -211,7 +234,8 @@ base::Result<Report> ParseReport(std::string_view json) {
   try {
     return ParseWhole(Json::parse(json));
   } catch (const nlohmann::json::exception& exception) {
-    return base::Error(base::Code::kDataLoss, std::string("this is no report of an agent: ") + exception.what());
+    return base::Error(base::Code::kDataLoss,
+                       std::string("this is no report of an agent: ") + exception.what());
   }
 }
 

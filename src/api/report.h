@@ -1,5 +1,5 @@
-// The one report of a node: what `penstock status -o json`, `penstock ps -o json` and /debug/state say. Documented in
-// docs/reference/report.md; stable.
+// The report of a node: what `penstock status -o json`, `penstock ps -o json` and /debug/state
+// print. Documented in docs/reference/report.md; stable.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,14 @@ struct HolderReport {
   int index = -1;
   std::string state;  ///< "handed", "held", "outside", "graphics"
   std::string kind;   ///< "run", "pod", "outside", "graphics"
-  std::string lease;  ///< empty for outside
+  std::string lease;  ///< empty for outside processes
   std::vector<std::int64_t> pids;
   std::string user, command;
   std::string pod, namespace_name, container;
-  std::string enforcement;  ///< "devices", "visibility"; empty for outside
+  std::string enforcement;  ///< "devices", "visibility"; empty for outside processes
   std::string since;        ///< RFC 3339
-  std::string note;         ///< what is out of the ordinary about it, one sentence: its device is not there any more; else empty
+  std::string note;  ///< one sentence about an unusual state: the device no longer exists; else
+                     ///< empty
 };
 
 struct DeviceReport {
@@ -36,36 +37,44 @@ struct DeviceReport {
   std::string health_state;  ///< "healthy", "unhealthy", "unknown", "gone"
   std::string health_reason;
   std::string health_since;
-  std::string door;      ///< "kubelet", "local", ""
-  std::string withheld;  ///< why it is offered nowhere, or not as the configuration asks, although it is well
+  std::string allocator;  ///< "kubelet", "local", ""
+  std::string withheld;   ///< why no allocator offers it, or why it is not offered as configured,
+                          ///< although it is healthy
   std::string serial;
-  std::string resource;                  ///< "nvidia.com/gpu"; empty where it is offered nowhere
-  std::string sharing;                   ///< "none", "time-slicing", "mps"
-  int shares = 1;                        ///< slots that are offered
-  int free = 0;                          ///< of those, the ones that can be had now
-  std::string isolation;                 ///< "none", "memory-per-process", "memory", "memory-compute", "hardware"
-  std::uint64_t share_memory_bytes = 0;  ///< limit that is in force for each process; 0: none
-  int share_compute_percent = 0;         ///< likewise
+  std::string resource;   ///< "nvidia.com/gpu"; empty if no allocator offers it
+  std::string sharing;    ///< "none", "time-slicing", "mps"
+  int shares = 1;         ///< slots that are offered
+  int free = 0;           ///< of those, the slots that can be allocated now
+  std::string isolation;  ///< "none", "memory-per-process", "memory", "memory-compute", "hardware"
+  std::uint64_t share_memory_bytes = 0;  ///< limit in force for each process; 0: none
+  int share_compute_percent = 0;         ///< limit in force for each process; 0: none
   std::string probation_until;           ///< RFC 3339; empty: not on probation
-  std::int64_t relapses = 0;             ///< how often it became unwell again soon after it was well
-  std::string replaced;                  ///< which device it took the place of, one sentence; empty: none that this agent knows
-  std::string telemetry_problem;         ///< why its measurements are missing or late, one sentence; empty: they come
+  std::int64_t relapses = 0;  ///< how often it became unhealthy again soon after recovery
+  std::string replaced;       ///< the device that it replaced, one sentence; empty: none that this
+                              ///< agent knows
+  std::string telemetry_problem;  ///< why its measurements are missing or late, one sentence;
+                                  ///< empty: they arrive
   std::vector<HolderReport> holders;
-  std::vector<HolderReport> graphics;  ///< processes that only draw on it and were not given it: in nobody's way
+  std::vector<HolderReport> graphics;  ///< processes that only draw on it and were not allocated
+                                       ///< it; they do not block allocation
 };
 
-struct DoorReport {
+struct AllocatorReport {
   std::string name;   ///< "kubelet", "local", "cluster"
   std::string state;  ///< "open", "waiting", "closed", "stepped-back"
   std::string reason;
   std::vector<std::string> resources;  ///< "nvidia.com/gpu"
-  std::string enforcement;             ///< of what is given out there: "devices", "visibility"; empty where it gives nothing out
-  /// How containers are given devices there: "cdi-cri", "cdi-annotations", "envvar", "volume-mounts", "device-files"; empty: not by these.
+  std::string enforcement;  ///< of what it allocates: "devices", "visibility"; empty if it
+                            ///< allocates nothing
+  /// How containers of this allocator receive devices: "cdi-cri", "cdi-annotations", "envvar",
+  /// "volume-mounts", "device-files"; empty: by none of these.
   std::vector<std::string> device_list;
-  std::string device_list_reason;  ///< why so: "containerd 1.7.24 injects CDI devices"
-  /// Control groups to whose processes the devices are closed unless they hold them: "/user.slice".
+  std::string device_list_reason;  ///< the reason for this choice: "containerd 1.7.24 injects CDI
+                                   ///< devices"
+  /// Control groups whose processes can open devices only while they hold them: "/user.slice".
   std::vector<std::string> closed_cgroups;
-  std::string closed_problem;  ///< why they are not to others that the configuration names; empty: there are none
+  std::string closed_problem;  ///< why other configured control groups are not closed; empty: all
+                               ///< of them are
 };
 
 struct VendorReport {
@@ -77,27 +86,34 @@ struct VendorReport {
 
 /// The configuration in force.
 struct ConfigurationReport {
-  std::string origin;                ///< "defaults", "file /etc/penstock/node.yaml", "ConfigMap ns/name, key any"
-  std::string since;                 ///< RFC 3339
-  std::string problem;               ///< why a newer one is not in force: all that is wrong with it; empty where there is none
-  std::string problem_origin;        ///< where that one came from
-  std::vector<std::string> not_yet;  ///< what it asks for that this version cannot do, by the names of its keys
-  std::vector<std::string> remarks;  ///< what of it was passed over or means something else here, each sentence begins with the key's name
-  std::string waiting;               ///< what has not been read yet and is to be in force: nothing is told to the kubelet until then
+  std::string origin;  ///< "defaults", "file /etc/penstock/node.yaml", "ConfigMap ns/name, key any"
+  std::string since;   ///< RFC 3339
+  std::string problem;  ///< why a newer configuration is not in force: all its mistakes; empty if
+                        ///< there is none
+  std::string problem_origin;  ///< the origin of the newer configuration
+  std::vector<std::string>
+      not_yet;  ///< what it asks for that this version does not support, by the names of its keys
+  std::vector<std::string> remarks;  ///< settings that are ignored or have another meaning here;
+                                     ///< each sentence begins with the key's name
+  std::string waiting;  ///< a configuration that takes effect once it has been read; until then
+                        ///< nothing is advertised to the kubelet
 };
 
-/// A field of an exporter's that the metrics page was asked to show, by a list of counters or by default, and cannot.
+/// A field of a vendor's exporter that the metrics page should show, by a list of counters or by
+/// default, and cannot.
 struct UnavailableMetric {
-  std::string name;                 ///< "DCGM_FI_PROF_DRAM_ACTIVE"
-  std::vector<std::string> models;  ///< whose devices do not have it; empty: no device anywhere has it here
+  std::string name;  ///< "DCGM_FI_PROF_DRAM_ACTIVE"
+  std::vector<std::string>
+      models;  ///< models whose devices lack the field; empty: no device of this node has it
   std::string reason;
 };
 
-/// A server of the driver's through which devices are shared.
+/// A server of the driver through which devices are shared.
 struct ServerReport {
   std::string set;     ///< "nvidia.com/gpu"
   std::string kind;    ///< "mps"
-  std::string state;   ///< "ready", "waiting", "ending" (wanted no more, and in use), "ending"
+  std::string state;   ///< "ready", "waiting", "ending" (no device is to be shared through it,
+                       ///< but it is still in use)
   std::string reason;  ///< why it is not ready
   std::int64_t clients = 0;
   std::vector<std::string> devices;
@@ -106,18 +122,19 @@ struct ServerReport {
 /// The CDI specifications that this agent writes.
 struct CdiReport {
   std::string folder;
-  std::vector<std::string> kinds;     ///< that are written: "nvidia.com/gpu"
-  std::vector<std::string> problems;  ///< why others are not
-  std::vector<std::string> remarks;   ///< what containers go without
+  std::vector<std::string> kinds;     ///< kinds that are written: "nvidia.com/gpu"
+  std::vector<std::string> problems;  ///< why other kinds are not written
+  std::vector<std::string> remarks;   ///< what containers lack
 };
 
-/// A condition as Kubernetes has them.
+/// A condition, as in Kubernetes.
 struct ConditionReport {
-  std::string type;  ///< "Ready", "DriverReady", "DevicesHealthy", "SharingReady", "ConfigurationApplied", "KubeletDoor"
+  std::string type;  ///< "Ready", "DriverReady", "DevicesHealthy", "SharingReady",
+                     ///< "ConfigurationApplied", "KubeletDoor"
   bool status = false;
   std::string reason;  ///< one word: "AllHealthy"
   std::string message;
-  std::string since;  ///< of the last change of `status`
+  std::string since;  ///< time of the last change of `status`
 };
 
 struct Report {
@@ -126,21 +143,24 @@ struct Report {
   std::int64_t agent_pid = 0;
   std::vector<VendorReport> vendors;
   std::vector<DeviceReport> devices;
-  std::vector<HolderReport> removed;  ///< holders of devices that are not there any more, as a run on a GPU that was replaced
-  std::vector<DoorReport> doors;
+  std::vector<HolderReport> removed;  ///< holders of devices that no longer exist, such as a run on
+                                      ///< a GPU that was replaced
+  std::vector<AllocatorReport> allocators;
   std::vector<ServerReport> servers;
   CdiReport cdi;
   ConfigurationReport configuration;
   std::vector<UnavailableMetric> unavailable_metrics;
   std::vector<ConditionReport> conditions;
-  std::vector<std::string> enforcement;  ///< kinds in force here: "devices", "visibility"
+  std::vector<std::string> enforcement;  ///< kinds in force on this node: "devices", "visibility"
 };
 
-/// {"generation", "node", "version", "agentPid", "vendors", "devices", "holdersOfRemovedDevices", "doors", "servers", "cdi",
-/// "configuration", "unavailableMetrics" (where there are any), "conditions", "enforcement"}.
+/// Keys: {"generation", "node", "version", "agentPid", "vendors", "devices",
+/// "holdersOfRemovedDevices", "doors", "servers", "cdi", "configuration", "unavailableMetrics" (if
+/// there are any), "conditions", "enforcement"}.
 std::string ToJson(const Report& report);
 
-/// {"holders": [...], "graphicsProcesses": [...]}: the same holders, flat, those of removed devices last.
+/// {"holders": [...], "graphicsProcesses": [...]}: the same holders as one flat list, those of
+/// removed devices last.
 std::string HoldersToJson(const Report& report);
 
 base::Result<Report> ParseReport(std::string_view json);

@@ -1,5 +1,6 @@
-// What the two JSON forms of a report have in common when they are read: the agent's own (report.cc) and the node's object (node_state.cc).
-// Internal to this room, because it needs the JSON library's header. All throw nlohmann::json::exception for a value of the wrong kind.
+// Reads the parts that the two JSON forms of a report share: the agent's own (report.cc) and the
+// node's object (node_state.cc). Internal to this folder, because it needs the JSON library's
+// header. All functions throw nlohmann::json::exception for a value of the wrong type.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,16 +9,18 @@
 
 namespace penstock::api::internal {
 
-/// The value of a key, or the target as it is where the key is absent or null: an older or newer agent may have said less.
+/// Reads the value of a key. Leaves the target unchanged if the key is absent or null: an older or
+/// newer agent may not write it.
 template <typename Json, typename T>
 void Take(const Json& object, const char* key, T& target) {
-  (void)object.template get_ref<const typename Json::object_t&>();  // throws where this is no object
+  (void)
+      object.template get_ref<const typename Json::object_t&>();  // throws if this is not an object
   const auto found = object.find(key);
   if (found != object.end() && !found->is_null()) found->get_to(target);
 }
 
-/// Calls with each item of the list at a key, which may be absent or null. Iterating over anything but a list would pass over it in
-/// silence.
+/// Calls a function for each item of the list at a key, which may be absent or null. Throws for
+/// other types, because iterating over them would silently skip them.
 template <typename Json, typename Function>
 void ForEach(const Json& object, const char* key, Function function) {
   const auto found = object.find(key);
@@ -25,7 +28,7 @@ void ForEach(const Json& object, const char* key, Function function) {
   for (const Json& item : found->template get_ref<const typename Json::array_t&>()) function(item);
 }
 
-/// Without its holders, which the two forms tell differently.
+/// Without the holders, which the two forms write differently.
 template <typename Json>
 DeviceReport ReadDevice(const Json& json) {
   DeviceReport device;
@@ -34,14 +37,15 @@ DeviceReport ReadDevice(const Json& json) {
   Take(json, "model", device.model);
   Take(json, "index", device.index);
   Take(json, "pci", device.pci);
-  if (const auto numa = json.find("numa"); numa != json.end() && !numa->is_null()) device.numa = numa->template get<int>();
+  if (const auto numa = json.find("numa"); numa != json.end() && !numa->is_null())
+    device.numa = numa->template get<int>();
   Take(json, "memoryBytes", device.memory_bytes);
   if (const auto health = json.find("health"); health != json.end()) {
     Take(*health, "state", device.health_state);
     Take(*health, "reason", device.health_reason);
     Take(*health, "since", device.health_since);
   }
-  Take(json, "door", device.door);
+  Take(json, "door", device.allocator);
   Take(json, "withheld", device.withheld);
   Take(json, "serial", device.serial);
   Take(json, "resource", device.resource);
@@ -58,18 +62,18 @@ DeviceReport ReadDevice(const Json& json) {
 }
 
 template <typename Json>
-DoorReport ReadDoor(const Json& json) {
-  DoorReport door;
-  Take(json, "name", door.name);
-  Take(json, "state", door.state);
-  Take(json, "reason", door.reason);
-  Take(json, "resources", door.resources);
-  Take(json, "enforcement", door.enforcement);
-  Take(json, "deviceList", door.device_list);
-  Take(json, "deviceListReason", door.device_list_reason);
-  Take(json, "closedCgroups", door.closed_cgroups);
-  Take(json, "closedCgroupsProblem", door.closed_problem);
-  return door;
+AllocatorReport ReadAllocator(const Json& json) {
+  AllocatorReport allocator;
+  Take(json, "name", allocator.name);
+  Take(json, "state", allocator.state);
+  Take(json, "reason", allocator.reason);
+  Take(json, "resources", allocator.resources);
+  Take(json, "enforcement", allocator.enforcement);
+  Take(json, "deviceList", allocator.device_list);
+  Take(json, "deviceListReason", allocator.device_list_reason);
+  Take(json, "closedCgroups", allocator.closed_cgroups);
+  Take(json, "closedCgroupsProblem", allocator.closed_problem);
+  return allocator;
 }
 
 template <typename Json>
@@ -117,7 +121,7 @@ ConfigurationReport ReadConfiguration(const Json& json) {
   return configuration;
 }
 
-/// Type, reason and message; the status and its time have other forms in the two.
+/// Type, reason and message; the two forms write the status and its time differently.
 template <typename Json>
 ConditionReport ReadCondition(const Json& json) {
   ConditionReport condition;
@@ -127,15 +131,19 @@ ConditionReport ReadCondition(const Json& json) {
   return condition;
 }
 
-/// What both have under the same keys.
+/// The parts that both forms have under the same keys.
 template <typename Json>
 void ReadCommon(const Json& json, Report& report) {
   Take(json, "version", report.version);
-  ForEach(json, "vendors", [&](const Json& vendor) { report.vendors.push_back(ReadVendor(vendor)); });
-  ForEach(json, "doors", [&](const Json& door) { report.doors.push_back(ReadDoor(door)); });
-  ForEach(json, "servers", [&](const Json& server) { report.servers.push_back(ReadServer(server)); });
+  ForEach(json, "vendors",
+          [&](const Json& vendor) { report.vendors.push_back(ReadVendor(vendor)); });
+  ForEach(json, "doors",
+          [&](const Json& allocator) { report.allocators.push_back(ReadAllocator(allocator)); });
+  ForEach(json, "servers",
+          [&](const Json& server) { report.servers.push_back(ReadServer(server)); });
   if (const auto found = json.find("cdi"); found != json.end()) report.cdi = ReadCdi(*found);
-  if (const auto found = json.find("configuration"); found != json.end()) report.configuration = ReadConfiguration(*found);
+  if (const auto found = json.find("configuration"); found != json.end())
+    report.configuration = ReadConfiguration(*found);
   Take(json, "enforcement", report.enforcement);
 }
 

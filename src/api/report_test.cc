@@ -32,7 +32,7 @@ Report Sample() {
   device.memory_bytes = 42949672960;
   device.health_state = "healthy";
   device.health_since = "2026-11-21T03:42:00.000Z";
-  device.door = "kubelet";
+  device.allocator = "kubelet";
   device.serial = "1563221012345";
   device.resource = "nvidia.com/gpu.shared";
   device.sharing = "mps";
@@ -59,31 +59,51 @@ Report Sample() {
                      .enforcement = "devices",
                      .since = "2026-11-21T03:42:01.000Z"}};
   device.telemetry_problem = "its measurements are missing";
-  device.graphics = {
-      {.device = "GPU-1", .index = 0, .state = "graphics", .kind = "graphics", .pids = {7}, .user = "root", .command = "Xorg"}};
-  report.removed = {
-      {.slot = "GPU-0", .device = "GPU-0", .state = "held", .kind = "run", .lease = "r-1", .note = "GPU-0 was replaced by GPU-1"}};
+  device.graphics = {{.device = "GPU-1",
+                      .index = 0,
+                      .state = "graphics",
+                      .kind = "graphics",
+                      .pids = {7},
+                      .user = "root",
+                      .command = "Xorg"}};
+  report.removed = {{.slot = "GPU-0",
+                     .device = "GPU-0",
+                     .state = "held",
+                     .kind = "run",
+                     .lease = "r-1",
+                     .note = "GPU-0 was replaced by GPU-1"}};
   report.devices = {device, {.id = "GPU-2"}};
-  report.doors = {{.name = "kubelet",
-                   .state = "open",
-                   .reason = "",
-                   .resources = {"nvidia.com/gpu"},
-                   .enforcement = "devices",
-                   .device_list = {"envvar", "device-files"},
-                   .device_list_reason = "containerd 1.6.20 has no CDI",
-                   .closed_cgroups = {"/user.slice"},
-                   .closed_problem = "/x: gone"}};
-  report.servers = {
-      {.set = "nvidia.com/gpu.shared", .kind = "mps", .state = "waiting", .reason = "it ended", .clients = 3, .devices = {"GPU-1"}}};
-  report.cdi = {
-      .folder = "/var/run/cdi", .kinds = {"nvidia.com/gpu"}, .problems = {"x.yaml gives them as well"}, .remarks = {"no libcuda.so"}};
+  report.allocators = {{.name = "kubelet",
+                        .state = "open",
+                        .reason = "",
+                        .resources = {"nvidia.com/gpu"},
+                        .enforcement = "devices",
+                        .device_list = {"envvar", "device-files"},
+                        .device_list_reason = "containerd 1.6.20 has no CDI",
+                        .closed_cgroups = {"/user.slice"},
+                        .closed_problem = "/x: gone"}};
+  report.servers = {{.set = "nvidia.com/gpu.shared",
+                     .kind = "mps",
+                     .state = "waiting",
+                     .reason = "it ended",
+                     .clients = 3,
+                     .devices = {"GPU-1"}}};
+  report.cdi = {.folder = "/var/run/cdi",
+                .kinds = {"nvidia.com/gpu"},
+                .problems = {"x.yaml gives them as well"},
+                .remarks = {"no libcuda.so"}};
   report.configuration = {.origin = "file /etc/penstock/node.yaml",
                           .since = "2026-11-21T03:41:00.000Z",
                           .problem = "line 3: unknown key",
                           .problem_origin = "ConfigMap gpu/config, key any",
                           .not_yet = {"sharing.mps"}};
-  report.unavailable_metrics = {{.name = "DCGM_FI_PROF_DRAM_ACTIVE", .models = {"A100"}, .reason = "only on: Hopper"}};
-  report.conditions = {{.type = "Ready", .status = true, .reason = "Ready", .message = "", .since = "2026-11-21T03:42:00.000Z"}};
+  report.unavailable_metrics = {
+      {.name = "DCGM_FI_PROF_DRAM_ACTIVE", .models = {"A100"}, .reason = "only on: Hopper"}};
+  report.conditions = {{.type = "Ready",
+                        .status = true,
+                        .reason = "Ready",
+                        .message = "",
+                        .since = "2026-11-21T03:42:00.000Z"}};
   report.enforcement = {"devices"};
   return report;
 }
@@ -128,14 +148,16 @@ TEST(Report, AnEmptyNodeHasListsNotNulls) {
   const json document = json::parse(ToJson({}));
   for (const char* key : {"vendors", "devices", "doors", "servers", "conditions", "enforcement"})
     EXPECT_TRUE(document[key].is_array()) << key;
-  EXPECT_FALSE(document.contains("unavailableMetrics")) << "as an agent says it that has nothing to say of it";
+  EXPECT_FALSE(document.contains("unavailableMetrics"))
+      << "as an agent says it that has nothing to say of it";
   EXPECT_EQ(HoldersToJson({}), R"({"holders":[],"graphicsProcesses":[]})");
 }
 
 TEST(Report, ListsHoldersFlat) {
   const json document = json::parse(HoldersToJson(Sample()));
   ASSERT_EQ(document["holders"].size(), 2u) << "that of a removed device too";
-  EXPECT_EQ(document["graphicsProcesses"], json::parse(ToJson(Sample()))["devices"][0]["graphicsProcesses"]);
+  EXPECT_EQ(document["graphicsProcesses"],
+            json::parse(ToJson(Sample()))["devices"][0]["graphicsProcesses"]);
   EXPECT_EQ(document["holders"][0], json::parse(ToJson(Sample()))["devices"][0]["holders"][0]);
 }
 
@@ -145,18 +167,26 @@ TEST(Report, ReadsBackWhatItWrote) {
   EXPECT_EQ(ToJson(*report), ToJson(Sample()));
   EXPECT_EQ(report->devices[1].index, -1);
   EXPECT_FALSE(report->devices[1].numa);
-  // An agent of the time before sharing says nothing of it.
-  EXPECT_EQ(ParseReport(R"({"generation": 1, "devices": [{"id": "x"}], "doors": []})")->devices[0].shares, 1);
+  // An agent older than sharing does not report it.
+  EXPECT_EQ(
+      ParseReport(R"({"generation": 1, "devices": [{"id": "x"}], "doors": []})")->devices[0].shares,
+      1);
 }
 
 TEST(Report, ReadsANewerAgentsReportAndRefusesWhatIsNone) {
-  EXPECT_TRUE(ParseReport(R"({"generation": 1, "devices": [{"id": "x", "new": 1}], "doors": [], "more": {}})").ok());
+  EXPECT_TRUE(
+      ParseReport(
+          R"({"generation": 1, "devices": [{"id": "x", "new": 1}], "doors": [], "more": {}})")
+          .ok());
   for (const char* bad :
        {"", "[]", "{", "null", "{}", R"({"generation": 1, "devices": 3, "doors": []})",
-        R"({"generation": "x", "devices": [], "doors": []})", R"({"generation": 1, "devices": [{"id": 5}], "doors": []})",
-        R"({"generation": 1, "devices": [5], "doors": []})", R"({"generation": 1, "devices": [], "doors": [], "configuration": 3})",
+        R"({"generation": "x", "devices": [], "doors": []})",
+        R"({"generation": 1, "devices": [{"id": 5}], "doors": []})",
+        R"({"generation": 1, "devices": [5], "doors": []})",
+        R"({"generation": 1, "devices": [], "doors": [], "configuration": 3})",
         R"({"generation": 1, "devices": [], "doors": [], "conditions": {}})",
-        R"({"generation": 1, "devices": [], "doors": [], "servers": {}})", R"({"generation": 1, "devices": [], "doors": [], "cdi": []})",
+        R"({"generation": 1, "devices": [], "doors": [], "servers": {}})",
+        R"({"generation": 1, "devices": [], "doors": [], "cdi": []})",
         R"({"generation": 1, "devices": [{"shares": "4"}], "doors": []})",
         R"({"generation": 1, "devices": [{"health": []}], "doors": []})"}) {
     const auto report = ParseReport(bad);
@@ -171,7 +201,7 @@ TEST(Report, ReplacesBytesThatAreNoUtf8) {
   EXPECT_THAT(ToJson(report), HasSubstr("bad\xEF\xBF\xBD"));
 }
 
-/// Every key of a document, at any depth.
+/// Collects every key of a document, at any depth.
 void Keys(const json& value, std::vector<std::string>& keys) {
   if (!value.is_structured()) return;  // items() of a scalar is the scalar itself
   for (const auto& [key, below] : value.items()) {
@@ -182,7 +212,8 @@ void Keys(const json& value, std::vector<std::string>& keys) {
 
 TEST(Report, TheReferenceDocumentsEveryKey) {
   std::ifstream file(base::SourcePath("docs/reference/report.md"));
-  const std::string reference{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::string reference{std::istreambuf_iterator<char>(file),
+                              std::istreambuf_iterator<char>()};
   std::vector<std::string> keys;
   Keys(json::parse(ToJson(Sample())), keys);
   for (const std::string& key : keys) EXPECT_THAT(reference, HasSubstr("`" + key + "`"));

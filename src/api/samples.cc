@@ -1,4 +1,5 @@
-// Samples as JSON and back. Its keys are a promise (docs/reference/broker-protocol.md): add, never rename.
+// Converts samples to JSON and back. The keys are stable (docs/reference/broker-protocol.md): add
+// keys, never rename them.
 #include "api/samples.h"
 
 #include <cmath>
@@ -12,11 +13,13 @@ using Json = nlohmann::ordered_json;
 using internal::ForEach;
 using internal::Take;
 
-/// Four digits after the point are enough for eyes, and whole numbers are written as such.
+/// Rounds to four decimal places, which are enough for display, and writes integers without a
+/// fraction.
 Json ToJsonValue(const std::optional<double>& value) {
   constexpr double kDigits = 1e4, kLargestWhole = 9e15;
   if (!value || !std::isfinite(*value)) return nullptr;
-  if (*value == std::floor(*value) && std::abs(*value) < kLargestWhole) return static_cast<std::int64_t>(*value);
+  if (*value == std::floor(*value) && std::abs(*value) < kLargestWhole)
+    return static_cast<std::int64_t>(*value);
   return std::round(*value * kDigits) / kDigits;
 }
 
@@ -37,7 +40,7 @@ Json ToJsonValue(const SampledDevice& device) {
           {"sharing", device.sharing},
           {"shares", device.shares},
           {"free", device.free},
-          {"door", device.door},
+          {"door", device.allocator},
           {"collected", device.collected},
           {"problem", device.problem},
           {"utilization", ToJsonValue(device.utilization)},
@@ -69,7 +72,8 @@ Json ToJsonValue(const SampledProcess& process) {
 
 template <typename T>
 void TakeMaybe(const Json& json, const char* key, std::optional<T>& target) {
-  if (const auto found = json.find(key); found != json.end() && !found->is_null()) target = found->get<T>();
+  if (const auto found = json.find(key); found != json.end() && !found->is_null())
+    target = found->get<T>();
 }
 
 SampledDevice ParseDevice(const Json& json) {
@@ -86,7 +90,7 @@ SampledDevice ParseDevice(const Json& json) {
   Take(json, "sharing", device.sharing);
   Take(json, "shares", device.shares);
   Take(json, "free", device.free);
-  Take(json, "door", device.door);
+  Take(json, "door", device.allocator);
   Take(json, "collected", device.collected);
   Take(json, "problem", device.problem);
   TakeMaybe(json, "utilization", device.utilization);
@@ -99,7 +103,8 @@ SampledDevice ParseDevice(const Json& json) {
   if (history == json.end() || history->is_null()) return device;
   for (const auto& [name, values] : history->get_ref<const Json::object_t&>())
     for (const Json& value : values.get_ref<const Json::array_t&>())
-      device.history[name].push_back(value.is_null() ? std::nullopt : std::optional(value.get<double>()));
+      device.history[name].push_back(value.is_null() ? std::nullopt
+                                                     : std::optional(value.get<double>()));
   return device;
 }
 
@@ -144,11 +149,14 @@ base::Result<Samples> ParseSamples(std::string_view text) {
     Take(json, "node", samples.node);
     Take(json, "time", samples.time);
     Take(json, "intervalSeconds", samples.interval_seconds);
-    ForEach(json, "devices", [&](const Json& device) { samples.devices.push_back(ParseDevice(device)); });
-    ForEach(json, "processes", [&](const Json& process) { samples.processes.push_back(ParseProcess(process)); });
+    ForEach(json, "devices",
+            [&](const Json& device) { samples.devices.push_back(ParseDevice(device)); });
+    ForEach(json, "processes",
+            [&](const Json& process) { samples.processes.push_back(ParseProcess(process)); });
     return samples;
   } catch (const nlohmann::json::exception& exception) {
-    return base::Error(base::Code::kDataLoss, std::string("these are no samples of an agent: ") + exception.what());
+    return base::Error(base::Code::kDataLoss,
+                       std::string("these are no samples of an agent: ") + exception.what());
   }
 }
 

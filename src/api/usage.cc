@@ -1,4 +1,4 @@
-// Sums and idle holders as JSON, and back.
+// Converts usage sums and idle holders to JSON and back.
 #include "api/usage.h"
 
 #include <algorithm>
@@ -20,7 +20,9 @@ using nlohmann::json;
 constexpr std::string_view kLabel = "label:";
 constexpr double kMost = 1e300;
 
-std::string ToText(const json& document) { return document.dump(-1, ' ', false, json::error_handler_t::replace); }
+std::string ToText(const json& document) {
+  return document.dump(-1, ' ', false, json::error_handler_t::replace);
+}
 
 double Rounded(double value) { return std::round(value * 1000) / 1000; }
 
@@ -34,7 +36,9 @@ void Put(json& out, const UsageSum& sum) {
 }
 
 UsageSum ReadSum(MapReader& reader) {
-  const auto number = [&reader](const char* key) { return reader.Number(key, 0, kMost).value_or(0); };
+  const auto number = [&reader](const char* key) {
+    return reader.Number(key, 0, kMost).value_or(0);
+  };
   return {.holders = static_cast<std::uint64_t>(reader.Int("holders", 0, INT64_MAX).value_or(0)),
           .device_seconds = number("deviceSeconds"),
           .busy_seconds = number("busySeconds"),
@@ -43,7 +47,8 @@ UsageSum ReadSum(MapReader& reader) {
           .cpu_seconds = number("cpuSeconds")};
 }
 
-UsageRow ReadRow(const base::Value& item, const std::vector<std::string>& by, base::Problems& problems) {
+UsageRow ReadRow(const base::Value& item, const std::vector<std::string>& by,
+                 base::Problems& problems) {
   MapReader reader(item, "rows", problems);
   UsageRow row{.sum = ReadSum(reader)};
   const base::Value* values = reader.Map("by");
@@ -70,15 +75,19 @@ IdleHolder ReadIdle(const base::Value& item, base::Problems& problems) {
           .since = base::ParseTime(text("since")),
           .last_busy = base::ParseTime(text("lastBusy")),
           .idle_seconds = reader.Number("idleSeconds", 0, kMost).value_or(0),
-          .memory_bytes = static_cast<std::uint64_t>(reader.Int("memoryBytes", 0, INT64_MAX).value_or(0))};
+          .memory_bytes =
+              static_cast<std::uint64_t>(reader.Int("memoryBytes", 0, INT64_MAX).value_or(0))};
 }
 
-Error Damaged(const Error& error) { return {Code::kDataLoss, "the agent's answer cannot be read: " + error.message()}; }
+Error Damaged(const Error& error) {
+  return {Code::kDataLoss, "the agent's answer cannot be read: " + error.message()};
+}
 
 }  // namespace
 
 const std::vector<std::string>& UsageKeys() {
-  static const std::vector<std::string> keys = {"namespace", "pod", "container", "user", "day", "device", "model", "node", "door", "lease"};
+  static const std::vector<std::string> keys = {"namespace", "pod",   "container", "user", "day",
+                                                "device",    "model", "node",      "door", "lease"};
   return keys;
 }
 
@@ -88,8 +97,10 @@ base::Status CheckUsageKeys(const std::vector<std::string>& by) {
     if (key.starts_with(kLabel) && key.size() > kLabel.size()) continue;
     if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
     const auto meant = base::Nearest(key, keys);
-    return Error(Code::kInvalidArgument, "usage is not summed by \"" + key + "\"" + (meant ? ": did you mean \"" + *meant + "\"?" : "") +
-                                             " (there are " + base::Join(keys, ", ") + " and label:KEY)");
+    return Error(Code::kInvalidArgument, "usage is not summed by \"" + key + "\"" +
+                                             (meant ? ": did you mean \"" + *meant + "\"?" : "") +
+                                             " (there are " + base::Join(keys, ", ") +
+                                             " and label:KEY)");
   }
   return {};
 }
@@ -142,7 +153,8 @@ base::Result<UsageReport> ParseUsageReport(std::string_view text) {
   const auto document = base::ParseJson(text, "answer", {.bytes = 16u << 20});
   if (!document.ok()) return Damaged(document.error());
   const base::Value* usage = document->Find("usage");
-  if (usage == nullptr) return Error(Code::kDataLoss, "the agent's answer to \"usage\" has no sums");
+  if (usage == nullptr)
+    return Error(Code::kDataLoss, "the agent's answer to \"usage\" has no sums");
   base::Problems problems("answer");
   MapReader reader(*usage, "usage", problems);
   UsageReport report;
@@ -150,7 +162,8 @@ base::Result<UsageReport> ParseUsageReport(std::string_view text) {
   report.query.since = base::ParseTime(reader.String("since").value_or(""));
   report.query.until = base::ParseTime(reader.String("until").value_or(""));
   if (const base::Value* rows = reader.List("rows"))
-    for (const base::Value& item : *rows->list) report.rows.push_back(ReadRow(item, report.query.by, problems));
+    for (const base::Value& item : *rows->list)
+      report.rows.push_back(ReadRow(item, report.query.by, problems));
   if (const base::Value* total = reader.Map("total")) {
     MapReader sums(*total, "total", problems);
     report.total = ReadSum(sums);

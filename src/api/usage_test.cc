@@ -12,9 +12,13 @@ TEST(UsageReport, ReadsWhatItWrites) {
   UsageReport report{.query = {.by = {"namespace", "label:x"},
                                .since = base::ParseTime("2026-11-20T00:00:00.000Z"),
                                .until = base::ParseTime("2026-11-21T00:00:00.000Z")}};
-  report.rows = {
-      {{"ml", "a\"b"},
-       {.holders = 2, .device_seconds = 1.5, .busy_seconds = 1, .measured_seconds = 1.25, .energy_joules = 7, .cpu_seconds = 0.5}}};
+  report.rows = {{{"ml", "a\"b"},
+                  {.holders = 2,
+                   .device_seconds = 1.5,
+                   .busy_seconds = 1,
+                   .measured_seconds = 1.25,
+                   .energy_joules = 7,
+                   .cpu_seconds = 0.5}}};
   report.total = report.rows[0].sum;
   report.damaged = 3;
   report.problem = "No space left on device";
@@ -41,7 +45,8 @@ TEST(UsageReport, ReadsWhoIsIdle) {
 }
 
 TEST(UsageReport, NothingElseIsAnAnswer) {
-  for (const char* text : {"", "{", "[]", "{}", R"({"usage":7})", R"({"idle":7})", R"({"usage":{"rows":[7]}})", R"({"idle":[7]})"}) {
+  for (const char* text : {"", "{", "[]", "{}", R"({"usage":7})", R"({"idle":7})",
+                           R"({"usage":{"rows":[7]}})", R"({"idle":[7]})"}) {
     EXPECT_FALSE(ParseUsageReport(text).ok()) << text;
     EXPECT_FALSE(ParseIdleHolders(text).ok()) << text;
   }

@@ -1,4 +1,5 @@
-// The file's JSON, and which folder it is in while the configuration that says so is bad.
+// Encodes the kept configuration as JSON, and finds its folder even where the configuration that
+// sets the folder is invalid.
 #include "app/kept_configuration.h"
 
 #include <filesystem>
@@ -19,11 +20,15 @@ using base::Error;
 using nlohmann::json;
 
 constexpr int kVersion = 1;
-constexpr std::size_t kMostBytes = 64u << 20;  // two texts of 4 MiB, where each byte may be written as six
+constexpr std::size_t kMostBytes =
+    64u << 20;  // two texts of 4 MiB, whose bytes may each be escaped as six
 
-json ToJson(const KeptText& kept) { return {{"from", kept.from}, {"origin", kept.origin}, {"text", kept.text}, {"since", kept.since}}; }
+json ToJson(const KeptText& kept) {
+  return {{"from", kept.from}, {"origin", kept.origin}, {"text", kept.text}, {"since", kept.since}};
+}
 
-std::optional<KeptText> ReadText(base::MapReader& top, std::string_view key, base::Problems& problems) {
+std::optional<KeptText> ReadText(base::MapReader& top, std::string_view key,
+                                 base::Problems& problems) {
   const base::Value* value = top.Map(key);
   if (value == nullptr) return std::nullopt;
   base::MapReader reader(*value, std::string(key), problems);
@@ -36,14 +41,17 @@ std::optional<KeptText> ReadText(base::MapReader& top, std::string_view key, bas
   return kept;
 }
 
-/// By flags, and by the file as far as it can be read.
-base::Result<std::string> StateDirOf(const Settings& settings, const base::Result<std::string>& text) {
+/// The state folder by the flags, and by the file as far as it can be read.
+base::Result<std::string> StateDirOf(const Settings& settings,
+                                     const base::Result<std::string>& text) {
   ASSIGN(const Resolved without, ResolveText(settings, "", ""));
   if (settings.flags.contains("--state-dir") || !text.ok()) return without.config.paths.state_dir;
   const auto document = base::ParseYaml(*text, settings.config_file);
   const base::Value* paths = document.ok() ? document->Find("paths") : nullptr;
   const base::Value* said = paths != nullptr ? paths->Find("stateDir") : nullptr;
-  return said != nullptr && said->kind == base::Value::Kind::kString ? said->text : without.config.paths.state_dir;
+  return said != nullptr && said->kind == base::Value::Kind::kString
+             ? said->text
+             : without.config.paths.state_dir;
 }
 
 }  // namespace
@@ -54,7 +62,9 @@ std::string NameOfFile(const Settings& settings) {
   return error ? settings.config_file : absolute.lexically_normal().string();
 }
 
-std::string KeptConfigurationPath(const std::string& state_dir) { return state_dir + "/configuration.json"; }
+std::string KeptConfigurationPath(const std::string& state_dir) {
+  return state_dir + "/configuration.json";
+}
 
 std::string EncodeKept(const KeptConfiguration& kept) {
   json document = {{"version", kVersion}};
@@ -69,7 +79,8 @@ base::Result<KeptConfiguration> DecodeKept(std::string_view text, std::string_vi
   base::Problems problems{std::string(file)};
   base::MapReader reader(*document, "", problems);
   TRY(os::CheckKeptVersion(reader, file, kVersion));
-  KeptConfiguration kept{.file = ReadText(reader, "file", problems), .config_map = ReadText(reader, "configMap", problems)};
+  KeptConfiguration kept{.file = ReadText(reader, "file", problems),
+                         .config_map = ReadText(reader, "configMap", problems)};
   reader.Finish();
   if (!problems.empty()) return Error(Code::kDataLoss, problems.ToError().message());
   return kept;
@@ -78,13 +89,15 @@ base::Result<KeptConfiguration> DecodeKept(std::string_view text, std::string_vi
 base::Result<KeptConfiguration> LoadKeptConfiguration(const std::string& state_dir) {
   const std::string path = KeptConfigurationPath(state_dir);
   return os::LoadKept<KeptConfiguration>(
-      path, "the configuration that was applied last", [&](const std::string& text) { return DecodeKept(text, path); }, kMostBytes);
+      path, "the configuration that was applied last",
+      [&](const std::string& text) { return DecodeKept(text, path); }, kMostBytes);
 }
 
 base::Result<Resolved> ResolveForStart(const Settings& settings) {
   if (settings.config_file.empty()) return ResolveAll(settings);
   const auto text = ReadConfigText(settings.config_file);
-  auto resolved = text.ok() ? ResolveText(settings, *text, settings.config_file) : base::Result<Resolved>(text.error());
+  auto resolved = text.ok() ? ResolveText(settings, *text, settings.config_file)
+                            : base::Result<Resolved>(text.error());
   if (resolved.ok()) return resolved;
   const auto state_dir = StateDirOf(settings, text);
   if (!state_dir.ok()) return resolved;

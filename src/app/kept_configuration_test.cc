@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "os/temporary_folder.h"
+#include "os/testing/temporary_folder.h"
 
 namespace penstock::app {
 namespace {
@@ -12,8 +12,11 @@ namespace {
 using testing::HasSubstr;
 
 TEST(KeptConfiguration, ReadsWhatItWrites) {
-  const KeptConfiguration kept = {.file = KeptText{"/etc/node.yaml", "file /etc/node.yaml", "labels: {}\n", "2026-11-21T03:42:00.123Z"},
-                                  .config_map = KeptText{"gpu/shares", "ConfigMap gpu/shares, key a", std::string(3u << 20, '\x01'), ""}};
+  const KeptConfiguration kept = {
+      .file = KeptText{"/etc/node.yaml", "file /etc/node.yaml", "labels: {}\n",
+                       "2026-11-21T03:42:00.123Z"},
+      .config_map =
+          KeptText{"gpu/shares", "ConfigMap gpu/shares, key a", std::string(3u << 20, '\x01'), ""}};
   const auto back = DecodeKept(EncodeKept(kept), "f");
   ASSERT_TRUE(back.ok()) << back.error().message().substr(0, 1000);
   EXPECT_EQ(*back, kept);
@@ -28,7 +31,8 @@ class ResolveForStartTest : public testing::Test {
     Keep(settings_.config_file);
   }
   void Keep(const std::string& from) {
-    folder_.Write("configuration.json", EncodeKept({.file = KeptText{from, "", kGood, "then"}, .config_map = {}}));
+    folder_.Write("configuration.json",
+                  EncodeKept({.file = KeptText{from, "", kGood, "then"}, .config_map = {}}));
   }
 
   const std::string kKind = "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n";

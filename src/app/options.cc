@@ -1,4 +1,3 @@
-// The options that every program of ours which looks at a node takes. Decides nothing about what they mean.
 #include "app/options.h"
 
 #include <algorithm>
@@ -8,7 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "app/counters.h"
+#include "backend/counter_fields.h"
 #include "base/core/strings.h"
 #include "os/core/file.h"
 
@@ -17,7 +16,8 @@ namespace penstock::app {
 namespace {
 
 constexpr const char* kNodeGroup = "Node";
-constexpr const char* kPluginGroup = "As NVIDIA's device plugin and GPU Feature Discovery have them";
+constexpr const char* kPluginGroup =
+    "As NVIDIA's device plugin and GPU Feature Discovery have them";
 constexpr const char* kExporterGroup = "As NVIDIA's dcgm-exporter has them";
 constexpr std::size_t kMostConfigBytes = 4u << 20;
 
@@ -26,10 +26,11 @@ std::string Absolute(const std::string& path) {
   std::error_code error;
   const auto absolute = std::filesystem::absolute(path, error).lexically_normal().string();
   if (error) return path;
-  return absolute.size() > 1 && absolute.back() == '/' ? absolute.substr(0, absolute.size() - 1) : absolute;
+  return absolute.size() > 1 && absolute.back() == '/' ? absolute.substr(0, absolute.size() - 1)
+                                                       : absolute;
 }
 
-/// A flag for what is no path below `paths`: its name, its values, its meaning.
+/// A flag that is not a path below `paths`: its name, its value's name, its help.
 struct PlainFlag {
   std::string_view flag, value_name, help;
   void (*set)(api::NodeConfig& config, const std::string& value);
@@ -52,26 +53,42 @@ const std::vector<PlainFlag>& PlainFlags() {
   static const std::vector<PlainFlag> flags = {
       {"--node-name", "NAME", "name of this node [the host's name]",
        [](NodeConfig& config, const std::string& value) { config.node_name = value; }},
-      {"--listen", "ADDRESS", "where the pages are served: HOST:PORT, unix:PATH, systemd:NAME or off [127.0.0.1:9400]",
+      {"--listen", "ADDRESS",
+       "where the pages are served: HOST:PORT, unix:PATH, systemd:NAME or off [127.0.0.1:9400]",
        [](NodeConfig& config, const std::string& value) { config.http.listen = value; }},
-      {"--cluster", "SWITCH", "join an API server: auto (in a pod, or with --kubeconfig), on, off [auto]",
-       [](NodeConfig& config, const std::string& value) { config.cluster.enabled = ToSwitch(value); }},
+      {"--cluster", "SWITCH",
+       "join an API server: auto (in a pod, or with --kubeconfig), on, off [auto]",
+       [](NodeConfig& config, const std::string& value) {
+         config.cluster.enabled = ToSwitch(value);
+       }},
       {"--kubeconfig", "PATH", "how to reach the API server from outside of a pod",
-       [](NodeConfig& config, const std::string& value) { config.cluster.kubeconfig = value; }, true},
+       [](NodeConfig& config, const std::string& value) { config.cluster.kubeconfig = value; },
+       true},
       {"--namespace", "NAME", "namespace of our objects [the pod's own, else default]",
        [](NodeConfig& config, const std::string& value) { config.cluster.namespace_name = value; }},
-      {"--device-plugin-config-files", "WHICH", "what counts of what NVIDIA's plugin reads and ignores: all (extended), none (as-nvidia)",
+      {"--device-plugin-config-files", "WHICH",
+       "what counts of what NVIDIA's plugin reads and ignores: all (extended), none (as-nvidia)",
        [](NodeConfig& config, const std::string& value) {
-         config.plugin_files = value == "as-nvidia" ? api::PluginFiles::kAsNvidia : api::PluginFiles::kExtended;
+         config.plugin_files =
+             value == "as-nvidia" ? api::PluginFiles::kAsNvidia : api::PluginFiles::kExtended;
        }},
       {"--config-map", "NAME", "ConfigMap with a configuration for each kind of node",
-       [](NodeConfig& config, const std::string& value) { config.cluster.config_map.name = value; }},
+       [](NodeConfig& config, const std::string& value) {
+         config.cluster.config_map.name = value;
+       }},
       {"--config-map-namespace", "NAME", "where that ConfigMap is [--namespace]",
-       [](NodeConfig& config, const std::string& value) { config.cluster.config_map.namespace_name = value; }},
+       [](NodeConfig& config, const std::string& value) {
+         config.cluster.config_map.namespace_name = value;
+       }},
       {"--config-map-default", "KEY", "its key that counts where the node's label names none",
-       [](NodeConfig& config, const std::string& value) { config.cluster.config_map.default_key = value; }},
-      {"--config-map-fallback", "LIST", "what counts where there is neither label nor default: named, single, empty [named,single]",
-       [](NodeConfig& config, const std::string& value) { config.cluster.config_map.fallbacks = SplitWords(value); }},
+       [](NodeConfig& config, const std::string& value) {
+         config.cluster.config_map.default_key = value;
+       }},
+      {"--config-map-fallback", "LIST",
+       "what counts where there is neither label nor default: named, single, empty [named,single]",
+       [](NodeConfig& config, const std::string& value) {
+         config.cluster.config_map.fallbacks = SplitWords(value);
+       }},
   };
   return flags;
 }
@@ -82,7 +99,7 @@ bool IsPath(const std::string& flag) {
   return true;
 }
 
-/// What it takes beside a valid document: nothing else would notice these in a flag.
+/// The check of a flag's value beyond what the document's validation covers.
 CLI::Validator CheckFor(std::string_view flag) {
   if (flag == "--cluster") return CLI::IsMember({"auto", "on", "off"});
   if (flag == "--device-plugin-config-files") return CLI::IsMember({"extended", "as-nvidia"});
@@ -90,7 +107,8 @@ CLI::Validator CheckFor(std::string_view flag) {
   return CLI::Validator(
       [](const std::string& value) -> std::string {
         for (const std::string& word : SplitWords(value))
-          if (word != "named" && word != "single" && word != "empty") return "\"" + word + "\" is none of named, single, empty";
+          if (word != "named" && word != "single" && word != "empty")
+            return "\"" + word + "\" is none of named, single, empty";
         return {};
       },
       "");
@@ -98,7 +116,8 @@ CLI::Validator CheckFor(std::string_view flag) {
 
 const api::compat::PluginOption* OptionOfFlag(const std::string& flag) {
   for (const auto& option : api::compat::PluginOptions())
-    if (std::find(option.flags.begin(), option.flags.end(), flag) != option.flags.end()) return &option;
+    if (std::find(option.flags.begin(), option.flags.end(), flag) != option.flags.end())
+      return &option;
   return nullptr;
 }
 
@@ -117,40 +136,52 @@ void ApplyFlags(const Settings& settings, api::NodeConfig& config) {
   }
 }
 
-/// NVIDIA's device plugin calls --driver-root and --dev-root what its --nvidia-driver-root and --nvidia-dev-root are: the host's names.
-/// That counts on a command line of its flags with nothing of ours besides, which none of its manifests has.
+/// Translates --driver-root and --dev-root on a command line of NVIDIA's device plugin: there they
+/// have the meaning of its --nvidia-driver-root and --nvidia-dev-root, the host's paths. Applies
+/// only to a command line with flags of the plugin and none of Penstock's; none of the plugin's
+/// manifests has such a line.
 Settings WithPluginsRoots(Settings settings, std::vector<std::string>& remarks) {
   constexpr std::array<std::array<const char*, 2>, 2> kRoots = {
       {{"--driver-root", "--nvidia-driver-root"}, {"--dev-root", "--nvidia-dev-root"}}};
   const auto is_nvidias = [](const api::compat::Given& given) {
     return given.flag != "--nvidia-driver-root" && given.flag != "--nvidia-dev-root";
   };
-  if (std::none_of(settings.plugin_flags.begin(), settings.plugin_flags.end(), is_nvidias)) return settings;
+  if (std::none_of(settings.plugin_flags.begin(), settings.plugin_flags.end(), is_nvidias))
+    return settings;
   for (const auto& [flag, value] : settings.flags)
     if (flag != kRoots[0][0] && flag != kRoots[1][0] && flag != "--node-name") return settings;
   for (const auto& [flag, theirs] : kRoots) {
     const auto found = settings.flags.find(flag);
     if (found == settings.flags.end()) continue;
     remarks.push_back(std::string(flag) +
-                      " beside flags of NVIDIA's device plugin means what it means there, the host's name for it: taken as " + theirs +
-                      "; where the agent itself opens it is --driver-root-ctr-path, or driverRoot and devRoot in its configuration");
+                      " beside flags of NVIDIA's device plugin means what it means there, the "
+                      "host's name for it: taken as " +
+                      theirs +
+                      "; where the agent itself opens it is --driver-root-ctr-path, or driverRoot "
+                      "and devRoot in its configuration");
     settings.plugin_flags.push_back({theirs, found->second, flag});
     settings.flags.erase(found);
   }
   return settings;
 }
 
-/// What other people's file, environment and flags say, over `base`. The text is read by the one whose kind it is.
-base::Result<api::compat::Translation> Translate(const Settings& settings, api::compat::Document kind, std::string_view text,
-                                                 const std::string& file, const api::NodeConfig& base) {
+/// Merges other programs' file, environment and flags over `base`. The parser of the text's own
+/// kind reads it.
+base::Result<api::compat::Translation> Translate(const Settings& settings,
+                                                 api::compat::Document kind, std::string_view text,
+                                                 const std::string& file,
+                                                 const api::NodeConfig& base) {
   using api::compat::Document;
-  auto exporter = api::compat::TranslateExporter(kind == Document::kExporter ? text : "", file,
-                                                 Joined(settings.exporter_environment, settings.exporter_flags), base);
-  auto plugin = api::compat::TranslateDevicePlugin(kind == Document::kDevicePlugin ? text : "", file,
-                                                   Joined(settings.plugin_environment, settings.plugin_flags),
-                                                   exporter.ok() ? exporter->config : base, settings.plugin_reading);
+  auto exporter = api::compat::TranslateExporter(
+      kind == Document::kExporter ? text : "", file,
+      Joined(settings.exporter_environment, settings.exporter_flags), base);
+  auto plugin = api::compat::TranslateDevicePlugin(
+      kind == Document::kDevicePlugin ? text : "", file,
+      Joined(settings.plugin_environment, settings.plugin_flags),
+      exporter.ok() ? exporter->config : base, settings.plugin_reading);
   if (!exporter.ok() && !plugin.ok())
-    return base::Error(base::Code::kInvalidArgument, exporter.error().message() + "\n" + plugin.error().message());
+    return base::Error(base::Code::kInvalidArgument,
+                       exporter.error().message() + "\n" + plugin.error().message());
   if (!exporter.ok()) return exporter.error();
   if (!plugin.ok()) return plugin.error();
   plugin->not_yet = Joined(std::move(exporter->not_yet), plugin->not_yet);
@@ -158,49 +189,61 @@ base::Result<api::compat::Translation> Translate(const Settings& settings, api::
   return plugin;
 }
 
-/// Who says what only dcgm-exporter's users say finds the page that they know, and not our names as well, unless names are asked for.
-void SettleNames(const Settings& settings, api::compat::Document kind, api::TelemetryConfig& telemetry) {
-  const bool counters = !telemetry.counters.empty() || !telemetry.counters_file.empty() || !telemetry.counters_map.empty();
-  const bool exporter =
-      kind == api::compat::Document::kExporter || !settings.exporter_flags.empty() || !settings.exporter_environment.empty();
-  if (!telemetry.names_said && (counters || exporter)) telemetry.names = {api::MetricNames::kExporter};
+/// Shows only the exporter's metric names to users who set what only dcgm-exporter has, unless the
+/// configuration selects names.
+void SettleNames(const Settings& settings, api::compat::Document kind,
+                 api::TelemetryConfig& telemetry) {
+  const bool counters = !telemetry.counters.empty() || !telemetry.counters_file.empty() ||
+                        !telemetry.counters_map.empty();
+  const bool exporter = kind == api::compat::Document::kExporter ||
+                        !settings.exporter_flags.empty() || !settings.exporter_environment.empty();
+  if (!telemetry.names_said && (counters || exporter))
+    telemetry.names = {api::MetricNames::kExporter};
 }
 
 }  // namespace
 
 void AddNodeOptions(CLI::App& app, Settings& settings) {
-  const auto add = [&](const std::string& flag, const std::string& value_name, const std::string& help) {
+  const auto add = [&](const std::string& flag, const std::string& value_name,
+                       const std::string& help) {
     return app
         .add_option_function<std::string>(
-            flag, [&settings, flag](const std::string& value) { settings.flags[flag] = value; }, help)
+            flag, [&settings, flag](const std::string& value) { settings.flags[flag] = value; },
+            help)
         ->type_name(value_name)
         ->take_last()
         ->group(kNodeGroup);
   };
   app.add_option("--config,--config-file", settings.config_file,
-                 "configuration: a NodeConfig document, or a file of NVIDIA's device plugin or dcgm-exporter; flags count more")
+                 "configuration: a NodeConfig document, or a file of NVIDIA's device plugin or "
+                 "dcgm-exporter; flags count more")
       ->type_name("FILE")
       ->take_last()
       ->group(kNodeGroup);
   for (const api::PathOption& option : api::PathOptions()) {
     const api::PathsConfig defaults;
     const std::string& preset = defaults.*option.member;
-    add(std::string(option.flag), "PATH", std::string(option.help) + (preset.empty() ? "" : " [" + preset + "]"));
+    add(std::string(option.flag), "PATH",
+        std::string(option.help) + (preset.empty() ? "" : " [" + preset + "]"));
   }
   for (const PlainFlag& plain : PlainFlags()) {
-    auto* option = add(std::string(plain.flag), std::string(plain.value_name), std::string(plain.help));
+    auto* option =
+        add(std::string(plain.flag), std::string(plain.value_name), std::string(plain.help));
     if (auto check = CheckFor(plain.flag); check.get_active()) option->check(std::move(check));
   }
 }
 
 void AddPluginOptions(CLI::App& app, Settings& settings) {
   for (const auto& option : api::compat::PluginOptions()) {
-    if (option.flags.empty() || app.get_option_no_throw(std::string(option.flags.front())) != nullptr) continue;
+    if (option.flags.empty() ||
+        app.get_option_no_throw(std::string(option.flags.front())) != nullptr)
+      continue;
     std::vector<std::string> names(option.flags.begin(), option.flags.end());
-    if (OptionOfFlag("--config-file") == &option) continue;  // as --config
+    if (OptionOfFlag("--config-file") == &option) continue;  // AddNodeOptions has it as --config
     auto* added = app.add_option_function<std::string>(
         base::Join(names, ","),
-        [&settings, name = names.front(), alone = option.on_off ? "true" : ""](const std::string& value) {
+        [&settings, name = names.front(),
+         alone = option.on_off ? "true" : ""](const std::string& value) {
           settings.plugin_flags.push_back({name, value.empty() ? alone : value, name});
         },
         std::string(option.help));
@@ -214,11 +257,20 @@ void AddExporterOptions(CLI::App& app, Settings& settings) {
     const std::vector<std::string> names(option.flags.begin(), option.flags.end());
     auto* added = app.add_option_function<std::string>(
         base::Join(names, ","),
-        [&settings, name = names.front(), alone = option.on_off ? "true" : "", path = option.path](const std::string& value) {
-          settings.exporter_flags.push_back({name, value.empty() ? alone : path ? Absolute(value) : value, name});
+        [&settings, name = names.front(), alone = option.on_off ? "true" : "",
+         path = option.path](const std::string& value) {
+          settings.exporter_flags.push_back({name,
+                                             value.empty() ? alone
+                                             : path        ? Absolute(value)
+                                                           : value,
+                                             name});
         },
         std::string(option.help));
-    added->type_name(option.on_off ? "[BOOL]" : option.path ? "PATH" : "VALUE")->take_last()->group(kExporterGroup);
+    added->type_name(option.on_off ? "[BOOL]"
+                     : option.path ? "PATH"
+                                   : "VALUE")
+        ->take_last()
+        ->group(kExporterGroup);
     if (option.on_off) added->expected(0, 1);
   }
 }
@@ -230,7 +282,8 @@ std::string DescribeUnknown(const CLI::App& app, const std::vector<std::string>&
   for (const std::string& argument : arguments) {
     const std::string name = argument.substr(0, argument.find('='));
     const auto near = name.starts_with("-") ? base::Nearest(name, flags) : std::nullopt;
-    lines.push_back("\"" + argument + "\" is not understood" + (near ? "; did you mean " + *near + "?" : "; --help shows what is"));
+    lines.push_back("\"" + argument + "\" is not understood" +
+                    (near ? "; did you mean " + *near + "?" : "; --help shows what is"));
   }
   return base::Join(lines, "\n");
 }
@@ -242,25 +295,29 @@ void TakeEnvironment(Settings& settings, const std::function<const char*(const c
   };
   for (const auto& option : api::compat::ExporterOptions())
     if (const std::string value = said(option.environment); !value.empty())
-      settings.exporter_environment.push_back(
-          {std::string(option.flags.front()), option.path ? Absolute(value) : value, "environment " + std::string(option.environment)});
+      settings.exporter_environment.push_back({std::string(option.flags.front()),
+                                               option.path ? Absolute(value) : value,
+                                               "environment " + std::string(option.environment)});
   for (const auto& option : api::compat::PluginOptions()) {
     for (const std::string_view name : option.environment) {
       const char* value = lookup(std::string(name).c_str());
-      // An empty variable says nothing, but for the one by which the plugin is told not to register.
+      // An empty variable counts as unset, except the one that disables the plugin's registration.
       if (value == nullptr || (*value == '\0' && name != "KUBELET_SOCKET")) continue;
       if (name.ends_with("CONFIG_FILE")) {
         if (settings.config_file.empty()) settings.config_file = value;
       } else {
-        settings.plugin_environment.push_back({std::string(NameOf(option)), value, "environment " + std::string(name)});
+        settings.plugin_environment.push_back(
+            {std::string(NameOf(option)), value, "environment " + std::string(name)});
       }
       break;
     }
   }
-  if (settings.config_file.empty()) settings.config_file = said(api::compat::kExporterConfigVariable);
+  if (settings.config_file.empty())
+    settings.config_file = said(api::compat::kExporterConfigVariable);
 }
 
-base::Result<Resolved> ResolveText(const Settings& given, std::string_view text, const std::string& file, const api::NodeConfig& below) {
+base::Result<Resolved> ResolveText(const Settings& given, std::string_view text,
+                                   const std::string& file, const api::NodeConfig& below) {
   using api::compat::Document;
   std::vector<std::string> about_roots;
   const Settings settings = WithPluginsRoots(given, about_roots);
@@ -268,7 +325,7 @@ base::Result<Resolved> ResolveText(const Settings& given, std::string_view text,
   const bool ours = !text.empty() && kind == Document::kNodeConfig;
   api::NodeConfig base = below;
   if (ours) { ASSIGN(base, api::ParseNodeConfig(text, file)); }
-  api::NodeConfig flagged = base;  // of the flags, some say how others' files are read
+  api::NodeConfig flagged = base;  // some flags define how files of other programs are read
   ApplyFlags(settings, flagged);
   ASSIGN(auto translation, Translate(settings, kind, text, file, flagged));
   Resolved resolved{.config = std::move(translation.config),
@@ -279,8 +336,10 @@ base::Result<Resolved> ResolveText(const Settings& given, std::string_view text,
   ApplyFlags(settings, resolved.config);
   SettleNames(settings, kind, resolved.config.telemetry);
   TRY(api::Validate(resolved.config));
-  const std::string where = (file.empty() ? "" : file + ": ") + (kind == Document::kExporter ? "metrics.fields" : "telemetry.counters");
-  ASSIGN(auto counters, api::compat::CheckCounters(resolved.config.telemetry.counters, where, CounterFields()));
+  const std::string where = (file.empty() ? "" : file + ": ") +
+                            (kind == Document::kExporter ? "metrics.fields" : "telemetry.counters");
+  ASSIGN(auto counters, api::compat::CheckCounters(resolved.config.telemetry.counters, where,
+                                                   backend::CounterFields()));
   resolved.config.telemetry.counters = std::move(counters.rows);
   resolved.remarks.insert(resolved.remarks.end(), counters.remarks.begin(), counters.remarks.end());
   return resolved;
@@ -305,9 +364,12 @@ base::Result<api::NodeConfig> Resolve(const Settings& settings) {
 
 std::vector<std::string> ToArguments(const Settings& settings) {
   std::vector<std::string> arguments;
-  if (!settings.config_file.empty()) arguments.insert(arguments.end(), {"--config", Absolute(settings.config_file)});
-  for (const auto& [flag, value] : settings.flags) arguments.insert(arguments.end(), {flag, IsPath(flag) ? Absolute(value) : value});
-  for (const auto& given : Joined(settings.plugin_flags, settings.exporter_flags)) arguments.push_back(given.flag + "=" + given.value);
+  if (!settings.config_file.empty())
+    arguments.insert(arguments.end(), {"--config", Absolute(settings.config_file)});
+  for (const auto& [flag, value] : settings.flags)
+    arguments.insert(arguments.end(), {flag, IsPath(flag) ? Absolute(value) : value});
+  for (const auto& given : Joined(settings.plugin_flags, settings.exporter_flags))
+    arguments.push_back(given.flag + "=" + given.value);
   return arguments;
 }
 

@@ -26,15 +26,19 @@ Settings Parse(const std::string& line) {
 }
 
 std::string Written(const std::string& content) {
-  std::string path = testing::TempDir() + "/options_test_" + testing::UnitTest::GetInstance()->current_test_info()->name() + ".yaml";
-  EXPECT_TRUE(os::WriteFileAtomically(path, "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n" + content).ok());
+  std::string path = testing::TempDir() + "/options_test_" +
+                     testing::UnitTest::GetInstance()->current_test_info()->name() + ".yaml";
+  EXPECT_TRUE(os::WriteFileAtomically(
+                  path, "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n" + content)
+                  .ok());
   return path;
 }
 
 TEST(Options, AreUnderstoodBeforeAndAfterTheVerb) {
   for (const api::PathOption& option : api::PathOptions()) {
     const std::string flag(option.flag);
-    for (const std::string& line : {flag + " /x/y verb", "verb " + flag + " /x/y", "verb " + flag + "=/x/y"}) {
+    for (const std::string& line :
+         {flag + " /x/y verb", "verb " + flag + " /x/y", "verb " + flag + "=/x/y"}) {
       const auto config = Resolve(Parse(line));
       ASSERT_TRUE(config.ok()) << line;
       EXPECT_EQ(config->paths.*option.member, "/x/y") << line;
@@ -53,7 +57,9 @@ TEST(Options, CountMoreThanTheFile) {
   EXPECT_EQ(config->node_name, "from-file");
 }
 
-TEST(Options, TheLastOfAFlagCounts) { EXPECT_EQ(Resolve(Parse("--run-dir /a verb --run-dir /b"))->paths.run_dir, "/b"); }
+TEST(Options, TheLastOfAFlagCounts) {
+  EXPECT_EQ(Resolve(Parse("--run-dir /a verb --run-dir /b"))->paths.run_dir, "/b");
+}
 
 TEST(Options, TakeRelativePathsFromTheWorkingFolder) {
   const auto config = Resolve(Parse("--run-dir ./x/../run/ --driver-root /"));
@@ -63,18 +69,22 @@ TEST(Options, TakeRelativePathsFromTheWorkingFolder) {
 }
 
 TEST(Options, ReportABadFileAndABadFlag) {
-  EXPECT_THAT(Resolve(Parse("--config /does/not/exist")).error().message(), HasSubstr("/does/not/exist"));
+  EXPECT_THAT(Resolve(Parse("--config /does/not/exist")).error().message(),
+              HasSubstr("/does/not/exist"));
   EXPECT_THAT(Resolve(Parse("--listen nowhere")).error().message(), HasSubstr("--listen"));
-  EXPECT_THAT(Resolve(Parse("--config " + Written("pats: {}\n"))).error().message(), HasSubstr("did you mean \"paths\"?"));
+  EXPECT_THAT(Resolve(Parse("--config " + Written("pats: {}\n"))).error().message(),
+              HasSubstr("did you mean \"paths\"?"));
 }
 
 TEST(Options, CanBeHandedToAnotherProgram) {
-  EXPECT_THAT(ToArguments(Parse("--run-dir /r verb --listen off")), testing::ElementsAre("--listen", "off", "--run-dir", "/r"));
+  EXPECT_THAT(ToArguments(Parse("--run-dir /r verb --listen off")),
+              testing::ElementsAre("--listen", "off", "--run-dir", "/r"));
 }
 
 TEST(Options, SayHowTheClusterIsReached) {
   const auto config =
-      Resolve(Parse("--cluster off --kubeconfig k --namespace ns --config-map cm --config-map-namespace other --config-map-default a "
+      Resolve(Parse("--cluster off --kubeconfig k --namespace ns --config-map cm "
+                    "--config-map-namespace other --config-map-default a "
                     "--config-map-fallback empty"));
   ASSERT_TRUE(config.ok()) << config.error().message();
   EXPECT_EQ(config->cluster.enabled, api::Switch::kOff);
@@ -107,7 +117,7 @@ TEST(Options, TakeEveryFlagOfTheDevicePluginOnceOrAsAliases) {
   EXPECT_EQ(Parse("--pass-device-specs=false").plugin_flags.at(0).value, "false");
 }
 
-/// An environment with these variables.
+/// A lookup function for an environment with these variables.
 std::function<const char*(const char*)> Having(std::map<std::string, std::string> variables) {
   return [variables = std::move(variables)](const char* name) {
     const auto found = variables.find(name);
@@ -117,13 +127,15 @@ std::function<const char*(const char*)> Having(std::map<std::string, std::string
 
 TEST(Options, TheCommandLineCountsMoreThanTheEnvironmentAndThatMoreThanTheFile) {
   const std::string file = testing::TempDir() + "/options_test_precedence.yaml";
-  ASSERT_TRUE(
-      os::WriteFileAtomically(file, "flags: {plugin: {deviceIDStrategy: index}, nvidiaDriverRoot: /file, gfd: {outputFile: /file}}\n")
-          .ok());
+  ASSERT_TRUE(os::WriteFileAtomically(file,
+                                      "flags: {plugin: {deviceIDStrategy: index}, "
+                                      "nvidiaDriverRoot: /file, gfd: {outputFile: /file}}\n")
+                  .ok());
   Settings settings = Parse("--output-file /line");
-  TakeEnvironment(
-      settings,
-      Having({{"CONFIG_FILE", file}, {"NVIDIA_DRIVER_ROOT", "/variable"}, {"GFD_OUTPUT_FILE", "/variable"}, {"MIG_STRATEGY", ""}}));
+  TakeEnvironment(settings, Having({{"CONFIG_FILE", file},
+                                    {"NVIDIA_DRIVER_ROOT", "/variable"},
+                                    {"GFD_OUTPUT_FILE", "/variable"},
+                                    {"MIG_STRATEGY", ""}}));
   const auto resolved = ResolveAll(settings);
   ASSERT_TRUE(resolved.ok()) << resolved.error().message();
   EXPECT_EQ(resolved->origin, "file " + file);
@@ -132,10 +144,12 @@ TEST(Options, TheCommandLineCountsMoreThanTheEnvironmentAndThatMoreThanTheFile) 
   EXPECT_EQ(resolved->config.labels.features_file, "/line");
 }
 
-// The plugin's own --driver-root means the host's; ours, and these variables, mean where the agent opens it.
-TEST(Options, TellWhereThingsAreOpenedFromWhereTheyLieOnTheHost) {
+// The plugin's --driver-root is the host's path. Penstock's flag and these variables are the path
+// at which the agent opens the driver.
+TEST(Options, ReportWhereThingsAreOpenedFromWhereTheyLieOnTheHost) {
   Settings settings = Parse("--dev-root /opened --nvidia-dev-root /host");
-  TakeEnvironment(settings, Having({{"CONTAINER_DRIVER_ROOT", "/driver-root"}, {"NVIDIA_DRIVER_ROOT", "/run/nvidia/driver"}}));
+  TakeEnvironment(settings, Having({{"CONTAINER_DRIVER_ROOT", "/driver-root"},
+                                    {"NVIDIA_DRIVER_ROOT", "/run/nvidia/driver"}}));
   auto config = Resolve(settings);
   ASSERT_TRUE(config.ok());
   EXPECT_EQ(config->paths.driver_root, "/driver-root");
@@ -147,40 +161,47 @@ TEST(Options, TellWhereThingsAreOpenedFromWhereTheyLieOnTheHost) {
 }
 
 TEST(Options, OnTheDevicePluginsOwnCommandLinesTheRootIsTheHosts) {
-  const auto theirs = ResolveAll(Parse("--driver-root /run/nvidia/driver --mig-strategy none --node-name n"));
+  const auto theirs =
+      ResolveAll(Parse("--driver-root /run/nvidia/driver --mig-strategy none --node-name n"));
   ASSERT_TRUE(theirs.ok()) << theirs.error().message();
   EXPECT_EQ(theirs->config.paths.host_driver_root, "/run/nvidia/driver");
   EXPECT_EQ(theirs->config.paths.driver_root, "/");
   EXPECT_THAT(theirs->remarks, testing::Contains(HasSubstr("taken as --nvidia-driver-root")));
-  const auto both = ResolveAll(Parse("--driver-root /run/nvidia/driver --driver-root-ctr-path /driver-root --dev-root /"));
+  const auto both = ResolveAll(
+      Parse("--driver-root /run/nvidia/driver --driver-root-ctr-path /driver-root --dev-root /"));
   EXPECT_EQ(both->config.paths.host_driver_root, "/run/nvidia/driver");
   EXPECT_EQ(both->config.paths.driver_root, "/driver-root");
   EXPECT_EQ(both->config.paths.host_dev_root, "/");
-  // Alone, beside its other name, and beside flags of ours it is where the agent opens it.
-  for (const char* line :
-       {"--driver-root /x", "--driver-root /x --nvidia-driver-root /y", "--driver-root /x --mig-strategy none --run-dir /r"}) {
+  // Alone, beside its other name, or beside Penstock's flags it is the path at which the agent
+  // opens the driver.
+  for (const char* line : {"--driver-root /x", "--driver-root /x --nvidia-driver-root /y",
+                           "--driver-root /x --mig-strategy none --run-dir /r"}) {
     const auto ours = ResolveAll(Parse(line));
     EXPECT_EQ(ours->config.paths.driver_root, "/x") << line;
-    EXPECT_THAT(ours->remarks, testing::Not(testing::Contains(HasSubstr("--driver-root beside")))) << line;
+    EXPECT_THAT(ours->remarks, testing::Not(testing::Contains(HasSubstr("--driver-root beside"))))
+        << line;
   }
 }
 
-TEST(Options, AnEmptyKubeletSocketClosesTheKubeletsDoor) {
+TEST(Options, AnEmptyKubeletSocketClosesTheKubeletsAllocator) {
   Settings settings;
   TakeEnvironment(settings, Having({{"KUBELET_SOCKET", ""}, {"NODE_NAME", "gpu-7"}}));
-  EXPECT_EQ(Resolve(settings)->kubelet_door, api::Switch::kOff);
+  EXPECT_EQ(Resolve(settings)->kubelet_allocator, api::Switch::kOff);
   EXPECT_EQ(Resolve(settings)->node_name, "gpu-7");
 }
 
 TEST(Options, NameTheVariableThatIsWrong) {
   Settings settings;
   TakeEnvironment(settings, Having({{"DEVICE_ID_STRATEGY", "name"}}));
-  EXPECT_THAT(Resolve(settings).error().message(), HasSubstr("environment DEVICE_ID_STRATEGY: \"name\" is none of uuid, index"));
+  EXPECT_THAT(Resolve(settings).error().message(),
+              HasSubstr("environment DEVICE_ID_STRATEGY: \"name\" is none of uuid, index"));
 }
 
 TEST(Options, AllAreHandedToAnotherProgram) {
-  EXPECT_THAT(ToArguments(Parse("--kubeconfig /k --gds-enabled --device-list-strategy envvar,cdi-cri")),
-              testing::ElementsAre("--kubeconfig", "/k", "--device-list-strategy=envvar,cdi-cri", "--gds-enabled=true"));
+  EXPECT_THAT(
+      ToArguments(Parse("--kubeconfig /k --gds-enabled --device-list-strategy envvar,cdi-cri")),
+      testing::ElementsAre("--kubeconfig", "/k", "--device-list-strategy=envvar,cdi-cri",
+                           "--gds-enabled=true"));
 }
 
 TEST(Options, TakeEveryFlagOfTheExporterUnderAllItsNames) {
@@ -200,12 +221,15 @@ TEST(Options, NoFlagOfTheExporterIsOneOfOurs) {
   AddNodeOptions(app, settings);
   AddPluginOptions(app, settings);
   for (const auto& option : api::compat::ExporterOptions())
-    for (const auto flag : option.flags) EXPECT_EQ(app.get_option_no_throw(std::string(flag)), nullptr) << flag;
+    for (const auto flag : option.flags)
+      EXPECT_EQ(app.get_option_no_throw(std::string(flag)), nullptr) << flag;
 }
 
 TEST(Options, TheExportersFlagsCountMoreThanItsEnvironmentAndThatMoreThanItsFile) {
   const std::string file = Written("");
-  ASSERT_TRUE(os::WriteFileAtomically(file, "version: 1\nmetrics: {file: /file.csv}\ncollection: {interval: 50s}\n").ok());
+  ASSERT_TRUE(os::WriteFileAtomically(
+                  file, "version: 1\nmetrics: {file: /file.csv}\ncollection: {interval: 50s}\n")
+                  .ok());
   Settings settings = Parse("-f /line.csv --web-config-file w.yaml");
   TakeEnvironment(settings, Having({{"DCGM_EXPORTER_CONFIG_FILE", file},
                                     {"DCGM_EXPORTER_COLLECTORS", "/variable.csv"},
@@ -218,17 +242,19 @@ TEST(Options, TheExportersFlagsCountMoreThanItsEnvironmentAndThatMoreThanItsFile
   ASSERT_TRUE(resolved.ok()) << resolved.error().message();
   EXPECT_EQ(resolved->config.telemetry.counters_file, "/line.csv");
   EXPECT_EQ(resolved->config.telemetry.interval, std::chrono::seconds(15));
-  EXPECT_EQ(resolved->config.http.web_config_file, (std::filesystem::current_path() / "w.yaml").string());
+  EXPECT_EQ(resolved->config.http.web_config_file,
+            (std::filesystem::current_path() / "w.yaml").string());
   EXPECT_EQ(resolved->config.http.listen, ":9400");
   settings.flags["--listen"] = "off";
   EXPECT_EQ(Resolve(settings)->http.listen, "off");
 }
 
-// Who comes from dcgm-exporter finds its page, and not nine times as many series.
+// Users who migrate from dcgm-exporter get its page, not nine times as many series.
 TEST(Options, WhatOnlyTheExportersUsersSayMeansItsNamesAlone) {
   using api::MetricNames;
   using Names = std::vector<MetricNames>;
-  const Names both = {MetricNames::kExporter, MetricNames::kAccelerator}, exporter = {MetricNames::kExporter};
+  const Names both = {MetricNames::kExporter, MetricNames::kAccelerator},
+              exporter = {MetricNames::kExporter};
   const auto names = [](const std::string& text, const Settings& settings) {
     const auto resolved = ResolveText(settings, text, "f");
     EXPECT_TRUE(resolved.ok()) << resolved.error().message();
@@ -240,39 +266,54 @@ TEST(Options, WhatOnlyTheExportersUsersSayMeansItsNamesAlone) {
   EXPECT_EQ(names(ours + "telemetry: {interval: 5s}\n", {}), both);
   EXPECT_EQ(names(ours + "telemetry: {countersFile: /c.csv}\n", {}), exporter);
   EXPECT_EQ(names(ours + "telemetry: {countersConfigMap: \"gpu:metrics\"}\n", {}), exporter);
-  EXPECT_EQ(names(ours + "telemetry: {counters: [{field: DCGM_FI_DEV_GPU_TEMP, type: gauge, help: hot}]}\n", {}), exporter);
+  EXPECT_EQ(
+      names(
+          ours + "telemetry: {counters: [{field: DCGM_FI_DEV_GPU_TEMP, type: gauge, help: hot}]}\n",
+          {}),
+      exporter);
   EXPECT_EQ(names("version: 1\ncollection: {interval: 5s}\n", {}), exporter);
   EXPECT_EQ(names("", Parse("-f /c.csv")), exporter);
   EXPECT_EQ(names("", Parse("--no-hostname")), exporter);
   Settings environment;
   TakeEnvironment(environment, Having({{"DCGM_EXPORTER_INTERVAL", "15000"}}));
   EXPECT_EQ(names("", environment), exporter);
-  EXPECT_EQ(names(ours + "telemetry: {names: [dcgm, accelerator]}\n", Parse("-f /c.csv")), both) << "names that are asked for count";
+  EXPECT_EQ(names(ours + "telemetry: {names: [dcgm, accelerator]}\n", Parse("-f /c.csv")), both)
+      << "names that are asked for count";
 }
 
-TEST(Options, TellWhatIsWrongOfThePluginAndTheExporterTogether) {
+TEST(Options, ReportWhatIsWrongOfThePluginAndTheExporterTogether) {
   Settings settings = Parse("-c soon --device-id-strategy name");
   TakeEnvironment(settings, Having({{"DCGM_EXPORTER_XID_COUNT_WINDOW_SIZE", "long"}}));
   const auto resolved = Resolve(settings);
   ASSERT_FALSE(resolved.ok());
-  for (const char* wanted :
-       {"--collect-interval: \"soon\"", "--device-id-strategy: \"name\"", "environment DCGM_EXPORTER_XID_COUNT_WINDOW_SIZE: \"long\""})
+  for (const char* wanted : {"--collect-interval: \"soon\"", "--device-id-strategy: \"name\"",
+                             "environment DCGM_EXPORTER_XID_COUNT_WINDOW_SIZE: \"long\""})
     EXPECT_THAT(resolved.error().message(), HasSubstr(wanted));
 }
 
 TEST(Options, TheExportersAreHandedToAnotherProgram) {
-  EXPECT_THAT(ToArguments(Parse("-k -d g:0 -f /x.csv")),
-              testing::UnorderedElementsAre("--kubernetes=true", "--devices=g:0", "--collectors=/x.csv"));
+  EXPECT_THAT(
+      ToArguments(Parse("-k -d g:0 -f /x.csv")),
+      testing::UnorderedElementsAre("--kubernetes=true", "--devices=g:0", "--collectors=/x.csv"));
 }
 
 TEST(Options, CountersOfADocumentAreHeldAgainstTheFieldsThatThereAre) {
   EXPECT_THAT(
-      Resolve(Parse("--config " + Written("telemetry: {counters: [{field: DCGM_FI_DEV_GPU_TMEP, type: gauge}]}\n"))).error().message(),
-      HasSubstr("telemetry.counters[0]: there is no field \"DCGM_FI_DEV_GPU_TMEP\"; did you mean \"DCGM_FI_DEV_GPU_TEMP\"?"));
-  EXPECT_EQ(Resolve(Parse("--config " + Written("telemetry: {counters: [{field: DCGM_FI_DEV_SM_CLOCK_HERTZ, type: gauge}]}\n")))
-                ->telemetry.counters[0]
-                .field,
-            "DCGM_FI_DEV_SM_CLOCK");
+      Resolve(
+          Parse("--config " +
+                Written("telemetry: {counters: [{field: DCGM_FI_DEV_GPU_TMEP, type: gauge}]}\n")))
+          .error()
+          .message(),
+      HasSubstr("telemetry.counters[0]: there is no field \"DCGM_FI_DEV_GPU_TMEP\"; did you mean "
+                "\"DCGM_FI_DEV_GPU_TEMP\"?"));
+  EXPECT_EQ(
+      Resolve(
+          Parse("--config " +
+                Written(
+                    "telemetry: {counters: [{field: DCGM_FI_DEV_SM_CLOCK_HERTZ, type: gauge}]}\n")))
+          ->telemetry.counters[0]
+          .field,
+      "DCGM_FI_DEV_SM_CLOCK");
 }
 
 TEST(Options, AnUnknownFlagIsAnsweredWithTheOneThatMayBeMeant) {
@@ -281,7 +322,8 @@ TEST(Options, AnUnknownFlagIsAnsweredWithTheOneThatMayBeMeant) {
   AddNodeOptions(app, settings);
   AddExporterOptions(app, settings);
   EXPECT_EQ(DescribeUnknown(app, {"--colectors=/x", "nothing", "-9"}),
-            "\"--colectors=/x\" is not understood; did you mean --collectors?\n\"nothing\" is not understood; --help shows what is\n"
+            "\"--colectors=/x\" is not understood; did you mean --collectors?\n\"nothing\" is not "
+            "understood; --help shows what is\n"
             "\"-9\" is not understood; --help shows what is");
 }
 
@@ -289,7 +331,9 @@ TEST(Options, TheExportersReferenceNamesEachOfItsSettings) {
   const auto text = os::ReadFile(base::SourcePath("docs/reference/dcgm-exporter.md"), 1u << 20);
   ASSERT_TRUE(text.ok());
   for (const auto& option : api::compat::ExporterOptions()) {
-    for (const auto flag : option.flags) EXPECT_THAT(*text, HasSubstr("`" + std::string(flag == "--rbmn" ? "-rbmn" : flag) + "`")) << flag;
+    for (const auto flag : option.flags)
+      EXPECT_THAT(*text, HasSubstr("`" + std::string(flag == "--rbmn" ? "-rbmn" : flag) + "`"))
+          << flag;
     EXPECT_THAT(*text, HasSubstr("`" + std::string(option.environment) + "`"));
   }
 }

@@ -1,4 +1,4 @@
-// How long to wait before trying again.
+// Computes how long to wait before the next retry.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace penstock::base {
 
-/// Doubles from `first` to `most`; Reset after a success. Not thread-safe.
+/// Doubles from `first` to `most`; call Reset after a success. Not thread-safe.
 class Backoff {
  public:
   Backoff(Duration first, Duration most) : first_(first), most_(most), next_(first) {}

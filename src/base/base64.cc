@@ -1,4 +1,3 @@
-// Base64, RFC 4648 section 4.
 #include "base/base64.h"
 
 #include <cstdint>
@@ -6,7 +5,8 @@
 namespace penstock::base {
 namespace {
 
-constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+constexpr std::string_view kAlphabet =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 bool IsBlank(char c) { return c == '\n' || c == '\r' || c == ' ' || c == '\t'; }
 
@@ -28,7 +28,8 @@ std::optional<std::string> DecodeBase64(std::string_view text) {
     }
     if (++letters < 4) continue;
     if (padding > 2) return std::nullopt;
-    for (int i = 0; i < 3 - padding; ++i) bytes += static_cast<char>((group >> (16 - 8 * i)) & 0xff);
+    for (int i = 0; i < 3 - padding; ++i)
+      bytes += static_cast<char>((group >> (16 - 8 * i)) & 0xff);
     group = 0;
     letters = 0;
   }
@@ -41,8 +42,10 @@ std::string EncodeBase64(std::string_view bytes) {
   for (std::size_t at = 0; at < bytes.size(); at += 3) {
     std::uint32_t group = 0;
     const std::size_t count = bytes.size() - at < 3 ? bytes.size() - at : 3;
-    for (std::size_t i = 0; i < count; ++i) group |= std::uint32_t{static_cast<unsigned char>(bytes[at + i])} << (16 - 8 * i);
-    for (std::size_t i = 0; i < 4; ++i) text += i <= count ? kAlphabet[(group >> (18 - 6 * i)) & 63] : '=';
+    for (std::size_t i = 0; i < count; ++i)
+      group |= std::uint32_t{static_cast<unsigned char>(bytes[at + i])} << (16 - 8 * i);
+    for (std::size_t i = 0; i < 4; ++i)
+      text += i <= count ? kAlphabet[(group >> (18 - 6 * i)) & 63] : '=';
   }
   return text;
 }

@@ -1,4 +1,4 @@
-// Base64, as kubeconfigs and HTTP credentials have it. Knows nothing of what is in it.
+// Encodes and decodes base64, as used in kubeconfigs and HTTP credentials.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace penstock::base {
 
-/// RFC 4648 section 4, padded; line ends and blanks are passed over. Nothing where the text is no base64.
+/// RFC 4648 section 4, padded; ignores line ends and blanks. Nothing if the text is not base64.
 std::optional<std::string> DecodeBase64(std::string_view text);
 std::string EncodeBase64(std::string_view bytes);
 

@@ -30,7 +30,7 @@ TEST(Result, PassesTheFirstErrorUp) {
   EXPECT_EQ(ErrnoError(ENOENT, "open").code(), Code::kNotFound);
 }
 
-TEST(Hash, IsThatOfNamesThatLieOnDisks) {  // the reference values of the authors of FNV
+TEST(Hash, IsThatOfNamesThatLieOnDisks) {  // the reference values of FNV's authors
   EXPECT_EQ(Hash(""), 0xcbf29ce484222325u);
   EXPECT_EQ(Hash("foobar"), 0x85944171f73967e8u);
 }
@@ -47,7 +47,8 @@ TEST(Quantity, ReadsSizesAsKubernetesDoes) {
 TEST(Quantity, ReadsDurationsAsGoDoes) {
   EXPECT_EQ(*ParseDuration("1h30m"), 90min);
   EXPECT_EQ(*ParseDuration("2.5s"), 2500ms);
-  for (const char* wrong : {"", "10", "m", "10 m", "-5s", "999999999999h"}) EXPECT_FALSE(ParseDuration(wrong).ok()) << wrong;
+  for (const char* wrong : {"", "10", "m", "10 m", "-5s", "999999999999h"})
+    EXPECT_FALSE(ParseDuration(wrong).ok()) << wrong;
 }
 
 TEST(Clock, WritesTimesThatItReadsBack) {
@@ -59,8 +60,9 @@ TEST(Clock, WritesTimesThatItReadsBack) {
 }
 
 TEST(Clock, ReadsTimesThatCannotBeCountedAsTheEpoch) {
-  for (const char* text : {"", "soon", "2262-04-12T00:00:00.000Z", "9999-12-31T23:59:59.999Z", "1969-12-31T23:59:59.999Z",
-                           "0000-01-01T00:00:00.000Z", "1970-01-01T00:00:00.-1Z"})
+  for (const char* text :
+       {"", "soon", "2262-04-12T00:00:00.000Z", "9999-12-31T23:59:59.999Z",
+        "1969-12-31T23:59:59.999Z", "0000-01-01T00:00:00.000Z", "1970-01-01T00:00:00.-1Z"})
     EXPECT_EQ(ParseTime(text), WallTime{}) << text;
   EXPECT_EQ(FormatTime(ParseTime("2199-12-31T23:59:59.999Z")), "2199-12-31T23:59:59.999Z");
 }
@@ -80,13 +82,14 @@ TEST(Printable, LeavesNothingThatATerminalActsOn) {
     EXPECT_TRUE(IsPrintable(text)) << text;
     EXPECT_EQ(Printable(text), text);
   }
-  const std::pair<const char*, const char*> replaced[] = {{"a\x1b[31mb\n\x7f", "a?[31mb??"},  // C0 and DEL
-                                                          {"\xc2\x80 \xc2\x9b"
-                                                           "31m \xc2\x9f",
-                                                           "? ?31m ?"},                          // C1
-                                                          {"\xe2\x80\xaa \xe2\x80\xae", "? ?"},  // embeddings and overrides
-                                                          {"\xe2\x81\xa6 \xe2\x81\xa9", "? ?"},  // isolates
-                                                          {"\xff\xc3 \xe2\x82", "?? ??"}};       // no UTF-8
+  const std::pair<const char*, const char*> replaced[] = {
+      {"a\x1b[31mb\n\x7f", "a?[31mb??"},  // C0 and DEL
+      {"\xc2\x80 \xc2\x9b"
+       "31m \xc2\x9f",
+       "? ?31m ?"},                          // C1
+      {"\xe2\x80\xaa \xe2\x80\xae", "? ?"},  // embeddings and overrides
+      {"\xe2\x81\xa6 \xe2\x81\xa9", "? ?"},  // isolates
+      {"\xff\xc3 \xe2\x82", "?? ??"}};       // not UTF-8
   for (const auto& [text, shown] : replaced) {
     EXPECT_FALSE(IsPrintable(text)) << shown;
     EXPECT_EQ(Printable(text), shown);
@@ -96,7 +99,8 @@ TEST(Printable, LeavesNothingThatATerminalActsOn) {
 
 TEST(Strings, KnowUtf8) {
   EXPECT_TRUE(IsUtf8("µ–漢😀"));
-  for (const char* wrong : {"\xff", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe6\xbc"}) EXPECT_FALSE(IsUtf8(wrong));
+  for (const char* wrong : {"\xff", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe6\xbc"})
+    EXPECT_FALSE(IsUtf8(wrong));
 }
 
 TEST(ManualExecutor, RunsTimersInOrderOfTime) {
@@ -113,7 +117,7 @@ TEST(ManualExecutor, RunsTimersInOrderOfTime) {
   EXPECT_EQ(order, "axb");
 }
 
-TEST(Published, TellsSubscribersUntilTheyLeave) {
+TEST(Published, ReportsSubscribersUntilTheyLeave) {
   Published<int> value(1);
   int seen = 0;
   auto subscription = value.Subscribe([&](const auto& snapshot) { seen = *snapshot; }, true);

@@ -10,10 +10,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string ErrorOf(const Result<Value>& result) { return result.ok() ? "" : result.error().message(); }
+std::string ErrorOf(const Result<Value>& result) {
+  return result.ok() ? "" : result.error().message();
+}
 
 TEST(Document, TypesPlainScalarsByTheCoreSchemaAndKeepsQuotedOnesAsText) {
-  auto doc = ParseYaml("a: 12\nb: \"12\"\nc: true\nd: 1.5\ne: ~\nf: 0x1f\ng: 10m\nh: -3\ni: yes\n", "f");
+  auto doc =
+      ParseYaml("a: 12\nb: \"12\"\nc: true\nd: 1.5\ne: ~\nf: 0x1f\ng: 10m\nh: -3\ni: yes\n", "f");
   ASSERT_TRUE(doc.ok()) << ErrorOf(doc);
   EXPECT_EQ(doc->Find("a")->integer, 12);
   EXPECT_EQ(doc->Find("b")->kind, Value::Kind::kString);
@@ -30,7 +33,8 @@ TEST(Document, NamesEveryDuplicateKeyWithItsPlace) {
   const auto yaml = ParseYaml("a: 1\nb: {c: 1, c: 2}\na: 3\n", "x.yaml");
   EXPECT_THAT(ErrorOf(yaml), HasSubstr("x.yaml:2:11: the key \"c\" is there twice"));
   EXPECT_THAT(ErrorOf(yaml), HasSubstr("x.yaml:3:1: the key \"a\" is there twice"));
-  EXPECT_THAT(ErrorOf(ParseJson("{\"a\": 1,\n \"a\": 2}", "x.json")), HasSubstr("x.json:2:2: the key \"a\" is there twice"));
+  EXPECT_THAT(ErrorOf(ParseJson("{\"a\": 1,\n \"a\": 2}", "x.json")),
+              HasSubstr("x.json:2:2: the key \"a\" is there twice"));
 }
 
 TEST(Document, NamesDuplicatesInLargeMapsToo) {
@@ -45,12 +49,14 @@ TEST(Document, NamesDuplicatesInLargeMapsToo) {
 TEST(Document, OfManyKeysThatAreThereTwiceTheLastCountsUnderALenientReading) {
   constexpr int kMany = 20'000;
   std::string text;
-  for (int i = 0; i < 2 * kMany; ++i) text += "k" + std::to_string(i % kMany) + ": " + std::to_string(i) + "\n";
-  Problems problems{"x.yaml", Reading::kLenient};
+  for (int i = 0; i < 2 * kMany; ++i)
+    text += "k" + std::to_string(i % kMany) + ": " + std::to_string(i) + "\n";
+  Problems problems{"x.yaml", ReadingMode::kLenient};
   const auto doc = ParseYaml(text, problems);
   ASSERT_TRUE(doc.ok()) << ErrorOf(doc);
   EXPECT_EQ(doc->map->size(), kMany);
-  for (const int i : {0, 15, 16, kMany - 1}) EXPECT_EQ(doc->Find("k" + std::to_string(i))->integer, kMany + i);
+  for (const int i : {0, 15, 16, kMany - 1})
+    EXPECT_EQ(doc->Find("k" + std::to_string(i))->integer, kMany + i);
   EXPECT_EQ(problems.Remarks().size(), kMany);
 }
 
@@ -66,9 +72,12 @@ TEST(Document, RefusesWhatCouldHideMeaning) {
 }
 
 TEST(Document, BoundsDepthAndSize) {
-  EXPECT_THAT(ErrorOf(ParseYaml(std::string(100, '[') + std::string(100, ']'), "f")), HasSubstr("deeper than 64"));
-  EXPECT_THAT(ErrorOf(ParseJson(std::string(100, '[') + std::string(100, ']'), "f")), HasSubstr("deeper than 64"));
-  EXPECT_THAT(ErrorOf(ParseYaml(std::string(100, ' '), "f", {.bytes = 10})), HasSubstr("larger than"));
+  EXPECT_THAT(ErrorOf(ParseYaml(std::string(100, '[') + std::string(100, ']'), "f")),
+              HasSubstr("deeper than 64"));
+  EXPECT_THAT(ErrorOf(ParseJson(std::string(100, '[') + std::string(100, ']'), "f")),
+              HasSubstr("deeper than 64"));
+  EXPECT_THAT(ErrorOf(ParseYaml(std::string(100, ' '), "f", {.bytes = 10})),
+              HasSubstr("larger than"));
 }
 
 TEST(Document, MarksJsonTokens) {
@@ -81,7 +90,8 @@ TEST(Document, MarksJsonTokens) {
 }
 
 TEST(MapReader, ReportsEverythingAtOnceWithHints) {
-  auto doc = ParseYaml("naem: x\ncount: many\nwait: 10\nport: 99999\nmode: fast\nowner:\n", "c.yaml");
+  auto doc =
+      ParseYaml("naem: x\ncount: many\nwait: 10\nport: 99999\nmode: fast\nowner:\n", "c.yaml");
   ASSERT_TRUE(doc.ok());
   Problems problems("c.yaml");
   MapReader reader(*doc, "", problems);
@@ -95,7 +105,8 @@ TEST(MapReader, ReportsEverythingAtOnceWithHints) {
   reader.Finish();
   const std::string text = problems.ToError().message();
   EXPECT_THAT(text, HasSubstr("c.yaml:1:1: unknown key \"naem\"; did you mean \"name\"?"));
-  EXPECT_THAT(text, HasSubstr("c.yaml:2:8: count: is a string (many) where an integer is expected"));
+  EXPECT_THAT(text,
+              HasSubstr("c.yaml:2:8: count: is a string (many) where an integer is expected"));
   EXPECT_THAT(text, HasSubstr("c.yaml:3:7: wait: \"10\" is not a duration (it has no unit)"));
   EXPECT_THAT(text, HasSubstr("c.yaml:4:7: port: is 99999, outside of 1 to 65535"));
   EXPECT_THAT(text, HasSubstr("c.yaml:5:7: mode: \"fast\" is none of slow, quick"));

@@ -1,4 +1,4 @@
-// The executor of tests.
+// The executor for tests.
 #include "base/executor.h"
 
 namespace penstock::base {

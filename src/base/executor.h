@@ -1,4 +1,4 @@
-// Where functions run one after another. Knows nothing of what they do.
+// An interface for running functions one after another, with timers.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace penstock::base {
 
 using TimerId = std::uint64_t;  ///< 0 is no timer
 
-/// A queue of functions that run one at a time, in order, on one thread. Post, PostAfter and Cancel may be called from any thread.
+/// A queue of functions that run one at a time, in order, on one thread. Post, PostAfter and Cancel
+/// may be called from any thread.
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -25,11 +26,12 @@ class Executor {
   /// Runs the function once the delay has passed.
   virtual TimerId PostAfter(Duration delay, std::function<void()> function) = 0;
 
-  /// Forgets a timer; nothing happens if it has run already. A timer cancelled on the executor's own thread never runs.
+  /// Cancels a timer; does nothing if it has run already. A timer that is cancelled on the
+  /// executor's own thread never runs.
   virtual void Cancel(TimerId timer) = 0;
 };
 
-/// Runs functions when the test says so, by a clock of its own.
+/// An executor for tests: runs functions when the test says so, with a clock of its own.
 class ManualExecutor final : public Executor {
  public:
   const Clock& clock() const override { return clock_; }
@@ -37,7 +39,7 @@ class ManualExecutor final : public Executor {
   TimerId PostAfter(Duration delay, std::function<void()> function) override;
   void Cancel(TimerId timer) override;
 
-  /// Runs what is ready, and what that makes ready.
+  /// Runs the functions that are ready, and those that become ready meanwhile.
   void RunUntilIdle();
 
   /// Moves the clock forward, timer by timer, running each at its own time.

@@ -1,7 +1,8 @@
-// Log lines through spdlog, with repeats held back. The only file that knows spdlog.
+// Writes log lines with spdlog and suppresses repeats. The only file that uses spdlog.
 #include "base/log.h"
 
-// Compiled in: the shared library of fmt would bring the shared libstdc++ into programs that are linked without it.
+// Header-only: fmt's shared library would bring the shared libstdc++ into programs that are linked
+// without it.
 #define FMT_HEADER_ONLY
 #define SPDLOG_FMT_EXTERNAL
 #include <algorithm>
@@ -27,17 +28,19 @@ struct Repeat {
   int held = 0;
 };
 
-/// Everything that logging keeps. One per process by nature: standard error is one.
+/// The state of logging. One per process, since there is one standard error.
 struct State {
   std::mutex mutex;
-  std::shared_ptr<spdlog::logger> logger = std::make_shared<spdlog::logger>("penstock", std::make_shared<spdlog::sinks::stderr_sink_st>());
+  std::shared_ptr<spdlog::logger> logger = std::make_shared<spdlog::logger>(
+      "penstock", std::make_shared<spdlog::sinks::stderr_sink_st>());
   std::unordered_map<std::string, Repeat> repeats;
 
   State() { logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %L %n %v", spdlog::pattern_time_type::utc); }
 };
 
 State& TheState() {
-  static State* const state = new State;  // never destroyed: other threads may log until the very end
+  static State* const state =
+      new State;  // never destroyed: other threads may log until the process ends
   return *state;
 }
 
@@ -66,11 +69,12 @@ void AppendValue(std::string& line, std::string_view value) {
   if (quote) line += '"';
 }
 
-/// True where the line is to be written; then `held` is how many like it were not.
+/// True if the line is to be written; `held` is then the number of suppressed lines like it.
 bool Admit(State& state, std::string key, int& held) {
   const TimePoint now = std::chrono::steady_clock::now();
   if (state.repeats.size() >= kMostTracked)
-    std::erase_if(state.repeats, [now](const auto& entry) { return now - entry.second.begin > kWindow; });
+    std::erase_if(state.repeats,
+                  [now](const auto& entry) { return now - entry.second.begin > kWindow; });
   if (state.repeats.size() >= kMostTracked) state.repeats.clear();
   Repeat& repeat = state.repeats[std::move(key)];
   held = 0;

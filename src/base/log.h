@@ -1,4 +1,5 @@
-// One line per thing that happened: a constant message and keys. Anything to alert on is a metric too.
+// Writes one log line per event: a constant message with keys and values. Every event that deserves
+// an alert also has a metric.
 #pragma once
 
 #include <initializer_list>
@@ -10,7 +11,7 @@
 
 namespace penstock::base {
 
-/// error: a human must act; warn: degraded; info: state changed; debug: for us.
+/// error: a human must act; warn: degraded; info: state changed; debug: for developers.
 enum class LogLevel { kDebug, kInfo, kWarn, kError };
 
 /// A key and its value in a log line.
@@ -28,11 +29,13 @@ struct Field {
   Field(std::string_view k, Duration v) : key(k), value(FormatDuration(v)) {}
 };
 
-/// Sets how this process logs: the name in front and the least level written. Once, at start, before other threads.
+/// Sets the program name in front of each line and the least level written. Call once at start,
+/// before other threads exist.
 void StartLog(std::string_view program, LogLevel least = LogLevel::kInfo);
 
-/// Writes one line to standard error. Any thread. The same message at the same level and with the same first field is written at most
-/// ten times a minute; what was held back is counted in the next line that is written ("repeated").
+/// Writes one line to standard error. Any thread. The same message at the same level and with the
+/// same first field is written at most ten times a minute; the next line that is written counts the
+/// suppressed ones ("repeated").
 void Log(LogLevel level, std::string_view message, std::initializer_list<Field> fields = {});
 
 inline constexpr LogLevel kDebug = LogLevel::kDebug;

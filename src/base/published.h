@@ -9,7 +9,8 @@
 
 namespace penstock::base {
 
-/// Keeps a subscription alive; ends it when destroyed. After the destructor returns the callback is not running and will not run again.
+/// Keeps a subscription alive; ends it when destroyed. After the destructor returns, the callback
+/// is not running and will not run again.
 class Subscription {
  public:
   Subscription() = default;
@@ -31,8 +32,9 @@ class Subscription {
   std::function<void()> end_;
 };
 
-/// A mutex around a shared_ptr<const T> (std::atomic<shared_ptr> of g++ 12 fails the thread sanitizer). Get may be called from any thread;
-/// Set from one at a time. Subscribers are called on the setter's thread, in order, and must not block nor call back into this object.
+/// A mutex around a shared_ptr<const T> (std::atomic<shared_ptr> of g++ 12 fails the thread
+/// sanitizer). Get may be called from any thread; Set from one thread at a time. Subscribers are
+/// called on the setter's thread, in order, and must neither block nor call back into this object.
 /// A Published must outlive its subscriptions.
 template <typename T>
 class Published {
@@ -57,8 +59,9 @@ class Published {
     for (auto& [id, callback] : subscribers_) callback(value);
   }
 
-  /// Calls back with every later value, and with the present one at once if wanted.
-  [[nodiscard]] Subscription Subscribe(std::function<void(const Snapshot&)> callback, bool now = false) {
+  /// Calls back with every later value, and immediately with the current one if `now`.
+  [[nodiscard]] Subscription Subscribe(std::function<void(const Snapshot&)> callback,
+                                       bool now = false) {
     std::lock_guard calling(calling_);
     if (now) callback(Get());
     const int id = next_id_++;

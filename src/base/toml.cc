@@ -1,4 +1,5 @@
-// TOML through toml++, whose tables lose the order of keys: it is made again from their positions. The only file that knows toml++.
+// Reads TOML with toml++, whose tables lose the order of keys: it is restored from their positions.
+// The only file that uses toml++.
 #include "base/toml.h"
 
 #include <algorithm>
@@ -6,14 +7,16 @@
 #include <utility>
 #include <vector>
 
-// One of toml++'s assertions is false of a header without a name ("[" and a line end), which its next lines report as an error; with NDEBUG
-// it would be told to the compiler as a fact. Neither may happen to a text that others wrote.
+// One of toml++'s assertions is false for a header without a name ("[" and a line end), which its
+// next lines report as an error. With NDEBUG the compiler would take the assertion as a fact;
+// otherwise the program would abort. Neither may happen for untrusted text.
 #undef NDEBUG
 #define TOML_ASSERT(expression) static_cast<void>(0)
 #define TOML_EXCEPTIONS 0
 #define TOML_ENABLE_UNRELEASED_FEATURES 0
 
-// Its tables of characters tell the compiler that some are never asked for, which are: U+FB26 to U+FEFE where a blank could be.
+// toml++'s character tables mark some code points as unreachable that are reachable: U+FB26 to
+// U+FEFE at a position where a blank is possible.
 #include <toml++/impl/preprocessor.h>
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE
@@ -29,7 +32,9 @@
 namespace penstock::base {
 namespace {
 
-Mark ToMark(const toml::source_region& source) { return {static_cast<int>(source.begin.line), static_cast<int>(source.begin.column)}; }
+Mark ToMark(const toml::source_region& source) {
+  return {static_cast<int>(source.begin.line), static_cast<int>(source.begin.column)};
+}
 
 Value Scalar(Value::Kind kind, std::string text) {
   Value value;

@@ -1,4 +1,5 @@
-// The strict reader of TOML 1.0: base/core/document.h says what it builds. The files of container engines are written in it.
+// A strict reader of TOML 1.0, in which the files of container engines are written.
+// base/core/document.h defines the result.
 #pragma once
 
 #include <string_view>
@@ -7,8 +8,10 @@
 
 namespace penstock::base {
 
-/// Reads a TOML document: a map, its keys in file order. Dates and times are strings as written. Errors (kInvalidArgument) name
-/// file:line:column: syntax, duplicate keys, non-UTF-8, over-deep, over-long. An empty text is an empty map.
-Result<Value> ParseToml(std::string_view text, std::string_view file, const ParseLimits& limits = {});
+/// Reads a TOML document: a map, its keys in file order. Dates and times become strings as written.
+/// Errors (kInvalidArgument) name file:line:column: syntax, duplicate keys, non-UTF-8, too deep,
+/// too long. An empty text is an empty map.
+Result<Value> ParseToml(std::string_view text, std::string_view file,
+                        const ParseLimits& limits = {});
 
 }  // namespace penstock::base

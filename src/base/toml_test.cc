@@ -19,8 +19,8 @@ TEST(Toml, KeysStandInTheOrderOfTheFileWithTheirPlaces) {
 }
 
 TEST(Toml, WhatIsIllFormedIsAnErrorWithItsPlace) {
-  for (const char* text :
-       {"[\n", "[[\n", "[a.\n", "a = \n", "= 1", "a = {b = }", "a = [1", "\"\"\"a\"\"\" = 1", "[a]\n[a]\n", "a = 1\na = 2"}) {
+  for (const char* text : {"[\n", "[[\n", "[a.\n", "a = \n", "= 1", "a = {b = }", "a = [1",
+                           "\"\"\"a\"\"\" = 1", "[a]\n[a]\n", "a = 1\na = 2"}) {
     const auto value = ParseToml(text, "f");
     ASSERT_FALSE(value.ok()) << text;
     EXPECT_EQ(value.error().code(), Code::kInvalidArgument);
@@ -28,10 +28,11 @@ TEST(Toml, WhatIsIllFormedIsAnErrorWithItsPlace) {
   }
 }
 
-// toml++ 3.3 calls these unreachable where a blank could be (in the sanitizers' builds the whole program ended).
+// toml++ 3.3 marks these as unreachable where a blank is possible (builds with sanitizers aborted).
 TEST(Toml, LettersFromArabicPresentationFormsAreNoBlanks) {
   for (unsigned point = 0xfb26; point < 0xfeff; ++point) {
-    const std::string letter = {static_cast<char>(0xe0 | point >> 12), static_cast<char>(0x80 | (point >> 6 & 0x3f)),
+    const std::string letter = {static_cast<char>(0xe0 | point >> 12),
+                                static_cast<char>(0x80 | (point >> 6 & 0x3f)),
                                 static_cast<char>(0x80 | (point & 0x3f))};
     EXPECT_FALSE(ParseToml("a " + letter + "= 1\n", "f").ok()) << point;
     EXPECT_TRUE(ParseToml("a = '" + letter + "'\n", "f").ok()) << point;

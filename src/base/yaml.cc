@@ -1,4 +1,5 @@
-// YAML through yaml-cpp's event parser, whose own trees lose duplicates and positions. The only file that knows yaml-cpp.
+// Reads YAML with yaml-cpp's event parser, since yaml-cpp's own trees lose duplicates and
+// positions. The only file that uses yaml-cpp.
 #include "base/yaml.h"
 
 #include <algorithm>
@@ -26,16 +27,20 @@ bool OneOf(std::string_view text, std::initializer_list<std::string_view> words)
   return std::find(words.begin(), words.end(), text) != words.end();
 }
 
-constexpr std::size_t kMostNodes = 100'000;  // with all aliases written out: far more than any configuration has
+constexpr std::size_t kMostNodes =
+    100'000;  // with all aliases expanded: far more than any configuration has
 
-/// Types a plain scalar by YAML 1.2's core schema (https://yaml.org/spec/1.2.2/#1032-tag-resolution); under a lenient reading the words
-/// of YAML 1.1 are booleans, too (https://yaml.org/type/bool.html without y and n, as goyaml has it).
+/// Types a plain scalar by YAML 1.2's core schema
+/// (https://yaml.org/spec/1.2.2/#1032-tag-resolution); under a lenient reading YAML 1.1's words are
+/// booleans, too (https://yaml.org/type/bool.html without y and n, as in goyaml).
 void TypePlain(Value& value, bool lenient) {
   const std::string& text = value.text;
   if (OneOf(text, {"", "~", "null", "Null", "NULL"})) return;
   value.kind = Value::Kind::kString;
-  const bool yes = OneOf(text, {"true", "True", "TRUE"}) || (lenient && OneOf(text, {"yes", "Yes", "YES", "on", "On", "ON"}));
-  const bool no = OneOf(text, {"false", "False", "FALSE"}) || (lenient && OneOf(text, {"no", "No", "NO", "off", "Off", "OFF"}));
+  const bool yes = OneOf(text, {"true", "True", "TRUE"}) ||
+                   (lenient && OneOf(text, {"yes", "Yes", "YES", "on", "On", "ON"}));
+  const bool no = OneOf(text, {"false", "False", "FALSE"}) ||
+                  (lenient && OneOf(text, {"no", "No", "NO", "off", "Off", "OFF"}));
   if (yes || no) {
     value.kind = Value::Kind::kBool;
     value.boolean = yes;
@@ -51,8 +56,9 @@ void TypePlain(Value& value, bool lenient) {
     value.number = static_cast<double>(value.integer);
     return;
   }
-  const bool numeric = !digits.empty() && digits.find_first_not_of("0123456789.eE+-") == std::string_view::npos &&
-                       (std::isdigit(static_cast<unsigned char>(digits[0])) != 0 || digits[0] == '.');
+  const bool numeric =
+      !digits.empty() && digits.find_first_not_of("0123456789.eE+-") == std::string_view::npos &&
+      (std::isdigit(static_cast<unsigned char>(digits[0])) != 0 || digits[0] == '.');
   char* end = nullptr;
   const double number = numeric ? std::strtod(text.c_str(), &end) : 0;
   if (numeric && *end == '\0' && std::isfinite(number)) {
@@ -61,8 +67,8 @@ void TypePlain(Value& value, bool lenient) {
   }
 }
 
-/// The map with what its merge keys (https://yaml.org/type/merge.html) bring: a key of its own counts more, an earlier map more than a
-/// later.
+/// Adds the entries of merge keys (https://yaml.org/type/merge.html) to the map: the map's own keys
+/// take precedence, then earlier merged maps over later ones.
 Value::Map Merged(const Value::Map& map) {
   Value::Map merged;
   std::set<std::string, std::less<>> keys;
@@ -81,7 +87,7 @@ Value::Map Merged(const Value::Map& map) {
   return merged;
 }
 
-/// The document with its merge keys resolved. Its depth is bounded by who built it.
+/// The document with its merge keys resolved. The caller limits the depth.
 Value Resolved(Value value) {
   if (value.list) {
     Value::List list;
@@ -90,14 +96,16 @@ Value Resolved(Value value) {
   } else if (value.map) {
     Value::Map map = *value.map;
     for (Value::Entry& entry : map) entry.value = Resolved(std::move(entry.value));
-    value.map = std::make_shared<const Value::Map>(value.Find("<<") != nullptr ? Merged(map) : std::move(map));
+    value.map = std::make_shared<const Value::Map>(value.Find("<<") != nullptr ? Merged(map)
+                                                                               : std::move(map));
   }
   return value;
 }
 
 class Handler final : public YAML::EventHandler {
  public:
-  Handler(Problems& problems, int most_depth) : problems_(problems), most_depth_(most_depth), builder_(problems, most_depth) {}
+  Handler(Problems& problems, int most_depth)
+      : problems_(problems), most_depth_(most_depth), builder_(problems, most_depth) {}
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
@@ -116,16 +124,20 @@ class Handler final : public YAML::EventHandler {
       return OnNull(mark, 0);
     }
     const auto named = anchors_.find(anchor);
-    if (named == anchors_.end()) throw YAML::ParserException(mark, "an alias stands inside of what it names");
-    if (builder_.depth() + named->second.height > most_depth_) throw YAML::ParserException(mark, "too deep");
+    if (named == anchors_.end())
+      throw YAML::ParserException(mark, "an alias stands inside of what it names");
+    if (builder_.depth() + named->second.height > most_depth_)
+      throw YAML::ParserException(mark, "too deep");
     Part part = named->second;
     part.value.mark = ToMark(mark);
     nodes_ += part.nodes;
-    if (nodes_ > kMostNodes) throw YAML::ParserException(mark, "aliases make this document too large");
+    if (nodes_ > kMostNodes)
+      throw YAML::ParserException(mark, "aliases make this document too large");
     Put(std::move(part), 0);
   }
 
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& text) override {
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& text) override {
     Refuse(mark, anchor, tag);
     Value value;
     value.mark = ToMark(mark);
@@ -139,10 +151,12 @@ class Handler final : public YAML::EventHandler {
     Put({.value = std::move(value)}, anchor);
   }
 
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
     Begin(Value::Kind::kList, mark, tag, anchor);
   }
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
     Begin(Value::Kind::kMap, mark, tag, anchor);
   }
   void OnSequenceEnd() override { End(); }
@@ -151,7 +165,7 @@ class Handler final : public YAML::EventHandler {
   Value Take() { return problems_.lenient() ? Resolved(builder_.Take()) : builder_.Take(); }
 
  private:
-  /// A value with what it costs where an alias puts it once more.
+  /// A value with its cost if an alias repeats it.
   struct Part {
     Value value;
     std::size_t nodes = 1;
@@ -163,7 +177,8 @@ class Handler final : public YAML::EventHandler {
     int height = 1;
   };
 
-  void Begin(Value::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
+  void Begin(Value::Kind kind, const YAML::Mark& mark, const std::string& tag,
+             YAML::anchor_t anchor) {
     Refuse(mark, anchor, tag);
     builder_.Begin(kind, ToMark(mark));
     if (builder_.too_deep()) throw YAML::ParserException(mark, "too deep");
@@ -182,7 +197,7 @@ class Handler final : public YAML::EventHandler {
     Note(std::move(part), anchor);
   }
 
-  /// Adds a part that is complete to what it stands in, and keeps it for aliases.
+  /// Adds a complete part to its parent, and keeps it for aliases.
   void Note(Part part, YAML::anchor_t anchor) {
     if (!open_.empty()) {
       open_.back().nodes += part.nodes;
@@ -192,8 +207,10 @@ class Handler final : public YAML::EventHandler {
   }
 
   void Refuse(const YAML::Mark& mark, YAML::anchor_t anchor, const std::string& tag) {
-    if (anchor != 0 && !problems_.lenient()) problems_.Add(ToMark(mark), "anchors (&name) are not read here; remove it");
-    if (!tag.empty() && tag != "?" && tag != "!") problems_.Add(ToMark(mark), "tags (" + tag + ") are not read here; remove it");
+    if (anchor != 0 && !problems_.lenient())
+      problems_.Add(ToMark(mark), "anchors (&name) are not read here; remove it");
+    if (!tag.empty() && tag != "?" && tag != "!")
+      problems_.Add(ToMark(mark), "tags (" + tag + ") are not read here; remove it");
   }
 
   Problems& problems_;
@@ -214,7 +231,8 @@ Result<Value> ParseYaml(std::string_view text, std::string_view file, const Pars
 Result<Value> ParseYaml(std::string_view text, Problems& problems, const ParseLimits& limits) {
   if (text.size() > limits.bytes) problems.Add({}, "is larger than " + FormatBytes({limits.bytes}));
   if (problems.empty() && !IsUtf8(text)) problems.Add({}, "is not UTF-8 text");
-  if (problems.empty() && text.find('\0') != std::string_view::npos) problems.Add({}, "contains a NUL byte");
+  if (problems.empty() && text.find('\0') != std::string_view::npos)
+    problems.Add({}, "contains a NUL byte");
   if (!problems.empty()) return problems.ToError();
 
   Handler handler(problems, limits.depth);

@@ -1,4 +1,4 @@
-// The reader of YAML: base/core/document.h says what it builds.
+// A reader of YAML. base/core/document.h defines the result.
 #pragma once
 
 #include <string_view>
@@ -7,13 +7,17 @@
 
 namespace penstock::base {
 
-/// Reads one YAML document; JSON is read by ParseJson. Errors (kInvalidArgument) name file:line:column, all duplicates together: syntax,
-/// duplicate keys, aliases and anchors, tags, more than one document, non-UTF-8, over-deep, over-long. An empty text is a null Value.
-Result<Value> ParseYaml(std::string_view text, std::string_view file, const ParseLimits& limits = {});
+/// Reads one YAML document; for JSON use ParseJson. Errors (kInvalidArgument) name
+/// file:line:column, with all duplicates together: syntax, duplicate keys, aliases and anchors,
+/// tags, more than one document, non-UTF-8, too deep, too long. An empty text is a null Value.
+Result<Value> ParseYaml(std::string_view text, std::string_view file,
+                        const ParseLimits& limits = {});
 
-/// The same with `problems` of the caller, an error where there are any. Where they are lenient, the text is read as sigs.k8s.io/yaml
-/// (goyaml.v2) reads it: anchors, aliases and merge keys are resolved, `yes` and `on` are booleans, of keys that are there twice the last
-/// counts, and so does the first of several documents. Aliases that make a small text a large document are an error.
+/// As above, with the caller's `problems`; returns an error if there are any. If `problems` is
+/// lenient, the text is read as sigs.k8s.io/yaml (goyaml.v2) reads it: anchors, aliases and merge
+/// keys are resolved, `yes` and `on` are booleans, the last of duplicate keys counts, and the first
+/// of several documents counts. Aliases that expand a small text into a large document are an
+/// error.
 Result<Value> ParseYaml(std::string_view text, Problems& problems, const ParseLimits& limits = {});
 
 }  // namespace penstock::base

@@ -1,4 +1,4 @@
-// The third seam to a vendor: what can be done to its devices. Decides nothing: whether it may be done is the caller's to know.
+// Interface to the actions on a vendor's devices. The caller decides whether an action is allowed.
 #pragma once
 
 #include <functional>
@@ -9,18 +9,20 @@
 
 namespace penstock::device {
 
-/// One vendor's, over the programs of its driver. On the control executor.
+/// The actions of one vendor, which run the programs of its driver. On the control executor.
 class Actions {
  public:
   virtual ~Actions() = default;
 
-  /// Which of these devices have to be reset together with this one, itself among them (those it is linked with, where the hardware cannot
-  /// reset one alone). Pure.
-  virtual std::vector<std::string> ResetTogether(const Facts& device, const std::vector<const Facts*>& all) const = 0;
+  /// Which of these devices must be reset together with this one, including itself (those linked
+  /// with it, if the hardware cannot reset one alone). Pure.
+  virtual std::vector<std::string> ResetTogether(const Facts& device,
+                                                 const std::vector<const Facts*>& all) const = 0;
 
-  /// Resets these devices; takes seconds to minutes. `done` is called once, on the control executor, not after the destructor. kNotFound:
-  /// no program for it, the message says which; kFailedPrecondition: refused, with what the driver's program said (a process is on it);
-  /// kDeadlineExceeded.
+  /// Resets these devices; takes seconds to minutes. `done` is called once, on the control
+  /// executor, and never after the destructor. kNotFound: a program is missing, the message names
+  /// it; kFailedPrecondition: refused, with the output of the driver's program (a process is on the
+  /// device); kDeadlineExceeded.
   virtual void Reset(const std::vector<Facts>& devices, std::function<void(base::Status)> done) = 0;
 };
 

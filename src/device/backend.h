@@ -1,5 +1,6 @@
-// The first seam to a vendor: what exists and how it does. Implemented by vendor/X over a library or sysfs, and by device/remote over a
-// worker process that holds such a backend.
+// Interface to a vendor's devices: which exist and what state they are in. Implemented by
+// backend/<vendor> over a library or sysfs, and by device/remote over a worker process that runs
+// such a backend.
 #pragma once
 
 #include <chrono>
@@ -13,42 +14,50 @@
 
 namespace penstock::device {
 
-/// One vendor's devices on this machine. Each call concerns as little as it can, so that one that hangs tells which device hangs it:
-/// Describe and Read touch one device. Calls block; what a call may take is the caller's deadline (see remote.h). Wait may run beside the
-/// others on a thread of its own; the others are called one at a time.
+/// One vendor's devices on this machine. Each call touches as little as possible (Describe and Read
+/// one device), so that a hanging call identifies the device. Calls block; the caller sets the
+/// deadline (see remote.h). Wait may run on a thread of its own, in parallel with the other calls;
+/// the others are called one at a time.
 class Backend {
  public:
   virtual ~Backend() = default;
 
   virtual std::string vendor() const = 0;
 
-  /// Connects to the driver; again after an error. kNotFound: no driver or library, the message says what is missing and what to do;
-  /// kFailedPrecondition: there, but unusable (library and module differ); kUnavailable: try later.
+  /// Connects to the driver; may be called again after an error. kNotFound: no driver or library,
+  /// the message says what is missing and what to do; kFailedPrecondition: present but unusable
+  /// (library and module differ); kUnavailable: try later.
   virtual base::Result<Driver> Open() = 0;
 
-  /// The addresses of the devices and partitions that exist now: opaque names that Describe and Read take, valid until Close. For a vendor
-  /// library its index, for sysfs a PCI address or a partition's name. Touches no single device. kUnavailable: the driver went away.
+  /// The addresses of the devices and partitions that exist now: opaque names for Describe and
+  /// Read, valid until Close. The address is the index for a vendor library, a PCI address or a
+  /// partition's name for sysfs. Touches no single device. kUnavailable: the driver went away.
   virtual base::Result<std::vector<std::string>> List() = 0;
 
-  /// Facts of one device. Links name peers by id and may be incomplete until all peers have been described once. kDataLoss: the device is
-  /// there and does not answer; then facts known without it (address, PCI) are not to be had and the device counts as lost.
+  /// Facts of one device. Links name peers by id and may be incomplete until all peers have been
+  /// described once. kDataLoss: the device is present and does not answer; then even facts known
+  /// without it (address, PCI) are unavailable and the device counts as lost.
   virtual base::Result<Facts> Describe(const std::string& address) = 0;
 
-  /// State of one device, described before.
+  /// State of one device that was described before.
   virtual base::Result<Reading> Read(const std::string& address) = 0;
 
-  /// What one device, described before, measures now. Quantities that it does not have are told, not refused. Judges no health: that is
-  /// Read's; kDataLoss where the device answers nothing. The first sample of what needs two (a rate) has no value of it.
-  virtual base::Result<Sample> TakeSample(const std::string& address, const SampleRequest& request) = 0;
+  /// Measures one device that was described before. Quantities that the device does not have are
+  /// listed in the sample and are no error. Does not judge health; Read does. kDataLoss: the device
+  /// answers no call. The first sample has no value for quantities that need two readings (a rate).
+  virtual base::Result<Sample> TakeSample(const std::string& address,
+                                          const SampleRequest& request) = 0;
 
-  /// Waits for events, at most so long; empty when none came. An error means that no events are to be had (kUnimplemented: never).
+  /// Waits for events for at most `most`; empty if none came. An error means that events are
+  /// unavailable (kUnimplemented: permanently).
   virtual base::Result<std::vector<Evidence>> Wait(std::chrono::milliseconds most) = 0;
 
-  /// Lets go of the driver: no open device files remain.
+  /// Disconnects from the driver: no open device files remain.
   virtual void Close() = 0;
 };
 
-/// The same backend as node/ sees it: calls that answer later, on the executor of the one who asked. Implemented by Remote.
+/// The same backend as node/ sees it: asynchronous calls that complete on the caller's executor.
+/// Implemented by Remote.
 class AsyncBackend {
  public:
   template <typename T>
@@ -59,18 +68,22 @@ class AsyncBackend {
   virtual void List(Done<std::vector<std::string>> done) = 0;
   virtual void Describe(const std::string& address, Done<Facts> done) = 0;
   virtual void Read(const std::string& address, Done<Reading> done) = 0;
-  virtual void TakeSample(const std::string& address, const SampleRequest& request, Done<Sample> done) = 0;
+  virtual void TakeSample(const std::string& address, const SampleRequest& request,
+                          Done<Sample> done) = 0;
 
-  /// Ends the connection to the driver, which is let go of; the next Open starts anew. Calls under way fail with kCancelled, as do those
-  /// that were not sent yet when a connection broke.
+  /// Ends the connection to the driver and releases the driver; the next Open starts a new
+  /// connection. Calls in flight fail with kCancelled, as do calls that were not sent yet when a
+  /// connection broke.
   virtual void Stop() = 0;
 
-  /// Connections of ours that hang in a driver call which the kernel does not let end. 0 again once all have ended.
+  /// The number of connections that hang in a driver call which the kernel does not interrupt. 0
+  /// again when all have ended.
   virtual int abandoned() const = 0;
 
-  /// What the owner hears unasked: evidence as it comes; `doubt` when waiting for it has begun to fail, which may be how a driver tells
-  /// that a device is lost: nothing is known, a look will tell; `ended` when the connection broke (the worker died or hung): all calls have
-  /// failed and facts must be read anew.
+  /// Notifications to the owner. `evidence`: evidence as it comes. `doubt`: waiting for events
+  /// began to fail, which some drivers do when a device is lost; nothing is known until the next
+  /// reading. `ended`: the connection broke (the worker died or hung); all calls have failed and
+  /// facts must be reread.
   struct Events {
     std::function<void(std::vector<Evidence>)> evidence;
     std::function<void()> doubt;
@@ -79,12 +92,13 @@ class AsyncBackend {
   virtual void Listen(Events events) = 0;
 };
 
-/// Where this machine's things lie, as the program itself sees them.
+/// Paths of this machine, as this process sees them.
 struct Paths {
   std::string driver_root = "/";
-  std::string library;  ///< the vendor library's own path, not relative to the driver root; empty: found in the driver root
+  std::string library;  ///< path of the vendor library, not relative to the driver root; empty:
+                        ///< search the driver root
   std::string sysfs_root = "/sys";
-  std::string dev_root = "/";  ///< the folder that holds dev/
+  std::string dev_root = "/";  ///< the folder that contains dev/
   std::string proc_root = "/proc";
 };
 

@@ -1,4 +1,4 @@
-// The model as JSON and back. Decoding trusts nothing: sizes, types, ranges and spelling are checked, unknown keys of a newer peer ignored.
+// Decoding validates sizes, types, ranges and spelling; unknown keys of a newer peer are ignored.
 #include "device/codec.h"
 
 #include <array>
@@ -19,11 +19,15 @@ using nlohmann::json;
 constexpr std::int64_t kMostInt = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMostNumber = std::numeric_limits<std::uint32_t>::max();
 
-/// A driver's strings may hold anything; what is not UTF-8 becomes U+FFFD.
-std::string Dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+/// Driver strings may contain any bytes; invalid UTF-8 becomes U+FFFD.
+std::string Dump(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
 
-/// JSON numbers end at 2^63 for the reader; larger sizes are an unknown size to us.
-json Number(base::Bytes bytes) { return bytes.count > static_cast<std::uint64_t>(kMostInt) ? json(0) : json(bytes.count); }
+/// The JSON reader's numbers end at 2^63; a larger size is encoded as 0, unknown.
+json Number(base::Bytes bytes) {
+  return bytes.count > static_cast<std::uint64_t>(kMostInt) ? json(0) : json(bytes.count);
+}
 
 template <typename T, std::size_t N>
 using Names = std::array<std::pair<T, std::string_view>, N>;
@@ -35,12 +39,15 @@ constexpr Names<Nearness, 7> kNearness{{{Nearness::kUnknown, "unknown"},
                                         {Nearness::kPciSwitches, "pci-switches"},
                                         {Nearness::kPciSwitch, "pci-switch"},
                                         {Nearness::kBoard, "board"}}};
-constexpr Names<ModeScope, 3> kScope{
-    {{ModeScope::kDevice, "device"}, {ModeScope::kLinkedDevices, "linked-devices"}, {ModeScope::kNode, "node"}}};
-constexpr Names<ModeEffect, 3> kEffect{
-    {{ModeEffect::kNow, "now"}, {ModeEffect::kAfterReset, "after-reset"}, {ModeEffect::kAfterDriverReload, "after-driver-reload"}}};
-constexpr Names<EvidenceSource, 3> kSource{
-    {{EvidenceSource::kEvent, "event"}, {EvidenceSource::kKernelLog, "kernel-log"}, {EvidenceSource::kPoll, "poll"}}};
+constexpr Names<ModeScope, 3> kScope{{{ModeScope::kDevice, "device"},
+                                      {ModeScope::kLinkedDevices, "linked-devices"},
+                                      {ModeScope::kNode, "node"}}};
+constexpr Names<ModeEffect, 3> kEffect{{{ModeEffect::kNow, "now"},
+                                        {ModeEffect::kAfterReset, "after-reset"},
+                                        {ModeEffect::kAfterDriverReload, "after-driver-reload"}}};
+constexpr Names<EvidenceSource, 3> kSource{{{EvidenceSource::kEvent, "event"},
+                                            {EvidenceSource::kKernelLog, "kernel-log"},
+                                            {EvidenceSource::kPoll, "poll"}}};
 
 template <typename T, std::size_t N>
 std::string NameOf(const Names<T, N>& names, T value) {
@@ -49,7 +56,9 @@ std::string NameOf(const Names<T, N>& names, T value) {
   return std::string(names[0].second);
 }
 
-json ToJson(const DeviceFile& file) { return {{"path", file.path}, {"major", file.major}, {"minor", file.minor}}; }
+json ToJson(const DeviceFile& file) {
+  return {{"path", file.path}, {"major", file.major}, {"minor", file.minor}};
+}
 
 json ToJson(const std::vector<DeviceFile>& files) {
   json list = json::array();
@@ -83,7 +92,7 @@ json ToJson(const Mode& mode) {
           {"effect", NameOf(kEffect, mode.effect)}};
 }
 
-/// Reads the keys of one object; every problem lands in the same list.
+/// Reads the keys of one object; all problems go to one list.
 class Reader {
  public:
   Reader(const base::Value& value, std::string where, base::Problems& problems)
@@ -91,10 +100,18 @@ class Reader {
 
   std::string Text(std::string_view key) { return map_.String(key).value_or(""); }
   bool Bool(std::string_view key) { return map_.Bool(key).value_or(false); }
-  std::int64_t Int(std::string_view key, std::int64_t least, std::int64_t most) { return map_.Int(key, least, most).value_or(0); }
-  std::uint32_t Uint32(std::string_view key) { return static_cast<std::uint32_t>(Int(key, 0, kMostNumber)); }
-  base::Bytes Size(std::string_view key) { return {static_cast<std::uint64_t>(Int(key, 0, kMostInt))}; }
-  std::vector<std::string> Texts(std::string_view key) { return map_.Strings(key).value_or(std::vector<std::string>{}); }
+  std::int64_t Int(std::string_view key, std::int64_t least, std::int64_t most) {
+    return map_.Int(key, least, most).value_or(0);
+  }
+  std::uint32_t Uint32(std::string_view key) {
+    return static_cast<std::uint32_t>(Int(key, 0, kMostNumber));
+  }
+  base::Bytes Size(std::string_view key) {
+    return {static_cast<std::uint64_t>(Int(key, 0, kMostInt))};
+  }
+  std::vector<std::string> Texts(std::string_view key) {
+    return map_.Strings(key).value_or(std::vector<std::string>{});
+  }
   bool Has(std::string_view key) const { return map_.Has(key); }
   void Require(std::string_view key) { map_.Require(key); }
   void Problem(std::string_view key, std::string message) { map_.Problem(key, std::move(message)); }
@@ -117,7 +134,7 @@ class Reader {
     return names[0].first;
   }
 
-  /// Calls back for every item of a list with a reader of it.
+  /// Calls `item` with a reader for every item of a list.
   template <typename F>
   void Each(std::string_view key, F item) {
     const base::Value* list = map_.List(key);
@@ -142,7 +159,9 @@ class Reader {
   base::Problems& problems_;
 };
 
-DeviceFile ReadFile(Reader& reader) { return {reader.Text("path"), reader.Uint32("major"), reader.Uint32("minor")}; }
+DeviceFile ReadFile(Reader& reader) {
+  return {reader.Text("path"), reader.Uint32("major"), reader.Uint32("minor")};
+}
 
 std::vector<DeviceFile> ReadFiles(Reader& reader, std::string_view key) {
   std::vector<DeviceFile> files;
@@ -163,14 +182,18 @@ Evidence ReadEvidence(Reader& reader) {
 }
 
 Mode ReadMode(Reader& reader) {
-  return {reader.Text("name"),       reader.Text("current"),        reader.Text("pending"),
-          reader.Texts("available"), reader.Named("scope", kScope), reader.Named("effect", kEffect)};
+  return {reader.Text("name"),           reader.Text("current"),
+          reader.Text("pending"),        reader.Texts("available"),
+          reader.Named("scope", kScope), reader.Named("effect", kEffect)};
 }
 
-/// Parses a text as one JSON object and reads it; kDataLoss with all problems where it is not what it should be.
+/// Parses a text as one JSON object and reads it; kDataLoss with all problems if it is invalid.
 template <typename F>
-auto Decode(std::string_view text, std::string_view what, F read) -> base::Result<decltype(read(std::declval<Reader&>()))> {
-  const auto lost = [&](const base::Error& error) { return base::Error(base::Code::kDataLoss, error.message()); };
+auto Decode(std::string_view text, std::string_view what, F read)
+    -> base::Result<decltype(read(std::declval<Reader&>()))> {
+  const auto lost = [&](const base::Error& error) {
+    return base::Error(base::Code::kDataLoss, error.message());
+  };
   auto value = base::ParseJson(text, what, {.bytes = kMostFrameBytes, .depth = 8});
   if (!value.ok()) return lost(value.error());
   base::Problems problems{std::string(what)};
@@ -183,19 +206,21 @@ auto Decode(std::string_view text, std::string_view what, F read) -> base::Resul
 
 }  // namespace
 
-std::string EncodeRequest(const Request& request) {
-  return Dump({{"id", request.id}, {"operation", request.operation}, {"argument", request.argument}});
+std::string EncodeRequest(const WorkerRequest& request) {
+  return Dump(
+      {{"id", request.id}, {"operation", request.operation}, {"argument", request.argument}});
 }
 
-base::Result<Request> DecodeRequest(std::string_view frame) {
+base::Result<WorkerRequest> DecodeRequest(std::string_view frame) {
   return Decode(frame, "request", [](Reader& reader) {
     reader.Require("id");
     reader.Require("operation");
-    return Request{reader.Size("id").count, reader.Text("operation"), reader.Text("argument")};
+    return WorkerRequest{reader.Size("id").count, reader.Text("operation"),
+                         reader.Text("argument")};
   });
 }
 
-std::string EncodeAnswer(const Answer& answer) {
+std::string EncodeAnswer(const WorkerAnswer& answer) {
   json value{{"id", answer.id}, {"body", answer.body}};
   if (!answer.status.ok()) {
     value["code"] = static_cast<int>(answer.status.error().code());
@@ -204,14 +229,15 @@ std::string EncodeAnswer(const Answer& answer) {
   return Dump(value);
 }
 
-base::Result<Answer> DecodeAnswer(std::string_view frame) {
+base::Result<WorkerAnswer> DecodeAnswer(std::string_view frame) {
   return Decode(frame, "answer", [](Reader& reader) {
     reader.Require("id");
-    Answer answer;
+    WorkerAnswer answer;
     answer.id = reader.Size("id").count;
     answer.body = reader.Text("body");
     if (!reader.Has("code")) return answer;
-    const auto code = reader.Int("code", static_cast<int>(base::Code::kCancelled), static_cast<int>(base::Code::kUnauthenticated));
+    const auto code = reader.Int("code", static_cast<int>(base::Code::kCancelled),
+                                 static_cast<int>(base::Code::kUnauthenticated));
     answer.status = base::Error(static_cast<base::Code>(code), reader.Text("message"));
     return answer;
   });
@@ -220,7 +246,8 @@ base::Result<Answer> DecodeAnswer(std::string_view frame) {
 std::string Encode(const Driver& driver) {
   json guarded = json::array();
   for (const DeviceNumbers& range : driver.guarded)
-    guarded.push_back({{"major", range.major}, {"first", range.first_minor}, {"last", range.last_minor}});
+    guarded.push_back(
+        {{"major", range.major}, {"first", range.first_minor}, {"last", range.last_minor}});
   return Dump({{"vendor", driver.vendor},
                {"version", driver.version},
                {"runtimeVersion", driver.runtime_version},
@@ -242,7 +269,9 @@ base::Result<Driver> DecodeDriver(std::string_view body) {
   });
 }
 
-std::string Encode(const std::vector<std::string>& addresses) { return Dump({{"addresses", addresses}}); }
+std::string Encode(const std::vector<std::string>& addresses) {
+  return Dump({{"addresses", addresses}});
+}
 
 base::Result<std::vector<std::string>> DecodeAddresses(std::string_view body) {
   return Decode(body, "addresses", [](Reader& reader) {
@@ -254,7 +283,9 @@ base::Result<std::vector<std::string>> DecodeAddresses(std::string_view body) {
 std::string Encode(const Facts& facts) {
   json links = json::array(), modes = json::array();
   for (const Link& link : facts.links)
-    links.push_back({{"peer", link.peer}, {"nearness", NameOf(kNearness, link.nearness)}, {"fabricLanes", link.fabric_lanes}});
+    links.push_back({{"peer", link.peer},
+                     {"nearness", NameOf(kNearness, link.nearness)},
+                     {"fabricLanes", link.fabric_lanes}});
   for (const Mode& mode : facts.modes) modes.push_back(ToJson(mode));
   json value{{"id", facts.id},
              {"vendor", facts.vendor},
@@ -287,7 +318,8 @@ base::Result<Facts> DecodeFacts(std::string_view body) {
     facts.index = static_cast<int>(reader.Int("index", -1, 1 << 20));
     facts.address = reader.Text("address");
     facts.pci = reader.Pci("pci");
-    if (reader.Has("numaNode")) facts.numa_node = static_cast<int>(reader.Int("numaNode", 0, 1 << 20));
+    if (reader.Has("numaNode"))
+      facts.numa_node = static_cast<int>(reader.Int("numaNode", 0, 1 << 20));
     facts.cpu_affinity = reader.Text("cpuAffinity");
     facts.memory = reader.Size("memory");
     facts.architecture = reader.Text("architecture");
@@ -295,7 +327,8 @@ base::Result<Facts> DecodeFacts(std::string_view body) {
     facts.serial = reader.Text("serial");
     facts.files = ReadFiles(reader, "files");
     reader.Each("links", [&](Reader& item) {
-      facts.links.push_back({item.Text("peer"), item.Named("nearness", kNearness), static_cast<int>(item.Int("fabricLanes", 0, 1 << 20))});
+      facts.links.push_back({item.Text("peer"), item.Named("nearness", kNearness),
+                             static_cast<int>(item.Int("fabricLanes", 0, 1 << 20))});
     });
     facts.parent = reader.Text("parent");
     reader.Each("modes", [&](Reader& item) { facts.modes.push_back(ReadMode(item)); });
@@ -309,11 +342,13 @@ base::Result<Facts> DecodeFacts(std::string_view body) {
 std::string Encode(const Reading& reading) {
   json processes = json::array();
   for (const DeviceProcess& process : reading.processes)
-    processes.push_back({{"pid", process.pid}, {"memory", Number(process.memory)}, {"graphicsOnly", process.graphics_only}});
+    processes.push_back({{"pid", process.pid},
+                         {"memory", Number(process.memory)},
+                         {"graphicsOnly", process.graphics_only}});
   return Dump({{"reachable", reading.reachable},
                {"evidence", ToJson(reading.evidence)},
                {"processes", processes},
-               {"tellsRecovery", reading.tells_recovery},
+               {"tellsRecovery", reading.reports_recovery},
                {"factsChanged", reading.facts_changed}});
 }
 
@@ -324,17 +359,21 @@ base::Result<Reading> DecodeReading(std::string_view body) {
     reading.reachable = reader.Bool("reachable");
     reader.Each("evidence", [&](Reader& item) { reading.evidence.push_back(ReadEvidence(item)); });
     reader.Each("processes", [&](Reader& item) {
-      const auto pid = static_cast<std::int32_t>(item.Int("pid", 0, std::numeric_limits<std::int32_t>::max()));
-      // Not told (by a worker of an earlier version, which this agent does not start): one that computes.
+      const auto pid =
+          static_cast<std::int32_t>(item.Int("pid", 0, std::numeric_limits<std::int32_t>::max()));
+      // A missing key (from a worker of an earlier version, which this agent does not start) means
+      // a computing process.
       reading.processes.push_back({pid, item.Size("memory"), item.Bool("graphicsOnly")});
     });
-    reading.tells_recovery = reader.Bool("tellsRecovery");
+    reading.reports_recovery = reader.Bool("tellsRecovery");
     reading.facts_changed = reader.Bool("factsChanged");
     return reading;
   });
 }
 
-std::string Encode(const std::vector<Evidence>& evidence) { return Dump({{"evidence", ToJson(evidence)}}); }
+std::string Encode(const std::vector<Evidence>& evidence) {
+  return Dump({{"evidence", ToJson(evidence)}});
+}
 
 base::Result<std::vector<Evidence>> DecodeEvidence(std::string_view body) {
   return Decode(body, "evidence", [](Reader& reader) {
@@ -349,15 +388,18 @@ std::string Frame(std::string_view content) {
   const auto size = static_cast<std::uint32_t>(content.size());
   std::string frame;
   frame.reserve(content.size() + 4);
-  for (const unsigned shift : {24u, 16u, 8u, 0u}) frame += static_cast<char>((size >> shift) & 0xff);
+  for (const unsigned shift : {24u, 16u, 8u, 0u})
+    frame += static_cast<char>((size >> shift) & 0xff);
   return frame.append(content);
 }
 
 base::Result<std::optional<std::string>> TakeFrame(std::string& buffer) {
   if (buffer.size() < 4) return std::optional<std::string>();
   std::size_t size = 0;
-  for (int i = 0; i < 4; ++i) size = size << 8 | static_cast<unsigned char>(buffer[static_cast<std::size_t>(i)]);
-  if (size == 0 || size > kMostFrameBytes) return base::Error(base::Code::kDataLoss, "a frame of " + std::to_string(size) + " bytes");
+  for (int i = 0; i < 4; ++i)
+    size = size << 8 | static_cast<unsigned char>(buffer[static_cast<std::size_t>(i)]);
+  if (size == 0 || size > kMostFrameBytes)
+    return base::Error(base::Code::kDataLoss, "a frame of " + std::to_string(size) + " bytes");
   if (buffer.size() < size + 4) return std::optional<std::string>();
   std::string content = buffer.substr(4, size);
   buffer.erase(0, size + 4);

@@ -1,4 +1,5 @@
-// Frames between agent and worker: a length (4 bytes, big endian) and a JSON object. What comes in is foreign, whoever sent it.
+// Encodes the messages between agent and worker as frames: a length (4 bytes, big endian) and a
+// JSON object. All input is untrusted, whoever sent it.
 #pragma once
 
 #include <cstddef>
@@ -17,33 +18,34 @@ namespace penstock::device::codec {
 
 inline constexpr std::size_t kMostFrameBytes = 4u << 20;
 
-/// A request to a backend: an operation ("open", "list", "describe", "read", "sample", "wait") and its argument.
-struct Request {
+/// A request to a backend: an operation ("open", "list", "describe", "read", "sample", "wait") and
+/// its argument.
+struct WorkerRequest {
   std::uint64_t id = 0;
   std::string operation;
   std::string argument;
 };
 
-/// The answer to a request: an error, or a body that one of the Decode functions reads.
-struct Answer {
+/// The answer to a request: an error, or a body for one of the Decode functions.
+struct WorkerAnswer {
   std::uint64_t id = 0;
   base::Status status;
   std::string body;
 };
 
-std::string EncodeRequest(const Request& request);
-base::Result<Request> DecodeRequest(std::string_view frame);
-std::string EncodeAnswer(const Answer& answer);
-base::Result<Answer> DecodeAnswer(std::string_view frame);
+std::string EncodeRequest(const WorkerRequest& request);
+base::Result<WorkerRequest> DecodeRequest(std::string_view frame);
+std::string EncodeAnswer(const WorkerAnswer& answer);
+base::Result<WorkerAnswer> DecodeAnswer(std::string_view frame);
 
 std::string Encode(const Driver& driver);
 std::string Encode(const std::vector<std::string>& addresses);
 std::string Encode(const Facts& facts);
 std::string Encode(const Reading& reading);
 std::string Encode(const std::vector<Evidence>& evidence);
-/// Samples come often and are many numbers: "q.link=number" separated by blanks, not JSON.
+/// Samples come often and hold many numbers: "q.link=number" separated by blanks, not JSON.
 std::string Encode(const Sample& sample);
-/// The argument of "sample".
+/// Encodes the argument of "sample".
 std::string Encode(const std::string& address, const SampleRequest& request);
 
 base::Result<Driver> DecodeDriver(std::string_view body);
@@ -54,11 +56,11 @@ base::Result<std::vector<Evidence>> DecodeEvidence(std::string_view body);
 base::Result<Sample> DecodeSample(std::string_view body);
 base::Result<std::pair<std::string, SampleRequest>> DecodeSampleRequest(std::string_view argument);
 
-/// Puts the length in front.
+/// Prepends the length.
 std::string Frame(std::string_view content);
 
-/// Takes one whole frame out of the front of a buffer: its content; nothing where it is not complete yet. kDataLoss for an impossible
-/// length.
+/// Removes one whole frame from the front of a buffer and returns its content; nothing if it is
+/// still incomplete. kDataLoss for an impossible length.
 base::Result<std::optional<std::string>> TakeFrame(std::string& buffer);
 
 }  // namespace penstock::device::codec

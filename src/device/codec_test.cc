@@ -1,4 +1,4 @@
-// What goes through the codec comes back; what never went through it is refused with a reason.
+// Tests that encoded values decode unchanged and that invalid input is refused with a reason.
 #include "device/codec.h"
 
 #include <limits>
@@ -11,7 +11,10 @@ namespace {
 
 using testing::HasSubstr;
 
-Evidence SomeEvidence() { return {EvidenceSource::kKernelLog, "GPU-1", PciAddress{0, 7, 0, 0}, "xid", -79, "fell \"off\"\nthe bus", true}; }
+Evidence SomeEvidence() {
+  return {EvidenceSource::kKernelLog, "GPU-1", PciAddress{0, 7, 0, 0}, "xid", -79,
+          "fell \"off\"\nthe bus",    true};
+}
 
 Facts SomeFacts() {
   Facts facts;
@@ -30,7 +33,12 @@ Facts SomeFacts() {
   facts.files = {{"/dev/acme3", 195, 3}};
   facts.links = {{"GPU-2", Nearness::kPciSwitches, 12}, {"GPU-3", Nearness::kSystem, 0}};
   facts.parent = "GPU-0";
-  facts.modes = {{"split", "off", "on", {"off", "on"}, ModeScope::kLinkedDevices, ModeEffect::kAfterDriverReload}};
+  facts.modes = {{"split",
+                  "off",
+                  "on",
+                  {"off", "on"},
+                  ModeScope::kLinkedDevices,
+                  ModeEffect::kAfterDriverReload}};
   facts.details = {{"vbios", "92.00"}, {"brand", ""}};
   facts.withheld = "split";
   return facts;
@@ -42,7 +50,7 @@ TEST(Codec, BringsFactsBackUnchanged) {
   EXPECT_EQ(*back, SomeFacts());
 }
 
-TEST(Codec, TellsAnAbsentFactFromAZero) {
+TEST(Codec, ReportsAnAbsentFactFromAZero) {
   Facts facts;
   facts.id = "x";
   const auto back = DecodeFacts(Encode(facts));
@@ -60,7 +68,7 @@ TEST(Codec, BringsDriversReadingsEvidenceAndAddressesBackUnchanged) {
   reading.reachable = false;
   reading.evidence = {SomeEvidence(), {}};
   reading.processes = {{4711, base::Mebibytes(10)}, {4712, base::Mebibytes(4), true}};
-  reading.tells_recovery = true;
+  reading.reports_recovery = true;
   reading.facts_changed = true;
   EXPECT_EQ(*DecodeReading(Encode(reading)), reading);
 
@@ -83,7 +91,8 @@ TEST(Codec, BringsRequestsAndAnswersBackUnchanged) {
   EXPECT_TRUE(good->status.ok());
   EXPECT_EQ(*DecodeFacts(good->body), SomeFacts());
 
-  const auto bad = DecodeAnswer(EncodeAnswer({9, base::Error(base::Code::kDataLoss, "GPU is lost"), ""}));
+  const auto bad =
+      DecodeAnswer(EncodeAnswer({9, base::Error(base::Code::kDataLoss, "GPU is lost"), ""}));
   ASSERT_TRUE(bad.ok());
   ASSERT_FALSE(bad->status.ok());
   EXPECT_EQ(bad->status.error().code(), base::Code::kDataLoss);
@@ -102,33 +111,41 @@ TEST(Codec, CarriesADriversBytesThatAreNoUtf8) {
 
 TEST(Codec, BringsSamplesBackUnchanged) {
   Sample sample;
-  sample.values = {{0, -1, std::uint64_t{1410}}, {7, 17, 0.1}, {7, 0, -2.5e-300}, {9, -1, std::numeric_limits<std::uint64_t>::max()}};
-  sample.processes = {{.pid = 4711, .memory = base::Bytes{0}, .compute = 12.5, .decoder = 0}, {.pid = 1}};
+  sample.values = {{0, -1, std::uint64_t{1410}},
+                   {7, 17, 0.1},
+                   {7, 0, -2.5e-300},
+                   {9, -1, std::numeric_limits<std::uint64_t>::max()}};
+  sample.processes = {{.pid = 4711, .memory = base::Bytes{0}, .compute = 12.5, .decoder = 0},
+                      {.pid = 1}};
   sample.unsupported = {3, 65535};
   EXPECT_EQ(*DecodeSample(Encode(sample)), sample);
   EXPECT_EQ(*DecodeSample(Encode(Sample{})), Sample{});
 
   const SampleRequest request{.quantities = {1, 2, 300}, .processes = true};
-  EXPECT_EQ(*DecodeSampleRequest(Encode("0000:07:00.0", request)), std::pair(std::string("0000:07:00.0"), request));
+  EXPECT_EQ(*DecodeSampleRequest(Encode("0000:07:00.0", request)),
+            std::pair(std::string("0000:07:00.0"), request));
   EXPECT_EQ(*DecodeSampleRequest(Encode("", {})), std::pair(std::string(), SampleRequest{}));
 }
 
 TEST(Codec, LeavesOutWhatIsNoNumber) {
   Sample sample;
-  sample.values = {{1, -1, std::numeric_limits<double>::quiet_NaN()}, {2, -1, std::numeric_limits<double>::infinity()}};
+  sample.values = {{1, -1, std::numeric_limits<double>::quiet_NaN()},
+                   {2, -1, std::numeric_limits<double>::infinity()}};
   sample.processes = {{.pid = 1, .compute = std::numeric_limits<double>::quiet_NaN()}};
   EXPECT_EQ(Encode(sample), "\n1:::::\n");
 }
 
 TEST(Codec, RefusesWhatIsNoSample) {
   for (const char* text :
-       {"", "\n", "\n\n\n", "x\n\n", "1\n\n", "1=\n\n", "1=-1\n\n", "1=rnan\n\n", "1=rinf\n\n", "65536=1\n\n", "1.1024=1\n\n", "1.=1\n\n",
-        "1=1  2=2\n\n", "\n0:::::\n", "\n1::::\n", "\n1:x::::\n", "\n1:::::x\n", "\n4294967296:::::\n", "\n\nx"}) {
+       {"", "\n", "\n\n\n", "x\n\n", "1\n\n", "1=\n\n", "1=-1\n\n", "1=rnan\n\n", "1=rinf\n\n",
+        "65536=1\n\n", "1.1024=1\n\n", "1.=1\n\n", "1=1  2=2\n\n", "\n0:::::\n", "\n1::::\n",
+        "\n1:x::::\n", "\n1:::::x\n", "\n4294967296:::::\n", "\n\nx"}) {
     const auto sample = DecodeSample(text);
     ASSERT_FALSE(sample.ok()) << text;
     EXPECT_EQ(sample.error().code(), base::Code::kDataLoss);
   }
-  for (const char* text : {"", "0", "0\n", "0\nq", "0\np1", "0\np x"}) EXPECT_FALSE(DecodeSampleRequest(text).ok()) << text;
+  for (const char* text : {"", "0", "0\n", "0\nq", "0\np1", "0\np x"})
+    EXPECT_FALSE(DecodeSampleRequest(text).ok()) << text;
 }
 
 TEST(Codec, RefusesWhatIsNoAnswerOfOurs) {
@@ -163,7 +180,9 @@ TEST(Codec, RefusesWhatIsNoAnswerOfOurs) {
   EXPECT_FALSE(DecodeReading("{}").ok());
 }
 
-TEST(Codec, IgnoresKeysThatANewerPeerMayKnow) { EXPECT_TRUE(DecodeFacts("{\"id\":\"a\",\"colour\":{\"r\":1}}").ok()); }
+TEST(Codec, IgnoresKeysThatANewerPeerMayKnow) {
+  EXPECT_TRUE(DecodeFacts("{\"id\":\"a\",\"colour\":{\"r\":1}}").ok());
+}
 
 TEST(Codec, TakesFramesOutOfAStreamThatComesInPieces) {
   const std::string stream = Frame("one") + Frame("two");

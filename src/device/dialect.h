@@ -1,4 +1,5 @@
-// The second seam to a vendor: pure tables from the model to the names its users know. No I/O, no state, any thread.
+// Interface to a vendor's dialect: pure tables that map the model to the names that the vendor's
+// users know. No I/O, no state, any thread.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +18,18 @@
 
 namespace penstock::device {
 
-/// What a consumer needs to use devices: the vendor-neutral form of Allocate's answer, of a process's environment, of CDI edits.
+/// What a holder needs to use devices: the vendor-neutral form of the answer to Allocate, of a
+/// process's environment and of CDI edits.
 struct Edits {
   struct File {
-    std::string container_path;  ///< as the consumer opens it
+    std::string container_path;  ///< the path that the holder opens
     std::string host_path;       ///< below the machine's dev root: "/dev/nvidia0"
-    std::string permissions;     ///< of "rwm"
+    std::string permissions;     ///< some of "rwm"
     bool operator==(const File&) const = default;
   };
   struct Mount {
     std::string container_path;
-    std::string host_path;  ///< as the host calls it
+    std::string host_path;  ///< the path on the host
     bool read_only = false;
     bool operator==(const Mount&) const = default;
   };
@@ -37,117 +39,133 @@ struct Edits {
   bool operator==(const Edits&) const = default;
 };
 
-/// How devices are named to a container's runtime.
+/// How devices are named to the container runtime.
 enum class DeviceNames { kIds, kIndices };
 
-/// How containers are told their devices on the ways that are older than CDI.
+/// How a container names its devices by the mechanisms that are older than CDI.
 struct ListForms {
-  std::string variable;  ///< of their environment: "NVIDIA_VISIBLE_DEVICES"
-  std::string nothing;   ///< its value for a container that gets its devices on another way: "void"
-  std::string folder;    ///< mounts of /dev/null below it name devices: "/var/run/nvidia-container-devices"; empty: there is no such way
-  /// Of devices of another class (CdiClass).
+  std::string variable;  ///< environment variable of the container: "NVIDIA_VISIBLE_DEVICES"
+  std::string nothing;   ///< its value for a container that gets its devices by another mechanism:
+                         ///< "void"
+  std::string folder;    ///< mounts of /dev/null below it name devices:
+                         ///< "/var/run/nvidia-container-devices"; empty: there is no such mechanism
+  /// The same for devices of another class (CdiClass).
   struct Class {
     std::string variable;  ///< "NVIDIA_GDS"
-    std::string value;     ///< "enabled"; empty: the names of the devices, joined by commas
-    std::string folder;    ///< below `folder`: "imex"; empty: mounts do not name them
+    std::string value;     ///< "enabled"; empty: the device names, joined by commas
+    std::string folder;    ///< below `folder`: "imex"; empty: mounts cannot name these devices
   };
   std::map<std::string, Class, std::less<>> classes;  ///< by CdiClass::mode
 };
 
-/// What a piece of evidence asks for (reference/xid.md; the classes are ours, vendors map onto them).
+/// What a piece of evidence requires (reference/xid.md). The classes are Penstock's; vendors map
+/// their codes onto them.
 enum class Severity {
-  kIgnore,  ///< counted
-  kWarn,    ///< told, the device stays in use
-  kDrain,   ///< no new work
-  kReset,   ///< unhealthy until it was reset
-  kGone,    ///< unhealthy until a reboot, a driver reload or hands
+  kIgnore,  ///< counted only
+  kWarn,    ///< reported; the device stays in use
+  kDrain,   ///< no new allocations
+  kReset,   ///< unhealthy until it is reset
+  kGone,    ///< unhealthy until a reboot, a driver reload or an on-site repair
 };
 std::string_view ToString(Severity severity);
 
 struct Verdict {
   Severity severity = Severity::kWarn;
-  std::string reason;     ///< one sentence for people: "XID 79: GPU has fallen off the bus"
-  bool silences = false;  ///< the device answers nothing while it lasts, so that an answer says that it is over
+  std::string reason;  ///< one sentence for people: "XID 79: GPU has fallen off the bus"
+  bool silences =
+      false;  ///< the device answers no call while this lasts, so any answer shows that it is over
 };
 
-/// How a device is offered, as far as labels speak of it.
+/// How a device is offered, as far as labels describe it.
 struct LabelShare {
   Shape shape;
-  bool renamed = false;   ///< its resource's name is not the usual one, so that it tells the sharing by itself
+  bool renamed =
+      false;  ///< its resource does not have the usual name, and so shows the sharing by itself
   std::string isolation;  ///< device::ToString(Isolation)
 };
 
-/// What the labels of a node about one vendor's devices are made of. Borrowed for the time of the call.
+/// Input for the labels of a node about one vendor's devices. All references are borrowed for the
+/// duration of the call.
 struct LabelFacts {
-  std::vector<const Facts*> devices;          ///< those that are there, in order of index
-  std::vector<LabelShare> shares;             ///< of each of the devices; empty: all are whole
-  const Driver* driver = nullptr;             ///< null: none
-  std::vector<std::string_view> pci_configs;  ///< configuration spaces of its accelerators as far as they could be read, driver or not
-  std::string machine;                        ///< the machine's product name; empty: not known
-  std::optional<std::int64_t> timestamp;      ///< seconds since 1970 that a label shall tell
+  std::vector<const Facts*> devices;          ///< the devices that are present, ordered by index
+  std::vector<LabelShare> shares;             ///< one for each device; empty: all devices are whole
+  const Driver* driver = nullptr;             ///< null: there is no driver
+  std::vector<std::string_view> pci_configs;  ///< PCI configuration spaces of the accelerators as
+                                              ///< far as they could be read, with or without a
+                                              ///< driver
+  std::string machine;                        ///< the machine's product name; empty: unknown
+  std::optional<std::int64_t> timestamp;      ///< seconds since 1970 for the timestamp label
 };
 
-/// What a vendor calls things.
+/// The names and tables of one vendor.
 class Dialect {
  public:
   virtual ~Dialect() = default;
 
   virtual std::string_view vendor() const = 0;
 
-  /// The extended resource under which whole devices are offered: "nvidia.com/gpu".
+  /// The extended resource that offers whole devices: "nvidia.com/gpu".
   virtual std::string_view resource() const = 0;
 
-  /// The extended resource for this device where each model has its own: "nvidia.com/a100-sxm4-40gb".
+  /// The extended resource of this device if each model has its own: "nvidia.com/a100-sxm4-40gb".
   virtual std::string ModelResource(const Facts& device) const = 0;
 
-  /// Why this device cannot be shared so, with what can be done instead; empty where it can.
+  /// Why this device cannot have this shape, and what to do instead; empty if it can.
   virtual std::string WhyNotShared(const Facts& device, const Shape& shape) const = 0;
 
-  /// For a container that gets exactly these devices, told to it by these names.
-  virtual Edits ForContainer(std::span<const Facts* const> devices, const Driver& driver, DeviceNames names) const = 0;
+  /// Edits for a container that gets exactly these devices, named in this form.
+  virtual Edits ForContainer(std::span<const Facts* const> devices, const Driver& driver,
+                             DeviceNames names) const = 0;
 
-  /// Where ForContainer says the devices' names, and how else they could be said.
+  /// Where ForContainer puts the device names, and the other forms that name devices.
   virtual ListForms ContainerListForms() const = 0;
 
-  /// For a process on this machine that gets exactly these devices; no devices: what hides all of them.
+  /// Edits for a process on this machine that gets exactly these devices. With no devices: edits
+  /// that hide all of them.
   virtual Edits ForProcess(std::span<const Facts* const> devices, const Driver& driver) const = 0;
 
-  /// The vendor's and class' part of its devices' CDI names: "nvidia.com/gpu".
+  /// The vendor and class part of the CDI names of its devices: "nvidia.com/gpu".
   virtual std::string_view cdi_kind() const = 0;
 
-  /// A device's names in CDI, without kind: "0", "GPU-5a…", for a partition of `parent` "0:1". Null: the device is no partition, or nothing
-  /// is known of what it is a partition of; it has no names then that need it.
-  virtual std::vector<std::string> CdiNamesOf(const Facts& device, const Facts* parent, std::span<const CdiNames> strategies) const = 0;
+  /// A device's CDI names, without kind: "0", "GPU-5a…"; for a partition of `parent`, "0:1".
+  /// `parent` is null if the device is no partition or its parent is unknown; names that need the
+  /// parent are then left out.
+  virtual std::vector<std::string> CdiNamesOf(const Facts& device, const Facts* parent,
+                                              std::span<const CdiNames> strategies) const = 0;
 
-  /// What a container needs of this driver besides device files; nothing where user space is all in the image.
+  /// What a container needs of this driver besides device files; nothing if the image contains all
+  /// of the user space.
   virtual ContainerDriver DriverForContainers(const Driver& driver) const = 0;
 
-  /// Further classes of devices that may be on a machine with this vendor's.
+  /// Further classes of devices that a machine with this vendor's devices may have.
   virtual std::vector<CdiClass> CdiClasses() const = 0;
 
-  /// Kinds of machines with a driver that lies elsewhere than DriverForContainers says, the surest told first.
+  /// Kinds of machines whose driver is not where DriverForContainers says, most certain first.
   virtual std::vector<CdiPlatform> CdiPlatforms() const = 0;
 
-  /// What evidence means, by the vendor's documentation.
+  /// What the evidence means, by the vendor's documentation.
   virtual Verdict Judge(const Evidence& evidence) const = 0;
 
-  /// What the vendor's devices can be asked for; a quantity's place is its id.
+  /// The quantities that the vendor's devices can measure; the index of a quantity is its id.
   virtual std::span<const Quantity> Quantities() const = 0;
 
-  /// The metrics of the vendor's own exporter; null: it has none.
+  /// The metrics of the vendor's own exporter; null if it has none.
   virtual const Exporter* exporter() const = 0;
 
-  /// Paths whose coming, going or changing means that the driver came, went or changed: its library, its module, its control device.
+  /// Paths that appear, disappear or change with the driver: its library, its module, its control
+  /// device.
   virtual std::vector<std::string> DriverPaths(const Paths& paths) const = 0;
 
-  /// Evidence in a line of the kernel's log; nothing where the line says nothing of this vendor's devices.
+  /// The evidence in a line of the kernel's log; nothing if the line does not concern this vendor's
+  /// devices.
   virtual std::optional<Evidence> FromKernelLog(std::string_view line) const = 0;
 
   /// The vendor's number in PCI configuration spaces.
   virtual std::uint16_t pci_vendor() const = 0;
 
-  /// What its users select nodes on: label → value, in the charset of labels; values may be longer than a label's may be. The order of the
-  /// devices must not change a label; where they differ in model, labels that speak of one model speak of the same one each time.
+  /// The labels by which users select nodes: label → value, in the character set of labels; values
+  /// may be longer than a label's limit. The order of the devices must not change a label. If the
+  /// models differ, labels that describe one model must describe the same one each time.
   virtual std::map<std::string, std::string> Labels(const LabelFacts& facts) const = 0;
 };
 

@@ -1,4 +1,5 @@
-// The metrics that a vendor's own exporter shows, as tables: for pages on which its users find all that they have. Pure; any thread.
+// The metrics of a vendor's own exporter, as tables: for metrics pages that are compatible with it.
+// Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,33 +17,38 @@ namespace penstock::device {
 /// Where the value of a field of a vendor's own exporter comes from.
 enum class FieldSource {
   kQuantity,         ///< `from` is a quantity's key
-  kFact,             ///< a text that stays: Exporter::Fact; where it is a number it can be shown as one
-  kLastError,        ///< code of the last error of the kind `from`, with labels that tell it
-  kErrorsInWindow,   ///< errors of the kind `from` by code, within the window that is set
-  kReasonsInWindow,  ///< samples in which each bit of the quantity `from` was set, within the window that is set
+  kFact,             ///< a constant text: Exporter::Fact; may be shown as a number if it is one
+  kLastError,        ///< code of the last error of the kind `from`, with labels that describe it
+  kErrorsInWindow,   ///< errors of the kind `from` by code, within the configured window
+  kReasonsInWindow,  ///< samples in which each bit of the quantity `from` was set, within the
+                     ///< configured window
   kErrorsTotal,      ///< errors of the kind `from` by code, since the agent started
-  kReasonsTotal,     ///< how often each bit of the quantity `from` was set after it was not, since the page is made of this field
-  kHealth,           ///< 0 well, 10 warned, 20 not: of the device, and of each of its parts (Exporter::watches)
-  kPeers,            ///< how a device reaches each other one
-  kNotToBeHad,       ///< exists elsewhere, not here: `from` says why
+  kReasonsTotal,     ///< how often each bit of the quantity `from` changed from clear to set, since
+                     ///< the page first had this field
+  kHealth,       ///< 0 healthy, 10 warning, 20 unhealthy: of the device and of each of its parts
+                 ///< (Exporter::watches)
+  kPeers,        ///< how the device reaches each of the others
+  kUnavailable,  ///< the exporter has it, Penstock does not: `from` says why
 };
 
-/// A field as the vendor's own exporter shows it. Names, numbers and units are the vendor's, to the letter.
+/// A field as the vendor's own exporter shows it. Names, numbers and units are exactly the
+/// vendor's.
 struct ExporterField {
-  std::string_view name;      ///< "DCGM_FI_DEV_SM_CLOCK"
-  std::string_view new_name;  ///< under the newer naming, "DCGM_FI_DEV_SM_CLOCK_HERTZ"; empty: the same
-  int number = 0;             ///< by which the exporter orders its page
+  std::string_view name;  ///< "DCGM_FI_DEV_SM_CLOCK"
+  std::string_view
+      new_name;    ///< in the newer naming, "DCGM_FI_DEV_SM_CLOCK_HERTZ"; empty: the same
+  int number = 0;  ///< the exporter orders its page by it
   FieldSource source = FieldSource::kQuantity;
   std::string_view from;
-  /// The value is that of the quantity divided by this, under the older and the newer naming: 1 and 0.000001 for a clock in MHz. Whole
-  /// numbers are divided as such and stay whole.
+  /// The shown value is the quantity divided by this, in the older and the newer naming: 1 and
+  /// 0.000001 for a clock in MHz. Integers are divided as integers and stay integers.
   double divisor = 1, new_divisor = 1;
-  bool real = false, new_real = false;  ///< shown with six decimals, not as a whole number
-  bool link = false;                    ///< a series for each link
-  int one_link = -1;                    ///< the value of this one of the device's links, as the device's; -1: of none
+  bool real = false, new_real = false;  ///< shown with six decimals, not as an integer
+  bool link = false;                    ///< one series per link
+  int one_link = -1;  ///< shows the value of this link as the device's value; -1: of no single link
 };
 
-/// A row of the exporter's file of counters: what is shown, as what, with which help.
+/// A row of the exporter's counters file: which field is shown, as which type, with which help.
 struct CounterRow {
   std::string field;
   std::string type;  ///< "gauge", "counter", "label"
@@ -50,77 +56,88 @@ struct CounterRow {
   bool operator==(const CounterRow&) const = default;
 };
 
-/// How users of the exporter have its labels.
+/// How the exporter's users configured its labels.
 struct ExporterStyle {
-  bool old_names = false;                    ///< as before the exporter's last renaming of labels: "uuid", "pod_name"
-  bool blanks_replaced = false;              ///< "NVIDIA-A100-SXM4-40GB" for a model's name
-  std::string hostname;                      ///< value of the host's label
-  std::vector<std::string> hostname_labels;  ///< under which names, in this order: "Hostname", "hostname"; empty: there is none
+  bool old_names = false;        ///< label names from before the exporter's last renaming: "uuid",
+                                 ///< "pod_name"
+  bool blanks_replaced = false;  ///< blanks in model names are replaced: "NVIDIA-A100-SXM4-40GB"
+  std::string hostname;          ///< value of the host label
+  std::vector<std::string> hostname_labels;  ///< names of the host label, in this order:
+                                             ///< "Hostname", "hostname"; empty: no host label
   bool operator==(const ExporterStyle&) const = default;
 };
 
-/// Who holds a device, as far as it is known and wanted. What is empty has no label.
+/// The holder of a device, as far as it is known and requested. An empty member gets no label.
 struct ExporterHolder {
   std::string_view pod, namespace_name, container, pod_uid;
-  std::string_view share;  ///< number of the share, of a device that has several
+  std::string_view share;  ///< number of the share, if the device has several
 };
 
-/// A part of a device whose health is told apart, and what is wrong with it.
+/// A part of a device whose health is shown separately, and its fault.
 struct HealthWatch {
   std::string_view watch;  ///< one of Exporter::watches(); empty: none of them
-  std::string_view error;  ///< in the exporter's words; empty: it has no word for it, or nothing is wrong
+  std::string_view
+      error;  ///< in the exporter's words; empty: no fault, or the exporter has no word for it
 };
 
 using ExporterLabels = std::vector<std::pair<std::string, std::string>>;
 
-/// The exporter's names, tables and labels.
+/// The names, tables and labels of one vendor's exporter.
 class Exporter {
  public:
   virtual ~Exporter() = default;
 
-  /// Every field that it knows, by number; also those that are not to be had here, which tell why.
+  /// All fields that the exporter knows, by number, including the unavailable ones, which say why.
   virtual std::span<const ExporterField> fields() const = 0;
 
-  /// What it shows where no file of counters says anything.
+  /// The rows that it shows without a counters file.
   virtual std::vector<CounterRow> DefaultRows() const = 0;
 
-  /// Of a field of kFact; empty: not known.
-  virtual std::string Fact(const ExporterField& field, const Facts& device, const Driver* driver) const = 0;
+  /// The value of a field of kFact; empty if unknown.
+  virtual std::string Fact(const ExporterField& field, const Facts& device,
+                           const Driver* driver) const = 0;
 
-  /// Of the series of a device, or of one of its links (-1: of none), in the exporter's order, the host's included. `parent` is that of a
-  /// partition, else null.
-  virtual ExporterLabels LabelsOf(const Facts& device, const Facts* parent, int link, const ExporterStyle& style) const = 0;
+  /// The labels of a device's series or of one of its links (-1: of no link), in the exporter's
+  /// order, including the host label. `parent` is the parent of a partition, otherwise null.
+  virtual ExporterLabels LabelsOf(const Facts& device, const Facts* parent, int link,
+                                  const ExporterStyle& style) const = 0;
 
-  /// Labels of who holds the device, without those that are empty.
-  virtual ExporterLabels HolderLabels(const ExporterHolder& holder, const ExporterStyle& style) const = 0;
+  /// The labels of a device's holder, without empty ones.
+  virtual ExporterLabels HolderLabels(const ExporterHolder& holder,
+                                      const ExporterStyle& style) const = 0;
 
-  /// Labels that tell an error: {"err_code", "79"}, {"err_msg", "GPU has fallen off the bus"}.
+  /// The labels that describe an error: {"err_code", "79"}, {"err_msg", "GPU has fallen off the
+  /// bus"}.
   virtual ExporterLabels ErrorLabels(std::int64_t code) const = 0;
 
-  /// Labels that tell apart the series which a field of kErrorsInWindow, kReasonsInWindow, kErrorsTotal, kReasonsTotal or kPeers has of one
-  /// device. `part`: the code, the reason's name, the peer's index; empty: the one series that says that nothing happened. `window`: within
-  /// which is counted, where it is. `value`: what the series shows.
-  virtual ExporterLabels PartLabels(const ExporterField& field, std::string_view part, base::Duration window, std::int64_t value) const = 0;
+  /// The labels that distinguish one device's series of a field of kErrorsInWindow,
+  /// kReasonsInWindow, kErrorsTotal, kReasonsTotal or kPeers. `part` is the code, the reason's name
+  /// or the peer's index; empty for the one series that says that nothing happened. `window` is the
+  /// counting window, for fields that have one. `value` is the value of the series.
+  virtual ExporterLabels PartLabels(const ExporterField& field, std::string_view part,
+                                    base::Duration window, std::int64_t value) const = 0;
 
-  /// The parts of a device whose health can be told apart, for fields of kHealth; what else concerns it is told of the device alone.
+  /// The parts of a device whose health is shown separately by fields of kHealth. All other faults
+  /// are shown for the device alone.
   virtual std::span<const std::string_view> watches() const = 0;
 
-  /// Which part evidence of this kind and code speaks of, and what the exporter calls the error.
+  /// The part that evidence of this kind and code concerns, and the exporter's name of the error.
   virtual HealthWatch WatchOf(std::string_view kind, std::int64_t code) const = 0;
 
-  /// What it calls an error that it has no word for.
+  /// The exporter's name for an error that it has no word for.
   virtual std::string_view UnknownError() const = 0;
 
-  /// Labels of a series of kHealth. An empty watch is the whole device, an empty error none.
+  /// The labels of a series of kHealth. An empty watch means the whole device, an empty error no
+  /// error.
   virtual ExporterLabels WatchLabels(const HealthWatch& watch) const = 0;
 
-  /// What a field of kPeers shows for a link.
+  /// The value of a field of kPeers for a link.
   virtual std::int64_t PeerValue(const Link& link) const = 0;
 
-  /// The names of bits, for fields of kReasonsInWindow and kReasonsTotal.
+  /// The names of the bits, for fields of kReasonsInWindow and kReasonsTotal.
   virtual std::span<const std::pair<std::uint64_t, std::string_view>> reasons() const = 0;
 
-  /// The newer name of a label of a family, where the newer naming has another; else the same.
+  /// The name of a family's label in the newer naming; the same name if it did not change.
   virtual std::string_view NewLabel(std::string_view label) const = 0;
 };
 

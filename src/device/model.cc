@@ -1,4 +1,3 @@
-// Names of the model's values.
 #include "device/model.h"
 
 #include <array>
@@ -11,7 +10,8 @@ namespace penstock::device {
 
 std::string ToString(const PciAddress& address) {
   std::array<char, 32> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%04x:%02x:%02x.%x", address.domain, address.bus, address.device, address.function);
+  std::snprintf(buffer.data(), buffer.size(), "%04x:%02x:%02x.%x", address.domain, address.bus,
+                address.device, address.function);
   return buffer.data();
 }
 
@@ -20,11 +20,14 @@ std::optional<PciAddress> ParsePciAddress(std::string_view text) {
   if (parts.size() != 3) return std::nullopt;
   const auto tail = base::Split(parts[2], '.');
   if (tail.size() > 2) return std::nullopt;
-  const auto domain = base::ParseUint(parts[0], 16), bus = base::ParseUint(parts[1], 16), slot = base::ParseUint(tail[0], 16);
+  const auto domain = base::ParseUint(parts[0], 16), bus = base::ParseUint(parts[1], 16),
+             slot = base::ParseUint(tail[0], 16);
   const auto function = tail.size() == 2 ? base::ParseUint(tail[1], 16) : 0;
-  if (!domain || !bus || !slot || !function || *domain > 0xffffffff || *bus > 0xff || *slot > 0x1f || *function > 7) return std::nullopt;
-  return PciAddress{static_cast<std::uint32_t>(*domain), static_cast<std::uint32_t>(*bus), static_cast<std::uint32_t>(*slot),
-                    static_cast<std::uint32_t>(*function)};
+  if (!domain || !bus || !slot || !function || *domain > 0xffffffff || *bus > 0xff ||
+      *slot > 0x1f || *function > 7)
+    return std::nullopt;
+  return PciAddress{static_cast<std::uint32_t>(*domain), static_cast<std::uint32_t>(*bus),
+                    static_cast<std::uint32_t>(*slot), static_cast<std::uint32_t>(*function)};
 }
 
 bool ModelMatches(std::string_view glob, std::string_view model) {

@@ -1,4 +1,5 @@
-// The vendor-neutral model: what a device is, how it does, what happened to it. No vendor's name, call or file is in here.
+// The vendor-neutral model of a device: its facts, readings, evidence and health. Vendor names,
+// calls and files belong to the backends.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace penstock::device {
 
-/// A PCI function. Text form is sysfs' own: "0000:07:00.0", lower case.
+/// A PCI function. The text form is that of sysfs: "0000:07:00.0", lower case.
 struct PciAddress {
   std::uint32_t domain = 0;
   std::uint32_t bus = 0;
@@ -24,13 +25,16 @@ struct PciAddress {
 
 std::string ToString(const PciAddress& address);
 
-/// Reads "0000:07:00.0", "00000000:07:00.0" and, without a function as kernel logs have it, "0000:07:00". Nothing for anything else.
+/// Parses "0000:07:00.0", "00000000:07:00.0" and, as kernel logs omit the function, "0000:07:00".
+/// Returns nothing for any other text.
 std::optional<PciAddress> ParsePciAddress(std::string_view text);
 
-/// Whether a model's name matches a glob, without case, with or without its first word: people write "A100*" for "NVIDIA A100-SXM4-40GB".
+/// Whether a model name matches a glob, ignoring case, with or without the name's first word: users
+/// write "A100*" for "NVIDIA A100-SXM4-40GB".
 bool ModelMatches(std::string_view glob, std::string_view model);
 
-/// A character device that a container needs. `path` is what the container calls it; where it lies on this machine is dev root + path.
+/// A character device that a container needs. `path` is its path inside the container; on this
+/// machine it is at dev root + path.
 struct DeviceFile {
   std::string path;  ///< "/dev/nvidia0"
   std::uint32_t major = 0;
@@ -38,7 +42,8 @@ struct DeviceFile {
   bool operator==(const DeviceFile&) const = default;
 };
 
-/// Numbers of character devices, minors inclusive, that belong to single devices and are denied to those who hold none of them.
+/// Numbers of character devices, minors inclusive, that belong to single devices. Access is denied
+/// to processes that hold none of those devices.
 struct DeviceNumbers {
   std::uint32_t major = 0;
   std::uint32_t first_minor = 0;
@@ -46,7 +51,7 @@ struct DeviceNumbers {
   bool operator==(const DeviceNumbers&) const = default;
 };
 
-/// How near two devices are, worst first, so that a greater value is nearer.
+/// How near two devices are to each other, farthest first: a greater value is nearer.
 enum class Nearness {
   kUnknown,
   kSystem,       ///< across sockets
@@ -57,51 +62,54 @@ enum class Nearness {
   kBoard,        ///< same board
 };
 
-/// From one device to another one.
+/// The connection from one device to another.
 struct Link {
   std::string peer;  ///< id of the other device
   Nearness nearness = Nearness::kUnknown;
-  int fabric_lanes = 0;  ///< NVLinks, xGMI links, Gaudi ports between the two; through a switch: links into it
+  int fabric_lanes = 0;  ///< NVLinks, xGMI links or Gaudi ports between the two; through a switch:
+                         ///< the links into it
   bool operator==(const Link&) const = default;
 };
 
-/// How a device is given to several consumers at once.
+/// How several holders use one device.
 enum class Sharing {
-  kNone,         ///< one consumer has it
-  kTimeSlicing,  ///< they take turns
-  kMps,          ///< they go through a server of the driver's, as NVIDIA's MPS
+  kNone,         ///< one holder has the whole device
+  kTimeSlicing,  ///< holders take turns
+  kMps,          ///< holders go through a server of the driver, such as NVIDIA's MPS
 };
 std::string_view ToString(Sharing sharing);  ///< "none", "time-slicing", "mps"
 
-/// What a device is cut into, as its consumers see it.
+/// How a device is divided, as its holders see it.
 struct Shape {
   Sharing sharing = Sharing::kNone;
-  int shares = 1;  ///< 1 exactly where sharing is none
+  int shares = 1;  ///< 1 if and only if `sharing` is kNone
   auto operator<=>(const Shape&) const = default;
 };
 
-/// What a change of mode concerns, and when it takes effect.
+/// Which devices a change of mode affects, and when it takes effect.
 enum class ModeScope { kDevice, kLinkedDevices, kNode };
 enum class ModeEffect { kNow, kAfterReset, kAfterDriverReload };
 
-/// A way in which a device can be operated, e.g. partitioned or not.
+/// A mode of operation of a device, e.g. partitioned or not.
 struct Mode {
   std::string name;     ///< "mig", "compute-partition", "memory-partition"
   std::string current;  ///< "disabled", "SPX"
-  std::string pending;  ///< equal to current where nothing is pending
+  std::string pending;  ///< equal to `current` if no change is pending
   std::vector<std::string> available;
   ModeScope scope = ModeScope::kDevice;
   ModeEffect effect = ModeEffect::kNow;
   bool operator==(const Mode&) const = default;
 };
 
-/// A device, or a partition of one: facts that do not change while it is there. What a vendor cannot tell is empty, 0 or nothing.
+/// Facts about a device or a partition that do not change while it exists. A fact that the vendor
+/// does not report is empty, 0 or nothing.
 struct Facts {
-  std::string id;       ///< unique and stable over reboots: UUID, serial or, at worst, PCI address
+  std::string id;       ///< unique and stable across reboots: UUID, serial number or, at worst, PCI
+                        ///< address
   std::string vendor;   ///< "nvidia", "amd", "gaudi", "intel"
   std::string model;    ///< the vendor's product name
-  int index = -1;       ///< the vendor's own number of it, as its users know it
-  std::string address;  ///< what the backend calls it; opaque, see Backend::List
+  int index = -1;       ///< the vendor's own number of the device, as its users know it
+  std::string address;  ///< the backend's name of the device; opaque, see Backend::List
   std::optional<PciAddress> pci;
   std::optional<int> numa_node;
   std::string cpu_affinity;  ///< CPU list, "0-15,64-79"
@@ -109,12 +117,14 @@ struct Facts {
   std::string architecture;          ///< "ampere", "cdna3", "gaudi2"
   std::string architecture_version;  ///< "8.0" (compute capability), "gfx942"
   std::string serial;
-  std::vector<DeviceFile> files;  ///< this device's own, those of graphics (/dev/dri) last
+  std::vector<DeviceFile> files;  ///< of this device alone; graphics files (/dev/dri) come last
   std::vector<Link> links;
-  std::string parent;  ///< id of the device this is a partition of
+  std::string parent;  ///< id of the device that this is a partition of
   std::vector<Mode> modes;
-  std::map<std::string, std::string> details;  ///< further facts under the vendor's own names: "vbios", "brand", "pci.device-id"
-  std::string withheld;  ///< why it cannot be offered although it is well, e.g. "MIG mode is enabled"; empty where it can
+  std::map<std::string, std::string>
+      details;  ///< further facts under the vendor's own names: "vbios", "brand", "pci.device-id"
+  std::string withheld;  ///< why a healthy device is not offered, e.g. "MIG mode is enabled"; empty
+                         ///< if it can be offered
 
   bool operator==(const Facts&) const = default;
 };
@@ -123,8 +133,8 @@ struct Facts {
 struct Driver {
   std::string vendor;
   std::string version;            ///< "550.54.15"
-  std::string runtime_version;    ///< highest API version it serves: "12.4"
-  std::vector<DeviceFile> files;  ///< shared by all its devices: control nodes
+  std::string runtime_version;    ///< highest API version that it supports: "12.4"
+  std::vector<DeviceFile> files;  ///< shared by all devices of the driver: control nodes
   std::vector<DeviceNumbers> guarded;
   bool operator==(const Driver&) const = default;
 };
@@ -132,43 +142,48 @@ struct Driver {
 /// Where a piece of evidence comes from.
 enum class EvidenceSource { kEvent, kKernelLog, kPoll };
 
-/// Something that speaks about a device's health, not judged yet: node/health judges it by the vendor's dialect.
+/// One observation that counts for or against a device's health. node/health judges it by the
+/// vendor's dialect.
 struct Evidence {
   EvidenceSource source = EvidenceSource::kPoll;
   std::string device;  ///< id; empty where only the PCI address is known
   std::optional<PciAddress> pci;
-  std::string kind;       ///< the vendor's family of codes: "xid", "recovery-action", "lost", "remap-failure", "ras"
+  std::string kind;       ///< the vendor's family of codes: "xid", "recovery-action", "lost",
+                          ///< "remap-failure", "ras"
   std::int64_t code = 0;  ///< number within the kind
-  std::string text;       ///< what the source said, for people
+  std::string text;       ///< the source's own text, for people
   bool standing = false;  ///< true: holds as long as each reading repeats it; false: happened once
   bool operator==(const Evidence&) const = default;
 };
 
-/// A process that a driver reports on a device.
+/// A process that the driver reports on a device.
 struct DeviceProcess {
   std::int32_t pid = 0;
   base::Bytes memory;
-  bool graphics_only = false;  ///< it draws and computes nothing, as display servers do: it keeps the device from nobody
+  bool graphics_only = false;  ///< it only draws, as display servers do, and keeps no other process
+                               ///< off the device
   bool operator==(const DeviceProcess&) const = default;
 };
 
-/// One polled look at how a device does. What it measures is a Sample's (telemetry.h).
+/// One polled reading of a device's state. Measured values are in Sample (telemetry.h).
 struct Reading {
   bool reachable = true;  ///< false: the device answered no call; `evidence` says why
   std::vector<Evidence> evidence;
   std::vector<DeviceProcess> processes;
-  /// Whether the driver itself can say that a device needs nothing done (then silence of evidence means well); false on old drivers.
-  bool tells_recovery = false;
-  /// What was described is not so any more (a mode was changed, a fabric joined): describe it again.
+  /// Whether the driver itself reports that a device needs no recovery; then the absence of
+  /// evidence means healthy. False on old drivers.
+  bool reports_recovery = false;
+  /// The facts returned by the last Describe are out of date (a mode was changed, a fabric joined):
+  /// call Describe again.
   bool facts_changed = false;
   bool operator==(const Reading&) const = default;
 };
 
 enum class HealthState {
-  kHealthy,    ///< can be used
-  kUnhealthy,  ///< is there, must not be used
-  kUnknown,    ///< not looked at yet, or a call about it hangs
-  kGone,       ///< was there and is not now
+  kHealthy,    ///< may be used
+  kUnhealthy,  ///< present, must not be used
+  kUnknown,    ///< not read yet, or a call about it hangs
+  kGone,       ///< was present and is not any more
 };
 std::string_view ToString(HealthState state);
 

@@ -12,7 +12,8 @@ TEST(PciAddress, IsReadInEveryFormThatKernelsAndLibrariesWrite) {
   EXPECT_EQ(ParsePciAddress("0000:07:00"), seven);
   EXPECT_EQ(ToString(seven), "0000:07:00.0");
   EXPECT_EQ(ToString(*ParsePciAddress("000B:BD:1F.7")), "000b:bd:1f.7");
-  for (const char* wrong : {"", "07:00.0", "0000:07:00.8", "0000:07:20.0", "0000:100:00.0", "0000:07:00.0.0", "x:07:00.0", "0000:07:"})
+  for (const char* wrong : {"", "07:00.0", "0000:07:00.8", "0000:07:20.0", "0000:100:00.0",
+                            "0000:07:00.0.0", "x:07:00.0", "0000:07:"})
     EXPECT_EQ(ParsePciAddress(wrong), std::nullopt) << wrong;
 }
 

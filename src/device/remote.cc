@@ -1,4 +1,4 @@
-// The agent's end of the lanes: one call at a time, deadlines, workers that die or hang. The worker's end is in serve.cc. Never blocks.
+// The agent's end of the lanes; serve.cc is the worker's end. Never blocks.
 #include "device/remote.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 #include "base/log.h"
 #include "device/codec.h"
-#include "os/process.h"
+#include "os/process/process.h"
 
 namespace penstock::device {
 namespace {
@@ -28,26 +28,30 @@ using base::Result;
 
 constexpr int kMostAbandoned = 8;
 constexpr int kMostAbandonedForSamples = 6;
-constexpr base::Duration kStoodStill = std::chrono::seconds(1);  // how late a timer must be for that
+constexpr base::Duration kStoodStill =
+    std::chrono::seconds(1);  // a timer this late means that the process was stopped
 constexpr auto kPatienceWithADyingWorker = std::chrono::seconds(1);
 
 constexpr std::array kLanes{kControlLane, kSamplingLane, kEventsLane};
 constexpr std::size_t kControl = 0, kSampling = 1, kEvents = 2;
 
-/// A request, and who waits for its answer.
+/// A request and the callback that takes its answer.
 struct Call {
   std::size_t lane = kControl;
-  codec::Request request;
+  codec::WorkerRequest request;
   base::Duration deadline{};
   std::function<void(Result<std::string>)> done;
 
-  /// With the address alone, where more is asked.
+  /// The operation and the address, without the rest of the argument.
   std::string Name() const {
-    return request.operation + (request.argument.empty() ? "" : " " + request.argument.substr(0, request.argument.find('\n')));
+    return request.operation +
+           (request.argument.empty()
+                ? ""
+                : " " + request.argument.substr(0, request.argument.find('\n')));
   }
 };
 
-/// Our end of one lane.
+/// The agent's end of one lane.
 struct Lane {
   os::UniqueFd socket;
   std::string in, out;
@@ -58,7 +62,7 @@ struct Worker {
   std::array<Lane, kLanes.size()> lanes;
 };
 
-/// Whether there is something to read from it, and it is open.
+/// Whether the lane is open and has data to read.
 bool HasArrived(const Lane& lane) {
   pollfd socket{.fd = lane.socket.get(), .events = POLLIN, .revents = 0};
   return ::poll(&socket, 1, 0) == 1 && socket.revents == POLLIN;
@@ -98,11 +102,11 @@ struct Remote::State : std::enable_shared_from_this<Remote::State> {
   bool closed = false;
   std::uint64_t next_id = 1;
   std::unique_ptr<Worker> worker;
-  std::map<pid_t, os::Child> children;  // the worker, and those that were killed and have not died
+  std::map<pid_t, os::Child> children;  // the worker, and killed ones that have not died yet
   std::array<std::deque<Call>, 2> waiting;
   std::optional<Call> in_flight;
   base::TimerId deadline = 0;
-  base::TimePoint due{};  // when that ends
+  base::TimePoint due{};  // when `deadline` expires
 };
 
 void Remote::State::Fail(Call call, const Error& error) {
@@ -114,7 +118,9 @@ void Remote::State::Fail(Call call, const Error& error) {
 void Remote::State::Submit(Call call) {
   if (!worker) {
     base::Status started =
-        call.request.operation == "open" ? Start() : Error(Code::kUnavailable, "no worker holds the driver; open it first");
+        call.request.operation == "open"
+            ? Start()
+            : Error(Code::kUnavailable, "no worker holds the driver; open it first");
     if (!started.ok()) return Fail(std::move(call), started.error());
   }
   call.request.id = next_id++;
@@ -125,7 +131,8 @@ void Remote::State::Submit(Call call) {
 base::Status Remote::State::Start() {
   if (Abandoned() >= kMostAbandoned) {
     return Error(Code::kUnavailable, std::to_string(Abandoned()) +
-                                         " workers hang in the driver and cannot be killed; waiting for one of them to die (a reset of the "
+                                         " workers hang in the driver and cannot be killed; "
+                                         "waiting for one of them to die (a reset of the "
                                          "device or a reboot ends them)");
   }
   auto fresh = std::make_unique<Worker>();
@@ -134,7 +141,8 @@ base::Status Remote::State::Start() {
   std::array<os::UniqueFd, kLanes.size()> theirs;
   for (std::size_t i = 0; i < kLanes.size(); ++i) {
     int pair[2];
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return base::ErrnoError(errno, "make a lane for a worker");
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+      return base::ErrnoError(errno, "make a lane for a worker");
     fresh->lanes[i].socket.Reset(pair[0]);
     theirs[i].Reset(pair[1]);
     spawn.descriptors.emplace_back(theirs[i].get(), kLanes[i]);
@@ -143,7 +151,9 @@ base::Status Remote::State::Start() {
   if (!child.ok()) return child.error().Within("start " + options.command.at(0));
   const pid_t pid = child->pid;
   fresh->pid = pid;
-  const auto watched = loop.Watch(child->pidfd.get(), EPOLLIN, [self = shared_from_this(), pid](std::uint32_t) { self->OnDeath(pid); });
+  const auto watched =
+      loop.Watch(child->pidfd.get(), EPOLLIN,
+                 [self = shared_from_this(), pid](std::uint32_t) { self->OnDeath(pid); });
   if (!watched.ok()) {
     ::kill(pid, SIGKILL);
     return watched.error();
@@ -155,9 +165,12 @@ base::Status Remote::State::Start() {
 }
 
 void Remote::State::Connect(std::size_t lane) {
-  // The callback lives no longer than the worker, and the worker no longer than this.
-  const auto status = loop.Watch(worker->lanes[lane].socket.get(), EPOLLIN, [this, lane](std::uint32_t ready) { OnLane(lane, ready); });
-  if (!status.ok()) base::Log(base::kError, "a worker's lane cannot be watched", {{"error", status.error().message()}});
+  // The callback does not outlive the worker, and the worker does not outlive this object.
+  const auto status = loop.Watch(worker->lanes[lane].socket.get(), EPOLLIN,
+                                 [this, lane](std::uint32_t ready) { OnLane(lane, ready); });
+  if (!status.ok())
+    base::Log(base::kError, "a worker's lane cannot be watched",
+              {{"error", status.error().message()}});
 }
 
 void Remote::State::SendNext() {
@@ -174,16 +187,18 @@ void Remote::State::SendNext() {
 
 void Remote::State::AwaitAnswer() {
   due = loop.clock().Now() + in_flight->deadline;
-  deadline = loop.PostAfter(in_flight->deadline, [weak = weak_from_this(), id = in_flight->request.id] {
-    if (auto self = weak.lock(); self && self->Awaits(id)) self->OnLate();
-  });
+  deadline =
+      loop.PostAfter(in_flight->deadline, [weak = weak_from_this(), id = in_flight->request.id] {
+        if (auto self = weak.lock(); self && self->Awaits(id)) self->OnLate();
+      });
 }
 
 void Remote::State::Flush(std::size_t index) {
   Lane& lane = worker->lanes[index];
-  const ssize_t sent = ::send(lane.socket.get(), lane.out.data(), lane.out.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  const ssize_t sent =
+      ::send(lane.socket.get(), lane.out.data(), lane.out.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent > 0) lane.out.erase(0, static_cast<std::size_t>(sent));
-  // A broken lane shows as the worker's end; nothing to do about it here.
+  // A broken lane shows as the end of the worker and needs no handling here.
   (void)loop.Rewatch(lane.socket.get(), lane.out.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT);
 }
 
@@ -193,7 +208,7 @@ void Remote::State::OnLane(std::size_t index, std::uint32_t ready) {
   if ((ready & EPOLLOUT) != 0) Flush(index);
   if ((ready & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
   const bool open = Receive(worker->lanes[index]);
-  // A callback may end this worker: look each time whether it is still the one.
+  // A callback may end this worker: check each time that it is still the current one.
   while (worker.get() == serving && serving != nullptr) {
     auto frame = codec::TakeFrame(worker->lanes[index].in);
     if (!frame.ok()) {
@@ -227,19 +242,22 @@ void Remote::State::OnFrame(std::size_t lane, std::string_view frame) {
     }
     answer = evidence.error();
   }
-  const bool expected = answer.ok() && in_flight && in_flight->lane == lane && in_flight->request.id == answer->id;
+  const bool expected =
+      answer.ok() && in_flight && in_flight->lane == lane && in_flight->request.id == answer->id;
   if (!expected) {
-    const Error error(Code::kInternal, "the worker sent what is no answer" + (answer.ok() ? "" : ": " + answer.error().message()));
+    const Error error(Code::kInternal, "the worker sent what is no answer" +
+                                           (answer.ok() ? "" : ": " + answer.error().message()));
     return End(error, error);
   }
   const Call call = *std::exchange(in_flight, std::nullopt);
   loop.Cancel(deadline);
-  call.done(answer->status.ok() ? Result<std::string>(std::move(answer->body)) : Result<std::string>(answer->status.error()));
+  call.done(answer->status.ok() ? Result<std::string>(std::move(answer->body))
+                                : Result<std::string>(answer->status.error()));
   if (!closed) SendNext();
 }
 
 void Remote::State::OnLanesClosed() {
-  // The pidfd tells how it died; if it lives on without lanes, it is of no use.
+  // The pidfd shows how it died; a worker that lives on without lanes is useless.
   for (Lane& lane : worker->lanes) loop.Unwatch(lane.socket.get());
   loop.PostAfter(kPatienceWithADyingWorker, [weak = weak_from_this(), pid = worker->pid] {
     const auto self = weak.lock();
@@ -261,34 +279,39 @@ void Remote::State::OnDeath(pid_t pid) {
     children.erase(child);
     return;
   }
-  const Error error(Code::kUnavailable, "the worker (pid " + std::to_string(pid) + ") " + DescribeEnd(info));
+  const Error error(Code::kUnavailable,
+                    "the worker (pid " + std::to_string(pid) + ") " + DescribeEnd(info));
   End(error, error);
   children.erase(pid);
 }
 
 void Remote::State::OnLate() {
-  // Timers run before sockets are read: where this process stood still, the answer may be there.
+  // Timers run before sockets are read: if this process was stopped, the answer may have arrived.
   const std::uint64_t id = in_flight->request.id;
   const std::size_t lane = in_flight->lane;
   const Worker* const serving = worker.get();
-  while (worker.get() == serving && Awaits(id) && HasArrived(serving->lanes[lane])) OnLane(lane, EPOLLIN);
+  while (worker.get() == serving && Awaits(id) && HasArrived(serving->lanes[lane]))
+    OnLane(lane, EPOLLIN);
   if (!Awaits(id)) return;
-  // Where it is not, the worker may have stood still with us.
+  // If the answer has not arrived, the worker may have been stopped together with this process.
   if (loop.clock().Now() - due > kStoodStill) {
-    base::Log(base::kInfo, "this process stood still; a driver call has its time anew",
-              {{"call", in_flight->Name()}, {"late", base::FormatDuration(loop.clock().Now() - due)}});
+    base::Log(
+        base::kInfo, "this process stood still; a driver call has its time anew",
+        {{"call", in_flight->Name()}, {"late", base::FormatDuration(loop.clock().Now() - due)}});
     return AwaitAnswer();
   }
   const std::string name = in_flight->Name(), after = base::FormatDuration(in_flight->deadline);
-  base::Log(base::kWarn, "a driver call hangs, its worker is given up", {{"call", name}, {"after", after}, {"worker", worker->pid}});
-  End(Error(Code::kUnavailable, "the worker was given up because \"" + name + "\" did not answer within " + after),
+  base::Log(base::kWarn, "a driver call hangs, its worker is given up",
+            {{"call", name}, {"after", after}, {"worker", worker->pid}});
+  End(Error(Code::kUnavailable,
+            "the worker was given up because \"" + name + "\" did not answer within " + after),
       Error(Code::kDeadlineExceeded, "\"" + name + "\" did not answer within " + after));
 }
 
 void Remote::State::DropWorker() {
   if (!worker) return;
   for (Lane& lane : worker->lanes) loop.Unwatch(lane.socket.get());
-  ::kill(worker->pid, SIGKILL);  // ours and not reaped, so the number is still its own
+  ::kill(worker->pid, SIGKILL);  // our child and not reaped, so the pid is still its own
   worker.reset();
 }
 
@@ -308,7 +331,8 @@ void Remote::State::End(const Error& error, const Error& of_call_in_flight) {
   });
 }
 
-Remote::Remote(os::Loop& loop, Options options) : state_(std::make_shared<State>(loop, std::move(options))) {}
+Remote::Remote(os::Loop& loop, Options options)
+    : state_(std::make_shared<State>(loop, std::move(options))) {}
 
 Remote::~Remote() {
   state_->closed = true;
@@ -317,13 +341,16 @@ Remote::~Remote() {
 
 namespace {
 
-/// Turns a body into what the caller waits for. A body that cannot be read is our own fault, not the device's.
+/// Turns a body into the type that the caller expects. A body that cannot be decoded is Penstock's
+/// fault, not the device's.
 template <typename T>
 auto Decoding(Result<T> (*decode)(std::string_view), std::function<void(Result<T>)> done) {
   return [decode, done = std::move(done)](Result<std::string> body) {
     if (!body.ok()) return done(body.error());
     auto value = decode(*body);
-    done(value.ok() ? std::move(value) : Result<T>(Error(Code::kInternal, "the worker's answer: " + value.error().message())));
+    done(value.ok() ? std::move(value)
+                    : Result<T>(Error(Code::kInternal,
+                                      "the worker's answer: " + value.error().message())));
   };
 }
 
@@ -332,26 +359,40 @@ auto Decoding(Result<T> (*decode)(std::string_view), std::function<void(Result<T
 void Remote::Listen(Events events) { state_->events = std::move(events); }
 
 void Remote::Open(Done<Driver> done) {
-  state_->Submit({kControl, {0, "open", ""}, state_->options.open_deadline, Decoding(codec::DecodeDriver, std::move(done))});
+  state_->Submit({kControl,
+                  {0, "open", ""},
+                  state_->options.open_deadline,
+                  Decoding(codec::DecodeDriver, std::move(done))});
 }
 
 void Remote::List(Done<std::vector<std::string>> done) {
-  state_->Submit({kControl, {0, "list", ""}, state_->options.call_deadline, Decoding(codec::DecodeAddresses, std::move(done))});
+  state_->Submit({kControl,
+                  {0, "list", ""},
+                  state_->options.call_deadline,
+                  Decoding(codec::DecodeAddresses, std::move(done))});
 }
 
 void Remote::Describe(const std::string& address, Done<Facts> done) {
-  state_->Submit({kControl, {0, "describe", address}, state_->options.call_deadline, Decoding(codec::DecodeFacts, std::move(done))});
+  state_->Submit({kControl,
+                  {0, "describe", address},
+                  state_->options.call_deadline,
+                  Decoding(codec::DecodeFacts, std::move(done))});
 }
 
 void Remote::Read(const std::string& address, Done<Reading> done) {
-  state_->Submit({kSampling, {0, "read", address}, state_->options.call_deadline, Decoding(codec::DecodeReading, std::move(done))});
+  state_->Submit({kSampling,
+                  {0, "read", address},
+                  state_->options.call_deadline,
+                  Decoding(codec::DecodeReading, std::move(done))});
 }
 
-void Remote::TakeSample(const std::string& address, const SampleRequest& request, Done<Sample> done) {
+void Remote::TakeSample(const std::string& address, const SampleRequest& request,
+                        Done<Sample> done) {
   if (state_->Abandoned() >= kMostAbandonedForSamples)
     return state_->loop.Post([state = state_, done = std::move(done)] {
       if (!state->closed)
-        done(Error(Code::kResourceExhausted, "not measured: " + std::to_string(state->Abandoned()) + " workers hang in the driver"));
+        done(Error(Code::kResourceExhausted, "not measured: " + std::to_string(state->Abandoned()) +
+                                                 " workers hang in the driver"));
     });
   state_->Submit({kSampling,
                   {0, "sample", codec::Encode(address, request)},

@@ -1,4 +1,5 @@
-// A backend in a worker process: calls with deadlines, a hung worker abandoned, a new one started. Knows no vendor.
+// Runs a backend in a worker process: calls have deadlines; a hung worker is abandoned and a new
+// one started. Vendor-neutral.
 #pragma once
 
 #include <functional>
@@ -13,19 +14,27 @@
 
 namespace penstock::device {
 
-/// The agent's end. All methods and callbacks on the loop's thread (the agent's control loop); nothing blocks, and no callback runs inside
-/// the call that it belongs to. One call is with the worker at a time, control before sampling, and its deadline counts from when it is
-/// sent: the one that is not answered in time is the one that hangs. It fails with kDeadlineExceeded, those behind it with kCancelled;
-/// the worker is killed and, if the kernel does not let it die, abandoned: left behind with its pidfd watched. Open starts a new worker
-/// where none runs; other calls fail with kUnavailable then. At most eight abandoned workers are tolerated at a time; then Open fails with
-/// kUnavailable until one of them has died. Samples are taken while there are fewer than six: the last two places are for the calls that
-/// tell how devices do. A deadline that passed while this process stood still (a virtual machine or a cgroup that was stopped) counts anew.
+/// The agent's end. All methods and callbacks run on the loop's thread (the agent's control loop);
+/// nothing blocks, and no callback runs inside the call that it belongs to.
+///
+/// The worker gets one call at a time, control before sampling, and the call's deadline counts from
+/// when it is sent, so that the call that misses its deadline is the one that hangs. That call
+/// fails with kDeadlineExceeded, the calls queued behind it with kCancelled. The worker is killed
+/// and, if the kernel does not let it die, abandoned: left behind with its pidfd watched. Open
+/// starts a new worker if none runs; other calls then fail with kUnavailable.
+///
+/// At most eight abandoned workers are tolerated at a time; then Open fails with kUnavailable until
+/// one of them has died. Samples are taken while there are fewer than six: the last two places are
+/// for the calls that read the health of devices. A deadline that passed while this process was
+/// stopped (a stopped virtual machine or cgroup) starts again.
 class Remote final : public AsyncBackend {
  public:
   struct Options {
-    std::vector<std::string> command;  ///< argv of the worker: {"/usr/libexec/penstock-worker", "nvidia", ...}
+    std::vector<std::string>
+        command;  ///< argv of the worker: {"/usr/libexec/penstock-worker", "nvidia", ...}
     base::Duration call_deadline = std::chrono::seconds(5);
-    base::Duration open_deadline = std::chrono::seconds(60);  ///< the first open after boot may load firmware
+    base::Duration open_deadline =
+        std::chrono::seconds(60);  ///< the first open after boot may load firmware
   };
   Remote(os::Loop& loop, Options options);
   ~Remote() override;  ///< kills the worker
@@ -37,10 +46,11 @@ class Remote final : public AsyncBackend {
   void List(Done<std::vector<std::string>> done) override;
   void Describe(const std::string& address, Done<Facts> done) override;
   void Read(const std::string& address, Done<Reading> done) override;
-  void TakeSample(const std::string& address, const SampleRequest& request, Done<Sample> done) override;
+  void TakeSample(const std::string& address, const SampleRequest& request,
+                  Done<Sample> done) override;
   void Stop() override;
 
-  pid_t pid() const;  ///< 0 where no worker runs
+  pid_t pid() const;  ///< 0 if no worker runs
   int abandoned() const override;
 
  private:
@@ -48,11 +58,12 @@ class Remote final : public AsyncBackend {
   std::shared_ptr<State> state_;
 };
 
-/// The descriptors on which a worker finds its lanes: sockets, from the agent.
+/// The descriptors of the worker's lanes: sockets to the agent.
 inline constexpr int kControlLane = 3, kSamplingLane = 4, kEventsLane = 5;
 
-/// The worker's end: serves a backend on its lanes, a thread for each, until the agent closes them or is dead. Returns the process's exit
-/// status, to be given to _exit: a thread may still hang in the backend.
+/// The worker's end: serves a backend on its lanes, one thread each, until the agent closes them or
+/// dies. Returns the process's exit status. Pass it to _exit: a thread may still hang in the
+/// backend.
 int ServeBackend(std::unique_ptr<Backend> backend);
 
 }  // namespace penstock::device

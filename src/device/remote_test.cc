@@ -1,4 +1,5 @@
-// The agent's end against a real worker process that answers, hangs, dies and talks rubbish (testing/scripted_worker.cc).
+// Tests the agent's end with a real worker process that answers, hangs, dies and sends garbage
+// (testing/scripted_worker.cc).
 #include "device/remote.h"
 
 #include <csignal>
@@ -14,7 +15,7 @@
 #include "base/testing/build_tree.h"
 #include "device/testing/asking.h"
 #include "os/core/file.h"
-#include "os/process.h"
+#include "os/process/process.h"
 
 namespace penstock::device {
 namespace {
@@ -101,20 +102,22 @@ TEST_F(RemoteTest, BlamesTheCallThatHangsAndNotThoseBehindIt) {
   EXPECT_EQ(behind, Code::kCancelled);
 }
 
-/// Returns when a child of ours stands still.
+/// Returns when the child process is stopped.
 void Halt(pid_t child) {
   siginfo_t info{};
   ASSERT_EQ(::kill(child, SIGSTOP), 0);
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &info, WSTOPPED), 0);
 }
 
-TEST_F(RemoteTest, ADeadlineThatPassedWhileThisProcessStoodStillCountsAnew) {
+TEST_F(RemoteTest, ADeadlineThatPassedWhileThisProcessStoodStillCountsAgain) {
   Start();
   ASSERT_TRUE(Open().ok());
   const pid_t stopped = pid();
   Halt(stopped);
   std::optional<base::Result<Reading>> answer;
-  const auto read = [&] { OnLoop([&] { remote().Read("1", [&](auto result) { answer = std::move(result); }); }); };
+  const auto read = [&] {
+    OnLoop([&] { remote().Read("1", [&](auto result) { answer = std::move(result); }); });
+  };
   read();
   loop().Advance(Remote::Options{}.call_deadline + std::chrono::seconds(30));
   EXPECT_FALSE(answer) << "the worker stood still as well";
@@ -133,7 +136,10 @@ TEST_F(RemoteTest, SaysOfWhichDeviceTheSampleHangs) {
   Start();
   ASSERT_TRUE(Open().ok());
   std::string hung;
-  OnLoop([&] { remote().TakeSample("hang", {.quantities = {1, 2, 3}}, [&](const auto& sample) { hung = sample.error().message(); }); });
+  OnLoop([&] {
+    remote().TakeSample("hang", {.quantities = {1, 2, 3}},
+                        [&](const auto& sample) { hung = sample.error().message(); });
+  });
   loop().Advance(Remote::Options{}.call_deadline);
   EXPECT_THAT(hung, HasSubstr("\"sample hang\"")) << "and not all that was asked";
 }
@@ -180,7 +186,7 @@ TEST_F(RemoteTest, EndsAWorkerThatLivesOnWithoutLanes) {
   EXPECT_THAT(Ended().message(), HasSubstr("closed its lanes"));
 }
 
-TEST_F(RemoteTest, TellsAProgramThatIsNotThere) {
+TEST_F(RemoteTest, ReportsAProgramThatIsNotThere) {
   Make({.command = {"/nonexistent/worker"}});
   const auto driver = Open();
   ASSERT_FALSE(driver.ok());
@@ -192,7 +198,8 @@ TEST_F(RemoteTest, StopsWithoutCallingItAnEnd) {
   ASSERT_TRUE(Open().ok());
   auto answer = std::make_shared<std::promise<base::Code>>();
   OnLoop([&] {
-    remote().Describe("hang", [answer](const auto& result) { answer->set_value(result.error().code()); });
+    remote().Describe("hang",
+                      [answer](const auto& result) { answer->set_value(result.error().code()); });
     remote().Stop();
   });
   EXPECT_EQ(answer->get_future().get(), Code::kCancelled);
@@ -202,7 +209,7 @@ TEST_F(RemoteTest, StopsWithoutCallingItAnEnd) {
 TEST_F(RemoteTest, ItsWorkerEndsWhenTheAgentsEndsClose) {
   Start();
   ASSERT_TRUE(Open().ok());
-  // A second worker by hand, whose lanes we close without killing it.
+  // A second worker, started by the test, which closes its lanes without killing it.
   os::SpawnOptions spawn;
   spawn.arguments = {base::BuildPath("tests/scripted_worker")};
   std::vector<os::UniqueFd> ends;

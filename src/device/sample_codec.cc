@@ -1,4 +1,5 @@
-// Samples as text and back: lines of words, since they come each second and hold hundreds of numbers. Decoding trusts nothing.
+// Encodes samples as lines of words, since they come every second and hold hundreds of numbers.
+// Decoding validates everything.
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -31,13 +32,15 @@ void AppendShare(std::string& text, const std::optional<double>& share) {
 }
 
 Error Nonsense(std::string_view what, std::string_view word) {
-  return {Code::kDataLoss, "a sample holds what is no " + std::string(what) + ": \"" + std::string(word.substr(0, 40)) + "\""};
+  return {Code::kDataLoss, "a sample holds what is no " + std::string(what) + ": \"" +
+                               std::string(word.substr(0, 40)) + "\""};
 }
 
 std::optional<double> ParseReal(std::string_view text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number)) return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number))
+    return std::nullopt;
   return number;
 }
 
@@ -47,13 +50,13 @@ std::optional<QuantityId> ParseQuantity(std::string_view text) {
   return static_cast<QuantityId>(*number);
 }
 
-/// "3=1410", "7.2=r55.5": quantity, link, a whole number or a real one.
-std::optional<Value> ParseValue(std::string_view word) {
+/// "3=1410", "7.2=r55.5": quantity, link, an integer or a real number.
+std::optional<SampleValue> ParseValue(std::string_view word) {
   const auto equals = word.find('=');
   if (equals == std::string_view::npos) return std::nullopt;
   const std::string_view name = word.substr(0, equals);
   std::string_view number = word.substr(equals + 1);
-  Value value;
+  SampleValue value;
   const auto dot = name.find('.');
   const auto quantity = ParseQuantity(name.substr(0, dot));
   if (!quantity) return std::nullopt;
@@ -81,20 +84,22 @@ bool ParseShare(std::string_view text, std::optional<double>& share) {
   return share.has_value();
 }
 
-/// "4711:1048576:35::0:0": pid, bytes, percents; what is not known is empty.
+/// "4711:1048576:35::0:0": pid, bytes, percentages; unknown ones are empty.
 std::optional<ProcessSample> ParseProcess(std::string_view word) {
   const auto parts = base::Split(word, ':');
   if (parts.size() != 6) return std::nullopt;
   const auto pid = base::ParseUint(parts[0]);
-  if (!pid || *pid == 0 || *pid > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) return std::nullopt;
+  if (!pid || *pid == 0 ||
+      *pid > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max()))
+    return std::nullopt;
   ProcessSample process{.pid = static_cast<std::int32_t>(*pid)};
   if (!parts[1].empty()) {
     const auto memory = base::ParseUint(parts[1]);
     if (!memory) return std::nullopt;
     process.memory = base::Bytes{*memory};
   }
-  if (!ParseShare(parts[2], process.compute) || !ParseShare(parts[3], process.memory_copy) || !ParseShare(parts[4], process.encoder) ||
-      !ParseShare(parts[5], process.decoder))
+  if (!ParseShare(parts[2], process.compute) || !ParseShare(parts[3], process.memory_copy) ||
+      !ParseShare(parts[4], process.encoder) || !ParseShare(parts[5], process.decoder))
     return std::nullopt;
   return process;
 }
@@ -120,7 +125,7 @@ std::string Encode(const Sample& sample) {
   const auto separate = [&text] {
     if (!text.empty() && text.back() != '\n') text += ' ';
   };
-  for (const Value& value : sample.values) {
+  for (const SampleValue& value : sample.values) {
     const auto* whole = std::get_if<std::uint64_t>(&value.number);
     if (whole == nullptr && !std::isfinite(std::get<double>(value.number))) continue;
     separate();
@@ -143,7 +148,9 @@ std::string Encode(const Sample& sample) {
     Append(text, process.pid);
     text += ':';
     if (process.memory) Append(text, process.memory->count);
-    for (const auto& share : {process.compute, process.memory_copy, process.encoder, process.decoder}) AppendShare(text, share);
+    for (const auto& share :
+         {process.compute, process.memory_copy, process.encoder, process.decoder})
+      AppendShare(text, share);
   }
   text += '\n';
   for (const QuantityId quantity : sample.unsupported) {
@@ -155,7 +162,9 @@ std::string Encode(const Sample& sample) {
 
 Result<Sample> DecodeSample(std::string_view body) {
   const auto lines = base::Split(body, '\n');
-  if (lines.size() != 3) return Error(Code::kDataLoss, "a sample has three lines, this one " + std::to_string(lines.size()));
+  if (lines.size() != 3)
+    return Error(Code::kDataLoss,
+                 "a sample has three lines, this one " + std::to_string(lines.size()));
   Sample sample;
   TRY(EachWord(lines[0], "value", [&sample](std::string_view word) {
     const auto value = ParseValue(word);
@@ -187,7 +196,8 @@ std::string Encode(const std::string& address, const SampleRequest& request) {
 Result<std::pair<std::string, SampleRequest>> DecodeSampleRequest(std::string_view argument) {
   const auto end = argument.rfind('\n');
   if (end == std::string_view::npos || end + 1 == argument.size())
-    return Error(Code::kInvalidArgument, "a request for a sample has an address and a line of quantities");
+    return Error(Code::kInvalidArgument,
+                 "a request for a sample has an address and a line of quantities");
   std::string_view line = argument.substr(end + 1);
   SampleRequest request{.processes = line.front() == 'p'};
   if ((line.front() != 'p' && line.front() != '-') || (line.size() > 1 && line[1] != ' '))

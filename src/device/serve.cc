@@ -1,4 +1,5 @@
-// The worker's end of the lanes: a thread for each, blocking. Decides nothing; how long a call may take is the agent's business.
+// The worker's end of the lanes: one blocking thread each. The agent enforces the deadlines of
+// calls.
 #include <array>
 #include <cerrno>
 #include <condition_variable>
@@ -20,25 +21,27 @@ using base::Code;
 using base::Error;
 
 constexpr auto kLongestWait = std::chrono::seconds(10);
-constexpr int kFailuresTold = 16;  // in a row: as many GPUs as a machine has
+constexpr int kFailuresReported = 16;  // in a row: as many GPUs as a machine has
 constexpr int kPauseAfterAnErrorMs = 1000;
-constexpr int kPauseWithoutEventsMs = 30000;  // a device that has events may come later
+constexpr int kPauseWithoutEventsMs = 30000;  // a device with events may appear later
 
-/// What the threads share; it outlives them all, since one may hang for ever.
+/// State shared by the threads. It outlives them all, since one may hang indefinitely.
 struct Served {
   explicit Served(std::unique_ptr<Backend> a_backend) : backend(std::move(a_backend)) {}
 
   const std::unique_ptr<Backend> backend;
-  std::mutex calls;  // all but Wait come one at a time
+  std::mutex calls;  // all calls but Wait run one at a time
   std::mutex mutex;
   std::condition_variable changed;
   bool opened = false;
 };
 
-bool Send(int lane, const codec::Answer& answer) {
+bool Send(int lane, const codec::WorkerAnswer& answer) {
   std::string content = codec::EncodeAnswer(answer);
   if (content.size() > codec::kMostFrameBytes) {
-    content = codec::EncodeAnswer({answer.id, Error(Code::kResourceExhausted, "the answer is larger than a frame may be"), ""});
+    content = codec::EncodeAnswer(
+        {answer.id, Error(Code::kResourceExhausted, "the answer is larger than a frame may be"),
+         ""});
   }
   const std::string frame = codec::Frame(content);
   for (std::size_t done = 0; done < frame.size();) {
@@ -51,23 +54,27 @@ bool Send(int lane, const codec::Answer& answer) {
 }
 
 template <typename T>
-codec::Answer AnswerOf(std::uint64_t id, const base::Result<T>& result) {
+codec::WorkerAnswer AnswerOf(std::uint64_t id, const base::Result<T>& result) {
   if (!result.ok()) return {id, result.error(), ""};
   return {id, {}, codec::Encode(*result)};
 }
 
-codec::Answer Perform(Served& served, const codec::Request& request) {
+codec::WorkerAnswer Perform(Served& served, const codec::WorkerRequest& request) {
   std::lock_guard one_at_a_time(served.calls);
   if (request.operation == "list") return AnswerOf(request.id, served.backend->List());
-  if (request.operation == "describe") return AnswerOf(request.id, served.backend->Describe(request.argument));
-  if (request.operation == "read") return AnswerOf(request.id, served.backend->Read(request.argument));
+  if (request.operation == "describe")
+    return AnswerOf(request.id, served.backend->Describe(request.argument));
+  if (request.operation == "read")
+    return AnswerOf(request.id, served.backend->Read(request.argument));
   if (request.operation == "sample") {
     const auto asked = codec::DecodeSampleRequest(request.argument);
     if (!asked.ok()) return {request.id, asked.error(), ""};
     return AnswerOf(request.id, served.backend->TakeSample(asked->first, asked->second));
   }
   if (request.operation != "open")
-    return {request.id, Error(Code::kInvalidArgument, "no operation is called \"" + request.operation + "\""), ""};
+    return {request.id,
+            Error(Code::kInvalidArgument, "no operation is called \"" + request.operation + "\""),
+            ""};
   const auto driver = served.backend->Open();
   {
     std::lock_guard lock(served.mutex);
@@ -77,20 +84,22 @@ codec::Answer Perform(Served& served, const codec::Request& request) {
   return AnswerOf(request.id, driver);
 }
 
-/// Answers requests until the lane ends: the exit status.
+/// Answers requests until the lane ends; returns the exit status.
 int ServeCalls(Served& served, int lane) {
   std::string in;
   std::array<char, 4096> buffer;
   for (;;) {
     auto frame = codec::TakeFrame(in);
     if (!frame.ok()) {
-      base::Log(base::kError, "the agent sent what is no frame", {{"error", frame.error().message()}});
+      base::Log(base::kError, "the agent sent what is no frame",
+                {{"error", frame.error().message()}});
       return 1;
     }
     if (*frame) {
       const auto request = codec::DecodeRequest(**frame);
       if (!request.ok()) {
-        base::Log(base::kError, "the agent sent what is no request", {{"error", request.error().message()}});
+        base::Log(base::kError, "the agent sent what is no request",
+                  {{"error", request.error().message()}});
         return 1;
       }
       if (!Send(lane, Perform(served, *request))) return 0;
@@ -103,13 +112,14 @@ int ServeCalls(Served& served, int lane) {
   }
 }
 
-/// Waits, but not beyond the lane's end: false then.
+/// Pauses; returns false if the lane ends meanwhile.
 bool Pause(int lane, int milliseconds) {
   pollfd end{.fd = lane, .events = POLLIN, .revents = 0};
   return ::poll(&end, 1, milliseconds) == 0;
 }
 
-/// A wait may fail because a GPU was lost, once for each: such failures are told and waited on at once. What keeps failing is slowed down.
+/// A wait may fail once for each lost GPU: such failures are reported and the wait is repeated at
+/// once. After kFailuresTold failures in a row it slows down.
 void PushEvents(Served& served, int lane) {
   for (int failures = 0;;) {
     {
@@ -126,9 +136,10 @@ void PushEvents(Served& served, int lane) {
       if (!Pause(lane, kPauseWithoutEventsMs)) return;
       continue;
     }
-    base::Log(base::kWarn, "no events are to be had for now", {{"error", evidence.error().message()}});
-    const bool told = ++failures <= kFailuresTold;
-    if (told ? !Send(lane, AnswerOf(0, evidence)) : !Pause(lane, kPauseAfterAnErrorMs)) return;
+    base::Log(base::kWarn, "no events are to be had for now",
+              {{"error", evidence.error().message()}});
+    const bool reported = ++failures <= kFailuresReported;
+    if (reported ? !Send(lane, AnswerOf(0, evidence)) : !Pause(lane, kPauseAfterAnErrorMs)) return;
   }
 }
 

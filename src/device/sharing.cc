@@ -1,4 +1,3 @@
-// Names of what keeps holders apart.
 #include "device/sharing.h"
 
 namespace penstock::device {

@@ -1,4 +1,5 @@
-// How a device is given to several consumers at once, and what keeps them apart: the nouns, and the seam to a driver's own server for it.
+// How several holders share a device and what isolates them: the types, and the interface to a
+// driver's own sharing server.
 #pragma once
 
 #include <map>
@@ -15,59 +16,68 @@
 
 namespace penstock::device {
 
-/// What keeps the holders of one device apart, never more than the driver in use really holds. Later is stronger.
+/// What isolates the holders of one device, never more than the driver in use enforces. Later is
+/// stronger.
 enum class Isolation {
-  kNone,              ///< nothing: they take turns, and one can take all the memory
-  kMemoryPerProcess,  ///< a limit for each process, so that two processes of one holder have twice as much
-  kMemory,            ///< a limit of memory for each holder
-  kMemoryCompute,     ///< of memory and of computing
-  kHardware,          ///< the hardware keeps them apart, or there is one holder only
+  kNone,              ///< nothing: holders take turns, and one can take all the memory
+  kMemoryPerProcess,  ///< a memory limit per process: two processes of one holder have twice as
+                      ///< much
+  kMemory,            ///< a memory limit per holder
+  kMemoryCompute,     ///< limits of memory and of compute
+  kHardware,          ///< the hardware isolates them, or there is only one holder
 };
-std::string_view ToString(Isolation isolation);  ///< "none", "memory-per-process", "memory", "memory-compute", "hardware"
+std::string_view ToString(
+    Isolation isolation);  ///< "none", "memory-per-process", "memory", "memory-compute", "hardware"
 
-/// Devices behind one server of the driver's that lets several processes use them at once (NVIDIA's MPS).
+/// Devices behind one server of the driver that lets several processes use them at once (NVIDIA's
+/// MPS).
 struct SharedSet {
   struct Member {
     std::shared_ptr<const Facts> device;
-    int shares = 1;  ///< each gets memory / shares and 100 % / shares
+    int shares = 1;  ///< each share gets memory / shares and 100 % / shares
     bool operator==(const Member&) const = default;
   };
-  std::string name;             ///< the resource's name, "nvidia.com/gpu": of one set at a time
-  std::vector<Member> members;  ///< in order of index; of one vendor
+  std::string name;  ///< the resource's name, "nvidia.com/gpu"; belongs to one set at a time
+  std::vector<Member> members;  ///< ordered by index; all of one vendor
   bool operator==(const SharedSet&) const = default;
 };
 
-/// How a device of a set does.
+/// State of a device of a set.
 struct SharedDevice {
   std::string set;
   bool ready = false;
-  std::string reason;  ///< why it is not ready, one sentence; while ready: what is not as it was asked for
+  std::string
+      reason;  ///< why it is not ready, one sentence; while ready: what differs from the request
   Isolation isolation = Isolation::kNone;
-  base::Bytes memory;          ///< limit for each process as the server says it; 0: none
+  base::Bytes memory;          ///< limit per process as the server reports it; 0: none
   int compute_percent = 0;     ///< likewise; 0: none
   int clients = 0;             ///< processes that use the server now
-  std::vector<pid_t> servers;  ///< the server's own processes, which the driver shows on its devices: nobody's, and in nobody's way
-  Edits container;             ///< what a container needs beside the device itself
-  Edits process;               ///< what a process of this machine needs
+  std::vector<pid_t> servers;  ///< the server's own processes, which the driver lists on its
+                               ///< devices: they belong to no holder and block none
+  Edits container;             ///< what a container needs besides the device itself
+  Edits process;               ///< what a process on this machine needs
   bool operator==(const SharedDevice&) const = default;
 };
 using SharedDevices = std::map<std::string, SharedDevice>;  ///< by device id
 
-/// One vendor's servers, supervised: started, watched, started again when they end, ended when nobody wants them. On the control executor.
+/// Supervises one vendor's sharing servers: starts and watches them, restarts those that end, and
+/// ends those that no set needs. On the control executor.
 class SharingService {
  public:
   virtual ~SharingService() = default;
 
-  /// From now on exactly these sets. What is as it was is left alone; a set that changed, or is not wanted any more, keeps its server until
-  /// its last client has gone, and says so. Servers found running from an agent before us are taken over. At the end of this object servers
-  /// with clients are left running for the next agent.
+  /// Sets the desired sets, replacing the previous ones. Unchanged sets are left alone. A set that
+  /// changed or is no longer desired keeps its server until its last client has gone, and reports
+  /// this. Servers left running by a previous agent are taken over. The destructor leaves servers
+  /// with clients running for the next agent.
   virtual void Want(std::vector<SharedSet> sets) = 0;
 
-  /// Every device that is in a set. Published on the control executor.
+  /// The state of every device that is in a set. Published on the control executor.
   virtual base::Published<SharedDevices>& published() = 0;
 
-  /// Ends everything in good order when the agent goes for good (`penstock down`); servers that have clients stay. Blocks until the idle
-  /// ones are gone, some seconds at most: the loop is stopped right after it.
+  /// Ends the servers in good order when the agent is removed (`penstock down`); servers with
+  /// clients keep running. Blocks until the idle ones have ended, some seconds at most: the loop
+  /// stops right after it.
   virtual void EndIdle() = 0;
 };
 

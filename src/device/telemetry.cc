@@ -1,4 +1,3 @@
-// Units and numbers.
 #include "device/telemetry.h"
 
 namespace penstock::device {

@@ -1,4 +1,4 @@
-// A confined tree: what leads out of it, what stands in the way, and who changes it meanwhile.
+// Tests a confined tree against escapes, obstacles, and concurrent changes.
 #include "os/core/confined_tree.h"
 
 #include <atomic>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "os/core/temporary_folder.h"
+#include "os/core/testing/temporary_folder.h"
 
 namespace penstock::os {
 namespace {
@@ -24,7 +24,7 @@ using testing::IsEmpty;
 
 namespace fs = std::filesystem;
 
-// A container's root, and beside it what must not be touched.
+// A container's root, and next to it files that must not be touched.
 class ConfinedTreeTest : public testing::Test {
  protected:
   ConfinedTreeTest() {
@@ -37,7 +37,9 @@ class ConfinedTreeTest : public testing::Test {
   }
 
   ConfinedTree Tree() { return *ConfinedTree::Open(folder_ / "root"); }
-  std::vector<std::string> Names(const std::string& path) { return *ListDirectory(folder_ / ("root/" + path)); }
+  std::vector<std::string> Names(const std::string& path) {
+    return *ListDirectory(folder_ / ("root/" + path));
+  }
   std::string Outside() { return folder_ / "outside"; }
 
   TemporaryFolder folder_;
@@ -72,8 +74,10 @@ TEST_F(ConfinedTreeTest, FollowsNoLinkOfProc) {
 TEST_F(ConfinedTreeTest, ReadsRegularFilesOnly) {
   ASSERT_EQ(::mkfifo((folder_ / "root/fifo").c_str(), 0644), 0);
   fs::create_directories(folder_ / "root/folder");
-  for (const std::string name : {"fifo", "folder"}) EXPECT_EQ(Tree().Read(name).error().code(), Code::kInvalidArgument) << name;
-  const UniqueFd file(::open((folder_ / "root/huge").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  for (const std::string name : {"fifo", "folder"})
+    EXPECT_EQ(Tree().Read(name).error().code(), Code::kInvalidArgument) << name;
+  const UniqueFd file(
+      ::open((folder_ / "root/huge").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   ASSERT_EQ(::ftruncate(file.get(), off_t{1} << 40), 0);
   EXPECT_EQ(Tree().Read("huge", 1000).error().code(), Code::kResourceExhausted);
 }
@@ -125,7 +129,7 @@ TEST_F(ConfinedTreeTest, MakesDirectoriesInsideWhateverLinksSay) {
   folder_.Link("root/out", "../outside");
   ASSERT_TRUE(Tree().Write("/var/a/b/file", "").ok());
   EXPECT_THAT(Names("data/a/b"), ElementsAre("file"));
-  // In the root "../outside" is "/outside", and that is not there.
+  // In the root, "../outside" is "/outside", which does not exist there.
   EXPECT_EQ(Tree().Write("/out/file", "").error().code(), Code::kFailedPrecondition);
   fs::create_directories(folder_ / "root/outside");
   EXPECT_TRUE(Tree().Write("/out/file", "").ok());
@@ -173,7 +177,8 @@ TEST_F(ConfinedTreeTest, ChangesModesInside) {
 }
 
 TEST_F(ConfinedTreeTest, ThereIsNoFileNamedByTheRootItself) {
-  for (const std::string path : {"", "/", "..", "a/.."}) EXPECT_EQ(Tree().Write(path, "").error().code(), Code::kInvalidArgument) << path;
+  for (const std::string path : {"", "/", "..", "a/.."})
+    EXPECT_EQ(Tree().Write(path, "").error().code(), Code::kInvalidArgument) << path;
   EXPECT_TRUE(Tree().Write("../../outside/secret", "inside").ok());
   EXPECT_THAT(Names("outside"), ElementsAre("secret"));
 }
@@ -188,8 +193,10 @@ TEST_F(ConfinedTreeTest, WhoSwapsADirectoryForALinkGetsNothingOutside) {
     const std::string root = folder_ / "root/";
     while (!done) {
       for (const char* link : {"link", "absolute"}) {
-        ::renameat2(AT_FDCWD, (root + "etc").c_str(), AT_FDCWD, (root + link).c_str(), RENAME_EXCHANGE);
-        ::renameat2(AT_FDCWD, (root + "etc").c_str(), AT_FDCWD, (root + link).c_str(), RENAME_EXCHANGE);
+        ::renameat2(AT_FDCWD, (root + "etc").c_str(), AT_FDCWD, (root + link).c_str(),
+                    RENAME_EXCHANGE);
+        ::renameat2(AT_FDCWD, (root + "etc").c_str(), AT_FDCWD, (root + link).c_str(),
+                    RENAME_EXCHANGE);
       }
       ::rename((root + "etc").c_str(), (root + "away/etc").c_str());
       ::rename((root + "away/etc").c_str(), (root + "etc").c_str());

@@ -1,4 +1,4 @@
-// CPUID's bits by answers made up, and what this very machine says beside its kernel.
+// Tests CPUID's bits with made-up answers, and compares this machine's answers with its kernel's.
 #include "os/cpu_features.h"
 
 #include <cstring>
@@ -50,12 +50,15 @@ TEST(CpuFeatures, AreNamedAsNfdNamesThem) {
   EXPECT_EQ(cpu.vendor, "Intel");
   EXPECT_EQ(cpu.family, 6);
   EXPECT_EQ(cpu.model, 143);
-  EXPECT_THAT(cpu.flags, ElementsAre("AMXTILE", "AVX", "AVX2", "AVX512F", "FMA3", "OSXSAVE", "SSE2", "XSAVE"));
+  EXPECT_THAT(cpu.flags,
+              ElementsAre("AMXTILE", "AVX", "AVX2", "AVX512F", "FMA3", "OSXSAVE", "SSE2", "XSAVE"));
 }
 
 TEST(CpuFeatures, CountOnlyWhatTheKernelKeeps) {
-  EXPECT_THAT(Decode(Intel(), 0x7).flags, AllOf(Contains("AVX2"), Not(Contains("AVX512F")), Not(Contains("AMXTILE"))));
-  EXPECT_THAT(Decode(Intel(), 0x1).flags, AllOf(Not(Contains("AVX")), Not(Contains("AVX2")), Contains("FMA3")));
+  EXPECT_THAT(Decode(Intel(), 0x7).flags,
+              AllOf(Contains("AVX2"), Not(Contains("AVX512F")), Not(Contains("AMXTILE"))));
+  EXPECT_THAT(Decode(Intel(), 0x1).flags,
+              AllOf(Not(Contains("AVX")), Not(Contains("AVX2")), Contains("FMA3")));
   Answers off = Intel();
   off[{1, 0}].ecx &= ~(1u << 27);
   EXPECT_THAT(Decode(off).flags, ElementsAre("SSE2", "XSAVE"));
@@ -64,15 +67,18 @@ TEST(CpuFeatures, CountOnlyWhatTheKernelKeeps) {
 TEST(CpuFeatures, AskNoLeafThatIsNotThere) {
   Answers old = Intel();
   old[{0, 0}] = First("GenuineIntel", 1);
-  old[{0x80000001, 0}] = {.ecx = 1u << 2};  // what an Intel answers to a leaf it does not have is not its own
-  EXPECT_THAT(Decode(old).flags, AllOf(Contains("AVX"), Not(Contains("AVX2")), Not(Contains("SVM"))));
+  old[{0x80000001, 0}] = {
+      .ecx = 1u << 2};  // Intel processors answer an unknown leaf with another leaf's data
+  EXPECT_THAT(Decode(old).flags,
+              AllOf(Contains("AVX"), Not(Contains("AVX2")), Not(Contains("SVM"))));
   EXPECT_THAT(Decode({}).flags, IsEmpty());
   EXPECT_EQ(Decode({}).vendor, "VendorUnknown");
 }
 
 TEST(CpuFeatures, KeepAmdsOwnLeavesToAmd) {
-  Answers answers{{{0, 0}, First("AuthenticAMD", 7)},  {{1, 0}, {.eax = 0x00a00f11}}, {{0x80000000, 0}, {.eax = 0x8000001f}},
-                  {{0x80000001, 0}, {.ecx = 1u << 2}}, {{0x8000000a, 0}, {.edx = 1}}, {{0x8000001f, 0}, {.eax = 3}}};
+  Answers answers{{{0, 0}, First("AuthenticAMD", 7)},     {{1, 0}, {.eax = 0x00a00f11}},
+                  {{0x80000000, 0}, {.eax = 0x8000001f}}, {{0x80000001, 0}, {.ecx = 1u << 2}},
+                  {{0x8000000a, 0}, {.edx = 1}},          {{0x8000001f, 0}, {.eax = 3}}};
   const CpuFeatures cpu = Decode(answers);
   EXPECT_EQ(cpu.vendor, "AMD");
   EXPECT_EQ(cpu.family, 25);
@@ -84,8 +90,10 @@ TEST(CpuFeatures, KeepAmdsOwnLeavesToAmd) {
 
 TEST(CpuFeatures, OfArmComeFromCpuinfo) {
   const CpuFeatures grace = DecodeCpuinfo(
-      "processor\t: 0\nBogoMIPS\t: 2000.00\nFeatures\t: fp asimd sve2\nCPU implementer\t: 0x41\nCPU architecture: 8\n"
-      "CPU variant\t: 0x0\nCPU part\t: 0xd4f\nCPU revision\t: 0\n\nprocessor\t: 1\nFeatures\t: other\nCPU implementer\t: 0x4e\n");
+      "processor\t: 0\nBogoMIPS\t: 2000.00\nFeatures\t: fp asimd sve2\nCPU implementer\t: "
+      "0x41\nCPU architecture: 8\n"
+      "CPU variant\t: 0x0\nCPU part\t: 0xd4f\nCPU revision\t: 0\n\nprocessor\t: 1\nFeatures\t: "
+      "other\nCPU implementer\t: 0x4e\n");
   EXPECT_EQ(grace, (CpuFeatures{"ARM", 0x0f, 0xd4f0, {"ASIMD", "FP", "SVE2"}}));
   EXPECT_EQ(DecodeCpuinfo("CPU implementer : 0x4e\n").vendor, "NVIDIA");
   EXPECT_EQ(DecodeCpuinfo("processor: 0\nvendor_id: IBM\n"), CpuFeatures{});
@@ -97,7 +105,8 @@ TEST(CpuFeatures, OfThisMachineAgreeWithItsKernel) {
   ASSERT_TRUE(text.ok());
   const auto line = text->find("\nflags");
   ASSERT_NE(line, std::string::npos);
-  const auto words = base::Split(std::string_view(*text).substr(line + 1, text->find('\n', line + 1) - line - 1), ' ');
+  const auto words = base::Split(
+      std::string_view(*text).substr(line + 1, text->find('\n', line + 1) - line - 1), ' ');
   const std::set<std::string> kernel(words.begin(), words.end());
   const CpuFeatures cpu = ReadCpuFeatures("/nonexistent");
   const std::set<std::string> ours(cpu.flags.begin(), cpu.flags.end());
@@ -113,7 +122,8 @@ TEST(CpuFeatures, OfThisMachineAgreeWithItsKernel) {
                                                       {"avx512_bf16", "AVX512BF16"},
                                                       {"amx_tile", "AMXTILE"},
                                                       {"hypervisor", "HYPERVISOR"}};
-  for (const auto& [theirs, name] : same) EXPECT_EQ(ours.contains(name), kernel.contains(theirs)) << name;
+  for (const auto& [theirs, name] : same)
+    EXPECT_EQ(ours.contains(name), kernel.contains(theirs)) << name;
 }
 #endif
 

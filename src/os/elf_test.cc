@@ -1,4 +1,4 @@
-// ELF files: made ones, this machine's, and broken ones.
+// Tests ELF files: generated ones, this machine's, and broken ones.
 #include "os/core/elf.h"
 
 #include <cstring>
@@ -9,9 +9,9 @@
 #include <gnu/libc-version.h>
 #include <gtest/gtest.h>
 
-#include "os/core/elf_maker.h"
 #include "os/core/fd.h"
-#include "os/core/temporary_folder.h"
+#include "os/core/testing/elf_maker.h"
+#include "os/core/testing/temporary_folder.h"
 
 namespace penstock::os {
 namespace {
@@ -27,17 +27,21 @@ class ElfTest : public testing::Test {
     folder_.Write("file", content);
     return UniqueFd(::open((folder_ / "file").c_str(), O_RDONLY | O_CLOEXEC));
   }
-  base::Result<ElfFacts> Read(const std::string& content) { return ReadElf(Open(content).get(), "libx.so"); }
-  base::Result<std::string> ReadSection(const std::string& content, const std::string& section, std::size_t most = 100) {
+  base::Result<ElfFacts> Read(const std::string& content) {
+    return ReadElf(Open(content).get(), "libx.so");
+  }
+  base::Result<std::string> ReadSection(const std::string& content, const std::string& section,
+                                        std::size_t most = 100) {
     return ReadElfSection(Open(content).get(), "libx.so", section, most);
   }
 
   TemporaryFolder folder_;
 };
 
-// A made file with one of its header's fields replaced.
+// A generated file with one field of its header replaced.
 template <typename Field>
-std::string With(Field Elf64_Ehdr::*field, Field value, const ElfRecipe& recipe = {.soname = "libx.so.1"}) {
+std::string With(Field Elf64_Ehdr::*field, Field value,
+                 const ElfRecipe& recipe = {.soname = "libx.so.1"}) {
   std::string file = MakeElf(recipe);
   Elf64_Ehdr header;
   std::memcpy(&header, file.data(), sizeof header);
@@ -47,7 +51,8 @@ std::string With(Field Elf64_Ehdr::*field, Field value, const ElfRecipe& recipe 
 }
 
 TEST_F(ElfTest, SaysWhatAFileCallsItselfAndWhatItNeeds) {
-  const auto facts = Read(MakeElf({.machine = EM_AARCH64, .soname = "libcuda.so.1", .needed = {"libc.so.6", "libdl.so.2"}}));
+  const auto facts = Read(MakeElf(
+      {.machine = EM_AARCH64, .soname = "libcuda.so.1", .needed = {"libc.so.6", "libdl.so.2"}}));
   ASSERT_TRUE(facts.ok()) << facts.error().message();
   EXPECT_TRUE(facts->wide);
   EXPECT_EQ(facts->machine, EM_AARCH64);
@@ -56,7 +61,8 @@ TEST_F(ElfTest, SaysWhatAFileCallsItselfAndWhatItNeeds) {
 }
 
 TEST_F(ElfTest, ReadsFilesFor32BitPrograms) {
-  const auto facts = Read(MakeElf({.wide = false, .machine = EM_386, .soname = "libcuda.so.1", .needed = {"libc.so.6"}}));
+  const auto facts = Read(MakeElf(
+      {.wide = false, .machine = EM_386, .soname = "libcuda.so.1", .needed = {"libc.so.6"}}));
   ASSERT_TRUE(facts.ok()) << facts.error().message();
   EXPECT_FALSE(facts->wide);
   EXPECT_EQ(facts->soname, "libcuda.so.1");
@@ -77,11 +83,15 @@ TEST_F(ElfTest, ReadsThisMachinesLibraries) {
 TEST_F(ElfTest, ALibraryMayHaveNoName) { EXPECT_EQ(Read(MakeElf({}))->soname, ""); }
 
 TEST_F(ElfTest, ReadsASection) {
-  const std::string file = MakeElf({.sections = {{".note.a", "first"}, {".note.cuda.fwd_compatibility", "second"}}});
+  const std::string file =
+      MakeElf({.sections = {{".note.a", "first"}, {".note.cuda.fwd_compatibility", "second"}}});
   EXPECT_EQ(*ReadSection(file, ".note.cuda.fwd_compatibility"), "second");
   EXPECT_EQ(ReadSection(file, ".note.b").error().code(), Code::kNotFound);
   EXPECT_EQ(ReadSection(file, ".note.a", 4).error().code(), Code::kResourceExhausted);
-  EXPECT_EQ(*ReadSection(MakeElf({.wide = false, .machine = EM_386, .sections = {{".note.a", "narrow"}}}), ".note.a"), "narrow");
+  EXPECT_EQ(
+      *ReadSection(MakeElf({.wide = false, .machine = EM_386, .sections = {{".note.a", "narrow"}}}),
+                   ".note.a"),
+      "narrow");
 }
 
 TEST_F(ElfTest, RefusesWhatIsNoElfFile) {
@@ -102,19 +112,25 @@ TEST_F(ElfTest, RefusesTheOtherByteOrder) {
 
 TEST_F(ElfTest, RefusesAFileThatIsCutShortWhereverThatIs) {
   const std::string file = MakeElf({.soname = "libx.so.1", .needed = {"libc.so.6"}});
-  // What stands behind the names is not looked at.
+  // Bytes after the names are not read.
   const std::size_t end = file.find("libx.so.1") + std::strlen("libx.so.1");
-  for (std::size_t length = 0; length < end; ++length) EXPECT_FALSE(Read(file.substr(0, length)).ok()) << length;
+  for (std::size_t length = 0; length < end; ++length)
+    EXPECT_FALSE(Read(file.substr(0, length)).ok()) << length;
   EXPECT_FALSE(ReadSection(file.substr(0, file.size() - 1), ".note").ok());
 }
 
 TEST_F(ElfTest, RefusesCountsAndPlacesThatNoFileHas) {
-  EXPECT_THAT(Read(With(&Elf64_Ehdr::e_phnum, Elf64_Half{0xffff})).error().message(), HasSubstr("65535 segments"));
+  EXPECT_THAT(Read(With(&Elf64_Ehdr::e_phnum, Elf64_Half{0xffff})).error().message(),
+              HasSubstr("65535 segments"));
   EXPECT_EQ(Read(With(&Elf64_Ehdr::e_phoff, ~Elf64_Off{0})).error().code(), Code::kInvalidArgument);
-  EXPECT_EQ(Read(With(&Elf64_Ehdr::e_phentsize, Elf64_Half{1})).error().code(), Code::kInvalidArgument);
-  EXPECT_EQ(ReadSection(With(&Elf64_Ehdr::e_shnum, Elf64_Half{0xffff}), ".a").error().code(), Code::kInvalidArgument);
-  EXPECT_EQ(ReadSection(With(&Elf64_Ehdr::e_shoff, ~Elf64_Off{0}), ".a").error().code(), Code::kInvalidArgument);
-  EXPECT_EQ(ReadSection(With(&Elf64_Ehdr::e_shstrndx, Elf64_Half{0xfff0}), ".a").error().code(), Code::kNotFound);
+  EXPECT_EQ(Read(With(&Elf64_Ehdr::e_phentsize, Elf64_Half{1})).error().code(),
+            Code::kInvalidArgument);
+  EXPECT_EQ(ReadSection(With(&Elf64_Ehdr::e_shnum, Elf64_Half{0xffff}), ".a").error().code(),
+            Code::kInvalidArgument);
+  EXPECT_EQ(ReadSection(With(&Elf64_Ehdr::e_shoff, ~Elf64_Off{0}), ".a").error().code(),
+            Code::kInvalidArgument);
+  EXPECT_EQ(ReadSection(With(&Elf64_Ehdr::e_shstrndx, Elf64_Half{0xfff0}), ".a").error().code(),
+            Code::kNotFound);
 }
 
 TEST_F(ElfTest, RefusesNamesWithoutEnd) {
@@ -123,7 +139,7 @@ TEST_F(ElfTest, RefusesNamesWithoutEnd) {
   EXPECT_THAT(facts.error().message(), HasSubstr("longer than 4096 bytes"));
 }
 
-TEST_F(ElfTest, RefusesMoreNeededLibrariesThanAnybodyHas) {
+TEST_F(ElfTest, RefusesMoreNeededLibrariesThanAnyoneHas) {
   EXPECT_TRUE(Read(MakeElf({.needed = std::vector<std::string>(1024, "a")})).ok());
   EXPECT_FALSE(Read(MakeElf({.needed = std::vector<std::string>(1025, "a")})).ok());
   EXPECT_FALSE(Read(MakeElf({.needed = std::vector<std::string>(5000, "a")})).ok());

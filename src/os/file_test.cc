@@ -1,4 +1,4 @@
-// Files, roots and libraries, in temporary folders.
+// Tests files, roots and libraries in temporary folders.
 #include "os/core/file.h"
 
 #include <filesystem>
@@ -13,7 +13,7 @@
 
 #include "os/core/root.h"
 #include "os/library.h"
-#include "os/temporary_folder.h"
+#include "os/testing/temporary_folder.h"
 
 namespace penstock::os {
 namespace {
@@ -86,7 +86,9 @@ TEST(File, DirectoriesHaveTheModeThatIsAskedForWhateverTheUmask) {
   EXPECT_TRUE(MakeDirectories(folder / "a/b").ok());
   EXPECT_TRUE(MakeDirectories(folder / "c", 0750).ok());
   ::umask(before);
-  const auto mode = [&folder](const char* name) { return static_cast<unsigned>(std::filesystem::status(folder / name).permissions()); };
+  const auto mode = [&folder](const char* name) {
+    return static_cast<unsigned>(std::filesystem::status(folder / name).permissions());
+  };
   EXPECT_EQ(mode("a"), 0755u);
   EXPECT_EQ(mode("a/b"), 0755u);
   EXPECT_EQ(mode("c"), 0750u);
@@ -147,7 +149,7 @@ TEST(Root, ListsAndSaysWhatIsMissing) {
   EXPECT_EQ(Root::Open(folder / "none").error().code(), Code::kNotFound);
 }
 
-TEST(Root, TellsWhereAFileLiesWithoutLinks) {
+TEST(Root, ReportsWhereAFileLiesWithoutLinks) {
   TemporaryFolder folder;
   folder.Write("root/usr/lib64/libx.so.1.2", "x");
   folder.Link("root/lib64", "usr/lib64");
@@ -174,7 +176,7 @@ TEST(Root, OfTheSystemFollowsLinksOfProc) {
   EXPECT_TRUE(root->OpenFile("/proc/self/exe", O_RDONLY).ok());
 }
 
-// A library that every system has, as a file to copy.
+// The path of a library that every system has, for copying.
 std::string PathOf(const char* soname, const char* symbol) {
   void* handle = ::dlopen(soname, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return "";
@@ -192,7 +194,7 @@ TEST(Library, AnswersNullForASymbolItLacks) {
   EXPECT_EQ(library->Symbol("nvmlInit_v2"), nullptr);
 }
 
-TEST(Library, TellsAMissingFileFromABrokenOne) {
+TEST(Library, ReportsAMissingFileFromABrokenOne) {
   const TemporaryFolder folder;
   folder.Write("broken.so", "no library");
   EXPECT_EQ(Library::Load("libpenstock-none.so.1").error().code(), Code::kNotFound);
@@ -222,12 +224,13 @@ TEST(ReadFolder, GivesFilesBySuffixWithTheirTextOrWhyThereIsNone) {
   const auto files = ReadFolder(folder.path(), kSuffixes, 100);
   std::vector<std::string> found;
   for (const FolderFile& file : files)
-    found.push_back(file.path.substr(folder.path().size() + 1) + "=" + (file.text.ok() ? *file.text : "?"));
-  EXPECT_THAT(found,
-              ElementsAre("a.yaml=a", "b.json={}", "dangling.json=?", "folder.json=?", "large.json=?", "link.json={}", "pipe.json=?"));
+    found.push_back(file.path.substr(folder.path().size() + 1) + "=" +
+                    (file.text.ok() ? *file.text : "?"));
+  EXPECT_THAT(found, ElementsAre("a.yaml=a", "b.json={}", "dangling.json=?", "folder.json=?",
+                                 "large.json=?", "link.json={}", "pipe.json=?"));
 }
 
-TEST(ReadFolder, TellsAFolderThatIsNotThereFromOneThatIsNone) {
+TEST(ReadFolder, ReportsAFolderThatIsNotThereFromOneThatIsNone) {
   const TemporaryFolder folder;
   folder.Write("there/a.json", "a");
   folder.Write("file", "");
@@ -255,7 +258,8 @@ TEST(Library, IsLoadedFromTheRootThatItsLinksMean) {
   EXPECT_EQ(cosine(0), 1);
 }
 
-// The loader knows libraries by the name they were opened with, and descriptor numbers come back.
+// The loader identifies libraries by the name they were opened with, and descriptor numbers are
+// reused.
 TEST(Library, IsNeverMistakenForAnotherWithTheSameDescriptorNumber) {
   const TemporaryFolder folder;
   std::filesystem::copy_file(PathOf("libm.so.6", "cos"), folder / "first.so");

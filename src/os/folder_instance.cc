@@ -1,4 +1,4 @@
-// The inode's number and, where the file system has one, its time of birth.
+// Combines the inode's number and, if the file system has one, its birth time.
 #include "os/folder_instance.h"
 
 #include <fcntl.h>
@@ -10,9 +10,11 @@ std::string FolderInstance(const std::string& path) {
   struct statx info {};
   if (::statx(AT_FDCWD, path.c_str(), 0, STATX_INO | STATX_BTIME, &info) != 0) return "";
   std::string instance = std::to_string(info.stx_ino);
-  // sysfs has no times of birth. File systems that use numbers again, on which a copy of it may lie, have them.
+  // sysfs has no birth times. File systems that reuse inode numbers, on which a copy of sysfs may
+  // be, have them.
   if ((info.stx_mask & STATX_BTIME) != 0)
-    instance += "-" + std::to_string(info.stx_btime.tv_sec) + "." + std::to_string(info.stx_btime.tv_nsec);
+    instance +=
+        "-" + std::to_string(info.stx_btime.tv_sec) + "." + std::to_string(info.stx_btime.tv_nsec);
   return instance;
 }
 

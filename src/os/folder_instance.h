@@ -1,12 +1,14 @@
-// Tells a folder from an earlier one of the same path. Reads nothing in it.
+// Distinguishes a folder from an earlier one with the same path. Does not read its content.
 #pragma once
 
 #include <string>
 
 namespace penstock::os {
 
-/// Another text each time that the folder was made anew within a boot: sysfs numbers its folders in turn and uses no number twice
-/// (fs/kernfs: ids), so that of /sys/module/NAME it tells one loading of a module from another one. Empty where there is none. Any thread.
+/// Returns a different text for each folder that was created at this path within one boot. sysfs
+/// numbers its folders in sequence and never reuses a number (fs/kernfs: ids), so the text for
+/// /sys/module/NAME distinguishes one load of a module from the next. Empty if there is no such
+/// folder. Any thread.
 std::string FolderInstance(const std::string& path);
 
 }  // namespace penstock::os

@@ -4,12 +4,12 @@
 
 #include <gtest/gtest.h>
 
-#include "os/temporary_folder.h"
+#include "os/testing/temporary_folder.h"
 
 namespace penstock::os {
 namespace {
 
-TEST(FolderInstance, IsAnotherOneOnceTheFolderWasMadeAnew) {
+TEST(FolderInstance, IsAnotherOneOnceTheFolderWasMadeAgain) {
   const TemporaryFolder folder;
   folder.Write("module/version", "1");
   const std::string first = FolderInstance(folder / "module");

@@ -1,4 +1,4 @@
-// Reading what was kept, and one write at a time.
+// Reads checkpoint files, and writes them one write at a time.
 #include "os/kept_file.h"
 
 #include <chrono>
@@ -13,7 +13,8 @@
 namespace penstock::os {
 namespace {
 
-/// At the end, for a write that is under way: one that takes longer hangs, and the next one would.
+/// How long the destructor waits for a write in progress: a write that takes longer hangs, and the
+/// next one would hang too.
 constexpr std::chrono::seconds kLongestWait(2);
 
 }  // namespace
@@ -21,7 +22,9 @@ constexpr std::chrono::seconds kLongestWait(2);
 void SetAside(const std::string& path, std::string_view what, const base::Error& why) {
   const bool newer = why.code() == base::Code::kFailedPrecondition;
   const std::string aside = path + (newer ? ".newer" : ".damaged");
-  base::Log(base::kWarn, std::string(what) + (newer ? " is of a newer version and set aside" : " is damaged and set aside"),
+  base::Log(base::kWarn,
+            std::string(what) +
+                (newer ? " is of a newer version and set aside" : " is damaged and set aside"),
             {{"why", why.message()}, {"kept as", aside}});
   (void)std::rename(path.c_str(), aside.c_str());
 }
@@ -30,9 +33,10 @@ base::Status CheckKeptVersion(base::MapReader& reader, std::string_view file, in
   reader.Require("version");
   const auto version = reader.Int("version", 1, INT32_MAX);
   if (!version || *version <= known) return {};
-  return base::Error(base::Code::kFailedPrecondition, std::string(file) + " was written by a newer Penstock (format " +
-                                                          std::to_string(*version) + ", this one knows " + std::to_string(known) +
-                                                          "): run that version, or start with another --state-dir");
+  return base::Error(base::Code::kFailedPrecondition,
+                     std::string(file) + " was written by a newer Penstock (format " +
+                         std::to_string(*version) + ", this one knows " + std::to_string(known) +
+                         "): run that version, or start with another --state-dir");
 }
 
 bool IsLarger(const std::string& path, std::size_t bytes) {
@@ -56,7 +60,7 @@ struct KeptFile::State : std::enable_shared_from_this<State> {
     });
   }
 
-  /// Under the lock. An older text never replaces a newer one.
+  /// Call with `disk` locked. An older text never replaces a newer one.
   base::Status WriteText(const std::string& what, std::uint64_t which) {
     if (which <= on_disk) return {};
     TRY(WriteFileAtomically(path, what, 0600));
@@ -75,26 +79,31 @@ struct KeptFile::State : std::enable_shared_from_this<State> {
     Write();
   }
 
-  /// What was given to the I/O executor may be under way, may come after this, or never, where that executor has ended.
+  /// A write that was posted to the I/O executor may be in progress, may run after this, or may
+  /// never run if that executor has ended.
   void Finish() {
     ended = true;
     if (!writing && !dirty) return;
     const std::unique_lock lock(disk, kLongestWait);
-    const base::Status written = lock.owns_lock() ? WriteText(text, version) : base::Error(base::Code::kUnavailable, "the disk hangs");
-    if (!written.ok()) base::Log(base::kError, unwritten, {{"path", path}, {"why", written.error().message()}});
+    const base::Status written = lock.owns_lock()
+                                     ? WriteText(text, version)
+                                     : base::Error(base::Code::kUnavailable, "the disk hangs");
+    if (!written.ok())
+      base::Log(base::kError, unwritten, {{"path", path}, {"why", written.error().message()}});
   }
 
   base::Executor& control;
   base::Executor& io;
   const std::string path, unwritten;
   std::string text;
-  std::uint64_t version = 0;  // of the text
+  std::uint64_t version = 0;  // of `text`
   bool writing = false, dirty = false, ended = false;
-  std::timed_mutex disk;      // held by whoever writes
-  std::uint64_t on_disk = 0;  // the version that is there
+  std::timed_mutex disk;      // held during a write
+  std::uint64_t on_disk = 0;  // version of the text on disk
 };
 
-KeptFile::KeptFile(base::Executor& control, base::Executor& io, std::string path, std::string unwritten)
+KeptFile::KeptFile(base::Executor& control, base::Executor& io, std::string path,
+                   std::string unwritten)
     : state_(std::make_shared<State>(control, io, std::move(path), std::move(unwritten))) {}
 
 KeptFile::~KeptFile() { state_->Finish(); }

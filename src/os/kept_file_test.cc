@@ -1,4 +1,4 @@
-// What is on disk when, with executors that the test turns.
+// Tests when the file is written, with executors that the test runs.
 #include "os/kept_file.h"
 
 #include <optional>
@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "os/temporary_folder.h"
+#include "os/testing/temporary_folder.h"
 
 namespace penstock::os {
 namespace {

@@ -1,4 +1,5 @@
-// ld.so.cache: this machine's own, glibc's tools as second readers, and broken ones.
+// Tests ld.so.cache with this machine's own, with glibc's tools as second readers, and with broken
+// ones.
 #include "os/core/ld_cache.h"
 
 #include <algorithm>
@@ -10,9 +11,9 @@
 #include <gtest/gtest.h>
 
 #include "base/core/strings.h"
-#include "os/core/elf_maker.h"
 #include "os/core/file.h"
-#include "os/core/temporary_folder.h"
+#include "os/core/testing/elf_maker.h"
+#include "os/core/testing/temporary_folder.h"
 
 namespace penstock::os {
 namespace {
@@ -24,7 +25,7 @@ using testing::SizeIs;
 
 constexpr std::int32_t kX86 = 0x0303;
 
-// What a program prints; empty where it cannot be run.
+// A program's output; empty if it cannot be executed.
 std::string Output(const std::string& command) {
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
   std::string output;
@@ -37,13 +38,15 @@ std::string Output(const std::string& command) {
   return output;
 }
 
-// "ldconfig -p" of a file: name and path of each entry, in its order.
+// The output of "ldconfig -p" for a file: name and path of each entry, in its order.
 std::vector<std::string> AsLdconfigReads(const std::string& path) {
   std::vector<std::string> lines;
-  for (const std::string& line : base::Split(Output("/sbin/ldconfig -p -C " + path + " 2>&1"), '\n')) {
+  for (const std::string& line :
+       base::Split(Output("/sbin/ldconfig -p -C " + path + " 2>&1"), '\n')) {
     const auto arrow = line.find(" => ");
     if (arrow != std::string::npos)
-      lines.push_back(std::string(base::Trim(line.substr(0, line.find(" (")))) + " => " + line.substr(arrow + 4));
+      lines.push_back(std::string(base::Trim(line.substr(0, line.find(" (")))) + " => " +
+                      line.substr(arrow + 4));
   }
   return lines;
 }
@@ -75,12 +78,16 @@ TEST(LdCache, ReadsThisMachinesOwnAsLdconfigDoes) {
 TEST(LdCache, WritesThisMachinesOwnInTheSameOrderAndWithoutLoss) {
   const auto entries = ReadLdCache(*ReadFile("/etc/ld.so.cache"));
   ASSERT_TRUE(entries.ok());
-  // Backwards, so that the order is the writer's own; entries that are alike but for their path keep theirs.
+  // Reversed, so that only the writer determines the order; entries that differ only in their path
+  // keep their order.
   std::vector<LdCacheEntry> shuffled(entries->rbegin(), entries->rend());
-  std::stable_sort(shuffled.begin(), shuffled.end(), [&](const LdCacheEntry& a, const LdCacheEntry& b) {
-    const auto place = [&](const LdCacheEntry& entry) { return std::find(entries->begin(), entries->end(), entry); };
-    return a.soname == b.soname && place(a) < place(b);
-  });
+  std::stable_sort(shuffled.begin(), shuffled.end(),
+                   [&](const LdCacheEntry& a, const LdCacheEntry& b) {
+                     const auto place = [&](const LdCacheEntry& entry) {
+                       return std::find(entries->begin(), entries->end(), entry);
+                     };
+                     return a.soname == b.soname && place(a) < place(b);
+                   });
   EXPECT_EQ(*ReadLdCache(WriteLdCache(*entries)), *entries);
   EXPECT_EQ(Sonames(*ReadLdCache(WriteLdCache(shuffled))), Sonames(*entries));
 }
@@ -88,10 +95,14 @@ TEST(LdCache, WritesThisMachinesOwnInTheSameOrderAndWithoutLoss) {
 TEST(LdCache, IsReadByLdconfig) {
   const TemporaryFolder folder;
   const std::vector<LdCacheEntry> entries = {
-      Entry("libb.so.10"), Entry("libb.so.9"), Entry("liba.so.1"), {.soname = "liba.so.1", .path = "/lib32/liba.so.1", .flags = 0x0003}};
+      Entry("libb.so.10"),
+      Entry("libb.so.9"),
+      Entry("liba.so.1"),
+      {.soname = "liba.so.1", .path = "/lib32/liba.so.1", .flags = 0x0003}};
   folder.Write("cache", WriteLdCache(entries));
-  EXPECT_THAT(AsLdconfigReads(folder / "cache"), ElementsAre("libb.so.10 => /usr/lib/libb.so.10", "libb.so.9 => /usr/lib/libb.so.9",
-                                                             "liba.so.1 => /usr/lib/liba.so.1", "liba.so.1 => /lib32/liba.so.1"));
+  EXPECT_THAT(AsLdconfigReads(folder / "cache"),
+              ElementsAre("libb.so.10 => /usr/lib/libb.so.10", "libb.so.9 => /usr/lib/libb.so.9",
+                          "liba.so.1 => /usr/lib/liba.so.1", "liba.so.1 => /lib32/liba.so.1"));
   const std::string text = Output("/sbin/ldconfig -p -C " + (folder / "cache"));
   EXPECT_THAT(text, HasSubstr("liba.so.1 (libc6,x86-64) => /usr/lib/liba.so.1"));
   EXPECT_THAT(text, HasSubstr("liba.so.1 (libc6) => /lib32/liba.so.1"));
@@ -99,28 +110,32 @@ TEST(LdCache, IsReadByLdconfig) {
 }
 
 TEST(LdCache, KeepsFoldersOfGlibcHwcaps) {
-  const std::vector<LdCacheEntry> entries = {{.soname = "liba.so.1", .path = "/usr/lib/liba.so.1", .flags = kX86},
-                                             {.soname = "liba.so.1",
-                                              .path = "/usr/lib/glibc-hwcaps/x86-64-v4/liba.so.1",
-                                              .flags = kX86,
-                                              .hwcap = 1ull << 62,
-                                              .hwcaps = "x86-64-v4"},
-                                             {.soname = "liba.so.1",
-                                              .path = "/usr/lib/glibc-hwcaps/x86-64-v3/liba.so.1",
-                                              .flags = kX86,
-                                              .hwcap = 1ull << 62,
-                                              .hwcaps = "x86-64-v3"}};
+  const std::vector<LdCacheEntry> entries = {
+      {.soname = "liba.so.1", .path = "/usr/lib/liba.so.1", .flags = kX86},
+      {.soname = "liba.so.1",
+       .path = "/usr/lib/glibc-hwcaps/x86-64-v4/liba.so.1",
+       .flags = kX86,
+       .hwcap = 1ull << 62,
+       .hwcaps = "x86-64-v4"},
+      {.soname = "liba.so.1",
+       .path = "/usr/lib/glibc-hwcaps/x86-64-v3/liba.so.1",
+       .flags = kX86,
+       .hwcap = 1ull << 62,
+       .hwcaps = "x86-64-v3"}};
   const std::string bytes = WriteLdCache(entries);
   EXPECT_THAT(*ReadLdCache(bytes), ElementsAre(entries[2], entries[1], entries[0]));
   const TemporaryFolder folder;
   folder.Write("cache", bytes);
   EXPECT_THAT(Output("/sbin/ldconfig -p -C " + (folder / "cache")),
-              HasSubstr("liba.so.1 (libc6,x86-64, hwcap: \"x86-64-v3\") => /usr/lib/glibc-hwcaps/x86-64-v3/liba.so.1"));
+              HasSubstr("liba.so.1 (libc6,x86-64, hwcap: \"x86-64-v3\") => "
+                        "/usr/lib/glibc-hwcaps/x86-64-v3/liba.so.1"));
 }
 
 TEST(LdCache, FindsTheFirstOfEntriesThatAreAlikeFirst) {
-  EXPECT_THAT(Lines(*ReadLdCache(WriteLdCache({Entry("liba.so", "/first"), Entry("libz.so"), Entry("liba.so", "/second")}))),
-              ElementsAre("libz.so => /usr/lib/libz.so", "liba.so => /first/liba.so", "liba.so => /second/liba.so"));
+  EXPECT_THAT(Lines(*ReadLdCache(WriteLdCache(
+                  {Entry("liba.so", "/first"), Entry("libz.so"), Entry("liba.so", "/second")}))),
+              ElementsAre("libz.so => /usr/lib/libz.so", "liba.so => /first/liba.so",
+                          "liba.so => /second/liba.so"));
 }
 
 TEST(LdCache, ReadsTheNewFormatBehindTheOldOne) {
@@ -138,8 +153,8 @@ TEST(LdCache, ReadsTheNewFormatBehindTheOldOne) {
 TEST(LdCache, AnEmptyListIsAList) { EXPECT_THAT(*ReadLdCache(WriteLdCache({})), SizeIs(0)); }
 
 TEST(LdCache, RefusesWhatIsNoCache) {
-  for (const std::string bytes :
-       {"", "ld.so-1.7.0", "glibc-ld.so.cache1.1", "glibc-ld.so.cache1.0 and more of it than a header has bytes"}) {
+  for (const std::string bytes : {"", "ld.so-1.7.0", "glibc-ld.so.cache1.1",
+                                  "glibc-ld.so.cache1.0 and more of it than a header has bytes"}) {
     EXPECT_EQ(ReadLdCache(bytes).error().code(), Code::kInvalidArgument) << bytes;
   }
 }
@@ -148,14 +163,16 @@ TEST(LdCache, RefusesTheOtherByteOrder) {
   std::string bytes = WriteLdCache({});
   bytes[28] ^= 1;
   EXPECT_THAT(ReadLdCache(bytes).error().message(), HasSubstr("other byte order"));
-  bytes[28] = 0;  // glibc before 2.33 did not say
+  bytes[28] = 0;  // glibc before 2.33 did not set the flags
   EXPECT_TRUE(ReadLdCache(bytes).ok());
 }
 
 TEST(LdCache, RefusesAFileThatIsCutShortWhereverThatIs) {
   const std::string bytes = WriteLdCache({Entry("liba.so.1"), Entry("libb.so.1")});
-  const std::size_t names_end = bytes.find("/usr/lib/liba.so.1") + std::strlen("/usr/lib/liba.so.1");
-  for (std::size_t length = 0; length <= names_end; ++length) EXPECT_FALSE(ReadLdCache(bytes.substr(0, length)).ok()) << length;
+  const std::size_t names_end =
+      bytes.find("/usr/lib/liba.so.1") + std::strlen("/usr/lib/liba.so.1");
+  for (std::size_t length = 0; length <= names_end; ++length)
+    EXPECT_FALSE(ReadLdCache(bytes.substr(0, length)).ok()) << length;
 }
 
 TEST(LdCache, RefusesCountsAndPlacesThatItCannotHave) {
@@ -172,7 +189,7 @@ TEST(LdCache, RefusesCountsAndPlacesThatItCannotHave) {
 }
 
 TEST(LdCache, ASmallFileCannotBecomeALargeList) {
-  // Each entry names the same long text.
+  // All entries share the same long text.
   const std::size_t count = 20'000;
   std::vector<LdCacheEntry> entries(count, Entry(std::string(4000, 'a')));
   const std::string bytes = WriteLdCache(entries);
@@ -185,23 +202,27 @@ TEST(LdCache, NamesOfGlibcHwcapsFoldersAreFewAndShort) {
     std::vector<LdCacheEntry> list(entries, Entry("liba.so.1"));
     for (int i = 0; i < folders; ++i) list.push_back(Entry("liba.so.1"));
     for (std::size_t i = 0; i < list.size(); ++i)
-      list[i].hwcaps = std::string(name, 'x') + std::to_string(100 + i % static_cast<std::size_t>(folders));
+      list[i].hwcaps =
+          std::string(name, 'x') + std::to_string(100 + i % static_cast<std::size_t>(folders));
     return ReadLdCache(WriteLdCache(list));
   };
   EXPECT_TRUE(read(64, 9).ok());
   EXPECT_THAT(read(65, 9).error().message(), HasSubstr("more than 64 glibc-hwcaps folders"));
   EXPECT_THAT(read(1, 300).error().message(), HasSubstr("303 bytes"));
-  EXPECT_THAT(read(1, 250, 65'000).error().message(), HasSubstr("its names come to more than")) << "each entry has a copy";
+  EXPECT_THAT(read(1, 250, 65'000).error().message(), HasSubstr("its names come to more than"))
+      << "each entry has a copy";
 }
 
 TEST(LdCache, ComparesNamesAsLdSoDoes) {
-  const std::vector<std::string> ascending = {"", "lib", "liba.so", "liba.so.2", "liba.so.10", "libb.so", "lib1.so", "lib10.so"};
+  const std::vector<std::string> ascending = {"",           "lib",     "liba.so", "liba.so.2",
+                                              "liba.so.10", "libb.so", "lib1.so", "lib10.so"};
   for (std::size_t i = 0; i + 1 < ascending.size(); ++i) {
     EXPECT_LT(CompareLibraryNames(ascending[i], ascending[i + 1]), 0) << ascending[i];
     EXPECT_GT(CompareLibraryNames(ascending[i + 1], ascending[i]), 0) << ascending[i];
   }
   EXPECT_EQ(CompareLibraryNames("liba.so.01", "liba.so.1"), 0);
-  // A number beyond an int wraps around in ld.so, and its search relies on that: 20260101123456 is the smaller one there.
+  // A number beyond an int wraps around in ld.so, and its search relies on that: it takes
+  // 20260101123456 for the smaller one.
   EXPECT_LT(CompareLibraryNames("libx-20260101123456.so", "libx-2000000000.so"), 0);
 }
 

@@ -1,4 +1,4 @@
-// dlopen and dlsym as values. Never keeps a failure: the next call tries again.
+// Wraps dlopen and dlsym. Failures are not cached: the next call tries again.
 #include "os/library.h"
 
 #include <utility>
@@ -12,7 +12,7 @@ namespace {
 using base::Code;
 using base::Error;
 
-// Whether the loader missed the library itself, and not one that it depends on.
+// Whether the loader missed the library itself, not one of its dependencies.
 bool IsMissing(const std::string& path, const std::string& message) {
   if (path.find('/') != std::string::npos) return !Exists(path);
   return message.rfind(path + ": cannot open shared object file", 0) == 0;
@@ -29,7 +29,7 @@ base::Result<void*> Open(const std::string& path) {
 }  // namespace
 
 base::Result<Library> Library::Load(const std::string& path) {
-  // dlopen("") would be this program itself.
+  // dlopen("") would open this program itself.
   if (path.empty()) return Error(Code::kInvalidArgument, "a library without a name");
   ASSIGN(void* handle, Open(path));
   return Library(handle, path, UniqueFd());
@@ -42,14 +42,17 @@ base::Result<Library> Library::LoadFrom(const Root& root, const std::string& pat
   if (!handle.ok()) {
     const std::string& message = handle.error().message();
     const bool named = message.rfind(name + ": ", 0) == 0;
-    return Error(Code::kFailedPrecondition, root.path() + (path.starts_with('/') || root.path().ends_with('/') ? "" : "/") + path + ": " +
-                                                (named ? message.substr(name.size() + 2) : message));
+    return Error(Code::kFailedPrecondition,
+                 root.path() + (path.starts_with('/') || root.path().ends_with('/') ? "" : "/") +
+                     path + ": " + (named ? message.substr(name.size() + 2) : message));
   }
   return Library(*handle, name, std::move(file));
 }
 
 Library::Library(Library&& other) noexcept
-    : handle_(std::exchange(other.handle_, nullptr)), name_(std::move(other.name_)), file_(std::move(other.file_)) {}
+    : handle_(std::exchange(other.handle_, nullptr)),
+      name_(std::move(other.name_)),
+      file_(std::move(other.file_)) {}
 
 Library& Library::operator=(Library&& other) noexcept {
   if (this == &other) return *this;
@@ -66,8 +69,9 @@ void Library::Close() {
   if (handle_ == nullptr) return;
   ::dlclose(std::exchange(handle_, nullptr));
   if (!file_) return;
-  // A library may refuse to be unloaded (NODELETE). The loader then still knows it as /proc/self/fd/N, and would hand it out for whatever
-  // file is opened as N later: N must never be free again.
+  // A library may refuse to be unloaded (NODELETE). The loader then still knows it as
+  // /proc/self/fd/N, and would return it for any file that is opened as N later, so N must never be
+  // closed.
   if (void* still = ::dlopen(name_.c_str(), RTLD_NOW | RTLD_NOLOAD); still != nullptr) {
     ::dlclose(still);
     file_.Release();
@@ -75,6 +79,8 @@ void Library::Close() {
   file_.Reset();
 }
 
-void* Library::Symbol(const char* name) const { return handle_ != nullptr ? ::dlsym(handle_, name) : nullptr; }
+void* Library::Symbol(const char* name) const {
+  return handle_ != nullptr ? ::dlsym(handle_, name) : nullptr;
+}
 
 }  // namespace penstock::os

@@ -1,4 +1,4 @@
-// Shared libraries, loaded when asked for; a missing symbol is an ordinary answer.
+// Loads shared libraries at run time; a missing symbol is not an error.
 #pragma once
 
 #include <span>
@@ -10,14 +10,16 @@
 
 namespace penstock::os {
 
-/// A library loaded by dlopen. Not thread-safe while loading; Symbol may be called from any thread.
+/// A library loaded by dlopen. Loading is not thread-safe; Symbol may be called from any thread.
 class Library {
  public:
-  /// Loads a file by path, or by SONAME through the system's own search path. kNotFound where there is none, kFailedPrecondition where the
-  /// file is there and cannot be loaded (another architecture, a truncated file, a libc too old); the message is dlerror's.
+  /// Loads a file by path, or by SONAME through the system's search path. kNotFound if there is
+  /// none; kFailedPrecondition if the file exists but cannot be loaded (another architecture, a
+  /// truncated file, a libc too old). The message is dlerror's.
   static base::Result<Library> Load(const std::string& path);
 
-  /// Loads a file of a root through /proc/self/fd, since the root's absolute links would lead into our own files.
+  /// Loads a file of a root through /proc/self/fd, since the root's absolute links would otherwise
+  /// lead to this process's own files.
   static base::Result<Library> LoadFrom(const Root& root, const std::string& path);
 
   Library(Library&& other) noexcept;
@@ -28,20 +30,23 @@ class Library {
   void* Symbol(const char* name) const;
 
  private:
-  Library(void* handle, std::string name, UniqueFd file) : handle_(handle), name_(std::move(name)), file_(std::move(file)) {}
+  Library(void* handle, std::string name, UniqueFd file)
+      : handle_(handle), name_(std::move(name)), file_(std::move(file)) {}
   void Close();
 
   void* handle_ = nullptr;
   std::string name_;
-  UniqueFd file_;  // open as long as the library is: the loader knows it by the descriptor's number
+  UniqueFd file_;  // open as long as the library is: the loader identifies it by the descriptor's
+                   // number
 };
 
-/// Takes functions out of libraries, each from the first that has it, and remembers the first that none has. The libraries must outlive it.
+/// Looks up functions in several libraries, each from the first library that has it, and remembers
+/// the first function that none has. The libraries must outlive this object.
 class Symbols {
  public:
   explicit Symbols(std::span<const Library> libraries) : libraries_(libraries) {}
 
-  /// Null where none has it.
+  /// Null if no library has it.
   template <typename Function>
   void Take(Function*& function, const char* name) {
     function = nullptr;

@@ -1,4 +1,4 @@
-// flock and a pid.
+// Implements the lock with flock and a pid in the file.
 #include "os/lock_file.h"
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 #include "base/core/strings.h"
 #include "os/core/file.h"
-#include "os/process.h"
-#include "os/process_text.h"
+#include "os/process/process.h"
+#include "os/process/process_text.h"
 
 namespace penstock::os {
 namespace {
@@ -35,24 +35,30 @@ std::optional<pid_t> NamedIn(const std::string& path) {
   return static_cast<pid_t>(*pid);
 }
 
-bool IsSame(const struct stat& one, const struct stat& other) { return one.st_dev == other.st_dev && one.st_ino == other.st_ino; }
+bool IsSame(const struct stat& one, const struct stat& other) {
+  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
 
-/// Whether the path still leads to this file.
+/// Whether the path still refers to this file.
 bool IsAt(const std::string& path, const struct stat& file) {
   struct stat there {};
   return ::lstat(path.c_str(), &there) == 0 && IsSame(there, file);
 }
 
-bool OthersCanOpen(const struct stat& file) { return (file.st_mode & 0077) != 0 || (file.st_uid != 0 && file.st_uid != ::geteuid()); }
+bool OthersCanOpen(const struct stat& file) {
+  return (file.st_mode & 0077) != 0 || (file.st_uid != 0 && file.st_uid != ::geteuid());
+}
 
-/// Whether one of a process's descriptors is the file and has a lock on it (proc(5), fdinfo).
+/// Whether one of a process's descriptors refers to the file and holds a lock on it (proc(5),
+/// fdinfo).
 bool HasLock(pid_t pid, const struct stat& file) {
   const std::string process = "/proc/" + std::to_string(pid);
   const auto numbers = ListDirectory(process + "/fd");
   if (!numbers.ok()) return false;
   return std::any_of(numbers->begin(), numbers->end(), [&](const std::string& number) {
     struct stat open {};
-    if (::stat((process + "/fd/" + number).c_str(), &open) != 0 || !IsSame(open, file)) return false;
+    if (::stat((process + "/fd/" + number).c_str(), &open) != 0 || !IsSame(open, file))
+      return false;
     const auto info = ReadFile(process + "/fdinfo/" + number, 65536);
     return info.ok() && info->find("FLOCK") != std::string::npos;
   });
@@ -64,15 +70,17 @@ bool IsOfAStranger(pid_t pid) {
   return uid && *uid != 0 && *uid != ::geteuid();
 }
 
-/// Whether all who have the lock, as far as can be seen, are neither root nor of our user.
+/// Whether all visible holders of the lock belong neither to root nor to this process's user.
 bool IsHeldByStrangers(const std::string& path, const struct stat& file) {
-  if (const auto named = NamedIn(path); named && HasLock(*named, file)) return IsOfAStranger(*named);
+  if (const auto named = NamedIn(path); named && HasLock(*named, file))
+    return IsOfAStranger(*named);
   std::vector<pid_t> holders = ListProcesses("/proc");
   std::erase_if(holders, [&](pid_t pid) { return !HasLock(pid, file); });
   return !holders.empty() && std::all_of(holders.begin(), holders.end(), IsOfAStranger);
 }
 
-/// Makes room for a file that others cannot open. Two who do so at once take turns, so that neither removes what the other has made.
+/// Removes a file that others can open, so that it can be replaced. Two processes that do this at
+/// once take turns, so that neither removes the file that the other created.
 base::Status Remove(const std::string& path, const struct stat& file) {
   const std::string turns = path + ".replaced";
   const UniqueFd turn(::open(turns.c_str(), O_RDWR | O_CREAT | kFlags, kMode));
@@ -85,11 +93,13 @@ base::Status Remove(const std::string& path, const struct stat& file) {
 
 Error HeldError(const std::string& path, const struct stat& file) {
   std::string holder = "a process that cannot be seen from here";
-  if (const auto pid = NamedIn(path); pid && HasLock(*pid, file)) holder = "process " + std::to_string(*pid);
+  if (const auto pid = NamedIn(path); pid && HasLock(*pid, file))
+    holder = "process " + std::to_string(*pid);
   return Error(Code::kAlreadyExists, path + " is held by " + holder);
 }
 
-/// The lock; nothing where the path led to another file meanwhile.
+/// Returns the locked file; an empty descriptor if the path refers to another file meanwhile, or if
+/// the file was removed to be replaced.
 base::Result<UniqueFd> TryLock(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | kFlags, kMode));
   if (!fd) return ErrnoError(errno, "open " + path);
@@ -112,18 +122,22 @@ base::Result<UniqueFd> TryLock(const std::string& path) {
 base::Result<UniqueFd> Lock(const std::string& path) {
   UniqueFd fd;
   for (int tries = 0; !fd && tries < kMostTries; ++tries) { ASSIGN(fd, TryLock(path)); }
-  if (!fd) return Error(Code::kUnavailable, path + " is replaced again and again, or its folder's file system keeps no modes");
+  if (!fd)
+    return Error(Code::kUnavailable,
+                 path + " is replaced again and again, or its folder's file system keeps no modes");
   const std::string pid = std::to_string(::getpid()) + "\n";
-  if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
+  if (::ftruncate(fd.get(), 0) != 0 ||
+      ::pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
     return ErrnoError(errno, "write " + path);
   return fd;
 }
 
-/// The file, where somebody holds it.
+/// Returns the file's status if a process holds its lock.
 base::Result<struct stat> LookAtHeld(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | kFlags));
   if (!fd) return ErrnoError(errno, "open " + path);
-  if (::flock(fd.get(), LOCK_SH | LOCK_NB) == 0) return Error(Code::kNotFound, "nobody holds " + path);
+  if (::flock(fd.get(), LOCK_SH | LOCK_NB) == 0)
+    return Error(Code::kNotFound, "nobody holds " + path);
   struct stat file {};
   if (::fstat(fd.get(), &file) != 0) return ErrnoError(errno, "look at " + path);
   return file;
@@ -146,10 +160,11 @@ base::Result<LockFile> LockFile::Take(const std::string& path) {
 base::Result<LockHolder> LockFile::Holder(const std::string& path) {
   ASSIGN(const struct stat file, LookAtHeld(path));
   const auto pid = NamedIn(path);
-  // First the pidfd: what is found by number afterwards is of that process, or it has ended.
+  // Open the pidfd first: facts that are then read by pid belong to that process, or it has ended.
   auto pidfd = OpenPidfd(pid.value_or(0));
   if (!pid || !pidfd.ok() || !HasLock(*pid, file))
-    return Error(Code::kFailedPrecondition, path + " is held by a process that cannot be seen from here");
+    return Error(Code::kFailedPrecondition,
+                 path + " is held by a process that cannot be seen from here");
   return LockHolder{*pid, *std::move(pidfd), ProgramName(*pid)};
 }
 

@@ -1,4 +1,4 @@
-// A file that one process holds at a time, and that names its holder.
+// A lock file that one process holds at a time and that names its holder.
 #pragma once
 
 #include <string>
@@ -13,23 +13,27 @@ namespace penstock::os {
 /// A process that holds a lock.
 struct LockHolder {
   pid_t pid = 0;
-  UniqueFd pidfd;       ///< of just this process
-  std::string program;  ///< the name of its executable: "penstock-agent"; empty where that cannot be read
+  UniqueFd pidfd;  ///< of exactly this process
+  std::string
+      program;  ///< the name of its executable: "penstock-agent"; empty if it cannot be read
 };
 
-/// Held (flock) as long as it lives; the file's content is "<pid>\n". The kernel lets go when the process ends, however it ends. The file
-/// is its owner's alone (0600), as whoever can open a file can hold it. It lies in a folder that only its owner can write to.
+/// Holds the lock (flock) for its lifetime; the file's content is "<pid>\n". The kernel releases
+/// the lock when the process ends, however it ends. Only the owner can open the file (0600), since
+/// a process that can open it can lock it. The folder must be writable only by its owner.
 class LockFile {
  public:
-  /// Takes the lock at once. kAlreadyExists where another process holds it; the message names it. A file that others can open, as earlier
-  /// versions made it, is replaced, also while one of those others holds it.
+  /// Takes the lock without waiting. kAlreadyExists if another process holds it; the message names
+  /// that process. A file that other users can open, as earlier versions created it, is replaced,
+  /// even while another user's process holds it.
   static base::Result<LockFile> Take(const std::string& path);
 
-  /// The process that the file names and that has the lock, by its own descriptors. kNotFound where nobody has it; kFailedPrecondition
-  /// where somebody else has, as far as can be seen from here: a process of another pid namespace, or one that is not ours to look at.
+  /// The process that the file names, if its own descriptors show that it holds the lock. kNotFound
+  /// if no process holds the lock; kFailedPrecondition if another process does, as far as can be
+  /// seen: a process of another pid namespace, or one that this process may not inspect.
   static base::Result<LockHolder> Holder(const std::string& path);
 
-  /// Whether somebody holds it. False where that cannot be seen.
+  /// Whether a process holds the lock. False if that cannot be determined.
   static bool IsHeld(const std::string& path);
 
  private:

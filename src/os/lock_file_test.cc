@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "os/core/file.h"
-#include "os/temporary_folder.h"
+#include "os/testing/temporary_folder.h"
 
 namespace penstock::os {
 namespace {
@@ -17,7 +17,7 @@ using base::Code;
 
 class LockFileTest : public testing::Test {
  protected:
-  /// A file as earlier versions made it.
+  /// A file as earlier versions created it.
   void MakeOpenToOthers() {
     ASSERT_TRUE(WriteFileAtomically(path_, "1\n").ok());
     ASSERT_EQ(::chmod(path_.c_str(), 0644), 0);
@@ -38,7 +38,8 @@ TEST_F(LockFileTest, IsHeldByOneAndNamesIt) {
     ASSERT_TRUE(first.ok());
     const auto second = LockFile::Take(path_);
     EXPECT_EQ(second.error().code(), Code::kAlreadyExists);
-    EXPECT_THAT(second.error().message(), testing::HasSubstr("process " + std::to_string(getpid())));
+    EXPECT_THAT(second.error().message(),
+                testing::HasSubstr("process " + std::to_string(getpid())));
     const auto holder = LockFile::Holder(path_);
     ASSERT_TRUE(holder.ok()) << holder.error().message();
     EXPECT_EQ(holder->pid, getpid());
@@ -61,7 +62,8 @@ TEST_F(LockFileTest, ReplacesAFileThatOthersCanOpen) {
   const auto lock = LockFile::Take(path_);
   ASSERT_TRUE(lock.ok()) << lock.error().message();
   EXPECT_EQ(Look().st_mode & 07777, 0600u);
-  EXPECT_EQ(::flock(kept.get(), LOCK_EX | LOCK_NB), 0) << "what somebody has kept open is another file";
+  EXPECT_EQ(::flock(kept.get(), LOCK_EX | LOCK_NB), 0)
+      << "what somebody has kept open is another file";
   EXPECT_EQ(LockFile::Take(path_).error().code(), Code::kAlreadyExists);
 }
 
@@ -69,11 +71,12 @@ TEST_F(LockFileTest, WaitsForOneOfOurUserAlsoWhereOthersCanOpenTheFile) {
   MakeOpenToOthers();
   const UniqueFd older(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_EQ(::flock(older.get(), LOCK_EX | LOCK_NB), 0);
-  EXPECT_EQ(LockFile::Take(path_).error().code(), Code::kAlreadyExists) << "an agent of an earlier version";
+  EXPECT_EQ(LockFile::Take(path_).error().code(), Code::kAlreadyExists)
+      << "an agent of an earlier version";
 }
 
 TEST_F(LockFileTest, ANamedProcessThatDoesNotHaveItIsNotItsHolder) {
-  MakeOpenToOthers();  // it names process 1
+  MakeOpenToOthers();  // the file names process 1
   const UniqueFd somebody(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_EQ(::flock(somebody.get(), LOCK_EX | LOCK_NB), 0);
   EXPECT_EQ(LockFile::Holder(path_).error().code(), Code::kFailedPrecondition);

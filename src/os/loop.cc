@@ -1,4 +1,5 @@
-// The event loop: epoll for descriptors, its timeout for timers, an eventfd for functions from other threads.
+// The event loop: epoll for descriptors, its timeout for timers, an eventfd for functions posted by
+// other threads.
 #include "os/loop.h"
 
 #include <algorithm>
@@ -33,13 +34,16 @@ constexpr base::Duration::rep kIdle = std::numeric_limits<base::Duration::rep>::
 using Function = std::function<void()>;
 using Callback = std::function<void(std::uint32_t)>;
 
-// The generation tells a descriptor from an earlier one of the same number whose event is still in the batch.
+// The generation distinguishes a descriptor from an earlier one with the same number whose event is
+// still in the batch.
 struct Watched {
   std::uint32_t generation = 0;
   std::shared_ptr<const Callback> callback;
 };
 
-std::uint64_t Key(int fd, std::uint32_t generation) { return (std::uint64_t{generation} << 32) | static_cast<std::uint32_t>(fd); }
+std::uint64_t Key(int fd, std::uint32_t generation) {
+  return (std::uint64_t{generation} << 32) | static_cast<std::uint32_t>(fd);
+}
 
 }  // namespace
 
@@ -53,7 +57,8 @@ struct Loop::State {
     event.events = EPOLLIN;
     event.data.u64 = kWake;
     if (epoll && wake && ::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) == 0) return;
-    base::Log(base::kError, "no event loop can be made", {{"error", base::ErrnoError(errno, "epoll").message()}});
+    base::Log(base::kError, "no event loop can be made",
+              {{"error", base::ErrnoError(errno, "epoll").message()}});
     std::abort();
   }
 
@@ -75,7 +80,7 @@ struct Loop::State {
   const UniqueFd wake;
   std::atomic<std::thread::id> owner{};
   std::atomic<bool> stopping{false};
-  std::atomic<base::Duration::rep> busy_since{kIdle};  // by the clock
+  std::atomic<base::Duration::rep> busy_since{kIdle};  // by `clock`
 
   std::mutex mutex;  // guards the next five
   std::deque<Function> posted;
@@ -89,10 +94,10 @@ struct Loop::State {
 
   std::mutex join_mutex;
   std::thread thread;
-  std::promise<void> ended;  // of the thread
+  std::promise<void> ended;  // set when the thread ends
 };
 
-// Under the mutex. One write wakes the loop for any number of functions.
+// Call with the mutex locked. One write wakes the loop for any number of functions.
 void Loop::State::Wake() {
   if (woken || InLoop()) return;
   woken = true;
@@ -111,7 +116,7 @@ void Loop::State::Run() {
   owner = std::thread::id();
 }
 
-// What these functions post runs in the next round, so that descriptors have their turn.
+// Functions that these functions post run in the next round, so that descriptors get their turn.
 void Loop::State::RunPosted() {
   std::unique_lock lock(mutex);
   for (std::size_t left = posted.size(); left > 0 && !posted.empty() && !stopping; --left) {
@@ -145,13 +150,16 @@ int Loop::State::Timeout() {
   std::lock_guard lock(mutex);
   if (!posted.empty()) return 0;
   if (timers.empty()) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(timers.begin()->first.first - clock.Now()).count();
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(timers.begin()->first.first - clock.Now())
+          .count();
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, std::numeric_limits<int>::max()));
 }
 
 void Loop::State::Wait() {
   std::array<epoll_event, 64> events;
-  const int count = ::epoll_wait(epoll.get(), events.data(), static_cast<int>(events.size()), Timeout());
+  const int count =
+      ::epoll_wait(epoll.get(), events.data(), static_cast<int>(events.size()), Timeout());
   for (int i = 0; i < count && !stopping; ++i) Dispatch(events[static_cast<std::size_t>(i)]);
 }
 
@@ -165,13 +173,14 @@ void Loop::State::Dispatch(const epoll_event& event) {
   }
   const auto watch = watches.find(static_cast<int>(event.data.u64 & 0xffffffffu));
   if (watch == watches.end() || watch->second.generation != event.data.u64 >> 32) return;
-  const std::shared_ptr<const Callback> callback = watch->second.callback;  // it may unwatch itself
+  const std::shared_ptr<const Callback> callback = watch->second.callback;  // the callback may
+                                                                            // unwatch itself
   Begins();
   (*callback)(event.events);
   Ends();
 }
 
-// The destructors of functions may call us again, so they run without the mutex.
+// Runs without the mutex, since destructors of functions may call the loop.
 void Loop::State::DropPending() {
   std::unique_lock lock(mutex);
   while (!posted.empty() || !timers.empty()) {
@@ -187,10 +196,11 @@ void Loop::State::DropPending() {
 
 Loop::Loop(std::string name) : Loop(std::move(name), kMachineClock) {}
 
-Loop::Loop(std::string name, const base::Clock& clock) : state_(std::make_shared<State>(std::move(name), clock)) {}
+Loop::Loop(std::string name, const base::Clock& clock)
+    : state_(std::make_shared<State>(std::move(name), clock)) {}
 
 Loop::~Loop() {
-  if (InLoop()) std::abort();  // it would destroy the thread it runs on
+  if (InLoop()) std::abort();  // the thread would destroy itself
   Stop();
 }
 
@@ -226,7 +236,8 @@ bool Loop::StopWithin(base::Duration patience) {
   }
   {
     std::lock_guard lock(state_->join_mutex);
-    if (state_->thread.joinable() && state_->ended.get_future().wait_for(patience) != std::future_status::ready) {
+    if (state_->thread.joinable() &&
+        state_->ended.get_future().wait_for(patience) != std::future_status::ready) {
       state_->thread.detach();
       return false;
     }
@@ -239,7 +250,8 @@ const std::string& Loop::name() const { return state_->name; }
 
 base::Duration Loop::Busy() const {
   const auto since = state_->busy_since.load();
-  return since == kIdle ? base::Duration::zero() : clock().Now().time_since_epoch() - base::Duration(since);
+  return since == kIdle ? base::Duration::zero()
+                        : clock().Now().time_since_epoch() - base::Duration(since);
 }
 
 bool Loop::InLoop() const { return state_->InLoop(); }
@@ -248,15 +260,16 @@ const base::Clock& Loop::clock() const { return state_->clock; }
 
 void Loop::Post(std::function<void()> function) {
   std::lock_guard lock(state_->mutex);
-  if (state_->stopping) return;  // the argument is destroyed after the lock
+  if (state_->stopping) return;  // the argument is destroyed after the lock is released
   state_->posted.push_back(std::move(function));
   state_->Wake();
 }
 
 base::TimerId Loop::PostAfter(base::Duration delay, std::function<void()> function) {
   const base::TimePoint now = clock().Now();
-  // A delay for ever must not wrap around.
-  const base::TimePoint deadline = delay > base::TimePoint::max() - now ? base::TimePoint::max() : now + delay;
+  // An indefinite delay must not overflow.
+  const base::TimePoint deadline =
+      delay > base::TimePoint::max() - now ? base::TimePoint::max() : now + delay;
   std::lock_guard lock(state_->mutex);
   const base::TimerId id = state_->next_timer++;
   if (state_->stopping) return id;
@@ -277,23 +290,27 @@ void Loop::Cancel(base::TimerId timer) {
   if (node) dropped = std::move(node.mapped());
 }
 
-base::Status Loop::Watch(int fd, std::uint32_t events, std::function<void(std::uint32_t)> callback) {
+base::Status Loop::Watch(int fd, std::uint32_t events,
+                         std::function<void(std::uint32_t)> callback) {
   const std::uint32_t generation = state_->next_generation++ & 0x7fffffffu;
   epoll_event event{};
   event.events = events;
   event.data.u64 = Key(fd, generation);
-  if (::epoll_ctl(state_->epoll.get(), EPOLL_CTL_ADD, fd, &event) != 0) return base::ErrnoError(errno, "watch a descriptor");
+  if (::epoll_ctl(state_->epoll.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+    return base::ErrnoError(errno, "watch a descriptor");
   state_->watches[fd] = {generation, std::make_shared<const Callback>(std::move(callback))};
   return {};
 }
 
 base::Status Loop::Rewatch(int fd, std::uint32_t events) {
   const auto watch = state_->watches.find(fd);
-  if (watch == state_->watches.end()) return base::Error(base::Code::kNotFound, "the descriptor is not watched");
+  if (watch == state_->watches.end())
+    return base::Error(base::Code::kNotFound, "the descriptor is not watched");
   epoll_event event{};
   event.events = events;
   event.data.u64 = Key(fd, watch->second.generation);
-  if (::epoll_ctl(state_->epoll.get(), EPOLL_CTL_MOD, fd, &event) != 0) return base::ErrnoError(errno, "watch a descriptor");
+  if (::epoll_ctl(state_->epoll.get(), EPOLL_CTL_MOD, fd, &event) != 0)
+    return base::ErrnoError(errno, "watch a descriptor");
   return {};
 }
 

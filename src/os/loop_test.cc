@@ -1,4 +1,4 @@
-// The event loop, on its own thread or on the test's.
+// Tests the event loop, on its own thread and on the test's.
 #include "os/loop.h"
 
 #include <array>
@@ -131,7 +131,8 @@ TEST(Loop, GivesNoStaleEventToADescriptorOfTheSameNumber) {
   Loop loop("test");
   Pipe first, second;
   int stale = 0;
-  // Both are ready at once; whichever comes first replaces the other, whose event is already on the way.
+  // Both are ready at once; the one that runs first replaces the other, whose event is already
+  // dequeued.
   const auto replace = [&](Pipe& self, Pipe& other) {
     return [&](std::uint32_t) {
       const int number = other.out.get();
@@ -190,7 +191,7 @@ TEST(Loop, DestroysUnrunWhatIsLeftWhenItStops) {
 
 TEST(Loop, StopsFromItsOwnFunction) {
   Loop loop("test");
-  bool ran_on = false;  // on the loop's thread, then on ours
+  bool ran_on = false;  // on the loop's thread, then on the test's
   std::promise<void> stopping;
   loop.Start();
   loop.Post([&] {
@@ -198,7 +199,8 @@ TEST(Loop, StopsFromItsOwnFunction) {
     loop.Post([&] { ran_on = true; });
     stopping.set_value();
   });
-  ASSERT_EQ(stopping.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready) << "it does not wait for itself";
+  ASSERT_EQ(stopping.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready)
+      << "it does not wait for itself";
   loop.Stop();  // joins
   EXPECT_FALSE(ran_on);
 }
@@ -250,7 +252,8 @@ TEST(Loop, IsLeftAloneWhereWhatRunsDoesNotEnd) {
   {
     Loop loop("test");
     loop.Start();
-    loop.Post([&began, ends, at_end = std::shared_ptr<void>(nullptr, [&](void*) { destroyed.set_value(); })] {
+    loop.Post([&began, ends,
+               at_end = std::shared_ptr<void>(nullptr, [&](void*) { destroyed.set_value(); })] {
       began.set_value();
       ends->wait();
     });
@@ -259,7 +262,8 @@ TEST(Loop, IsLeftAloneWhereWhatRunsDoesNotEnd) {
     EXPECT_GT(loop.Busy(), base::Duration::zero());
   }
   may_end.set_value();
-  EXPECT_EQ(destroyed.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready) << "its thread ends in peace";
+  EXPECT_EQ(destroyed.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready)
+      << "its thread ends in peace";
 }
 
 TEST(Loop, IsStoppedWithinTheTimeWhereItCan) {
@@ -294,7 +298,8 @@ TEST(Loop, SleepsInTheKernelWhileThereIsNothingToDo) {
   ASSERT_EQ(::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before), 0);
   loop.Run();
   ASSERT_EQ(::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after), 0);
-  const auto used = (after.tv_sec - before.tv_sec) * 1'000'000'000L + after.tv_nsec - before.tv_nsec;
+  const auto used =
+      (after.tv_sec - before.tv_sec) * 1'000'000'000L + after.tv_nsec - before.tv_nsec;
   EXPECT_LT(used, 20'000'000L);
 }
 

@@ -1,4 +1,3 @@
-// Small readers, one for each fact; none depends on another.
 #include "os/machine_facts.h"
 
 #include <algorithm>
@@ -27,7 +26,8 @@ std::string ReadTrimmed(const std::string& path) {
 std::uint32_t ReadHex(const std::string& path) {
   const std::string text = ReadTrimmed(path);
   if (!text.starts_with("0x")) return 0;
-  return static_cast<std::uint32_t>(base::ParseUint(std::string_view(text).substr(2), 16).value_or(0));
+  return static_cast<std::uint32_t>(
+      base::ParseUint(std::string_view(text).substr(2), 16).value_or(0));
 }
 
 std::string Kernel() {
@@ -35,7 +35,7 @@ std::string Kernel() {
   return ::uname(&name) == 0 ? name.release : "";
 }
 
-/// os-release(5): KEY=value, value in quotes or not.
+/// os-release(5): KEY=value, the value optionally in quotes.
 std::map<std::string, std::string> ReadOsRelease(const std::string& path) {
   std::map<std::string, std::string> fields;
   const auto text = ReadFile(path, kMostOsRelease);
@@ -44,14 +44,15 @@ std::map<std::string, std::string> ReadOsRelease(const std::string& path) {
     const auto equals = line.find('=');
     if (equals == std::string::npos || line.starts_with('#')) continue;
     std::string_view value = base::Trim(std::string_view(line).substr(equals + 1));
-    if (value.size() >= 2 && (value.front() == '"' || value.front() == '\'') && value.back() == value.front())
+    if (value.size() >= 2 && (value.front() == '"' || value.front() == '\'') &&
+        value.back() == value.front())
       value = value.substr(1, value.size() - 2);
     fields[std::string(base::Trim(std::string_view(line).substr(0, equals)))] = value;
   }
   return fields;
 }
 
-/// Whether some core's list of threads names more than one; nothing where sysfs tells of no core.
+/// Whether any core's thread list names more than one thread; nothing if sysfs lists no core.
 std::optional<bool> IsMultithreaded(const std::string& sysfs_root) {
   const std::string folder = sysfs_root + "/bus/cpu/devices";
   const auto cpus = ListDirectory(folder);
@@ -70,12 +71,15 @@ int CountNumaNodes(const std::string& sysfs_root) {
   const auto names = ListDirectory(sysfs_root + "/devices/system/node");
   if (!names.ok()) return 0;
   return static_cast<int>(std::count_if(names->begin(), names->end(), [](const std::string& name) {
-    return name.starts_with("node") && base::ParseUint(std::string_view(name).substr(4)).has_value();
+    return name.starts_with("node") &&
+           base::ParseUint(std::string_view(name).substr(4)).has_value();
   }));
 }
 
 /// See PciFunction::config.
-bool MayReadConfig(std::uint32_t class_code) { return class_code >> 16 == 0x03 || class_code >> 16 == 0x12 || class_code >> 8 == 0x0b40; }
+bool MayReadConfig(std::uint32_t class_code) {
+  return class_code >> 16 == 0x03 || class_code >> 16 == 0x12 || class_code >> 8 == 0x0b40;
+}
 
 std::string ReadConfig(const std::string& path) {
   std::string bytes(kConfigBytes, '\0');
@@ -99,7 +103,7 @@ std::vector<PciFunction> ReadPciFunctions(const std::string& sysfs_root) {
     function.vendor = static_cast<std::uint16_t>(ReadHex(path + "/vendor"));
     function.device = static_cast<std::uint16_t>(ReadHex(path + "/device"));
     function.class_code = ReadHex(path + "/class");
-    if (function.vendor == 0) continue;  // went away meanwhile
+    if (function.vendor == 0) continue;  // removed meanwhile
     if (MayReadConfig(function.class_code)) function.config = ReadConfig(path + "/config");
     functions.push_back(std::move(function));
   }

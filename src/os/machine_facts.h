@@ -1,4 +1,5 @@
-// What kind of machine this is: kernel, distribution, processor, PCI functions, product. No accelerator in it.
+// Reads facts about the machine: kernel, distribution, processor, PCI functions, product. Facts
+// about accelerators are read elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -10,30 +11,33 @@
 
 namespace penstock::os {
 
-/// One PCI function as sysfs tells it.
+/// One PCI function, as sysfs describes it.
 struct PciFunction {
   std::string address;  ///< "0000:07:00.0"
   std::uint16_t vendor = 0, device = 0;
   std::uint32_t class_code = 0;  ///< 24 bits: 0x030200
-  /// Of display controllers, coprocessors and processing accelerators: the configuration space, 256 bytes; 64 without rights
-  /// (CAP_SYS_ADMIN). Empty for others: there are devices that do not bear being read.
+  /// The configuration space of display controllers, coprocessors and processing accelerators: 256
+  /// bytes, or 64 without CAP_SYS_ADMIN. Empty for other functions: some devices malfunction when
+  /// it is read.
   std::string config;
 };
 
-/// Facts that stay as they are until a reboot, PCI excepted. What is not known is empty, 0 or nothing.
+/// Facts that do not change until a reboot, except the PCI functions. Unknown facts are empty, 0 or
+/// nothing.
 struct MachineFacts {
-  std::string product;                            ///< DMI product name; empty where there is none
+  std::string product;                            ///< DMI product name; empty if there is none
   std::string kernel;                             ///< uname -r
-  std::string os_id, os_version_id, os_codename;  ///< of os-release
-  std::string cpu_vendor;                         ///< "GenuineIntel", as NFD says it: "Intel"
+  std::string os_id, os_version_id, os_codename;  ///< from os-release
+  std::string cpu_vendor;                         ///< as NFD spells it: "Intel" for "GenuineIntel"
   int cpu_family = 0, cpu_model = 0;
-  std::vector<std::string> cpu_flags;  ///< CPUID features by the names that NFD uses: "AVX2"
-  std::optional<bool> multithreading;  ///< whether some core runs more than one thread
+  std::vector<std::string> cpu_flags;  ///< CPUID features by NFD's names: "AVX2"
+  std::optional<bool> multithreading;  ///< whether any core runs more than one thread
   int numa_nodes = 0;
   std::vector<PciFunction> pci;
 };
 
-/// Where it is read: in a container the machine's own os-release lies elsewhere than the container's.
+/// Paths to read from: in a container, the machine's os-release is mounted at another path than the
+/// container's own.
 struct MachinePaths {
   std::string sysfs_root = "/sys";
   std::string proc_root = "/proc";
@@ -41,10 +45,10 @@ struct MachinePaths {
   std::string product_file = "/sys/class/dmi/id/product_name";
 };
 
-/// All of them: DMI, uname, os-release, CPUID or /proc/cpuinfo, sysfs. Blocks.
+/// Reads all facts: DMI, uname, os-release, CPUID or /proc/cpuinfo, sysfs. Blocks.
 MachineFacts ReadMachineFacts(const MachinePaths& paths);
 
-/// The PCI functions that there are now, by address: what changes with hot-plugging. Blocks.
+/// The PCI functions that are present now, ordered by address; hot-plugging changes them. Blocks.
 std::vector<PciFunction> ReadPciFunctions(const std::string& sysfs_root);
 
 }  // namespace penstock::os

@@ -1,4 +1,4 @@
-// Facts from a tree of files; the processor's from the machine that the test runs on.
+// Tests machine facts with a tree of files; the processor's with the machine that runs the test.
 #include "os/machine_facts.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <sys/utsname.h>
 
-#include "os/temporary_folder.h"
+#include "os/testing/temporary_folder.h"
 
 namespace penstock::os {
 namespace {
@@ -23,8 +23,8 @@ MachinePaths Below(const TemporaryFolder& folder) {
           .product_file = folder / "sys/class/dmi/id/product_name"};
 }
 
-void WritePci(const TemporaryFolder& folder, const std::string& address, const std::string& id, const std::string& class_code,
-              const std::string& config) {
+void WritePci(const TemporaryFolder& folder, const std::string& address, const std::string& id,
+              const std::string& class_code, const std::string& config) {
   const std::string path = "sys/bus/pci/devices/" + address + "/";
   folder.Write(path + "vendor", "0x" + id.substr(0, 4) + "\n");
   folder.Write(path + "device", "0x" + id.substr(5) + "\n");
@@ -36,8 +36,10 @@ TEST(MachineFacts, AreReadFromTheMachinesFiles) {
   const TemporaryFolder folder;
   folder.Write("sys/class/dmi/id/product_name", "DGXA100 920-23687-2531-001\n");
   folder.Write("os-release",
-               "# a remark=1\nPRETTY_NAME=\"Ubuntu 22.04.4 LTS\"\nID=ubuntu\nVERSION_ID=\"22.04\"\nVERSION_CODENAME='jammy'\nodd\n");
-  for (const char* node : {"node0", "node1", "node12"}) folder.Write(std::string("sys/devices/system/node/") + node + "/cpulist", "0\n");
+               "# a remark=1\nPRETTY_NAME=\"Ubuntu 22.04.4 "
+               "LTS\"\nID=ubuntu\nVERSION_ID=\"22.04\"\nVERSION_CODENAME='jammy'\nodd\n");
+  for (const char* node : {"node0", "node1", "node12"})
+    folder.Write(std::string("sys/devices/system/node/") + node + "/cpulist", "0\n");
   folder.Write("sys/devices/system/node/online", "0-1,12\n");
   folder.Write("sys/bus/cpu/devices/cpu0/topology/thread_siblings_list", "0,64\n");
   WritePci(folder, "0000:07:00.0", "10de:20b0", "0x030200", std::string(4096, 'x'));

@@ -23,7 +23,7 @@ using testing::HasSubstr;
 
 constexpr int kCalls[] = {SYS_write, SYS_exit_group, SYS_getppid, SYS_rt_sigreturn};
 
-/// What a confined process that does this says, and its status.
+/// The output and status of a confined process that calls `act`.
 std::pair<std::string, int> Confined(const std::function<void()>& act) {
   std::array<int, 2> pipe{};
   EXPECT_EQ(::pipe(pipe.data()), 0);
@@ -57,7 +57,8 @@ TEST(SystemCalls, AnyOtherEndsTheProcessWithAMessage) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer makes calls of its own";
   for (const int call : {SYS_socket, SYS_execve, SYS_clone, SYS_getuid}) {
     const auto [said, status] = Confined([call] { ::syscall(call, 0, 0, 0, 0, 0); });
-    EXPECT_THAT(said, HasSubstr("some-program: ended, because it is not to make system call " + std::to_string(call) + ";"));
+    EXPECT_THAT(said, HasSubstr("some-program: ended, because it is not to make system call " +
+                                std::to_string(call) + ";"));
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
   }
 }
@@ -85,7 +86,8 @@ TEST(SystemCalls, OnesThatMakeNamespacesAreDeniedAndThreadsAndProcessesStartAllT
   if (child == 0) {
     constexpr int kDenied[] = {SYS_unshare};
     if (!DenyCalls(kDenied).ok()) ::_exit(9);
-    for (const int flag : {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET})
+    for (const int flag : {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER,
+                           CLONE_NEWPID, CLONE_NEWNET})
       for (const int with : {0, CLONE_NEWUSER}) {
         const long made = ::syscall(SYS_clone, flag | with | SIGCHLD, 0, 0, 0, 0);
         if (made == 0) ::_exit(0);  // the new process
@@ -109,7 +111,8 @@ TEST(SystemCalls, OnesThatMakeNamespacesAreDeniedAndThreadsAndProcessesStartAllT
 
 #if defined(__x86_64__)
 TEST(SystemCalls, NeitherAreThoseOfX32) {
-  EXPECT_THAT(Confined([] { ::syscall(0x40000000 | SYS_getppid); }).first, HasSubstr("is not to make system call"));
+  EXPECT_THAT(Confined([] { ::syscall(0x40000000 | SYS_getppid); }).first,
+              HasSubstr("is not to make system call"));
 }
 #endif
 

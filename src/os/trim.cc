@@ -1,4 +1,4 @@
-// Over the program headers of what the loader has mapped.
+// Walks the program headers of the loaded objects.
 #include "os/trim.h"
 
 #include <cstdint>
@@ -11,10 +11,11 @@ namespace penstock::os {
 namespace {
 
 int Trim(dl_phdr_info* info, std::size_t, void* wanted) {
-  if (!(*static_cast<const std::function<bool(std::string_view)>*>(wanted))(info->dlpi_name)) return 0;
+  if (!(*static_cast<const std::function<bool(std::string_view)>*>(wanted))(info->dlpi_name))
+    return 0;
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = info->dlpi_phdr[i];
-    // What may be written to has values of ours in it.
+    // Writable segments contain data that cannot be reread from the file.
     if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
     const std::uintptr_t page = 4096;
     const std::uintptr_t start = (info->dlpi_addr + segment.p_vaddr) & ~(page - 1);

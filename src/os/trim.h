@@ -1,4 +1,4 @@
-// Gives memory back that the kernel would take only when it is short. Knows no program's parts.
+// Returns memory to the kernel early, which would otherwise reclaim it only under memory pressure.
 #pragma once
 
 #include <functional>
@@ -6,16 +6,17 @@
 
 namespace penstock::os {
 
-/// Unmaps the pages of code and constants of the loaded objects that are wanted: those that are used again come back from the page cache,
-/// by soft faults, the others stay away. `wanted` is asked for each object's path; the program's own is "". Any thread; blocks for some
-/// 10 µs, and keeps dlopen waiting meanwhile.
+/// Unmaps the pages of code and constants of the loaded objects for which `wanted` returns true; it
+/// is called with each object's path ("" for the program itself). Pages that are used again come
+/// back from the page cache by soft faults. Any thread; blocks for some 10 µs, during which dlopen
+/// waits.
 void TrimLoaded(const std::function<bool(std::string_view path)>& wanted);
 
-/// Gives the pages of the heap back on which nothing lives: after much was freed malloc keeps them. Any thread; other threads that allocate
-/// meanwhile wait, some milliseconds for tens of MiB.
+/// Returns unused heap pages to the kernel: malloc keeps them after large frees. Any thread; other
+/// threads that allocate wait meanwhile, some milliseconds for tens of MiB.
 void TrimHeap();
 
-/// Bytes of the heap on which something lives. Any thread.
+/// Heap bytes in use. Any thread.
 std::size_t HeapInUse();
 
 }  // namespace penstock::os

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "os/process.h"
+#include "os/process/process.h"
 
 namespace penstock::os {
 namespace {
@@ -17,7 +17,8 @@ long Resident() {
   long sum = 0;
   bool ours = false;
   for (std::string line; std::getline(maps, line);) {
-    if (line.find('-') < line.find(' ') && line.find(':') > line.find(' ')) ours = line.ends_with(own);
+    if (line.find('-') < line.find(' ') && line.find(':') > line.find(' '))
+      ours = line.ends_with(own);
     if (ours && line.starts_with("Rss:")) sum += std::stol(line.substr(4));
   }
   return sum;
@@ -35,7 +36,8 @@ TEST(TrimLoaded, GivesBackCodeThatIsNotUsedAndTheProgramGoesOn) {
 }
 
 TEST(TrimLoaded, LeavesAloneWhatIsNotWanted) {
-  // Gone and back, so that nothing but a trim makes it less; then the libraries go, and the program's own code stays.
+  // The pages were unmapped and reread before, so that only a trim can reduce the value. This trim
+  // releases the libraries' pages; the program's own code stays.
   const long before = Resident();
   int libraries = 0;
   TrimLoaded([&libraries](std::string_view path) {

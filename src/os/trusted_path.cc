@@ -1,4 +1,4 @@
-// Walks a path by itself, one name at a time, since the kernel has no flag that looks at owners.
+// Resolves a path one name at a time, since the kernel has no flag that checks owners.
 #include "os/trusted_path.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using base::Code;
 using base::ErrnoError;
 using base::Error;
 
-constexpr int kMostLinks = 40;  // as the kernel (path_resolution(7))
+constexpr int kMostLinks = 40;  // as in the kernel (path_resolution(7))
 
 class Walk {
  public:
@@ -42,18 +42,18 @@ class Walk {
  private:
   struct Place {
     UniqueFd fd;
-    std::string name;  ///< in the one before; of the root: ""
+    std::string name;  ///< its name in the previous folder; "" for the root
     struct stat status {};
   };
 
-  /// The path of where the walk is.
+  /// The path at which the walk currently is.
   std::string Below() const {
     std::string path;
     for (std::size_t i = 1; i < places_.size(); ++i) path += "/" + places_[i].name;
     return path.empty() ? "/" : path;
   }
 
-  /// What is still to be walked, the next name last.
+  /// Adds names to walk; the next name is last in rest_.
   void Add(const std::string& path) {
     auto names = base::Split(path, '/');
     std::reverse(names.begin(), names.end());
@@ -64,7 +64,8 @@ class Walk {
     Place place{std::move(fd), name};
     const int raw = place.fd.get();
     places_.push_back(std::move(place));
-    if (::fstat(raw, &places_.back().status) != 0) return ErrnoError(errno, "look at " + root_ + Below());
+    if (::fstat(raw, &places_.back().status) != 0)
+      return ErrnoError(errno, "look at " + root_ + Below());
     return CheckOwner(places_.back().status, root_ + Below());
   }
 
@@ -75,19 +76,21 @@ class Walk {
       return {};
     }
     UniqueFd fd(::openat(places_.back().fd.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-    if (!fd) return ErrnoError(errno, "open " + root_ + (places_.size() > 1 ? Below() : "") + "/" + name);
+    if (!fd)
+      return ErrnoError(errno, "open " + root_ + (places_.size() > 1 ? Below() : "") + "/" + name);
     TRY(Take(std::move(fd), name));
     return S_ISLNK(places_.back().status.st_mode) ? Follow() : base::Status();
   }
 
-  /// The last place is a link: what it says is walked in its stead.
+  /// The last place is a link: replaces it with the link's target.
   base::Status Follow() {
     const std::string path = root_ + Below();
     const UniqueFd link = std::move(places_.back().fd);
     places_.pop_back();
     struct statfs system {};
     if (::fstatfs(link.get(), &system) != 0) return ErrnoError(errno, "look at " + path);
-    if (system.f_type == PROC_SUPER_MAGIC) return Error(Code::kPermissionDenied, path + " is a link of /proc, which is no path");
+    if (system.f_type == PROC_SUPER_MAGIC)
+      return Error(Code::kPermissionDenied, path + " is a link of /proc, which is no path");
     if (++links_ > kMostLinks) return ErrnoError(ELOOP, "open " + path);
     std::string target(4096, '\0');
     const ssize_t length = ::readlinkat(link.get(), "", target.data(), target.size());
@@ -99,27 +102,34 @@ class Walk {
   }
 
   const std::string root_;
-  std::vector<Place> places_;      // from the root to where the walk is
-  std::vector<std::string> rest_;  // names still to come, the next one last
+  std::vector<Place> places_;      // from the root to the current place
+  std::vector<std::string> rest_;  // remaining names, the next one last
   int links_ = 0;
 };
 
 }  // namespace
 
 base::Status CheckOwner(const struct stat& status, const std::string& what) {
-  // In a user namespace that does not have the machine's root, the root folder shows as whose its files are seen.
+  // In a user namespace without the machine's root, root's files appear as owned by the owner of
+  // the root folder.
   struct stat root {};
-  const bool trusted = status.st_uid == 0 || status.st_uid == ::geteuid() || (::stat("/", &root) == 0 && status.st_uid == root.st_uid);
-  if (!trusted) return Error(Code::kPermissionDenied, what + " belongs to user " + std::to_string(status.st_uid));
+  const bool trusted = status.st_uid == 0 || status.st_uid == ::geteuid() ||
+                       (::stat("/", &root) == 0 && status.st_uid == root.st_uid);
+  if (!trusted)
+    return Error(Code::kPermissionDenied,
+                 what + " belongs to user " + std::to_string(status.st_uid));
   if (S_ISLNK(status.st_mode) || S_ISSOCK(status.st_mode)) return {};
   if (S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0) return {};
-  if ((status.st_mode & S_IWOTH) != 0) return Error(Code::kPermissionDenied, what + " can be written by everybody");
-  if ((status.st_mode & S_IWGRP) != 0) return Error(Code::kPermissionDenied, what + " can be written by its group");
+  if ((status.st_mode & S_IWOTH) != 0)
+    return Error(Code::kPermissionDenied, what + " can be written by everybody");
+  if ((status.st_mode & S_IWGRP) != 0)
+    return Error(Code::kPermissionDenied, what + " can be written by its group");
   return {};
 }
 
 base::Result<TrustedPath> OpenTrusted(const std::string& root, const std::string& path) {
-  if (!path.starts_with('/')) return Error(Code::kInvalidArgument, "\"" + path + "\" must be an absolute path");
+  if (!path.starts_with('/'))
+    return Error(Code::kInvalidArgument, "\"" + path + "\" must be an absolute path");
   return Walk(root).To(path);
 }
 

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "os/temporary_folder.h"
+#include "os/testing/temporary_folder.h"
 
 namespace penstock::os {
 namespace {
@@ -19,9 +19,12 @@ class TrustedPathTest : public testing::Test {
  protected:
   TrustedPathTest() {
     folder_.Write("a/b/file", "x");
-    for (const char* one : {"a", "a/b", "a/b/file"}) Mode(one, one == std::string("a/b/file") ? 0644 : 0755);
+    for (const char* one : {"a", "a/b", "a/b/file"})
+      Mode(one, one == std::string("a/b/file") ? 0644 : 0755);
   }
-  void Mode(const std::string& below, unsigned mode) { std::filesystem::permissions(folder_ / below, static_cast<perms>(mode)); }
+  void Mode(const std::string& below, unsigned mode) {
+    std::filesystem::permissions(folder_ / below, static_cast<perms>(mode));
+  }
   std::string Error(const std::string& path, const std::string& root = "/") {
     const auto opened = OpenTrusted(root, path);
     return opened.ok() ? "" : opened.error().message();
@@ -47,7 +50,8 @@ TEST_F(TrustedPathTest, WhatOthersCanWriteToIsRefusedWhereverItIs) {
       const auto opened = OpenTrusted("/", file_);
       ASSERT_FALSE(opened.ok()) << open;
       EXPECT_EQ(opened.error().code(), Code::kPermissionDenied);
-      EXPECT_EQ(opened.error().message(), folder_ / open + " can be written by " + (mode == 0775 ? "its group" : "everybody"));
+      EXPECT_EQ(opened.error().message(), folder_ / open + " can be written by " +
+                                              (mode == 0775 ? "its group" : "everybody"));
     }
     Mode(open, 0755);
   }
@@ -59,12 +63,13 @@ TEST_F(TrustedPathTest, AFolderOfAllWithTheStickyBitKeepsWhatIsOurs) {
   EXPECT_EQ(Error(file_), "");
 }
 
-TEST_F(TrustedPathTest, WhatBelongsToSomebodyElseIsRefused) {
+TEST_F(TrustedPathTest, WhatBelongsToSomeoneElseIsRefused) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
   folder_.Link("link", "a/b/file");
   for (const std::string given : {"a", "a/b/file", "link"}) {
     ASSERT_EQ(::lchown((folder_ / given).c_str(), 12345, 12345), 0);
-    EXPECT_EQ(Error(given == "link" ? folder_ / "link" : file_), folder_ / given + " belongs to user 12345");
+    EXPECT_EQ(Error(given == "link" ? folder_ / "link" : file_),
+              folder_ / given + " belongs to user 12345");
     ASSERT_EQ(::lchown((folder_ / given).c_str(), 0, 0), 0);
   }
   Mode("a", 01777);
@@ -80,7 +85,8 @@ TEST_F(TrustedPathTest, LinksAreFollowedAndWhereTheyLeadIsLookedAtToo) {
   EXPECT_EQ(OpenTrusted("/", folder_ / "absolute")->path, file_);
   EXPECT_EQ(OpenTrusted("/", folder_ / "folder/file")->path, file_);
   Mode("a", 0777);
-  for (const std::string link : {"relative", "absolute", "folder/file"}) EXPECT_THAT(Error(folder_ / link), HasSubstr("a can be written"));
+  for (const std::string link : {"relative", "absolute", "folder/file"})
+    EXPECT_THAT(Error(folder_ / link), HasSubstr("a can be written"));
 }
 
 TEST_F(TrustedPathTest, NothingLeadsOutOfTheRoot) {

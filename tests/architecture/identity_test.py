@@ -10,11 +10,11 @@ root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).res
 # Files of /proc/PID that say what the process calls itself; ours may be read.
 NAMES = re.compile(r'"(?!/proc/self/)[^"\n]*/?\b(comm|cmdline|exe)"')
 ALLOWED = {
-    "src/edge/engine/machine_process.cc": "the rule itself (docs/adr/0024)",
-    "src/os/process.cc": "how people see a process, and our own path",
+    "src/protocol/engine/machine_process.cc": "the rule itself (docs/adr/0024)",
+    "src/os/process/process.cc": "how people see a process, and our own path",
     "src/os/lock_file.cc": "which program has a lock that root alone can open; who has it, its descriptors prove",
-    "src/vendor/nvidia/mps/processes.cc": "what we started ourselves, known by its control group first (docs/adr/0025)",
-    "src/edge/kubelet/other_plugin.cc": "how people see who listens at a device plugin's socket",
+    "src/backend/nvidia/mps/processes.cc": "what we started ourselves, known by its control group first (docs/adr/0025)",
+    "src/protocol/kubelet/other_plugin.cc": "how people see who listens at a device plugin's socket",
 }
 
 
@@ -36,7 +36,7 @@ def main() -> int:
     for file in unused:
         print(f"{file} no longer reads such a file; take it out of identity_test.py")
     if wrong:
-        print("What a process calls itself proves nothing. edge/engine/machine_process.h says who is a kubelet or an engine.")
+        print("What a process calls itself proves nothing. protocol/engine/machine_process.h says who is a kubelet or an engine.")
     return 1 if wrong or unused else 0
 
 

@@ -8,7 +8,7 @@ import yaml
 
 from conftest import ROOT, Rendered
 
-TESTDATA = ROOT / "src/app/penstock/testdata"
+TESTDATA = ROOT / "src/analysis/migrate/nvidia/testdata"
 VALUES = """image: {repository: registry.corp/nvidia/k8s-device-plugin, tag: v0.17.1}
 runtimeClassName: nvidia
 securityContext: {capabilities: {add: [SYS_ADMIN]}}

@@ -1,4 +1,5 @@
-// Compares declarations of ours with NVIDIA's at compile time: sizes, offsets, values, signatures. A difference does not compile.
+// Compares Penstock's declarations with NVIDIA's at compile time: sizes, offsets, values,
+// signatures. A difference is a compile error.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,8 @@ struct IsComplete : std::false_type {};
 template <typename T>
 struct IsComplete<T, std::void_t<decltype(sizeof(T))>> : std::true_type {};
 
-// Two types that a caller could not tell apart in a register or behind a pointer. Names, and enum or integer, do not matter.
+// Whether two types are the same to a caller, in a register or behind a pointer. Names, and enum
+// versus integer, do not matter.
 template <typename A, typename B>
 constexpr bool SameType() {
   if constexpr (std::is_pointer_v<A> || std::is_pointer_v<B>) {
@@ -21,17 +23,20 @@ constexpr bool SameType() {
     } else {
       using X = std::remove_pointer_t<A>;
       using Y = std::remove_pointer_t<B>;
-      return std::is_const_v<X> == std::is_const_v<Y> && SameType<std::remove_const_t<X>, std::remove_const_t<Y>>();
+      return std::is_const_v<X> == std::is_const_v<Y> &&
+             SameType<std::remove_const_t<X>, std::remove_const_t<Y>>();
     }
   } else if constexpr (std::is_void_v<A> || std::is_void_v<B>) {
     return std::is_void_v<A> && std::is_void_v<B>;
   } else if constexpr (!IsComplete<A>::value || !IsComplete<B>::value) {
-    return IsComplete<A>::value == IsComplete<B>::value;  // handles: opaque on both sides
+    return IsComplete<A>::value == IsComplete<B>::value;  // handles: opaque in both headers
   } else {
-    constexpr bool kSameKind = std::is_class_v<A> == std::is_class_v<B> && std::is_union_v<A> == std::is_union_v<B> &&
+    constexpr bool kSameKind = std::is_class_v<A> == std::is_class_v<B> &&
+                               std::is_union_v<A> == std::is_union_v<B> &&
                                std::is_floating_point_v<A> == std::is_floating_point_v<B>;
-    // A signed int where the other has an unsigned one is a slip; an enum is either.
-    constexpr bool kSameSign = !std::is_integral_v<A> || !std::is_integral_v<B> || std::is_signed_v<A> == std::is_signed_v<B>;
+    // A signed integer against an unsigned one is an error; an enum may be either.
+    constexpr bool kSameSign = !std::is_integral_v<A> || !std::is_integral_v<B> ||
+                               std::is_signed_v<A> == std::is_signed_v<B>;
     return kSameKind && kSameSign && sizeof(A) == sizeof(B) && alignof(A) == alignof(B);
   }
 }
@@ -52,8 +57,11 @@ struct SameSignature<R1(A1...), R2(A2...)> {
 
 }  // namespace penstock::conformance
 
-// Values of constants; sizes of structs; place and size of members.
-#define SAME_VALUE(ours, theirs) static_assert(static_cast<unsigned long long>(ours) == static_cast<unsigned long long>(theirs))
-#define SAME_SIZE(ours, theirs) static_assert(sizeof(ours) == sizeof(theirs) && alignof(ours) == alignof(theirs))
-#define SAME_MEMBER(ours, theirs, our_member, their_member) \
-  static_assert(offsetof(ours, our_member) == offsetof(theirs, their_member) && sizeof(ours::our_member) == sizeof(theirs::their_member))
+// Compare values of constants, sizes of structs, and offset and size of members.
+#define SAME_VALUE(ours, theirs) \
+  static_assert(static_cast<unsigned long long>(ours) == static_cast<unsigned long long>(theirs))
+#define SAME_SIZE(ours, theirs) \
+  static_assert(sizeof(ours) == sizeof(theirs) && alignof(ours) == alignof(theirs))
+#define SAME_MEMBER(ours, theirs, our_member, their_member)                     \
+  static_assert(offsetof(ours, our_member) == offsetof(theirs, their_member) && \
+                sizeof(ours::our_member) == sizeof(theirs::their_member))

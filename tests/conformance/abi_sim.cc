@@ -1,4 +1,5 @@
-// The simulated library's declarations against NVIDIA's nvml.h. Compiled, never run, once for each version of that header.
+// Compares the simulated library's declarations with NVIDIA's nvml.h. Compiled once for each
+// version of that header, never run.
 #define NVML_NO_UNVERSIONED_FUNC_DEFS  // declares old spellings too, without renaming the new
 #include <nvml.h>
 
@@ -12,14 +13,17 @@ extern "C" {
 
 namespace penstock::conformance {
 
-// The fabric call takes whichever struct its version word names, GPM's one with as many metrics as the caller's header had; the header
-// declares its newest.
-constexpr bool TakesSeveralVersions(std::string_view name) { return name == "nvmlDeviceGetGpuFabricInfoV" || name == "nvmlGpmMetricsGet"; }
+// The fabric call takes the struct that its version word names. The GPM call takes a struct with as
+// many metrics as the caller's header had. The header declares the newest struct of each.
+constexpr bool TakesSeveralVersions(std::string_view name) {
+  return name == "nvmlDeviceGetGpuFabricInfoV" || name == "nvmlGpmMetricsGet";
+}
 
-// Each exported function has the signature that the header declares.
-#define F(branch, name, parameters)       \
-  using Sim_##name = NvReturn parameters; \
-  static_assert(SameSignature<Sim_##name, decltype(::name)>::value || TakesSeveralVersions(#name), #name);
+// Each exported function must have the signature that the header declares.
+#define F(branch, name, parameters)                                                                \
+  using Sim_##name = NvReturn parameters;                                                          \
+  static_assert(SameSignature<Sim_##name, decltype(::name)>::value || TakesSeveralVersions(#name), \
+                #name);
 #define D F
 #include "sim/nvml/functions.def"
 #undef F
@@ -309,8 +313,10 @@ SAME_MEMBER(NvProcessUse2, nvmlProcessUtilizationInfo_v1_t, ofaUtil, ofaUtil);
 
 SAME_SIZE(NvProcessesUse, nvmlProcessesUtilizationInfo_v1_t);
 SAME_MEMBER(NvProcessesUse, nvmlProcessesUtilizationInfo_v1_t, version, version);
-SAME_MEMBER(NvProcessesUse, nvmlProcessesUtilizationInfo_v1_t, processSamplesCount, processSamplesCount);
-SAME_MEMBER(NvProcessesUse, nvmlProcessesUtilizationInfo_v1_t, lastSeenTimeStamp, lastSeenTimeStamp);
+SAME_MEMBER(NvProcessesUse, nvmlProcessesUtilizationInfo_v1_t, processSamplesCount,
+            processSamplesCount);
+SAME_MEMBER(NvProcessesUse, nvmlProcessesUtilizationInfo_v1_t, lastSeenTimeStamp,
+            lastSeenTimeStamp);
 SAME_MEMBER(NvProcessesUse, nvmlProcessesUtilizationInfo_v1_t, procUtilArray, procUtilArray);
 
 SAME_SIZE(NvGpmMetric, nvmlGpmMetric_t);
@@ -347,7 +353,8 @@ SAME_MEMBER(NvSramEcc, nvmlEccSramErrorStatus_v1_t, aggregateUncBucketL2, aggreg
 SAME_MEMBER(NvSramEcc, nvmlEccSramErrorStatus_v1_t, aggregateUncBucketSm, aggregateUncBucketSm);
 SAME_MEMBER(NvSramEcc, nvmlEccSramErrorStatus_v1_t, aggregateUncBucketPcie, aggregateUncBucketPcie);
 SAME_MEMBER(NvSramEcc, nvmlEccSramErrorStatus_v1_t, aggregateUncBucketMcu, aggregateUncBucketMcu);
-SAME_MEMBER(NvSramEcc, nvmlEccSramErrorStatus_v1_t, aggregateUncBucketOther, aggregateUncBucketOther);
+SAME_MEMBER(NvSramEcc, nvmlEccSramErrorStatus_v1_t, aggregateUncBucketOther,
+            aggregateUncBucketOther);
 SAME_MEMBER(NvSramEcc, nvmlEccSramErrorStatus_v1_t, bThresholdExceeded, bThresholdExceeded);
 
 SAME_SIZE(NvRemapHistogram, nvmlRowRemapperHistogramValues_t);
@@ -365,7 +372,8 @@ SAME_MEMBER(NvAttributes, nvmlDeviceAttributes_t, sharedEncoderCount, sharedEnco
 SAME_MEMBER(NvAttributes, nvmlDeviceAttributes_t, sharedJpegCount, sharedJpegCount);
 SAME_MEMBER(NvAttributes, nvmlDeviceAttributes_t, sharedOfaCount, sharedOfaCount);
 SAME_MEMBER(NvAttributes, nvmlDeviceAttributes_t, gpuInstanceSliceCount, gpuInstanceSliceCount);
-SAME_MEMBER(NvAttributes, nvmlDeviceAttributes_t, computeInstanceSliceCount, computeInstanceSliceCount);
+SAME_MEMBER(NvAttributes, nvmlDeviceAttributes_t, computeInstanceSliceCount,
+            computeInstanceSliceCount);
 SAME_MEMBER(NvAttributes, nvmlDeviceAttributes_t, memorySizeMB, memorySizeMB);
 
 SAME_SIZE(NvValue, nvmlValue_t);
@@ -445,9 +453,12 @@ SAME_MEMBER(NvLicense, nvmlGridLicensableFeature_t, featureEnabled, featureEnabl
 SAME_MEMBER(NvLicense, nvmlGridLicensableFeature_t, licenseExpiry, licenseExpiry);
 
 SAME_SIZE(NvLicenses, nvmlGridLicensableFeatures_t);
-SAME_MEMBER(NvLicenses, nvmlGridLicensableFeatures_t, isGridLicenseSupported, isGridLicenseSupported);
-SAME_MEMBER(NvLicenses, nvmlGridLicensableFeatures_t, licensableFeaturesCount, licensableFeaturesCount);
-SAME_MEMBER(NvLicenses, nvmlGridLicensableFeatures_t, gridLicensableFeatures, gridLicensableFeatures);
+SAME_MEMBER(NvLicenses, nvmlGridLicensableFeatures_t, isGridLicenseSupported,
+            isGridLicenseSupported);
+SAME_MEMBER(NvLicenses, nvmlGridLicensableFeatures_t, licensableFeaturesCount,
+            licensableFeaturesCount);
+SAME_MEMBER(NvLicenses, nvmlGridLicensableFeatures_t, gridLicensableFeatures,
+            gridLicensableFeatures);
 
 SAME_SIZE(NvAccounting, nvmlAccountingStats_t);
 SAME_MEMBER(NvAccounting, nvmlAccountingStats_t, gpuUtilization, gpuUtilization);

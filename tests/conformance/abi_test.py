@@ -22,11 +22,11 @@ def compile_against(compiler: str, source: Path, headers: Path, extra: list[str]
 
 
 # A row of the table of quantities has NVIDIA's number and NVIDIA's name beside each other.
-ROW = re.compile(r'\.source = "(NVML_(?:FI|GPM_METRIC)_\w+)"[^{}]*\}, \{Call::k(?:Field|FieldOfEachLink|Gpm), (\d+)\}')
+ROW = re.compile(r'\.source = "(NVML_(?:FI|GPM_METRIC)_\w+)"[^{}]*\}, \{NvmlCall::k(?:Field|FieldOfEachLink|Gpm), (\d+)\}')
 
 
 def numbered_rows() -> list[tuple[str, str]]:
-    return [pair for file in sorted((root / "src/vendor/nvidia/dialect").glob("quantity_rows_*.h")) for pair in ROW.findall(file.read_text())]
+    return [pair for file in sorted((root / "src/backend/nvidia/dialect").glob("quantity_rows_*.h")) for pair in ROW.findall(file.read_text())]
 
 
 def table_against(compiler: str, headers: Path) -> subprocess.CompletedProcess:

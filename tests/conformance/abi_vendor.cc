@@ -1,15 +1,16 @@
-// The declarations that the agent calls NVML through against NVIDIA's nvml.h. Compiled, never run, once for each version of that header.
+// Compares the declarations through which the agent calls NVML with NVIDIA's nvml.h. Compiled once
+// for each version of that header, never run.
 #define NVML_NO_UNVERSIONED_FUNC_DEFS  // declares old spellings too, without renaming the new
 #include <nvml.h>
 
 #include "abi.h"
-#include "vendor/nvidia/nvml.h"
+#include "backend/nvidia/nvml.h"
 
 namespace penstock::conformance {
 
-namespace abi = vendor::nvidia::abi;
-using vendor::nvidia::Function;
-using vendor::nvidia::Functions;
+namespace abi = backend::nvidia::abi;
+using backend::nvidia::Function;
+using backend::nvidia::Functions;
 
 template <typename T>
 struct SignatureOf;
@@ -18,8 +19,10 @@ struct SignatureOf<Function<Parameters...>> {
   using Type = abi::Return(Parameters...);
 };
 
-#define SAME_FUNCTION(member, name) \
-  static_assert(SameSignature<SignatureOf<decltype(Functions::member)>::Type, decltype(::name)>::value, #name)
+#define SAME_FUNCTION(member, name)                                                           \
+  static_assert(                                                                              \
+      SameSignature<SignatureOf<decltype(Functions::member)>::Type, decltype(::name)>::value, \
+      #name)
 
 SAME_FUNCTION(init, nvmlInit_v2);
 SAME_FUNCTION(shutdown, nvmlShutdown);
@@ -93,14 +96,19 @@ SAME_FUNCTION(gpm_sample, nvmlGpmSampleGet);
 SAME_FUNCTION(field_values, nvmlDeviceGetFieldValues);
 SAME_FUNCTION(remapped_rows, nvmlDeviceGetRemappedRows);
 SAME_FUNCTION(ecc_errors, nvmlDeviceGetTotalEccErrors);
-// Lists of processes are called with records of either version behind a void*.
+// The lists of processes are passed as void*, with records of either version.
 template <typename Record>
 using ProcessList = abi::Return(abi::Device, unsigned*, Record*);
-static_assert(SameSignature<ProcessList<abi::ProcessInfo>, decltype(::nvmlDeviceGetComputeRunningProcesses_v3)>::value);
-static_assert(SameSignature<ProcessList<abi::ProcessInfo>, decltype(::nvmlDeviceGetComputeRunningProcesses_v2)>::value);
-static_assert(SameSignature<ProcessList<abi::ProcessInfoV1>, decltype(::nvmlDeviceGetComputeRunningProcesses)>::value);
-static_assert(SameSignature<ProcessList<abi::ProcessInfo>, decltype(::nvmlDeviceGetGraphicsRunningProcesses_v3)>::value);
-static_assert(SameSignature<ProcessList<abi::ProcessInfo>, decltype(::nvmlDeviceGetMPSComputeRunningProcesses_v3)>::value);
+static_assert(SameSignature<ProcessList<abi::ProcessInfo>,
+                            decltype(::nvmlDeviceGetComputeRunningProcesses_v3)>::value);
+static_assert(SameSignature<ProcessList<abi::ProcessInfo>,
+                            decltype(::nvmlDeviceGetComputeRunningProcesses_v2)>::value);
+static_assert(SameSignature<ProcessList<abi::ProcessInfoV1>,
+                            decltype(::nvmlDeviceGetComputeRunningProcesses)>::value);
+static_assert(SameSignature<ProcessList<abi::ProcessInfo>,
+                            decltype(::nvmlDeviceGetGraphicsRunningProcesses_v3)>::value);
+static_assert(SameSignature<ProcessList<abi::ProcessInfo>,
+                            decltype(::nvmlDeviceGetMPSComputeRunningProcesses_v3)>::value);
 
 SAME_FUNCTION(event_set_create, nvmlEventSetCreate);
 SAME_FUNCTION(event_set_free, nvmlEventSetFree);
@@ -159,7 +167,8 @@ SAME_MEMBER(abi::ProcessUtilization, nvmlProcessUtilizationSample_t, memory_copy
 SAME_MEMBER(abi::ProcessUtilization, nvmlProcessUtilizationSample_t, encoder, encUtil);
 SAME_MEMBER(abi::ProcessUtilization, nvmlProcessUtilizationSample_t, decoder, decUtil);
 
-// The header's array of metrics has as many as its version knows, ours as many as we ask for in one call.
+// The header's array has as many metrics as its version defines, Penstock's as many as it requests
+// in one call.
 SAME_SIZE(abi::GpmMetric, nvmlGpmMetric_t);
 SAME_MEMBER(abi::GpmMetric, nvmlGpmMetric_t, metric, metricId);
 SAME_MEMBER(abi::GpmMetric, nvmlGpmMetric_t, status, nvmlReturn);
@@ -170,7 +179,8 @@ SAME_MEMBER(abi::GpmMetrics, nvmlGpmMetricsGet_t, version, version);
 SAME_MEMBER(abi::GpmMetrics, nvmlGpmMetricsGet_t, count, numMetrics);
 SAME_MEMBER(abi::GpmMetrics, nvmlGpmMetricsGet_t, first, sample1);
 SAME_MEMBER(abi::GpmMetrics, nvmlGpmMetricsGet_t, second, sample2);
-static_assert(offsetof(abi::GpmMetrics, metrics) == offsetof(nvmlGpmMetricsGet_t, metrics) && abi::kMostGpmMetrics <= NVML_GPM_METRIC_MAX);
+static_assert(offsetof(abi::GpmMetrics, metrics) == offsetof(nvmlGpmMetricsGet_t, metrics) &&
+              abi::kMostGpmMetrics <= NVML_GPM_METRIC_MAX);
 static_assert(std::is_same_v<decltype(::nvmlGpmMetricsGet), nvmlReturn_t(nvmlGpmMetricsGet_t*)>);
 SAME_VALUE(abi::kGpmMetrics, NVML_GPM_METRICS_GET_VERSION);
 SAME_SIZE(abi::GpmSupport, nvmlGpmSupport_t);
@@ -194,9 +204,11 @@ SAME_SIZE(abi::LicensableFeature, nvmlGridLicensableFeature_t);
 SAME_MEMBER(abi::LicensableFeature, nvmlGridLicensableFeature_t, code, featureCode);
 SAME_MEMBER(abi::LicensableFeature, nvmlGridLicensableFeature_t, licensed, featureState);
 SAME_SIZE(abi::LicensableFeatures, nvmlGridLicensableFeatures_t);
-SAME_MEMBER(abi::LicensableFeatures, nvmlGridLicensableFeatures_t, supported, isGridLicenseSupported);
+SAME_MEMBER(abi::LicensableFeatures, nvmlGridLicensableFeatures_t, supported,
+            isGridLicenseSupported);
 SAME_MEMBER(abi::LicensableFeatures, nvmlGridLicensableFeatures_t, count, licensableFeaturesCount);
-SAME_MEMBER(abi::LicensableFeatures, nvmlGridLicensableFeatures_t, features, gridLicensableFeatures);
+SAME_MEMBER(abi::LicensableFeatures, nvmlGridLicensableFeatures_t, features,
+            gridLicensableFeatures);
 
 #if NVML_API_VERSION >= 13
 SAME_SIZE(abi::FabricInfoV3, nvmlGpuFabricInfo_v3_t);
@@ -293,8 +305,10 @@ SAME_VALUE(abi::kNvLinkToSwitch, NVML_NVLINK_DEVICE_TYPE_SWITCH);
 SAME_VALUE(abi::kUncorrectedErrors, NVML_MEMORY_ERROR_TYPE_UNCORRECTED);
 SAME_VALUE(abi::kVolatileCounter, NVML_VOLATILE_ECC);
 SAME_VALUE(abi::kTemperatureOfTheGpu, NVML_TEMPERATURE_GPU);
-static_assert(abi::kUuidLength >= NVML_DEVICE_UUID_V2_BUFFER_SIZE && abi::kNameLength >= NVML_DEVICE_NAME_V2_BUFFER_SIZE);
-static_assert(abi::kSerialLength >= NVML_DEVICE_SERIAL_BUFFER_SIZE && abi::kVbiosLength >= NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE);
+static_assert(abi::kUuidLength >= NVML_DEVICE_UUID_V2_BUFFER_SIZE &&
+              abi::kNameLength >= NVML_DEVICE_NAME_V2_BUFFER_SIZE);
+static_assert(abi::kSerialLength >= NVML_DEVICE_SERIAL_BUFFER_SIZE &&
+              abi::kVbiosLength >= NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE);
 static_assert(abi::kPartNumberLength >= NVML_DEVICE_PART_NUMBER_BUFFER_SIZE &&
               abi::kVersionLength >= NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE);
 static_assert(abi::kInforomLength >= NVML_DEVICE_INFOROM_VERSION_BUFFER_SIZE);

@@ -1,6 +1,7 @@
-// One set of cases for the fake API server and for a real kube-apiserver: each request that our programs send to one occurs here, and both
-// have to answer it with the same verdict and with the same fields, as far as our code reads them. tests/contract/real_test.py starts the
-// real one and names it by PENSTOCK_CONTRACT_KUBECONFIG and PENSTOCK_CONTRACT_ETCD.
+// Runs the same test cases against the fake API server and a real kube-apiserver. The cases contain
+// each request that Penstock's programs send; both servers must return the same result and the same
+// fields, as far as Penstock reads them. tests/contract/real_test.py starts the real server and
+// passes it in PENSTOCK_CONTRACT_KUBECONFIG and PENSTOCK_CONTRACT_ETCD.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -12,15 +13,15 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "edge/kube/access.h"
-#include "edge/kube/client.h"
-#include "edge/kube/fake/fake_api.h"
-#include "edge/kube/informer.h"
-#include "edge/kube/lease.h"
-#include "edge/kube/watch.h"
 #include "os/loop.h"
+#include "protocol/kube/client.h"
+#include "protocol/kube/credentials/access.h"
+#include "protocol/kube/fake/fake_api.h"
+#include "protocol/kube/informer.h"
+#include "protocol/kube/lease.h"
+#include "protocol/kube/watch.h"
 
-namespace penstock::edge::kube {
+namespace penstock::protocol::kube {
 namespace {
 
 using base::Result;
@@ -49,19 +50,20 @@ std::string Environment(const char* name) {
   return value != nullptr ? value : "";
 }
 
-/// A server on a loop of its own, asked by calls that block.
+/// A server with its own event loop. Calls block.
 class Server {
  public:
   virtual ~Server() = default;
 
-  Result<Answer> Do(Call call) { return DoOn(api(), std::move(call)); }
-  /// As a user without any right.
-  virtual Result<Answer> DoAsStranger(Call call) = 0;
-  /// With a token that the server does not know.
-  virtual Result<Answer> DoUnauthenticated(Call call) = 0;
-  /// From here on nothing of before is known but the present state.
+  Result<ApiResponse> Do(ApiCall call) { return DoOn(api(), std::move(call)); }
+  /// Calls as a user without any rights.
+  virtual Result<ApiResponse> DoAsStranger(ApiCall call) = 0;
+  /// Calls with a token that the server does not know.
+  virtual Result<ApiResponse> DoUnauthenticated(ApiCall call) = 0;
+  /// Discards the history: afterwards only the current state is known.
   virtual void Compact() = 0;
-  /// Lets streams that asked for bookmarks have one before they end; a real server sends one by itself.
+  /// Lets streams that requested bookmarks receive one before they end; a real server sends one by
+  /// itself.
   virtual void Bookmark() = 0;
 
   virtual Api& api() = 0;
@@ -77,9 +79,12 @@ class Server {
   }
 
  protected:
-  Result<Answer> DoOn(Api& which, Call call) {
-    std::promise<Result<Answer>> promise;
-    loop_.Post([&] { which.Do(std::move(call), [&promise](Result<Answer> answer) { promise.set_value(std::move(answer)); }); });
+  Result<ApiResponse> DoOn(Api& which, ApiCall call) {
+    std::promise<Result<ApiResponse>> promise;
+    loop_.Post([&] {
+      which.Do(std::move(call),
+               [&promise](Result<ApiResponse> answer) { promise.set_value(std::move(answer)); });
+    });
     return promise.get_future().get();
   }
 
@@ -103,8 +108,10 @@ class FakeServer final : public Server {
   }
 
   Api& api() override { return *fake_; }
-  Result<Answer> DoAsStranger(Call call) override { return With(403, std::move(call)); }
-  Result<Answer> DoUnauthenticated(Call call) override { return With(401, std::move(call)); }
+  Result<ApiResponse> DoAsStranger(ApiCall call) override { return With(403, std::move(call)); }
+  Result<ApiResponse> DoUnauthenticated(ApiCall call) override {
+    return With(401, std::move(call));
+  }
   void Compact() override {
     OnLoop([this] { fake_->ForgetHistory(); });
   }
@@ -113,7 +120,7 @@ class FakeServer final : public Server {
   }
 
  private:
-  Result<Answer> With(int status, Call call) {
+  Result<ApiResponse> With(int status, ApiCall call) {
     OnLoop([&] { fake_->Fail({.status = status, .method = call.method, .path = call.path}); });
     return Do(std::move(call));
   }
@@ -123,10 +130,11 @@ class FakeServer final : public Server {
 
 class RealServer final : public Server {
  public:
-  explicit RealServer(const Access& admin) {
+  explicit RealServer(const ClusterAccess& admin) {
     loop().Start();
-    Access stranger = admin, unknown = admin, etcd;
-    for (Access* access : {&stranger, &unknown}) access->client_certificate = access->client_key = {};
+    ClusterAccess stranger = admin, unknown = admin, etcd;
+    for (ClusterAccess* access : {&stranger, &unknown})
+      access->client_certificate = access->client_key = {};
     stranger.token.data = "token-of-a-stranger";
     unknown.token.data = "token-of-nobody";
     etcd.server = Environment("PENSTOCK_CONTRACT_ETCD");
@@ -145,30 +153,38 @@ class RealServer final : public Server {
   }
 
   Api& api() override { return *admin_; }
-  Result<Answer> DoAsStranger(Call call) override { return DoOn(*stranger_, std::move(call)); }
-  Result<Answer> DoUnauthenticated(Call call) override { return DoOn(*unknown_, std::move(call)); }
+  Result<ApiResponse> DoAsStranger(ApiCall call) override {
+    return DoOn(*stranger_, std::move(call));
+  }
+  Result<ApiResponse> DoUnauthenticated(ApiCall call) override {
+    return DoOn(*unknown_, std::move(call));
+  }
 
-  /// By etcd's own HTTP gateway: what the server does by itself every five minutes.
+  /// Compacts through etcd's HTTP gateway, as the server does by itself every five minutes.
   void Compact() override {
     const auto range = Parse(Etcd("/v3/kv/range", {{"key", "AA=="}}));
     ASSERT_TRUE(range.ok()) << range.error().ToString();
-    const auto done = Etcd("/v3/kv/compaction", {{"revision", (*range)["header"]["revision"]}, {"physical", true}});
+    const auto done = Etcd("/v3/kv/compaction",
+                           {{"revision", (*range)["header"]["revision"]}, {"physical", true}});
     ASSERT_TRUE(done.ok()) << done.error().ToString();
   }
   void Bookmark() override {}
 
  private:
-  Result<Answer> Etcd(const std::string& path, const Json& body) {
-    return DoOn(*etcd_, {.method = "POST", .path = path, .content_type = "application/json", .body = body.dump()});
+  Result<ApiResponse> Etcd(const std::string& path, const Json& body) {
+    return DoOn(
+        *etcd_,
+        {.method = "POST", .path = path, .content_type = "application/json", .body = body.dump()});
   }
 
   std::unique_ptr<Client> admin_, stranger_, unknown_, etcd_;
 };
 
-/// A stream and what came of it. Bookmarks that end no list come when the server likes, about once a minute: they stand apart.
+/// A stream and its result. Bookmarks that do not end a list are kept apart, because the server
+/// sends them at any time, about once a minute.
 class Watching {
  public:
-  Watching(Server& server, Call call) : server_(server) {
+  Watching(Server& server, ApiCall call) : server_(server) {
     call.query["watch"] = "1";
     server_.OnLoop([&] {
       stream_ = server_.api().Open(
@@ -189,7 +205,8 @@ class Watching {
     server_.OnLoop([this] { stream_.reset(); });
   }
 
-  /// The first so many lines, as our own decoder reads them: "ADDED name", "BOOKMARK end of list", "ERROR 410".
+  /// Waits for `count` lines and returns the events, as Penstock's decoder reads them: "ADDED
+  /// name", "BOOKMARK end of list", "ERROR 410".
   std::vector<std::string> Events(std::size_t count) {
     Wait([&] { return lines_.size() >= count || !end_.empty(); });
     std::vector<std::string> events;
@@ -223,7 +240,8 @@ class Watching {
       case WatchEvent::Type::kAdded: return "ADDED " + event->meta.name;
       case WatchEvent::Type::kModified: return "MODIFIED " + event->meta.name;
       case WatchEvent::Type::kDeleted: return "DELETED " + event->meta.name;
-      case WatchEvent::Type::kBookmark: return event->ends_list ? "BOOKMARK end of list" : "BOOKMARK";
+      case WatchEvent::Type::kBookmark:
+        return event->ends_list ? "BOOKMARK end of list" : "BOOKMARK";
       case WatchEvent::Type::kError: return "ERROR " + std::to_string(event->code);
     }
     return "";
@@ -240,7 +258,7 @@ class Watching {
   std::condition_variable changed_;
   std::vector<std::string> lines_, bookmarks_;
   std::string end_;
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<WatchStream> stream_;
 };
 
 class ApiServer : public testing::TestWithParam<std::string> {
@@ -250,53 +268,68 @@ class ApiServer : public testing::TestWithParam<std::string> {
       server_ = std::make_unique<FakeServer>();
     } else {
       const auto access = FindAccess(Environment("PENSTOCK_CONTRACT_KUBECONFIG"));
-      ASSERT_TRUE(access.ok()) << "tests/contract/real_test.py starts the server: " << access.error().ToString();
+      ASSERT_TRUE(access.ok()) << "tests/contract/real_test.py starts the server: "
+                               << access.error().ToString();
       server_ = std::make_unique<RealServer>(*access);
     }
-    // Objects of this case alone: the real server keeps those of the cases before.
+    // Object names are unique per case, because the real server keeps the objects of earlier cases.
     std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
     name = name.substr(0, name.find('/'));
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return std::tolower(c); });
     name_ = name.substr(0, 60);
   }
 
-  Result<Answer> Do(Call call) { return server_->Do(std::move(call)); }
+  Result<ApiResponse> Do(ApiCall call) { return server_->Do(std::move(call)); }
 
-  Json Ok(Call call) {
+  Json Ok(ApiCall call) {
     const std::string what = call.method + " " + call.path;
     const auto object = Parse(Do(std::move(call)));
     EXPECT_TRUE(object.ok()) << what << ": " << (object.ok() ? "" : object.error().ToString());
     return object.ok() ? *object : Json::object();
   }
 
-  /// "CODE: message", or the status of an answer that is no error.
-  static std::string Verdict(const Result<Answer>& answer) {
+  /// Returns "CODE: message", or the HTTP status of a successful response.
+  static std::string Verdict(const Result<ApiResponse>& answer) {
     if (answer.ok()) return std::to_string(answer->status);
     return std::string(base::Name(answer.error().code())) + ": " + answer.error().message();
   }
-  std::string VerdictOf(Call call) { return Verdict(Do(std::move(call))); }
+  std::string VerdictOf(ApiCall call) { return Verdict(Do(std::move(call))); }
 
   static Json Node(const std::string& name, const Json& labels = Json::object()) {
-    return {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", name}, {"labels", labels}}}};
+    return {
+        {"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", name}, {"labels", labels}}}};
   }
   static Json NodeState(const std::string& name, const Json& status = Json::object()) {
-    return {{"apiVersion", "penstock.io/v1alpha1"}, {"kind", "NodeState"}, {"metadata", {{"name", name}}}, {"status", status}};
+    return {{"apiVersion", "penstock.io/v1alpha1"},
+            {"kind", "NodeState"},
+            {"metadata", {{"name", name}}},
+            {"status", status}};
   }
-  static Json ConfigMap(const std::string& name, const std::string& value, const Json& labels = Json::object()) {
-    return {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", name}, {"labels", labels}}}, {"data", {{"key", value}}}};
+  static Json ConfigMap(const std::string& name, const std::string& value,
+                        const Json& labels = Json::object()) {
+    return {{"apiVersion", "v1"},
+            {"kind", "ConfigMap"},
+            {"metadata", {{"name", name}, {"labels", labels}}},
+            {"data", {{"key", value}}}};
   }
 
-  Json MakeNode(const Json& labels = Json::object()) { return Ok(Create(kNodes, "", Node(name_, labels), "somebody")); }
+  Json MakeNode(const Json& labels = Json::object()) {
+    return Ok(Create(kNodes, "", Node(name_, labels), "somebody"));
+  }
   Json NodeNow() { return Ok(Get(kNodes, "", name_)); }
 
-  /// A namespace of this case alone.
+  /// Creates a namespace for this case.
   std::string MakeNamespace() {
-    Ok(Create({"", "v1", "namespaces"}, "", {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", name_}}}}, "somebody"));
+    Ok(Create({"", "v1", "namespaces"}, "",
+              {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", name_}}}},
+              "somebody"));
     return name_;
   }
 
-  /// What others do to an object: read it, change it, write it.
-  Json Replace(const Resource& resource, const std::string& space, const std::string& name, const Json& patch) {
+  /// Changes an object as other clients do: read, modify, write.
+  Json Replace(const Resource& resource, const std::string& space, const std::string& name,
+               const Json& patch) {
     Json object = Ok(Get(resource, space, name));
     object.merge_patch(patch);
     return Ok({.method = "PUT",
@@ -306,26 +339,33 @@ class ApiServer : public testing::TestWithParam<std::string> {
                .body = object.dump()});
   }
 
-  Call List(const Resource& resource, const std::string& space, std::map<std::string, std::string> query) {
+  ApiCall List(const Resource& resource, const std::string& space,
+               std::map<std::string, std::string> query) {
     return {.path = resource.Path(space), .query = std::move(query)};
   }
 
-  /// As the informer asks.
-  static Call StreamingList(const Resource& resource, const std::string& space, const std::string& field_selector = "") {
-    Call call{.path = resource.Path(space),
-              .query = {{"allowWatchBookmarks", "true"},
-                        {"timeoutSeconds", "300"},
-                        {"sendInitialEvents", "true"},
-                        {"resourceVersionMatch", "NotOlderThan"}}};
+  /// The list request that the informer sends.
+  static ApiCall StreamingList(const Resource& resource, const std::string& space,
+                               const std::string& field_selector = "") {
+    ApiCall call{.path = resource.Path(space),
+                 .query = {{"allowWatchBookmarks", "true"},
+                           {"timeoutSeconds", "300"},
+                           {"sendInitialEvents", "true"},
+                           {"resourceVersionMatch", "NotOlderThan"}}};
     if (!field_selector.empty()) call.query["fieldSelector"] = field_selector;
     return call;
   }
-  static Call WatchFrom(const Resource& resource, const std::string& space, const std::string& version) {
+  static ApiCall WatchFrom(const Resource& resource, const std::string& space,
+                           const std::string& version) {
     return {.path = resource.Path(space),
-            .query = {{"allowWatchBookmarks", "true"}, {"timeoutSeconds", "300"}, {"resourceVersion", version}}};
+            .query = {{"allowWatchBookmarks", "true"},
+                      {"timeoutSeconds", "300"},
+                      {"resourceVersion", version}}};
   }
 
-  static std::string VersionOf(const Json& object) { return object.value("/metadata/resourceVersion"_json_pointer, ""); }
+  static std::string VersionOf(const Json& object) {
+    return object.value("/metadata/resourceVersion"_json_pointer, "");
+  }
 
   static std::vector<std::string> NamesOf(const Json& list) {
     std::vector<std::string> names;
@@ -333,14 +373,17 @@ class ApiServer : public testing::TestWithParam<std::string> {
     return names;
   }
 
-  /// "manager operation[/subresource]: label, label", as the door and the cleanup read owners.
+  /// Returns "manager operation[/subresource]: label, label", in the form in which ClusterAdapter
+  /// and the cleanup read owners.
   static std::vector<std::string> OwnersOf(const Json& object) {
     std::vector<std::string> owners;
     for (const Json& entry : object["metadata"]["managedFields"]) {
-      std::string text = entry["manager"].get<std::string>() + " " + entry["operation"].get<std::string>();
+      std::string text =
+          entry["manager"].get<std::string>() + " " + entry["operation"].get<std::string>();
       if (entry.contains("subresource")) text += "/" + entry["subresource"].get<std::string>();
       text += ":";
-      const Json labels = entry["fieldsV1"].value("/f:metadata/f:labels"_json_pointer, Json::object());
+      const Json labels =
+          entry["fieldsV1"].value("/f:metadata/f:labels"_json_pointer, Json::object());
       for (const auto& [key, value] : labels.items())
         if (key != ".") text += " " + key;
       owners.push_back(text);
@@ -352,10 +395,11 @@ class ApiServer : public testing::TestWithParam<std::string> {
   std::string name_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Contract, ApiServer, testing::Values("fake", "real"), [](const auto& where) { return where.param; });
+INSTANTIATE_TEST_SUITE_P(Contract, ApiServer, testing::Values("fake", "real"),
+                         [](const auto& where) { return where.param; });
 
 TEST_P(ApiServer, CreatesAnObjectOnceAndFillsInWhatIsTheServers) {
-  const Call create = Create(kNodes, "", Node(name_, {{"zone", "a"}}), "somebody");
+  const ApiCall create = Create(kNodes, "", Node(name_, {{"zone", "a"}}), "somebody");
   const auto answer = Do(create);
   EXPECT_EQ(Verdict(answer), "201");
   const Json node = *Parse(answer);
@@ -363,24 +407,33 @@ TEST_P(ApiServer, CreatesAnObjectOnceAndFillsInWhatIsTheServers) {
   EXPECT_EQ(node["metadata"]["name"], name_);
   EXPECT_EQ(node["metadata"]["labels"]["zone"], "a");
   EXPECT_FALSE(node["metadata"]["uid"].get<std::string>().empty());
-  EXPECT_THAT(node["metadata"]["resourceVersion"].get<std::string>(), testing::MatchesRegex("[0-9]+"));
-  EXPECT_THAT(node["metadata"]["creationTimestamp"].get<std::string>(), testing::MatchesRegex("....-..-..T..:..:..Z"));
+  EXPECT_THAT(node["metadata"]["resourceVersion"].get<std::string>(),
+              testing::MatchesRegex("[0-9]+"));
+  EXPECT_THAT(node["metadata"]["creationTimestamp"].get<std::string>(),
+              testing::MatchesRegex("....-..-..T..:..:..Z"));
   EXPECT_EQ(NodeNow()["metadata"]["uid"], node["metadata"]["uid"]);
-  EXPECT_EQ(VerdictOf(create), "ALREADY_EXISTS: POST /api/v1/nodes: nodes \"" + name_ + "\" already exists");
+  EXPECT_EQ(VerdictOf(create),
+            "ALREADY_EXISTS: POST /api/v1/nodes: nodes \"" + name_ + "\" already exists");
 }
 
 TEST_P(ApiServer, SaysWhatIsNotThere) {
   const std::string node = "/api/v1/nodes/" + name_;
-  EXPECT_EQ(VerdictOf(Get(kNodes, "", name_)), "NOT_FOUND: GET " + node + ": nodes \"" + name_ + "\" not found");
-  EXPECT_EQ(VerdictOf(Delete(kNodes, "", name_)), "NOT_FOUND: DELETE " + node + ": nodes \"" + name_ + "\" not found");
-  EXPECT_EQ(VerdictOf(Patch(kNodes, "", name_, kStrategicMergePatch, {{"status", Json::object()}}, "penstock", "status")),
+  EXPECT_EQ(VerdictOf(Get(kNodes, "", name_)),
+            "NOT_FOUND: GET " + node + ": nodes \"" + name_ + "\" not found");
+  EXPECT_EQ(VerdictOf(Delete(kNodes, "", name_)),
+            "NOT_FOUND: DELETE " + node + ": nodes \"" + name_ + "\" not found");
+  EXPECT_EQ(VerdictOf(Patch(kNodes, "", name_, kStrategicMergePatch, {{"status", Json::object()}},
+                            "penstock", "status")),
             "NOT_FOUND: PATCH " + node + "/status: nodes \"" + name_ + "\" not found");
-  EXPECT_EQ(VerdictOf(Patch(kEvents, "default", "no", kStrategicMergePatch, {{"count", 2}}, "penstock")),
-            "NOT_FOUND: PATCH /api/v1/namespaces/default/events/no: events \"no\" not found");
+  EXPECT_EQ(
+      VerdictOf(Patch(kEvents, "default", "no", kStrategicMergePatch, {{"count", 2}}, "penstock")),
+      "NOT_FOUND: PATCH /api/v1/namespaces/default/events/no: events \"no\" not found");
   EXPECT_EQ(VerdictOf(Get(kNodeStates, "", "no")),
-            "NOT_FOUND: GET /apis/penstock.io/v1alpha1/nodestates/no: nodestates.penstock.io \"no\" not found");
+            "NOT_FOUND: GET /apis/penstock.io/v1alpha1/nodestates/no: nodestates.penstock.io "
+            "\"no\" not found");
   EXPECT_EQ(VerdictOf(Get(kDaemonSets, "default", "no")),
-            "NOT_FOUND: GET /apis/apps/v1/namespaces/default/daemonsets/no: daemonsets.apps \"no\" not found");
+            "NOT_FOUND: GET /apis/apps/v1/namespaces/default/daemonsets/no: daemonsets.apps \"no\" "
+            "not found");
 }
 
 TEST_P(ApiServer, SaysWhichKindsThereAre) {
@@ -388,56 +441,86 @@ TEST_P(ApiServer, SaysWhichKindsThereAre) {
   std::vector<std::string> names;
   for (const Json& resource : group["resources"]) names.push_back(resource["name"]);
   EXPECT_THAT(names, testing::Contains("nodestates"));
-  EXPECT_EQ(VerdictOf({.path = "/apis/nobody.example.com/v1"}),
-            "NOT_FOUND: GET /apis/nobody.example.com/v1: the server answered 404 \"404 page not found\"");
+  EXPECT_EQ(
+      VerdictOf({.path = "/apis/nobody.example.com/v1"}),
+      "NOT_FOUND: GET /apis/nobody.example.com/v1: the server answered 404 \"404 page not found\"");
 }
 
 TEST_P(ApiServer, AnswersForAKindThatIsNotInstalled) {
   const std::string path = kNotInstalled.Path("", "x");
   const std::string why = ": the server answered 404 \"404 page not found\"";
-  const Json object = {{"apiVersion", "nobody.example.com/v1"}, {"kind", "Thing"}, {"metadata", {{"name", "x"}}}};
+  const Json object = {
+      {"apiVersion", "nobody.example.com/v1"}, {"kind", "Thing"}, {"metadata", {{"name", "x"}}}};
   EXPECT_EQ(VerdictOf(Get(kNotInstalled, "", "x")), "NOT_FOUND: GET " + path + why);
-  EXPECT_EQ(VerdictOf(Apply(kNotInstalled, "", object, "penstock")), "NOT_FOUND: PATCH " + path + why);
-  EXPECT_EQ(VerdictOf(List(kNotInstalled, "", {{"limit", "500"}})), "NOT_FOUND: GET " + kNotInstalled.Path() + why);
+  EXPECT_EQ(VerdictOf(Apply(kNotInstalled, "", object, "penstock")),
+            "NOT_FOUND: PATCH " + path + why);
+  EXPECT_EQ(VerdictOf(List(kNotInstalled, "", {{"limit", "500"}})),
+            "NOT_FOUND: GET " + kNotInstalled.Path() + why);
   Watching watching(*server_, StreamingList(kNotInstalled, ""));
   EXPECT_EQ(watching.End(), "NOT_FOUND: GET " + kNotInstalled.Path() + why);
 }
 
 TEST_P(ApiServer, NamesTheUserAndTheRightWhereSomethingIsForbidden) {
-  const auto forbidden = [this](const Call& call) { return Verdict(server_->DoAsStranger(call)); };
-  const std::string user = "User \"penstock\" cannot ", cluster = " in API group \"\" at the cluster scope";
+  const auto forbidden = [this](const ApiCall& call) {
+    return Verdict(server_->DoAsStranger(call));
+  };
+  const std::string user = "User \"penstock\" cannot ",
+                    cluster = " in API group \"\" at the cluster scope";
   const std::string rule = "the RBAC rule that is missing: {apiGroups: [\"\"], resources: [\"nodes";
-  EXPECT_THAT(forbidden(List(kNodes, "", {{"limit", "500"}, {"resourceVersion", "0"}})),
-              AllOf(StartsWith("PERMISSION_DENIED: GET /api/v1/nodes: nodes is forbidden: " + user + "list resource \"nodes\"" + cluster),
-                    HasSubstr(rule + "\"], verbs: [\"list\"]}, in a ClusterRole bound to penstock")));
+  EXPECT_THAT(
+      forbidden(List(kNodes, "", {{"limit", "500"}, {"resourceVersion", "0"}})),
+      AllOf(StartsWith("PERMISSION_DENIED: GET /api/v1/nodes: nodes is forbidden: " + user +
+                       "list resource \"nodes\"" + cluster),
+            HasSubstr(rule + "\"], verbs: [\"list\"]}, in a ClusterRole bound to penstock")));
   EXPECT_THAT(forbidden(Get(kNodes, "", "n")),
-              StartsWith("PERMISSION_DENIED: GET /api/v1/nodes/n: nodes \"n\" is forbidden: " + user + "get resource \"nodes\"" + cluster));
-  EXPECT_THAT(forbidden(Apply(kNodes, "", Node("n"), "penstock-labels")),
-              AllOf(HasSubstr(": nodes \"n\" is forbidden: " + user + "patch resource \"nodes\"" + cluster),
-                    HasSubstr(rule + "\"], resourceNames: [\"n\"], verbs: [\"patch\"]}")));
-  EXPECT_THAT(forbidden(Patch(kNodes, "", "n", kStrategicMergePatch, Json::object(), "penstock", "status")),
-              HasSubstr(": nodes \"n\" is forbidden: " + user + "patch resource \"nodes/status\"" + cluster));
-  EXPECT_THAT(forbidden(Create(kEvents, "default", {{"apiVersion", "v1"}, {"kind", "Event"}, {"metadata", {{"name", "e"}}}}, "penstock")),
-              HasSubstr(": events is forbidden: " + user + "create resource \"events\" in API group \"\" in the namespace \"default\""));
-  EXPECT_THAT(forbidden(Get(kNodeStates, "", "n")),
-              HasSubstr(": nodestates.penstock.io \"n\" is forbidden: " + user +
-                        "get resource \"nodestates\" in API group \"penstock.io\" at the cluster scope"));
-  EXPECT_THAT(forbidden(Delete(kNodeStates, "", "n")), HasSubstr(user + "delete resource \"nodestates\""));
-  EXPECT_THAT(forbidden({.method = "PUT", .path = kLeases.Path("default", "l"), .content_type = "application/json", .body = "{}"}),
-              HasSubstr(user + "update resource \"leases\" in API group \"coordination.k8s.io\" in the namespace \"default\""));
-  EXPECT_EQ(Verdict(server_->DoUnauthenticated(Get(kNodes, "", "n"))), "UNAUTHENTICATED: GET /api/v1/nodes/n: Unauthorized");
+              StartsWith("PERMISSION_DENIED: GET /api/v1/nodes/n: nodes \"n\" is forbidden: " +
+                         user + "get resource \"nodes\"" + cluster));
+  EXPECT_THAT(
+      forbidden(Apply(kNodes, "", Node("n"), "penstock-labels")),
+      AllOf(HasSubstr(": nodes \"n\" is forbidden: " + user + "patch resource \"nodes\"" + cluster),
+            HasSubstr(rule + "\"], resourceNames: [\"n\"], verbs: [\"patch\"]}")));
+  EXPECT_THAT(
+      forbidden(Patch(kNodes, "", "n", kStrategicMergePatch, Json::object(), "penstock", "status")),
+      HasSubstr(": nodes \"n\" is forbidden: " + user + "patch resource \"nodes/status\"" +
+                cluster));
+  EXPECT_THAT(
+      forbidden(Create(kEvents, "default",
+                       {{"apiVersion", "v1"}, {"kind", "Event"}, {"metadata", {{"name", "e"}}}},
+                       "penstock")),
+      HasSubstr(": events is forbidden: " + user +
+                "create resource \"events\" in API group \"\" in the namespace \"default\""));
+  EXPECT_THAT(
+      forbidden(Get(kNodeStates, "", "n")),
+      HasSubstr(": nodestates.penstock.io \"n\" is forbidden: " + user +
+                "get resource \"nodestates\" in API group \"penstock.io\" at the cluster scope"));
+  EXPECT_THAT(forbidden(Delete(kNodeStates, "", "n")),
+              HasSubstr(user + "delete resource \"nodestates\""));
+  EXPECT_THAT(forbidden({.method = "PUT",
+                         .path = kLeases.Path("default", "l"),
+                         .content_type = "application/json",
+                         .body = "{}"}),
+              HasSubstr(user + "update resource \"leases\" in API group \"coordination.k8s.io\" in "
+                               "the namespace \"default\""));
+  EXPECT_EQ(Verdict(server_->DoUnauthenticated(Get(kNodes, "", "n"))),
+            "UNAUTHENTICATED: GET /api/v1/nodes/n: Unauthorized");
 }
 
 TEST_P(ApiServer, ApplyOwnsItsLabelsAndRemovesThoseItNoLongerNames) {
   const Json made = MakeNode({{"theirs", "1"}});
-  const auto apply = [&](const Json& labels) { return Apply(kNodes, "", Node(name_, labels), "penstock-labels"); };
+  const auto apply = [&](const Json& labels) {
+    return Apply(kNodes, "", Node(name_, labels), "penstock-labels");
+  };
   const auto answer = Do(apply({{"nvidia.com/gpu.count", "8"}, {"d", "2"}}));
   EXPECT_EQ(Verdict(answer), "200");
   const Json node = *Parse(answer);
-  EXPECT_EQ(node["metadata"]["labels"], Json({{"theirs", "1"}, {"nvidia.com/gpu.count", "8"}, {"d", "2"}}));
-  EXPECT_THAT(OwnersOf(node), UnorderedElementsAre("somebody Update: f:theirs", "penstock-labels Apply: f:d f:nvidia.com/gpu.count"));
+  EXPECT_EQ(node["metadata"]["labels"],
+            Json({{"theirs", "1"}, {"nvidia.com/gpu.count", "8"}, {"d", "2"}}));
+  EXPECT_THAT(OwnersOf(node),
+              UnorderedElementsAre("somebody Update: f:theirs",
+                                   "penstock-labels Apply: f:d f:nvidia.com/gpu.count"));
   EXPECT_NE(VersionOf(node), VersionOf(made));
-  EXPECT_EQ(VersionOf(Ok(apply({{"nvidia.com/gpu.count", "8"}, {"d", "2"}}))), VersionOf(node)) << "what changes nothing is no write";
+  EXPECT_EQ(VersionOf(Ok(apply({{"nvidia.com/gpu.count", "8"}, {"d", "2"}}))), VersionOf(node))
+      << "what changes nothing is no write";
   EXPECT_EQ(Ok(apply({{"d", "3"}}))["metadata"]["labels"], Json({{"theirs", "1"}, {"d", "3"}}));
 }
 
@@ -445,16 +528,19 @@ TEST_P(ApiServer, ApplyTakesAForeignValueAndSharesAnEqualOne) {
   MakeNode({{"x", "1"}, {"y", "1"}});
   const Json node = Ok(Apply(kNodes, "", Node(name_, {{"x", "2"}, {"y", "1"}}), "penstock-labels"));
   EXPECT_EQ(node["metadata"]["labels"], Json({{"x", "2"}, {"y", "1"}}));
-  EXPECT_THAT(OwnersOf(node), UnorderedElementsAre("somebody Update: f:y", "penstock-labels Apply: f:x f:y"));
-  // What was shared stays with its other owner, what was taken goes.
-  EXPECT_EQ(Ok(Apply(kNodes, "", Node(name_), "penstock-labels"))["metadata"]["labels"], Json({{"y", "1"}}));
+  EXPECT_THAT(OwnersOf(node),
+              UnorderedElementsAre("somebody Update: f:y", "penstock-labels Apply: f:x f:y"));
+  // Shared labels stay with their other owner; labels that were taken over are removed.
+  EXPECT_EQ(Ok(Apply(kNodes, "", Node(name_), "penstock-labels"))["metadata"]["labels"],
+            Json({{"y", "1"}}));
 }
 
 TEST_P(ApiServer, AValueThatAnotherChangesIsNoLongerOurs) {
   MakeNode();
   Ok(Apply(kNodes, "", Node(name_, {{"x", "1"}, {"y", "1"}}), "penstock-labels"));
   const Json node = Replace(kNodes, "", name_, {{"metadata", {{"labels", {{"x", "2"}}}}}});
-  EXPECT_THAT(OwnersOf(node), testing::IsSupersetOf({"somebody Update: f:x", "penstock-labels Apply: f:y"}));
+  EXPECT_THAT(OwnersOf(node),
+              testing::IsSupersetOf({"somebody Update: f:x", "penstock-labels Apply: f:y"}));
 }
 
 TEST_P(ApiServer, ApplyNamesTheNodeByItsUid) {
@@ -465,18 +551,20 @@ TEST_P(ApiServer, ApplyNamesTheNodeByItsUid) {
   object["metadata"]["uid"] = "11111111-2222-3333-4444-555555555555";
   EXPECT_EQ(VerdictOf(Apply(kNodes, "", object, "penstock-labels")),
             "INVALID_ARGUMENT: PATCH /api/v1/nodes/" + name_ + ": Node \"" + name_ +
-                "\" is invalid: metadata.uid: Invalid value: \"11111111-2222-3333-4444-555555555555\": field is immutable");
+                "\" is invalid: metadata.uid: Invalid value: "
+                "\"11111111-2222-3333-4444-555555555555\": field is immutable");
   Ok(Delete(kNodes, "", name_));
-  EXPECT_EQ(
-      VerdictOf(Apply(kNodes, "", object, "penstock-labels")),
-      "ABORTED: PATCH /api/v1/nodes/" + name_ + ": Operation cannot be fulfilled on nodes \"" + name_ +
-          "\": uid mismatch: the provided object specified uid 11111111-2222-3333-4444-555555555555, and no existing object was found");
+  EXPECT_EQ(VerdictOf(Apply(kNodes, "", object, "penstock-labels")),
+            "ABORTED: PATCH /api/v1/nodes/" + name_ +
+                ": Operation cannot be fulfilled on nodes \"" + name_ +
+                "\": uid mismatch: the provided object specified uid "
+                "11111111-2222-3333-4444-555555555555, and no existing object was found");
 }
 
 TEST_P(ApiServer, ADryRunShowsWhatWouldBeAndChangesNothing) {
   MakeNode({{"theirs", "1"}});
   const Json before = Ok(Apply(kNodes, "", Node(name_, {{"ours", "1"}}), "penstock-labels"));
-  Call call = Apply(kNodes, "", Node(name_), "penstock-labels");
+  ApiCall call = Apply(kNodes, "", Node(name_), "penstock-labels");
   call.query["dryRun"] = "All";
   EXPECT_EQ(Ok(call)["metadata"]["labels"], Json({{"theirs", "1"}}));
   EXPECT_EQ(NodeNow()["metadata"]["labels"], Json({{"theirs", "1"}, {"ours", "1"}}));
@@ -489,9 +577,11 @@ TEST_P(ApiServer, ADryRunShowsWhatWouldBeAndChangesNothing) {
 }
 
 TEST_P(ApiServer, ApplyMakesANodeStateAndChangesItsStatus) {
-  const auto made = Do(Apply(kNodeStates, "", NodeState(name_, {{"summary", {{"devices", 8}}}}), "penstock"));
+  const auto made =
+      Do(Apply(kNodeStates, "", NodeState(name_, {{"summary", {{"devices", 8}}}}), "penstock"));
   EXPECT_EQ(Verdict(made), "201");
-  const Json changed = Ok(Apply(kNodeStates, "", NodeState(name_, {{"summary", {{"devices", 7}}}}), "penstock"));
+  const Json changed =
+      Ok(Apply(kNodeStates, "", NodeState(name_, {{"summary", {{"devices", 7}}}}), "penstock"));
   EXPECT_EQ(changed["status"]["summary"]["devices"], 7);
   EXPECT_EQ(changed["metadata"]["uid"], (*Parse(made))["metadata"]["uid"]);
   const Json found = Ok(Get(kNodeStates, "", name_));
@@ -503,10 +593,11 @@ TEST_P(ApiServer, ApplyMakesANodeStateAndChangesItsStatus) {
 
 TEST_P(ApiServer, ApplyMakesANodeFeatureInANamespace) {
   const std::string space = MakeNamespace();
-  const Json feature = {{"apiVersion", "nfd.k8s-sigs.io/v1alpha1"},
-                        {"kind", "NodeFeature"},
-                        {"metadata", {{"name", "f"}, {"labels", {{"nfd.node.kubernetes.io/node-name", "n1"}}}}},
-                        {"spec", {{"labels", {{"nvidia.com/gpu.count", "8"}}}}}};
+  const Json feature = {
+      {"apiVersion", "nfd.k8s-sigs.io/v1alpha1"},
+      {"kind", "NodeFeature"},
+      {"metadata", {{"name", "f"}, {"labels", {{"nfd.node.kubernetes.io/node-name", "n1"}}}}},
+      {"spec", {{"labels", {{"nvidia.com/gpu.count", "8"}}}}}};
   EXPECT_EQ(VerdictOf(Apply(kNodeFeatures, space, feature, "penstock")), "201");
   const Json found = Ok(Get(kNodeFeatures, space, "f"));
   EXPECT_EQ(found["spec"]["labels"], Json({{"nvidia.com/gpu.count", "8"}}));
@@ -518,19 +609,26 @@ TEST_P(ApiServer, ApplyMakesANodeFeatureInANamespace) {
 
 TEST_P(ApiServer, NumbersOfANodeAreWrittenThroughItsStatus) {
   MakeNode({{"a", "1"}});
-  const Json numbers = {{"status", {{"capacity", {{"nvidia.com/gpu", "8"}}}, {"allocatable", {{"nvidia.com/gpu", "7"}}}}}};
-  const auto answer = Do(Patch(kNodes, "", name_, kStrategicMergePatch, numbers, "penstock", "status"));
+  const Json numbers = {
+      {"status",
+       {{"capacity", {{"nvidia.com/gpu", "8"}}}, {"allocatable", {{"nvidia.com/gpu", "7"}}}}}};
+  const auto answer =
+      Do(Patch(kNodes, "", name_, kStrategicMergePatch, numbers, "penstock", "status"));
   EXPECT_EQ(Verdict(answer), "200");
   const Json node = *Parse(answer);
   EXPECT_EQ(node["status"]["capacity"], Json({{"nvidia.com/gpu", "8"}}));
   EXPECT_EQ(node["status"]["allocatable"], Json({{"nvidia.com/gpu", "7"}}));
   EXPECT_EQ(node["metadata"]["labels"], Json({{"a", "1"}}));
-  EXPECT_THAT(OwnersOf(node), UnorderedElementsAre("somebody Update: f:a", "penstock Update/status:"));
+  EXPECT_THAT(OwnersOf(node),
+              UnorderedElementsAre("somebody Update: f:a", "penstock Update/status:"));
   const Json other = {{"status", {{"capacity", {{"amd.com/gpu", "1"}}}}}};
-  EXPECT_EQ(Ok(Patch(kNodes, "", name_, kStrategicMergePatch, other, "penstock", "status"))["status"]["capacity"],
+  EXPECT_EQ(Ok(Patch(kNodes, "", name_, kStrategicMergePatch, other, "penstock",
+                     "status"))["status"]["capacity"],
             Json({{"nvidia.com/gpu", "8"}, {"amd.com/gpu", "1"}}));
-  // Who writes to the node itself changes no status, and loses none.
-  const Json relabelled = Replace(kNodes, "", name_, {{"metadata", {{"labels", {{"a", "2"}}}}}, {"status", {{"capacity", nullptr}}}});
+  // A write to the node itself neither changes nor loses its status.
+  const Json relabelled =
+      Replace(kNodes, "", name_,
+              {{"metadata", {{"labels", {{"a", "2"}}}}}, {"status", {{"capacity", nullptr}}}});
   EXPECT_EQ(relabelled["metadata"]["labels"]["a"], "2");
   EXPECT_EQ(relabelled["status"]["capacity"]["nvidia.com/gpu"], "8");
 }
@@ -539,50 +637,58 @@ TEST_P(ApiServer, ConditionsAreMergedByTheirType) {
   MakeNode();
   const auto patch = [&](const Json& condition) {
     const Json status = {{"status", {{"conditions", Json::array({condition})}}}};
-    const Json node = Ok(Patch(kNodes, "", name_, kStrategicMergePatch, status, "penstock", "status"));
+    const Json node =
+        Ok(Patch(kNodes, "", name_, kStrategicMergePatch, status, "penstock", "status"));
     std::vector<std::string> types;
     for (const Json& one : node["status"]["conditions"])
       types.push_back(one["type"].get<std::string>() + " " + one["status"].get<std::string>());
     return types;
   };
   EXPECT_THAT(patch({{"type", "Ready"}, {"status", "True"}}), ElementsAre("Ready True"));
-  EXPECT_THAT(patch({{"type", "GPU"}, {"status", "True"}}), UnorderedElementsAre("Ready True", "GPU True"));
-  EXPECT_THAT(patch({{"type", "GPU"}, {"status", "False"}}), UnorderedElementsAre("Ready True", "GPU False"));
+  EXPECT_THAT(patch({{"type", "GPU"}, {"status", "True"}}),
+              UnorderedElementsAre("Ready True", "GPU True"));
+  EXPECT_THAT(patch({{"type", "GPU"}, {"status", "False"}}),
+              UnorderedElementsAre("Ready True", "GPU False"));
   EXPECT_THAT(patch({{"type", "GPU"}, {"$patch", "delete"}}), ElementsAre("Ready True"));
 }
 
 TEST_P(ApiServer, AMergePatchReplacesWhatItNames) {
   MakeNode({{"a", "1"}, {"b", "1"}});
   const Json labels = {{"metadata", {{"labels", {{"a", nullptr}, {"c", "1"}}}}}};
-  EXPECT_EQ(Ok(Patch(kNodes, "", name_, kMergePatch, labels, "somebody"))["metadata"]["labels"], Json({{"b", "1"}, {"c", "1"}}));
+  EXPECT_EQ(Ok(Patch(kNodes, "", name_, kMergePatch, labels, "somebody"))["metadata"]["labels"],
+            Json({{"b", "1"}, {"c", "1"}}));
 }
 
 TEST_P(ApiServer, AnUnforcedApplyIsAConflictOverAnothersValue) {
   MakeNode();
   Ok(Apply(kNodes, "", Node(name_, {{"x", "1"}}), "nfd"));
   EXPECT_EQ(VerdictOf(Apply(kNodes, "", Node(name_, {{"x", "2"}}), "penstock", false)),
-            "ABORTED: PATCH /api/v1/nodes/" + name_ + ": Apply failed with 1 conflict: conflict with \"nfd\": .metadata.labels.x");
+            "ABORTED: PATCH /api/v1/nodes/" + name_ +
+                ": Apply failed with 1 conflict: conflict with \"nfd\": .metadata.labels.x");
 }
 
 TEST_P(ApiServer, AnEventIsMadeOnceAndCountsOn) {
-  const Json event = {{"apiVersion", "v1"},
-                      {"kind", "Event"},
-                      {"metadata", {{"name", name_}, {"namespace", "default"}}},
-                      {"involvedObject", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", "n1"}, {"uid", "n1"}}},
-                      {"type", "Warning"},
-                      {"reason", "DeviceUnhealthy"},
-                      {"message", "one"},
-                      {"source", {{"component", "penstock"}, {"host", "n1"}}},
-                      {"reportingComponent", "penstock"},
-                      {"reportingInstance", "n1"},
-                      {"firstTimestamp", "2026-01-02T03:04:05Z"},
-                      {"lastTimestamp", "2026-01-02T03:04:05Z"},
-                      {"count", 1}};
+  const Json event = {
+      {"apiVersion", "v1"},
+      {"kind", "Event"},
+      {"metadata", {{"name", name_}, {"namespace", "default"}}},
+      {"involvedObject", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", "n1"}, {"uid", "n1"}}},
+      {"type", "Warning"},
+      {"reason", "DeviceUnhealthy"},
+      {"message", "one"},
+      {"source", {{"component", "penstock"}, {"host", "n1"}}},
+      {"reportingComponent", "penstock"},
+      {"reportingInstance", "n1"},
+      {"firstTimestamp", "2026-01-02T03:04:05Z"},
+      {"lastTimestamp", "2026-01-02T03:04:05Z"},
+      {"count", 1}};
   EXPECT_EQ(VerdictOf(Create(kEvents, "default", event, "penstock")), "201");
   EXPECT_EQ(VerdictOf(Create(kEvents, "default", event, "penstock")),
-            "ALREADY_EXISTS: POST /api/v1/namespaces/default/events: events \"" + name_ + "\" already exists");
+            "ALREADY_EXISTS: POST /api/v1/namespaces/default/events: events \"" + name_ +
+                "\" already exists");
   const Json patch = {{"count", 2}, {"lastTimestamp", "2026-01-02T03:05:05Z"}, {"message", "two"}};
-  const Json counted = Ok(Patch(kEvents, "default", name_, kStrategicMergePatch, patch, "penstock"));
+  const Json counted =
+      Ok(Patch(kEvents, "default", name_, kStrategicMergePatch, patch, "penstock"));
   EXPECT_EQ(counted["count"], 2);
   EXPECT_EQ(counted["message"], "two");
   EXPECT_EQ(counted["lastTimestamp"], "2026-01-02T03:05:05Z");
@@ -594,7 +700,10 @@ TEST_P(ApiServer, ALeaseIsRenewedOnlyFromItsNewestVersion) {
   const Json lease = {{"apiVersion", "coordination.k8s.io/v1"},
                       {"kind", "Lease"},
                       {"metadata", {{"name", name_}}},
-                      {"spec", {{"holderIdentity", "a"}, {"leaseDurationSeconds", 15}, {"renewTime", "2026-01-02T03:04:05.000000Z"}}}};
+                      {"spec",
+                       {{"holderIdentity", "a"},
+                        {"leaseDurationSeconds", 15},
+                        {"renewTime", "2026-01-02T03:04:05.000000Z"}}}};
   Json old = Ok(Create(kLeases, "default", lease, "penstock"));
   const auto put = [this](const Json& object) {
     return Do({.method = "PUT",
@@ -609,12 +718,15 @@ TEST_P(ApiServer, ALeaseIsRenewedOnlyFromItsNewestVersion) {
   EXPECT_EQ(Verdict(answer), "200");
   EXPECT_EQ((*Parse(answer))["spec"]["holderIdentity"], "b");
   EXPECT_EQ((*Parse(answer))["spec"]["renewTime"], "2026-01-02T03:04:05.000000Z");
-  EXPECT_EQ(Verdict(put(old)), "ABORTED: PUT " + kLeases.Path("default", name_) +
-                                   ": Operation cannot be fulfilled on leases.coordination.k8s.io \"" + name_ +
-                                   "\": the object has been modified; please apply your changes to the latest version and try again");
+  EXPECT_EQ(Verdict(put(old)),
+            "ABORTED: PUT " + kLeases.Path("default", name_) +
+                ": Operation cannot be fulfilled on leases.coordination.k8s.io \"" + name_ +
+                "\": the object has been modified; please apply your changes to the latest version "
+                "and try again");
   old["metadata"]["name"] = name_ + "-other";
-  EXPECT_EQ(VerdictOf(Get(kLeases, "default", name_ + "-other")), "NOT_FOUND: GET " + kLeases.Path("default", name_ + "-other") +
-                                                                      ": leases.coordination.k8s.io \"" + name_ + "-other\" not found");
+  EXPECT_EQ(VerdictOf(Get(kLeases, "default", name_ + "-other")),
+            "NOT_FOUND: GET " + kLeases.Path("default", name_ + "-other") +
+                ": leases.coordination.k8s.io \"" + name_ + "-other\" not found");
 }
 
 TEST_P(ApiServer, ALeaderIsElectedAndGivesItsLeaseBack) {
@@ -622,15 +734,18 @@ TEST_P(ApiServer, ALeaderIsElectedAndGivesItsLeaseBack) {
   std::unique_ptr<LeaderElection> election;
   server_->OnLoop([&] {
     election = std::make_unique<LeaderElection>(
-        server_->api(), LeaderElection::Options{.namespace_name = "default", .name = name_, .identity = "a"},
-        LeaderElection::Callbacks{.leading = [&] { leading.set_value(); }, .stopped = [](const std::string&) {}});
+        server_->api(),
+        LeaderElection::Options{.namespace_name = "default", .name = name_, .identity = "a"},
+        LeaderElection::Callbacks{.leading = [&] { leading.set_value(); },
+                                  .stopped = [](const std::string&) {}});
     election->Start();
   });
   ASSERT_EQ(leading.get_future().wait_for(kWithin), std::future_status::ready);
   EXPECT_EQ(Ok(Get(kLeases, "default", name_))["spec"]["holderIdentity"], "a");
   server_->OnLoop([&] { election.reset(); });
   Json lease;
-  for (const auto end = std::chrono::steady_clock::now() + kWithin; std::chrono::steady_clock::now() < end;) {
+  for (const auto end = std::chrono::steady_clock::now() + kWithin;
+       std::chrono::steady_clock::now() < end;) {
     lease = Ok(Get(kLeases, "default", name_));
     if (lease["spec"].value("holderIdentity", "") != "a") break;
   }
@@ -644,7 +759,9 @@ TEST_P(ApiServer, ADaemonSetHasItsNumbersInItsStatus) {
                     {"metadata", {{"name", name_}}},
                     {"spec",
                      {{"selector", {{"matchLabels", labels}}},
-                      {"template", {{"metadata", {{"labels", labels}}}, {"spec", {{"containers", {{{"name", "c"}, {"image", "i"}}}}}}}}}}};
+                      {"template",
+                       {{"metadata", {{"labels", labels}}},
+                        {"spec", {{"containers", {{{"name", "c"}, {"image", "i"}}}}}}}}}}};
   Ok(Create(kDaemonSets, "default", set, "somebody"));
   const Json status = {{"status",
                         {{"currentNumberScheduled", 3},
@@ -663,16 +780,18 @@ TEST_P(ApiServer, ADaemonSetHasItsNumbersInItsStatus) {
 TEST_P(ApiServer, ListsInPagesWhoseObjectsHaveNoKind) {
   const std::string space = MakeNamespace();
   EXPECT_EQ(Ok(List(kConfigMaps, space, {{"limit", "2"}}))["items"], Json::array());
-  for (const char* name : {"a", "b", "c"}) Ok(Create(kConfigMaps, space, ConfigMap(name, "v"), "somebody"));
+  for (const char* name : {"a", "b", "c"})
+    Ok(Create(kConfigMaps, space, ConfigMap(name, "v"), "somebody"));
   const Json first = Ok(List(kConfigMaps, space, {{"limit", "2"}}));
   EXPECT_EQ(first["kind"], "ConfigMapList");
   EXPECT_EQ(first["apiVersion"], "v1");
   EXPECT_THAT(NamesOf(first), ElementsAre("a", "b"));
   EXPECT_FALSE(first["items"][0].contains("kind"));
   EXPECT_TRUE(first["items"][0]["metadata"].contains("managedFields"));
-  // What is written between two pages is not in the second one.
+  // An object that is created between two pages is not on the second page.
   Ok(Create(kConfigMaps, space, ConfigMap("d", "v"), "somebody"));
-  const Json second = Ok(List(kConfigMaps, space, {{"limit", "2"}, {"continue", first["metadata"]["continue"]}}));
+  const Json second =
+      Ok(List(kConfigMaps, space, {{"limit", "2"}, {"continue", first["metadata"]["continue"]}}));
   EXPECT_THAT(NamesOf(second), ElementsAre("c"));
   EXPECT_EQ(VersionOf(second), VersionOf(first));
   EXPECT_EQ(second["metadata"].value("continue", ""), "");
@@ -681,10 +800,12 @@ TEST_P(ApiServer, ListsInPagesWhoseObjectsHaveNoKind) {
 TEST_P(ApiServer, AListOfAnyVersionIsWholeWhateverItsLimit) {
   const std::string space = MakeNamespace();
   Json last;
-  for (const char* name : {"a", "b", "c"}) last = Ok(Create(kConfigMaps, space, ConfigMap(name, "v"), "somebody"));
-  // A cache may lag: it is asked until it knows the last of them.
+  for (const char* name : {"a", "b", "c"})
+    last = Ok(Create(kConfigMaps, space, ConfigMap(name, "v"), "somebody"));
+  // A cache may lag: repeat until it has the last object.
   Json list;
-  for (const auto end = std::chrono::steady_clock::now() + kWithin; std::chrono::steady_clock::now() < end;) {
+  for (const auto end = std::chrono::steady_clock::now() + kWithin;
+       std::chrono::steady_clock::now() < end;) {
     list = Ok(List(kConfigMaps, space, {{"limit", "2"}, {"resourceVersion", "0"}}));
     if (list["items"].size() == 3) break;
   }
@@ -695,51 +816,70 @@ TEST_P(ApiServer, AListOfAnyVersionIsWholeWhateverItsLimit) {
 
 TEST_P(ApiServer, APageAfterACompactionIsExpired) {
   const std::string space = MakeNamespace();
-  for (const char* name : {"a", "b", "c"}) Ok(Create(kConfigMaps, space, ConfigMap(name, "v"), "somebody"));
+  for (const char* name : {"a", "b", "c"})
+    Ok(Create(kConfigMaps, space, ConfigMap(name, "v"), "somebody"));
   const Json first = Ok(List(kConfigMaps, space, {{"limit", "2"}}));
   Ok(Create(kConfigMaps, space, ConfigMap("d", "v"), "somebody"));
   server_->Compact();
-  EXPECT_THAT(VerdictOf(List(kConfigMaps, space, {{"limit", "2"}, {"continue", first["metadata"]["continue"]}})),
-              StartsWith("OUT_OF_RANGE: GET " + kConfigMaps.Path(space) +
-                         ": The provided continue parameter is too old to display a consistent list result."));
+  EXPECT_THAT(
+      VerdictOf(
+          List(kConfigMaps, space, {{"limit", "2"}, {"continue", first["metadata"]["continue"]}})),
+      StartsWith(
+          "OUT_OF_RANGE: GET " + kConfigMaps.Path(space) +
+          ": The provided continue parameter is too old to display a consistent list result."));
 }
 
 TEST_P(ApiServer, SelectsByNameByNodeAndByLabel) {
   const std::string space = MakeNamespace();
-  for (const char* name : {"a", "b"}) Ok(Create(kConfigMaps, space, ConfigMap(name, "v", {{"is", name}}), "somebody"));
-  EXPECT_THAT(NamesOf(Ok(List(kConfigMaps, space, {{"limit", "500"}, {"fieldSelector", "metadata.name=b"}}))), ElementsAre("b"));
-  EXPECT_THAT(NamesOf(Ok(List(kConfigMaps, "", {{"limit", "500"}, {"labelSelector", "is=a"}}))), testing::Contains("a"));
-  EXPECT_THAT(NamesOf(Ok(List(kConfigMaps, space, {{"limit", "500"}, {"labelSelector", "is=a"}}))), ElementsAre("a"));
+  for (const char* name : {"a", "b"})
+    Ok(Create(kConfigMaps, space, ConfigMap(name, "v", {{"is", name}}), "somebody"));
+  EXPECT_THAT(NamesOf(Ok(List(kConfigMaps, space,
+                              {{"limit", "500"}, {"fieldSelector", "metadata.name=b"}}))),
+              ElementsAre("b"));
+  EXPECT_THAT(NamesOf(Ok(List(kConfigMaps, "", {{"limit", "500"}, {"labelSelector", "is=a"}}))),
+              testing::Contains("a"));
+  EXPECT_THAT(NamesOf(Ok(List(kConfigMaps, space, {{"limit", "500"}, {"labelSelector", "is=a"}}))),
+              ElementsAre("a"));
   for (const char* on : {"on", "off"}) {
-    const Json pod = {{"apiVersion", "v1"},
-                      {"kind", "Pod"},
-                      {"metadata", {{"name", std::string("pod-") + on}}},
-                      {"spec", {{"nodeName", name_ + "-" + on}, {"containers", {{{"name", "c"}, {"image", "i"}}}}}}};
+    const Json pod = {
+        {"apiVersion", "v1"},
+        {"kind", "Pod"},
+        {"metadata", {{"name", std::string("pod-") + on}}},
+        {"spec",
+         {{"nodeName", name_ + "-" + on}, {"containers", {{{"name", "c"}, {"image", "i"}}}}}}};
     Ok(Create(kPods, space, pod, "somebody"));
   }
-  EXPECT_THAT(NamesOf(Ok(List(kPods, "", {{"limit", "500"}, {"fieldSelector", "spec.nodeName=" + name_ + "-on"}}))), ElementsAre("pod-on"));
+  EXPECT_THAT(
+      NamesOf(Ok(List(kPods, "",
+                      {{"limit", "500"}, {"fieldSelector", "spec.nodeName=" + name_ + "-on"}}))),
+      ElementsAre("pod-on"));
   Ok(Apply(kNodeStates, "", NodeState(name_ + "-1"), "penstock"));
   Ok(Apply(kNodeStates, "", NodeState(name_ + "-2"), "penstock"));
-  EXPECT_THAT(NamesOf(Ok(List(kNodeStates, "", {{"limit", "500"}, {"fieldSelector", "metadata.name=" + name_ + "-2"}}))),
-              ElementsAre(name_ + "-2"));
+  EXPECT_THAT(
+      NamesOf(Ok(List(kNodeStates, "",
+                      {{"limit", "500"}, {"fieldSelector", "metadata.name=" + name_ + "-2"}}))),
+      ElementsAre(name_ + "-2"));
 }
 
 TEST_P(ApiServer, AStreamingListEndsWithABookmarkAndGoesOnInOrder) {
   const std::string space = MakeNamespace();
-  for (const char* name : {"a", "b"}) Ok(Create(kConfigMaps, space, ConfigMap(name, "1"), "somebody"));
+  for (const char* name : {"a", "b"})
+    Ok(Create(kConfigMaps, space, ConfigMap(name, "1"), "somebody"));
   Watching watching(*server_, StreamingList(kConfigMaps, space));
   EXPECT_THAT(watching.Events(3), ElementsAre("ADDED a", "ADDED b", "BOOKMARK end of list"));
   Replace(kConfigMaps, space, "b", {{"data", {{"key", "2"}}}});
   Ok(Create(kConfigMaps, space, ConfigMap("c", "1"), "somebody"));
   const std::string before = VersionOf(Ok(Get(kConfigMaps, space, "a")));
   Ok(Delete(kConfigMaps, space, "a"));
-  ASSERT_THAT(watching.Events(6), ElementsAre("ADDED a", "ADDED b", "BOOKMARK end of list", "MODIFIED b", "ADDED c", "DELETED a"));
+  ASSERT_THAT(watching.Events(6), ElementsAre("ADDED a", "ADDED b", "BOOKMARK end of list",
+                                              "MODIFIED b", "ADDED c", "DELETED a"));
   const auto lines = watching.Lines();
   EXPECT_EQ(lines[0]["object"]["kind"], "ConfigMap");
   EXPECT_EQ(lines[0]["object"]["apiVersion"], "v1");
   EXPECT_TRUE(lines[0]["object"]["metadata"].contains("managedFields"));
   EXPECT_EQ(lines[3]["object"]["data"]["key"], "2");
-  EXPECT_GT(std::stoll(VersionOf(lines[5]["object"])), std::stoll(before)) << "the version of its end, to go on from";
+  EXPECT_GT(std::stoll(VersionOf(lines[5]["object"])), std::stoll(before))
+      << "the version of its end, to go on from";
   EXPECT_GT(std::stoll(VersionOf(lines[5]["object"])), std::stoll(VersionOf(lines[4]["object"])));
 }
 
@@ -756,14 +896,15 @@ TEST_P(ApiServer, AStreamingListOfOneObjectSeesNoOther) {
 TEST_P(ApiServer, AnObjectThatASelectorLosesIsDeletedForIt) {
   const std::string space = MakeNamespace();
   Ok(Create(kConfigMaps, space, ConfigMap("a", "1", {{"is", "x"}}), "somebody"));
-  Call call = StreamingList(kConfigMaps, space);
+  ApiCall call = StreamingList(kConfigMaps, space);
   call.query["labelSelector"] = "is=x";
   Watching watching(*server_, call);
   EXPECT_THAT(watching.Events(2), ElementsAre("ADDED a", "BOOKMARK end of list"));
   Replace(kConfigMaps, space, "a", {{"metadata", {{"labels", {{"is", "y"}}}}}});
   EXPECT_THAT(watching.Events(3), ElementsAre("ADDED a", "BOOKMARK end of list", "DELETED a"));
   Replace(kConfigMaps, space, "a", {{"metadata", {{"labels", {{"is", "x"}}}}}});
-  EXPECT_THAT(watching.Events(4), ElementsAre("ADDED a", "BOOKMARK end of list", "DELETED a", "ADDED a"));
+  EXPECT_THAT(watching.Events(4),
+              ElementsAre("ADDED a", "BOOKMARK end of list", "DELETED a", "ADDED a"));
 }
 
 TEST_P(ApiServer, AWatchGoesOnFromAVersion) {
@@ -776,11 +917,14 @@ TEST_P(ApiServer, AWatchGoesOnFromAVersion) {
   EXPECT_THAT(watching.Events(2), ElementsAre("MODIFIED a", "DELETED a"));
 }
 
-// As a server that passes over the parameters of a streaming list, and has no bookmarks, takes the informer's request.
-TEST_P(ApiServer, AWatchWithoutAVersionBeginsWithWhatIsThereAndTellsNoEndOfIt) {
+// A server that ignores the parameters of a streaming list, and has no bookmarks, treats the
+// informer's request like this.
+TEST_P(ApiServer, AWatchWithoutAVersionBeginsWithWhatIsThereAndReportsNoEndOfIt) {
   const std::string space = MakeNamespace();
-  for (const char* name : {"a", "b"}) Ok(Create(kConfigMaps, space, ConfigMap(name, "1"), "somebody"));
-  Watching watching(*server_, {.path = kConfigMaps.Path(space), .query = {{"timeoutSeconds", "300"}}});
+  for (const char* name : {"a", "b"})
+    Ok(Create(kConfigMaps, space, ConfigMap(name, "1"), "somebody"));
+  Watching watching(*server_,
+                    {.path = kConfigMaps.Path(space), .query = {{"timeoutSeconds", "300"}}});
   EXPECT_THAT(watching.Events(2), UnorderedElementsAre("ADDED a", "ADDED b"));
   Ok(Create(kConfigMaps, space, ConfigMap("c", "1"), "somebody"));
   EXPECT_THAT(watching.Events(3), UnorderedElementsAre("ADDED a", "ADDED b", "ADDED c"));
@@ -801,12 +945,13 @@ TEST_P(ApiServer, AWatchEndsAfterTheTimeThatItAskedForWithABookmarkBefore) {
   const std::string space = MakeNamespace();
   Ok(Create(kConfigMaps, space, ConfigMap("a", "1"), "somebody"));
   const std::string version = VersionOf(Ok(List(kConfigMaps, space, {{"limit", "500"}})));
-  Call call = WatchFrom(kConfigMaps, space, version);
+  ApiCall call = WatchFrom(kConfigMaps, space, version);
   call.query["timeoutSeconds"] = "10";
   Watching watching(*server_, call);
   const Json seen = Ok(Create(kConfigMaps, space, ConfigMap("b", "1"), "somebody"));
   ASSERT_THAT(watching.Events(1), ElementsAre("ADDED b"));
-  Ok(Create(kConfigMaps, "default", ConfigMap(name_, "1"), "somebody"));  // not for this watch, but newer
+  Ok(Create(kConfigMaps, "default", ConfigMap(name_, "1"),
+            "somebody"));  // not part of this watch, but newer
   server_->Bookmark();
   EXPECT_EQ(watching.End(), "ok");
   EXPECT_THAT(watching.Events(1), ElementsAre("ADDED b"));
@@ -817,12 +962,15 @@ TEST_P(ApiServer, AWatchEndsAfterTheTimeThatItAskedForWithABookmarkBefore) {
 TEST_P(ApiServer, ListsAndWatchesMayHaveMetadataAlone) {
   const std::string space = MakeNamespace();
   const auto selector = "spec.nodeName=" + name_;
-  Call pages{.path = kPods.Path(), .query = {{"limit", "500"}, {"fieldSelector", selector}}, .accept = std::string(kMetadataOfLists)};
+  ApiCall pages{.path = kPods.Path(),
+                .query = {{"limit", "500"}, {"fieldSelector", selector}},
+                .accept = std::string(kMetadataOfLists)};
   EXPECT_THAT(DecodePage(Do(pages)->body)->objects, IsEmpty());
-  const Json pod = {{"apiVersion", "v1"},
-                    {"kind", "Pod"},
-                    {"metadata", {{"name", "p"}, {"labels", {{"team", "x"}}}}},
-                    {"spec", {{"nodeName", name_}, {"containers", {{{"name", "c"}, {"image", "i"}}}}}}};
+  const Json pod = {
+      {"apiVersion", "v1"},
+      {"kind", "Pod"},
+      {"metadata", {{"name", "p"}, {"labels", {{"team", "x"}}}}},
+      {"spec", {{"nodeName", name_}, {"containers", {{{"name", "c"}, {"image", "i"}}}}}}};
   Ok(Create(kPods, space, pod, "somebody"));
   const Json list = Ok(pages);
   EXPECT_EQ(list["kind"], "PartialObjectMetadataList");
@@ -830,7 +978,7 @@ TEST_P(ApiServer, ListsAndWatchesMayHaveMetadataAlone) {
   ASSERT_THAT(NamesOf(list), ElementsAre("p"));
   EXPECT_FALSE(list["items"][0].contains("spec"));
   EXPECT_EQ(list["items"][0]["metadata"]["labels"]["team"], "x");
-  Call stream = StreamingList(kPods, "", selector);
+  ApiCall stream = StreamingList(kPods, "", selector);
   stream.accept = kMetadataOfEvents;
   Watching watching(*server_, stream);
   ASSERT_THAT(watching.Events(2), ElementsAre("ADDED p", "BOOKMARK end of list"));
@@ -841,7 +989,7 @@ TEST_P(ApiServer, ListsAndWatchesMayHaveMetadataAlone) {
   EXPECT_FALSE(object["metadata"]["uid"].get<std::string>().empty());
 }
 
-// All of the above, as the agent uses it.
+// Combines the cases above as the agent uses them.
 TEST_P(ApiServer, AnInformerOfMetadataKnowsWhatComesAndGoes) {
   const std::string space = MakeNamespace();
   std::mutex mutex;
@@ -860,13 +1008,19 @@ TEST_P(ApiServer, AnInformerOfMetadataKnowsWhatComesAndGoes) {
   Ok(Create(kConfigMaps, space, ConfigMap("a", "1"), "somebody"));
   std::unique_ptr<Informer> informer;
   server_->OnLoop([&] {
-    Informer::Options options{.resource = kConfigMaps, .namespace_name = space, .metadata_only = true};
+    Informer::Options options{
+        .resource = kConfigMaps, .namespace_name = space, .metadata_only = true};
     informer = std::make_unique<Informer>(
         server_->api(), options,
-        Informer::Handlers{.changed = [&](const Json& object) { say("has " + object["metadata"]["name"].get<std::string>()); },
-                           .removed = [&](const std::string&, const std::string& name) { say("lost " + name); },
-                           .synced = [&] { say("synced"); },
-                           .trouble = [&](const base::Status& why) { say(why.ok() ? "well" : why.error().ToString()); }});
+        Informer::Handlers{
+            .changed =
+                [&](const Json& object) {
+                  say("has " + object["metadata"]["name"].get<std::string>());
+                },
+            .removed = [&](const std::string&, const std::string& name) { say("lost " + name); },
+            .synced = [&] { say("synced"); },
+            .trouble =
+                [&](const base::Status& why) { say(why.ok() ? "well" : why.error().ToString()); }});
     informer->Start();
   });
   EXPECT_THAT(wait(2), ElementsAre("has a", "synced"));
@@ -877,4 +1031,4 @@ TEST_P(ApiServer, AnInformerOfMetadataKnowsWhatComesAndGoes) {
 }
 
 }  // namespace
-}  // namespace penstock::edge::kube
+}  // namespace penstock::protocol::kube

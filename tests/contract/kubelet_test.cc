@@ -1,6 +1,7 @@
-// One set of cases for the fake kubelet and for the kubelet's own device manager, checkpoint and pod-resources server, which
-// tests/e2e/cluster/go/kubelet-devices runs without the rest of a kubelet: each message that a kubelet and our plugin exchange occurs here.
-// tests/contract/real_test.py names that program by PENSTOCK_CONTRACT_KUBELET.
+// Runs the same test cases against the fake kubelet and against the kubelet's own device manager,
+// checkpoint and pod-resources server, which tests/e2e/cluster/go/kubelet-devices runs without the
+// rest of a kubelet. The cases contain each message that a kubelet and Penstock's plugin exchange.
+// tests/contract/real_test.py passes that program in PENSTOCK_CONTRACT_KUBELET.
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -22,14 +23,14 @@
 #include <unistd.h>
 
 #include "deviceplugin.grpc.pb.h"
-#include "edge/kubelet/checkpoint.h"
-#include "edge/kubelet/fake/fake_kubelet.h"
-#include "edge/kubelet/plugin_fixture.h"
-#include "edge/kubelet/pod_resources.h"
-#include "edge/rpc/unix.h"
-#include "os/core/temporary_folder.h"
+#include "os/core/testing/temporary_folder.h"
+#include "protocol/kubelet/checkpoint.h"
+#include "protocol/kubelet/fake/fake_kubelet.h"
+#include "protocol/kubelet/pod_resources.h"
+#include "protocol/kubelet/testing/plugin_fixture.h"
+#include "protocol/rpc/unix.h"
 
-namespace penstock::edge::kubelet {
+namespace penstock::protocol::kubelet {
 namespace {
 
 using Json = nlohmann::json;
@@ -44,13 +45,13 @@ using namespace std::chrono_literals;
 
 constexpr auto kWithin = 60s;
 
-/// What a kubelet knows of a resource.
+/// A kubelet's counts of a resource.
 struct Counts {
   long capacity = 0, allocatable = 0;
   bool operator==(const Counts&) const = default;
 };
 
-/// A pod's container, prepared or refused.
+/// A pod's container, admitted or rejected.
 struct Container {
   std::string error;
   std::vector<std::string> ids;  ///< sorted
@@ -66,10 +67,10 @@ class Kubelet {
   virtual void Kill() = 0;
   virtual Counts Of(const std::string& resource) = 0;
   virtual int Registrations(const std::string& resource) = 0;
-  /// A pod "test/NAME" with one container "c" that wants `count` of a resource.
+  /// Starts a pod "test/NAME" with one container "c" that requests `count` of a resource.
   virtual Container Run(const std::string& pod, const std::string& resource, int count) = 0;
   virtual void End(const std::string& pod) = 0;
-  /// Ends the connection to the resource's plugin.
+  /// Closes the connection to the resource's plugin.
   virtual void Drop(const std::string& resource) = 0;
 
   const std::string& folder() const { return folder_; }
@@ -103,7 +104,8 @@ class Fake final : public Kubelet {
       if (device.healthy && !held.contains(id)) free.push_back(id);
     const auto preferred = fake_.Prefer(resource, free, {}, count);
     if (!preferred.ok()) return {.error = preferred.error().message()};
-    Container container{.ids = preferred->empty() ? std::vector(free.begin(), free.begin() + count) : *preferred};
+    Container container{.ids = preferred->empty() ? std::vector(free.begin(), free.begin() + count)
+                                                  : *preferred};
     std::sort(container.ids.begin(), container.ids.end());
     const auto answer = fake_.Allocate(resource, container.ids);
     if (!answer.ok()) return {.error = answer.error().message()};
@@ -137,7 +139,8 @@ class Fake final : public Kubelet {
 
 class Real final : public Kubelet {
  public:
-  Real(const std::string& folder, std::string program) : Kubelet(folder), program_(std::move(program)) {}
+  Real(const std::string& folder, std::string program)
+      : Kubelet(folder), program_(std::move(program)) {}
   ~Real() override { Kill(); }
 
   void Start() override {
@@ -156,7 +159,7 @@ class Real final : public Kubelet {
     ::close(out[1]);
     to_ = ::fdopen(in[1], "w");
     from_ = ::fdopen(out[0], "r");
-    Read();  // it serves
+    Read();  // it serves now
   }
   void Kill() override {
     if (child_ <= 0) return;
@@ -169,17 +172,26 @@ class Real final : public Kubelet {
     const Json answer = Ask({{"do", "resource"}, {"resource", resource}});
     return {answer["capacity"], answer["allocatable"]};
   }
-  int Registrations(const std::string& resource) override { return Ask({{"do", "resource"}, {"resource", resource}})["registrations"]; }
+  int Registrations(const std::string& resource) override {
+    return Ask({{"do", "resource"}, {"resource", resource}})["registrations"];
+  }
   Container Run(const std::string& pod, const std::string& resource, int count) override {
-    const Json answer =
-        Ask({{"do", "run"}, {"namespace", "test"}, {"pod", pod}, {"container", "c"}, {"resource", resource}, {"count", count}});
+    const Json answer = Ask({{"do", "run"},
+                             {"namespace", "test"},
+                             {"pod", pod},
+                             {"container", "c"},
+                             {"resource", resource},
+                             {"count", count}});
     if (answer.contains("error")) return {.error = answer["error"]};
     Container container{.ids = Texts(answer["devices"])};
     std::sort(container.ids.begin(), container.ids.end());
-    container.edits = {answer["environment"], Texts(answer["files"]), Texts(answer["mounts"]), Texts(answer["cdi"]), answer["annotations"]};
+    container.edits = {answer["environment"], Texts(answer["files"]), Texts(answer["mounts"]),
+                       Texts(answer["cdi"]), answer["annotations"]};
     return container;
   }
-  void End(const std::string& pod) override { Ask({{"do", "end"}, {"namespace", "test"}, {"pod", pod}}); }
+  void End(const std::string& pod) override {
+    Ask({{"do", "end"}, {"namespace", "test"}, {"pod", pod}});
+  }
   void Drop(const std::string& resource) override { Ask({{"do", "drop"}, {"resource", resource}}); }
 
  private:
@@ -194,7 +206,8 @@ class Real final : public Kubelet {
   }
   Json Read() {
     std::string line;
-    for (int c = std::fgetc(from_); c != '\n' && c != EOF; c = std::fgetc(from_)) line += static_cast<char>(c);
+    for (int c = std::fgetc(from_); c != '\n' && c != EOF; c = std::fgetc(from_))
+      line += static_cast<char>(c);
     Json answer = Json::parse(line, nullptr, false);
     EXPECT_FALSE(answer.is_discarded()) << "the program ended: " << line;
     return answer.is_object() ? answer : Json::object();
@@ -225,7 +238,8 @@ class KubeletContract : public testing::TestWithParam<std::string> {
   }
 
   static bool Eventually(const std::function<bool()>& predicate) {
-    for (const auto end = std::chrono::steady_clock::now() + kWithin; std::chrono::steady_clock::now() < end;) {
+    for (const auto end = std::chrono::steady_clock::now() + kWithin;
+         std::chrono::steady_clock::now() < end;) {
       if (predicate()) return true;
       std::this_thread::sleep_for(10ms);
     }
@@ -238,7 +252,7 @@ class KubeletContract : public testing::TestWithParam<std::string> {
     return Eventually([&] { return kubelet_->Registrations(kGpu) >= times; });
   }
 
-  /// By our own client.
+  /// Queries pod-resources with Penstock's own client.
   template <typename T>
   T PodResourcesSay(void (PodResources::*ask)(std::function<void(base::Result<T>)>)) {
     os::Loop loop("resources");
@@ -259,7 +273,8 @@ class KubeletContract : public testing::TestWithParam<std::string> {
   auto Listed() {
     std::vector<std::string> lines;
     for (const PodDevices& pod : PodResourcesSay(&PodResources::List)) {
-      std::string line = pod.namespace_name + "/" + pod.pod + "/" + pod.container + " " + pod.resource;
+      std::string line =
+          pod.namespace_name + "/" + pod.pod + "/" + pod.container + " " + pod.resource;
       for (const std::string& id : pod.ids) line += " " + id;
       lines.push_back(line);
     }
@@ -268,15 +283,18 @@ class KubeletContract : public testing::TestWithParam<std::string> {
 
   std::vector<std::string> Sockets() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_ / "kubelet/device-plugins"))
+    for (const auto& entry :
+         std::filesystem::directory_iterator(folder_ / "kubelet/device-plugins"))
       if (entry.is_socket()) names.push_back(entry.path().filename());
     std::sort(names.begin(), names.end());
     return names;
   }
 
-  grpc::Status Register(const std::string& version, const std::string& resource, const std::string& endpoint) {
+  grpc::Status Register(const std::string& version, const std::string& resource,
+                        const std::string& endpoint) {
     rpc::StartGrpc();
-    const auto stub = v1beta1::Registration::NewStub(rpc::OpenChannel(folder_ / "kubelet/device-plugins/kubelet.sock"));
+    const auto stub = v1beta1::Registration::NewStub(
+        rpc::OpenChannel(folder_ / "kubelet/device-plugins/kubelet.sock"));
     v1beta1::RegisterRequest request;
     request.set_version(version);
     request.set_resource_name(resource);
@@ -291,7 +309,8 @@ class KubeletContract : public testing::TestWithParam<std::string> {
   RunningPlugin plugin_{folder_ / "kubelet"};
 };
 
-INSTANTIATE_TEST_SUITE_P(Contract, KubeletContract, testing::Values("fake", "real"), [](const auto& where) { return where.param; });
+INSTANTIATE_TEST_SUITE_P(Contract, KubeletContract, testing::Values("fake", "real"),
+                         [](const auto& where) { return where.param; });
 
 TEST_P(KubeletContract, ReadsTheListOfARegisteredPlugin) {
   Serve();
@@ -315,7 +334,8 @@ TEST_P(KubeletContract, FollowsEachListThatTheStreamCarries) {
 }
 
 TEST_P(KubeletContract, GivesAContainerWhatThePluginAnswers) {
-  plugin_.callbacks.allocate = [](const AllocateRequest& request, const Reply<std::vector<ContainerEdits>>& reply) {
+  plugin_.callbacks.allocate = [](const AllocateRequest& request,
+                                  const Reply<std::vector<ContainerEdits>>& reply) {
     EXPECT_EQ(request.containers.size(), 1u);
     ContainerEdits edits;
     edits.environment["IDS"] = request.containers[0][0] + "," + request.containers[0][1];
@@ -335,14 +355,16 @@ TEST_P(KubeletContract, GivesAContainerWhatThePluginAnswers) {
   EXPECT_THAT(container.edits.cdi_devices, ElementsAre("nvidia.com/gpu=0"));
   EXPECT_THAT(container.edits.annotations, ElementsAre(Pair("penstock.io/x", "y")));
   EXPECT_THAT(Listed(), ElementsAre("test/p/c nvidia.com/gpu GPU-a GPU-b"));
-  EXPECT_THAT(Allocatable(), ElementsAre(Pair(kGpu, ElementsAre("GPU-a", "GPU-b")))) << "given out or not";
+  EXPECT_THAT(Allocatable(), ElementsAre(Pair(kGpu, ElementsAre("GPU-a", "GPU-b"))))
+      << "given out or not";
   kubelet_->End("p");
   EXPECT_THAT(Listed(), IsEmpty());
 }
 
 TEST_P(KubeletContract, AsksForAPreferenceAndFollowsIt) {
   std::promise<PreferRequest> asked;
-  plugin_.callbacks.prefer = [&](const PreferRequest& request, const Reply<std::vector<std::vector<std::string>>>& reply) {
+  plugin_.callbacks.prefer = [&](const PreferRequest& request,
+                                 const Reply<std::vector<std::vector<std::string>>>& reply) {
     asked.set_value(request);
     reply({{{"GPU-b"}}});
   };
@@ -362,11 +384,13 @@ TEST_P(KubeletContract, ChoosesItselfWhereThePluginHasNoPreference) {
   Serve();
   EXPECT_THAT(kubelet_->Run("p", kGpu, 1).ids, testing::SizeIs(1));
   EXPECT_THAT(kubelet_->Run("q", kGpu, 1).ids, testing::SizeIs(1));
-  EXPECT_THAT(Listed(), UnorderedElementsAre(HasSubstr("test/p/c nvidia.com/gpu GPU-"), HasSubstr("test/q/c nvidia.com/gpu GPU-")));
+  EXPECT_THAT(Listed(), UnorderedElementsAre(HasSubstr("test/p/c nvidia.com/gpu GPU-"),
+                                             HasSubstr("test/q/c nvidia.com/gpu GPU-")));
 }
 
-TEST_P(KubeletContract, TellsWhyThePluginRefusedAContainer) {
-  plugin_.callbacks.allocate = [](const AllocateRequest&, const Reply<std::vector<ContainerEdits>>& reply) {
+TEST_P(KubeletContract, ReportsWhyThePluginRefusedAContainer) {
+  plugin_.callbacks.allocate = [](const AllocateRequest&,
+                                  const Reply<std::vector<ContainerEdits>>& reply) {
     reply(base::Error(base::Code::kFailedPrecondition, "these two are not linked"));
   };
   Serve();
@@ -412,7 +436,8 @@ TEST_P(KubeletContract, RemovesAllSocketsWhenItStartsAndLeavesItsOwnWhenItIsKill
 TEST_P(KubeletContract, IsRegisteredWithByANewSocketWhereTheOldOneWasRemoved) {
   Serve();
   for (const auto& socket : Sockets())
-    if (socket != "kubelet.sock") std::filesystem::remove(folder_ / ("kubelet/device-plugins/" + socket));
+    if (socket != "kubelet.sock")
+      std::filesystem::remove(folder_ / ("kubelet/device-plugins/" + socket));
   kubelet_->Drop(kGpu);
   EXPECT_TRUE(Registered(2));
   EXPECT_TRUE(Has({2, 2}));
@@ -438,7 +463,7 @@ TEST_P(KubeletContract, LeavesTheOlderStreamOpenWhenTheNewerPluginEnds) {
   auto newcomer = std::make_unique<RunningPlugin>(folder_ / "kubelet");
   newcomer->Start(TwoDevices());
   ASSERT_TRUE(newcomer->WaitFor(Phase::kServing));
-  newcomer.reset();  // its devices go with it; only the older plugin's audit notices
+  newcomer.reset();  // its devices disappear; only the older plugin's audit notices
   EXPECT_TRUE(Registered(3));
   EXPECT_TRUE(Has({2, 2}));
   EXPECT_EQ(kubelet_->Run("p", kGpu, 1).error, "");
@@ -448,8 +473,10 @@ TEST_P(KubeletContract, RefusesNamesThatAreNoExtendedResource) {
   plugin_.options.resource = "gpu";
   kubelet_->Start();
   plugin_.Start(TwoDevices());
-  EXPECT_TRUE(plugin_.WaitFor(Phase::kRefused, "the ResourceName \"gpu\" is invalid")) << plugin_.last().reason;
-  for (const char* name : {"gpu", "kubernetes.io/gpu", "x.kubernetes.io/gpu", "requests.nvidia.com/gpu", "nvidia.com/", "/gpu"}) {
+  EXPECT_TRUE(plugin_.WaitFor(Phase::kRefused, "the ResourceName \"gpu\" is invalid"))
+      << plugin_.last().reason;
+  for (const char* name : {"gpu", "kubernetes.io/gpu", "x.kubernetes.io/gpu",
+                           "requests.nvidia.com/gpu", "nvidia.com/", "/gpu"}) {
     const auto status = Register("v1beta1", name, "x.sock");
     EXPECT_EQ(status.error_code(), grpc::StatusCode::UNKNOWN) << name;
     EXPECT_EQ(status.error_message(), "the ResourceName \"" + std::string(name) + "\" is invalid");
@@ -460,12 +487,15 @@ TEST_P(KubeletContract, RefusesAnotherVersion) {
   kubelet_->Start();
   const auto status = Register("v1alpha", kGpu, "x.sock");
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNKNOWN);
-  EXPECT_EQ(status.error_message(), "requested API version \"v1alpha\" is not supported by kubelet. Supported version is [\"v1beta1\"]");
+  EXPECT_EQ(status.error_message(),
+            "requested API version \"v1alpha\" is not supported by kubelet. Supported version is "
+            "[\"v1beta1\"]");
 }
 
 /// What only a real kubelet writes.
 class KubeletCheckpoint : public KubeletContract {};
-INSTANTIATE_TEST_SUITE_P(Contract, KubeletCheckpoint, testing::Values("real"), [](const auto& where) { return where.param; });
+INSTANTIATE_TEST_SUITE_P(Contract, KubeletCheckpoint, testing::Values("real"),
+                         [](const auto& where) { return where.param; });
 
 TEST_P(KubeletCheckpoint, NamesThePodsAndTheHealthyDevices) {
   Serve();
@@ -478,9 +508,10 @@ TEST_P(KubeletCheckpoint, NamesThePodsAndTheHealthyDevices) {
   }));
   const auto checkpoint = ReadCheckpoint(folder_ / "kubelet");
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.error().ToString();
-  EXPECT_THAT(checkpoint->entries, ElementsAre(CheckpointEntry{"uid-of-p", "c", kGpu, {"GPU-a", "GPU-b"}}));
+  EXPECT_THAT(checkpoint->entries,
+              ElementsAre(CheckpointEntry{"uid-of-p", "c", kGpu, {"GPU-a", "GPU-b"}}));
   EXPECT_THAT(checkpoint->registered, ElementsAre(Pair(kGpu, ElementsAre("GPU-a"))));
 }
 
 }  // namespace
-}  // namespace penstock::edge::kubelet
+}  // namespace penstock::protocol::kubelet

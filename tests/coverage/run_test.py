@@ -11,7 +11,7 @@ ARCHITECTURE = """<!-- include table -->
 |---|---|---|
 | `src/device/remote*` `src/device/testing` | `src/base` | |
 | `src/device` | `src/base` | |
-| `src/vendor/all.h` `src/vendor/backends.cc` | | |
+| `src/backend/all.h` `src/backend/backends.cc` | | |
 | `src/node/*` | | |
 <!-- end -->
 <!-- area table -->
@@ -38,16 +38,16 @@ def test_files_are_counted_with_their_rooms(run):
     files = [counted("src/device/model.cc", (1, [1, 0]), (3, [])),
              counted("src/device/remote.cc", (0, [0, 0]), (1, [])),
              counted("src/node/share/offer.cc", (1, [])),
-             counted("src/node/share/wish.cc", (0, [])),
-             counted("src/node/cdi/keeper.cc", (1, [2])),
-             counted("src/vendor/backends.cc", (1, [])),
+             counted("src/node/share/assignment.cc", (0, [])),
+             counted("src/node/cdi/spec_writer.cc", (1, [2])),
+             counted("src/backend/backends.cc", (1, [])),
              counted("src/elsewhere/new.cc", (0, []))]
     table = run.table(files, run.Areas(ARCHITECTURE)).splitlines()
     assert set(table[2:-1]) == {
         "| `src/device` | 4 | 75.0 % | 4 | 25.0 % |",
         "| `src/node/share` | 2 | 50.0 % | 0 | – |",
         "| `src/node/cdi` | 1 | 100.0 % | 1 | 100.0 % |",
-        "| `src/vendor` | 1 | 100.0 % | 0 | – |",
+        "| `src/backend` | 1 | 100.0 % | 0 | – |",
         "| `src/elsewhere` | 1 | 0.0 % | 0 | – |"}
     assert table[-1] == "| `all` | 9 | 66.7 % | 5 | 40.0 % |"
 

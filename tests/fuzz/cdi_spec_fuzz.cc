@@ -1,4 +1,5 @@
-// A CDI specification of somebody else's, JSON or YAML: it is refused with its place, or it means the same after it was written again.
+// Fuzzes CDI specifications of other programs, in JSON or YAML: a specification is rejected with a
+// position, or has the same meaning after it is written again.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -34,7 +35,8 @@ void CheckRead(const cdi::Spec& spec, std::string_view text) {
     names.push_back(device.name);
   }
   MustBe(registry.Inject(names).ok());
-  MustBe(cdi::Registry({{"a", 0, std::string(text)}, {"b", 0, std::string(text)}}).devices().empty());
+  MustBe(
+      cdi::Registry({{"a", 0, std::string(text)}, {"b", 0, std::string(text)}}).devices().empty());
 }
 
 }  // namespace
@@ -45,7 +47,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (spec.ok()) {
     CheckRead(*spec, text);
   } else {
-    MustBe(spec.error().code() == penstock::base::Code::kInvalidArgument && spec.error().message().starts_with("fuzz"));
+    MustBe(spec.error().code() == penstock::base::Code::kInvalidArgument &&
+           spec.error().message().starts_with("fuzz"));
     MustBe(cdi::Registry({{"fuzz", 0, std::string(text)}}).problems().size() == 1);
   }
   (void)cdi::ParseName(text);

@@ -1,5 +1,6 @@
-// Objects that an API server sends and others may have written: the Node, a ConfigMap, pods and our own NodeState. The input has a line for
-// each event, whose first letter says of what: 'n' Node, 'm' ConfigMap, 'p' pod, 'a' a whole Node as the answer of a read, 's' NodeState.
+// Fuzzes objects from an API server that other programs may have written: the Node, a ConfigMap,
+// pods and the agent's NodeState. The input has one line per event, whose first letter is the kind:
+// 'n' Node, 'm' ConfigMap, 'p' pod, 'a' a whole Node as the response to a read, 's' NodeState.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -7,19 +8,19 @@
 
 #include <nlohmann/json.hpp>
 
+#include "adapter/cluster/configuration_watch.h"
+#include "adapter/cluster/node_labels.h"
+#include "adapter/cluster/node_state_object.h"
+#include "adapter/cluster/pod_label_watch.h"
 #include "base/core/strings.h"
-#include "door/cluster_labels.h"
-#include "door/cluster_pods.h"
-#include "door/cluster_state.h"
-#include "door/cluster_watch.h"
 #include "oracle.h"
 #include "scripted_api.h"
 
 namespace {
 
 using namespace penstock;
-using edge::kube::Json;
 using fuzz::Require;
+using protocol::kube::Json;
 
 constexpr std::string_view kWanted = "team*";
 
@@ -36,7 +37,8 @@ class Cluster {
     if (kind == 'm') api_.Send("/api/v1/namespaces/ns/configmaps", text);
     if (kind == 'p') api_.Send("/api/v1/pods", text);
     if (kind == 'a' || kind == 's') {
-      const auto object = edge::kube::Parse(edge::kube::Answer{200, std::string(text)});
+      const auto object =
+          protocol::kube::Parse(protocol::kube::ApiResponse{200, std::string(text)});
       if (object.ok() && kind == 'a') watch_.Adopt(*object);
       if (object.ok() && kind == 's') CheckTimes(*object);
     }
@@ -45,33 +47,45 @@ class Cluster {
   }
 
  private:
-  void Settle() { api_.executor().Advance(std::chrono::seconds(31)); }  // longer than any wait after an end
+  void Settle() {
+    api_.executor().Advance(std::chrono::seconds(31));
+  }  // longer than any back-off after a stream ends
 
-  void CheckNode(const door::NodeView& node) {
+  void CheckNode(const adapter::cluster::ObservedNode& node) {
     Require(node.name == "n1");
     if (!watch_.owners_known()) return;
     for (const std::string& key : node.ours) Require(node.labels.contains(key));
-    const door::LabelSet wanted = {{"nvidia.com/gpu.count", "2"}, {"gfd.timestamp", "1"}};
+    const adapter::cluster::NodeLabelSet wanted = {{"nvidia.com/gpu.count", "2"},
+                                                   {"gfd.timestamp", "1"}};
     for (const bool carried : {false, true}) {
       const auto plan = labels_.Decide(node, wanted, carried, api_.executor().clock().Now());
       if (!plan.write) continue;
-      for (const auto& [key, value] : plan.set) Require(wanted.contains(key) || node.ours.contains(key));
+      for (const auto& [key, value] : plan.set)
+        Require(wanted.contains(key) || node.ours.contains(key));
       labels_.Wrote(plan.set, api_.executor().clock().Now());
     }
   }
 
-  /// Times of an object that others may have changed go into ours, and nothing else does.
+  /// Only the times of an object that others may have changed are copied to the agent's own.
   static void CheckTimes(const Json& seen) {
-    door::StartTimes times;
+    adapter::cluster::StartTimes times;
     times.Remember(seen);
     const Json ours = {
         {"status",
-         {{"devices", {{{"id", "G0"}, {"health", {{"state", "healthy"}, {"reason", ""}, {"since", "2026-01-01T00:00:00Z"}}}}}},
-          {"conditions", {{{"type", "Ready"}, {"status", "True"}, {"lastTransitionTime", "2026-01-01T00:00:00Z"}}}},
+         {{"devices",
+           {{{"id", "G0"},
+             {"health",
+              {{"state", "healthy"}, {"reason", ""}, {"since", "2026-01-01T00:00:00Z"}}}}}},
+          {"conditions",
+           {{{"type", "Ready"},
+             {"status", "True"},
+             {"lastTransitionTime", "2026-01-01T00:00:00Z"}}}},
           {"configuration", {{"origin", "defaults"}, {"since", "2026-01-01T00:00:00Z"}}}}}};
     Json written = ours;
     times.PutInto(written, true);
-    for (const char* time : {"/status/devices/0/health/since", "/status/conditions/0/lastTransitionTime", "/status/configuration/since"}) {
+    for (const char* time :
+         {"/status/devices/0/health/since", "/status/conditions/0/lastTransitionTime",
+          "/status/configuration/since"}) {
       const Json::json_pointer at(time);
       Require(written.at(at).is_string());
       written.at(at) = ours.at(at);
@@ -79,22 +93,30 @@ class Cluster {
     Require(written == ours);
   }
 
-  static void CheckConfig(const door::WishedConfig& config) { Require(config.problem.empty() || config.text.empty()); }
+  static void CheckConfig(const api::RemoteConfig& config) {
+    Require(config.problem.empty() || config.text.empty());
+  }
 
-  static void CheckPods(const std::shared_ptr<const door::PodsOfNode>& pods) {
+  static void CheckPods(const std::shared_ptr<const adapter::cluster::PodsOfNode>& pods) {
     Require(pods != nullptr);
     for (const auto& [name, facts] : *pods)
       for (const auto& [key, value] : facts.labels) Require(base::GlobMatch(kWanted, key));
   }
 
   fuzz::ScriptedApi api_;
-  door::LabelKeeper labels_;
-  door::ClusterWatch watch_{
+  adapter::cluster::NodeLabelReconciler labels_;
+  adapter::cluster::ConfigurationWatch watch_{
       api_,
       "n1",
       {.name = "config", .namespace_name = "ns"},
-      {.node = [] {}, .wished = CheckConfig, .problem = [](const std::string&, const door::ClusterWork::Problem&) {}}};
-  door::ClusterPods pods_{api_, "n1", {std::string(kWanted)}, {.changed = CheckPods, .problem = [](const door::ClusterWork::Problem&) {}}};
+      {.node = [] {},
+       .remote = CheckConfig,
+       .problem = [](const std::string&, const adapter::cluster::ReconcileLoop::Problem&) {}}};
+  adapter::cluster::PodLabelWatch pods_{
+      api_,
+      "n1",
+      {std::string(kWanted)},
+      {.changed = CheckPods, .problem = [](const adapter::cluster::ReconcileLoop::Problem&) {}}};
 };
 
 }  // namespace

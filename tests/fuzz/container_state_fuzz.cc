@@ -1,5 +1,6 @@
-// The state that a low-level runtime writes to a hook's standard input, and the config.json of the bundle that it names. The input has the
-// state, a NUL, and the file; "BUNDLE" in the state stands for the folder of the file.
+// Fuzzes the state that a low-level runtime passes to a hook on standard input, and the config.json
+// of the bundle that it names. The input is the state, a NUL, and the file; "BUNDLE" in the state
+// stands for the file's folder.
 #include <cstdint>
 #include <string>
 
@@ -8,7 +9,7 @@
 #include "hook/container.h"
 #include "oracle.h"
 #include "os/core/file.h"
-#include "os/core/temporary_folder.h"
+#include "os/core/testing/temporary_folder.h"
 
 namespace {
 
@@ -22,8 +23,9 @@ std::string StringAt(const json& object, const char* key) {
   return found == object.end() || !found->is_string() ? "" : found->get<std::string>();
 }
 
-/// The root by another reading of the same texts.
-std::string ExpectedRoot(const std::string& state, const std::string& config, const std::string& folder) {
+/// The root, read from the same texts by another implementation.
+std::string ExpectedRoot(const std::string& state, const std::string& config,
+                         const std::string& folder) {
   const json map = json::parse(state, nullptr, false);
   if (const std::string root = StringAt(map, "root"); !root.empty()) return root;
   const std::string bundle = StringAt(map, "bundle");
@@ -43,7 +45,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto parts = fuzz::Parts(data, size, 2);
   std::string state = parts[0];
   constexpr std::string_view kBundle = "BUNDLE";
-  for (auto at = state.find(kBundle); at != std::string::npos; at = state.find(kBundle, at + folder.path().size()))
+  for (auto at = state.find(kBundle); at != std::string::npos;
+       at = state.find(kBundle, at + folder.path().size()))
     state.replace(at, kBundle.size(), folder.path());
   folder.Write("config.json", parts[1]);
 
@@ -53,6 +56,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   const std::string& message = root.error().message();
-  Require(message.find("container") != std::string::npos || message.find("config.json") != std::string::npos);
+  Require(message.find("container") != std::string::npos ||
+          message.find("config.json") != std::string::npos);
   return 0;
 }

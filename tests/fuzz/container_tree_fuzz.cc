@@ -1,5 +1,6 @@
-// The hooks on a container's tree whose files an image's author wrote: the linker's configuration and list of libraries, an ELF library,
-// CUDA's compatibility library, musl's path. The input has one file after another, each behind its length in two bytes.
+// Fuzzes the hooks on the files of a container that an image's author wrote: the linker's
+// configuration and cache, an ELF library, CUDA's compatibility library, musl's path. The input is
+// a sequence of files, each after its length in two bytes.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -10,9 +11,9 @@
 #include "hook/hooks.h"
 #include "hook/ld_config.h"
 #include "oracle.h"
-#include "os/core/elf_maker.h"
 #include "os/core/ld_cache.h"
-#include "os/core/temporary_folder.h"
+#include "os/core/testing/elf_maker.h"
+#include "os/core/testing/temporary_folder.h"
 
 namespace {
 
@@ -20,25 +21,30 @@ using namespace penstock;
 using fuzz::Require;
 
 constexpr std::string_view kDriver = "/usr/local/nvidia/lib64";
-constexpr std::array<std::string_view, 5> kFiles = {hook::kLdConfig, "/etc/ld.so.cache", "/usr/lib/libimage.so.1",
-                                                    "/usr/local/cuda/compat/libcuda.so.560.1", "/etc/ld-musl-x86_64.path"};
+constexpr std::array<std::string_view, 5> kFiles = {
+    hook::kLdConfig, "/etc/ld.so.cache", "/usr/lib/libimage.so.1",
+    "/usr/local/cuda/compat/libcuda.so.560.1", "/etc/ld-musl-x86_64.path"};
 
-/// A new tree. Files that are missing in the input are missing in the tree.
+/// Creates a new tree. Files that are missing in the input are missing in the tree.
 void Fill(const os::TemporaryFolder& folder, std::string_view input) {
   for (const char* name : {"root", "outside"}) std::filesystem::remove_all(folder / name);
   std::filesystem::create_directories(folder / "outside");
   for (std::size_t i = 0; i < kFiles.size() && input.size() > 2; ++i) {
-    const std::size_t length = static_cast<unsigned char>(input[0]) + 256u * static_cast<unsigned char>(input[1]);
+    const std::size_t length =
+        static_cast<unsigned char>(input[0]) + 256u * static_cast<unsigned char>(input[1]);
     folder.Write("root" + std::string(kFiles[i]), std::string(input.substr(2, length)));
     input.remove_prefix(std::min(input.size(), 2 + length));
   }
   folder.Link("root/opt/outside", "../../../outside");
-  if (std::filesystem::exists(folder / ("root" + std::string(kFiles.back())))) folder.Write("root/lib/ld-musl-x86_64.so.1", "musl");
+  if (std::filesystem::exists(folder / ("root" + std::string(kFiles.back()))))
+    folder.Write("root/lib/ld-musl-x86_64.so.1", "musl");
   static const std::string library = os::MakeElf({.soname = "libcuda.so.1"});
   folder.Write("root" + std::string(kDriver) + "/libcuda.so.550.54.15", library);
 }
 
-void Require(const base::Status& status) { Require(status.ok() || !status.error().message().empty()); }
+void Require(const base::Status& status) {
+  Require(status.ok() || !status.error().message().empty());
+}
 
 }  // namespace
 
@@ -49,7 +55,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Require(root.ok());
   hook::Warnings warnings;
   const std::vector<std::string> folders = {std::string(kDriver), "/opt/outside"};
-  Require(hook::EnableCudaCompat(*root, {.driver_version = "550.54.15", .cuda_version = "12.4"}, warnings));
+  Require(hook::EnableCudaCompat(*root, {.driver_version = "550.54.15", .cuda_version = "12.4"},
+                                 warnings));
   const base::Status updated = hook::UpdateLdCache(*root, folders, warnings);
   Require(updated);
   Require(hook::CreateSonameLinks(*root, folders, warnings));
@@ -59,10 +66,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!updated.ok() || !warnings.messages().empty() || !cache.ok()) return 0;
   const auto entries = os::ReadLdCache(*cache);
   Require(entries.ok());
-  // Under a name that the image may have chosen: its own list may speak for the driver's folder.
-  Require(std::any_of(entries->begin(), entries->end(),
-                      [](const os::LdCacheEntry& entry) { return entry.path.find("/libcuda.so") != std::string::npos; }));
-  // A container that starts once more stays as it is.
+  // The image may have chosen the entry's name: its own cache may list libraries of the driver's
+  // folder.
+  Require(std::any_of(entries->begin(), entries->end(), [](const os::LdCacheEntry& entry) {
+    return entry.path.find("/libcuda.so") != std::string::npos;
+  }));
+  // Starting the container once more changes nothing.
   Require(hook::UpdateLdCache(*root, folders, warnings));
   Require(root->Read("/etc/ld.so.cache").value_or("") == *cache);
   return 0;

@@ -1,11 +1,12 @@
-// dcgm-exporter's file of counters: written by hand, mounted from a ConfigMap, found half-written.
+// Fuzzes dcgm-exporter's counters files: written by users, mounted from a ConfigMap, possibly
+// half-written.
 #include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
-#include "api/compat/counters.h"
+#include "api/compat/nvidia/counters.h"
 
 namespace compat = penstock::api::compat;
 
@@ -18,10 +19,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)compat::LooksLikeCounters(text);
   const auto counters = compat::ParseCounters(text, "fuzz", kFields);
   if (!counters.ok()) {
-    if (counters.error().code() != penstock::base::Code::kInvalidArgument || counters.error().message().rfind("fuzz", 0) != 0) std::abort();
+    if (counters.error().code() != penstock::base::Code::kInvalidArgument ||
+        counters.error().message().rfind("fuzz", 0) != 0)
+      std::abort();
     return 0;
   }
-  // What was taken is taken again as it is.
+  // Accepted rows are accepted again unchanged.
   const auto again = compat::CheckCounters(counters->rows, "rows", kFields);
   if (!again.ok() || again->rows != counters->rows || !again->remarks.empty()) std::abort();
   return 0;

@@ -1,20 +1,21 @@
-// doors.json, as a crash, a full disk or another version of the agent may have left it.
+// Fuzzes doors.json, which a crash, a full disk or another version of the agent may have damaged.
 #include <cstdint>
 
-#include "door/doors_file.h"
+#include "node/assign/manual_assignments.h"
 #include "oracle.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace penstock;
   using fuzz::Require;
-  const auto devices = door::DecodeDoors(fuzz::Text(data, size), "fuzz");
+  const auto devices = node::assign::DecodeManualAssignments(fuzz::Text(data, size), "fuzz");
   if (!devices.ok()) {
     const base::Code code = devices.error().code();
     Require(code == base::Code::kDataLoss || code == base::Code::kFailedPrecondition);
     Require(devices.error().message().find("fuzz") != std::string::npos);
     return 0;
   }
-  const auto again = door::DecodeDoors(door::EncodeDoors(*devices), "fuzz");
+  const auto again = node::assign::DecodeManualAssignments(
+      node::assign::EncodeManualAssignments(*devices), "fuzz");
   Require(again.ok() && *again == *devices);
   return 0;
 }

@@ -1,4 +1,4 @@
-// The strict reader of YAML and JSON: configuration and answers of other programs.
+// Fuzzes the strict parser of YAML and JSON: configuration, and responses of other programs.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -12,7 +12,7 @@ using penstock::base::Code;
 using penstock::base::Result;
 using penstock::base::Value;
 
-// Every value knows where it stands, and no map holds a key twice.
+// Every value has a position, and no map has a duplicate key.
 void Check(const Value& value, int depth) {
   if (depth > 33 || value.mark.line < 0 || value.mark.column < 0) std::abort();
   if (value.list) {
@@ -28,7 +28,8 @@ void Check(const Value& value, int depth) {
 void Check(const Result<Value>& parsed) {
   if (parsed.ok()) {
     Check(*parsed, 0);
-  } else if (parsed.error().code() != Code::kInvalidArgument || parsed.error().message().rfind("fuzz", 0) != 0) {
+  } else if (parsed.error().code() != Code::kInvalidArgument ||
+             parsed.error().message().rfind("fuzz", 0) != 0) {
     std::abort();
   }
 }

@@ -1,4 +1,4 @@
-// ELF files: an image's libraries are whatever it says they are.
+// Fuzzes ELF files: the libraries of an image may contain anything.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -11,10 +11,13 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const penstock::os::UniqueFd file(::memfd_create("elf", MFD_CLOEXEC));
-  if (!penstock::os::WriteAll(file.get(), {reinterpret_cast<const char*>(data), size}, "memory").ok()) std::abort();
+  if (!penstock::os::WriteAll(file.get(), {reinterpret_cast<const char*>(data), size}, "memory")
+           .ok())
+    std::abort();
   const auto facts = penstock::os::ReadElf(file.get(), "libx.so");
   if (facts.ok() && (facts->soname.size() > 4096 || facts->needed.size() > 1024)) std::abort();
-  const auto section = penstock::os::ReadElfSection(file.get(), "libx.so", ".note.cuda.fwd_compatibility", 4096);
+  const auto section =
+      penstock::os::ReadElfSection(file.get(), "libx.so", ".note.cuda.fwd_compatibility", 4096);
   if (section.ok() && section->size() > 4096) std::abort();
   return 0;
 }

@@ -1,25 +1,27 @@
-// Configuration files of container engines: whatever they say, an edit keeps all else, a second one changes nothing, and it can be undone.
+// Fuzzes edits of container engines' configuration files: an edit preserves everything else, a
+// second edit changes nothing, and an edit can be reverted.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
-#include "edge/engine/change.h"
-#include "edge/engine/line_diff.h"
+#include "protocol/engine/apply/change.h"
+#include "protocol/engine/text/line_diff.h"
 
 namespace {
 
-using namespace penstock::edge::engine;  // NOLINT: all of it is under test
+using namespace penstock::protocol::engine;  // NOLINT: all of it is under test
 
 void Check(bool holds) {
   if (!holds) std::abort();
 }
 
-void Edit(Format format, const std::string& text) {
+void Edit(FileFormat format, const std::string& text) {
   const auto document = Read(format, text, "fuzz");
   if (!document.ok()) return Check(document.error().message().rfind("fuzz", 0) == 0);
   const std::vector<Setting> settings = {
       {{"plugins", "io.containerd.grpc.v1.cri", "enable_cdi"}, Flag(true)},
-      {{"plugins", "io.containerd.grpc.v1.cri", "containerd", "runtimes", "n", "options", "B"}, Text("/x")},
+      {{"plugins", "io.containerd.grpc.v1.cri", "containerd", "runtimes", "n", "options", "B"},
+       Text("/x")},
       {{"features", "cdi"}, Flag(true)},
       {{"imports"}, Texts({"/x/*.toml"})}};
   const auto made = Apply(format, text, "fuzz", settings);
@@ -28,7 +30,8 @@ void Edit(Format format, const std::string& text) {
   for (const Setting& setting : settings) Put(wanted, setting);
   Check(Compare(wanted, ToTree(*Read(format, *made, "fuzz"))).empty());
   Check(*Apply(format, *made, "fuzz", settings) == *made);
-  const Target target{.path = "fuzz", .format = format, .before = text, .after = *made, .settings = settings};
+  const Target target{
+      .path = "fuzz", .format = format, .before = text, .after = *made, .settings = settings};
   Check(**Revert(target, *made) == text);
   Check(Merge(*made, text, *made) == text);
 }
@@ -38,10 +41,11 @@ void Edit(Format format, const std::string& text) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   if (size > 16u << 10) return 0;
-  Edit(Format::kToml, text);
-  Edit(Format::kJson, text);
-  // As an administrator's later version of a file that we wrote.
-  const Target ours{.path = "fuzz", .after = "[a]\nb = true\n", .settings = {{{"a", "b"}, Flag(true)}}};
+  Edit(FileFormat::kToml, text);
+  Edit(FileFormat::kJson, text);
+  // The input as an administrator's later version of a file that Penstock wrote.
+  const Target ours{
+      .path = "fuzz", .after = "[a]\nb = true\n", .settings = {{{"a", "b"}, Flag(true)}}};
   (void)Revert(ours, text);
   (void)Stands({{"fuzz", text}}, {{}, {ours}});
   return 0;

@@ -1,11 +1,12 @@
-// dcgm-exporter's YAML configuration, and whatever may stand behind one of its flags, regular expressions over labels among them.
+// Fuzzes dcgm-exporter's YAML configuration and the values of its flags, including regular
+// expressions over labels.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
-#include "api/compat/exporter_options.h"
 #include "api/compat/label_patterns.h"
+#include "api/compat/nvidia/exporter_options.h"
 
 namespace compat = penstock::api::compat;
 
@@ -15,7 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (translation.ok()) {
     for (const auto& one : translation->remarks)
       if (one.find(": ") == std::string::npos) std::abort();
-  } else if (translation.error().code() != penstock::base::Code::kInvalidArgument || translation.error().message().rfind("fuzz", 0) != 0) {
+  } else if (translation.error().code() != penstock::base::Code::kInvalidArgument ||
+             translation.error().message().rfind("fuzz", 0) != 0) {
     std::abort();
   }
   for (const auto& option : compat::ExporterOptions()) {

@@ -1,4 +1,4 @@
-// Tegra's lists of host files, as packages and people write them.
+// Fuzzes Tegra's lists of host files, as written by packages and users.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -10,8 +10,10 @@ namespace cdi = penstock::node::cdi;
 using penstock::device::HostFile;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const std::map<std::string, HostFile> kWords{
-      {"dev", HostFile::kDevice}, {"dir", HostFile::kFolder}, {"lib", HostFile::kFile}, {"sym", HostFile::kLink}};
+  static const std::map<std::string, HostFile> kWords{{"dev", HostFile::kDevice},
+                                                      {"dir", HostFile::kFolder},
+                                                      {"lib", HostFile::kFile},
+                                                      {"sym", HostFile::kLink}};
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto files = cdi::ParseFileList(text, "l4t.csv", kWords);
   if (!files.ok()) {
@@ -20,9 +22,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   std::string again;
   for (const cdi::ListedFile& file : *files) {
-    // Nothing that leaves its folder, or says something else where it is written into a specification.
-    if (!file.path.starts_with('/') || file.path.ends_with('/') || (file.path + "/").find("/../") != std::string::npos) std::abort();
-    if (file.path.find_first_of(std::string_view("\n\r\0", 3)) != std::string::npos || file.path.find("::") != std::string::npos)
+    // No path leaves its folder or changes its meaning when it is written into a specification.
+    if (!file.path.starts_with('/') || file.path.ends_with('/') ||
+        (file.path + "/").find("/../") != std::string::npos)
+      std::abort();
+    if (file.path.find_first_of(std::string_view("\n\r\0", 3)) != std::string::npos ||
+        file.path.find("::") != std::string::npos)
       std::abort();
     for (const auto& [word, kind] : kWords)
       if (kind == file.kind) again += word + ", " + file.path + "\n";

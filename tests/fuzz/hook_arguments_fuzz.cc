@@ -1,5 +1,5 @@
-// Command lines of the hook and of the runtime: a CDI specification's author, or an engine, wrote them. The input has a word after another
-// with a NUL between.
+// Fuzzes the command lines of the hook and of the runtime, which a CDI specification's author or an
+// engine wrote. The input is a sequence of words separated by NUL.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -24,7 +24,8 @@ constexpr std::array<std::string_view, 3> kNames = {"link", "folder", "container
 void CheckFlags(const Words& words) {
   const auto arguments = hook::Arguments::Parse(words, kNames);
   if (!arguments.ok()) {
-    Require(arguments.error().code() == base::Code::kInvalidArgument && !arguments.error().message().empty());
+    Require(arguments.error().code() == base::Code::kInvalidArgument &&
+            !arguments.error().message().empty());
     return;
   }
   Words same;  // the same flags in the other form
@@ -45,9 +46,12 @@ void CheckFlags(const Words& words) {
 
 void CheckHookCall(const Words& words) {
   const auto call = hook::ReadCall(words);
-  if (!call.ok()) return Require(call.error().code() == base::Code::kInvalidArgument && !call.error().message().empty());
+  if (!call.ok())
+    return Require(call.error().code() == base::Code::kInvalidArgument &&
+                   !call.error().message().empty());
   if (!call->hook) return Require(call->words.empty());
-  Require(call->words.size() < words.size() && std::equal(call->words.rbegin(), call->words.rend(), words.rbegin()));
+  Require(call->words.size() < words.size() &&
+          std::equal(call->words.rbegin(), call->words.rend(), words.rbegin()));
   Require(words[words.size() - call->words.size() - 1] == *call->hook && *call->hook != "hook");
   Words with_flag = {"--debug", "hook"};
   with_flag.insert(with_flag.end(), words.begin(), words.end());
@@ -56,10 +60,11 @@ void CheckHookCall(const Words& words) {
 }
 
 bool EndsAWord(const std::string& text, const Words& words) {
-  return text.empty() || std::any_of(words.begin(), words.end(), [&](const std::string& word) { return word.ends_with(text); });
+  return text.empty() || std::any_of(words.begin(), words.end(),
+                                     [&](const std::string& word) { return word.ends_with(text); });
 }
 
-hook::runtime::Call ReadRuntimeCall(const Words& words) {
+hook::runtime::RuntimeCall ReadRuntimeCall(const Words& words) {
   const std::vector<std::string_view> views(words.begin(), words.end());
   return hook::runtime::ReadArguments(views);
 }
@@ -67,18 +72,21 @@ hook::runtime::Call ReadRuntimeCall(const Words& words) {
 void CheckRuntimeCall(const Words& words) {
   const auto call = ReadRuntimeCall(words);
   Require(EndsAWord(call.bundle, words) && EndsAWord(call.log.path, words));
-  Require(call.command.empty() || std::find(words.begin(), words.end(), call.command) != words.end());
+  Require(call.command.empty() ||
+          std::find(words.begin(), words.end(), call.command) != words.end());
   if (call.command.empty()) {
     Require(call.bundle.empty() && !call.Creates());
     return;
   }
   if (std::find(words.begin(), words.end(), "--") != words.end()) return;
-  // The last bundle counts, in each form; "x" is the value of an option that still lacks one.
-  for (const Words& more : {Words{"x", "--bundle", "/b"}, Words{"x", "--bundle=/b"}, Words{"x", "-b", "/b", "id"}, Words{"x", "-b=/b"}}) {
+  // The last --bundle wins, in each form; "x" is the value of an option that still lacks one.
+  for (const Words& more : {Words{"x", "--bundle", "/b"}, Words{"x", "--bundle=/b"},
+                            Words{"x", "-b", "/b", "id"}, Words{"x", "-b=/b"}}) {
     Words longer = words;
     longer.insert(longer.end(), more.begin(), more.end());
     const auto again = ReadRuntimeCall(longer);
-    Require(again.bundle == "/b" && again.command == call.command && again.log.path == call.log.path);
+    Require(again.bundle == "/b" && again.command == call.command &&
+            again.log.path == call.log.path);
   }
 }
 

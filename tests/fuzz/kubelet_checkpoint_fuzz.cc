@@ -1,14 +1,15 @@
-// The kubelet's checkpoint of who was given what.
+// Fuzzes the kubelet's checkpoint of allocated devices.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
 #include "base/core/strings.h"
-#include "edge/kubelet/checkpoint.h"
+#include "protocol/kubelet/checkpoint.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto checkpoint = penstock::edge::kubelet::ParseCheckpoint({reinterpret_cast<const char*>(data), size}, "fuzz");
+  const auto checkpoint = penstock::protocol::kubelet::ParseCheckpoint(
+      {reinterpret_cast<const char*>(data), size}, "fuzz");
   if (!checkpoint.ok()) {
     if (checkpoint.error().message().find("fuzz") == std::string::npos) std::abort();
     return 0;

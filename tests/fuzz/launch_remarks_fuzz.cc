@@ -1,9 +1,10 @@
-// What a program that we launch writes to its standard output, where our own step before it leaves remarks.
+// Fuzzes the standard output of a launched program, in which the launch step leaves its own
+// remarks.
 #include <cstdint>
 #include <string>
 
 #include "oracle.h"
-#include "os/launch.h"
+#include "os/process/launch.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using penstock::fuzz::Require;
@@ -11,8 +12,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto remarks = penstock::os::ReadLaunchRemarks(output);
   for (const std::string& one : {remarks.group, remarks.mounts})
     Require(one.find('\n') == std::string::npos && output.find(one) != std::string::npos);
-  // Remarks at the end replace those before.
-  const auto again = penstock::os::ReadLaunchRemarks(output + "\nlaunch: mounts: first\nlaunch: group: second\nlaunch: other: third");
+  // Later remarks replace earlier ones.
+  const auto again = penstock::os::ReadLaunchRemarks(
+      output + "\nlaunch: mounts: first\nlaunch: group: second\nlaunch: other: third");
   Require(again.mounts == "first" && again.group == "second");
   return 0;
 }

@@ -1,4 +1,4 @@
-// ld.so.cache: an image's own, which the hook reads and writes again.
+// Fuzzes an image's own ld.so.cache, which the hook reads and rewrites.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -8,9 +8,10 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto entries = penstock::os::ReadLdCache({reinterpret_cast<const char*>(data), size});
   if (!entries.ok()) return 0;
-  // What was read once is read again from what is written, whatever it says.
+  // A cache that could be read can be read again after it was written.
   const auto again = penstock::os::ReadLdCache(penstock::os::WriteLdCache(*entries));
   if (again.ok() && again->size() != entries->size()) std::abort();
-  if (again.ok() && penstock::os::WriteLdCache(*again) != penstock::os::WriteLdCache(*entries)) std::abort();
+  if (again.ok() && penstock::os::WriteLdCache(*again) != penstock::os::WriteLdCache(*entries))
+    std::abort();
   return 0;
 }

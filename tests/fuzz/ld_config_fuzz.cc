@@ -1,5 +1,5 @@
-// A container's /etc/ld.so.conf and what it includes: an image's author wrote them. The input has one file after another with a NUL
-// between.
+// Fuzzes a container's /etc/ld.so.conf and the files that it includes, which an image's author
+// wrote. The input is a sequence of files separated by NUL.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -15,32 +15,38 @@
 #include "hook/ld_config.h"
 #include "oracle.h"
 #include "os/core/file.h"
-#include "os/core/temporary_folder.h"
+#include "os/core/testing/temporary_folder.h"
 
 namespace {
 
 using namespace penstock;
 using fuzz::Require;
 
-constexpr std::array<const char*, 5> kFiles = {hook::kLdConfig, "/etc/ld.so.conf.d/a.conf", "/etc/ld.so.conf.d/b.conf", "/opt/c.conf",
+constexpr std::array<const char*, 5> kFiles = {hook::kLdConfig, "/etc/ld.so.conf.d/a.conf",
+                                               "/etc/ld.so.conf.d/b.conf", "/opt/c.conf",
                                                hook::kDriverDropIn};
 constexpr std::size_t kMostOfAFile = 512;
 
 /// The tree of a container, whose files are overwritten for each input.
 struct Container {
   Container() {
-    for (const char* name : {"/etc/ld.so.conf.d", "/opt"}) std::filesystem::create_directories(folder.path() + name);
-    // What an image may put there instead of a file.
+    for (const char* name : {"/etc/ld.so.conf.d", "/opt"})
+      std::filesystem::create_directories(folder.path() + name);
+    // File types other than regular files that an image may contain there.
     std::filesystem::create_directory_symlink("/etc", folder.path() + "/etc/loop");
     std::filesystem::create_directory(folder.path() + "/etc/ld.so.conf.d/folder.conf");
-    std::filesystem::create_symlink("/proc/self/mem", folder.path() + "/etc/ld.so.conf.d/link.conf");
+    std::filesystem::create_symlink("/proc/self/mem",
+                                    folder.path() + "/etc/ld.so.conf.d/link.conf");
     Require(::mkfifo((folder.path() + "/etc/ld.so.conf.d/pipe.conf").c_str(), 0600) == 0);
-    for (const char* name : kFiles) files.emplace_back(::open((folder.path() + name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    for (const char* name : kFiles)
+      files.emplace_back(
+          ::open((folder.path() + name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   }
 
   void Set(std::size_t file, std::string_view text) const {
     const int fd = files[file].get();
-    Require(::ftruncate(fd, 0) == 0 && ::lseek(fd, 0, SEEK_SET) == 0 && os::WriteAll(fd, text, "a file").ok());
+    Require(::ftruncate(fd, 0) == 0 && ::lseek(fd, 0, SEEK_SET) == 0 &&
+            os::WriteAll(fd, text, "a file").ok());
   }
 
   const os::TemporaryFolder folder;
@@ -49,11 +55,13 @@ struct Container {
 
 void CheckFolder(const os::ConfinedTree& root, const hook::LdConfigFolder& folder) {
   Require(folder.path.starts_with('/') && os::CleanPath(folder.path) == folder.path);
-  Require(folder.path.find('\n') == std::string::npos && folder.path.find('#') == std::string::npos);
+  Require(folder.path.find('\n') == std::string::npos &&
+          folder.path.find('#') == std::string::npos);
   if (folder.file.empty()) return;
   Require(folder.file != hook::kDriverDropIn && folder.file != hook::kCompatDropIn);
   const auto named = hook::ReadFolders(root, folder.file);
-  Require(named.size() == kMostOfAFile || std::find(named.begin(), named.end(), folder.path) != named.end());
+  Require(named.size() == kMostOfAFile ||
+          std::find(named.begin(), named.end(), folder.path) != named.end());
 }
 
 }  // namespace
@@ -75,7 +83,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     ordered.push_back(folder.path);
   }
   if (folders.size() < kMostOfAFile) Require(paths.contains("/usr/lib") && paths.contains("/lib"));
-  // Our own file with these folders names the same ones.
+  // Penstock's own file with these folders lists the same folders.
   container.Set(kFiles.size() - 1, hook::WriteFolders(ordered));
   const auto again = hook::ReadFolders(*root, hook::kDriverDropIn);
   Require(again == ordered);

@@ -1,4 +1,5 @@
-// The ledger's checkpoint, as a crash, a full disk or another version of the agent may have left it.
+// Fuzzes the ledger's checkpoint, which a crash, a full disk or another version of the agent may
+// have damaged.
 #include <cstdint>
 
 #include "node/ledger/checkpoint.h"
@@ -15,8 +16,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   for (const auto& lease : *leases) {
-    for (const auto& slot : lease.slots) Require(!slot.id.empty() && !slot.device.empty() && slot.shape.shares >= 1);
-    for (const auto& process : lease.processes) Require(process.pid > 0);  // 0 and less name groups of processes to kill(2)
+    for (const auto& slot : lease.slots)
+      Require(!slot.id.empty() && !slot.device.empty() && slot.shape.shares >= 1);
+    for (const auto& process : lease.processes)
+      Require(process.pid > 0);  // for kill(2), 0 and negative numbers are process groups
   }
   node::ledger::Snapshot snapshot;
   snapshot.leases = *leases;

@@ -1,11 +1,11 @@
-// /proc/driver/nvidia-caps/mig-minors.
+// Fuzzes /proc/driver/nvidia-caps/mig-minors.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
-#include "vendor/nvidia/dialect/capability_files.h"
+#include "backend/nvidia/dialect/capability_files.h"
 
-namespace nvidia = penstock::vendor::nvidia;
+namespace nvidia = penstock::backend::nvidia;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
@@ -15,8 +15,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   for (const auto& [name, minor] : *minors)
-    if (name.find("..") != std::string::npos || !nvidia::CapabilityFile(minor).starts_with("/dev/nvidia-caps/nvidia-cap")) std::abort();
-  if (const auto files = nvidia::PartitionCapabilityFiles(*minors, 0, 1, 0); files.ok() && files->size() != 2) std::abort();
+    if (name.find("..") != std::string::npos ||
+        !nvidia::CapabilityFile(minor).starts_with("/dev/nvidia-caps/nvidia-cap"))
+      std::abort();
+  if (const auto files = nvidia::PartitionCapabilityFiles(*minors, 0, 1, 0);
+      files.ok() && files->size() != 2)
+    std::abort();
   const auto managing = nvidia::ManagementCapabilityFiles(text);
   if (!managing.ok() || managing->size() > 2) std::abort();
   return 0;

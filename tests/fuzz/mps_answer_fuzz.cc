@@ -1,16 +1,19 @@
-// What nvidia-cuda-mps-control answers, and the notes and environments that say what a daemon was started with.
+// Fuzzes the responses of nvidia-cuda-mps-control, and the notes and environments that record how a
+// daemon was started.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
-#include "vendor/nvidia/mps/answers.h"
-#include "vendor/nvidia/mps/spec.h"
+#include "backend/nvidia/mps/answers.h"
+#include "backend/nvidia/mps/spec.h"
 
-namespace mps = penstock::vendor::nvidia::mps;
+namespace mps = penstock::backend::nvidia::mps;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  if (const auto percentage = mps::ReadPercentage(text); percentage && !(*percentage > 0 && *percentage <= 100)) std::abort();
+  if (const auto percentage = mps::ReadPercentage(text);
+      percentage && !(*percentage > 0 && *percentage <= 100))
+    std::abort();
   if (const auto memory = mps::ReadMemory(text); memory && memory->count > 1ull << 60) std::abort();
   if (const auto pids = mps::ReadPids(text))
     for (const pid_t pid : *pids)

@@ -1,17 +1,20 @@
-// A node's configuration, written by people.
+// Fuzzes node configurations, as written by users.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
-#include "api/node_config.h"
+#include "api/config/node_config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto config = penstock::api::ParseNodeConfig({reinterpret_cast<const char*>(data), size}, "fuzz");
+  const auto config =
+      penstock::api::ParseNodeConfig({reinterpret_cast<const char*>(data), size}, "fuzz");
   if (!config.ok()) {
-    if (config.error().code() != penstock::base::Code::kInvalidArgument || config.error().message().rfind("fuzz", 0) != 0) std::abort();
+    if (config.error().code() != penstock::base::Code::kInvalidArgument ||
+        config.error().message().rfind("fuzz", 0) != 0)
+      std::abort();
     return 0;
   }
-  // What was accepted stands up to the checks, and reads back as it was written.
+  // An accepted configuration is valid, and is the same after writing and reading it.
   if (!penstock::api::Validate(*config).ok()) std::abort();
   const std::string text = penstock::api::ToYaml(*config);
   const auto again = penstock::api::ParseNodeConfig(text, "again");

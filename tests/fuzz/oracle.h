@@ -1,4 +1,5 @@
-// What the fuzz targets share: the input as text or as several parts, and the check that ends a run.
+// Helpers of the fuzz targets: the input as text or as several parts, and the assertion that ends a
+// run.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +13,20 @@
 
 namespace penstock::fuzz {
 
-/// Ends the process where an expectation does not hold, and prints which one.
+/// Prints the location of a failed expectation and ends the process.
 inline void Require(bool holds, int line = __builtin_LINE(), const char* file = __builtin_FILE()) {
   if (holds) return;
   std::fprintf(stderr, "%s:%d: an expectation of the fuzz target does not hold\n", file, line);
   std::abort();
 }
 
-inline std::string_view Text(const std::uint8_t* data, std::size_t size) { return {reinterpret_cast<const char*>(data), size}; }
+inline std::string_view Text(const std::uint8_t* data, std::size_t size) {
+  return {reinterpret_cast<const char*>(data), size};
+}
 
-/// The parts of an input, with a NUL between two of them; parts that are missing are empty.
-inline std::vector<std::string> Parts(const std::uint8_t* data, std::size_t size, std::size_t least = 1) {
+/// The parts of an input, separated by NUL; missing parts are empty.
+inline std::vector<std::string> Parts(const std::uint8_t* data, std::size_t size,
+                                      std::size_t least = 1) {
   std::vector<std::string> parts = base::Split(Text(data, size), '\0');
   if (parts.size() < least) parts.resize(least);
   return parts;

@@ -1,4 +1,4 @@
-// An agent's plan, as its clients read it: another version of the agent may have written it.
+// Fuzzes an agent's plan as read by clients: another version of the agent may have written it.
 #include <cstdint>
 
 #include "api/plan.h"

@@ -1,6 +1,7 @@
-// Runs a fuzz target over its corpus and a few thousand mutations of it: the same ones every time, or those of a seed. Stands in for
-// libFuzzer, which g++ lacks: it has no feedback from coverage, tests/fuzz/run has. All targets are in this one program; targets.inc is
-// generated and names them.
+// Runs a fuzz target over its corpus and a few thousand mutations of it: the same mutations every
+// time, or those of a seed. Replaces libFuzzer, which g++ lacks, but without coverage feedback;
+// tests/fuzz/run has it. This one program contains all targets; the generated targets.inc lists
+// them.
 #include <algorithm>
 #include <array>
 #include <csignal>
@@ -40,7 +41,8 @@ constexpr std::size_t kMostBytes = 64u << 10;
 constexpr int kMostSeconds = 30;  // of processor time for one input
 
 Target target = nullptr;
-// For the signal handler, which allocates nothing: what the target works on, and where it is kept when it fails.
+// Data for the signal handler, which must not allocate: the current input, and the path where it is
+// kept when it fails.
 const std::string* running = nullptr;
 std::array<char, 4096> kept_path{};
 std::size_t kept_prefix = 0;
@@ -52,17 +54,22 @@ std::uint64_t HashOf(std::string_view text) {
   return hash;
 }
 
-void WriteText(int fd, std::string_view text) { [[maybe_unused]] const ssize_t written = ::write(fd, text.data(), text.size()); }
+void WriteText(int fd, std::string_view text) {
+  [[maybe_unused]] const ssize_t written = ::write(fd, text.data(), text.size());
+}
 
-/// Keeps the input that failed, prints how to run it again, and lets the signal end the process.
+/// Stores the failed input, prints how to reproduce the failure, and lets the signal end the
+/// process.
 void KeepInput(int signal) {
   std::uint64_t hash = HashOf(*running);
-  for (std::size_t i = 0; i < 16; ++i, hash <<= 4) kept_path[kept_prefix + i] = "0123456789abcdef"[hash >> 60];
+  for (std::size_t i = 0; i < 16; ++i, hash <<= 4)
+    kept_path[kept_prefix + i] = "0123456789abcdef"[hash >> 60];
   const std::string_view path(kept_path.data(), kept_prefix + 16);
   const int fd = ::open(kept_path.data(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd >= 0) WriteText(fd, *running);
   WriteText(STDERR_FILENO, signal == SIGPROF ? "an input takes too long" : "an input failed");
-  WriteText(STDERR_FILENO, fd >= 0 ? "; run the same command with this file for the corpus: " : "; it cannot be kept as ");
+  WriteText(STDERR_FILENO, fd >= 0 ? "; run the same command with this file for the corpus: "
+                                   : "; it cannot be kept as ");
   WriteText(STDERR_FILENO, path);
   WriteText(STDERR_FILENO, "\n");
   ::signal(signal, SIG_DFL);
@@ -70,9 +77,12 @@ void KeepInput(int signal) {
 }
 
 /// The folder of this program, in the build folder.
-std::filesystem::path OwnFolder() { return std::filesystem::read_symlink("/proc/self/exe").parent_path(); }
+std::filesystem::path OwnFolder() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path();
+}
 
-/// Inputs that fail go to a folder beside this program, each to a file with the target's name and the input's hash.
+/// Prepares the folder beside this program for inputs that fail. Each file name is the target's
+/// name and the input's hash.
 void PrepareKeeping(const std::string& name) {
   const std::filesystem::path folder = OwnFolder() / "fuzz-findings";
   std::error_code ignored;
@@ -80,7 +90,8 @@ void PrepareKeeping(const std::string& name) {
   const std::string prefix = folder / (name + "-");
   if (prefix.size() + 17 > kept_path.size()) std::abort();
   kept_prefix = prefix.copy(kept_path.data(), prefix.size());
-  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGPROF}) ::signal(signal, KeepInput);
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGPROF})
+    ::signal(signal, KeepInput);
 }
 
 void RunTarget(const std::string& input) {
@@ -96,7 +107,8 @@ void UseMemoryForFiles() {
   if (::access(kMemory, W_OK | X_OK) == 0) ::setenv("TEST_TMPDIR", kMemory, 0);
 }
 
-/// The hash of the commit, so that each commit is tried with other inputs; a fixed word where git does not know.
+/// The hash of the commit as the seed, so that each commit is tested with other inputs; a constant
+/// where git does not know it.
 std::string CommitHash() {
   const std::string command = "git -C '" + OwnFolder().string() + "' rev-parse HEAD 2>/dev/null";
   std::string hash(64, '\0');
@@ -115,7 +127,8 @@ std::string ReadFile(const std::filesystem::path& path) {
 
 std::vector<std::string> ReadCorpus(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) paths.push_back(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   std::vector<std::string> corpus;
   for (const auto& path : paths) corpus.push_back(ReadFile(path));
@@ -124,7 +137,8 @@ std::vector<std::string> ReadCorpus(const std::filesystem::path& folder) {
 
 class Mutator {
  public:
-  Mutator(const std::vector<std::string>& corpus, std::uint64_t seed) : corpus_(corpus), random_(static_cast<std::uint32_t>(seed)) {}
+  Mutator(const std::vector<std::string>& corpus, std::uint64_t seed)
+      : corpus_(corpus), random_(static_cast<std::uint32_t>(seed)) {}
 
   std::string Next() {
     std::string input = Pick(corpus_);
@@ -134,8 +148,12 @@ class Mutator {
   }
 
  private:
-  std::size_t Below(std::size_t bound) { return bound == 0 ? 0 : static_cast<std::size_t>(random_()) % bound; }
-  const std::string& Pick(const std::vector<std::string>& strings) { return strings[Below(strings.size())]; }
+  std::size_t Below(std::size_t bound) {
+    return bound == 0 ? 0 : static_cast<std::size_t>(random_()) % bound;
+  }
+  const std::string& Pick(const std::vector<std::string>& strings) {
+    return strings[Below(strings.size())];
+  }
 
   void Mutate(std::string& input) {
     const std::size_t at = Below(input.size() + 1);
@@ -207,7 +225,9 @@ int main(int argc, char** argv) {
   }
   const auto chosen = words.size() == 2 ? kTargets.find(words[0]) : kTargets.end();
   if (chosen == kTargets.end()) {
-    std::fprintf(stderr, "usage: %s TARGET [--seed=commit|--seed=TEXT] CORPUS-FOLDER|FILE\nTargets:", argv[0]);
+    std::fprintf(
+        stderr,
+        "usage: %s TARGET [--seed=commit|--seed=TEXT] CORPUS-FOLDER|FILE\nTargets:", argv[0]);
     for (const auto& [name, function] : kTargets) std::fprintf(stderr, " %s", name.c_str());
     std::fprintf(stderr, "\n");
     return 2;
@@ -225,7 +245,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s: no corpus\n", from.c_str());
     return 1;
   }
-  if (!seed.empty()) std::printf("the same run again: %s %s --seed=%s %s\n", argv[0], words[0].c_str(), seed.c_str(), from.c_str());
+  if (!seed.empty())
+    std::printf("the same run again: %s %s --seed=%s %s\n", argv[0], words[0].c_str(), seed.c_str(),
+                from.c_str());
   std::fflush(stdout);
   RunTarget("");
   for (const std::string& input : corpus) RunTarget(input);

@@ -1,4 +1,4 @@
-// An agent's report, as its clients read it.
+// Fuzzes an agent's report as read by clients.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

@@ -1,24 +1,27 @@
-// A bundle's config.json, with whatever an image's author wrote into its environment, annotations and mounts.
+// Fuzzes a bundle's config.json, with the environment, annotations and mounts that an image's
+// author chose.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "hook/runtime/bundle.h"
-#include "hook/runtime/capabilities.h"
+#include "hook/runtime/nvidia/capabilities.h"
+#include "hook/runtime/nvidia/requirements.h"
 #include "hook/runtime/request.h"
-#include "hook/runtime/requirements.h"
 
 namespace runtime = penstock::hook::runtime;
 namespace cdi = penstock::api::cdi;
 
 namespace {
 
-cdi::Edits Given() {
-  cdi::Edits edits;
+cdi::CdiEdits Given() {
+  cdi::CdiEdits edits;
   edits.env = {"NVIDIA_VISIBLE_DEVICES=void"};
   edits.nodes = {{.path = "/dev/nvidia0", .type = "c", .major = 195, .minor = 0}};
-  edits.mounts = {{.host_path = "/h/libcuda.so.550.54.15", .container_path = "/usr/lib/libcuda.so.550.54.15", .options = {"rbind"}}};
+  edits.mounts = {{.host_path = "/h/libcuda.so.550.54.15",
+                   .container_path = "/usr/lib/libcuda.so.550.54.15",
+                   .options = {"rbind"}}};
   edits.hooks = {{.name = "createContainer", .path = "/h/penstock-hook"}};
   edits.additional_gids = {44};
   return edits;
@@ -26,7 +29,7 @@ cdi::Edits Given() {
 
 void CheckNames(const std::vector<std::string>& names) {
   if (names.size() > runtime::kMostNames) std::abort();
-  // One slash, the kind's own: no name leads anywhere, whatever becomes of it.
+  // A name has only the slash of its kind, so that it cannot be a path to another place.
   for (const std::string& name : names)
     if (!cdi::ParseName(name) || name.find('/') != name.rfind('/')) std::abort();
 }
@@ -39,15 +42,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (bundle.error().message().rfind("fuzz", 0) != 0) std::abort();
     return 0;
   }
-  const runtime::Facts facts = bundle->facts();
+  const runtime::RuntimeFacts facts = bundle->facts();
   const runtime::Config config;
   const auto request = runtime::ReadRequest(facts, config);
   if (request.ok()) {
     CheckNames(request->devices);
-    CheckNames(request->wishes);
+    CheckNames(request->optional_devices);
   }
-  cdi::Edits edits = Given();
-  if (const auto capabilities = runtime::ReadCapabilities(facts, config, false); capabilities.ok()) runtime::Restrict(edits, *capabilities);
+  cdi::CdiEdits edits = Given();
+  if (const auto capabilities = runtime::ReadCapabilities(facts, config, false); capabilities.ok())
+    runtime::Restrict(edits, *capabilities);
   (void)runtime::CheckRequirements(facts, config, {"550.54.15", "12.4"}).ok();
   bundle->RemoveStaleHooks();
   bundle->Apply(edits);

@@ -1,4 +1,4 @@
-// config.toml of NVIDIA's container runtime: people's own files, of any age.
+// Fuzzes config.toml of NVIDIA's container runtime: users' own files of any age.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto config = runtime::ParseConfig(text, "fuzz");
   if (!config.ok() && config.error().message().rfind("fuzz", 0) != 0) std::abort();
   if (config.ok() && config->runtimes.empty()) std::abort();
-  // A container that runs can be stopped whatever stands in the file.
+  // A running container can be stopped whatever the file contains.
   const auto runtimes = runtime::ParseRuntimes(text);
   if (runtimes.empty() || (config.ok() && runtimes != config->runtimes)) std::abort();
   return 0;

@@ -1,4 +1,4 @@
-// An agent's samples, as `penstock top` reads them.
+// Fuzzes an agent's samples as read by `penstock top`.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

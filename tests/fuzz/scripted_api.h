@@ -1,4 +1,4 @@
-// An API server in this process that answers what a fuzz target gives it.
+// An in-process API server whose responses are the input of a fuzz target.
 #pragma once
 
 #include <functional>
@@ -9,33 +9,35 @@
 #include <utility>
 
 #include "base/executor.h"
-#include "edge/kube/api.h"
+#include "protocol/kube/api.h"
 
 namespace penstock::fuzz {
 
-using edge::kube::Answer;
-using edge::kube::Api;
-using edge::kube::Call;
-using edge::kube::Stream;
+using protocol::kube::Api;
+using protocol::kube::ApiCall;
+using protocol::kube::ApiResponse;
+using protocol::kube::WatchStream;
 
-/// An API server whose answer to every call is the input.
+/// An API server that returns the input in response to every call.
 class ScriptedApi final : public Api {
  public:
   explicit ScriptedApi(std::string_view input) : input_(input) {}
 
   base::ManualExecutor& executor() override { return executor_; }
 
-  void Do(Call, Done done) override {
-    executor_.Post([this, done = std::move(done)] { done(Answer{200, std::string(input_)}); });
+  void Do(ApiCall, Done done) override {
+    executor_.Post([this, done = std::move(done)] { done(ApiResponse{200, std::string(input_)}); });
   }
 
-  std::unique_ptr<Stream> Open(Call call, std::function<void(std::string_view)> line, std::function<void(base::Status)>) override {
+  std::unique_ptr<WatchStream> Open(ApiCall call, std::function<void(std::string_view)> line,
+                                    std::function<void(base::Status)>) override {
     auto& of_path = lines_[call.path];
     of_path = std::make_shared<Line>(std::move(line));
     return std::make_unique<Opened>(of_path);
   }
 
-  /// A line on the stream of this path that was opened last; on none where the client waits.
+  /// Sends a line on the stream of this path that was opened last; does nothing while the client
+  /// backs off.
   void Send(const std::string& path, std::string_view text) {
     const auto found = lines_.find(path);
     if (found == lines_.end()) return;
@@ -45,7 +47,7 @@ class ScriptedApi final : public Api {
  private:
   using Line = std::function<void(std::string_view)>;
 
-  struct Opened final : Stream {
+  struct Opened final : WatchStream {
     explicit Opened(std::shared_ptr<Line> its) : line(std::move(its)) {}
     ~Opened() override { *line = nullptr; }
     std::shared_ptr<Line> line;

@@ -1,4 +1,5 @@
-// An agent's sums of use and its list of idle holders, as its clients read them: another version of the agent may have written them.
+// Fuzzes an agent's usage sums and its list of idle holders as read by clients: another version of
+// the agent may have written them.
 #include <cstdint>
 #include <string>
 
@@ -10,11 +11,14 @@ namespace {
 using namespace penstock;
 using fuzz::Require;
 
-/// What was read is the same when it is written and read once more; numbers are rounded the first time.
+/// A value that was read is the same after writing and reading it once more; numbers are rounded
+/// the first time.
 template <typename T>
 void RoundTrip(std::string_view text, base::Result<T> (*parse)(std::string_view)) {
   const base::Result<T> value = parse(text);
-  if (!value.ok()) return Require(value.error().code() == base::Code::kDataLoss && !value.error().message().empty());
+  if (!value.ok())
+    return Require(value.error().code() == base::Code::kDataLoss &&
+                   !value.error().message().empty());
   const std::string written = api::ToJson(*value);
   const base::Result<T> again = parse(written);
   Require(again.ok() && api::ToJson(*again) == written);

@@ -1,4 +1,5 @@
-// What an API server, or whoever stands between, sends on a watch and as a list: the lines go through a whole informer.
+// Fuzzes what an API server or a proxy sends on a watch and as a list: the lines pass through a
+// whole informer.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -6,15 +7,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include "edge/kube/informer.h"
-#include "edge/kube/watch.h"
 #include "oracle.h"
+#include "protocol/kube/informer.h"
+#include "protocol/kube/watch.h"
 #include "scripted_api.h"
 
 namespace {
 
 using namespace penstock;
-using namespace penstock::edge::kube;
+using namespace penstock::protocol::kube;
 
 using fuzz::Require;
 
@@ -22,26 +23,32 @@ constexpr std::size_t kMostObjects = 3, kMostBytes = 4096;
 
 void Watch(std::string_view input) {
   fuzz::ScriptedApi api(input);
-  Informer::Options options{
-      .resource = {"", "v1", "nodes"}, .without = {"/status/images"}, .most_objects = kMostObjects, .most_bytes = kMostBytes};
+  Informer::Options options{.resource = {"", "v1", "nodes"},
+                            .without = {"/status/images"},
+                            .most_objects = kMostObjects,
+                            .most_bytes = kMostBytes};
   int known = 0;
   Informer* its = nullptr;
-  Informer informer(
-      api, options,
-      {.changed =
-           [&](const Json& object) {
-             const auto meta = MetaOf(object);
-             Require(meta.ok() && its->Find(meta->namespace_name, meta->name) == &object && !object["metadata"].contains("managedFields"));
-             ++known;
-           },
-       .removed = [&](const std::string& space, const std::string& name) { Require(known > 0 && its->Find(space, name) == nullptr); }});
+  Informer informer(api, options,
+                    {.changed =
+                         [&](const Json& object) {
+                           const auto meta = MetaOf(object);
+                           Require(meta.ok() &&
+                                   its->Find(meta->namespace_name, meta->name) == &object &&
+                                   !object["metadata"].contains("managedFields"));
+                           ++known;
+                         },
+                     .removed =
+                         [&](const std::string& space, const std::string& name) {
+                           Require(known > 0 && its->Find(space, name) == nullptr);
+                         }});
   its = &informer;
   informer.Start();
   api.executor().RunUntilIdle();
   for (std::size_t begin = 0; begin <= input.size();) {
     const std::size_t end = std::min(input.find('\n', begin), input.size());
     api.Send("/api/v1/nodes", input.substr(begin, end - begin));
-    api.executor().Advance(std::chrono::seconds(31));  // longer than any wait after an end
+    api.executor().Advance(std::chrono::seconds(31));  // longer than any back-off
     Require(informer.size() <= kMostObjects && informer.bytes() <= kMostBytes);
     begin = end + 1;
   }

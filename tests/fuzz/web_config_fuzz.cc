@@ -1,4 +1,5 @@
-// A web configuration file: written by people, and by whoever can write to its folder.
+// Fuzzes web configuration files, as written by users and by any program that may write to their
+// folder.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

@@ -1,4 +1,5 @@
-// What a worker sends: a driver's library lives in that process, so nothing of it is trusted.
+// Fuzzes the messages of a worker: a driver's library runs in that process, so its messages are not
+// trusted.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -7,7 +8,7 @@
 
 namespace codec = penstock::device::codec;
 
-/// What could be read must be the same when it is written and read again.
+/// A message that could be decoded is the same after encoding and decoding it again.
 template <typename T>
 void RoundTrip(std::string_view body, penstock::base::Result<T> (*decode)(std::string_view)) {
   const auto value = decode(body);

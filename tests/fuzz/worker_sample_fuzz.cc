@@ -1,4 +1,5 @@
-// Samples and requests for them, between agent and worker: a driver's library lives in that process, so nothing of it is trusted.
+// Fuzzes samples and requests for them between agent and worker: a driver's library runs in the
+// worker's process, so its messages are not trusted.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -9,7 +10,7 @@ namespace codec = penstock::device::codec;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  // What could be read must be the same when it is written and read again.
+  // A message that could be decoded is the same after encoding and decoding it again.
   if (const auto sample = codec::DecodeSample(text); sample.ok()) {
     const auto again = codec::DecodeSample(codec::Encode(*sample));
     if (!again.ok() || !(*again == *sample)) std::abort();

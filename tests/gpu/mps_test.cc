@@ -1,5 +1,6 @@
-// NVIDIA's own MPS under our supervision, with a real client: this program itself, started again, calls the CUDA driver. As root; takes
-// the first GPU, which nobody may be using. PENSTOCK_DRIVER_ROOT names another driver root than /.
+// Tests NVIDIA's own MPS, supervised by Penstock, with a real client: this program, executed again,
+// calls the CUDA driver. Requires root and the first GPU, which must be unused.
+// PENSTOCK_DRIVER_ROOT sets a driver root other than /.
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -8,11 +9,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "backend/nvidia/mps/testing/testing.h"
 #include "base/testing/build_tree.h"
 #include "os/core/file.h"
-#include "vendor/nvidia/mps/testing.h"
 
-namespace penstock::vendor::nvidia {
+namespace penstock::backend::nvidia {
 namespace {
 
 using device::SharedDevice;
@@ -20,12 +21,15 @@ using mps::RunningService;
 
 constexpr std::size_t kMebibyte = 1u << 20;
 
-/// Allocates so many MiB through the CUDA driver and says "allocated" or the error's number; stays until killed.
+/// Allocates `mebibytes` MiB through the CUDA driver, prints "allocated" or the error number, and
+/// waits until killed.
 [[noreturn]] void BeClient(std::size_t mebibytes) {
   void* cuda = ::dlopen("libcuda.so.1", RTLD_NOW);
   const auto call = [&](const char* name, auto... arguments) {
     void* symbol = cuda != nullptr ? ::dlsym(cuda, name) : nullptr;
-    return symbol != nullptr ? reinterpret_cast<int (*)(decltype(arguments)...)>(symbol)(arguments...) : -1;
+    return symbol != nullptr
+               ? reinterpret_cast<int (*)(decltype(arguments)...)>(symbol)(arguments...)
+               : -1;
   };
   int device = 0;
   void* context = nullptr;
@@ -43,7 +47,7 @@ constexpr std::size_t kMebibyte = 1u << 20;
   ::_exit(1);
 }
 
-/// This program as a client of the set, with the set's /dev/shm at its place, as a container has it.
+/// This program as a client of the set, with the set's /dev/shm mounted, as in a container.
 class CudaClient {
  public:
   CudaClient(const SharedDevice& device, const std::string& id, std::size_t mebibytes) {
@@ -53,12 +57,19 @@ class CudaClient {
     const os::UniqueFd theirs(ends[1]);
     os::SpawnOptions spawn;
     spawn.arguments = {
-        "unshare", "-m",         "sh", "-c", "mount --bind " + device.container.mounts.at(1).host_path + " /dev/shm && exec \"$@\"",
-        "sh",      os::OwnPath()};
-    spawn.environment = {"PENSTOCK_GPU_TEST_CLIENT=" + std::to_string(mebibytes), "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
-                         "CUDA_VISIBLE_DEVICES=" + id,
-                         "CUDA_MPS_PIPE_DIRECTORY=" + device.process.environment.at("CUDA_MPS_PIPE_DIRECTORY")};
-    if (const char* libraries = std::getenv("LD_LIBRARY_PATH")) spawn.environment.push_back(std::string("LD_LIBRARY_PATH=") + libraries);
+        "unshare",
+        "-m",
+        "sh",
+        "-c",
+        "mount --bind " + device.container.mounts.at(1).host_path + " /dev/shm && exec \"$@\"",
+        "sh",
+        os::OwnPath()};
+    spawn.environment = {
+        "PENSTOCK_GPU_TEST_CLIENT=" + std::to_string(mebibytes),
+        "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "CUDA_VISIBLE_DEVICES=" + id,
+        "CUDA_MPS_PIPE_DIRECTORY=" + device.process.environment.at("CUDA_MPS_PIPE_DIRECTORY")};
+    if (const char* libraries = std::getenv("LD_LIBRARY_PATH"))
+      spawn.environment.push_back(std::string("LD_LIBRARY_PATH=") + libraries);
     spawn.standard_output = theirs.get();
     auto child = os::Spawn(spawn);
     EXPECT_TRUE(child.ok());
@@ -101,19 +112,22 @@ TEST(RealMps, HoldsTheLimitOfAShareCountsItsClientsAndIsTakenOver) {
   service->Want(wanted);
   ASSERT_TRUE(service->WaitUntilReady(gpu->id)) << service->Of(gpu->id).reason;
   const SharedDevice device = service->Of(gpu->id);
-  std::cout << gpu->model << ": " << device::ToString(device.isolation) << ", " << device.memory.mebibytes() << " MiB, "
-            << device.compute_percent << "%; " << device.reason << "\n";
+  std::cout << gpu->model << ": " << device::ToString(device.isolation) << ", "
+            << device.memory.mebibytes() << " MiB, " << device.compute_percent << "%; "
+            << device.reason << "\n";
   EXPECT_EQ(device.isolation, device::Isolation::kMemoryPerProcess);
 
   const std::size_t limit = device.memory.mebibytes();
   CudaClient fits(device, gpu->id, limit / 2);
   EXPECT_EQ(fits.Line(), "allocated");
   EXPECT_TRUE(service->WaitFor(gpu->id, [](const SharedDevice& now) { return now.clients == 1; }));
-  EXPECT_EQ(CudaClient(device, gpu->id, limit + 1).Line(), "error 2") << "out of memory, though the GPU has room";
+  EXPECT_EQ(CudaClient(device, gpu->id, limit + 1).Line(), "error 2")
+      << "out of memory, though the GPU has room";
 
   service = std::make_unique<RunningService>(options);
   service->Want(wanted);
-  EXPECT_TRUE(service->WaitFor(gpu->id, [](const SharedDevice& now) { return now.ready && now.clients == 1; }));
+  EXPECT_TRUE(service->WaitFor(
+      gpu->id, [](const SharedDevice& now) { return now.ready && now.clients == 1; }));
   service->Want({});
   EXPECT_TRUE(service->WaitUntilNot(gpu->id, "ends with its last client"));
   fits.End();
@@ -121,10 +135,10 @@ TEST(RealMps, HoldsTheLimitOfAShareCountsItsClientsAndIsTakenOver) {
 }
 
 }  // namespace
-}  // namespace penstock::vendor::nvidia
+}  // namespace penstock::backend::nvidia
 
-// Before main, so that the client is not a test that runs.
+// Runs before main, so that the client does not run as a test.
 __attribute__((constructor)) static void StartedAsClient() {
   if (const char* mebibytes = std::getenv("PENSTOCK_GPU_TEST_CLIENT"))
-    penstock::vendor::nvidia::BeClient(std::strtoul(mebibytes, nullptr, 10));
+    penstock::backend::nvidia::BeClient(std::strtoul(mebibytes, nullptr, 10));
 }

@@ -1,5 +1,6 @@
-// The NVIDIA backend on this machine's own driver: facts are plausible, every GPU can be read. Prints what it found as JSON, to be compared
-// by eye with nvidia-smi. PENSTOCK_DRIVER_ROOT names another driver root than /.
+// Tests the NVIDIA backend on this machine's driver: facts are plausible, and every GPU can be
+// read. Prints the facts as JSON for manual comparison with nvidia-smi. PENSTOCK_DRIVER_ROOT sets a
+// driver root other than /.
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
@@ -9,8 +10,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "backend/all.h"
 #include "device/codec.h"
-#include "vendor/all.h"
 
 namespace penstock {
 namespace {
@@ -34,10 +35,10 @@ void ExpectPlausible(const device::Facts& gpu) {
   EXPECT_EQ(minor(about.st_rdev), gpu.files[0].minor);
 }
 
-TEST(RealNvml, TellsFactsAndReadings) {
+TEST(RealNvml, ReportsFactsAndReadings) {
   device::Paths paths;
   if (const char* root = std::getenv("PENSTOCK_DRIVER_ROOT")) paths.driver_root = root;
-  const auto backend = vendor::MakeBackend("nvidia", paths);
+  const auto backend = backend::MakeBackend("nvidia", paths);
   const auto driver = backend->Open();
   ASSERT_TRUE(driver.ok()) << driver.error().ToString();
   std::cout << device::codec::Encode(*driver) << '\n';
@@ -60,11 +61,13 @@ TEST(RealNvml, TellsFactsAndReadings) {
     ASSERT_TRUE(reading.ok()) << reading.error().ToString();
     EXPECT_TRUE(reading->reachable);
     std::cout << device::codec::Encode(*facts) << '\n' << device::codec::Encode(*reading) << '\n';
-    std::cout << "described in " << duration_cast<microseconds>(described - start).count() << " us, read in "
-              << duration_cast<microseconds>(read - described).count() << " us\n";
+    std::cout << "described in " << duration_cast<microseconds>(described - start).count()
+              << " us, read in " << duration_cast<microseconds>(read - described).count()
+              << " us\n";
   }
   const auto events = backend->Wait(std::chrono::milliseconds(10));
-  EXPECT_TRUE(events.ok() || events.error().code() == base::Code::kUnimplemented) << events.error().ToString();
+  EXPECT_TRUE(events.ok() || events.error().code() == base::Code::kUnimplemented)
+      << events.error().ToString();
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// A worker that even kill -9 does not end, as one in a hung driver call: played by ptrace(2), which stops a process that was killed once
-// more before it exits (PTRACE_O_TRACEEXIT), until it is let go.
+// Tests a worker that not even SIGKILL ends, like one in a hung driver call. The test simulates it
+// with ptrace(2), which stops a killed process before it exits (PTRACE_O_TRACEEXIT) until it is
+// released.
 #include <chrono>
 #include <optional>
 #include <set>
@@ -22,27 +23,31 @@ namespace {
 
 using base::Code;
 
-/// Processes of ours that are stopped and cannot die. On one thread, which is their tracer.
+/// Child processes that are stopped and cannot exit. Use from one thread: ptrace binds them to
+/// their tracer.
 class Stuck {
  public:
-  ~Stuck() { LetGo(); }
+  ~Stuck() { Release(); }
 
-  /// Stops all threads of a process, and returns when they are stopped.
+  /// Stops all threads of a process and returns when they are stopped.
   base::Status Stop(pid_t pid) {
     const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
     for (std::size_t before = threads_.size() + 1; before != threads_.size();) {
       before = threads_.size();
       ASSIGN(const auto names, os::ListDirectory(tasks));
-      for (const std::string& name : names) TRY(StopThread(static_cast<pid_t>(base::ParseInt(name).value_or(0))));
+      for (const std::string& name : names)
+        TRY(StopThread(static_cast<pid_t>(base::ParseInt(name).value_or(0))));
     }
     return {};
   }
 
-  /// They go on, or die if they were killed.
-  void LetGo() {
+  /// Lets the processes continue, or exit where they were killed.
+  void Release() {
     for (const pid_t thread : threads_) {
-      // One that was killed is on its way from its stop to the one before its exit, where it can be let go.
-      for (int left = 10'000; left > 0 && ::ptrace(PTRACE_DETACH, thread, nullptr, nullptr) != 0; --left) {
+      // A killed thread is moving from its current stop to the stop before its exit, where it can
+      // be detached.
+      for (int left = 10'000; left > 0 && ::ptrace(PTRACE_DETACH, thread, nullptr, nullptr) != 0;
+           --left) {
         if (!os::Exists("/proc/" + std::to_string(thread))) break;
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
@@ -53,18 +58,23 @@ class Stuck {
  private:
   base::Status StopThread(pid_t thread) {
     if (threads_.contains(thread)) return {};
-    if (::ptrace(PTRACE_SEIZE, thread, nullptr, PTRACE_O_TRACEEXIT) != 0) return base::ErrnoError(errno, "trace a thread");
+    if (::ptrace(PTRACE_SEIZE, thread, nullptr, PTRACE_O_TRACEEXIT) != 0)
+      return base::ErrnoError(errno, "trace a thread");
     threads_.insert(thread);
-    if (::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) != 0) return base::ErrnoError(errno, "stop a thread");
+    if (::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) != 0)
+      return base::ErrnoError(errno, "stop a thread");
     int status = 0;
-    if (::waitpid(thread, &status, __WALL) != thread || !WIFSTOPPED(status)) return base::Error(Code::kInternal, "a thread did not stop");
+    if (::waitpid(thread, &status, __WALL) != thread || !WIFSTOPPED(status))
+      return base::Error(Code::kInternal, "a thread did not stop");
     return {};
   }
 
   std::set<pid_t> threads_;
 };
 
-device::Remote::Options ScriptedWorker() { return {.command = {base::BuildPath("tests/scripted_worker")}}; }
+device::Remote::Options ScriptedWorker() {
+  return {.command = {base::BuildPath("tests/scripted_worker")}};
+}
 
 TEST(AbandonedWorker, IsLeftBehindAndAnotherServesUntilItCanDie) {
   Stuck stuck;
@@ -75,7 +85,8 @@ TEST(AbandonedWorker, IsLeftBehindAndAnotherServesUntilItCanDie) {
   const auto status = stuck.Stop(first);
   ASSERT_TRUE(status.ok()) << status.error().ToString();
 
-  EXPECT_EQ(worker.Hanging([&] { return worker.Describe("0"); }).error().code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(worker.Hanging([&] { return worker.Describe("0"); }).error().code(),
+            Code::kDeadlineExceeded);
   EXPECT_EQ(worker.Ended().code(), Code::kDeadlineExceeded);
   EXPECT_EQ(worker.abandoned(), 1);
   EXPECT_TRUE(os::Exists("/proc/" + std::to_string(first))) << "kill -9 did not end it";
@@ -84,7 +95,7 @@ TEST(AbandonedWorker, IsLeftBehindAndAnotherServesUntilItCanDie) {
   EXPECT_TRUE(worker.Describe("0").ok());
   EXPECT_EQ(worker.abandoned(), 1);
 
-  stuck.LetGo();
+  stuck.Release();
   EXPECT_TRUE(worker.NoneAbandonedAtLast());
   EXPECT_FALSE(os::Exists("/proc/" + std::to_string(first))) << "it was reaped";
   EXPECT_TRUE(worker.Describe("0").ok()) << "and its end disturbed nobody";
@@ -96,7 +107,9 @@ TEST(AbandonedWorker, IsNotFollowedByMoreThanEight) {
   worker.Make(ScriptedWorker());
   const auto sample = [&worker] {
     std::optional<base::Result<device::Sample>> taken;
-    worker.OnLoop([&] { worker.remote().TakeSample("0", {}, [&](auto result) { taken = std::move(result); }); });
+    worker.OnLoop([&] {
+      worker.remote().TakeSample("0", {}, [&](auto result) { taken = std::move(result); });
+    });
     EXPECT_TRUE(worker.loop().AdvanceUntil({}, [&] { return taken.has_value(); }));
     return *std::move(taken);
   };
@@ -112,7 +125,7 @@ TEST(AbandonedWorker, IsNotFollowedByMoreThanEight) {
   }
   EXPECT_EQ(worker.abandoned(), 8);
   EXPECT_EQ(worker.Open().error().code(), Code::kUnavailable);
-  stuck.LetGo();
+  stuck.Release();
   EXPECT_TRUE(worker.NoneAbandonedAtLast());
   EXPECT_TRUE(worker.Open().ok());
 }

@@ -51,7 +51,7 @@ def started():
 def hold(lock: Path, started: list, at_once: bool = True) -> subprocess.Popen:
     """A process of somebody else that holds the lock, or waits for it."""
     wait = 4 if at_once else 0  # LOCK_NB
-    started.append(subprocess.Popen([*UNPRIVILEGED, shutil.which("python3"), "-c", HOLD, str(lock), str(wait)], stdout=subprocess.PIPE, text=True))
+    started.append(subprocess.Popen([*UNPRIVILEGED, shutil.which("python3", path=os.defpath), "-c", HOLD, str(lock), str(wait)], stdout=subprocess.PIPE, text=True))
     if at_once:
         assert started[-1].stdout.readline() == "held\n"
     else:

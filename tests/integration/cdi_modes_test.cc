@@ -1,15 +1,16 @@
-// NVIDIA's modes beside nvml, from trees like those that machines with such devices have. What is judged are properties, never text.
+// Tests NVIDIA's CDI modes other than nvml on trees like those of machines with such devices.
+// Checks properties, never text.
 #include <algorithm>
 #include <map>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "backend/nvidia/dialect/dialect.h"
 #include "node/cdi/modes.h"
-#include "os/core/elf_maker.h"
-#include "os/core/temporary_folder.h"
+#include "os/core/testing/elf_maker.h"
+#include "os/core/testing/temporary_folder.h"
 #include "tests/support/driver_root.h"
-#include "vendor/nvidia/dialect/dialect.h"
 
 namespace penstock {
 namespace {
@@ -29,11 +30,16 @@ constexpr const char* kLists = "/etc/nvidia-container-runtime/host-files-for-con
 class CdiModes : public ::testing::Test {
  protected:
   CdiModes() : machine_(folder_ / "machine") {
-    places_ = {
-        .driver_root = machine_.path(), .dev_root = machine_.path(), .sysfs_root = machine_ / "/sys", .proc_root = machine_ / "/proc"};
+    places_ = {.driver_root = machine_.path(),
+               .dev_root = machine_.path(),
+               .sysfs_root = machine_ / "/sys",
+               .proc_root = machine_ / "/proc"};
   }
 
-  void SetUp() override { ASSERT_TRUE(machine_.AddDevice("/dev/null", 1, 3)) << "device files cannot be made in " << machine_.path(); }
+  void SetUp() override {
+    ASSERT_TRUE(machine_.AddDevice("/dev/null", 1, 3))
+        << "device files cannot be made in " << machine_.path();
+  }
 
   void AddDevices(const std::vector<std::string>& paths, unsigned mode = 0666) {
     for (const std::string& path : paths) ASSERT_TRUE(machine_.AddDevice(path, 195, 0, mode));
@@ -43,19 +49,21 @@ class CdiModes : public ::testing::Test {
     machine_.Write(path, os::MakeElf({.machine = EM_AARCH64, .soname = soname}), 0644);
   }
 
-  node::cdi::Input input() const { return {&vendor::nvidia::TheDialect(), &driver_, {}}; }
+  node::cdi::Input input() const { return {&backend::nvidia::TheDialect(), &driver_, {}}; }
 
   base::Result<Generated> Make(const std::string& mode) {
-    for (const auto& one : vendor::nvidia::TheDialect().CdiClasses())
-      if (one.mode == mode) return Checked(node::cdi::GenerateClass(one, input(), places_, options_));
-    for (const auto& one : vendor::nvidia::TheDialect().CdiPlatforms())
-      if (one.mode == mode) return Checked(node::cdi::GeneratePlatform(one, input(), places_, options_, more_));
+    for (const auto& one : backend::nvidia::TheDialect().CdiClasses())
+      if (one.mode == mode)
+        return Checked(node::cdi::GenerateClass(one, input(), places_, options_));
+    for (const auto& one : backend::nvidia::TheDialect().CdiPlatforms())
+      if (one.mode == mode)
+        return Checked(node::cdi::GeneratePlatform(one, input(), places_, options_, more_));
     return base::Error(base::Code::kInternal, "no mode " + mode);
   }
 
-  /// Which platform this machine is one of.
+  /// Which platform this machine is.
   std::string Platform() {
-    for (const auto& one : vendor::nvidia::TheDialect().CdiPlatforms()) {
+    for (const auto& one : backend::nvidia::TheDialect().CdiPlatforms()) {
       const Fits fits = node::cdi::FitsPlatform(one, input(), places_);
       if (fits != Fits::kNo) return one.mode + (fits == Fits::kByModels ? " by models" : "");
     }
@@ -70,7 +78,7 @@ class CdiModes : public ::testing::Test {
   node::cdi::PlatformOptions more_;
 
  private:
-  /// Whatever is made is a specification, and is not an error of another kind than "not here".
+  /// Checks that the result is a valid specification, or an error that means "not on this machine".
   static base::Result<Generated> Checked(base::Result<Generated> made) {
     if (made.ok()) {
       const auto status = api::cdi::Check(made->spec);
@@ -88,7 +96,7 @@ std::vector<std::string> NamesOf(const Generated& generated) {
   return names;
 }
 
-std::vector<std::string> NodesOf(const api::cdi::Edits& edits) {
+std::vector<std::string> NodesOf(const api::cdi::CdiEdits& edits) {
   std::vector<std::string> paths;
   for (const auto& node : edits.nodes) paths.push_back(node.path);
   return paths;
@@ -106,7 +114,8 @@ std::vector<std::string> HooksOf(const Generated& generated) {
   return names;
 }
 
-std::vector<std::string> ValuesOf(const Generated& generated, const std::string& hook_name, const std::string& flag) {
+std::vector<std::string> ValuesOf(const Generated& generated, const std::string& hook_name,
+                                  const std::string& flag) {
   std::vector<std::string> values;
   for (const auto& hook : generated.spec.edits.hooks)
     for (std::size_t i = 2; hook.args.at(1) == hook_name && i + 1 < hook.args.size(); ++i)
@@ -114,10 +123,13 @@ std::vector<std::string> ValuesOf(const Generated& generated, const std::string&
   return values;
 }
 
-std::vector<std::string> LinksOf(const Generated& generated) { return ValuesOf(generated, "create-symlinks", "--link"); }
+std::vector<std::string> LinksOf(const Generated& generated) {
+  return ValuesOf(generated, "create-symlinks", "--link");
+}
 
 TEST_F(CdiModes, AMachineWithoutSuchDevicesHasNoneOfTheClasses) {
-  for (const char* mode : {"management", "gds", "gdrcopy", "mofed", "nvswitch", "imex", "mig-caps", "wsl", "csv"}) {
+  for (const char* mode :
+       {"management", "gds", "gdrcopy", "mofed", "nvswitch", "imex", "mig-caps", "wsl", "csv"}) {
     const auto made = Make(mode);
     ASSERT_FALSE(made.ok()) << mode;
     EXPECT_EQ(made.error().code(), base::Code::kNotFound) << mode << ": " << made.error().message();
@@ -126,16 +138,19 @@ TEST_F(CdiModes, AMachineWithoutSuchDevicesHasNoneOfTheClasses) {
 
 TEST_F(CdiModes, ManagementHasEveryFileButThoseOfStorageAndSwitches) {
   machine_.AddLibraries("/usr/lib/x86_64-linux-gnu");
-  AddDevices({"/dev/nvidia0", "/dev/nvidia10", "/dev/nvidiactl", "/dev/nvidia-modeset", "/dev/nvidia-fs0", "/dev/nvidia-nvswitchctl",
-              "/dev/nvidia-nvlink", "/dev/nvidia-caps/nvidia-cap1", "/dev/nvidia-caps-imex-channels/channel0"});
+  AddDevices({"/dev/nvidia0", "/dev/nvidia10", "/dev/nvidiactl", "/dev/nvidia-modeset",
+              "/dev/nvidia-fs0", "/dev/nvidia-nvswitchctl", "/dev/nvidia-nvlink",
+              "/dev/nvidia-caps/nvidia-cap1", "/dev/nvidia-caps-imex-channels/channel0"});
   const auto made = Make("management");
   ASSERT_TRUE(made.ok()) << made.error().message();
   EXPECT_EQ(made->spec.kind, "management.nvidia.com/gpu");
   EXPECT_THAT(NamesOf(*made), ElementsAre("all"));
   EXPECT_THAT(NodesOf(made->spec.devices.at(0).edits),
-              UnorderedElementsAre("/dev/nvidia0", "/dev/nvidia10", "/dev/nvidiactl", "/dev/nvidia-modeset", "/dev/nvidia-caps/nvidia-cap1",
+              UnorderedElementsAre("/dev/nvidia0", "/dev/nvidia10", "/dev/nvidiactl",
+                                   "/dev/nvidia-modeset", "/dev/nvidia-caps/nvidia-cap1",
                                    "/dev/nvidia-caps-imex-channels/channel0"));
-  EXPECT_THAT(MountsOf(*made), Contains("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so." + std::string(support::kDriverVersion)));
+  EXPECT_THAT(MountsOf(*made), Contains("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so." +
+                                        std::string(support::kDriverVersion)));
   EXPECT_THAT(HooksOf(*made), Contains("update-ldcache"));
   EXPECT_THAT(HooksOf(*made), Not(Contains("disable-device-node-modification")));
   EXPECT_THAT(HooksOf(*made), Not(Contains("enable-cuda-compat")));
@@ -157,13 +172,15 @@ TEST_F(CdiModes, FilesOfStorageComeWithTheirConfiguration) {
   const auto made = Make("gds");
   ASSERT_TRUE(made.ok()) << made.error().message();
   EXPECT_EQ(made->spec.kind, "nvidia.com/gds");
-  EXPECT_THAT(NodesOf(made->spec.devices.at(0).edits), ElementsAre("/dev/nvidia-fs0", "/dev/nvidia-fs1"));
+  EXPECT_THAT(NodesOf(made->spec.devices.at(0).edits),
+              ElementsAre("/dev/nvidia-fs0", "/dev/nvidia-fs1"));
   EXPECT_THAT(MountsOf(*made), ElementsAre("/etc/cufile.json", "/run/udev"));
 }
 
 TEST_F(CdiModes, OtherClassesAreTheirDeviceFiles) {
-  AddDevices({"/dev/gdrdrv", "/dev/infiniband/uverbs0", "/dev/infiniband/uverbs1", "/dev/infiniband/rdma_cm", "/dev/infiniband/issm0",
-              "/dev/nvidia-nvswitchctl", "/dev/nvidia-nvswitch0"});
+  AddDevices({"/dev/gdrdrv", "/dev/infiniband/uverbs0", "/dev/infiniband/uverbs1",
+              "/dev/infiniband/rdma_cm", "/dev/infiniband/issm0", "/dev/nvidia-nvswitchctl",
+              "/dev/nvidia-nvswitch0"});
   const std::map<std::string, std::vector<std::string>> classes{
       {"gdrcopy", {"/dev/gdrdrv"}},
       {"mofed", {"/dev/infiniband/uverbs0", "/dev/infiniband/uverbs1", "/dev/infiniband/rdma_cm"}},
@@ -180,8 +197,10 @@ TEST_F(CdiModes, OtherClassesAreTheirDeviceFiles) {
 
 TEST_F(CdiModes, EveryImexChannelIsADeviceByItsNumber) {
   const std::string folder = "/dev/nvidia-caps-imex-channels/";
-  AddDevices({folder + "channel10", folder + "channel9", folder + "channel0", folder + "channel1048575"});
-  AddDevices({folder + "channel1048576", folder + "channel007", folder + "channel", folder + "channel99999999999999999999"});
+  AddDevices(
+      {folder + "channel10", folder + "channel9", folder + "channel0", folder + "channel1048575"});
+  AddDevices({folder + "channel1048576", folder + "channel007", folder + "channel",
+              folder + "channel99999999999999999999"});
   const auto made = Make("imex");
   ASSERT_TRUE(made.ok()) << made.error().message();
   EXPECT_EQ(made->spec.kind, "nvidia.com/imex-channel");
@@ -192,7 +211,9 @@ TEST_F(CdiModes, EveryImexChannelIsADeviceByItsNumber) {
 
 TEST_F(CdiModes, MigsCapabilitiesAreDevicesByTheirNames) {
   machine_.Write("/proc/driver/nvidia-caps/mig-minors", "config 1\nmonitor 2\ngpu0/gi0/access 3\n");
-  AddDevices({"/dev/nvidia-caps/nvidia-cap1", "/dev/nvidia-caps/nvidia-cap2", "/dev/nvidia-caps/nvidia-cap3"}, 0400);
+  AddDevices({"/dev/nvidia-caps/nvidia-cap1", "/dev/nvidia-caps/nvidia-cap2",
+              "/dev/nvidia-caps/nvidia-cap3"},
+             0400);
   const auto made = Make("mig-caps");
   ASSERT_TRUE(made.ok()) << made.error().message();
   EXPECT_THAT(NamesOf(*made), ElementsAre("config", "monitor"));
@@ -206,21 +227,25 @@ TEST_F(CdiModes, AFileThatItsGroupMayOpenBringsTheGroupUnlessItIsNotWanted) {
   ASSERT_EQ(::chown((machine_ / "/dev/gdrdrv").c_str(), static_cast<uid_t>(-1), ::getgid()), 0);
   const auto made = Make("gdrcopy");
   ASSERT_TRUE(made.ok());
-  const std::vector<std::uint32_t> own = ::getgid() == 0 ? std::vector<std::uint32_t>{} : std::vector<std::uint32_t>{::getgid()};
+  const std::vector<std::uint32_t> own =
+      ::getgid() == 0 ? std::vector<std::uint32_t>{} : std::vector<std::uint32_t>{::getgid()};
   EXPECT_EQ(made->spec.devices.at(0).edits.additional_gids, own);
   options_.additional_gids = false;
   EXPECT_THAT(Make("gdrcopy")->spec.devices.at(0).edits.additional_gids, IsEmpty());
 }
 
-/// As WSL 2 has it with a driver of 2024: a store of packages of which two are NVIDIA's, one of them left over.
+/// WSL 2 with a driver of 2024: a driver store with several packages, of which two are NVIDIA's and
+/// one of these is left over.
 TEST_F(CdiModes, WindowsDriverStoreIsGivenWhereItLies) {
   AddDevices({"/dev/dxg"});
   EXPECT_EQ(Platform(), "wsl");
-  const std::string store = "/usr/lib/wsl/drivers/", now = store + "nv_dispi.inf_amd64_43efafe5c18b0c7c", old = store + "nv_old";
+  const std::string store = "/usr/lib/wsl/drivers/",
+                    now = store + "nv_dispi.inf_amd64_43efafe5c18b0c7c", old = store + "nv_old";
   for (const std::string& package : {old, now}) {
     AddElf(package + "/libcuda.so.1.1", "libcuda.so.1.1");
     AddElf(package + "/libnvidia-ml.so.1", "libnvidia-ml.so.1");
-    for (const char* name : {"libcuda_loader.so", "libnvidia-ptxjitcompiler.so.1", "libnvidia-ml_loader.so", "libnvdxgdmal.so.1"})
+    for (const char* name : {"libcuda_loader.so", "libnvidia-ptxjitcompiler.so.1",
+                             "libnvidia-ml_loader.so", "libnvdxgdmal.so.1"})
       AddElf(package + "/" + name, "");
     machine_.Write(package + "/nvcubins.bin");
     machine_.Write(package + "/nvidia-smi", "#!/bin/sh\n", 0755);
@@ -238,16 +263,20 @@ TEST_F(CdiModes, WindowsDriverStoreIsGivenWhereItLies) {
   EXPECT_EQ(made->spec.kind, "nvidia.com/gpu");
   EXPECT_THAT(NamesOf(*made), ElementsAre("all"));
   EXPECT_THAT(NodesOf(made->spec.devices.at(0).edits), ElementsAre("/dev/dxg"));
-  EXPECT_THAT(MountsOf(*made),
-              UnorderedElementsAre(now + "/libcuda.so.1.1", now + "/libcuda_loader.so", now + "/libnvidia-ptxjitcompiler.so.1",
-                                   now + "/libnvidia-ml.so.1", now + "/libnvidia-ml_loader.so", now + "/libnvdxgdmal.so.1",
-                                   now + "/nvcubins.bin", now + "/nvidia-smi", now + "/nvwgf2umx.dll", "/usr/lib/wsl/lib/libdxcore.so"));
+  EXPECT_THAT(
+      MountsOf(*made),
+      UnorderedElementsAre(now + "/libcuda.so.1.1", now + "/libcuda_loader.so",
+                           now + "/libnvidia-ptxjitcompiler.so.1", now + "/libnvidia-ml.so.1",
+                           now + "/libnvidia-ml_loader.so", now + "/libnvdxgdmal.so.1",
+                           now + "/nvcubins.bin", now + "/nvidia-smi", now + "/nvwgf2umx.dll",
+                           "/usr/lib/wsl/lib/libdxcore.so"));
   EXPECT_THAT(LinksOf(*made), Contains(now + "/nvidia-smi::/usr/bin/nvidia-smi"));
-  EXPECT_THAT(ValuesOf(*made, "update-ldcache", "--folder"), UnorderedElementsAre(now, "/usr/lib/wsl/lib"));
+  EXPECT_THAT(ValuesOf(*made, "update-ldcache", "--folder"),
+              UnorderedElementsAre(now, "/usr/lib/wsl/lib"));
   EXPECT_THAT(made->remarks, ElementsAre(HasSubstr(now)));
 }
 
-/// As an Orin with JetPack 6 has it.
+/// An Orin with JetPack 6.
 class Tegra : public CdiModes {
  protected:
   void SetUp() override {
@@ -257,16 +286,19 @@ class Tegra : public CdiModes {
     AddElf(kLibraries + "libGLX_nvidia.so.0", "libGLX_nvidia.so.0");
     AddElf(kLibraries + "libnvrm_gpu.so", "libnvrm_gpu.so");
     machine_.Link("/usr/lib/aarch64-linux-gnu/libcuda.so", "tegra/libcuda.so.1.1");
-    machine_.Link("/etc/vulkan/icd.d/nvidia_icd.json", "/usr/lib/aarch64-linux-gnu/tegra/nvidia_icd.json");
+    machine_.Link("/etc/vulkan/icd.d/nvidia_icd.json",
+                  "/usr/lib/aarch64-linux-gnu/tegra/nvidia_icd.json");
     machine_.Write(kLibraries + "nvidia_icd.json", "{}");
     machine_.Write("/lib/firmware/tegra23x/vic.bin");
     machine_.Write("/etc/nv_tegra_release", "# R36 (release), REVISION: 3.0\n");
     machine_.Write("/sys/devices/soc0/family", "Tegra\n");
-    machine_.Write(kLists + std::string("/devices.csv"), "dev, /dev/nvhost-ctrl\ndev, /dev/nvmap\ndev, /dev/nvhost-nvdla0\n");
-    machine_.Write(kLists + std::string("/drivers.csv"), "dir, /lib/firmware/tegra23x\nlib, " + kLibraries + "libcuda.so.1.1\nlib, " +
-                                                             kLibraries + "libGLX_nvidia.so.0\nlib, " + kLibraries +
-                                                             "libnvrm_gpu.so\nsym, /usr/lib/aarch64-linux-gnu/libcuda.so\n"
-                                                             "sym, /etc/vulkan/icd.d/nvidia_icd.json\n");
+    machine_.Write(kLists + std::string("/devices.csv"),
+                   "dev, /dev/nvhost-ctrl\ndev, /dev/nvmap\ndev, /dev/nvhost-nvdla0\n");
+    machine_.Write(kLists + std::string("/drivers.csv"),
+                   "dir, /lib/firmware/tegra23x\nlib, " + kLibraries + "libcuda.so.1.1\nlib, " +
+                       kLibraries + "libGLX_nvidia.so.0\nlib, " + kLibraries +
+                       "libnvrm_gpu.so\nsym, /usr/lib/aarch64-linux-gnu/libcuda.so\n"
+                       "sym, /etc/vulkan/icd.d/nvidia_icd.json\n");
     machine_.Write(kLists + std::string("/cudnn.csv"), "this is read by nobody\n");
   }
   const std::string kLibraries = "/usr/lib/aarch64-linux-gnu/tegra/";
@@ -278,16 +310,22 @@ TEST_F(Tegra, GivesWhatItsListsSay) {
   ASSERT_TRUE(made.ok()) << made.error().message();
   EXPECT_EQ(made->spec.kind, "nvidia.com/gpu");
   EXPECT_THAT(NamesOf(*made), ElementsAre("0", "all"));
-  EXPECT_THAT(NodesOf(made->spec.devices.at(0).edits), ElementsAre("/dev/nvhost-ctrl", "/dev/nvmap"));
-  EXPECT_THAT(MountsOf(*made), UnorderedElementsAre(kLibraries + "libcuda.so.1.1", kLibraries + "libGLX_nvidia.so.0",
-                                                    kLibraries + "libnvrm_gpu.so", kLibraries + "nvidia_icd.json", "/lib/firmware/tegra23x",
-                                                    "/etc/nv_tegra_release", "/sys/devices/soc0/family"));
-  EXPECT_THAT(LinksOf(*made),
-              UnorderedElementsAre(kLibraries + "libcuda.so.1.1::/usr/lib/aarch64-linux-gnu/libcuda.so",
-                                   "libcuda.so.1.1::" + kLibraries + "libcuda.so.1", "libcuda.so.1::" + kLibraries + "libcuda.so",
-                                   "libGLX_nvidia.so.0::" + kLibraries + "libGLX_indirect.so.0",
-                                   kLibraries + "nvidia_icd.json::/etc/vulkan/icd.d/nvidia_icd.json"));
-  EXPECT_THAT(ValuesOf(*made, "update-ldcache", "--folder"), ElementsAre(kLibraries.substr(0, kLibraries.size() - 1)));
+  EXPECT_THAT(NodesOf(made->spec.devices.at(0).edits),
+              ElementsAre("/dev/nvhost-ctrl", "/dev/nvmap"));
+  EXPECT_THAT(MountsOf(*made),
+              UnorderedElementsAre(kLibraries + "libcuda.so.1.1", kLibraries + "libGLX_nvidia.so.0",
+                                   kLibraries + "libnvrm_gpu.so", kLibraries + "nvidia_icd.json",
+                                   "/lib/firmware/tegra23x", "/etc/nv_tegra_release",
+                                   "/sys/devices/soc0/family"));
+  EXPECT_THAT(
+      LinksOf(*made),
+      UnorderedElementsAre(kLibraries + "libcuda.so.1.1::/usr/lib/aarch64-linux-gnu/libcuda.so",
+                           "libcuda.so.1.1::" + kLibraries + "libcuda.so.1",
+                           "libcuda.so.1::" + kLibraries + "libcuda.so",
+                           "libGLX_nvidia.so.0::" + kLibraries + "libGLX_indirect.so.0",
+                           kLibraries + "nvidia_icd.json::/etc/vulkan/icd.d/nvidia_icd.json"));
+  EXPECT_THAT(ValuesOf(*made, "update-ldcache", "--folder"),
+              ElementsAre(kLibraries.substr(0, kLibraries.size() - 1)));
   EXPECT_THAT(HooksOf(*made), Not(Contains("enable-cuda-compat")));
   EXPECT_THAT(made->remarks, ElementsAre(HasSubstr("/dev/nvhost-nvdla0")));
   EXPECT_THAT(made->spec.edits.env, Contains("NVIDIA_VISIBLE_DEVICES=void"));
@@ -299,7 +337,7 @@ TEST_F(Tegra, DeviceNamesAreThoseOfTheFirstGpu) {
   EXPECT_THAT(NamesOf(*Make("csv")), ElementsAre("gpu0"));
 }
 
-TEST_F(Tegra, IsToldByItsFamilyToo) {
+TEST_F(Tegra, IsReportedByItsFamilyToo) {
   machine_.Remove("/etc/nv_tegra_release");
   EXPECT_EQ(Platform(), "csv");
   machine_.Write("/sys/devices/soc0/family", "Other\n");
@@ -309,7 +347,7 @@ TEST_F(Tegra, IsToldByItsFamilyToo) {
 TEST_F(Tegra, WithNvmlItIsOneIfAllOfItsGpusAreIntegrated) {
   AddElf("/usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1", "libnvidia-ml.so.1");
   EXPECT_EQ(Platform(), "csv by models");
-  const auto tegra = vendor::nvidia::TheDialect().CdiPlatforms().back();
+  const auto tegra = backend::nvidia::TheDialect().CdiPlatforms().back();
   device::Facts orin, thor, discrete;
   orin.model = "Orin (nvgpu)";
   thor.model = "NVIDIA Thor";
@@ -320,7 +358,8 @@ TEST_F(Tegra, WithNvmlItIsOneIfAllOfItsGpusAreIntegrated) {
 }
 
 TEST_F(Tegra, ALineThatIsNoneEndsItWithItsNumber) {
-  machine_.Write(kLists + std::string("/l4t.csv"), "lib, /etc/nv_tegra_release\nlib, /usr/lib/../../etc/shadow\n");
+  machine_.Write(kLists + std::string("/l4t.csv"),
+                 "lib, /etc/nv_tegra_release\nlib, /usr/lib/../../etc/shadow\n");
   const auto made = Make("csv");
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.error().code(), base::Code::kInvalidArgument);

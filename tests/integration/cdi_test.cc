@@ -1,5 +1,5 @@
-// Specifications of NVIDIA's devices from driver roots of the shapes that distributions have, made of small ELF files. What is judged are
-// properties that hold for any specification, never its text.
+// Tests CDI specifications of NVIDIA's devices on driver roots as distributions lay them out, made
+// of small ELF files. Checks properties that hold for any specification, never its text.
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
@@ -9,12 +9,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "backend/nvidia/dialect/dialect.h"
 #include "node/cdi/generate.h"
 #include "os/core/file.h"
 #include "os/core/root.h"
-#include "os/core/temporary_folder.h"
+#include "os/core/testing/temporary_folder.h"
 #include "tests/support/driver_root.h"
-#include "vendor/nvidia/dialect/dialect.h"
 
 namespace penstock {
 namespace {
@@ -39,7 +39,7 @@ const std::string kV = support::kDriverVersion;
 std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
 std::string NameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-const Hook* FindHook(const api::cdi::Edits& edits, const std::string& name) {
+const Hook* FindHook(const api::cdi::CdiEdits& edits, const std::string& name) {
   for (const Hook& hook : edits.hooks)
     if (hook.args.size() > 1 && hook.args[1] == name) return &hook;
   return nullptr;
@@ -54,7 +54,7 @@ std::vector<std::string> ValuesOf(const Hook* hook, const std::string& flag) {
 }
 
 /// Link → target of create-symlinks.
-std::map<std::string, std::string> LinksOf(const api::cdi::Edits& edits) {
+std::map<std::string, std::string> LinksOf(const api::cdi::CdiEdits& edits) {
   std::map<std::string, std::string> links;
   for (const std::string& value : ValuesOf(FindHook(edits, "create-symlinks"), "--link")) {
     const auto middle = value.find("::");
@@ -69,12 +69,14 @@ std::set<std::string> PathsOf(const std::vector<Mount>& mounts) {
   return paths;
 }
 
-/// Where a path of a container leads through these links: the path that no link has.
+/// The final path in a container after following these links.
 std::string Resolve(std::string path, const std::map<std::string, std::string>& links) {
   for (int hops = 0; hops < 8; ++hops) {
     const auto link = links.find(path);
     if (link == links.end()) return path;
-    path = std::filesystem::path(link->second.starts_with('/') ? link->second : FolderOf(path) + "/" + link->second).lexically_normal();
+    path = std::filesystem::path(
+               link->second.starts_with('/') ? link->second : FolderOf(path) + "/" + link->second)
+               .lexically_normal();
   }
   return "a loop of links";
 }
@@ -91,7 +93,7 @@ std::vector<std::string> NamesOf(const api::cdi::Spec& spec) {
   return names;
 }
 
-std::vector<std::string> NodesOf(const api::cdi::Edits& edits) {
+std::vector<std::string> NodesOf(const api::cdi::CdiEdits& edits) {
   std::vector<std::string> paths;
   for (const DeviceNode& node : edits.nodes) paths.push_back(node.path);
   return paths;
@@ -101,17 +103,22 @@ class Cdi : public ::testing::Test {
  protected:
   Cdi() : machine_(folder_ / "machine") {
     driver_ = {.vendor = "nvidia", .version = kV, .runtime_version = "12.9"};
-    places_ = {
-        .driver_root = machine_.path(), .dev_root = machine_.path(), .sysfs_root = machine_ / "/sys", .proc_root = machine_ / "/proc"};
+    places_ = {.driver_root = machine_.path(),
+               .dev_root = machine_.path(),
+               .sysfs_root = machine_ / "/sys",
+               .proc_root = machine_ / "/proc"};
   }
 
-  void SetUp() override { ASSERT_TRUE(machine_.AddControlDevices()) << "device files cannot be made in " << machine_.path(); }
+  void SetUp() override {
+    ASSERT_TRUE(machine_.AddControlDevices())
+        << "device files cannot be made in " << machine_.path();
+  }
 
   void AddGpus(int count) {
     for (int i = 0; i < count; ++i) gpus_.push_back(support::AddGpu(machine_, i));
   }
 
-  /// A whole driver as Debian and Ubuntu have it, and two GPUs.
+  /// A complete driver as in Debian and Ubuntu, and two GPUs.
   void AddMachine() {
     machine_.AddLibraries(kMultiarch);
     machine_.AddPrograms("/usr/bin");
@@ -121,12 +128,12 @@ class Cdi : public ::testing::Test {
   }
 
   base::Result<Generated> Generate(const Options& options = {}) const {
-    Input input{&vendor::nvidia::TheDialect(), &driver_, {}};
+    Input input{&backend::nvidia::TheDialect(), &driver_, {}};
     for (const device::Facts& gpu : gpus_) input.devices.push_back(&gpu);
     return node::cdi::Generate(input, places_, options);
   }
 
-  /// What must be true of any.
+  /// Checks what holds for any specification.
   void CheckAll(const Generated& generated) const {
     const api::cdi::Spec& spec = generated.spec;
     EXPECT_TRUE(api::cdi::Check(spec).ok());
@@ -142,29 +149,34 @@ class Cdi : public ::testing::Test {
     for (const auto& device : spec.devices) CheckNodes(device.edits);
   }
 
-  void CheckMounts(const api::cdi::Edits& edits) const {
+  void CheckMounts(const api::cdi::CdiEdits& edits) const {
     std::set<std::string> paths;
     for (const Mount& mount : edits.mounts) {
       EXPECT_TRUE(paths.insert(mount.container_path).second) << mount.container_path << " twice";
       struct stat about {};
-      EXPECT_EQ(::lstat((host_ + mount.host_path).c_str(), &about), 0) << mount.host_path << " is not there";
+      EXPECT_EQ(::lstat((host_ + mount.host_path).c_str(), &about), 0)
+          << mount.host_path << " is not there";
       EXPECT_FALSE(S_ISLNK(about.st_mode)) << mount.host_path << " is a link";
       EXPECT_EQ(mount.container_path.find("/../"), std::string::npos);
-      EXPECT_THAT(mount.options, ElementsAre("ro", "nosuid", "nodev", "rbind", "rprivate")) << mount.container_path;
+      EXPECT_THAT(mount.options, ElementsAre("ro", "nosuid", "nodev", "rbind", "rprivate"))
+          << mount.container_path;
     }
-    EXPECT_TRUE(std::is_sorted(edits.mounts.begin(), edits.mounts.end(),
-                               [](const Mount& a, const Mount& b) { return a.container_path < b.container_path; }));
+    EXPECT_TRUE(std::is_sorted(
+        edits.mounts.begin(), edits.mounts.end(),
+        [](const Mount& a, const Mount& b) { return a.container_path < b.container_path; }));
     const auto links = LinksOf(edits);
     for (const auto& [link, target] : links) {
-      EXPECT_TRUE(paths.contains(Resolve(link, links))) << link << " -> " << target << " leads to " << Resolve(link, links);
+      EXPECT_TRUE(paths.contains(Resolve(link, links)))
+          << link << " -> " << target << " leads to " << Resolve(link, links);
       EXPECT_FALSE(paths.contains(link)) << link << " is a mount, too";
     }
     const auto folders = ValuesOf(FindHook(edits, "update-ldcache"), "--folder");
     for (const std::string& folder : folders)
-      EXPECT_THAT(paths, Contains(testing::StartsWith(folder + "/"))) << folder << " has no library in it";
+      EXPECT_THAT(paths, Contains(testing::StartsWith(folder + "/")))
+          << folder << " has no library in it";
   }
 
-  void CheckHooks(const api::cdi::Edits& edits) const {
+  void CheckHooks(const api::cdi::CdiEdits& edits) const {
     std::vector<std::string> names;
     for (const Hook& hook : edits.hooks) {
       EXPECT_EQ(hook.name, "createContainer");
@@ -173,11 +185,12 @@ class Cdi : public ::testing::Test {
       EXPECT_THAT(hook.env, Not(IsEmpty())) << "the image's variables would count (CVE-2025-23266)";
       names.push_back(hook.args[1]);
     }
-    EXPECT_THAT(names, ElementsAre("create-symlinks", "enable-cuda-compat", "update-ldcache", "disable-device-node-modification",
-                                   "update-application-profile"));
+    EXPECT_THAT(names,
+                ElementsAre("create-symlinks", "enable-cuda-compat", "update-ldcache",
+                            "disable-device-node-modification", "update-application-profile"));
   }
 
-  void CheckNodes(const api::cdi::Edits& edits) const {
+  void CheckNodes(const api::cdi::CdiEdits& edits) const {
     std::set<std::string> paths;
     for (const DeviceNode& node : edits.nodes) {
       EXPECT_TRUE(paths.insert(node.path).second) << node.path << " twice";
@@ -192,12 +205,12 @@ class Cdi : public ::testing::Test {
   }
 
   static constexpr const char* kMultiarch = "/usr/lib/x86_64-linux-gnu";
-  // Groups take version 0.7.0.
+  // Group ids require version 0.7.0.
   inline static const Options kPlain = {.additional_gids = false};
 
   os::TemporaryFolder folder_;
   DriverRoot machine_;
-  std::string host_;  ///< in front of what the host calls its paths
+  std::string host_;  ///< prefix of the paths that the host uses
   Places places_;
   device::Driver driver_;
   std::vector<device::Facts> gpus_;
@@ -209,7 +222,7 @@ std::set<std::string> LibraryNames() {
   return names;
 }
 
-/// How a distribution lays a driver out.
+/// A distribution's layout of a driver.
 struct Layout {
   const char* name;
   std::function<void(const DriverRoot& machine, Places& places)> make;
@@ -221,14 +234,15 @@ void PrintTo(const Layout& layout, std::ostream* out) { *out << layout.name; }
 
 class CdiLayouts : public Cdi, public ::testing::WithParamInterface<Layout> {};
 
-/// As glx-alternatives do: programs and libraries are links to links into nvidia/current.
+/// As by glx-alternatives: programs and libraries are links to links into nvidia/current.
 void MakeDebianAlternatives(const DriverRoot& machine, Places&) {
   const std::string real = "/usr/lib/x86_64-linux-gnu/nvidia/current";
   machine.AddLibraries(real);
   for (const auto& library : support::DriverLibraries()) {
     if (library.soname.empty() || library.name.find('/') != std::string::npos) continue;
     machine.Link("/etc/alternatives/glx--" + library.soname, real + "/" + library.soname);
-    machine.Link("/usr/lib/x86_64-linux-gnu/" + library.soname, "/etc/alternatives/glx--" + library.soname);
+    machine.Link("/usr/lib/x86_64-linux-gnu/" + library.soname,
+                 "/etc/alternatives/glx--" + library.soname);
   }
   machine.Link("/lib", "usr/lib");
   machine.AddPrograms("/usr/lib/nvidia/current");
@@ -244,7 +258,7 @@ void MakeDriverContainer(const DriverRoot& machine, Places& places) {
   places.driver_root = driver.path();
 }
 
-/// The root is a folder of links into the store, which lies beside it.
+/// The root is a folder of links into the store, which is beside it.
 void MakeNixRoot(const DriverRoot& machine, Places& places) {
   const std::string store = machine / "/nix/store/abc-nvidia-x11";
   const DriverRoot package(store);
@@ -253,13 +267,14 @@ void MakeNixRoot(const DriverRoot& machine, Places& places) {
   const DriverRoot drivers(machine / "/nix/store/def-graphics-drivers");
   for (const char* folder : {"/lib", "/lib/vdpau"})
     for (const auto& entry : std::filesystem::directory_iterator(store + folder))
-      if (!entry.is_directory()) drivers.Link(std::string(folder) + "/" + entry.path().filename().string(), entry.path());
+      if (!entry.is_directory())
+        drivers.Link(std::string(folder) + "/" + entry.path().filename().string(), entry.path());
   drivers.Link("/bin", store + "/bin");
   machine.Link("/run/opengl-driver", drivers.path());
   places.driver_root = machine / "/run/opengl-driver";
 }
 
-/// NixOS from its own root: the store's paths are absolute there.
+/// NixOS from its own root: there the store's paths are absolute.
 void MakeNixMachine(const DriverRoot& machine, Places&) {
   machine.AddLibraries("/nix/store/abc-nvidia-x11/lib");
   machine.Link("/run/opengl-driver", "/nix/store/abc-nvidia-x11");
@@ -274,11 +289,12 @@ void MakeGke(const DriverRoot& machine, Places& places) {
   places.driver_root = driver.path();
 }
 
-/// Nowhere where libraries usually are; only ld.so's configuration knows.
+/// The libraries are in no usual folder; only ld.so's cache lists them.
 void MakeCacheOnly(const DriverRoot& machine, Places&) {
   machine.AddLibraries("/opt/vendor/driver/libs");
   machine.AddPrograms("/usr/bin");
-  machine.AddCache({{"libcuda.so.1", "/opt/vendor/driver/libs/libcuda.so.1"}, {"libc.so.6", "/lib/libc.so.6"}});
+  machine.AddCache(
+      {{"libcuda.so.1", "/opt/vendor/driver/libs/libcuda.so.1"}, {"libc.so.6", "/lib/libc.so.6"}});
 }
 
 const Layout kLayouts[] = {
@@ -311,7 +327,8 @@ const Layout kLayouts[] = {
     {"Gke", MakeGke, "/lib64", "/bin/nvidia-smi"},
     {"CacheOnly", MakeCacheOnly, "/opt/vendor/driver/libs"},
 };
-INSTANTIATE_TEST_SUITE_P(Of, CdiLayouts, ::testing::ValuesIn(kLayouts), [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Of, CdiLayouts, ::testing::ValuesIn(kLayouts),
+                         [](const auto& test) { return test.param.name; });
 
 TEST_P(CdiLayouts, GiveEveryLibraryOfTheDriver) {
   GetParam().make(machine_, places_);
@@ -328,27 +345,30 @@ TEST_P(CdiLayouts, GiveEveryLibraryOfTheDriver) {
   EXPECT_EQ(names, LibraryNames());
   const std::string& folder = GetParam().library_folder;
   EXPECT_THAT(folders, ElementsAre(folder, folder + "/vdpau"));
-  EXPECT_THAT(ValuesOf(FindHook(generated->spec.edits, "update-ldcache"), "--folder"), ElementsAre(folder, folder + "/vdpau"));
+  EXPECT_THAT(ValuesOf(FindHook(generated->spec.edits, "update-ldcache"), "--folder"),
+              ElementsAre(folder, folder + "/vdpau"));
   EXPECT_THAT(PathsOf(generated->spec.edits.mounts), Contains(GetParam().program));
   const auto links = LinksOf(generated->spec.edits);
   EXPECT_EQ(Resolve(folder + "/libcuda.so", links), folder + "/libcuda.so." + kV);
   EXPECT_EQ(Resolve(folder + "/libnvidia-nvvm.so.4", links), folder + "/libnvidia-nvvm.so." + kV);
   EXPECT_EQ(Resolve(folder + "/libGLX_indirect.so.0", links), folder + "/libGLX_nvidia.so." + kV);
-  EXPECT_EQ(Resolve(folder + "/gbm/nvidia-drm_gbm.so", links), folder + "/libnvidia-allocator.so." + kV);
+  EXPECT_EQ(Resolve(folder + "/gbm/nvidia-drm_gbm.so", links),
+            folder + "/libnvidia-allocator.so." + kV);
   EXPECT_EQ(generated->spec.devices.size(), 17u);
 }
 
-TEST_P(CdiLayouts, TakeTheVersionFromTheLibrariesWhereNobodyElseSaysIt) {
+TEST_P(CdiLayouts, TakeTheVersionFromTheLibrariesWhereNoOneElseSaysIt) {
   GetParam().make(machine_, places_);
   AddGpus(1);
   driver_.version.clear();
   const auto generated = Generate(kPlain);
   ASSERT_TRUE(generated.ok()) << generated.error().message();
   EXPECT_EQ(generated->version, kV);
-  EXPECT_THAT(FindHook(generated->spec.edits, "enable-cuda-compat")->args, Contains("--host-driver-version=" + kV));
+  EXPECT_THAT(FindHook(generated->spec.edits, "enable-cuda-compat")->args,
+              Contains("--host-driver-version=" + kV));
 }
 
-/// Files that were added or removed, one at a time, change just what is theirs.
+/// Adding or removing one file changes only what depends on that file.
 TEST_P(CdiLayouts, LoseJustWhatIsRemoved) {
   GetParam().make(machine_, places_);
   AddGpus(1);
@@ -368,7 +388,9 @@ TEST_P(CdiLayouts, LoseJustWhatIsRemoved) {
     EXPECT_TRUE(less->spec.devices == expected.devices) << gone.host_path;
     const auto links = LinksOf(whole->spec.edits);
     auto links_left = links;
-    std::erase_if(links_left, [&](const auto& link) { return Resolve(link.first, links) == gone.container_path; });
+    std::erase_if(links_left, [&](const auto& link) {
+      return Resolve(link.first, links) == gone.container_path;
+    });
     EXPECT_EQ(LinksOf(less->spec.edits), links_left) << gone.host_path;
   }
   EXPECT_TRUE(Generate(kPlain)->spec == whole->spec);
@@ -384,17 +406,20 @@ TEST_F(Cdi, NamesHostPathsAsTheHostDoes) {
   const auto generated = Generate(kPlain);
   ASSERT_TRUE(generated.ok()) << generated.error().message();
   CheckAll(*generated);
-  for (const Mount& mount : generated->spec.edits.mounts) EXPECT_EQ(mount.host_path, "/run/nvidia/driver" + mount.container_path);
+  for (const Mount& mount : generated->spec.edits.mounts)
+    EXPECT_EQ(mount.host_path, "/run/nvidia/driver" + mount.container_path);
   for (const DeviceNode& node : generated->spec.edits.nodes) EXPECT_EQ(node.host_path, "");
 }
 
 TEST_F(Cdi, FollowsLinksOutOfTheRootAlsoWhereThisProcessSeesTheHostElsewhere) {
   MakeNixRoot(machine_, places_);
-  // In the store links are as NixOS has them: absolute on the host.
+  // Links in the store are absolute on the host, as in NixOS.
   const std::string store = machine_ / "/nix/store/def-graphics-drivers/lib";
-  for (const auto& entry : std::vector<std::filesystem::path>{std::filesystem::directory_iterator(store), {}}) {
+  for (const auto& entry :
+       std::vector<std::filesystem::path>{std::filesystem::directory_iterator(store), {}}) {
     if (!std::filesystem::is_symlink(entry)) continue;
-    const std::string target = std::filesystem::read_symlink(entry).string().substr(machine_.path().size());
+    const std::string target =
+        std::filesystem::read_symlink(entry).string().substr(machine_.path().size());
     std::filesystem::remove(entry);
     std::filesystem::create_symlink(target, entry);
   }
@@ -406,7 +431,8 @@ TEST_F(Cdi, FollowsLinksOutOfTheRootAlsoWhereThisProcessSeesTheHostElsewhere) {
   const auto generated = Generate(kPlain);
   ASSERT_TRUE(generated.ok()) << generated.error().message();
   CheckAll(*generated);
-  EXPECT_THAT(generated->spec.edits.mounts, Contains(Field(&Mount::host_path, "/nix/store/abc-nvidia-x11/lib/libcuda.so." + kV)));
+  EXPECT_THAT(generated->spec.edits.mounts,
+              Contains(Field(&Mount::host_path, "/nix/store/abc-nvidia-x11/lib/libcuda.so." + kV)));
 }
 
 TEST_F(Cdi, PutsOtherFilesWhereContainersLookForThem) {
@@ -415,23 +441,30 @@ TEST_F(Cdi, PutsOtherFilesWhereContainersLookForThem) {
   machine_.AddFirmware("/usr/lib/firmware/updates");
   machine_.Link("/lib", "usr/lib");
   machine_.Write("/usr/lib64/xorg/modules/drivers/nvidia_drv.so", os::MakeElf({}));
-  machine_.Write("/usr/lib64/xorg/modules/extensions/libglxserver_nvidia.so." + kV, os::MakeElf({}));
+  machine_.Write("/usr/lib64/xorg/modules/extensions/libglxserver_nvidia.so." + kV,
+                 os::MakeElf({}));
   AddGpus(1);
   const auto generated = Generate(kPlain);
   ASSERT_TRUE(generated.ok()) << generated.error().message();
   CheckAll(*generated);
   const auto paths = PathsOf(generated->spec.edits.mounts);
   for (const std::string& path :
-       {std::string("/etc/vulkan/icd.d/nvidia_icd.json"), std::string("/etc/vulkan/implicit_layer.d/nvidia_layers.json"),
-        std::string("/etc/OpenCL/vendors/nvidia.icd"), std::string("/usr/share/glvnd/egl_vendor.d/10_nvidia.json"),
-        std::string("/usr/share/egl/egl_external_platform.d/15_nvidia_gbm.json"), std::string("/usr/share/nvidia/nvoptix.bin"),
-        "/usr/share/nvidia/nvidia-application-profiles-" + kV + "-rc", "/lib/firmware/nvidia/" + kV + "/gsp_ga10x.bin",
-        std::string("/usr/lib64/xorg/modules/drivers/nvidia_drv.so"), "/usr/lib64/xorg/modules/extensions/libglxserver_nvidia.so." + kV})
+       {std::string("/etc/vulkan/icd.d/nvidia_icd.json"),
+        std::string("/etc/vulkan/implicit_layer.d/nvidia_layers.json"),
+        std::string("/etc/OpenCL/vendors/nvidia.icd"),
+        std::string("/usr/share/glvnd/egl_vendor.d/10_nvidia.json"),
+        std::string("/usr/share/egl/egl_external_platform.d/15_nvidia_gbm.json"),
+        std::string("/usr/share/nvidia/nvoptix.bin"),
+        "/usr/share/nvidia/nvidia-application-profiles-" + kV + "-rc",
+        "/lib/firmware/nvidia/" + kV + "/gsp_ga10x.bin",
+        std::string("/usr/lib64/xorg/modules/drivers/nvidia_drv.so"),
+        "/usr/lib64/xorg/modules/extensions/libglxserver_nvidia.so." + kV})
     EXPECT_THAT(paths, Contains(path));
-  EXPECT_THAT(ValuesOf(FindHook(generated->spec.edits, "update-ldcache"), "--folder"), ElementsAre("/usr/lib64", "/usr/lib64/vdpau"));
+  EXPECT_THAT(ValuesOf(FindHook(generated->spec.edits, "update-ldcache"), "--folder"),
+              ElementsAre("/usr/lib64", "/usr/lib64/vdpau"));
 }
 
-TEST_F(Cdi, FindsFirmwareWhereTheKernelWasTold) {
+TEST_F(Cdi, FindsFirmwareWhereTheKernelWasReported) {
   machine_.AddLibraries("/run/nvidia/driver/usr/lib64");
   machine_.AddFirmware("/run/nvidia/driver/opt/firmware");
   machine_.Write("/sys/module/firmware_class/parameters/path", "/run/nvidia/driver/opt/firmware\n");
@@ -441,7 +474,8 @@ TEST_F(Cdi, FindsFirmwareWhereTheKernelWasTold) {
   const auto generated = Generate(kPlain);
   ASSERT_TRUE(generated.ok());
   EXPECT_THAT(generated->spec.edits.mounts,
-              Contains(Field(&Mount::host_path, "/run/nvidia/driver/opt/firmware/nvidia/" + kV + "/gsp_tu10x.bin")));
+              Contains(Field(&Mount::host_path,
+                             "/run/nvidia/driver/opt/firmware/nvidia/" + kV + "/gsp_tu10x.bin")));
 }
 
 TEST_F(Cdi, GivesSocketsWritable) {
@@ -453,14 +487,16 @@ TEST_F(Cdi, GivesSocketsWritable) {
   const auto generated = Generate(kPlain);
   ASSERT_TRUE(generated.ok());
   for (const char* path : {"/run/nvidia-persistenced/socket", "/tmp/nvidia-mps"}) {
-    const Mount expected{machine_ / path, path, {"nosuid", "nodev", "rbind", "rprivate", "noexec"}, ""};
+    const Mount expected{
+        machine_ / path, path, {"nosuid", "nodev", "rbind", "rprivate", "noexec"}, ""};
     EXPECT_THAT(generated->spec.edits.mounts, Contains(expected));
   }
-  EXPECT_THAT(generated->spec.edits.mounts, Not(Contains(Field(&Mount::container_path, "/var/run/nvidia-persistenced/socket"))));
+  EXPECT_THAT(generated->spec.edits.mounts,
+              Not(Contains(Field(&Mount::container_path, "/var/run/nvidia-persistenced/socket"))));
   EXPECT_THAT(generated->folders, Contains(machine_ / "/run/nvidia-persistenced"));
 }
 
-TEST_F(Cdi, GivesNothingWritableThatAnybodyMayHavePutThere) {
+TEST_F(Cdi, GivesNothingWritableThatAnyoneMayHavePutThere) {
   AddMachine();
   machine_.Write("/root/secret");
   machine_.Link("/tmp/nvidia-mps", "/root");
@@ -468,9 +504,10 @@ TEST_F(Cdi, GivesNothingWritableThatAnybodyMayHavePutThere) {
   ASSERT_TRUE(generated.ok());
   EXPECT_THAT(PathsOf(generated->spec.edits.mounts), Not(Contains(testing::StartsWith("/tmp"))));
   EXPECT_THAT(PathsOf(generated->spec.edits.mounts), Not(Contains("/root")));
-  EXPECT_THAT(generated->remarks, Contains(HasSubstr("/tmp/nvidia-mps is neither a socket nor a folder")));
+  EXPECT_THAT(generated->remarks,
+              Contains(HasSubstr("/tmp/nvidia-mps is neither a socket nor a folder")));
 
-  if (::geteuid() != 0) return;  // only root gives files away
+  if (::geteuid() != 0) return;  // only root may change a file's owner
   machine_.Remove("/tmp/nvidia-mps");
   std::filesystem::create_directories(machine_ / "/tmp/nvidia-mps");
   ASSERT_EQ(::chown((machine_ / "/tmp/nvidia-mps").c_str(), 65534, 65534), 0);
@@ -484,36 +521,43 @@ TEST_F(Cdi, LibrariesFor32BitProgramsAreAClassOfTheirOwn) {
   AddMachine();
   ASSERT_FALSE(Generate()->narrow);
   machine_.AddLibraries("/usr/lib/i386-linux-gnu", false);
-  // RHEL has them in /usr/lib; the first folder counts.
+  // RHEL has these libraries in /usr/lib; the first folder wins.
   machine_.AddLibraries("/usr/lib", false);
   const auto generated = Generate(kPlain);
   ASSERT_TRUE(generated.ok());
   CheckAll(*generated);
-  EXPECT_THAT(PathsOf(generated->spec.edits.mounts), Not(Contains(testing::StartsWith("/usr/lib/i386-linux-gnu"))));
+  EXPECT_THAT(PathsOf(generated->spec.edits.mounts),
+              Not(Contains(testing::StartsWith("/usr/lib/i386-linux-gnu"))));
   ASSERT_TRUE(generated->narrow);
   EXPECT_EQ(generated->narrow->kind, "nvidia.com/compat32");
   EXPECT_TRUE(api::cdi::Check(*generated->narrow).ok());
   ASSERT_THAT(NamesOf(*generated->narrow), ElementsAre("all"));
-  const api::cdi::Edits& edits = generated->narrow->devices[0].edits;
+  const api::cdi::CdiEdits& edits = generated->narrow->devices[0].edits;
   CheckMounts(edits);
   EXPECT_EQ(edits.mounts.size(), LibraryNames().size());
-  EXPECT_THAT(ValuesOf(FindHook(edits, "update-ldcache"), "--folder"), ElementsAre("/usr/lib", "/usr/lib/vdpau"));
+  EXPECT_THAT(ValuesOf(FindHook(edits, "update-ldcache"), "--folder"),
+              ElementsAre("/usr/lib", "/usr/lib/vdpau"));
 }
 
 TEST_F(Cdi, LibrariesOfOtherProcessorsAreLeftOut) {
   AddMachine();
-  machine_.Write("/usr/lib/aarch64-linux-gnu/libcuda.so." + kV, os::MakeElf({.machine = EM_AARCH64, .soname = "libcuda.so.1"}));
+  machine_.Write("/usr/lib/aarch64-linux-gnu/libcuda.so." + kV,
+                 os::MakeElf({.machine = EM_AARCH64, .soname = "libcuda.so.1"}));
   const auto generated = Generate(kPlain);
   ASSERT_TRUE(generated.ok());
   CheckAll(*generated);
-  EXPECT_THAT(PathsOf(generated->spec.edits.mounts), Not(Contains(testing::StartsWith("/usr/lib/aarch64-linux-gnu"))));
+  EXPECT_THAT(PathsOf(generated->spec.edits.mounts),
+              Not(Contains(testing::StartsWith("/usr/lib/aarch64-linux-gnu"))));
 }
 
 TEST_F(Cdi, GivesWhatLibrariesNeedOfTheDriverAndNothingOfTheSystem) {
   AddMachine();
   const std::string folder = kMultiarch;
-  machine_.AddLibrary(folder, {"libnvidia-glcore.so", "", {"libnvidia-odd.so.3", "libnvidia-lost.so.1", "libX11.so.6"}});
-  machine_.Write(folder + "/libnvidia-odd.so.3.2", os::MakeElf({.soname = "libnvidia-odd.so.3", .needed = {"libnvidia-odder.so"}}));
+  machine_.AddLibrary(
+      folder,
+      {"libnvidia-glcore.so", "", {"libnvidia-odd.so.3", "libnvidia-lost.so.1", "libX11.so.6"}});
+  machine_.Write(folder + "/libnvidia-odd.so.3.2",
+                 os::MakeElf({.soname = "libnvidia-odd.so.3", .needed = {"libnvidia-odder.so"}}));
   machine_.Link(folder + "/libnvidia-odd.so.3", "libnvidia-odd.so.3.2");
   machine_.Write(folder + "/libnvidia-odder.so", os::MakeElf({}));
   machine_.Write(folder + "/libX11.so.6", os::MakeElf({.soname = "libX11.so.6"}));
@@ -530,22 +574,28 @@ TEST_F(Cdi, GivesWhatLibrariesNeedOfTheDriverAndNothingOfTheSystem) {
 TEST_F(Cdi, OfTwoLibrariesOfOneSonameTheOneThatTheRootLoadsIsLoaded) {
   AddMachine();
   const std::string folder = kMultiarch;
-  // Beside 1.1.19, left behind by other packages; by their letters one comes before it, one after.
+  // Other packages left these versions beside 1.1.19; in alphabetical order, one precedes it and
+  // one follows it.
   for (const char* version : {"1.1.10", "1.1.9"})
-    machine_.Write(folder + "/libnvidia-egl-wayland.so." + version, os::MakeElf({.soname = "libnvidia-egl-wayland.so.1"}));
+    machine_.Write(folder + "/libnvidia-egl-wayland.so." + version,
+                   os::MakeElf({.soname = "libnvidia-egl-wayland.so.1"}));
   const auto generated = Generate(kPlain);
   ASSERT_TRUE(generated.ok());
   CheckAll(*generated);
-  EXPECT_EQ(Resolve(folder + "/libnvidia-egl-wayland.so.1", LinksOf(generated->spec.edits)), folder + "/libnvidia-egl-wayland.so.1.1.19");
+  EXPECT_EQ(Resolve(folder + "/libnvidia-egl-wayland.so.1", LinksOf(generated->spec.edits)),
+            folder + "/libnvidia-egl-wayland.so.1.1.19");
 }
 
 TEST_F(Cdi, SaysWhatOfTheDriverIsNotThere) {
-  for (const char* name : {"libcuda.so", "libnvidia-ml.so"}) machine_.AddLibrary(kMultiarch, {name, std::string(name) + ".1", {}});
+  for (const char* name : {"libcuda.so", "libnvidia-ml.so"})
+    machine_.AddLibrary(kMultiarch, {name, std::string(name) + ".1", {}});
   AddGpus(1);
   const auto generated = Generate(kPlain);
   ASSERT_TRUE(generated.ok());
-  EXPECT_THAT(generated->remarks, Contains(testing::AllOf(HasSubstr("graphics"), HasSubstr("libGLX_nvidia.so." + kV))));
-  EXPECT_THAT(generated->remarks, Contains(testing::AllOf(HasSubstr("utility"), HasSubstr("nvidia-smi"))));
+  EXPECT_THAT(generated->remarks,
+              Contains(testing::AllOf(HasSubstr("graphics"), HasSubstr("libGLX_nvidia.so." + kV))));
+  EXPECT_THAT(generated->remarks,
+              Contains(testing::AllOf(HasSubstr("utility"), HasSubstr("nvidia-smi"))));
   EXPECT_THAT(generated->remarks, Not(Contains(HasSubstr("libcuda.so"))));
 }
 
@@ -562,8 +612,10 @@ TEST_F(Cdi, LeavesOutWhatIsNoLibraryAndSaysSo) {
   ASSERT_TRUE(generated.ok()) << generated.error().message();
   CheckAll(*generated);
   for (const char* name : {"text", "dangling", "loop", "folder", "pipe"}) {
-    EXPECT_THAT(generated->remarks, Contains(HasSubstr("libnvidia-" + std::string(name) + ".so." + kV)));
-    EXPECT_THAT(PathsOf(generated->spec.edits.mounts), Not(Contains(HasSubstr(name + std::string(".so.")))));
+    EXPECT_THAT(generated->remarks,
+                Contains(HasSubstr("libnvidia-" + std::string(name) + ".so." + kV)));
+    EXPECT_THAT(PathsOf(generated->spec.edits.mounts),
+                Not(Contains(HasSubstr(name + std::string(".so.")))));
   }
 }
 
@@ -571,17 +623,23 @@ TEST_F(Cdi, ReadsWhatACompilerMakes) {
   AddGpus(1);
   std::filesystem::create_directories(machine_ / kMultiarch);
   const std::string cuda = machine_ / (kMultiarch + std::string("/libcuda.so.") + kV);
-  const std::string needed = machine_ / (kMultiarch + std::string("/libnvidia-ptxjitcompiler.so.") + kV);
-  const std::string build = "echo 'int f(void) { return 0; }' | cc -xc -shared -fPIC -nostdlib -Wl,-soname,";
+  const std::string needed =
+      machine_ / (kMultiarch + std::string("/libnvidia-ptxjitcompiler.so.") + kV);
+  const std::string build =
+      "echo 'int f(void) { return 0; }' | cc -xc -shared -fPIC -nostdlib -Wl,-soname,";
   ASSERT_EQ(std::system((build + "libnvidia-ptxjitcompiler.so.1 -o " + needed + " -").c_str()), 0);
-  ASSERT_EQ(std::system((build + "libcuda.so.1 -o " + cuda + " - -Wl,--no-as-needed -x none " + needed).c_str()), 0);
+  ASSERT_EQ(
+      std::system(
+          (build + "libcuda.so.1 -o " + cuda + " - -Wl,--no-as-needed -x none " + needed).c_str()),
+      0);
   const auto generated = Generate(kPlain);
   ASSERT_TRUE(generated.ok()) << generated.error().message();
   CheckAll(*generated);
   const std::string folder = kMultiarch;
   const auto links = LinksOf(generated->spec.edits);
   EXPECT_EQ(Resolve(folder + "/libcuda.so.1", links), folder + "/libcuda.so." + kV);
-  EXPECT_EQ(Resolve(folder + "/libnvidia-ptxjitcompiler.so.1", links), folder + "/libnvidia-ptxjitcompiler.so." + kV);
+  EXPECT_EQ(Resolve(folder + "/libnvidia-ptxjitcompiler.so.1", links),
+            folder + "/libnvidia-ptxjitcompiler.so." + kV);
   EXPECT_THAT(generated->remarks, Not(Contains(HasSubstr("needs libnvidia-ptxjitcompiler"))));
 }
 
@@ -592,7 +650,8 @@ TEST_F(Cdi, RefusesToPublishWithoutAControlDevice) {
     const auto generated = Generate();
     ASSERT_FALSE(generated.ok());
     EXPECT_EQ(generated.error().code(), base::Code::kNotFound);
-    EXPECT_THAT(generated.error().message(), testing::AllOf(HasSubstr("/dev/" + node), HasSubstr("nvidia-modprobe")));
+    EXPECT_THAT(generated.error().message(),
+                testing::AllOf(HasSubstr("/dev/" + node), HasSubstr("nvidia-modprobe")));
     machine_.AddDevice("/dev/" + node, 195, 255);
   }
   machine_.Remove("/dev/nvidia-modeset");
@@ -610,10 +669,12 @@ TEST_F(Cdi, RefusesToPublishWithoutADriver) {
   driver_.version = "999.1";
   generated = Generate();
   ASSERT_FALSE(generated.ok());
-  EXPECT_THAT(generated.error().message(), testing::AllOf(HasSubstr("999.1"), HasSubstr("version " + kV), HasSubstr("restart")));
-  // Other people's libraries of such a name are none.
+  EXPECT_THAT(generated.error().message(),
+              testing::AllOf(HasSubstr("999.1"), HasSubstr("version " + kV), HasSubstr("restart")));
+  // Unrelated files with such names are not the driver's libraries.
   driver_.version = kV;
-  for (const char* name : {"/libcuda.so.", "/libnvidia-ml.so."}) machine_.Write(kMultiarch + (name + kV), "text");
+  for (const char* name : {"/libcuda.so.", "/libnvidia-ml.so."})
+    machine_.Write(kMultiarch + (name + kV), "text");
   EXPECT_FALSE(Generate().ok());
 }
 
@@ -635,7 +696,8 @@ TEST_F(Cdi, ADeviceWithoutItsFileIsLeftOutAlone) {
   ASSERT_TRUE(generated.ok());
   CheckAll(*generated);
   EXPECT_THAT(NamesOf(generated->spec), ElementsAre("1", gpus_[1].id, "all"));
-  EXPECT_THAT(generated->remarks, Contains(testing::AllOf(HasSubstr(gpus_[0].id), HasSubstr("/dev/nvidia0"))));
+  EXPECT_THAT(generated->remarks,
+              Contains(testing::AllOf(HasSubstr(gpus_[0].id), HasSubstr("/dev/nvidia0"))));
 }
 
 TEST_F(Cdi, EachDeviceHasItsFilesUnderEachOfItsNames) {
@@ -645,20 +707,23 @@ TEST_F(Cdi, EachDeviceHasItsFilesUnderEachOfItsNames) {
   ASSERT_TRUE(generated.ok());
   CheckAll(*generated);
   EXPECT_THAT(NamesOf(generated->spec), ElementsAre("0", gpus_[1].id, "1", gpus_[0].id, "all"));
-  const api::cdi::Edits& first = FindDevice(generated->spec, "0")->edits;
+  const api::cdi::CdiEdits& first = FindDevice(generated->spec, "0")->edits;
   EXPECT_THAT(NodesOf(first), ElementsAre("/dev/dri/card0", "/dev/dri/renderD128", "/dev/nvidia0"));
   EXPECT_TRUE(FindDevice(generated->spec, gpus_[1].id)->edits == first);
   const std::string by_path = "/dev/dri/by-path/pci-0000:07:00.0";
-  EXPECT_THAT(LinksOf(first),
-              ElementsAre(testing::Pair(by_path + "-card", "../card0"), testing::Pair(by_path + "-render", "../renderD128")));
-  const api::cdi::Edits& all = FindDevice(generated->spec, "all")->edits;
-  EXPECT_THAT(NodesOf(all), ElementsAre("/dev/dri/card0", "/dev/dri/card1", "/dev/dri/renderD128", "/dev/dri/renderD129", "/dev/nvidia0",
-                                        "/dev/nvidia1"));
+  EXPECT_THAT(LinksOf(first), ElementsAre(testing::Pair(by_path + "-card", "../card0"),
+                                          testing::Pair(by_path + "-render", "../renderD128")));
+  const api::cdi::CdiEdits& all = FindDevice(generated->spec, "all")->edits;
+  EXPECT_THAT(NodesOf(all), ElementsAre("/dev/dri/card0", "/dev/dri/card1", "/dev/dri/renderD128",
+                                        "/dev/dri/renderD129", "/dev/nvidia0", "/dev/nvidia1"));
   EXPECT_EQ(LinksOf(all).size(), 4u);
   EXPECT_THAT(NodesOf(generated->spec.edits),
-              ElementsAre("/dev/nvidia-modeset", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidiactl"));
-  EXPECT_THAT(generated->spec.edits.env, ElementsAre("NVIDIA_CTK_LIBCUDA_DIR=" + std::string(kMultiarch) + ":" + kMultiarch + "/vdpau",
-                                                     "NVIDIA_VISIBLE_DEVICES=void"));
+              ElementsAre("/dev/nvidia-modeset", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
+                          "/dev/nvidiactl"));
+  EXPECT_THAT(
+      generated->spec.edits.env,
+      ElementsAre("NVIDIA_CTK_LIBCUDA_DIR=" + std::string(kMultiarch) + ":" + kMultiarch + "/vdpau",
+                  "NVIDIA_VISIBLE_DEVICES=void"));
 }
 
 TEST_F(Cdi, PartitionsHaveTheirParentsFileAndTheirOwn) {
@@ -670,18 +735,21 @@ TEST_F(Cdi, PartitionsHaveTheirParentsFileAndTheirOwn) {
     mig.index = i;
     mig.parent = gpus_[0].id;
     mig.pci = gpus_[0].pci;
-    for (const unsigned cap : {30u + 10 * static_cast<unsigned>(i), 31u + 10 * static_cast<unsigned>(i)}) {
+    for (const unsigned cap :
+         {30u + 10 * static_cast<unsigned>(i), 31u + 10 * static_cast<unsigned>(i)}) {
       const std::string path = "/dev/nvidia-caps/nvidia-cap" + std::to_string(cap);
       ASSERT_TRUE(machine_.AddDevice(path, 236, cap, 0444));
       mig.files.push_back({path, 236, cap});
     }
     gpus_.push_back(mig);
   }
-  const auto generated = Generate({.names = {device::CdiNames::kTypeIndex}, .additional_gids = false});
+  const auto generated =
+      Generate({.names = {device::CdiNames::kTypeIndex}, .additional_gids = false});
   ASSERT_TRUE(generated.ok());
   EXPECT_THAT(NamesOf(generated->spec), ElementsAre("gpu0", "mig0:0", "mig0:1", "gpu1", "all"));
   EXPECT_THAT(NodesOf(FindDevice(generated->spec, "mig0:1")->edits),
-              ElementsAre("/dev/nvidia-caps/nvidia-cap40", "/dev/nvidia-caps/nvidia-cap41", "/dev/nvidia0"));
+              ElementsAre("/dev/nvidia-caps/nvidia-cap40", "/dev/nvidia-caps/nvidia-cap41",
+                          "/dev/nvidia0"));
   const auto all = NodesOf(FindDevice(generated->spec, "all")->edits);
   EXPECT_THAT(all, Contains("/dev/nvidia0")) << "of its partitions";
   EXPECT_THAT(all, Not(Contains("/dev/dri/card0"))) << "the GPU itself is not in it";
@@ -704,20 +772,22 @@ TEST_F(Cdi, GroupsMatterOnlyWhereNotEverybodyMayOpenADevice) {
   EXPECT_THAT(generated->spec.edits.additional_gids, IsEmpty());
   EXPECT_EQ(api::cdi::MinimumVersion(generated->spec), "0.7.0");
   for (const char* node : {"card0", "card1", "renderD128", "renderD129"})
-    std::filesystem::permissions(machine_ / ("/dev/dri/" + std::string(node)), std::filesystem::perms(0666));
+    std::filesystem::permissions(machine_ / ("/dev/dri/" + std::string(node)),
+                                 std::filesystem::perms(0666));
   generated = Generate();
   EXPECT_THAT(FindDevice(generated->spec, "0")->edits.additional_gids, IsEmpty());
   EXPECT_EQ(api::cdi::MinimumVersion(generated->spec), "0.5.0");
 }
 
-TEST_F(Cdi, DeviceFilesThatCannotBeMadeHereHaveTheNumbersThatTheDriverTells) {
+TEST_F(Cdi, DeviceFilesThatCannotBeMadeHereHaveTheNumbersThatTheDriverReports) {
   AddMachine();
   machine_.Remove("/dev/nvidia0");
   machine_.Write("/dev/nvidia0");
   const auto generated = Generate(kPlain);
   ASSERT_TRUE(generated.ok());
   const auto& nodes = FindDevice(generated->spec, "0")->edits.nodes;
-  const auto node = std::find_if(nodes.begin(), nodes.end(), [](const DeviceNode& one) { return one.path == "/dev/nvidia0"; });
+  const auto node = std::find_if(nodes.begin(), nodes.end(),
+                                 [](const DeviceNode& one) { return one.path == "/dev/nvidia0"; });
   ASSERT_NE(node, nodes.end());
   EXPECT_EQ(node->type, "c");
   EXPECT_EQ(node->major, 195);
@@ -737,9 +807,11 @@ TEST_F(Cdi, HooksAreThoseThatAreWanted) {
   };
   EXPECT_THAT(names({.hook = ""}), IsEmpty());
   EXPECT_THAT(names({.disable_hooks = {"all"}}), IsEmpty());
-  EXPECT_THAT(names({.disable_hooks = {"all"}, .enable_hooks = {"update-ldcache"}}), ElementsAre("update-ldcache"));
+  EXPECT_THAT(names({.disable_hooks = {"all"}, .enable_hooks = {"update-ldcache"}}),
+              ElementsAre("update-ldcache"));
   EXPECT_THAT(names({.disable_hooks = {"create-symlinks", "enable-cuda-compat"}}),
-              ElementsAre("update-ldcache", "disable-device-node-modification", "update-application-profile"));
+              ElementsAre("update-ldcache", "disable-device-node-modification",
+                          "update-application-profile"));
   EXPECT_THAT(names({.enable_hooks = {"chmod"}}), Contains("0:chmod"));
   const auto chmod = Generate({.enable_hooks = {"chmod"}});
   EXPECT_THAT(FindHook(FindDevice(chmod->spec, "0")->edits, "chmod")->args,
@@ -751,8 +823,9 @@ TEST_F(Cdi, CallsNvidiasProgramsAsTheyAreCalled) {
   const auto generated = Generate({.hook = "/usr/bin/nvidia-ctk", .ldconfig = "/sbin/ldconfig"});
   ASSERT_TRUE(generated.ok());
   const Hook& hook = generated->spec.edits.hooks[2];
-  EXPECT_THAT(std::vector(hook.args.begin(), hook.args.begin() + 5),
-              ElementsAre("nvidia-ctk", "hook", "update-ldcache", "--ldconfig-path", "/sbin/ldconfig"));
+  EXPECT_THAT(
+      std::vector(hook.args.begin(), hook.args.begin() + 5),
+      ElementsAre("nvidia-ctk", "hook", "update-ldcache", "--ldconfig-path", "/sbin/ldconfig"));
 }
 
 TEST_F(Cdi, RefusesAKindThatIsNone) {

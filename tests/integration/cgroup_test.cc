@@ -1,5 +1,6 @@
-// Control groups against the kernel, as root: what is refused is really refused, and emptiness is noticed.
-#include "os/cgroup.h"
+// Tests control groups against the kernel, as root: access is really denied, and empty groups are
+// detected.
+#include "os/cgroup/cgroup.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -16,9 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "os/cgroup_closed.h"
+#include "os/cgroup/cgroup_closed.h"
 #include "os/core/file.h"
-#include "os/temporary_folder.h"
+#include "os/testing/temporary_folder.h"
 
 namespace penstock::os {
 namespace {
@@ -48,18 +49,19 @@ class CgroupTest : public testing::Test {
     EXPECT_TRUE(tree_->RemoveTree().ok());
   }
 
-  /// At the top.
+  /// Creates a group at the top of the tree.
   base::Status Create(const std::string& name, const DeviceRules& rules, const std::string& note) {
     return tree_->Create(name, tree_->Place(name), rules, note);
   }
 
   std::string Node(unsigned minor) const {
     const std::string path = folder_ / ("node" + std::to_string(minor));
-    if (::mknod(path.c_str(), S_IFCHR | 0666, ::makedev(195, minor)) != 0 && errno != EEXIST) ADD_FAILURE() << "mknod: " << errno;
+    if (::mknod(path.c_str(), S_IFCHR | 0666, ::makedev(195, minor)) != 0 && errno != EEXIST)
+      ADD_FAILURE() << "mknod: " << errno;
     return path;
   }
 
-  /// A child in the group, whose exit status is what the function answers.
+  /// Starts a child in the group. Its exit status is the function's result.
   pid_t Start(const std::string& group, const std::function<int()>& function) {
     const pid_t pid = ::fork();
     if (pid == 0) ::_exit(tree_->Enter(group, ::getpid()).ok() ? function() : 255);
@@ -74,7 +76,7 @@ class CgroupTest : public testing::Test {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
 
-  /// errno of opening a path inside the group, 0 for success.
+  /// The errno of opening a path inside the group; 0 for success.
   int OpenInside(const std::string& group, const std::string& path, int flags = O_RDWR) {
     return Finish(Start(group, [&] { return ::open(path.c_str(), flags) >= 0 ? 0 : errno; }));
   }
@@ -95,7 +97,7 @@ class CgroupTest : public testing::Test {
   std::vector<pid_t> children_;
 };
 
-constexpr int kNoDriver = ENXIO;  // the kernel let us through to a device that nobody serves
+constexpr int kNoDriver = ENXIO;  // the kernel allowed the access to a device without a driver
 const DeviceRules kFirstOnly{.guarded = {{195, 0, 254}}, .admitted = {{195, 0, 0}}};
 
 TEST_F(CgroupTest, RefusesOtherDevicesThanTheAdmitted) {
@@ -125,7 +127,8 @@ TEST_F(CgroupTest, HoldsForChildrenToo) {
 
 TEST_F(CgroupTest, TakesThreeHundredRanges) {
   DeviceRules rules;
-  for (std::uint32_t minor = 0; minor < 300; ++minor) rules.guarded.push_back({195, 2 * minor, 2 * minor});
+  for (std::uint32_t minor = 0; minor < 300; ++minor)
+    rules.guarded.push_back({195, 2 * minor, 2 * minor});
   rules.admitted = {{195, 0, 0}};
   ASSERT_TRUE(Create("g", rules, "").ok());
   EXPECT_EQ(OpenInside("g", Node(0)), kNoDriver);
@@ -135,7 +138,8 @@ TEST_F(CgroupTest, TakesThreeHundredRanges) {
 
 TEST_F(CgroupTest, TakesAsManyRangesAsItSays) {
   DeviceRules rules;
-  for (std::uint32_t minor = 0; minor < kMostDeviceRanges; ++minor) rules.guarded.push_back({195, 2 * minor, 2 * minor});
+  for (std::uint32_t minor = 0; minor < kMostDeviceRanges; ++minor)
+    rules.guarded.push_back({195, 2 * minor, 2 * minor});
   ASSERT_TRUE(Create("g", rules, "").ok());
   EXPECT_EQ(OpenInside("g", Node(2 * kMostDeviceRanges - 2)), EPERM);
   EXPECT_EQ(OpenInside("g", Node(2 * kMostDeviceRanges - 3)), kNoDriver);
@@ -143,16 +147,20 @@ TEST_F(CgroupTest, TakesAsManyRangesAsItSays) {
 
 TEST_F(CgroupTest, ClosesAsManyRangesAsItSays) {
   std::vector<DeviceRange> devices;
-  for (std::uint32_t minor = 0; minor < kMostDeviceRanges; ++minor) devices.push_back({195, 2 * minor, 2 * minor});
+  for (std::uint32_t minor = 0; minor < kMostDeviceRanges; ++minor)
+    devices.push_back({195, 2 * minor, 2 * minor});
   ASSERT_TRUE(Create("g", {}, "").ok());
   ASSERT_TRUE(Create("admitted", {}, "").ok());
   auto closed = ClosedDevices::Open();
   ASSERT_TRUE(closed.ok()) << closed.error().ToString();
-  for (const auto& [folder, status] : closed->Close({tree_->path()}, devices)) ASSERT_TRUE(status.ok()) << status.error().ToString();
+  for (const auto& [folder, status] : closed->Close({tree_->path()}, devices))
+    ASSERT_TRUE(status.ok()) << status.error().ToString();
   ASSERT_TRUE(closed->Admit(tree_->path() + "/admitted").ok());
   const auto open = [&](const char* group, unsigned minor, uid_t uid) {
     const std::string path = Node(minor);
-    return Finish(Start(group, [&] { return ::setreuid(uid, uid) != 0 ? 254 : ::open(path.c_str(), O_RDWR) >= 0 ? 0 : errno; }));
+    return Finish(Start(group, [&] {
+      return ::setreuid(uid, uid) != 0 ? 254 : ::open(path.c_str(), O_RDWR) >= 0 ? 0 : errno;
+    }));
   };
   ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
   for (const unsigned minor : {0u, 2u, static_cast<unsigned>(2 * kMostDeviceRanges - 2)}) {
@@ -171,7 +179,8 @@ TEST_F(CgroupTest, SignalsThoseWhoAreMembersStillWithFewDescriptors) {
   ASSERT_EQ(::mkdir((tree_->path() + "/g/below").c_str(), 0755), 0);
   std::vector<pid_t> members;
   for (int i = 0; i < 100; ++i) members.push_back(StartSleeper("g"));
-  ASSERT_TRUE(WriteControlFile(tree_->path() + "/g/below/cgroup.procs", std::to_string(members[0])).ok());
+  ASSERT_TRUE(
+      WriteControlFile(tree_->path() + "/g/below/cgroup.procs", std::to_string(members[0])).ok());
   const pid_t stranger = StartSleeper("g2");
   std::vector<pid_t> pids = members;
   pids.push_back(stranger);
@@ -263,9 +272,11 @@ TEST_F(CgroupTest, IsMadeWholeOrNotAtAll) {
   ASSERT_TRUE(Create("g", {}, "first").ok());
   EXPECT_EQ(Create("g", {}, "second").error().code(), Code::kAlreadyExists);
   EXPECT_EQ(*tree_->Note("g"), "first");
-  EXPECT_EQ(Create("h", {.guarded = {{195, 1, 0}}, .admitted = {}}, "").error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Create("h", {.guarded = {{195, 1, 0}}, .admitted = {}}, "").error().code(),
+            Code::kInvalidArgument);
   EXPECT_EQ(Create("h", {}, std::string(61u << 10, 'n')).error().code(), Code::kInvalidArgument);
-  for (const char* name : {"", ".", "..", "a/b", "../g"}) EXPECT_EQ(Create(name, {}, "").error().code(), Code::kInvalidArgument) << name;
+  for (const char* name : {"", ".", "..", "a/b", "../g"})
+    EXPECT_EQ(Create(name, {}, "").error().code(), Code::kInvalidArgument) << name;
   EXPECT_THAT(tree_->List(), ElementsAre("g"));
 }
 
@@ -280,8 +291,8 @@ TEST_F(CgroupTest, SaysWhichRightIsMissing) {
   if (pid == 0) {
     if (::setuid(65534) != 0) ::_exit(1);
     const auto tree = CgroupTree::Open("penstock-test-unprivileged");
-    const bool said =
-        !tree.ok() && tree.error().code() == Code::kPermissionDenied && tree.error().message().starts_with("no right to create");
+    const bool said = !tree.ok() && tree.error().code() == Code::kPermissionDenied &&
+                      tree.error().message().starts_with("no right to create");
     ::_exit(said ? 0 : 2);
   }
   EXPECT_EQ(Finish(pid), 0);

@@ -329,7 +329,7 @@ def test_migrate_names_what_it_may_not_read_and_goes_on(run, api, tmp_path):
 
 
 def test_migrate_reads_files_without_a_cluster(run):
-    folder = Path(__file__).parents[2] / "src/app/penstock/testdata"
+    folder = Path(__file__).parents[2] / "src/analysis/migrate/nvidia/testdata"
     text = run("migrate", "--manifests", str(folder / "nvidia-chart.yaml"), code=1)
     assert 'did you mean "migStrategy"?' in text and "helm -n nvidia uninstall nvdp" in text
     assert "helm -n penstock install penstock" in run("migrate", "--manifests", str(folder / "nvidia-static.yaml"), program="penstock")

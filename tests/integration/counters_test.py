@@ -12,7 +12,7 @@ import pytest
 from config_test import Home, home, programs  # noqa: F401
 from node import PATIENCE, Node, wait_until
 
-SHIPPED = Path(__file__).parents[2] / "src/app/testdata/dcgm-exporter"
+SHIPPED = Path(__file__).parents[2] / "src/backend/nvidia/testdata/dcgm-exporter"
 
 
 def families(page: str) -> set[str]:

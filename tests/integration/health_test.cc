@@ -1,4 +1,5 @@
-// Health from a simulated machine's driver and kernel log to what is offered: worker, discovery, monitor, resets and offers together.
+// Tests health from a simulated machine's driver and kernel log to the offers: worker, discovery,
+// monitor, resets and offers together.
 #include <fstream>
 #include <future>
 #include <map>
@@ -7,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "backend/all.h"
+#include "backend/nvidia/testing/simulated_machine.h"
 #include "base/testing/build_tree.h"
 #include "device/remote.h"
 #include "node/health/kernel_log.h"
@@ -14,18 +17,16 @@
 #include "node/inventory/discovery.h"
 #include "node/share/offers.h"
 #include "os/loop.h"
-#include "vendor/all.h"
-#include "vendor/nvidia/testing/simulated_machine.h"
 
 namespace penstock {
 namespace {
 
+using backend::nvidia::SimulatedMachine;
 using device::HealthState;
 using node::health::Monitor;
 using node::health::Resets;
 using node::inventory::Discovery;
 using testing::HasSubstr;
-using vendor::nvidia::SimulatedMachine;
 using namespace std::chrono_literals;
 
 constexpr auto kProbation = 300ms;
@@ -43,12 +44,12 @@ std::vector<std::string> WorkerOn(const device::Paths& paths) {
           paths.proc_root};
 }
 
-/// What an agent has of all this. On the loop's thread.
+/// The parts of an agent under test. Use on the loop's thread.
 struct Node {
   Node(os::Loop& a_loop, const SimulatedMachine& machine)
       : loop(a_loop),
-        monitor(loop, inventory, vendor::FindDialect, {.probation = kProbation}),
-        offers(inventory, ledger, vendor::FindDialect, {.kubelet = true, .local = false}),
+        monitor(loop, inventory, backend::FindDialect, {.probation = kProbation}),
+        offers(inventory, ledger, backend::FindDialect, {.kubelet = true, .local = false}),
         remote(loop, {.command = WorkerOn(machine.paths())}),
         discovery(loop, remote, inventory, {.vendor = "nvidia", .poll = 500ms},
                   {.reading =
@@ -61,18 +62,22 @@ struct Node {
                        [this](bool fresh) {
                          if (fresh) monitor.OnDriverOpened("nvidia", {"any", ""});
                        }}),
-        actions(vendor::MakeActions("nvidia", loop, machine.paths())),
+        actions(backend::MakeActions("nvidia", loop, machine.paths())),
         resets(
             loop, inventory, ledger, monitor,
             [this](std::string_view) {
-              return Resets::Vendor{.actions = actions.get(),
-                                    .let_go = [this](std::function<void()> done) { discovery.LetGo(std::move(done)); },
-                                    .take_up = [this] { discovery.TakeUp(); }};
+              return Resets::Vendor{
+                  .actions = actions.get(),
+                  .release =
+                      [this](std::function<void()> done) { discovery.Release(std::move(done)); },
+                  .reopen = [this] { discovery.Reopen(); }};
             },
             100ms) {
-    auto feed = node::health::KernelLogFeed::Open(
-        loop, machine.root() + "/dev/kmsg", vendor::Dialects(),
-        [this](std::string_view, const device::Evidence& evidence, base::Duration) { Hear(evidence); }, {});
+    auto feed =
+        node::health::KernelLogFeed::Open(loop, machine.root() + "/dev/kmsg", backend::Dialects(),
+                                          [this](std::string_view, const device::Evidence& evidence,
+                                                 base::Duration) { Hear(evidence); },
+                                          {});
     if (feed.ok()) kernel_log = *std::move(feed);
     discovery.OnFirstLook([this] { looked = true; });
     discovery.Start();
@@ -82,9 +87,13 @@ struct Node {
     const std::string id = monitor.OnEvidence(evidence);
     if (!id.empty()) discovery.ReadSoon(id);
   }
-  const device::Health& Health(std::size_t index) const { return inventory.published().Get()->devices.at(index).health; }
+  const device::Health& Health(std::size_t index) const {
+    return inventory.published().Get()->devices.at(index).health;
+  }
   bool Healthy(std::size_t index) const { return Health(index).state == HealthState::kHealthy; }
-  std::string Id(std::size_t index) const { return inventory.published().Get()->devices.at(index).facts->id; }
+  std::string Id(std::size_t index) const {
+    return inventory.published().Get()->devices.at(index).facts->id;
+  }
 
   os::Loop& loop;
   node::inventory::Inventory inventory;
@@ -102,7 +111,8 @@ struct Node {
 
 class Health : public ::testing::Test {
  protected:
-  /// Before the node is made; the driver says by itself when something is over from 565 on.
+  /// Call before the node is created. Drivers from 565 on report by themselves when a fault is
+  /// over.
   void Make(const std::string& machine, const std::string& driver = "") {
     machine_ = std::make_unique<SimulatedMachine>(machine, driver);
     loop_.Start();
@@ -122,7 +132,7 @@ class Health : public ::testing::Test {
     });
     ran.get_future().wait();
   }
-  /// Waits until this is so, asked on the loop; the test fails after a minute.
+  /// Waits until the condition holds, evaluating it on the loop; the test fails after a minute.
   void Await(const std::function<bool()>& what) {
     const base::TimePoint begin = loop_.clock().Now();
     for (bool so = false; !so;) {
@@ -132,7 +142,7 @@ class Health : public ::testing::Test {
       return;
     }
   }
-  /// Waits until the device was read so often again.
+  /// Waits until the device was read `more` times.
   void AwaitReadings(std::size_t index, int more) {
     int before = 0;
     OnLoop([&] { before = node_->readings[node_->Id(index)]; });
@@ -186,7 +196,7 @@ TEST_F(Health, Issue231OneLostGpuTouchesNoOther) {
   });
 }
 
-TEST_F(Health, Issue669AnEventWaitThatFailsMarksNobodyAndDoesNotSpin) {
+TEST_F(Health, Issue669AnEventWaitThatFailsMarksNoOneAndDoesNotSpin) {
   Make("dgx-a100");
   pid_t worker = 0;
   OnLoop([&] { worker = node_->remote.pid(); });
@@ -195,8 +205,9 @@ TEST_F(Health, Issue669AnEventWaitThatFailsMarksNobodyAndDoesNotSpin) {
     for (const auto& count : node_->monitor.Counts()) sum += count.count;
     return sum;
   };
-  // Nineteen waits in a row fail. Sixteen are waited on again at once, since each may be a lost GPU's; then there is a second between two.
-  // The first event ends the wait that is under way, unless that has been; the second one is heard behind all failures.
+  // Nineteen waits in a row fail. The first sixteen are retried at once, since each failure may
+  // belong to a lost GPU; then there is a second between two waits. The first event ends the
+  // current wait, unless that wait has failed already; the second event arrives after all failures.
   const base::TimePoint begin = loop_.clock().Now();
   machine_->Sim({"fault", "all", "error", "nvmlEventSetWait", "999", "--count", "19"});
   for (std::uint64_t events = 1; events <= 2; ++events) {
@@ -218,25 +229,26 @@ TEST_F(Health, Issue1223WithoutNvmlNoGpuIsHealthyAtOnceAndAllAreBackWithIt) {
     return count;
   };
   machine_->Sim({"fault", "driver", "unload"});
-  OnLoop([this] { node_->discovery.Nudge(); });  // the agent watches the driver's files
+  OnLoop([this] { node_->discovery.Refresh(); });  // the agent watches the driver's files
   Await([&] { return healthy() == 0; });
   machine_->Sim({"heal", "driver"});
-  OnLoop([this] { node_->discovery.Nudge(); });
+  OnLoop([this] { node_->discovery.Refresh(); });
   Await([&] { return healthy() == 8; });
 }
 
-TEST_F(Health, AStormInTheKernelsLogIsCountedExactlyAndBlocksNobody) {
+TEST_F(Health, AStormInTheKernelsLogIsCountedExactlyAndBlocksNoOne) {
   Make("dgx-a100");
   std::string storm;
   for (int i = 0; i < 10'000; ++i)
-    storm += "4," + std::to_string(100'000 + i) +
-             ",5000000,-;NVRM: Xid (PCI:0000:07:00): " + std::to_string(i % 2 == 0 ? 31 : 200 + i % 700) + ", pid=1, name=x, simulated\n";
+    storm += "4," + std::to_string(100'000 + i) + ",5000000,-;NVRM: Xid (PCI:0000:07:00): " +
+             std::to_string(i % 2 == 0 ? 31 : 200 + i % 700) + ", pid=1, name=x, simulated\n";
   const auto heard = [this] {
     std::uint64_t sum = 0;
     for (const auto& count : node_->monitor.Counts()) sum += count.count;
     return sum;
   };
-  // One who always wants the loop, beside the log: how much is taken in between two of its turns.
+  // A task that is always in the loop's queue: it measures how many records are handled between two
+  // of its turns.
   std::uint64_t last = 0, most = 0;
   bool over = false;
   std::function<void()> turn = [&] {
@@ -250,7 +262,8 @@ TEST_F(Health, AStormInTheKernelsLogIsCountedExactlyAndBlocksNobody) {
   OnLoop([&] { over = true; });
   OnLoop([] {});
   EXPECT_EQ(last, 10'000u);
-  EXPECT_LE(most, 5'000u) << "the storm is taken in pieces, and others have their turns between them";
+  EXPECT_LE(most, 5'000u)
+      << "the storm is taken in pieces, and others have their turns between them";
   OnLoop([this] {
     for (std::size_t i = 0; i < 8; ++i) EXPECT_TRUE(node_->Healthy(i)) << i;
   });
@@ -277,7 +290,8 @@ TEST_F(Health, AGpuWithAProcessOnItIsNotReset) {
   machine_->Sim({"set", "3", "process=4242:1024:train"});
   machine_->Sim({"fault", "3", "xid", "48"});
   OnLoop([this] { node_->resets.SetPolicy(api::ResetPolicy::kIdle); });
-  Await([this] { return node_->Health(3).reason.find("once nobody uses it") != std::string::npos; });
+  Await(
+      [this] { return node_->Health(3).reason.find("once nobody uses it") != std::string::npos; });
   machine_->Sim({"set", "3", "no-processes"});
   Await([this] { return node_->Healthy(3); });
   OnLoop([this] { EXPECT_EQ(node_->monitor.Resets().size(), 1u); });

@@ -1,5 +1,5 @@
-// The labels of every simulated machine, from its driver library and its files to the set that is published, against golden copies; and
-// docs/reference/labels.md against all of them.
+// Compares the labels of every simulated machine, from its driver library and files to the
+// published set, with golden files, and checks docs/reference/labels.md against all of them.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -10,6 +10,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "backend/all.h"
+#include "backend/nvidia/testing/simulated_machine.h"
 #include "base/testing/build_tree.h"
 #include "node/inventory/inventory.h"
 #include "node/label/features_file.h"
@@ -17,27 +19,26 @@
 #include "node/share/offers.h"
 #include "os/core/file.h"
 #include "os/machine_facts.h"
-#include "vendor/all.h"
-#include "vendor/nvidia/testing/simulated_machine.h"
 
 namespace penstock {
 namespace {
 
-using node::label::Context;
+using backend::nvidia::SimulatedMachine;
+using node::label::LabelContext;
 using node::label::LabelSet;
 using testing::Contains;
 using testing::IsEmpty;
 using testing::Key;
 using testing::Not;
 using testing::Pair;
-using vendor::nvidia::SimulatedMachine;
 
 const std::string kGolden = base::SourcePath("tests/integration/labels/");
 constexpr base::WallTime kNow{std::chrono::seconds(1700000000)};
 
-/// The machine's own facts; those of the processor, the kernel and the distribution are this machine's and are put in their place.
-Context ContextOf(const SimulatedMachine& machine) {
-  Context context;
+/// The simulated machine's own facts. The facts of processor, kernel and distribution, which would
+/// be those of this machine, are replaced.
+LabelContext ContextOf(const SimulatedMachine& machine) {
+  LabelContext context;
   const std::string sys = machine.root() + "/sys";
   context.machine = os::ReadMachineFacts({.sysfs_root = sys,
                                           .proc_root = machine.root() + "/proc",
@@ -55,7 +56,7 @@ Context ContextOf(const SimulatedMachine& machine) {
   return context;
 }
 
-/// What discovery does, without its executor.
+/// Performs discovery without its executor.
 void Look(device::Backend& backend, node::inventory::Inventory& inventory) {
   auto driver = backend.Open();
   if (!driver.ok()) {
@@ -63,7 +64,8 @@ void Look(device::Backend& backend, node::inventory::Inventory& inventory) {
     inventory.SetFacts(backend.vendor(), {}, "no driver", kNow);
     return;
   }
-  inventory.SetVendor({backend.vendor(), std::make_shared<const device::Driver>(*std::move(driver)), ""});
+  inventory.SetVendor(
+      {backend.vendor(), std::make_shared<const device::Driver>(*std::move(driver)), ""});
   std::vector<device::Facts> devices;
   const auto addresses = backend.List();
   ASSERT_TRUE(addresses.ok());
@@ -75,17 +77,19 @@ void Look(device::Backend& backend, node::inventory::Inventory& inventory) {
 LabelSet LabelsOf(const SimulatedMachine& machine, const api::NodeConfig& config = {}) {
   node::inventory::Inventory inventory;
   node::ledger::Ledger ledger;
-  node::share::Offers offers(inventory, ledger, vendor::FindDialect, {.kubelet = true, .local = true});
+  node::share::Offers offers(inventory, ledger, backend::FindDialect,
+                             {.kubelet = true, .local = true});
   offers.Configure(config);
-  Look(*vendor::MakeBackend("nvidia", machine.paths()), inventory);
-  node::label::Labels labels(inventory, vendor::FindDialect, offers.wished(), offers.servers());
+  Look(*backend::MakeBackend("nvidia", machine.paths()), inventory);
+  node::label::Labels labels(inventory, backend::FindDialect, offers.desired(), offers.servers());
   labels.Set(ContextOf(machine));
   return *labels.published().Get();
 }
 
 std::set<std::string> Machines() {
   std::set<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(base::SourcePath("sim/machines"))) names.insert(entry.path().stem());
+  for (const auto& entry : std::filesystem::directory_iterator(base::SourcePath("sim/machines")))
+    names.insert(entry.path().stem());
   return names;
 }
 
@@ -93,23 +97,32 @@ class Machine : public testing::TestWithParam<std::string> {};
 
 TEST_P(Machine, HasTheLabelsOfItsGoldenCopy) {
   const SimulatedMachine machine(GetParam());
-  const std::string text = node::label::FeaturesText(LabelsOf(machine)), path = kGolden + GetParam() + ".txt";
-  if (std::getenv("PENSTOCK_UPDATE_GOLDEN") != nullptr) { ASSERT_TRUE(os::WriteFileAtomically(path, text).ok()); }
-  EXPECT_EQ(text, os::ReadFile(path).value_or("")) << "if this is meant, run with PENSTOCK_UPDATE_GOLDEN=1";
+  const std::string text = node::label::FeaturesText(LabelsOf(machine)),
+                    path = kGolden + GetParam() + ".txt";
+  if (std::getenv("PENSTOCK_UPDATE_GOLDEN") != nullptr) {
+    ASSERT_TRUE(os::WriteFileAtomically(path, text).ok());
+  }
+  EXPECT_EQ(text, os::ReadFile(path).value_or(""))
+      << "if this is meant, run with PENSTOCK_UPDATE_GOLDEN=1";
 }
 
-INSTANTIATE_TEST_SUITE_P(Simulated, Machine, testing::ValuesIn(Machines()), [](const auto& machine) {
-  std::string name = machine.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Simulated, Machine, testing::ValuesIn(Machines()),
+                         [](const auto& machine) {
+                           std::string name = machine.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
-/// Keys with the parts that are values in disguise replaced, as the documentation writes them.
+/// Replaces the parts of a key that are values by placeholders, as in the documentation.
 std::string Documented(std::string key) {
-  key = std::regex_replace(key, std::regex(R"((gpu\.(?:present|count|memory|replicas|sharing-strategy|isolation))\.[A-Za-z0-9._-]+$)"),
-                           "$1.<model>");
+  key = std::regex_replace(
+      key,
+      std::regex(
+          R"((gpu\.(?:present|count|memory|replicas|sharing-strategy|isolation))\.[A-Za-z0-9._-]+$)"),
+      "$1.<model>");
   key = std::regex_replace(key, std::regex(R"(cpu-cpuid\..+$)"), "cpu-cpuid.<FLAG>");
-  return std::regex_replace(key, std::regex(R"(pci-(?:[0-9a-f]{4}_)?10de\.present$)"), "pci-<PCI>.present");
+  return std::regex_replace(key, std::regex(R"(pci-(?:[0-9a-f]{4}_)?10de\.present$)"),
+                            "pci-<PCI>.present");
 }
 
 TEST(Reference, DocumentsEveryLabelThereIsAndNoOther) {
@@ -124,20 +137,23 @@ TEST(Reference, DocumentsEveryLabelThereIsAndNoOther) {
   ASSERT_TRUE(text.ok());
   std::set<std::string> documented;
   const std::regex key(R"(`((?:nvidia\.com|feature\.node\.kubernetes\.io)/[^`]+)`)");
-  // Rows of the tables only: what is spoken of elsewhere need not be ours.
+  // Only rows of the tables: labels in other text need not be Penstock's.
   const std::regex row(R"(\n\| ([^|]+) \|)");
   for (std::sregex_iterator at(text->begin(), text->end(), row), end; at != end; ++at) {
     const std::string cell = (*at)[1];
-    for (std::sregex_iterator in(cell.begin(), cell.end(), key); in != end; ++in) documented.insert(Documented((*in)[1]));
+    for (std::sregex_iterator in(cell.begin(), cell.end(), key); in != end; ++in)
+      documented.insert(Documented((*in)[1]));
   }
   EXPECT_EQ(documented, made);
 }
 
-TEST(Catalogue, TellsTheCliqueOfAMachineInALargerFabric) {
+TEST(Catalogue, ReportsTheCliqueOfAMachineInALargerFabric) {
   const SimulatedMachine machine("dgx-h100");
-  EXPECT_THAT(LabelsOf(machine), Not(Contains(Key("nvidia.com/gpu.clique")))) << "its fabric ends with it";
+  EXPECT_THAT(LabelsOf(machine), Not(Contains(Key("nvidia.com/gpu.clique"))))
+      << "its fabric ends with it";
   machine.Sim({"set", "all", "fabric=50000000-0000-0000-0000-000000000004.1"});
-  EXPECT_THAT(LabelsOf(machine), Contains(Pair("nvidia.com/gpu.clique", "50000000-0000-0000-0000-000000000004.1")));
+  EXPECT_THAT(LabelsOf(machine),
+              Contains(Pair("nvidia.com/gpu.clique", "50000000-0000-0000-0000-000000000004.1")));
 }
 
 TEST(Catalogue, HasNoReplicasForGpusInMigMode) {
@@ -149,7 +165,8 @@ TEST(Catalogue, HasNoReplicasForGpusInMigMode) {
   EXPECT_EQ(all.at("nvidia.com/mig.capable"), "true");
 }
 
-api::SharingRule Rule(api::ShareStrategy strategy, int replicas, std::vector<std::string> devices = {}) {
+api::SharingRule Rule(api::ShareStrategy strategy, int replicas,
+                      std::vector<std::string> devices = {}) {
   api::SharingRule rule;
   rule.resource = "nvidia.com/gpu";
   rule.strategy = strategy;
@@ -158,8 +175,9 @@ api::SharingRule Rule(api::ShareStrategy strategy, int replicas, std::vector<std
   return rule;
 }
 
-// What people select on who copied NVIDIA's configuration: replicas: 4 of all GPUs.
-TEST(Catalogue, TellsTimeSlicingAsGpuFeatureDiscoveryDoes) {
+// Users of NVIDIA's documented configuration, replicas: 4 of all GPUs, select nodes by these
+// labels.
+TEST(Catalogue, ReportsTimeSlicingAsGpuFeatureDiscoveryDoes) {
   api::NodeConfig config;
   config.sharing.rules = {Rule(api::ShareStrategy::kTimeSlicing, 4)};
   const LabelSet labels = LabelsOf(SimulatedMachine("dgx-a100"), config);
@@ -171,7 +189,7 @@ TEST(Catalogue, TellsTimeSlicingAsGpuFeatureDiscoveryDoes) {
   EXPECT_EQ(labels.at("nvidia.com/gpu.isolation"), "none");
 }
 
-TEST(Catalogue, TellsEachModelsSharingOfAMixedMachine) {
+TEST(Catalogue, ReportsEachModelsSharingOfAMixedMachine) {
   api::NodeConfig config;
   config.sharing.rules = {Rule(api::ShareStrategy::kTimeSlicing, 10, {"Tesla T4"})};
   const LabelSet labels = LabelsOf(SimulatedMachine("mixed"), config);
@@ -183,7 +201,7 @@ TEST(Catalogue, TellsEachModelsSharingOfAMixedMachine) {
   EXPECT_EQ(labels.at("nvidia.com/gpu.isolation.GeForce-RTX-3090"), "hardware");
 }
 
-// The hardware is there and the driver is not: what a driver's own pods are placed by.
+// The hardware without a driver: the labels by which a driver's own pods are scheduled.
 TEST(Catalogue, SaysThatThereIsAGpuWithoutADriver) {
   const SimulatedMachine machine("dgx-a100");
   machine.Sim({"fault", "driver", "unload"});
@@ -196,38 +214,41 @@ TEST(Catalogue, SaysThatThereIsAGpuWithoutADriver) {
   EXPECT_THAT(labels, Contains(Pair("feature.node.kubernetes.io/pci-0302_10de.present", "true")));
 }
 
-// DP#796: labels vanished whenever the one who writes them started again. A fault that leaves the GPU in the list leaves the labels alone.
+// DP#796: labels disappeared whenever the program that writes them restarted. A fault after which
+// the GPU is still listed does not change the labels.
 TEST(Catalogue, DP796KeepsTheLabelsOfAGpuThatIsOnlyLost) {
   const SimulatedMachine machine("dgx-a100");
-  const auto backend = vendor::MakeBackend("nvidia", machine.paths());
+  const auto backend = backend::MakeBackend("nvidia", machine.paths());
   node::inventory::Inventory inventory;
   Look(*backend, inventory);
-  base::Published<node::share::Wished> wished;
+  base::Published<node::share::DesiredAssignments> desired;
   base::Published<device::SharedDevices> servers;
-  node::label::Labels labels(inventory, vendor::FindDialect, wished, servers);
+  node::label::Labels labels(inventory, backend::FindDialect, desired, servers);
   int published = 0;
   const auto on = labels.published().Subscribe([&](const auto&) { ++published; });
   labels.Set(ContextOf(machine));
-  inventory.SetHealth(inventory.published().Get()->devices[3].facts->id, device::HealthState::kUnhealthy, "XID 79", kNow);
+  inventory.SetHealth(inventory.published().Get()->devices[3].facts->id,
+                      device::HealthState::kUnhealthy, "XID 79", kNow);
   EXPECT_EQ(published, 1);
   EXPECT_EQ(labels.published().Get()->at("nvidia.com/gpu.count"), "8");
 }
 
-// DP#731, GFD#27, GFD#66: whatever order the devices are found in.
+// DP#731, GFD#27, GFD#66: labels do not depend on the order in which devices are found.
 TEST(Catalogue, DP731SaysTheSameOfAMixedMachineInEveryOrder) {
   const SimulatedMachine machine("mixed");
-  const auto backend = vendor::MakeBackend("nvidia", machine.paths());
+  const auto backend = backend::MakeBackend("nvidia", machine.paths());
   node::inventory::Inventory inventory;
   Look(*backend, inventory);
   node::inventory::Snapshot snapshot = *inventory.published().Get();
-  const Context context = ContextOf(machine);
-  const LabelSet first = ComputeLabels(snapshot, vendor::FindDialect, context);
-  EXPECT_EQ(first.at("nvidia.com/gpu.product"), "NVIDIA-A100-PCIE-40GB") << "one of each model: the first counts";
+  const LabelContext context = ContextOf(machine);
+  const LabelSet first = ComputeLabels(snapshot, backend::FindDialect, context);
+  EXPECT_EQ(first.at("nvidia.com/gpu.product"), "NVIDIA-A100-PCIE-40GB")
+      << "one of each model: the first counts";
   EXPECT_EQ(first.at("nvidia.com/gpu.mode"), "unknown") << "two classes of GPUs";
   std::mt19937 random(1);
   for (int turn = 0; turn < 1000; ++turn) {
     std::shuffle(snapshot.devices.begin(), snapshot.devices.end(), random);
-    ASSERT_EQ(ComputeLabels(snapshot, vendor::FindDialect, context), first);
+    ASSERT_EQ(ComputeLabels(snapshot, backend::FindDialect, context), first);
   }
 }
 

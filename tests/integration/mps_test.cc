@@ -1,4 +1,5 @@
-// MPS with namespaces, mounts and control groups as the agent makes them: own /dev/shm for each set, a daemon that outlives the agent.
+// Tests MPS with the agent's namespaces, mounts and control groups: each set has its own /dev/shm,
+// and a daemon outlives the agent.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -16,15 +17,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backend/nvidia/mps/folders.h"
+#include "backend/nvidia/mps/processes.h"
+#include "backend/nvidia/mps/testing/testing.h"
 #include "base/core/strings.h"
 #include "base/testing/build_tree.h"
 #include "os/core/file.h"
-#include "os/launch.h"
-#include "vendor/nvidia/mps/folders.h"
-#include "vendor/nvidia/mps/processes.h"
-#include "vendor/nvidia/mps/testing.h"
+#include "os/process/launch.h"
 
-namespace penstock::vendor::nvidia {
+namespace penstock::backend::nvidia {
 namespace {
 
 using device::SharedDevice;
@@ -36,7 +37,7 @@ const std::string kWorker = base::BuildPath("bin/penstock-worker");
 
 class OwnSharedMemory : public testing::Test {
  protected:
-  // Mounts below a shared mount are seen by everybody, wherever this test runs.
+  // Makes the folder a shared mount, so that mounts below it propagate wherever this test runs.
   OwnSharedMemory() {
     if (::mount(folder_.path().c_str(), folder_.path().c_str(), nullptr, MS_BIND, nullptr) == 0)
       (void)::mount(nullptr, folder_.path().c_str(), nullptr, MS_SHARED, nullptr);
@@ -73,15 +74,18 @@ class OwnSharedMemory : public testing::Test {
 };
 
 TEST_F(OwnSharedMemory, WithoutRightsGoesOnWithTheMachinesSharedMemoryAndSaysSo) {
-  // As root we give away what a user would not have.
+  // Where the test runs as root, drop the capability that an ordinary user would not have.
   const std::string weak = folder_ / "launcher";
-  folder_.Write("launcher", std::string("#!/bin/sh\nexec ") +
-                                (::getuid() == 0 ? "setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin " : "") + kWorker +
-                                " \"$@\"\n");
+  folder_.Write(
+      "launcher",
+      std::string("#!/bin/sh\nexec ") +
+          (::getuid() == 0 ? "setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin " : "") +
+          kWorker + " \"$@\"\n");
   std::filesystem::permissions(weak, std::filesystem::perms(0755));
   Begin(weak);
   const SharedDevice device = service_->Of(gpu_->id);
-  EXPECT_THAT(device.reason, HasSubstr("containers share the machine's /dev/shm with it: make a mount namespace"));
+  EXPECT_THAT(device.reason,
+              HasSubstr("containers share the machine's /dev/shm with it: make a mount namespace"));
   EXPECT_EQ(device.container.mounts.at(1), (device::Edits::Mount{"/dev/shm", "/dev/shm", false}));
   Client client(machine_, set_ + "/pipe", {});
   EXPECT_THAT(client.Line(), HasSubstr("mps server "));
@@ -92,7 +96,8 @@ TEST_F(OwnSharedMemory, EachSetHasASharedMemoryOfItsOwnThatItsClientsGet) {
   Begin(kWorker);
   const SharedDevice device = service_->Of(gpu_->id);
   EXPECT_EQ(device.reason, "");
-  EXPECT_EQ(device.container.mounts.at(1), (device::Edits::Mount{"/dev/shm", set_ + "/shm", false}));
+  EXPECT_EQ(device.container.mounts.at(1),
+            (device::Edits::Mount{"/dev/shm", set_ + "/shm", false}));
   EXPECT_EQ(device.process.mounts.size(), 1u);
   struct statfs info {};
   ASSERT_EQ(::statfs((set_ + "/shm").c_str(), &info), 0);
@@ -101,16 +106,19 @@ TEST_F(OwnSharedMemory, EachSetHasASharedMemoryOfItsOwnThatItsClientsGet) {
   Client outside(machine_, set_ + "/pipe", {});
   EXPECT_THAT(outside.Line(), HasSubstr("error 805")) << "its /dev/shm is another one";
   EXPECT_EQ(outside.Status(), 4);
-  Client inside(machine_, set_ + "/pipe", {"--allocate", "1000"},
-                {"unshare", "-m", "sh", "-c", "mount --bind " + set_ + "/shm /dev/shm && exec \"$@\"", "sh"});
+  Client inside(
+      machine_, set_ + "/pipe", {"--allocate", "1000"},
+      {"unshare", "-m", "sh", "-c", "mount --bind " + set_ + "/shm /dev/shm && exec \"$@\"", "sh"});
   int server = 0;
   const std::string line = inside.Line();
   ASSERT_EQ(std::sscanf(line.c_str(), "mps server %d", &server), 1) << line;
   EXPECT_EQ(inside.Status(), 0);
   std::array<char, 64> name{};
-  std::snprintf(name.data(), name.size(), "/cuda.shm.%x.%x.1", static_cast<unsigned>(::getuid()), static_cast<unsigned>(server));
+  std::snprintf(name.data(), name.size(), "/cuda.shm.%x.%x.1", static_cast<unsigned>(::getuid()),
+                static_cast<unsigned>(server));
   EXPECT_TRUE(os::Exists(set_ + "/shm" + name.data()));
-  EXPECT_FALSE(os::Exists(std::string("/dev/shm") + name.data())) << "the machine's own is left alone";
+  EXPECT_FALSE(os::Exists(std::string("/dev/shm") + name.data()))
+      << "the machine's own is left alone";
 }
 
 TEST_F(OwnSharedMemory, ADaemonIsInNoGroupThatEndsWithTheAgent) {
@@ -118,11 +126,12 @@ TEST_F(OwnSharedMemory, ADaemonIsInNoGroupThatEndsWithTheAgent) {
   const auto process = os::ReadProcess("/proc", std::stoi(DaemonPid()));
   ASSERT_TRUE(process.ok());
   EXPECT_THAT(process->cgroups, testing::Contains(testing::EndsWith("/penstock-mps")));
-  EXPECT_THAT(process->cgroups, testing::Each(testing::AnyOf("/", testing::EndsWith("/penstock-mps"))));
+  EXPECT_THAT(process->cgroups,
+              testing::Each(testing::AnyOf("/", testing::EndsWith("/penstock-mps"))));
   EXPECT_NE(::getsid(process->pid), ::getsid(0));
 }
 
-/// The folder that daemon and clients have as /dev/shm, without either of them.
+/// The folder that daemon and clients use as /dev/shm, tested without either of them.
 class SharedMemoryFolder : public testing::Test {
  protected:
   SharedMemoryFolder() { EXPECT_TRUE(mps::MakeFolders(folders_).ok()); }
@@ -131,12 +140,14 @@ class SharedMemoryFolder : public testing::Test {
     ::umount2(folder_.path().c_str(), MNT_DETACH);
   }
 
-  /// The folder as a mount of its own that others see, or do not see.
+  /// Makes the folder a mount of its own, whose mounts propagate or do not.
   void MountFolder(unsigned long propagation) {
-    ASSERT_EQ(::mount(folder_.path().c_str(), folder_.path().c_str(), nullptr, MS_BIND, nullptr), 0);
+    ASSERT_EQ(::mount(folder_.path().c_str(), folder_.path().c_str(), nullptr, MS_BIND, nullptr),
+              0);
     ASSERT_EQ(::mount(nullptr, folder_.path().c_str(), nullptr, propagation, nullptr), 0);
   }
-  /// As an agent in a container sees the machine: its first process has other mounts.
+  /// The /proc of an agent in a container: the machine's first process is in another mount
+  /// namespace.
   std::string ProcOfAnotherNamespace() {
     folder_.Link("proc/1/ns/mnt", "mnt:[1]");
     return folder_ / "proc";
@@ -146,11 +157,12 @@ class SharedMemoryFolder : public testing::Test {
     EXPECT_EQ(::statfs(folders_.shm.c_str(), &info), 0);
     return info.f_type;
   }
-  /// How often something is mounted there.
+  /// The number of mounts at the folder.
   long Mounts() const {
     const auto lines = base::Split(os::ReadFile("/proc/self/mountinfo").value_or(""), '\n');
-    return std::count_if(lines.begin(), lines.end(),
-                         [this](const std::string& line) { return line.find(" " + folders_.shm + " ") != std::string::npos; });
+    return std::count_if(lines.begin(), lines.end(), [this](const std::string& line) {
+      return line.find(" " + folders_.shm + " ") != std::string::npos;
+    });
   }
 
   const os::TemporaryFolder folder_;
@@ -181,13 +193,14 @@ TEST_F(SharedMemoryFolder, IsNotMountedWhereTheMachineWouldNotSeeItAndSaysWhatTo
   MountFolder(MS_PRIVATE);
   const std::string said = mps::MountShm(folders_, ProcOfAnotherNamespace());
   EXPECT_THAT(said, testing::StartsWith("its /dev/shm has no bound of its own"));
-  EXPECT_THAT(said, testing::EndsWith(": what the agent mounts at " + folders_.all +
-                                      " is not seen outside its container (mountPropagation: Bidirectional)"));
+  EXPECT_THAT(said, testing::EndsWith(
+                        ": what the agent mounts at " + folders_.all +
+                        " is not seen outside its container (mountPropagation: Bidirectional)"));
   EXPECT_EQ(Mounts(), 0);
 }
 
 TEST_F(SharedMemoryFolder, IsThePlainFolderWhereItMayNotBeMounted) {
-  // A child without the right: it exits with 0 where all is said.
+  // A child without the capability: it exits with 0 where the remark is complete.
   const pid_t child = ::fork();
   if (child == 0) {
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
@@ -195,7 +208,11 @@ TEST_F(SharedMemoryFolder, IsThePlainFolderWhereItMayNotBeMounted) {
     if (::syscall(SYS_capget, &header, rights) != 0) ::_exit(2);
     rights[0].effective &= ~(1u << CAP_SYS_ADMIN);
     if (::syscall(SYS_capset, &header, rights) != 0) ::_exit(3);
-    ::_exit(mps::MountShm(folders_, "/proc").find("mount a file system in memory at " + folders_.shm) == std::string::npos ? 1 : 0);
+    ::_exit(
+        mps::MountShm(folders_, "/proc").find("mount a file system in memory at " + folders_.shm) ==
+                std::string::npos
+            ? 1
+            : 0);
   }
   int status = -1;
   ::waitpid(child, &status, 0);
@@ -203,26 +220,31 @@ TEST_F(SharedMemoryFolder, IsThePlainFolderWhereItMayNotBeMounted) {
   EXPECT_EQ(Mounts(), 0);
 }
 
-/// As a driver container has it: the driver's files in a system with a C library of its own, found through a link.
+/// As in a driver container: the driver's files are in a system with its own C library, reached
+/// through a link.
 class WholeRoot : public OwnSharedMemory {
  protected:
   WholeRoot() {
     const std::string root = machine_.root();
-    for (const char* folder : {"/mnt", "/dev/shm", "/var/log"}) std::filesystem::create_directories(root + folder);
+    for (const char* folder : {"/mnt", "/dev/shm", "/var/log"})
+      std::filesystem::create_directories(root + folder);
     ::dl_iterate_phdr(&CopyLoaded, const_cast<std::string*>(&root));
     folder_.Link("driver", root);
     proc_ = ::mount("/proc", (root + "/proc").c_str(), nullptr, MS_BIND | MS_REC, nullptr) == 0;
   }
   ~WholeRoot() override { ::umount2((machine_.root() + "/proc").c_str(), MNT_DETACH); }
 
-  /// The C library's own objects, wherever this system has them: the loader, libc and libm.
+  /// Copies the C library's own objects, wherever this system has them: the loader, libc and libm.
   static int CopyLoaded(dl_phdr_info* object, std::size_t, void* root) {
     const std::filesystem::path from = object->dlpi_name;
     const std::string name = from.filename();
-    if (!name.starts_with("ld-linux") && !name.starts_with("libc.so.") && !name.starts_with("libm.so.")) return 0;
+    if (!name.starts_with("ld-linux") && !name.starts_with("libc.so.") &&
+        !name.starts_with("libm.so."))
+      return 0;
     const std::filesystem::path to = *static_cast<std::string*>(root) + from.string();
     std::filesystem::create_directories(to.parent_path());
-    std::filesystem::copy_file(std::filesystem::canonical(from), to, std::filesystem::copy_options::skip_existing);
+    std::filesystem::copy_file(std::filesystem::canonical(from), to,
+                               std::filesystem::copy_options::skip_existing);
     return 0;
   }
   bool proc_ = false;
@@ -235,8 +257,9 @@ TEST_F(WholeRoot, IsEnteredByTheDaemonAndItsServers) {
   EXPECT_EQ(device.reason, "");
   EXPECT_EQ(device.isolation, device::Isolation::kMemoryPerProcess);
   EXPECT_EQ(os::ReadLink("/proc/" + DaemonPid() + "/root").value_or(""), machine_.root());
-  Client client(machine_, set_ + "/pipe", {"--allocate", "1000"},
-                {"unshare", "-m", "sh", "-c", "mount --bind " + set_ + "/shm /dev/shm && exec \"$@\"", "sh"});
+  Client client(
+      machine_, set_ + "/pipe", {"--allocate", "1000"},
+      {"unshare", "-m", "sh", "-c", "mount --bind " + set_ + "/shm /dev/shm && exec \"$@\"", "sh"});
   EXPECT_THAT(client.Line(), HasSubstr("mps server "));
   EXPECT_EQ(client.Status(), 0);
 }
@@ -249,8 +272,9 @@ TEST_F(OwnSharedMemory, TheNextAgentTakesOverWithTheSameSharedMemory) {
   EXPECT_EQ(service_->Of(gpu_->id).container.mounts.at(1).host_path, set_ + "/shm");
 }
 
-/// The control daemons there are: the simulated ones, and NVIDIA's own of two branches (from the cache, as Debian packages them) beside the
-/// simulated GPUs, which these never ask for anything. Each test runs with each of them.
+/// The control daemons: the simulated ones, and NVIDIA's own of two branches (from the cache, as
+/// packaged by Debian) with simulated GPUs, which these daemons never access. Each test runs with
+/// each of them.
 class Daemons : public testing::TestWithParam<std::string> {
  protected:
   Daemons() {
@@ -277,65 +301,80 @@ class Daemons : public testing::TestWithParam<std::string> {
     options.settle = {};
     service_.reset();
     service_ = std::make_unique<RunningService>(options);
-    service_->Want({{"nvidia.com/gpu", {{gpus_[0], 3}, {gpus_[1], 3}}}, {"nvidia.com/other", {{gpus_[2], 2}}}});
-    for (int i = 0; i < 3; ++i) ASSERT_TRUE(service_->WaitUntilReady(gpus_[i]->id)) << service_->Of(gpus_[i]->id).reason;
+    service_->Want({{"nvidia.com/gpu", {{gpus_[0], 3}, {gpus_[1], 3}}},
+                    {"nvidia.com/other", {{gpus_[2], 2}}}});
+    for (int i = 0; i < 3; ++i)
+      ASSERT_TRUE(service_->WaitUntilReady(gpus_[i]->id)) << service_->Of(gpus_[i]->id).reason;
   }
   std::string Folder(const std::string& set) const { return root_ + "/nvidia.com-" + set; }
-  std::string DaemonOf(const std::string& set) const { return mps::DaemonPid(root_, "nvidia.com/" + set); }
-  /// Until the set has another daemon than this one and is ready.
-  bool WaitForAnother(const std::string& than) {
-    return service_->WaitFor(
-        gpus_[0]->id, [&](const SharedDevice& device) { return device.ready && DaemonOf("gpu") != than && DaemonOf("gpu") != "none"; });
+  std::string DaemonOf(const std::string& set) const {
+    return mps::DaemonPid(root_, "nvidia.com/" + set);
   }
-  static std::vector<std::string> Names(const std::string& folder) { return os::ListDirectory(folder).value_or({}); }
+  /// Waits until the set has a daemon other than this one and is ready.
+  bool WaitForAnother(const std::string& than) {
+    return service_->WaitFor(gpus_[0]->id, [&](const SharedDevice& device) {
+      return device.ready && DaemonOf("gpu") != than && DaemonOf("gpu") != "none";
+    });
+  }
+  static std::vector<std::string> Names(const std::string& folder) {
+    return os::ListDirectory(folder).value_or({});
+  }
 
   const SimulatedMachine machine_{"dgx-a100", IsNvidias() ? "" : Branch() + ".54.15"};
   const os::TemporaryFolder folder_;
   const std::string root_ = folder_ / "mps";
   const std::vector<std::shared_ptr<const device::Facts>> gpus_ = mps::GpusOf(machine_);
   std::unique_ptr<RunningService> service_;
-  std::string driver_;  ///< NVIDIA's
+  std::string driver_;  ///< the root of NVIDIA's driver
 
  private:
   void InstallNvidias() {
-    FILE* told = ::popen((base::SourcePath("tests/support/downloads.py") + " --driver " + Branch()).c_str(), "re");
+    FILE* reported = ::popen(
+        (base::SourcePath("tests/support/downloads.py") + " --driver " + Branch()).c_str(), "re");
     std::array<char, 4096> line{};
-    (void)std::fgets(line.data(), line.size(), told);
-    ASSERT_EQ(::pclose(told), 0) << "tests/support/downloads.py fetches what is missing";
+    (void)std::fgets(line.data(), line.size(), reported);
+    ASSERT_EQ(::pclose(reported), 0) << "tests/support/downloads.py fetches what is missing";
     driver_ = base::Trim(line.data());
     namespace fs = std::filesystem;
-    for (const char* name : {"control", "server"}) fs::remove(machine_.root() + "/usr/bin/nvidia-cuda-mps-" + name);
+    for (const char* name : {"control", "server"})
+      fs::remove(machine_.root() + "/usr/bin/nvidia-cuda-mps-" + name);
     fs::create_directories(machine_.root() + "/usr/sbin");
-    for (const char* program : {"/usr/bin/nvidia-cuda-mps-control", "/usr/sbin/nvidia-cuda-mps-server"})
+    for (const char* program :
+         {"/usr/bin/nvidia-cuda-mps-control", "/usr/sbin/nvidia-cuda-mps-server"})
       fs::copy_file(driver_ + program, machine_.root() + program);
-    // The server runs on it, as clients do.
+    // The server uses it, as clients do.
     const std::string library = machine_.root() + "/usr/lib/x86_64-linux-gnu/libcuda.so.1";
     fs::remove(library);
     fs::copy_file(driver_ + "/usr/lib/x86_64-linux-gnu/nvidia/current/libcuda.so.1", library);
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Mps, Daemons, testing::Values("simulated_535", "simulated_550", "nvidia_535", "nvidia_550"),
+INSTANTIATE_TEST_SUITE_P(Mps, Daemons,
+                         testing::Values("simulated_535", "simulated_550", "nvidia_535",
+                                         "nvidia_550"),
                          [](const auto& daemon) { return daemon.param; });
 
 TEST_P(Daemons, HoldTheLimitsThatTheSharesStandFor) {
   const SharedDevice device = service_->Of(gpus_[1]->id);
   EXPECT_EQ(device.isolation, device::Isolation::kMemoryPerProcess) << device.reason;
   EXPECT_EQ(device.memory, base::Mebibytes(gpus_[1]->memory.mebibytes() / 3));
-  EXPECT_NE(device.memory.mebibytes() % 1024, 0u) << "no whole number of gigabytes, which is all that they answer";
+  EXPECT_NE(device.memory.mebibytes() % 1024, 0u)
+      << "no whole number of gigabytes, which is all that they answer";
   EXPECT_EQ(device.compute_percent, 33);
   EXPECT_EQ(device.reason, "");
 }
 
 TEST_P(Daemons, GiveClientsTheirSocketAndNothingElseToWriteTo) {
   EXPECT_THAT(Names(Folder("gpu") + "/pipe"), testing::ElementsAre("control"));
-  EXPECT_THAT(Names(Folder("gpu") + "/daemon"), testing::IsSupersetOf({"control", "control_lock", "control_privileged", "log"}));
+  EXPECT_THAT(Names(Folder("gpu") + "/daemon"),
+              testing::IsSupersetOf({"control", "control_lock", "control_privileged", "log"}));
   EXPECT_EQ(os::Exists(Folder("gpu") + "/daemon/nvidia-cuda-mps-control.pid"), Branch() == "550");
   struct stat control {};
   ASSERT_EQ(::lstat((Folder("gpu") + "/pipe/control").c_str(), &control), 0);
   EXPECT_TRUE(S_ISSOCK(control.st_mode));
   EXPECT_THAT(service_->Of(gpus_[0]->id).container.mounts,
-              testing::Contains(device::Edits::Mount{"/mps/nvidia.com/gpu/pipe", Folder("gpu") + "/pipe", true}));
+              testing::Contains(
+                  device::Edits::Mount{"/mps/nvidia.com/gpu/pipe", Folder("gpu") + "/pipe", true}));
 }
 
 TEST_P(Daemons, AreTakenOverByTheNextAgent) {
@@ -357,9 +396,10 @@ TEST_P(Daemons, AreStartedAgainWhenTheyDieAndNoneStaysBehind) {
   EXPECT_THAT(Names(Folder("gpu") + "/pipe"), testing::ElementsAre("control"));
 }
 
-// Pods that were started under 0.1.0 have the folder writable.
+// Pods that were started under 0.1.0 have write access to the folder.
 TEST_P(Daemons, AreNeverFoundByWhatLiesInTheFolderOfClients) {
-  const std::string pipe = Folder("gpu") + "/pipe", other = DaemonOf("other"), elsewhere = folder_ / "elsewhere";
+  const std::string pipe = Folder("gpu") + "/pipe", other = DaemonOf("other"),
+                    elsewhere = folder_ / "elsewhere";
   folder_.Write("elsewhere", "theirs");
   const auto plant = [&](int turn) {
     const std::string file = pipe + "/nvidia-cuda-mps-control.pid";
@@ -375,7 +415,7 @@ TEST_P(Daemons, AreNeverFoundByWhatLiesInTheFolderOfClients) {
   for (int turn = 0; turn < 3; ++turn) {
     const std::string before = DaemonOf("gpu");
     ASSERT_TRUE(plant(turn));
-    // The agent is killed as well: the next one meets what they planted, and a dead daemon.
+    // The agent is killed as well: the next agent finds the planted files and a dead daemon.
     service_.reset();
     ASSERT_EQ(::kill(std::stoi(before), SIGKILL), 0);
     Begin();
@@ -389,39 +429,49 @@ TEST_P(Daemons, AreNeverFoundByWhatLiesInTheFolderOfClients) {
 TEST_P(Daemons, AreReachedByAClientOfAnyUserThroughAFolderThatItCannotWriteTo) {
   const std::string inside = folder_ / "container";
   std::filesystem::create_directories(inside);
-  for (const std::filesystem::path& folder : {std::filesystem::path(folder_.path()), std::filesystem::path(machine_.root()).parent_path()})
-    std::filesystem::permissions(folder, std::filesystem::perms(0755));  // the server runs as the client's user
-  // As root it would make /dev/nvidiactl.
-  const std::string enter = "mount --bind " + Folder("gpu") + "/pipe " + inside + " && mount -o remount,bind,ro " + inside +
-                            " && mount --bind " + Folder("gpu") + "/shm /dev/shm && ! touch " + inside +
-                            "/x 2>/dev/null && exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$@\"";
+  for (const std::filesystem::path& folder : {std::filesystem::path(folder_.path()),
+                                              std::filesystem::path(machine_.root()).parent_path()})
+    std::filesystem::permissions(
+        folder, std::filesystem::perms(0755));  // the server runs as the client's user
+  // As root, the client would create /dev/nvidiactl.
+  const std::string enter =
+      "mount --bind " + Folder("gpu") + "/pipe " + inside + " && mount -o remount,bind,ro " +
+      inside + " && mount --bind " + Folder("gpu") + "/shm /dev/shm && ! touch " + inside +
+      "/x 2>/dev/null && exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$@\"";
   const std::vector<std::string> wrapper = {"unshare", "-m", "sh", "-c", enter, "sh"};
   if (!IsNvidias()) {
-    // What it opens for the state of the simulation is root's.
-    Client client(machine_, inside, {}, {"unshare", "-m", "sh", "-c", enter.substr(0, enter.find("setpriv")) + "\"$@\"", "sh"});
+    // The files of the simulation's state that the client opens belong to root.
+    Client client(
+        machine_, inside, {},
+        {"unshare", "-m", "sh", "-c", enter.substr(0, enter.find("setpriv")) + "\"$@\"", "sh"});
     EXPECT_THAT(client.Line(), HasSubstr("mps server "));
     return;
   }
   std::filesystem::copy_file(base::BuildPath("tests/cuda-client"), folder_ / "cuda-client");
   os::SpawnOptions spawn;
   spawn.arguments = wrapper;
-  spawn.arguments.insert(spawn.arguments.end(), {folder_ / "cuda-client", machine_.root() + "/usr/lib/x86_64-linux-gnu/libcuda.so.1"});
+  spawn.arguments.insert(
+      spawn.arguments.end(),
+      {folder_ / "cuda-client", machine_.root() + "/usr/lib/x86_64-linux-gnu/libcuda.so.1"});
   spawn.environment = {"CUDA_MPS_PIPE_DIRECTORY=" + inside, "PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
   const auto client = os::Spawn(spawn);
   ASSERT_TRUE(client.ok());
-  // Without a GPU its server ends at once, each time that the daemon starts it; then the client is told.
+  // Without a GPU, the server exits whenever the daemon starts it; then the daemon reports an error
+  // to the client.
   int status = 0;
   ::waitpid(client->pid, &status, 0);
   const std::string log = os::ReadFile(Folder("gpu") + "/log/control.log").value_or(""),
                     server = os::ReadFile(Folder("gpu") + "/log/server.log").value_or("");
   EXPECT_THAT(log, HasSubstr("NEW CLIENT " + std::to_string(client->pid) + " from user 65534"));
-  EXPECT_THAT(server, HasSubstr("Failed to start : no CUDA-capable device is detected")) << "it was found and started";
+  EXPECT_THAT(server, HasSubstr("Failed to start : no CUDA-capable device is detected"))
+      << "it was found and started";
 }
 
-/// Processes that call themselves daemons and servers of a set.
+/// Processes that pretend to be daemons and servers of a set.
 class Pretenders : public testing::Test {
  protected:
-  /// A program of this name, which belongs to that user, started with that user's rights in that group ("": ours).
+  /// Starts a program of this name that belongs to `owner`, with the rights of `user`, in this
+  /// group ("": the test's own).
   pid_t Start(const std::string& name, uid_t owner, uid_t user, const std::string& group) {
     const std::string program = folder_ / (std::to_string(owner) + "/" + name);
     if (!os::Exists(program)) {
@@ -432,18 +482,29 @@ class Pretenders : public testing::Test {
     EXPECT_EQ(::chown(program.c_str(), owner, owner), 0);
     os::LaunchOptions launch;
     launch.cgroup = group;
-    launch.command = {"setpriv", "--reuid", std::to_string(user), "--regid", std::to_string(user), "--clear-groups", program, "1000"};
+    launch.command = {"setpriv",
+                      "--reuid",
+                      std::to_string(user),
+                      "--regid",
+                      std::to_string(user),
+                      "--clear-groups",
+                      program,
+                      "1000"};
     os::SpawnOptions spawn;
     spawn.arguments = group.empty() ? launch.command : os::LaunchArguments(kWorker, launch);
-    spawn.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "PENSTOCK_MPS_FOLDER=" + folders_.all,
-                         "PENSTOCK_MPS_SPEC=" + mps::WriteSpec({"nvidia.com/gpu", 25, {{"GPU-a", 4, base::Mebibytes(1000)}}})};
+    spawn.environment = {
+        "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "PENSTOCK_MPS_FOLDER=" + folders_.all,
+        "PENSTOCK_MPS_SPEC=" +
+            mps::WriteSpec({"nvidia.com/gpu", 25, {{"GPU-a", 4, base::Mebibytes(1000)}}})};
     auto child = os::Spawn(spawn);
     EXPECT_TRUE(child.ok());
     children_.push_back(child->pid);
-    // While the kernel starts a program, its executable can be read a moment before its environment.
+    // While the kernel starts a program, its executable can be read a moment before its
+    // environment.
     const std::string proc = "/proc/" + std::to_string(child->pid);
     const auto runs = [&] {
-      return os::ReadLink(proc + "/exe").value_or("") == program && !os::ReadFile(proc + "/environ").value_or("").empty();
+      return os::ReadLink(proc + "/exe").value_or("") == program &&
+             !os::ReadFile(proc + "/environ").value_or("").empty();
     };
     for (int i = 0; i < 6000 && !runs(); ++i) ::usleep(10000);
     EXPECT_TRUE(runs()) << program << " has not started";
@@ -499,4 +560,4 @@ TEST_F(Pretenders, AreNoServers) {
 }
 
 }  // namespace
-}  // namespace penstock::vendor::nvidia
+}  // namespace penstock::backend::nvidia

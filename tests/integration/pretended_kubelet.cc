@@ -1,12 +1,18 @@
-// pretended-kubelet DIR: the tests' kubelet as a program, for agents in processes of their own. Reads commands from stdin, one a line,
-// and answers each with a line; ends with stdin. Does what it is told, checks nothing. Words are percent-encoded, so that a name may have
-// any byte in it.
+// pretended-kubelet DIR: the fake kubelet of the tests as a program, for agents that run as
+// processes. Reads one command per line from standard input and answers each with one line; exits
+// at the end of the input. Does not validate commands. Words are percent-encoded, so that a name
+// may contain any byte.
 //
-//   start NAMESPACE POD CONTAINER RESOURCE COUNT   a container gets devices, as the kubelet gives them; answers "ok ID..." or "no REASON"
-//   has NAMESPACE POD CONTAINER RESOURCE ID...     the container has had these since before; answers "ok"
-//   end NAMESPACE POD                              the pod is gone; answers "ok"
-//   healthy RESOURCE COUNT                         waits until so many of its devices are; answers "ok" or "no"
-//   told RESOURCE                                  the devices that any list since the last such question had; answers "ok ID..."
+//   start NAMESPACE POD CONTAINER RESOURCE COUNT
+//     Gives devices to a container, as the kubelet does. Answers "ok ID..." or "no REASON".
+//   has NAMESPACE POD CONTAINER RESOURCE ID...
+//     Records that the container already has these devices. Answers "ok".
+//   end NAMESPACE POD
+//     Removes the pod. Answers "ok".
+//   healthy RESOURCE COUNT
+//     Waits until so many devices of the resource are healthy. Answers "ok" or "no".
+//   told RESOURCE
+//     Lists the devices that occurred in any list since the last such command. Answers "ok ID...".
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -15,12 +21,12 @@
 #include <string>
 #include <vector>
 
-#include "edge/kubelet/fake/fake_kubelet.h"
+#include "protocol/kubelet/fake/fake_kubelet.h"
 
 namespace {
 
-using penstock::edge::kubelet::FakeKubelet;
-using penstock::edge::kubelet::FakePod;
+using penstock::protocol::kubelet::FakeKubelet;
+using penstock::protocol::kubelet::FakePod;
 
 std::string Word(std::istringstream& words) {
   std::string coded, word;
@@ -44,7 +50,7 @@ class Kubelet {
     if (verb == "has") return Has(words);
     if (verb == "end") return End(words);
     if (verb == "healthy") return Healthy(words);
-    if (verb == "told") return Told(words);
+    if (verb == "told") return Reported(words);
     return "no such command: " + verb;
   }
 
@@ -52,9 +58,12 @@ class Kubelet {
   std::string Start(std::istringstream& words) {
     FakePod pod;
     std::size_t count = 0;
-    for (std::string* word : {&pod.namespace_name, &pod.pod, &pod.container, &pod.resource}) *word = Word(words);
+    for (std::string* word : {&pod.namespace_name, &pod.pod, &pod.container, &pod.resource})
+      *word = Word(words);
     words >> count;
-    const auto enough = [&](const FakeKubelet::Devices& devices) { return (pod.ids = Free(devices, pod.resource, count)).size() == count; };
+    const auto enough = [&](const FakeKubelet::Devices& devices) {
+      return (pod.ids = Free(devices, pod.resource, count)).size() == count;
+    };
     if (!kubelet_.WaitForDevices(pod.resource, enough)) return "no " + pod.resource + " is free";
     const auto answer = kubelet_.Allocate(pod.resource, pod.ids);
     if (!answer.ok()) return "no " + answer.error().ToString();
@@ -67,7 +76,8 @@ class Kubelet {
 
   std::string Has(std::istringstream& words) {
     FakePod pod;
-    for (std::string* word : {&pod.namespace_name, &pod.pod, &pod.container, &pod.resource}) *word = Word(words);
+    for (std::string* word : {&pod.namespace_name, &pod.pod, &pod.container, &pod.resource})
+      *word = Word(words);
     for (std::string id = Word(words); !id.empty(); id = Word(words)) pod.ids.push_back(id);
     pods_.push_back(pod);
     kubelet_.SetPods(pods_);
@@ -81,21 +91,23 @@ class Kubelet {
     return kubelet_.WaitForHealthy(resource, count) ? "ok" : "no";
   }
 
-  std::string Told(std::istringstream& words) {
+  std::string Reported(std::istringstream& words) {
     std::string said = "ok";
-    for (const std::string& id : kubelet_.TakeTold(Word(words))) said += " " + id;
+    for (const std::string& id : kubelet_.TakeReported(Word(words))) said += " " + id;
     return said;
   }
 
   std::string End(std::istringstream& words) {
     const std::string space = Word(words), name = Word(words);
-    std::erase_if(pods_, [&](const FakePod& pod) { return pod.namespace_name == space && pod.pod == name; });
+    std::erase_if(
+        pods_, [&](const FakePod& pod) { return pod.namespace_name == space && pod.pod == name; });
     kubelet_.SetPods(pods_);
     return "ok";
   }
 
-  /// The first of the healthy ones that no pod has, at most so many.
-  std::vector<std::string> Free(const FakeKubelet::Devices& devices, const std::string& resource, std::size_t count) const {
+  /// The first healthy devices that no pod has, at most `count`.
+  std::vector<std::string> Free(const FakeKubelet::Devices& devices, const std::string& resource,
+                                std::size_t count) const {
     std::set<std::string> taken;
     for (const FakePod& pod : pods_)
       if (pod.resource == resource) taken.insert(pod.ids.begin(), pod.ids.end());
@@ -114,5 +126,6 @@ class Kubelet {
 int main(int count, char** arguments) {
   if (count != 2) return std::fputs("usage: pretended-kubelet DIR\n", stderr), 2;
   Kubelet kubelet(arguments[1]);
-  for (std::string line; std::getline(std::cin, line);) std::cout << kubelet.Do(std::istringstream(line)) << std::endl;
+  for (std::string line; std::getline(std::cin, line);)
+    std::cout << kubelet.Do(std::istringstream(line)) << std::endl;
 }

@@ -1,4 +1,4 @@
-// penstock-worker on a simulated machine, asked through device/remote as the agent does it.
+// Tests penstock-worker on a simulated machine, through device/remote like the agent.
 #include <cerrno>
 #include <csignal>
 #include <future>
@@ -9,26 +9,27 @@
 #include <unistd.h>
 
 #include "app/worker/denied_calls.h"
+#include "backend/nvidia/testing/simulated_machine.h"
 #include "base/testing/build_tree.h"
 #include "device/testing/asking.h"
 #include "os/core/file.h"
 #include "os/core/system_calls.h"
-#include "vendor/nvidia/testing/simulated_machine.h"
 
 namespace penstock {
 namespace {
 
+using backend::nvidia::SimulatedMachine;
 using base::Code;
 using device::Asking;
 using testing::AnyOf;
 using testing::HasSubstr;
 using testing::SizeIs;
-using vendor::nvidia::SimulatedMachine;
 
 device::Remote::Options WorkerOn(const SimulatedMachine& machine) {
   const device::Paths paths = machine.paths();
-  return {.command = {base::BuildPath("bin/penstock-worker"), "nvidia", "--driver-root", paths.driver_root, "--sysfs-root",
-                      paths.sysfs_root, "--dev-root", paths.dev_root, "--proc-root", paths.proc_root}};
+  return {.command = {base::BuildPath("bin/penstock-worker"), "nvidia", "--driver-root",
+                      paths.driver_root, "--sysfs-root", paths.sysfs_root, "--dev-root",
+                      paths.dev_root, "--proc-root", paths.proc_root}};
 }
 
 TEST(Worker, DescribesAMachine) {
@@ -65,17 +66,19 @@ TEST(Worker, DescribesAMachineWithoutTheCallsThatAdministerIt) {
   EXPECT_FALSE(worker.Heard().empty());
 }
 
-/// How many of the calls that a worker is denied are answered otherwise, in a process that is confined like one. Whether a filter is in
-/// force is looked at, too: the kernel itself refuses many of them to an ordinary user.
+/// Counts the denied calls that do not fail with EPERM in a process that is confined like a worker.
+/// Also checks that a filter is active, since the kernel itself denies many of these calls to an
+/// ordinary user.
 TEST(Worker, IsDeniedEachOfTheseCalls) {
   const pid_t child = ::fork();
   if (child == 0) {
     if (!os::DenyCalls(app::kDeniedCalls).ok()) ::_exit(200);
-    if (os::ReadFile("/proc/self/status").value_or("").find("Seccomp:\t2\n") == std::string::npos) ::_exit(201);
+    if (os::ReadFile("/proc/self/status").value_or("").find("Seccomp:\t2\n") == std::string::npos)
+      ::_exit(201);
     int made = 0;
     for (const int call : app::kDeniedCalls)
       if (::syscall(call, -1, -1, -1, -1, -1, -1) != -1 || errno != EPERM) ++made;
-    const pid_t program = ::fork();  // is held back alike, and may be started
+    const pid_t program = ::fork();  // may be started, and inherits the denials
     if (program == 0) {
       ::execl("/bin/sh", "sh", "-c", "! mount -t tmpfs none /mnt 2>/dev/null", nullptr);
       ::_exit(9);
@@ -114,7 +117,8 @@ TEST(Worker, ThatHangsInADriverCallIsReplaced) {
   for (const std::string& address : *addresses) ASSERT_TRUE(worker.Describe(address).ok());
   machine.Sim({"fault", "5", "hang", "nvmlDeviceGetTemperature", "forever"});
   EXPECT_TRUE(worker.Read("4").ok());
-  EXPECT_EQ(worker.Hanging([&] { return worker.Read("5"); }).error().code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(worker.Hanging([&] { return worker.Read("5"); }).error().code(),
+            Code::kDeadlineExceeded);
   EXPECT_THAT(worker.Ended().message(), HasSubstr("read 5"));
   ASSERT_TRUE(worker.Open().ok());
   EXPECT_NE(worker.pid(), first);

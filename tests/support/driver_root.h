@@ -1,4 +1,5 @@
-// NVIDIA's driver as distributions install it, of small ELF files: for tests and benches of what looks for it.
+// Creates NVIDIA's driver as distributions install it, of small ELF files, for tests and benchmarks
+// of the code that searches for it.
 #pragma once
 
 #include <filesystem>
@@ -14,14 +15,15 @@
 #include <unistd.h>
 
 #include "device/model.h"
-#include "os/core/elf_maker.h"
 #include "os/core/ld_cache.h"
+#include "os/core/testing/elf_maker.h"
 
 namespace penstock::support {
 
 inline constexpr const char* kDriverVersion = "575.57.08";
 
-/// A library of the driver: its name without the driver's version, its SONAME (empty: the file's own name) and what it needs.
+/// A library of the driver: its name without the driver's version, its SONAME (empty: the file's
+/// own name) and the libraries that it needs.
 struct DriverLibrary {
   std::string name;
   std::string soname;
@@ -29,14 +31,18 @@ struct DriverLibrary {
   bool versioned = true;  ///< the file's name ends with the driver's version
 };
 
-/// What the .run file of 575.57.08 installs for x86-64.
+/// The libraries that the .run file of 575.57.08 installs for x86-64.
 inline std::vector<DriverLibrary> DriverLibraries() {
   const std::string v = kDriverVersion;
   return {
-      {"libEGL_nvidia.so", "libEGL_nvidia.so.0", {"libnvidia-eglcore.so." + v, "libnvidia-glsi.so." + v, "libX11.so.6"}},
+      {"libEGL_nvidia.so",
+       "libEGL_nvidia.so.0",
+       {"libnvidia-eglcore.so." + v, "libnvidia-glsi.so." + v, "libX11.so.6"}},
       {"libGLESv1_CM_nvidia.so", "libGLESv1_CM_nvidia.so.1", {"libnvidia-eglcore.so." + v}},
       {"libGLESv2_nvidia.so", "libGLESv2_nvidia.so.2", {"libnvidia-eglcore.so." + v}},
-      {"libGLX_nvidia.so", "libGLX_nvidia.so.0", {"libnvidia-glcore.so." + v, "libnvidia-tls.so." + v, "libX11.so.6"}},
+      {"libGLX_nvidia.so",
+       "libGLX_nvidia.so.0",
+       {"libnvidia-glcore.so." + v, "libnvidia-tls.so." + v, "libX11.so.6"}},
       {"libcuda.so", "libcuda.so.1", {"libc.so.6", "libdl.so.2"}},
       {"libcudadebugger.so", "libcudadebugger.so.1", {"libc.so.6"}},
       {"libnvcuvid.so", "libnvcuvid.so.1", {"libcuda.so.1"}},
@@ -75,18 +81,22 @@ inline std::vector<DriverLibrary> DriverLibraries() {
 }
 
 inline std::string FileName(const DriverLibrary& library) {
-  return library.name.substr(library.name.rfind('/') + 1) + (library.versioned ? std::string(".") + kDriverVersion : "");
+  return library.name.substr(library.name.rfind('/') + 1) +
+         (library.versioned ? std::string(".") + kDriverVersion : "");
 }
 
-/// A root that a test fills. Paths are below it.
+/// A root folder that a test fills. The paths passed to its functions are below it.
 class DriverRoot {
  public:
-  explicit DriverRoot(std::string path) : path_(std::move(path)) { std::filesystem::create_directories(path_); }
+  explicit DriverRoot(std::string path) : path_(std::move(path)) {
+    std::filesystem::create_directories(path_);
+  }
 
   const std::string& path() const { return path_; }
   std::string operator/(const std::string& below) const { return path_ + below; }
 
-  void Write(const std::string& below, const std::string& content = "\n", unsigned mode = 0644) const {
+  void Write(const std::string& below, const std::string& content = "\n",
+             unsigned mode = 0644) const {
     Prepare(below);
     std::ofstream(*this / below, std::ios::binary | std::ios::trunc) << content;
     ::chmod((*this / below).c_str(), mode);
@@ -97,14 +107,18 @@ class DriverRoot {
   }
   void Remove(const std::string& below) const { std::filesystem::remove_all(*this / below); }
 
-  /// One library in a folder, with the links that ldconfig and a package of headers make beside it.
+  /// Adds one library to a folder, with the links that ldconfig and a development package create
+  /// beside it.
   void AddLibrary(const std::string& folder, const DriverLibrary& library, bool wide = true) const {
     const auto slash = library.name.rfind('/');
-    const std::string in = slash == std::string::npos ? folder : folder + "/" + library.name.substr(0, slash);
+    const std::string in =
+        slash == std::string::npos ? folder : folder + "/" + library.name.substr(0, slash);
     const std::string file = FileName(library);
     const std::string soname = library.soname.empty() ? file : library.soname;
     const std::uint16_t machine = wide ? EM_X86_64 : EM_386;
-    Write(in + "/" + file, os::MakeElf({.wide = wide, .machine = machine, .soname = soname, .needed = library.needed}));
+    Write(in + "/" + file,
+          os::MakeElf(
+              {.wide = wide, .machine = machine, .soname = soname, .needed = library.needed}));
     if (soname == file) return;
     Link(in + "/" + soname, file);
     Link(in + "/" + file.substr(0, file.find(".so") + 3), soname);
@@ -116,12 +130,14 @@ class DriverRoot {
   }
 
   void AddPrograms(const std::string& folder) const {
-    for (const char* name : {"nvidia-smi", "nvidia-debugdump", "nvidia-persistenced", "nvidia-cuda-mps-control", "nvidia-cuda-mps-server"})
+    for (const char* name : {"nvidia-smi", "nvidia-debugdump", "nvidia-persistenced",
+                             "nvidia-cuda-mps-control", "nvidia-cuda-mps-server"})
       Write(folder + "/" + name, "#!/bin/sh\n", 0755);
   }
 
-  /// `shared` is what is /usr/share on most machines.
-  void AddConfiguration(const std::string& shared, const std::string& vulkan, const std::string& opencl) const {
+  /// `shared`: the folder that is /usr/share on most machines.
+  void AddConfiguration(const std::string& shared, const std::string& vulkan,
+                        const std::string& opencl) const {
     Write(shared + "/glvnd/egl_vendor.d/10_nvidia.json");
     Write(shared + "/egl/egl_external_platform.d/15_nvidia_gbm.json");
     Write(shared + "/egl/egl_external_platform.d/10_nvidia_wayland.json");
@@ -133,36 +149,44 @@ class DriverRoot {
   }
 
   void AddFirmware(const std::string& folder = "/lib/firmware") const {
-    for (const char* name : {"gsp_ga10x.bin", "gsp_tu10x.bin"}) Write(folder + "/nvidia/" + kDriverVersion + "/" + name);
+    for (const char* name : {"gsp_ga10x.bin", "gsp_tu10x.bin"})
+      Write(folder + "/nvidia/" + kDriverVersion + "/" + name);
   }
 
-  /// As ldconfig has it: what each library's SONAME leads to.
+  /// Writes ld.so.cache as ldconfig does: each SONAME and the path that it leads to.
   void AddCache(const std::map<std::string, std::string>& paths) const {
     std::vector<os::LdCacheEntry> entries;
-    for (const auto& [soname, path] : paths) entries.push_back({.soname = soname, .path = path, .flags = 0x0303});
+    for (const auto& [soname, path] : paths)
+      entries.push_back({.soname = soname, .path = path, .flags = 0x0303});
     Write("/etc/ld.so.cache", os::WriteLdCache(entries));
   }
 
-  /// A device file: a real one where that is allowed, else one of number 0:0, which any user may make (mknod(2) since Linux 5.8).
-  bool AddDevice(const std::string& below, unsigned major_number, unsigned minor_number, unsigned mode = 0666) const {
+  /// Adds a device file: a real one where that is allowed, else one with number 0:0, which any user
+  /// may create (mknod(2) since Linux 5.8).
+  bool AddDevice(const std::string& below, unsigned major_number, unsigned minor_number,
+                 unsigned mode = 0666) const {
     Prepare(below);
     const std::string path = *this / below;
     const bool made =
-        ::mknod(path.c_str(), S_IFCHR | mode, ::makedev(major_number, minor_number)) == 0 || ::mknod(path.c_str(), S_IFCHR | mode, 0) == 0;
+        ::mknod(path.c_str(), S_IFCHR | mode, ::makedev(major_number, minor_number)) == 0 ||
+        ::mknod(path.c_str(), S_IFCHR | mode, 0) == 0;
     return made && ::chmod(path.c_str(), mode) == 0;
   }
   bool AddControlDevices() const {
-    return AddDevice("/dev/nvidiactl", 195, 255) && AddDevice("/dev/nvidia-modeset", 195, 254) && AddDevice("/dev/nvidia-uvm", 510, 0) &&
-           AddDevice("/dev/nvidia-uvm-tools", 510, 1);
+    return AddDevice("/dev/nvidiactl", 195, 255) && AddDevice("/dev/nvidia-modeset", 195, 254) &&
+           AddDevice("/dev/nvidia-uvm", 510, 0) && AddDevice("/dev/nvidia-uvm-tools", 510, 1);
   }
 
  private:
-  void Prepare(const std::string& below) const { std::filesystem::create_directories(std::filesystem::path(*this / below).parent_path()); }
+  void Prepare(const std::string& below) const {
+    std::filesystem::create_directories(std::filesystem::path(*this / below).parent_path());
+  }
 
   std::string path_;
 };
 
-/// A GPU of a machine of eight, with its files below `dev` and `sysfs`: /dev/nvidia<index> and two of DRM's.
+/// Adds a GPU of a machine with eight, with its files below `dev` and `sysfs`: /dev/nvidia<index>
+/// and two of DRM.
 inline device::Facts AddGpu(const DriverRoot& root, int index) {
   device::Facts facts;
   facts.id = "GPU-5a00000" + std::to_string(index) + "-0000-0000-0000-000000000000";
@@ -170,7 +194,8 @@ inline device::Facts AddGpu(const DriverRoot& root, int index) {
   facts.model = "NVIDIA A100-SXM4-40GB";
   facts.index = index;
   facts.pci = device::PciAddress{.bus = static_cast<std::uint32_t>(7 + index)};
-  const std::string number = std::to_string(index), card = "card" + number, render = "renderD" + std::to_string(128 + index);
+  const std::string number = std::to_string(index), card = "card" + number,
+                    render = "renderD" + std::to_string(128 + index);
   facts.files = {{"/dev/nvidia" + number, 195, static_cast<std::uint32_t>(index)}};
   root.AddDevice("/dev/nvidia" + number, 195, static_cast<unsigned>(index));
   root.AddDevice("/dev/dri/" + card, 226, static_cast<unsigned>(index), 0660);

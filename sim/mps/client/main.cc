@@ -1,5 +1,5 @@
-// mps-client: a program that uses a GPU of a simulated machine as a CUDA program would, through MPS where CUDA_MPS_PIPE_DIRECTORY leads to
-// it. For tests and for trying things out.
+// mps-client: uses a GPU of a simulated machine as a CUDA program would, through MPS if
+// CUDA_MPS_PIPE_DIRECTORY leads to it. For tests and experiments.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -50,7 +50,8 @@ int Refused(const std::string& text) {
 
 volatile sig_atomic_t g_ended = 0;
 
-// Until it is told to end, or the server has gone (`server` -1: there is none). False where the server has gone.
+// Waits until this program is asked to end or the server is gone (`server` -1: there is none).
+// Returns false if the server is gone.
 bool Hold(int server) {
   pollfd gone{server, POLLIN, 0};
   while (!g_ended) {
@@ -59,7 +60,7 @@ bool Hold(int server) {
   return true;
 }
 
-// Whether the file that the server made is in this process's /dev/shm.
+// Whether the file that the server created is in this process's /dev/shm.
 bool IsShared(const std::string& name) {
   const mps::Fd fd(open(("/dev/shm/" + name).c_str(), O_RDWR | O_CLOEXEC));
   char content[128] = {};
@@ -78,13 +79,16 @@ std::vector<std::string> Words(const std::string& list) {
   return words;
 }
 
-// The GPUs as CUDA numbers them for a client: those of the server, in its order, that this process may open as well; of these the ones that
-// CUDA_VISIBLE_DEVICES names, by UUID or by their number among them (NVIDIA's manual of MPS, "CUDA_VISIBLE_DEVICES").
+// Returns the GPUs as CUDA numbers them for a client: those of the server, in its order, that this
+// process may open, too; of these the ones that CUDA_VISIBLE_DEVICES names, by UUID or by their
+// number among them (NVIDIA's manual of MPS, "CUDA_VISIBLE_DEVICES").
 std::vector<std::string> UsableGpus(const std::string& of_server) {
   const mps::Machine machine;
   std::vector<std::string> usable = Words(of_server), open, chosen;
   for (const std::uint32_t slot : machine.OpenGpus()) open.emplace_back(machine.gpu(slot).uuid);
-  std::erase_if(usable, [&](const std::string& gpu) { return machine.there() && std::find(open.begin(), open.end(), gpu) == open.end(); });
+  std::erase_if(usable, [&](const std::string& gpu) {
+    return machine.there() && std::find(open.begin(), open.end(), gpu) == open.end();
+  });
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   if (!visible) return usable;
   for (const std::string& word : Words(visible)) {
@@ -101,12 +105,15 @@ int Ask(int server, const Options& options, const std::vector<std::string>& gpus
   const std::string& device = gpus[number];
   mps::Send(server, "limit " + device);
   const auto limit = mps::Receive(server);
-  if (!limit || mps::Word(limit->text, 0) != "limit") return Refused(limit ? limit->text : "server gone");
-  Say("limit " + std::to_string(mps::Number(mps::Word(limit->text, 1)).value_or(0) >> 20) + " " + mps::Word(limit->text, 2));
+  if (!limit || mps::Word(limit->text, 0) != "limit")
+    return Refused(limit ? limit->text : "server gone");
+  Say("limit " + std::to_string(mps::Number(mps::Word(limit->text, 1)).value_or(0) >> 20) + " " +
+      mps::Word(limit->text, 2));
   for (const auto mebibytes : options.allocate) {
     mps::Send(server, "allocate " + device + " " + std::to_string(mebibytes << 20));
     const auto answer = mps::Receive(server);
-    if (!answer || mps::Word(answer->text, 0) != "allocated") return Refused(answer ? answer->text : "server gone");
+    if (!answer || mps::Word(answer->text, 0) != "allocated")
+      return Refused(answer ? answer->text : "server gone");
     Say("allocated " + std::to_string(mps::Number(mps::Word(answer->text, 1)).value_or(0) >> 20));
   }
   return kOk;
@@ -123,12 +130,15 @@ int UseServer(mps::Fd socket, const Options& options) {
   const auto welcome = mps::Receive(socket.get());
   if (!welcome) return Say(failed), kNoMps;
   Say("mps server " + mps::Word(welcome->text, 1));
-  if (const int status = Ask(socket.get(), options, UsableGpus(mps::Word(welcome->text, 2))); status != kOk) return status;
-  if (options.hold && !Hold(socket.get())) return Say("error 807 CUDA_ERROR_MPS_SERVER_NOT_READY: the server is gone"), kNoMps;
+  if (const int status = Ask(socket.get(), options, UsableGpus(mps::Word(welcome->text, 2)));
+      status != kOk)
+    return status;
+  if (options.hold && !Hold(socket.get()))
+    return Say("error 807 CUDA_ERROR_MPS_SERVER_NOT_READY: the server is gone"), kNoMps;
   return kOk;
 }
 
-// On its own, as far as the compute mode allows that.
+// Uses the GPU without MPS, if the compute mode permits that.
 int UseGpu(const Options& options) {
   mps::Machine machine;
   Say("no mps");
@@ -137,7 +147,8 @@ int UseGpu(const Options& options) {
   const auto device = mps::Number(options.device).value_or(gpus.size());
   if (device >= gpus.size()) return Say("error 100 CUDA_ERROR_NO_DEVICE"), kNoDevice;
   const std::uint32_t slot = gpus[device], mode = machine.gpu(slot).compute_mode;
-  if (mode == 2 || (mode == 3 && machine.HasComputeProcess(slot))) return Say("error 46 CUDA_ERROR_DEVICE_UNAVAILABLE"), kNoDevice;
+  if (mode == 2 || (mode == 3 && machine.HasComputeProcess(slot)))
+    return Say("error 46 CUDA_ERROR_DEVICE_UNAVAILABLE"), kNoDevice;
   const auto pid = static_cast<std::uint32_t>(getpid());
   machine.PutProcess(slot, pid, 'C', 0, "mps-client");
   int status = kOk;

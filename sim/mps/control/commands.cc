@@ -1,5 +1,5 @@
-// What the commands answer, in the forms of 535.261 and 550.163 where these answer without a GPU, and of what their users have written
-// down.
+// Answers commands in the formats of 535.261 and 550.163, as far as these answer without a GPU, and
+// in formats that users have published.
 #include <algorithm>
 #include <cstdio>
 
@@ -19,7 +19,7 @@ std::string Unknown(const std::string& verb) { return "Unknown command \"" + ver
 
 std::string Size(std::uint64_t bytes) {
   constexpr std::uint64_t kGibi = 1u << 30;
-  if (bytes >= kGibi) return std::to_string(bytes / kGibi) + "G\n";  // whatever is beyond whole ones
+  if (bytes >= kGibi) return std::to_string(bytes / kGibi) + "G\n";  // drops the fraction
   return std::to_string(bytes >> 20) + "M\n";
 }
 
@@ -39,9 +39,11 @@ std::optional<std::uint64_t> ParseSize(std::string text) {
 // "0=4G,1=2048M"
 void Daemon::ReadLimits(const std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size()), equals = std::min(text.find('=', at), end);
+    const std::size_t end = std::min(text.find(',', at), text.size()),
+                      equals = std::min(text.find('=', at), end);
     const auto device = Number(text.substr(at, equals - at));
-    const auto bytes = ParseSize(text.substr(std::min(equals + 1, end), end - std::min(equals + 1, end)));
+    const auto bytes =
+        ParseSize(text.substr(std::min(equals + 1, end), end - std::min(equals + 1, end)));
     if (device && bytes) given_[*device] = *bytes;
     at = end + 1;
   }
@@ -65,7 +67,8 @@ std::string Daemon::Answer(const std::string& line) {
   return AnswerOfServers(verb, first);
 }
 
-std::string Daemon::AnswerOfLimits(const std::string& verb, const std::string& first, const std::string& second) {
+std::string Daemon::AnswerOfLimits(const std::string& verb, const std::string& first,
+                                   const std::string& second) {
   if (verb == "get_default_active_thread_percentage") return Percent(percentage_);
   if (verb == "set_default_active_thread_percentage") {
     const auto value = Number(first.substr(0, first.find('.')));
@@ -74,7 +77,7 @@ std::string Daemon::AnswerOfLimits(const std::string& verb, const std::string& f
     return Percent(percentage_);
   }
   const auto device = Number(first);
-  if (!device) return "Invalid device ordinal!\n";  // any number is one: it asks no GPU
+  if (!device) return "Invalid device ordinal!\n";  // any number is accepted: no GPU is queried
   if (verb == "get_default_device_pinned_mem_limit") {
     const auto limit = limits_.find(*device);
     return limit == limits_.end() ? "" : Size(limit->second);
@@ -89,7 +92,9 @@ std::string Daemon::AnswerOfLimits(const std::string& verb, const std::string& f
 }
 
 Daemon::Server* Daemon::Find(const std::string& pid) {
-  const auto at = std::find_if(servers_.begin(), servers_.end(), [&](const Server& server) { return std::to_string(server.pid) == pid; });
+  const auto at = std::find_if(servers_.begin(), servers_.end(), [&](const Server& server) {
+    return std::to_string(server.pid) == pid;
+  });
   return at == servers_.end() ? nullptr : &*at;
 }
 
@@ -102,7 +107,8 @@ std::string Daemon::AnswerOfServers(const std::string& verb, const std::string& 
   if (verb == "get_device_client_list") return DeviceClients();
   if (verb == "ps") return Ps();
   Server* server = Find(argument);
-  const bool known = verb == "get_client_list" || verb == "get_server_status" || verb == "shutdown_server";
+  const bool known =
+      verb == "get_client_list" || verb == "get_server_status" || verb == "shutdown_server";
   if (!known) return Unknown(verb);
   if (!server) return "Server " + argument + " not found\n";
   if (verb == "get_server_status") return server->ready ? "ACTIVE\n" : "INITIALIZING\n";
@@ -127,13 +133,15 @@ std::string Daemon::DeviceClients() const {
 
 std::string Daemon::Ps() const {
   if (servers_.empty()) return "Server not found\n";
-  std::string text = "PID       ID    SERVER    DEVICE             NAMESPACE      COMMAND  ATTRIBUTES\n";
+  std::string text =
+      "PID       ID    SERVER    DEVICE             NAMESPACE      COMMAND  ATTRIBUTES\n";
   int id = 1;
   for (const Server& server : servers_) {
     for (const pid_t client : server.clients) {
       char line[160];
-      std::snprintf(line, sizeof line, "%-9d %-5d %-9d %-18s %-14s %-8s %s\n", static_cast<int>(client), id++, static_cast<int>(server.pid),
-                    "-", "-", "-", "MPS");
+      std::snprintf(line, sizeof line, "%-9d %-5d %-9d %-18s %-14s %-8s %s\n",
+                    static_cast<int>(client), id++, static_cast<int>(server.pid), "-", "-", "-",
+                    "MPS");
       text += line;
     }
   }

@@ -20,7 +20,8 @@ namespace {
 
 void LogControl(const std::string& text) { Log("control.log", "Control", text); }
 
-constexpr std::uint32_t kFirstWithPidFile = 550;  // 535 has none; those between were not looked at
+constexpr std::uint32_t kFirstWithPidFile = 550;  // 535 has none; the versions between were not
+                                                  // examined
 
 void WriteText(const std::string& path, const std::string& text) {
   const Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
@@ -30,9 +31,10 @@ void WriteText(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-// What the environment says holds for the servers until a command says otherwise.
+// Limits from the environment apply to servers until a command changes them.
 Daemon::Daemon() {
-  if (const char* percentage = std::getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE")) percentage_ = std::atof(percentage);
+  if (const char* percentage = std::getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"))
+    percentage_ = std::atof(percentage);
   if (const char* limits = std::getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT")) ReadLimits(limits);
 }
 
@@ -54,16 +56,19 @@ bool Daemon::Open() {
   const std::string log = pipe_ + "/log";
   if (mkfifo(log.c_str(), 0777) == 0) chmod(log.c_str(), 0777);
   changes_ = Fd(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-  inotify_add_watch(changes_.get(), machine_.folder().c_str(), IN_CREATE | IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_TO);
+  inotify_add_watch(changes_.get(), machine_.folder().c_str(),
+                    IN_CREATE | IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_TO);
   return true;
 }
 
 int Daemon::Run(void (*ready)()) {
   std::signal(SIGCHLD, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);
-  if (machine_.driver_branch() >= kFirstWithPidFile) WriteText(pipe_ + "/nvidia-cuda-mps-control.pid", std::to_string(getpid()));
+  if (machine_.driver_branch() >= kFirstWithPidFile)
+    WriteText(pipe_ + "/nvidia-cuda-mps-control.pid", std::to_string(getpid()));
   LogControl("Starting control daemon using socket " + pipe_ + "/control");
-  LogControl("To connect CUDA applications to this daemon, set env CUDA_MPS_PIPE_DIRECTORY=" + pipe_);
+  LogControl("To connect CUDA applications to this daemon, set env CUDA_MPS_PIPE_DIRECTORY=" +
+             pipe_);
   ready();
   while (!MayEnd()) Wait();
   for (Server& server : servers_) Send(server.fd.get(), "shutdown");
@@ -75,10 +80,11 @@ int Daemon::Run(void (*ready)()) {
 
 bool Daemon::MayEnd() const {
   return quitting_ &&
-         (forced_ || std::all_of(servers_.begin(), servers_.end(), [](const Server& server) { return server.clients.empty(); }));
+         (forced_ || std::all_of(servers_.begin(), servers_.end(),
+                                 [](const Server& server) { return server.clients.empty(); }));
 }
 
-// Does nothing at all until it is healed.
+// Blocks completely until the fault is healed.
 bool Daemon::Hangs() {
   if (machine_.fault() != Fault::kHang) return false;
   pollfd wake{changes_.get(), POLLIN, 0};
@@ -90,7 +96,8 @@ bool Daemon::Hangs() {
 
 void Daemon::Wait() {
   if (Hangs()) return;
-  std::vector<pollfd> ready = {{control_.get(), POLLIN, 0}, {privileged_.get(), POLLIN, 0}, {changes_.get(), POLLIN, 0}};
+  std::vector<pollfd> ready = {
+      {control_.get(), POLLIN, 0}, {privileged_.get(), POLLIN, 0}, {changes_.get(), POLLIN, 0}};
   for (const Fd& fd : newcomers_) ready.push_back({fd.get(), POLLIN, 0});
   for (const Fd& fd : connections_) ready.push_back({fd.get(), POLLIN, 0});
   for (const Server& server : servers_) ready.push_back({server.fd.get(), POLLIN, 0});
@@ -119,16 +126,19 @@ void Daemon::Wait() {
 
 void Daemon::OnNewcomer(Fd fd) {
   const auto hello = Receive(fd.get());
-  if (!hello || Word(hello->text, 0) != "client") return LogControl("User did not send valid credentials");
+  if (!hello || Word(hello->text, 0) != "client")
+    return LogControl("User did not send valid credentials");
   const pid_t seen = PeerPid(fd.get());
-  Client client{std::move(fd), seen ? seen : static_cast<pid_t>(Number(Word(hello->text, 1)).value_or(0)), 0};
+  Client client{std::move(fd),
+                seen ? seen : static_cast<pid_t>(Number(Word(hello->text, 1)).value_or(0)), 0};
   client.uid = PeerUid(client.fd.get());
-  LogControl("NEW CLIENT " + std::to_string(client.pid) + " from user " + std::to_string(client.uid));
+  LogControl("NEW CLIENT " + std::to_string(client.pid) + " from user " +
+             std::to_string(client.uid));
   if (quitting_) return;
   waiting_.push_back(std::move(client));
 }
 
-// One server at a time: another user's goes when its last client has gone.
+// Only one server at a time: another user's server exits when its last client has gone.
 void Daemon::Place() {
   while (!waiting_.empty()) {
     Client& client = waiting_.front();
@@ -155,11 +165,12 @@ bool Daemon::StartServer(uid_t uid) {
   std::string limits = "-";
   auto all = limits_;
   all.insert(given_.begin(), given_.end());
-  for (const auto& [device, bytes] : all) limits += std::to_string(device) + ":" + std::to_string(bytes) + ",";
+  for (const auto& [device, bytes] : all)
+    limits += std::to_string(device) + ":" + std::to_string(bytes) + ",";
   const std::string percentage = std::to_string(percentage_), program = "nvidia-cuda-mps-server";
   const pid_t pid = fork();
   if (pid == 0) {
-    dup2(pair[1], 3);  // also takes the flag away
+    dup2(pair[1], 3);  // also clears the close-on-exec flag
     if (getuid() == 0 && (setgid(uid) != 0 || setuid(uid) != 0)) _exit(127);
     execlp(program.c_str(), program.c_str(), percentage.c_str(), limits.c_str(), nullptr);
     _exit(127);
@@ -179,7 +190,7 @@ void Daemon::OnServer(Server& server) {
   const std::string pid = std::to_string(server.pid);
   if (!message) {
     LogControl("Server " + pid + " exited");
-    // Those it refused are not to try it for ever.
+    // Clients that it refused must not retry indefinitely.
     if (!server.ready) waiting_.clear();
     server.fd = Fd();
     return;
@@ -210,8 +221,9 @@ void Daemon::OnCommand(Fd& connection) {
     return;  // answered when it is done
   }
   const bool garbled = machine_.fault() == Fault::kNonsense;
-  // Never empty, which would be the end of the connection.
-  Send(connection.get(), "=" + (garbled ? std::string("\x01\xff%s 3 pears \x7f\nNaN%%\n") : Answer(message->text)));
+  // The answer is never empty: an empty message would mean the end of the connection.
+  Send(connection.get(),
+       "=" + (garbled ? std::string("\x01\xff%s 3 pears \x7f\nNaN%%\n") : Answer(message->text)));
 }
 
 }  // namespace mps

@@ -1,4 +1,5 @@
-// The control daemon: takes clients in, starts a server for their user, answers commands, holds the limits of servers to come.
+// The MPS control daemon: accepts clients, starts a server for their user, answers commands, and
+// keeps the limits of future servers.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +17,9 @@ class Daemon {
  public:
   Daemon();
 
-  /// Takes the pipe directory; says on standard error why it cannot.
+  /// Locks the pipe directory; prints to standard error why it cannot.
   bool Open();
-  /// Until it is told to quit. `ready` is called once it listens.
+  /// Runs until a command ends it. Calls `ready` once it listens.
   int Run(void (*ready)());
 
  private:
@@ -40,13 +41,14 @@ class Daemon {
   void OnNewcomer(Fd fd);
   void OnServer(Server& server);
   void OnCommand(Fd& connection);
-  void Place();  // clients that wait go to their server
+  void Place();  // connects waiting clients to their server
   bool StartServer(uid_t uid);
   Server* Find(const std::string& pid);
   std::string Answer(const std::string& line);
   void ReadLimits(const std::string& text);
   std::string AnswerOfServers(const std::string& verb, const std::string& argument);
-  std::string AnswerOfLimits(const std::string& verb, const std::string& first, const std::string& second);
+  std::string AnswerOfLimits(const std::string& verb, const std::string& first,
+                             const std::string& second);
   std::string DeviceClients() const;
   std::string Ps() const;
   bool MayEnd() const;
@@ -58,7 +60,8 @@ class Daemon {
   std::list<Server> servers_;
   std::list<Client> waiting_;
   double percentage_ = 100;
-  // By place in CUDA_VISIBLE_DEVICES: set by command, and given by the environment, which commands do not tell.
+  // By index in CUDA_VISIBLE_DEVICES: set by command, and given by the environment, which commands
+  // do not report.
   std::map<unsigned long long, std::uint64_t> limits_, given_;
   bool quitting_ = false, forced_ = false;
 };

@@ -1,5 +1,5 @@
-// nvidia-cuda-mps-control of a simulated machine: the daemon (-d, -f), and without an option the program that hands it commands. Starts
-// servers; never touches a GPU itself.
+// nvidia-cuda-mps-control of a simulated machine: the daemon (-d, -f) and, without an option, the
+// program that sends commands to it. Starts servers; never uses a GPU itself.
 #include <cstdio>
 #include <cstring>
 #include <iostream>
@@ -15,9 +15,9 @@
 
 namespace {
 
-int g_started = -1;  // told when the daemon listens; from then on it says nothing to its caller
+int g_started = -1;  // written when the daemon listens; after that, its caller gets no more output
 
-void TellStarted() {
+void ReportStarted() {
   if (g_started < 0) return;
   const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
   dup2(nowhere, 2);
@@ -28,15 +28,15 @@ void TellStarted() {
 
 int Serve() {
   umask(0);
-  // It says that it started, and is gone a moment later.
+  // Reports that it started, and exits a moment later.
   if (mps::Machine().fault() == mps::Fault::kExit) {
     mps::Log("control.log", "Control", "Failed to start: simulated fault");
-    TellStarted();
+    ReportStarted();
     return 1;
   }
   mps::Daemon daemon;
   if (!daemon.Open()) return 1;
-  return daemon.Run(TellStarted);
+  return daemon.Run(ReportStarted);
 }
 
 int Background() {
@@ -51,7 +51,7 @@ int Background() {
     const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(nowhere, 0);
     dup2(nowhere, 1);
-    const int status = Serve();  // what it says about its start still goes to the caller's standard error
+    const int status = Serve();  // messages about its start still go to the caller's standard error
     _exit(status);
   }
   close(started[1]);
@@ -84,6 +84,7 @@ int main(int argc, char** argv) {
   if (argc == 1) return HandOver();
   if (argc == 2 && std::strcmp(argv[1], "-d") == 0) return Background();
   if (argc == 2 && std::strcmp(argv[1], "-f") == 0) return Serve();
-  std::fputs("usage: nvidia-cuda-mps-control [-d | -f]\n", argc == 2 && std::strcmp(argv[1], "--help") == 0 ? stdout : stderr);
+  std::fputs("usage: nvidia-cuda-mps-control [-d | -f]\n",
+             argc == 2 && std::strcmp(argv[1], "--help") == 0 ? stdout : stderr);
   return 1;
 }

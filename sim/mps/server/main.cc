@@ -1,5 +1,5 @@
-// nvidia-cuda-mps-server of a simulated machine: one user's clients, a thread each, held to the limits it was started with. Started by the
-// control daemon alone.
+// nvidia-cuda-mps-server of a simulated machine: serves the clients of one user, one thread each,
+// within the limits with which it was started. Only the control daemon starts it.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -28,11 +28,13 @@ void LogServer(const std::string& text) { Log("server.log", "Server", text); }
 
 class Server {
  public:
-  Server(std::string percentage, const std::string& limits) : percentage_(std::move(percentage)), gpus_(machine_.VisibleGpus()) {
+  Server(std::string percentage, const std::string& limits)
+      : percentage_(std::move(percentage)), gpus_(machine_.VisibleGpus()) {
     for (std::size_t at = 1; at < limits.size(); at = limits.find(',', at) + 1) {
       const std::string entry = limits.substr(at, limits.find(',', at) - at);
       const std::size_t colon = entry.find(':');
-      limits_[Number(entry.substr(0, colon)).value_or(0)] = Number(entry.substr(colon + 1)).value_or(0);
+      limits_[Number(entry.substr(0, colon)).value_or(0)] =
+          Number(entry.substr(colon + 1)).value_or(0);
     }
   }
 
@@ -44,7 +46,7 @@ class Server {
     MakeShared();
     Send(kControl, "ready");
     while (const auto message = Receive(kControl)) OnControl(*message);
-    // The control daemon is gone: those who are here are served to their end.
+    // The control daemon is gone: serve the connected clients until they finish.
     std::unique_lock lock(mutex_);
     while (!clients_.empty()) {
       lock.unlock();
@@ -55,10 +57,11 @@ class Server {
     return 0;
   }
 
-  /// In a signal's handler: nothing that takes memory or a lock of this process.
+  /// Runs in a signal handler: must not allocate memory or take a lock of this process.
   void End() {
     unlink(shared_path_);
-    for (const std::uint32_t slot : gpus_) machine_.RemoveProcess(slot, static_cast<std::uint32_t>(getpid()));
+    for (const std::uint32_t slot : gpus_)
+      machine_.RemoveProcess(slot, static_cast<std::uint32_t>(getpid()));
     _exit(0);
   }
 
@@ -68,27 +71,32 @@ class Server {
     for (const std::uint32_t slot : gpus_) {
       if (machine_.gpu(slot).mig_current) return "operation not supported";
       if (machine_.gpu(slot).compute_mode == kProhibited) return "device prohibited";
-      if (machine_.gpu(slot).compute_mode == kExclusiveProcess && machine_.HasComputeProcess(slot)) return "device busy";
+      if (machine_.gpu(slot).compute_mode == kExclusiveProcess && machine_.HasComputeProcess(slot))
+        return "device busy";
     }
     for (const std::uint32_t slot : gpus_)
-      machine_.PutProcess(slot, static_cast<std::uint32_t>(getpid()), 'C', kOwnMemory, "nvidia-cuda-mps-server");
+      machine_.PutProcess(slot, static_cast<std::uint32_t>(getpid()), 'C', kOwnMemory,
+                          "nvidia-cuda-mps-server");
     return "";
   }
 
-  // What clients must find under the same name in their /dev/shm.
+  // Creates the file that clients must find under the same name in their /dev/shm.
   void MakeShared() {
     char name[64];
-    std::snprintf(name, sizeof name, "cuda.shm.%x.%x.1", static_cast<unsigned>(getuid()), static_cast<unsigned>(getpid()));
+    std::snprintf(name, sizeof name, "cuda.shm.%x.%x.1", static_cast<unsigned>(getuid()),
+                  static_cast<unsigned>(getpid()));
     shared_ = name;
     std::snprintf(shared_path_, sizeof shared_path_, "/dev/shm/%s", name);
-    const Fd fd(open(("/dev/shm/" + shared_).c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    const Fd fd(
+        open(("/dev/shm/" + shared_).c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     if (fd) (void)!write(fd.get(), shared_.data(), shared_.size());
     if (fd) (void)!ftruncate(fd.get(), 4096);
   }
 
   void Leave() {
     unlink(("/dev/shm/" + shared_).c_str());
-    for (const std::uint32_t slot : gpus_) machine_.RemoveProcess(slot, static_cast<std::uint32_t>(getpid()));
+    for (const std::uint32_t slot : gpus_)
+      machine_.RemoveProcess(slot, static_cast<std::uint32_t>(getpid()));
   }
 
   void OnControl(const Message& message) {
@@ -102,14 +110,15 @@ class Server {
     }
     if (verb == "terminate") {
       const std::scoped_lock lock(mutex_);
-      if (const auto at = clients_.find(pid); at != clients_.end()) ::shutdown(at->second, SHUT_RDWR);
+      if (const auto at = clients_.find(pid); at != clients_.end())
+        ::shutdown(at->second, SHUT_RDWR);
     }
     if (verb != "client") return;
     const int fd = const_cast<Message&>(message).passed.Release();
     std::thread([this, fd, pid] { Serve(Fd(fd), pid); }).detach();
   }
 
-  // One client from its greeting to its end.
+  // Serves one client from its greeting to its end.
   void Serve(Fd fd, pid_t pid) {
     Send(fd.get(), "shm " + shared_);
     const auto found = Receive(fd.get());
@@ -121,7 +130,8 @@ class Server {
     LogServer("Client {PID: " + std::to_string(pid) + "} connected");
     Send(kControl, "connected " + std::to_string(pid));
     std::string gpus;
-    for (const std::uint32_t slot : gpus_) gpus += std::string(gpus.empty() ? "" : ",") + machine_.gpu(slot).uuid;
+    for (const std::uint32_t slot : gpus_)
+      gpus += std::string(gpus.empty() ? "" : ",") + machine_.gpu(slot).uuid;
     Send(fd.get(), "welcome " + std::to_string(getpid()) + " " + gpus);
     std::map<unsigned long long, std::uint64_t> allocated;
     while (const auto request = Receive(fd.get())) {
@@ -135,29 +145,33 @@ class Server {
   }
 
   void LeaveGpus(pid_t pid) {
-    for (const std::uint32_t slot : gpus_) machine_.RemoveProcess(slot, static_cast<std::uint32_t>(pid));
+    for (const std::uint32_t slot : gpus_)
+      machine_.RemoveProcess(slot, static_cast<std::uint32_t>(pid));
   }
 
-  // Which of its GPUs a UUID means; gpus_.size(): none.
+  // Returns the index of the GPU with this UUID; gpus_.size() if there is none.
   std::size_t Device(const std::string& uuid) const {
     std::size_t at = 0;
     while (at < gpus_.size() && uuid != machine_.gpu(gpus_[at]).uuid) at++;
     return at;
   }
 
-  // "limit DEVICE", with which the client begins to use that GPU, "allocate DEVICE BYTES"
-  std::string Answer(pid_t pid, const std::string& request, std::map<unsigned long long, std::uint64_t>& allocated) {
+  // Answers "limit DEVICE", with which a client begins to use a GPU, and "allocate DEVICE BYTES".
+  std::string Answer(pid_t pid, const std::string& request,
+                     std::map<unsigned long long, std::uint64_t>& allocated) {
     const auto device = Device(Word(request, 1));
     if (device >= gpus_.size()) return "error 101 CUDA_ERROR_INVALID_DEVICE";
     const std::uint32_t slot = gpus_[device];
     const SimGpu& gpu = machine_.gpu(slot);
-    // GPUs before Volta know no limits.
+    // GPUs before Volta do not support limits.
     const auto entry = limits_.find(device);
-    const std::uint64_t limit = entry == limits_.end() || gpu.cc_major < 7 ? gpu.memory_total : entry->second;
+    const std::uint64_t limit =
+        entry == limits_.end() || gpu.cc_major < 7 ? gpu.memory_total : entry->second;
     if (Word(request, 0) == "limit") {
       const std::scoped_lock lock(mutex_);
       machine_.PutProcess(slot, static_cast<std::uint32_t>(pid), 'M', allocated[device], "client");
-      return "limit " + std::to_string(limit) + " " + (gpu.cc_major < 7 ? "100.0" : percentage_.substr(0, percentage_.find('.') + 2));
+      return "limit " + std::to_string(limit) + " " +
+             (gpu.cc_major < 7 ? "100.0" : percentage_.substr(0, percentage_.find('.') + 2));
     }
     if (Word(request, 0) != "allocate") return "error 1 CUDA_ERROR_INVALID_VALUE";
     const std::uint64_t bytes = Number(Word(request, 2)).value_or(0);
@@ -174,7 +188,8 @@ class Server {
   char shared_path_[128] = "";
   std::vector<std::uint32_t> gpus_;
   std::map<unsigned long long, std::uint64_t> limits_;
-  std::mutex mutex_;  // for the machine's state, too: its lock is one of processes
+  std::mutex mutex_;  // also protects the machine's state, whose own lock works only between
+                      // processes
   std::map<pid_t, int> clients_;
 };
 

@@ -14,27 +14,32 @@ namespace penstock::api::cdi {
 
 namespace {
 
-using internal::Finding;
+using internal::SpecProblem;
 
-constexpr std::size_t kMostClosId = 4095;  // a file's name in resctrl
-constexpr std::array<std::string_view, 6> kHookNames = {"prestart",       "createRuntime", "createContainer",
-                                                        "startContainer", "poststart",     "poststop"};
+constexpr std::size_t kMostClosId = 4095;  // the name of a file in resctrl
+constexpr std::array<std::string_view, 6> kHookNames = {
+    "prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"};
 constexpr std::array<std::string_view, 5> kNodeTypes = {"", "b", "c", "u", "p"};
 
 std::string Quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
-std::string At(const std::string& list, std::size_t index) { return list + "[" + std::to_string(index) + "]"; }
+std::string At(const std::string& list, std::size_t index) {
+  return list + "[" + std::to_string(index) + "]";
+}
 
-/// Collects findings on one set of edits.
+/// Collects the problems of one set of edits.
 class EditsInspector {
  public:
-  EditsInspector(std::string where, std::vector<Finding>& findings) : where_(std::move(where)), findings_(findings) {}
+  EditsInspector(std::string where, std::vector<SpecProblem>& findings)
+      : where_(std::move(where)), findings_(findings) {}
 
-  void Inspect(const Edits& edits) {
+  void Inspect(const CdiEdits& edits) {
     InspectEnvironment(edits.env, where_ + ".env");
-    for (std::size_t i = 0; i < edits.nodes.size(); ++i) InspectNode(edits.nodes[i], At(where_ + ".deviceNodes", i));
+    for (std::size_t i = 0; i < edits.nodes.size(); ++i)
+      InspectNode(edits.nodes[i], At(where_ + ".deviceNodes", i));
     InspectNetDevices(edits.net_devices);
-    for (std::size_t i = 0; i < edits.hooks.size(); ++i) InspectHook(edits.hooks[i], At(where_ + ".hooks", i));
+    for (std::size_t i = 0; i < edits.hooks.size(); ++i)
+      InspectHook(edits.hooks[i], At(where_ + ".hooks", i));
     for (std::size_t i = 0; i < edits.mounts.size(); ++i) {
       NotEmpty(edits.mounts[i].host_path, At(where_ + ".mounts", i) + ".hostPath");
       NotEmpty(edits.mounts[i].container_path, At(where_ + ".mounts", i) + ".containerPath");
@@ -43,7 +48,9 @@ class EditsInspector {
   }
 
  private:
-  void Add(std::string path, std::string message) { findings_.push_back({std::move(path), std::move(message)}); }
+  void Add(std::string path, std::string message) {
+    findings_.push_back({std::move(path), std::move(message)});
+  }
 
   void NotEmpty(const std::string& text, const std::string& path) {
     if (text.empty()) Add(path, "is empty or missing");
@@ -66,7 +73,8 @@ class EditsInspector {
   void InspectHook(const Hook& hook, const std::string& path) {
     if (std::find(kHookNames.begin(), kHookNames.end(), hook.name) == kHookNames.end())
       Add(path + ".hookName",
-          Quoted(hook.name) + " is none of " + base::Join(std::vector<std::string>(kHookNames.begin(), kHookNames.end()), ", "));
+          Quoted(hook.name) + " is none of " +
+              base::Join(std::vector<std::string>(kHookNames.begin(), kHookNames.end()), ", "));
     NotEmpty(hook.path, path + ".path");
     InspectEnvironment(hook.env, path + ".env");
   }
@@ -79,65 +87,80 @@ class EditsInspector {
       NotEmpty(devices[i].name, path + ".name");
       if (!hosts.insert(devices[i].host_interface).second)
         Add(path + ".hostInterfaceName", Quoted(devices[i].host_interface) + " is there twice");
-      if (!names.insert(devices[i].name).second) Add(path + ".name", Quoted(devices[i].name) + " is there twice");
+      if (!names.insert(devices[i].name).second)
+        Add(path + ".name", Quoted(devices[i].name) + " is there twice");
     }
   }
 
   void InspectIntelRdt(const IntelRdt& rdt) {
     const std::string path = where_ + ".intelRdt";
     const std::string& id = rdt.clos_id;
-    if (id != "/" && (id.size() > kMostClosId || id == "." || id == ".." || id.find_first_of("/\n") != std::string::npos))
+    if (id != "/" && (id.size() > kMostClosId || id == "." || id == ".." ||
+                      id.find_first_of("/\n") != std::string::npos))
       Add(path + ".closID", "must be a file's name, or /");
     if ((rdt.enable_cmt || rdt.enable_mbm) && (rdt.enable_monitoring || !rdt.schemata.empty()))
-      Add(path, "enableCMT and enableMBM ended with 1.1.0, which brought schemata and enableMonitoring: it cannot have both");
+      Add(path,
+          "enableCMT and enableMBM ended with 1.1.0, which brought schemata and enableMonitoring: "
+          "it cannot have both");
   }
 
   std::string where_;
-  std::vector<Finding>& findings_;
+  std::vector<SpecProblem>& findings_;
 };
 
-bool HasOldIntelRdt(const Edits& edits) { return edits.intel_rdt && (edits.intel_rdt->enable_cmt || edits.intel_rdt->enable_mbm); }
+bool HasOldIntelRdt(const CdiEdits& edits) {
+  return edits.intel_rdt && (edits.intel_rdt->enable_cmt || edits.intel_rdt->enable_mbm);
+}
 
-void InspectVersion(const Spec& spec, std::vector<Finding>& findings) {
+void InspectVersion(const Spec& spec, std::vector<SpecProblem>& findings) {
   if (spec.version.empty()) return;
   const auto& versions = internal::Versions();
   const auto place = internal::PlaceOf(spec.version);
   if (!place) {
-    findings.push_back({"cdiVersion", Quoted(spec.version) + " is none of the versions that are known here, " + versions.front() + " to " +
-                                          versions.back() + ": no engine of today reads the file"});
+    findings.push_back({"cdiVersion", Quoted(spec.version) +
+                                          " is none of the versions that are known here, " +
+                                          versions.front() + " to " + versions.back() +
+                                          ": no engine of today reads the file"});
     return;
   }
   const std::string minimum = MinimumVersion(spec);
   if (*place < *internal::PlaceOf(minimum))
-    findings.push_back(
-        {"cdiVersion", "must be \"" + minimum + "\" at least, for " + WhatTakesMinimum(spec) + "; engines refuse the file as it is"});
+    findings.push_back({"cdiVersion", "must be \"" + minimum + "\" at least, for " +
+                                          WhatTakesMinimum(spec) +
+                                          "; engines refuse the file as it is"});
   const bool old = HasOldIntelRdt(spec.edits) ||
-                   std::any_of(spec.devices.begin(), spec.devices.end(), [](const Device& device) { return HasOldIntelRdt(device.edits); });
-  if (old && versions[*place] == "1.1.0") findings.push_back({"cdiVersion", "1.1.0 has no enableCMT and enableMBM; use enableMonitoring"});
+                   std::any_of(spec.devices.begin(), spec.devices.end(),
+                               [](const Device& device) { return HasOldIntelRdt(device.edits); });
+  if (old && versions[*place] == "1.1.0")
+    findings.push_back(
+        {"cdiVersion", "1.1.0 has no enableCMT and enableMBM; use enableMonitoring"});
 }
 
-void InspectDevices(const Spec& spec, std::vector<Finding>& findings) {
+void InspectDevices(const Spec& spec, std::vector<SpecProblem>& findings) {
   if (spec.devices.empty()) findings.push_back({"devices", "there must be one at least"});
   std::set<std::string> names;
   for (std::size_t i = 0; i < spec.devices.size(); ++i) {
     const Device& device = spec.devices[i];
     const std::string path = At("devices", i);
     if (const std::string why = WhyNoDeviceName(device.name); !why.empty())
-      findings.push_back({path + ".name", (device.name.empty() ? "" : Quoted(device.name) + " ") + why});
+      findings.push_back(
+          {path + ".name", (device.name.empty() ? "" : Quoted(device.name) + " ") + why});
     else if (!names.insert(device.name).second)
       findings.push_back({path + ".name", Quoted(device.name) + " is there twice"});
-    if (device.edits == Edits())
-      findings.push_back({path + ".containerEdits", "is empty; a device must change something in its containers"});
+    if (device.edits == CdiEdits())
+      findings.push_back(
+          {path + ".containerEdits", "is empty; a device must change something in its containers"});
     EditsInspector(path + ".containerEdits", findings).Inspect(device.edits);
   }
 }
 
 }  // namespace
 
-std::vector<Finding> internal::Inspect(const Spec& spec) {
-  std::vector<Finding> findings;
+std::vector<SpecProblem> internal::Inspect(const Spec& spec) {
+  std::vector<SpecProblem> findings;
   InspectVersion(spec, findings);
-  if (const std::string why = WhyNoKind(spec.kind); !why.empty()) findings.push_back({"kind", Quoted(spec.kind) + ": " + why});
+  if (const std::string why = WhyNoKind(spec.kind); !why.empty())
+    findings.push_back({"kind", Quoted(spec.kind) + ": " + why});
   InspectDevices(spec, findings);
   EditsInspector("containerEdits", findings).Inspect(spec.edits);
   return findings;
@@ -145,7 +168,8 @@ std::vector<Finding> internal::Inspect(const Spec& spec) {
 
 base::Status Check(const Spec& spec) {
   std::vector<std::string> lines;
-  for (const Finding& finding : internal::Inspect(spec)) lines.push_back(finding.path + ": " + finding.message);
+  for (const SpecProblem& finding : internal::Inspect(spec))
+    lines.push_back(finding.path + ": " + finding.message);
   if (lines.empty()) return {};
   return base::Error(base::Code::kInvalidArgument, base::Join(lines, "\n"));
 }

@@ -1,4 +1,5 @@
-// What is wrong with a specification, by the place in it. Private to api/cdi: Check says it without a file, Parse with line and column.
+// Checks a specification and reports each problem with its place. Private to api/cdi: Check reports
+// problems without a file, Parse with line and column.
 #pragma once
 
 #include <string>
@@ -8,12 +9,14 @@
 
 namespace penstock::api::cdi::internal {
 
-struct Finding {
-  std::string path;  ///< as keys are written: "devices[0].containerEdits.env[1]"; "" for the whole
+struct SpecProblem {
+  std::string path;  ///< in the spelling of keys: "devices[0].containerEdits.env[1]"; "" for the
+                     ///< whole
   std::string message;
 };
 
-/// All of it, in no order that matters. A specification without version is one that is being made, and has that of its content.
-std::vector<Finding> Inspect(const Spec& spec);
+/// Returns all problems, in no particular order. A specification without a version is under
+/// construction; the version that its content requires applies.
+std::vector<SpecProblem> Inspect(const Spec& spec);
 
 }  // namespace penstock::api::cdi::internal

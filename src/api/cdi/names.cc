@@ -1,4 +1,4 @@
-// Names of kinds and devices (pkg/parser/parser.go).
+// Parses names of kinds and devices (pkg/parser/parser.go).
 #include <algorithm>
 #include <cctype>
 
@@ -11,16 +11,20 @@ namespace {
 bool IsLetter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 bool IsLetterOrDigit(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-/// Whether all are letters, digits or one of these.
+/// Whether all characters are letters, digits or one of `others`.
 bool HasOnly(std::string_view text, std::string_view others) {
-  return std::all_of(text.begin(), text.end(), [others](char c) { return IsLetterOrDigit(c) || others.find(c) != std::string_view::npos; });
+  return std::all_of(text.begin(), text.end(), [others](char c) {
+    return IsLetterOrDigit(c) || others.find(c) != std::string_view::npos;
+  });
 }
 
-/// Of the vendor's or the class's part of a kind.
+/// Explains why the vendor's or the class's part of a kind is invalid.
 std::string WhyNoPart(std::string_view name, std::string_view part) {
   const std::string the = "its " + std::string(part) + " ";
   if (name.empty()) return the + "is empty";
-  if (name.size() == 1) return the + "has one character, on which engines fail";  // the reader slices [1:0], which ends a Go program
+  if (name.size() == 1)
+    return the + "has one character, on which engines fail";  // the reader slices [1:0], which
+                                                              // panics in Go
   if (!IsLetter(name.front())) return the + "must begin with a letter";
   if (!IsLetterOrDigit(name.back())) return the + "must end with a letter or digit";
   if (!HasOnly(name, "_-.")) return the + "may have letters, digits, '_', '-' and '.' only";

@@ -1,5 +1,6 @@
-// A specification out of JSON or YAML: what is not as the format has it is a problem with its place in the file. The engines' own reader is
-// Go's, by way of sigs.k8s.io/yaml: it reads every file as YAML, and takes plain numbers and booleans where a text is expected.
+// Parses a specification from JSON or YAML and reports each deviation from the format with its
+// place in the file. The engines' own reader is Go's, through sigs.k8s.io/yaml: it reads every file
+// as YAML, and accepts plain numbers and booleans where a text is expected.
 #include <charconv>
 #include <limits>
 #include <set>
@@ -18,48 +19,57 @@ using base::MapReader;
 using base::Problems;
 using base::Value;
 
-std::string At(const std::string& list, std::size_t index) { return list + "[" + std::to_string(index) + "]"; }
+std::string At(const std::string& list, std::size_t index) {
+  return list + "[" + std::to_string(index) + "]";
+}
 
-/// The shortest text of a number, as Go writes one.
+/// Returns the shortest text of a number, as Go writes it.
 std::string ShortestText(double number) {
   char buffer[64];
   const auto end = std::to_chars(std::begin(buffer), std::end(buffer), number).ptr;
   return {buffer, end};
 }
 
-/// A text, also one that looks like something else; nothing where an engine would take it for another text than is written.
+/// Returns a text, also of a scalar of another type; nothing if an engine would read a different
+/// text than is written.
 std::optional<std::string> TextOf(const Value& value) {
   switch (value.kind) {
     case Value::Kind::kNull: return "";
     case Value::Kind::kString: return value.text;
-    case Value::Kind::kInt: return value.text == std::to_string(value.integer) ? std::optional(value.text) : std::nullopt;
-    case Value::Kind::kFloat: return value.text == ShortestText(value.number) ? std::optional(value.text) : std::nullopt;
-    case Value::Kind::kBool: return value.text == "true" || value.text == "false" ? std::optional(value.text) : std::nullopt;
+    case Value::Kind::kInt:
+      return value.text == std::to_string(value.integer) ? std::optional(value.text) : std::nullopt;
+    case Value::Kind::kFloat:
+      return value.text == ShortestText(value.number) ? std::optional(value.text) : std::nullopt;
+    case Value::Kind::kBool:
+      return value.text == "true" || value.text == "false" ? std::optional(value.text)
+                                                           : std::nullopt;
     default: return std::nullopt;
   }
 }
 
-/// A number as YAML 1.1 has it, which is what engines read: 0660 is octal.
+/// Returns a number by the rules of YAML 1.1, which engines read: 0660 is octal.
 std::optional<std::int64_t> IntegerOf(const Value& value) {
   if (value.kind != Value::Kind::kInt) return std::nullopt;
-  if (value.text.size() > 1 && value.text.front() == '0' && value.text.find_first_not_of("01234567") == std::string::npos)
+  if (value.text.size() > 1 && value.text.front() == '0' &&
+      value.text.find_first_not_of("01234567") == std::string::npos)
     return base::ParseInt(value.text, 8);
   return value.integer;
 }
 
-/// Builds a specification and keeps what stands in its way. Where something was told of a key, the rules say nothing more of it.
+/// Builds a specification and collects its problems. If reading a key reported a problem, the rules
+/// report nothing more about it.
 class Reader {
  public:
   explicit Reader(Problems& problems) : problems_(problems) {}
 
   Spec ReadSpec(const Value& document);
 
-  /// Adds what the rules say, each where it is in the document.
-  void Tell(const std::vector<internal::Finding>& findings, const Value& document);
+  /// Adds the findings of the rules, each with its position in the document.
+  void Notify(const std::vector<internal::SpecProblem>& findings, const Value& document);
 
  private:
   void Problem(const Value& value, const std::string& path, const std::string& message) {
-    told_.insert(path);
+    reported_.insert(path);
     problems_.Add(value.mark, path + ": " + message);
   }
 
@@ -69,12 +79,13 @@ class Reader {
   void ReadBool(MapReader& map, std::string_view key, bool& target);
   void ReadTexts(MapReader& map, std::string_view key, std::vector<std::string>& target);
   std::map<std::string, std::string> ReadAnnotations(MapReader& map);
-  /// Reads each item of a list by a function that takes its map.
+  /// Reads each item of a list with a function that takes its map.
   template <typename Item>
-  void ReadItems(MapReader& map, std::string_view key, std::vector<Item>& target, void (Reader::*read)(MapReader&, Item&));
+  void ReadItems(MapReader& map, std::string_view key, std::vector<Item>& target,
+                 void (Reader::*read)(MapReader&, Item&));
 
   void ReadDevice(MapReader& map, Device& device);
-  void ReadEdits(MapReader& parent, Edits& edits);
+  void ReadEdits(MapReader& parent, CdiEdits& edits);
   void ReadNode(MapReader& map, DeviceNode& node);
   void ReadMount(MapReader& map, Mount& mount);
   void ReadHook(MapReader& map, Hook& hook);
@@ -86,14 +97,15 @@ class Reader {
   const Value* TakeList(MapReader& map, std::string_view key);
 
   Problems& problems_;
-  std::set<std::string> told_;
+  std::set<std::string> reported_;
 };
 
 const Value* Reader::TakeMap(MapReader& map, std::string_view key) {
   const Value* value = map.Any(key);
   if (value == nullptr || value->kind == Value::Kind::kNull) return nullptr;
   if (value->kind == Value::Kind::kMap) return value;
-  Problem(*value, map.Path(key), "is " + std::string(Describe(value->kind)) + " where a map is expected");
+  Problem(*value, map.Path(key),
+          "is " + std::string(Describe(value->kind)) + " where a map is expected");
   return nullptr;
 }
 
@@ -101,7 +113,8 @@ const Value* Reader::TakeList(MapReader& map, std::string_view key) {
   const Value* value = map.Any(key);
   if (value == nullptr || value->kind == Value::Kind::kNull) return nullptr;
   if (value->kind == Value::Kind::kList) return value;
-  Problem(*value, map.Path(key), "is " + std::string(Describe(value->kind)) + " where a list is expected");
+  Problem(*value, map.Path(key),
+          "is " + std::string(Describe(value->kind)) + " where a list is expected");
   return nullptr;
 }
 
@@ -127,10 +140,12 @@ void Reader::ReadInteger(MapReader& map, std::string_view key, std::optional<Int
   if (value == nullptr || value->kind == Value::Kind::kNull) return;
   const auto number = IntegerOf(*value);
   if (!number) {
-    Problem(*value, map.Path(key), "is " + std::string(Describe(value->kind)) + " where an integer is expected");
+    Problem(*value, map.Path(key),
+            "is " + std::string(Describe(value->kind)) + " where an integer is expected");
   } else if (!std::in_range<Integer>(*number)) {
     Problem(*value, map.Path(key),
-            "is " + value->text + ", outside of " + std::to_string(std::numeric_limits<Integer>::min()) + " to " +
+            "is " + value->text + ", outside of " +
+                std::to_string(std::numeric_limits<Integer>::min()) + " to " +
                 std::to_string(std::numeric_limits<Integer>::max()));
   } else {
     target = static_cast<Integer>(*number);
@@ -143,7 +158,8 @@ void Reader::ReadBool(MapReader& map, std::string_view key, bool& target) {
   if (value->kind == Value::Kind::kBool) {
     target = value->boolean;
   } else {
-    Problem(*value, map.Path(key), "is " + std::string(Describe(value->kind)) + " where a boolean is expected");
+    Problem(*value, map.Path(key),
+            "is " + std::string(Describe(value->kind)) + " where a boolean is expected");
   }
 }
 
@@ -177,14 +193,16 @@ std::map<std::string, std::string> Reader::ReadAnnotations(MapReader& map) {
   if (value == nullptr) return annotations;
   for (const Value::Entry& entry : *value->map) {
     auto text = TextOf(entry.value);
-    if (!text) Problem(entry.value, map.Path("annotations") + "." + entry.key, WhyNoText(entry.value));
+    if (!text)
+      Problem(entry.value, map.Path("annotations") + "." + entry.key, WhyNoText(entry.value));
     annotations[entry.key] = std::move(text).value_or("");
   }
   return annotations;
 }
 
 template <typename Item>
-void Reader::ReadItems(MapReader& map, std::string_view key, std::vector<Item>& target, void (Reader::*read)(MapReader&, Item&)) {
+void Reader::ReadItems(MapReader& map, std::string_view key, std::vector<Item>& target,
+                       void (Reader::*read)(MapReader&, Item&)) {
   const Value* list = TakeList(map, key);
   if (list == nullptr) return;
   for (const Value& value : *list->list) {
@@ -242,7 +260,7 @@ void Reader::ReadIntelRdt(MapReader& map, IntelRdt& rdt) {
   ReadBool(map, "enableMBM", rdt.enable_mbm);
 }
 
-void Reader::ReadEdits(MapReader& parent, Edits& edits) {
+void Reader::ReadEdits(MapReader& parent, CdiEdits& edits) {
   const Value* value = TakeMap(parent, "containerEdits");
   if (value == nullptr) return;
   MapReader map(*value, parent.Path("containerEdits"), problems_);
@@ -275,12 +293,13 @@ Spec Reader::ReadSpec(const Value& document) {
   ReadItems(map, "devices", spec.devices, &Reader::ReadDevice);
   ReadEdits(map, spec.edits);
   map.Finish();
-  if (spec.version.empty() && told_.count("cdiVersion") == 0) Problem(document, "cdiVersion", "is missing");
+  if (spec.version.empty() && reported_.count("cdiVersion") == 0)
+    Problem(document, "cdiVersion", "is missing");
   if (spec.version.starts_with('v')) spec.version.erase(0, 1);
   return spec;
 }
 
-/// The mark of what a path leads to, or of what it would lie in.
+/// Returns the mark of the value at a path, or of the value that would contain it.
 base::Mark MarkOf(const Value& document, std::string_view path) {
   const Value* value = &document;
   while (!path.empty()) {
@@ -300,17 +319,19 @@ base::Mark MarkOf(const Value& document, std::string_view path) {
   return value->mark;
 }
 
-void Reader::Tell(const std::vector<internal::Finding>& findings, const Value& document) {
-  const auto is_told = [this](const std::string& path) {
-    for (std::size_t end = path.size(); end != std::string::npos && end > 0; end = path.find_last_of(".[", end - 1))
-      if (told_.count(path.substr(0, end)) != 0) return true;
+void Reader::Notify(const std::vector<internal::SpecProblem>& findings, const Value& document) {
+  const auto is_reported = [this](const std::string& path) {
+    for (std::size_t end = path.size(); end != std::string::npos && end > 0;
+         end = path.find_last_of(".[", end - 1))
+      if (reported_.count(path.substr(0, end)) != 0) return true;
     return false;
   };
   for (const auto& finding : findings)
-    if (!is_told(finding.path)) problems_.Add(MarkOf(document, finding.path), finding.path + ": " + finding.message);
+    if (!is_reported(finding.path))
+      problems_.Add(MarkOf(document, finding.path), finding.path + ": " + finding.message);
 }
 
-/// JSON is read as such where it is meant, so that what is legal there (tabs) is legal here.
+/// Text that looks like JSON is parsed as JSON, so that what is legal there (tabs) is accepted.
 base::Result<Value> ParseDocument(std::string_view text, std::string_view file) {
   if (base::Trim(text).starts_with("{"))
     if (auto json = base::ParseJson(text, file); json.ok()) return json;
@@ -325,12 +346,13 @@ base::Result<Spec> Parse(std::string_view text, std::string_view file) {
   if (document.kind != Value::Kind::kMap) {
     problems.Add(document.mark, document.kind == Value::Kind::kNull
                                     ? "is empty; a CDI specification is expected"
-                                    : "is " + std::string(Describe(document.kind)) + " where a CDI specification is expected");
+                                    : "is " + std::string(Describe(document.kind)) +
+                                          " where a CDI specification is expected");
     return problems.ToError();
   }
   Reader reader(problems);
   Spec spec = reader.ReadSpec(document);
-  reader.Tell(internal::Inspect(spec), document);
+  reader.Notify(internal::Inspect(spec), document);
   if (!problems.empty()) return problems.ToError();
   return spec;
 }

@@ -1,4 +1,4 @@
-// Specifications of several folders joined as the engines' cache joins them (pkg/cdi/cache.go).
+// Merges the specifications of several folders as the engines' cache does (pkg/cdi/cache.go).
 #include "api/cdi/registry.h"
 
 #include <algorithm>
@@ -11,48 +11,57 @@ namespace penstock::api::cdi {
 
 namespace {
 
-constexpr std::size_t kMostNamed = 4;  // devices in one sentence
+constexpr std::size_t kMostNamed = 4;  // devices named in one sentence
 
 /// "a, b, c, d and 12 more".
 std::string Some(const std::vector<std::string>& names) {
   if (names.size() <= kMostNamed) return base::Join(names, ", ");
-  return base::Join(std::span(names).first(kMostNamed), ", ") + " and " + std::to_string(names.size() - kMostNamed) + " more";
+  return base::Join(std::span(names).first(kMostNamed), ", ") + " and " +
+         std::to_string(names.size() - kMostNamed) + " more";
 }
 
-/// What is wrong with a file, in one sentence: its first problem, and how to see the others.
+/// Returns one sentence about an invalid file: its first problem, and how to see the others.
 std::string WhyInvalid(const std::string& file, const base::Error& error) {
   const auto lines = base::Split(error.message(), '\n');
-  std::string text = lines.front() + "; container engines pass over the whole file until that is corrected";
-  if (lines.size() > 1) text += " (" + std::to_string(lines.size() - 1) + " more: penstock cdi validate " + file + ")";
+  std::string text =
+      lines.front() + "; container engines pass over the whole file until that is corrected";
+  if (lines.size() > 1)
+    text += " (" + std::to_string(lines.size() - 1) + " more: penstock cdi validate " + file + ")";
   return text;
 }
 
 }  // namespace
 
 Registry::Registry(std::vector<SpecFile> files) {
-  std::stable_sort(files.begin(), files.end(),
-                   [](const SpecFile& a, const SpecFile& b) { return std::tie(a.priority, a.path) < std::tie(b.priority, b.path); });
+  std::stable_sort(files.begin(), files.end(), [](const SpecFile& a, const SpecFile& b) {
+    return std::tie(a.priority, a.path) < std::tie(b.priority, b.path);
+  });
   Pairs conflicts, hidden;
   for (const SpecFile& file : files) {
     if (!file.text.ok()) {
-      problems_.push_back(file.text.error().message() + "; its devices cannot be had until it can be read");
+      problems_.push_back(file.text.error().message() +
+                          "; its devices cannot be had until it can be read");
       continue;
     }
     auto spec = Parse(*file.text, file.path);
     if (spec.ok()) {
-      Add(file.path, file.priority, std::make_shared<const Spec>(*std::move(spec)), conflicts, hidden);
+      Add(file.path, file.priority, std::make_shared<const Spec>(*std::move(spec)), conflicts,
+          hidden);
     } else {
       problems_.push_back(WhyInvalid(file.path, spec.error()));
     }
   }
   for (const auto& [pair, names] : conflicts)
-    problems_.push_back(pair.first + " and " + pair.second + " both give " + Some(names) + ", so that nobody can have " +
-                        (names.size() == 1 ? "it" : "them") + "; remove one of the files");
+    problems_.push_back(pair.first + " and " + pair.second + " both give " + Some(names) +
+                        ", so that nobody can have " + (names.size() == 1 ? "it" : "them") +
+                        "; remove one of the files");
   for (const auto& [pair, names] : hidden)
-    problems_.push_back(pair.second + " hides " + Some(names) + " of " + pair.first + "; remove the one that is not wanted");
+    problems_.push_back(pair.second + " hides " + Some(names) + " of " + pair.first +
+                        "; remove the one that is not wanted");
 }
 
-void Registry::Add(const std::string& file, int priority, const std::shared_ptr<const Spec>& spec, Pairs& conflicts, Pairs& hidden) {
+void Registry::Add(const std::string& file, int priority, const std::shared_ptr<const Spec>& spec,
+                   Pairs& conflicts, Pairs& hidden) {
   for (std::size_t i = 0; i < spec->devices.size(); ++i) {
     const std::string name = spec->kind + "=" + spec->devices[i].name;
     const auto [found, is_new] = entries_.try_emplace(name, Entry{spec, i, file, priority, ""});
@@ -79,7 +88,8 @@ std::string Registry::WhyNot(const std::string& name) const {
   const auto parsed = ParseName(name);
   if (!parsed) return "is no qualified name (vendor/class=device)";
   if (const auto found = entries_.find(name); found != entries_.end())
-    return "is given by both " + found->second.file + " and " + found->second.rival + ", remove one of them";
+    return "is given by both " + found->second.file + " and " + found->second.rival +
+           ", remove one of them";
   std::vector<std::string> others;
   for (const auto& [other, entry] : entries_)
     if (entry.spec->kind == parsed->kind) others.push_back(entry.spec->devices[entry.device].name);
@@ -87,12 +97,14 @@ std::string Registry::WhyNot(const std::string& name) const {
   return parsed->kind + " has " + Some(others);
 }
 
-base::Result<Edits> Registry::Inject(std::span<const std::string> qualified_names) const {
-  Edits edits;
+base::Result<CdiEdits> Registry::Inject(std::span<const std::string> qualified_names) const {
+  CdiEdits edits;
   std::set<const Spec*> joined;
   std::vector<std::string> missing;
-  const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
-  const auto join = [&](const Edits& more) {
+  const auto append = [](auto& to, const auto& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  const auto join = [&](const CdiEdits& more) {
     append(edits.env, more.env);
     append(edits.nodes, more.nodes);
     append(edits.net_devices, more.net_devices);
@@ -111,7 +123,9 @@ base::Result<Edits> Registry::Inject(std::span<const std::string> qualified_name
     if (joined.insert(&spec).second) join(spec.edits);
     join(spec.devices[found->second.device].edits);
   }
-  if (!missing.empty()) return base::Error(base::Code::kNotFound, "there is no CDI device " + base::Join(missing, ", nor "));
+  if (!missing.empty())
+    return base::Error(base::Code::kNotFound,
+                       "there is no CDI device " + base::Join(missing, ", nor "));
   return edits;
 }
 

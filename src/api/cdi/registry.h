@@ -1,5 +1,5 @@
-// What the specifications on a machine say together: which devices there are, and what asking for some of them gives. Pure; whoever calls
-// reads the files.
+// Merges the specifications of a machine: lists their devices and computes the edits for a request.
+// Pure; the caller reads the files.
 #pragma once
 
 #include <cstddef>
@@ -15,21 +15,22 @@
 
 namespace penstock::api::cdi {
 
-/// Where engines look, in order of priority, lowest first (pkg/cdi/spec-dirs.go).
+/// The folders that engines read, in order of priority, lowest first (pkg/cdi/spec-dirs.go).
 inline constexpr const char* kFolders[] = {"/etc/cdi", "/var/run/cdi"};
 
-/// What they read there, and how much of it we do: os::ReadFolder(folder, kSuffixes, kMostBytes).
+/// The files that engines read there, and the limit on what Penstock reads of each:
+/// os::ReadFolder(folder, kSuffixes, kMostBytes).
 inline constexpr std::string_view kSuffixes[] = {".json", ".yaml"};
 inline constexpr std::size_t kMostBytes = 4u << 20;
 
-/// A file as it was found.
+/// A file and its text.
 struct SpecFile {
   std::string path;
   int priority = 0;                ///< of its folder; higher wins
-  base::Result<std::string> text;  ///< or why it could not be read
+  base::Result<std::string> text;  ///< or the reason why it could not be read
 };
 
-/// On any thread; does not change.
+/// Immutable; usable on any thread.
 class Registry {
  public:
   explicit Registry(std::vector<SpecFile> files);
@@ -39,17 +40,19 @@ class Registry {
     std::string file;
     bool operator==(const Listed&) const = default;
   };
-  /// Devices that can be asked for, sorted by name.
+  /// Returns the devices that can be requested, sorted by name.
   std::vector<Listed> devices() const;
 
-  /// What is wrong, each one sentence that names the file and what to do: files that cannot be read or are no specification, devices that
-  /// two files of equal priority give (then neither counts, nor one of a higher priority: pkg/cdi/cache.go, refresh), files hidden by
+  /// Returns the problems, each as one sentence that names the file and says what to do: files that
+  /// are unreadable or not specifications, devices that two files of equal priority define (then
+  /// neither counts, nor one of a higher priority: pkg/cdi/cache.go, refresh), and files hidden by
   /// others.
   const std::vector<std::string>& problems() const { return problems_; }
 
-  /// The edits of these devices together as the engines join them (pkg/cdi/cache.go, InjectDevices): of each specification once, before
-  /// those of its devices. kNotFound names all that are not there, each with why.
-  base::Result<Edits> Inject(std::span<const std::string> qualified_names) const;
+  /// Returns the combined edits of these devices as the engines merge them (pkg/cdi/cache.go,
+  /// InjectDevices): the edits of each specification once, before those of its devices. Returns
+  /// kNotFound with all missing devices, each with the reason.
+  base::Result<CdiEdits> Inject(std::span<const std::string> qualified_names) const;
 
  private:
   struct Entry {
@@ -57,12 +60,13 @@ class Registry {
     std::size_t device = 0;
     std::string file;
     int priority = 0;
-    std::string rival;  ///< another file of the same priority that gives it, too; empty: none
+    std::string rival;  ///< another file of the same priority that also defines it; empty: none
   };
-  /// Devices of one file that another one hides, or disputes.
+  /// The devices of one file that another file hides or conflicts with.
   using Pairs = std::map<std::pair<std::string, std::string>, std::vector<std::string>>;
 
-  void Add(const std::string& file, int priority, const std::shared_ptr<const Spec>& spec, Pairs& conflicts, Pairs& hidden);
+  void Add(const std::string& file, int priority, const std::shared_ptr<const Spec>& spec,
+           Pairs& conflicts, Pairs& hidden);
   std::string WhyNot(const std::string& name) const;
 
   std::map<std::string, Entry> entries_;

@@ -1,5 +1,6 @@
-// CDI specifications (Container Device Interface, cncf-tags/container-device-interface, SPEC.md and specs-go/config.go 1.1.0): what is in
-// one, which version of the format that takes, and its text. Pure.
+// CDI specifications (Container Device Interface, cncf-tags/container-device-interface, SPEC.md and
+// specs-go/config.go 1.1.0): the contents of a specification, the version of the format that it
+// requires, and its text. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +15,12 @@
 namespace penstock::api::cdi {
 
 struct DeviceNode {
-  std::string path;       ///< in the container
-  std::string host_path;  ///< empty: as in the container
+  std::string path;       ///< path in the container
+  std::string host_path;  ///< empty: the same as in the container
   std::string type;       ///< "", "b", "c", "u", "p"
   std::optional<std::int64_t> major, minor;
   std::optional<std::uint32_t> file_mode;
-  std::string permissions;  ///< of "rwm"; empty: all
+  std::string permissions;  ///< a subset of "rwm"; empty: all
   std::optional<std::uint32_t> uid, gid;
   bool operator==(const DeviceNode&) const = default;
 };
@@ -34,7 +35,7 @@ struct Mount {
 struct Hook {
   std::string name;  ///< "createContainer"
   std::string path;
-  std::vector<std::string> args;  ///< the first is the program's own name
+  std::vector<std::string> args;  ///< the first one is the program's own name
   std::vector<std::string> env;
   std::optional<int> timeout;
   bool operator==(const Hook&) const = default;
@@ -52,7 +53,7 @@ struct IntelRdt {
   bool operator==(const IntelRdt&) const = default;
 };
 
-struct Edits {
+struct CdiEdits {
   std::vector<std::string> env;  ///< "NAME=value"
   std::vector<DeviceNode> nodes;
   std::vector<NetDevice> net_devices;
@@ -60,44 +61,52 @@ struct Edits {
   std::vector<Mount> mounts;
   std::optional<IntelRdt> intel_rdt;
   std::vector<std::uint32_t> additional_gids;
-  bool operator==(const Edits&) const = default;
+  bool operator==(const CdiEdits&) const = default;
 };
 
 struct Device {
   std::string name;
   std::map<std::string, std::string> annotations;
-  Edits edits;
+  CdiEdits edits;
   bool operator==(const Device&) const = default;
 };
 
 struct Spec {
-  std::string version;  ///< "0.5.0"; empty in one that is being made: ToJson and ToYaml write the lowest that can express it
+  std::string version;  ///< "0.5.0"; empty in a specification under construction: ToJson and
+                        ///< ToYaml then write the lowest version that can express it
   std::string kind;     ///< "nvidia.com/gpu"
-  /// Of other people's: ours have none, since they take version 0.6.0, which podman 4.3 and its kin cannot read. Driver and CUDA version
-  /// stand in the arguments of enable-cuda-compat.
+  /// Read from other programs' specifications. Penstock's own have none, because annotations
+  /// require version 0.6.0, which tools such as podman 4.3 cannot read. The driver and CUDA
+  /// versions are in the arguments of enable-cuda-compat.
   std::map<std::string, std::string> annotations;
   std::vector<Device> devices;
-  Edits edits;  ///< of every container that gets one of the devices
+  CdiEdits edits;  ///< applied to every container that gets one of the devices
   bool operator==(const Spec&) const = default;
 };
 
-/// The lowest version of the format that has everything in it (specs-go/version.go), 0.3.0 at least.
+/// Returns the lowest version of the format that supports the whole content (specs-go/version.go),
+/// at least 0.3.0.
 std::string MinimumVersion(const Spec& spec);
 
-/// What in it takes that version, for people: "additionalGids"; empty where there is nothing that came after 0.3.0.
+/// Returns what requires that version, for users: "additionalGids"; empty if the content needs
+/// nothing newer than 0.3.0.
 std::string WhatTakesMinimum(const Spec& spec);
 
-/// Whether a version of the format came after another; one that is not known came after all that are.
+/// Whether `version` of the format is newer than `than`; an unknown version is newer than all known
+/// ones.
 bool IsLater(std::string_view version, std::string_view than);
 
-/// Everything that the format asks of it (pkg/cdi/{spec,device,container-edits}.go), all problems at once: kInvalidArgument.
+/// Checks all rules of the format (pkg/cdi/{spec,device,container-edits}.go). Returns
+/// kInvalidArgument with all problems at once.
 base::Status Check(const Spec& spec);
 
-/// Reads JSON or YAML, as strictly as the engines' own reader: an unknown key, a version that is not known or lower than what the content
-/// takes, a bad name make the whole file invalid. kInvalidArgument, all at once, with file:line:column.
+/// Reads JSON or YAML as strictly as the engines' own reader: an unknown key, a version that is
+/// unknown or lower than the content requires, or a bad name makes the whole file invalid. Returns
+/// kInvalidArgument with all problems at once, each with file:line:column.
 base::Result<Spec> Parse(std::string_view text, std::string_view file);
 
-/// Keys in the order of the specification, devices and edits as they are: the same spec is the same text, whoever writes it.
+/// Writes the keys in the order of the specification, and devices and edits in their given order:
+/// equal specifications always give equal text.
 std::string ToJson(const Spec& spec);
 std::string ToYaml(const Spec& spec);
 
@@ -105,13 +114,14 @@ std::string ToYaml(const Spec& spec);
 struct QualifiedName {
   std::string kind, device;
 };
-/// By pkg/parser/parser.go; nothing for anything else.
+/// Parses a name by the rules of pkg/parser/parser.go; returns nothing for any other text.
 std::optional<QualifiedName> ParseName(std::string_view text);
-/// Why this is no kind, or no device's name, in a few words; empty where it is.
+/// Returns in a few words why this is not a valid kind, or not a valid device name; empty if it is
+/// valid.
 std::string WhyNoKind(std::string_view kind);
 std::string WhyNoDeviceName(std::string_view name);
 
-/// "nvidia.com-gpu", the customary file name for a kind, without suffix.
+/// Returns the customary file name for a kind, without suffix: "nvidia.com-gpu".
 std::string FileName(std::string_view kind);
 
 }  // namespace penstock::api::cdi

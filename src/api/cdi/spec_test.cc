@@ -1,10 +1,11 @@
-// The format: what is read and refused, which version a content takes, and that what is written is what is read.
+// Tests which specifications are accepted and refused, which version a content requires, and that
+// written specifications read back.
 #include "api/cdi/spec.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/cdi/random_spec.h"
+#include "api/cdi/testing/random_spec.h"
 #include "api/cdi/version.h"
 
 namespace penstock::api::cdi {
@@ -43,9 +44,10 @@ containerEdits:
     options: [ro, nosuid]
 )";
 
-/// A whole specification around the edits of its one device, each line indented by the caller.
+/// Returns a whole specification around the edits of its one device; the caller indents each line.
 std::string WithEdits(const std::string& edits, const std::string& version = "1.1.0") {
-  return "cdiVersion: " + version + "\nkind: nvidia.com/gpu\ndevices:\n- name: a\n  containerEdits:\n" + edits;
+  return "cdiVersion: " + version +
+         "\nkind: nvidia.com/gpu\ndevices:\n- name: a\n  containerEdits:\n" + edits;
 }
 
 std::string ProblemsOf(const std::string& text) {
@@ -59,12 +61,20 @@ TEST(Spec, IsReadAsItIsWritten) {
   EXPECT_EQ(spec->version, "0.5.0");
   EXPECT_EQ(spec->kind, "nvidia.com/gpu");
   ASSERT_EQ(spec->devices.size(), 2u);
-  const DeviceNode node{.path = "/dev/nvidia0", .host_path = "/driver/dev/nvidia0", .file_mode = 0666, .permissions = "rw"};
+  const DeviceNode node{.path = "/dev/nvidia0",
+                        .host_path = "/driver/dev/nvidia0",
+                        .file_mode = 0666,
+                        .permissions = "rw"};
   EXPECT_THAT(spec->devices[0].edits.nodes, ElementsAre(node));
-  const Hook hook{
-      "createContainer", "/usr/bin/nvidia-cdi-hook", {"nvidia-cdi-hook", "chmod", "--mode", "755"}, {"NVIDIA_CTK_DEBUG=false"}, 5};
+  const Hook hook{"createContainer",
+                  "/usr/bin/nvidia-cdi-hook",
+                  {"nvidia-cdi-hook", "chmod", "--mode", "755"},
+                  {"NVIDIA_CTK_DEBUG=false"},
+                  5};
   EXPECT_THAT(spec->edits.hooks, ElementsAre(hook));
-  EXPECT_THAT(spec->edits.mounts, ElementsAre(Mount{"/usr/lib/libcuda.so.1", "/usr/lib/libcuda.so.1", {"ro", "nosuid"}, ""}));
+  EXPECT_THAT(
+      spec->edits.mounts,
+      ElementsAre(Mount{"/usr/lib/libcuda.so.1", "/usr/lib/libcuda.so.1", {"ro", "nosuid"}, ""}));
 }
 
 TEST(Spec, IsTheSameAfterItWasWrittenAndRead) {
@@ -102,7 +112,8 @@ TEST(Spec, TakesAVersionForWhatItBrought) {
   EXPECT_EQ(MinimumVersion(spec), "0.3.0");
   EXPECT_EQ(with([](Spec& s) { s.edits.mounts = {{"/a", "/a", {}, ""}}; }), "0.3.0");
   EXPECT_EQ(with([](Spec& s) { s.edits.mounts = {{"/a", "/a", {}, "none"}}; }), "0.4.0");
-  EXPECT_EQ(with([](Spec& s) { s.devices[0].edits.nodes = {{.path = "/a", .host_path = "/b"}}; }), "0.5.0");
+  EXPECT_EQ(with([](Spec& s) { s.devices[0].edits.nodes = {{.path = "/a", .host_path = "/b"}}; }),
+            "0.5.0");
   EXPECT_EQ(with([](Spec& s) { s.devices[0].name = "0"; }), "0.5.0");
   EXPECT_EQ(with([](Spec& s) { s.annotations = {{"a", "b"}}; }), "0.6.0");
   EXPECT_EQ(with([](Spec& s) { s.devices[0].annotations = {{"a", "b"}}; }), "0.6.0");
@@ -140,44 +151,64 @@ TEST(Spec, IsRefusedForEachThingThatEnginesRefuse) {
       {"cdiVersion: 0.5.0\ncdiVersion: 0.5.0\n", "f:2:1: "},
       {"cdiVersion: 1.2.0\nkind: a.b/cd\ndevices: [{name: a, containerEdits: {env: [A=b]}}]",
        "f:1:13: cdiVersion: \"1.2.0\" is none of the versions"},
-      {"kind: a.b/cd\ndevices: [{name: a, containerEdits: {env: [A=b]}}]", "cdiVersion: is missing"},
-      {"cdiVersion: 0.5.0\nkind: a.b/cd\ndevices: [{name: a, containerEdits: {netDevices: [{hostInterfaceName: e, name: f}]}}]",
+      {"kind: a.b/cd\ndevices: [{name: a, containerEdits: {env: [A=b]}}]",
+       "cdiVersion: is missing"},
+      {"cdiVersion: 0.5.0\nkind: a.b/cd\ndevices: [{name: a, containerEdits: {netDevices: "
+       "[{hostInterfaceName: e, name: f}]}}]",
        "cdiVersion: must be \"1.1.0\" at least, for netDevices"},
-      {"cdiVersion: 0.5.0\nkind: a.b/cd\ndevices: []", "f:3:10: devices: there must be one at least"},
+      {"cdiVersion: 0.5.0\nkind: a.b/cd\ndevices: []",
+       "f:3:10: devices: there must be one at least"},
       {"cdiVersion: 0.5.0\nkind: nvidia.com\ndevices: [{name: a, containerEdits: {env: [A=b]}}]",
        "f:2:7: kind: \"nvidia.com\": must be vendor/class"},
-      {"cdiVersion: 0.5.0\nkind: a.b/cd\ndevices: [{name: a}]", "f:3:11: devices[0].containerEdits: is empty"},
-      {"cdiVersion: 0.5.0\nkind: a.b/cd\ndevices: [{name: a, containerEdits: {env: [A=b]}}, {name: a, containerEdits: {env: [A=b]}}]",
+      {"cdiVersion: 0.5.0\nkind: a.b/cd\ndevices: [{name: a}]",
+       "f:3:11: devices[0].containerEdits: is empty"},
+      {"cdiVersion: 0.5.0\nkind: a.b/cd\ndevices: [{name: a, containerEdits: {env: [A=b]}}, {name: "
+       "a, containerEdits: {env: [A=b]}}]",
        "f:3:59: devices[1].name: \"a\" is there twice"},
-      {"cdiVersion: 0.5.0\nkind: a.b/cd\nextra: 1\ndevices: [{name: a, containerEdits: {env: [A=b]}}]", "f:3:1: unknown key \"extra\""},
-      {WithEdits("    env: [A]\n"), "f:6:11: devices[0].containerEdits.env[0]: \"A\" must be NAME=value"},
+      {"cdiVersion: 0.5.0\nkind: a.b/cd\nextra: 1\ndevices: [{name: a, containerEdits: {env: "
+       "[A=b]}}]",
+       "f:3:1: unknown key \"extra\""},
+      {WithEdits("    env: [A]\n"),
+       "f:6:11: devices[0].containerEdits.env[0]: \"A\" must be NAME=value"},
       {WithEdits("    env: [=b]\n"), "must be NAME=value"},
       {WithEdits("    deviceNode: []\n"), "did you mean \"deviceNodes\"?"},
-      {WithEdits("    deviceNodes: [{}]\n"), "f:6:19: devices[0].containerEdits.deviceNodes[0].path: is empty or missing"},
+      {WithEdits("    deviceNodes: [{}]\n"),
+       "f:6:19: devices[0].containerEdits.deviceNodes[0].path: is empty or missing"},
       {WithEdits("    deviceNodes: [null]\n"), "deviceNodes[0]: is null where a map is expected"},
-      {WithEdits("    deviceNodes: [/dev/a]\n"), "deviceNodes[0]: is a string where a map is expected"},
+      {WithEdits("    deviceNodes: [/dev/a]\n"),
+       "deviceNodes[0]: is a string where a map is expected"},
       {WithEdits("    deviceNodes: /dev/a\n"), "is a string where a list is expected"},
       {WithEdits("    deviceNodes: [{path: /a, type: x}]\n"), "type: \"x\" is none of b, c, u, p"},
-      {WithEdits("    deviceNodes: [{path: /a, permissions: rwx}]\n"), "permissions: \"rwx\" may have r, w and m only"},
+      {WithEdits("    deviceNodes: [{path: /a, permissions: rwx}]\n"),
+       "permissions: \"rwx\" may have r, w and m only"},
       {WithEdits("    deviceNodes: [{path: /a, permissions: none}]\n"), "permissions: \"none\""},
-      {WithEdits("    deviceNodes: [{path: /a, fileMode: 4294967296}]\n"), "fileMode: is 4294967296, outside of 0 to 4294967295"},
+      {WithEdits("    deviceNodes: [{path: /a, fileMode: 4294967296}]\n"),
+       "fileMode: is 4294967296, outside of 0 to 4294967295"},
       {WithEdits("    deviceNodes: [{path: /a, gid: -1}]\n"), "gid: is -1, outside of 0"},
-      {WithEdits("    deviceNodes: [{path: /a, major: \"1\"}]\n"), "major: is a string where an integer is expected"},
-      {WithEdits("    deviceNodes: [{path: 0x10}]\n"), "path: is an integer (0x10) where a string is expected; put it in quotes"},
+      {WithEdits("    deviceNodes: [{path: /a, major: \"1\"}]\n"),
+       "major: is a string where an integer is expected"},
+      {WithEdits("    deviceNodes: [{path: 0x10}]\n"),
+       "path: is an integer (0x10) where a string is expected; put it in quotes"},
       {WithEdits("    mounts: [{hostPath: /a}]\n"), "mounts[0].containerPath: is empty or missing"},
       {WithEdits("    mounts: [{containerPath: /a}]\n"), "mounts[0].hostPath: is empty or missing"},
-      {WithEdits("    hooks: [{hookName: onStart, path: /a}]\n"), "hookName: \"onStart\" is none of prestart, createRuntime"},
+      {WithEdits("    hooks: [{hookName: onStart, path: /a}]\n"),
+       "hookName: \"onStart\" is none of prestart, createRuntime"},
       {WithEdits("    hooks: [{hookName: poststop}]\n"), "hooks[0].path: is empty or missing"},
-      {WithEdits("    hooks: [{hookName: poststop, path: /a, env: [A]}]\n"), "hooks[0].env[0]: \"A\" must be NAME=value"},
-      {WithEdits("    netDevices: [{hostInterfaceName: e, name: a}, {hostInterfaceName: e, name: b}]\n"),
+      {WithEdits("    hooks: [{hookName: poststop, path: /a, env: [A]}]\n"),
+       "hooks[0].env[0]: \"A\" must be NAME=value"},
+      {WithEdits(
+           "    netDevices: [{hostInterfaceName: e, name: a}, {hostInterfaceName: e, name: b}]\n"),
        "hostInterfaceName: \"e\" is there twice"},
-      {WithEdits("    netDevices: [{hostInterfaceName: e}]\n"), "netDevices[0].name: is empty or missing"},
+      {WithEdits("    netDevices: [{hostInterfaceName: e}]\n"),
+       "netDevices[0].name: is empty or missing"},
       {WithEdits("    intelRdt: {closID: ..}\n"), "intelRdt.closID: must be a file's name"},
       {WithEdits("    intelRdt: {enableCMT: true}\n"), "1.1.0 has no enableCMT"},
-      {WithEdits("    intelRdt: {enableCMT: true, enableMonitoring: true}\n"), "it cannot have both"},
+      {WithEdits("    intelRdt: {enableCMT: true, enableMonitoring: true}\n"),
+       "it cannot have both"},
       {WithEdits("    additionalGids: [\"44\"]\n"), "additionalGids[0]: must be a group's number"},
   };
-  for (const auto& one : cases) EXPECT_THAT(ProblemsOf(one.text), HasSubstr(one.problem)) << one.text;
+  for (const auto& one : cases)
+    EXPECT_THAT(ProblemsOf(one.text), HasSubstr(one.problem)) << one.text;
 }
 
 TEST(Spec, IsReadWhereEnginesReadIt) {
@@ -186,17 +217,19 @@ TEST(Spec, IsReadWhereEnginesReadIt) {
            WithEdits("    intelRdt: {closID: /}\n"),
            WithEdits("    env: [A=b]\n", "v1.0.0"),
            WithEdits("    env: null\n    deviceNodes: [{path: /a, type: p}]\n"),
-           std::string("{\t\"cdiVersion\": \"0.3.0\", \"kind\": \"a.b/cd\", \"devices\": [{\"name\": \"a\", \"containerEdits\": {\"env\": "
+           std::string("{\t\"cdiVersion\": \"0.3.0\", \"kind\": \"a.b/cd\", \"devices\": "
+                       "[{\"name\": \"a\", \"containerEdits\": {\"env\": "
                        "[\"A=b\"]}}]}"),
        })
     EXPECT_EQ(ProblemsOf(text), "") << text;
   EXPECT_EQ(Parse(WithEdits("    env: [A=b]\n", "v1.0.0"), "f")->version, "1.0.0");
 }
 
-// Go takes plain numbers for texts, and an integer with a leading zero for octal.
+// Go's reader accepts plain numbers as texts, and reads an integer with a leading zero as octal.
 TEST(Spec, TakesScalarsAsEnginesDo) {
   const auto spec = Parse(
-      "cdiVersion: 0.7.0\nkind: a.b/cd\ndevices:\n- name: 0\n  containerEdits:\n    deviceNodes: [{path: /a, fileMode: 0660}]\n"
+      "cdiVersion: 0.7.0\nkind: a.b/cd\ndevices:\n- name: 0\n  containerEdits:\n    deviceNodes: "
+      "[{path: /a, fileMode: 0660}]\n"
       "    hooks: [{hookName: poststop, path: /a, args: [a, 755, true, 1.5, null]}]\n",
       "f");
   ASSERT_TRUE(spec.ok()) << spec.error().message();
@@ -205,7 +238,7 @@ TEST(Spec, TakesScalarsAsEnginesDo) {
   EXPECT_THAT(spec->devices[0].edits.hooks[0].args, ElementsAre("a", "755", "true", "1.5", ""));
 }
 
-TEST(Spec, TellsAllProblemsAtOnceEachOnce) {
+TEST(Spec, ReportsAllProblemsAtOnceEachOnce) {
   const std::string problems = ProblemsOf(R"(cdiVersion: 0.3.0
 kind: gpu
 devices:
@@ -218,22 +251,32 @@ devices:
 )");
   const auto count = std::count(problems.begin(), problems.end(), '\n') + 1;
   EXPECT_EQ(count, 6) << problems;
-  EXPECT_THAT(problems, AllOf(HasSubstr("f:2:7: kind"), HasSubstr("f:4:9: devices[0].name: is a list"), HasSubstr("f:6:11: devices[0]"),
-                              HasSubstr("f:7:12: devices[0].containerEdits.hooks: is an integer"), HasSubstr("f:8:9: devices[1].name"),
-                              HasSubstr("f:9:19: devices[1].containerEdits: is a string")));
+  EXPECT_THAT(problems,
+              AllOf(HasSubstr("f:2:7: kind"), HasSubstr("f:4:9: devices[0].name: is a list"),
+                    HasSubstr("f:6:11: devices[0]"),
+                    HasSubstr("f:7:12: devices[0].containerEdits.hooks: is an integer"),
+                    HasSubstr("f:8:9: devices[1].name"),
+                    HasSubstr("f:9:19: devices[1].containerEdits: is a string")));
 }
 
 TEST(Spec, IsCheckedWithoutAFile) {
   const Spec spec{"", "nvidia.com", {}, {{"0", {}, {}}}, {}};
-  EXPECT_EQ(
-      Check(spec).error().message(),
-      "kind: \"nvidia.com\": must be vendor/class\ndevices[0].containerEdits: is empty; a device must change something in its containers");
+  EXPECT_EQ(Check(spec).error().message(),
+            "kind: \"nvidia.com\": must be vendor/class\ndevices[0].containerEdits: is empty; a "
+            "device must change something in its containers");
 }
 
 TEST(Spec, IsYamlThatPeopleKnow) {
-  Spec spec{"", "nvidia.com/gpu", {}, {{"0", {}, {.nodes = {{.path = "/dev/nvidia0", .major = 195, .permissions = "rwm"}}}}}, {}};
-  spec.edits.hooks = {
-      {"createContainer", "/usr/bin/penstock-hook", {"penstock-hook", "update-ldcache", "--folder", "/usr/lib"}, {"A=b c"}, {}}};
+  Spec spec{"",
+            "nvidia.com/gpu",
+            {},
+            {{"0", {}, {.nodes = {{.path = "/dev/nvidia0", .major = 195, .permissions = "rwm"}}}}},
+            {}};
+  spec.edits.hooks = {{"createContainer",
+                       "/usr/bin/penstock-hook",
+                       {"penstock-hook", "update-ldcache", "--folder", "/usr/lib"},
+                       {"A=b c"},
+                       {}}};
   EXPECT_EQ(ToYaml(spec), R"(---
 cdiVersion: 0.5.0
 kind: nvidia.com/gpu
@@ -259,7 +302,8 @@ containerEdits:
 }
 
 TEST(Spec, IsWrittenEvenWhereAPathIsNoUtf8) {
-  const Spec spec{"", "nvidia.com/gpu", {}, {{"a", {}, {.mounts = {{"/a\xff", "/a", {}, ""}}}}}, {}};
+  const Spec spec{
+      "", "nvidia.com/gpu", {}, {{"a", {}, {.mounts = {{"/a\xff", "/a", {}, ""}}}}}, {}};
   EXPECT_TRUE(Parse(ToJson(spec), "f").ok());
   EXPECT_TRUE(Parse(ToYaml(spec), "f").ok());
 }
@@ -270,8 +314,9 @@ TEST(Name, IsVendorClassAndDevice) {
   EXPECT_EQ(name->kind, "k8s.gpu.nvidia.com/claim");
   EXPECT_EQ(name->device, "GPU-1:2.3_4");
   for (const char* none :
-       {"", "/dev/nvidia0", "nvidia.com/gpu", "nvidia.com/gpu=", "=0", "gpu=0", "/gpu=0", "nvidia.com/=0", "1v/gpu=0", "nv/1g=0",
-        "nv./gpu=0", "nv/gpu-=0", "nv/g/u=0", "nv/gpu=-0", "nv/gpu=0-", "nv/gpu=a b", "nv/gpu=a=b", "n/gpu=0", "nv/gp u=0"})
+       {"", "/dev/nvidia0", "nvidia.com/gpu", "nvidia.com/gpu=", "=0", "gpu=0", "/gpu=0",
+        "nvidia.com/=0", "1v/gpu=0", "nv/1g=0", "nv./gpu=0", "nv/gpu-=0", "nv/g/u=0", "nv/gpu=-0",
+        "nv/gpu=0-", "nv/gpu=a b", "nv/gpu=a=b", "n/gpu=0", "nv/gp u=0"})
     EXPECT_FALSE(ParseName(none)) << none;
   EXPECT_TRUE(ParseName("nv/gpu=0"));
   EXPECT_EQ(FileName("nvidia.com/gpu"), "nvidia.com-gpu");

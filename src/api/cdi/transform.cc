@@ -1,4 +1,3 @@
-// Paths of a specification from one root to another.
 #include "api/cdi/transform.h"
 
 #include "api/cdi/version.h"
@@ -10,9 +9,11 @@ namespace {
 class Transformer {
  public:
   Transformer(std::string from, std::string to, Relative relative)
-      : from_(WithoutSlash(std::move(from))), to_(WithoutSlash(std::move(to))), relative_(relative) {}
+      : from_(WithoutSlash(std::move(from))),
+        to_(WithoutSlash(std::move(to))),
+        relative_(relative) {}
 
-  void Apply(Edits& edits) const {
+  void Apply(CdiEdits& edits) const {
     for (DeviceNode& node : edits.nodes) ApplyToNode(node);
     for (Hook& hook : edits.hooks) ApplyToHook(hook);
     for (Mount& mount : edits.mounts) {
@@ -22,7 +23,7 @@ class Transformer {
   }
 
  private:
-  /// "/" is empty, so that what is below a root is the root and a path.
+  /// Turns "/" into an empty text, so that every path below a root is the root followed by a path.
   static std::string WithoutSlash(std::string root) {
     while (root.ends_with('/')) root.pop_back();
     return root;
@@ -31,7 +32,7 @@ class Transformer {
   std::string Moved(const std::string& path) const {
     if (!path.starts_with('/') || !path.starts_with(from_)) return path;
     const std::string rest = path.substr(from_.size());
-    if (!rest.empty() && rest.front() != '/') return path;  // /driver is not in the way to /driver2
+    if (!rest.empty() && rest.front() != '/') return path;  // /driver is not a parent of /driver2
     const std::string moved = rest == "/" && !to_.empty() ? to_ : to_ + rest;
     return moved.empty() ? "/" : moved;
   }
@@ -39,7 +40,8 @@ class Transformer {
   std::string MovedArgument(const std::string& argument) const {
     if (const auto colons = argument.find("::"); colons != std::string::npos)
       return MovedArgument(argument.substr(0, colons)) + "::" + Moved(argument.substr(colons + 2));
-    if (const auto equals = argument.find('='); argument.starts_with("--") && equals != std::string::npos)
+    if (const auto equals = argument.find('=');
+        argument.starts_with("--") && equals != std::string::npos)
       return argument.substr(0, equals + 1) + Moved(argument.substr(equals + 1));
     return Moved(argument);
   }

@@ -1,4 +1,4 @@
-// Specifications for another view of the same machine: `cdi transform root`.
+// Rewrites specifications for another view of the same machine: `cdi transform root`.
 #pragma once
 
 #include <string>
@@ -7,13 +7,15 @@
 
 namespace penstock::api::cdi {
 
-/// Which side of the edits is spoken of.
+/// Which side of the edits is transformed.
 enum class Relative { kHost, kContainer };
 
-/// Paths below `from` lie below `to` then; others stay (nvidia-ctk, pkg/nvcdi/transform/root). On the host's side those of device nodes and
-/// mounts, the programs of hooks, and the arguments of hooks that run there; on the container's side those of device nodes and mounts, the
-/// arguments of hooks that run in it (createContainer, startContainer: both sides of "target::link", and behind "--option="), and
-/// startContainer's program. Both are absolute; empty is "/". The version is raised where what comes of it takes a later one.
+/// Moves paths below `from` to below `to`; other paths stay (nvidia-ctk, pkg/nvcdi/transform/root).
+/// Host side: paths of device nodes and mounts, the programs of hooks, and the arguments of hooks
+/// that run on the host. Container side: paths of device nodes and mounts, the arguments of hooks
+/// that run in the container (createContainer, startContainer: both sides of "target::link", and
+/// behind "--option="), and startContainer's program. `from` and `to` are absolute; empty is "/".
+/// The version is raised if the result requires a later one.
 Spec TransformRoot(Spec spec, const std::string& from, const std::string& to, Relative relative);
 
 }  // namespace penstock::api::cdi

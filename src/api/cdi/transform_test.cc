@@ -1,10 +1,10 @@
-// Paths of a specification below another root.
+// Tests that the paths of a specification move to another root.
 #include "api/cdi/transform.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/cdi/random_spec.h"
+#include "api/cdi/testing/random_spec.h"
 
 namespace penstock::api::cdi {
 namespace {
@@ -12,12 +12,20 @@ namespace {
 using testing::ElementsAre;
 
 Spec Driver() {
-  Spec spec{"0.3.0", "nvidia.com/gpu", {}, {{"gpu0", {}, {.nodes = {{.path = "/driver/dev/nvidia0"}, {.path = "/dev/other"}}}}}, {}};
-  spec.edits.mounts = {{"/driver/lib/a", "/driver/lib/a", {}, ""}, {"/driver2/a", "/driver", {}, ""}};
-  spec.edits.hooks = {
-      {"createContainer", "/driver/hook", {"hook", "--link", "/driver/a::/driver/b", "--folder=/driver/c", "../x::y"}, {}, {}},
-      {"startContainer", "/driver/hook", {"/driver"}, {}, {}},
-      {"poststop", "/driver/hook", {"/driver/x"}, {}, {}}};
+  Spec spec{"0.3.0",
+            "nvidia.com/gpu",
+            {},
+            {{"gpu0", {}, {.nodes = {{.path = "/driver/dev/nvidia0"}, {.path = "/dev/other"}}}}},
+            {}};
+  spec.edits.mounts = {{"/driver/lib/a", "/driver/lib/a", {}, ""},
+                       {"/driver2/a", "/driver", {}, ""}};
+  spec.edits.hooks = {{"createContainer",
+                       "/driver/hook",
+                       {"hook", "--link", "/driver/a::/driver/b", "--folder=/driver/c", "../x::y"},
+                       {},
+                       {}},
+                      {"startContainer", "/driver/hook", {"/driver"}, {}, {}},
+                      {"poststop", "/driver/hook", {"/driver/x"}, {}, {}}};
   return spec;
 }
 
@@ -27,20 +35,28 @@ TEST(TransformRoot, MovesWhatTheHostSees) {
   EXPECT_EQ(spec.devices[0].edits.nodes[0].host_path, "/dev/nvidia0");
   EXPECT_EQ(spec.devices[0].edits.nodes[1].host_path, "") << "what does not move stays as it was";
   EXPECT_EQ(spec.version, "0.5.0") << "hostPath takes it";
-  EXPECT_THAT(spec.edits.mounts, ElementsAre(Mount{"/lib/a", "/driver/lib/a", {}, ""}, Mount{"/driver2/a", "/driver", {}, ""}));
+  EXPECT_THAT(spec.edits.mounts, ElementsAre(Mount{"/lib/a", "/driver/lib/a", {}, ""},
+                                             Mount{"/driver2/a", "/driver", {}, ""}));
   EXPECT_THAT(spec.edits.hooks,
               ElementsAre(Hook{"createContainer", "/hook", Driver().edits.hooks[0].args, {}, {}},
-                          Hook{"startContainer", "/driver/hook", {"/driver"}, {}, {}}, Hook{"poststop", "/hook", {"/x"}, {}, {}}));
+                          Hook{"startContainer", "/driver/hook", {"/driver"}, {}, {}},
+                          Hook{"poststop", "/hook", {"/x"}, {}, {}}));
 }
 
 TEST(TransformRoot, MovesWhatTheContainerSees) {
   const Spec spec = TransformRoot(Driver(), "/driver/", "/", Relative::kContainer);
   EXPECT_EQ(spec.devices[0].edits.nodes[0].path, "/dev/nvidia0");
   EXPECT_EQ(spec.devices[0].edits.nodes[0].host_path, "/driver/dev/nvidia0");
-  EXPECT_THAT(spec.edits.mounts, ElementsAre(Mount{"/driver/lib/a", "/lib/a", {}, ""}, Mount{"/driver2/a", "/", {}, ""}));
+  EXPECT_THAT(spec.edits.mounts, ElementsAre(Mount{"/driver/lib/a", "/lib/a", {}, ""},
+                                             Mount{"/driver2/a", "/", {}, ""}));
   EXPECT_THAT(spec.edits.hooks,
-              ElementsAre(Hook{"createContainer", "/driver/hook", {"hook", "--link", "/a::/b", "--folder=/c", "../x::y"}, {}, {}},
-                          Hook{"startContainer", "/hook", {"/"}, {}, {}}, Hook{"poststop", "/driver/hook", {"/driver/x"}, {}, {}}));
+              ElementsAre(Hook{"createContainer",
+                               "/driver/hook",
+                               {"hook", "--link", "/a::/b", "--folder=/c", "../x::y"},
+                               {},
+                               {}},
+                          Hook{"startContainer", "/hook", {"/"}, {}, {}},
+                          Hook{"poststop", "/driver/hook", {"/driver/x"}, {}, {}}));
 }
 
 TEST(TransformRoot, IsUndoneByItsInverse) {

@@ -1,4 +1,5 @@
-// Which version a specification takes: the latest among those that brought something it has.
+// Determines the version that a specification requires: the latest of those that introduced a
+// feature it uses.
 #include "api/cdi/version.h"
 
 #include <algorithm>
@@ -10,36 +11,41 @@ namespace penstock::api::cdi {
 
 namespace {
 
-constexpr std::string_view kEarliest = "0.3.0";  // that anybody writes
+constexpr std::string_view kEarliest = "0.3.0";  // the earliest in use
 
-/// The edits of the specification itself, and of each of its devices, that satisfy something.
+/// Whether the edits of the specification itself, or of one of its devices, satisfy the predicate.
 template <typename Predicate>
 bool AnyEdits(const Spec& spec, Predicate predicate) {
   return predicate(spec.edits) ||
-         std::any_of(spec.devices.begin(), spec.devices.end(), [&](const Device& device) { return predicate(device.edits); });
+         std::any_of(spec.devices.begin(), spec.devices.end(),
+                     [&](const Device& device) { return predicate(device.edits); });
 }
 
 bool HasMountType(const Spec& spec) {
-  return AnyEdits(spec, [](const Edits& edits) {
-    return std::any_of(edits.mounts.begin(), edits.mounts.end(), [](const Mount& mount) { return !mount.type.empty(); });
+  return AnyEdits(spec, [](const CdiEdits& edits) {
+    return std::any_of(edits.mounts.begin(), edits.mounts.end(),
+                       [](const Mount& mount) { return !mount.type.empty(); });
   });
 }
 
 bool HasHostPath(const Spec& spec) {
-  return AnyEdits(spec, [](const Edits& edits) {
-    return std::any_of(edits.nodes.begin(), edits.nodes.end(), [](const DeviceNode& node) { return !node.host_path.empty(); });
+  return AnyEdits(spec, [](const CdiEdits& edits) {
+    return std::any_of(edits.nodes.begin(), edits.nodes.end(),
+                       [](const DeviceNode& node) { return !node.host_path.empty(); });
   });
 }
 
 bool HasNameWithDigit(const Spec& spec) {
   return std::any_of(spec.devices.begin(), spec.devices.end(), [](const Device& device) {
-    return !device.name.empty() && std::isdigit(static_cast<unsigned char>(device.name.front())) != 0;
+    return !device.name.empty() &&
+           std::isdigit(static_cast<unsigned char>(device.name.front())) != 0;
   });
 }
 
 bool HasAnnotations(const Spec& spec) {
   return !spec.annotations.empty() ||
-         std::any_of(spec.devices.begin(), spec.devices.end(), [](const Device& device) { return !device.annotations.empty(); });
+         std::any_of(spec.devices.begin(), spec.devices.end(),
+                     [](const Device& device) { return !device.annotations.empty(); });
 }
 
 bool HasDotInClass(const Spec& spec) {
@@ -48,21 +54,22 @@ bool HasDotInClass(const Spec& spec) {
 }
 
 bool HasIntelRdt(const Spec& spec) {
-  return AnyEdits(spec, [](const Edits& edits) { return edits.intel_rdt.has_value(); });
+  return AnyEdits(spec, [](const CdiEdits& edits) { return edits.intel_rdt.has_value(); });
 }
 
 bool HasGroups(const Spec& spec) {
-  return AnyEdits(spec, [](const Edits& edits) { return !edits.additional_gids.empty(); });
+  return AnyEdits(spec, [](const CdiEdits& edits) { return !edits.additional_gids.empty(); });
 }
 
 bool HasNewIntelRdt(const Spec& spec) {
-  return AnyEdits(spec, [](const Edits& edits) {
-    return edits.intel_rdt && (!edits.intel_rdt->schemata.empty() || edits.intel_rdt->enable_monitoring);
+  return AnyEdits(spec, [](const CdiEdits& edits) {
+    return edits.intel_rdt &&
+           (!edits.intel_rdt->schemata.empty() || edits.intel_rdt->enable_monitoring);
   });
 }
 
 bool HasNetDevices(const Spec& spec) {
-  return AnyEdits(spec, [](const Edits& edits) { return !edits.net_devices.empty(); });
+  return AnyEdits(spec, [](const CdiEdits& edits) { return !edits.net_devices.empty(); });
 }
 
 struct Feature {
@@ -85,7 +92,8 @@ constexpr Feature kFeatures[] = {
 };
 
 const Feature* Newest(const Spec& spec) {
-  const auto* found = std::find_if(std::begin(kFeatures), std::end(kFeatures), [&](const Feature& feature) { return feature.is_in(spec); });
+  const auto* found = std::find_if(std::begin(kFeatures), std::end(kFeatures),
+                                   [&](const Feature& feature) { return feature.is_in(spec); });
   return found == std::end(kFeatures) ? nullptr : found;
 }
 
@@ -94,8 +102,8 @@ const Feature* Newest(const Spec& spec) {
 namespace internal {
 
 const std::vector<std::string>& Versions() {
-  static const auto* const versions =
-      new std::vector<std::string>{"0.1.0", "0.2.0", "0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0"};
+  static const auto* const versions = new std::vector<std::string>{
+      "0.1.0", "0.2.0", "0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0"};
   return *versions;
 }
 

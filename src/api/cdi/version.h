@@ -1,4 +1,4 @@
-// The versions of the format (specs-go/version.go 1.1.0). Private to api/cdi.
+// The versions of the CDI format (specs-go/version.go 1.1.0). Private to api/cdi.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,11 @@
 
 namespace penstock::api::cdi::internal {
 
-/// The place of a version among those there are; a leading "v" is tolerated. Nothing for one that is none of them.
+/// Returns the index of a version among the known ones; accepts a leading "v". Returns nothing for
+/// an unknown version.
 std::optional<std::size_t> PlaceOf(std::string_view version);
 
-/// "0.1.0" ... "1.1.0", oldest first.
+/// Returns "0.1.0" ... "1.1.0", oldest first.
 const std::vector<std::string>& Versions();
 
 }  // namespace penstock::api::cdi::internal

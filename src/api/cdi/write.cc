@@ -1,4 +1,5 @@
-// A specification as text: one tree with the keys in the order of the format, written as JSON or as YAML.
+// Writes a specification as text: builds one tree with the keys in the order of the format, and
+// prints it as JSON or YAML.
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -45,7 +46,9 @@ Json Tree(const DeviceNode& node) {
   return tree;
 }
 
-Json Tree(const NetDevice& device) { return {{"hostInterfaceName", device.host_interface}, {"name", device.name}}; }
+Json Tree(const NetDevice& device) {
+  return {{"hostInterfaceName", device.host_interface}, {"name", device.name}};
+}
 
 Json Tree(const Hook& hook) {
   Json tree = {{"hookName", hook.name}, {"path", hook.path}};
@@ -82,7 +85,7 @@ void PutTrees(Json& object, const char* key, const std::vector<T>& items) {
   object[key] = std::move(list);
 }
 
-Json Tree(const Edits& edits) {
+Json Tree(const CdiEdits& edits) {
   Json tree = Json::object();
   Put(tree, "env", edits.env);
   PutTrees(tree, "deviceNodes", edits.nodes);
@@ -102,55 +105,66 @@ Json Tree(const Device& device) {
 }
 
 Json Tree(const Spec& spec) {
-  Json tree = {{"cdiVersion", spec.version.empty() ? MinimumVersion(spec) : spec.version}, {"kind", spec.kind}};
+  Json tree = {{"cdiVersion", spec.version.empty() ? MinimumVersion(spec) : spec.version},
+               {"kind", spec.kind}};
   Put(tree, "annotations", spec.annotations);
   tree["devices"] = Json::array();
   PutTrees(tree, "devices", spec.devices);
-  if (spec.edits != Edits()) tree["containerEdits"] = Tree(spec.edits);
+  if (spec.edits != CdiEdits()) tree["containerEdits"] = Tree(spec.edits);
   return tree;
 }
 
-/// Whether YAML, of version 1.1 as engines read it and of 1.2, takes these characters for a text and for nothing else.
+/// Whether both YAML 1.1, which engines read, and YAML 1.2 read these characters as a text.
 bool IsPlain(const std::string& text) {
-  static constexpr std::string_view kWords[] = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"};
+  static constexpr std::string_view kWords[] = {"y",   "n",    "yes",   "no",  "on",
+                                                "off", "true", "false", "null"};
   const auto is_word = [&](std::string_view word) {
     return std::equal(text.begin(), text.end(), word.begin(), word.end(),
                       [](unsigned char a, unsigned char b) { return std::tolower(a) == b; });
   };
-  if (text.empty() || text.back() == ':' || std::any_of(std::begin(kWords), std::end(kWords), is_word)) return false;
-  // Three numbers between dots, such as a version, are no number; nor is what begins with a letter, a path or an option.
-  const bool version = std::count(text.begin(), text.end(), '.') == 2 && text.find_first_not_of("0123456789.") == std::string::npos &&
+  if (text.empty() || text.back() == ':' ||
+      std::any_of(std::begin(kWords), std::end(kWords), is_word))
+    return false;
+  // Three numbers between dots, such as a version, are not a number; neither is text that begins
+  // with a letter, nor a path or an option.
+  const bool version = std::count(text.begin(), text.end(), '.') == 2 &&
+                       text.find_first_not_of("0123456789.") == std::string::npos &&
                        std::isdigit(static_cast<unsigned char>(text.front())) != 0;
   const bool option = text.size() > 2 && text.starts_with("--") && text[2] != '-';
   const unsigned char first = static_cast<unsigned char>(text.front());
   if (!version && !option && std::isalpha(first) == 0 && first != '/' && first != '_') return false;
   return std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || std::string_view("/_.=,+@:-").find(static_cast<char>(c)) != std::string_view::npos;
+    return std::isalnum(c) != 0 ||
+           std::string_view("/_.=,+@:-").find(static_cast<char>(c)) != std::string_view::npos;
   });
 }
 
-/// A YAML text in double quotes may have what a JSON text in ASCII has, but for the two halves of a character beyond 16 bits: it is written
-/// as one there.
+/// A double-quoted YAML text allows everything that an ASCII JSON text does, except surrogate
+/// pairs: a character beyond 16 bits is written as one escape.
 std::string JoinSurrogates(std::string json) {
   constexpr std::size_t kEscape = 6;  // \ud83d
-  const auto half = [&json](std::size_t at) { return base::ParseUint(std::string_view(json).substr(at + 2, 4), 16).value_or(0); };
+  const auto half = [&json](std::size_t at) {
+    return base::ParseUint(std::string_view(json).substr(at + 2, 4), 16).value_or(0);
+  };
   for (std::size_t at = json.find('\\'); at != std::string::npos; at = json.find('\\', at + 2)) {
     if (json[at + 1] != 'u' || half(at) < 0xd800 || half(at) > 0xdbff) continue;
     char joined[16];
     std::snprintf(joined, sizeof joined, "\\U%08x",
-                  static_cast<unsigned>(0x10000 + ((half(at) - 0xd800) << 10) + (half(at + kEscape) - 0xdc00)));
+                  static_cast<unsigned>(0x10000 + ((half(at) - 0xd800) << 10) +
+                                        (half(at + kEscape) - 0xdc00)));
     json.replace(at, 2 * kEscape, joined);
   }
   return json;
 }
 
 std::string Scalar(const Json& value) {
-  if (value.is_string() && IsPlain(value.get_ref<const std::string&>())) return value.get<std::string>();
+  if (value.is_string() && IsPlain(value.get_ref<const std::string&>()))
+    return value.get<std::string>();
   return JoinSurrogates(value.dump(-1, ' ', true, kReplaceBadUtf8));
 }
 
-/// Writes what stands behind a key or a dash, up to the end of its last line. Maps and lists begin on a line of their own; after a dash a
-/// map begins on its line.
+/// Writes the value after a key or a dash, to the end of its last line. Maps and lists begin on a
+/// line of their own; after a dash, a map begins on the dash's line.
 class YamlWriter {
  public:
   std::string Write(const Json& map) {
@@ -198,7 +212,9 @@ class YamlWriter {
 
 }  // namespace
 
-std::string ToJson(const Spec& spec) { return Tree(spec).dump(2, ' ', false, kReplaceBadUtf8) + "\n"; }
+std::string ToJson(const Spec& spec) {
+  return Tree(spec).dump(2, ' ', false, kReplaceBadUtf8) + "\n";
+}
 
 std::string ToYaml(const Spec& spec) { return YamlWriter().Write(Tree(spec)); }
 

@@ -1,5 +1,5 @@
-// A reader by recursive descent that makes every way through the expression a glob. No matcher of regular expressions is needed then, whose
-// time or stack a hostile expression could use up.
+// A recursive descent parser that turns every path through the expression into a glob. This avoids
+// a regular expression matcher, whose time or stack a hostile expression could exhaust.
 #include "api/compat/label_patterns.h"
 
 #include <algorithm>
@@ -14,7 +14,8 @@ using Globs = std::vector<std::string>;
 constexpr std::size_t kMostGlobs = 64;
 constexpr std::size_t kLongest = 1024;
 constexpr int kDeepest = 16;
-constexpr char kBegin = '\x01', kEnd = '\x02';  // anchors, until it is known that they stand where they can
+constexpr char kBegin = '\x01',
+               kEnd = '\x02';  // anchors, until their position is known to be allowed
 
 class Reader {
  public:
@@ -39,7 +40,8 @@ class Reader {
     while (true) {
       ASSIGN(const Globs ways, Sequence(depth));
       all.insert(all.end(), ways.begin(), ways.end());
-      if (all.size() > kMostGlobs) return Wrong("more than " + std::to_string(kMostGlobs) + " ways to match");
+      if (all.size() > kMostGlobs)
+        return Wrong("more than " + std::to_string(kMostGlobs) + " ways to match");
       if (!text_.starts_with('|')) return all;
       text_.remove_prefix(1);
     }
@@ -52,13 +54,14 @@ class Reader {
       Globs longer;
       for (const std::string& way : ways)
         for (const std::string& part : next) longer.push_back(way + part);
-      if (longer.size() > kMostGlobs) return Wrong("more than " + std::to_string(kMostGlobs) + " ways to match");
+      if (longer.size() > kMostGlobs)
+        return Wrong("more than " + std::to_string(kMostGlobs) + " ways to match");
       ways = std::move(longer);
     }
     return ways;
   }
 
-  /// An atom and what says how often it is there.
+  /// Parses an atom and its repetition sign.
   base::Result<Globs> Repeated(int depth) {
     ASSIGN(Globs ways, Atom(depth));
     const char sign = text_.empty() ? '\0' : text_.front();
@@ -105,26 +108,29 @@ class Reader {
 
   base::Result<Globs> Escaped() {
     const char c = text_.empty() ? '\0' : text_.front();
-    if (c == '\0' || std::isalnum(static_cast<unsigned char>(c)) != 0) return Wrong("\"\\" + std::string(text_.substr(0, 1)) + "\"");
+    if (c == '\0' || std::isalnum(static_cast<unsigned char>(c)) != 0)
+      return Wrong("\"\\" + std::string(text_.substr(0, 1)) + "\"");
     text_.remove_prefix(1);
     return Literal(c);
   }
 
   static base::Result<Globs> Literal(char c) {
     const bool in_keys = static_cast<unsigned char>(c) < 0x80 &&
-                         (std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("-_./").find(c) != std::string_view::npos);
+                         (std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+                          std::string_view("-_./").find(c) != std::string_view::npos);
     if (!in_keys) return Wrong("a character that is in no label's key");
     return Globs{std::string(1, c)};
   }
 
-  /// Where it is not anchored, it may stand anywhere in the key.
+  /// An expression without anchors may match anywhere in the key.
   static base::Status Anchor(std::string& way) {
     const std::size_t begin = way.find_first_not_of(kBegin);
     const bool begins = begin != 0 && !way.empty();
     way.erase(0, std::min(begin, way.size()));
     const bool ends = way.ends_with(kEnd);
     while (way.ends_with(kEnd)) way.pop_back();
-    if (way.find_first_of({kBegin, kEnd}) != std::string::npos) return Wrong("a \"^\" or \"$\" in the middle");
+    if (way.find_first_of({kBegin, kEnd}) != std::string::npos)
+      return Wrong("a \"^\" or \"$\" in the middle");
     if (!begins && !way.starts_with('*')) way.insert(0, "*");
     if (!ends && !way.ends_with('*')) way += "*";
     return {};
@@ -136,13 +142,16 @@ class Reader {
 }  // namespace
 
 base::Result<std::vector<std::string>> GlobsOf(std::string_view expression) {
-  const std::string shown = "\"" + std::string(expression.substr(0, 80)) + (expression.size() > 80 ? "..." : "") + "\"";
+  const std::string shown =
+      "\"" + std::string(expression.substr(0, 80)) + (expression.size() > 80 ? "..." : "") + "\"";
   const auto refuse = [&shown](const std::string& what) {
-    return base::Error(
-        base::Code::kInvalidArgument,
-        shown + " has " + what + ", which no glob says; write globs in telemetry.holderLabels, such as \"app.kubernetes.io/*\"");
+    return base::Error(base::Code::kInvalidArgument,
+                       shown + " has " + what +
+                           ", which no glob says; write globs in telemetry.holderLabels, such as "
+                           "\"app.kubernetes.io/*\"");
   };
-  if (expression.size() > kLongest) return refuse("more than " + std::to_string(kLongest) + " characters");
+  if (expression.size() > kLongest)
+    return refuse("more than " + std::to_string(kLongest) + " characters");
   auto globs = Reader(expression).Whole();
   if (!globs.ok()) return refuse(globs.error().message());
   return globs;

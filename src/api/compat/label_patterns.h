@@ -1,4 +1,5 @@
-// Regular expressions over labels' keys, as dcgm-exporter's allow list has them, into the globs that telemetry.holderLabels has. Pure.
+// Converts regular expressions for label keys, as in dcgm-exporter's allow list, to the globs of
+// telemetry.holderLabels. Pure.
 #pragma once
 
 #include <string>
@@ -9,9 +10,11 @@
 
 namespace penstock::api::compat {
 
-/// Globs that together match the keys that the expression matches anywhere in them, as Go's regexp.MatchString does. Understood are plain
-/// characters, escaped ones, '.', ".*", ".+", "x?", alternatives, groups, anchors at their ends and a leading "(?i)": what allow lists are
-/// made of. Globs compare letters without case. kInvalidArgument says what of it has no glob; nothing is approximated.
+/// Returns globs that together match the keys in which the expression matches anywhere, as Go's
+/// regexp.MatchString does. Supports plain and escaped characters, '.', ".*", ".+", "x?",
+/// alternatives, groups, anchors at their ends and a leading "(?i)", which are what allow lists
+/// use. Globs compare letters without case. Returns kInvalidArgument with the part of the
+/// expression that no glob expresses; nothing is approximated.
 base::Result<std::vector<std::string>> GlobsOf(std::string_view expression);
 
 }  // namespace penstock::api::compat

@@ -62,7 +62,8 @@ TEST(LabelPatterns, SayWhatNoGlobSays) {
     const auto made = GlobsOf(expression);
     ASSERT_FALSE(made.ok()) << expression;
     EXPECT_THAT(made.error().message(), HasSubstr(what)) << expression;
-    EXPECT_THAT(made.error().message(), HasSubstr("write globs in telemetry.holderLabels")) << expression;
+    EXPECT_THAT(made.error().message(), HasSubstr("write globs in telemetry.holderLabels"))
+        << expression;
   }
   EXPECT_FALSE(GlobsOf(std::string(2000, 'a')).ok());
 }

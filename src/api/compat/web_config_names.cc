@@ -1,4 +1,5 @@
-// Tables of names: crypto/tls of Go 1.25 (cipher_suites.go, common.go), `openssl ciphers -stdname` of OpenSSL 3.0.
+// Tables of names: crypto/tls of Go 1.25 (cipher_suites.go, common.go), `openssl ciphers -stdname`
+// of OpenSSL 3.0.
 #include "api/compat/web_config_names.h"
 
 #include <algorithm>
@@ -28,18 +29,20 @@ constexpr std::array<Pair, 17> kCiphers = {{
     {"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "ECDHE-RSA-AES256-GCM-SHA384"},
     {"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-RSA-CHACHA20-POLY1305"},
     {"TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305"},
-    // Secure up to Go 1.21: files that were written then have them.
+    // Secure up to Go 1.21: files written at that time contain them.
     {"TLS_RSA_WITH_AES_128_CBC_SHA", "AES128-SHA"},
     {"TLS_RSA_WITH_AES_256_CBC_SHA", "AES256-SHA"},
     {"TLS_RSA_WITH_AES_128_GCM_SHA256", "AES128-GCM-SHA256"},
     {"TLS_RSA_WITH_AES_256_GCM_SHA384", "AES256-GCM-SHA384"},
 }};
 
-constexpr std::array<Pair, 4> kGroups = {{{"CurveP256", "P-256"}, {"CurveP384", "P-384"}, {"CurveP521", "P-521"}, {"X25519", "X25519"}}};
+constexpr std::array<Pair, 4> kGroups = {
+    {{"CurveP256", "P-256"}, {"CurveP384", "P-384"}, {"CurveP521", "P-521"}, {"X25519", "X25519"}}};
 
 template <std::size_t size>
 std::optional<std::string_view> Find(const std::array<Pair, size>& pairs, std::string_view go) {
-  const auto found = std::find_if(pairs.begin(), pairs.end(), [go](const Pair& pair) { return pair.go == go; });
+  const auto found =
+      std::find_if(pairs.begin(), pairs.end(), [go](const Pair& pair) { return pair.go == go; });
   return found == pairs.end() ? std::nullopt : std::optional(found->openssl);
 }
 
@@ -50,10 +53,11 @@ std::vector<std::string> Names(const std::array<Pair, size>& pairs) {
   return names;
 }
 
-/// The position of a text in a list.
+/// Returns the index of a text in a list.
 std::optional<std::size_t> IndexOf(const std::vector<std::string>& names, std::string_view text) {
   const auto found = std::find(names.begin(), names.end(), text);
-  return found == names.end() ? std::nullopt : std::optional(static_cast<std::size_t>(found - names.begin()));
+  return found == names.end() ? std::nullopt
+                              : std::optional(static_cast<std::size_t>(found - names.begin()));
 }
 
 }  // namespace
@@ -71,33 +75,41 @@ std::optional<WebTlsVersion> FindTlsVersion(std::string_view text) {
 }
 
 std::vector<std::string> ClientAuthNames() {
-  return {"NoClientCert", "RequestClientCert", "RequireAnyClientCert", "VerifyClientCertIfGiven", "RequireAndVerifyClientCert"};
+  return {"NoClientCert", "RequestClientCert", "RequireAnyClientCert", "VerifyClientCertIfGiven",
+          "RequireAndVerifyClientCert"};
 }
 
 std::optional<WebClientAuth> FindClientAuth(std::string_view text) {
-  if (text == "RequireClientCert") return WebClientAuth::kRequireAny;  // its name before; exporter-toolkit still takes it
+  if (text == "RequireClientCert")
+    return WebClientAuth::kRequireAny;  // its former name;
+                                        // exporter-toolkit still
+                                        // accepts it
   const auto index = IndexOf(ClientAuthNames(), text);
   return index ? std::optional(static_cast<WebClientAuth>(*index)) : std::nullopt;
 }
 
 const std::vector<std::pair<std::string, std::vector<std::string>>>& HeaderValues() {
-  static const std::vector<std::pair<std::string, std::vector<std::string>>> values = {{"Content-Security-Policy", {}},
-                                                                                       {"X-Frame-Options", {"deny", "sameorigin"}},
-                                                                                       {"X-Content-Type-Options", {"nosniff"}},
-                                                                                       {"X-XSS-Protection", {}},
-                                                                                       {"Strict-Transport-Security", {}}};
+  static const std::vector<std::pair<std::string, std::vector<std::string>>> values = {
+      {"Content-Security-Policy", {}},
+      {"X-Frame-Options", {"deny", "sameorigin"}},
+      {"X-Content-Type-Options", {"nosniff"}},
+      {"X-XSS-Protection", {}},
+      {"Strict-Transport-Security", {}}};
   return values;
 }
 
 std::optional<int> BcryptCost(std::string_view hash) {
-  // "$2y$10$", 22 letters of salt and 31 of the hash: crypt(5).
+  // "$2y$10$", 22 letters of salt and 31 of hash: crypt(5).
   constexpr std::size_t kLength = 60;
   const auto letter = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '/';
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
+           c == '/';
   };
-  if (hash.size() != kLength || !hash.starts_with("$2") || std::string_view("aby").find(hash[2]) == std::string_view::npos)
+  if (hash.size() != kLength || !hash.starts_with("$2") ||
+      std::string_view("aby").find(hash[2]) == std::string_view::npos)
     return std::nullopt;
-  if (hash[3] != '$' || hash[6] != '$' || !std::all_of(hash.begin() + 7, hash.end(), letter)) return std::nullopt;
+  if (hash[3] != '$' || hash[6] != '$' || !std::all_of(hash.begin() + 7, hash.end(), letter))
+    return std::nullopt;
   const auto cost = base::ParseUint(hash.substr(4, 2));
   return cost && *cost >= 4 && *cost <= 31 ? std::optional(static_cast<int>(*cost)) : std::nullopt;
 }

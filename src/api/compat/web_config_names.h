@@ -1,4 +1,4 @@
-// Go's names for what TLS has, and OpenSSL's for the same; private to api/compat.
+// Maps Go's names for TLS suites, curves and versions to OpenSSL's; private to api/compat.
 #pragma once
 
 #include <optional>
@@ -11,11 +11,12 @@
 
 namespace penstock::api::compat::internal {
 
-/// OpenSSL's name of a suite that Go calls secure (crypto/tls.CipherSuites); "" for one of TLS 1.3, which are always there.
+/// Returns OpenSSL's name of a suite that Go calls secure (crypto/tls.CipherSuites); "" for a suite
+/// of TLS 1.3, which is always available.
 std::optional<std::string_view> FindCipher(std::string_view go);
 std::vector<std::string> CipherNames();
 
-/// OpenSSL's name of a curve.
+/// Returns OpenSSL's name of a curve.
 std::optional<std::string_view> FindGroup(std::string_view go);
 std::vector<std::string> GroupNames();
 
@@ -25,10 +26,11 @@ std::vector<std::string> TlsVersionNames();
 std::optional<WebClientAuth> FindClientAuth(std::string_view text);
 std::vector<std::string> ClientAuthNames();
 
-/// Headers that exporter-toolkit lets a file set (web/handler.go), with the values that each may have; none: any.
+/// Returns the headers that exporter-toolkit lets a file set (web/handler.go), with the values that
+/// each may have; an empty list allows any value.
 const std::vector<std::pair<std::string, std::vector<std::string>>>& HeaderValues();
 
-/// The cost of a bcrypt hash, 4 to 31; nothing for another text.
+/// Returns the cost of a bcrypt hash, 4 to 31; nothing for any other text.
 std::optional<int> BcryptCost(std::string_view hash);
 
 }  // namespace penstock::api::compat::internal

@@ -1,4 +1,4 @@
-// The agent of one node, put together: rooms constructed in order, joined by snapshots. Decides nothing itself.
+// Runs the agent of one node: constructs its parts in order and connects them through snapshots.
 #pragma once
 
 #include <memory>
@@ -9,16 +9,16 @@
 
 namespace penstock::app {
 
-/// What the agent was told, and its configuration to begin with.
+/// The command line and the configuration of the agent at its start.
 struct AgentOptions {
   Settings settings;
-  Resolved start;             ///< what the settings make now
+  Resolved start;             ///< the configuration that results from the settings now
   std::string worker;         ///< path of penstock-worker
-  bool wait_for_lock = true;  ///< false: another agent is an error
+  bool wait_for_lock = true;  ///< false: a running agent is an error
 };
 
-/// Runs an agent on the calling thread until SIGTERM or SIGINT, or until somebody entitled asks it to end. Returns its exit status: 0 ended
-/// as asked, 1 could not start (the log says why).
+/// Runs an agent on the calling thread until SIGTERM or SIGINT, or until an authorized user asks it
+/// to end. Returns its exit status: 0 it ended on request, 1 it could not start (the log says why).
 int RunAgent(const AgentOptions& options);
 
 }  // namespace penstock::app

@@ -1,4 +1,5 @@
-// Every text goes the same way: read, resolved with environment and flags, tried, and only then published.
+// Every text takes the same path: it is read, resolved with environment and flags, validated, and
+// only then published.
 #include "app/agent/configuration.h"
 
 #include <algorithm>
@@ -11,20 +12,25 @@ namespace penstock::app {
 
 namespace {
 
-bool IsOurs(const std::string& text) { return api::compat::Recognise(text) == api::compat::Document::kNodeConfig; }
+bool IsOurs(const std::string& text) {
+  return api::compat::Recognise(text) == api::compat::Document::kNodeConfig;
+}
 
-/// "ConfigMap ns/name, key any (label ...)" without what is in parentheses: in front of line and column.
+/// "ConfigMap ns/name, key any (label ...)" without the parentheses: a prefix for line and column.
 std::string NameIn(const std::string& origin) { return origin.substr(0, origin.find(" (")); }
 
 void LogNotes(const std::vector<std::string>& not_yet, const std::vector<std::string>& remarks) {
-  for (const std::string& one : not_yet) base::Log(base::kWarn, "asked for and not to be had", {{"what", one}});
+  for (const std::string& one : not_yet)
+    base::Log(base::kWarn, "asked for and not to be had", {{"what", one}});
   for (const std::string& one : remarks) base::Log(base::kInfo, "configuration", {{"remark", one}});
 }
 
-/// KeptText::from.
-std::string KeyOf(const api::ConfigMapConfig& where) { return where.namespace_name + "/" + where.name; }
+/// The value of KeptText::from.
+std::string KeyOf(const api::ConfigMapConfig& where) {
+  return where.namespace_name + "/" + where.name;
+}
 
-/// Of very many remarks, the first are shown.
+/// Of many remarks, only the first are shown.
 std::vector<std::string> Shown(std::vector<std::string> remarks) {
   constexpr std::size_t kMostRemarks = 20;
   if (remarks.size() <= kMostRemarks) return remarks;
@@ -34,20 +40,22 @@ std::vector<std::string> Shown(std::vector<std::string> remarks) {
   return remarks;
 }
 
-std::string Keys(const std::vector<api::Change>& changes) {
+std::string Keys(const std::vector<api::ConfigChange>& changes) {
   std::string keys;
-  for (const api::Change& change : changes) keys += (keys.empty() ? "" : ", ") + change.key;
+  for (const api::ConfigChange& change : changes) keys += (keys.empty() ? "" : ", ") + change.key;
   return keys;
 }
 
 }  // namespace
 
-Configuration::Configuration(os::Loop& control, base::Executor& io, Settings settings, Resolved start)
+Configuration::Configuration(os::Loop& control, base::Executor& io, Settings settings,
+                             Resolved start)
     : control_(control),
       io_(io),
       settings_(std::move(settings)),
       started_with_(start.config),
-      file_{.origin = start.problem.empty() ? start.origin : "file " + settings_.config_file, .name = settings_.config_file},
+      file_{.origin = start.problem.empty() ? start.origin : "file " + settings_.config_file,
+            .name = settings_.config_file},
       below_(std::move(start.below)),
       own_(start.config),
       said_(start.config),
@@ -55,8 +63,10 @@ Configuration::Configuration(os::Loop& control, base::Executor& io, Settings set
       published_(CurrentConfig{.config = start.config}),
       self_(std::make_shared<Configuration*>(this)) {
   if (!start.problem.empty())
-    base::Log(base::kError, "the configuration file cannot be used; what it said when it was applied last is in force",
-              {{"in force", start.origin}, {"why", start.problem}});
+    base::Log(
+        base::kError,
+        "the configuration file cannot be used; what it said when it was applied last is in force",
+        {{"in force", start.origin}, {"why", start.problem}});
   refused_ = std::move(start.problem);
   if (!refused_.empty()) refused_origin_ = file_.origin;
   LogNotes(start.not_yet, start.remarks);
@@ -74,29 +84,34 @@ Configuration::~Configuration() { *self_ = nullptr; }
 
 void Configuration::Follow() {
   if (settings_.config_file.empty()) return;
-  watch_ = std::make_unique<os::PathWatch>(control_, settings_.config_file, [this] { Read(false); });
+  watch_ =
+      std::make_unique<os::PathWatch>(control_, settings_.config_file, [this] { Read(false); });
   Read(false);
 }
 
 void Configuration::Serve(KeptConfiguration kept, const api::ConfigMapConfig& config_map) {
-  const auto own = std::exchange(kept_, std::move(kept)).file;  // read before this agent had the lock
+  // Read before this agent had the lock.
+  const auto own = std::exchange(kept_, std::move(kept)).file;
   keeper_.emplace(control_, io_, KeptConfigurationPath(started_with_.paths.state_dir),
                   "the configuration in force cannot be kept for the next start of the agent");
   if (own) Keep(&KeptConfiguration::file, *own);
   if (config_map.name.empty()) return;
-  unknown_ = "ConfigMap " + (config_map.namespace_name.empty() ? "" : config_map.namespace_name + "/") + config_map.name;
+  unknown_ = "ConfigMap " +
+             (config_map.namespace_name.empty() ? "" : config_map.namespace_name + "/") +
+             config_map.name;
   const auto& last = kept_.config_map;
   if (last && last->from == KeyOf(config_map)) Recall(*last);
   Publish(said_);
 }
 
 void Configuration::Recall(const KeptText& kept) {
-  wish_ = door::WishedConfig{.origin = kept.origin, .text = kept.text};
+  remote_ = api::RemoteConfig{.origin = kept.origin, .text = kept.text};
   if (!kept.text.empty()) {
     const auto proposal = Propose(MakeBasis(), Now());
     if (!proposal.ok()) {
-      base::Log(base::kWarn, "what the ConfigMap said last cannot be used", {{"from", kept.origin}, {"why", proposal.error().message()}});
-      return wish_.reset();
+      base::Log(base::kWarn, "what the ConfigMap said last cannot be used",
+                {{"from", kept.origin}, {"why", proposal.error().message()}});
+      return remote_.reset();
     }
     Apply(*proposal, true);
   }
@@ -104,16 +119,18 @@ void Configuration::Recall(const KeptText& kept) {
   unknown_.clear();
 }
 
-void Configuration::WishIsKnown() {
+void Configuration::RemoteIsKnown() {
   unknown_.clear();
   if (const api::ConfigMapConfig& where = own_.cluster.config_map; !where.name.empty())
-    Keep(&KeptConfiguration::config_map, {.from = KeyOf(where), .origin = wish_->origin, .text = wish_->text, .since = ""});
+    Keep(&KeptConfiguration::config_map,
+         {.from = KeyOf(where), .origin = remote_->origin, .text = remote_->text, .since = ""});
 }
 
-/// Written where it says something else than what is there.
+/// Saves the text if it differs from the saved one.
 void Configuration::Keep(std::optional<KeptText> KeptConfiguration::*which, KeptText text) {
   std::optional<KeptText>& last = kept_.*which;
-  if (last && last->from == text.from && last->origin == text.origin && last->text == text.text) return;
+  if (last && last->from == text.from && last->origin == text.origin && last->text == text.text)
+    return;
   text.since = base::FormatTime(control_.clock().Wall());
   last = std::move(text);
   if (keeper_) keeper_->Keep(EncodeKept(kept_));
@@ -135,18 +152,23 @@ void Configuration::Read(bool force) {
 
 void Configuration::FileRead(base::Result<std::string> text, bool force) {
   const bool first = !std::exchange(file_read_, true);
-  // A file that somebody empties only to write it anew must not pass for one that says nothing.
+  // A program may truncate the file before it writes it again, so a file that becomes empty is an
+  // error, not a configuration without settings.
   if (text.ok() && base::Trim(*text).empty() && !first)
-    text = base::Error(base::Code::kInvalidArgument, file_.name + ": is empty; write \"version: v1\" where nothing is to be said");
+    text =
+        base::Error(base::Code::kInvalidArgument,
+                    file_.name + ": is empty; write \"version: v1\" where nothing is to be said");
   const bool same =
-      text.ok() == file_.text.ok() && (text.ok() ? *text == *file_.text : text.error().message() == file_.text.error().message());
+      text.ok() == file_.text.ok() &&
+      (text.ok() ? *text == *file_.text : text.error().message() == file_.text.error().message());
   file_.text = std::move(text);
   if (auto resolved = ReadOwn(); resolved.ok()) {
-    Keep(&KeptConfiguration::file, {.from = NameOfFile(settings_), .origin = file_.origin, .text = *file_.text, .since = ""});
+    Keep(&KeptConfiguration::file,
+         {.from = NameOfFile(settings_), .origin = file_.origin, .text = *file_.text, .since = ""});
     below_ = std::move(resolved->below);
     own_ = std::move(resolved->config);
-    // The text that the agent was started with is in force already.
-    if (first && !force && !wish_ && api::Changes(said_, own_).empty()) return;
+    // The agent was started with this text, so it is already in force.
+    if (first && !force && !remote_ && api::Changes(said_, own_).empty()) return;
   }
   if (!same || first || force) Consider();
 }
@@ -156,59 +178,69 @@ base::Result<Resolved> Configuration::ReadOwn() const {
   return ResolveText(settings_, *file_.text, file_.name);
 }
 
-void Configuration::Wish(const door::WishedConfig& wish) {
+void Configuration::SetRemote(const api::RemoteConfig& remote) {
   const bool first = std::exchange(recalled_, false);
-  if (!first && (wish_ ? *wish_ == wish : wish == door::WishedConfig{})) return;
-  wish_ = wish;
-  if (!WishFails()) {
-    if (wish.text.empty()) WishIsKnown();
+  if (!first && (remote_ ? *remote_ == remote : remote == api::RemoteConfig{})) return;
+  remote_ = remote;
+  if (!RemoteFails()) {
+    if (remote.text.empty()) RemoteIsKnown();
     return Consider();
   }
   ++reloads_.refused;
   base::Log(base::kError, "the cluster's configuration cannot be had; what is in force stays",
-            {{"from", wish.origin}, {"why", wish.problem}});
+            {{"from", remote.origin}, {"why", remote.problem}});
   Publish(said_);
 }
 
 Configuration::Source Configuration::Now() const {
-  if (!wish_ || wish_->text.empty() || WishFails()) return file_;
-  return {.origin = wish_->origin, .name = NameIn(wish_->origin), .text = wish_->text, .wished = true};
+  if (!remote_ || remote_->text.empty() || RemoteFails()) return file_;
+  return {.origin = remote_->origin,
+          .name = NameIn(remote_->origin),
+          .text = remote_->text,
+          .remote = true};
 }
 
 void Configuration::Consider() {
-  if (WishFails() && wish_in_force_) return;
+  if (RemoteFails() && remote_in_force_) return;
   const Source source = Now();
-  if (!source.wished && !settings_.config_file.empty() && !file_read_) return;  // it is on its way
+  if (!source.remote && !settings_.config_file.empty() && !file_read_) return;  // it is being read
   const auto proposal = Propose(MakeBasis(), source);
   if (!proposal.ok()) return Refuse(source, proposal.error().message());
-  if (source.wished && !recalled_) WishIsKnown();
-  Apply(*proposal, source.wished);
+  if (source.remote && !recalled_) RemoteIsKnown();
+  Apply(*proposal, source.remote);
 }
 
 Configuration::Basis Configuration::MakeBasis() const {
-  return {.settings = settings_, .started_with = started_with_, .below = below_, .own = own_, .said = said_};
+  return {.settings = settings_,
+          .started_with = started_with_,
+          .below = below_,
+          .own = own_,
+          .said = said_};
 }
 
-void Configuration::Apply(const Proposal& proposal, bool wished) {
+void Configuration::Apply(const Proposal& proposal, bool remote) {
   const auto changes = api::Changes(said_, proposal.config);
-  base::Log(base::kInfo, "configuration applied", {{"from", proposal.origin}, {"changed", changes.empty() ? "nothing" : Keys(changes)}});
+  base::Log(base::kInfo, "configuration applied",
+            {{"from", proposal.origin}, {"changed", changes.empty() ? "nothing" : Keys(changes)}});
   LogNotes(proposal.not_yet, proposal.remarks);
   const base::WallTime now = control_.clock().Wall();
-  if (!changes.empty() || in_force_.origin != proposal.origin) in_force_.since = base::FormatTime(now);
+  if (!changes.empty() || in_force_.origin != proposal.origin)
+    in_force_.since = base::FormatTime(now);
   in_force_.origin = proposal.origin;
   in_force_.not_yet = proposal.not_yet;
   in_force_.remarks = Shown(proposal.remarks);
   reloads_.remarks = proposal.remarks.size();
   refused_.clear();
   refused_origin_.clear();
-  wish_in_force_ = wished;
+  remote_in_force_ = remote;
   ++reloads_.applied;
   reloads_.last_applied = now;
   Publish(proposal.config);
 }
 
 void Configuration::Refuse(const Source& source, const std::string& problem) {
-  base::Log(base::kError, "configuration refused; what is in force stays", {{"from", source.origin}, {"why", problem}});
+  base::Log(base::kError, "configuration refused; what is in force stays",
+            {{"from", source.origin}, {"why", problem}});
   refused_ = problem;
   refused_origin_ = source.origin;
   ++reloads_.refused;
@@ -221,16 +253,20 @@ void Configuration::Publish(api::NodeConfig config) {
   counters_state_ = counters_.state();
   reloads_.last_successful = Well();
   CurrentConfig current{.config = said_, .report = in_force_};
-  current.report.problem = WishFails() ? wish_->problem : refused_;
-  current.report.problem_origin = WishFails() ? wish_->origin : refused_origin_;
+  current.report.problem = RemoteFails() ? remote_->problem : refused_;
+  current.report.problem_origin = RemoteFails() ? remote_->origin : refused_origin_;
   if (current.report.problem.empty()) {
     current.report.problem = counters_state_.problem;
     current.report.problem_origin = counters_state_.problem_origin;
   } else if (!counters_state_.problem.empty()) {
     current.report.problem += "\n" + counters_state_.problem;
   }
-  if (!unknown_.empty()) current.report.waiting = unknown_ + (WishFails() ? " cannot be used" : " has not been read yet");
-  if (recalled_) current.report.not_yet.push_back(wish_->origin + ": not read since the agent started; what it said before is in force");
+  if (!unknown_.empty())
+    current.report.waiting =
+        unknown_ + (RemoteFails() ? " cannot be used" : " has not been read yet");
+  if (recalled_)
+    current.report.not_yet.push_back(
+        remote_->origin + ": not read since the agent started; what it said before is in force");
   if (said_.telemetry.counters.empty()) current.config.telemetry.counters = counters_state_.rows;
   published_.Set(std::move(current));
 }
@@ -250,29 +286,41 @@ void Configuration::CountersChanged() {
 
 base::Result<Proposal> Configuration::Propose(const Basis& basis, const Source& source) {
   if (!source.text.ok()) return source.text.error();
-  ASSIGN(Resolved next, ResolveText(basis.settings, *source.text, source.name, source.wished ? basis.below : api::NodeConfig{}));
-  if (source.wished) return ProposeWish(basis, source, std::move(next));
+  ASSIGN(Resolved next, ResolveText(basis.settings, *source.text, source.name,
+                                    source.remote ? basis.below : api::NodeConfig{}));
+  if (source.remote) return ProposeRemote(basis, source, std::move(next));
   Proposal proposal{.config = api::KeepUntilRestart(basis.started_with, next.config),
                     .after_restart = next.config,
                     .changes = api::Changes(basis.said, next.config),
                     .not_yet = std::move(next.not_yet),
                     .remarks = std::move(next.remarks),
                     .origin = source.origin};
-  for (const api::Change& change : proposal.changes)
+  for (const api::ConfigChange& change : proposal.changes)
     if (change.effect == api::Effect::kRestart)
-      proposal.not_yet.push_back(change.key + ": becomes \"" + change.to + "\" with the next start of the agent");
+      proposal.not_yet.push_back(change.key + ": becomes \"" + change.to +
+                                 "\" with the next start of the agent");
   return proposal;
 }
 
-/// What the agent was told before it could know the ConfigMap stays, and what of it the ConfigMap says otherwise is named.
-base::Result<Proposal> Configuration::ProposeWish(const Basis& basis, const Source& source, Resolved next) {
-  ASSIGN(const Resolved unsaid, ResolveText(basis.settings, "", "", IsOurs(*source.text) ? api::NodeConfig{} : basis.below));
-  Proposal proposal{.not_yet = std::move(next.not_yet), .remarks = std::move(next.remarks), .origin = source.origin};
-  const auto told = api::Changes(basis.own, next.config);
-  for (const api::Change& said : api::Changes(unsaid.config, next.config)) {
+/// A remote configuration does not change what the agent must know before it can read a ConfigMap;
+/// differing settings of this kind are reported in `not_yet`.
+base::Result<Proposal> Configuration::ProposeRemote(const Basis& basis, const Source& source,
+                                                    Resolved next) {
+  ASSIGN(
+      const Resolved unsaid,
+      ResolveText(basis.settings, "", "", IsOurs(*source.text) ? api::NodeConfig{} : basis.below));
+  Proposal proposal{.not_yet = std::move(next.not_yet),
+                    .remarks = std::move(next.remarks),
+                    .origin = source.origin};
+  const auto reported = api::Changes(basis.own, next.config);
+  for (const api::ConfigChange& said : api::Changes(unsaid.config, next.config)) {
     const bool kept = said.effect == api::Effect::kRestart || said.key.starts_with("cluster.");
-    const bool differs = std::any_of(told.begin(), told.end(), [&](const api::Change& change) { return change.key == said.key; });
-    if (kept && differs) proposal.not_yet.push_back(said.key + ": is not taken from a ConfigMap; give it to the agent itself");
+    const bool differs =
+        std::any_of(reported.begin(), reported.end(),
+                    [&](const api::ConfigChange& change) { return change.key == said.key; });
+    if (kept && differs)
+      proposal.not_yet.push_back(said.key +
+                                 ": is not taken from a ConfigMap; give it to the agent itself");
   }
   next.config.cluster.config_map = basis.own.cluster.config_map;
   proposal.config = api::KeepUntilRestart(basis.started_with, std::move(next.config));
@@ -281,9 +329,11 @@ base::Result<Proposal> Configuration::ProposeWish(const Basis& basis, const Sour
   return proposal;
 }
 
-std::function<base::Result<Proposal>()> Configuration::Proposing(std::optional<std::string> text, const std::string& name) const {
+std::function<base::Result<Proposal>()> Configuration::Proposing(std::optional<std::string> text,
+                                                                 const std::string& name) const {
   Source source = Now();
-  if (text) source = {.origin = name, .name = name, .text = *std::move(text), .wished = wish_in_force_};
+  if (text)
+    source = {.origin = name, .name = name, .text = *std::move(text), .remote = remote_in_force_};
   return [basis = MakeBasis(), source = std::move(source)] { return Propose(basis, source); };
 }
 

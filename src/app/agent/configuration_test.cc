@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "os/core/file.h"
-#include "os/watch.h"
+#include "os/watch/watch.h"
 
 namespace penstock::app {
 namespace {
@@ -23,10 +23,12 @@ namespace fs = std::filesystem;
 
 const std::string kOurs = "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n";
 
-/// A configuration on a loop of its own, which runs until what is waited for holds.
+/// A configuration on its own loop, which runs until an awaited condition holds.
 class ConfigurationTest : public testing::Test {
  protected:
-  ConfigurationTest() : folder_(testing::TempDir() + "/configuration_" + testing::UnitTest::GetInstance()->current_test_info()->name()) {
+  ConfigurationTest()
+      : folder_(testing::TempDir() + "/configuration_" +
+                testing::UnitTest::GetInstance()->current_test_info()->name()) {
     fs::remove_all(folder_);
     fs::create_directories(folder_);
   }
@@ -37,9 +39,11 @@ class ConfigurationTest : public testing::Test {
 
   std::string Path(const std::string& name) const { return folder_ + "/" + name; }
 
-  void Write(const std::string& text) { ASSERT_TRUE(os::WriteFileAtomically(Path("config"), text).ok()); }
+  void Write(const std::string& text) {
+    ASSERT_TRUE(os::WriteFileAtomically(Path("config"), text).ok());
+  }
 
-  /// As the agent does it.
+  /// Starts it like the agent.
   void Start() {
     settings_.config_file = file_;
     auto start = ResolveAll(settings_);
@@ -53,7 +57,7 @@ class ConfigurationTest : public testing::Test {
     Start();
   }
 
-  /// Runs the loop until then; a minute is a failure.
+  /// Runs the loop until the condition holds; a minute without it is a failure.
   void RunUntil(const std::function<bool()>& holds) {
     const base::TimerId late = loop_.PostAfter(60s, [] {
       ADD_FAILURE() << "waited in vain";
@@ -70,7 +74,8 @@ class ConfigurationTest : public testing::Test {
     loop_.Run();
   }
 
-  /// Something is done, then something holds, then it is looked at: one after another, in one run of the loop, which cannot be run twice.
+  /// An action, a condition to wait for, and a check. All steps run in one run of the loop, which
+  /// cannot be run twice.
   struct Step {
     std::function<void()> act;
     std::function<bool()> holds;
@@ -98,8 +103,9 @@ class ConfigurationTest : public testing::Test {
   std::unique_ptr<Configuration> configuration_;
 };
 
-door::WishedConfig Wished(const std::string& text) {
-  return {.origin = "ConfigMap gpu/config, key a100 (label nvidia.com/device-plugin.config)", .text = text};
+api::RemoteConfig Remote(const std::string& text) {
+  return {.origin = "ConfigMap gpu/config, key a100 (label nvidia.com/device-plugin.config)",
+          .text = text};
 }
 
 TEST_F(ConfigurationTest, BeginsWithWhatTheAgentWasStartedWith) {
@@ -115,12 +121,13 @@ TEST_F(ConfigurationTest, BeginsWithWhatTheAgentWasStartedWith) {
 TEST_F(ConfigurationTest, FollowsItsFile) {
   StartWith("version: v1\n");
   EXPECT_EQ(Report().origin, "file " + Path("config"));
-  loop_.PostAfter(20ms, [this] { Write("version: v1\nflags: {plugin: {deviceIDStrategy: index}}\n"); });
+  loop_.PostAfter(20ms,
+                  [this] { Write("version: v1\nflags: {plugin: {deviceIDStrategy: index}}\n"); });
   RunUntil([this] { return Config().device_ids == api::DeviceIds::kIndex; });
   EXPECT_EQ(configuration_->reloads().applied, 1u);
 }
 
-// NVIDIA/k8s-device-plugin#364: "error creating symlink: file exists", and a plugin that ends.
+// NVIDIA/k8s-device-plugin#364: "error creating symlink: file exists", and the plugin ends.
 TEST_F(ConfigurationTest, Issue364FollowsALinkThatIsSwappedAsAMountedConfigMapsAre) {
   const auto mount = [this](const std::string& version, const std::string& text) {
     fs::create_directories(Path(version));
@@ -138,11 +145,15 @@ TEST_F(ConfigurationTest, Issue364FollowsALinkThatIsSwappedAsAMountedConfigMapsA
 
 TEST_F(ConfigurationTest, ABadFileChangesNothingAndSaysAllThatIsWrongUntilItIsMended) {
   StartWith("version: v1\nflags: {plugin: {deviceIDStrategy: index}}\n");
-  loop_.PostAfter(20ms, [this] { Write("version: v1\nflags: {migStrategy: nine, plugin: {deviceIDStrategy: uid}}\n"); });
+  loop_.PostAfter(20ms, [this] {
+    Write("version: v1\nflags: {migStrategy: nine, plugin: {deviceIDStrategy: uid}}\n");
+  });
   RunUntil([this] { return !Report().problem.empty(); });
   EXPECT_EQ(Config().device_ids, api::DeviceIds::kIndex);
-  EXPECT_THAT(Report().problem, HasSubstr("config:2:22: flags.migStrategy: \"nine\" is none of none, single, mixed"));
-  EXPECT_THAT(Report().problem, HasSubstr("\"uid\" is none of uuid, index; did you mean \"uuid\"?"));
+  EXPECT_THAT(Report().problem,
+              HasSubstr("config:2:22: flags.migStrategy: \"nine\" is none of none, single, mixed"));
+  EXPECT_THAT(Report().problem,
+              HasSubstr("\"uid\" is none of uuid, index; did you mean \"uuid\"?"));
   EXPECT_EQ(Report().problem_origin, "file " + Path("config"));
   EXPECT_EQ(configuration_->reloads().refused, 1u);
   EXPECT_FALSE(configuration_->reloads().last_successful);
@@ -153,7 +164,8 @@ TEST_F(ConfigurationTest, AMendedFileIsInForceAndTheProblemForgotten) {
   loop_.PostAfter(20ms, [this] { Write("version: v2\n"); });
   bool mended = false;
   RunUntil([&] {
-    if (!Report().problem.empty() && !std::exchange(mended, true)) Write("version: v1\nflags: {gfd: {noTimestamp: true}}\n");
+    if (!Report().problem.empty() && !std::exchange(mended, true))
+      Write("version: v1\nflags: {gfd: {noTimestamp: true}}\n");
     return mended && Report().problem.empty();
   });
   EXPECT_FALSE(Config().labels.timestamp);
@@ -178,55 +190,64 @@ TEST_F(ConfigurationTest, AFileThatIsEmptiedDoesNotPassForOneThatSaysNothing) {
 
 TEST_F(ConfigurationTest, WhatARunningAgentCannotChangeWaitsForItsNextStartAndSaysSo) {
   StartWith(kOurs);
-  loop_.PostAfter(20ms, [this] { Write(kOurs + "paths: {stateDir: /elsewhere}\nlabels: {timestamp: false}\n"); });
+  loop_.PostAfter(20ms, [this] {
+    Write(kOurs + "paths: {stateDir: /elsewhere}\nlabels: {timestamp: false}\n");
+  });
   RunUntil([this] { return !Config().labels.timestamp; });
   EXPECT_EQ(Config().paths.state_dir, "/var/lib/penstock");
-  EXPECT_THAT(Report().not_yet, ElementsAre("paths.stateDir: becomes \"/elsewhere\" with the next start of the agent"));
+  EXPECT_THAT(
+      Report().not_yet,
+      ElementsAre("paths.stateDir: becomes \"/elsewhere\" with the next start of the agent"));
 }
 
-TEST_F(ConfigurationTest, AWishStandsInThePlaceOfTheFileAndFlagsAboveBoth) {
+TEST_F(ConfigurationTest, ARequestStandsInThePlaceOfTheFileAndFlagsAboveBoth) {
   settings_.plugin_flags = {{"--no-timestamp", "true", "--no-timestamp"}};
   StartWith("version: v1\nflags: {plugin: {deviceIDStrategy: index}}\n");
-  configuration_->Wish(Wished("version: v1\nflags: {gfd: {noTimestamp: false, machineTypeFile: /m}}\n"));
+  configuration_->SetRemote(
+      Remote("version: v1\nflags: {gfd: {noTimestamp: false, machineTypeFile: /m}}\n"));
   EXPECT_EQ(Config().device_ids, api::DeviceIds::kUuid);
   EXPECT_EQ(Config().labels.machine_type_file, "/m");
   EXPECT_FALSE(Config().labels.timestamp);
-  EXPECT_EQ(Report().origin, "ConfigMap gpu/config, key a100 (label nvidia.com/device-plugin.config)");
+  EXPECT_EQ(Report().origin,
+            "ConfigMap gpu/config, key a100 (label nvidia.com/device-plugin.config)");
 
-  configuration_->Wish({});
+  configuration_->SetRemote({});
   RunUntil([this] { return Config().device_ids == api::DeviceIds::kIndex; });
   EXPECT_EQ(Report().origin, "file " + Path("config"));
 }
 
 TEST_F(ConfigurationTest, ADevicePluginsTextInTheClusterIsPutOnTopOfANodeConfigFile) {
   StartWith(kOurs + "health: {poll: 1s}\nlabels: {timestamp: false}\n");
-  configuration_->Wish(Wished("flags: {plugin: {deviceIDStrategy: index}}\n"));
+  configuration_->SetRemote(Remote("flags: {plugin: {deviceIDStrategy: index}}\n"));
   EXPECT_EQ(Config().health.poll, 1s);
   EXPECT_EQ(Config().device_ids, api::DeviceIds::kIndex);
   EXPECT_FALSE(Config().labels.timestamp);
-  configuration_->Wish(Wished(kOurs + "devicePlugin: {deviceIDStrategy: index}\n"));
+  configuration_->SetRemote(Remote(kOurs + "devicePlugin: {deviceIDStrategy: index}\n"));
   EXPECT_EQ(Config().health.poll, 5s);
 }
 
-TEST_F(ConfigurationTest, AWishWithAProblemLeavesInForceWhatIs) {
+TEST_F(ConfigurationTest, ARequestWithAProblemLeavesInForceWhatIs) {
   StartWith("version: v1\nflags: {plugin: {deviceIDStrategy: index}}\n");
-  configuration_->Wish({.origin = "ConfigMap gpu/config", .text = "", .problem = "has no key \"h100\""});
+  configuration_->SetRemote(
+      {.origin = "ConfigMap gpu/config", .text = "", .problem = "has no key \"h100\""});
   EXPECT_EQ(Config().device_ids, api::DeviceIds::kIndex);
   EXPECT_EQ(Report().problem, "has no key \"h100\"");
   EXPECT_EQ(Report().problem_origin, "ConfigMap gpu/config");
 
-  configuration_->Wish(Wished("flags: {gfd: {noTimestamp: true}}\n"));
+  configuration_->SetRemote(Remote("flags: {gfd: {noTimestamp: true}}\n"));
   EXPECT_EQ(Report().problem, "");
-  configuration_->Wish(Wished("flags: {gfd: {noTimestamp: never}}\n"));
+  configuration_->SetRemote(Remote("flags: {gfd: {noTimestamp: never}}\n"));
   EXPECT_FALSE(Config().labels.timestamp);
-  EXPECT_THAT(Report().problem, HasSubstr("ConfigMap gpu/config, key a100:1:28: flags.gfd.noTimestamp: is a string (never)"));
+  EXPECT_THAT(
+      Report().problem,
+      HasSubstr("ConfigMap gpu/config, key a100:1:28: flags.gfd.noTimestamp: is a string (never)"));
   EXPECT_FALSE(configuration_->reloads().last_successful);
 
-  // The file is no way around it: what the cluster wished for last is in force.
-  configuration_->Wish({.origin = "ConfigMap gpu/config", .text = "", .problem = "is gone"});
+  // The file does not replace it: the last remote configuration stays in force.
+  configuration_->SetRemote({.origin = "ConfigMap gpu/config", .text = "", .problem = "is gone"});
   bool seen = false;
   const os::PathWatch watch(loop_, Path("config"), [&seen] { seen = true; });
-  int turns = 10;  // of the loop, more than it takes to read the file and to use what it says
+  int turns = 10;  // turns of the loop, more than it takes to read the file and to apply it
   RunThrough({{[this] { Write("version: v1\n"); }, [&] { return seen && --turns == 0; }}});
   EXPECT_FALSE(Config().labels.timestamp);
   EXPECT_EQ(Report().problem, "is gone");
@@ -237,17 +258,18 @@ TEST_F(ConfigurationTest, WhatAConfigMapSaidLastIsInForceUntilItIsRead) {
   settings_.flags["--config-map-namespace"] = "gpu";
   Start();
   const api::ConfigMapConfig where = Config().cluster.config_map;
-  configuration_->Serve({.file = {},
-                         .config_map = KeptText{.from = "gpu/mine",
-                                                .origin = "ConfigMap gpu/mine, key a",
-                                                .text = "flags: {plugin: {deviceIDStrategy: index}}\n",
-                                                .since = ""}},
-                        where);
+  configuration_->Serve(
+      {.file = {},
+       .config_map = KeptText{.from = "gpu/mine",
+                              .origin = "ConfigMap gpu/mine, key a",
+                              .text = "flags: {plugin: {deviceIDStrategy: index}}\n",
+                              .since = ""}},
+      where);
   EXPECT_EQ(configuration_->unknown(), "");
   EXPECT_EQ(Config().device_ids, api::DeviceIds::kIndex);
   EXPECT_THAT(Report().not_yet, ElementsAre(HasSubstr("not read since the agent started")));
 
-  configuration_->Wish({.origin = "ConfigMap gpu/mine", .text = "", .problem = "is gone"});
+  configuration_->SetRemote({.origin = "ConfigMap gpu/mine", .text = "", .problem = "is gone"});
   EXPECT_EQ(Config().device_ids, api::DeviceIds::kIndex) << "what is in force stays";
   EXPECT_THAT(Report().not_yet, IsEmpty());
 }
@@ -256,13 +278,15 @@ TEST_F(ConfigurationTest, AConfigMapOfWhichNothingWasKeptIsNotKnownUntilItCanBeU
   settings_.flags["--config-map"] = "mine";
   settings_.flags["--config-map-namespace"] = "gpu";
   Start();
-  configuration_->Serve({.file = {}, .config_map = KeptText{.from = "gpu/other", .origin = "", .text = "", .since = ""}},
-                        Config().cluster.config_map);
+  configuration_->Serve(
+      {.file = {},
+       .config_map = KeptText{.from = "gpu/other", .origin = "", .text = "", .since = ""}},
+      Config().cluster.config_map);
   EXPECT_EQ(configuration_->unknown(), "ConfigMap gpu/mine") << "another one's text is none";
   EXPECT_THAT(Report().waiting, HasSubstr("has not been read yet"));
-  configuration_->Wish(Wished("flags: {gfd: {noTimestamp: never}}\n"));
+  configuration_->SetRemote(Remote("flags: {gfd: {noTimestamp: never}}\n"));
   EXPECT_NE(configuration_->unknown(), "");
-  configuration_->Wish(Wished("flags: {gfd: {noTimestamp: true}}\n"));
+  configuration_->SetRemote(Remote("flags: {gfd: {noTimestamp: true}}\n"));
   EXPECT_EQ(configuration_->unknown(), "");
   EXPECT_EQ(Report().waiting, "");
 }
@@ -270,62 +294,74 @@ TEST_F(ConfigurationTest, AConfigMapOfWhichNothingWasKeptIsNotKnownUntilItCanBeU
 TEST_F(ConfigurationTest, AConfigMapCannotSayHowTheAgentReachesIt) {
   settings_.flags["--config-map"] = "mine";
   Start();
-  configuration_->Wish(
-      Wished(kOurs + "cluster: {events: off, config: {configMap: other}}\nhttp: {listen: off}\nlabels: {timestamp: false}\n"));
+  configuration_->SetRemote(Remote(kOurs +
+                                   "cluster: {events: off, config: {configMap: other}}\nhttp: "
+                                   "{listen: off}\nlabels: {timestamp: false}\n"));
   EXPECT_FALSE(Config().labels.timestamp);
   EXPECT_EQ(Config().cluster.config_map.name, "mine");
   EXPECT_EQ(Config().cluster.events, api::Switch::kOn);
   EXPECT_EQ(Config().http.listen, "127.0.0.1:9400");
-  EXPECT_THAT(Report().not_yet, ElementsAre("http.listen: is not taken from a ConfigMap; give it to the agent itself",
-                                            "cluster.events: is not taken from a ConfigMap; give it to the agent itself"));
+  EXPECT_THAT(
+      Report().not_yet,
+      ElementsAre("http.listen: is not taken from a ConfigMap; give it to the agent itself",
+                  "cluster.events: is not taken from a ConfigMap; give it to the agent itself"));
 }
 
-// NVIDIA/gpu-operator#1144: an edit of the ConfigMap had no effect until somebody restarted the pods.
+// NVIDIA/gpu-operator#1144: an edit of the ConfigMap had no effect until the pods were restarted
+// manually.
 TEST_F(ConfigurationTest, Issue1144AnEditedConfigMapIsInForceAtOnce) {
   Start();
-  configuration_->Wish(Wished("flags: {gfd: {noTimestamp: true}}\n"));
+  configuration_->SetRemote(Remote("flags: {gfd: {noTimestamp: true}}\n"));
   EXPECT_FALSE(Config().labels.timestamp);
-  configuration_->Wish(Wished("flags: {gfd: {noTimestamp: false}}\n"));
+  configuration_->SetRemote(Remote("flags: {gfd: {noTimestamp: false}}\n"));
   EXPECT_TRUE(Config().labels.timestamp);
-  configuration_->Wish({});
+  configuration_->SetRemote({});
   EXPECT_EQ(Report().origin, "defaults");
 }
 
 TEST_F(ConfigurationTest, WhatNvidiasPluginPassesOverIsARemarkAndTheRestIsInForce) {
   Start();
-  configuration_->Wish(Wished("flags: {gfd: {noTimestamp: true}}\nsharing: {timeSlicin: {}}\n"));
+  configuration_->SetRemote(
+      Remote("flags: {gfd: {noTimestamp: true}}\nsharing: {timeSlicin: {}}\n"));
   EXPECT_FALSE(Config().labels.timestamp);
   EXPECT_EQ(Report().problem, "");
-  EXPECT_THAT(Report().remarks,
-              ElementsAre("sharing.timeSlicin: is not known here and passed over; did you mean \"timeSlicing\"? (line 2)"));
+  EXPECT_THAT(Report().remarks, ElementsAre("sharing.timeSlicin: is not known here and passed "
+                                            "over; did you mean \"timeSlicing\"? (line 2)"));
   EXPECT_EQ(configuration_->reloads().remarks, 1u);
 
   std::string many = "version: v1\n";
   for (int i = 0; i < 30; ++i) many += "extra" + std::to_string(i) + ": 1\n";
-  configuration_->Wish(Wished(many));
+  configuration_->SetRemote(Remote(many));
   EXPECT_THAT(Report().remarks, SizeIs(21));
   EXPECT_EQ(Report().remarks.back(), "and 10 more: penstock config check names them all");
   EXPECT_EQ(configuration_->reloads().remarks, 30u);
 
-  configuration_->Wish(Wished("version: v1\n"));
+  configuration_->SetRemote(Remote("version: v1\n"));
   EXPECT_THAT(Report().remarks, IsEmpty());
 }
 
 TEST_F(ConfigurationTest, SaysWhatItCannotDoYetAndServesOn) {
   Start();
-  configuration_->Wish(Wished("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}, {name: mig-1g.5gb, replicas: 2}]}}\n"));
+  configuration_->SetRemote(
+      Remote("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}, {name: mig-1g.5gb, "
+             "replicas: 2}]}}\n"));
   EXPECT_EQ(Report().problem, "");
-  EXPECT_THAT(Report().not_yet, ElementsAre(HasSubstr("sharing.timeSlicing.resources[1]: MIG devices are not offered yet")));
+  EXPECT_THAT(
+      Report().not_yet,
+      ElementsAre(HasSubstr("sharing.timeSlicing.resources[1]: MIG devices are not offered yet")));
   ASSERT_EQ(Config().sharing.rules.size(), 1u);
   EXPECT_EQ(Config().sharing.rules[0].replicas, 4);
 }
 
 TEST_F(ConfigurationTest, ProposesWithoutChangingAnything) {
   StartWith(kOurs);
-  const auto proposal = configuration_->Propose(kOurs + "labels: {timestamp: false}\npaths: {runDir: /r}\n", "new.yaml");
+  const auto proposal = configuration_->Propose(
+      kOurs + "labels: {timestamp: false}\npaths: {runDir: /r}\n", "new.yaml");
   ASSERT_TRUE(proposal.ok()) << proposal.error().message();
-  EXPECT_THAT(proposal->changes, ElementsAre(api::Change{"paths.runDir", "/run/penstock", "/r", api::Effect::kRestart},
-                                             api::Change{"labels.timestamp", "true", "false", api::Effect::kNow}));
+  EXPECT_THAT(
+      proposal->changes,
+      ElementsAre(api::ConfigChange{"paths.runDir", "/run/penstock", "/r", api::Effect::kRestart},
+                  api::ConfigChange{"labels.timestamp", "true", "false", api::Effect::kNow}));
   EXPECT_FALSE(proposal->config.labels.timestamp);
   EXPECT_EQ(proposal->config.paths.run_dir, "/run/penstock");
   EXPECT_EQ(proposal->after_restart.paths.run_dir, "/r");
@@ -350,13 +386,17 @@ TEST_F(ConfigurationTest, AFileOfCountersCountsFromTheFirstPageOnAndIsFollowed) 
   EXPECT_THAT(Fields(Config()), ElementsAre("DCGM_FI_DEV_GPU_TEMP"));
   EXPECT_EQ(Report().problem, "");
   loop_.PostAfter(20ms, [this] {
-    ASSERT_TRUE(os::WriteFileAtomically(Path("c.csv"), "DCGM_FI_DEV_FB_USED, gauge, used\nDCGM_FI_DEV_SM_CLOCK, gauge, x\n").ok());
+    ASSERT_TRUE(
+        os::WriteFileAtomically(
+            Path("c.csv"), "DCGM_FI_DEV_FB_USED, gauge, used\nDCGM_FI_DEV_SM_CLOCK, gauge, x\n")
+            .ok());
   });
   RunUntil([this] { return Fields(Config()).size() == 2; });
   EXPECT_EQ(configuration_->reloads().applied, 1u);
 }
 
-// dcgm-exporter compares the file's own name only, so that the swap of a mounted ConfigMap's links escapes it.
+// dcgm-exporter only compares the name of the file itself, and so misses the swap of links when a
+// mounted ConfigMap changes.
 TEST_F(ConfigurationTest, AFileOfCountersIsFollowedThroughTheSwapOfLinks) {
   const auto mount = [this](const std::string& version, const std::string& text) {
     fs::create_directories(Path(version));
@@ -372,21 +412,27 @@ TEST_F(ConfigurationTest, AFileOfCountersIsFollowedThroughTheSwapOfLinks) {
 }
 
 TEST_F(ConfigurationTest, ABadFileOfCountersChangesNothingAndIsSaidUntilItIsMended) {
-  const auto write = [this](const std::string& text) { ASSERT_TRUE(os::WriteFileAtomically(Path("c.csv"), text).ok()); };
+  const auto write = [this](const std::string& text) {
+    ASSERT_TRUE(os::WriteFileAtomically(Path("c.csv"), text).ok());
+  };
   write("DCGM_FI_DEV_GPU_TEMP, gauge, hot\n");
   StartWith(kOurs + "telemetry: {countersFile: " + Path("c.csv") + "}\n");
-  RunThrough({{[&] { write("DCGM_FI_DEV_GPU_TMEP, gauge, hot\n"); }, [this] { return !Report().problem.empty(); },
+  RunThrough({{[&] { write("DCGM_FI_DEV_GPU_TMEP, gauge, hot\n"); },
+               [this] { return !Report().problem.empty(); },
                [this] {
-                 EXPECT_EQ(Report().problem,
-                           Path("c.csv") + ":1: there is no field \"DCGM_FI_DEV_GPU_TMEP\"; did you mean \"DCGM_FI_DEV_GPU_TEMP\"?");
+                 EXPECT_EQ(Report().problem, Path("c.csv") +
+                                                 ":1: there is no field \"DCGM_FI_DEV_GPU_TMEP\"; "
+                                                 "did you mean \"DCGM_FI_DEV_GPU_TEMP\"?");
                  EXPECT_EQ(Report().problem_origin, "file " + Path("c.csv"));
                  EXPECT_THAT(Fields(Config()), ElementsAre("DCGM_FI_DEV_GPU_TEMP"));
                  EXPECT_EQ(configuration_->reloads().refused, 1u);
                  EXPECT_FALSE(configuration_->reloads().last_successful);
                }},
-              {[this] { fs::remove(Path("c.csv")); }, [this] { return Report().problem.find("No such file") != std::string::npos; },
+              {[this] { fs::remove(Path("c.csv")); },
+               [this] { return Report().problem.find("No such file") != std::string::npos; },
                [this] { EXPECT_THAT(Fields(Config()), ElementsAre("DCGM_FI_DEV_GPU_TEMP")); }},
-              {[&] { write("DCGM_FI_DEV_FB_USED, gauge, x\n"); }, [this] { return Report().problem.empty(); }}});
+              {[&] { write("DCGM_FI_DEV_FB_USED, gauge, x\n"); },
+               [this] { return Report().problem.empty(); }}});
   EXPECT_THAT(Fields(Config()), ElementsAre("DCGM_FI_DEV_FB_USED"));
   EXPECT_TRUE(configuration_->reloads().last_successful);
 }
@@ -409,24 +455,30 @@ TEST_F(ConfigurationTest, AFileOfCountersThatIsNamedNoMoreIsNoProblem) {
 
 TEST_F(ConfigurationTest, TheClustersCountersCountMoreThanTheFilesWhileTheyAreHad) {
   ASSERT_TRUE(os::WriteFileAtomically(Path("c.csv"), "DCGM_FI_DEV_GPU_TEMP, gauge, hot\n").ok());
-  StartWith(kOurs + "telemetry: {countersFile: " + Path("c.csv") + ", countersConfigMap: \"gpu:metrics\"}\n");
-  const auto wish = [this](const std::string& text, const std::string& problem) {
-    configuration_->WishCounters({.origin = "ConfigMap gpu/metrics", .text = text, .problem = problem});
+  StartWith(kOurs + "telemetry: {countersFile: " + Path("c.csv") +
+            ", countersConfigMap: \"gpu:metrics\"}\n");
+  const auto remote = [this](const std::string& text, const std::string& problem) {
+    configuration_->SetRemoteCounters(
+        {.origin = "ConfigMap gpu/metrics", .text = text, .problem = problem});
   };
-  RunThrough({{[&] { wish("", "there is no ConfigMap gpu/metrics"); }, [this] { return !Report().problem.empty(); },
-               [this] {
-                 EXPECT_EQ(Report().problem_origin, "ConfigMap gpu/metrics");
-                 EXPECT_THAT(Fields(Config()), ElementsAre("DCGM_FI_DEV_GPU_TEMP"));
-               }},
-              {[&] { wish("DCGM_FI_DEV_FB_USED, gauge, x\n", ""); }, [this] { return Report().problem.empty(); },
-               [this] { EXPECT_THAT(Fields(Config()), ElementsAre("DCGM_FI_DEV_FB_USED")); }},
-              {[&] { wish("DCGM_FI_DEV_FB_USED, gague, x\n", ""); }, [this] { return !Report().problem.empty(); },
-               [this] {
-                 EXPECT_THAT(Report().problem, HasSubstr("ConfigMap gpu/metrics:1: type \"gague\""));
-                 EXPECT_THAT(Fields(Config()), ElementsAre("DCGM_FI_DEV_FB_USED"));
-               }},
-              {[&] { Write(kOurs + "telemetry: {countersFile: " + Path("c.csv") + "}\n"); },
-               [this] { return Fields(Config()) == std::vector<std::string>{"DCGM_FI_DEV_GPU_TEMP"}; }}});
+  RunThrough(
+      {{[&] { remote("", "there is no ConfigMap gpu/metrics"); },
+        [this] { return !Report().problem.empty(); },
+        [this] {
+          EXPECT_EQ(Report().problem_origin, "ConfigMap gpu/metrics");
+          EXPECT_THAT(Fields(Config()), ElementsAre("DCGM_FI_DEV_GPU_TEMP"));
+        }},
+       {[&] { remote("DCGM_FI_DEV_FB_USED, gauge, x\n", ""); },
+        [this] { return Report().problem.empty(); },
+        [this] { EXPECT_THAT(Fields(Config()), ElementsAre("DCGM_FI_DEV_FB_USED")); }},
+       {[&] { remote("DCGM_FI_DEV_FB_USED, gague, x\n", ""); },
+        [this] { return !Report().problem.empty(); },
+        [this] {
+          EXPECT_THAT(Report().problem, HasSubstr("ConfigMap gpu/metrics:1: type \"gague\""));
+          EXPECT_THAT(Fields(Config()), ElementsAre("DCGM_FI_DEV_FB_USED"));
+        }},
+       {[&] { Write(kOurs + "telemetry: {countersFile: " + Path("c.csv") + "}\n"); },
+        [this] { return Fields(Config()) == std::vector<std::string>{"DCGM_FI_DEV_GPU_TEMP"}; }}});
   EXPECT_EQ(Report().problem, "");
 }
 

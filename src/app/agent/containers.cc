@@ -1,13 +1,12 @@
-// The programs are there before a specification names them.
 #include "app/agent/containers.h"
 
 #include <unistd.h>
 
 #include "app/agent/paths.h"
+#include "backend/all.h"
 #include "base/core/strings.h"
 #include "base/log.h"
 #include "os/core/file.h"
-#include "vendor/all.h"
 
 namespace penstock::app {
 namespace {
@@ -15,13 +14,15 @@ namespace {
 constexpr const char* kHook = "penstock-hook";
 constexpr const char* kPrograms[] = {kHook, "penstock-runtime"};
 
-/// Whether files can be made at `path`, or at the nearest folder on the way to it that is there.
+/// Whether files can be created at `path`, or in the nearest existing folder above it.
 bool MayWrite(std::string path) {
-  while (!os::Exists(path) && path.rfind('/') != std::string::npos && path.rfind('/') > 0) path.resize(path.rfind('/'));
+  while (!os::Exists(path) && path.rfind('/') != std::string::npos && path.rfind('/') > 0)
+    path.resize(path.rfind('/'));
   return ::access(path.c_str(), W_OK) == 0;
 }
 
-/// Copies a program to where the host has it. A running one keeps its file: the new one takes its name.
+/// Copies a program to the host's folder. A running instance keeps the old file: the new file
+/// replaces it by rename.
 base::Status Install(const std::string& from, const std::string& to) {
   constexpr unsigned kExecutable = 0755;
   ASSIGN(const std::string program, os::ReadFile(from));
@@ -37,7 +38,8 @@ base::Status InstallAll(const std::string& from, const std::string& to) {
 
 std::string WhyOff(const api::NodeConfig& config) {
   if (config.cdi.enabled == api::Switch::kOff) return "switched off";
-  if (config.cdi.enabled == api::Switch::kAuto && !MayWrite(config.paths.cdi_root)) return "no right to write to " + config.paths.cdi_root;
+  if (config.cdi.enabled == api::Switch::kAuto && !MayWrite(config.paths.cdi_root))
+    return "no right to write to " + config.paths.cdi_root;
   return "";
 }
 
@@ -49,28 +51,36 @@ node::cdi::Places PlacesOf(const api::NodeConfig& config) {
   return {.driver_root = paths.driver_root,
           .host_driver_root = host_driver_root,
           .dev_root = paths.dev_root,
-          .host_dev_root = config.paths.host_dev_root.empty() ? host_driver_root : config.paths.host_dev_root,
+          .host_dev_root =
+              config.paths.host_dev_root.empty() ? host_driver_root : config.paths.host_dev_root,
           .sysfs_root = paths.sysfs_root,
           .proc_root = paths.proc_root};
 }
 
-Containers::Containers(os::Loop& control, base::Executor& io, const api::NodeConfig& config, node::inventory::Inventory& inventory,
-                       std::string own_folder, bool kubelet_door)
-    : own_folder_(std::move(own_folder)), folder_(config.paths.cdi_root), config_(config.cdi), why_off_(WhyOff(config)) {
-  if (kubelet_door) {
+Containers::Containers(os::Loop& control, base::Executor& io, const api::NodeConfig& config,
+                       node::inventory::Inventory& inventory, std::string own_folder,
+                       bool kubelet_allocator)
+    : own_folder_(std::move(own_folder)),
+      folder_(config.paths.cdi_root),
+      config_(config.cdi),
+      why_off_(WhyOff(config)) {
+  if (kubelet_allocator) {
     engine_.emplace(
         control, io,
-        edge::engine::cri::Inquiry::Options{
-            .socket = config.containers.engine_socket, .proc_root = config.paths.proc_root, .kubelet_dir = config.paths.kubelet_dir});
+        protocol::engine::cri::EngineWatcher::Options{.socket = config.containers.engine_socket,
+                                                      .proc_root = config.paths.proc_root,
+                                                      .kubelet_dir = config.paths.kubelet_dir});
     engine_setup_.emplace(
         control, *engine_,
-        door::EngineSetup::Options{
-            .state_dir = config.paths.state_dir, .proc_root = config.paths.proc_root, .runtime = HostFolder() + "/penstock-runtime"});
+        adapter::kubelet::EngineReconciler::Options{.state_dir = config.paths.state_dir,
+                                                    .proc_root = config.paths.proc_root,
+                                                    .runtime = HostFolder() + "/penstock-runtime"});
   }
   if (why_off_.empty()) WriteSpecifications(control, io, config, inventory);
 }
 
-void Containers::WriteSpecifications(os::Loop& control, base::Executor& io, const api::NodeConfig& config,
+void Containers::WriteSpecifications(os::Loop& control, base::Executor& io,
+                                     const api::NodeConfig& config,
                                      node::inventory::Inventory& inventory) {
   if (!config_.install.empty()) {
     if (const auto installed = InstallAll(own_folder_, config_.install); !installed.ok()) {
@@ -80,8 +90,10 @@ void Containers::WriteSpecifications(os::Loop& control, base::Executor& io, cons
   } else if (config_.hook.empty() && !os::Exists(own_folder_ + "/" + kHook)) {
     why_no_hook_ = "there is no " + own_folder_ + "/" + kHook;
   }
-  keeper_.emplace(control, io, inventory, vendor::FindDialect,
-                  node::cdi::Keeper::Settings{.folder = folder_, .places = PlacesOf(config), .options = OptionsOf(config_)});
+  keeper_.emplace(
+      control, io, inventory, backend::FindDialect,
+      node::cdi::CdiSpecWriter::Settings{
+          .folder = folder_, .places = PlacesOf(config), .options = OptionsOf(config_)});
 }
 
 void Containers::Begin(const api::NodeConfig& config) {
@@ -106,7 +118,7 @@ node::cdi::Options Containers::OptionsOf(const api::CdiConfig& config) const {
   return options;
 }
 
-/// Where the host has our programs.
+/// The folder of Penstock's programs, as the host names it.
 std::string Containers::HostFolder() const {
   if (config_.install.empty()) return own_folder_;
   return config_.host_install.empty() ? config_.install : config_.host_install;
@@ -126,8 +138,10 @@ api::CdiReport Containers::Report() {
   report.kinds = written->kinds;
   report.problems = written->problems;
   report.remarks = written->remarks;
-  if (engine_setup_ && !engine_setup_->problem().empty()) report.problems.push_back(engine_setup_->problem());
-  if (!why_no_hook_.empty()) report.remarks.push_back("specifications have no hooks: " + why_no_hook_);
+  if (engine_setup_ && !engine_setup_->problem().empty())
+    report.problems.push_back(engine_setup_->problem());
+  if (!why_no_hook_.empty())
+    report.remarks.push_back("specifications have no hooks: " + why_no_hook_);
   return report;
 }
 

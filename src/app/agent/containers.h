@@ -1,62 +1,68 @@
-// How containers of this node come by devices: the programs that engines execute, put where the host has them; the specifications; and what
-// the kubelet's engine can do with them. Construction only.
+// Prepares how containers of this node get devices: installs the programs that engines execute,
+// writes the CDI specifications, and watches and configures the kubelet's engine.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <string>
 
-#include "api/node_config.h"
+#include "adapter/kubelet/engine_reconciler.h"
+#include "api/config/node_config.h"
 #include "api/report.h"
-#include "door/engine_setup.h"
-#include "edge/engine/cri/inquiry.h"
-#include "node/cdi/keeper.h"
+#include "node/cdi/spec_writer.h"
 #include "node/inventory/inventory.h"
 #include "os/loop.h"
+#include "protocol/engine/cri/engine_watcher.h"
 
 namespace penstock::app {
 
-/// Where specifications' things lie, by a configuration.
+/// The paths that specifications use, from a configuration.
 node::cdi::Places PlacesOf(const api::NodeConfig& config);
 
 /// On the control loop.
 class Containers {
  public:
-  /// `own_folder` is where this program and its kin lie. The engine is asked only for the kubelet's door.
-  Containers(os::Loop& control, base::Executor& io, const api::NodeConfig& config, node::inventory::Inventory& inventory,
-             std::string own_folder, bool kubelet_door);
+  /// `own_folder` is the folder of this program and of the other Penstock programs. The engine is
+  /// only watched if `kubelet_allocator`.
+  Containers(os::Loop& control, base::Executor& io, const api::NodeConfig& config,
+             node::inventory::Inventory& inventory, std::string own_folder, bool kubelet_allocator);
 
-  /// This agent serves the node and all devices have been looked at: specifications are written from now on.
+  /// Call when this agent serves the node and all devices were read once: starts to write
+  /// specifications.
   void Begin(const api::NodeConfig& config);
 
   void Configure(const api::NodeConfig& config);
 
-  /// Null where specifications are not written here.
-  base::Published<node::cdi::Written>* written() { return keeper_ ? &keeper_->published() : nullptr; }
+  /// Null if this agent writes no specifications.
+  base::Published<node::cdi::Written>* written() {
+    return keeper_ ? &keeper_->published() : nullptr;
+  }
 
-  /// Null where nobody needs to know.
-  edge::engine::cri::Inquiry* engine() { return engine_ ? &*engine_ : nullptr; }
+  /// Null if it is not needed.
+  protocol::engine::cri::EngineWatcher* engine() { return engine_ ? &*engine_ : nullptr; }
 
-  /// Where specifications are written, as engines call it; empty where they are not.
+  /// Where specifications are written, as engines name it; empty if none are written.
   std::string folder() const { return keeper_ ? folder_ : ""; }
 
   api::CdiReport Report();
 
-  /// Vendors whose driver programs cannot use, since its libraries are of another version than its kernel module, and why.
+  /// Vendors whose driver programs cannot use, because its libraries and its kernel module have
+  /// different versions; with the reason.
   std::map<std::string, std::string> MismatchedDrivers();
 
  private:
-  void WriteSpecifications(os::Loop& control, base::Executor& io, const api::NodeConfig& config, node::inventory::Inventory& inventory);
+  void WriteSpecifications(os::Loop& control, base::Executor& io, const api::NodeConfig& config,
+                           node::inventory::Inventory& inventory);
   node::cdi::Options OptionsOf(const api::CdiConfig& config) const;
   std::string HostFolder() const;
 
   const std::string own_folder_, folder_;
   api::CdiConfig config_;
   std::string why_off_;      // empty: specifications are written
-  std::string why_no_hook_;  // empty: there is one
-  std::optional<node::cdi::Keeper> keeper_;
-  std::optional<edge::engine::cri::Inquiry> engine_;
-  std::optional<door::EngineSetup> engine_setup_;
+  std::string why_no_hook_;  // empty: the hook exists
+  std::optional<node::cdi::CdiSpecWriter> keeper_;
+  std::optional<protocol::engine::cri::EngineWatcher> engine_;
+  std::optional<adapter::kubelet::EngineReconciler> engine_setup_;
 };
 
 }  // namespace penstock::app

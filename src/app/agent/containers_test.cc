@@ -1,4 +1,4 @@
-// The programs that container engines execute, put where the host has them.
+// Tests the installation of the programs that container engines execute.
 #include "app/agent/containers.h"
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "os/core/file.h"
-#include "os/temporary_folder.h"
+#include "os/testing/temporary_folder.h"
 
 namespace penstock::app {
 namespace {
@@ -28,12 +28,14 @@ class ContainersTest : public testing::Test {
     folder_.Write("own/penstock-runtime", "a runtime");
   }
 
-  /// As the agent does it when it starts, and what it reports then.
+  /// Starts it like the agent, and returns its report.
   api::CdiReport Report() {
     os::Loop loop("test");
     return Containers(loop, loop, config_, inventory_, folder_ / "own", false).Report();
   }
-  std::string Installed(const std::string& name) const { return os::ReadFile(config_.cdi.install + "/" + name).value_or("none"); }
+  std::string Installed(const std::string& name) const {
+    return os::ReadFile(config_.cdi.install + "/" + name).value_or("none");
+  }
   struct stat StatOf(const std::string& name) const {
     struct stat info {};
     EXPECT_EQ(::stat((config_.cdi.install + "/" + name).c_str(), &info), 0);
@@ -52,13 +54,15 @@ TEST_F(ContainersTest, BothProgramsAreInstalledSoThatAnyUserCanExecuteThem) {
   EXPECT_THAT(report.remarks, IsEmpty());
   EXPECT_EQ(Installed("penstock-hook"), "a hook");
   EXPECT_EQ(Installed("penstock-runtime"), "a runtime");
-  for (const char* name : {"penstock-hook", "penstock-runtime"}) EXPECT_EQ(StatOf(name).st_mode & 07777, 0755u);
+  for (const char* name : {"penstock-hook", "penstock-runtime"})
+    EXPECT_EQ(StatOf(name).st_mode & 07777, 0755u);
 }
 
-// An engine may be executing the old one at this moment.
+// An engine may be executing the old program at that moment.
 TEST_F(ContainersTest, ANewVersionIsANewFileAndTheSameVersionIsLeftAlone) {
   Report();
-  const os::UniqueFd running(::open((config_.cdi.install + "/penstock-hook").c_str(), O_RDONLY | O_CLOEXEC));
+  const os::UniqueFd running(
+      ::open((config_.cdi.install + "/penstock-hook").c_str(), O_RDONLY | O_CLOEXEC));
   const struct stat hook = StatOf("penstock-hook"), runtime = StatOf("penstock-runtime");
   folder_.Write("own/penstock-hook", "a newer hook");
   EXPECT_THAT(Report().remarks, IsEmpty());
@@ -66,16 +70,20 @@ TEST_F(ContainersTest, ANewVersionIsANewFileAndTheSameVersionIsLeftAlone) {
   EXPECT_NE(StatOf("penstock-hook").st_ino, hook.st_ino);
   EXPECT_EQ(StatOf("penstock-runtime").st_ino, runtime.st_ino);
   EXPECT_EQ(os::ReadAll(running.get(), "the old hook").value_or("none"), "a hook");
-  EXPECT_THAT(*os::ListDirectory(config_.cdi.install), ElementsAre("penstock-hook", "penstock-runtime"));
+  EXPECT_THAT(*os::ListDirectory(config_.cdi.install),
+              ElementsAre("penstock-hook", "penstock-runtime"));
 }
 
 TEST_F(ContainersTest, WithoutThemSpecificationsHaveNoHooksAndTheReportSaysWhy) {
   std::filesystem::remove(folder_ / "own/penstock-runtime");
   EXPECT_THAT(Report().remarks,
-              ElementsAre(testing::AllOf(HasSubstr("specifications have no hooks: "), HasSubstr("own/penstock-runtime"))));
+              ElementsAre(testing::AllOf(HasSubstr("specifications have no hooks: "),
+                                         HasSubstr("own/penstock-runtime"))));
   folder_.Write("file", "");
   config_.cdi.install = folder_ / "file/bin";
-  EXPECT_THAT(Report().remarks, ElementsAre(testing::AllOf(HasSubstr("specifications have no hooks: "), HasSubstr("file"))));
+  EXPECT_THAT(
+      Report().remarks,
+      ElementsAre(testing::AllOf(HasSubstr("specifications have no hooks: "), HasSubstr("file"))));
 }
 
 TEST_F(ContainersTest, NothingIsInstalledWhereThatIsNotAskedForOrSpecificationsAreNotWritten) {
@@ -87,7 +95,8 @@ TEST_F(ContainersTest, NothingIsInstalledWhereThatIsNotAskedForOrSpecificationsA
   config_.cdi.install = "";
   EXPECT_THAT(Report().remarks, IsEmpty()) << "the hook beside the agent serves";
   std::filesystem::remove(folder_ / "own/penstock-hook");
-  EXPECT_THAT(Report().remarks, ElementsAre("specifications have no hooks: there is no " + folder_ / "own/penstock-hook"));
+  EXPECT_THAT(Report().remarks, ElementsAre("specifications have no hooks: there is no " +
+                                            folder_ / "own/penstock-hook"));
   config_.cdi.hook = "/usr/bin/penstock-hook";
   EXPECT_THAT(Report().remarks, IsEmpty()) << "which the host has";
   EXPECT_FALSE(os::Exists(folder));

@@ -1,12 +1,12 @@
-// Both sources are always kept up to date; which of them counts is decided when it is asked for.
+// Both sources are always kept up to date; state() decides which of them is in force.
 #include "app/agent/counters_follower.h"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include "api/compat/counters.h"
-#include "app/counters.h"
+#include "api/compat/nvidia/counters.h"
+#include "backend/counter_fields.h"
 #include "base/log.h"
 #include "os/core/file.h"
 
@@ -14,25 +14,33 @@ namespace penstock::app {
 
 namespace {
 
-/// Files of dcgm-exporter's image that say what is built in here.
-constexpr std::array<std::string_view, 2> kBuiltIn = {"/etc/dcgm-exporter/default-counters.csv",
-                                                      "/etc/dcgm-exporter/dcp-metrics-included.csv"};
+/// Files of dcgm-exporter's image whose content is built into the agent.
+constexpr std::array<std::string_view, 2> kBuiltIn = {
+    "/etc/dcgm-exporter/default-counters.csv", "/etc/dcgm-exporter/dcp-metrics-included.csv"};
 
-base::Result<std::string> ReadCounters(const std::string& path) { return os::ReadFile(path, api::compat::kLongestCounters + 1); }
+base::Result<std::string> ReadCounters(const std::string& path) {
+  return os::ReadFile(path, api::compat::kLongestCounters + 1);
+}
 
 bool IsBuiltIn(const std::string& path, const base::Result<std::string>& text) {
-  return !text.ok() && text.error().code() == base::Code::kNotFound && std::find(kBuiltIn.begin(), kBuiltIn.end(), path) != kBuiltIn.end();
+  return !text.ok() && text.error().code() == base::Code::kNotFound &&
+         std::find(kBuiltIn.begin(), kBuiltIn.end(), path) != kBuiltIn.end();
 }
 
 }  // namespace
 
-CountersFollower::CountersFollower(os::Loop& control, base::Executor& io, std::function<void()> changed)
-    : control_(control), io_(io), changed_(std::move(changed)), self_(std::make_shared<CountersFollower*>(this)) {}
+CountersFollower::CountersFollower(os::Loop& control, base::Executor& io,
+                                   std::function<void()> changed)
+    : control_(control),
+      io_(io),
+      changed_(std::move(changed)),
+      self_(std::make_shared<CountersFollower*>(this)) {}
 
 CountersFollower::~CountersFollower() { *self_ = nullptr; }
 
 void CountersFollower::Begin(const api::TelemetryConfig& telemetry) {
-  if (!telemetry.counters_file.empty()) FileRead(telemetry.counters_file, ReadCounters(telemetry.counters_file));
+  if (!telemetry.counters_file.empty())
+    FileRead(telemetry.counters_file, ReadCounters(telemetry.counters_file));
 }
 
 void CountersFollower::Configure(const api::TelemetryConfig& telemetry) {
@@ -51,7 +59,7 @@ void CountersFollower::Configure(const api::TelemetryConfig& telemetry) {
       Reload();
     }
   }
-  Tell(before);
+  Notify(before);
 }
 
 void CountersFollower::Reload() {
@@ -61,7 +69,7 @@ void CountersFollower::Reload() {
       if (*self == nullptr || (*self)->path_ != path) return;
       const State before = (*self)->state();
       (*self)->FileRead(path, text);
-      (*self)->Tell(before);
+      (*self)->Notify(before);
     });
   });
 }
@@ -75,7 +83,7 @@ void CountersFollower::FileRead(const std::string& path, const base::Result<std:
   TakeText(text, path, file_);
 }
 
-void CountersFollower::Take(const door::WishedConfig& map) {
+void CountersFollower::Take(const api::RemoteConfig& map) {
   const State before = state();
   map_.origin = map.origin;
   if (!map.problem.empty()) {
@@ -85,33 +93,38 @@ void CountersFollower::Take(const door::WishedConfig& map) {
   } else {
     TakeText(map.text, map.origin, map_);
   }
-  Tell(before);
+  Notify(before);
 }
 
-void CountersFollower::TakeText(const base::Result<std::string>& text, const std::string& name, Source& source) {
+void CountersFollower::TakeText(const base::Result<std::string>& text, const std::string& name,
+                                Source& source) {
   if (!text.ok()) {
     source.problem = text.error().message();
     return;
   }
-  auto counters = api::compat::ParseCounters(*text, name, CounterFields());
+  auto counters = api::compat::ParseCounters(*text, name, backend::CounterFields());
   source.problem = counters.ok() ? "" : counters.error().message();
   if (!counters.ok()) return;
   if (std::exchange(source.of, name) == name && source.rows == counters->rows) return;
-  for (const std::string& remark : counters->remarks) base::Log(base::kInfo, "counters", {{"remark", remark}});
+  for (const std::string& remark : counters->remarks)
+    base::Log(base::kInfo, "counters", {{"remark", remark}});
   source.rows = std::move(counters->rows);
 }
 
 CountersFollower::State CountersFollower::state() const {
   const bool map = !map_.of.empty();
   const Source& said = map || !map_.problem.empty() ? map_ : file_;
-  return {.rows = map ? map_.rows : file_.rows, .problem = said.problem, .problem_origin = said.problem.empty() ? "" : said.origin};
+  return {.rows = map ? map_.rows : file_.rows,
+          .problem = said.problem,
+          .problem_origin = said.problem.empty() ? "" : said.origin};
 }
 
-void CountersFollower::Tell(const State& before) {
+void CountersFollower::Notify(const State& before) {
   const State now = state();
   if (now == before) return;
   if (!now.problem.empty() && now.problem != before.problem)
-    base::Log(base::kError, "counters refused; what was shown stays", {{"from", now.problem_origin}, {"why", now.problem}});
+    base::Log(base::kError, "counters refused; what was shown stays",
+              {{"from", now.problem_origin}, {"why", now.problem}});
   control_.Post([self = self_] {
     if (*self != nullptr) (*self)->changed_();
   });

@@ -1,4 +1,5 @@
-// Which of dcgm-exporter's fields are shown, where a file or a ConfigMap says it: read, checked, followed. Applies nothing itself.
+// Reads, validates and follows the list of dcgm-exporter's fields to show, from a file or a
+// ConfigMap.
 #pragma once
 
 #include <functional>
@@ -6,38 +7,40 @@
 #include <string>
 #include <vector>
 
-#include "api/node_config.h"
+#include "api/config/node_config.h"
+#include "api/config/remote_config.h"
 #include "base/core/result.h"
 #include "base/executor.h"
-#include "door/cluster.h"
 #include "os/loop.h"
-#include "os/watch.h"
+#include "os/watch/watch.h"
 
 namespace penstock::app {
 
-/// On the control loop; files are read on `io`. Of a source that is wrong, what it said before stays; of one that was never well, nothing
-/// counts. What the ConfigMap says counts more than the file.
+/// On the control loop; files are read on `io`. If the text of a source becomes invalid, its last
+/// valid rows stay; a source that was never valid is ignored. The ConfigMap takes precedence over
+/// the file.
 class CountersFollower {
  public:
-  /// What counts now. `problem` is why a newer text does not; empty: there is none.
+  /// The rows in force. `problem` is why a newer text is not; empty: there is none.
   struct State {
-    std::vector<api::MetricRow> rows;  ///< empty: what the exporter shows by default
+    std::vector<api::MetricRow> rows;  ///< empty: the exporter's default
     std::string problem, problem_origin;
     bool operator==(const State&) const = default;
   };
 
-  /// `changed` is called when state() has changed, later than Configure and Take.
+  /// `changed` is called after state() has changed, asynchronously to Configure and Take.
   CountersFollower(os::Loop& control, base::Executor& io, std::function<void()> changed);
   ~CountersFollower();
 
-  /// Reads the file that the configuration names at once: at the start, before somebody asks for the page. Blocks.
+  /// Reads the configured file at once, so that it is in force before the first page is requested.
+  /// Blocks.
   void Begin(const api::TelemetryConfig& telemetry);
 
-  /// Follows the file that this names from now on, and no other.
+  /// Follows the file that `telemetry` names, and no other.
   void Configure(const api::TelemetryConfig& telemetry);
 
-  /// What the ConfigMap says (door::ClusterDoor::Callbacks::counters).
-  void Take(const door::WishedConfig& map);
+  /// Sets the ConfigMap's content (ClusterAdapter::Callbacks::counters).
+  void Take(const api::RemoteConfig& map);
 
   /// Reads the file again.
   void Reload();
@@ -45,17 +48,18 @@ class CountersFollower {
   State state() const;
 
  private:
-  /// What a text made.
+  /// The result of a text.
   struct Source {
-    std::vector<api::MetricRow> rows;  // of the last text that was well
-    std::string of;                    // its path or name; empty: there was none
+    std::vector<api::MetricRow> rows;  // of the last valid text
+    std::string of;                    // path or name of that text; empty: none
     std::string problem, origin;
     bool operator==(const Source&) const = default;
   };
 
-  static void TakeText(const base::Result<std::string>& text, const std::string& name, Source& source);
+  static void TakeText(const base::Result<std::string>& text, const std::string& name,
+                       Source& source);
   void FileRead(const std::string& path, const base::Result<std::string>& text);
-  void Tell(const State& before);
+  void Notify(const State& before);
 
   os::Loop& control_;
   base::Executor& io_;
@@ -63,7 +67,8 @@ class CountersFollower {
   std::string path_, map_name_;
   Source file_, map_;
   std::unique_ptr<os::PathWatch> watch_;
-  const std::shared_ptr<CountersFollower*> self_;  // null inside once destroyed: for functions on their way
+  // Null inside once destroyed: for posted functions.
+  const std::shared_ptr<CountersFollower*> self_;
 };
 
 }  // namespace penstock::app

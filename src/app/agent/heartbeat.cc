@@ -1,30 +1,30 @@
-// By the loops' own word of when they began what they do.
 #include "app/agent/heartbeat.h"
 
 #include "base/core/clock.h"
-#include "edge/systemd/notify.h"
+#include "protocol/systemd/notify.h"
 
 namespace penstock::app {
 namespace {
 
-/// The longest of what a loop does is to read a year of usage records or all of a driver's libraries from a slow disk: some seconds.
+/// The longest tasks of a loop, reading a year of usage records or all libraries of a driver from a
+/// slow disk, take some seconds.
 constexpr base::Duration kHangs = std::chrono::seconds(30);
 
 }  // namespace
 
-void Heartbeat::TellSystemd(os::Loop& control) const {
-  const base::Duration interval = edge::systemd::WatchdogInterval();
+void Heartbeat::NotifySystemd(os::Loop& control) const {
+  const base::Duration interval = protocol::systemd::WatchdogInterval();
   if (interval <= base::Duration::zero()) return;
-  if (Hangs().empty()) edge::systemd::Notify("WATCHDOG=1");
-  control.PostAfter(interval / 2, [this, &control] { TellSystemd(control); });
+  if (Hangs().empty()) protocol::systemd::Notify("WATCHDOG=1");
+  control.PostAfter(interval / 2, [this, &control] { NotifySystemd(control); });
 }
 
 std::string Heartbeat::Hangs() const {
   for (const os::Loop* loop : loops_) {
     const base::Duration busy = loop->Busy();
     if (busy <= kHangs) continue;
-    return "the thread \"" + loop->name() + "\" has not come back for " + base::FormatDuration(busy) +
-           ": it waits for a file or a device that does not answer";
+    return "the thread \"" + loop->name() + "\" has not come back for " +
+           base::FormatDuration(busy) + ": it waits for a file or a device that does not answer";
   }
   return "";
 }

@@ -1,4 +1,4 @@
-// Whether the agent's threads come back from what they do: for probes, and for systemd's watchdog.
+// Detects a hanging thread of the agent, for probes and for systemd's watchdog.
 #pragma once
 
 #include <string>
@@ -8,17 +8,19 @@
 
 namespace penstock::app {
 
-/// Looks at how long the loops have been busy with one thing. Nothing runs for it while they are idle.
+/// Checks how long the loops have been busy with one task. Costs nothing while they are idle.
 class Heartbeat {
  public:
-  /// The loops outlive it.
+  /// The loops must outlive this object.
   explicit Heartbeat(std::vector<const os::Loop*> loops) : loops_(std::move(loops)) {}
 
-  /// Tells systemd, at half of the time within which it wants to know, that nothing hangs; it ends the agent otherwise. Runs on `control`,
-  /// which is told by its silence where it hangs itself. Nothing where no watchdog is set.
-  void TellSystemd(os::Loop& control) const;
+  /// Notifies systemd's watchdog, at half of its interval, while no loop hangs; without
+  /// notifications systemd ends the agent. Runs on `control`, so a hang of that loop also stops the
+  /// notifications. Does nothing if no watchdog is set.
+  void NotifySystemd(os::Loop& control) const;
 
-  /// What has been going on for so long that the agent is better started again: one sentence; empty where there is nothing. Any thread.
+  /// Describes in one sentence a task that has taken so long that the agent should be restarted;
+  /// empty if there is none. Any thread.
   std::string Hangs() const;
 
  private:

@@ -1,15 +1,17 @@
-// Waits for the configuration to be known, then for a bounded time, then for proof that nothing was shared.
+// Waits until the configuration is known, then at most for a limited time, and then until no sign
+// of shared devices is left.
 #include "app/agent/kubelet_start.h"
 
 #include <utility>
 
+#include "adapter/kubelet/shares_seen.h"
 #include "base/log.h"
-#include "door/shares_seen.h"
 
 namespace penstock::app {
 namespace {
 
-constexpr base::Duration kLookAgain = std::chrono::seconds(10);  // at what shows shares: pods end, the kubelet is reset
+// Time between two looks for shared devices: they disappear when pods end or the kubelet is reset.
+constexpr base::Duration kLookAgain = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -19,7 +21,8 @@ KubeletStart::KubeletStart(Node node, bool kubelet_served, std::function<void()>
     Open();
     return;
   }
-  reason_ = node_.configuration.unknown() + " has not been read yet: the kubelet is told of no device until it is, or until " +
+  reason_ = node_.configuration.unknown() +
+            " has not been read yet: the kubelet is told of no device until it is, or until " +
             base::FormatTime(node_.control.clock().Wall() + kWait);
   base::Log(base::kWarn, "kubelet", {{"state", "waiting"}, {"why", reason_}});
   on_config_ = node_.configuration.published().Subscribe([this](const auto&) {
@@ -42,10 +45,11 @@ void KubeletStart::Open() {
 void KubeletStart::LookAtShares() {
   if (opened_) return;
   node_.io.Post([self = self_, &control = node_.control, folder = node_.kubelet_dir] {
-    control.Post([self, checkpoint = edge::kubelet::ReadCheckpoint(folder)] {
+    control.Post([self, checkpoint = protocol::kubelet::ReadCheckpoint(folder)] {
       if (*self == nullptr) return;
       const Node& node = (*self)->node_;
-      (*self)->Decide(door::SharesSeen(*node.ledger.Get(), *node.inventory.published().Get(), checkpoint));
+      (*self)->Decide(adapter::kubelet::SharesSeen(*node.ledger.Get(),
+                                                   *node.inventory.published().Get(), checkpoint));
     });
   });
 }
@@ -55,12 +59,15 @@ void KubeletStart::Decide(const std::string& shares) {
   const bool own_shares = !node_.configuration.published().Get()->config.sharing.rules.empty();
   if (shares.empty() || own_shares) {
     base::Log(base::kWarn, "the kubelet is told what the agent's own configuration says",
-              {{"why", node_.configuration.unknown() + " has not been read for " + base::FormatDuration(kWait)}});
+              {{"why", node_.configuration.unknown() + " has not been read for " +
+                           base::FormatDuration(kWait)}});
     return Open();
   }
-  const std::string before = std::exchange(reason_, node_.configuration.unknown() + " has not been read yet, and " + shares +
-                                                        ": no device is offered to the kubelet whole until it is read");
-  if (before != reason_) base::Log(base::kWarn, "kubelet", {{"state", "waiting"}, {"why", reason_}});
+  const std::string before = std::exchange(
+      reason_, node_.configuration.unknown() + " has not been read yet, and " + shares +
+                   ": no device is offered to the kubelet whole until it is read");
+  if (before != reason_)
+    base::Log(base::kWarn, "kubelet", {{"state", "waiting"}, {"why", reason_}});
   timer_ = node_.control.PostAfter(kLookAgain, [this] { LookAtShares(); });
 }
 

@@ -1,5 +1,6 @@
-// When the kubelet is told of devices for the first time: once it is known what it is to be told. Where a ConfigMap says that and nobody
-// has read it yet, the kubelet is told nothing for a while; devices that were shared before are not offered whole after it either.
+// Decides when the agent first advertises devices to the kubelet: when the configuration is known.
+// While a configured ConfigMap was never read, the agent waits for a limited time; after that time
+// it still does not advertise whole devices if devices were shared before.
 #pragma once
 
 #include <chrono>
@@ -29,12 +30,13 @@ class KubeletStart {
   };
   static constexpr base::Duration kWait = std::chrono::seconds(30);
 
-  /// All devices have been looked at. `open` is called once, at once where nothing is waited for. Where no kubelet is served, nothing is.
+  /// Construct when all devices were read once. `open` is called exactly once, immediately if there
+  /// is nothing to wait for. Does not wait if `kubelet_served` is false.
   KubeletStart(Node node, bool kubelet_served, std::function<void()> open);
   ~KubeletStart();
 
   bool waits() const { return !opened_; }
-  /// Why, for people; empty once it does not.
+  /// Why it waits, for users; empty otherwise.
   const std::string& reason() const { return reason_; }
 
  private:
@@ -48,7 +50,8 @@ class KubeletStart {
   std::string reason_;
   base::TimerId timer_ = 0;
   base::Subscription on_config_;
-  const std::shared_ptr<KubeletStart*> self_;  // null inside once destroyed: for functions on their way
+  // Null inside once destroyed: for posted functions.
+  const std::shared_ptr<KubeletStart*> self_;
 };
 
 }  // namespace penstock::app

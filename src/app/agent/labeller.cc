@@ -1,19 +1,23 @@
-// Nothing is published before machine and devices are known: a missing label must mean that there is nothing to tell.
+// Publishes nothing before the facts of machine and devices are known: a missing label must mean
+// that the fact is absent.
 #include "app/agent/labeller.h"
 
 #include "app/agent/paths.h"
-#include "vendor/all.h"
+#include "backend/all.h"
 
 namespace penstock::app {
 
-Labeller::Labeller(os::Loop& control, base::Executor& io, node::inventory::Inventory& inventory, node::share::Offers& offers,
-                   const std::string& sysfs_root, std::function<void()> pci_changed)
+Labeller::Labeller(os::Loop& control, base::Executor& io, node::inventory::Inventory& inventory,
+                   node::share::Offers& offers, const std::string& sysfs_root,
+                   std::function<void()> pci_changed)
     : control_(control),
       io_(io),
       sysfs_root_(sysfs_root),
       pci_changed_(std::move(pci_changed)),
-      labels_(inventory, vendor::FindDialect, offers.wished(), offers.servers()),
-      started_(std::chrono::duration_cast<std::chrono::seconds>(control.clock().Wall().time_since_epoch()).count()),
+      labels_(inventory, backend::FindDialect, offers.desired(), offers.servers()),
+      started_(std::chrono::duration_cast<std::chrono::seconds>(
+                   control.clock().Wall().time_since_epoch())
+                   .count()),
       pci_watch_(control, sysfs_root, [this] { PciChanged(); }) {}
 
 void Labeller::Configure(const api::NodeConfig& config) {
@@ -63,10 +67,11 @@ void Labeller::SetNfd(bool labels_this_node) {
 void Labeller::Update() {
   if (!begun_ || !machine_) return;
   const api::Switch features = config_.host_features;
-  labels_.Set({.machine = *machine_,
-               .timestamp = started_,
-               .config = config_,
-               .host_features = features == api::Switch::kOn || (features == api::Switch::kAuto && !nfd_)});
+  labels_.Set(
+      {.machine = *machine_,
+       .timestamp = started_,
+       .config = config_,
+       .host_features = features == api::Switch::kOn || (features == api::Switch::kAuto && !nfd_)});
 }
 
 }  // namespace penstock::app

@@ -1,5 +1,5 @@
-// The labels of this node, put together: the machine's facts, the devices', how these are shared, and what the configuration says of them.
-// Construction only.
+// Computes this node's labels from the facts of the machine and its devices, the sharing of
+// devices, and the configuration.
 #pragma once
 
 #include <cstdint>
@@ -7,32 +7,35 @@
 #include <optional>
 #include <string>
 
-#include "api/node_config.h"
-#include "door/features_file.h"
+#include "adapter/cluster/features_file.h"
+#include "api/config/node_config.h"
 #include "node/label/labels.h"
 #include "node/share/offers.h"
 #include "os/loop.h"
-#include "os/pci_watch.h"
+#include "os/watch/pci_watch.h"
 
 namespace penstock::app {
 
-/// On the control loop; the machine is read on `io`.
+/// On the control loop; the machine's facts are read on `io`.
 class Labeller {
  public:
-  /// `sysfs_root` is where PCI functions come and go; `pci_changed` is called when they have.
-  Labeller(os::Loop& control, base::Executor& io, node::inventory::Inventory& inventory, node::share::Offers& offers,
-           const std::string& sysfs_root, std::function<void()> pci_changed);
+  /// `sysfs_root` is watched for PCI functions that appear or disappear; `pci_changed` is called
+  /// then.
+  Labeller(os::Loop& control, base::Executor& io, node::inventory::Inventory& inventory,
+           node::share::Offers& offers, const std::string& sysfs_root,
+           std::function<void()> pci_changed);
 
-  /// Reads the machine; again where the configuration is another one.
+  /// Reads the machine's facts; call again for a changed configuration.
   void Configure(const api::NodeConfig& config);
 
   /// The first look at the devices is over.
   void Begin();
 
-  /// Whether NFD labels this node: then the host's features are its to say, unless the configuration says otherwise.
+  /// Whether NFD labels this node: if so, NFD publishes the host's features, unless the
+  /// configuration says otherwise.
   void SetNfd(bool labels_this_node);
 
-  /// This agent serves the node: labels may leave by the file that the configuration names.
+  /// Call when this agent serves the node: the configured file of labels is written from now on.
   void Serve();
 
   bool nfd() const { return nfd_; }
@@ -57,7 +60,7 @@ class Labeller {
   bool serves_ = false;
   bool nfd_ = false;
   std::string features_path_;
-  std::optional<door::FeaturesFile> features_file_;
+  std::optional<adapter::cluster::FeaturesFile> features_file_;
   os::PciWatch pci_watch_;
 };
 

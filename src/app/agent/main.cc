@@ -1,4 +1,4 @@
-// penstock-agent: options, then the agent.
+// penstock-agent: parses the options and runs the agent.
 #include <algorithm>
 #include <iostream>
 #include <vector>
@@ -6,12 +6,12 @@
 #include <CLI/CLI.hpp>
 #include <malloc.h>
 
-#include "api/compat/exporter_options.h"
+#include "api/compat/nvidia/exporter_options.h"
 #include "app/agent/agent.h"
 #include "app/kept_configuration.h"
 #include "app/options.h"
 #include "base/log.h"
-#include "os/process.h"
+#include "os/process/process.h"
 
 namespace penstock::app {
 namespace {
@@ -25,7 +25,8 @@ Exit status: 0 ended as asked, 1 could not start (the log says why), 2 wrong use
 
 int Main(int argc, char** argv) {
   CLI::App app(
-      "The agent of one node: finds its accelerators, offers them to the kubelet and to local programs, keeps who holds what.\n"
+      "The agent of one node: finds its accelerators, offers them to the kubelet and to local "
+      "programs, keeps who holds what.\n"
       "People start it with `penstock up`; systemd and DaemonSets start it directly.",
       "penstock-agent");
   app.set_version_flag("-v,--version", std::string("penstock-agent ") + PENSTOCK_VERSION);
@@ -36,11 +37,14 @@ int Main(int argc, char** argv) {
   AddExporterOptions(app, settings);
   bool no_wait = false, verbose = false;
   std::string worker;
-  app.add_flag("--no-wait", no_wait, "Fail at once where another agent runs, instead of waiting for its lock");
+  app.add_flag("--no-wait", no_wait,
+               "Fail at once where another agent runs, instead of waiting for its lock");
   app.add_flag("--verbose", verbose, "Log more");
-  app.add_option("--worker", worker, "The worker program (default: penstock-worker beside this program)");
-  std::vector<std::string> arguments = api::compat::FromGoFlags(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
-  std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+  app.add_option("--worker", worker,
+                 "The worker program (default: penstock-worker beside this program)");
+  std::vector<std::string> arguments =
+      api::compat::FromGoFlags(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+  std::reverse(arguments.begin(), arguments.end());  // the order that CLI11 expects
   try {
     app.parse(std::move(arguments));
   } catch (const CLI::ExtrasError&) {
@@ -61,17 +65,22 @@ int Main(int argc, char** argv) {
     return 1;
   }
   if (worker.empty()) worker = os::OwnFolder() + "/penstock-worker";
-  return RunAgent({.settings = std::move(settings), .start = *std::move(start), .worker = worker, .wait_for_lock = !no_wait});
+  return RunAgent({.settings = std::move(settings),
+                   .start = *std::move(start),
+                   .worker = worker,
+                   .wait_for_lock = !no_wait});
 }
 
 }  // namespace
 }  // namespace penstock::app
 
 int main(int argc, char** argv) {
-  // gRPC's threads would each keep a heap of what a burst of calls once needed: 3 MiB more after 64 at a time, and no faster.
+  // Each gRPC thread would keep a heap of its own, as large as a burst of calls once needed: 3 MiB
+  // more after 64 calls at a time, without being faster.
   ::mallopt(M_ARENA_MAX, 1);
-  // Pages and states of some hundred KiB come and go: beside the heap, where they would leave holes among what stays. malloc raises this
-  // by itself when the first of them is freed.
+  // Pages and states of some hundred KiB come and go. They are mapped outside the heap, in which
+  // they would leave holes. Without this setting malloc raises the threshold when the first of them
+  // is freed.
   ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
   return penstock::app::Main(argc, argv);
 }

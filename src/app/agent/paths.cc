@@ -1,4 +1,3 @@
-// What the configured paths mean.
 #include "app/agent/paths.h"
 
 #include "os/core/file.h"
@@ -6,14 +5,20 @@
 namespace penstock::app {
 namespace {
 
-std::string DevRoot(const api::PathsConfig& paths) { return paths.dev_root.empty() ? paths.driver_root : paths.dev_root; }
+std::string DevRoot(const api::PathsConfig& paths) {
+  return paths.dev_root.empty() ? paths.driver_root : paths.dev_root;
+}
 
-std::string Below(const std::string& root, const std::string& path) { return root == "/" ? path : root + path; }
+std::string Below(const std::string& root, const std::string& path) {
+  return root == "/" ? path : root + path;
+}
 
-/// Whether the dev root holds dev/. Asked of what this process sees, also where the machine calls it something else.
+/// Whether the dev root contains dev/. Checked in this process's view, even for paths that the host
+/// names differently.
 bool HoldsDev(const api::PathsConfig& paths) { return os::Exists(Below(DevRoot(paths), "/dev")); }
 
-std::string InRoot(const api::PathsConfig& paths, const std::string& root, const std::string& file) {
+std::string InRoot(const api::PathsConfig& paths, const std::string& root,
+                   const std::string& file) {
   return Below(root, HoldsDev(paths) ? file : file.substr(std::string("/dev").size()));
 }
 
@@ -31,11 +36,17 @@ device::Paths PathsOf(const api::NodeConfig& config) {
 os::MachinePaths MachinePathsOf(const api::NodeConfig& config) {
   const api::PathsConfig& paths = config.paths;
   std::string product = config.labels.machine_type_file;
-  if (product.starts_with("/sys/")) product = paths.sysfs_root + product.substr(std::string("/sys").size());
-  return {.sysfs_root = paths.sysfs_root, .proc_root = paths.proc_root, .os_release = paths.os_release, .product_file = product};
+  if (product.starts_with("/sys/"))
+    product = paths.sysfs_root + product.substr(std::string("/sys").size());
+  return {.sysfs_root = paths.sysfs_root,
+          .proc_root = paths.proc_root,
+          .os_release = paths.os_release,
+          .product_file = product};
 }
 
-std::string OpenedPath(const api::PathsConfig& paths, const std::string& file) { return InRoot(paths, DevRoot(paths), file); }
+std::string OpenedPath(const api::PathsConfig& paths, const std::string& file) {
+  return InRoot(paths, DevRoot(paths), file);
+}
 
 std::string HostDevicePath(const api::PathsConfig& paths, const std::string& file) {
   if (!paths.host_dev_root.empty()) return InRoot(paths, paths.host_dev_root, file);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "os/temporary_folder.h"
+#include "os/testing/temporary_folder.h"
 
 namespace penstock::app {
 namespace {

@@ -1,4 +1,4 @@
-// A proposal of the configuration, shown on the node.
+// Computes a proposal of the configuration and previews it on the node.
 #include "app/agent/plan.h"
 
 #include <utility>
@@ -9,15 +9,17 @@ namespace penstock::app {
 
 namespace {
 
-/// What is in force is explained, not what is planned: it is what requests meet.
-void Explain(const api::NodeConfig& config, const door::PreviewNode& node, api::Plan& plan) {
-  auto explained = node::allocate::Explain(door::MakePreview(config, node).offers, config.sharing.policy, node.inventory, node.ledger);
+/// Explains requests against the configuration in force, not the planned one.
+void Explain(const api::NodeConfig& config, const view::PreviewNode& node, api::Plan& plan) {
+  auto explained = node::allocate::Explain(view::MakePreview(config, node).offers,
+                                           config.sharing.policy, node.inventory, node.ledger);
   plan.devices = std::move(explained.devices);
   plan.choices = std::move(explained.choices);
 }
 
-base::Result<std::string> PlanFor(const Proposal& proposal, const api::NodeConfig& now, bool explain, const door::PreviewNode& node) {
-  api::Plan plan = door::MakePlan(now, proposal.config, proposal.after_restart, node);
+base::Result<std::string> PlanFor(const Proposal& proposal, const api::NodeConfig& now,
+                                  bool explain, const view::PreviewNode& node) {
+  api::Plan plan = view::MakePlan(now, proposal.config, proposal.after_restart, node);
   plan.origin = proposal.origin;
   plan.changes = proposal.changes;
   plan.not_yet = proposal.not_yet;
@@ -28,13 +30,16 @@ base::Result<std::string> PlanFor(const Proposal& proposal, const api::NodeConfi
 
 }  // namespace
 
-void PlanOn(base::Executor& io, base::Executor& control, const edge::broker::PlanRequest& request, const Configuration& configuration,
+void PlanOn(base::Executor& io, base::Executor& control,
+            const protocol::broker::PlanRequest& request, const Configuration& configuration,
             KeptPreviewNode node, std::function<void(base::Result<std::string>)> done) {
   io.Post([&control, node = std::move(node), done = std::move(done), explain = request.explain,
-           propose = configuration.Proposing(request.text, request.name), now = configuration.published().Get()] {
+           propose = configuration.Proposing(request.text, request.name),
+           now = configuration.published().Get()] {
     const auto proposal = propose();
-    control.Post([done, plan = proposal.ok() ? PlanFor(*proposal, now->config, explain, node.node)
-                                             : base::Result<std::string>(proposal.error())] { done(plan); });
+    control.Post([done, plan = proposal.ok()
+                                   ? PlanFor(*proposal, now->config, explain, node.node)
+                                   : base::Result<std::string>(proposal.error())] { done(plan); });
   });
 }
 

@@ -1,4 +1,4 @@
-// What `penstock plan` is answered: the configuration's part and the node's part of it, joined. Changes nothing.
+// Answers `penstock plan`: what a configuration would change on this node.
 #pragma once
 
 #include <functional>
@@ -8,21 +8,23 @@
 #include "app/agent/configuration.h"
 #include "base/core/result.h"
 #include "base/executor.h"
-#include "door/preview.h"
-#include "edge/broker/protocol.h"
+#include "protocol/broker/protocol.h"
+#include "view/preview.h"
 
 namespace penstock::app {
 
-/// The node at one moment, with what `node` refers to.
+/// The node at one moment; holds the snapshots that `node` refers to.
 struct KeptPreviewNode {
   std::shared_ptr<const node::inventory::Snapshot> inventory;
   std::shared_ptr<const node::ledger::Snapshot> ledger;
-  door::PreviewNode node;
+  view::PreviewNode node;
 };
 
-/// As JSON (api/plan.h). Called on the control loop, where `done` is called too; made on `io`, since a large configuration takes a third of
-/// a second. kInvalidArgument tells all that is wrong with the configuration.
-void PlanOn(base::Executor& io, base::Executor& control, const edge::broker::PlanRequest& request, const Configuration& configuration,
+/// Returns the plan as JSON (api/plan.h). Called on the control loop, on which `done` is called
+/// too; computed on `io`, since a large configuration takes a third of a second. kInvalidArgument
+/// contains all errors of the configuration.
+void PlanOn(base::Executor& io, base::Executor& control,
+            const protocol::broker::PlanRequest& request, const Configuration& configuration,
             KeptPreviewNode node, std::function<void(base::Result<std::string>)> done);
 
 }  // namespace penstock::app

@@ -1,4 +1,5 @@
-// What the agent tells of itself: report, metrics, news for the cluster, and what a plan is made of. Changes nothing.
+// Computes what the agent publishes about itself: report, metrics page, updates for the cluster,
+// and the input of plans.
 #pragma once
 
 #include <cstdint>
@@ -7,41 +8,41 @@
 #include <string>
 #include <vector>
 
+#include "adapter/pages/pages.h"
 #include "api/report.h"
-#include "app/agent/cluster_line.h"
+#include "app/agent/adapters.h"
+#include "app/agent/cluster_connection.h"
 #include "app/agent/configuration.h"
 #include "app/agent/containers.h"
-#include "app/agent/costs.h"
-#include "app/agent/doors.h"
+#include "app/agent/device_pipeline.h"
 #include "app/agent/kubelet_start.h"
 #include "app/agent/labeller.h"
 #include "app/agent/plan.h"
-#include "app/agent/spine.h"
+#include "app/agent/process_stats.h"
 #include "app/agent/telemetry.h"
-#include "door/conditions.h"
-#include "door/pages.h"
-#include "door/preview.h"
 #include "node/metrics/metrics.h"
-#include "node/metrics/page_keeper.h"
+#include "node/metrics/page_cache.h"
+#include "view/conditions.h"
+#include "view/preview.h"
 
 namespace penstock::app {
 
-/// The agent's parts, of which some come later than others. All outlive the views.
+/// The agent's parts, some of which are constructed later than others. All must outlive the views.
 struct Parts {
   os::Loop& control;
   const std::string& node;  ///< its name
-  const node::share::OpenDoors& open;
-  Spine& spine;
+  const node::share::EnabledAllocators& open;
+  DevicePipeline& pipeline;
   Telemetry& telemetry;
   Configuration& configuration;
   Labeller& labeller;
   std::optional<Containers>& containers;
-  const std::optional<Doors>& doors;
+  const std::optional<Adapters>& adapters;
   const std::optional<KubeletStart>& kubelet_start;
-  const std::optional<ClusterLine>& cluster;
-  const std::optional<Costs>& costs;
-  const std::string& waiting_for;  ///< the other agent, while one has the lock
-  door::Pages& pages;              ///< made after the views, which look at it once they are asked
+  const std::optional<ClusterConnection>& cluster;
+  const std::optional<ProcessStats>& process_stats;
+  const std::string& waiting_for;  ///< the other agent, while that holds the lock
+  adapter::pages::Pages& pages;    ///< constructed after the views, which use it only when asked
 };
 
 /// On the control loop.
@@ -53,28 +54,33 @@ class Views {
   Views& operator=(const Views&) = delete;
 
   api::Report Report();
-  node::metrics::Page MetricsPage(node::metrics::Format format, node::metrics::Detail detail) { return pages_.Get(format, detail); }
-  door::ClusterNews News();
+  node::metrics::RenderedPage MetricsPage(node::metrics::PageFormat format,
+                                          node::metrics::Detail detail) {
+    return pages_.Get(format, detail);
+  }
+  adapter::cluster::ClusterUpdate News();
 
-  /// For a call on the control loop, where the snapshots stay what they are meanwhile.
+  /// Only for calls on the control loop, where the snapshots do not change meanwhile.
   KeptPreviewNode ForPreview() const;
 
  private:
   void LookSoon();
-  std::vector<api::DoorReport> DoorReports() const;
-  std::string MakePage(node::metrics::Format format, node::metrics::Detail detail);
-  node::metrics::Figures Figures() const;
+  std::vector<api::AllocatorReport> AllocatorReports() const;
+  std::string MakePage(node::metrics::PageFormat format, node::metrics::Detail detail);
+  node::metrics::PageInputs Figures() const;
   const std::vector<api::UnavailableMetric>& UnavailableMetrics();
 
   const Parts parts_;
-  door::ConditionTimes condition_times_;
+  view::ConditionTimes condition_times_;
   base::TimerId look_ = 0;
-  node::metrics::Press press_;
-  node::metrics::PageKeeper pages_;
-  std::optional<api::TelemetryConfig> shown_;  // how pages look now
+  node::metrics::MetricsRenderer renderer_;
+  node::metrics::PageCache pages_;
+  // How pages look now.
+  std::optional<api::TelemetryConfig> shown_;
   std::vector<base::Subscription> subscriptions_;
 
-  /// What UnavailableMetrics said last, and of what: reports are made far more often than these change.
+  /// The last result of UnavailableMetrics and its inputs: reports are made far more often than
+  /// these change.
   struct {
     std::shared_ptr<const CurrentConfig> config;
     std::shared_ptr<const node::sample::Snapshot> samples;

@@ -1,4 +1,5 @@
-// penstock: the user's tool. The command line and nothing else; each verb is a function elsewhere.
+// penstock: the command-line tool for users. Defines the command line; the verbs are functions in
+// other files.
 #include <algorithm>
 #include <iostream>
 #include <string>
@@ -8,14 +9,14 @@
 #include <CLI/CLI.hpp>
 #include <unistd.h>
 
-#include "app/penstock/ask.h"
-#include "app/penstock/cluster_verbs.h"
-#include "app/penstock/config.h"
-#include "app/penstock/introspect.h"
-#include "app/penstock/kubectl.h"
-#include "app/penstock/plan.h"
-#include "app/penstock/up.h"
-#include "app/penstock/verbs.h"
+#include "app/penstock/cluster/cluster_verbs.h"
+#include "app/penstock/cluster/kubectl.h"
+#include "app/penstock/common/introspect.h"
+#include "app/penstock/common/verbs.h"
+#include "app/penstock/config/config.h"
+#include "app/penstock/local/plan.h"
+#include "app/penstock/local/query_agent.h"
+#include "app/penstock/local/up.h"
 #include "base/core/strings.h"
 
 namespace penstock::app {
@@ -90,11 +91,12 @@ constexpr char kCompletionFooter[] = R"(Examples:
   penstock completion zsh > "${fpath[1]}/_penstock"
   penstock completion fish > ~/.config/fish/completions/penstock.fish)";
 
-/// The command line: what it sets, and how it ended.
+/// The command line, its parsed values and its exit status.
 struct CommandLine {
   CommandLine();
 
-  CLI::App app{"Brings this machine's accelerators under control to the programs that want them.", "penstock"};
+  CLI::App app{"Brings this machine's accelerators under control to the programs that want them.",
+               "penstock"};
   Common common;
   UpOptions up;
   ClusterOptions cluster;
@@ -108,11 +110,12 @@ struct CommandLine {
   bool explain_plan = false;
   int exit_code = 0;
 
-  /// Where the first word is no verb: says so, with the verb that may be meant.
+  /// Whether the first word is not a verb; if so, prints the verb that was probably meant.
   bool RefusesVerb() const;
 
  private:
-  CLI::App* Verb(CLI::App& parent, const std::string& name, const std::string& description, const char* footer, std::function<int()> run);
+  CLI::App* Verb(CLI::App& parent, const std::string& name, const std::string& description,
+                 const char* footer, std::function<int()> run);
   void AddAgentVerbs();
   void AddConfig();
   void AddHelp();
@@ -131,7 +134,8 @@ CommandLine::CommandLine() {
   AddHelp();
 }
 
-CLI::App* CommandLine::Verb(CLI::App& parent, const std::string& name, const std::string& description, const char* footer,
+CLI::App* CommandLine::Verb(CLI::App& parent, const std::string& name,
+                            const std::string& description, const char* footer,
                             std::function<int()> run) {
   CLI::App* verb = parent.add_subcommand(name, description)->fallthrough();
   verb->footer(footer);
@@ -140,17 +144,25 @@ CLI::App* CommandLine::Verb(CLI::App& parent, const std::string& name, const std
 }
 
 void CommandLine::AddAgentVerbs() {
-  CLI::App* verb = Verb(app, "up", "Start an agent on this machine and show what it found", kUpFooter, [this] { return Up(common, up); });
-  verb->add_option("--simulate", up.simulate, "a simulated machine instead of this one's devices (see penstock-sim list)")
+  CLI::App* verb = Verb(app, "up", "Start an agent on this machine and show what it found",
+                        kUpFooter, [this] { return Up(common, up); });
+  verb->add_option("--simulate", up.simulate,
+                   "a simulated machine instead of this one's devices (see penstock-sim list)")
       ->type_name("MACHINE");
   verb->add_flag("--detach", up.detach, "return once the agent is ready, and let it run");
-  Verb(app, "down", "End the agent, and remove a simulated machine", kDownFooter, [this] { return Down(common); });
+  Verb(app, "down", "End the agent, and remove a simulated machine", kDownFooter,
+       [this] { return Down(common); });
   AddRun(app, common, exit_code);
   AddQueue(app, common, exit_code);
-  AddDoor(app, common, exit_code);
-  CLI::App* status = Verb(app, "status", "Show devices, their health and who holds them, and the doors", kStatusFooter,
-                          [this] { return cluster.node.empty() ? Status(common) : NodeStatus(common, Completed(cluster, common)); });
-  status->add_option("--node", cluster.node, "a node of the cluster, instead of this machine")->type_name("NODE");
+  AddAssign(app, common, exit_code);
+  CLI::App* status =
+      Verb(app, "status", "Show devices, their health and who holds them, and the doors",
+           kStatusFooter, [this] {
+             return cluster.node.empty() ? Status(common)
+                                         : NodeStatus(common, Completed(cluster, common));
+           });
+  status->add_option("--node", cluster.node, "a node of the cluster, instead of this machine")
+      ->type_name("NODE");
   AddClusterOptions(*status, cluster);
   Verb(app, "ps", "Show who holds which device", kPsFooter, [this] { return Ps(common); });
   AddTop(app, common, exit_code);
@@ -161,37 +173,49 @@ void CommandLine::AddAgentVerbs() {
   AddMetrics(app, common, exit_code);
   CLI::App* plan = Verb(app, "plan", "Show what another configuration would change", kPlanFooter,
                         [this] { return Plan(common, plan_file, explain_plan); });
-  plan->add_option("FILE", plan_file, "a configuration; - for standard input; left out: the one that counts now")->type_name("");
-  plan->add_flag("--explain", explain_plan, "also which devices requests for one, two, ... would get now, and why");
+  plan->add_option("FILE", plan_file,
+                   "a configuration; - for standard input; left out: the one that counts now")
+      ->type_name("");
+  plan->add_flag("--explain", explain_plan,
+                 "also which devices requests for one, two, ... would get now, and why");
 }
 
 void CommandLine::AddConfig() {
-  CLI::App* config = Verb(app, "config", "Check a configuration, or show the one in force", kConfigFooter, nullptr);
+  CLI::App* config = Verb(app, "config", "Check a configuration, or show the one in force",
+                          kConfigFooter, nullptr);
   config->require_subcommand(1);
-  CLI::App* check =
-      Verb(*config, "check", "Tell all problems of a file", "", [this] { return CheckConfig(common, config_file, against, lenient); });
+  CLI::App* check = Verb(*config, "check", "Tell all problems of a file", "",
+                         [this] { return CheckConfig(common, config_file, against, lenient); });
   check
       ->add_option("FILE", config_file,
-                   "a NodeConfig, a file of NVIDIA's device plugin or dcgm-exporter, or a ConfigMap or a chart's values with such; - for "
+                   "a NodeConfig, a file of NVIDIA's device plugin or dcgm-exporter, or a "
+                   "ConfigMap or a chart's values with such; - for "
                    "standard input")
       ->required()
       ->type_name("");
   check
-      ->add_option(
-          "--against", against,
-          "also show what it would offer on this simulated machine, and which metrics its devices do not have (see penstock-sim list)")
+      ->add_option("--against", against,
+                   "also show what it would offer on this simulated machine, and which metrics its "
+                   "devices do not have (see penstock-sim list)")
       ->type_name("MACHINE");
-  check->add_flag("--lenient", lenient, "read a file of NVIDIA's device plugin as the agent does: what the plugin passes over is a remark");
-  Verb(*config, "show", "Print the configuration that the file and the flags make, every key included", "",
+  check->add_flag("--lenient", lenient,
+                  "read a file of NVIDIA's device plugin as the agent does: what the plugin passes "
+                  "over is a remark");
+  Verb(*config, "show",
+       "Print the configuration that the file and the flags make, every key included", "",
        [this] { return ShowConfig(common); });
 }
 
 void CommandLine::AddHelp() {
-  CLI::App* completion = Verb(app, "completion", "Print a completion script for a shell", kCompletionFooter, [this] {
-    std::cout << Completion(app, shell);
-    return 0;
-  });
-  completion->add_option("SHELL", shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}))->type_name("");
+  CLI::App* completion =
+      Verb(app, "completion", "Print a completion script for a shell", kCompletionFooter, [this] {
+        std::cout << Completion(app, shell);
+        return 0;
+      });
+  completion->add_option("SHELL", shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}))
+      ->type_name("");
   Verb(app, "version", "Print the version", "", [] {
     std::cout << "penstock " << PENSTOCK_VERSION << "\n";
     return 0;
@@ -203,9 +227,11 @@ void CommandLine::AddHelp() {
 
 bool CommandLine::RefusesVerb() const {
   const auto words = app.remaining();
-  if (!app.get_subcommands().empty() || words.empty() || words.front().starts_with("-")) return false;
+  if (!app.get_subcommands().empty() || words.empty() || words.front().starts_with("-"))
+    return false;
   std::vector<std::string> verbs;
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) verbs.push_back(verb->get_name());
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
+    verbs.push_back(verb->get_name());
   std::cerr << "penstock: there is no verb \"" << words.front() << "\"; ";
   if (const auto near = base::Nearest(words.front(), verbs)) {
     std::cerr << "did you mean \"" << *near << "\"?\n";
@@ -220,7 +246,8 @@ int CommandLine::Help() const {
     std::cout << Markdown(app);
     return 0;
   }
-  const auto verbs = app.get_subcommands([this](const CLI::App* verb) { return verb->get_name() == help_on; });
+  const auto verbs =
+      app.get_subcommands([this](const CLI::App* verb) { return verb->get_name() == help_on; });
   if (verbs.empty() && !help_on.empty()) {
     std::cerr << "penstock help: there is no verb \"" << help_on << "\"; see penstock --help\n";
     return kWrongUse;
@@ -229,11 +256,15 @@ int CommandLine::Help() const {
   return 0;
 }
 
-/// nvidia-ctk has these before its verbs: "--quiet cdi generate" is "cdi generate --quiet".
+/// Moves flags that nvidia-ctk accepts before its verbs: "--quiet cdi generate" becomes "cdi
+/// generate --quiet".
 void MoveToolkitFlags(std::vector<std::string>& arguments) {
-  const auto is_flag = [](const std::string& word) { return word == "--quiet" || word == "--debug" || word == "-d"; };
+  const auto is_flag = [](const std::string& word) {
+    return word == "--quiet" || word == "--debug" || word == "-d";
+  };
   const auto verb = std::find_if_not(arguments.begin(), arguments.end(), is_flag);
-  if (verb != arguments.end() && *verb == "cdi") std::rotate(arguments.begin(), verb, arguments.end());
+  if (verb != arguments.end() && *verb == "cdi")
+    std::rotate(arguments.begin(), verb, arguments.end());
 }
 
 int Main(int argc, char** argv) {
@@ -241,7 +272,7 @@ int Main(int argc, char** argv) {
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   MoveToolkitFlags(arguments);
   line.common.command = CutCommand(line.app, arguments);
-  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+  std::reverse(arguments.begin(), arguments.end());  // in the order that CLI11 expects
   try {
     line.app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {

@@ -1,5 +1,6 @@
-// penstock-probe FILE...: opens each file for reading and says what came of it, "ERRNO FILE" a line, 0 where it opened. `penstock runtime
-// doctor --prove` starts it inside a container, as whose process it learns what a program there may open. Changes nothing.
+// penstock-probe FILE...: opens each file for reading and prints "ERRNO FILE", one line per file,
+// with ERRNO 0 where it opened. `penstock runtime doctor --prove` starts it inside a container to
+// learn what a program there may open. Changes nothing.
 #include <cerrno>
 #include <cstdio>
 

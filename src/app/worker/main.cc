@@ -1,6 +1,7 @@
-// penstock-worker: one vendor's library in a process of its own, so that a call which hangs in the driver hangs nobody else. Started by the
-// agent on three lanes; has no configuration, listener or state. Links base, os, device and vendor only. As "launch" it is the step through
-// which the agent starts what is to outlive it.
+// penstock-worker: runs one vendor's library in a process of its own, so that a call that hangs in
+// the driver blocks no other program. The agent starts it with three lanes; it has no
+// configuration, listener or state. Links base, os, device and vendor only. As "launch" it is the
+// intermediate step by which the agent starts programs that outlive it.
 #include <array>
 #include <csignal>
 #include <cstdio>
@@ -15,11 +16,11 @@
 #include <unistd.h>
 
 #include "app/worker/denied_calls.h"
+#include "backend/all.h"
 #include "base/log.h"
 #include "device/remote.h"
 #include "os/core/system_calls.h"
-#include "os/launch.h"
-#include "vendor/all.h"
+#include "os/process/launch.h"
 
 namespace {
 
@@ -59,7 +60,8 @@ struct Arguments {
 
 std::string KnownVendors() {
   std::string names;
-  for (const std::string_view name : penstock::vendor::Names()) names += (names.empty() ? "" : ", ") + std::string(name);
+  for (const std::string_view name : penstock::backend::Names())
+    names += (names.empty() ? "" : ", ") + std::string(name);
   return names;
 }
 
@@ -68,7 +70,7 @@ int Usage(const std::string& problem) {
   return kUsage;
 }
 
-/// The arguments, or the exit status where there is nothing to run.
+/// Returns the arguments, or the exit status where there is nothing to run.
 std::pair<std::optional<Arguments>, int> Parse(int argc, char** argv) {
   Arguments arguments;
   const std::array<option, 9> options{option{"driver-root", required_argument, nullptr, 'd'},
@@ -90,16 +92,18 @@ std::pair<std::optional<Arguments>, int> Parse(int argc, char** argv) {
       case 'r': arguments.restricted = true; break;
       case 'h': std::printf(kHelp, KnownVendors().c_str()); return {std::nullopt, kOk};
       case 'V': std::printf("penstock-worker %s\n", PENSTOCK_VERSION); return {std::nullopt, kOk};
-      default: return {std::nullopt, kUsage};  // getopt has said what is wrong
+      default: return {std::nullopt, kUsage};  // getopt has printed the problem
     }
   }
-  if (optind + 1 != argc) return {std::nullopt, Usage("one vendor is expected (" + KnownVendors() + ")")};
+  if (optind + 1 != argc)
+    return {std::nullopt, Usage("one vendor is expected (" + KnownVendors() + ")")};
   arguments.vendor = argv[optind];
   return {std::move(arguments), kOk};
 }
 
 bool HasLanes() {
-  for (const int lane : {penstock::device::kControlLane, penstock::device::kSamplingLane, penstock::device::kEventsLane}) {
+  for (const int lane : {penstock::device::kControlLane, penstock::device::kSamplingLane,
+                         penstock::device::kEventsLane}) {
     int type = 0;
     socklen_t size = sizeof type;
     if (::getsockopt(lane, SOL_SOCKET, SO_TYPE, &type, &size) != 0) return false;
@@ -110,25 +114,29 @@ bool HasLanes() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1 && std::string_view(argv[1]) == penstock::os::kLaunchVerb) return penstock::os::LaunchMain(argc, argv);
-  ::mallopt(M_ARENA_MAX, 1);  // three threads that rarely allocate need no heap each
+  if (argc > 1 && std::string_view(argv[1]) == penstock::os::kLaunchVerb)
+    return penstock::os::LaunchMain(argc, argv);
+  ::mallopt(M_ARENA_MAX, 1);  // three threads that rarely allocate do not need a heap each
   const auto [arguments, status] = Parse(argc, argv);
   if (!arguments) return status;
-  // Before the library is loaded and threads are started. Asked for and not to be had is no reason to go on without.
+  // Before the library is loaded and threads are started. The worker exits where the requested
+  // restriction is unavailable.
   if (arguments->restricted) {
     if (const auto denied = penstock::os::DenyCalls(penstock::app::kDeniedCalls); !denied.ok()) {
       std::fprintf(stderr, "penstock-worker: %s\n", denied.error().message().c_str());
       return kFailed;
     }
   }
-  auto backend = penstock::vendor::MakeBackend(arguments->vendor, arguments->paths);
-  if (!backend) return Usage("no vendor is called \"" + arguments->vendor + "\" (" + KnownVendors() + ")");
-  if (!HasLanes()) return Usage("the descriptors 3, 4 and 5 are no lanes; penstock-agent starts this program");
+  auto backend = penstock::backend::MakeBackend(arguments->vendor, arguments->paths);
+  if (!backend)
+    return Usage("no vendor is called \"" + arguments->vendor + "\" (" + KnownVendors() + ")");
+  if (!HasLanes())
+    return Usage("the descriptors 3, 4 and 5 are no lanes; penstock-agent starts this program");
 
-  // A signal to the agent's whole group is the agent's to answer: it closes the lanes.
+  // Ignores signals to the agent's process group: the agent handles them and closes the lanes.
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGTERM, SIG_IGN);
   penstock::base::StartLog("penstock-worker");
   const int served = penstock::device::ServeBackend(std::move(backend));
-  ::_exit(served);  // a thread may hang in the driver: nothing can be torn down
+  ::_exit(served);  // a thread may hang in the driver, so a clean shutdown is impossible
 }

@@ -1,4 +1,3 @@
-// The turning hand of tests, and times as text.
 #include "base/core/clock.h"
 
 #include <algorithm>
@@ -33,17 +32,21 @@ void FakeClock::Advance(Duration by) {
 std::string FormatTime(WallTime time) {
   const auto since = time.time_since_epoch();
   const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
-  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(since - seconds).count();
+  const auto milliseconds =
+      std::chrono::duration_cast<std::chrono::milliseconds>(since - seconds).count();
   const std::time_t when = seconds.count();
   std::tm utc{};
   gmtime_r(&when, &utc);
   std::array<char, 40> buffer{};
   const std::size_t length = std::strftime(buffer.data(), buffer.size(), "%Y-%m-%dT%H:%M:%S", &utc);
-  std::snprintf(buffer.data() + length, buffer.size() - length, ".%03dZ", static_cast<int>(milliseconds));
+  std::snprintf(buffer.data() + length, buffer.size() - length, ".%03dZ",
+                static_cast<int>(milliseconds));
   return buffer.data();
 }
 
-WallTime NearestTime(std::int64_t seconds) { return WallTime(std::chrono::seconds(std::clamp<std::int64_t>(seconds, 0, kEnd))); }
+WallTime NearestTime(std::int64_t seconds) {
+  return WallTime(std::chrono::seconds(std::clamp<std::int64_t>(seconds, 0, kEnd)));
+}
 
 WallTime ParseTime(const std::string& text) {
   std::tm utc{};
@@ -69,7 +72,8 @@ std::string FormatDuration(Duration duration) {
     if (seconds < kUnits[i].seconds) continue;
     std::string text = std::to_string(seconds / kUnits[i].seconds) + kUnits[i].name;
     const auto rest = seconds % kUnits[i].seconds;
-    if (i + 1 < kUnits.size() && rest >= kUnits[i + 1].seconds) text += std::to_string(rest / kUnits[i + 1].seconds) + kUnits[i + 1].name;
+    if (i + 1 < kUnits.size() && rest >= kUnits[i + 1].seconds)
+      text += std::to_string(rest / kUnits[i + 1].seconds) + kUnits[i + 1].name;
     return text;
   }
   return "0s";

@@ -1,4 +1,4 @@
-// Time, injected: production reads the system's clocks, tests turn a hand.
+// Time as an injected dependency: production reads the system's clocks, tests use a fake clock.
 #pragma once
 
 #include <chrono>
@@ -9,10 +9,17 @@
 namespace penstock::base {
 
 using Duration = std::chrono::nanoseconds;
-using TimePoint = std::chrono::steady_clock::time_point;  ///< monotonic; for deadlines and intervals
-using WallTime = std::chrono::system_clock::time_point;   ///< for people; may jump
+using TimePoint =
+    std::chrono::steady_clock::time_point;               ///< monotonic; for deadlines and intervals
+using WallTime = std::chrono::system_clock::time_point;  ///< for display; may jump
 
-/// Source of time. Any thread may ask.
+/// One moment by both clocks.
+struct Timestamp {
+  TimePoint steady{};
+  WallTime wall{};
+};
+
+/// A source of time. Any thread may call it.
 class Clock {
  public:
   virtual ~Clock() = default;
@@ -27,7 +34,7 @@ class SystemClock final : public Clock {
   WallTime Wall() const override { return std::chrono::system_clock::now(); }
 };
 
-/// A clock that moves when told to; for tests.
+/// A clock that moves only when a test advances it.
 class FakeClock final : public Clock {
  public:
   TimePoint Now() const override;
@@ -42,14 +49,14 @@ class FakeClock final : public Clock {
 /// RFC 3339 in UTC with milliseconds: "2026-11-21T03:42:00.123Z".
 std::string FormatTime(WallTime time);
 
-/// The inverse of FormatTime; the epoch where the text is not such a time, or not one from 1970 to 2199.
+/// The inverse of FormatTime; the epoch if the text is not such a time, or is outside 1970 to 2199.
 WallTime ParseTime(const std::string& text);
 
-/// The time so many seconds after 1970, or the nearest between 1970 and 2200: nanoseconds since then fill 63 bits in 2262, and differences
-/// are taken.
+/// The time `seconds` after 1970, clamped to the range from 1970 to 2200: nanoseconds since 1970
+/// overflow 63 bits in 2262, and callers subtract times.
 WallTime NearestTime(std::int64_t seconds);
 
-/// For people: "320ms", "12s", "4m10s", "3h2m", "5d4h".
+/// For display: "320ms", "12s", "4m10s", "3h2m", "5d4h".
 std::string FormatDuration(Duration duration);
 
 }  // namespace penstock::base

@@ -1,4 +1,4 @@
-// Values, problems and the reader of maps; the parsers are in document_yaml.cc and document_json.cc.
+// Values, problems and the reader of maps; the parsers are in files of their own.
 #include "base/core/document.h"
 
 #include <algorithm>
@@ -9,17 +9,20 @@
 namespace penstock::base {
 namespace {
 
-bool EqualsIgnoringCase(std::string_view a, std::string_view b) { return a.size() == b.size() && ToLower(a) == ToLower(b); }
+bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && ToLower(a) == ToLower(b);
+}
 
 }  // namespace
 
 namespace internal {
 
-/// What this map has under the current key already; null: nothing.
+/// The map's existing entry for the current key; null if there is none.
 Value::Entry* Builder::Open::Known() {
   constexpr std::size_t kFew = 16;
   if (map.size() < kFew) {
-    const auto found = std::find_if(map.begin(), map.end(), [this](const Value::Entry& entry) { return entry.key == key; });
+    const auto found = std::find_if(map.begin(), map.end(),
+                                    [this](const Value::Entry& entry) { return entry.key == key; });
     return found == map.end() ? nullptr : &*found;
   }
   for (std::size_t i = places.size(); i < map.size(); ++i) places.emplace(map[i].key, i);
@@ -113,7 +116,9 @@ std::string_view Describe(Value::Kind kind) {
   return "?";
 }
 
-void Problems::Add(Mark mark, std::string message) { problems_.push_back({mark, std::move(message)}); }
+void Problems::Add(Mark mark, std::string message) {
+  problems_.push_back({mark, std::move(message)});
+}
 
 void Problems::Tolerate(Mark mark, std::string problem, std::string remark) {
   if (!lenient()) return Add(mark, std::move(problem));
@@ -130,7 +135,9 @@ std::vector<Problems::Problem> Problems::InOrder(std::vector<Problem> problems) 
 std::vector<std::string> Problems::Remarks() const {
   std::vector<std::string> remarks;
   for (Problem& remark : InOrder(remarks_))
-    remarks.push_back(std::move(remark.message) + (remark.mark.line > 0 ? " (line " + std::to_string(remark.mark.line) + ")" : ""));
+    remarks.push_back(
+        std::move(remark.message) +
+        (remark.mark.line > 0 ? " (line " + std::to_string(remark.mark.line) + ")" : ""));
   return remarks;
 }
 
@@ -139,20 +146,26 @@ Error Problems::ToError() const {
   for (const Problem& problem : InOrder(problems_)) {
     if (!text.empty()) text += '\n';
     text += file_;
-    if (problem.mark.line > 0) text += ":" + std::to_string(problem.mark.line) + ":" + std::to_string(problem.mark.column);
+    if (problem.mark.line > 0)
+      text += ":" + std::to_string(problem.mark.line) + ":" + std::to_string(problem.mark.column);
     text += ": " + problem.message;
   }
   return {Code::kInvalidArgument, text};
 }
 
 MapReader::MapReader(const Value& value, std::string where, Problems& problems, bool exact)
-    : value_(value), where_(std::move(where)), problems_(problems), inexact_(problems.lenient() && !exact) {
+    : value_(value),
+      where_(std::move(where)),
+      problems_(problems),
+      inexact_(problems.lenient() && !exact) {
   if (value.kind != Value::Kind::kMap && value.kind != Value::Kind::kNull)
-    problems_.Add(value.mark, (where_.empty() ? std::string("this") : where_) + " is " + std::string(Describe(value.kind)) +
-                                  " where a map is expected");
+    problems_.Add(value.mark, (where_.empty() ? std::string("this") : where_) + " is " +
+                                  std::string(Describe(value.kind)) + " where a map is expected");
 }
 
-std::string MapReader::Path(std::string_view key) const { return where_.empty() ? std::string(key) : where_ + "." + std::string(key); }
+std::string MapReader::Path(std::string_view key) const {
+  return where_.empty() ? std::string(key) : where_ + "." + std::string(key);
+}
 
 const Value::Entry* MapReader::Find(std::string_view key) const {
   if (value_.map == nullptr) return nullptr;
@@ -171,7 +184,9 @@ Mark MapReader::mark(std::string_view key) const {
   return found != nullptr ? found->value.mark : value_.mark;
 }
 
-void MapReader::Problem(std::string_view key, std::string message) { problems_.Add(mark(key), Path(key) + ": " + std::move(message)); }
+void MapReader::Problem(std::string_view key, std::string message) {
+  problems_.Add(mark(key), Path(key) + ": " + std::move(message));
+}
 
 const Value* MapReader::Any(std::string_view key) {
   known_.emplace_back(key);
@@ -182,7 +197,8 @@ const Value* MapReader::Any(std::string_view key) {
 const Value* MapReader::Take(std::string_view key, Value::Kind wanted) {
   const Value* found = Any(key);
   if (found == nullptr || found->kind == Value::Kind::kNull) return nullptr;
-  if (found->kind == wanted || (wanted == Value::Kind::kFloat && found->kind == Value::Kind::kInt)) return found;
+  if (found->kind == wanted || (wanted == Value::Kind::kFloat && found->kind == Value::Kind::kInt))
+    return found;
   if (wanted == Value::Kind::kString && inexact_ && !found->text.empty()) return found;
   std::string message = "is " + std::string(Describe(found->kind));
   if (!found->text.empty()) message += " (" + found->text + ")";
@@ -215,9 +231,11 @@ std::optional<double> MapReader::NumberIn(std::string_view key, double least, do
   return std::nullopt;
 }
 
-std::optional<std::int64_t> MapReader::Int(std::string_view key, std::int64_t least, std::int64_t most) {
+std::optional<std::int64_t> MapReader::Int(std::string_view key, std::int64_t least,
+                                           std::int64_t most) {
   const Value* found = Take(key, Value::Kind::kInt);
-  if (found == nullptr || !NumberIn(key, static_cast<double>(least), static_cast<double>(most))) return std::nullopt;
+  if (found == nullptr || !NumberIn(key, static_cast<double>(least), static_cast<double>(most)))
+    return std::nullopt;
   return found->integer;
 }
 
@@ -233,7 +251,8 @@ std::optional<Duration> MapReader::Time(std::string_view key, Duration least, Du
   if (!parsed.ok()) {
     Problem(key, parsed.error().message());
   } else if (*parsed < least || *parsed > most) {
-    Problem(key, "is " + found->text + ", outside of " + FormatDuration(least) + " to " + FormatDuration(most));
+    Problem(key, "is " + found->text + ", outside of " + FormatDuration(least) + " to " +
+                     FormatDuration(most));
   } else {
     return *parsed;
   }
@@ -257,7 +276,8 @@ std::optional<std::vector<std::string>> MapReader::Strings(std::string_view key)
     if (item.kind == Value::Kind::kString) {
       strings.push_back(item.text);
     } else {
-      problems_.Add(item.mark, Path(key) + ": an item is " + std::string(Describe(item.kind)) + " where a string is expected");
+      problems_.Add(item.mark, Path(key) + ": an item is " + std::string(Describe(item.kind)) +
+                                   " where a string is expected");
     }
   }
   return strings;
@@ -282,15 +302,18 @@ void MapReader::Require(std::string_view key) {
   }
 }
 
-/// Of a key that was not taken: unknown, or under a lenient reading perhaps known in another case.
+/// Reports a key that was not read: unknown, or under a lenient reading possibly known in another
+/// case.
 void MapReader::ReportPassedOver(const Value::Entry& entry) {
-  const auto same =
-      std::find_if(known_.begin(), known_.end(), [&entry](const std::string& key) { return EqualsIgnoringCase(key, entry.key); });
+  const auto same = std::find_if(known_.begin(), known_.end(), [&entry](const std::string& key) {
+    return EqualsIgnoringCase(key, entry.key);
+  });
   const bool read = inexact_ && same != known_.end() && Find(*same) == &entry;
   std::string message = "unknown key \"" + Path(entry.key) + "\"", remark = Path(entry.key) + ": ";
   if (const auto near = Nearest(entry.key, known_)) {
     message += "; did you mean \"" + *near + "\"?";
-    remark += read ? "is read as \"" + *same + "\"" : "is not known here and passed over; did you mean \"" + *near + "\"?";
+    remark += read ? "is read as \"" + *same + "\""
+                   : "is not known here and passed over; did you mean \"" + *near + "\"?";
   } else {
     message += "; known here: " + Join(known_, ", ");
     remark += read ? "is read as \"" + *same + "\"" : "is not known here and passed over";

@@ -1,4 +1,5 @@
-// What the readers of JSON, YAML and TOML build: values with marks. Nothing is guessed, and no key is dropped without a word.
+// The document model that the readers of JSON, YAML and TOML build: values with their positions.
+// Readers do not guess, and every ignored key is reported.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +18,14 @@
 
 namespace penstock::base {
 
-/// A place in a file, counted from 1; 0 where there is none.
+/// A position in a file, counted from 1; 0 if there is none.
 struct Mark {
   int line = 0;
   int column = 0;
 };
 
-/// A node of a document. YAML plain scalars are typed by the core schema (null, bool, int, float), quoted ones are strings.
+/// A node of a document. YAML plain scalars are typed by the core schema (null, bool, int, float),
+/// quoted ones are strings.
 class Value {
  public:
   enum class Kind { kNull, kBool, kInt, kFloat, kString, kList, kMap };
@@ -40,7 +42,7 @@ class Value {
   std::shared_ptr<const List> list;
   std::shared_ptr<const Map> map;
 
-  /// The value of a key, or null where this is no map or lacks it.
+  /// The value of a key; null if this is not a map or lacks the key.
   const Value* Find(std::string_view key) const;
 };
 
@@ -54,25 +56,28 @@ struct Value::Entry {
 std::string_view Describe(Value::Kind kind);
 
 /// How a document is read.
-enum class Reading {
-  kStrict,   ///< what is not known, or there twice, is a problem
-  kLenient,  ///< as programs written in Go read YAML into a struct (sigs.k8s.io/yaml): names in any case, and a remark for what is passed
-             ///< over
+enum class ReadingMode {
+  kStrict,   ///< unknown and duplicate keys are problems
+  kLenient,  ///< as Go programs read YAML into a struct (sigs.k8s.io/yaml): keys match in any case,
+             ///< and ignored keys become remarks
 };
 
-/// What is wrong with a document: all of it, to be said at once. Under a lenient reading also what was passed over.
+/// Collects everything that is wrong with a document, to report it at once; under a lenient reading
+/// also what was ignored.
 class Problems {
  public:
-  explicit Problems(std::string file, Reading reading = Reading::kStrict) : file_(std::move(file)), reading_(reading) {}
+  explicit Problems(std::string file, ReadingMode reading = ReadingMode::kStrict)
+      : file_(std::move(file)), reading_(reading) {}
 
   void Add(Mark mark, std::string message);
-  /// What only a strict reading refuses: a problem there, else the remark.
+  /// For what only a strict reading refuses: adds the problem under a strict reading, otherwise the
+  /// remark.
   void Tolerate(Mark mark, std::string problem, std::string remark);
-  bool lenient() const { return reading_ == Reading::kLenient; }
+  bool lenient() const { return reading_ == ReadingMode::kLenient; }
   bool empty() const { return problems_.empty(); }
   std::size_t size() const { return problems_.size(); }
 
-  /// kInvalidArgument; one line a problem, in file order: "file:line:column: message".
+  /// kInvalidArgument; one line per problem, in file order: "file:line:column: message".
   Error ToError() const;
   /// In file order: "message (line 3)".
   std::vector<std::string> Remarks() const;
@@ -85,7 +90,7 @@ class Problems {
   static std::vector<Problem> InOrder(std::vector<Problem> problems);
 
   std::string file_;
-  Reading reading_;
+  ReadingMode reading_;
   std::vector<Problem> problems_, remarks_;
 };
 
@@ -94,17 +99,20 @@ struct ParseLimits {
   int depth = 64;
 };
 
-/// Reads one JSON text (RFC 8259); YAML is read by base/yaml.h, TOML by base/toml.h. Errors (kInvalidArgument) name file:line:column, all
-/// duplicates together: syntax, duplicate keys, non-UTF-8, over-deep, over-long. An empty text is a null Value.
-Result<Value> ParseJson(std::string_view text, std::string_view file, const ParseLimits& limits = {});
+/// Reads one JSON text (RFC 8259); for YAML see base/yaml.h, for TOML base/toml.h. Errors
+/// (kInvalidArgument) name file:line:column, with all duplicates together: syntax, duplicate keys,
+/// non-UTF-8, too deep, too long. An empty text is a null Value.
+Result<Value> ParseJson(std::string_view text, std::string_view file,
+                        const ParseLimits& limits = {});
 
-/// Takes the keys of one map by name and type; what was not taken is reported by Finish as unknown, with "did you mean".
-/// All problems go to the Problems given; a wrong type answers as if the key were absent. Where these are lenient, a key is also found in
-/// another case, and a string may be written as a number or boolean.
+/// Reads the keys of one map by name and type; Finish reports the keys that were not read as
+/// unknown, with "did you mean". All problems are added to `problems`; a value of the wrong type is
+/// returned as if the key were absent. If `problems` is lenient, keys also match in another case,
+/// and a string may be written as a number or boolean.
 class MapReader {
  public:
-  /// `where` is the path of this map in the document ("spec.sharing"), "" at the top. With `exact`, names and types are taken to
-  /// the letter under a lenient reading, too.
+  /// `where` is the path of this map in the document ("spec.sharing"), "" at the top. With `exact`,
+  /// names and types must match exactly under a lenient reading, too.
   MapReader(const Value& value, std::string where, Problems& problems, bool exact = false);
 
   bool Has(std::string_view key) const;
@@ -117,20 +125,20 @@ class MapReader {
   std::optional<Duration> Time(std::string_view key, Duration least, Duration most);
   std::optional<Bytes> Size(std::string_view key);
   std::optional<std::vector<std::string>> Strings(std::string_view key);
-  /// One of the names; anything else is a problem that lists them.
+  /// One of the names; any other value is a problem that lists them.
   std::optional<std::string> OneOf(std::string_view key, std::vector<std::string> names);
   const Value* Map(std::string_view key);
   const Value* List(std::string_view key);
   const Value* Any(std::string_view key);
 
-  /// Says that a key must be there, with a value.
+  /// Reports a problem if the key is missing or has no value.
   void Require(std::string_view key);
   /// Reports a problem at the value of a key.
   void Problem(std::string_view key, std::string message);
   /// Path of a key below this map: "spec.sharing".
   std::string Path(std::string_view key) const;
 
-  /// Reports every key that nobody asked for.
+  /// Reports every key that was not read.
   void Finish();
 
  private:

@@ -1,4 +1,5 @@
-// Builds marked values from parser events; shared by the readers of JSON, YAML and TOML, private to base.
+// Builds values with positions from parser events; shared by the readers of JSON, YAML and TOML,
+// private to base.
 #pragma once
 
 #include <map>
@@ -9,17 +10,18 @@
 
 namespace penstock::base::internal {
 
-/// Takes events in order and keeps what was built. Refuses over-deep nesting and, under a strict reading, keys that are there twice.
+/// Takes parser events in order and builds the document. Refuses too deep nesting and, under a
+/// strict reading, duplicate keys.
 class Builder {
  public:
   Builder(Problems& problems, int most_depth) : problems_(problems), most_depth_(most_depth) {}
 
-  /// A scalar, or a list or map that is complete.
+  /// Adds a scalar, or a complete list or map.
   void Whole(Value value);
   void Begin(Value::Kind kind, Mark mark);
-  /// Answers the list or map that ends here.
+  /// Returns the list or map that ends here.
   Value End();
-  /// A map's key where the parser tells keys apart (JSON); with YAML a key comes as a scalar.
+  /// A map's key, for parsers that distinguish keys (JSON); in YAML a key arrives as a scalar.
   void Key(std::string key, Mark mark);
 
   int depth() const { return static_cast<int>(open_.size()); }
@@ -31,7 +33,8 @@ class Builder {
     Value value;
     Value::List list;
     Value::Map map;
-    std::map<std::string, std::size_t, std::less<>> places;  // of the keys, in a map that is too large to look through
+    std::map<std::string, std::size_t, std::less<>>
+        places;  // indices of the keys, for a map that is too large for a linear search
     bool has_key = false;
     std::string key;
     Mark key_mark;
@@ -40,7 +43,9 @@ class Builder {
   };
   void Place(Value value);
   void RefuseKey(Mark mark);
-  bool WantsKey() const { return !open_.empty() && open_.back().value.kind == Value::Kind::kMap && !open_.back().has_key; }
+  bool WantsKey() const {
+    return !open_.empty() && open_.back().value.kind == Value::Kind::kMap && !open_.back().has_key;
+  }
 
   Problems& problems_;
   int most_depth_;

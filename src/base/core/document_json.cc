@@ -1,4 +1,5 @@
-// JSON through nlohmann's event parser, with positions counted by the input iterator. The only file of base that knows nlohmann.
+// Reads JSON with nlohmann's event parser; the input iterator counts positions. The only file of
+// base that uses nlohmann.
 #include <iterator>
 
 #include <nlohmann/json.hpp>
@@ -10,7 +11,7 @@
 namespace penstock::base {
 namespace {
 
-/// Where the parser is, and where the token that it reads began.
+/// The parser's position, and the start of the current token.
 struct Position {
   Mark here{1, 0};
   Mark token{1, 1};
@@ -31,7 +32,7 @@ struct Position {
   }
 };
 
-/// Hands the text to the parser and tells the position of what it reads.
+/// Passes the text to the parser and tracks the position.
 class Iterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -114,9 +115,11 @@ class Handler {
     return true;
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& exception) {
-    // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error ...": our mark says the place already.
+    // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error ...": drop
+    // the prefix, since the mark already has the position.
     std::string_view text = exception.what();
-    if (const auto colon = text.find(": "); colon != std::string_view::npos) text.remove_prefix(colon + 2);
+    if (const auto colon = text.find(": "); colon != std::string_view::npos)
+      text.remove_prefix(colon + 2);
     problems_.Add(position_.here, std::string(text));
     return false;
   }
@@ -158,7 +161,8 @@ Result<Value> ParseJson(std::string_view text, std::string_view file, const Pars
 
   Position position;
   Handler handler(problems, limits.depth, position);
-  const bool whole = nlohmann::json::sax_parse(Iterator(text.data(), &position), Iterator(text.data() + text.size(), nullptr), &handler);
+  const bool whole = nlohmann::json::sax_parse(
+      Iterator(text.data(), &position), Iterator(text.data() + text.size(), nullptr), &handler);
   if (!whole && problems.empty()) problems.Add(position.here, "is not JSON");
   if (!problems.empty()) return problems.ToError();
   return handler.Take();

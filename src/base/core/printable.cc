@@ -1,4 +1,4 @@
-// Byte by byte: what is to be replaced is known by at most three of them.
+// Works byte by byte: at most three bytes identify a character to replace.
 #include "base/core/printable.h"
 
 #include "base/core/strings.h"
@@ -6,7 +6,7 @@
 namespace penstock::base {
 namespace {
 
-/// Length of the UTF-8 sequence that a byte begins; 0 where it begins none.
+/// Length of the UTF-8 sequence that a byte starts; 0 if it starts none.
 std::size_t SequenceLength(unsigned char lead) {
   if (lead < 0x80) return 1;
   if (lead >= 0xc2 && lead < 0xe0) return 2;
@@ -14,7 +14,7 @@ std::size_t SequenceLength(unsigned char lead) {
   return lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
 }
 
-/// Of a whole and valid sequence.
+/// `sequence` must be complete and valid.
 bool IsShown(std::string_view sequence) {
   const auto byte = [sequence](std::size_t at) { return static_cast<unsigned char>(sequence[at]); };
   switch (sequence.size()) {

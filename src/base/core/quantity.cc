@@ -1,4 +1,3 @@
-// Sizes and times, read and written.
 #include "base/core/quantity.h"
 
 #include <array>
@@ -15,10 +14,12 @@ struct Unit {
   double factor;
 };
 
-/// A decimal number in front of the text; removes it. Nothing where there is none.
+/// Removes a decimal number from the start of the text; false if there is none.
 bool TakeNumber(std::string_view& text, double& number) {
   std::size_t length = 0;
-  while (length < text.size() && ((text[length] >= '0' && text[length] <= '9') || text[length] == '.')) ++length;
+  while (length < text.size() &&
+         ((text[length] >= '0' && text[length] <= '9') || text[length] == '.'))
+    ++length;
   if (length == 0) return false;
   const std::string digits(text.substr(0, length));
   char* end = nullptr;
@@ -45,7 +46,8 @@ constexpr std::array<Unit, 11> kSizes = {{{"", 1},
                                           {"G", 1e9},
                                           {"T", 1e12},
                                           {"P", 1e15}}};
-constexpr std::array<Unit, 7> kTimes = {{{"h", 3600e9}, {"m", 60e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"µs", 1e3}, {"ns", 1}}};
+constexpr std::array<Unit, 7> kTimes = {
+    {{"h", 3600e9}, {"m", 60e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"µs", 1e3}, {"ns", 1}}};
 
 }  // namespace
 
@@ -55,7 +57,8 @@ Result<Bytes> ParseBytes(std::string_view text) {
   const Unit* unit = TakeNumber(rest, number) ? FindUnit(kSizes, rest) : nullptr;
   if (unit == nullptr || number * unit->factor >= 0x1p63)
     return Error(Code::kInvalidArgument,
-                 "\"" + std::string(text) + "\" is not a size: write bytes or a quantity such as 512Mi, 10Gi or 1.5G");
+                 "\"" + std::string(text) +
+                     "\" is not a size: write bytes or a quantity such as 512Mi, 10Gi or 1.5G");
   return Bytes{static_cast<std::uint64_t>(std::llround(number * unit->factor))};
 }
 
@@ -65,14 +68,17 @@ std::string FormatBytes(Bytes bytes) {
   std::size_t unit = 0;
   for (; value >= 1024 && unit + 1 < kNames.size(); ++unit) value /= 1024;
   std::array<char, 32> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), std::fabs(value - std::round(value)) < 0.05 ? "%.0f %s" : "%.1f %s", value, kNames[unit]);
+  std::snprintf(buffer.data(), buffer.size(),
+                std::fabs(value - std::round(value)) < 0.05 ? "%.0f %s" : "%.1f %s", value,
+                kNames[unit]);
   return buffer.data();
 }
 
 Result<Duration> ParseDuration(std::string_view text) {
   const auto wrong = [text](std::string_view why) {
-    return Error(Code::kInvalidArgument,
-                 "\"" + std::string(text) + "\" is not a duration" + std::string(why) + ": write for example 500ms, 30s, 10m or 1h30m");
+    return Error(Code::kInvalidArgument, "\"" + std::string(text) + "\" is not a duration" +
+                                             std::string(why) +
+                                             ": write for example 500ms, 30s, 10m or 1h30m");
   };
   if (text.empty()) return wrong("");
   double total = 0;

@@ -1,4 +1,4 @@
-// Sizes and times as users write them.
+// Parses and formats sizes and times as users write them.
 #pragma once
 
 #include <compare>
@@ -20,10 +20,12 @@ struct Bytes {
 
 constexpr Bytes Mebibytes(std::uint64_t n) { return {n << 20}; }
 
-/// "10Gi", "512Mi", "1.5G", "4096": Kubernetes quantities without the milli forms. Error says what is accepted.
+/// "10Gi", "512Mi", "1.5G", "4096": Kubernetes quantities without the milli forms. Errors list the
+/// accepted forms.
 Result<Bytes> ParseBytes(std::string_view text);
 
-/// "40960 MiB" style for people: the largest binary unit that loses nothing below a tenth: "40 GiB", "39.5 GiB", "512 MiB".
+/// For display: in the largest binary unit that gives at least 1, rounded to a tenth: "40 GiB",
+/// "39.5 GiB", "512 MiB".
 std::string FormatBytes(Bytes bytes);
 
 /// Go's durations: "10m", "1h30m", "500ms", "2.5s". A bare number is an error that proposes a unit.

@@ -1,4 +1,4 @@
-// Names of the codes, and the one mapping from errno. No other room translates errno.
+// Names of the codes, and the only mapping from errno.
 #include "base/core/result.h"
 
 #include <array>
@@ -48,11 +48,23 @@ Code FromErrno(int number) {
 }  // namespace
 
 std::string_view Name(Code code) {
-  static constexpr std::array<std::string_view, 17> kNames = {
-      "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
-      "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
-      "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
-      "DATA_LOSS", "UNAUTHENTICATED"};
+  static constexpr std::array<std::string_view, 17> kNames = {"OK",
+                                                              "CANCELLED",
+                                                              "UNKNOWN",
+                                                              "INVALID_ARGUMENT",
+                                                              "DEADLINE_EXCEEDED",
+                                                              "NOT_FOUND",
+                                                              "ALREADY_EXISTS",
+                                                              "PERMISSION_DENIED",
+                                                              "RESOURCE_EXHAUSTED",
+                                                              "FAILED_PRECONDITION",
+                                                              "ABORTED",
+                                                              "OUT_OF_RANGE",
+                                                              "UNIMPLEMENTED",
+                                                              "INTERNAL",
+                                                              "UNAVAILABLE",
+                                                              "DATA_LOSS",
+                                                              "UNAUTHENTICATED"};
   return kNames[static_cast<std::size_t>(code)];
 }
 
@@ -60,7 +72,8 @@ std::string Error::ToString() const { return std::string(Name(code_)) + ": " + m
 
 Error ErrnoError(int error_number, std::string_view doing) {
   std::array<char, 128> buffer{};
-  return {FromErrno(error_number), std::string(doing) + ": " + strerror_r(error_number, buffer.data(), buffer.size())};
+  return {FromErrno(error_number),
+          std::string(doing) + ": " + strerror_r(error_number, buffer.data(), buffer.size())};
 }
 
 }  // namespace penstock::base

@@ -1,4 +1,5 @@
-// Errors as values: Result<T> in the shape of std::expected, with gRPC's canonical codes. Never throws for an expected failure.
+// Errors as values: Result<T> in the form of std::expected, with gRPC's canonical codes. Expected
+// failures never throw.
 #pragma once
 
 #include <optional>
@@ -9,7 +10,8 @@
 
 namespace penstock::base {
 
-/// gRPC's canonical status codes (https://grpc.github.io/grpc/core/md_doc_statuscodes.html), the one vocabulary of this house.
+/// gRPC's canonical status codes (https://grpc.github.io/grpc/core/md_doc_statuscodes.html), used
+/// for all errors of this project.
 enum class Code {
   kCancelled = 1,
   kUnknown = 2,
@@ -32,7 +34,7 @@ enum class Code {
 /// The code's name as gRPC spells it, e.g. "NOT_FOUND".
 std::string_view Name(Code code);
 
-/// What went wrong, for a person: a code and one sentence that says what to do where something can be done.
+/// An error for users: a code and one sentence, which says what to do if something can be done.
 class [[nodiscard]] Error {
  public:
   Error(Code code, std::string message) : code_(code), message_(std::move(message)) {}
@@ -40,8 +42,10 @@ class [[nodiscard]] Error {
   Code code() const { return code_; }
   const std::string& message() const { return message_; }
 
-  /// The same error with what was being done in front: "read /etc/x: permission denied".
-  Error Within(std::string_view doing) const { return {code_, std::string(doing) + ": " + message_}; }
+  /// The same error, prefixed with what was being done: "read /etc/x: permission denied".
+  Error Within(std::string_view doing) const {
+    return {code_, std::string(doing) + ": " + message_};
+  }
 
   /// "NOT_FOUND: no such file".
   std::string ToString() const;
@@ -51,14 +55,17 @@ class [[nodiscard]] Error {
   std::string message_;
 };
 
-/// Maps an errno value to a canonical code with strerror's text; the one place where errno is translated.
+/// Maps an errno value to a canonical code with strerror's text; the only place where errno is
+/// translated.
 Error ErrnoError(int error_number, std::string_view doing);
 
-/// Either a T or the Error that kept it from being.
+/// Either a T or the Error that prevented it.
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit, as std::expected is
+  Result(T value)
+      : state_(std::in_place_index<0>, std::move(value)) {
+  }  // NOLINT: implicit, as std::expected is
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
 
   bool ok() const { return state_.index() == 0; }
@@ -106,7 +113,8 @@ using Status = Result<void>;
   } while (false)
 
 /// `ASSIGN(auto x, F())`: x becomes F()'s value, or the enclosing function returns F()'s error.
-#define ASSIGN(declaration, expression) ASSIGN_(PENSTOCK_CONCAT(assign_result_, __LINE__), declaration, expression)
+#define ASSIGN(declaration, expression) \
+  ASSIGN_(PENSTOCK_CONCAT(assign_result_, __LINE__), declaration, expression)
 #define ASSIGN_(result, declaration, expression) \
   auto result = (expression);                    \
   if (!result.ok()) return result.error();       \

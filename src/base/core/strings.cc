@@ -1,4 +1,3 @@
-// Text helpers; no room's knowledge in them.
 #include "base/core/strings.h"
 
 #include <algorithm>
@@ -26,7 +25,8 @@ std::size_t EditDistance(std::string_view a, std::string_view b) {
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const std::size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (Lower(a[i - 1]) == Lower(b[j - 1]) ? 0 : 1)});
+      row[j] = std::min(
+          {above + 1, row[j - 1] + 1, diagonal + (Lower(a[i - 1]) == Lower(b[j - 1]) ? 0 : 1)});
       diagonal = above;
     }
   }
@@ -38,7 +38,8 @@ std::size_t EditDistance(std::string_view a, std::string_view b) {
 std::vector<std::string> Split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   std::size_t begin = 0;
-  for (std::size_t end; (end = text.find(separator, begin)) != std::string_view::npos; begin = end + 1)
+  for (std::size_t end; (end = text.find(separator, begin)) != std::string_view::npos;
+       begin = end + 1)
     parts.emplace_back(text.substr(begin, end - begin));
   parts.emplace_back(text.substr(begin));
   return parts;
@@ -66,8 +67,12 @@ std::string ToLower(std::string_view text) {
   return lower;
 }
 
-std::optional<std::int64_t> ParseInt(std::string_view text, int radix) { return Parse<std::int64_t>(text, radix); }
-std::optional<std::uint64_t> ParseUint(std::string_view text, int radix) { return Parse<std::uint64_t>(text, radix); }
+std::optional<std::int64_t> ParseInt(std::string_view text, int radix) {
+  return Parse<std::int64_t>(text, radix);
+}
+std::optional<std::uint64_t> ParseUint(std::string_view text, int radix) {
+  return Parse<std::uint64_t>(text, radix);
+}
 
 bool GlobMatch(std::string_view pattern, std::string_view text) {
   std::size_t p = 0, t = 0, star = std::string_view::npos, retry = 0;
@@ -99,7 +104,8 @@ bool IsUtf8(std::string_view text) {
     if (length == 0 || i + length > text.size()) return false;
     for (int k = 1; k < length; ++k) {
       const auto next = static_cast<unsigned char>(text[i + k]);
-      // The second byte's range keeps out overlong forms, surrogates and what lies beyond U+10FFFF.
+      // The second byte's range excludes overlong forms, surrogates and code points beyond
+      // U+10FFFF.
       const unsigned low = k == 1 && lead == 0xE0 ? 0xA0 : k == 1 && lead == 0xF0 ? 0x90 : 0x80;
       const unsigned high = k == 1 && lead == 0xED ? 0x9F : k == 1 && lead == 0xF4 ? 0x8F : 0xBF;
       if (next < low || next > high) return false;
@@ -110,7 +116,9 @@ bool IsUtf8(std::string_view text) {
 }
 
 std::optional<std::string> Nearest(std::string_view word, std::span<const std::string> candidates) {
-  const std::size_t enough = word.size() < 4 ? 1 : std::max<std::size_t>(2, word.size() / 3);  // two slips: letters swapped
+  const std::size_t enough =
+      word.size() < 4 ? 1
+                      : std::max<std::size_t>(2, word.size() / 3);  // two typos: swapped letters
   std::optional<std::string> best;
   std::size_t least = enough + 1;
   for (const std::string& candidate : candidates) {

@@ -15,17 +15,18 @@ std::string Join(std::span<const std::string> parts, std::string_view separator)
 std::string_view Trim(std::string_view text);
 std::string ToLower(std::string_view text);
 
-/// The whole text as a number, or nothing: no blanks, no sign but '-', no overflow.
+/// Parses the whole text as a number: no blanks, no sign but '-', no overflow; otherwise nothing.
 std::optional<std::int64_t> ParseInt(std::string_view text, int radix = 10);
 std::optional<std::uint64_t> ParseUint(std::string_view text, int radix = 10);
 
-/// Shell-style match of the whole text: '*', '?'; letters compare without case.
+/// Shell-style match of the whole text: '*' and '?'; letters match regardless of case.
 bool GlobMatch(std::string_view pattern, std::string_view text);
 
-/// Valid UTF-8 as RFC 3629 has it.
+/// Whether the text is valid UTF-8 (RFC 3629).
 bool IsUtf8(std::string_view text);
 
-/// The candidate nearest to the word by edit distance, if near enough to be a slip: what "did you mean" offers.
+/// The candidate nearest to the word by edit distance, if it is close enough to be a typo: used for
+/// "did you mean".
 std::optional<std::string> Nearest(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace penstock::base

@@ -1,4 +1,4 @@
-// A vendor that does not exist, for tests of what must work with any vendor.
+// A fictional vendor, for tests of code that must work with any vendor.
 #pragma once
 
 #include <string>
@@ -9,44 +9,79 @@
 namespace penstock::device::testing {
 
 inline constexpr Quantity kAcmeQuantities[] = {
-    {.key = "utilization", .unit = Unit::kPercent, .most = 100, .family = "accelerator_utilization_ratio"},
+    {.key = "utilization",
+     .unit = Unit::kPercent,
+     .most = 100,
+     .family = "accelerator_utilization_ratio"},
     {.key = "memory.used", .unit = Unit::kMebibytes, .family = "accelerator_memory_used_bytes"},
     {.key = "power", .unit = Unit::kMilliwatts, .most = 2e6, .family = "accelerator_power_watts"},
-    {.key = "energy", .unit = Unit::kMillijoules, .counter = true, .family = "accelerator_energy_joules_total"},
-    {.key = "errors", .counter = true, .pace = Pace::kSlow, .family = "accelerator_errors_total", .labels = R"(kind="bit")"},
-    {.key = "clock.most", .unit = Unit::kMegahertz, .pace = Pace::kOnce, .family = "accelerator_clock_max_hertz"},
-    {.key = "link.bytes", .unit = Unit::kKibibytes, .counter = true, .per_link = true, .family = "accelerator_link_bytes_total"},
+    {.key = "energy",
+     .unit = Unit::kMillijoules,
+     .counter = true,
+     .family = "accelerator_energy_joules_total"},
+    {.key = "errors",
+     .counter = true,
+     .pace = Pace::kSlow,
+     .family = "accelerator_errors_total",
+     .labels = R"(kind="bit")"},
+    {.key = "clock.most",
+     .unit = Unit::kMegahertz,
+     .pace = Pace::kOnce,
+     .family = "accelerator_clock_max_hertz"},
+    {.key = "link.bytes",
+     .unit = Unit::kKibibytes,
+     .counter = true,
+     .per_link = true,
+     .family = "accelerator_link_bytes_total"},
 };
 
-/// Names of Acme: environment "ACME" holds the ids joined by commas; each device brings its own files, all share /dev/acmectl. An
-/// evidence's code is its severity.
+/// Dialect of Acme: the environment variable "ACME" holds the ids joined by commas; each device has
+/// its own files, all share /dev/acmectl. The code of a piece of evidence is its severity.
 class AcmeDialect : public Dialect {
  public:
   std::string_view vendor() const override { return "acme"; }
   std::string_view resource() const override { return "acme.com/gpu"; }
-  std::string ModelResource(const Facts& device) const override { return device.index == 0 ? "acme.com/small" : "acme.com/big"; }
+  std::string ModelResource(const Facts& device) const override {
+    return device.index == 0 ? "acme.com/small" : "acme.com/big";
+  }
   std::string WhyNotShared(const Facts& device, const Shape& shape) const override {
-    return shape.sharing == Sharing::kMps && device.model == "Acme Small" ? "an Acme Small has no server; use time-slicing" : "";
+    return shape.sharing == Sharing::kMps && device.model == "Acme Small"
+               ? "an Acme Small has no server; use time-slicing"
+               : "";
   }
-  Edits ForContainer(std::span<const Facts* const> devices, const Driver&, DeviceNames) const override { return Edit(devices); }
+  Edits ForContainer(std::span<const Facts* const> devices, const Driver&,
+                     DeviceNames) const override {
+    return Edit(devices);
+  }
   ListForms ContainerListForms() const override {
-    return {"ACME", "nothing", "/run/acme", {{"extra", {"ACME_EXTRA", "enabled", ""}}, {"lane", {"ACME_LANES", "", "lanes"}}}};
+    return {"ACME",
+            "nothing",
+            "/run/acme",
+            {{"extra", {"ACME_EXTRA", "enabled", ""}}, {"lane", {"ACME_LANES", "", "lanes"}}}};
   }
-  Edits ForProcess(std::span<const Facts* const> devices, const Driver&) const override { return Edit(devices); }
+  Edits ForProcess(std::span<const Facts* const> devices, const Driver&) const override {
+    return Edit(devices);
+  }
   std::string_view cdi_kind() const override { return "acme.com/gpu"; }
-  std::vector<std::string> CdiNamesOf(const Facts& device, const Facts*, std::span<const CdiNames> strategies) const override {
+  std::vector<std::string> CdiNamesOf(const Facts& device, const Facts*,
+                                      std::span<const CdiNames> strategies) const override {
     std::vector<std::string> names;
-    for (const CdiNames strategy : strategies) names.push_back(strategy == CdiNames::kUuid ? device.id : std::to_string(device.index));
+    for (const CdiNames strategy : strategies)
+      names.push_back(strategy == CdiNames::kUuid ? device.id : std::to_string(device.index));
     return names;
   }
   ContainerDriver DriverForContainers(const Driver&) const override { return {}; }
   std::vector<CdiClass> CdiClasses() const override {
     return {{.mode = "extra", .kind = "acme.com/extra", .nodes = {"/dev/acme-extra"}},
-            {.mode = "lane", .kind = "acme.com/lane", .nodes = {"/dev/acme-lane*"}, .device_per_node = true}};
+            {.mode = "lane",
+             .kind = "acme.com/lane",
+             .nodes = {"/dev/acme-lane*"},
+             .device_per_node = true}};
   }
   std::vector<CdiPlatform> CdiPlatforms() const override { return {}; }
   Verdict Judge(const Evidence& evidence) const override {
-    return {static_cast<Severity>(evidence.code), "code " + std::to_string(evidence.code), evidence.kind == "silencing"};
+    return {static_cast<Severity>(evidence.code), "code " + std::to_string(evidence.code),
+            evidence.kind == "silencing"};
   }
   std::span<const Quantity> Quantities() const override { return kAcmeQuantities; }
   const Exporter* exporter() const override { return nullptr; }
@@ -55,14 +90,15 @@ class AcmeDialect : public Dialect {
   std::uint16_t pci_vendor() const override { return 0xacce; }
   std::map<std::string, std::string> Labels(const LabelFacts& facts) const override {
     if (facts.devices.empty()) return {};
-    std::map<std::string, std::string> labels{{"acme.com/gpu.count", std::to_string(facts.devices.size())},
-                                              {"acme.com/gpu.first", facts.devices.front()->id}};
+    std::map<std::string, std::string> labels{
+        {"acme.com/gpu.count", std::to_string(facts.devices.size())},
+        {"acme.com/gpu.first", facts.devices.front()->id}};
     std::string shares;
     bool shared = false;
     for (const LabelShare& one : facts.shares) {
       shared = shared || one.shape.shares > 1;
-      shares += (shares.empty() ? "" : "_") + std::to_string(one.shape.shares) + "." + std::string(ToString(one.shape.sharing)) + "." +
-                one.isolation;
+      shares += (shares.empty() ? "" : "_") + std::to_string(one.shape.shares) + "." +
+                std::string(ToString(one.shape.sharing)) + "." + one.isolation;
     }
     if (shared) labels["acme.com/gpu.shares"] = shares;
     return labels;
@@ -81,13 +117,14 @@ class AcmeDialect : public Dialect {
   }
 };
 
-/// The dialect of every vendor asked about.
+/// Returns the Acme dialect for every vendor name.
 inline const Dialect* FindAcme(std::string_view) {
   static const AcmeDialect acme;
   return &acme;
 }
 
-/// "G<index>", in one half of the machine or the other, with /dev/acme<index> (195:<index>) and four lanes to its neighbour of the pair.
+/// Device "G<index>", in one half of the machine or the other, with /dev/acme<index> (195:<index>)
+/// and four lanes to the other device of its pair.
 inline Facts AcmeDevice(int index, int count) {
   Facts facts;
   facts.id = "G" + std::to_string(index);
@@ -101,6 +138,8 @@ inline Facts AcmeDevice(int index, int count) {
   return facts;
 }
 
-inline Driver AcmeDriver() { return {.vendor = "acme", .version = "1.0", .guarded = {{195, 0, 253}}}; }
+inline Driver AcmeDriver() {
+  return {.vendor = "acme", .version = "1.0", .guarded = {{195, 0, 253}}};
+}
 
 }  // namespace penstock::device::testing

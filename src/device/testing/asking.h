@@ -1,5 +1,5 @@
-// A loop with a Remote on it, asked from a test's own thread as if calls blocked. Its time stands still, so that no deadline passes but in
-// Hanging. For tests only.
+// A loop with a Remote on it that a test calls from its own thread as if calls blocked. Its clock
+// is stopped, so that deadlines pass only in Hanging. For tests only.
 #pragma once
 
 #include <condition_variable>
@@ -21,7 +21,7 @@ namespace penstock::device {
 
 class Asking {
  public:
-  /// How long what must come is waited for. Never waited out when all is well.
+  /// How long to wait for something that must happen. Never reached in a passing test.
   static constexpr auto kSurely = std::chrono::seconds(60);
 
   Asking() : loop_("test") { loop_.Start(); }
@@ -35,15 +35,17 @@ class Asking {
   void Make(Remote::Options options) {
     OnLoop([&] {
       remote_ = std::make_unique<Remote>(loop_.loop(), std::move(options));
-      remote_->Listen({.evidence = [&](std::vector<Evidence> evidence) { evidence_.Put(std::move(evidence)); },
-                       .doubt = [&] { doubts_.Put(true); },
-                       .ended = [&](base::Error error) { ended_.Put(std::move(error)); }});
+      remote_->Listen(
+          {.evidence = [&](std::vector<Evidence> evidence) { evidence_.Put(std::move(evidence)); },
+           .doubt = [&] { doubts_.Put(true); },
+           .ended = [&](base::Error error) { ended_.Put(std::move(error)); }});
     });
   }
 
   void OnLoop(const std::function<void()>& function) { loop_.Run(function); }
 
-  /// What is asked within `ask` is not answered before its deadline: time passes until it has an outcome.
+  /// For calls in `ask` that are not answered before their deadline: advances time until there is a
+  /// result.
   template <typename Function>
   auto Hanging(Function ask) {
     step_ = std::chrono::milliseconds(100);
@@ -78,17 +80,17 @@ class Asking {
     return abandoned;
   }
 
-  /// The error with which the worker ended; once for each end.
+  /// The error with which the worker ended; one for each end.
   base::Error Ended() { return ended_.Take().value_or(TooLate()); }
-  /// Whether none has ended that was not asked for.
+  /// Whether no worker ended unexpectedly.
   bool NoneEnded() { return ended_.empty(); }
-  /// The next events; none where none came.
+  /// The next events; empty if none came.
   std::vector<Evidence> Heard() { return evidence_.Take().value_or(std::vector<Evidence>{}); }
 
-  /// Waits until the events were said to fail.
+  /// Waits until the events are reported to fail.
   bool Doubted() { return doubts_.Take().has_value(); }
 
-  /// Waits until nothing is abandoned any more.
+  /// Waits until no worker is abandoned.
   bool NoneAbandonedAtLast() {
     const auto late = std::chrono::steady_clock::now() + kSurely;
     while (abandoned() > 0) {
@@ -104,7 +106,7 @@ class Asking {
  private:
   static base::Error TooLate() { return {base::Code::kInternal, "the test waited too long"}; }
 
-  /// From the loop's thread to the test's.
+  /// Passes values from the loop's thread to the test's.
   template <typename T>
   class Inbox {
    public:
@@ -134,9 +136,13 @@ class Asking {
   template <typename T>
   base::Result<T> Ask(std::function<void(AsyncBackend::Done<T>)> method) {
     auto answer = std::make_shared<std::promise<base::Result<T>>>();
-    loop_.Run([&] { method([answer](base::Result<T> result) { answer->set_value(std::move(result)); }); });
+    loop_.Run([&] {
+      method([answer](base::Result<T> result) { answer->set_value(std::move(result)); });
+    });
     auto future = answer->get_future();
-    const auto there = [&] { return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready; };
+    const auto there = [&] {
+      return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    };
     if (!loop_.AdvanceUntil(step_, there)) return TooLate();
     return future.get();
   }

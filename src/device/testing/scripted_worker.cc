@@ -1,4 +1,4 @@
-// A worker for tests: a backend whose devices do what their addresses say. Never part of the product.
+// A worker for tests: its backend's devices behave as their addresses say. Not part of the product.
 #include <condition_variable>
 #include <csignal>
 #include <mutex>
@@ -27,7 +27,9 @@ class ScriptedBackend final : public Backend {
     return Driver{"acme", "1.0", "2.0", {}, {}};
   }
 
-  base::Result<std::vector<std::string>> List() override { return std::vector<std::string>{"0", "1"}; }
+  base::Result<std::vector<std::string>> List() override {
+    return std::vector<std::string>{"0", "1"};
+  }
 
   base::Result<Facts> Describe(const std::string& address) override {
     if (address == "hang") Hang();
@@ -53,20 +55,26 @@ class ScriptedBackend final : public Backend {
     return Reading{};
   }
 
-  base::Result<Sample> TakeSample(const std::string& address, const SampleRequest& request) override {
+  base::Result<Sample> TakeSample(const std::string& address,
+                                  const SampleRequest& request) override {
     if (address == "hang") Hang();
     Sample sample;
-    for (const QuantityId quantity : request.quantities) sample.values.push_back({quantity, -1, std::uint64_t{100} + quantity});
-    if (request.processes) sample.processes.push_back({.pid = 4711, .memory = base::Mebibytes(1), .compute = 12.5});
+    for (const QuantityId quantity : request.quantities)
+      sample.values.push_back({quantity, -1, std::uint64_t{100} + quantity});
+    if (request.processes)
+      sample.processes.push_back({.pid = 4711, .memory = base::Mebibytes(1), .compute = 12.5});
     return sample;
   }
 
   base::Result<std::vector<Evidence>> Wait(std::chrono::milliseconds most) override {
     std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, most, [&] { return event_ || deaf_; })) return std::vector<Evidence>{};
-    if (std::exchange(deaf_, false)) return base::Error(base::Code::kUnavailable, "a device is lost");
+    if (!changed_.wait_for(lock, most, [&] { return event_ || deaf_; }))
+      return std::vector<Evidence>{};
+    if (std::exchange(deaf_, false))
+      return base::Error(base::Code::kUnavailable, "a device is lost");
     event_ = false;
-    return std::vector<Evidence>{{EvidenceSource::kEvent, "device-0", std::nullopt, "trouble", 79, "", false}};
+    return std::vector<Evidence>{
+        {EvidenceSource::kEvent, "device-0", std::nullopt, "trouble", 79, "", false}};
   }
 
   void Close() override {}
@@ -75,7 +83,9 @@ class ScriptedBackend final : public Backend {
   [[noreturn]] static void Hang() {
     for (;;) ::pause();
   }
-  static void SendGarbage(std::string_view bytes) { (void)::send(kControlLane, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
+  static void SendGarbage(std::string_view bytes) {
+    (void)::send(kControlLane, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
   static void CloseLanes() {
     for (const int lane : {kControlLane, kSamplingLane, kEventsLane}) ::shutdown(lane, SHUT_RDWR);
     Hang();
@@ -92,6 +102,7 @@ class ScriptedBackend final : public Backend {
 }  // namespace penstock::device
 
 int main(int argc, char** argv) {
-  const int status = penstock::device::ServeBackend(std::make_unique<penstock::device::ScriptedBackend>(argc > 1 ? argv[1] : ""));
+  const int status = penstock::device::ServeBackend(
+      std::make_unique<penstock::device::ScriptedBackend>(argc > 1 ? argv[1] : ""));
   ::_exit(status);
 }

@@ -7,7 +7,7 @@
 
 #include "device/testing/acme.h"
 #include "node/allocate/choose.h"
-#include "node/share/wish.h"
+#include "node/share/assignment.h"
 
 namespace penstock::node::allocate {
 namespace {
@@ -18,20 +18,27 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// A box of linked pairs (0,1), (2,3), ..., all healthy.
+/// A machine with linked pairs (0,1), (2,3), ..., all healthy.
 inventory::Snapshot Box(int count) {
   inventory::Snapshot snapshot;
-  snapshot.vendors.push_back({"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
+  snapshot.vendors.push_back(
+      {"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
   for (int i = 0; i < count; ++i)
     snapshot.devices.push_back(
-        {std::make_shared<const device::Facts>(device::testing::AcmeDevice(i, count)), {HealthState::kHealthy, "", {}}, nullptr, {}});
+        {std::make_shared<const device::Facts>(device::testing::AcmeDevice(i, count)),
+         {HealthState::kHealthy, "", {}},
+         nullptr,
+         {}});
   return snapshot;
 }
 
 const auto DialectOf = device::testing::FindAcme;
 
-std::vector<share::Offer> Offers(const inventory::Snapshot& box, const ledger::Snapshot& ledger = {}) {
-  return share::ComputeOffers(share::ComputeWishes({}, {.local = true}, {}, box, DialectOf).wishes, box, ledger, {});
+std::vector<share::Offer> Offers(const inventory::Snapshot& box,
+                                 const ledger::Snapshot& ledger = {}) {
+  return share::ComputeOffers(
+      share::ComputeAssignments({}, {.local = true}, {}, box, DialectOf).assignments, box, ledger,
+      {});
 }
 
 std::vector<std::string> Ids(const base::Result<std::vector<ledger::Slot>>& slots) {
@@ -54,7 +61,8 @@ TEST(Offer, LeavesOutWhatIsWithheldAndMarksWhatCannotBeUsed) {
   EXPECT_EQ(offers[0].resource, "acme.com/gpu");
   ASSERT_EQ(offers[0].slots.size(), 3u);
   EXPECT_EQ(offers[0].slots[0].reason, "XID 79");
-  EXPECT_THAT(offers[0].slots[1].reason, HasSubstr("in use by a process of ann that was not given it"));
+  EXPECT_THAT(offers[0].slots[1].reason,
+              HasSubstr("in use by a process of ann that was not given it"));
   EXPECT_TRUE(offers[0].slots[2].usable);
 }
 
@@ -62,8 +70,10 @@ TEST(Reserve, TakesLinkedDevicesTogether) {
   const auto box = Box(8);
   ledger::Snapshot ledger;
   ledger.leases.push_back({.id = "x", .slots = {{"G0", "G0"}}});
-  EXPECT_THAT(Ids(Reserve({.door = "local", .count = 2}, box, ledger, Offers(box))), ElementsAre("G2", "G3"));
-  EXPECT_THAT(Ids(Reserve({.door = "local", .count = 1}, box, {}, Offers(box))), ElementsAre("G0"));
+  EXPECT_THAT(Ids(Reserve({.allocator = "local", .count = 2}, box, ledger, Offers(box))),
+              ElementsAre("G2", "G3"));
+  EXPECT_THAT(Ids(Reserve({.allocator = "local", .count = 1}, box, {}, Offers(box))),
+              ElementsAre("G0"));
 }
 
 TEST(Reserve, ALinkThatOneSideKnowsIsEnough) {
@@ -71,39 +81,53 @@ TEST(Reserve, ALinkThatOneSideKnowsIsEnough) {
   for (const int first : {0, 2}) {
     auto facts = *box.devices[static_cast<std::size_t>(first)].facts;
     facts.links.clear();
-    box.devices[static_cast<std::size_t>(first)].facts = std::make_shared<const device::Facts>(facts);
+    box.devices[static_cast<std::size_t>(first)].facts =
+        std::make_shared<const device::Facts>(facts);
   }
   ledger::Snapshot ledger;
   ledger.leases.push_back({.id = "x", .slots = {{"G0", "G0"}}});
-  EXPECT_THAT(Ids(Reserve({.door = "local", .count = 2}, box, ledger, Offers(box))), ElementsAre("G2", "G3"));
+  EXPECT_THAT(Ids(Reserve({.allocator = "local", .count = 2}, box, ledger, Offers(box))),
+              ElementsAre("G2", "G3"));
 }
 
 TEST(Reserve, ByModelAndByName) {
   const auto box = Box(4);
-  EXPECT_THAT(Ids(Reserve({.door = "local", .model = "*small"}, box, {}, Offers(box))), ElementsAre("G0"));
-  EXPECT_THAT(Ids(Reserve({.door = "local", .devices = {"3", "G1"}}, box, {}, Offers(box))), ElementsAre("G3", "G1"));
-  EXPECT_EQ(Reserve({.door = "local", .devices = {"1", "G1"}}, box, {}, Offers(box)).error().code(), Code::kInvalidArgument);
-  EXPECT_EQ(Reserve({.door = "local", .devices = {"9"}}, box, {}, Offers(box)).error().code(), Code::kNotFound);
+  EXPECT_THAT(Ids(Reserve({.allocator = "local", .model = "*small"}, box, {}, Offers(box))),
+              ElementsAre("G0"));
+  EXPECT_THAT(Ids(Reserve({.allocator = "local", .devices = {"3", "G1"}}, box, {}, Offers(box))),
+              ElementsAre("G3", "G1"));
+  EXPECT_EQ(
+      Reserve({.allocator = "local", .devices = {"1", "G1"}}, box, {}, Offers(box)).error().code(),
+      Code::kInvalidArgument);
+  EXPECT_EQ(Reserve({.allocator = "local", .devices = {"9"}}, box, {}, Offers(box)).error().code(),
+            Code::kNotFound);
 }
 
 TEST(Reserve, SaysWhetherWaitingHelps) {
   const auto box = Box(2);
   ledger::Snapshot ledger;
   ledger.leases.push_back({.id = "r-1", .slots = {{"G0", "G0"}}, .user = "ann"});
-  const auto later = Reserve({.door = "local", .count = 2}, box, ledger, Offers(box));
+  const auto later = Reserve({.allocator = "local", .count = 2}, box, ledger, Offers(box));
   EXPECT_EQ(later.error().code(), Code::kResourceExhausted);
   EXPECT_THAT(later.error().message(), HasSubstr("GPU 0 (G0): held by r-1 of ann"));
-  EXPECT_EQ(Reserve({.door = "local", .count = 3}, box, ledger, Offers(box)).error().code(), Code::kFailedPrecondition);
-  EXPECT_EQ(Reserve({.door = "kubelet", .devices = {"G0"}}, box, ledger, Offers(box)).error().code(), Code::kFailedPrecondition);
-  EXPECT_EQ(Reserve({.door = "local", .count = 0}, box, ledger, Offers(box)).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Reserve({.allocator = "local", .count = 3}, box, ledger, Offers(box)).error().code(),
+            Code::kFailedPrecondition);
+  EXPECT_EQ(
+      Reserve({.allocator = "kubelet", .devices = {"G0"}}, box, ledger, Offers(box)).error().code(),
+      Code::kFailedPrecondition);
+  EXPECT_EQ(Reserve({.allocator = "local", .count = 0}, box, ledger, Offers(box)).error().code(),
+            Code::kInvalidArgument);
 }
 
-TEST(Reserve, TellsWhatNobodyCanBeGivenFromWhatSomebodyHolds) {
+TEST(Reserve, ReportsWhatNoOneCanBeGivenFromWhatSomeoneHolds) {
   auto box = Box(4);
   ledger::Snapshot ledger;
   ledger.leases.push_back({.id = "r-1", .slots = {{"G0", "G0"}}, .user = "ann"});
-  const auto code = [&](const Request& request) { return Reserve(request, box, ledger, Offers(box, ledger)).error().code(); };
-  const Request all{.door = "local", .count = 4}, three{.door = "local", .count = 3}, named{.door = "local", .devices = {"0", "3"}};
+  const auto code = [&](const Request& request) {
+    return Reserve(request, box, ledger, Offers(box, ledger)).error().code();
+  };
+  const Request all{.allocator = "local", .count = 4}, three{.allocator = "local", .count = 3},
+      named{.allocator = "local", .devices = {"0", "3"}};
   EXPECT_EQ(code(all), Code::kResourceExhausted);
 
   box.devices[3].health = {HealthState::kUnhealthy, "XID 79", {}};
@@ -116,28 +140,38 @@ TEST(Reserve, TellsWhatNobodyCanBeGivenFromWhatSomebodyHolds) {
   box.devices[3].health = {HealthState::kHealthy, "", {}};
   EXPECT_EQ(code(named), Code::kResourceExhausted);
   ledger.outside["G3"] = {{42, 1, "bob", "python"}};
-  EXPECT_EQ(code(all), Code::kUnavailable) << "nobody handed it to them, so nobody knows when they end";
+  EXPECT_EQ(code(all), Code::kUnavailable)
+      << "nobody handed it to them, so nobody knows when they end";
 }
 
 TEST(Reserve, WaitsForDevicesThatWereNotLookedAtYet) {
   auto box = Box(4);
-  for (std::size_t i = 1; i < 4; ++i) box.devices[i].health = {HealthState::kUnknown, "not looked at yet", {}};
-  const auto code = [&](const Request& request) { return Reserve(request, box, {}, Offers(box)).error().code(); };
-  EXPECT_EQ(code({.door = "local", .count = 4}), Code::kResourceExhausted);
-  EXPECT_EQ(code({.door = "local", .count = 9}), Code::kResourceExhausted) << "nobody knows yet how many there will be";
-  EXPECT_EQ(code({.door = "local", .devices = {"2"}}), Code::kResourceExhausted);
-  EXPECT_EQ(code({.door = "local", .devices = {"9"}}), Code::kNotFound);
-  EXPECT_THAT(Ids(Reserve({.door = "local"}, box, {}, Offers(box))), ElementsAre("G0"));
+  for (std::size_t i = 1; i < 4; ++i)
+    box.devices[i].health = {HealthState::kUnknown, "not looked at yet", {}};
+  const auto code = [&](const Request& request) {
+    return Reserve(request, box, {}, Offers(box)).error().code();
+  };
+  EXPECT_EQ(code({.allocator = "local", .count = 4}), Code::kResourceExhausted);
+  EXPECT_EQ(code({.allocator = "local", .count = 9}), Code::kResourceExhausted)
+      << "nobody knows yet how many there will be";
+  EXPECT_EQ(code({.allocator = "local", .devices = {"2"}}), Code::kResourceExhausted);
+  EXPECT_EQ(code({.allocator = "local", .devices = {"9"}}), Code::kNotFound);
+  EXPECT_THAT(Ids(Reserve({.allocator = "local"}, box, {}, Offers(box))), ElementsAre("G0"));
 
   for (auto& entry : box.devices) entry.read_at += std::chrono::seconds(1);
-  EXPECT_EQ(code({.door = "local", .count = 4}), Code::kUnavailable) << "looked at, and they did not answer";
-  EXPECT_EQ(code({.door = "local", .count = 9}), Code::kFailedPrecondition);
-  EXPECT_EQ(Reserve({.door = "local", .devices = {"2"}}, {}, {}, {}).error().code(), Code::kResourceExhausted) << "no device was found yet";
+  EXPECT_EQ(code({.allocator = "local", .count = 4}), Code::kUnavailable)
+      << "looked at, and they did not answer";
+  EXPECT_EQ(code({.allocator = "local", .count = 9}), Code::kFailedPrecondition);
+  EXPECT_EQ(Reserve({.allocator = "local", .devices = {"2"}}, {}, {}, {}).error().code(),
+            Code::kResourceExhausted)
+      << "no device was found yet";
 }
 
-std::vector<std::string> Prefer(const std::vector<std::string>& available, const std::vector<std::string>& must_include, std::size_t size,
+std::vector<std::string> Prefer(const std::vector<std::string>& available,
+                                const std::vector<std::string>& must_include, std::size_t size,
                                 const inventory::Snapshot& box) {
-  return allocate::Prefer({available, must_include, size}, Offers(box)[0], api::SharePolicy::kDistributed, box);
+  return allocate::Prefer({available, must_include, size}, Offers(box)[0],
+                          api::SharePolicy::kDistributed, box);
 }
 
 TEST(Prefer, HonoursWhatMustBeInAndIsTheSameForAnyOrder) {
@@ -162,11 +196,13 @@ TEST(Prefer, IsEmptyWhenInDoubt) {
 
 TEST(Commit, GivesEachSharedFileOnceAndSortsByIndex) {
   const auto box = Box(4);
-  const auto edits = Commit({{"G3", "G3"}, {"G1", "G1"}}, Consumer::kContainer, box, DialectOf, {});
+  const auto edits =
+      Commit({{"G3", "G3"}, {"G1", "G1"}}, ConsumerKind::kContainer, box, DialectOf, {});
   ASSERT_TRUE(edits.ok());
   EXPECT_EQ(edits->environment.at("ACME"), "G1,G3");
   EXPECT_EQ(edits->files.size(), 3u);
-  EXPECT_EQ(Commit({{"G9", "G9"}}, Consumer::kContainer, box, DialectOf, {}).error().code(), Code::kNotFound);
+  EXPECT_EQ(Commit({{"G9", "G9"}}, ConsumerKind::kContainer, box, DialectOf, {}).error().code(),
+            Code::kNotFound);
 }
 
 TEST(AccessFor, GuardsAllAndAdmitsTheSlotsOwn) {
@@ -179,13 +215,16 @@ TEST(AccessFor, GuardsAllFilesThatLeadToADevice) {
   auto box = Box(2);
   for (std::size_t i = 0; i < 2; ++i) {
     device::Facts facts = *box.devices[i].facts;
-    facts.files.push_back({"/dev/dri/renderD" + std::to_string(128 + i), 226, static_cast<std::uint32_t>(128 + i)});
+    facts.files.push_back(
+        {"/dev/dri/renderD" + std::to_string(128 + i), 226, static_cast<std::uint32_t>(128 + i)});
     box.devices[i].facts = std::make_shared<device::Facts>(facts);
   }
   const auto access = AccessFor({{"G1", "G1"}}, box);
   EXPECT_THAT(access.guarded,
-              ElementsAre(device::DeviceNumbers{195, 0, 253}, device::DeviceNumbers{226, 128, 128}, device::DeviceNumbers{226, 129, 129}));
-  EXPECT_THAT(access.admitted, ElementsAre(device::DeviceNumbers{195, 1, 1}, device::DeviceNumbers{226, 129, 129}));
+              ElementsAre(device::DeviceNumbers{195, 0, 253}, device::DeviceNumbers{226, 128, 128},
+                          device::DeviceNumbers{226, 129, 129}));
+  EXPECT_THAT(access.admitted,
+              ElementsAre(device::DeviceNumbers{195, 1, 1}, device::DeviceNumbers{226, 129, 129}));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The search for the best-linked set, by sums of pairs alone. Knows neither doors nor holders.
+// Finds the best-linked set from the scores of pairs alone.
 #include "node/allocate/choose.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ using device::Nearness;
 using Key = std::int64_t;
 
 constexpr int kPerLane = 100, kPerStep = 10;
-constexpr int kMostLanes = 100;  // no device has as many; keeps sums of nonsense within 64 bits
+constexpr int kMostLanes = 100;  // more than any device has; keeps bogus sums within 64 bits
 constexpr double kMostSets = 100000;
 constexpr std::size_t kAlwaysExact = 16;
 
@@ -35,7 +35,8 @@ std::string Neighbourhood(Nearness nearness) {
   return "";
 }
 
-/// Choose `pick` of `count` items so that the sum of their own values and of the values of all their pairs is greatest.
+/// Choose `pick` of `count` items so that the sum of their own values and of the values of all
+/// their pairs is greatest.
 struct Problem {
   std::size_t count = 0, pick = 0;
   std::vector<Key> own;    // of each item
@@ -43,7 +44,7 @@ struct Problem {
   const Key* Row(std::size_t item) const { return &pairs[item * count]; }
 };
 
-/// The same question about what is not chosen: the sums differ by a constant only.
+/// The same problem for the items that are not chosen: the sums differ only by a constant.
 Problem Complement(const Problem& problem) {
   Problem rest{problem.count, problem.count - problem.pick, problem.own, problem.pairs};
   for (std::size_t i = 0; i < rest.count; ++i) {
@@ -53,13 +54,16 @@ Problem Complement(const Problem& problem) {
   return rest;
 }
 
-/// Looks at every set, smallest first or greatest first by position, and leaves out what cannot beat the best so far; so of equals the
-/// first one stays.
+/// Enumerates all sets, by position smallest first or greatest first, and skips those that cannot
+/// beat the best so far; among equals the first one is kept.
 class Search {
  public:
   enum class Order { kSmallestFirst, kGreatestFirst };
   Search(const Problem& problem, Order order)
-      : problem_(problem), order_(order), gains_((problem.pick + 1) * problem.count), chosen_(problem.pick) {
+      : problem_(problem),
+        order_(order),
+        gains_((problem.pick + 1) * problem.count),
+        chosen_(problem.pick) {
     std::copy(problem.own.begin(), problem.own.end(), gains_.begin());
     BoundPairs();
   }
@@ -70,11 +74,11 @@ class Search {
   }
 
  private:
-  /// Below this many open places a look at every set is cheaper than a bound on them.
+  /// With fewer open places than this, enumerating all sets is cheaper than computing a bound.
   static constexpr std::size_t kBoundFrom = 4;
 
-  /// For every item and number of further places: twice the most that it could add by pairs with those other items, each pair counted half
-  /// at either end.
+  /// For every item and number of open places: twice the most that the item could add by pairs with
+  /// the other items in these places; each pair counts half at either end.
   void BoundPairs() {
     const std::size_t count = problem_.count;
     most_.assign((problem_.pick + 1) * count, 0);
@@ -84,7 +88,8 @@ class Search {
       row.erase(row.begin() + static_cast<std::ptrdiff_t>(item));
       std::sort(row.begin(), row.end(), std::greater<>());
       for (std::size_t places = 1; places <= problem_.pick; ++places)
-        most_[places * count + item] = most_[(places - 1) * count + item] + (places > 1 ? row[places - 2] : 0);
+        most_[places * count + item] =
+            most_[(places - 1) * count + item] + (places > 1 ? row[places - 2] : 0);
     }
   }
 
@@ -93,14 +98,17 @@ class Search {
     if (best_.empty() || open < kBoundFrom) return true;
     const Key* gain = &gains_[depth * count];
     bounds_.clear();
-    for (std::size_t item = from; item < count; ++item) bounds_.push_back(2 * gain[item] + most_[open * count + item]);
-    std::nth_element(bounds_.begin(), bounds_.begin() + static_cast<std::ptrdiff_t>(open - 1), bounds_.end(), std::greater<>());
+    for (std::size_t item = from; item < count; ++item)
+      bounds_.push_back(2 * gain[item] + most_[open * count + item]);
+    std::nth_element(bounds_.begin(), bounds_.begin() + static_cast<std::ptrdiff_t>(open - 1),
+                     bounds_.end(), std::greater<>());
     Key bound = 2 * sum;
     for (std::size_t i = 0; i < open; ++i) bound += bounds_[i];
     return bound > 2 * best_sum_;
   }
 
-  /// Takes one item at `from` or later as the one at `depth`. gains_[depth] tells what each item would add to those chosen so far.
+  /// Chooses one item at `from` or later as the one at `depth`. gains_[depth] has what each item
+  /// would add to those chosen so far.
   void Extend(std::size_t depth, std::size_t from, Key sum) {
     if (!CanBeat(depth, from, sum)) return;
     const std::size_t count = problem_.count, last = count - (problem_.pick - depth);
@@ -142,13 +150,15 @@ std::vector<std::size_t> Others(const std::vector<std::size_t>& some, std::size_
   return others;
 }
 
-/// The best set. Looks for the smaller one of it and what it leaves: the set that comes first leaves the one that comes last.
+/// Returns the best set. Searches for the smaller of the set and its complement: the set that comes
+/// first has the complement that comes last.
 std::vector<std::size_t> SolveExactly(const Problem& problem) {
-  if (problem.pick * 2 <= problem.count) return Search(problem, Search::Order::kSmallestFirst).Run();
+  if (problem.pick * 2 <= problem.count)
+    return Search(problem, Search::Order::kSmallestFirst).Run();
   return Others(Search(Complement(problem), Search::Order::kGreatestFirst).Run(), problem.count);
 }
 
-/// A set that grows by the best item and is then bettered by exchanges of one item.
+/// Grows a set by the best item at a time and then improves it by exchanges of one item.
 class Approach {
  public:
   explicit Approach(const Problem& problem) : problem_(problem) {}
@@ -161,7 +171,7 @@ class Approach {
     for (std::size_t start = 0; start < problem_.count && problem_.pick > 0; start += stride) {
       Begin(start);
       while (chosen_ < problem_.pick) Take(BestOutside());
-      // Each exchange betters the sum; the bound is for time only.
+      // Each exchange improves the sum; the bound only limits the time.
       for (std::size_t exchanges = 0; exchanges < problem_.count && Exchange(); ++exchanges) {}
       if (!best.empty() && sum_ <= best_sum) continue;
       best = Members();
@@ -200,7 +210,7 @@ class Approach {
     return best;
   }
 
-  /// Makes the exchange that betters the sum most; false where none does.
+  /// Makes the exchange that improves the sum most; false where none does.
   bool Exchange() {
     std::size_t best_out = 0, best_in = 0;
     Key best = 0;
@@ -243,60 +253,71 @@ bool FewSets(std::size_t count, std::size_t pick) {
 }
 
 /// Sum of the scores of all pairs.
-std::int64_t Within(const Links& links, const std::vector<std::size_t>& members) {
+std::int64_t Within(const DeviceLinks& links, const std::vector<std::size_t>& members) {
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < members.size(); ++i)
     for (std::size_t j = i + 1; j < members.size(); ++j) sum += links.Score(members[i], members[j]);
   return sum;
 }
 
-/// The candidates in order, split into those that are free to choose and those that are not. Nothing where they make no sense.
+/// The candidates in order, split into those that can be chosen and those that are fixed. Nothing
+/// where the input is invalid.
 struct Question {
   std::vector<std::size_t> open, fixed;
 };
-std::optional<Question> Ask(const Links& links, std::vector<std::size_t> candidates, std::vector<std::size_t> fixed) {
+std::optional<Question> Ask(const DeviceLinks& links, std::vector<std::size_t> candidates,
+                            std::vector<std::size_t> fixed) {
   Question question;
   for (auto* list : {&candidates, &fixed}) {
     std::sort(list->begin(), list->end());
     if (std::adjacent_find(list->begin(), list->end()) != list->end()) return std::nullopt;
   }
   if (!candidates.empty() && candidates.back() >= links.size()) return std::nullopt;
-  if (!std::includes(candidates.begin(), candidates.end(), fixed.begin(), fixed.end())) return std::nullopt;
-  std::set_difference(candidates.begin(), candidates.end(), fixed.begin(), fixed.end(), std::back_inserter(question.open));
+  if (!std::includes(candidates.begin(), candidates.end(), fixed.begin(), fixed.end()))
+    return std::nullopt;
+  std::set_difference(candidates.begin(), candidates.end(), fixed.begin(), fixed.end(),
+                      std::back_inserter(question.open));
   question.fixed = std::move(fixed);
   return question;
 }
 
-/// What is left over scores by all its pairs, which are all pairs less those that touch the set: sum - (degrees of the members) + within.
-/// With a weight on `within` that no sum of degrees reaches, one number says both which set is better and which of equals leaves more.
-Problem ToProblem(const Links& links, const Question& question, std::size_t pick, bool& exact) {
+/// The remainder scores by all its pairs, which are all pairs less those that touch the set: sum -
+/// (degrees of the members) + within. With a weight on `within` that exceeds any sum of degrees,
+/// one number says which set is better, and which of two equal sets leaves the better remainder.
+Problem ToProblem(const DeviceLinks& links, const Question& question, std::size_t pick,
+                  bool& exact) {
   const std::size_t count = question.open.size();
   std::vector<Key> degree(count, 0);
   Key all = Within(links, question.fixed);
   for (std::size_t i = 0; i < count; ++i) {
-    for (const std::size_t other : question.open) degree[i] += other == question.open[i] ? 0 : links.Score(question.open[i], other);
-    for (const std::size_t other : question.fixed) degree[i] += links.Score(question.open[i], other);
+    for (const std::size_t other : question.open)
+      degree[i] += other == question.open[i] ? 0 : links.Score(question.open[i], other);
+    for (const std::size_t other : question.fixed)
+      degree[i] += links.Score(question.open[i], other);
     all += degree[i];
   }
-  constexpr Key kMost = 1'000'000'000;  // its square, doubled, fits
+  constexpr Key kMost = 1'000'000'000;  // its square, doubled, fits into 64 bits
   const Key weight = all < kMost ? all + 1 : 1;
-  if (all >= kMost) {  // hundreds of devices: the rest they leave is not looked at
+  if (all >= kMost) {  // hundreds of devices: their remainder is not considered
     exact = false;
     std::fill(degree.begin(), degree.end(), 0);
   }
   Problem problem{count, pick, std::vector<Key>(count), std::vector<Key>(count * count)};
   for (std::size_t i = 0; i < count; ++i) {
     problem.own[i] = -degree[i];
-    for (const std::size_t other : question.fixed) problem.own[i] += weight * links.Score(question.open[i], other);
+    for (const std::size_t other : question.fixed)
+      problem.own[i] += weight * links.Score(question.open[i], other);
     for (std::size_t j = 0; j < count; ++j)
-      if (i != j) problem.pairs[i * count + j] = weight * links.Score(question.open[i], question.open[j]);
+      if (i != j)
+        problem.pairs[i * count + j] = weight * links.Score(question.open[i], question.open[j]);
   }
   return problem;
 }
 
 }  // namespace
 
-Links::Links(const std::vector<const device::Facts*>& devices) : count_(devices.size()), pairs_(count_ * count_) {
+DeviceLinks::DeviceLinks(const std::vector<const device::Facts*>& devices)
+    : count_(devices.size()), pairs_(count_ * count_) {
   std::unordered_map<std::string_view, std::size_t> position;
   for (std::size_t i = 0; i < count_; ++i) position.emplace(devices[i]->id, i);
   for (std::size_t i = 0; i < count_; ++i) {
@@ -313,20 +334,23 @@ Links::Links(const std::vector<const device::Facts*>& devices) : count_(devices.
     for (std::size_t j = 0; j < count_; ++j) {
       if (i == j) continue;
       Pair& pair = pairs_[i * count_ + j];
-      if (pair.nearness == Nearness::kUnknown) pair.nearness = NearnessByNode(*devices[i], *devices[j]);
+      if (pair.nearness == Nearness::kUnknown)
+        pair.nearness = NearnessByNode(*devices[i], *devices[j]);
       pair.score = kPerLane * pair.lanes + kPerStep * static_cast<int>(pair.nearness);
     }
 }
 
-std::string Links::Describe(std::size_t a, std::size_t b) const {
+std::string DeviceLinks::Describe(std::size_t a, std::size_t b) const {
   const Pair& pair = pairs_[a * count_ + b];
   const std::string place = Neighbourhood(pair.nearness);
   if (pair.lanes == 0) return place.empty() ? "no link known" : place;
-  return std::to_string(pair.lanes) + (pair.lanes == 1 ? " fabric link" : " fabric links") + (place.empty() ? "" : ", " + place);
+  return std::to_string(pair.lanes) + (pair.lanes == 1 ? " fabric link" : " fabric links") +
+         (place.empty() ? "" : ", " + place);
 }
 
-std::optional<Choice> ChooseBest(const Links& links, const std::vector<std::size_t>& candidates, const std::vector<std::size_t>& fixed,
-                                 std::size_t size) {
+std::optional<Choice> ChooseBest(const DeviceLinks& links,
+                                 const std::vector<std::size_t>& candidates,
+                                 const std::vector<std::size_t>& fixed, std::size_t size) {
   if (size == 0 || size < fixed.size() || size > candidates.size()) return std::nullopt;
   const auto question = Ask(links, candidates, fixed);
   if (!question) return std::nullopt;
@@ -335,13 +359,15 @@ std::optional<Choice> ChooseBest(const Links& links, const std::vector<std::size
   choice.exact = question->open.size() <= kAlwaysExact || FewSets(question->open.size(), pick);
   const bool every_set = choice.exact;
   const Problem problem = ToProblem(links, *question, pick, choice.exact);
-  const std::vector<std::size_t> picked = every_set ? SolveExactly(problem) : Approach(problem).Run();
+  const std::vector<std::size_t> picked =
+      every_set ? SolveExactly(problem) : Approach(problem).Run();
   choice.members = question->fixed;
   for (const std::size_t item : picked) choice.members.push_back(question->open[item]);
   std::sort(choice.members.begin(), choice.members.end());
   choice.within = Within(links, choice.members);
   std::vector<std::size_t> left;
-  for (const std::size_t item : Others(picked, question->open.size())) left.push_back(question->open[item]);
+  for (const std::size_t item : Others(picked, question->open.size()))
+    left.push_back(question->open[item]);
   choice.left = Within(links, left);
   return choice;
 }

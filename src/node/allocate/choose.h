@@ -1,4 +1,4 @@
-// Which of several devices go well together. Pure.
+// Finds the set of devices with the best links between them. Pure.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,20 @@
 
 namespace penstock::node::allocate {
 
-/// How well devices are linked with each other: a score for each pair, greater is nearer. Computed once for an inventory's facts.
-class Links {
+/// How well devices are linked with each other: a score for each pair, greater is nearer. Computed
+/// once for an inventory's facts.
+class DeviceLinks {
  public:
-  /// One fabric lane outweighs any PCIe neighbourhood; neighbourhoods are ranked by device::Nearness, and where none is known, by NUMA
-  /// node. One side may not know of the link, because the device described first knew nothing of its peers yet, or because its links could
-  /// not be read: then the other side's word counts.
-  explicit Links(const std::vector<const device::Facts*>& devices);
+  /// One fabric lane outweighs any PCIe relation. PCIe relations are ranked by device::Nearness, or
+  /// by NUMA node where no relation is known. One of the two devices may not report the link,
+  /// because it was described before its peers were known or because its links could not be read:
+  /// then the other device's report is used.
+  explicit DeviceLinks(const std::vector<const device::Facts*>& devices);
 
   std::size_t size() const { return count_; }
   int Score(std::size_t a, std::size_t b) const { return pairs_[a * count_ + b].score; }
-  /// "4 fabric links, one PCIe switch", "the same NUMA node": for people, without a vendor's word where the model has none. Pairs of the
-  /// same words have the same score.
+  /// "4 fabric links, one PCIe switch", "the same NUMA node": for messages, without the vendor's
+  /// terms where the model has none. Pairs with the same description have the same score.
   std::string Describe(std::size_t a, std::size_t b) const;
 
  private:
@@ -35,19 +37,22 @@ class Links {
   std::vector<Pair> pairs_;
 };
 
-/// A set and why it is the best one.
+/// A set of devices, with the scores for which it was chosen.
 struct Choice {
   std::vector<std::size_t> members;  ///< positions into the links, in order
-  std::int64_t within = 0;           ///< sum of the scores of all pairs in it
-  std::int64_t left = 0;             ///< the same of what is left of the candidates: what a later request can still get
-  bool exact = true;                 ///< false: too many candidates to look at every set; a good one
+  std::int64_t within = 0;           ///< sum of the scores of all pairs in the set
+  std::int64_t left =
+      0;  ///< the same sum for the remaining candidates: what a later request can still get
+  bool exact = true;  ///< false: too many candidates to check every set; a good set
 };
 
-/// `size` of the candidates with the greatest sum of scores within; among equals the one that leaves the best-linked rest; among equals the
-/// first by position. `fixed` are members in any case. Exact for up to 16 candidates of any size, and for more where there are no more than
-/// some 100,000 sets. Nothing where size is 0, less than fixed or more than there are, and where a candidate or a fixed one is named twice
-/// or is not there.
-std::optional<Choice> ChooseBest(const Links& links, const std::vector<std::size_t>& candidates, const std::vector<std::size_t>& fixed,
-                                 std::size_t size);
+/// Returns `size` of the candidates with the greatest sum of scores; among equals the set that
+/// leaves the best-linked remainder; among equals the first by position. `fixed` are always
+/// members. Exact for up to 16 candidates of any size, and for more candidates where there are at
+/// most some 100,000 sets. Nothing where `size` is 0, less than the number of `fixed` or more than
+/// there are, or where a candidate or a fixed device is named twice or does not exist.
+std::optional<Choice> ChooseBest(const DeviceLinks& links,
+                                 const std::vector<std::size_t>& candidates,
+                                 const std::vector<std::size_t>& fixed, std::size_t size);
 
 }  // namespace penstock::node::allocate

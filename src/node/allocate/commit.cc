@@ -1,4 +1,4 @@
-// Commit: what dialects and servers say, joined.
+// Merges the edits of dialects and of servers.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -20,81 +20,103 @@ void AddNew(std::vector<T>& to, std::vector<T> more) {
 }
 
 void Add(device::Edits& edits, device::Edits more) {
-  more.environment.merge(edits.environment);  // what is there already stays only where nothing newer is said
+  more.environment.merge(
+      edits.environment);  // merge() keeps existing values: newer ones take precedence
   edits.environment = std::move(more.environment);
   AddNew(edits.files, std::move(more.files));
   AddNew(edits.mounts, std::move(more.mounts));
 }
 
-/// What the servers behind these slots need: each device's, which of one server are the same.
-Result<device::Edits> OfServers(const std::vector<ledger::Slot>& slots, Consumer consumer, const device::SharedDevices& servers) {
+/// Returns the edits of the servers behind these slots: one per device; those of one server are
+/// equal.
+Result<device::Edits> OfServers(const std::vector<ledger::Slot>& slots, ConsumerKind consumer,
+                                const device::SharedDevices& servers) {
   device::Edits edits;
   std::string set;
   for (const ledger::Slot& slot : slots) {
     if (slot.shape.sharing != device::Sharing::kMps) continue;
     const auto server = servers.find(slot.device);
-    if (server == servers.end()) return Error(Code::kUnavailable, "the server of device " + slot.device + " is not there yet");
+    if (server == servers.end())
+      return Error(Code::kUnavailable, "the server of device " + slot.device + " is not there yet");
     const device::SharedDevice& shared = server->second;
-    if (!shared.ready) return Error(Code::kUnavailable, "the server of device " + slot.device + " is not ready: " + shared.reason);
+    if (!shared.ready)
+      return Error(Code::kUnavailable,
+                   "the server of device " + slot.device + " is not ready: " + shared.reason);
     if (!set.empty() && set != shared.set)
       return Error(Code::kFailedPrecondition,
-                   "devices of " + set + " and of " + shared.set + " have different servers, and nobody can use two of them");
+                   "devices of " + set + " and of " + shared.set +
+                       " have different servers, and nobody can use two of them");
     set = shared.set;
-    Add(edits, consumer == Consumer::kProcess ? shared.process : shared.container);
+    Add(edits, consumer == ConsumerKind::kProcess ? shared.process : shared.container);
   }
   return edits;
 }
 
-device::DeviceNumbers NumbersOf(const device::DeviceFile& file) { return {file.major, file.minor, file.minor}; }
+device::DeviceNumbers NumbersOf(const device::DeviceFile& file) {
+  return {file.major, file.minor, file.minor};
+}
 
 bool Holds(const std::vector<device::DeviceNumbers>& ranges, const device::DeviceFile& file) {
   return std::any_of(ranges.begin(), ranges.end(), [&file](const device::DeviceNumbers& range) {
-    return range.major == file.major && range.first_minor <= file.minor && file.minor <= range.last_minor;
+    return range.major == file.major && range.first_minor <= file.minor &&
+           file.minor <= range.last_minor;
   });
 }
 
 }  // namespace
 
-Result<std::vector<VendorDevices>> DevicesOf(const std::vector<ledger::Slot>& slots, const inventory::Snapshot& inventory,
+Result<std::vector<VendorDevices>> DevicesOf(const std::vector<ledger::Slot>& slots,
+                                             const inventory::Snapshot& inventory,
                                              const share::DialectOf& dialect_of) {
   std::map<std::string, VendorDevices> by_vendor;
   for (const ledger::Slot& slot : slots) {
     const inventory::Entry* entry = inventory.Find(slot.device);
-    if (entry == nullptr) return Error(Code::kNotFound, "there is no device " + slot.device + " any more");
+    if (entry == nullptr)
+      return Error(Code::kNotFound, "there is no device " + slot.device + " any more");
     AddNew(by_vendor[entry->facts->vendor].devices, {entry->facts.get()});
   }
   std::vector<VendorDevices> all;
   for (auto& [vendor, one] : by_vendor) {
     one.dialect = dialect_of(vendor);
-    if (one.dialect == nullptr) return Error(Code::kUnavailable, "nothing is known of " + vendor + " devices in containers");
-    std::sort(one.devices.begin(), one.devices.end(), [](const device::Facts* a, const device::Facts* b) { return a->index < b->index; });
+    if (one.dialect == nullptr)
+      return Error(Code::kUnavailable, "nothing is known of " + vendor + " devices in containers");
+    std::sort(one.devices.begin(), one.devices.end(),
+              [](const device::Facts* a, const device::Facts* b) { return a->index < b->index; });
     all.push_back(std::move(one));
   }
   return all;
 }
 
-Result<device::Edits> Commit(const std::vector<ledger::Slot>& slots, Consumer consumer, const inventory::Snapshot& inventory,
-                             const share::DialectOf& dialect_of, const device::SharedDevices& servers) {
+Result<device::Edits> Commit(const std::vector<ledger::Slot>& slots, ConsumerKind consumer,
+                             const inventory::Snapshot& inventory,
+                             const share::DialectOf& dialect_of,
+                             const device::SharedDevices& servers) {
   ASSIGN(const auto by_vendor, DevicesOf(slots, inventory, dialect_of));
-  const auto names = consumer == Consumer::kContainerByIndex ? device::DeviceNames::kIndices : device::DeviceNames::kIds;
+  const auto names = consumer == ConsumerKind::kContainerByIndex ? device::DeviceNames::kIndices
+                                                                 : device::DeviceNames::kIds;
   device::Edits edits;
   for (const VendorDevices& one : by_vendor) {
     const std::string vendor(one.dialect->vendor());
     const inventory::VendorEntry* driver = inventory.FindVendor(vendor);
     if (driver == nullptr || driver->driver == nullptr)
-      return Error(Code::kUnavailable, "the " + vendor + " driver is gone" + (driver != nullptr ? ": " + driver->reason : ""));
-    Add(edits, consumer == Consumer::kProcess ? one.dialect->ForProcess(one.devices, *driver->driver)
-                                              : one.dialect->ForContainer(one.devices, *driver->driver, names));
+      return Error(Code::kUnavailable, "the " + vendor + " driver is gone" +
+                                           (driver != nullptr ? ": " + driver->reason : ""));
+    Add(edits, consumer == ConsumerKind::kProcess
+                   ? one.dialect->ForProcess(one.devices, *driver->driver)
+                   : one.dialect->ForContainer(one.devices, *driver->driver, names));
   }
   ASSIGN(device::Edits more, OfServers(slots, consumer, servers));
   Add(edits, std::move(more));
   return edits;
 }
 
-DeviceAccess AccessFor(const std::vector<ledger::Slot>& slots, const inventory::Snapshot& inventory) {
+DeviceAccess AccessFor(const std::vector<ledger::Slot>& slots,
+                       const inventory::Snapshot& inventory) {
   DeviceAccess access;
   for (const inventory::VendorEntry& vendor : inventory.vendors)
-    if (vendor.driver) access.guarded.insert(access.guarded.end(), vendor.driver->guarded.begin(), vendor.driver->guarded.end());
+    if (vendor.driver)
+      access.guarded.insert(access.guarded.end(), vendor.driver->guarded.begin(),
+                            vendor.driver->guarded.end());
   for (const inventory::Entry& entry : inventory.devices)
     for (const device::DeviceFile& file : entry.facts->files)
       if (!Holds(access.guarded, file)) access.guarded.push_back(NumbersOf(file));
@@ -102,7 +124,8 @@ DeviceAccess AccessFor(const std::vector<ledger::Slot>& slots, const inventory::
   for (const ledger::Slot& slot : slots) {
     const inventory::Entry* entry = inventory.Find(slot.device);
     if (entry == nullptr || !seen.insert(slot.device).second) continue;
-    for (const device::DeviceFile& file : entry->facts->files) access.admitted.push_back(NumbersOf(file));
+    for (const device::DeviceFile& file : entry->facts->files)
+      access.admitted.push_back(NumbersOf(file));
   }
   return access;
 }

@@ -1,4 +1,3 @@
-// Choices with their links in words, grouped by kind.
 #include "node/allocate/explain.h"
 
 #include <algorithm>
@@ -18,26 +17,29 @@ constexpr std::size_t kMostSizes = 32;
 
 using Positions = std::vector<std::size_t>;
 
-/// Why a slot cannot be had now; empty where it can.
+/// Why a slot is not free now; empty where it is.
 std::string Obstacle(const share::OfferedSlot& offered, const ledger::Snapshot& ledger) {
   if (!offered.usable) return offered.reason;
   const ledger::Lease* holder = ledger.InTheWayOf(offered.slot);
   if (holder == nullptr) return "";
-  return "held by " + (holder->pod.empty() ? holder->id : holder->namespace_name + "/" + holder->pod) +
+  return "held by " +
+         (holder->pod.empty() ? holder->id : holder->namespace_name + "/" + holder->pod) +
          (holder->user.empty() ? "" : " of " + holder->user);
 }
 
-/// One offer as a request finds it.
+/// One offer as a request sees it.
 class View {
  public:
-  View(const share::Offer& offer, const inventory::Snapshot& inventory, const ledger::Snapshot& ledger) : offer_(offer) {
+  View(const share::Offer& offer, const inventory::Snapshot& inventory,
+       const ledger::Snapshot& ledger)
+      : offer_(offer) {
     for (const share::OfferedSlot& offered : offer.slots) {
       const inventory::Entry* entry = inventory.Find(offered.slot.device);
       if (entry == nullptr) continue;
       const auto [at, fresh] = position_.try_emplace(offered.slot.device, devices_.size());
       if (fresh) {
         facts_.push_back(entry->facts.get());
-        devices_.push_back({.door = offer.door,
+        devices_.push_back({.allocator = offer.allocator,
                             .resource = offer.resource,
                             .id = entry->facts->id,
                             .index = entry->facts->index,
@@ -59,7 +61,8 @@ class View {
 
   const std::vector<api::PlannedDevice>& devices() const { return devices_; }
 
-  std::vector<api::PlannedChoice> Choices(api::SharePolicy policy, const inventory::Snapshot& inventory) const {
+  std::vector<api::PlannedChoice> Choices(api::SharePolicy policy,
+                                          const inventory::Snapshot& inventory) const {
     std::vector<api::PlannedChoice> choices;
     const Positions free = Free();
     const std::size_t most = offer_.single && shared_ ? 1 : devices_.size();
@@ -77,7 +80,9 @@ class View {
     return free;
   }
 
-  api::PlannedChoice Empty(std::size_t size) const { return {.door = offer_.door, .resource = offer_.resource, .size = size}; }
+  api::PlannedChoice Empty(std::size_t size) const {
+    return {.allocator = offer_.allocator, .resource = offer_.resource, .size = size};
+  }
 
   api::PlannedChoice OfDevices(std::size_t size, const Positions& free) const {
     api::PlannedChoice choice = Empty(size);
@@ -86,25 +91,28 @@ class View {
     choice.within = best->within;
     choice.left = best->left;
     choice.exact = best->exact;
-    Tell(best->members, choice);
+    Notify(best->members, choice);
     return choice;
   }
 
-  /// As the kubelet would be answered.
-  api::PlannedChoice OfShares(std::size_t size, api::SharePolicy policy, const inventory::Snapshot& inventory) const {
+  /// The answer that the kubelet would get.
+  api::PlannedChoice OfShares(std::size_t size, api::SharePolicy policy,
+                              const inventory::Snapshot& inventory) const {
     api::PlannedChoice choice = Empty(size);
     std::map<std::string, std::string> device_of;
-    for (const share::OfferedSlot& offered : offer_.slots) device_of[offered.slot.id] = offered.slot.device;
+    for (const share::OfferedSlot& offered : offer_.slots)
+      device_of[offered.slot.id] = offered.slot.device;
     std::set<std::size_t> members;
     for (const std::string& id : Prefer({free_slots_, {}, size}, offer_, policy, inventory)) {
       const auto device = device_of.find(id);
       if (device != device_of.end()) members.insert(position_.at(device->second));
     }
-    Tell({members.begin(), members.end()}, choice);
+    Notify({members.begin(), members.end()}, choice);
     choice.within = ScoreWithin(members);
     choice.exact = false;
-    choice.reason = policy == api::SharePolicy::kPacked ? "shares, packed: of the devices that are used most"
-                                                        : "shares, distributed: of the devices that are used least";
+    choice.reason = policy == api::SharePolicy::kPacked
+                        ? "shares, packed: of the devices that are used most"
+                        : "shares, distributed: of the devices that are used least";
     return choice;
   }
 
@@ -115,14 +123,16 @@ class View {
     return sum;
   }
 
-  /// The devices, and their pairs by kind of link, best first.
-  void Tell(const Positions& members, api::PlannedChoice& choice) const {
-    std::map<std::pair<int, std::string>, std::vector<std::string>> kinds;  // by score, negative
+  /// Adds the devices, and their pairs by kind of link, best first.
+  void Notify(const Positions& members, api::PlannedChoice& choice) const {
+    // Keys: the negated score and the description.
+    std::map<std::pair<int, std::string>, std::vector<std::string>> kinds;
     for (std::size_t i = 0; i < members.size(); ++i) {
       choice.devices.push_back(devices_[members[i]].id);
       for (std::size_t j = i + 1; j < members.size(); ++j)
-        kinds[{-links_->Score(members[i], members[j]), links_->Describe(members[i], members[j])}].push_back(
-            std::to_string(devices_[members[i]].index) + "-" + std::to_string(devices_[members[j]].index));
+        kinds[{-links_->Score(members[i], members[j]), links_->Describe(members[i], members[j])}]
+            .push_back(std::to_string(devices_[members[i]].index) + "-" +
+                       std::to_string(devices_[members[j]].index));
     }
     for (auto& [kind, pairs] : kinds) choice.links.push_back({kind.second, std::move(pairs)});
   }
@@ -130,8 +140,10 @@ class View {
   api::PlannedChoice NoMore(std::size_t free) const {
     api::PlannedChoice choice = Empty(free + 1);
     choice.reason = std::to_string(free) + " of " + std::to_string(devices_.size()) + " are free";
-    const auto taken = std::find_if(devices_.begin(), devices_.end(), [](const auto& device) { return device.free == 0; });
-    if (taken != devices_.end()) choice.reason += "; GPU " + std::to_string(taken->index) + ": " + taken->reason;
+    const auto taken = std::find_if(devices_.begin(), devices_.end(),
+                                    [](const auto& device) { return device.free == 0; });
+    if (taken != devices_.end())
+      choice.reason += "; GPU " + std::to_string(taken->index) + ": " + taken->reason;
     return choice;
   }
 
@@ -141,18 +153,20 @@ class View {
   std::map<std::string, std::size_t> position_;
   std::vector<std::string> free_slots_;
   bool shared_ = false;
-  std::optional<Links> links_;
+  std::optional<DeviceLinks> links_;
 };
 
 }  // namespace
 
-Explanation Explain(const std::vector<share::Offer>& offers, api::SharePolicy policy, const inventory::Snapshot& inventory,
-                    const ledger::Snapshot& ledger) {
-  Explanation explanation;
+ChoiceExplanation Explain(const std::vector<share::Offer>& offers, api::SharePolicy policy,
+                          const inventory::Snapshot& inventory, const ledger::Snapshot& ledger) {
+  ChoiceExplanation explanation;
   for (const share::Offer& offer : offers) {
     const View view(offer, inventory, ledger);
-    explanation.devices.insert(explanation.devices.end(), view.devices().begin(), view.devices().end());
-    for (auto& choice : view.Choices(policy, inventory)) explanation.choices.push_back(std::move(choice));
+    explanation.devices.insert(explanation.devices.end(), view.devices().begin(),
+                               view.devices().end());
+    for (auto& choice : view.Choices(policy, inventory))
+      explanation.choices.push_back(std::move(choice));
   }
   return explanation;
 }

@@ -1,9 +1,10 @@
-// Which devices requests would get now, and why: what Reserve and Prefer choose, told for people. Pure; hands nothing out.
+// Explains which devices requests would get now, and why: the choices of Reserve and Prefer, in
+// words. Pure; allocates nothing.
 #pragma once
 
 #include <vector>
 
-#include "api/node_config.h"
+#include "api/config/node_config.h"
 #include "api/plan.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
@@ -11,14 +12,15 @@
 
 namespace penstock::node::allocate {
 
-struct Explanation {
+struct ChoiceExplanation {
   std::vector<api::PlannedDevice> devices;  ///< of every offer, in its order
-  std::vector<api::PlannedChoice> choices;  ///< of every offer: for one, two, ... up to all free devices; then why no more
+  std::vector<api::PlannedChoice> choices;  ///< of every offer: for one, two, ... up to all free
+                                            ///< devices, and then why there are no more
 };
 
-/// Each offer by itself. Of shares no more than one for each device is asked for, and one where a request may have one only. Choices stop
-/// at 32 devices.
-Explanation Explain(const std::vector<share::Offer>& offers, api::SharePolicy policy, const inventory::Snapshot& inventory,
-                    const ledger::Snapshot& ledger);
+/// Explains each offer separately. Of shares it asks for at most one for each device, and for one
+/// where a request may have only one. Choices stop at 32 devices.
+ChoiceExplanation Explain(const std::vector<share::Offer>& offers, api::SharePolicy policy,
+                          const inventory::Snapshot& inventory, const ledger::Snapshot& ledger);
 
 }  // namespace penstock::node::allocate

@@ -12,22 +12,26 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-/// Four devices in linked pairs (0,1), (2,3), each pair on a NUMA node of its own.
+/// Four devices in linked pairs (0,1), (2,3), each pair on its own NUMA node.
 inventory::Snapshot Box() {
   inventory::Snapshot snapshot;
   for (int i = 0; i < 4; ++i)
     snapshot.devices.push_back(
-        {std::make_shared<const device::Facts>(device::testing::AcmeDevice(i, 4)), {device::HealthState::kHealthy, "", {}}, nullptr, {}});
+        {std::make_shared<const device::Facts>(device::testing::AcmeDevice(i, 4)),
+         {device::HealthState::kHealthy, "", {}},
+         nullptr,
+         {}});
   return snapshot;
 }
 
 share::Offer Whole(const inventory::Snapshot& box) {
-  share::Offer offer{.resource = "acme.com/gpu", .door = "local"};
-  for (const auto& entry : box.devices) offer.slots.push_back({{entry.facts->id, entry.facts->id, "acme.com/gpu"}, true, ""});
+  share::Offer offer{.resource = "acme.com/gpu", .allocator = "local"};
+  for (const auto& entry : box.devices)
+    offer.slots.push_back({{entry.facts->id, entry.facts->id, "acme.com/gpu"}, true, ""});
   return offer;
 }
 
-TEST(Explain, TellsTheSetOfEverySizeAndItsLinks) {
+TEST(Explain, ReportsTheSetOfEverySizeAndItsLinks) {
   const auto box = Box();
   const auto explained = Explain({Whole(box)}, api::SharePolicy::kDistributed, box, {});
   EXPECT_THAT(explained.devices, SizeIs(4));
@@ -36,17 +40,19 @@ TEST(Explain, TellsTheSetOfEverySizeAndItsLinks) {
   EXPECT_THAT(explained.choices[0].links, IsEmpty());
   const api::PlannedChoice& pair = explained.choices[1];
   EXPECT_EQ(pair.size, 2u);
-  EXPECT_EQ(pair.door, "local");
+  EXPECT_EQ(pair.allocator, "local");
   EXPECT_THAT(pair.devices, ElementsAre("G0", "G1"));
-  EXPECT_THAT(pair.links, ElementsAre(api::PlannedLink{"4 fabric links, one PCIe switch", {"0-1"}}));
+  EXPECT_THAT(pair.links,
+              ElementsAre(api::PlannedLink{"4 fabric links, one PCIe switch", {"0-1"}}));
   EXPECT_EQ(pair.within, pair.left) << "as good a pair is left";
   EXPECT_TRUE(pair.exact);
-  EXPECT_THAT(explained.choices[3].links, ElementsAre(api::PlannedLink{"4 fabric links, one PCIe switch", {"0-1", "2-3"}},
-                                                      api::PlannedLink{"across NUMA nodes", {"0-2", "0-3", "1-2", "1-3"}}));
+  EXPECT_THAT(explained.choices[3].links,
+              ElementsAre(api::PlannedLink{"4 fabric links, one PCIe switch", {"0-1", "2-3"}},
+                          api::PlannedLink{"across NUMA nodes", {"0-2", "0-3", "1-2", "1-3"}}));
   EXPECT_EQ(explained.choices[3].left, 0);
 }
 
-TEST(Explain, TellsWhatIsNotFreeAndWhyThereIsNoLargerSet) {
+TEST(Explain, ReportsWhatIsNotFreeAndWhyThereIsNoLargerSet) {
   const auto box = Box();
   auto offer = Whole(box);
   offer.slots[1].usable = false;
@@ -64,28 +70,34 @@ TEST(Explain, TellsWhatIsNotFreeAndWhyThereIsNoLargerSet) {
   EXPECT_EQ(explained.choices[2].reason, "2 of 4 are free; GPU 1: XID 79");
 }
 
-TEST(Explain, OfSharesTellsThePolicy) {
+TEST(Explain, OfSharesReportsThePolicy) {
   const auto box = Box();
-  share::Offer offer{.resource = "acme.com/gpu", .door = "kubelet"};
+  share::Offer offer{.resource = "acme.com/gpu", .allocator = "kubelet"};
   for (const auto& entry : box.devices)
     for (int share = 0; share < 3; ++share)
-      offer.slots.push_back(
-          {{entry.facts->id + "::" + std::to_string(share), entry.facts->id, "acme.com/gpu", {device::Sharing::kTimeSlicing, 3}},
-           true,
-           ""});
+      offer.slots.push_back({{entry.facts->id + "::" + std::to_string(share),
+                              entry.facts->id,
+                              "acme.com/gpu",
+                              {device::Sharing::kTimeSlicing, 3}},
+                             true,
+                             ""});
   auto explained = Explain({offer}, api::SharePolicy::kDistributed, box, {});
   EXPECT_THAT(explained.devices, SizeIs(4));
   EXPECT_EQ(explained.devices[2].slots, 3u);
   ASSERT_THAT(explained.choices, SizeIs(4)) << "one for each device";
   EXPECT_THAT(explained.choices[3].reason, testing::StartsWith("shares, distributed"));
   offer.single = true;
-  EXPECT_THAT(Explain({offer}, api::SharePolicy::kDistributed, box, {}).choices, SizeIs(1)) << "more is never given";
+  EXPECT_THAT(Explain({offer}, api::SharePolicy::kDistributed, box, {}).choices, SizeIs(1))
+      << "more is never given";
 }
 
 TEST(Explain, OfNothingIsNothing) {
   const auto box = Box();
   EXPECT_THAT(Explain({}, api::SharePolicy::kDistributed, box, {}).devices, IsEmpty());
-  EXPECT_THAT(Explain({{.resource = "acme.com/gpu", .door = "local"}}, api::SharePolicy::kDistributed, box, {}).choices, IsEmpty());
+  EXPECT_THAT(Explain({{.resource = "acme.com/gpu", .allocator = "local"}},
+                      api::SharePolicy::kDistributed, box, {})
+                  .choices,
+              IsEmpty());
 }
 
 }  // namespace

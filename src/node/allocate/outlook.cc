@@ -1,4 +1,4 @@
-// Plays the ends of leases one after the other, and asks Reserve after each.
+// Simulates the ends of leases one after another, and calls Reserve after each.
 #include "node/allocate/outlook.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 using ledger::Lease;
 using ledger::Slot;
 
-/// The ledger once some leases have ended, and others have begun.
+/// The ledger after some leases have ended and others have begun.
 class Future {
  public:
   explicit Future(const Outlook& outlook) : outlook_(outlook), ledger_(outlook.ledger) {}
@@ -18,9 +18,11 @@ class Future {
   void End(const std::string& id) {
     std::erase_if(ledger_.leases, [&id](const Lease& lease) { return lease.id == id; });
   }
-  void Begin(const std::string& id, const std::vector<Slot>& slots) { ledger_.leases.push_back({.id = id, .slots = slots}); }
+  void Begin(const std::string& id, const std::vector<Slot>& slots) {
+    ledger_.leases.push_back({.id = id, .slots = slots});
+  }
 
-  /// Once all leases have ended.
+  /// Whether it is served once all leases have ended.
   bool IsServedAtAll(const Request& request) const {
     Future last = *this;
     last.ledger_.leases.clear();
@@ -32,8 +34,8 @@ class Future {
   }
 
  private:
-  /// What was held when the offers were made may be free by then: who holds it still, the ledger tells. A device that was cut for a caller
-  /// is whole again once nobody holds a share of it.
+  /// Slots that were held when the offers were made may be free by then: the ledger says which are
+  /// still held. A device that was cut for a request is whole again once no share of it is held.
   std::vector<share::Offer> Offers() const {
     std::vector<share::Offer> offers = outlook_.offers;
     for (share::Offer& offer : offers) {
@@ -57,7 +59,7 @@ class Future {
 
 using Ends = std::vector<std::pair<base::TimePoint, std::string>>;
 
-/// The leases whose end is known, the first to end first.
+/// The leases with a known end, the earliest first.
 Ends InOrder(const std::map<std::string, base::TimePoint>& ends) {
   Ends order;
   for (const auto& [lease, at] : ends) order.emplace_back(at, lease);
@@ -65,7 +67,8 @@ Ends InOrder(const std::map<std::string, base::TimePoint>& ends) {
   return order;
 }
 
-/// Plays `ends` from `now` on until the request can be served; what was played is gone from them.
+/// Simulates `ends` from `now` on until the request can be served, and removes from `ends` those
+/// that have passed.
 std::optional<Start> Play(const Request& request, Future& future, Ends& ends, base::TimePoint now) {
   if (auto slots = future.Reserve(request); slots.ok()) return Start{now, std::move(*slots)};
   Future last = future;
@@ -88,7 +91,9 @@ std::optional<Start> Foresee(const Request& request, const Outlook& outlook, bas
   return Play(request, future, ends, now);
 }
 
-std::vector<std::optional<base::TimePoint>> ExpectedStarts(const std::vector<Planned>& queue, const Outlook& outlook, base::TimePoint now) {
+std::vector<std::optional<base::TimePoint>> ExpectedStarts(const std::vector<Planned>& queue,
+                                                           const Outlook& outlook,
+                                                           base::TimePoint now) {
   std::vector<std::optional<base::TimePoint>> starts;
   Future future(outlook);
   Ends ends = InOrder(outlook.ends);
@@ -97,7 +102,8 @@ std::vector<std::optional<base::TimePoint>> ExpectedStarts(const std::vector<Pla
     const auto start = Play(next.request, future, ends, now);
     if (start && start->at > farthest) break;
     starts.push_back(start ? std::optional(start->at) : std::nullopt);
-    if (!start && !future.IsServedAtAll(next.request)) continue;  // it cannot be served as things are, and holds up no other
+    if (!start && !future.IsServedAtAll(next.request))
+      continue;  // it cannot be served in the current state, and blocks no other request
     if (!start) break;
     now = start->at;
     const std::string id = "planned " + std::to_string(starts.size());
@@ -110,7 +116,8 @@ std::vector<std::optional<base::TimePoint>> ExpectedStarts(const std::vector<Pla
   return starts;
 }
 
-std::vector<std::string> ToEnd(const Request& request, const Outlook& outlook, const std::vector<std::string>& ending,
+std::vector<std::string> ToEnd(const Request& request, const Outlook& outlook,
+                               const std::vector<std::string>& ending,
                                const std::vector<std::string>& overdue) {
   const auto served_without = [&](const std::vector<std::string>& ended) {
     Future future(outlook);
@@ -123,7 +130,7 @@ std::vector<std::string> ToEnd(const Request& request, const Outlook& outlook, c
     if (next == overdue.end()) return {};
     ended.push_back(*next);
   }
-  for (std::size_t at = 0; at < ended.size();) {  // one that does not help lives on
+  for (std::size_t at = 0; at < ended.size();) {  // leases whose end does not help are kept
     std::vector<std::string> fewer = ended;
     fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(at));
     if (served_without(fewer)) {
@@ -135,7 +142,8 @@ std::vector<std::string> ToEnd(const Request& request, const Outlook& outlook, c
   return ended;
 }
 
-std::vector<share::Offer> WithoutDevices(std::vector<share::Offer> offers, const std::set<std::string>& devices) {
+std::vector<share::Offer> WithoutDevices(std::vector<share::Offer> offers,
+                                         const std::set<std::string>& devices) {
   for (share::Offer& offer : offers) {
     for (share::OfferedSlot& slot : offer.slots) {
       if (!slot.usable || !devices.contains(slot.slot.device)) continue;

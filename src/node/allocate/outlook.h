@@ -1,4 +1,5 @@
-// When somebody who waits can be served, read from what those who hold devices have declared. Pure.
+// Predicts when a queued request can be served, from the times that holders of devices have
+// declared. Pure.
 #pragma once
 
 #include <chrono>
@@ -15,59 +16,71 @@
 
 namespace penstock::node::allocate {
 
-/// From the signal that asks a run to end to the one that ends it.
+/// From the signal that asks a run to end (SIGTERM) to the one that ends it (SIGKILL).
 inline constexpr base::Duration kKillWait = std::chrono::seconds(30);
 
-/// The longest that a run with a declared time holds its devices: when the time is over it is asked to end, and may take all of kKillWait.
+/// The longest time that a run with a declared time holds its devices: at the end of that time it
+/// is asked to end, and may take all of kKillWait.
 constexpr base::Duration LongestHeld(base::Duration declared) { return declared + kKillWait; }
 
-/// Whose a run is, and how long it holds its devices. Monotonic times: a clock that is set ends no run.
+/// Which user a run belongs to, and how long it holds its devices. Monotonic times, so that setting
+/// the clock ends no run.
 struct Term {
   base::TimePoint began{};
-  std::optional<base::TimePoint> ends = {};    ///< then it is asked to end; nothing: it may run for as long as it likes
-  std::optional<base::TimePoint> killed = {};  ///< it has been asked to end, and is killed then
-  std::optional<uid_t> uid = {};               ///< nothing where that is not known
+  std::optional<base::TimePoint> ends =
+      {};  ///< when it is asked to end; nothing: it may run without a limit
+  std::optional<base::TimePoint> killed = {};  ///< when it is killed, after it has been asked to
+                                               ///< end
+  std::optional<uid_t> uid = {};               ///< nothing where it is not known
   bool operator==(const Term&) const = default;
 };
 
-/// Everything that the future is read from.
+/// The state from which the prediction is made.
 struct Outlook {
   const inventory::Snapshot& inventory;
   const ledger::Snapshot& ledger;
   const std::vector<share::Offer>& offers;
-  /// When the devices of a lease come back at the latest, by lease; of one that is not here nobody knows it. A time that is past: any
-  /// moment now.
+  /// When the devices of a lease are released at the latest, by lease; a lease without a known end
+  /// is missing. A time in the past means any moment now.
   std::map<std::string, base::TimePoint> ends;
 };
 
-/// When a request can be served, and with what.
+/// When a request can be served, and with which slots.
 struct Start {
   base::TimePoint at;
   std::vector<ledger::Slot> slots;
 };
 
-/// The earliest time from `now` on at which Reserve gives the request something; nothing where nobody knows.
+/// Returns the earliest time from `now` on at which Reserve succeeds for the request; nothing where
+/// that cannot be predicted.
 std::optional<Start> Foresee(const Request& request, const Outlook& outlook, base::TimePoint now);
 
 /// A request in the queue.
 struct Planned {
   Request request;
-  std::optional<base::Duration> time;  ///< how long it says that it runs; nothing: it does not say
+  std::optional<base::Duration> time;  ///< its declared duration; nothing: none declared
 };
 
-/// When each can be served if each waits for those before it; nothing where that is not known, or later than kFarthest from now.
+/// Returns when each request can be served if each waits for those before it; nothing where that is
+/// not known, or later than kFarthest from now.
 inline constexpr base::Duration kFarthest = std::chrono::hours(24 * 3650);
-std::vector<std::optional<base::TimePoint>> ExpectedStarts(const std::vector<Planned>& queue, const Outlook& outlook, base::TimePoint now);
+std::vector<std::optional<base::TimePoint>> ExpectedStarts(const std::vector<Planned>& queue,
+                                                           const Outlook& outlook,
+                                                           base::TimePoint now);
 
-/// Of the leases in `overdue`, which may be ended, those that must be so that the request can be served; `ending` end already. None where
-/// they would end in vain. The first of `overdue` are taken before the last.
-std::vector<std::string> ToEnd(const Request& request, const Outlook& outlook, const std::vector<std::string>& ending,
+/// Returns those of the leases in `overdue`, which may be ended, that must end so that the request
+/// can be served. `ending` are about to end already. Returns none where ending them would not help.
+/// Earlier entries of `overdue` are chosen before later ones.
+std::vector<std::string> ToEnd(const Request& request, const Outlook& outlook,
+                               const std::vector<std::string>& ending,
                                const std::vector<std::string>& overdue);
 
-/// The offers, with these devices held for somebody else.
-std::vector<share::Offer> WithoutDevices(std::vector<share::Offer> offers, const std::set<std::string>& devices);
+/// Returns the offers with these devices marked as held by another holder.
+std::vector<share::Offer> WithoutDevices(std::vector<share::Offer> offers,
+                                         const std::set<std::string>& devices);
 
-/// How many devices a lease holds; a share of one that is cut into four is a quarter.
+/// How many devices a lease holds; a share of a device that is shared four ways counts as a
+/// quarter.
 double DevicesHeld(const ledger::Lease& lease);
 
 }  // namespace penstock::node::allocate

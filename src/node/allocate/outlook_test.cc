@@ -1,11 +1,11 @@
-// When requests can be served, on a box of linked pairs.
+// Tests when requests can be served, on a machine with linked pairs.
 #include "node/allocate/outlook.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "device/testing/acme.h"
-#include "node/share/wish.h"
+#include "node/share/assignment.h"
 
 namespace penstock::node::allocate {
 namespace {
@@ -21,25 +21,31 @@ class OutlookTest : public testing::Test {
  protected:
   OutlookTest() {
     for (int i = 0; i < 4; ++i)
-      box_.devices.push_back({std::make_shared<const device::Facts>(device::testing::AcmeDevice(i, 4)),
-                              {device::HealthState::kHealthy, "", {}},
-                              nullptr,
-                              base::WallTime(hours(1))});
-    box_.vendors.push_back({"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
+      box_.devices.push_back(
+          {std::make_shared<const device::Facts>(device::testing::AcmeDevice(i, 4)),
+           {device::HealthState::kHealthy, "", {}},
+           nullptr,
+           base::WallTime(hours(1))});
+    box_.vendors.push_back(
+        {"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
   }
 
   void Hold(const std::string& device, const std::string& user = "ann", device::Shape shape = {}) {
     const std::string slot = share::SlotId(device, shape, 0);
-    ledger_.leases.push_back({.id = "r-" + device, .door = "local", .slots = {{slot, device, "acme.com/gpu", shape}}, .user = user});
+    ledger_.leases.push_back({.id = "r-" + device,
+                              .allocator = "local",
+                              .slots = {{slot, device, "acme.com/gpu", shape}},
+                              .user = user});
   }
   Outlook View(std::map<std::string, base::TimePoint> ends) {
-    const auto wished = share::ComputeWishes({}, {.local = true}, {}, box_, device::testing::FindAcme);
-    offers_ = share::ComputeOffers(wished.wishes, box_, ledger_, {});
+    const auto desired =
+        share::ComputeAssignments({}, {.local = true}, {}, box_, device::testing::FindAcme);
+    offers_ = share::ComputeOffers(desired.assignments, box_, ledger_, {});
     return {box_, ledger_, offers_, std::move(ends)};
   }
   static Request Of(int count, int share = 1) {
     Request request;
-    request.door = "local";
+    request.allocator = "local";
     request.count = count;
     request.share = share;
     return request;
@@ -52,7 +58,8 @@ class OutlookTest : public testing::Test {
 
 TEST_F(OutlookTest, ServesOnceEnoughHaveEnded) {
   for (const char* device : {"G0", "G1", "G2", "G3"}) Hold(device);
-  const auto view = View({{"r-G0", kNow + hours(3)}, {"r-G2", kNow + hours(1)}, {"r-G3", kNow + hours(2)}});
+  const auto view =
+      View({{"r-G0", kNow + hours(3)}, {"r-G2", kNow + hours(1)}, {"r-G3", kNow + hours(2)}});
   EXPECT_EQ(Foresee(Of(1), view, kNow)->at, kNow + hours(1));
   const auto two = Foresee(Of(2), view, kNow);
   EXPECT_EQ(two->at, kNow + hours(2));
@@ -79,21 +86,29 @@ TEST_F(OutlookTest, KnowsThatACutDeviceIsWholeAgain) {
 
 TEST_F(OutlookTest, PlansEachAfterThoseBeforeIt) {
   for (const char* device : {"G0", "G1", "G2", "G3"}) Hold(device);
-  const auto view = View({{"r-G0", kNow + hours(1)}, {"r-G1", kNow + hours(2)}, {"r-G2", kNow + hours(2)}, {"r-G3", kNow + hours(2)}});
+  const auto view = View({{"r-G0", kNow + hours(1)},
+                          {"r-G1", kNow + hours(2)},
+                          {"r-G2", kNow + hours(2)},
+                          {"r-G3", kNow + hours(2)}});
   Request broken = Of(1);
   broken.devices = {"G9"};
-  EXPECT_THAT(ExpectedStarts({{Of(1), hours(4)}, {broken, {}}, {Of(4), {}}, {Of(1), hours(1)}}, view, kNow),
-              ElementsAre(Optional(kNow + hours(1)), testing::Eq(std::nullopt), Optional(kNow + hours(1) + LongestHeld(hours(4))),
-                          testing::Eq(std::nullopt)));
+  EXPECT_THAT(
+      ExpectedStarts({{Of(1), hours(4)}, {broken, {}}, {Of(4), {}}, {Of(1), hours(1)}}, view, kNow),
+      ElementsAre(Optional(kNow + hours(1)), testing::Eq(std::nullopt),
+                  Optional(kNow + hours(1) + LongestHeld(hours(4))), testing::Eq(std::nullopt)));
 }
 
-TEST_F(OutlookTest, PlansNoFartherThanAnybodyKnows) {
+TEST_F(OutlookTest, PlansNoFartherThanAnyoneKnows) {
   for (const char* device : {"G0", "G1", "G2", "G3"}) Hold(device);
-  const auto view = View({{"r-G0", kNow + hours(1)}, {"r-G1", kNow + hours(1)}, {"r-G2", kNow + hours(1)}, {"r-G3", kNow + hours(1)}});
+  const auto view = View({{"r-G0", kNow + hours(1)},
+                          {"r-G1", kNow + hours(1)},
+                          {"r-G2", kNow + hours(1)},
+                          {"r-G3", kNow + hours(1)}});
   const auto starts = ExpectedStarts(std::vector<Planned>(32, {Of(4), kFarthest / 3}), view, kNow);
   ASSERT_EQ(starts.size(), 32u);
   for (std::size_t i = 0; i < starts.size(); ++i) EXPECT_EQ(starts[i].has_value(), i < 3) << i;
-  EXPECT_EQ(ExpectedStarts({{Of(4), base::Duration::max()}, {Of(4), {}}}, view, kNow).at(1), std::nullopt);
+  EXPECT_EQ(ExpectedStarts({{Of(4), base::Duration::max()}, {Of(4), {}}}, view, kNow).at(1),
+            std::nullopt);
 }
 
 TEST_F(OutlookTest, EndsNoMoreThanHelps) {
@@ -121,7 +136,8 @@ TEST_F(OutlookTest, CountsSharesAsPartsOfADevice) {
   Hold("G3", "ann", {device::Sharing::kMps, 2});
   EXPECT_DOUBLE_EQ(DevicesHeld(ledger_.leases.at(0)), 0.25);
   EXPECT_DOUBLE_EQ(DevicesHeld(ledger_.leases.at(1)), 1);
-  EXPECT_DOUBLE_EQ(DevicesHeld(ledger_.leases.at(2)), 0.5) << "an MPS client as its part of the device";
+  EXPECT_DOUBLE_EQ(DevicesHeld(ledger_.leases.at(2)), 0.5)
+      << "an MPS client as its part of the device";
 }
 
 TEST_F(OutlookTest, KnowsWhatARequestCouldUse) {

@@ -1,4 +1,4 @@
-// Prefer over what the kubelet says is left: even over devices, then by policy, then by links.
+// Chooses evenly over devices first, then by policy, then by links.
 #include <algorithm>
 #include <unordered_set>
 
@@ -10,31 +10,33 @@ namespace {
 
 using Ids = std::unordered_set<std::string_view>;
 
-/// What can be had of one device.
+/// The slots of one device that the kubelet may choose from.
 struct Stock {
   const device::Facts* facts = nullptr;
   std::vector<const std::string*> free;  // ids in order of share, those that must be included first
-  std::size_t picked = 0;                // so many of them
-  int taken = 0;                         // slots that the kubelet does not have to give
+  std::size_t picked = 0;                // how many of them are chosen
+  int taken = 0;                         // slots that the kubelet does not offer for this choice
   bool whole = false;
 
   bool spare() const { return picked < free.size(); }
 };
 
-/// Whether the kubelet's question is about slots that are known.
+/// The devices behind the kubelet's ids, with the number of ids that are known.
 struct Stocks {
   std::vector<Stock> devices;
   std::size_t known = 0;
 };
 
-Stocks StocksOf(const share::Offer& offer, const Ids& available, const Ids& must, const inventory::Snapshot& inventory) {
+Stocks StocksOf(const share::Offer& offer, const Ids& available, const Ids& must,
+                const inventory::Snapshot& inventory) {
   Stocks stocks;
   std::string_view device;
   for (const share::OfferedSlot& slot : offer.slots) {
     if (slot.slot.device != device) {
       device = slot.slot.device;
       const inventory::Entry* entry = inventory.Find(device);
-      stocks.devices.push_back({.facts = entry == nullptr ? nullptr : entry->facts.get(), .whole = slot.slot.shape.shares == 1});
+      stocks.devices.push_back({.facts = entry == nullptr ? nullptr : entry->facts.get(),
+                                .whole = slot.slot.shape.shares == 1});
     }
     Stock& stock = stocks.devices.back();
     if (!available.contains(slot.slot.id)) {
@@ -43,16 +45,20 @@ Stocks StocksOf(const share::Offer& offer, const Ids& available, const Ids& must
     }
     ++stocks.known;
     if (must.contains(slot.slot.id))
-      stock.free.insert(stock.free.begin() + static_cast<std::ptrdiff_t>(stock.picked++), &slot.slot.id);
-    else if (slot.usable && stock.facts != nullptr)  // the kubelet may not have heard yet of one that is not
+      stock.free.insert(stock.free.begin() + static_cast<std::ptrdiff_t>(stock.picked++),
+                        &slot.slot.id);
+    // The kubelet may not have learned yet that a slot is not usable.
+    else if (slot.usable && stock.facts != nullptr)
       stock.free.push_back(&slot.slot.id);
   }
   std::erase_if(stocks.devices, [](const Stock& stock) { return stock.free.empty(); });
   return stocks;
 }
 
-/// One more of `wanted` devices, all of which have as few as any that has some to spare.
-void PickOnce(std::vector<Stock>& devices, const Links& links, api::SharePolicy policy, std::size_t& wanted) {
+/// Picks one more slot of each of up to `wanted` devices, among those that have a spare slot and
+/// the fewest picked.
+void PickOnce(std::vector<Stock>& devices, const DeviceLinks& links, api::SharePolicy policy,
+              std::size_t& wanted) {
   std::size_t fewest = SIZE_MAX;
   for (const Stock& stock : devices)
     if (stock.spare()) fewest = std::min(fewest, stock.picked);
@@ -60,7 +66,8 @@ void PickOnce(std::vector<Stock>& devices, const Links& links, api::SharePolicy 
   std::vector<std::size_t> fixed;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (devices[i].spare() && devices[i].picked == fewest)
-      candidates.push_back({i, policy == api::SharePolicy::kPacked ? -devices[i].taken : devices[i].taken});
+      candidates.push_back(
+          {i, policy == api::SharePolicy::kPacked ? -devices[i].taken : devices[i].taken});
     else if (devices[i].picked > 0)
       fixed.push_back(i);
   }
@@ -72,16 +79,19 @@ void PickOnce(std::vector<Stock>& devices, const Links& links, api::SharePolicy 
 
 }  // namespace
 
-std::vector<std::string> Prefer(const Preference& asked, const share::Offer& offer, api::SharePolicy policy,
-                                const inventory::Snapshot& inventory) {
-  const Ids available(asked.available.begin(), asked.available.end()), must(asked.must_include.begin(), asked.must_include.end());
+std::vector<std::string> Prefer(const Preference& asked, const share::Offer& offer,
+                                api::SharePolicy policy, const inventory::Snapshot& inventory) {
+  const Ids available(asked.available.begin(), asked.available.end()),
+      must(asked.must_include.begin(), asked.must_include.end());
   if (asked.size == 0 || asked.size < must.size() ||
-      !std::all_of(must.begin(), must.end(), [&available](std::string_view id) { return available.contains(id); }))
+      !std::all_of(must.begin(), must.end(),
+                   [&available](std::string_view id) { return available.contains(id); }))
     return {};
   auto [devices, known] = StocksOf(offer, available, must, inventory);
   if (known != available.size()) return {};
-  // Several shares in one request are going to be refused.
-  if (offer.single && asked.size > 1) std::erase_if(devices, [](const Stock& stock) { return !stock.whole && stock.picked == 0; });
+  // Several shares in one request will be refused.
+  if (offer.single && asked.size > 1)
+    std::erase_if(devices, [](const Stock& stock) { return !stock.whole && stock.picked == 0; });
   std::size_t left = 0, wanted = asked.size - must.size();
   std::vector<const device::Facts*> facts;
   for (const Stock& stock : devices) {
@@ -90,7 +100,7 @@ std::vector<std::string> Prefer(const Preference& asked, const share::Offer& off
     left += stock.free.size() - stock.picked;
   }
   if (left < wanted) return {};
-  const Links links(facts);
+  const DeviceLinks links(facts);
   while (wanted > 0) PickOnce(devices, links, policy, wanted);
   Ids chosen;
   for (const Stock& stock : devices)

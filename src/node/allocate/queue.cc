@@ -1,4 +1,5 @@
-// The line of those who wait. Decides in which order they are tried and what is kept back from them, never what they get.
+// Decides in which order requests are tried and which devices are kept back from them; what they
+// get is up to the callbacks.
 #include "node/allocate/queue.h"
 
 #include <algorithm>
@@ -14,16 +15,20 @@ using base::Error;
 
 namespace {
 
-/// In one turn about so many are tried in vain, of each user as many: a long line must not keep the loop, and one user's requests must not
-/// keep another's from being tried.
+/// About so many requests are tried without success in one round, and of each user the same number:
+/// a long queue must not block the control loop, and one user's requests must not keep another's
+/// from being tried.
 constexpr std::size_t kMostTriedInVain = 64;
 constexpr double kRounding = 1e-9;  // of sums of shares
 
 bool Waits(const base::Status& tried) {
-  return !tried.ok() && (tried.error().code() == Code::kResourceExhausted || tried.error().code() == Code::kUnavailable);
+  return !tried.ok() && (tried.error().code() == Code::kResourceExhausted ||
+                         tried.error().code() == Code::kUnavailable);
 }
 
-std::string AreBefore(std::size_t count) { return std::to_string(count) + (count == 1 ? " is" : " are") + " before it in the line"; }
+std::string AreBefore(std::size_t count) {
+  return std::to_string(count) + (count == 1 ? " is" : " are") + " before it in the line";
+}
 
 }  // namespace
 
@@ -31,29 +36,34 @@ struct Queue::Place {
   Waiting waiting;
   base::Duration wait{};
   base::TimerId timer = 0;
-  std::size_t position = 0;  // as told last
-  bool told = false;
+  std::size_t position = 0;  // as last reported
+  bool reported = false;
   bool tried = false;
-  bool first = false;                       // a run was ended for it
-  bool gone = false;                        // out of the line while a callback of it runs
-  std::optional<base::TimePoint> promised;  // the earliest time that it could count on since it is the first that waits
+  bool first = false;  // a run was ended for it
+  bool gone = false;   // left the queue while a callback about it runs
+  std::optional<base::TimePoint>
+      promised;  // the earliest time that it could count on since it became the first that waits
 };
 
-/// Those of one door that still wait in front of the next.
+/// The requests of one allocator that still wait before the next one.
 struct Queue::Front {
   std::size_t waiting = 0;
-  std::optional<Claim> first;               // of the first that waits for devices to be let go
+  std::optional<HeadClaim> first;           // of the first that waits for devices to be released
   std::optional<base::TimePoint> promised;  // to the first
   Devices could_use;                        // by the first
-  Devices claimed;                          // by all who wait for devices to be let go
-  std::map<uid_t, std::size_t> in_vain;     // of each user that waits, how many have been tried
+  Devices claimed;                          // by all that wait for devices to be released
+  std::map<uid_t, std::size_t> in_vain;     // by user that waits, requests tried without success
   bool closed = false;                      // no request behind is tried
 
-  bool MayTry(uid_t user) const { return in_vain.at(user) < std::max<std::size_t>(1, kMostTriedInVain / in_vain.size()); }
+  bool MayTry(uid_t user) const {
+    return in_vain.at(user) < std::max<std::size_t>(1, kMostTriedInVain / in_vain.size());
+  }
 };
 
 Queue::Queue(base::Executor& executor, Callbacks callbacks)
-    : executor_(executor), callbacks_(std::move(callbacks)), self_(std::make_shared<Queue*>(this)) {}
+    : executor_(executor),
+      callbacks_(std::move(callbacks)),
+      self_(std::make_shared<Queue*>(this)) {}
 
 Queue::~Queue() {
   *self_ = nullptr;
@@ -78,11 +88,12 @@ base::Result<std::string> Queue::Add(Waiting waiting, base::Duration wait) {
   }
   place->wait = wait;
   const std::string ticket = place->waiting.ticket;
-  if (wait != kForEver) place->waiting.until = executor_.clock().Now() + wait;
-  if (wait > base::Duration::zero() && wait != kForEver) {
+  if (wait != kIndefinitely) place->waiting.until = executor_.clock().Now() + wait;
+  if (wait > base::Duration::zero() && wait != kIndefinitely) {
     place->timer = executor_.PostAfter(wait, [self = self_, ticket, wait] {
       if (*self == nullptr) return;
-      (*self)->Remove(ticket, Error(Code::kDeadlineExceeded, "waited " + base::FormatDuration(wait)));
+      (*self)->Remove(ticket,
+                      Error(Code::kDeadlineExceeded, "waited " + base::FormatDuration(wait)));
     });
   }
   Try();
@@ -91,17 +102,21 @@ base::Result<std::string> Queue::Add(Waiting waiting, base::Duration wait) {
 
 base::Status Queue::MayWait(const Waiting& waiting) const {
   if (limits_.waiting == 0 || waiting.waiter.uid == 0) return {};
-  const auto own =
-      std::count_if(line_.begin(), line_.end(), [&](const auto& place) { return place->waiting.waiter.uid == waiting.waiter.uid; });
+  const auto own = std::count_if(line_.begin(), line_.end(), [&](const auto& place) {
+    return place->waiting.waiter.uid == waiting.waiter.uid;
+  });
   if (own < limits_.waiting || own == std::ssize(line_)) return {};
-  return Error(Code::kResourceExhausted, "you have " + std::to_string(own) + " requests waiting, and other users wait, too: then a user " +
-                                             "may have " + std::to_string(limits_.waiting) + " (queue.perUser.waiting in the agent's " +
-                                             "configuration); try again when one of yours is served");
+  return Error(Code::kResourceExhausted,
+               "you have " + std::to_string(own) +
+                   " requests waiting, and other users wait, too: then a user " + "may have " +
+                   std::to_string(limits_.waiting) + " (queue.perUser.waiting in the agent's " +
+                   "configuration); try again when one of yours is served");
 }
 
 std::shared_ptr<Queue::Place> Queue::TakeBack(const Waiting& waiting) {
   const auto found = std::find_if(line_.begin(), line_.end(), [&](const auto& place) {
-    return place->waiting.absent && place->waiting.ticket == waiting.ticket && place->waiting.waiter == waiting.waiter;
+    return place->waiting.absent && place->waiting.ticket == waiting.ticket &&
+           place->waiting.waiter == waiting.waiter;
   });
   if (found == line_.end()) return nullptr;
   const auto place = *found;
@@ -117,14 +132,15 @@ std::shared_ptr<Queue::Place> Queue::TakeBack(const Waiting& waiting) {
   return place;
 }
 
-void Queue::Restore(std::vector<Waiting> places, std::uint64_t next_ticket, base::Duration patience) {
+void Queue::Restore(std::vector<Waiting> places, std::uint64_t next_ticket,
+                    base::Duration patience) {
   next_ticket_ = std::max(next_ticket_, next_ticket);
   for (Waiting& waiting : places) {
     auto place = std::make_shared<Place>();
     place->waiting = std::move(waiting);
     place->waiting.absent = true;
     place->waiting.reason = "the agent was started anew, and the program has not asked again yet";
-    place->wait = kForEver;
+    place->wait = kIndefinitely;
     line_.push_back(std::move(place));
   }
   if (!line_.empty()) drop_absent_ = executor_.PostAfter(patience, [this] { DropAbsent(); });
@@ -133,12 +149,14 @@ void Queue::Restore(std::vector<Waiting> places, std::uint64_t next_ticket, base
 void Queue::DropAbsent() {
   const Line line = line_;
   for (const auto& place : line)
-    if (place->waiting.absent) Remove(place->waiting.ticket, Error(Code::kCancelled, "nobody came back to it"));
+    if (place->waiting.absent)
+      Remove(place->waiting.ticket, Error(Code::kCancelled, "nobody came back to it"));
 }
 
 base::Status Queue::Cancel(const std::string& ticket, const std::string& why) {
   if (Find(ticket) == nullptr)
-    return Error(Code::kNotFound, "nobody waits with ticket " + ticket + ": `penstock queue` lists those who do");
+    return Error(Code::kNotFound,
+                 "nobody waits with ticket " + ticket + ": `penstock queue` lists those who do");
   Remove(ticket, Error(Code::kCancelled, why));
   return {};
 }
@@ -165,15 +183,18 @@ std::vector<Waiting> Queue::InOrder() const {
 }
 
 const Waiting* Queue::Find(const std::string& ticket) const {
-  const auto found = std::find_if(line_.begin(), line_.end(), [&](const auto& place) { return place->waiting.ticket == ticket; });
+  const auto found = std::find_if(line_.begin(), line_.end(), [&](const auto& place) {
+    return place->waiting.ticket == ticket;
+  });
   return found == line_.end() ? nullptr : &(*found)->waiting;
 }
 
-// In order of arrival, but for what a user asks for beyond their limits while others wait. What is beyond follows from what the user holds
-// and asks for alone: no run is ended for it, whether others wait or not.
+// Order of arrival, except for what users request beyond their limits while others wait. Whether a
+// request is beyond its limits depends only on what its user holds and requests: no run is ended
+// for such a request, whether other users wait or not.
 Queue::Line Queue::Ordered() const {
   struct User {
-    Holding holding;  // with what those before ask for
+    Holding holding;  // including the requests before this one
     int waiting = 0;
   };
   std::set<uid_t> competing;
@@ -193,39 +214,45 @@ Queue::Line Queue::Ordered() const {
     User& user = known->second;
     if (first) user.holding = callbacks_.held(uid);
     const double asked = static_cast<double>(waiting.request.count) / waiting.request.share;
-    waiting.beyond = user.holding.overdue || (limits_.waiting > 0 && user.waiting >= limits_.waiting) ||
+    waiting.beyond = user.holding.overdue ||
+                     (limits_.waiting > 0 && user.waiting >= limits_.waiting) ||
                      (limits_.gpus > 0 && user.holding.devices + asked > limits_.gpus + kRounding);
     ++user.waiting;
     if (!waiting.beyond) user.holding.devices += asked;
   }
   if (competing.size() > 1)
-    std::stable_partition(line.begin(), line.end(), [](const auto& place) { return place->first || !place->waiting.beyond; });
+    std::stable_partition(line.begin(), line.end(),
+                          [](const auto& place) { return place->first || !place->waiting.beyond; });
   return line;
 }
 
-// Walks over a copy: callbacks may add, cancel, or try again.
+// Iterates over a copy, because callbacks may add, cancel or try again.
 void Queue::TryAll() {
   const Line line = Ordered();
-  std::map<std::string, Front> fronts;  // by door
-  for (const auto& place : line) fronts[place->waiting.request.door].in_vain.emplace(place->waiting.waiter.uid, 0);
+  std::map<std::string, Front> fronts;  // by allocator
   for (const auto& place : line)
-    if (!place->gone) TryPlace(place, fronts[place->waiting.request.door]);
+    fronts[place->waiting.request.allocator].in_vain.emplace(place->waiting.waiter.uid, 0);
+  for (const auto& place : line)
+    if (!place->gone) TryPlace(place, fronts[place->waiting.request.allocator]);
 }
 
 Devices Queue::KeptFrom(const Waiting& waiting, const Front& front) const {
   if (!front.first) return {};
   if (!waiting.time) return front.claimed;
-  if (front.promised && executor_.clock().Now() + LongestHeld(*waiting.time) <= *front.promised) return {};
+  if (front.promised && executor_.clock().Now() + LongestHeld(*waiting.time) <= *front.promised)
+    return {};
   const auto& served = front.first->served;
   const bool late = !served || served->at > *front.promised;
   return late ? front.could_use : served->devices;
 }
 
-// One that could use nothing but what is kept from it. A new one is tried all the same: it may be one that can never be served.
+// The request could use nothing but devices that are kept from it. A new request is tried anyway,
+// because it may be one that can never be served.
 bool Queue::InVain(const Place& place, const Devices& kept_back) const {
   if (!place.tried || kept_back.empty()) return false;
   const Devices could_use = callbacks_.could_use(place.waiting);
-  return !could_use.empty() && std::includes(kept_back.begin(), kept_back.end(), could_use.begin(), could_use.end());
+  return !could_use.empty() &&
+         std::includes(kept_back.begin(), kept_back.end(), could_use.begin(), could_use.end());
 }
 
 void Queue::TryPlace(const std::shared_ptr<Place>& place, Front& front) {
@@ -234,7 +261,7 @@ void Queue::TryPlace(const std::shared_ptr<Place>& place, Front& front) {
   bool waits_for_release = false;
   const Devices kept_back = KeptFrom(place->waiting, front);
   if (front.closed || InVain(*place, kept_back) || !front.MayTry(place->waiting.waiter.uid)) {
-    if (!place->waiting.absent) Tell(*place, front.waiting, AreBefore(front.waiting));
+    if (!place->waiting.absent) Notify(*place, front.waiting, AreBefore(front.waiting));
   } else {
     place->tried = true;
     const auto tried = callbacks_.attempt(place->waiting, kept_back);
@@ -242,10 +269,13 @@ void Queue::TryPlace(const std::shared_ptr<Place>& place, Front& front) {
     if (!Waits(tried)) return Remove(place->waiting.ticket, tried);
     ++front.in_vain.at(place->waiting.waiter.uid);
     waits_for_release = tried.error().code() == Code::kResourceExhausted;
-    Tell(*place, front.waiting, waits_for_release && !kept_back.empty() ? AreBefore(front.waiting) : tried.error().message());
+    Notify(*place, front.waiting,
+           waits_for_release && !kept_back.empty() ? AreBefore(front.waiting)
+                                                   : tried.error().message());
   }
   if (!place->gone && place->wait <= base::Duration::zero())
-    Remove(place->waiting.ticket, Error(Code::kDeadlineExceeded, "not free now: " + place->waiting.reason));
+    Remove(place->waiting.ticket,
+           Error(Code::kDeadlineExceeded, "not free now: " + place->waiting.reason));
   if (place->gone) return;
   ++front.waiting;
   if (waits_for_release) TakeClaim(*place, front, promised);
@@ -258,13 +288,14 @@ void Queue::TakeClaim(Place& place, Front& front, std::optional<base::TimePoint>
   front.first = callbacks_.claim(place.waiting);
   front.could_use = could_use;
   place.first = place.first || front.first->others_end;
-  if (front.first->served) promised = std::min(promised.value_or(front.first->served->at), front.first->served->at);
+  if (front.first->served)
+    promised = std::min(promised.value_or(front.first->served->at), front.first->served->at);
   place.promised = front.promised = promised;
 }
 
-void Queue::Tell(Place& place, std::size_t position, const std::string& reason) {
-  if (place.told && place.position == position && place.waiting.reason == reason) return;
-  place.told = true;
+void Queue::Notify(Place& place, std::size_t position, const std::string& reason) {
+  if (place.reported && place.position == position && place.waiting.reason == reason) return;
+  place.reported = true;
   place.position = position;
   place.waiting.reason = reason;
   const bool leaves = place.wait <= base::Duration::zero();
@@ -272,18 +303,23 @@ void Queue::Tell(Place& place, std::size_t position, const std::string& reason) 
 }
 
 void Queue::Remove(const std::string& ticket, const base::Status& status) {
-  const auto found = std::find_if(line_.begin(), line_.end(), [&](const auto& place) { return place->waiting.ticket == ticket; });
+  const auto found = std::find_if(line_.begin(), line_.end(), [&](const auto& place) {
+    return place->waiting.ticket == ticket;
+  });
   if (found == line_.end()) return;
   const auto place = *found;
   line_.erase(found);
   place->gone = true;
   executor_.Cancel(place->timer);
-  const bool waited_in_vain = !status.ok() && status.error().code() == Code::kDeadlineExceeded && place->wait > base::Duration::zero();
+  const bool waited_in_vain = !status.ok() && status.error().code() == Code::kDeadlineExceeded &&
+                              place->wait > base::Duration::zero();
   if (waited_in_vain && !place->waiting.reason.empty())
-    callbacks_.done(place->waiting, Error(Code::kDeadlineExceeded, status.error().message() + " in vain: " + place->waiting.reason));
+    callbacks_.done(place->waiting,
+                    Error(Code::kDeadlineExceeded,
+                          status.error().message() + " in vain: " + place->waiting.reason));
   else
     callbacks_.done(place->waiting, status);
-  Try();  // those behind moved up
+  Try();  // the requests behind moved up
 }
 
 }  // namespace penstock::node::allocate

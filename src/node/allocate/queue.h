@@ -1,4 +1,5 @@
-// Who waits for devices, and in which order they are served. On the control executor.
+// Queues requests that wait for devices and decides in which order they are served. Runs on the
+// control executor.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +13,14 @@
 
 #include <sys/types.h>
 
-#include "api/node_config.h"
+#include "api/config/node_config.h"
 #include "base/executor.h"
 #include "node/allocate/allocate.h"
 
 namespace penstock::node::allocate {
 
-/// The process that waits. `start` tells it from a later one with the same pid (proc(5) field 22).
+/// The process that waits. `start` distinguishes it from a later process with the same pid (proc(5)
+/// field 22).
 struct Waiter {
   uid_t uid = 0;
   pid_t pid = 0;
@@ -26,89 +28,102 @@ struct Waiter {
   bool operator==(const Waiter&) const = default;
 };
 
-/// One who waits.
+/// A queued request.
 struct Waiting {
   std::string ticket;  ///< "q-7"
   Request request;
-  std::optional<base::Duration> time;  ///< how long it holds what it gets, as it declared; nothing: for as long as it likes
+  std::optional<base::Duration>
+      time;  ///< how long it holds what it gets, as declared; nothing: without a limit
   Waiter waiter;
   std::string user;
   std::string command;
   base::WallTime since{};
-  std::optional<base::TimePoint> until = {};  ///< it waits until then; nothing: for as long as it takes
-  std::string reason;                         ///< what it waits for
-  bool beyond = false;                        ///< it asks for more than its user's limits, by the last look
-  /// A place of the agent before us whose program has not come back yet; of its request `count` (0: not even that) and `share` are known.
+  std::optional<base::TimePoint> until =
+      {};               ///< when it leaves the queue at the latest; nothing: it waits indefinitely
+  std::string reason;   ///< what it waits for
+  bool beyond = false;  ///< at the last evaluation it asked for more than its user's limits
+  /// A place kept from the previous agent, whose program has not asked again yet. Of its request
+  /// only `count` (0: not known either) and `share` are known.
   bool absent = false;
 };
 
 using Devices = std::set<std::string>;  ///< ids
 
-/// What the first that waits for devices in use can count on.
-struct Claim {
+/// What the first request that waits for devices in use can count on.
+struct HeadClaim {
   /// When it is served at the latest, and with which devices, where that is known.
   struct Served {
     base::TimePoint at;
     Devices devices;
   };
   std::optional<Served> served;
-  bool others_end = false;  ///< runs are ended for it: no other request gets their devices
+  bool others_end = false;  ///< runs are being ended for it: no other request gets their devices
 };
 
 /// What a user holds.
 struct Holding {
-  double devices = 0;    ///< a share of one that is cut into four is a quarter
-  bool overdue = false;  ///< some of it for longer than the limit of time
+  double devices = 0;    ///< a share of a device that is shared four ways counts as a quarter
+  bool overdue = false;  ///< holds some of it for longer than the time limit
 };
 
-/// Serves requests in order: those that wait for devices to be let go hold up later ones of the same door for every device that they could
-/// use, so that large requests are not starved. A later one that says how long it runs goes ahead where it cannot delay the first that
-/// waits: its devices are certain to be back by then, or it takes devices that this one does not need then (backfill). The earliest time
-/// that the first could count on is remembered: once it cannot be kept, no request goes ahead any more. One that waits for a device
-/// that cannot be given to anybody keeps its place and holds up no other.
+/// Serves requests in order. A request that waits for devices to be released blocks later requests
+/// of the same allocator from every device that it could use, so that large requests are not
+/// starved. A later request with a declared time goes ahead where it cannot delay the first one:
+/// its devices are certain to be released by then, or the first one does not need them then
+/// (backfill). The earliest time that the first request could count on is remembered: once that
+/// time cannot be kept, no request goes ahead any more. A request that waits for a device that
+/// cannot be allocated at all keeps its place and blocks no other.
 ///
-/// Limits for each user change the order only while more than one user waits, and are none for root: what a user asks for beyond them comes
-/// after what all others ask for within theirs, and so does all that a user asks for who holds something for too long. How many can wait at
-/// all is bounded by who adds them.
+/// Per-user limits change the order only while more than one user waits, and do not apply to root.
+/// Requests beyond their user's limits come after all requests within limits, and so do all
+/// requests of a user who holds something for too long. The caller bounds how many requests can
+/// wait at all.
 class Queue {
  public:
   struct Callbacks {
-    /// Reserves and hands for this one, none of the devices that are kept back among it. kResourceExhausted: it waits for devices to be let
-    /// go; kUnavailable: it waits for what nobody can be given now. The message is the reason. Any other error ends the wait.
+    /// Reserves and allocates for this request, without the devices in `kept_back`.
+    /// kResourceExhausted: it waits for devices to be released; kUnavailable: it waits for devices
+    /// that cannot be allocated to any request now. The message is the reason. Any other error ends
+    /// the wait.
     std::function<base::Result<void>(const Waiting&, const Devices& kept_back)> attempt;
-    /// The devices that this one could use, in whatever way it is served: who waits for devices to be let go keeps them from those behind.
+    /// The devices that could serve this request in any way. A request that waits for devices to be
+    /// released keeps them from the requests behind it.
     std::function<Devices(const Waiting&)> could_use;
-    /// Of the first that waits for devices to be let go.
-    std::function<Claim(const Waiting&)> claim;
+    /// Called for the first request that waits for devices to be released.
+    std::function<HeadClaim(const Waiting&)> claim;
     std::function<Holding(uid_t)> held;
-    /// Its place (from 0) or reason changed.
+    /// Its position (from 0) or its reason changed.
     std::function<void(const Waiting&, std::size_t position)> progress;
-    /// It is out of the line: served, or failed (kDeadlineExceeded after its wait, kCancelled, or the attempt's error).
+    /// It left the queue: served, or failed (kDeadlineExceeded after its wait, kCancelled, or the
+    /// attempt's error).
     std::function<void(const Waiting&, base::Status)> done;
   };
-  /// Callbacks run on the executor and may call everything here, but not destroy the queue.
+  /// Callbacks run on the executor and may call every method here, but must not destroy the queue.
   Queue(base::Executor& executor, Callbacks callbacks);
   ~Queue();
 
-  static constexpr base::Duration kForEver = base::Duration::max();
+  static constexpr base::Duration kIndefinitely = base::Duration::max();
 
-  /// Limits from now on.
+  /// Sets the limits, from now on.
   void Configure(const api::QueueConfig& limits);
 
-  /// Puts one in line and tries soon, through the executor. `wait` 0: kDeadlineExceeded at once if it is not served by the first try; any
-  /// other wait begins now. Returns its ticket. One whose ticket names an absent place of the same process gets that, unless it asks for
-  /// more than that place was for; any other ticket counts for nothing. kResourceExhausted where its user has as many waiting as the limit
-  /// says, while others wait.
+  /// Queues a request and tries it soon, through the executor. `wait` 0: kDeadlineExceeded at once
+  /// if the first try does not serve it; any other wait starts now. Returns its ticket. A request
+  /// whose ticket names an absent place of the same process gets that place, unless it asks for
+  /// more than the place was for; any other ticket is ignored. kResourceExhausted where its user
+  /// already has as many requests waiting as the limit allows while other users wait.
   base::Result<std::string> Add(Waiting waiting, base::Duration wait);
 
-  /// Puts places of the agent before us in line, in order, with their tickets. Nobody behind an absent place is served until it is taken,
-  /// or dropped after `patience`. Once, before the first Add.
+  /// Restores the places of the previous agent, in order, with their tickets. No request behind an
+  /// absent place is served until the place is taken, or dropped after `patience`. Call once,
+  /// before the first Add.
   void Restore(std::vector<Waiting> places, std::uint64_t next_ticket, base::Duration patience);
 
-  /// Takes one out of the line: done is called with kCancelled. kNotFound.
+  /// Removes a request from the queue; `done` is called with kCancelled. kNotFound.
   base::Status Cancel(const std::string& ticket, const std::string& why);
 
-  /// Something changed: try soon those whose turn it is. Cheap; many calls make one try.
+  /// Something changed: tries soon the requests whose turn it is. Cheap; many calls result in one
+  /// try.
   void Try();
 
   std::vector<Waiting> List() const;     ///< in order of arrival
@@ -130,7 +145,7 @@ class Queue {
   void TryAll();
   void TryPlace(const std::shared_ptr<Place>& place, Front& front);
   void TakeClaim(Place& place, Front& front, std::optional<base::TimePoint> promised);
-  void Tell(Place& place, std::size_t position, const std::string& reason);
+  void Notify(Place& place, std::size_t position, const std::string& reason);
   void Remove(const std::string& ticket, const base::Status& status);
 
   base::Executor& executor_;
@@ -140,7 +155,7 @@ class Queue {
   std::uint64_t next_ticket_ = 1;
   bool try_posted_ = false;
   base::TimerId drop_absent_ = 0;
-  std::shared_ptr<Queue*> self_;  // null inside once destroyed: for functions on their way
+  std::shared_ptr<Queue*> self_;  // null inside once destroyed: for pending callbacks
 };
 
 }  // namespace penstock::node::allocate

@@ -1,4 +1,3 @@
-// From terms, leases and limits to what the queue asks for.
 #include "node/allocate/queue_policy.h"
 
 #include <algorithm>
@@ -13,7 +12,8 @@ namespace {
 
 constexpr base::Duration kPlanAgain = std::chrono::seconds(1);
 
-/// When the devices of a run are back, whether it listens or not; nothing: it declared no end.
+/// When the devices of a run are certainly released, even if it ignores SIGTERM; nothing: it
+/// declared no end.
 std::optional<base::TimePoint> CertainEnd(const Term& term) {
   if (term.killed) return term.killed;
   return term.ends ? std::optional(*term.ends + kKillWait) : std::nullopt;
@@ -27,22 +27,26 @@ QueuePolicy::QueuePolicy(base::Executor& executor, Node node, Callbacks callback
 QueuePolicy::~QueuePolicy() { executor_.Cancel(next_overdue_); }
 
 Devices QueuePolicy::CouldUse(const Waiting& waiting) const {
-  return DevicesFor(waiting.request, *node_.inventory.published().Get(), *node_.offers.published().Get());
+  return DevicesFor(waiting.request, *node_.inventory.published().Get(),
+                    *node_.offers.published().Get());
 }
 
 std::optional<base::Duration> QueuePolicy::TimeOf(uid_t uid) const {
-  return limits_.time > base::Duration::zero() && uid != 0 ? std::optional(limits_.time) : std::nullopt;
+  return limits_.time > base::Duration::zero() && uid != 0 ? std::optional(limits_.time)
+                                                           : std::nullopt;
 }
 
-/// When the limit of time lets the run be ended for another user.
+/// When the time limit allows the run to be ended for another user.
 std::optional<base::TimePoint> QueuePolicy::OverdueAt(const Term& term) const {
   const auto time = term.uid ? TimeOf(*term.uid) : std::nullopt;
   return time ? std::optional(term.began + *time) : std::nullopt;
 }
 
-/// When the limit of time lets the run be ended for this request, at the earliest from `now` on. Not for a request beyond its own user's
-/// limits, and not for one that may have left before the run is certain to have ended: the run would end for nothing.
-std::optional<base::TimePoint> QueuePolicy::EndedFor(const Waiting& waiting, const Term& term, base::TimePoint now) const {
+/// When the time limit allows the run to be ended for this request, at `now` at the earliest.
+/// Nothing for a request beyond its own user's limits, and for one that may have left the queue
+/// before the run has certainly ended: the run would be ended for nothing.
+std::optional<base::TimePoint> QueuePolicy::EndedFor(const Waiting& waiting, const Term& term,
+                                                     base::TimePoint now) const {
   const auto overdue = OverdueAt(term);
   if (!overdue || waiting.beyond || term.uid == waiting.waiter.uid) return std::nullopt;
   const base::TimePoint at = std::max(*overdue, now);
@@ -62,23 +66,25 @@ Holding QueuePolicy::HeldBy(uid_t uid) const {
   return holding;
 }
 
-std::map<std::string, base::TimePoint> QueuePolicy::EndsFor(const Waiting& waiting, base::TimePoint now) const {
+std::map<std::string, base::TimePoint> QueuePolicy::EndsFor(const Waiting& waiting,
+                                                            base::TimePoint now) const {
   std::map<std::string, base::TimePoint> ends;
   for (const auto& [id, term] : node_.terms) {
     auto end = CertainEnd(term);
-    if (const auto at = EndedFor(waiting, term, now)) end = std::min(end.value_or(*at + kKillWait), *at + kKillWait);
+    if (const auto at = EndedFor(waiting, term, now))
+      end = std::min(end.value_or(*at + kKillWait), *at + kKillWait);
     if (end) ends[id] = *end;
   }
   return ends;
 }
 
-Claim QueuePolicy::ClaimOf(const Waiting& first) {
+HeadClaim QueuePolicy::ClaimOf(const Waiting& first) {
   const base::TimePoint now = executor_.clock().Now();
   const auto inventory = node_.inventory.published().Get();
   const auto ledger = node_.ledger.Get();
   const auto offers = node_.offers.published().Get();
   const Outlook outlook{*inventory, *ledger, *offers, EndsFor(first, now)};
-  Claim claim;
+  HeadClaim claim;
   claim.others_end = EndOverdue(first, outlook, now);
   const auto start = Foresee(first.request, outlook, now);
   if (!start) return claim;
@@ -97,7 +103,8 @@ bool QueuePolicy::EndOverdue(const Waiting& waiting, const Outlook& outlook, bas
     if (term.killed) {
       ending.push_back(lease);
     } else if (at && *at > now) {
-      next = std::min(next.value_or(*at), *at);  // of a run of its own user, too: others come first then
+      // Also for a run of the requesting user: other users' requests take precedence then.
+      next = std::min(next.value_or(*at), *at);
     } else if (EndedFor(waiting, term, now)) {
       others.emplace_back(term.began, lease);
     }
@@ -108,29 +115,35 @@ bool QueuePolicy::EndOverdue(const Waiting& waiting, const Outlook& outlook, bas
   for (const auto& [began, lease] : others) overdue.push_back(lease);
   const auto ended = ToEnd(waiting.request, outlook, ending, overdue);
   for (const std::string& lease : ended)
-    callbacks_.end(lease, "it has run for longer than " + base::FormatDuration(limits_.time) + " (queue.perUser.time), and " +
-                              waiting.user + " waits for its devices");
+    callbacks_.end(lease, "it has run for longer than " + base::FormatDuration(limits_.time) +
+                              " (queue.perUser.time), and " + waiting.user +
+                              " waits for its devices");
   return !ended.empty();
 }
 
-const std::map<std::string, base::WallTime>& QueuePolicy::ExpectedStarts(const std::vector<Waiting>& waiting) {
+const std::map<std::string, base::WallTime>& QueuePolicy::ExpectedStarts(
+    const std::vector<Waiting>& waiting) {
   const base::TimePoint now = executor_.clock().Now();
   if (now < expected_until_) return expected_;
   expected_until_ = now + kPlanAgain;
   expected_.clear();
   std::vector<Planned> plan;
   for (const Waiting& one : waiting) {
-    if (one.absent || plan.size() == kMostPlanned) break;  // of an absent one it is not known which devices it asks for
+    if (one.absent || plan.size() == kMostPlanned)
+      break;  // it is not known which devices an absent request asks for
     plan.push_back({one.request, one.time});
   }
   if (plan.empty()) return expected_;
   const auto inventory = node_.inventory.published().Get();
   const auto ledger = node_.ledger.Get();
   const auto offers = node_.offers.published().Get();
-  const auto starts = allocate::ExpectedStarts(plan, {*inventory, *ledger, *offers, EndsFor(waiting.front(), now)}, now);
+  const auto starts = allocate::ExpectedStarts(
+      plan, {*inventory, *ledger, *offers, EndsFor(waiting.front(), now)}, now);
   for (std::size_t i = 0; i < starts.size(); ++i)
     if (starts[i])
-      expected_[waiting[i].ticket] = executor_.clock().Wall() + std::chrono::duration_cast<base::WallTime::duration>(*starts[i] - now);
+      expected_[waiting[i].ticket] =
+          executor_.clock().Wall() +
+          std::chrono::duration_cast<base::WallTime::duration>(*starts[i] - now);
   return expected_;
 }
 

@@ -1,4 +1,5 @@
-// What follows from terms, leases and limits, on a box of four devices and a clock of the test's own.
+// Tests what follows from terms, leases and limits, on a machine with four devices and a fake
+// clock.
 #include "node/allocate/queue_policy.h"
 
 #include <gmock/gmock.h>
@@ -21,20 +22,24 @@ constexpr uid_t kAnn = 1000, kBob = 1001;
 class QueuePolicyTest : public testing::Test {
  protected:
   QueuePolicyTest() {
-    inventory_.SetVendor({"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
+    inventory_.SetVendor(
+        {"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
     std::vector<device::Facts> facts;
     for (int i = 0; i < 4; ++i) facts.push_back(device::testing::AcmeDevice(i, 4));
     inventory_.SetFacts("acme", facts, "", executor_.clock().Wall());
-    for (const auto& one : facts) inventory_.SetHealth(one.id, device::HealthState::kHealthy, "", executor_.clock().Wall());
+    for (const auto& one : facts)
+      inventory_.SetHealth(one.id, device::HealthState::kHealthy, "", executor_.clock().Wall());
     for (const auto& one : facts) inventory_.SetReading(one.id, {}, executor_.clock().Wall());
   }
 
   base::TimePoint Now() const { return executor_.clock().Now(); }
-  std::string Hold(uid_t uid, std::initializer_list<int> devices, std::optional<base::Duration> time = {}) {
+  std::string Hold(uid_t uid, std::initializer_list<int> devices,
+                   std::optional<base::Duration> time = {}) {
     ledger::Lease lease;
     lease.id = "r-" + std::to_string(terms_.size());
-    lease.door = "local";
-    for (const int i : devices) lease.slots.push_back({"G" + std::to_string(i), "G" + std::to_string(i), "acme.com/gpu", {}});
+    lease.allocator = "local";
+    for (const int i : devices)
+      lease.slots.push_back({"G" + std::to_string(i), "G" + std::to_string(i), "acme.com/gpu", {}});
     EXPECT_TRUE(ledger_.Hand(lease).ok());
     terms_[lease.id] = {Now(), time ? std::optional(Now() + *time) : std::nullopt, {}, uid};
     return lease.id;
@@ -46,7 +51,7 @@ class QueuePolicyTest : public testing::Test {
   static Waiting Of(uid_t uid, int count) {
     Waiting waiting;
     waiting.ticket = "q-1";
-    waiting.request.door = "local";
+    waiting.request.allocator = "local";
     waiting.request.count = count;
     waiting.waiter.uid = uid;
     return waiting;
@@ -83,14 +88,18 @@ TEST_F(QueuePolicyTest, CountsOnDevicesOnceTheirRunsAreCertainToHaveEnded) {
   EXPECT_EQ(ServedAt(Of(kAnn, 4)), Now()) << "any moment";
 }
 
-TEST_F(QueuePolicyTest, AFlowOfRunsThatDoNotListenDelaysNobody) {
+TEST_F(QueuePolicyTest, AFlowOfRunsThatDoNotListenDelaysNoOne) {
   Queue::Callbacks callbacks;
   std::map<std::string, base::TimePoint> served;
   callbacks.attempt = [&](const Waiting& waiting, const Devices& kept_back) -> base::Status {
     const auto offers = WithoutDevices(*offers_.published().Get(), kept_back);
-    ASSIGN(const auto slots, Reserve(waiting.request, *inventory_.published().Get(), *ledger_.Get(), offers));
-    TRY(ledger_.Hand({.id = waiting.ticket, .door = "local", .slots = slots}));
-    terms_[waiting.ticket] = {Now(), waiting.time ? std::optional(Now() + *waiting.time) : std::nullopt, {}, waiting.waiter.uid};
+    ASSIGN(const auto slots,
+           Reserve(waiting.request, *inventory_.published().Get(), *ledger_.Get(), offers));
+    TRY(ledger_.Hand({.id = waiting.ticket, .allocator = "local", .slots = slots}));
+    terms_[waiting.ticket] = {Now(),
+                              waiting.time ? std::optional(Now() + *waiting.time) : std::nullopt,
+                              {},
+                              waiting.waiter.uid};
     served[waiting.ticket] = Now();
     return {};
   };
@@ -113,7 +122,7 @@ TEST_F(QueuePolicyTest, AFlowOfRunsThatDoNotListenDelaysNobody) {
   };
   Hold(kBob, {0, 1, 2}, seconds(20));
   const base::TimePoint promised = Now() + LongestHeld(seconds(20));
-  const std::string large = *queue.Add(Of(kAnn, 4), Queue::kForEver);
+  const std::string large = *queue.Add(Of(kAnn, 4), Queue::kIndefinitely);
   Waiting run = Of(kBob, 1);
   run.time = seconds(14);
   while (!served.contains(large) && Now() < promised + seconds(1000)) {
@@ -124,7 +133,7 @@ TEST_F(QueuePolicyTest, AFlowOfRunsThatDoNotListenDelaysNobody) {
   EXPECT_THAT(served, SizeIs(testing::Gt(1u))) << "some went ahead";
 }
 
-TEST_F(QueuePolicyTest, EndsNobodyForOneBeyondItsLimits) {
+TEST_F(QueuePolicyTest, EndsNoOneForOneBeyondItsLimits) {
   policy_.Configure({.gpus = 2, .time = seconds(10)});
   Hold(kBob, {0, 1});
   Hold(kBob, {2, 3});
@@ -138,7 +147,7 @@ TEST_F(QueuePolicyTest, EndsNobodyForOneBeyondItsLimits) {
   EXPECT_THAT(ended_, ElementsAre("r-0"));
 }
 
-TEST_F(QueuePolicyTest, EndsNobodyForOneWhoDoesNotWaitUntilThen) {
+TEST_F(QueuePolicyTest, EndsNoOneForOneWhoDoesNotWaitUntilThen) {
   policy_.Configure({.time = seconds(10)});
   Hold(kBob, {0, 1, 2, 3});
   Waiting hasty = Of(kAnn, 4);
@@ -171,7 +180,7 @@ TEST_F(QueuePolicyTest, LooksAgainWhenARunOfTheFirstsOwnUserHasLastedTooLong) {
   EXPECT_EQ(changes_, 1) << "those of other users come before her now";
 }
 
-TEST_F(QueuePolicyTest, TellsUsersApartByNumberAndKnowsRoot) {
+TEST_F(QueuePolicyTest, DistinguishesUsersByNumberAndKnowsRoot) {
   policy_.Configure({.time = seconds(10)});
   const std::string by_root = Hold(0, {0});
   const std::string unknown = Hold(kBob, {1});

@@ -1,4 +1,4 @@
-// The line of those who wait, on an executor whose clock the test turns.
+// Tests the queue, on an executor with a fake clock.
 #include "node/allocate/queue.h"
 
 #include <algorithm>
@@ -25,35 +25,41 @@ constexpr uid_t kAnn = 1000, kBob = 1001;
 
 class QueueTest : public testing::Test {
  protected:
-  // Serves who fits into `free_` devices, which of one door and model are one as good as the other.
+  // Serves a request that fits into `free_` devices; devices of one allocator and model are
+  // equivalent.
   base::Status Attempt(const Waiting& waiting, const Devices& kept_back) {
     tried_.push_back(waiting.ticket);
     if (waiting.request.count > 8) return Error(Code::kFailedPrecondition, "there are 8");
     if (waiting.request.model == broken_) return Error(Code::kUnavailable, "it is broken");
-    if (kept_back.contains(waiting.request.door + "/" + waiting.request.model)) return Error(Code::kResourceExhausted, "kept back");
+    if (kept_back.contains(waiting.request.allocator + "/" + waiting.request.model))
+      return Error(Code::kResourceExhausted, "kept back");
     if (waiting.request.model == kept_free_) return {};
-    if (waiting.request.count > free_[waiting.request.door])
-      return Error(Code::kResourceExhausted, std::to_string(free_[waiting.request.door]) + " are free");
-    free_[waiting.request.door] -= waiting.request.count;
-    if (waiting.time) ends_.emplace(executor_.clock().Now() + LongestHeld(*waiting.time), waiting.request.count);
+    if (waiting.request.count > free_[waiting.request.allocator])
+      return Error(Code::kResourceExhausted,
+                   std::to_string(free_[waiting.request.allocator]) + " are free");
+    free_[waiting.request.allocator] -= waiting.request.count;
+    if (waiting.time)
+      ends_.emplace(executor_.clock().Now() + LongestHeld(*waiting.time), waiting.request.count);
     return {};
   }
 
-  static Devices CouldUse(const Waiting& waiting) { return {waiting.request.door + "/" + waiting.request.model}; }
+  static Devices CouldUse(const Waiting& waiting) {
+    return {waiting.request.allocator + "/" + waiting.request.model};
+  }
 
-  // It is served once so many have ended that it fits.
-  Claim ClaimOf(const Waiting& waiting) {
-    Claim claim;
+  // The request is served once enough holders have ended.
+  HeadClaim ClaimOf(const Waiting& waiting) {
+    HeadClaim claim;
     claims_.push_back(waiting.ticket + (waiting.beyond ? " beyond" : ""));
     claim.others_end = waiting.ticket == ended_for_;
-    int free = free_[waiting.request.door];
+    int free = free_[waiting.request.allocator];
     for (const auto& [at, count] : ends_)
       if ((free += count) >= waiting.request.count && !claim.served)
         claim.served = {std::max(at, executor_.clock().Now()), CouldUse(waiting)};
     return claim;
   }
 
-  // Those whose time is over let go.
+  // Releases the devices of holders whose time is over.
   void Pass(base::Duration time) {
     executor_.Advance(time);
     while (!ends_.empty() && ends_.begin()->first <= executor_.clock().Now()) {
@@ -63,11 +69,12 @@ class QueueTest : public testing::Test {
     Free(0);
   }
 
-  std::string Add(int count, base::Duration wait = Queue::kForEver, const std::string& door = "local", const std::string& model = "any") {
+  std::string Add(int count, base::Duration wait = Queue::kIndefinitely,
+                  const std::string& allocator = "local", const std::string& model = "any") {
     Waiting waiting;
     waiting.request.count = count;
     waiting.request.share = share_;
-    waiting.request.door = door;
+    waiting.request.allocator = allocator;
     waiting.request.model = model;
     waiting.waiter = waiter_;
     waiting.time = time_;
@@ -83,24 +90,28 @@ class QueueTest : public testing::Test {
 
   base::ManualExecutor executor_;
   std::map<std::string, int> free_;
-  std::multimap<base::TimePoint, int> ends_;  // of those who hold devices
+  std::multimap<base::TimePoint, int> ends_;  // of holders of devices
   std::map<uid_t, Holding> held_;
   std::vector<std::string> claims_;
-  std::string ended_for_;  // the ticket for which somebody is ended
-  std::string ticket_;     // of those who are added
+  std::string ended_for_;  // the ticket for which a run is ended
+  std::string ticket_;     // of requests that are added
   int share_ = 1;
   Waiter waiter_{kAnn, 7, 77};
   std::optional<base::Duration> time_;
-  std::string broken_ = "none";     // the model of a device that nobody can be given
+  std::string broken_ = "none";     // the model of a device that cannot be allocated
   std::string kept_free_ = "none";  // the model of a device that is free
   std::vector<std::string> tried_, served_;
   std::map<std::string, Error> failed_;
-  std::vector<std::string> told_;
+  std::vector<std::string> reported_;
   Queue queue_{executor_,
-               {[this](const Waiting& waiting, const Devices& kept_back) { return Attempt(waiting, kept_back); }, CouldUse,
-                [this](const Waiting& waiting) { return ClaimOf(waiting); }, [this](uid_t uid) { return held_[uid]; },
+               {[this](const Waiting& waiting, const Devices& kept_back) {
+                  return Attempt(waiting, kept_back);
+                },
+                CouldUse, [this](const Waiting& waiting) { return ClaimOf(waiting); },
+                [this](uid_t uid) { return held_[uid]; },
                 [this](const Waiting& waiting, std::size_t position) {
-                  told_.push_back(waiting.ticket + " at " + std::to_string(position) + ": " + waiting.reason);
+                  reported_.push_back(waiting.ticket + " at " + std::to_string(position) + ": " +
+                                      waiting.reason);
                 },
                 [this](const Waiting& waiting, const base::Status& status) {
                   if (status.ok())
@@ -117,7 +128,7 @@ TEST_F(QueueTest, ServesAtOnceWhatFits) {
   executor_.RunUntilIdle();
   EXPECT_THAT(served_, ElementsAre("q-1"));
   EXPECT_THAT(queue_.List(), IsEmpty());
-  EXPECT_THAT(told_, IsEmpty());
+  EXPECT_THAT(reported_, IsEmpty());
 }
 
 TEST_F(QueueTest, LetsASmallRequestWaitBehindALargeOne) {
@@ -126,23 +137,25 @@ TEST_F(QueueTest, LetsASmallRequestWaitBehindALargeOne) {
   Add(1);
   executor_.RunUntilIdle();
   EXPECT_THAT(served_, IsEmpty());
-  EXPECT_THAT(told_, ElementsAre("q-1 at 0: 2 are free", "q-2 at 1: 1 is before it in the line"));
+  EXPECT_THAT(reported_,
+              ElementsAre("q-1 at 0: 2 are free", "q-2 at 1: 1 is before it in the line"));
   Free(2);
   EXPECT_THAT(served_, ElementsAre("q-1"));
   Free(1);
   EXPECT_THAT(served_, ElementsAre("q-1", "q-2"));
 }
 
-TEST_F(QueueTest, LetsOthersPassOneWhoWaitsForWhatNobodyCanBeGiven) {
+TEST_F(QueueTest, LetsOthersPassOneWhoWaitsForWhatNoOneCanBeGiven) {
   broken_ = "T4";
   free_["local"] = 1;
-  Add(1, Queue::kForEver, "local", "T4");
+  Add(1, Queue::kIndefinitely, "local", "T4");
   Add(1);
   Add(2);
   Add(1);
   executor_.RunUntilIdle();
   EXPECT_THAT(served_, ElementsAre("q-2"));
-  EXPECT_THAT(told_, ElementsAre("q-1 at 0: it is broken", "q-3 at 1: 0 are free", "q-4 at 2: 2 are before it in the line"))
+  EXPECT_THAT(reported_, ElementsAre("q-1 at 0: it is broken", "q-3 at 1: 0 are free",
+                                     "q-4 at 2: 2 are before it in the line"))
       << "who waits for devices to be let go still holds up those behind";
 
   broken_ = "none";
@@ -160,10 +173,10 @@ TEST_F(QueueTest, ServesAllThatFitInOneTry) {
   EXPECT_EQ(failed_.at("q-3").code(), Code::kFailedPrecondition);
 }
 
-TEST_F(QueueTest, DoesNotLetOneDoorHoldUpAnother) {
+TEST_F(QueueTest, DoesNotLetOneAllocatorHoldUpAnother) {
   free_["slurm"] = 1;
   Add(1);
-  Add(1, Queue::kForEver, "slurm");
+  Add(1, Queue::kIndefinitely, "slurm");
   executor_.RunUntilIdle();
   EXPECT_THAT(served_, ElementsAre("q-2"));
 }
@@ -176,7 +189,7 @@ TEST_F(QueueTest, EndsAWaitThatRanOut) {
   executor_.Advance(seconds(1));
   EXPECT_EQ(failed_.at("q-1").code(), Code::kDeadlineExceeded);
   EXPECT_THAT(failed_.at("q-1").message(), HasSubstr("0 are free"));
-  EXPECT_EQ(told_.back(), "q-2 at 0: 0 are free") << "the one behind moved up";
+  EXPECT_EQ(reported_.back(), "q-2 at 0: 0 are free") << "the one behind moved up";
   Free(1);
   EXPECT_THAT(served_, ElementsAre("q-2"));
 }
@@ -185,7 +198,7 @@ TEST_F(QueueTest, NeverLetsARequestThatWillNotWaitStandInLine) {
   Add(1, seconds(0));
   executor_.RunUntilIdle();
   EXPECT_EQ(failed_.at("q-1").code(), Code::kDeadlineExceeded);
-  EXPECT_THAT(told_, IsEmpty());
+  EXPECT_THAT(reported_, IsEmpty());
 
   Add(4);
   free_["local"] = 1;
@@ -210,14 +223,14 @@ TEST_F(QueueTest, CancelsByTicket) {
   EXPECT_THAT(served_, IsEmpty());
 }
 
-TEST_F(QueueTest, TellsOnlyWhatChanged) {
+TEST_F(QueueTest, ReportsOnlyWhatChanged) {
   Add(2);
   executor_.RunUntilIdle();
   Free(0);
   Free(0);
-  EXPECT_THAT(told_, ElementsAre("q-1 at 0: 0 are free"));
+  EXPECT_THAT(reported_, ElementsAre("q-1 at 0: 0 are free"));
   Free(1);
-  EXPECT_EQ(told_.back(), "q-1 at 0: 1 are free");
+  EXPECT_EQ(reported_.back(), "q-1 at 0: 1 are free");
   EXPECT_EQ(queue_.List().at(0).reason, "1 are free");
 }
 
@@ -232,9 +245,9 @@ TEST_F(QueueTest, MakesOneTryOfManyChanges) {
 
 TEST_F(QueueTest, LetsOneGoAheadThatUsesNothingOfWhatThoseInFrontCouldUse) {
   free_["local"] = 1;
-  Add(4, Queue::kForEver, "local", "A100");
-  Add(1, Queue::kForEver, "local", "A100");
-  Add(1, Queue::kForEver, "local", "T4");
+  Add(4, Queue::kIndefinitely, "local", "A100");
+  Add(1, Queue::kIndefinitely, "local", "A100");
+  Add(1, Queue::kIndefinitely, "local", "T4");
   executor_.RunUntilIdle();
   EXPECT_THAT(served_, ElementsAre("q-3"));
 }
@@ -252,7 +265,8 @@ TEST_F(QueueTest, LetsOneGoAheadThatIsDoneBeforeTheFirstIsServed) {
   time_ = seconds(100);
   Add(1);
   executor_.RunUntilIdle();
-  EXPECT_THAT(served_, ElementsAre("q-1", "q-5")) << "q-3 says nothing, q-4 would not be done by then";
+  EXPECT_THAT(served_, ElementsAre("q-1", "q-5"))
+      << "q-3 says nothing, q-4 would not be done by then";
   Pass(LongestHeld(seconds(99)));
   time_ = seconds(2);
   Add(1);
@@ -262,7 +276,7 @@ TEST_F(QueueTest, LetsOneGoAheadThatIsDoneBeforeTheFirstIsServed) {
   EXPECT_EQ(served_.at(2), "q-2");
 }
 
-TEST_F(QueueTest, LetsNobodyGoAheadWhereNobodyKnowsWhenTheFirstIsServed) {
+TEST_F(QueueTest, LetsNoOneGoAheadWhereNoOneKnowsWhenTheFirstIsServed) {
   free_["local"] = 2;
   Add(4);
   time_ = seconds(1);
@@ -286,18 +300,19 @@ TEST_F(QueueTest, ServesTheFirstBesideAFlowOfShortOnes) {
   EXPECT_THAT(served_, testing::Not(testing::Contains(large)));
   Add(1);
   Pass(seconds(1));
-  EXPECT_THAT(served_, testing::Contains(large)) << "its time has come, and nobody delayed it, although nobody listened to SIGTERM";
+  EXPECT_THAT(served_, testing::Contains(large))
+      << "its time has come, and nobody delayed it, although nobody listened to SIGTERM";
   EXPECT_GT(served_.size(), 5u) << "others went ahead";
 }
 
-TEST_F(QueueTest, LetsNobodyGoAheadAnyMoreOnceThePromiseToTheFirstIsBroken) {
+TEST_F(QueueTest, LetsNoOneGoAheadAnyMoreOnceThePromiseToTheFirstIsBroken) {
   free_["local"] = 4;
   time_ = seconds(100);
   Add(2);
   executor_.RunUntilIdle();
   const std::string large = (time_.reset(), Add(4));
   executor_.RunUntilIdle();
-  ends_ = {{executor_.clock().Now() + seconds(1000), 2}};  // who was to end stays
+  ends_ = {{executor_.clock().Now() + seconds(1000), 2}};  // the run that was to end continues
   const auto serve_short_ones = [this] {
     const auto before = served_.size();
     time_ = seconds(1);
@@ -322,24 +337,26 @@ TEST_F(QueueTest, RemembersTheEarliestPromiseToTheFirst) {
   time_.reset();
   Add(4);
   executor_.RunUntilIdle();
-  ends_.insert({executor_.clock().Now() + seconds(500), ends_.begin()->second});  // one of them stays
+  ends_.insert(
+      {executor_.clock().Now() + seconds(500), ends_.begin()->second});  // one of them continues
   ends_.erase(ends_.begin());
   time_ = seconds(100);
   Add(1);
   time_ = seconds(101);
   Add(1);
   executor_.RunUntilIdle();
-  EXPECT_THAT(served_, ElementsAre("q-1", "q-2", "q-4")) << "q-5 fits in by what is known now, and not by what was promised";
+  EXPECT_THAT(served_, ElementsAre("q-1", "q-2", "q-4"))
+      << "q-5 fits in by what is known now, and not by what was promised";
 }
 
-TEST_F(QueueTest, ManyRequestsForOneDeviceKeepNobodyFromTheOthers) {
+TEST_F(QueueTest, ManyRequestsForOneDeviceKeepNoOneFromTheOthers) {
   free_["local"] = 0;
-  for (int i = 0; i < 1000; ++i) Add(1, Queue::kForEver, "local", "busy");
+  for (int i = 0; i < 1000; ++i) Add(1, Queue::kIndefinitely, "local", "busy");
   executor_.RunUntilIdle();
   waiter_.uid = kBob;
   free_["local"] = 1;
-  broken_ = "busy";  // of which nobody is given one
-  const std::string bob = Add(1, Queue::kForEver, "local", "free");
+  broken_ = "busy";  // the model that cannot be allocated
+  const std::string bob = Add(1, Queue::kIndefinitely, "local", "free");
   executor_.RunUntilIdle();
   EXPECT_THAT(served_, ElementsAre(bob)) << "those before wait for what nobody can be given";
 
@@ -348,36 +365,36 @@ TEST_F(QueueTest, ManyRequestsForOneDeviceKeepNobodyFromTheOthers) {
   Free(0);
   waiter_.uid = kAnn;
   kept_free_ = "free";
-  const std::string own = Add(1, Queue::kForEver, "local", "free");
+  const std::string own = Add(1, Queue::kIndefinitely, "local", "free");
   for (int i = 0; i < 40; ++i) executor_.RunUntilIdle(), queue_.Try();
   EXPECT_EQ(served_.back(), own) << "not even its own user's other requests keep it";
 }
 
 TEST_F(QueueTest, TriesABoundedNumberInATurn) {
-  time_ = seconds(1);  // so that each may go ahead by itself
+  time_ = seconds(1);  // so that each may go ahead on its own
   for (int i = 0; i < 1000; ++i) {
     waiter_.uid = kAnn + static_cast<uid_t>(i % 4);
-    Add(1, Queue::kForEver, "local", "model " + std::to_string(i));
+    Add(1, Queue::kIndefinitely, "local", "model " + std::to_string(i));
   }
   executor_.RunUntilIdle();
   tried_.clear();
   Free(0);
   EXPECT_THAT(tried_, SizeIs(64));
   waiter_.uid = kAnn + 4;
-  const std::string late = Add(1, Queue::kForEver, "local", "another");
+  const std::string late = Add(1, Queue::kIndefinitely, "local", "another");
   executor_.RunUntilIdle();
   EXPECT_THAT(tried_, testing::Contains(late)) << "each user has as many";
 }
 
 TEST_F(QueueTest, ServesWhatIsBeyondAUsersLimitAfterAllOthers) {
   queue_.Configure({.gpus = 2});
-  Add(1);  // q-1 and q-2 are within
+  Add(1);  // q-1 and q-2 are within the limit
   Add(1);
   Add(1);
   waiter_.uid = kBob;
   Add(2);
   executor_.RunUntilIdle();
-  EXPECT_EQ(told_.back(), "q-3 at 3: 3 are before it in the line");
+  EXPECT_EQ(reported_.back(), "q-3 at 3: 3 are before it in the line");
   Free(4);
   EXPECT_THAT(served_, ElementsAre("q-1", "q-2", "q-4"));
   Free(1);
@@ -414,7 +431,7 @@ TEST_F(QueueTest, CountsAShareAsThatPartOfADevice) {
   queue_.Configure({.gpus = 1});
   held_[kAnn] = {0.5, false};
   share_ = 4;
-  Add(1);  // with q-2 it is a whole device
+  Add(1);  // together with q-2 it is a whole device
   Add(1);
   Add(1);
   waiter_.uid = kBob;
@@ -435,7 +452,7 @@ TEST_F(QueueTest, ServesWhoHoldsSomethingForTooLongAfterAllOthers) {
   EXPECT_THAT(served_, ElementsAre("q-2"));
 }
 
-TEST_F(QueueTest, GivesWhatSomebodyWasEndedForToNobodyElse) {
+TEST_F(QueueTest, GivesWhatSomeoneWasEndedForToNoOneElse) {
   queue_.Configure({.time = seconds(10)});
   held_[kAnn] = {1, true};
   Add(1);
@@ -456,7 +473,8 @@ TEST_F(QueueTest, KnowsNoLimitsForRootAndForWhoIsAlone) {
   EXPECT_NE(Add(4), "");
   EXPECT_NE(Add(1), "");
   Free(5);
-  EXPECT_THAT(served_, ElementsAre("q-3", "q-4")) << "eight, and a second one, are beyond ann's limits";
+  EXPECT_THAT(served_, ElementsAre("q-3", "q-4"))
+      << "eight, and a second one, are beyond ann's limits";
 }
 
 TEST_F(QueueTest, RefusesMoreThanAUserMayHaveWaitingWhileOthersWait) {
@@ -475,7 +493,7 @@ TEST_F(QueueTest, RefusesMoreThanAUserMayHaveWaitingWhileOthersWait) {
 
 Waiting Kept(const std::string& ticket, const Waiter& waiter) {
   Waiting place{.ticket = ticket, .waiter = waiter, .user = "ann", .command = "", .reason = ""};
-  place.request.door = "local";
+  place.request.allocator = "local";
   place.request.count = 1;
   return place;
 }
@@ -490,7 +508,7 @@ TEST_F(QueueTest, KeepsPlacesForThoseWhoComeBack) {
   EXPECT_EQ(Add(1), "q-8");
   executor_.RunUntilIdle();
   EXPECT_THAT(served_, IsEmpty()) << "one before them has not come back yet";
-  EXPECT_EQ(told_.back(), "q-10 at 3: 3 are before it in the line");
+  EXPECT_EQ(reported_.back(), "q-10 at 3: 3 are before it in the line");
   ticket_ = "q-7";
   waiter_ = {1000, 7, 77};
   EXPECT_EQ(Add(1), "q-7");
@@ -501,14 +519,16 @@ TEST_F(QueueTest, KeepsPlacesForThoseWhoComeBack) {
   EXPECT_THAT(served_, ElementsAre("q-7", "q-8"));
 }
 
-TEST_F(QueueTest, GivesAPlaceToNobodyWhoAsksForMoreThanItWasFor) {
+TEST_F(QueueTest, GivesAPlaceToNoOneWhoAsksForMoreThanItWasFor) {
   const auto kept = [](const std::string& ticket, pid_t pid, int count, int share) {
     Waiting place = Kept(ticket, {kAnn, pid, 77});
     place.request.count = count;
     place.request.share = share;
     return place;
   };
-  queue_.Restore({kept("q-1", 1, 1, 1), kept("q-2", 2, 1, 2), kept("q-3", 3, 2, 1), kept("q-4", 4, 0, 1)}, 5, seconds(10));
+  queue_.Restore(
+      {kept("q-1", 1, 1, 1), kept("q-2", 2, 1, 2), kept("q-3", 3, 2, 1), kept("q-4", 4, 0, 1)}, 5,
+      seconds(10));
   const auto come_back = [this](const std::string& ticket, pid_t pid, int count) {
     ticket_ = ticket;
     waiter_.pid = pid;
@@ -521,10 +541,11 @@ TEST_F(QueueTest, GivesAPlaceToNobodyWhoAsksForMoreThanItWasFor) {
   executor_.RunUntilIdle();
   std::vector<std::string> line;
   for (const Waiting& waiting : queue_.List()) line.push_back(waiting.ticket);
-  EXPECT_THAT(line, ElementsAre("q-3", "q-4", "q-5", "q-6")) << "nobody waits for those who took no place";
+  EXPECT_THAT(line, ElementsAre("q-3", "q-4", "q-5", "q-6"))
+      << "nobody waits for those who took no place";
 }
 
-TEST_F(QueueTest, DropsPlacesThatNobodyComesBackTo) {
+TEST_F(QueueTest, DropsPlacesThatNoOneComesBackTo) {
   free_["local"] = 1;
   queue_.Restore({Kept("q-7", {1000, 7, 77})}, 8, seconds(10));
   Add(1);
@@ -543,18 +564,20 @@ TEST(Queue, MayEndWhileATryIsOnItsWay) {
     return Error(Code::kResourceExhausted, "none");
   };
   const auto use_nothing = [](const Waiting&) { return Devices(); };
-  const auto claim_nothing = [](const Waiting&) { return Claim(); };
+  const auto claim_nothing = [](const Waiting&) { return HeadClaim(); };
   const auto hold_nothing = [](uid_t) { return Holding(); };
   const auto ignore_news = [](const Waiting&, std::size_t) {};
   const auto ignore_end = [](const Waiting&, const base::Status&) {};
   {
-    Queue queue(executor, {refuse, use_nothing, claim_nothing, hold_nothing, ignore_news, ignore_end});
+    Queue queue(executor,
+                {refuse, use_nothing, claim_nothing, hold_nothing, ignore_news, ignore_end});
     ASSERT_TRUE(queue.Add({}, seconds(1)).ok());
     queue.Try();
   }
   executor.Advance(seconds(2));
   EXPECT_EQ(tries, 0);
-  Queue lives(executor, {refuse, use_nothing, claim_nothing, hold_nothing, ignore_news, ignore_end});
+  Queue lives(executor,
+              {refuse, use_nothing, claim_nothing, hold_nothing, ignore_news, ignore_end});
   ASSERT_TRUE(lives.Add({}, seconds(1)).ok());
   executor.RunUntilIdle();
   EXPECT_GT(tries, 0) << "one that lives is tried";
@@ -564,19 +587,23 @@ TEST(Queue, MayBeCalledFromItsCallbacks) {
   base::ManualExecutor executor;
   Queue* line = nullptr;
   int done = 0;
-  Queue queue(executor, {[&](const Waiting& waiting, const Devices&) -> base::Status {
-                           if (waiting.ticket == "q-1") return line->Cancel("q-2", "by the first");
-                           return Error(Code::kResourceExhausted, "none");
-                         },
-                         [](const Waiting&) { return Devices(); }, [](const Waiting&) { return Claim(); }, [](uid_t) { return Holding(); },
-                         [&](const Waiting& waiting, std::size_t) { EXPECT_TRUE(line->Cancel(waiting.ticket, "by itself").ok()); },
-                         [&](const Waiting& waiting, const base::Status&) {
-                           ++done;
-                           if (waiting.ticket == "q-1") (void)line->Add({}, Queue::kForEver);
-                         }});
+  Queue queue(executor,
+              {[&](const Waiting& waiting, const Devices&) -> base::Status {
+                 if (waiting.ticket == "q-1") return line->Cancel("q-2", "by the first");
+                 return Error(Code::kResourceExhausted, "none");
+               },
+               [](const Waiting&) { return Devices(); }, [](const Waiting&) { return HeadClaim(); },
+               [](uid_t) { return Holding(); },
+               [&](const Waiting& waiting, std::size_t) {
+                 EXPECT_TRUE(line->Cancel(waiting.ticket, "by itself").ok());
+               },
+               [&](const Waiting& waiting, const base::Status&) {
+                 ++done;
+                 if (waiting.ticket == "q-1") (void)line->Add({}, Queue::kIndefinitely);
+               }});
   line = &queue;
-  ASSERT_TRUE(queue.Add({}, Queue::kForEver).ok());
-  ASSERT_TRUE(queue.Add({}, Queue::kForEver).ok());
+  ASSERT_TRUE(queue.Add({}, Queue::kIndefinitely).ok());
+  ASSERT_TRUE(queue.Add({}, Queue::kIndefinitely).ok());
   executor.RunUntilIdle();
   EXPECT_EQ(done, 3);
   EXPECT_THAT(queue.List(), IsEmpty());

@@ -1,4 +1,4 @@
-// One ChooseBest, for the rank of which not all are needed.
+// Calls ChooseBest once, for the rank of which not all candidates are needed.
 #include "node/allocate/ranked.h"
 
 #include <algorithm>
@@ -7,8 +7,9 @@
 namespace penstock::node::allocate {
 namespace {
 
-std::vector<std::size_t> BestLinked(const Links& links, const std::vector<std::size_t>& candidates, const std::vector<std::size_t>& fixed,
-                                    std::size_t size) {
+std::vector<std::size_t> BestLinked(const DeviceLinks& links,
+                                    const std::vector<std::size_t>& candidates,
+                                    const std::vector<std::size_t>& fixed, std::size_t size) {
   std::vector<std::size_t> all = fixed;
   all.insert(all.end(), candidates.begin(), candidates.end());
   std::sort(all.begin(), all.end());
@@ -21,16 +22,20 @@ std::vector<std::size_t> BestLinked(const Links& links, const std::vector<std::s
 
 }  // namespace
 
-std::vector<std::size_t> ChooseRanked(const Links& links, std::vector<Ranked> candidates, const std::vector<std::size_t>& fixed,
-                                      std::size_t size) {
-  std::sort(candidates.begin(), candidates.end(),
-            [](const Ranked& a, const Ranked& b) { return std::tie(a.rank, a.position) < std::tie(b.rank, b.position); });
+std::vector<std::size_t> ChooseRanked(const DeviceLinks& links, std::vector<Ranked> candidates,
+                                      const std::vector<std::size_t>& fixed, std::size_t size) {
+  std::sort(candidates.begin(), candidates.end(), [](const Ranked& a, const Ranked& b) {
+    return std::tie(a.rank, a.position) < std::tie(b.rank, b.position);
+  });
   std::vector<std::size_t> chosen, together = fixed;
   for (auto begin = candidates.begin(); begin != candidates.end() && chosen.size() < size;) {
-    const auto end = std::find_if(begin, candidates.end(), [begin](const Ranked& one) { return one.rank != begin->rank; });
+    const auto end = std::find_if(begin, candidates.end(),
+                                  [begin](const Ranked& one) { return one.rank != begin->rank; });
     std::vector<std::size_t> rank;
-    std::transform(begin, end, std::back_inserter(rank), [](const Ranked& one) { return one.position; });
-    if (chosen.size() + rank.size() > size) rank = BestLinked(links, rank, together, size - chosen.size());
+    std::transform(begin, end, std::back_inserter(rank),
+                   [](const Ranked& one) { return one.position; });
+    if (chosen.size() + rank.size() > size)
+      rank = BestLinked(links, rank, together, size - chosen.size());
     chosen.insert(chosen.end(), rank.begin(), rank.end());
     together.insert(together.end(), rank.begin(), rank.end());
     begin = end;

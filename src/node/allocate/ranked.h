@@ -1,4 +1,4 @@
-// Chooses by rank first and by links then. Pure; knows nothing of slots.
+// Chooses candidates by rank first and by links second. Pure.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,11 @@ struct Ranked {
   int rank = 0;              ///< lower is better
 };
 
-/// `size` of the candidates: those of a lower rank before all others; of one rank those that are best linked with each other, with those
-/// chosen already and with `fixed`, which are no candidates. In order of position. All of them where there are no more.
-std::vector<std::size_t> ChooseRanked(const Links& links, std::vector<Ranked> candidates, const std::vector<std::size_t>& fixed,
-                                      std::size_t size);
+/// Returns `size` of the candidates, those of a lower rank first. Among candidates of one rank it
+/// chooses those that are best linked with each other, with the candidates already chosen and with
+/// `fixed`, which are not candidates. In order of position. Returns all where there are no more
+/// than `size`.
+std::vector<std::size_t> ChooseRanked(const DeviceLinks& links, std::vector<Ranked> candidates,
+                                      const std::vector<std::size_t>& fixed, std::size_t size);
 
 }  // namespace penstock::node::allocate

@@ -1,4 +1,4 @@
-// Reserve over snapshots: which devices suit a request, which of them are free, and in words why not.
+// Finds which devices suit a request and which of them are free, and says why others are not.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -6,7 +6,7 @@
 #include "base/core/strings.h"
 #include "node/allocate/allocate.h"
 #include "node/allocate/ranked.h"
-#include "node/share/wish.h"
+#include "node/share/assignment.h"
 
 namespace penstock::node::allocate {
 
@@ -17,56 +17,68 @@ using ledger::Slot;
 
 namespace {
 
-/// A device of the door, and how it is offered.
+/// A device of the allocator, with its offered slots.
 struct Candidate {
   const device::Facts* facts = nullptr;
   std::vector<const share::OfferedSlot*> slots;  // in order of share
 
   int shares() const { return slots.front()->slot.shape.shares; }
   bool cut() const { return slots.front()->cut; }
-  bool IsWhole() const { return shares() == 1 || cut(); }  // by configuration, so that all can have it in turn
+  bool IsWhole() const {
+    return shares() == 1 || cut();
+  }  // a device that was cut is assigned whole, so requests for any shape can have it in turn
 };
 
 std::string Name(const device::Facts& facts) {
   return facts.index < 0 ? facts.id : "GPU " + std::to_string(facts.index) + " (" + facts.id + ")";
 }
 
-std::string Gpus(std::size_t count) { return std::to_string(count) + (count == 1 ? " GPU" : " GPUs"); }
+std::string Gpus(std::size_t count) {
+  return std::to_string(count) + (count == 1 ? " GPU" : " GPUs");
+}
 
 /// "2 GPUs of model A100*", "one of 4 shares of 2 GPUs".
 std::string What(const Request& request) {
-  std::string text = request.share > 1 ? "one of " + std::to_string(request.share) + " shares of " : "";
+  std::string text =
+      request.share > 1 ? "one of " + std::to_string(request.share) + " shares of " : "";
   text += Gpus(static_cast<std::size_t>(request.count));
   return request.model.empty() ? text : text + " of model " + request.model;
 }
 
-std::vector<Candidate> CandidatesOf(const Request& request, const inventory::Snapshot& inventory, const std::vector<share::Offer>& offers) {
+std::vector<Candidate> CandidatesOf(const Request& request, const inventory::Snapshot& inventory,
+                                    const std::vector<share::Offer>& offers) {
   std::map<std::string_view, Candidate> by_device;
   for (const share::Offer& offer : offers)
-    if (offer.door == request.door)
-      for (const share::OfferedSlot& slot : offer.slots) by_device[slot.slot.device].slots.push_back(&slot);
+    if (offer.allocator == request.allocator)
+      for (const share::OfferedSlot& slot : offer.slots)
+        by_device[slot.slot.device].slots.push_back(&slot);
   std::vector<Candidate> candidates;
   for (const inventory::Entry& entry : inventory.devices) {
     const auto offered = by_device.find(entry.facts->id);
-    if (offered == by_device.end() || !(request.model.empty() || device::ModelMatches(request.model, entry.facts->model))) continue;
+    if (offered == by_device.end() ||
+        !(request.model.empty() || device::ModelMatches(request.model, entry.facts->model)))
+      continue;
     offered->second.facts = entry.facts.get();
     candidates.push_back(std::move(offered->second));
   }
   return candidates;
 }
 
-/// Whether the configuration lets this request have the device at some time.
-bool Suits(const Candidate& candidate, const Request& request) { return candidate.IsWhole() || candidate.shares() == request.share; }
+/// Whether the configuration ever allows this request to have the device.
+bool Suits(const Candidate& candidate, const Request& request) {
+  return candidate.IsWhole() || candidate.shares() == request.share;
+}
 
 std::string HeldBy(const ledger::Lease& lease) {
-  std::string text = "held by " + (lease.pod.empty() ? lease.id : lease.namespace_name + "/" + lease.pod);
+  std::string text =
+      "held by " + (lease.pod.empty() ? lease.id : lease.namespace_name + "/" + lease.pod);
   return lease.user.empty() ? text : text + " of " + lease.user;
 }
 
-/// Why a slot cannot be had now.
+/// Why a slot is not free now.
 struct Obstacle {
-  std::string reason;  // empty: it can
-  bool held = false;   // somebody has it; else nobody can be given it now, whoever lets go of what
+  std::string reason;  // empty: it is free
+  bool held = false;   // a lease holds it; else it cannot be allocated now, whichever leases end
 };
 
 Obstacle ObstacleOf(const share::OfferedSlot& slot, const ledger::Snapshot& ledger) {
@@ -75,22 +87,26 @@ Obstacle ObstacleOf(const share::OfferedSlot& slot, const ledger::Snapshot& ledg
   return holder == nullptr ? Obstacle{} : Obstacle{HeldBy(*holder), true};
 }
 
-/// A device of which the request can have a slot now, or why not now.
+/// A device with the slot that the request can get, or with why it cannot get one now.
 struct Offered {
   Slot slot;
   Obstacle obstacle;
-  bool shared = false;  // somebody may be on it already
+  bool shared = false;  // other shares of the device may be held
 };
 
 Offered CutFrom(const Candidate& candidate, int shares) {
   const device::Shape shape{device::Sharing::kTimeSlicing, shares};
-  return {{share::SlotId(candidate.facts->id, shape, 0), candidate.facts->id, candidate.slots.front()->slot.resource, shape}, {}, false};
+  return {{share::SlotId(candidate.facts->id, shape, 0), candidate.facts->id,
+           candidate.slots.front()->slot.resource, shape},
+          {},
+          false};
 }
 
 Offered Look(const Candidate& candidate, const Request& request, const ledger::Snapshot& ledger) {
   if (candidate.shares() == 1) {
     const share::OfferedSlot& whole = *candidate.slots.front();
-    Offered offered = request.share == 1 ? Offered{whole.slot, {}, false} : CutFrom(candidate, request.share);
+    Offered offered =
+        request.share == 1 ? Offered{whole.slot, {}, false} : CutFrom(candidate, request.share);
     offered.obstacle = ObstacleOf(whole, ledger);
     return offered;
   }
@@ -104,14 +120,18 @@ Offered Look(const Candidate& candidate, const Request& request, const ledger::S
     if (first.empty()) first = std::move(obstacle.reason);
   }
   const std::string shares = std::to_string(candidate.shares()) + " shares";
-  return {{}, {(as_asked ? "none of its " + shares + " can be had: " : "cut into " + shares + ", ") + first, held}};
+  return {
+      {},
+      {(as_asked ? "none of its " + shares + " can be had: " : "cut into " + shares + ", ") + first,
+       held}};
 }
 
 int SharesTaken(const std::string& device, const ledger::Snapshot& ledger) {
   int taken = 0;
   for (const ledger::Lease& lease : ledger.leases)
     taken += static_cast<int>(
-        std::count_if(lease.slots.begin(), lease.slots.end(), [&device](const Slot& slot) { return slot.device == device; }));
+        std::count_if(lease.slots.begin(), lease.slots.end(),
+                      [&device](const Slot& slot) { return slot.device == device; }));
   return taken;
 }
 
@@ -119,18 +139,25 @@ bool Names(const std::string& wanted, const device::Facts& facts) {
   return wanted == facts.id || (facts.index >= 0 && base::ParseInt(wanted) == facts.index);
 }
 
-Error NothingFound() { return {Code::kResourceExhausted, "no device has been found on this node yet"}; }
+Error NothingFound() {
+  return {Code::kResourceExhausted, "no device has been found on this node yet"};
+}
 
-Error NotOffered(const std::string& wanted, const inventory::Snapshot& inventory, const std::string& door) {
+Error NotOffered(const std::string& wanted, const inventory::Snapshot& inventory,
+                 const std::string& allocator) {
   if (inventory.devices.empty()) return NothingFound();
   for (const inventory::Entry& entry : inventory.devices) {
     if (!Names(wanted, *entry.facts)) continue;
     if (!entry.facts->withheld.empty())
-      return {Code::kFailedPrecondition, Name(*entry.facts) + " is not offered: " + entry.facts->withheld};
-    if (share::NotLookedAt(entry)) return {Code::kResourceExhausted, Name(*entry.facts) + " has not been looked at yet"};
-    return {Code::kFailedPrecondition, Name(*entry.facts) + " does not belong to the " + door + " door (see `penstock status`)"};
+      return {Code::kFailedPrecondition,
+              Name(*entry.facts) + " is not offered: " + entry.facts->withheld};
+    if (share::NeverRead(entry))
+      return {Code::kResourceExhausted, Name(*entry.facts) + " has not been looked at yet"};
+    return {Code::kFailedPrecondition, Name(*entry.facts) + " does not belong to the " + allocator +
+                                           " door (see `penstock status`)"};
   }
-  return {Code::kNotFound, "there is no device " + wanted + " on this node (see `penstock status`)"};
+  return {Code::kNotFound,
+          "there is no device " + wanted + " on this node (see `penstock status`)"};
 }
 
 /// "GPU 0 (...) is shared 4 ways: ask with --share 4".
@@ -139,20 +166,24 @@ std::string SharedOtherwise(const Candidate& candidate) {
   return Name(*candidate.facts) + " is shared " + shares + " ways: ask with --share " + shares;
 }
 
-Result<std::vector<Slot>> ReserveNamed(const Request& request, const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
+Result<std::vector<Slot>> ReserveNamed(const Request& request, const inventory::Snapshot& inventory,
+                                       const ledger::Snapshot& ledger,
                                        const std::vector<Candidate>& candidates) {
   std::vector<Slot> slots;
   std::vector<const Candidate*> named;
   std::string held, blocked;  // the first of each kind
   for (const std::string& wanted : request.devices) {
-    const auto found = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& one) { return Names(wanted, *one.facts); });
-    if (found == candidates.end()) return NotOffered(wanted, inventory, request.door);
+    const auto found =
+        std::find_if(candidates.begin(), candidates.end(),
+                     [&](const Candidate& one) { return Names(wanted, *one.facts); });
+    if (found == candidates.end()) return NotOffered(wanted, inventory, request.allocator);
     if (std::find(named.begin(), named.end(), &*found) != named.end())
       return Error(Code::kInvalidArgument, "device " + wanted + " is named twice");
     named.push_back(&*found);
     if (!Suits(*found, request)) return Error(Code::kFailedPrecondition, SharedOtherwise(*found));
     Offered offered = Look(*found, request, ledger);
-    if (std::string& first = offered.obstacle.held ? held : blocked; !offered.obstacle.reason.empty() && first.empty())
+    if (std::string& first = offered.obstacle.held ? held : blocked;
+        !offered.obstacle.reason.empty() && first.empty())
       first = Name(*found->facts) + ": " + offered.obstacle.reason;
     slots.push_back(std::move(offered.slot));
   }
@@ -161,52 +192,73 @@ Result<std::vector<Slot>> ReserveNamed(const Request& request, const inventory::
   return slots;
 }
 
-/// Says that the door does not have what is asked for, and which way there is; or that nobody knows yet.
-Error Never(const Request& request, const std::vector<Candidate>& candidates, std::size_t suitable, const inventory::Snapshot& inventory) {
+/// Says that the allocator does not have the requested devices, and which request is possible; or
+/// that this is not known yet.
+Error Never(const Request& request, const std::vector<Candidate>& candidates, std::size_t suitable,
+            const inventory::Snapshot& inventory) {
   if (inventory.devices.empty()) return NothingFound();
-  const auto unseen = std::count_if(inventory.devices.begin(), inventory.devices.end(), share::NotLookedAt);
-  if (unseen > 0) return {Code::kResourceExhausted, Gpus(static_cast<std::size_t>(unseen)) + " of this node not looked at yet"};
+  const auto unseen =
+      std::count_if(inventory.devices.begin(), inventory.devices.end(), share::NeverRead);
+  if (unseen > 0)
+    return {Code::kResourceExhausted,
+            Gpus(static_cast<std::size_t>(unseen)) + " of this node not looked at yet"};
   const auto misfit =
-      std::find_if(candidates.begin(), candidates.end(), [&request](const Candidate& candidate) { return !Suits(candidate, request); });
-  std::string text = "asked for " + What(request) + "; the " + request.door + " door of this node has ";
-  if (misfit == candidates.end()) return {Code::kFailedPrecondition, text + std::to_string(suitable) + " in all"};
+      std::find_if(candidates.begin(), candidates.end(),
+                   [&request](const Candidate& candidate) { return !Suits(candidate, request); });
+  std::string text =
+      "asked for " + What(request) + "; the " + request.allocator + " door of this node has ";
+  if (misfit == candidates.end())
+    return {Code::kFailedPrecondition, text + std::to_string(suitable) + " in all"};
   if (request.share == 1 && suitable == 0)
-    return {Code::kFailedPrecondition,
-            "all GPUs of the " + request.door + " door are shared, and a whole one is asked for; " + SharedOtherwise(*misfit)};
-  return {Code::kFailedPrecondition, text + Gpus(suitable) + " for that; " + SharedOtherwise(*misfit)};
+    return {Code::kFailedPrecondition, "all GPUs of the " + request.allocator +
+                                           " door are shared, and a whole one is asked for; " +
+                                           SharedOtherwise(*misfit)};
+  return {Code::kFailedPrecondition,
+          text + Gpus(suitable) + " for that; " + SharedOtherwise(*misfit)};
 }
 
-/// Shares of devices that are shared already, the fullest first, before whole ones; among equals those that are linked best.
-std::vector<Slot> Choose(const std::vector<const device::Facts*>& devices, const std::vector<Offered>& free, std::size_t count,
+/// Chooses shares of devices that are already shared, the fullest first, before whole devices;
+/// among equals the best-linked.
+std::vector<Slot> Choose(const std::vector<const device::Facts*>& devices,
+                         const std::vector<Offered>& free, std::size_t count,
                          const ledger::Snapshot& ledger) {
   std::vector<Ranked> candidates;
   for (std::size_t i = 0; i < free.size(); ++i)
     candidates.push_back({i, free[i].shared ? -1 - SharesTaken(free[i].slot.device, ledger) : 0});
   std::vector<Slot> slots;
-  for (const std::size_t position : ChooseRanked(Links(devices), std::move(candidates), {}, count)) slots.push_back(free[position].slot);
+  for (const std::size_t position :
+       ChooseRanked(DeviceLinks(devices), std::move(candidates), {}, count))
+    slots.push_back(free[position].slot);
   return slots;
 }
 
 }  // namespace
 
-std::set<std::string> DevicesFor(const Request& request, const inventory::Snapshot& inventory, const std::vector<share::Offer>& offers) {
+std::set<std::string> DevicesFor(const Request& request, const inventory::Snapshot& inventory,
+                                 const std::vector<share::Offer>& offers) {
   std::set<std::string> devices;
   for (const Candidate& candidate : CandidatesOf(request, inventory, offers)) {
     const bool named =
         request.devices.empty() || std::any_of(request.devices.begin(), request.devices.end(),
-                                               [&candidate](const std::string& wanted) { return Names(wanted, *candidate.facts); });
+                                               [&candidate](const std::string& wanted) {
+                                                 return Names(wanted, *candidate.facts);
+                                               });
     if (named && Suits(candidate, request)) devices.insert(candidate.facts->id);
   }
   return devices;
 }
 
-Result<std::vector<Slot>> Reserve(const Request& request, const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
+Result<std::vector<Slot>> Reserve(const Request& request, const inventory::Snapshot& inventory,
+                                  const ledger::Snapshot& ledger,
                                   const std::vector<share::Offer>& offers) {
   if (request.share < 1)
-    return Error(Code::kInvalidArgument, "asked for a share of " + std::to_string(request.share) + "; ask for 2 or more, or a whole GPU");
+    return Error(Code::kInvalidArgument, "asked for a share of " + std::to_string(request.share) +
+                                             "; ask for 2 or more, or a whole GPU");
   const auto candidates = CandidatesOf(request, inventory, offers);
   if (!request.devices.empty()) return ReserveNamed(request, inventory, ledger, candidates);
-  if (request.count < 1) return Error(Code::kInvalidArgument, "asked for " + std::to_string(request.count) + " GPUs; ask for 1 or more");
+  if (request.count < 1)
+    return Error(Code::kInvalidArgument,
+                 "asked for " + std::to_string(request.count) + " GPUs; ask for 1 or more");
   const auto count = static_cast<std::size_t>(request.count);
 
   std::vector<const device::Facts*> devices;
@@ -231,9 +283,9 @@ Result<std::vector<Slot>> Reserve(const Request& request, const inventory::Snaps
   if (suitable < count) return Never(request, candidates, suitable, inventory);
   if (free.size() >= count) return Choose(devices, free, count, ledger);
   const bool in_vain = suitable - blocked < count;
-  return Error(in_vain ? Code::kUnavailable : Code::kResourceExhausted, std::to_string(count) + " wanted, " + std::to_string(free.size()) +
-                                                                            " of " + std::to_string(suitable) + " free; " +
-                                                                            (in_vain ? last_blocked : last_obstacle));
+  return Error(in_vain ? Code::kUnavailable : Code::kResourceExhausted,
+               std::to_string(count) + " wanted, " + std::to_string(free.size()) + " of " +
+                   std::to_string(suitable) + " free; " + (in_vain ? last_blocked : last_obstacle));
 }
 
 }  // namespace penstock::node::allocate

@@ -1,4 +1,4 @@
-// Reserve, Prefer and Commit where devices are shared.
+// Tests Reserve, Prefer and Commit with shared devices.
 #include <random>
 
 #include <gmock/gmock.h>
@@ -7,7 +7,7 @@
 #include "device/testing/acme.h"
 #include "node/allocate/allocate.h"
 #include "node/allocate/ranked.h"
-#include "node/share/wish.h"
+#include "node/share/assignment.h"
 
 namespace penstock::node::allocate {
 namespace {
@@ -26,38 +26,46 @@ constexpr char kGpu[] = "acme.com/gpu";
 constexpr Shape Sliced(int shares) { return {Sharing::kTimeSlicing, shares}; }
 constexpr Shape Mps(int shares) { return {Sharing::kMps, shares}; }
 
-/// A box of linked pairs (0,1), (2,3), ..., all healthy and of one door, whose devices are shared as a test says.
+/// A machine with linked pairs (0,1), (2,3), ..., all healthy and of one allocator, whose devices
+/// are shared as the test says.
 struct Box {
-  explicit Box(std::vector<Shape> shapes, const std::string& door = "local") {
-    inventory.vendors.push_back({"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
+  explicit Box(std::vector<Shape> shapes, const std::string& allocator = "local") {
+    inventory.vendors.push_back(
+        {"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
     const int count = static_cast<int>(shapes.size());
     for (int i = 0; i < count; ++i) {
       auto facts = std::make_shared<const device::Facts>(device::testing::AcmeDevice(i, count));
-      wishes[facts->id] = {.door = door, .resource = kGpu, .shape = shapes[static_cast<std::size_t>(i)]};
+      assignments[facts->id] = {
+          .allocator = allocator, .resource = kGpu, .shape = shapes[static_cast<std::size_t>(i)]};
       inventory.devices.push_back({std::move(facts), {HealthState::kHealthy, "", {}}, nullptr, {}});
     }
   }
 
-  std::vector<share::Offer> Offers() const { return share::ComputeOffers(wishes, inventory, *ledger.Get(), servers); }
+  std::vector<share::Offer> Offers() const {
+    return share::ComputeOffers(assignments, inventory, *ledger.Get(), servers);
+  }
 
-  /// Reserves and hands, as the local door does.
+  /// Reserves and allocates, as the local adapter does.
   std::vector<std::string> Take(Request request) {
-    request.door = "local";
+    request.allocator = "local";
     const auto slots = Reserve(request, inventory, *ledger.Get(), Offers());
     if (!slots.ok()) return {slots.error().ToString()};
-    ledger::Lease lease{.id = "r-" + std::to_string(++leases), .door = "local", .slots = *slots, .user = "ann"};
+    ledger::Lease lease{.id = "r-" + std::to_string(++leases),
+                        .allocator = "local",
+                        .slots = *slots,
+                        .user = "ann"};
     std::vector<std::string> ids;
     for (const auto& slot : *slots) ids.push_back(slot.id);
     const auto handed = ledger.Hand(std::move(lease));
     return handed.ok() ? ids : std::vector<std::string>{handed.error().ToString()};
   }
   base::Error Refused(Request request) {
-    request.door = "local";
+    request.allocator = "local";
     const auto slots = Reserve(request, inventory, *ledger.Get(), Offers());
     return slots.ok() ? base::Error(Code::kInternal, "it was not refused") : slots.error();
   }
 
-  share::Wishes wishes;
+  share::Assignments assignments;
   inventory::Snapshot inventory;
   ledger::Ledger ledger;
   device::SharedDevices servers;
@@ -70,7 +78,8 @@ TEST(ReserveShares, CutsAFreeDeviceForTheCallerAndPacksTheNextOnesOnIt) {
   Box box({Sliced(1), Sliced(1)});
   EXPECT_THAT(box.Take({.share = 4}), ElementsAre("G0::0"));
   EXPECT_EQ(box.ledger.Get()->leases[0].slots[0], (ledger::Slot{"G0::0", "G0", kGpu, Sliced(4)}));
-  for (const char* next : {"G0::1", "G0::2", "G0::3", "G1::0"}) EXPECT_THAT(box.Take({.share = 4}), ElementsAre(next));
+  for (const char* next : {"G0::1", "G0::2", "G0::3", "G1::0"})
+    EXPECT_THAT(box.Take({.share = 4}), ElementsAre(next));
   box.ledger.Release("r-2");
   EXPECT_THAT(box.Take({.share = 4}), ElementsAre("G0::1")) << "the fuller one, not the next";
 }
@@ -82,8 +91,10 @@ TEST(ReserveShares, ADeviceIsWholeAgainWhenTheLastShareIsGivenBack) {
   const auto waits = box.Refused({});
   EXPECT_EQ(waits.code(), Code::kResourceExhausted) << "it becomes whole again";
   EXPECT_THAT(waits.message(), HasSubstr("cut into 2 shares, held by r-1 of ann"));
-  EXPECT_EQ(box.Refused({.share = 3}).code(), Code::kResourceExhausted) << "and can be cut in another way then";
-  EXPECT_THAT(box.Refused({.share = 2}).message(), HasSubstr("none of its 2 shares can be had: held by r-1 of ann"));
+  EXPECT_EQ(box.Refused({.share = 3}).code(), Code::kResourceExhausted)
+      << "and can be cut in another way then";
+  EXPECT_THAT(box.Refused({.share = 2}).message(),
+              HasSubstr("none of its 2 shares can be had: held by r-1 of ann"));
   box.ledger.Release("r-1");
   box.ledger.Release("r-2");
   EXPECT_THAT(box.Take({}), ElementsAre("G0"));
@@ -111,13 +122,16 @@ TEST(ReserveShares, SaysHowItIsConfiguredWhereSomethingElseIsAskedFor) {
   const auto other = box.Refused({.share = 8});
   EXPECT_EQ(other.code(), Code::kFailedPrecondition);
   EXPECT_EQ(other.message(),
-            "asked for one of 8 shares of 1 GPU; the local door of this node has 0 GPUs for that; GPU 0 (G0) is shared 4 ways: ask with "
+            "asked for one of 8 shares of 1 GPU; the local door of this node has 0 GPUs for that; "
+            "GPU 0 (G0) is shared 4 ways: ask with "
             "--share 4");
   const auto whole = box.Refused({});
   EXPECT_EQ(whole.code(), Code::kFailedPrecondition);
   EXPECT_EQ(whole.message(),
-            "all GPUs of the local door are shared, and a whole one is asked for; GPU 0 (G0) is shared 4 ways: ask with --share 4");
-  EXPECT_EQ(box.Refused({.devices = {"G0"}}).message(), "GPU 0 (G0) is shared 4 ways: ask with --share 4");
+            "all GPUs of the local door are shared, and a whole one is asked for; GPU 0 (G0) is "
+            "shared 4 ways: ask with --share 4");
+  EXPECT_EQ(box.Refused({.devices = {"G0"}}).message(),
+            "GPU 0 (G0) is shared 4 ways: ask with --share 4");
   EXPECT_EQ(box.Refused({.share = 0}).code(), Code::kInvalidArgument);
   EXPECT_EQ(box.Refused({.share = -4}).code(), Code::kInvalidArgument);
 }
@@ -127,7 +141,8 @@ TEST(ReserveShares, OfNamedDevices) {
   EXPECT_THAT(box.Take({.share = 2, .devices = {"2", "G1"}}), ElementsAre("G2::0", "G1::0"));
   EXPECT_EQ(box.Refused({.share = 2, .devices = {"1", "G1"}}).code(), Code::kInvalidArgument);
   EXPECT_THAT(box.Take({.share = 2, .devices = {"1"}}), ElementsAre("G1::1"));
-  EXPECT_THAT(box.Refused({.share = 2, .devices = {"1"}}).message(), HasSubstr("GPU 1 (G1): none of its 2 shares can be had"));
+  EXPECT_THAT(box.Refused({.share = 2, .devices = {"1"}}).message(),
+              HasSubstr("GPU 1 (G1): none of its 2 shares can be had"));
   EXPECT_EQ(box.Refused({.devices = {"2"}}).code(), Code::kResourceExhausted) << "cut for a caller";
   EXPECT_EQ(box.Refused({.share = 2, .devices = {"7"}}).code(), Code::kNotFound);
 }
@@ -137,21 +152,24 @@ TEST(ReserveShares, NeverTakesWhatCannotBeUsed) {
   box.inventory.devices[0].health = {HealthState::kUnhealthy, "XID 79", {}};
   EXPECT_THAT(box.Take({.share = 2}), ElementsAre("G1::0"));
   EXPECT_THAT(box.Take({.share = 2}), ElementsAre("G1::1"));
-  EXPECT_THAT(box.Refused({.share = 2}).message(), HasSubstr("GPU 2 (G2): none of its 2 shares can be had: its server is not there yet"));
+  EXPECT_THAT(
+      box.Refused({.share = 2}).message(),
+      HasSubstr("GPU 2 (G2): none of its 2 shares can be had: its server is not there yet"));
 }
 
 // --- Prefer
 
-std::vector<std::string> Prefer(const Box& box, const std::vector<std::string>& available, std::size_t size,
-                                SharePolicy policy = SharePolicy::kDistributed, const std::vector<std::string>& must = {},
-                                bool single = false) {
+std::vector<std::string> Prefer(const Box& box, const std::vector<std::string>& available,
+                                std::size_t size, SharePolicy policy = SharePolicy::kDistributed,
+                                const std::vector<std::string>& must = {}, bool single = false) {
   auto offer = box.Offers().at(0);
   offer.single = single;
   return allocate::Prefer({available, must, size}, offer, policy, box.inventory);
 }
 
-/// Of G0 three are left, of G1 one, of G2 two, of G3 all four.
-const std::vector<std::string> kLeft = {"G3::3", "G0::1", "G0::2", "G0::3", "G1::0", "G2::2", "G2::1", "G3::0", "G3::1", "G3::2"};
+/// Three shares of G0 are left, one of G1, two of G2, all four of G3.
+const std::vector<std::string> kLeft = {"G3::3", "G0::1", "G0::2", "G0::3", "G1::0",
+                                        "G2::2", "G2::1", "G3::0", "G3::1", "G3::2"};
 Box FourByFour() { return Box({Sliced(4), Sliced(4), Sliced(4), Sliced(4)}, "kubelet"); }
 
 TEST(PreferShares, Issue491DistributedTakesTheEmptiestDeviceAndPackedTheFullest) {
@@ -163,22 +181,29 @@ TEST(PreferShares, Issue1621SharesOfOneRequestAreOnDifferentDevicesUnderEitherPo
   EXPECT_THAT(Prefer(FourByFour(), kLeft, 2), ElementsAre("G0::1", "G3::0"));
   EXPECT_THAT(Prefer(FourByFour(), kLeft, 2, SharePolicy::kPacked), ElementsAre("G1::0", "G2::1"));
   EXPECT_THAT(Prefer(FourByFour(), kLeft, 4), ElementsAre("G0::1", "G1::0", "G2::1", "G3::0"));
-  EXPECT_THAT(Prefer(FourByFour(), kLeft, 6), ElementsAre("G0::1", "G0::2", "G1::0", "G2::1", "G3::0", "G3::1"));
+  EXPECT_THAT(Prefer(FourByFour(), kLeft, 6),
+              ElementsAre("G0::1", "G0::2", "G1::0", "G2::1", "G3::0", "G3::1"));
   EXPECT_EQ(Prefer(FourByFour(), kLeft, 10).size(), 10u);
 }
 
 TEST(PreferShares, AmongEquallyUsedDevicesThoseThatAreLinkedBest) {
   // G0 has one share less; G1, G2 and G3 are equal, and (2,3) are linked.
-  const std::vector<std::string> left = {"G0::3", "G1::0", "G1::1", "G2::0", "G2::1", "G3::0", "G3::1"};
+  const std::vector<std::string> left = {"G0::3", "G1::0", "G1::1", "G2::0",
+                                         "G2::1", "G3::0", "G3::1"};
   EXPECT_THAT(Prefer(FourByFour(), left, 2), ElementsAre("G2::0", "G3::0"));
-  EXPECT_THAT(Prefer(FourByFour(), left, 2, SharePolicy::kPacked), ElementsAre("G0::3", "G1::0")) << "near to the one that policy takes";
+  EXPECT_THAT(Prefer(FourByFour(), left, 2, SharePolicy::kPacked), ElementsAre("G0::3", "G1::0"))
+      << "near to the one that policy takes";
 }
 
 TEST(PreferShares, HonoursWhatMustBeIn) {
-  EXPECT_THAT(Prefer(FourByFour(), kLeft, 2, SharePolicy::kDistributed, {"G2::2"}), ElementsAre("G2::2", "G3::0"));
-  EXPECT_THAT(Prefer(FourByFour(), kLeft, 3, SharePolicy::kDistributed, {"G3::3", "G3::2"}), ElementsAre("G0::1", "G3::2", "G3::3"));
-  EXPECT_THAT(Prefer(FourByFour(), kLeft, 2, SharePolicy::kDistributed, {"G3::3", "G3::2"}), ElementsAre("G3::2", "G3::3"));
-  EXPECT_THAT(Prefer(FourByFour(), kLeft, 1, SharePolicy::kDistributed, {"G3::3", "G3::2"}), IsEmpty());
+  EXPECT_THAT(Prefer(FourByFour(), kLeft, 2, SharePolicy::kDistributed, {"G2::2"}),
+              ElementsAre("G2::2", "G3::0"));
+  EXPECT_THAT(Prefer(FourByFour(), kLeft, 3, SharePolicy::kDistributed, {"G3::3", "G3::2"}),
+              ElementsAre("G0::1", "G3::2", "G3::3"));
+  EXPECT_THAT(Prefer(FourByFour(), kLeft, 2, SharePolicy::kDistributed, {"G3::3", "G3::2"}),
+              ElementsAre("G3::2", "G3::3"));
+  EXPECT_THAT(Prefer(FourByFour(), kLeft, 1, SharePolicy::kDistributed, {"G3::3", "G3::2"}),
+              IsEmpty());
 }
 
 TEST(PreferShares, AreTheSameForAnyOrderOfTheQuestion) {
@@ -199,21 +224,25 @@ TEST(PreferShares, NothingIsSaidOfWhatIsNotKnown) {
   EXPECT_THAT(Prefer(FourByFour(), {"G0::0", "G0::4"}, 1), IsEmpty());
   EXPECT_THAT(Prefer(FourByFour(), {"G0::0", "G0"}, 1), IsEmpty());
   EXPECT_THAT(Prefer(FourByFour(), {"G0::0"}, 2), IsEmpty());
-  EXPECT_THAT(Prefer(FourByFour(), kLeft, 2, SharePolicy::kDistributed, {"G0::0"}), IsEmpty()) << "not among those available";
+  EXPECT_THAT(Prefer(FourByFour(), kLeft, 2, SharePolicy::kDistributed, {"G0::0"}), IsEmpty())
+      << "not among those available";
 }
 
 TEST(PreferShares, OnlyOneShareIsPreferredWhereARequestMayHaveOne) {
   EXPECT_THAT(Prefer(FourByFour(), kLeft, 2, SharePolicy::kDistributed, {}, true), IsEmpty());
-  EXPECT_THAT(Prefer(FourByFour(), kLeft, 1, SharePolicy::kDistributed, {}, true), ElementsAre("G3::0"));
+  EXPECT_THAT(Prefer(FourByFour(), kLeft, 1, SharePolicy::kDistributed, {}, true),
+              ElementsAre("G3::0"));
   const Box mixed({Sliced(2), Sliced(1), Sliced(1)}, "kubelet");
-  EXPECT_THAT(Prefer(mixed, {"G0::0", "G0::1", "G1", "G2"}, 2, SharePolicy::kDistributed, {}, true), ElementsAre("G1", "G2"));
+  EXPECT_THAT(Prefer(mixed, {"G0::0", "G0::1", "G1", "G2"}, 2, SharePolicy::kDistributed, {}, true),
+              ElementsAre("G1", "G2"));
 }
 
 TEST(PreferShares, Issue231ABadDeviceSpoilsNoAnswer) {
   Box box = FourByFour();
   box.inventory.devices[3].health = {HealthState::kGone, "fallen off the bus", {}};
   EXPECT_THAT(Prefer(box, kLeft, 1), ElementsAre("G0::1")) << "the kubelet has not heard of it yet";
-  EXPECT_THAT(Prefer(box, kLeft, 2, SharePolicy::kDistributed, {"G3::0"}), ElementsAre("G0::1", "G3::0"));
+  EXPECT_THAT(Prefer(box, kLeft, 2, SharePolicy::kDistributed, {"G3::0"}),
+              ElementsAre("G0::1", "G3::0"));
   EXPECT_THAT(Prefer(box, {"G3::0", "G3::1"}, 1), IsEmpty());
 }
 
@@ -222,9 +251,11 @@ TEST(ChooseRanked, TakesWholeRanksAndOfTheLastOneTheBestLinked) {
   std::vector<const device::Facts*> borrowed;
   for (int i = 0; i < 6; ++i) facts.push_back(device::testing::AcmeDevice(i, 6));
   for (const auto& one : facts) borrowed.push_back(&one);
-  const Links links(borrowed);
-  EXPECT_THAT(ChooseRanked(links, {{0, 1}, {1, 1}, {2, 1}, {3, 0}}, {}, 2), ElementsAre(2, 3)) << "2 is linked with 3";
-  EXPECT_THAT(ChooseRanked(links, {{0, 1}, {4, 1}, {3, 0}}, {1}, 2), ElementsAre(0, 3)) << "0 is linked with 1, that is there already";
+  const DeviceLinks links(borrowed);
+  EXPECT_THAT(ChooseRanked(links, {{0, 1}, {1, 1}, {2, 1}, {3, 0}}, {}, 2), ElementsAre(2, 3))
+      << "2 is linked with 3";
+  EXPECT_THAT(ChooseRanked(links, {{0, 1}, {4, 1}, {3, 0}}, {1}, 2), ElementsAre(0, 3))
+      << "0 is linked with 1, that is there already";
   EXPECT_THAT(ChooseRanked(links, {{5, 1}, {4, 0}}, {}, 2), ElementsAre(4, 5));
   EXPECT_THAT(ChooseRanked(links, {{5, 1}}, {}, 3), ElementsAre(5));
   EXPECT_THAT(ChooseRanked(links, {}, {}, 1), IsEmpty());
@@ -232,13 +263,16 @@ TEST(ChooseRanked, TakesWholeRanksAndOfTheLastOneTheBestLinked) {
 
 // --- Commit
 
-base::Result<device::Edits> CommitTo(const Box& box, const std::vector<ledger::Slot>& slots, Consumer consumer = Consumer::kContainer) {
+base::Result<device::Edits> CommitTo(const Box& box, const std::vector<ledger::Slot>& slots,
+                                     ConsumerKind consumer = ConsumerKind::kContainer) {
   return Commit(slots, consumer, box.inventory, device::testing::FindAcme, box.servers);
 }
 
 TEST(CommitShares, SharesOfOneDeviceAreThatDeviceOnce) {
   const Box box({Sliced(4), Sliced(4)});
-  const auto edits = CommitTo(box, {{"G1::3", "G1", kGpu, Sliced(4)}, {"G0::1", "G0", kGpu, Sliced(4)}, {"G1::0", "G1", kGpu, Sliced(4)}});
+  const auto edits = CommitTo(box, {{"G1::3", "G1", kGpu, Sliced(4)},
+                                    {"G0::1", "G0", kGpu, Sliced(4)},
+                                    {"G1::0", "G1", kGpu, Sliced(4)}});
   ASSERT_TRUE(edits.ok());
   EXPECT_EQ(edits->environment.at("ACME"), "G0,G1");
   EXPECT_EQ(edits->files.size(), 3u);
@@ -250,26 +284,33 @@ TEST(CommitShares, WhatTheServerNeedsGoesToTheContainerOrToTheProcess) {
   for (const char* device : {"G0", "G1"}) {
     auto& server = box.servers[device];
     server = {.set = kGpu, .ready = true};
-    server.container = {.environment = {{"PIPE", "/mps/pipe"}}, .files = {}, .mounts = {{"/mps/pipe", "/run/mps/gpu/pipe", false}}};
+    server.container = {.environment = {{"PIPE", "/mps/pipe"}},
+                        .files = {},
+                        .mounts = {{"/mps/pipe", "/run/mps/gpu/pipe", false}}};
     server.process = {.environment = {{"PIPE", "/run/mps/gpu/pipe"}}, .files = {}, .mounts = {}};
   }
-  const std::vector<ledger::Slot> slots = {{"G0::0", "G0", kGpu, Mps(2)}, {"G1::0", "G1", kGpu, Mps(2)}};
+  const std::vector<ledger::Slot> slots = {{"G0::0", "G0", kGpu, Mps(2)},
+                                           {"G1::0", "G1", kGpu, Mps(2)}};
   const auto container = CommitTo(box, slots);
   ASSERT_TRUE(container.ok());
   EXPECT_EQ(container->environment.at("PIPE"), "/mps/pipe");
   EXPECT_EQ(container->environment.at("ACME"), "G0,G1");
-  EXPECT_THAT(container->mounts, ElementsAre(device::Edits::Mount{"/mps/pipe", "/run/mps/gpu/pipe", false})) << "once for both";
-  const auto process = CommitTo(box, slots, Consumer::kProcess);
+  EXPECT_THAT(container->mounts,
+              ElementsAre(device::Edits::Mount{"/mps/pipe", "/run/mps/gpu/pipe", false}))
+      << "once for both";
+  const auto process = CommitTo(box, slots, ConsumerKind::kProcess);
   EXPECT_EQ(process->environment.at("PIPE"), "/run/mps/gpu/pipe");
   EXPECT_THAT(process->mounts, IsEmpty());
-  EXPECT_FALSE(CommitTo(box, {{"G0::0", "G0", kGpu, Sliced(2)}})->environment.contains("PIPE")) << "time-slicing needs no server";
+  EXPECT_FALSE(CommitTo(box, {{"G0::0", "G0", kGpu, Sliced(2)}})->environment.contains("PIPE"))
+      << "time-slicing needs no server";
 }
 
-TEST(CommitShares, Issue685NobodyGetsAShareWithoutItsServer) {
+TEST(CommitShares, Issue685NoOneGetsAShareWithoutItsServer) {
   Box box({Mps(2)});
   const std::vector<ledger::Slot> slot = {{"G0::0", "G0", kGpu, Mps(2)}};
   EXPECT_EQ(CommitTo(box, slot).error().code(), Code::kUnavailable);
-  box.servers["G0"] = {.set = kGpu, .ready = false, .reason = "the MPS control daemon does not answer"};
+  box.servers["G0"] = {
+      .set = kGpu, .ready = false, .reason = "the MPS control daemon does not answer"};
   const auto dead = CommitTo(box, slot).error();
   EXPECT_EQ(dead.code(), Code::kUnavailable);
   EXPECT_THAT(dead.message(), HasSubstr("the MPS control daemon does not answer"));
@@ -277,11 +318,13 @@ TEST(CommitShares, Issue685NobodyGetsAShareWithoutItsServer) {
   EXPECT_TRUE(CommitTo(box, slot).ok());
 }
 
-TEST(CommitShares, NobodyCanUseTwoServers) {
+TEST(CommitShares, NoOneCanUseTwoServers) {
   Box box({Mps(2), Mps(2)});
   box.servers["G0"] = {.set = "acme.com/one", .ready = true};
   box.servers["G1"] = {.set = "acme.com/two", .ready = true};
-  EXPECT_EQ(CommitTo(box, {{"G0::0", "G0", kGpu, Mps(2)}, {"G1::0", "G1", kGpu, Mps(2)}}).error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(
+      CommitTo(box, {{"G0::0", "G0", kGpu, Mps(2)}, {"G1::0", "G1", kGpu, Mps(2)}}).error().code(),
+      Code::kFailedPrecondition);
 }
 
 }  // namespace

@@ -1,34 +1,40 @@
-// Pods to leases, processes to leases. Reads nothing itself.
+// Assigns pods and processes to leases.
 #include "node/attribute/attribute.h"
 
 #include <algorithm>
 
-#include "node/share/wish.h"
+#include "node/share/assignment.h"
 
 namespace penstock::node::attribute {
 namespace {
 
-constexpr char kDoor[] = "kubelet";
+constexpr char kAllocator[] = "kubelet";
 
-/// A container may hold several resources.
+/// The resource is part of the id where needed, because a container may hold several resources.
 std::string LeaseIdFor(const PodHolding& pod, const ledger::Snapshot& ledger) {
-  const std::string id = "pod-" + (pod.pod_uid.empty() ? pod.namespace_name + "-" + pod.pod : pod.pod_uid) + "-" + pod.container;
+  const std::string id = "pod-" +
+                         (pod.pod_uid.empty() ? pod.namespace_name + "-" + pod.pod : pod.pod_uid) +
+                         "-" + pod.container;
   return ledger.FindLease(id) == nullptr ? id : id + "-" + pod.resource;
 }
 
-bool SameName(const std::string& known, const std::string& told) { return known.empty() || told.empty() || known == told; }
+bool SameName(const std::string& known, const std::string& reported) {
+  return known.empty() || reported.empty() || known == reported;
+}
 
 /// Whether the pod's slots are exactly the lease's.
 bool Matches(const ledger::Lease& lease, const PodHolding& pod) {
-  return lease.slots.size() == pod.ids.size() && std::all_of(lease.slots.begin(), lease.slots.end(), [&pod](const ledger::Slot& slot) {
-           return SameName(slot.resource, pod.resource) && std::find(pod.ids.begin(), pod.ids.end(), slot.id) != pod.ids.end();
+  return lease.slots.size() == pod.ids.size() &&
+         std::all_of(lease.slots.begin(), lease.slots.end(), [&pod](const ledger::Slot& slot) {
+           return SameName(slot.resource, pod.resource) &&
+                  std::find(pod.ids.begin(), pod.ids.end(), slot.id) != pod.ids.end();
          });
 }
 
 void Describe(ledger::Lease& lease, const PodHolding& pod) {
   lease.state = ledger::LeaseState::kHeld;
-  const auto set = [](std::string& known, const std::string& told) {
-    if (!told.empty()) known = told;
+  const auto set = [](std::string& known, const std::string& reported) {
+    if (!reported.empty()) known = reported;
   };
   set(lease.pod, pod.pod);
   set(lease.pod_uid, pod.pod_uid);
@@ -37,11 +43,12 @@ void Describe(ledger::Lease& lease, const PodHolding& pod) {
 }
 
 bool SameContainer(const ledger::Lease& lease, const PodHolding& pod) {
-  return SameName(lease.pod_uid, pod.pod_uid) && SameName(lease.namespace_name, pod.namespace_name) && SameName(lease.pod, pod.pod) &&
+  return SameName(lease.pod_uid, pod.pod_uid) &&
+         SameName(lease.namespace_name, pod.namespace_name) && SameName(lease.pod, pod.pod) &&
          SameName(lease.container, pod.container);
 }
 
-/// The first slot of these leases that answers to this.
+/// The first slot of these leases that satisfies the predicate.
 template <typename Predicate>
 const ledger::Slot* FindSlot(const std::vector<ledger::Lease>& leases, Predicate predicate) {
   for (const ledger::Lease& lease : leases)
@@ -57,23 +64,30 @@ const ledger::Slot* FindSlotOf(const std::vector<share::Offer>& offers, const st
   return nullptr;
 }
 
-/// Into how many shares a device must have been cut, by the ids that pods hold.
+/// The smallest number of shares that a device must have, judging by the ids that pods hold.
 int SharesBy(const std::vector<PodHolding>& pods, const std::string& device) {
   int shares = 1;
   for (const PodHolding& pod : pods)
     for (const std::string& id : pod.ids)
-      if (share::DeviceOf(id) == device) shares = std::max(shares, ledger::WithShape({id, device, "", {}}).shape.shares);
+      if (share::DeviceOf(id) == device)
+        shares = std::max(shares, ledger::WithShape({id, device, "", {}}).shape.shares);
   return shares;
 }
 
-/// What of the kubelet's id is known: of those who had it `before`, of others who are or were on its device, of what is offered.
-ledger::Slot ToSlot(const std::string& id, const std::string& resource, const std::vector<PodHolding>& pods,
-                    const std::vector<ledger::Lease>& before, const std::vector<ledger::Lease>& now,
+/// Completes the kubelet's id with what is known of it: from its holders `before`, from other
+/// current or former holders on its device, or from the offers.
+ledger::Slot ToSlot(const std::string& id, const std::string& resource,
+                    const std::vector<PodHolding>& pods, const std::vector<ledger::Lease>& before,
+                    const std::vector<ledger::Lease>& now,
                     const std::vector<share::Offer>& offers) {
   const ledger::Slot likely = ledger::WithShape({id, share::DeviceOf(id), resource, {}});
   if (likely.id == likely.device) return likely;
-  const auto same = [&](const ledger::Slot& slot) { return slot.id == id && SameName(slot.resource, resource); };
-  const auto beside = [&](const ledger::Slot& slot) { return slot.device == likely.device && slot.id != slot.device; };
+  const auto same = [&](const ledger::Slot& slot) {
+    return slot.id == id && SameName(slot.resource, resource);
+  };
+  const auto beside = [&](const ledger::Slot& slot) {
+    return slot.device == likely.device && slot.id != slot.device;
+  };
   const ledger::Slot* known = FindSlot(before, same);
   if (known == nullptr) known = FindSlot(now, beside);
   if (known == nullptr) known = FindSlot(before, beside);
@@ -88,18 +102,22 @@ ledger::Slot ToSlot(const std::string& id, const std::string& resource, const st
   return slot;
 }
 
-/// A container's cgroup carries its pod's uid, with '-' or, under the systemd driver, '_': ".../pod<uid>/..." or "...-pod<uid>.slice/...".
+/// A container's cgroup contains its pod's uid, with '-' or, under the systemd driver, '_':
+/// ".../pod<uid>/..." or "...-pod<uid>.slice/...".
 bool InPod(const os::ProcessInfo& process, const std::string& uid) {
   std::string systemd = uid;
   std::replace(systemd.begin(), systemd.end(), '-', '_');
   return std::any_of(process.cgroups.begin(), process.cgroups.end(), [&](const std::string& path) {
-    return path.find("pod" + uid) != std::string::npos || path.find("pod" + systemd) != std::string::npos;
+    return path.find("pod" + uid) != std::string::npos ||
+           path.find("pod" + systemd) != std::string::npos;
   });
 }
 
 bool InGroup(const os::ProcessInfo& process, const std::string& group) {
-  return !group.empty() && std::any_of(process.cgroups.begin(), process.cgroups.end(),
-                                       [&](const std::string& path) { return (path + "/").starts_with(group + "/"); });
+  return !group.empty() &&
+         std::any_of(process.cgroups.begin(), process.cgroups.end(), [&](const std::string& path) {
+           return (path + "/").starts_with(group + "/");
+         });
 }
 
 bool InTree(const os::ProcessInfo& process, const ledger::Lease& lease, const ProcessTable& table) {
@@ -113,8 +131,10 @@ bool InTree(const os::ProcessInfo& process, const ledger::Lease& lease, const Pr
   return false;
 }
 
-bool Belongs(const os::ProcessInfo& process, const ledger::Lease& lease, const ProcessTable& table) {
-  if (lease.door != kDoor) return InGroup(process, lease.cgroup) || InTree(process, lease, table);
+bool Belongs(const os::ProcessInfo& process, const ledger::Lease& lease,
+             const ProcessTable& table) {
+  if (lease.allocator != kAllocator)
+    return InGroup(process, lease.cgroup) || InTree(process, lease, table);
   return !lease.pod_uid.empty() && InPod(process, lease.pod_uid);
 }
 
@@ -130,28 +150,33 @@ std::map<std::string_view, Leases> LeasesByDevice(const ledger::Snapshot& ledger
   return leases;
 }
 
-/// Null for one who is outside.
-const ledger::Lease* OwnerOf(const os::ProcessInfo& process, bool graphics_only, const Leases& leases, const ProcessTable& table) {
+/// Null for an outside process.
+const ledger::Lease* OwnerOf(const os::ProcessInfo& process, bool graphics_only,
+                             const Leases& leases, const ProcessTable& table) {
   for (const ledger::Lease* lease : leases)
     if (Belongs(process, *lease, table)) return lease;
   if (graphics_only) return nullptr;
-  // While a holder is not known yet, whoever comes is taken for it: nothing else can be told.
-  const auto unknown =
-      std::find_if(leases.begin(), leases.end(), [](const ledger::Lease* lease) { return lease->door == kDoor && lease->pod_uid.empty(); });
+  // While a holder is not known yet, any process is taken for it: there is no way to distinguish
+  // them.
+  const auto unknown = std::find_if(leases.begin(), leases.end(), [](const ledger::Lease* lease) {
+    return lease->allocator == kAllocator && lease->pod_uid.empty();
+  });
   return unknown == leases.end() ? nullptr : *unknown;
 }
 
 }  // namespace
 
-void ApplyPods(const std::vector<PodHolding>& pods, std::optional<base::WallTime> settled, base::WallTime now, ledger::Ledger& ledger,
+void ApplyPods(const std::vector<PodHolding>& pods, std::optional<base::WallTime> settled,
+               base::WallTime now, ledger::Ledger& ledger,
                const std::vector<share::Offer>& offers) {
   const auto before = ledger.Get();
   std::set<std::string> confirmed;
   std::vector<const PodHolding*> unknown;
   for (const PodHolding& pod : pods) {
-    const auto lease = std::find_if(before->leases.begin(), before->leases.end(), [&](const ledger::Lease& one) {
-      return one.door == kDoor && Matches(one, pod) && SameContainer(one, pod);
-    });
+    const auto lease =
+        std::find_if(before->leases.begin(), before->leases.end(), [&](const ledger::Lease& one) {
+          return one.allocator == kAllocator && Matches(one, pod) && SameContainer(one, pod);
+        });
     if (lease == before->leases.end()) {
       unknown.push_back(&pod);
       continue;
@@ -162,18 +187,21 @@ void ApplyPods(const std::vector<PodHolding>& pods, std::optional<base::WallTime
     (void)ledger.Update(described);
   }
   for (const ledger::Lease& lease : before->leases)
-    if (settled && lease.door == kDoor && !confirmed.contains(lease.id) &&
+    if (settled && lease.allocator == kAllocator && !confirmed.contains(lease.id) &&
         (lease.state == ledger::LeaseState::kHeld || lease.since < *settled))
       ledger.Release(lease.id);
   for (const PodHolding* pod : unknown) {
     const auto others = ledger.Get();
     ledger::Lease lease;
     lease.id = LeaseIdFor(*pod, *others);
-    lease.door = kDoor;
+    lease.allocator = kAllocator;
     lease.since = now;
-    for (const std::string& id : pod->ids) lease.slots.push_back(ToSlot(id, pod->resource, pods, before->leases, others->leases, offers));
+    for (const std::string& id : pod->ids)
+      lease.slots.push_back(
+          ToSlot(id, pod->resource, pods, before->leases, others->leases, offers));
     Describe(lease, *pod);
-    (void)ledger.Hand(std::move(lease));  // refused where a younger lease holds a slot: the kubelet's next list will say who is right
+    // Refused where a younger lease holds a slot: the kubelet's next list decides which is right.
+    (void)ledger.Hand(std::move(lease));
   }
 }
 
@@ -191,7 +219,8 @@ ProcessTable ReadProcesses(const std::string& proc_root, const std::set<pid_t>& 
   return table;
 }
 
-std::set<std::string> PodsWithProcesses(const std::string& proc_root, const std::set<std::string>& uids) {
+std::set<std::string> PodsWithProcesses(const std::string& proc_root,
+                                        const std::set<std::string>& uids) {
   std::set<std::string> alive;
   if (uids.empty()) return alive;
   for (const pid_t pid : os::ListProcesses(proc_root)) {
@@ -207,11 +236,13 @@ std::set<pid_t> PidsOf(const inventory::Snapshot& inventory) {
   std::set<pid_t> pids;
   for (const inventory::Entry& entry : inventory.devices)
     if (entry.reading)
-      for (const device::DeviceProcess& process : entry.reading->processes) pids.insert(process.pid);
+      for (const device::DeviceProcess& process : entry.reading->processes)
+        pids.insert(process.pid);
   return pids;
 }
 
-Attributed Attribute(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger, const ProcessTable& processes) {
+Attributed Attribute(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
+                     const ProcessTable& processes) {
   Attributed result;
   const auto leases = LeasesByDevice(ledger);
   for (const inventory::Entry& entry : inventory.devices) {
@@ -219,10 +250,14 @@ Attributed Attribute(const inventory::Snapshot& inventory, const ledger::Snapsho
     const auto of_device = leases.find(entry.facts->id);
     for (const device::DeviceProcess& used : entry.reading->processes) {
       const auto found = processes.find(used.pid);
-      if (found == processes.end()) continue;  // ended since, or in a pid namespace that we do not see
-      const ledger::Process process{used.pid, found->second.start, os::UserName(found->second.uid), found->second.command};
+      if (found == processes.end())
+        continue;  // ended meanwhile, or in a pid namespace that this process does not see
+      const ledger::Process process{used.pid, found->second.start, os::UserName(found->second.uid),
+                                    found->second.command};
       const ledger::Lease* lease =
-          of_device == leases.end() ? nullptr : OwnerOf(found->second, used.graphics_only, of_device->second, processes);
+          of_device == leases.end()
+              ? nullptr
+              : OwnerOf(found->second, used.graphics_only, of_device->second, processes);
       auto& strangers = used.graphics_only ? result.graphics : result.outside;
       auto& list = lease != nullptr ? result.by_lease[lease->id] : strangers[entry.facts->id];
       if (std::find(list.begin(), list.end(), process) == list.end()) list.push_back(process);

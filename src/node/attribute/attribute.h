@@ -1,4 +1,5 @@
-// Joins what the kubelet, cgroups, processes and drivers say into the ledger: who holds which lease, and who is on a device without one.
+// Combines the reports of the kubelet, cgroups, processes and drivers into the ledger: which lease
+// each holder belongs to, and which processes are outside processes.
 #pragma once
 
 #include <functional>
@@ -13,11 +14,12 @@
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
 #include "node/share/offer.h"
-#include "os/process.h"
+#include "os/process/process.h"
 
 namespace penstock::node::attribute {
 
-/// A container that holds devices, as the kubelet tells it. `pod_uid` and the names may be missing, whichever source knows them.
+/// A container that holds devices, as the kubelet reports it. `pod_uid` or the names may be
+/// missing, depending on the source.
 struct PodHolding {
   std::string pod_uid, pod, namespace_name, container;
   std::vector<std::string> ids;  ///< of slots: "GPU-...", "GPU-...::3"
@@ -25,31 +27,40 @@ struct PodHolding {
   bool operator==(const PodHolding&) const = default;
 };
 
-/// What the processes of this machine look like, for the pids asked about: read on an I/O thread, given to the pure functions below.
+/// The processes of this machine for the pids asked about: read on an I/O thread, passed to the
+/// pure functions below.
 using ProcessTable = std::map<pid_t, os::ProcessInfo>;
 
-/// Lets kubelet leases say what pods hold: makes leases for pods that none is known of (after a restart of the agent), fills in names,
-/// moves handed to held, and releases leases that no pod holds any more. A lease whose pod was never named is kept until it is older than
-/// `settled`: it may be younger than the kubelet's own list; without it none is released: `pods` may lack some. The kubelet knows ids only:
-/// of what device a share is one is told by who had it before, else by others on the device, else by `offers`.
-void ApplyPods(const std::vector<PodHolding>& pods, std::optional<base::WallTime> settled, base::WallTime now, ledger::Ledger& ledger,
+/// Updates the kubelet's leases from what pods hold: creates leases for pods that have none (after
+/// a restart of the agent), fills in names, changes kHanded to kHeld, and releases leases that no
+/// pod holds any more. A lease whose pod was never named is kept until it is older than `settled`,
+/// because it may be younger than the kubelet's list. Without `settled` no lease is released,
+/// because `pods` may be incomplete. The kubelet reports only ids: the shape of a share is taken
+/// from its former holder, else from other holders on the device, else from `offers`.
+void ApplyPods(const std::vector<PodHolding>& pods, std::optional<base::WallTime> settled,
+               base::WallTime now, ledger::Ledger& ledger,
                const std::vector<share::Offer>& offers = {});
 
-/// Which of the driver's processes belong to which lease of their device (by cgroup: "pod<uid>" of the lease's pod, or the lease's own
-/// group; by process tree for leases that are visibility only; else to one whose holder is not known yet), and who is outside of them all.
-/// One outside that only draws (a display server is on every GPU that it finds) is told apart, and never taken for a holder not known yet.
+/// Assigns the driver's processes to the leases of their device, and collects the rest as outside
+/// processes. A process belongs to a lease by its cgroup ("pod<uid>" of the lease's pod, or the
+/// lease's own group), by process tree for leases with visibility only, or else to a lease whose
+/// holder is not known yet. An outside process that only draws (a display server uses every GPU
+/// that it finds) is listed separately and is never taken for an unknown holder.
 struct Attributed {
   std::map<std::string, std::vector<ledger::Process>> by_lease;
   std::map<std::string, std::vector<ledger::Process>> outside;   ///< device id → processes
   std::map<std::string, std::vector<ledger::Process>> graphics;  ///< likewise
 };
-Attributed Attribute(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger, const ProcessTable& processes);
+Attributed Attribute(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
+                     const ProcessTable& processes);
 
-/// Looks up processes and their ancestors in /proc; those that have ended are left out. Blocks: on an I/O thread.
+/// Looks up processes and their ancestors in /proc; processes that have ended are left out. Blocks:
+/// call it on an I/O thread.
 ProcessTable ReadProcesses(const std::string& proc_root, const std::set<pid_t>& pids);
 
-/// Those of the pods (by uid) that have a process. Blocks: on an I/O thread.
-std::set<std::string> PodsWithProcesses(const std::string& proc_root, const std::set<std::string>& uids);
+/// Returns those of the pods (by uid) that have a process. Blocks: call it on an I/O thread.
+std::set<std::string> PodsWithProcesses(const std::string& proc_root,
+                                        const std::set<std::string>& uids);
 
 /// The pids to look up for Attribute.
 std::set<pid_t> PidsOf(const inventory::Snapshot& inventory);

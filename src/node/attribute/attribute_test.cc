@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "node/share/wish.h"
+#include "node/share/assignment.h"
 
 namespace penstock::node::attribute {
 namespace {
@@ -15,10 +15,11 @@ using namespace std::chrono_literals;
 constexpr char kUid[] = "6f1c0b5a-1111-2222-3333-444455556666";
 const base::WallTime kNow{1000s};
 
-ledger::Lease Handed(const std::string& id, std::vector<std::string> devices, base::WallTime since = kNow) {
+ledger::Lease Handed(const std::string& id, std::vector<std::string> devices,
+                     base::WallTime since = kNow) {
   ledger::Lease lease;
   lease.id = id;
-  lease.door = "kubelet";
+  lease.allocator = "kubelet";
   lease.since = since;
   for (const auto& device : devices) lease.slots.push_back({device, device});
   return lease;
@@ -38,7 +39,8 @@ TEST(ApplyPods, NamesTheHolderOfWhatWasHanded) {
 
 TEST(ApplyPods, RebuildsLeasesAfterARestart) {
   ledger::Ledger ledger;
-  ApplyPods({{kUid, "train", "ml", "main", {"G0"}}, {"", "serve", "ml", "web", {"G1"}}}, kNow, kNow, ledger);
+  ApplyPods({{kUid, "train", "ml", "main", {"G0"}}, {"", "serve", "ml", "web", {"G1"}}}, kNow, kNow,
+            ledger);
   EXPECT_EQ(ledger.Get()->HolderOf("G0")->pod, "train");
   EXPECT_EQ(ledger.Get()->HolderOf("G1")->pod, "serve");
 }
@@ -52,7 +54,7 @@ TEST(ApplyPods, FreesWhatNoPodHoldsButNotWhatIsYoungerThanTheList) {
   EXPECT_FALSE(ledger.Get()->Free("G1"));
 }
 
-TEST(ApplyPods, WhereNotAllPodsAreKnownNobodyIsTakenToHaveEnded) {
+TEST(ApplyPods, WhereNotAllPodsAreKnownNoOneIsTakenToHaveEnded) {
   ledger::Ledger ledger;
   ASSERT_TRUE(ledger.Hand(Handed("old", {"G0"}, kNow - 60s)).ok());
   ApplyPods({{kUid, "train", "ml", "main", {"G1"}}}, std::nullopt, kNow, ledger);
@@ -70,10 +72,10 @@ TEST(ApplyPods, ASlotThatChangedHandsIsGivenToTheNewPod) {
   EXPECT_EQ(ledger.Get()->HolderOf("G0")->pod, "new");
 }
 
-TEST(ApplyPods, LeavesOtherDoorsAlone) {
+TEST(ApplyPods, LeavesOtherAllocatorsAlone) {
   ledger::Ledger ledger;
   auto lease = Handed("r-1", {"G0"}, kNow - 60s);
-  lease.door = "local";
+  lease.allocator = "local";
   ASSERT_TRUE(ledger.Hand(lease).ok());
   ApplyPods({}, kNow, kNow, ledger);
   EXPECT_FALSE(ledger.Get()->Free("G0"));
@@ -82,9 +84,11 @@ TEST(ApplyPods, LeavesOtherDoorsAlone) {
 constexpr device::Shape kFour{device::Sharing::kTimeSlicing, 4};
 constexpr char kSlice[] = "acme.com/slice";
 
-ledger::Lease Shares(const std::string& id, const std::vector<std::string>& slots, base::WallTime since, device::Shape shape = kFour) {
+ledger::Lease Shares(const std::string& id, const std::vector<std::string>& slots,
+                     base::WallTime since, device::Shape shape = kFour) {
   ledger::Lease lease = Handed(id, {}, since);
-  for (const std::string& slot : slots) lease.slots.push_back({slot, share::DeviceOf(slot), kSlice, shape});
+  for (const std::string& slot : slots)
+    lease.slots.push_back({slot, share::DeviceOf(slot), kSlice, shape});
   return lease;
 }
 
@@ -92,7 +96,9 @@ TEST(ApplyPods, NamesTheHolderOfEachShareOfADevice) {
   ledger::Ledger ledger;
   ASSERT_TRUE(ledger.Hand(Shares("k-1", {"G0::0", "G0::2"}, kNow)).ok());
   ASSERT_TRUE(ledger.Hand(Shares("k-2", {"G0::1"}, kNow)).ok());
-  ApplyPods({{"", "one", "ml", "main", {"G0::1"}, kSlice}, {"", "two", "ml", "main", {"G0::0", "G0::2"}, kSlice}}, kNow, kNow, ledger);
+  ApplyPods({{"", "one", "ml", "main", {"G0::1"}, kSlice},
+             {"", "two", "ml", "main", {"G0::0", "G0::2"}, kSlice}},
+            kNow, kNow, ledger);
   ASSERT_EQ(ledger.Get()->leases.size(), 2u);
   EXPECT_EQ(ledger.Get()->FindLease("k-1")->pod, "two");
   EXPECT_EQ(ledger.Get()->FindLease("k-2")->pod, "one");
@@ -103,7 +109,7 @@ TEST(ApplyPods, NamesTheHolderOfEachShareOfADevice) {
 
 TEST(ApplyPods, MakesSharesOfTheKubeletsIdsAfterARestart) {
   const device::Shape mps{device::Sharing::kMps, 4};
-  share::Offer offer{.resource = kSlice, .door = "kubelet"};
+  share::Offer offer{.resource = kSlice, .allocator = "kubelet"};
   offer.slots.push_back({.slot = {"G0::0", "G0", kSlice, mps}});
   ledger::Ledger ledger;
   ApplyPods({{"", "one", "ml", "main", {"G0::1"}, kSlice},
@@ -112,14 +118,19 @@ TEST(ApplyPods, MakesSharesOfTheKubeletsIdsAfterARestart) {
              {"", "four", "ml", "main", {"G2"}, "acme.com/gpu"}},
             kNow, kNow, ledger, {offer});
   const auto slot = [&](const char* lease) { return ledger.Get()->FindLease(lease)->slots.at(0); };
-  EXPECT_EQ(slot("pod-ml-one-main"), (ledger::Slot{"G0::1", "G0", kSlice, {device::Sharing::kMps, 7}})) << "from when there were more";
-  EXPECT_EQ(slot("pod-ml-two-main"), (ledger::Slot{"G0::6", "G0", kSlice, {device::Sharing::kMps, 7}})) << "and these all have one server";
-  EXPECT_EQ(slot("pod-ml-three-main"), (ledger::Slot{"G1::3", "G1", kSlice, kFour})) << "nobody knows, so a likely one";
+  EXPECT_EQ(slot("pod-ml-one-main"),
+            (ledger::Slot{"G0::1", "G0", kSlice, {device::Sharing::kMps, 7}}))
+      << "from when there were more";
+  EXPECT_EQ(slot("pod-ml-two-main"),
+            (ledger::Slot{"G0::6", "G0", kSlice, {device::Sharing::kMps, 7}}))
+      << "and these all have one server";
+  EXPECT_EQ(slot("pod-ml-three-main"), (ledger::Slot{"G1::3", "G1", kSlice, kFour}))
+      << "nobody knows, so a likely one";
   EXPECT_EQ(slot("pod-ml-four-main"), (ledger::Slot{"G2", "G2", "acme.com/gpu", {}}));
 }
 
 TEST(ApplyPods, AShareIsCutAsThoseBesideItAreWhateverIsOfferedNow) {
-  share::Offer offer{.resource = kSlice, .door = "kubelet"};
+  share::Offer offer{.resource = kSlice, .allocator = "kubelet"};
   offer.slots.push_back({.slot = {"G0::0", "G0", kSlice, {device::Sharing::kMps, 2}}});
   ledger::Ledger ledger;
   ledger::Lease beside = Shares("k-1", {"G0::0"}, kNow);
@@ -131,12 +142,14 @@ TEST(ApplyPods, AShareIsCutAsThoseBesideItAreWhateverIsOfferedNow) {
              {"", "three", "ml", "main", {"G1::0", "G1::1"}, kSlice}},
             kNow, kNow, ledger, {offer});
   EXPECT_EQ(ledger.Get()->FindLease("pod-ml-two-main")->slots[0].shape, kFour);
-  EXPECT_EQ(ledger.Get()->FindLease("pod-ml-three-main")->slots[0].shape, (device::Shape{device::Sharing::kMps, 8}));
+  EXPECT_EQ(ledger.Get()->FindLease("pod-ml-three-main")->slots[0].shape,
+            (device::Shape{device::Sharing::kMps, 8}));
 }
 
 TEST(ApplyPods, AContainerMayHoldSeveralResources) {
   ledger::Ledger ledger;
-  const std::vector<PodHolding> pods = {{kUid, "p", "ml", "main", {"G0"}, "acme.com/gpu"}, {kUid, "p", "ml", "main", {"G1::0"}, kSlice}};
+  const std::vector<PodHolding> pods = {{kUid, "p", "ml", "main", {"G0"}, "acme.com/gpu"},
+                                        {kUid, "p", "ml", "main", {"G1::0"}, kSlice}};
   ApplyPods(pods, kNow, kNow, ledger);
   EXPECT_EQ(ledger.Get()->leases.size(), 2u);
   const auto generation = ledger.Get()->generation;
@@ -158,7 +171,10 @@ inventory::Snapshot WithProcess(pid_t pid, bool graphics_only = false) {
   facts.id = "G0";
   device::Reading reading;
   reading.processes = {{pid, {}, graphics_only}};
-  snapshot.devices.push_back({std::make_shared<const device::Facts>(facts), {}, std::make_shared<const device::Reading>(reading), {}});
+  snapshot.devices.push_back({std::make_shared<const device::Facts>(facts),
+                              {},
+                              std::make_shared<const device::Reading>(reading),
+                              {}});
   return snapshot;
 }
 
@@ -177,8 +193,9 @@ TEST(Attribute, KnowsAPodsProcessByItsCgroupInBothDrivers) {
   auto lease = Handed("k-1", {"G0"});
   lease.pod_uid = kUid;
   ledger.leases = {lease};
-  for (const char* path : {"/kubepods/burstable/pod6f1c0b5a-1111-2222-3333-444455556666/abc",
-                           "/kubepods.slice/kubepods-pod6f1c0b5a_1111_2222_3333_444455556666.slice/cri-x.scope"}) {
+  for (const char* path :
+       {"/kubepods/burstable/pod6f1c0b5a-1111-2222-3333-444455556666/abc",
+        "/kubepods.slice/kubepods-pod6f1c0b5a_1111_2222_3333_444455556666.slice/cri-x.scope"}) {
     const auto result = Attribute(WithProcess(42), ledger, {{42, Process(42, path)}});
     EXPECT_THAT(result.outside, IsEmpty()) << path;
     EXPECT_EQ(result.by_lease.at("k-1").at(0).pid, 42);
@@ -187,7 +204,7 @@ TEST(Attribute, KnowsAPodsProcessByItsCgroupInBothDrivers) {
   EXPECT_EQ(other.outside.at("G0").at(0).command, "python");
 }
 
-TEST(Attribute, TellsThoseThatOnlyDrawApart) {
+TEST(Attribute, DistinguishesThoseThatOnlyDraw) {
   const ProcessTable screen = {{42, Process(42, "/system.slice/gdm.service")}};
   const auto alone = Attribute(WithProcess(42, true), {}, screen);
   EXPECT_THAT(alone.outside, IsEmpty());
@@ -200,7 +217,9 @@ TEST(Attribute, TellsThoseThatOnlyDrawApart) {
   EXPECT_EQ(unknown.graphics.at("G0").size(), 1u);
 
   ledger.leases[0].pod_uid = kUid;
-  const auto rendering = Attribute(WithProcess(42, true), ledger, {{42, Process(42, "/kubepods/pod" + std::string(kUid) + "/abc")}});
+  const auto rendering =
+      Attribute(WithProcess(42, true), ledger,
+                {{42, Process(42, "/kubepods/pod" + std::string(kUid) + "/abc")}});
   EXPECT_EQ(rendering.by_lease.at("k-1").at(0).pid, 42) << "who was given it may draw";
   EXPECT_THAT(rendering.graphics, IsEmpty());
 }
@@ -209,12 +228,18 @@ TEST(Attribute, KnowsARunsProcessByItsGroupOrItsTree) {
   ledger::Snapshot ledger;
   auto lease = Handed("r-1", {"G0"});
   lease.cgroup = "/penstock/r-1";
-  lease.door = "local";
+  lease.allocator = "local";
   lease.processes = {{10, 7, "", ""}};
   ledger.leases = {lease};
-  EXPECT_THAT(Attribute(WithProcess(42), ledger, {{42, Process(42, "/penstock/r-1")}}).outside, IsEmpty());
-  EXPECT_THAT(Attribute(WithProcess(42), ledger, {{42, Process(42, "/", 10)}, {10, Process(10, "/")}}).outside, IsEmpty());
-  EXPECT_EQ(Attribute(WithProcess(42), ledger, {{42, Process(42, "/penstock/r-11", 3)}}).outside.size(), 1u);
+  EXPECT_THAT(Attribute(WithProcess(42), ledger, {{42, Process(42, "/penstock/r-1")}}).outside,
+              IsEmpty());
+  EXPECT_THAT(
+      Attribute(WithProcess(42), ledger, {{42, Process(42, "/", 10)}, {10, Process(10, "/")}})
+          .outside,
+      IsEmpty());
+  EXPECT_EQ(
+      Attribute(WithProcess(42), ledger, {{42, Process(42, "/penstock/r-11", 3)}}).outside.size(),
+      1u);
 }
 
 TEST(Attribute, EachProcessOfASharedDeviceBelongsToItsOwnHolder) {
@@ -222,11 +247,11 @@ TEST(Attribute, EachProcessOfASharedDeviceBelongsToItsOwnHolder) {
   ledger::Lease pod = Shares("k-1", {"G0::0", "G0::3"}, kNow), run = Shares("r-1", {"G0::1"}, kNow);
   run.cgroup = "/penstock/r-1";
   pod.pod_uid = kUid;
-  run.door = "local";
+  run.allocator = "local";
   ledger.leases = {pod, run};
   auto inventory = WithProcess(41);
-  inventory.devices[0].reading =
-      std::make_shared<const device::Reading>(device::Reading{.processes = {{41, {}}, {42, {}}, {43, {}}, {41, {}}}});
+  inventory.devices[0].reading = std::make_shared<const device::Reading>(
+      device::Reading{.processes = {{41, {}}, {42, {}}, {43, {}}, {41, {}}}});
   ProcessTable table = {{41, Process(41, std::string("/kubepods/pod") + kUid + "/abc")},
                         {42, Process(42, "/penstock/r-1")},
                         {43, Process(43, "/user.slice")}};

@@ -1,4 +1,3 @@
-// The coalescing loop around Attribute.
 #include "node/attribute/follow.h"
 
 #include <algorithm>
@@ -7,10 +6,13 @@ namespace penstock::node::attribute {
 
 namespace {
 
-/// The local door knows its own processes from their group, where it looks when somebody asks; those on a device are wanted at once.
-std::vector<ledger::Process> WithProcesses(std::vector<ledger::Process> known, const std::vector<ledger::Process>& on_devices) {
+/// Local leases learn their processes from their group, but read it only on request; processes on a
+/// device must be known at once.
+std::vector<ledger::Process> WithProcesses(std::vector<ledger::Process> known,
+                                           const std::vector<ledger::Process>& on_devices) {
   for (const ledger::Process& process : on_devices) {
-    const auto same = std::find_if(known.begin(), known.end(), [&](const auto& one) { return one.pid == process.pid; });
+    const auto same = std::find_if(known.begin(), known.end(),
+                                   [&](const auto& one) { return one.pid == process.pid; });
     if (same == known.end())
       known.push_back(process);
     else if (same->start != process.start)
@@ -19,7 +21,9 @@ std::vector<ledger::Process> WithProcesses(std::vector<ledger::Process> known, c
   return known;
 }
 
-std::vector<ledger::Process> ProcessesOn(const std::string& device, const std::map<std::string, std::vector<ledger::Process>>& by_device) {
+std::vector<ledger::Process> ProcessesOn(
+    const std::string& device,
+    const std::map<std::string, std::vector<ledger::Process>>& by_device) {
   const auto found = by_device.find(device);
   return found == by_device.end() ? std::vector<ledger::Process>{} : found->second;
 }
@@ -27,8 +31,14 @@ std::vector<ledger::Process> ProcessesOn(const std::string& device, const std::m
 }  // namespace
 
 struct Follow::State : std::enable_shared_from_this<State> {
-  State(base::Executor& c, base::Executor& i, std::string p, inventory::Inventory& inv, ledger::Ledger& led, IsServer s)
-      : control(c), io(i), proc_root(std::move(p)), is_server(std::move(s)), inventory(inv), ledger(led) {}
+  State(base::Executor& c, base::Executor& i, std::string p, inventory::Inventory& inv,
+        ledger::Ledger& led, IsServer s)
+      : control(c),
+        io(i),
+        proc_root(std::move(p)),
+        is_server(std::move(s)),
+        inventory(inv),
+        ledger(led) {}
 
   void Changed() {
     again = true;
@@ -44,7 +54,10 @@ struct Follow::State : std::enable_shared_from_this<State> {
     if (pids.empty()) return Apply({});
     io.Post([self = shared_from_this(), pids] {
       auto table = ReadProcesses(self->proc_root, pids);
-      if (self->is_server) std::erase_if(table, [&](const auto& one) { return pids.contains(one.first) && self->is_server(one.second); });
+      if (self->is_server)
+        std::erase_if(table, [&](const auto& one) {
+          return pids.contains(one.first) && self->is_server(one.second);
+        });
       self->control.Post([self, table = std::move(table)] { self->Apply(table); });
     });
   }
@@ -57,11 +70,14 @@ struct Follow::State : std::enable_shared_from_this<State> {
       ledger.SetOutside(entry.facts->id, ProcessesOn(entry.facts->id, now.outside));
       ledger.SetGraphics(entry.facts->id, ProcessesOn(entry.facts->id, now.graphics));
     }
-    const auto leases = ledger.Get();  // each Update publishes another one
+    const auto leases = ledger.Get();  // each Update publishes a new snapshot
     for (ledger::Lease lease : leases->leases) {
       const auto found = now.by_lease.find(lease.id);
-      const auto on_devices = found == now.by_lease.end() ? std::vector<ledger::Process>{} : found->second;
-      lease.processes = lease.door == "kubelet" ? on_devices : WithProcesses(std::move(lease.processes), on_devices);
+      const auto on_devices =
+          found == now.by_lease.end() ? std::vector<ledger::Process>{} : found->second;
+      lease.processes = lease.allocator == "kubelet"
+                            ? on_devices
+                            : WithProcesses(std::move(lease.processes), on_devices);
       (void)ledger.Update(lease);
     }
     looking = false;
@@ -78,11 +94,14 @@ struct Follow::State : std::enable_shared_from_this<State> {
   base::Subscription on_inventory, on_ledger;
 };
 
-Follow::Follow(base::Executor& control, base::Executor& io, std::string proc_root, inventory::Inventory& inventory, ledger::Ledger& ledger,
-               IsServer is_server)
-    : state_(std::make_shared<State>(control, io, std::move(proc_root), inventory, ledger, std::move(is_server))) {
-  state_->on_inventory = inventory.published().Subscribe([state = state_.get()](const auto&) { state->Changed(); });
-  state_->on_ledger = ledger.published().Subscribe([state = state_.get()](const auto&) { state->Changed(); });
+Follow::Follow(base::Executor& control, base::Executor& io, std::string proc_root,
+               inventory::Inventory& inventory, ledger::Ledger& ledger, IsServer is_server)
+    : state_(std::make_shared<State>(control, io, std::move(proc_root), inventory, ledger,
+                                     std::move(is_server))) {
+  state_->on_inventory =
+      inventory.published().Subscribe([state = state_.get()](const auto&) { state->Changed(); });
+  state_->on_ledger =
+      ledger.published().Subscribe([state = state_.get()](const auto&) { state->Changed(); });
 }
 
 Follow::~Follow() {

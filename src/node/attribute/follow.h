@@ -1,4 +1,5 @@
-// Keeps the ledger's processes true: who, of those the driver reports, belongs to a lease, and who is outside.
+// Keeps the ledger's processes current: which of the processes that the driver reports belong to a
+// lease, and which are outside processes.
 #pragma once
 
 #include <functional>
@@ -11,16 +12,17 @@
 
 namespace penstock::node::attribute {
 
-/// Says of a process on a device that it is a server of the driver's, through which the device is shared: it works for those who share it,
-/// so that it is nobody's and not outside either. On the I/O executor.
+/// Whether a process on a device is a server of the driver through which the device is shared. Such
+/// a server works for the holders of shares, so it belongs to no lease and is not an outside
+/// process either. Called on the I/O executor.
 using IsServer = std::function<bool(const os::ProcessInfo&)>;
 
-/// Follows inventory and ledger; looks processes up on the I/O executor and decides on the control executor. One look at a time; changes
-/// meanwhile make another one.
+/// Follows inventory and ledger, looks processes up on the I/O executor and decides on the control
+/// executor. One lookup runs at a time; changes during it cause another one.
 class Follow {
  public:
-  Follow(base::Executor& control, base::Executor& io, std::string proc_root, inventory::Inventory& inventory, ledger::Ledger& ledger,
-         IsServer is_server = nullptr);
+  Follow(base::Executor& control, base::Executor& io, std::string proc_root,
+         inventory::Inventory& inventory, ledger::Ledger& ledger, IsServer is_server = nullptr);
   ~Follow();  // on the control executor, or after it has stopped
 
  private:

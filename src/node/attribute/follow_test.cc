@@ -8,7 +8,7 @@
 namespace penstock::node::attribute {
 namespace {
 
-/// A device with this very process on it.
+/// A device with the test's own process on it.
 class FollowTest : public testing::Test {
  protected:
   void Look() {
@@ -32,13 +32,14 @@ TEST_F(FollowTest, FindsWhoIsOutsideAndThatTheyHaveGone) {
   EXPECT_TRUE(ledger_.Get()->outside.empty());
 }
 
-TEST_F(FollowTest, AServerThroughWhichADeviceIsSharedIsNobodysAndNotOutside) {
+TEST_F(FollowTest, AServerThroughWhichADeviceIsSharedIsNoOnesAndNotOutside) {
   pid_t asked = 0;
-  Follow follow(executor_, executor_, "/proc", inventory_, ledger_, [&](const os::ProcessInfo& process) {
-    asked = process.pid;
-    return true;
-  });
-  ASSERT_TRUE(ledger_.Hand({.id = "k-1", .door = "kubelet", .slots = {{"G0::0", "G0"}}}).ok());
+  Follow follow(executor_, executor_, "/proc", inventory_, ledger_,
+                [&](const os::ProcessInfo& process) {
+                  asked = process.pid;
+                  return true;
+                });
+  ASSERT_TRUE(ledger_.Hand({.id = "k-1", .allocator = "kubelet", .slots = {{"G0::0", "G0"}}}).ok());
   Look();
   EXPECT_EQ(asked, ::getpid());
   EXPECT_TRUE(ledger_.Get()->outside.empty());
@@ -47,9 +48,15 @@ TEST_F(FollowTest, AServerThroughWhichADeviceIsSharedIsNobodysAndNotOutside) {
 
 TEST_F(FollowTest, AProcessOfARunIsKnownOnceItIsOnADevice) {
   Follow follow(executor_, executor_, "/proc", inventory_, ledger_);
-  const ledger::Process root{::getppid(), *os::ReadProcessStart("/proc", ::getppid()), "eva", "shell"};
+  const ledger::Process root{::getppid(), *os::ReadProcessStart("/proc", ::getppid()), "eva",
+                             "shell"};
   const ledger::Process earlier{::getpid(), 1, "bob", "had our number"};
-  ASSERT_TRUE(ledger_.Hand({.id = "r-1", .door = "local", .slots = {{"G0::0", "G0"}}, .processes = {root, earlier}}).ok());
+  ASSERT_TRUE(ledger_
+                  .Hand({.id = "r-1",
+                         .allocator = "local",
+                         .slots = {{"G0::0", "G0"}},
+                         .processes = {root, earlier}})
+                  .ok());
   Look();
   const auto& processes = ledger_.Get()->leases[0].processes;
   ASSERT_EQ(processes.size(), 2u);

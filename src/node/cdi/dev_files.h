@@ -1,4 +1,4 @@
-// Device files below a dev root, as specifications name them. Opens no device.
+// Finds device files below a dev root, as CDI specifications name them. Opens no device.
 #pragma once
 
 #include <string>
@@ -11,20 +11,21 @@
 
 namespace penstock::node::cdi {
 
-/// Any thread; looks at the disk with each call.
+/// Any thread; reads the disk on each call.
 class DevFiles {
  public:
   /// Errors by errno where there is no dev root.
   static base::Result<DevFiles> Open(const Places& places);
 
-  /// A device file by the path that containers know it by ("/dev/nvidia0"). A link to one is none, as engines see it (lstat). kNotFound: it
-  /// is not there; kFailedPrecondition: it is no character device.
+  /// Returns a device file by its path in containers ("/dev/nvidia0"). A link to a device file does
+  /// not count, as in engines (lstat). kNotFound: it does not exist; kFailedPrecondition: it is not
+  /// a character device.
   base::Result<api::cdi::DeviceNode> Node(const std::string& path) const;
 
-  /// As the host calls it.
+  /// The path on the host.
   std::string HostPath(const std::string& path) const;
 
-  /// What a link below /dev says.
+  /// The target of a link below /dev.
   base::Result<std::string> ReadLink(const std::string& path) const;
 
   /// Character devices whose paths match, sorted. Only the last part of the pattern may be a glob.
@@ -40,7 +41,8 @@ class DevFiles {
   std::string host_root_;
 };
 
-/// Adds it where no node has its path, and with it the group that may open it where not everybody may.
-void AddNode(api::cdi::Edits& edits, api::cdi::DeviceNode node, bool additional_gids);
+/// Adds the node where none has its path, and with it the group that may open it where not all
+/// users may.
+void AddNode(api::cdi::CdiEdits& edits, api::cdi::DeviceNode node, bool additional_gids);
 
 }  // namespace penstock::node::cdi

@@ -1,4 +1,4 @@
-// A driver's files that are no libraries: programs, configuration, firmware, sockets.
+// Finds a driver's files other than libraries: programs, configuration, firmware, sockets.
 #pragma once
 
 #include <string>
@@ -12,14 +12,16 @@
 namespace penstock::node::cdi {
 
 struct FoundFiles {
-  std::vector<FoundFile> files;       ///< sorted by path, one for each
-  std::vector<FoundFile> sockets;     ///< likewise; and folders of them
+  std::vector<FoundFile> files;       ///< sorted by path, one for each path
+  std::vector<FoundFile> sockets;     ///< likewise; also folders of sockets
   std::vector<std::string> missing;   ///< patterns that a complete driver has
   std::vector<std::string> remarks;   ///< each one sentence
-  std::vector<std::string> searched;  ///< folders below the root where sockets come and go
+  std::vector<std::string> searched;  ///< folders below the root in which sockets appear and
+                                      ///< disappear
 };
 
 /// The same files give the same answer. Blocks for some milliseconds.
-FoundFiles FindFiles(const DriverTree& tree, const device::ContainerDriver& wanted, const std::string& version, const Places& places);
+FoundFiles FindFiles(const DriverTree& tree, const device::ContainerDriver& wanted,
+                     const std::string& version, const Places& places);
 
 }  // namespace penstock::node::cdi

@@ -1,4 +1,5 @@
-// One look into each folder, then at each file of a name that is wanted; what those need of the driver's own is looked for too.
+// Lists each folder once, opens each file with a matching name, and then searches the driver's own
+// libraries that those need.
 #include "node/cdi/find_libraries.h"
 
 #include <algorithm>
@@ -25,9 +26,12 @@ using device::DriverFile;
 
 /// "550.54.15" of "libcuda.so.550.54.15"; nothing of "libcuda.so.1".
 std::string VersionIn(std::string_view name, std::string_view library) {
-  if (!name.starts_with(library) || name.size() <= library.size() + 1 || name[library.size()] != '.') return "";
+  if (!name.starts_with(library) || name.size() <= library.size() + 1 ||
+      name[library.size()] != '.')
+    return "";
   const std::string_view suffix = name.substr(library.size() + 1);
-  const bool is_version = suffix.find_first_not_of("0123456789.") == std::string_view::npos && suffix.find('.') != std::string_view::npos;
+  const bool is_version = suffix.find_first_not_of("0123456789.") == std::string_view::npos &&
+                          suffix.find('.') != std::string_view::npos;
   return is_version ? std::string(suffix) : "";
 }
 
@@ -39,12 +43,15 @@ struct Library {
 
 class Search {
  public:
-  Search(const DriverTree& tree, const ContainerDriver& wanted) : tree_(tree), wanted_(wanted) { ReadCache(); }
+  Search(const DriverTree& tree, const ContainerDriver& wanted) : tree_(tree), wanted_(wanted) {
+    ReadCache();
+  }
 
   void AddFolders(const std::vector<std::string>& more) {
     for (const std::string& folder : more) AddFolder(folder);
     for (const std::string& folder : wanted_.library_folders) AddFolder(folder);
-    // Where a link's file lies the rest of a driver lies: Debian's alternatives, and libraries that ld.so finds by configuration only.
+    // The rest of a driver is in the folder of a link's target: Debian's alternatives, and
+    // libraries that ld.so finds only by configuration.
     for (const auto& entry : cache_) AddFolder(FolderOf(entry.path));
     for (const auto& entry : cache_) AddRealFolder(entry.path);
     for (std::size_t i = 0; i < folders_.size(); ++i)
@@ -52,7 +59,8 @@ class Search {
         if (IsVersionLibrary(name)) AddRealFolder(Below(folders_[i].path, name));
   }
 
-  /// What the driver's first library is called where its short names lead; "" where there is none.
+  /// The version in the name of the driver's first library, with its short names resolved; "" where
+  /// there is none.
   std::string Version() const {
     for (const std::string& library : wanted_.version_libraries)
       for (const auto& folder : folders_)
@@ -60,35 +68,40 @@ class Search {
           if (!name.starts_with(library)) continue;
           const auto file = tree_.Find(Below(folder.path, name), O_PATH);
           if (!file.ok()) continue;
-          if (std::string version = VersionIn(NameOf(file->host_path), library); !version.empty()) return version;
+          if (std::string version = VersionIn(NameOf(file->host_path), library); !version.empty())
+            return version;
         }
     return "";
   }
 
   void TakeWanted(const std::string& version) {
     for (const DriverFile& file : wanted_.files) {
-      if (file.kind == DriverFile::Kind::kLibrary) TakePattern(WithVersion(file.pattern, version), file.expected);
+      if (file.kind == DriverFile::Kind::kLibrary)
+        TakePattern(WithVersion(file.pattern, version), file.expected);
       if (file.kind == DriverFile::Kind::kModule) TakeModule(WithVersion(file.pattern, version));
     }
   }
 
-  /// Libraries that those need, and that are the driver's own.
+  /// Takes libraries that those taken need, and that are the driver's own.
   void TakeNeeded() {
     for (std::size_t i = 0; i < libraries_.size(); ++i)
       for (const std::string& needed : std::vector(libraries_[i].elf.needed)) {
         const bool wide = libraries_[i].elf.wide;
         if (!IsOwn(needed) || Has(needed, wide) || needed.find('/') != std::string::npos) continue;
-        if (!TakeNamed(needed, wide) && told_.insert(needed).second)
-          remarks_.push_back(libraries_[i].file.path + " needs " + needed + ", which is not below " + tree_.root() +
+        if (!TakeNamed(needed, wide) && reported_.insert(needed).second)
+          remarks_.push_back(libraries_[i].file.path + " needs " + needed +
+                             ", which is not below " + tree_.root() +
                              ": what uses it fails in containers; install the whole driver");
       }
   }
 
-  /// A driver root may hold libraries for other processors, as images for cross builds do: those are of no use to containers here.
+  /// A driver root may contain libraries for other processors, as images for cross builds do:
+  /// containers on this machine cannot use them.
   void DropOtherProcessors() {
     std::map<bool, std::uint16_t> machines;
     for (const Library& library : libraries_)
-      if (IsVersionLibrary(NameOf(library.file.path))) machines.emplace(library.elf.wide, library.elf.machine);
+      if (IsVersionLibrary(NameOf(library.file.path)))
+        machines.emplace(library.elf.wide, library.elf.machine);
     std::erase_if(libraries_, [&](const Library& library) {
       const auto machine = machines.find(library.elf.wide);
       return machine != machines.end() && machine->second != library.elf.machine;
@@ -98,7 +111,7 @@ class Search {
   LibrarySet Set(bool wide, const std::string& version) const {
     std::vector<device::DriverLink> wanted = wanted_.links;
     for (device::DriverLink& link : wanted) link.target = WithVersion(link.target, version);
-    Links links(tree_, folders_, std::move(wanted));
+    LibraryLinks links(tree_, folders_, std::move(wanted));
     LibrarySet set;
     std::set<std::string> folders;
     for (const Library& library : libraries_) {
@@ -117,10 +130,11 @@ class Search {
     return set;
   }
 
-  /// Of the driver's own libraries there is one for programs of the machine's width.
+  /// Whether the driver's own libraries include one for programs of the machine's width.
   bool HasVersionLibrary() const {
-    return std::any_of(libraries_.begin(), libraries_.end(),
-                       [&](const Library& library) { return library.elf.wide && IsVersionLibrary(NameOf(library.file.path)); });
+    return std::any_of(libraries_.begin(), libraries_.end(), [&](const Library& library) {
+      return library.elf.wide && IsVersionLibrary(NameOf(library.file.path));
+    });
   }
 
   std::vector<std::string> searched() const {
@@ -136,7 +150,8 @@ class Search {
     if (!text.ok()) return;
     auto entries = os::ReadLdCache(*text);
     if (!entries.ok()) {
-      remarks_.push_back("/etc/ld.so.cache below " + tree_.root() + " cannot be read (" + entries.error().message() +
+      remarks_.push_back("/etc/ld.so.cache below " + tree_.root() + " cannot be read (" +
+                         entries.error().message() +
                          "): libraries are looked for in the usual folders only; run ldconfig");
       return;
     }
@@ -145,7 +160,8 @@ class Search {
   }
 
   bool IsOwn(std::string_view name) const {
-    return std::any_of(wanted_.own_libraries.begin(), wanted_.own_libraries.end(), [&](const auto& glob) { return GlobMatch(glob, name); });
+    return std::any_of(wanted_.own_libraries.begin(), wanted_.own_libraries.end(),
+                       [&](const auto& glob) { return GlobMatch(glob, name); });
   }
 
   bool IsVersionLibrary(std::string_view name) const {
@@ -157,7 +173,8 @@ class Search {
     if (!asked_.insert(path).second) return;
     auto folder = tree_.List(path);
     if (!folder.ok()) {
-      if (folder.error().code() != Code::kNotFound) remarks_.push_back(folder.error().message() + ": its libraries are left out");
+      if (folder.error().code() != Code::kNotFound)
+        remarks_.push_back(folder.error().message() + ": its libraries are left out");
       return;
     }
     if (listed_.insert(folder->host_path).second) folders_.push_back(*std::move(folder));
@@ -177,15 +194,18 @@ class Search {
         found = TakeMatching(folder, "", pattern) || found;
       } else if (std::binary_search(folder.names.begin(), folder.names.end(), below)) {
         const auto inner = tree_.List(Below(folder.path, below));
-        if (inner.ok()) found = TakeMatching(*inner, below + "/", pattern.substr(slash + 1)) || found;
+        if (inner.ok())
+          found = TakeMatching(*inner, below + "/", pattern.substr(slash + 1)) || found;
       }
     }
     if (!found && expected) missing_.push_back(pattern);
   }
 
-  bool TakeMatching(const DriverTree::Folder& folder, const std::string& below, const std::string& pattern) {
+  bool TakeMatching(const DriverTree::Folder& folder, const std::string& below,
+                    const std::string& pattern) {
     if (pattern.find('*') == std::string::npos)
-      return std::binary_search(folder.names.begin(), folder.names.end(), pattern) && Take(Below(folder.path, pattern), below + pattern);
+      return std::binary_search(folder.names.begin(), folder.names.end(), pattern) &&
+             Take(Below(folder.path, pattern), below + pattern);
     bool found = false;
     for (const std::string& name : folder.names)
       if (GlobMatch(pattern, name)) found = Take(Below(folder.path, name), below + name) || found;
@@ -194,14 +214,15 @@ class Search {
 
   bool TakeNamed(const std::string& name, bool wide) {
     for (const auto& folder : folders_)
-      if (std::binary_search(folder.names.begin(), folder.names.end(), name) && Take(Below(folder.path, name), name) && Has(name, wide))
+      if (std::binary_search(folder.names.begin(), folder.names.end(), name) &&
+          Take(Below(folder.path, name), name) && Has(name, wide))
         return true;
     for (const auto& entry : cache_)
       if (entry.soname == name && Take(entry.path, name) && Has(name, wide)) return true;
     return false;
   }
 
-  /// True where it is, or another of its name and width from an earlier folder is.
+  /// True where the library is taken, or another of its name and width from an earlier folder is.
   bool Take(const std::string& path, const std::string& key) {
     if (const auto known = taken_.find(path); known != taken_.end()) return known->second;
     const bool taken = TakeNew(path, key);
@@ -213,7 +234,8 @@ class Search {
     auto file = tree_.Find(path, O_RDONLY | O_NONBLOCK);
     if (!file.ok()) return LeaveOut(file.error().message());
     struct stat about {};
-    if (::fstat(file->fd.get(), &about) != 0 || !S_ISREG(about.st_mode)) return LeaveOut(path + " is no file");
+    if (::fstat(file->fd.get(), &about) != 0 || !S_ISREG(about.st_mode))
+      return LeaveOut(path + " is no file");
     if (!hosts_.insert(file->host_path).second) return true;
     auto elf = os::ReadElf(file->fd.get(), path);
     if (!elf.ok()) return LeaveOut(elf.error().message());
@@ -221,7 +243,8 @@ class Search {
       return other.elf.wide == elf->wide && other.elf.machine == elf->machine && other.key == key;
     };
     if (std::any_of(libraries_.begin(), libraries_.end(), same)) return true;
-    libraries_.push_back({{std::move(file->path), std::move(file->host_path)}, key, *std::move(elf)});
+    libraries_.push_back(
+        {{std::move(file->path), std::move(file->host_path)}, key, *std::move(elf)});
     return true;
   }
 
@@ -230,13 +253,15 @@ class Search {
     return false;
   }
 
-  /// The first there is: programs look in one place.
+  /// Takes the first match, because programs look in one place.
   void TakeModule(const std::string& pattern) {
     const std::string name(NameOf(pattern));
     for (const FoundFile& module : modules_)
       if (NameOf(module.path) == name) return;
     for (const auto& folder : folders_) {
-      if (!std::binary_search(folder.names.begin(), folder.names.end(), pattern.substr(0, pattern.find('/')))) continue;
+      if (!std::binary_search(folder.names.begin(), folder.names.end(),
+                              pattern.substr(0, pattern.find('/'))))
+        continue;
       const std::string path = Below(folder.path, pattern);
       auto file = tree_.Find(path, O_PATH);
       struct stat about {};
@@ -248,7 +273,8 @@ class Search {
 
   bool Has(std::string_view name, bool wide) const {
     return std::any_of(libraries_.begin(), libraries_.end(), [&](const Library& library) {
-      return library.elf.wide == wide && (library.elf.soname == name || NameOf(library.file.path) == name);
+      return library.elf.wide == wide &&
+             (library.elf.soname == name || NameOf(library.file.path) == name);
     });
   }
 
@@ -256,34 +282,45 @@ class Search {
   const ContainerDriver& wanted_;
   std::vector<os::LdCacheEntry> cache_;  ///< of the driver's own libraries
   std::vector<DriverTree::Folder> folders_;
-  std::set<std::string> asked_, listed_;  ///< folders as they were asked for, and as the host calls them
+  std::set<std::string> asked_,
+      listed_;  ///< folders by the requested path, and by their path on the host
   std::vector<Library> libraries_;
   std::vector<FoundFile> modules_;
-  std::map<std::string, bool> taken_;  ///< paths that were looked at
+  std::map<std::string, bool> taken_;  ///< paths that were already checked
   std::set<std::string> hosts_;
-  std::set<std::string> told_;
+  std::set<std::string> reported_;
 };
 
-Error NoLibraries(const DriverTree& tree, const ContainerDriver& wanted, const std::string& version, const std::string& other) {
+Error NoLibraries(const DriverTree& tree, const ContainerDriver& wanted, const std::string& version,
+                  const std::string& other) {
   std::vector<std::string> names;
-  for (const std::string& library : wanted.version_libraries) names.push_back(library + "." + (version.empty() ? "*" : version));
-  const std::string what = "there is no driver library (" + base::Join(names, ", ") + ") below " + tree.root();
+  for (const std::string& library : wanted.version_libraries)
+    names.push_back(library + "." + (version.empty() ? "*" : version));
+  const std::string what =
+      "there is no driver library (" + base::Join(names, ", ") + ") below " + tree.root();
   if (other.empty() || other == version)
-    return {Code::kNotFound, what + ": install the driver, or say where it is with --driver-root or --library-search-path"};
+    return {
+        Code::kNotFound,
+        what +
+            ": install the driver, or say where it is with --driver-root or --library-search-path"};
   return {Code::kFailedPrecondition,
-          what + ", where version " + other + " is: load the driver of that version (or restart the machine), or install " + version};
+          what + ", where version " + other +
+              " is: load the driver of that version (or restart the machine), or install " +
+              version};
 }
 
 }  // namespace
 
 std::string WithVersion(std::string pattern, const std::string& version) {
   constexpr std::string_view kPlace = "{version}";
-  for (auto at = pattern.find(kPlace); at != std::string::npos; at = pattern.find(kPlace, at + version.size()))
+  for (auto at = pattern.find(kPlace); at != std::string::npos;
+       at = pattern.find(kPlace, at + version.size()))
     pattern.replace(at, kPlace.size(), version);
   return pattern;
 }
 
-base::Result<FoundLibraries> FindLibraries(const DriverTree& tree, const ContainerDriver& wanted, const std::string& version,
+base::Result<FoundLibraries> FindLibraries(const DriverTree& tree, const ContainerDriver& wanted,
+                                           const std::string& version,
                                            const std::vector<std::string>& more_folders) {
   Search search(tree, wanted);
   search.AddFolders(more_folders);
@@ -293,7 +330,8 @@ base::Result<FoundLibraries> FindLibraries(const DriverTree& tree, const Contain
   search.TakeWanted(found.version);
   search.TakeNeeded();
   search.DropOtherProcessors();
-  if (!search.HasVersionLibrary()) return NoLibraries(tree, wanted, found.version, search.Version());
+  if (!search.HasVersionLibrary())
+    return NoLibraries(tree, wanted, found.version, search.Version());
   found.wide = search.Set(true, found.version);
   found.narrow = search.Set(false, found.version);
   found.missing = std::move(search.missing_);

@@ -1,4 +1,4 @@
-// The names by which programs load libraries, as links that containers need.
+// Collects the links by which programs load libraries and which containers therefore need.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace penstock::node::cdi {
 
-/// Something that containers get at a path, and where the host has it.
+/// A file that containers get at a path, and its path on the host.
 struct FoundFile {
   std::string path;
   std::string host_path;
@@ -19,22 +19,23 @@ struct FoundFile {
 /// A link in containers.
 struct FoundLink {
   std::string path;
-  std::string target;  ///< as the link says it
+  std::string target;  ///< as stored in the link
   auto operator<=>(const FoundLink&) const = default;
 };
 
-/// Links beside libraries: their SONAME, whether or not the root has it (of two libraries of one SONAME to the one that the root's leads
-/// to); their short name ("libcuda.so") where the root has it; and those
-/// that a dialect says.
-class Links {
+/// Links beside libraries: their SONAME, whether or not the root has it (where two libraries have
+/// the same SONAME, to the one that the root's link leads to); their short name ("libcuda.so")
+/// where the root has it; and those that a dialect requests.
+class LibraryLinks {
  public:
-  /// The folders are those in which libraries were looked for.
-  Links(const DriverTree& tree, const std::vector<DriverTree::Folder>& folders, std::vector<device::DriverLink> wanted)
+  /// `folders` are those in which libraries were searched.
+  LibraryLinks(const DriverTree& tree, const std::vector<DriverTree::Folder>& folders,
+               std::vector<device::DriverLink> wanted)
       : tree_(tree), folders_(folders), wanted_(std::move(wanted)) {}
 
   void Add(const FoundFile& library, const std::string& soname);
 
-  /// Sorted by path, one for each.
+  /// Sorted by path, one for each path.
   std::vector<FoundLink> Take();
 
  private:
@@ -52,7 +53,7 @@ class Links {
   std::vector<Entry> links_;
 };
 
-/// The last part of a path, all before it ("/" for the first), and the two together again.
+/// The last part of a path, everything before it ("/" for the first), and the two joined again.
 std::string_view NameOf(std::string_view path);
 std::string FolderOf(const std::string& path);
 std::string Below(const std::string& folder, std::string_view name);

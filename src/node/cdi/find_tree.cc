@@ -1,4 +1,4 @@
-// Two roots: the driver's, and the host's around it.
+// Uses two roots: the driver's, and the host's around it.
 #include "node/cdi/find_tree.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// A driver root: its files by the names that the root itself, the host and containers have for them.
+// Reads a driver root and maps its paths to those on the host and in containers.
 #pragma once
 
 #include <optional>
@@ -11,9 +11,10 @@
 
 namespace penstock::node::cdi {
 
-/// Any thread; looks at the disk with each call. Links are followed inside the root: a driver container's absolute links mean its own
-/// files. What leads nowhere there is followed from where the host's root is, so far as this process sees it: NixOS' /run/opengl-driver is
-/// a folder of links into /nix/store.
+/// Any thread; reads the disk on each call. Links are followed inside the root: a driver
+/// container's absolute links mean its own files. A link without a target inside the root is
+/// followed from the host's root, where this process can see it: NixOS' /run/opengl-driver is a
+/// folder of links into /nix/store.
 class DriverTree {
  public:
   /// Errors by errno where there is no such root.
@@ -21,10 +22,11 @@ class DriverTree {
 
   struct File {
     os::UniqueFd fd;
-    std::string path;       ///< below the root, with no link on the way; as it was asked for where it lies outside
-    std::string host_path;  ///< with no link on the way
+    std::string path;  ///< below the root, with all links resolved; the requested path where the
+                       ///< file lies outside
+    std::string host_path;  ///< with all links resolved
   };
-  /// Opens what is at a path below the root. Errors by errno.
+  /// Opens the file at a path below the root. Errors by errno.
   base::Result<File> Find(const std::string& path, int flags) const;
 
   /// A folder with the names in it, sorted. Errors by errno.
@@ -34,18 +36,19 @@ class DriverTree {
   };
   base::Result<Folder> List(const std::string& path) const;
 
-  /// The whole of a file.
+  /// Reads a whole file.
   base::Result<std::string> Read(const std::string& path) const;
 
-  /// As this process sees it.
+  /// The root's path as this process sees it.
   const std::string& root() const { return root_.path(); }
 
  private:
   explicit DriverTree(os::Root root) : root_(std::move(root)) {}
 
   os::Root root_;
-  std::string host_root_;          ///< without the slash at the end; empty: "/"
-  std::optional<os::Root> outer_;  ///< what the host calls "/"; nothing: it is the root itself, or this process does not see it
+  std::string host_root_;          ///< without the trailing slash; empty: "/"
+  std::optional<os::Root> outer_;  ///< the host's "/"; nothing: it is the root itself, or this
+                                   ///< process does not see it
 };
 
 }  // namespace penstock::node::cdi

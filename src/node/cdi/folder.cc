@@ -1,4 +1,4 @@
-// What is there is compared with what is wanted: at rest nothing is written.
+// Compares the files with the specifications, so that nothing is written while nothing changes.
 #include "node/cdi/folder.h"
 
 #include <algorithm>
@@ -16,11 +16,14 @@ namespace {
 constexpr std::string_view kOwnPrefix = "penstock-", kKubeletPrefix = "k8s.device-plugin.";
 constexpr std::size_t kMostForeignBytes = 4u << 20;
 
-bool IsSpecFile(std::string_view name) { return name.ends_with(".json") || name.ends_with(".yaml"); }
+bool IsSpecFile(std::string_view name) {
+  return name.ends_with(".json") || name.ends_with(".yaml");
+}
 
-/// Qualified device name → the file of others that gives it. Files that cannot be read give nothing: `penstock runtime doctor` tells of
-/// them.
-std::map<std::string, std::string> DevicesOfOthers(const std::string& folder, const std::vector<std::string>& files,
+/// Qualified device name → the other program's file that defines it. Files that cannot be read
+/// define nothing: `penstock runtime doctor` reports them.
+std::map<std::string, std::string> DevicesOfOthers(const std::string& folder,
+                                                   const std::vector<std::string>& files,
                                                    const std::set<std::string>& ours) {
   std::map<std::string, std::string> devices;
   for (const std::string& name : files) {
@@ -30,20 +33,25 @@ std::map<std::string, std::string> DevicesOfOthers(const std::string& folder, co
     if (!text.ok()) continue;
     const auto spec = api::cdi::Parse(*text, path);
     if (!spec.ok()) continue;
-    for (const api::cdi::Device& device : spec->devices) devices.emplace(spec->kind + "=" + device.name, path);
+    for (const api::cdi::Device& device : spec->devices)
+      devices.emplace(spec->kind + "=" + device.name, path);
   }
   return devices;
 }
 
-const std::string* GivenByOthers(const api::cdi::Spec& spec, const std::map<std::string, std::string>& others) {
+const std::string* GivenByOthers(const api::cdi::Spec& spec,
+                                 const std::map<std::string, std::string>& others) {
   for (const api::cdi::Device& device : spec.devices)
-    if (const auto found = others.find(spec.kind + "=" + device.name); found != others.end()) return &found->second;
+    if (const auto found = others.find(spec.kind + "=" + device.name); found != others.end())
+      return &found->second;
   return nullptr;
 }
 
 }  // namespace
 
-std::string KubeletKind(std::string_view kind) { return std::string(kKubeletPrefix) + std::string(kind); }
+std::string KubeletKind(std::string_view kind) {
+  return std::string(kKubeletPrefix) + std::string(kind);
+}
 
 bool IsKubeletKind(std::string_view kind) { return kind.starts_with(kKubeletPrefix); }
 
@@ -51,13 +59,16 @@ std::string OwnFileName(std::string_view kind) {
   return (IsKubeletKind(kind) ? "" : std::string(kOwnPrefix)) + api::cdi::FileName(kind) + ".json";
 }
 
-std::vector<std::string> OwnFiles(const std::vector<std::string>& files, const std::set<std::string>& kinds) {
+std::vector<std::string> OwnFiles(const std::vector<std::string>& files,
+                                  const std::set<std::string>& kinds) {
   std::vector<std::string> own;
   for (const std::string& file : files) {
-    // What a write leaves that was killed: os::WriteFileAtomically's temporary file.
+    // A write that was killed leaves the temporary file of os::WriteFileAtomically.
     const bool unfinished = file.starts_with(".");
     const std::string_view name = std::string_view(file).substr(unfinished ? 1 : 0);
-    const auto is = [&](const std::string& whole) { return unfinished ? name.starts_with(whole + ".") : name == whole; };
+    const auto is = [&](const std::string& whole) {
+      return unfinished ? name.starts_with(whole + ".") : name == whole;
+    };
     const auto is_of = [&](const std::string& kind) { return is(OwnFileName(KubeletKind(kind))); };
     const bool by_prefix = name.starts_with(kOwnPrefix) && (unfinished || IsSpecFile(name));
     if (by_prefix || std::any_of(kinds.begin(), kinds.end(), is_of)) own.push_back(file);
@@ -65,7 +76,8 @@ std::vector<std::string> OwnFiles(const std::vector<std::string>& files, const s
   return own;
 }
 
-FolderState Write(const std::string& folder, const std::vector<api::cdi::Spec>& specs, const std::set<std::string>& kinds) {
+FolderState Write(const std::string& folder, const std::vector<api::cdi::Spec>& specs,
+                  const std::set<std::string>& kinds) {
   FolderState state;
   const auto fail = [&state](const base::Error& error) {
     state.problems.push_back(error.message());
@@ -108,7 +120,8 @@ FolderState Write(const std::string& folder, const std::vector<api::cdi::Spec>& 
   for (const std::string& name : *files) {
     if (!ours.contains(name) || wanted.contains(name)) continue;
     const std::string path = folder + "/" + name;
-    if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail(base::ErrnoError(errno, "remove " + path));
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT)
+      fail(base::ErrnoError(errno, "remove " + path));
   }
   std::sort(state.kinds.begin(), state.kinds.end());
   return state;

@@ -1,4 +1,5 @@
-// Our files in a folder of specifications that others write to as well.
+// Manages the agent's files in a folder of CDI specifications to which other programs write as
+// well.
 #pragma once
 
 #include <set>
@@ -11,29 +12,34 @@
 
 namespace penstock::node::cdi {
 
-/// "penstock-nvidia.com-gpu.json": our own name for it, so that no file of others is taken for ours; but the kubelet's has the name that
-/// NVIDIA's device plugin gives it, since ours takes its place.
+/// "penstock-nvidia.com-gpu.json": the agent's own prefix, so that no file of another program is
+/// taken for the agent's. The file for the kubelet has the name that NVIDIA's device plugin gives
+/// it, since it replaces that file.
 std::string OwnFileName(std::string_view kind);
 
-/// Those of a folder's files that are ours: by our names, whatever their kind, and those of `kinds` for the kubelet; also what a write that
-/// was killed has left of them.
-std::vector<std::string> OwnFiles(const std::vector<std::string>& files, const std::set<std::string>& kinds);
+/// Returns those of a folder's files that are the agent's: by the agent's prefix, whatever their
+/// kind, and by the kubelet's names of `kinds`. Includes leftovers of a write that was killed.
+std::vector<std::string> OwnFiles(const std::vector<std::string>& files,
+                                  const std::set<std::string>& kinds);
 
-/// The kind under which the kubelet's door names devices to engines, apart from the one that people use, so that neither's file can make
-/// the other's devices ambiguous: "k8s.device-plugin.nvidia.com/gpu", as NVIDIA's device plugin has it (internal/cdi), whose file ours
-/// takes the place of. Its devices are named by id.
+/// The kind under which the kubelet adapter names devices to engines:
+/// "k8s.device-plugin.nvidia.com/gpu", as NVIDIA's device plugin has it (internal/cdi), whose file
+/// the agent's file replaces. It differs from the kind for users, so that neither file can make the
+/// other's devices ambiguous. Its devices are named by id.
 std::string KubeletKind(std::string_view kind);
 bool IsKubeletKind(std::string_view kind);
 
-/// How the folder is after Write.
+/// The state of the folder after Write.
 struct FolderState {
-  std::vector<std::string> kinds;     ///< that are there by our hand, sorted
+  std::vector<std::string> kinds;     ///< written by the agent, sorted
   std::vector<std::string> problems;  ///< each one sentence
   bool retry = false;                 ///< something could not be written or removed
 };
 
-/// Makes our files those of `specs`, each as a whole, and removes the others of OwnFiles. A
-/// specification is not written where a file of others gives one of its devices: then nobody could have it. Blocks.
-FolderState Write(const std::string& folder, const std::vector<api::cdi::Spec>& specs, const std::set<std::string>& kinds);
+/// Writes `specs`, each as a whole file, and removes the other files of OwnFiles. A specification
+/// is not written where another program's file defines one of its devices, because engines refuse
+/// a device that two files define. Blocks.
+FolderState Write(const std::string& folder, const std::vector<api::cdi::Spec>& specs,
+                  const std::set<std::string>& kinds);
 
 }  // namespace penstock::node::cdi

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "os/core/file.h"
-#include "os/temporary_folder.h"
+#include "os/testing/temporary_folder.h"
 
 namespace penstock::node::cdi {
 namespace {
@@ -39,19 +39,23 @@ class FolderTest : public testing::Test {
 TEST_F(FolderTest, FilesOfPeopleAndOfTheKubeletHaveNamesThatAreKnownAgain) {
   EXPECT_EQ(OwnFileName("acme.com/gpu"), "penstock-acme.com-gpu.json");
   EXPECT_EQ(OwnFileName(KubeletKind("nvidia.com/gpu")), "k8s.device-plugin.nvidia.com-gpu.json");
-  EXPECT_THAT(OwnFiles({"nvidia.yaml", "penstock-a-b.json", "penstock-a-b.json.tmp", "k8s.device-plugin.acme.com-gpu.json",
-                        "k8s.device-plugin.other.com-gpu.json", ".penstock-a-b.json.x1Y2z3", ".nvidia.yaml.x1Y2z3",
-                        ".k8s.device-plugin.acme.com-gpu.json.x1Y2z3"},
-                       kinds_),
-              ElementsAre("penstock-a-b.json", "k8s.device-plugin.acme.com-gpu.json", ".penstock-a-b.json.x1Y2z3",
-                          ".k8s.device-plugin.acme.com-gpu.json.x1Y2z3"));
+  EXPECT_THAT(
+      OwnFiles({"nvidia.yaml", "penstock-a-b.json", "penstock-a-b.json.tmp",
+                "k8s.device-plugin.acme.com-gpu.json", "k8s.device-plugin.other.com-gpu.json",
+                ".penstock-a-b.json.x1Y2z3", ".nvidia.yaml.x1Y2z3",
+                ".k8s.device-plugin.acme.com-gpu.json.x1Y2z3"},
+               kinds_),
+      ElementsAre("penstock-a-b.json", "k8s.device-plugin.acme.com-gpu.json",
+                  ".penstock-a-b.json.x1Y2z3", ".k8s.device-plugin.acme.com-gpu.json.x1Y2z3"));
 }
 
 TEST_F(FolderTest, MakesTheFolderAndWritesEveryKind) {
-  const FolderState state = Write(path_, {SpecOf("acme.com/gpu"), SpecOf("k8s.device-plugin.acme.com/gpu")}, kinds_);
+  const FolderState state =
+      Write(path_, {SpecOf("acme.com/gpu"), SpecOf("k8s.device-plugin.acme.com/gpu")}, kinds_);
   EXPECT_THAT(state.kinds, ElementsAre("acme.com/gpu", "k8s.device-plugin.acme.com/gpu"));
   EXPECT_THAT(state.problems, IsEmpty());
-  EXPECT_THAT(Files(), ElementsAre("k8s.device-plugin.acme.com-gpu.json", "penstock-acme.com-gpu.json"));
+  EXPECT_THAT(Files(),
+              ElementsAre("k8s.device-plugin.acme.com-gpu.json", "penstock-acme.com-gpu.json"));
   const auto read = api::cdi::Parse(*os::ReadFile(path_ + "/penstock-acme.com-gpu.json"), "f");
   ASSERT_TRUE(read.ok()) << read.error().message();
   EXPECT_EQ(read->devices, SpecOf("acme.com/gpu").devices);
@@ -72,7 +76,9 @@ TEST_F(FolderTest, WhatIsThereAlreadyIsNotWrittenAgain) {
 }
 
 TEST_F(FolderTest, NothingStaysOfADriverThatIsGone) {
-  Write(path_, {SpecOf("acme.com/gpu"), SpecOf("k8s.device-plugin.acme.com/gpu"), SpecOf("acme.com/net")}, kinds_);
+  Write(path_,
+        {SpecOf("acme.com/gpu"), SpecOf("k8s.device-plugin.acme.com/gpu"), SpecOf("acme.com/net")},
+        kinds_);
   Put("other.yaml", "not ours");
   EXPECT_THAT(Write(path_, {}, kinds_).problems, IsEmpty());
   EXPECT_THAT(Files(), ElementsAre("other.yaml"));
@@ -86,9 +92,11 @@ TEST_F(FolderTest, WithoutDriverNoFolderIsMade) {
 TEST_F(FolderTest, StaysAwayWhereAnotherFileGivesTheSameDevice) {
   Write(path_, {SpecOf("acme.com/gpu")}, kinds_);
   Put("acme.yaml", "---\n" + api::cdi::ToJson(SpecOf("acme.com/gpu", {"all", "0"})));
-  const FolderState state = Write(path_, {SpecOf("acme.com/gpu", {"0"}), SpecOf("k8s.device-plugin.acme.com/gpu")}, kinds_);
+  const FolderState state = Write(
+      path_, {SpecOf("acme.com/gpu", {"0"}), SpecOf("k8s.device-plugin.acme.com/gpu")}, kinds_);
   EXPECT_THAT(state.kinds, ElementsAre("k8s.device-plugin.acme.com/gpu"));
-  EXPECT_THAT(state.problems, ElementsAre(HasSubstr("acme.yaml gives devices of acme.com/gpu as well")));
+  EXPECT_THAT(state.problems,
+              ElementsAre(HasSubstr("acme.yaml gives devices of acme.com/gpu as well")));
   EXPECT_THAT(Files(), ElementsAre("acme.yaml", "k8s.device-plugin.acme.com-gpu.json"));
 }
 

@@ -1,4 +1,4 @@
-// A specification is the driver's edits, once, and each device's own under each of its names.
+// A specification has the driver's edits once, and each device's own edits under each of its names.
 #include "node/cdi/generate.h"
 
 #include <algorithm>
@@ -20,17 +20,18 @@ using device::Facts;
 
 constexpr const char* kAll = "all";
 
-/// Devices in the order in which people count them, partitions after what they are partitions of.
+/// Devices in the order in which users count them, each partition after its parent.
 class Devices {
  public:
   explicit Devices(std::vector<const Facts*> devices) : devices_(std::move(devices)) {
     for (const Facts* device : devices_) by_id_.emplace(device->id, device);
-    std::sort(devices_.begin(), devices_.end(), [&](const Facts* a, const Facts* b) { return Order(*a) < Order(*b); });
+    std::sort(devices_.begin(), devices_.end(),
+              [&](const Facts* a, const Facts* b) { return Order(*a) < Order(*b); });
   }
 
   const std::vector<const Facts*>& sorted() const { return devices_; }
 
-  /// Null also where it is not among them.
+  /// Null also where the parent is not among them.
   const Facts* ParentOf(const Facts& device) const {
     const auto parent = by_id_.find(device.parent);
     return device.parent.empty() || parent == by_id_.end() ? nullptr : parent->second;
@@ -39,23 +40,26 @@ class Devices {
  private:
   std::tuple<int, bool, int, std::string> Order(const Facts& device) const {
     const Facts* parent = ParentOf(device);
-    return {parent != nullptr ? parent->index : device.index, !device.parent.empty(), device.index, device.id};
+    return {parent != nullptr ? parent->index : device.index, !device.parent.empty(), device.index,
+            device.id};
   }
 
   std::vector<const Facts*> devices_;
   std::map<std::string, const Facts*> by_id_;
 };
 
-api::cdi::Edits EditsOf(const DeviceFiles& files, const HookCalls& calls, const Options& options) {
-  api::cdi::Edits edits;
-  for (const api::cdi::DeviceNode& node : files.nodes) AddNode(edits, node, options.additional_gids);
+api::cdi::CdiEdits EditsOf(const DeviceFiles& files, const HookCalls& calls,
+                           const Options& options) {
+  api::cdi::CdiEdits edits;
+  for (const api::cdi::DeviceNode& node : files.nodes)
+    AddNode(edits, node, options.additional_gids);
   std::sort(edits.additional_gids.begin(), edits.additional_gids.end());
   if (auto hook = calls.CreateLinks(files.links)) edits.hooks.push_back(*std::move(hook));
   if (auto hook = calls.OpenFolders(files.nodes)) edits.hooks.push_back(*std::move(hook));
   return edits;
 }
 
-/// The devices of a specification as they come.
+/// Adds the devices of a specification one by one.
 class Listing {
  public:
   Listing(const Input& input, const Places& places, const Options& options, Generated& generated)
@@ -88,7 +92,8 @@ class Listing {
 
  private:
   void Remark(const Facts& device, const std::string& why) {
-    generated_.remarks.push_back("device " + device.id + " is left out of the CDI specification: " + why);
+    generated_.remarks.push_back("device " + device.id +
+                                 " is left out of the CDI specification: " + why);
   }
 
   std::string WhyNone() const {
@@ -96,7 +101,7 @@ class Listing {
     return "there is no device left to write a CDI specification of: " + generated_.remarks.back();
   }
 
-  void AddUnderItsNames(const Facts& device, const Facts* parent, const api::cdi::Edits& edits) {
+  void AddUnderItsNames(const Facts& device, const Facts* parent, const api::cdi::CdiEdits& edits) {
     for (const std::string& name : input_.dialect->CdiNamesOf(device, parent, options_.names)) {
       if (const std::string why = api::cdi::WhyNoDeviceName(name); !why.empty()) {
         Remark(device, "its name '" + name + "' is none in CDI: " + why);
@@ -106,7 +111,7 @@ class Listing {
     }
   }
 
-  void Add(const std::string& name, api::cdi::Edits edits) {
+  void Add(const std::string& name, api::cdi::CdiEdits edits) {
     if (names_.insert(name).second) generated_.spec.devices.push_back({name, {}, std::move(edits)});
   }
 
@@ -117,7 +122,7 @@ class Listing {
   std::set<std::string> names_;
 };
 
-api::cdi::Spec NarrowSpec(std::string kind, api::cdi::Edits edits) {
+api::cdi::Spec NarrowSpec(std::string kind, api::cdi::CdiEdits edits) {
   api::cdi::Spec spec;
   spec.kind = std::move(kind);
   spec.devices.push_back({kAll, {}, std::move(edits)});
@@ -128,9 +133,11 @@ api::cdi::Spec NarrowSpec(std::string kind, api::cdi::Edits edits) {
 
 base::Result<Generated> Generate(const Input& input, const Places& places, const Options& options) {
   Generated generated;
-  generated.spec.kind = options.kind.empty() ? std::string(input.dialect->cdi_kind()) : options.kind;
+  generated.spec.kind =
+      options.kind.empty() ? std::string(input.dialect->cdi_kind()) : options.kind;
   if (const std::string why = api::cdi::WhyNoKind(generated.spec.kind); !why.empty())
-    return Error(Code::kInvalidArgument, "'" + generated.spec.kind + "' is no kind of CDI devices: " + why);
+    return Error(Code::kInvalidArgument,
+                 "'" + generated.spec.kind + "' is no kind of CDI devices: " + why);
   ASSIGN(DriverEdits driver, EditsOfDriver(input, places, options));
   generated.spec.edits = std::move(driver.edits);
   generated.version = std::move(driver.version);
@@ -138,7 +145,8 @@ base::Result<Generated> Generate(const Input& input, const Places& places, const
   generated.folders = std::move(driver.folders);
   TRY(Listing(input, places, options, generated).Fill());
   if (driver.narrow)
-    generated.narrow = NarrowSpec(input.dialect->DriverForContainers(*input.driver).narrow_kind, *std::move(driver.narrow));
+    generated.narrow = NarrowSpec(input.dialect->DriverForContainers(*input.driver).narrow_kind,
+                                  *std::move(driver.narrow));
   return generated;
 }
 

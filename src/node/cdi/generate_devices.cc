@@ -1,4 +1,4 @@
-// Device files by what the driver tells of a device, DRM's by sysfs.
+// Device files are those that the driver reports for a device; DRM files are found in sysfs.
 #include "node/cdi/generate_devices.h"
 
 #include <algorithm>
@@ -13,19 +13,25 @@ using api::cdi::DeviceNode;
 using base::Code;
 using base::Error;
 
-/// Documentation/gpu/drm-uapi.rst: card<n>, renderD<n>; sysfs has a folder for each below that of the PCI function.
-void AddDrm(const device::PciAddress& pci, const DevFiles& files, const std::string& sysfs_root, DeviceFiles& found) {
+/// Documentation/gpu/drm-uapi.rst: card<n>, renderD<n>; sysfs has a folder for each of them below
+/// the folder of the PCI function.
+void AddDrm(const device::PciAddress& pci, const DevFiles& files, const std::string& sysfs_root,
+            DeviceFiles& found) {
   const auto names = os::ListDirectory(sysfs_root + "/bus/pci/devices/" + ToString(pci) + "/drm");
   if (!names.ok()) return;
   for (const std::string& name : *names)
-    if (auto node = files.Node("/dev/dri/" + name); node.ok()) found.nodes.push_back(*std::move(node));
+    if (auto node = files.Node("/dev/dri/" + name); node.ok())
+      found.nodes.push_back(*std::move(node));
   // udev's names (60-drm.rules).
   for (const char* kind : {"-card", "-render"}) {
     const std::string path = "/dev/dri/by-path/pci-" + ToString(pci) + kind;
     const auto target = files.ReadLink(path);
     if (!target.ok()) continue;
-    const auto leads_to = [&](const DeviceNode& node) { return NameOf(node.path) == NameOf(*target); };
-    if (std::any_of(found.nodes.begin(), found.nodes.end(), leads_to)) found.links.push_back({path, *target});
+    const auto leads_to = [&](const DeviceNode& node) {
+      return NameOf(node.path) == NameOf(*target);
+    };
+    if (std::any_of(found.nodes.begin(), found.nodes.end(), leads_to))
+      found.links.push_back({path, *target});
   }
 }
 
@@ -45,18 +51,23 @@ void Sort(DeviceFiles& files) {
 base::Result<DeviceNode> NodeOf(const DevFiles& files, const device::DeviceFile& file) {
   auto node = files.Node(file.path);
   if (node.ok() || node.error().code() != Code::kFailedPrecondition || file.major == 0) return node;
-  DeviceNode told{.path = file.path, .type = "c", .major = file.major, .minor = file.minor, .permissions = "rwm"};
-  if (std::string host_path = files.HostPath(file.path); host_path != file.path) told.host_path = std::move(host_path);
-  return told;
+  DeviceNode reported{.path = file.path,
+                      .type = "c",
+                      .major = file.major,
+                      .minor = file.minor,
+                      .permissions = "rwm"};
+  if (std::string host_path = files.HostPath(file.path); host_path != file.path)
+    reported.host_path = std::move(host_path);
+  return reported;
 }
 
-base::Result<DeviceFiles> FilesOf(const device::Facts& device, const device::Facts* parent, const DevFiles& files,
-                                  const std::string& sysfs_root) {
+base::Result<DeviceFiles> FilesOf(const device::Facts& device, const device::Facts* parent,
+                                  const DevFiles& files, const std::string& sysfs_root) {
   DeviceFiles found;
   for (const device::Facts* one : {parent, &device}) {
     if (one == nullptr) continue;
     for (const device::DeviceFile& file : one->files) {
-      if (file.path.starts_with("/dev/dri/")) continue;  // AddDrm's, which also knows their links
+      if (file.path.starts_with("/dev/dri/")) continue;  // added by AddDrm, with their links
       ASSIGN(DeviceNode node, NodeOf(files, file));
       found.nodes.push_back(std::move(node));
     }

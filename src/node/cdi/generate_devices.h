@@ -1,4 +1,5 @@
-// A device's own edits: its files, those by which graphics programs know it, and the links that lead to these.
+// Generates a device's own edits: its device files, the DRM files that graphics programs use, and
+// the links to those.
 #pragma once
 
 #include <string>
@@ -11,20 +12,22 @@
 
 namespace penstock::node::cdi {
 
-/// A device file. Where something else lies in its place, since device files cannot be made there, the numbers that a driver told count,
-/// and engines make it. kNotFound: it is not there.
+/// Returns a device file. Where another file is in its place, because device files cannot be
+/// created there, the numbers that the driver reports are used, and engines create the device file.
+/// kNotFound: it does not exist.
 base::Result<api::cdi::DeviceNode> NodeOf(const DevFiles& files, const device::DeviceFile& file);
 
 struct DeviceFiles {
-  std::vector<api::cdi::DeviceNode> nodes;  ///< sorted by path, one for each
+  std::vector<api::cdi::DeviceNode> nodes;  ///< sorted by path, one for each path
   std::vector<FoundLink> links;             ///< likewise
 };
 
-/// Of a partition its own files and its parent's; null: it is none. kNotFound: one of its files is not there; the message says which.
-base::Result<DeviceFiles> FilesOf(const device::Facts& device, const device::Facts* parent, const DevFiles& files,
-                                  const std::string& sysfs_root);
+/// For a partition: its own files and its parent's; null: not a partition. kNotFound: one of its
+/// files does not exist; the message says which.
+base::Result<DeviceFiles> FilesOf(const device::Facts& device, const device::Facts* parent,
+                                  const DevFiles& files, const std::string& sysfs_root);
 
-/// Those of several devices together.
+/// Combines the files of several devices.
 DeviceFiles Merge(DeviceFiles some, const DeviceFiles& more);
 
 }  // namespace penstock::node::cdi

@@ -1,4 +1,5 @@
-// Every call has a variable of its own, so that no engine gives it the image's, LD_PRELOAD among them (CVE-2025-23266).
+// Every call sets an environment variable of its own, so that no engine runs it with the image's
+// environment, LD_PRELOAD included (CVE-2025-23266).
 #include "node/cdi/generate_hooks.h"
 
 #include <algorithm>
@@ -7,11 +8,12 @@
 namespace penstock::node::cdi {
 namespace {
 
-/// NVIDIA's older program has hooks as a command of their own (internal/discover/hooks.go).
+/// In NVIDIA's older program hooks are a subcommand (internal/discover/hooks.go).
 constexpr std::string_view kWithSubcommand = "nvidia-ctk";
 
-/// Of a call, after which the engine gives the container up. Ours take milliseconds; a machine that starts hundreds of containers at once
-/// may take seconds to begin with one.
+/// Timeout of a call, after which the engine aborts the container. Penstock's hooks take
+/// milliseconds; a machine that starts hundreds of containers at once may take seconds before it
+/// runs one.
 constexpr int kMostSeconds = 60;
 
 bool Contains(const std::vector<std::string>& list, const std::string& word) {
@@ -26,11 +28,15 @@ std::vector<std::string> Repeated(const std::string& flag, const std::vector<std
 
 }  // namespace
 
-std::optional<api::cdi::Hook> HookCalls::Call(const std::string& name, const std::vector<std::string>& arguments) const {
+std::optional<api::cdi::Hook> HookCalls::Call(const std::string& name,
+                                              const std::vector<std::string>& arguments) const {
   if (!IsOn(name)) return std::nullopt;
   const std::string program(NameOf(options_.hook));
-  api::cdi::Hook hook{
-      .name = "createContainer", .path = options_.hook, .args = {program}, .env = driver_.hook_environment, .timeout = kMostSeconds};
+  api::cdi::Hook hook{.name = "createContainer",
+                      .path = options_.hook,
+                      .args = {program},
+                      .env = driver_.hook_environment,
+                      .timeout = kMostSeconds};
   if (program == kWithSubcommand) hook.args.push_back("hook");
   hook.args.push_back(name);
   hook.args.insert(hook.args.end(), arguments.begin(), arguments.end());
@@ -44,14 +50,17 @@ std::optional<api::cdi::Hook> HookCalls::CreateLinks(const std::vector<FoundLink
   return Call(kCreateLinks, Repeated("--link", values));
 }
 
-std::optional<api::cdi::Hook> HookCalls::UpdateCache(const std::vector<std::string>& folders) const {
+std::optional<api::cdi::Hook> HookCalls::UpdateCache(
+    const std::vector<std::string>& folders) const {
   if (folders.empty()) return std::nullopt;
   auto arguments = Repeated("--folder", folders);
-  if (!options_.ldconfig.empty()) arguments.insert(arguments.begin(), {"--ldconfig-path", options_.ldconfig});
+  if (!options_.ldconfig.empty())
+    arguments.insert(arguments.begin(), {"--ldconfig-path", options_.ldconfig});
   return Call(kUpdateCache, arguments);
 }
 
-std::optional<api::cdi::Hook> HookCalls::OpenFolders(const std::vector<api::cdi::DeviceNode>& nodes) const {
+std::optional<api::cdi::Hook> HookCalls::OpenFolders(
+    const std::vector<api::cdi::DeviceNode>& nodes) const {
   std::set<std::string> folders;
   for (const api::cdi::DeviceNode& node : nodes)
     if (FolderOf(node.path) != "/dev") folders.insert(FolderOf(node.path));
@@ -66,11 +75,13 @@ std::optional<api::cdi::Hook> HookCalls::OpenFolders(const std::vector<api::cdi:
   }());
 }
 
-/// As NVIDIA's: what is enabled by name counts more than what is disabled, by name or as one of all.
+/// As in NVIDIA's program: a hook that is enabled by name is on, even where it is disabled by name
+/// or by "all".
 bool HookCalls::IsOn(const std::string& name) const {
   if (options_.hook.empty()) return false;
   if (Contains(options_.enable_hooks, name)) return true;
-  if (Contains(options_.disable_hooks, name) || Contains(options_.disable_hooks, "all")) return false;
+  if (Contains(options_.disable_hooks, name) || Contains(options_.disable_hooks, "all"))
+    return false;
   const auto same = [&](const device::ContainerHook& hook) { return hook.name == name; };
   const auto hook = std::find_if(driver_.hooks.begin(), driver_.hooks.end(), same);
   return hook != driver_.hooks.end() && hook->by_default;

@@ -1,4 +1,4 @@
-// Steps inside containers, as calls of the hook program.
+// Builds the calls of the hook program that containers need.
 #pragma once
 
 #include <optional>
@@ -12,21 +12,24 @@
 
 namespace penstock::node::cdi {
 
-/// Makes the calls of one driver's steps. The names are the hook program's, as existing specifications have them.
+/// Builds the calls of one driver's hooks. The names are those of the hook program, as in existing
+/// specifications.
 class HookCalls {
  public:
   /// Borrows both.
-  HookCalls(const device::ContainerDriver& driver, const Options& options) : driver_(driver), options_(options) {}
+  HookCalls(const device::ContainerDriver& driver, const Options& options)
+      : driver_(driver), options_(options) {}
 
-  /// Nothing where there are no hooks, or this one is disabled or off by default.
-  std::optional<api::cdi::Hook> Call(const std::string& name, const std::vector<std::string>& arguments) const;
+  /// Nothing where hooks are off, or where this one is disabled or off by default.
+  std::optional<api::cdi::Hook> Call(const std::string& name,
+                                     const std::vector<std::string>& arguments) const;
 
-  /// Nothing also where there is no link to make.
+  /// Nothing also where there is no link to create.
   std::optional<api::cdi::Hook> CreateLinks(const std::vector<FoundLink>& links) const;
 
   std::optional<api::cdi::Hook> UpdateCache(const std::vector<std::string>& folders) const;
 
-  /// Opens the folders of device files below /dev to everybody.
+  /// Makes the folders of device files below /dev accessible to all users.
   std::optional<api::cdi::Hook> OpenFolders(const std::vector<api::cdi::DeviceNode>& nodes) const;
 
  private:

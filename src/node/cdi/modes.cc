@@ -1,4 +1,4 @@
-// Classes of devices that come with a vendor's accelerators.
+// Generates specifications for the classes of devices that come with a vendor's accelerators.
 #include "node/cdi/modes.h"
 
 #include <algorithm>
@@ -25,10 +25,11 @@ using base::Error;
 
 constexpr const char* kAll = "all";
 
-/// Makes one class' specification.
+/// Makes the specification of one class.
 class ClassMaker {
  public:
-  ClassMaker(const device::CdiClass& subject, const Input& input, const Places& places, const Options& options, DevFiles files)
+  ClassMaker(const device::CdiClass& subject, const Input& input, const Places& places,
+             const Options& options, DevFiles files)
       : subject_(subject),
         input_(input),
         places_(places),
@@ -68,13 +69,14 @@ class ClassMaker {
       if (const auto node = files_.Node(path); node.ok()) {
         AddDevice(name, {path});
       } else {
-        generated_.remarks.push_back("there is no device \"" + name + "\": " + node.error().message());
+        generated_.remarks.push_back("there is no device \"" + name +
+                                     "\": " + node.error().message());
       }
     }
     return {};
   }
 
-  /// By number, so that channel10 comes after channel9.
+  /// In order of number, so that channel10 comes after channel9.
   base::Status AddNumbered(const std::vector<std::string>& paths) {
     std::map<std::uint64_t, std::string> numbered;
     for (const std::string& path : paths) {
@@ -83,7 +85,8 @@ class ClassMaker {
       if (number && *number <= subject_.highest && path.substr(digits) == std::to_string(*number)) {
         numbered.emplace(*number, path);
       } else {
-        generated_.remarks.push_back(path + " has no number that such a device can have, and is left out");
+        generated_.remarks.push_back(path +
+                                     " has no number that such a device can have, and is left out");
       }
     }
     for (const auto& [number, path] : numbered) AddDevice(std::to_string(number), {path});
@@ -94,9 +97,11 @@ class ClassMaker {
     Device device;
     device.name = std::move(name);
     for (const std::string& path : paths)
-      if (auto node = files_.Node(path); node.ok()) AddNode(device.edits, *std::move(node), options_.additional_gids);
+      if (auto node = files_.Node(path); node.ok())
+        AddNode(device.edits, *std::move(node), options_.additional_gids);
     if (device.edits.nodes.empty()) return;
-    if (auto hook = HookCalls(driver_, options_).OpenFolders(device.edits.nodes)) device.edits.hooks.push_back(*std::move(hook));
+    if (auto hook = HookCalls(driver_, options_).OpenFolders(device.edits.nodes))
+      device.edits.hooks.push_back(*std::move(hook));
     generated_.spec.devices.push_back(std::move(device));
   }
 
@@ -104,13 +109,16 @@ class ClassMaker {
     std::vector<std::string> found;
     for (const std::string& pattern : patterns)
       for (const std::string& path : files_.Match(pattern))
-        if (!IsLeftOut(path) && std::find(found.begin(), found.end(), path) == found.end()) found.push_back(path);
+        if (!IsLeftOut(path) && std::find(found.begin(), found.end(), path) == found.end())
+          found.push_back(path);
     return found;
   }
 
   bool IsLeftOut(const std::string& path) const {
     return std::any_of(subject_.except.begin(), subject_.except.end(),
-                       [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), path.c_str(), 0) == 0; });
+                       [&](const std::string& pattern) {
+                         return ::fnmatch(pattern.c_str(), path.c_str(), 0) == 0;
+                       });
   }
 
   std::string InProc(const std::string& path) const {
@@ -124,12 +132,14 @@ class ClassMaker {
     std::vector<FoundFile> found;
     for (const std::string& path : subject_.mounts) {
       if (!tree.ok()) break;
-      if (const auto file = tree->Find(path, O_PATH); file.ok()) found.push_back({path, file->host_path});
+      if (const auto file = tree->Find(path, O_PATH); file.ok())
+        found.push_back({path, file->host_path});
     }
     generated_.spec.edits.mounts = FileMounts(found);
   }
 
-  /// What keeps a vendor's own runtime away, which does not depend on where libraries are.
+  /// The variables that keep the vendor's own runtime from acting; they do not depend on where
+  /// libraries are.
   void AddVariables() {
     for (const std::string& variable : driver_.environment)
       if (variable.find('{') == std::string::npos) generated_.spec.edits.env.push_back(variable);
@@ -137,18 +147,22 @@ class ClassMaker {
 
   base::Status AddDriver() {
     Options options = options_;
-    options.disable_hooks.insert(options.disable_hooks.end(), subject_.without_hooks.begin(), subject_.without_hooks.end());
+    options.disable_hooks.insert(options.disable_hooks.end(), subject_.without_hooks.begin(),
+                                 subject_.without_hooks.end());
     ASSIGN(DriverEdits driver, EditsOfDriver(input_, places_, options, ControlFiles::kLeftOut));
     generated_.spec.edits = std::move(driver.edits);
     generated_.version = std::move(driver.version);
     generated_.folders = std::move(driver.folders);
-    generated_.remarks.insert(generated_.remarks.end(), driver.remarks.begin(), driver.remarks.end());
+    generated_.remarks.insert(generated_.remarks.end(), driver.remarks.begin(),
+                              driver.remarks.end());
     return {};
   }
 
   Error NoDevice() const {
-    const std::string what = subject_.list.empty() ? base::Join(subject_.nodes, ", ") : subject_.list;
-    std::string message = "there are no devices of the class " + generated_.spec.kind + " on this machine: looked for " + what;
+    const std::string what =
+        subject_.list.empty() ? base::Join(subject_.nodes, ", ") : subject_.list;
+    std::string message = "there are no devices of the class " + generated_.spec.kind +
+                          " on this machine: looked for " + what;
     for (const std::string& remark : generated_.remarks) message += "; " + remark;
     return Error(Code::kNotFound, message);
   }
@@ -164,7 +178,8 @@ class ClassMaker {
 
 }  // namespace
 
-base::Result<Generated> GenerateClass(const device::CdiClass& subject, const Input& input, const Places& places, const Options& options) {
+base::Result<Generated> GenerateClass(const device::CdiClass& subject, const Input& input,
+                                      const Places& places, const Options& options) {
   ASSIGN(DevFiles files, DevFiles::Open(places));
   return ClassMaker(subject, input, places, options, std::move(files)).Make();
 }

@@ -1,4 +1,4 @@
-// Which platform this machine is one of.
+// Determines which platform this machine is.
 #include <algorithm>
 
 #include <fcntl.h>
@@ -18,7 +18,8 @@ using device::CdiPlatform;
 
 constexpr std::string_view kSys = "/sys/", kDev = "/dev/";
 
-bool HasLibrary(const device::ContainerDriver& driver, const Places& places, const std::string& name) {
+bool HasLibrary(const device::ContainerDriver& driver, const Places& places,
+                const std::string& name) {
   const auto tree = DriverTree::Open(places);
   if (!tree.ok()) return false;
   auto folders = places.library_folders;
@@ -28,7 +29,8 @@ bool HasLibrary(const device::ContainerDriver& driver, const Places& places, con
   const auto text = tree->Read("/etc/ld.so.cache");
   if (!text.ok()) return false;
   const auto cache = os::ReadLdCache(*text);
-  return cache.ok() && std::any_of(cache->begin(), cache->end(), [&](const os::LdCacheEntry& entry) {
+  return cache.ok() &&
+         std::any_of(cache->begin(), cache->end(), [&](const os::LdCacheEntry& entry) {
            return entry.soname == name && tree->Find(entry.path, O_PATH).ok();
          });
 }
@@ -37,11 +39,15 @@ bool HasSign(const CdiPlatform& platform, const Places& places) {
   const auto files = DevFiles::Open(places);
   const auto tree = DriverTree::Open(places);
   for (const std::string& sign : platform.signs) {
-    if (sign.starts_with(kDev) ? files.ok() && files->Node(sign).ok() : tree.ok() && tree->Find(sign, O_PATH).ok()) return true;
+    if (sign.starts_with(kDev) ? files.ok() && files->Node(sign).ok()
+                               : tree.ok() && tree->Find(sign, O_PATH).ok())
+      return true;
   }
   if (platform.sign_file.empty()) return false;
-  const auto text = platform.sign_file.starts_with(kSys) ? os::ReadFile(places.sysfs_root + "/" + platform.sign_file.substr(kSys.size()))
-                                                         : os::ReadFile(platform.sign_file);
+  const auto text =
+      platform.sign_file.starts_with(kSys)
+          ? os::ReadFile(places.sysfs_root + "/" + platform.sign_file.substr(kSys.size()))
+          : os::ReadFile(platform.sign_file);
   return text.ok() && base::ToLower(*text).starts_with(platform.sign_text);
 }
 
@@ -56,8 +62,9 @@ Fits FitsPlatform(const CdiPlatform& platform, const Input& input, const Places&
 
 bool AllOfModels(const CdiPlatform& platform, std::span<const device::Facts* const> devices) {
   const auto is_one = [&](const device::Facts* facts) {
-    return std::any_of(platform.if_models.begin(), platform.if_models.end(),
-                       [&](const std::string& glob) { return base::GlobMatch(glob, facts->model); });
+    return std::any_of(
+        platform.if_models.begin(), platform.if_models.end(),
+        [&](const std::string& glob) { return base::GlobMatch(glob, facts->model); });
   };
   return !devices.empty() && std::all_of(devices.begin(), devices.end(), is_one);
 }

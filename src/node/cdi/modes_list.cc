@@ -1,4 +1,3 @@
-// One line of a list after the other.
 #include "node/cdi/modes_list.h"
 
 #include <algorithm>
@@ -8,18 +7,20 @@
 namespace penstock::node::cdi {
 namespace {
 
-/// Linux' PATH_MAX, which counts the end.
+/// Linux' PATH_MAX, which includes the terminating zero.
 constexpr std::size_t kLongestPath = 4095;
 
 std::string WhyNoPath(std::string_view path) {
   if (!path.starts_with('/')) return "a whole path is expected after the comma";
   if (path.size() > kLongestPath) return "the path is longer than paths can be";
   const auto control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; };
-  if (!base::IsUtf8(path) || std::any_of(path.begin(), path.end(), control)) return "the path has characters in it that no file here has";
+  if (!base::IsUtf8(path) || std::any_of(path.begin(), path.end(), control))
+    return "the path has characters in it that no file here has";
   for (const std::string& part : base::Split(path, '/'))
     if (part == "." || part == "..") return "a path without \".\" and \"..\" is expected";
-  // Hooks are told of links as TARGET::LINK.
-  if (path.find("::") != std::string_view::npos) return "the path has \"::\" in it, which no specification can say";
+  // Hooks take links as TARGET::LINK.
+  if (path.find("::") != std::string_view::npos)
+    return "the path has \"::\" in it, which no specification can say";
   return "";
 }
 
@@ -39,8 +40,9 @@ std::string Words(const std::map<std::string, device::HostFile>& words) {
 
 }  // namespace
 
-base::Result<std::vector<ListedFile>> ParseFileList(std::string_view text, std::string_view file,
-                                                    const std::map<std::string, device::HostFile>& words) {
+base::Result<std::vector<ListedFile>> ParseFileList(
+    std::string_view text, std::string_view file,
+    const std::map<std::string, device::HostFile>& words) {
   std::vector<ListedFile> files;
   std::vector<std::string> problems;
   std::size_t number = 0;
@@ -57,7 +59,8 @@ base::Result<std::vector<ListedFile>> ParseFileList(std::string_view text, std::
       wrong("a line \"WORD, PATH\" is expected");
     } else if (word == words.end()) {
       wrong("the line must begin with one of " + Words(words));
-    } else if (const std::string_view path = base::Trim(line.substr(comma + 1)); !WhyNoPath(path).empty()) {
+    } else if (const std::string_view path = base::Trim(line.substr(comma + 1));
+               !WhyNoPath(path).empty()) {
       wrong(WhyNoPath(path));
     } else if (std::string plain = Plain(path); plain.empty()) {
       wrong("a path below / is expected");
@@ -67,7 +70,8 @@ base::Result<std::vector<ListedFile>> ParseFileList(std::string_view text, std::
       files.push_back({word->second, std::move(plain)});
     }
   }
-  if (!problems.empty()) return base::Error(base::Code::kInvalidArgument, base::Join(problems, "\n"));
+  if (!problems.empty())
+    return base::Error(base::Code::kInvalidArgument, base::Join(problems, "\n"));
   return files;
 }
 

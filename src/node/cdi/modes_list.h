@@ -1,4 +1,5 @@
-// Lists of the files that a container needs of its host, as a system brings them (Tegra's *.csv). Text only.
+// Parses the lists of host files that a container needs, as a system provides them (Tegra's *.csv).
+// Does no I/O.
 #pragma once
 
 #include <map>
@@ -17,9 +18,11 @@ struct ListedFile {
   bool operator==(const ListedFile&) const = default;
 };
 
-/// Lines "WORD, PATH"; blanks around either, empty lines and lines that begin with # say nothing, and lines may end as Windows' do. Every
-/// line that is none of this at once: kInvalidArgument, with file and line.
-base::Result<std::vector<ListedFile>> ParseFileList(std::string_view text, std::string_view file,
-                                                    const std::map<std::string, device::HostFile>& words);
+/// Parses lines "WORD, PATH". Blanks around either, empty lines and lines that start with # are
+/// ignored; lines may end with CRLF. If any line is invalid: kInvalidArgument, with file and line
+/// of every invalid one.
+base::Result<std::vector<ListedFile>> ParseFileList(
+    std::string_view text, std::string_view file,
+    const std::map<std::string, device::HostFile>& words);
 
 }  // namespace penstock::node::cdi

@@ -1,4 +1,3 @@
-// Lists of host files.
 #include "node/cdi/modes_list.h"
 
 #include <gmock/gmock.h>
@@ -12,8 +11,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const std::map<std::string, HostFile> kWords{
-    {"dev", HostFile::kDevice}, {"dir", HostFile::kFolder}, {"lib", HostFile::kFile}, {"sym", HostFile::kLink}};
+const std::map<std::string, HostFile> kWords{{"dev", HostFile::kDevice},
+                                             {"dir", HostFile::kFolder},
+                                             {"lib", HostFile::kFile},
+                                             {"sym", HostFile::kLink}};
 
 TEST(FileList, TakesEveryFormThatSystemsHaveThemIn) {
   const auto files = ParseFileList(
@@ -27,7 +28,8 @@ TEST(FileList, TakesEveryFormThatSystemsHaveThemIn) {
       "l4t.csv", kWords);
   ASSERT_TRUE(files.ok()) << files.error().message();
   EXPECT_THAT(*files, ElementsAre(ListedFile{HostFile::kDevice, "/dev/nvhost-gpu"},
-                                  ListedFile{HostFile::kFile, "/usr/lib/aarch64-linux-gnu/tegra/libcuda.so.1.1"},
+                                  ListedFile{HostFile::kFile,
+                                             "/usr/lib/aarch64-linux-gnu/tegra/libcuda.so.1.1"},
                                   ListedFile{HostFile::kFolder, "/lib/firmware/tegra19x"},
                                   ListedFile{HostFile::kLink, "/etc/vulkan/icd.d/nvidia_icd.json"},
                                   ListedFile{HostFile::kDevice, "/a/path,with,commas"}));
@@ -61,7 +63,8 @@ TEST(FileList, SaysWhatIsWrongWithALineAndWhereItIs) {
                {"lib, /" + std::string(4095, 'a'), "longer"}};
   for (const auto& one : cases) {
     SCOPED_TRACE(one.line);
-    const auto files = ParseFileList("lib, /usr/lib/a\n\n" + one.line + "\n", "/etc/l4t.csv", kWords);
+    const auto files =
+        ParseFileList("lib, /usr/lib/a\n\n" + one.line + "\n", "/etc/l4t.csv", kWords);
     ASSERT_FALSE(files.ok());
     EXPECT_EQ(files.error().code(), base::Code::kInvalidArgument);
     EXPECT_THAT(files.error().message(), ::testing::StartsWith("/etc/l4t.csv:3: "));
@@ -69,11 +72,12 @@ TEST(FileList, SaysWhatIsWrongWithALineAndWhereItIs) {
   }
 }
 
-TEST(FileList, TellsAllOfItsProblemsAtOnce) {
+TEST(FileList, ReportsAllOfItsProblemsAtOnce) {
   const auto files = ParseFileList("x\nlib, /a\ndev, b\n", "a.csv", kWords);
   ASSERT_FALSE(files.ok());
   EXPECT_THAT(files.error().message(),
-              ::testing::AllOf(HasSubstr("a.csv:1:"), HasSubstr("a.csv:3:"), ::testing::Not(HasSubstr("a.csv:2:"))));
+              ::testing::AllOf(HasSubstr("a.csv:1:"), HasSubstr("a.csv:3:"),
+                               ::testing::Not(HasSubstr("a.csv:2:"))));
 }
 
 }  // namespace

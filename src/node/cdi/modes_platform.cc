@@ -1,4 +1,5 @@
-// Machines on which a driver's files are where lists or folders of the system say.
+// Generates specifications for machines on which a driver's files are listed by the system, or are
+// in folders of the system.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -29,21 +30,27 @@ constexpr std::string_view kSys = "/sys/";
 constexpr const char* kAll = "all";
 constexpr std::size_t kMostNamed = 5;
 
-bool IsLibrary(const std::string& path) { return ::fnmatch("lib?*.so*", std::string(NameOf(path)).c_str(), 0) == 0; }
+bool IsLibrary(const std::string& path) {
+  return ::fnmatch("lib?*.so*", std::string(NameOf(path)).c_str(), 0) == 0;
+}
 
 bool IsPattern(const std::string& path) { return path.find_first_of("*?[") != std::string::npos; }
 
 /// "a, b and 3 more".
 std::string Some(const std::vector<std::string>& all) {
-  const std::vector<std::string> first(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), kMostNamed)));
-  return base::Join(first, ", ") + (all.size() > kMostNamed ? " and " + std::to_string(all.size() - kMostNamed) + " more" : "");
+  const std::vector<std::string> first(
+      all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), kMostNamed)));
+  return base::Join(first, ", ") +
+         (all.size() > kMostNamed ? " and " + std::to_string(all.size() - kMostNamed) + " more"
+                                  : "");
 }
 
-/// A platform's files as they are found.
+/// Collects a platform's files.
 class PlatformMaker {
  public:
-  PlatformMaker(const CdiPlatform& subject, const Input& input, const Places& places, const Options& options, const PlatformOptions& more,
-                DevFiles files, DriverTree tree)
+  PlatformMaker(const CdiPlatform& subject, const Input& input, const Places& places,
+                const Options& options, const PlatformOptions& more, DevFiles files,
+                DriverTree tree)
       : subject_(subject),
         input_(input),
         places_(places),
@@ -55,14 +62,15 @@ class PlatformMaker {
         links_(tree_, no_folders_, BesideLinks()) {}
 
   base::Result<Generated> Make() {
-    generated_.spec.kind = options_.kind.empty() ? std::string(input_.dialect->cdi_kind()) : options_.kind;
+    generated_.spec.kind =
+        options_.kind.empty() ? std::string(input_.dialect->cdi_kind()) : options_.kind;
     for (const std::string& node : subject_.nodes) AddDevice(node);
     TRY(AddLists());
     for (const CdiPlatform::Folder& folder : subject_.folders) TRY(AddFolder(folder));
     if (edits_.nodes.empty()) return NoDevice();
     for (const std::string& path : subject_.mounts) AddMount(path);
     for (const device::DriverLink& link : subject_.links) AddWholeLink(link);
-    TellMissing();
+    ReportMissing();
     AddDevices();
     Finish();
     return std::move(generated_);
@@ -87,8 +95,8 @@ class PlatformMaker {
       for (const ListedFile& file : listed) AddListed(file);
     }
     if (!subject_.lists.empty() && read == 0)
-      return Error(Code::kNotFound, "there is none of the lists that say what containers need on " + subject_.name + ": " +
-                                        base::Join(subject_.lists, ", "));
+      return Error(Code::kNotFound, "there is none of the lists that say what containers need on " +
+                                        subject_.name + ": " + base::Join(subject_.lists, ", "));
     return {};
   }
 
@@ -98,19 +106,21 @@ class PlatformMaker {
       if (file.kind == HostFile::kLink) {
         AddLink(path);
       } else {
-        AddFile(path, file.kind == HostFile::kFolder ? O_PATH | O_DIRECTORY : O_RDONLY | O_NONBLOCK);
+        AddFile(path,
+                file.kind == HostFile::kFolder ? O_PATH | O_DIRECTORY : O_RDONLY | O_NONBLOCK);
       }
     }
   }
 
-  /// What a path with a glob in its last part stands for; itself where there is none in it.
+  /// Expands a glob in the last part of a path; returns the path itself where it has none.
   std::vector<std::string> Expand(const std::string& path) {
     const std::string name(NameOf(path));
     if (!IsPattern(name)) return {path};
     std::vector<std::string> paths;
     if (const auto folder = tree_.List(FolderOf(path)); folder.ok())
       for (const std::string& one : folder->names)
-        if (::fnmatch(name.c_str(), one.c_str(), FNM_PERIOD) == 0) paths.push_back(Below(FolderOf(path), one));
+        if (::fnmatch(name.c_str(), one.c_str(), FNM_PERIOD) == 0)
+          paths.push_back(Below(FolderOf(path), one));
     if (paths.empty()) missing_.push_back(path);
     return paths;
   }
@@ -128,7 +138,8 @@ class PlatformMaker {
     if (!any) missing_.push_back(path);
   }
 
-  /// A file or folder, where it lies and, if that is another path, with a link from where it was asked for.
+  /// Adds a file or folder at its real path and, if that differs from the requested path, a link
+  /// from the requested path.
   void AddFile(const std::string& path, int flags) {
     auto file = tree_.Find(path, flags);
     if (!file.ok()) file = InFolders(path, flags);
@@ -157,13 +168,16 @@ class PlatformMaker {
 
   bool IsIgnored(const std::string& path) const {
     constexpr std::string_view kAnywhere = "**/";
-    return std::any_of(more_.ignored_links.begin(), more_.ignored_links.end(), [&](const std::string& pattern) {
-      if (pattern.starts_with(kAnywhere)) return ::fnmatch(pattern.c_str() + kAnywhere.size(), std::string(NameOf(path)).c_str(), 0) == 0;
-      return ::fnmatch(pattern.c_str(), path.c_str(), FNM_PATHNAME) == 0;
-    });
+    return std::any_of(more_.ignored_links.begin(), more_.ignored_links.end(),
+                       [&](const std::string& pattern) {
+                         if (pattern.starts_with(kAnywhere))
+                           return ::fnmatch(pattern.c_str() + kAnywhere.size(),
+                                            std::string(NameOf(path)).c_str(), 0) == 0;
+                         return ::fnmatch(pattern.c_str(), path.c_str(), FNM_PATHNAME) == 0;
+                       });
   }
 
-  /// The newest of the folders that have the file which tells them.
+  /// Adds the newest of the folders that contain the file by which they are known.
   base::Status AddFolder(const CdiPlatform::Folder& wanted) {
     std::vector<std::pair<timespec, std::string>> found;
     for (const std::string& path : ExpandFolder(wanted.pattern)) {
@@ -172,14 +186,17 @@ class PlatformMaker {
       if (file.ok() && ::fstat(file->fd.get(), &info) == 0) found.emplace_back(info.st_mtim, path);
     }
     if (found.empty())
-      return Error(Code::kNotFound, "there is no " + Below(wanted.pattern, wanted.known_by) + ", without which " + subject_.name +
+      return Error(Code::kNotFound, "there is no " + Below(wanted.pattern, wanted.known_by) +
+                                        ", without which " + subject_.name +
                                         " has no driver for containers");
     std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-      return std::tie(b.first.tv_sec, b.first.tv_nsec, a.second) < std::tie(a.first.tv_sec, a.first.tv_nsec, b.second);
+      return std::tie(b.first.tv_sec, b.first.tv_nsec, a.second) <
+             std::tie(a.first.tv_sec, a.first.tv_nsec, b.second);
     });
     const std::string& folder = found.front().second;
     if (found.size() > 1)
-      generated_.remarks.push_back(std::to_string(found.size()) + " folders match " + wanted.pattern + " and have " + wanted.known_by +
+      generated_.remarks.push_back(std::to_string(found.size()) + " folders match " +
+                                   wanted.pattern + " and have " + wanted.known_by +
                                    ": took the newest, " + folder);
     AddFilesOf(wanted, folder);
     return {};
@@ -191,7 +208,8 @@ class PlatformMaker {
     std::vector<std::string> paths;
     if (const auto folder = tree_.List(FolderOf(pattern)); folder.ok())
       for (const std::string& one : folder->names)
-        if (::fnmatch(name.c_str(), one.c_str(), FNM_PERIOD) == 0) paths.push_back(Below(FolderOf(pattern), one));
+        if (::fnmatch(name.c_str(), one.c_str(), FNM_PERIOD) == 0)
+          paths.push_back(Below(FolderOf(pattern), one));
     return paths;
   }
 
@@ -200,14 +218,17 @@ class PlatformMaker {
     if (const auto listed = tree_.List(folder); listed.ok())
       for (const std::string& name : listed->names)
         if (std::any_of(wanted.files_too.begin(), wanted.files_too.end(),
-                        [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), name.c_str(), FNM_PERIOD) == 0; }))
+                        [&](const std::string& pattern) {
+                          return ::fnmatch(pattern.c_str(), name.c_str(), FNM_PERIOD) == 0;
+                        }))
           names.insert(name);
     for (const std::string& name : names) AddFile(Below(folder, name), O_RDONLY | O_NONBLOCK);
   }
 
   void AddMount(const std::string& path) {
     if (path.starts_with(kSys)) {
-      if (os::Exists(places_.sysfs_root + "/" + path.substr(kSys.size()))) mounts_.push_back({path, path});
+      if (os::Exists(places_.sysfs_root + "/" + path.substr(kSys.size())))
+        mounts_.push_back({path, path});
     } else if (const auto file = tree_.Find(path, O_PATH); file.ok()) {
       mounts_.push_back({path, file->host_path});
     }
@@ -217,12 +238,14 @@ class PlatformMaker {
     if (!link.link.starts_with('/')) return;
     const auto leads_to = [&](const FoundFile& file) { return NameOf(file.path) == link.target; };
     const auto target = std::find_if(mounts_.begin(), mounts_.end(), leads_to);
-    if (target != mounts_.end() && target->path != link.link) extra_links_.push_back({link.link, target->path});
+    if (target != mounts_.end() && target->path != link.link)
+      extra_links_.push_back({link.link, target->path});
   }
 
-  void TellMissing() {
+  void ReportMissing() {
     if (missing_.empty()) return;
-    generated_.remarks.push_back(std::to_string(missing_.size()) + " of the files that containers get on " + subject_.name +
+    generated_.remarks.push_back(std::to_string(missing_.size()) +
+                                 " of the files that containers get on " + subject_.name +
                                  " are not on this machine: " + Some(missing_));
   }
 
@@ -244,9 +267,12 @@ class PlatformMaker {
     auto links = links_.Take();
     links.insert(links.end(), extra_links_.begin(), extra_links_.end());
     std::sort(links.begin(), links.end());
-    links.erase(std::unique(links.begin(), links.end(), [](const auto& a, const auto& b) { return a.path == b.path; }), links.end());
+    links.erase(std::unique(links.begin(), links.end(),
+                            [](const auto& a, const auto& b) { return a.path == b.path; }),
+                links.end());
     const auto is_file = [&](const FoundLink& link) {
-      return std::any_of(mounts_.begin(), mounts_.end(), [&](const FoundFile& file) { return file.path == link.path; });
+      return std::any_of(mounts_.begin(), mounts_.end(),
+                         [&](const FoundFile& file) { return file.path == link.path; });
     };
     std::erase_if(links, is_file);
     const std::vector<std::string> folders(folders_.begin(), folders_.end());
@@ -257,7 +283,8 @@ class PlatformMaker {
   }
 
   Error NoDevice() const {
-    return Error(Code::kNotFound, "this is no machine of " + subject_.name + ": it has none of the device files that belong to it" +
+    return Error(Code::kNotFound, "this is no machine of " + subject_.name +
+                                      ": it has none of the device files that belong to it" +
                                       (missing_.empty() ? "" : " (" + Some(missing_) + ")"));
   }
 
@@ -270,9 +297,9 @@ class PlatformMaker {
   const DevFiles files_;
   const DriverTree tree_;
   const std::vector<DriverTree::Folder> no_folders_;
-  Links links_;
+  LibraryLinks links_;
   Generated generated_;
-  api::cdi::Edits edits_;  ///< of the device
+  api::cdi::CdiEdits edits_;  ///< of the device
   std::vector<FoundFile> mounts_;
   std::vector<FoundLink> extra_links_;
   std::set<std::string> folders_;  ///< of libraries
@@ -281,11 +308,13 @@ class PlatformMaker {
 
 }  // namespace
 
-base::Result<Generated> GeneratePlatform(const CdiPlatform& subject, const Input& input, const Places& places, const Options& options,
+base::Result<Generated> GeneratePlatform(const CdiPlatform& subject, const Input& input,
+                                         const Places& places, const Options& options,
                                          const PlatformOptions& more) {
   ASSIGN(DevFiles files, DevFiles::Open(places));
   ASSIGN(DriverTree tree, DriverTree::Open(places));
-  return PlatformMaker(subject, input, places, options, more, std::move(files), std::move(tree)).Make();
+  return PlatformMaker(subject, input, places, options, more, std::move(files), std::move(tree))
+      .Make();
 }
 
 }  // namespace penstock::node::cdi

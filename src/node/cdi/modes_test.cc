@@ -1,4 +1,5 @@
-// Classes and platforms, with this machine's /dev/null and its kin for device files: making others takes a right that unit tests lack.
+// Tests classes and platforms, with this machine's /dev/null and similar device files: creating
+// device files requires a privilege that unit tests lack.
 #include "node/cdi/modes.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 #include "device/testing/acme.h"
 #include "os/core/file.h"
 #include "os/core/ld_cache.h"
-#include "os/temporary_folder.h"
+#include "os/testing/temporary_folder.h"
 
 namespace penstock::node::cdi {
 namespace {
@@ -31,20 +32,29 @@ class Modes : public ::testing::Test {
     places.host_driver_root = "/run/acme";
     places.sysfs_root = folder.path() + "/sys";
     places.proc_root = folder.path() + "/proc";
-    for (const std::string& root : {places.driver_root, places.sysfs_root, places.proc_root}) EXPECT_TRUE(os::MakeDirectories(root).ok());
+    for (const std::string& root : {places.driver_root, places.sysfs_root, places.proc_root})
+      EXPECT_TRUE(os::MakeDirectories(root).ok());
   }
 
-  void Write(const std::string& path, const std::string& content = "") { folder.Write(path.substr(1), content); }
-  void Link(const std::string& target, const std::string& path) { folder.Link(path.substr(1), target); }
+  void Write(const std::string& path, const std::string& content = "") {
+    folder.Write(path.substr(1), content);
+  }
+  void Link(const std::string& target, const std::string& path) {
+    folder.Link(path.substr(1), target);
+  }
 
-  /// The later the number, the newer the file.
+  /// The greater the number, the newer the file.
   void SetAge(const std::string& path, long seconds) {
     const timespec times[2] = {{seconds, 0}, {seconds, 0}};
     ASSERT_EQ(::utimensat(AT_FDCWD, (folder.path() + path).c_str(), times, 0), 0);
   }
 
-  base::Result<Generated> Make(const CdiClass& subject) { return GenerateClass(subject, input, places, options); }
-  base::Result<Generated> Make(const CdiPlatform& subject) { return GeneratePlatform(subject, input, places, options, more); }
+  base::Result<Generated> Make(const CdiClass& subject) {
+    return GenerateClass(subject, input, places, options);
+  }
+  base::Result<Generated> Make(const CdiPlatform& subject) {
+    return GeneratePlatform(subject, input, places, options, more);
+  }
 
   os::TemporaryFolder folder;
   device::testing::AcmeDialect dialect;
@@ -61,7 +71,7 @@ std::vector<std::string> Names(const Generated& generated) {
   return names;
 }
 
-std::vector<std::string> Nodes(const api::cdi::Edits& edits) {
+std::vector<std::string> Nodes(const api::cdi::CdiEdits& edits) {
   std::vector<std::string> paths;
   for (const auto& node : edits.nodes) paths.push_back(node.path);
   return paths;
@@ -70,7 +80,8 @@ std::vector<std::string> Nodes(const api::cdi::Edits& edits) {
 /// "/etc/a from /run/acme/etc/a".
 std::vector<std::string> Mounts(const Generated& generated) {
   std::vector<std::string> mounts;
-  for (const auto& mount : generated.spec.edits.mounts) mounts.push_back(mount.container_path + " from " + mount.host_path);
+  for (const auto& mount : generated.spec.edits.mounts)
+    mounts.push_back(mount.container_path + " from " + mount.host_path);
   return mounts;
 }
 
@@ -93,18 +104,22 @@ TEST_F(Modes, WhatIsNoDeviceFileCountsForNothing) {
   const auto made = Make(CdiClass{.kind = "acme.com/noise", .nodes = {"/dev/acme*"}});
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.error().code(), base::Code::kNotFound);
-  EXPECT_THAT(made.error().message(), ::testing::AllOf(HasSubstr("acme.com/noise"), HasSubstr("/dev/acme*")));
+  EXPECT_THAT(made.error().message(),
+              ::testing::AllOf(HasSubstr("acme.com/noise"), HasSubstr("/dev/acme*")));
 }
 
-TEST_F(Modes, OfFilesWithoutNumbersThatAreToBeNumberedEachIsTold) {
-  const auto made = Make(CdiClass{.kind = "acme.com/lane", .nodes = {"/dev/null"}, .device_per_node = true});
+TEST_F(Modes, OfFilesWithoutNumbersThatAreToBeNumberedEachIsReported) {
+  const auto made =
+      Make(CdiClass{.kind = "acme.com/lane", .nodes = {"/dev/null"}, .device_per_node = true});
   ASSERT_FALSE(made.ok());
   EXPECT_THAT(made.error().message(), HasSubstr("/dev/null has no number"));
 }
 
 TEST_F(Modes, MountsOfAClassAreThoseThatAreThere) {
   Write("/driver/etc/acme.json");
-  const auto made = Make(CdiClass{.kind = "acme.com/noise", .nodes = {"/dev/null"}, .mounts = {"/run/acme-udev", "/etc/acme.json"}});
+  const auto made = Make(CdiClass{.kind = "acme.com/noise",
+                                  .nodes = {"/dev/null"},
+                                  .mounts = {"/run/acme-udev", "/etc/acme.json"}});
   ASSERT_TRUE(made.ok());
   EXPECT_THAT(Mounts(*made), ElementsAre("/etc/acme.json from /run/acme/etc/acme.json"));
 }
@@ -127,8 +142,10 @@ TEST_F(Modes, AListMayNameTheDevices) {
   EXPECT_THAT(broken.error().message(), HasSubstr("rights:1: broken"));
 }
 
-const std::map<std::string, HostFile> kWords{
-    {"dev", HostFile::kDevice}, {"dir", HostFile::kFolder}, {"lib", HostFile::kFile}, {"sym", HostFile::kLink}};
+const std::map<std::string, HostFile> kWords{{"dev", HostFile::kDevice},
+                                             {"dir", HostFile::kFolder},
+                                             {"lib", HostFile::kFile},
+                                             {"sym", HostFile::kLink}};
 
 CdiPlatform Listed() {
   return {.mode = "list",
@@ -140,8 +157,11 @@ CdiPlatform Listed() {
 }
 
 TEST_F(Modes, ListsSayWhatAPlatformGives) {
-  Write("/driver/etc/acme.d/a.csv", "dev, /dev/null\ndev, /dev/no-such\nlib, /usr/lib/tegra/libacme.so.1.1\nlib, /lib/gone.bin\n");
-  Write("/driver/etc/acme.d/b.csv", "dir, /usr/share/acme\nsym, /usr/lib/libacme.so\nlib, /lib/fw/*.bin\n");
+  Write("/driver/etc/acme.d/a.csv",
+        "dev, /dev/null\ndev, /dev/no-such\nlib, /usr/lib/tegra/libacme.so.1.1\nlib, "
+        "/lib/gone.bin\n");
+  Write("/driver/etc/acme.d/b.csv",
+        "dir, /usr/share/acme\nsym, /usr/lib/libacme.so\nlib, /lib/fw/*.bin\n");
   Write("/driver/usr/lib/tegra/libacme.so.1.1", "no ELF file");
   Write("/driver/usr/share/acme/x");
   Write("/driver/lib/fw/a.bin");
@@ -152,12 +172,16 @@ TEST_F(Modes, ListsSayWhatAPlatformGives) {
   const auto made = Make(Listed());
   ASSERT_TRUE(made.ok()) << made.error().message();
   EXPECT_THAT(Nodes(made->spec.devices.at(0).edits), ElementsAre("/dev/null"));
-  EXPECT_THAT(Mounts(*made), ElementsAre("/etc/acme_release from /run/acme/etc/acme_release", "/lib/fw/a.bin from /run/acme/lib/fw/a.bin",
-                                         "/sys/acme/family from /sys/acme/family",
-                                         "/usr/lib/tegra/libacme.so.1.1 from /run/acme/usr/lib/tegra/libacme.so.1.1",
-                                         "/usr/share/acme from /run/acme/usr/share/acme"));
+  EXPECT_THAT(
+      Mounts(*made),
+      ElementsAre("/etc/acme_release from /run/acme/etc/acme_release",
+                  "/lib/fw/a.bin from /run/acme/lib/fw/a.bin",
+                  "/sys/acme/family from /sys/acme/family",
+                  "/usr/lib/tegra/libacme.so.1.1 from /run/acme/usr/lib/tegra/libacme.so.1.1",
+                  "/usr/share/acme from /run/acme/usr/share/acme"));
   EXPECT_THAT(made->remarks,
-              ElementsAre(::testing::AllOf(HasSubstr("2 of the files"), HasSubstr("/dev/no-such"), HasSubstr("/lib/gone.bin"))));
+              ElementsAre(::testing::AllOf(HasSubstr("2 of the files"), HasSubstr("/dev/no-such"),
+                                           HasSubstr("/lib/gone.bin"))));
   EXPECT_THAT(Names(*made), ::testing::Contains("0"));
   EXPECT_THAT(Names(*made), ::testing::Contains("all"));
   EXPECT_TRUE(api::cdi::Check(made->spec).ok());
@@ -190,9 +214,10 @@ TEST_F(Modes, OtherListsMayBeAskedForAndMustBeThere) {
   EXPECT_THAT(Make(Listed()).error().message(), HasSubstr("gone.csv"));
 }
 
-/// Acme's dialect has no hooks, so what links there are shows in what is mounted for them.
+/// Acme's dialect has no hooks, so links show only in the mounts that they cause.
 TEST_F(Modes, LinksAreLeftOutByPattern) {
-  Write("/driver/etc/acme.d/a.csv", "dev, /dev/null\nsym, /usr/lib/libacme.so\nsym, /usr/lib/other\n");
+  Write("/driver/etc/acme.d/a.csv",
+        "dev, /dev/null\nsym, /usr/lib/libacme.so\nsym, /usr/lib/other\n");
   Write("/driver/usr/lib/tegra/libacme.so.1");
   Write("/driver/usr/lib/tegra/other.1");
   Link("tegra/libacme.so.1", "/driver/usr/lib/libacme.so");
@@ -201,9 +226,11 @@ TEST_F(Modes, LinksAreLeftOutByPattern) {
   more.ignored_links = {"*.so"};
   EXPECT_EQ(Mounts(*Make(Listed())).size(), 2U) << "a glob over whole paths";
   more.ignored_links = {"**/*.so"};
-  EXPECT_THAT(Mounts(*Make(Listed())), ElementsAre("/usr/lib/tegra/other.1 from /run/acme/usr/lib/tegra/other.1"));
+  EXPECT_THAT(Mounts(*Make(Listed())),
+              ElementsAre("/usr/lib/tegra/other.1 from /run/acme/usr/lib/tegra/other.1"));
   more.ignored_links = {"/usr/lib/o*"};
-  EXPECT_THAT(Mounts(*Make(Listed())), ElementsAre("/usr/lib/tegra/libacme.so.1 from /run/acme/usr/lib/tegra/libacme.so.1"));
+  EXPECT_THAT(Mounts(*Make(Listed())),
+              ElementsAre("/usr/lib/tegra/libacme.so.1 from /run/acme/usr/lib/tegra/libacme.so.1"));
 }
 
 TEST_F(Modes, ALinkOutOfTheDriverRootStaysInIt) {
@@ -218,15 +245,18 @@ TEST_F(Modes, ALinkOutOfTheDriverRootStaysInIt) {
 }
 
 CdiPlatform Foldered() {
-  return {
-      .mode = "folder",
-      .name = "Acme Two",
-      .nodes = {"/dev/null"},
-      .folders = {{.pattern = "/store/*", .known_by = "libacme.so.1.1", .files = {"libacme.so.1.1", "acme-smi"}, .files_too = {"*.bin"}}}};
+  return {.mode = "folder",
+          .name = "Acme Two",
+          .nodes = {"/dev/null"},
+          .folders = {{.pattern = "/store/*",
+                       .known_by = "libacme.so.1.1",
+                       .files = {"libacme.so.1.1", "acme-smi"},
+                       .files_too = {"*.bin"}}}};
 }
 
 TEST_F(Modes, OfSeveralFoldersTheNewestCounts) {
-  for (const char* name : {"a", "b", "c"}) Write(std::string("/driver/store/") + name + "/libacme.so.1.1");
+  for (const char* name : {"a", "b", "c"})
+    Write(std::string("/driver/store/") + name + "/libacme.so.1.1");
   SetAge("/driver/store/a/libacme.so.1.1", 1000);
   SetAge("/driver/store/b/libacme.so.1.1", 3000);
   SetAge("/driver/store/c/libacme.so.1.1", 2000);
@@ -235,9 +265,12 @@ TEST_F(Modes, OfSeveralFoldersTheNewestCounts) {
   Write("/driver/store/b/more.txt");
   const auto made = Make(Foldered());
   ASSERT_TRUE(made.ok()) << made.error().message();
-  EXPECT_THAT(Mounts(*made), ElementsAre("/store/b/libacme.so.1.1 from /run/acme/store/b/libacme.so.1.1",
-                                         "/store/b/more.bin from /run/acme/store/b/more.bin"));
-  EXPECT_THAT(made->remarks, ElementsAre(::testing::AllOf(HasSubstr("3 folders"), HasSubstr("/store/b")), HasSubstr("/store/b/acme-smi")));
+  EXPECT_THAT(Mounts(*made),
+              ElementsAre("/store/b/libacme.so.1.1 from /run/acme/store/b/libacme.so.1.1",
+                          "/store/b/more.bin from /run/acme/store/b/more.bin"));
+  EXPECT_THAT(made->remarks,
+              ElementsAre(::testing::AllOf(HasSubstr("3 folders"), HasSubstr("/store/b")),
+                          HasSubstr("/store/b/acme-smi")));
   EXPECT_THAT(Names(*made), ElementsAre("all"));
 }
 
@@ -246,8 +279,9 @@ TEST_F(Modes, WithoutItsFolderAPlatformHasNoDriver) {
   EXPECT_THAT(Make(Foldered()).error().message(), HasSubstr("/store/*/libacme.so.1.1"));
 }
 
-TEST_F(Modes, APlatformIsToldByItsSigns) {
-  CdiPlatform platform{.signs = {"/etc/acme_release"}, .sign_file = "/sys/acme/family", .sign_text = "acme"};
+TEST_F(Modes, APlatformIsReportedByItsSigns) {
+  CdiPlatform platform{
+      .signs = {"/etc/acme_release"}, .sign_file = "/sys/acme/family", .sign_text = "acme"};
   EXPECT_EQ(FitsPlatform(platform, input, places), Fits::kNo);
   Write("/sys/acme/family", "Other\n");
   EXPECT_EQ(FitsPlatform(platform, input, places), Fits::kNo);
@@ -261,11 +295,15 @@ TEST_F(Modes, APlatformIsToldByItsSigns) {
 }
 
 TEST_F(Modes, ADriverThatAnswersDecidesByModelsWhetherItIsAPlatforms) {
-  const CdiPlatform platform{.signs = {"/dev/null"}, .unless_library = "libacme-ml.so.1", .if_models = {"*(acme)*", "Acme One*"}};
+  const CdiPlatform platform{.signs = {"/dev/null"},
+                             .unless_library = "libacme-ml.so.1",
+                             .if_models = {"*(acme)*", "Acme One*"}};
   EXPECT_EQ(FitsPlatform(platform, input, places), Fits::kYes);
   Write("/driver/lib/acme/libacme-ml.so.1");
   EXPECT_EQ(FitsPlatform(platform, input, places), Fits::kYes) << "in no folder of libraries";
-  Write("/driver/etc/ld.so.cache", os::WriteLdCache({{.soname = "libacme-ml.so.1", .path = "/lib/acme/libacme-ml.so.1", .flags = 0x0303}}));
+  Write("/driver/etc/ld.so.cache",
+        os::WriteLdCache(
+            {{.soname = "libacme-ml.so.1", .path = "/lib/acme/libacme-ml.so.1", .flags = 0x0303}}));
   EXPECT_EQ(FitsPlatform(platform, input, places), Fits::kByModels);
   std::filesystem::remove(places.driver_root + "/etc/ld.so.cache");
   places.library_folders = {"/lib/acme"};

@@ -1,4 +1,3 @@
-// Records to evidence.
 #include "node/health/kernel_log.h"
 
 #include <algorithm>
@@ -7,8 +6,8 @@
 #include <sys/epoll.h>
 
 #include "device/kinds.h"
-#include "os/kmsg.h"
-#include "os/watch.h"
+#include "os/watch/kmsg.h"
+#include "os/watch/watch.h"
 
 namespace penstock::node::health {
 
@@ -17,10 +16,11 @@ namespace {
 constexpr std::size_t kMostHistory = 4096;
 constexpr base::Duration kLeastAge = std::chrono::milliseconds(1);
 
-/// What programs write to /dev/kmsg has another facility than 0, whatever they ask for (kernel/printk/printk.c, devkmsg_write).
+/// Records that programs write to /dev/kmsg never have facility 0, whatever the program asks for
+/// (kernel/printk/printk.c, devkmsg_write).
 bool IsOfTheKernel(const os::KernelRecord& record) { return record.priority < 8; }
 
-/// Something found in a record of the past.
+/// Evidence in an earlier record.
 struct Found {
   const device::Dialect* dialect = nullptr;
   device::Evidence evidence;
@@ -43,27 +43,34 @@ struct KernelLogFeed::State {
         heard(dialect->vendor(), *evidence, base::Duration(0));
       }
     }
-    // A read ends somewhere in a flood. A device says again that there is more; a file does not, and the loop has others to serve.
+    // One read does not consume a whole flood of records. A device becomes readable again while
+    // more remain; a file does not, so post another read, which lets the loop serve others in
+    // between.
     if (log.pollable() || records.empty()) return;
     loop.Post([this, weak = std::weak_ptr(alive)] {
       if (!weak.expired()) Read();
     });
   }
 
-  /// All that is there. What is not wanted counts for `last` alone.
+  /// Reads all existing records. Records that `options` excludes only advance `last`.
   void ReadPast(const Options& options) {
     std::deque<Found> found;
     for (auto records = log.Read(); !records.empty(); records = log.Read()) {
       for (const os::KernelRecord& record : records) {
         last = record.sequence;
-        if (options.history && (!options.after || record.sequence > *options.after)) Look(record, found);
+        if (options.history && (!options.after || record.sequence > *options.after))
+          Look(record, found);
       }
     }
-    // The kernel stamps its records by the clock that does not count time asleep, as ours.
-    const auto now = std::chrono::duration_cast<std::chrono::microseconds>(loop.clock().Now().time_since_epoch());
+    // The kernel stamps its records with a clock that does not advance during suspend, as does the
+    // loop's clock.
+    const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
+        loop.clock().Now().time_since_epoch());
     for (const Found& one : found)
       heard(one.dialect->vendor(), one.evidence,
-            std::max<base::Duration>(kLeastAge, now - std::chrono::microseconds(std::min<std::uint64_t>(one.microseconds, INT64_MAX))));
+            std::max<base::Duration>(
+                kLeastAge, now - std::chrono::microseconds(
+                                     std::min<std::uint64_t>(one.microseconds, INT64_MAX))));
   }
 
   void Look(const os::KernelRecord& record, std::deque<Found>& found) const {
@@ -85,17 +92,19 @@ struct KernelLogFeed::State {
   Heard heard;
   std::optional<std::uint64_t> last;
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);
-  std::unique_ptr<os::PathWatch> watch;  // where the log is a plain file, which epoll does not know
+  // For a log that is a plain file: epoll does not support those.
+  std::unique_ptr<os::PathWatch> watch;
 };
 
 KernelLogFeed::KernelLogFeed() = default;
 
-base::Result<std::unique_ptr<KernelLogFeed>> KernelLogFeed::Open(os::Loop& loop, const std::string& path,
-                                                                 std::vector<const device::Dialect*> dialects, Heard heard,
-                                                                 Options options) {
+base::Result<std::unique_ptr<KernelLogFeed>> KernelLogFeed::Open(
+    os::Loop& loop, const std::string& path, std::vector<const device::Dialect*> dialects,
+    Heard heard, Options options) {
   ASSIGN(os::KernelLog log, os::KernelLog::Open(path, false));
   std::unique_ptr<KernelLogFeed> feed(new KernelLogFeed);
-  feed->state_ = std::make_unique<State>(loop, std::move(log), std::move(dialects), std::move(heard));
+  feed->state_ =
+      std::make_unique<State>(loop, std::move(log), std::move(dialects), std::move(heard));
   State* const state = feed->state_.get();
   state->ReadPast(options);
   if (state->log.pollable()) {

@@ -1,4 +1,4 @@
-// Hears of devices in the kernel's log. Judges nothing.
+// Finds evidence about devices in the kernel's log.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,31 @@
 
 namespace penstock::node::health {
 
-/// Reads the kernel's log and calls back with what the dialects find in it. On the loop's thread.
+/// Follows the kernel's log and calls back with the evidence that the dialects find in it. On the
+/// loop's thread.
 class KernelLogFeed {
  public:
-  /// Which vendor's evidence was found in a record, and how long ago that was written; 0: just now.
-  using Heard = std::function<void(std::string_view vendor, const device::Evidence&, base::Duration ago)>;
+  /// Receives one piece of evidence with its vendor, and the age of the record; 0: just written.
+  using Heard =
+      std::function<void(std::string_view vendor, const device::Evidence&, base::Duration ago)>;
 
   struct Options {
-    bool history = false;                ///< what the kernel has from before counts too, but not what was said of an earlier loaded driver
-    std::optional<std::uint64_t> after;  ///< of that, the records with a greater number than this one
+    bool history = false;  ///< also read the records from before the start, except those about a
+                           ///< driver that was loaded earlier
+    /// Of these earlier records, only those with a greater number.
+    std::optional<std::uint64_t> after;
   };
 
-  /// What is told of the past comes before this returns; it blocks that long. Errors where the log cannot be read (no such file, no right):
-  /// then XIDs come from the driver's events alone.
-  static base::Result<std::unique_ptr<KernelLogFeed>> Open(os::Loop& loop, const std::string& path,
-                                                           std::vector<const device::Dialect*> dialects, Heard heard, Options options);
+  /// Opens the log. Evidence from earlier records is reported before this function returns, and it
+  /// blocks until then. Returns an error if the log cannot be read (no such file, no permission):
+  /// Xids then come only from the driver's events.
+  static base::Result<std::unique_ptr<KernelLogFeed>> Open(
+      os::Loop& loop, const std::string& path, std::vector<const device::Dialect*> dialects,
+      Heard heard, Options options);
   ~KernelLogFeed();
 
-  /// Number of the last record that was there in the beginning, or told of a device since: a later feed begins after it. Nothing where
-  /// there was no record.
+  /// Number of the last record that existed at the start, or of a later one that held evidence: the
+  /// next feed starts after it. Nothing if there was no record.
   std::optional<std::uint64_t> last() const;
 
  private:

@@ -8,7 +8,7 @@
 
 #include "device/kinds.h"
 #include "device/testing/acme.h"
-#include "os/temporary_folder.h"
+#include "os/testing/temporary_folder.h"
 #include "os/testing/turned_loop.h"
 
 namespace penstock::node::health {
@@ -18,14 +18,15 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using namespace std::chrono_literals;
 
-/// "acme: NUMBER" is trouble, "acme: loading" the module's first line.
+/// "acme: NUMBER" is an error, "acme: loading" the first line of the module.
 class TalkingDialect final : public device::testing::AcmeDialect {
  public:
   std::optional<device::Evidence> FromKernelLog(std::string_view line) const override {
     if (!line.starts_with("acme: ")) return std::nullopt;
     device::Evidence evidence;
     evidence.source = device::EvidenceSource::kKernelLog;
-    evidence.kind = line == "acme: loading" ? std::string(device::kDriverLoaded) : std::string(line.substr(6));
+    evidence.kind =
+        line == "acme: loading" ? std::string(device::kDriverLoaded) : std::string(line.substr(6));
     return evidence;
   }
 };
@@ -41,7 +42,8 @@ class KernelLogFeedTest : public ::testing::Test {
     folder_.Write("kmsg", log);
     loop_.Run([this, options] {
       heard_.clear();
-      const auto heard = [this](std::string_view, const device::Evidence& evidence, base::Duration ago) {
+      const auto heard = [this](std::string_view, const device::Evidence& evidence,
+                                base::Duration ago) {
         heard_.push_back(evidence.kind);
         if (ago <= base::Duration(0)) now_.push_back(evidence.kind);
       };
@@ -56,23 +58,25 @@ class KernelLogFeedTest : public ::testing::Test {
   std::vector<std::string> heard_, now_;
 };
 
-constexpr char kLog[] = "4,10,5000,-;acme: early\n4,11,6000,-;acme: loading\n4,12,7000,-;acme: late\n4,13,8000,-;usb: something else\n";
+constexpr char kLog[] =
+    "4,10,5000,-;acme: early\n4,11,6000,-;acme: loading\n4,12,7000,-;acme: late\n4,13,8000,-;usb: "
+    "something else\n";
 
-TEST_F(KernelLogFeedTest, TellsThePastSinceTheDriverWasLoaded) {
+TEST_F(KernelLogFeedTest, ReportsThePastSinceTheDriverWasLoaded) {
   Open(kLog, {.history = true});
   EXPECT_THAT(heard_, ElementsAre("late"));
   EXPECT_THAT(now_, IsEmpty()) << "it was a while ago";
   EXPECT_EQ(feed_->last(), 13u);
 }
 
-TEST_F(KernelLogFeedTest, TellsThePastSinceAnEarlierFeedAlone) {
+TEST_F(KernelLogFeedTest, ReportsThePastSinceAnEarlierFeedAlone) {
   Open(kLog, {.history = true, .after = 11});
   EXPECT_THAT(heard_, ElementsAre("late"));
   Open(kLog, {.history = true, .after = 12});
   EXPECT_THAT(heard_, IsEmpty());
 }
 
-TEST_F(KernelLogFeedTest, TellsNothingOfThePastWhereThatIsNotWanted) {
+TEST_F(KernelLogFeedTest, ReportsNothingOfThePastWhereThatIsNotWanted) {
   Open(kLog, {});
   EXPECT_THAT(heard_, IsEmpty());
   EXPECT_EQ(feed_->last(), 13u);

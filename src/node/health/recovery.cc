@@ -1,4 +1,3 @@
-// A small state machine over two times and two counters.
 #include "node/health/recovery.h"
 
 #include <algorithm>
@@ -10,7 +9,9 @@ constexpr base::Duration kLeastWatch = std::chrono::hours(1);
 constexpr int kProbationsWatched = 10;
 constexpr int kMostDoublings = 20;
 
-base::Duration WatchAfter(base::Duration passed) { return std::max(kLeastWatch, passed * kProbationsWatched); }
+base::Duration WatchAfter(base::Duration passed) {
+  return std::max(kLeastWatch, passed * kProbationsWatched);
+}
 
 }  // namespace
 
@@ -32,7 +33,7 @@ base::Duration Recovery::Probation(const Terms& terms) const {
   return std::min(probation, most);
 }
 
-base::Duration Recovery::LookWell(base::TimePoint now, const Terms& terms) {
+base::Duration Recovery::OnHealthy(base::TimePoint now, const Terms& terms) {
   if (!unwell_) return {};
   if (!well_since_) well_since_ = now;
   const base::Duration left = *well_since_ + Probation(terms) - now;
@@ -64,15 +65,16 @@ int Recovery::relapses(base::TimePoint now) const {
 
 int Recovery::Flaps() const {
   if (flaps_ < 3) return 0;
-  int told = 3;
+  int reported = 3;
   for (const int step : {10, 30, 100, 300, 1'000, 3'000, 10'000, 100'000, 1'000'000})
-    if (flaps_ >= step) told = step;
-  return told;
+    if (flaps_ >= step) reported = step;
+  return reported;
 }
 
 Recovery::Past Recovery::Remember(base::TimePoint now) const {
   Past past{unwell_, relapses(now), std::nullopt, passed_};
-  if (recovered_at_ && now - *recovered_at_ <= WatchAfter(passed_)) past.recovered_ago = now - *recovered_at_;
+  if (recovered_at_ && now - *recovered_at_ <= WatchAfter(passed_))
+    past.recovered_ago = now - *recovered_at_;
   return past;
 }
 

@@ -1,4 +1,5 @@
-// How long one device must look well before it is used again. Pure: time is given, nothing is looked at.
+// Computes how long a device must stay without faults before it is healthy again. Pure: the caller
+// passes the time.
 #pragma once
 
 #include <optional>
@@ -7,16 +8,17 @@
 
 namespace penstock::node::health {
 
-/// A spell of being unwell begins with the first trouble and ends when the device has looked well for its probation without a break. A
-/// spell that begins within the watch after the last one (an hour, or ten times the probation that it had passed, whichever is longer) is a
-/// relapse and doubles the probation, up to the most. Well for longer than the watch: all is forgotten.
+/// An unhealthy period starts with the first fault and ends when the device has had no fault for
+/// its whole probation. A period that starts soon after the last one (within an hour, or ten times
+/// the probation that the device had passed, whichever is longer) is a relapse and doubles the
+/// probation, up to `most`. After a longer time without faults all relapses are forgotten.
 class Recovery {
  public:
   struct Terms {
     base::Duration probation{};
     base::Duration most{};
   };
-  /// What of it outlives the agent.
+  /// The part that outlives the agent.
   struct Past {
     bool unwell = false;
     int relapses = 0;
@@ -25,24 +27,25 @@ class Recovery {
     bool operator==(const Past&) const = default;
   };
 
-  /// Something speaks against it now.
+  /// A fault is known against the device now.
   void Fall(base::TimePoint now);
 
-  /// Nothing speaks against it now: what is left of its probation. 0: it is well, and the spell, if there was one, is over.
-  base::Duration LookWell(base::TimePoint now, const Terms& terms);
+  /// No fault is known against the device now. Returns the rest of its probation; 0: the device is
+  /// healthy, and the unhealthy period, if there was one, is over.
+  base::Duration OnHealthy(base::TimePoint now, const Terms& terms);
 
-  /// What it fell for counts for nothing any more: the spell ends without a probation, and leaves no trace.
+  /// The faults of this period no longer count: it ends without a probation and leaves no trace.
   void Forgive();
 
-  /// It must look well for its probation, though nothing speaks against it and it is no relapse.
+  /// Starts a probation that is not a relapse, without a fault.
   void Watch();
 
   bool unwell() const { return unwell_; }
   int relapses(base::TimePoint now) const;
   base::Duration Probation(const Terms& terms) const;
 
-  /// How often in this spell it looked well and fell again, rounded down to 3, 10, 30, 100, ...; 0: less than three times. Rounded, so that
-  /// what is said of it does not change all the time.
+  /// How often in this period the faults ended and came back, rounded down to 3, 10, 30, 100, ...;
+  /// 0: less than three times. Rounded so that the reason does not change all the time.
   int Flaps() const;
 
   Past Remember(base::TimePoint now) const;
@@ -51,8 +54,8 @@ class Recovery {
  private:
   bool unwell_ = false;
   int relapses_ = 0, flaps_ = 0;
-  std::optional<base::TimePoint> well_since_;    // within a spell
-  std::optional<base::TimePoint> recovered_at_;  // end of the last spell
+  std::optional<base::TimePoint> well_since_;    // within an unhealthy period
+  std::optional<base::TimePoint> recovered_at_;  // end of the last period
   base::Duration passed_{};                      // the probation that ended it
 };
 

@@ -10,9 +10,11 @@ using namespace std::chrono_literals;
 constexpr Recovery::Terms kTerms{10s, 10min};
 const base::TimePoint kStart{100h};
 
-/// Looks well long enough; the time when it is over.
+/// Stays without faults until the probation is over; returns that time.
 base::TimePoint Recover(Recovery& recovery, base::TimePoint now) {
-  for (base::Duration left = recovery.LookWell(now, kTerms); left > 0s; left = recovery.LookWell(now, kTerms)) now += left;
+  for (base::Duration left = recovery.OnHealthy(now, kTerms); left > 0s;
+       left = recovery.OnHealthy(now, kTerms))
+    now += left;
   return now;
 }
 
@@ -45,32 +47,32 @@ TEST(Recovery, LongProbationsAreWatchedForLonger) {
   Recovery recovery;
   const Recovery::Terms slow{30min, 1h};
   recovery.Fall(kStart);
-  recovery.LookWell(kStart, slow);
-  EXPECT_EQ(recovery.LookWell(kStart + 30min, slow), 0s);
+  recovery.OnHealthy(kStart, slow);
+  EXPECT_EQ(recovery.OnHealthy(kStart + 30min, slow), 0s);
   recovery.Fall(kStart + 30min + 4h);
   EXPECT_EQ(recovery.relapses(kStart + 30min + 4h), 1);
 }
 
-TEST(Recovery, ComingAndGoingIsNoRelapseAndToldInSteps) {
+TEST(Recovery, ComingAndGoingIsNoRelapseAndReportedInSteps) {
   Recovery recovery;
   base::TimePoint now = kStart;
-  int changes = 0, told = 0;
+  int changes = 0, reported = 0;
   for (int i = 0; i < 5'000; ++i, now += 2s) {
     recovery.Fall(now);
-    EXPECT_GT(recovery.LookWell(now + 1s, kTerms), 0s);
-    if (std::exchange(told, recovery.Flaps()) != recovery.Flaps()) ++changes;
+    EXPECT_GT(recovery.OnHealthy(now + 1s, kTerms), 0s);
+    if (std::exchange(reported, recovery.Flaps()) != recovery.Flaps()) ++changes;
   }
   EXPECT_EQ(recovery.relapses(now), 0);
   EXPECT_EQ(recovery.Flaps(), 3'000);
   EXPECT_LE(changes, 7);
 }
 
-TEST(Recovery, ATroubleWithinTheProbationBeginsItAnew) {
+TEST(Recovery, ATroubleWithinTheProbationBeginsItAgain) {
   Recovery recovery;
   recovery.Fall(kStart);
-  recovery.LookWell(kStart, kTerms);
+  recovery.OnHealthy(kStart, kTerms);
   recovery.Fall(kStart + 9s);
-  EXPECT_EQ(recovery.LookWell(kStart + 9s, kTerms), 10s);
+  EXPECT_EQ(recovery.OnHealthy(kStart + 9s, kTerms), 10s);
 }
 
 TEST(Recovery, WhatIsForgivenLeavesNoTrace) {
@@ -79,7 +81,7 @@ TEST(Recovery, WhatIsForgivenLeavesNoTrace) {
   const base::TimePoint now = Recover(recovery, kStart) + 1min;
   recovery.Fall(now);
   recovery.Forgive();
-  EXPECT_EQ(recovery.LookWell(now, kTerms), 0s);
+  EXPECT_EQ(recovery.OnHealthy(now, kTerms), 0s);
   EXPECT_EQ(recovery.relapses(now), 0);
 }
 

@@ -1,4 +1,4 @@
-// Every reason against a reset, asked in the order in which people can do something about it.
+// Checks every reason against a reset, in the order in which users can act on them.
 #include "node/health/reset.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ std::string Names(const std::vector<std::string>& ids) {
   return names;
 }
 
-/// Those among `ids` for which the question is answered yes.
+/// The ids for which `question` returns true.
 template <typename F>
 std::vector<std::string> Of(const std::vector<std::string>& ids, F question) {
   std::vector<std::string> found;
@@ -24,29 +24,39 @@ std::vector<std::string> Of(const std::vector<std::string>& ids, F question) {
   return found;
 }
 
-std::string WhyNot(const std::string& id, const std::map<std::string, ResetCandidate>& devices, base::WallTime now) {
+std::string WhyNot(const std::string& id, const std::map<std::string, ResetCandidate>& devices,
+                   base::WallTime now) {
   const ResetCandidate& device = devices.at(id);
   const auto known = [&](const std::string& one) { return devices.contains(one); };
   if (device.before.size() >= kMostADay)
-    return "it was reset " + std::to_string(device.before.size()) + " times within a day and needs it again: have the hardware looked at";
+    return "it was reset " + std::to_string(device.before.size()) +
+           " times within a day and needs it again: have the hardware looked at";
   if (!device.before.empty() && now - device.before.back() < kApart)
-    return "it was reset at " + base::FormatTime(device.before.back()) + "; the next reset is tried " + base::FormatDuration(kApart) +
-           " later";
-  const auto gone = Of(device.together, [&](const std::string& one) { return !known(one) || !devices.at(one).there; });
+    return "it was reset at " + base::FormatTime(device.before.back()) +
+           "; the next reset is tried " + base::FormatDuration(kApart) + " later";
+  const auto gone = Of(device.together, [&](const std::string& one) {
+    return !known(one) || !devices.at(one).there;
+  });
   if (!gone.empty()) return "it can only be reset together with " + Names(gone) + ", which is gone";
   if (!device.free) return "it is reset once nobody uses it any more";
-  const auto busy = Of(device.together, [&](const std::string& one) { return !devices.at(one).free; });
-  if (!busy.empty()) return "it can only be reset together with " + Names(busy) + ", and waits until nobody uses those";
+  const auto busy =
+      Of(device.together, [&](const std::string& one) { return !devices.at(one).free; });
+  if (!busy.empty())
+    return "it can only be reset together with " + Names(busy) +
+           ", and waits until nobody uses those";
   return "";
 }
 
 }  // namespace
 
-ResetPlan PlanResets(const std::map<std::string, ResetCandidate>& devices, api::ResetPolicy policy, base::WallTime now) {
+ResetPlan PlanResets(const std::map<std::string, ResetCandidate>& devices, api::ResetPolicy policy,
+                     base::WallTime now) {
   ResetPlan plan;
   if (policy == api::ResetPolicy::kNever) return plan;
   for (const auto& [id, device] : devices) {
-    if (!device.asks || std::find(plan.devices.begin(), plan.devices.end(), id) != plan.devices.end()) continue;
+    if (!device.asks ||
+        std::find(plan.devices.begin(), plan.devices.end(), id) != plan.devices.end())
+      continue;
     const std::string why_not = WhyNot(id, devices, now);
     if (!why_not.empty()) {
       plan.why_not[id] = why_not;

@@ -30,22 +30,25 @@ TEST(PlanResets, NeverIsNever) {
 }
 
 TEST(PlanResets, AHeldDeviceWaitsForItsHolders) {
-  const ResetPlan plan = Plan({{"A", {.asks = true, .free = false, .together = {"A"}}}, {"B", {.together = {"B"}}}});
+  const ResetPlan plan =
+      Plan({{"A", {.asks = true, .free = false, .together = {"A"}}}, {"B", {.together = {"B"}}}});
   EXPECT_THAT(plan.devices, IsEmpty());
   EXPECT_EQ(plan.why_not.at("A"), "it is reset once nobody uses it any more");
   EXPECT_EQ(plan.why_not.size(), 1u);
 }
 
 TEST(PlanResets, ThoseThatAreResetTogetherMustAllBeFree) {
-  Devices devices{{"A", {.asks = true, .together = {"A", "B"}}}, {"B", {.free = false, .together = {"A", "B"}}}};
-  EXPECT_EQ(Plan(devices).why_not.at("A"), "it can only be reset together with B, and waits until nobody uses those");
+  Devices devices{{"A", {.asks = true, .together = {"A", "B"}}},
+                  {"B", {.free = false, .together = {"A", "B"}}}};
+  EXPECT_EQ(Plan(devices).why_not.at("A"),
+            "it can only be reset together with B, and waits until nobody uses those");
   devices.at("B").there = false;
   EXPECT_EQ(Plan(devices).why_not.at("A"), "it can only be reset together with B, which is gone");
   devices.at("B") = {.together = {"A", "B"}};
   EXPECT_THAT(Plan(devices).devices, ElementsAre("A", "B"));
 }
 
-TEST(PlanResets, OneGroupAtATimeAndNobodyIsHeldBackByOneThatWaits) {
+TEST(PlanResets, OneGroupAtATimeAndNoOneIsHeldBackByOneThatWaits) {
   const ResetPlan plan = Plan({{"A", {.asks = true, .free = false, .together = {"A"}}},
                                {"B", {.asks = true, .together = {"B", "C"}}},
                                {"C", {.asks = true, .together = {"B", "C"}}},
@@ -62,17 +65,21 @@ TEST(PlanResets, ThreeADayAndTenMinutesApart) {
   EXPECT_THAT(Plan(devices).devices, ElementsAre("A"));
   devices.at("A").before = {kNow - 20h, kNow - 10h, kNow - 1h};
   EXPECT_THAT(Plan(devices).devices, IsEmpty());
-  EXPECT_EQ(Plan(devices).why_not.at("A"), "it was reset 3 times within a day and needs it again: have the hardware looked at");
+  EXPECT_EQ(Plan(devices).why_not.at("A"),
+            "it was reset 3 times within a day and needs it again: have the hardware looked at");
 }
 
-/// Resets when the test says so.
+/// Completes a reset when the test says so.
 class ScriptedActions final : public device::Actions {
  public:
-  std::vector<std::string> ResetTogether(const device::Facts& device, const std::vector<const device::Facts*>&) const override {
+  std::vector<std::string> ResetTogether(const device::Facts& device,
+                                         const std::vector<const device::Facts*>&) const override {
     if (!together) return {device.id};
-    return device.id < "G2" ? std::vector<std::string>{"G0", "G1"} : std::vector<std::string>{"G2", "G3"};
+    return device.id < "G2" ? std::vector<std::string>{"G0", "G1"}
+                            : std::vector<std::string>{"G2", "G3"};
   }
-  void Reset(const std::vector<device::Facts>& devices, std::function<void(base::Status)> done) override {
+  void Reset(const std::vector<device::Facts>& devices,
+             std::function<void(base::Status)> done) override {
     resets.emplace_back();
     for (const device::Facts& device : devices) resets.back().push_back(device.id);
     done_ = std::move(done);
@@ -96,7 +103,7 @@ class ResetsTest : public ::testing::Test {
   }
   void Look(const std::string& id) {
     device::Reading reading;
-    monitor_.OnReading(id, reading);  // of a driver that does not tell when something is over
+    monitor_.OnReading(id, reading);  // from a driver that cannot report when a fault is over
     inventory_.SetReading(id, reading, executor_.clock().Wall());
     executor_.RunUntilIdle();
   }
@@ -104,9 +111,13 @@ class ResetsTest : public ::testing::Test {
     monitor_.OnEvidence({.device = id, .kind = "code", .code = static_cast<int>(severity)});
     Look(id);
   }
-  device::Health Of(const std::string& id) { return inventory_.published().Get()->Find(id)->health; }
+  device::Health Of(const std::string& id) {
+    return inventory_.published().Get()->Find(id)->health;
+  }
   void Hold(const std::string& id) {
-    ASSERT_TRUE(ledger_.Hand({.id = "lease", .door = "local", .slots = {{.id = id, .device = id}}}).ok());
+    ASSERT_TRUE(
+        ledger_.Hand({.id = "lease", .allocator = "local", .slots = {{.id = id, .device = id}}})
+            .ok());
     executor_.RunUntilIdle();
   }
 
@@ -118,19 +129,20 @@ class ResetsTest : public ::testing::Test {
   int let_go_ = 0, taken_up_ = 0;
   Resets resets_{executor_, inventory_, ledger_, monitor_, [this](std::string_view) {
                    return Resets::Vendor{.actions = &actions_,
-                                         .let_go =
+                                         .release =
                                              [this](const std::function<void()>& done) {
                                                ++let_go_;
                                                done();
                                              },
-                                         .take_up = [this] { ++taken_up_; }};
+                                         .reopen = [this] { ++taken_up_; }};
                  }};
 };
 
 TEST_F(ResetsTest, ADeviceThatNeedsItIsWithdrawnResetAndUsedAgainAfterItsProbation) {
   Break("G0");
   EXPECT_THAT(Of("G0").reason, HasSubstr("it is being reset"));
-  EXPECT_TRUE(actions_.resets.empty()) << "what was being handed out when it began may still arrive";
+  EXPECT_TRUE(actions_.resets.empty())
+      << "what was being handed out when it began may still arrive";
   executor_.Advance(5s);
   ASSERT_EQ(actions_.resets.size(), 1u);
   EXPECT_THAT(actions_.resets[0], ElementsAre("G0"));
@@ -147,7 +159,7 @@ TEST_F(ResetsTest, ADeviceThatNeedsItIsWithdrawnResetAndUsedAgainAfterItsProbati
 
 TEST_F(ResetsTest, Xid48With63Or94DrainsFirst) {
   Hold("G0");
-  Break("G0");  // 48; 63 and 94 are warnings beside it
+  Break("G0");  // 48, with the warnings 63 and 94 next to it
   Break("G0", Severity::kWarn);
   executor_.Advance(10min);
   EXPECT_TRUE(actions_.resets.empty());
@@ -158,7 +170,7 @@ TEST_F(ResetsTest, Xid48With63Or94DrainsFirst) {
   EXPECT_EQ(actions_.resets.size(), 1u);
 }
 
-TEST_F(ResetsTest, SomebodyOutsideOnItIsWaitedForToo) {
+TEST_F(ResetsTest, SomeoneOutsideOnItIsWaitedForToo) {
   ledger_.SetOutside("G0", {{.pid = 7}});
   Break("G0");
   executor_.Advance(1min);
@@ -201,10 +213,12 @@ TEST_F(ResetsTest, AFailedResetSaysWhyInTheDriversWordsAndIsTriedThreeTimesADay)
   for (int i = 0; i < 3; ++i) {
     executor_.Advance(5s);
     ASSERT_EQ(actions_.resets.size(), static_cast<std::size_t>(i + 1));
-    actions_.End(base::Error(base::Code::kFailedPrecondition, "nvidia-smi: it is in use by another client"));
+    actions_.End(
+        base::Error(base::Code::kFailedPrecondition, "nvidia-smi: it is in use by another client"));
     Look("G0");
     EXPECT_EQ(Of("G0").state, HealthState::kUnhealthy);
-    EXPECT_THAT(Of("G0").reason, HasSubstr("its reset failed: nvidia-smi: it is in use by another client"));
+    EXPECT_THAT(Of("G0").reason,
+                HasSubstr("its reset failed: nvidia-smi: it is in use by another client"));
     executor_.Advance(9min);
     Look("G0");
     executor_.Advance(1min);

@@ -1,4 +1,5 @@
-// A sequence of steps, each begun by the end of the one before; every snapshot is a reason to look whether something is to do.
+// Runs a reset as a sequence of steps, each started by the end of the previous one. Every published
+// snapshot triggers a new look.
 #include "node/health/resets.h"
 
 #include <algorithm>
@@ -7,8 +8,8 @@
 
 namespace penstock::node::health {
 
-Resets::Resets(base::Executor& control, inventory::Inventory& inventory, ledger::Ledger& ledger, Monitor& monitor, VendorOf vendor_of,
-               base::Duration withdrawal)
+Resets::Resets(base::Executor& control, inventory::Inventory& inventory, ledger::Ledger& ledger,
+               Monitor& monitor, VendorOf vendor_of, base::Duration withdrawal)
     : control_(control),
       inventory_(inventory),
       ledger_(ledger),
@@ -28,7 +29,7 @@ void Resets::SetPolicy(api::ResetPolicy policy) {
   if (std::exchange(policy_, policy) != policy) LookSoon();
 }
 
-/// After the snapshot was published, once for several of them.
+/// Posts one Look for several snapshots; it runs after they are published.
 void Resets::LookSoon() {
   if (std::exchange(look_posted_, true)) return;
   control_.Post([this, alive = std::weak_ptr(alive_)] {
@@ -43,14 +44,16 @@ std::map<std::string, ResetCandidate> Resets::Candidates() const {
   const auto snapshot = inventory_.published().Get();
   const auto ledger = ledger_.Get();
   std::map<std::string, std::vector<const device::Facts*>> by_vendor;
-  for (const inventory::Entry& entry : snapshot->devices) by_vendor[entry.facts->vendor].push_back(entry.facts.get());
+  for (const inventory::Entry& entry : snapshot->devices)
+    by_vendor[entry.facts->vendor].push_back(entry.facts.get());
   for (const inventory::Entry& entry : snapshot->devices) {
     const device::Facts& facts = *entry.facts;
     const Vendor vendor = vendor_of_(facts.vendor);
     if (vendor.actions == nullptr || !facts.parent.empty()) continue;
     ResetCandidate& candidate = candidates[facts.id];
     candidate.asks = monitor_.NeedsReset(facts.id);
-    candidate.free = ledger->Free(facts.id) && (entry.reading == nullptr || entry.reading->processes.empty());
+    candidate.free =
+        ledger->Free(facts.id) && (entry.reading == nullptr || entry.reading->processes.empty());
     candidate.there = entry.health.state != device::HealthState::kGone;
     candidate.before = monitor_.ResetsOf(facts.id);
     candidate.together = vendor.actions->ResetTogether(facts, by_vendor[facts.vendor]);
@@ -61,8 +64,9 @@ std::map<std::string, ResetCandidate> Resets::Candidates() const {
 void Resets::Look() {
   if (!under_way_.empty()) return;
   const auto snapshot = inventory_.published().Get();
-  const bool any = std::any_of(snapshot->devices.begin(), snapshot->devices.end(),
-                               [this](const inventory::Entry& entry) { return monitor_.NeedsReset(entry.facts->id); });
+  const bool any = std::any_of(
+      snapshot->devices.begin(), snapshot->devices.end(),
+      [this](const inventory::Entry& entry) { return monitor_.NeedsReset(entry.facts->id); });
   if (!any && notes_.empty() && failures_.empty()) return;
   const auto candidates = Candidates();
   std::erase_if(failures_, [&](const auto& failure) {
@@ -79,8 +83,10 @@ void Resets::Say(const std::map<std::string, ResetCandidate>& candidates, const 
   for (const auto& [id, candidate] : candidates) {
     if (!candidate.asks && !failures_.contains(id)) continue;
     std::string& note = notes[id];
-    if (const auto failure = failures_.find(id); failure != failures_.end()) note = "its reset failed: " + failure->second;
-    if (const auto why_not = plan.why_not.find(id); why_not != plan.why_not.end()) note += (note.empty() ? "" : "; ") + why_not->second;
+    if (const auto failure = failures_.find(id); failure != failures_.end())
+      note = "its reset failed: " + failure->second;
+    if (const auto why_not = plan.why_not.find(id); why_not != plan.why_not.end())
+      note += (note.empty() ? "" : "; ") + why_not->second;
   }
   for (const auto& [id, note] : notes_)
     if (!notes.contains(id)) monitor_.SetResetNote(id, "");
@@ -98,7 +104,8 @@ void Resets::Begin(const std::vector<std::string>& devices) {
   for (const std::string& id : devices) {
     const inventory::Entry* entry = snapshot->Find(id);
     vendor_ = entry->facts->vendor;
-    reasons[id] = monitor_.NeedsReset(id) ? entry->health.reason + "; it is being reset" : "it is being reset together with " + asking;
+    reasons[id] = monitor_.NeedsReset(id) ? entry->health.reason + "; it is being reset"
+                                          : "it is being reset together with " + asking;
   }
   base::Log(base::kWarn, "a reset begins", {{"device", asking}, {"together", devices.size()}});
   monitor_.BeginReset(reasons);
@@ -109,11 +116,12 @@ void Resets::Withdrawn() {
   const auto candidates = Candidates();
   for (const std::string& id : under_way_) {
     const auto candidate = candidates.find(id);
-    if (candidate != candidates.end() && candidate->second.there && candidate->second.free) continue;
+    if (candidate != candidates.end() && candidate->second.there && candidate->second.free)
+      continue;
     return Done(base::Error(base::Code::kCancelled, id + " is used again, or gone"));
   }
   let_go_ = true;
-  vendor_of_(vendor_).let_go([this, alive = std::weak_ptr(alive_)] {
+  vendor_of_(vendor_).release([this, alive = std::weak_ptr(alive_)] {
     if (!alive.expired()) Reset();
   });
 }
@@ -123,25 +131,30 @@ void Resets::Reset() {
   const auto snapshot = inventory_.published().Get();
   for (const std::string& id : under_way_)
     if (const inventory::Entry* entry = snapshot->Find(id)) devices.push_back(*entry->facts);
-  vendor_of_(vendor_).actions->Reset(devices, [this, alive = std::weak_ptr(alive_)](const base::Status& result) {
-    if (!alive.expired()) Done(result);
-  });
+  vendor_of_(vendor_).actions->Reset(
+      devices, [this, alive = std::weak_ptr(alive_)](const base::Status& result) {
+        if (!alive.expired()) Done(result);
+      });
 }
 
 void Resets::Done(const base::Status& result) {
   const std::vector<std::string> devices = std::exchange(under_way_, {});
   for (const std::string& id : devices) {
     failures_.erase(id);
-    if (!result.ok() && result.error().code() != base::Code::kCancelled) failures_[id] = result.error().message();
+    if (!result.ok() && result.error().code() != base::Code::kCancelled)
+      failures_[id] = result.error().message();
   }
   if (result.ok()) {
-    base::Log(base::kInfo, "a reset is done", {{"device", devices.front()}, {"together", devices.size()}});
+    base::Log(base::kInfo, "a reset is done",
+              {{"device", devices.front()}, {"together", devices.size()}});
   } else {
     base::Log(base::kError, "a reset failed",
-              {{"device", devices.front()}, {"together", devices.size()}, {"why", result.error().message()}});
+              {{"device", devices.front()},
+               {"together", devices.size()},
+               {"why", result.error().message()}});
   }
   monitor_.EndReset(devices, result);
-  if (std::exchange(let_go_, false)) vendor_of_(vendor_).take_up();
+  if (std::exchange(let_go_, false)) vendor_of_(vendor_).reopen();
   LookSoon();
 }
 

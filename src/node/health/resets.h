@@ -1,4 +1,5 @@
-// Has devices reset that need it, where the site wants that and nobody is disturbed. Judges no device: the monitor says who needs it.
+// Resets devices that need it, where the site's policy allows it and no holder is disturbed. The
+// monitor decides which devices need a reset.
 #pragma once
 
 #include <functional>
@@ -8,36 +9,38 @@
 #include <string_view>
 #include <vector>
 
-#include "api/node_config.h"
+#include "api/config/node_config.h"
 #include "base/executor.h"
 #include "device/actions.h"
-#include "node/health/health.h"
+#include "node/health/monitor.h"
 #include "node/health/reset.h"
 #include "node/ledger/ledger.h"
 
 namespace penstock::node::health {
 
-/// On the control executor. Begins with SetPolicy(kIdle). A reset: its devices are kept unhealthy (so they are offered to nobody), some
-/// time later, if still nobody holds one of them or is on it, our own connection to the driver is let go of, they are reset, the driver is
-/// opened again and they are looked at. One at a time.
+/// On the control executor. Starts with SetPolicy(kIdle). Resets one group at a time, in these
+/// steps: mark its devices unhealthy, so that they are no longer offered; wait for `withdrawal`;
+/// check that the devices still have no holder and no process; release the agent's own connection
+/// to the driver; reset the devices; reopen the driver and read the devices.
 class Resets {
  public:
-  /// What of one vendor takes part.
+  /// The parts of a vendor that take part in a reset.
   struct Vendor {
-    device::Actions* actions = nullptr;                      ///< null: its devices are never reset
-    std::function<void(std::function<void()> done)> let_go;  ///< inventory::Discovery::LetGo
-    std::function<void()> take_up;                           ///< inventory::Discovery::TakeUp
+    device::Actions* actions = nullptr;                       ///< null: never reset its devices
+    std::function<void(std::function<void()> done)> release;  ///< inventory::Discovery::Release
+    std::function<void()> reopen;                             ///< inventory::Discovery::TakeUp
   };
   using VendorOf = std::function<Vendor(std::string_view vendor)>;
 
-  /// `withdrawal`: what was being handed out when it began has arrived by then.
-  Resets(base::Executor& control, inventory::Inventory& inventory, ledger::Ledger& ledger, Monitor& monitor, VendorOf vendor_of,
-         base::Duration withdrawal = std::chrono::seconds(5));
+  /// `withdrawal`: after this time, allocations that were under way at the start of the reset have
+  /// become visible.
+  Resets(base::Executor& control, inventory::Inventory& inventory, ledger::Ledger& ledger,
+         Monitor& monitor, VendorOf vendor_of, base::Duration withdrawal = std::chrono::seconds(5));
   ~Resets();
   Resets(const Resets&) = delete;
   Resets& operator=(const Resets&) = delete;
 
-  /// From now on; a reset that runs ends as it may.
+  /// Applies from now on; a reset under way continues.
   void SetPolicy(api::ResetPolicy policy);
 
  private:
@@ -59,10 +62,10 @@ class Resets {
   api::ResetPolicy policy_ = api::ResetPolicy::kNever;
   bool look_posted_ = false;
   std::vector<std::string> under_way_;  // ids
-  std::string vendor_;                  // of those
+  std::string vendor_;                  // of the devices in under_way_
   bool let_go_ = false;
-  std::map<std::string, std::string> failures_;  // id → what the last reset said
-  std::map<std::string, std::string> notes_;     // id → what the monitor was told
+  std::map<std::string, std::string> failures_;  // id → error of the last reset
+  std::map<std::string, std::string> notes_;     // id → note passed to the monitor
   base::TimerId timer_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   base::Subscription on_inventory_, on_ledger_;

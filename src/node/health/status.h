@@ -1,4 +1,4 @@
-// How a device's health came to be what it is: for reports, metrics and Events. Plain values.
+// Explains the health of devices for reports, metrics and Events. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace penstock::node::health {
 
-/// What speaks against a device now.
+/// A fault, or a warning, that is known against a device now.
 struct Concern {
   std::string kind;  ///< of the evidence
   std::int64_t code = 0;
@@ -20,45 +20,49 @@ struct Concern {
   bool operator==(const Concern&) const = default;
 };
 
-/// Beside device::Health, which says whether and why.
-struct Status {
-  /// Used again then if it looks well until then; nothing: not on probation, or it comes and goes and nobody knows.
+/// Supplements device::Health, which holds the state and its reason.
+struct HealthStatus {
+  /// When the device is healthy again if it stays without faults until then; nothing: not on
+  /// probation, or its faults come and go and the time is unknown.
   std::optional<base::WallTime> probation_until;
-  int relapses = 0;             ///< how often it became unwell again soon after it was well; 0 again once it was well for long
-  base::WallTime changed{};     ///< when its state changed last; the epoch: not since this agent began
-  std::string changed_because;  ///< why: the reason that it had then, also after it recovered; empty: it did not change
-  bool resetting = false;       ///< it is being reset now, alone or with others
+  int relapses = 0;  ///< how often it became unhealthy again soon after it recovered; 0 again after
+                     ///< a long healthy time
+  /// When its state changed last; the epoch: not since this agent started.
+  base::WallTime changed{};
+  /// The reason at that change, kept after it recovered; empty: no change.
+  std::string changed_because;
+  bool resetting = false;  ///< it is being reset now, alone or with others
   std::vector<Concern> concerns;
-  bool operator==(const Status&) const = default;
+  bool operator==(const HealthStatus&) const = default;
 };
-using Statuses = std::map<std::string, Status>;  ///< by device id
+using HealthStatuses = std::map<std::string, HealthStatus>;  ///< by device id
 
-/// How often something was heard of a device.
+/// How often one kind of evidence was seen on a device.
 struct EvidenceCount {
   std::string device, kind;
-  std::int64_t code = 0;  ///< -1: all beyond the number of codes that are told apart
+  std::int64_t code = 0;  ///< -1: all codes beyond the number that is counted separately
   device::Severity severity = device::Severity::kIgnore;
   std::uint64_t count = 0;
-  base::WallTime last{};  ///< when it was heard last
+  base::WallTime last{};  ///< when it was last seen
 };
 
-/// How often a device came into a state. The first look at it is no transition.
+/// How often a device entered a state. The first reading is no transition.
 struct TransitionCount {
   std::string device;
   device::HealthState to = device::HealthState::kUnknown;
   std::uint64_t count = 0;
 };
 
-/// How often a device was reset, or should have been.
+/// How often a device was reset, or its reset refused or failed.
 struct ResetCount {
   std::string device;
   std::string result;  ///< "done", "refused", "failed"
   std::uint64_t count = 0;
 };
 
-/// Something that happened once and changes no state by itself, to be told as an Event.
+/// A single occurrence that changes no state by itself, to be published as an Event.
 struct Notice {
-  std::uint64_t number = 0;  ///< ascending; not over restarts
+  std::uint64_t number = 0;  ///< ascending; starts again when the agent restarts
   base::WallTime at{};
   bool warning = false;
   std::string device;   ///< id

@@ -1,4 +1,5 @@
-// The level-triggered loop: open, list, describe each, read each, and again. One call at a time, so that a hang names its device.
+// Level-triggered loop: open, list, describe each device, read each device, and repeat. Only one
+// call runs at a time, so that a hang identifies its device.
 #include "node/inventory/discovery.h"
 
 #include <algorithm>
@@ -15,7 +16,8 @@ using base::Result;
 namespace {
 
 constexpr base::Duration kHangRetry = std::chrono::seconds(30);
-constexpr base::Duration kSoon = std::chrono::milliseconds(100);  // not at once: who says so each time must not keep us busy
+// Not immediately, so that a source of frequent events does not keep the agent busy.
+constexpr base::Duration kSoon = std::chrono::milliseconds(100);
 constexpr base::Duration kReleaseLook = std::chrono::milliseconds(50);
 constexpr int kReleaseTries = 100;
 const std::string kUnnamed = "at ";
@@ -23,7 +25,8 @@ constexpr char kLeft[] = "it is not there any more: unplugged, or bound to anoth
 
 }  // namespace
 
-Discovery::Discovery(base::Executor& executor, device::AsyncBackend& backend, Inventory& inventory, Options options, Callbacks callbacks)
+Discovery::Discovery(base::Executor& executor, device::AsyncBackend& backend, Inventory& inventory,
+                     Options options, Callbacks callbacks)
     : executor_(executor),
       backend_(backend),
       inventory_(inventory),
@@ -37,12 +40,14 @@ Discovery::Discovery(base::Executor& executor, device::AsyncBackend& backend, In
                        },
                    .doubt =
                        [this, alive] {
-                         if (!alive.expired() && phase_ != Phase::kWaiting) Nudge();
+                         if (!alive.expired() && phase_ != Phase::kWaiting) Refresh();
                        },
                    .ended =
                        [this, alive](Error error) {
                          if (alive.expired()) return;
-                         in_flight_.clear();  // what hangs of our own has told so itself: this is somebody else's call
+                         // A hang of Discovery's own call was reported to its callback: this is
+                         // another caller's.
+                         in_flight_.clear();
                          Ended(error);
                        }});
 }
@@ -54,7 +59,8 @@ Discovery::~Discovery() {
 
 template <typename Value>
 std::function<void(Result<Value>)> Discovery::Current(std::function<void(Result<Value>)> function) {
-  return [function = std::move(function), weak = std::weak_ptr(connection_), mine = *connection_](Result<Value> value) {
+  return [function = std::move(function), weak = std::weak_ptr(connection_),
+          mine = *connection_](Result<Value> value) {
     const auto now = weak.lock();
     const bool unsent = !value.ok() && value.error().code() == Code::kCancelled;
     if (now && *now == mine && !unsent) function(std::move(value));
@@ -74,8 +80,8 @@ void Discovery::FirstLookDone() {
   if (auto callback = std::exchange(first_look_, nullptr)) callback();
 }
 
-void Discovery::Nudge() {
-  if (phase_ == Phase::kLetGo) return;
+void Discovery::Refresh() {
+  if (phase_ == Phase::kReleased) return;
   if (phase_ == Phase::kWaiting) {
     Open();
   } else if (!busy_) {
@@ -86,7 +92,9 @@ void Discovery::Nudge() {
   }
 }
 
-std::optional<std::uint64_t> Discovery::session() const { return phase_ == Phase::kServing ? std::optional(*connection_) : std::nullopt; }
+std::optional<std::uint64_t> Discovery::session() const {
+  return phase_ == Phase::kServing ? std::optional(*connection_) : std::nullopt;
+}
 
 void Discovery::SetPoll(base::Duration poll) {
   if (options_.poll == poll) return;
@@ -107,9 +115,11 @@ void Discovery::Open() {
   backend_.Open(Current<device::Driver>([this](Result<device::Driver> driver) {
     if (!driver.ok()) return NoDriver(driver.error());
     if (driver->version != driver_version_)
-      base::Log(base::kInfo, "driver found", {{"vendor", options_.vendor}, {"version", driver->version}});
+      base::Log(base::kInfo, "driver found",
+                {{"vendor", options_.vendor}, {"version", driver->version}});
     driver_version_ = driver->version;
-    inventory_.SetVendor({options_.vendor, std::make_shared<const device::Driver>(*std::move(driver)), ""});
+    inventory_.SetVendor(
+        {options_.vendor, std::make_shared<const device::Driver>(*std::move(driver)), ""});
     backoff_.Reset();
     List(true);
   }));
@@ -127,16 +137,19 @@ void Discovery::NoDriver(const Error& error) {
   const bool was_there = before != nullptr && before->driver != nullptr;
   if (was_there && error.code() == Code::kUnavailable) {
     if (before->reason != error.message())
-      base::Log(base::kWarn, "the driver does not answer", {{"vendor", options_.vendor}, {"why", error.message()}});
+      base::Log(base::kWarn, "the driver does not answer",
+                {{"vendor", options_.vendor}, {"why", error.message()}});
     inventory_.SetVendor({options_.vendor, before->driver, error.message()});
     DevicesUnknown(error);
   } else {
     if (before == nullptr || was_there || before->reason != error.message())
       base::Log(base::kWarn, "no driver", {{"vendor", options_.vendor}, {"why", error.message()}});
     inventory_.SetVendor({options_.vendor, nullptr, error.message()});
-    inventory_.SetFacts(options_.vendor, {}, "the driver is gone: " + error.message(), executor_.clock().Wall());
+    inventory_.SetFacts(options_.vendor, {}, "the driver is gone: " + error.message(),
+                        executor_.clock().Wall());
   }
-  After(look_again_ ? base::Duration(std::chrono::milliseconds(20)) : backoff_.Next(), &Discovery::Open);
+  After(look_again_ ? base::Duration(std::chrono::milliseconds(20)) : backoff_.Next(),
+        &Discovery::Open);
   look_again_ = false;
   FirstLookDone();
 }
@@ -149,7 +162,7 @@ void Discovery::DevicesUnknown(const Error& error) {
 }
 
 void Discovery::Ended(const Error& error) {
-  if (phase_ == Phase::kWaiting || phase_ == Phase::kLetGo) return;
+  if (phase_ == Phase::kWaiting || phase_ == Phase::kReleased) return;
   ++*connection_;
   busy_ = false;
   executor_.Cancel(timer_);
@@ -163,24 +176,26 @@ void Discovery::Ended(const Error& error) {
     base::Log(base::kWarn, "worker ended", {{"vendor", options_.vendor}, {"why", error.message()}});
   }
   phase_ = Phase::kWaiting;
-  // A hang is known by its device and is answered at once; what keeps ending for other reasons is slowed down.
+  // A hang identifies its device, which is skipped from now on, so reopen at once. A worker that
+  // keeps ending for other reasons is reopened with back-off.
   const bool hung = error.code() == Code::kDeadlineExceeded && !address.empty();
   After(hung ? base::Duration(0) : backoff_.Next(), &Discovery::Open);
 }
 
-/// Of the device behind an address, as far as it is known: its id, else the address, which stands for it until numbers shift.
+/// Returns the name of the device behind an address: its id where known, else the address, which
+/// identifies the device until the driver renumbers its devices.
 std::string Discovery::NameOf(const std::string& address) const {
   const auto id = ids_.find(address);
   return id == ids_.end() ? kUnnamed + address : id->second;
 }
 
-/// What is behind an address is not known any more.
+/// It is no longer known which device is behind an address.
 void Discovery::ForgetNumbers() {
   ids_.clear();
   std::erase_if(hangs_, [](const auto& hang) { return hang.first.starts_with(kUnnamed); });
 }
 
-bool Discovery::LeftOut(const std::string& address) const {
+bool Discovery::IsSkipped(const std::string& address) const {
   const auto hang = hangs_.find(NameOf(address));
   if (hang == hangs_.end()) return false;
   return backend_.abandoned() > 0 || executor_.clock().Now() < hang->second.retry_at;
@@ -192,17 +207,19 @@ void Discovery::List(bool fresh) {
   phase_ = fresh ? Phase::kDescribing : Phase::kServing;
   busy_ = true;
   in_flight_.clear();
-  backend_.List(Current<std::vector<std::string>>([this, fresh](Result<std::vector<std::string>> addresses) {
-    if (!addresses.ok()) return NoDriver(addresses.error());
-    Listed(*addresses, fresh);
-  }));
+  backend_.List(
+      Current<std::vector<std::string>>([this, fresh](Result<std::vector<std::string>> addresses) {
+        if (!addresses.ok()) return NoDriver(addresses.error());
+        Listed(*addresses, fresh);
+      }));
 }
 
 void Discovery::Listed(const std::vector<std::string>& addresses, bool fresh) {
   const bool same = std::equal(addresses.begin(), addresses.end(), known_.begin(), known_.end(),
                                [](const std::string& a, const Known& b) { return a == b.address; });
-  const bool undescribed =
-      std::any_of(known_.begin(), known_.end(), [this](const Known& known) { return known.id.empty() && !LeftOut(known.address); });
+  const bool undescribed = std::any_of(known_.begin(), known_.end(), [this](const Known& known) {
+    return known.id.empty() && !IsSkipped(known.address);
+  });
   const bool describe_again = std::exchange(describe_again_, false);
   if (!fresh && same && !undescribed && !look_again_ && !describe_again) return ReadNext(0);
   look_again_ = false;
@@ -227,15 +244,19 @@ void Discovery::DescribeAll(bool fresh) {
 }
 
 void Discovery::DescribeNext(std::size_t position, bool fresh) {
-  while (position < known_.size() && LeftOut(known_[position].address))
+  while (position < known_.size() && IsSkipped(known_[position].address))
     HandleFacts(known_[position++], Error(Code::kDataLoss, "a driver call about it hangs"));
   if (position == known_.size()) return Described(fresh);
   in_flight_ = known_[position].address;
-  backend_.Describe(in_flight_, Current<device::Facts>([this, position, fresh](Result<device::Facts> facts) {
-                      if (!facts.ok() && facts.error().code() == Code::kDeadlineExceeded) return Ended(facts.error());
+  backend_.Describe(in_flight_,
+                    Current<device::Facts>([this, position, fresh](Result<device::Facts> facts) {
+                      if (!facts.ok() && facts.error().code() == Code::kDeadlineExceeded)
+                        return Ended(facts.error());
                       in_flight_.clear();
-                      // As many as before, and others: none of those that were left out is known to be where it was.
-                      if (facts.ok() && IsAnother(known_[position].address, facts->id)) return DescribeAll(fresh);
+                      // The list is as long as before, but with other devices: for the devices that
+                      // were skipped, the address is no longer known.
+                      if (facts.ok() && IsAnother(known_[position].address, facts->id))
+                        return DescribeAll(fresh);
                       HandleFacts(known_[position], std::move(facts));
                       DescribeNext(position + 1, fresh);
                     }));
@@ -249,8 +270,9 @@ void Discovery::HandleFacts(Known& known, Result<device::Facts> facts) {
     described_.push_back(*std::move(facts));
     return;
   }
-  base::Log(base::kWarn, "a device could not be described",
-            {{"vendor", options_.vendor}, {"address", known.address}, {"why", facts.error().message()}});
+  base::Log(
+      base::kWarn, "a device could not be described",
+      {{"vendor", options_.vendor}, {"address", known.address}, {"why", facts.error().message()}});
   const auto id = ids_.find(known.address);
   const auto snapshot = inventory_.published().Get();
   const Entry* entry = id == ids_.end() ? nullptr : snapshot->Find(id->second);
@@ -259,15 +281,20 @@ void Discovery::HandleFacts(Known& known, Result<device::Facts> facts) {
   described_.push_back(*entry->facts);
 }
 
-/// One that is in the list and cannot be described has no name, so none of those that were not described is known to have left the list.
+/// A device in the list that cannot be described has no id, so it may be any of the devices that
+/// were not described: none of those is known to have left the list.
 void Discovery::KeepHidden() {
   hidden_.clear();
-  if (std::none_of(known_.begin(), known_.end(), [](const Known& known) { return known.id.empty(); })) return;
+  if (std::none_of(known_.begin(), known_.end(),
+                   [](const Known& known) { return known.id.empty(); }))
+    return;
   const auto snapshot = inventory_.published().Get();
   for (const Entry& entry : snapshot->devices) {
-    if (entry.facts->vendor != options_.vendor || entry.health.state == device::HealthState::kGone) continue;
+    if (entry.facts->vendor != options_.vendor || entry.health.state == device::HealthState::kGone)
+      continue;
     const bool described =
-        std::any_of(described_.begin(), described_.end(), [&](const auto& facts) { return facts.id == entry.facts->id; });
+        std::any_of(described_.begin(), described_.end(),
+                    [&](const auto& facts) { return facts.id == entry.facts->id; });
     if (described) continue;
     described_.push_back(*entry.facts);
     hidden_.push_back(entry.facts->id);
@@ -275,13 +302,16 @@ void Discovery::KeepHidden() {
 }
 
 void Discovery::Described(bool fresh) {
-  base::Log(base::kDebug, "devices described", {{"vendor", options_.vendor}, {"count", described_.size()}});
+  base::Log(base::kDebug, "devices described",
+            {{"vendor", options_.vendor}, {"count", described_.size()}});
   KeepHidden();
   inventory_.SetFacts(options_.vendor, std::move(described_), kLeft, executor_.clock().Wall());
   described_.clear();
   for (const std::string& id : hidden_)
-    ReportLost(id, device::kUnreadable,
-               Error(Code::kDataLoss, "a device of the driver's list could not be described, and it may be this one"));
+    ReportLost(
+        id, device::kUnreadable,
+        Error(Code::kDataLoss,
+              "a device of the driver's list could not be described, and it may be this one"));
   if (fresh) callbacks_.described(fresh);
   phase_ = Phase::kServing;
   ReadNext(0);
@@ -291,8 +321,9 @@ void Discovery::ReadNext(std::size_t position) {
   for (; position < known_.size(); ++position) {
     const Known& known = known_[position];
     if (known.id.empty() || (wanted_ && !wanted_->contains(known.id))) continue;
-    if (!LeftOut(known.address)) break;
-    ReportLost(known.id, device::kHang, Error(Code::kDeadlineExceeded, "a driver call about it hangs"));
+    if (!IsSkipped(known.address)) break;
+    ReportLost(known.id, device::kHang,
+               Error(Code::kDeadlineExceeded, "a driver call about it hangs"));
   }
   if (position == known_.size()) {
     const base::TimePoint now = executor_.clock().Now();
@@ -305,7 +336,8 @@ void Discovery::ReadNext(std::size_t position) {
     return Rest();
   }
   in_flight_ = known_[position].address;
-  backend_.Read(in_flight_, Current<device::Reading>([this, position](Result<device::Reading> reading) {
+  backend_.Read(in_flight_,
+                Current<device::Reading>([this, position](Result<device::Reading> reading) {
                   const Known& known = known_[position];
                   if (!reading.ok() && reading.error().code() == Code::kDeadlineExceeded) {
                     ReportLost(known.id, device::kHang, reading.error());
@@ -317,7 +349,7 @@ void Discovery::ReadNext(std::size_t position) {
                 }));
 }
 
-/// Nothing is under way: what is next, and when.
+/// No call is in progress: schedules the next one.
 void Discovery::Rest() {
   in_flight_.clear();
   busy_ = false;
@@ -339,7 +371,7 @@ bool Discovery::AnyUnhealthy() const {
   });
 }
 
-/// Those that something was heard of, and those that are unhealthy.
+/// Reads the devices that events were about, and those that are unhealthy.
 void Discovery::ReadSome() {
   executor_.Cancel(timer_);
   busy_ = true;
@@ -348,7 +380,8 @@ void Discovery::ReadSome() {
   const auto snapshot = inventory_.published().Get();
   for (const Known& known : known_) {
     const Entry* entry = snapshot->Find(known.id);
-    if (entry != nullptr && entry->health.state == device::HealthState::kUnhealthy) wanted_->insert(known.id);
+    if (entry != nullptr && entry->health.state == device::HealthState::kUnhealthy)
+      wanted_->insert(known.id);
   }
   ReadNext(0);
 }
@@ -374,16 +407,16 @@ void Discovery::ReportLost(const std::string& id, std::string_view kind, const E
 
 void Discovery::ReadSoon(const std::string& id) {
   if (phase_ != Phase::kServing) {
-    look_again_ = phase_ != Phase::kLetGo;
+    look_again_ = phase_ != Phase::kReleased;
     return;
   }
   soon_.insert(id);
   if (!busy_) Rest();
 }
 
-void Discovery::LetGo(std::function<void()> done) {
+void Discovery::Release(std::function<void()> done) {
   ++*connection_;
-  phase_ = Phase::kLetGo;
+  phase_ = Phase::kReleased;
   busy_ = look_again_ = false;
   wanted_.reset();
   soon_.clear();
@@ -396,11 +429,12 @@ void Discovery::LetGo(std::function<void()> done) {
 
 void Discovery::AwaitRelease(int tries, std::function<void()> done) {
   if (backend_.abandoned() == 0 || tries == 0) return done();
-  timer_ = executor_.PostAfter(kReleaseLook, [this, tries, done = std::move(done)] { AwaitRelease(tries - 1, done); });
+  timer_ = executor_.PostAfter(
+      kReleaseLook, [this, tries, done = std::move(done)] { AwaitRelease(tries - 1, done); });
 }
 
-void Discovery::TakeUp() {
-  if (phase_ == Phase::kLetGo) Open();
+void Discovery::Reopen() {
+  if (phase_ == Phase::kReleased) Open();
 }
 
 void Discovery::Evidence(const std::vector<device::Evidence>& evidence) {

@@ -1,5 +1,6 @@
-// Keeps one vendor's part of the inventory true: opens the driver, describes devices, reads them in turn, lives through drivers that come
-// late, vanish, change or hang. Judges no evidence.
+// Keeps one vendor's part of the inventory current: opens the driver, describes its devices and
+// reads them in turn, and handles drivers that appear late, disappear, change or hang. Does not
+// evaluate evidence.
 #pragma once
 
 #include <cstdint>
@@ -19,50 +20,57 @@
 
 namespace penstock::node::inventory {
 
-/// On the control executor, all of it.
+/// Runs on the control executor.
 class Discovery {
  public:
   struct Options {
     std::string vendor;
     base::Duration poll = std::chrono::seconds(5);  ///< between two readings of a device
-    base::Duration poll_unhealthy =
-        std::chrono::milliseconds(500);                    ///< likewise, of one that is unhealthy, so that its recovery is seen soon
-    base::Duration retry_first = std::chrono::seconds(1);  ///< after a failed open, doubling
+    base::Duration poll_unhealthy = std::chrono::milliseconds(
+        500);  ///< the same for an unhealthy device, so that its recovery is noticed soon
+    base::Duration retry_first = std::chrono::seconds(1);  ///< after a failed open; doubles each
+                                                           ///< time
     base::Duration retry_most = std::chrono::seconds(15);
   };
   struct Callbacks {
-    /// Evidence, standing and not, from readings and events, with the device's id filled in where it is known.
+    /// Evidence from readings and events, for faults that persist and for single events, with the
+    /// device's id filled in where it is known.
     std::function<void(const std::string& id, const device::Reading&)> reading;
     std::function<void(const device::Evidence&)> evidence;
-    /// The devices were (re)described; `fresh` when the driver was opened anew, which ends what a reload of the driver ends.
+    /// The devices were described, perhaps again. `fresh`: the driver was reopened, which ends
+    /// every fault that a reload of the driver ends.
     std::function<void(bool fresh)> described;
   };
 
-  Discovery(base::Executor& executor, device::AsyncBackend& backend, Inventory& inventory, Options options, Callbacks callbacks);
+  Discovery(base::Executor& executor, device::AsyncBackend& backend, Inventory& inventory,
+            Options options, Callbacks callbacks);
   ~Discovery();
 
   void Start();
 
-  /// Something that concerns the driver changed on disk: look now.
-  void Nudge();
+  /// Looks again now: files that concern the driver changed on disk.
+  void Refresh();
 
-  /// Reads one device out of turn: something was heard of it. At once, or 100 ms after the last time, however often this is called.
+  /// Reads one device out of turn, because of an event about it: at once, or 100 ms after the last
+  /// such reading, however often this is called.
   void ReadSoon(const std::string& id);
 
-  /// Lets go of the driver, whose devices stay in the inventory as they are: an open connection is in the way of a reset. `done` is called
-  /// once no connection of ours is left, at the latest after 5 s.
-  void LetGo(std::function<void()> done);
+  /// Closes all connections to the driver, because an open connection blocks a reset. The devices
+  /// stay in the inventory unchanged. `done` is called once no connection of this agent is left,
+  /// after 5 s at the latest.
+  void Release(std::function<void()> done);
 
-  /// Opens the driver again.
-  void TakeUp();
+  /// Reopens the driver after Release.
+  void Reopen();
 
-  /// Number of the present connection to the driver; nothing while none has all its devices described, so that addresses mean nothing.
+  /// Number of the current connection to the driver; nothing until all devices of a connection are
+  /// described, because addresses are not valid before that.
   std::optional<std::uint64_t> session() const;
 
-  /// How long to wait between two readings, from now on.
+  /// Sets the time between two readings of a device, from now on.
   void SetPoll(base::Duration poll);
 
-  /// Called once, when the first attempt to find devices has ended, well or not.
+  /// `callback` is called once, when the first attempt to find devices has succeeded or failed.
   void OnFirstLook(std::function<void()> callback);
 
  private:
@@ -74,7 +82,7 @@ class Discovery {
     int times = 0;
     base::TimePoint retry_at{};
   };
-  enum class Phase { kWaiting, kOpening, kDescribing, kServing, kLetGo };
+  enum class Phase { kWaiting, kOpening, kDescribing, kServing, kReleased };
 
   void Open();
   void Look();
@@ -95,22 +103,26 @@ class Discovery {
   void ReportLost(const std::string& id, std::string_view kind, const base::Error& error);
   void Evidence(const std::vector<device::Evidence>& evidence);
 
-  /// The connection broke, or a call hung, the one about `in_flight_` where there is one: everything is done anew with another one.
+  /// The connection broke, or a call hung: the one about `in_flight_` where that is set. Everything
+  /// starts over with a new connection.
   void Ended(const base::Error& error);
-  /// The driver cannot be opened, or answers nothing: say why, try later. Where it was there before and the error does not say that it is
-  /// not any more, its devices are not known to be gone.
+  /// The driver cannot be opened or does not answer: publishes the reason and retries later. Where
+  /// the driver was there before, and the error does not say that it was removed, its devices are
+  /// not reported as gone.
   void NoDriver(const base::Error& error);
   void DevicesUnknown(const base::Error& error);
   void FirstLookDone();
   void After(base::Duration delay, void (Discovery::*what)());
-  bool LeftOut(const std::string& address) const;
+  bool IsSkipped(const std::string& address) const;
   std::string NameOf(const std::string& address) const;
   void ForgetNumbers();
 
-  /// Wraps a callback so that it is dropped once this object is gone or its connection has ended, or ends before its call was sent:
-  /// `ended` follows then, and the device that was to be asked is not to blame.
+  /// Wraps a callback so that it is dropped once this object is destroyed or its connection has
+  /// ended, or where the connection ends before the call was sent: then `ended` follows, and the
+  /// device that the call was about is not to blame.
   template <typename Value>
-  std::function<void(base::Result<Value>)> Current(std::function<void(base::Result<Value>)> function);
+  std::function<void(base::Result<Value>)> Current(
+      std::function<void(base::Result<Value>)> function);
 
   base::Executor& executor_;
   device::AsyncBackend& backend_;
@@ -120,19 +132,22 @@ class Discovery {
   base::Backoff backoff_;
   base::TimerId timer_ = 0;
   Phase phase_ = Phase::kWaiting;
-  bool busy_ = false;  // a look is under way: another one waits for its end
+  bool busy_ = false;  // a look is in progress: the next one waits for its end
   bool look_again_ = false;
-  bool describe_again_ = false;                  // a reading said that what was described is not so any more
-  std::optional<std::set<std::string>> wanted_;  // ids that are read in this round; nothing: all
-  std::set<std::string> soon_;                   // ids that are to be read out of turn
-  base::TimePoint look_at_{};                    // when all are read next
-  base::TimePoint read_some_at_{};               // when some were read out of turn last
+  bool describe_again_ = false;                  // a reading contradicts what was described
+  std::optional<std::set<std::string>> wanted_;  // ids to read in this round; nothing: all
+  std::set<std::string> soon_;                   // ids to read out of turn
+  base::TimePoint look_at_{};                    // when all devices are read next
+  base::TimePoint read_some_at_{};               // when devices were last read out of turn
   std::vector<Known> known_;
   std::vector<device::Facts> described_;
-  std::map<std::string, Hang> hangs_;       // by NameOf: addresses are numbers that may be another device's in the next connection
-  std::map<std::string, std::string> ids_;  // address → id, kept over connections: a device that answers nothing is still known
-  std::vector<std::string> hidden_;         // ids of devices that may be behind addresses which could not be described
-  std::string in_flight_;                   // address of the call under way
+  std::map<std::string, Hang> hangs_;  // by NameOf: an address is a number that may mean another
+                                       // device in the next connection
+  std::map<std::string, std::string> ids_;  // address → id, kept over connections, so that a device
+                                            // that does not answer is still known
+  std::vector<std::string>
+      hidden_;  // ids of devices that may be behind addresses which could not be described
+  std::string in_flight_;  // address of the call in progress
   std::string driver_version_;
   std::function<void()> first_look_;
   std::shared_ptr<std::uint64_t> connection_ = std::make_shared<std::uint64_t>(0);

@@ -15,7 +15,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
-/// A backend whose devices and mishaps the test sets; answers come through the executor, as a worker's do.
+/// A backend whose devices and failures the test sets; answers arrive through the executor, as
+/// those of a worker do.
 class ScriptedBackend final : public device::AsyncBackend {
  public:
   explicit ScriptedBackend(base::Executor& executor) : executor_(executor) {}
@@ -30,9 +31,11 @@ class ScriptedBackend final : public device::AsyncBackend {
   void List(Done<std::vector<std::string>> done) override {
     std::vector<std::string> addresses;
     for (std::size_t i = 0; i < devices.size(); ++i) addresses.push_back(std::to_string(i));
-    Answer(done, !absent.empty()   ? base::Result<std::vector<std::string>>(Error(Code::kNotFound, absent))
-                 : !silent.empty() ? base::Result<std::vector<std::string>>(Error(Code::kUnavailable, silent))
-                                   : addresses);
+    Answer(done, !absent.empty()
+                     ? base::Result<std::vector<std::string>>(Error(Code::kNotFound, absent))
+                 : !silent.empty()
+                     ? base::Result<std::vector<std::string>>(Error(Code::kUnavailable, silent))
+                     : addresses);
   }
   void Describe(const std::string& address, Done<device::Facts> done) override {
     ++described;
@@ -41,13 +44,18 @@ class ScriptedBackend final : public device::AsyncBackend {
     facts.id = devices[std::stoul(address)];
     facts.vendor = "acme";
     facts.index = std::stoi(address);
-    Answer(done, lost.contains(address) ? base::Result<device::Facts>(Error(Code::kDataLoss, "lost")) : facts);
+    Answer(done, lost.contains(address)
+                     ? base::Result<device::Facts>(Error(Code::kDataLoss, "lost"))
+                     : facts);
   }
-  void TakeSample(const std::string&, const device::SampleRequest&, Done<device::Sample>) override {}
+  void TakeSample(const std::string&, const device::SampleRequest&, Done<device::Sample>) override {
+  }
   void Read(const std::string& address, Done<device::Reading> done) override {
     read.push_back(address);
     if (hangs.contains(address)) return Hang(std::move(done));
-    if (unsent) return Answer(done, base::Result<device::Reading>(Error(Code::kCancelled, "not asked: the worker was given up")));
+    if (unsent)
+      return Answer(done, base::Result<device::Reading>(
+                              Error(Code::kCancelled, "not asked: the worker was given up")));
     device::Reading reading;
     reading.reachable = !lost.contains(address);
     reading.facts_changed = changed.contains(address);
@@ -97,14 +105,16 @@ class DiscoveryTest : public ::testing::Test {
   ScriptedBackend backend_{executor_};
   Inventory inventory_;
   std::map<std::string, device::Reading> readings_;
-  int opened_anew_ = 0;
-  Discovery discovery_{executor_,
-                       backend_,
-                       inventory_,
-                       {.vendor = "acme"},
-                       {.reading = [this](const std::string& id, const device::Reading& reading) { readings_[id] = reading; },
-                        .evidence = [](const device::Evidence&) {},
-                        .described = [this](bool fresh) { opened_anew_ += fresh ? 1 : 0; }}};
+  int reopened_ = 0;
+  Discovery discovery_{
+      executor_,
+      backend_,
+      inventory_,
+      {.vendor = "acme"},
+      {.reading = [this](const std::string& id,
+                         const device::Reading& reading) { readings_[id] = reading; },
+       .evidence = [](const device::Evidence&) {},
+       .described = [this](bool fresh) { reopened_ += fresh ? 1 : 0; }}};
 };
 
 TEST_F(DiscoveryTest, FindsAndReadsAllBeforeTheFirstLookIsDone) {
@@ -125,7 +135,7 @@ TEST_F(DiscoveryTest, LooksAtAllDevicesAtOnceWhenEventsFail) {
   EXPECT_TRUE(readings_["C"].reachable);
 }
 
-TEST_F(DiscoveryTest, DescribesAnewWhatAReadingSaysHasChanged) {
+TEST_F(DiscoveryTest, DescribesAgainWhatAReadingSaysHasChanged) {
   Start();
   backend_.described = 0;
   executor_.Advance(10s);
@@ -137,7 +147,7 @@ TEST_F(DiscoveryTest, DescribesAnewWhatAReadingSaysHasChanged) {
   EXPECT_EQ(backend_.described, 3);
   executor_.Advance(10s);
   EXPECT_EQ(backend_.described, 3);
-  // One that says so each time keeps nobody from anything.
+  // A device that always reports changed facts does not keep the agent busy.
   backend_.changed = {"1"};
   executor_.Advance(1min);
   EXPECT_LT(backend_.described, 2000);
@@ -159,7 +169,7 @@ TEST_F(DiscoveryTest, SaysWhyThereIsNoDriverAndFindsItWhenNudged) {
   EXPECT_TRUE(looked);
   EXPECT_EQ(inventory_.published().Get()->FindVendor("acme")->reason, "no library");
   backend_.absent.clear();
-  discovery_.Nudge();
+  discovery_.Refresh();
   executor_.RunUntilIdle();
   EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
 }
@@ -186,7 +196,7 @@ TEST_F(DiscoveryTest, ADriverThatGoesTakesItsDevicesAndBringsThemBack) {
   executor_.Advance(15s);
   EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
   EXPECT_EQ(inventory_.published().Get()->FindVendor("acme")->driver->version, "2.0");
-  EXPECT_EQ(opened_anew_, 2);
+  EXPECT_EQ(reopened_, 2);
 }
 
 TEST_F(DiscoveryTest, AHangLeavesOutOneDeviceAndTheOthersGoOn) {
@@ -215,7 +225,7 @@ TEST_F(DiscoveryTest, AHungDeviceIsAskedAgainOnlyAfterTheWorkerThatHungHasEnded)
   EXPECT_TRUE(readings_["B"].reachable);
 }
 
-TEST_F(DiscoveryTest, AHangAtTheFirstLookKeepsNobodyElseWaiting) {
+TEST_F(DiscoveryTest, AHangAtTheFirstLookKeepsNoOneElseWaiting) {
   backend_.hangs = {"0"};
   bool looked = false;
   discovery_.OnFirstLook([&] { looked = true; });
@@ -239,7 +249,8 @@ TEST_F(DiscoveryTest, ADriverThatDoesNotAnswerHasTakenNoDeviceAway) {
   backend_.silent = "8 workers hang in the driver";
   executor_.Advance(10s);
   EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
-  for (const char* id : {"A", "B", "C"}) EXPECT_EQ(readings_[id].evidence.at(0).kind, "driver-silent") << id;
+  for (const char* id : {"A", "B", "C"})
+    EXPECT_EQ(readings_[id].evidence.at(0).kind, "driver-silent") << id;
   const VendorEntry* vendor = inventory_.published().Get()->FindVendor("acme");
   EXPECT_NE(vendor->driver, nullptr);
   EXPECT_EQ(vendor->reason, backend_.silent);
@@ -255,19 +266,21 @@ TEST_F(DiscoveryTest, AHangIsOfTheDeviceAndNotOfItsNumber) {
   backend_.hangs = {"1"};
   executor_.Advance(11s);
   ASSERT_EQ(readings_["B"].evidence.at(0).kind, "hang");
-  // A leaves: B has its number now, and C has B's.
+  // A is removed: B has its number now, and C has B's.
   backend_.devices = {"B", "C"};
   backend_.hangs.clear();
   backend_.lost = {"0"};
   executor_.Advance(10s);
-  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C")) << "one of the list has no name: nobody is known to have left";
+  EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"))
+      << "one of the list has no name: nobody is known to have left";
   EXPECT_TRUE(readings_["C"].reachable) << "C has the number of the one that hung";
   EXPECT_FALSE(readings_["A"].reachable);
   EXPECT_FALSE(readings_["B"].reachable);
   backend_.lost.clear();
   executor_.Advance(10s);
   EXPECT_THAT(Ids(), ElementsAre("B", "C"));
-  EXPECT_EQ(readings_["B"].evidence.at(0).kind, "hang") << "also under its new number, while its worker hangs";
+  EXPECT_EQ(readings_["B"].evidence.at(0).kind, "hang")
+      << "also under its new number, while its worker hangs";
   backend_.abandoned_ = 0;
   executor_.Advance(1min);
   EXPECT_TRUE(readings_["B"].reachable);
@@ -279,7 +292,7 @@ TEST_F(DiscoveryTest, AHangDoesNotStayWithANumberThatIsAnotherDevicesInTheNextCo
   executor_.Advance(5s);  // B is asked
   backend_.devices = {"A", "C", "D"};
   backend_.hangs.clear();
-  executor_.Advance(6s);  // as many as before, and others
+  executor_.Advance(6s);  // as many devices as before, but others
   executor_.Advance(1s);
   EXPECT_THAT(Ids(), ElementsAre("A", "C", "D"));
   EXPECT_TRUE(readings_["C"].reachable);
@@ -294,13 +307,14 @@ TEST_F(DiscoveryTest, SeesAddedAndRemovedDevices) {
   backend_.devices = {"A", "C", "D"};
   executor_.Advance(5s);
   EXPECT_THAT(Ids(), ElementsAre("A", "C", "D"));
-  EXPECT_THAT(inventory_.published().Get()->Find("B")->health.reason, HasSubstr("not there any more"));
+  EXPECT_THAT(inventory_.published().Get()->Find("B")->health.reason,
+              HasSubstr("not there any more"));
 }
 
 TEST_F(DiscoveryTest, NudgesDuringALookMakeOneMore) {
   discovery_.Start();
   for (int i = 0; i < 5; ++i) {
-    discovery_.Nudge();
+    discovery_.Refresh();
     discovery_.ReadSoon("A");
   }
   executor_.RunUntilIdle();
@@ -308,8 +322,8 @@ TEST_F(DiscoveryTest, NudgesDuringALookMakeOneMore) {
   executor_.Advance(5s);
   EXPECT_THAT(backend_.read, ElementsAre("0", "1", "2"));
   backend_.read.clear();
-  discovery_.Nudge();
-  discovery_.Nudge();
+  discovery_.Refresh();
+  discovery_.Refresh();
   discovery_.ReadSoon("B");
   executor_.RunUntilIdle();
   EXPECT_LE(backend_.read.size(), 6u);
@@ -325,7 +339,7 @@ TEST_F(DiscoveryTest, AnswersOfAnEndedConnectionAreDropped) {
   EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
 }
 
-TEST_F(DiscoveryTest, SomebodyElsesCallThatHangsBlamesNoDeviceOfOurs) {
+TEST_F(DiscoveryTest, SomeoneElsesCallThatHangsBlamesNoDeviceOfOurs) {
   Start();
   backend_.unsent = true;
   executor_.Advance(5s);  // a reading waits behind that call
@@ -350,14 +364,14 @@ TEST_F(DiscoveryTest, ASessionLastsAsLongAsItsAddressesMeanSomething) {
   executor_.Advance(2s);
   ASSERT_TRUE(discovery_.session());
   EXPECT_NE(discovery_.session(), first);
-  discovery_.LetGo([] {});
+  discovery_.Release([] {});
   EXPECT_EQ(discovery_.session(), std::nullopt);
 }
 
 TEST_F(DiscoveryTest, AnUnhealthyDeviceIsReadTwiceASecondAndTheOthersAreNot) {
   Start();
   inventory_.SetHealth("B", HealthState::kUnhealthy, "an error", executor_.clock().Wall());
-  executor_.Advance(5s);  // from the next look on
+  executor_.Advance(5s);  // takes effect from the next look on
   backend_.read.clear();
   executor_.Advance(10s);
   EXPECT_GE(std::count(backend_.read.begin(), backend_.read.end(), "1"), 19);
@@ -377,7 +391,8 @@ TEST_F(DiscoveryTest, HowOftenSoonIsSaidDoesNotMatter) {
     for (int j = 0; j < 10; ++j) discovery_.ReadSoon("B");
     executor_.Advance(1ms);
   }
-  EXPECT_THAT(std::count(backend_.read.begin(), backend_.read.end(), "1"), ::testing::AllOf(::testing::Ge(9), ::testing::Le(12)));
+  EXPECT_THAT(std::count(backend_.read.begin(), backend_.read.end(), "1"),
+              ::testing::AllOf(::testing::Ge(9), ::testing::Le(12)));
   EXPECT_EQ(std::count(backend_.read.begin(), backend_.read.end(), "0"), 0);
   EXPECT_EQ(backend_.described, 0);
 }
@@ -386,7 +401,7 @@ TEST_F(DiscoveryTest, WhatIsLetGoOfIsNotTouchedAndItsDevicesStay) {
   Start();
   backend_.abandoned_ = 1;  // the worker dies some time after it was stopped
   bool released = false;
-  discovery_.LetGo([&] { released = true; });
+  discovery_.Release([&] { released = true; });
   executor_.Advance(1s);
   EXPECT_FALSE(released);
   backend_.abandoned_ = 0;
@@ -394,17 +409,17 @@ TEST_F(DiscoveryTest, WhatIsLetGoOfIsNotTouchedAndItsDevicesStay) {
   EXPECT_TRUE(released);
   backend_.read.clear();
   const int opened = backend_.opened;
-  discovery_.Nudge();
+  discovery_.Refresh();
   discovery_.ReadSoon("A");
   backend_.events_.doubt();
   executor_.Advance(60s);
   EXPECT_EQ(backend_.opened, opened);
   EXPECT_TRUE(backend_.read.empty());
   EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
-  discovery_.TakeUp();
+  discovery_.Reopen();
   executor_.RunUntilIdle();
   EXPECT_THAT(backend_.read, ElementsAre("0", "1", "2"));
-  EXPECT_EQ(opened_anew_, 2);
+  EXPECT_EQ(reopened_, 2);
 }
 
 TEST_F(DiscoveryTest, Issue231OneDeviceWhoseCallsFailTouchesNoOther) {
@@ -425,7 +440,7 @@ TEST_F(DiscoveryTest, Issue1223ADriverThatFailsAsAWholeLeavesNoDeviceAndIsTriedW
   Start();
   const int opened = backend_.opened;
   backend_.absent = "NVML does not answer";
-  discovery_.Nudge();
+  discovery_.Refresh();
   executor_.RunUntilIdle();
   EXPECT_TRUE(Ids().empty()) << "at once";
   executor_.Advance(5min);

@@ -1,4 +1,3 @@
-// Merging what backends say into the snapshot.
 #include "node/inventory/inventory.h"
 
 #include <algorithm>
@@ -10,19 +9,24 @@ namespace {
 
 template <typename Entries>
 auto* FindIn(Entries& entries, std::string_view id) {
-  const auto found = std::find_if(entries.begin(), entries.end(), [id](const auto& entry) { return entry.facts->id == id; });
+  const auto found = std::find_if(entries.begin(), entries.end(),
+                                  [id](const auto& entry) { return entry.facts->id == id; });
   return found == entries.end() ? nullptr : &*found;
 }
 
-void SetHealthOf(Entry& entry, device::HealthState state, const std::string& reason, base::WallTime now) {
+void SetHealthOf(Entry& entry, device::HealthState state, const std::string& reason,
+                 base::WallTime now) {
   if (entry.health.state == state && entry.health.reason == reason) return;
-  // A better reason for the same state does not make it younger.
-  const base::WallTime since = entry.health.state == state && entry.health.since != base::WallTime{} ? entry.health.since : now;
+  // A new reason for the same state keeps the time since when the state has lasted.
+  const base::WallTime since = entry.health.state == state && entry.health.since != base::WallTime{}
+                                   ? entry.health.since
+                                   : now;
   entry.health = {state, reason, since};
 }
 
 auto OrderOf(const device::Facts& facts) {
-  return std::tuple<const std::string&, bool, int, const std::string&>(facts.vendor, facts.index < 0, facts.index, facts.id);
+  return std::tuple<const std::string&, bool, int, const std::string&>(
+      facts.vendor, facts.index < 0, facts.index, facts.id);
 }
 
 }  // namespace
@@ -30,18 +34,22 @@ auto OrderOf(const device::Facts& facts) {
 const Entry* Snapshot::Find(std::string_view id) const { return FindIn(devices, id); }
 
 const VendorEntry* Snapshot::FindVendor(std::string_view vendor) const {
-  const auto found = std::find_if(vendors.begin(), vendors.end(), [vendor](const VendorEntry& entry) { return entry.vendor == vendor; });
+  const auto found =
+      std::find_if(vendors.begin(), vendors.end(),
+                   [vendor](const VendorEntry& entry) { return entry.vendor == vendor; });
   return found == vendors.end() ? nullptr : &*found;
 }
 
 void Inventory::SetVendor(VendorEntry vendor) {
   Snapshot next = Copy();
   const auto found =
-      std::find_if(next.vendors.begin(), next.vendors.end(), [&](const VendorEntry& entry) { return entry.vendor == vendor.vendor; });
+      std::find_if(next.vendors.begin(), next.vendors.end(),
+                   [&](const VendorEntry& entry) { return entry.vendor == vendor.vendor; });
   if (found == next.vendors.end()) {
     next.vendors.push_back(std::move(vendor));
   } else {
-    const bool same_driver = found->driver == vendor.driver || (found->driver && vendor.driver && *found->driver == *vendor.driver);
+    const bool same_driver = found->driver == vendor.driver ||
+                             (found->driver && vendor.driver && *found->driver == *vendor.driver);
     if (same_driver && found->reason == vendor.reason) return;
     *found = std::move(vendor);
   }
@@ -49,7 +57,8 @@ void Inventory::SetVendor(VendorEntry vendor) {
   published_.Set(std::move(next));
 }
 
-void Inventory::SetFacts(const std::string& vendor, std::vector<device::Facts> facts, const std::string& gone_reason, base::WallTime now) {
+void Inventory::SetFacts(const std::string& vendor, std::vector<device::Facts> facts,
+                         const std::string& gone_reason, base::WallTime now) {
   Snapshot next = Copy();
   bool facts_changed = false, state_changed = false;
   std::set<std::string> there;
@@ -75,32 +84,35 @@ void Inventory::SetFacts(const std::string& vendor, std::vector<device::Facts> f
     }
   }
   for (Entry& entry : next.devices) {
-    if (entry.facts->vendor != vendor || entry.health.state == device::HealthState::kGone || there.contains(entry.facts->id)) continue;
+    if (entry.facts->vendor != vendor || entry.health.state == device::HealthState::kGone ||
+        there.contains(entry.facts->id))
+      continue;
     SetHealthOf(entry, device::HealthState::kGone, gone_reason, now);
     entry.reading = nullptr;
     state_changed = true;
     if (entry.facts->index < 0) continue;
-    device::Facts without_index = *entry.facts;  // which another one has now
+    device::Facts without_index = *entry.facts;  // which another device has now
     without_index.index = -1;
     entry.facts = std::make_shared<const device::Facts>(std::move(without_index));
     facts_changed = true;
   }
   TakePlaces(vendor, next, facts_changed);
-  NumberPlaces(vendor, next, facts_changed);
+  NumberByAddress(vendor, next, facts_changed);
   if (!facts_changed && !state_changed) return;
-  std::stable_sort(next.devices.begin(), next.devices.end(),
-                   [](const Entry& a, const Entry& b) { return OrderOf(*a.facts) < OrderOf(*b.facts); });
+  std::stable_sort(next.devices.begin(), next.devices.end(), [](const Entry& a, const Entry& b) {
+    return OrderOf(*a.facts) < OrderOf(*b.facts);
+  });
   next.facts_generation += facts_changed ? 1 : 0;
   next.state_generation += state_changed ? 1 : 0;
   published_.Set(std::move(next));
 }
 
-/// Those that are there are noted in their places; one that is gone and whose place is taken is forgotten.
+/// Records present devices at their PCI addresses; forgets a missing device whose address is taken.
 void Inventory::TakePlaces(const std::string& vendor, Snapshot& next, bool& facts_changed) {
   std::set<device::PciAddress> taken;
   for (Entry& entry : next.devices) {
     if (entry.facts->vendor != vendor || entry.health.state == device::HealthState::kGone) continue;
-    if (auto replaced = Note(slots_, *entry.facts)) {
+    if (auto replaced = DetectReplacement(occupancy_, *entry.facts)) {
       entry.replaced = std::move(replaced->words);
       entry.replaced_id = std::move(replaced->id);
       facts_changed = true;
@@ -108,13 +120,13 @@ void Inventory::TakePlaces(const std::string& vendor, Snapshot& next, bool& fact
     if (entry.facts->pci && entry.facts->parent.empty()) taken.insert(*entry.facts->pci);
   }
   const std::size_t forgotten = std::erase_if(next.devices, [&](const Entry& entry) {
-    return entry.health.state == device::HealthState::kGone && entry.facts->vendor == vendor && entry.facts->pci &&
-           taken.contains(*entry.facts->pci);
+    return entry.health.state == device::HealthState::kGone && entry.facts->vendor == vendor &&
+           entry.facts->pci && taken.contains(*entry.facts->pci);
   });
   facts_changed = facts_changed || forgotten > 0;
 }
 
-void Inventory::NumberPlaces(const std::string& vendor, Snapshot& next, bool& facts_changed) {
+void Inventory::NumberByAddress(const std::string& vendor, Snapshot& next, bool& facts_changed) {
   std::map<device::PciAddress, int>& numbers = numbers_[vendor];
   const auto is_away = [&vendor](const Entry& entry) {
     return entry.facts->vendor == vendor && entry.health.state == device::HealthState::kGone;
@@ -127,8 +139,10 @@ void Inventory::NumberPlaces(const std::string& vendor, Snapshot& next, bool& fa
     int number = entry.facts->index;
     if (entry.facts->pci && entry.facts->parent.empty()) {
       const auto known = numbers.find(*entry.facts->pci);
-      if (known == numbers.end() && !taken.insert(number).second) number = -1;  // it means the place of one that is away
-      number = known == numbers.end() ? numbers.emplace(*entry.facts->pci, number).first->second : known->second;
+      if (known == numbers.end() && !taken.insert(number).second)
+        number = -1;  // it belongs to the address of a missing device
+      number = known == numbers.end() ? numbers.emplace(*entry.facts->pci, number).first->second
+                                      : known->second;
     }
     facts_changed = facts_changed || entry.number != number;
     entry.number = number;
@@ -145,7 +159,8 @@ void Inventory::SetReading(const std::string& id, device::Reading reading, base:
   published_.Set(std::move(next));
 }
 
-void Inventory::SetHealth(const std::string& id, device::HealthState state, const std::string& reason, base::WallTime now) {
+void Inventory::SetHealth(const std::string& id, device::HealthState state,
+                          const std::string& reason, base::WallTime now) {
   Snapshot next = Copy();
   Entry* entry = FindIn(next.devices, id);
   if (entry == nullptr) return;

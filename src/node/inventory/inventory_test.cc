@@ -42,11 +42,11 @@ TEST(Inventory, PublishesNothingWhereNothingChanged) {
   Inventory inventory;
   inventory.SetFacts("nvidia", {Gpu(0)}, "", kNow);
   inventory.SetHealth("GPU-0", HealthState::kHealthy, "", kNow);
-  int told = 0;
-  auto subscription = inventory.published().Subscribe([&](const auto&) { ++told; });
+  int reported = 0;
+  auto subscription = inventory.published().Subscribe([&](const auto&) { ++reported; });
   inventory.SetHealth("GPU-0", HealthState::kHealthy, "", kNow + 5s);
   inventory.SetFacts("nvidia", {Gpu(0)}, "", kNow + 5s);
-  EXPECT_EQ(told, 0);
+  EXPECT_EQ(reported, 0);
   EXPECT_EQ(inventory.published().Get()->Find("GPU-0")->health.since, kNow);
 }
 
@@ -79,12 +79,14 @@ TEST(Inventory, AReplacedGpuIsSaidAndTheOldOneDoesNotStay) {
   Inventory inventory;
   inventory.SetFacts("nvidia", {At(Gpu(0), 7, "111"), At(Gpu(1), 8, "222")}, "", kNow);
   inventory.SetFacts("nvidia", {At(Gpu(1), 8, "222")}, "was unplugged", kNow + 1s);
-  EXPECT_EQ(inventory.published().Get()->Find("GPU-0")->health.state, HealthState::kGone) << "nobody took its place yet";
+  EXPECT_EQ(inventory.published().Get()->Find("GPU-0")->health.state, HealthState::kGone)
+      << "nobody took its place yet";
   inventory.SetFacts("nvidia", {At(Gpu(1), 8, "222"), At(Gpu(9), 7, "333")}, "", kNow + 2s);
   const auto snapshot = inventory.published().Get();
   EXPECT_EQ(snapshot->Find("GPU-0"), nullptr);
   ASSERT_NE(snapshot->Find("GPU-9"), nullptr);
-  EXPECT_EQ(snapshot->Find("GPU-9")->replaced, "GPU at 0000:07:00.0 was replaced: serial 111, now 333");
+  EXPECT_EQ(snapshot->Find("GPU-9")->replaced,
+            "GPU at 0000:07:00.0 was replaced: serial 111, now 333");
   EXPECT_EQ(snapshot->Find("GPU-1")->replaced, "");
 }
 
@@ -92,9 +94,10 @@ TEST(Inventory, AGpuThatWasReplacedWhileNoAgentRanIsSaid) {
   Inventory inventory;
   inventory.Recall({{"0000:07:00.0", {"GPU-0", ""}}, {"0000:08:00.0", {"GPU-1", "222"}}});
   inventory.SetFacts("nvidia", {At(Gpu(9), 7), At(Gpu(1), 8, "222")}, "", kNow);
-  EXPECT_EQ(inventory.published().Get()->Find("GPU-9")->replaced, "GPU at 0000:07:00.0 was replaced: GPU-0, now GPU-9");
+  EXPECT_EQ(inventory.published().Get()->Find("GPU-9")->replaced,
+            "GPU at 0000:07:00.0 was replaced: GPU-0, now GPU-9");
   EXPECT_EQ(inventory.published().Get()->Find("GPU-1")->replaced, "");
-  EXPECT_EQ(inventory.slots().at("0000:07:00.0").id, "GPU-9");
+  EXPECT_EQ(inventory.occupancy().at("0000:07:00.0").id, "GPU-9");
 }
 
 TEST(Inventory, TheSameGpuBackInItsPlaceIsNotReplaced) {
@@ -124,12 +127,14 @@ TEST(Inventory, OneThatIsGoneHasNoIndexAndComesLast) {
 
 TEST(Inventory, NumbersStayWithPlacesWhileOneIsAway) {
   Inventory inventory;
-  const auto number = [&](const std::string& id) { return inventory.published().Get()->Find(id)->number; };
+  const auto number = [&](const std::string& id) {
+    return inventory.published().Get()->Find(id)->number;
+  };
   inventory.SetFacts("nvidia", {GpuAt(0, 0), GpuAt(1, 1), GpuAt(2, 2)}, "", kNow);
   inventory.SetFacts("nvidia", {GpuAt(0, 0), GpuAt(1, 2)}, "was unplugged", kNow);
   EXPECT_EQ(number("GPU-at-1"), 1);
   EXPECT_EQ(number("GPU-at-2"), 2);
-  // One more, meanwhile, and one in the place of the one that is away.
+  // Meanwhile one device is added, and one replaces the missing one.
   inventory.SetFacts("nvidia", {GpuAt(0, 0), GpuAt(1, 2), GpuAt(2, 3)}, "", kNow);
   EXPECT_LT(number("GPU-at-3"), 0) << "its index means another place for now";
   device::Facts successor = GpuAt(1, 1);

@@ -1,4 +1,3 @@
-// A line for each label.
 #include "node/label/features_file.h"
 
 #include "base/log.h"
@@ -14,7 +13,8 @@ std::string FeaturesText(const LabelSet& labels) {
   std::string text;
   for (const auto& [key, value] : labels) {
     if (text.size() + key.size() + value.size() + 2 > kMostThatNfdReads) {
-      base::Log(base::kWarn, "more labels than NFD reads of a file: the last are left out", {{"first", key}});
+      base::Log(base::kWarn, "more labels than NFD reads of a file: the last are left out",
+                {{"first", key}});
       break;
     }
     text += key + "=" + value + "\n";

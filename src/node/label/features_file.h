@@ -1,4 +1,5 @@
-// Labels as the text that Node Feature Discovery reads from its features.d folder. Writes no file.
+// Formats labels as the text that Node Feature Discovery reads from its features.d folder. Does no
+// I/O.
 #pragma once
 
 #include <string>
@@ -7,8 +8,8 @@
 
 namespace penstock::node::label {
 
-/// One "key=value" a line, sorted by key (NFD, "Customization guide", local source). Labels that do not fit into the 64 KiB that NFD reads
-/// are left out from the end, and that is logged.
+/// Returns one "key=value" per line, sorted by key (NFD, "Customization guide", local source).
+/// Labels beyond the 64 KiB that NFD reads are dropped from the end, and this is logged.
 std::string FeaturesText(const LabelSet& labels);
 
 }  // namespace penstock::node::label

@@ -1,4 +1,3 @@
-// The text that NFD reads.
 #include "node/label/features_file.h"
 
 #include <gtest/gtest.h>

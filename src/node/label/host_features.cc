@@ -1,4 +1,4 @@
-// One function for each of NFD's sources.
+// One function for each feature source of NFD.
 #include "node/label/host_features.h"
 
 #include <algorithm>
@@ -16,7 +16,9 @@ namespace {
 
 using Set = std::map<std::string, std::string>;
 
-void Add(Set& labels, const std::string& name, std::string value) { labels[std::string(api::kFeaturePrefix) + name] = std::move(value); }
+void Add(Set& labels, const std::string& name, std::string value) {
+  labels[std::string(api::kFeaturePrefix) + name] = std::move(value);
+}
 
 std::string Hex(std::uint16_t number) {
   std::array<char, 8> text{};
@@ -24,7 +26,8 @@ std::string Hex(std::uint16_t number) {
   return text.data();
 }
 
-/// The digits that a version begins with, part by part: "6.1.0-18-amd64" → 6, 1, 0. Empty where something else is in it.
+/// The numeric parts of a version's beginning: "6.1.0-18-amd64" → 6, 1, 0. Empty if a part is not a
+/// number.
 std::vector<std::string> Numbers(std::string_view version, std::string_view end) {
   version = version.substr(0, version.find_first_of(end));
   auto parts = base::Split(version, '.');
@@ -33,7 +36,7 @@ std::vector<std::string> Numbers(std::string_view version, std::string_view end)
   return parts;
 }
 
-/// Both forms that the GPU Operator looks for: by vendor, and by class and vendor, NFD's default.
+/// Both forms that the GPU Operator looks for: by vendor, and by class and vendor (NFD's default).
 void AddPci(Set& labels, const std::set<PciKind>& accelerators) {
   for (const auto& [kind, vendor] : accelerators) {
     Add(labels, "pci-" + Hex(vendor) + ".present", "true");
@@ -53,7 +56,8 @@ void AddKernel(Set& labels, const std::string& release) {
   const auto numbers = Numbers(full, "-");
   if (numbers.size() > 3) return;
   constexpr std::array<const char*, 3> kParts{"major", "minor", "revision"};
-  for (std::size_t i = 0; i < numbers.size(); ++i) Add(labels, std::string("kernel-version.") + kParts[i], numbers[i]);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    Add(labels, std::string("kernel-version.") + kParts[i], numbers[i]);
 }
 
 void AddOs(Set& labels, const os::MachineFacts& machine) {
@@ -66,14 +70,16 @@ void AddOs(Set& labels, const os::MachineFacts& machine) {
   if (major.empty()) return;
   Add(labels, "system-os_release.VERSION_ID.major", major[0]);
   if (parts.size() < 2) return;
-  if (const auto minor = Numbers(parts[1], ""); !minor.empty()) Add(labels, "system-os_release.VERSION_ID.minor", minor[0]);
+  if (const auto minor = Numbers(parts[1], ""); !minor.empty())
+    Add(labels, "system-os_release.VERSION_ID.minor", minor[0]);
 }
 
 /// cpu.cpuid.attributeBlacklist of NFD's default configuration.
 bool IsOfNoInterest(std::string_view flag) {
   static constexpr std::array<std::string_view, 26> kFlags{
-      "AVX10",  "BMI1",   "BMI2",   "CLMUL",  "CMOV", "CX16",  "ERMS", "F16C", "HTT",  "LZCNT", "MMX",   "MMXEXT", "NX",
-      "POPCNT", "RDRAND", "RDSEED", "RDTSCP", "SGX",  "SGXLC", "SSE",  "SSE2", "SSE3", "SSE4",  "SSE42", "SSSE3",  "TDX_GUEST"};
+      "AVX10", "BMI1", "BMI2",   "CLMUL", "CMOV",   "CX16",   "ERMS",   "F16C",     "HTT",
+      "LZCNT", "MMX",  "MMXEXT", "NX",    "POPCNT", "RDRAND", "RDSEED", "RDTSCP",   "SGX",
+      "SGXLC", "SSE",  "SSE2",   "SSE3",  "SSE4",   "SSE42",  "SSSE3",  "TDX_GUEST"};
   return std::find(kFlags.begin(), kFlags.end(), flag) != kFlags.end();
 }
 
@@ -85,7 +91,8 @@ void AddCpu(Set& labels, const os::MachineFacts& machine) {
   }
   for (const std::string& flag : machine.cpu_flags)
     if (!IsOfNoInterest(flag)) Add(labels, "cpu-cpuid." + flag, "true");
-  if (machine.multithreading) Add(labels, "cpu-hardware_multithreading", *machine.multithreading ? "true" : "false");
+  if (machine.multithreading)
+    Add(labels, "cpu-hardware_multithreading", *machine.multithreading ? "true" : "false");
 }
 
 }  // namespace
@@ -95,7 +102,8 @@ bool IsAcceleratorClass(std::uint32_t class_code) {
   return base == 0x03 || base == 0x12 || class_code >> 8 == 0x0b40;
 }
 
-std::map<std::string, std::string> HostFeatures(const os::MachineFacts& machine, const std::set<PciKind>& accelerators) {
+std::map<std::string, std::string> HostFeatures(const os::MachineFacts& machine,
+                                                const std::set<PciKind>& accelerators) {
   Set labels;
   AddPci(labels, accelerators);
   AddKernel(labels, machine.kernel);

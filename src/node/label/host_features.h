@@ -1,4 +1,5 @@
-// The labels of NFD that users of accelerators select on: PCI, kernel, distribution, processor, memory. From facts that were read before.
+// Computes the NFD labels that users of accelerators select on: PCI, kernel, distribution,
+// processor, memory. Does no I/O.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +12,16 @@
 
 namespace penstock::node::label {
 
-/// Base and sub class (0x0302) and vendor of an accelerator that is on the bus.
+/// Base class and subclass (0x0302), and vendor, of an accelerator on the PCI bus.
 using PciKind = std::pair<std::uint16_t, std::uint16_t>;
 
-/// What NFD takes for accelerators: display controllers (03), coprocessors (0b40), processing accelerators (12).
+/// Whether NFD takes the PCI class for an accelerator: display controllers (03), coprocessors
+/// (0b40), processing accelerators (12).
 bool IsAcceleratorClass(std::uint32_t class_code);
 
-/// As NFD names and derives them (its docs/usage/features.md), with its default list of CPUID flags that nobody selects on left out. What
-/// is not known has no label.
-std::map<std::string, std::string> HostFeatures(const os::MachineFacts& machine, const std::set<PciKind>& accelerators);
+/// Returns the labels with NFD's names and derivations (its docs/usage/features.md), without the
+/// CPUID flags of NFD's default exclusion list. A fact that is unknown gets no label.
+std::map<std::string, std::string> HostFeatures(const os::MachineFacts& machine,
+                                                const std::set<PciKind>& accelerators);
 
 }  // namespace penstock::node::label

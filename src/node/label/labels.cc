@@ -1,4 +1,5 @@
-// Each vendor's labels from its dialect, the host's from NFD's table; then only what Kubernetes takes.
+// Collects each vendor's labels from its dialect and the host's from host_features.h, and keeps the
+// valid ones.
 #include "node/label/labels.h"
 
 #include <algorithm>
@@ -13,9 +14,11 @@
 namespace penstock::node::label {
 namespace {
 
-bool IsThere(const inventory::Entry& entry) { return entry.health.state != device::HealthState::kGone; }
+bool IsThere(const inventory::Entry& entry) {
+  return entry.health.state != device::HealthState::kGone;
+}
 
-/// "pci.class" of a device's details; 0 where it is not told.
+/// "pci.class" from the device's details; 0 if it is missing.
 std::uint32_t ClassOf(const device::Facts& facts) {
   const auto found = facts.details.find("pci.class");
   if (found == facts.details.end() || !found->second.starts_with("0x")) return 0;
@@ -25,49 +28,58 @@ std::uint32_t ClassOf(const device::Facts& facts) {
   return error == std::errc() && stop == end ? number : 0;
 }
 
-/// What a vendor has on the PCI bus and in the inventory. The bus was read at some time; a device that came since is in the inventory.
+/// A vendor's hardware, from the PCI bus and from the inventory. The bus was read once; a device
+/// that appeared later is only in the inventory.
 struct VendorHas {
   device::LabelFacts facts;
   std::set<PciKind> kinds;
 };
 
-device::LabelShare ShareOf(const std::string& device, const Shares& shares) {
+device::LabelShare ShareOf(const std::string& device, const LabelShares& shares) {
   const auto found = shares.find(device);
-  return found != shares.end() ? found->second : device::LabelShare{.isolation = std::string(ToString(device::Isolation::kHardware))};
+  return found != shares.end()
+             ? found->second
+             : device::LabelShare{.isolation = std::string(ToString(device::Isolation::kHardware))};
 }
 
-VendorHas Gather(const inventory::Snapshot& inventory, const inventory::VendorEntry& vendor, const device::Dialect& dialect,
-                 const Context& context, const Shares& shares) {
+VendorHas Gather(const inventory::Snapshot& inventory, const inventory::VendorEntry& vendor,
+                 const device::Dialect& dialect, const LabelContext& context,
+                 const LabelShares& shares) {
   VendorHas has;
   has.facts.driver = vendor.driver.get();
   has.facts.machine = context.machine.product;
   if (context.config.timestamp) has.facts.timestamp = context.timestamp;
   for (const inventory::Entry& entry : inventory.devices) {
-    if (entry.facts->vendor != vendor.vendor || !entry.facts->parent.empty() || !IsThere(entry)) continue;
+    if (entry.facts->vendor != vendor.vendor || !entry.facts->parent.empty() || !IsThere(entry))
+      continue;
     has.facts.devices.push_back(entry.facts.get());
     has.facts.shares.push_back(ShareOf(entry.facts->id, shares));
     if (const std::uint32_t code = ClassOf(*entry.facts); IsAcceleratorClass(code))
       has.kinds.emplace(static_cast<std::uint16_t>(code >> 8), dialect.pci_vendor());
   }
   for (const os::PciFunction& function : context.machine.pci) {
-    if (function.vendor != dialect.pci_vendor() || !IsAcceleratorClass(function.class_code)) continue;
+    if (function.vendor != dialect.pci_vendor() || !IsAcceleratorClass(function.class_code))
+      continue;
     has.kinds.emplace(static_cast<std::uint16_t>(function.class_code >> 8), function.vendor);
     has.facts.pci_configs.push_back(function.config);
   }
   return has;
 }
 
-void LogValue(base::LogLevel level, std::string_view message, const std::string& key, const std::string& value) {
+void LogValue(base::LogLevel level, std::string_view message, const std::string& key,
+              const std::string& value) {
   constexpr std::size_t kMostShown = 100;
   base::Log(level, message, {{"key", key}, {"value", value.substr(0, kMostShown)}});
 }
 
-/// A label that would be refused is left out, so that it does not cost the others; what is only too long is cut.
+/// An invalid label is dropped, because Kubernetes would reject the other labels with it; a value
+/// that is only too long is cut.
 LabelSet Valid(LabelSet labels) {
   for (auto at = labels.begin(); at != labels.end();) {
     const auto value = api::FitLabelValue(at->second);
     if (api::IsLabelKey(at->first) && value) {
-      if (*value != at->second) LogValue(base::kInfo, "label cut to what Kubernetes takes", at->first, at->second);
+      if (*value != at->second)
+        LogValue(base::kInfo, "label cut to what Kubernetes takes", at->first, at->second);
       at->second = *value;
       ++at;
     } else {
@@ -86,8 +98,8 @@ std::vector<bool> WhichAreGone(const inventory::Snapshot& inventory) {
 
 }  // namespace
 
-LabelSet ComputeLabels(const inventory::Snapshot& inventory, const share::DialectOf& dialect_of, const Context& context,
-                       const Shares& shares) {
+LabelSet ComputeLabels(const inventory::Snapshot& inventory, const share::DialectOf& dialect_of,
+                       const LabelContext& context, const LabelShares& shares) {
   LabelSet labels;
   std::set<PciKind> accelerators;
   for (const inventory::VendorEntry& vendor : inventory.vendors) {
@@ -101,27 +113,37 @@ LabelSet ComputeLabels(const inventory::Snapshot& inventory, const share::Dialec
   return Valid(std::move(labels));
 }
 
-Labels::Labels(inventory::Inventory& inventory, share::DialectOf dialect_of, base::Published<share::Wished>& wished,
+Labels::Labels(inventory::Inventory& inventory, share::DialectOf dialect_of,
+               base::Published<share::DesiredAssignments>& desired,
                base::Published<device::SharedDevices>& servers)
-    : inventory_(inventory), dialect_of_(std::move(dialect_of)), wished_(wished), servers_(servers) {
-  on_inventory_ = inventory_.published().Subscribe([this](const base::Published<inventory::Snapshot>::Snapshot& snapshot) {
-    if (begun_ && (snapshot->facts_generation != facts_generation_ || WhichAreGone(*snapshot) != gone_)) Compute(*snapshot);
-  });
-  on_wished_ = wished_.Subscribe([this](const auto&) { SharesMayDiffer(); });
+    : inventory_(inventory),
+      dialect_of_(std::move(dialect_of)),
+      desired_(desired),
+      servers_(servers) {
+  on_inventory_ = inventory_.published().Subscribe(
+      [this](const base::Published<inventory::Snapshot>::Snapshot& snapshot) {
+        if (begun_ &&
+            (snapshot->facts_generation != facts_generation_ || WhichAreGone(*snapshot) != gone_))
+          Compute(*snapshot);
+      });
+  on_desired_ = desired_.Subscribe([this](const auto&) { SharesMayDiffer(); });
   on_servers_ = servers_.Subscribe([this](const auto&) { SharesMayDiffer(); });
   SharesMayDiffer();
 }
 
-void Labels::Set(Context context) {
+void Labels::Set(LabelContext context) {
   context_ = std::move(context);
   Compute(*inventory_.published().Get());
 }
 
-/// Servers also tell of their clients, and wishes of what no label tells.
+/// The servers' snapshot also changes with their clients, and the desired assignments with settings
+/// that no label shows: compute only if a label could change.
 void Labels::SharesMayDiffer() {
-  Shares shares = share::LabelSharesOf(wished_.Get()->wishes, *servers_.Get());
+  LabelShares shares = share::LabelSharesOf(desired_.Get()->assignments, *servers_.Get());
   const auto same = [](const auto& a, const auto& b) {
-    const auto parts = [](const device::LabelShare& share) { return std::tie(share.shape, share.renamed, share.isolation); };
+    const auto parts = [](const device::LabelShare& share) {
+      return std::tie(share.shape, share.renamed, share.isolation);
+    };
     return a.first == b.first && parts(a.second) == parts(b.second);
   };
   if (std::equal(shares.begin(), shares.end(), shares_.begin(), shares_.end(), same)) return;

@@ -1,4 +1,4 @@
-// The labels of this node, from facts alone: what its users select on. Writes them nowhere.
+// Computes the labels of this node from facts about its hardware and software. Writes them nowhere.
 #pragma once
 
 #include <cstdint>
@@ -6,45 +6,49 @@
 #include <string>
 #include <vector>
 
-#include "api/node_config.h"
+#include "api/config/node_config.h"
 #include "base/published.h"
 #include "node/inventory/inventory.h"
-#include "node/share/wish.h"
+#include "node/share/assignment.h"
 #include "os/machine_facts.h"
 
 namespace penstock::node::label {
 
-/// Label key → value. Each a valid Kubernetes label.
+/// Label key → value. All are valid Kubernetes labels.
 using LabelSet = std::map<std::string, std::string>;
 
-/// What the labels say beside the devices.
-struct Context {
+/// Inputs of the labels other than the devices.
+struct LabelContext {
   os::MachineFacts machine;
-  std::int64_t timestamp = 0;  ///< seconds since 1970 of the agent's or the configuration's start: gfd.timestamp
+  /// When the agent started or its configuration took effect, in seconds since 1970: gfd.timestamp.
+  std::int64_t timestamp = 0;
   api::LabelsConfig config;
-  bool host_features = true;  ///< feature.node.kubernetes.io/* are ours to say
+  bool host_features = true;  ///< this agent publishes feature.node.kubernetes.io/*
 };
 
-/// How devices are shared, by id (share::LabelSharesOf). One that is not there is whole.
-using Shares = std::map<std::string, device::LabelShare>;
+/// How devices are shared, by device id (share::LabelSharesOf). A device that is missing here is
+/// whole.
+using LabelShares = std::map<std::string, device::LabelShare>;
 
-/// Pure. Without devices and driver of a vendor there are none of its labels but the one that says that its hardware is there. Health
-/// changes no label; a device that is gone is not counted. What Kubernetes would refuse is left out, what is too long is cut; both are
-/// logged.
-LabelSet ComputeLabels(const inventory::Snapshot& inventory, const share::DialectOf& dialect_of, const Context& context,
-                       const Shares& shares = {});
+/// Pure. A vendor without devices and driver gets only the label that says that its hardware is
+/// present. Health changes no label; a gone device is not counted. Labels that Kubernetes would
+/// reject are dropped, values that are too long are cut; both are logged.
+LabelSet ComputeLabels(const inventory::Snapshot& inventory, const share::DialectOf& dialect_of,
+                       const LabelContext& context, const LabelShares& shares = {});
 
-/// Follows the inventory's facts and how devices are shared. On the control executor; publishes on it, at once, and only changes. Before
-/// the first look at the devices is over (the first Set) nothing is published: a missing label must mean that the device is missing.
+/// Follows the inventory's facts and how devices are shared. On the control executor; publishes on
+/// it, at once, and only changes. Publishes nothing before the first call of Set, which follows the
+/// first reading of the devices: a missing label must mean that the device is missing.
 class Labels {
  public:
-  /// What is wished and which servers there are must outlive this, and follow the inventory since before this did: else a device that comes
-  /// would be labelled as whole first.
-  Labels(inventory::Inventory& inventory, share::DialectOf dialect_of, base::Published<share::Wished>& wished,
+  /// `desired` and `servers` must outlive this object and must have subscribed to the inventory
+  /// before it: otherwise a new device would be labelled as whole first.
+  Labels(inventory::Inventory& inventory, share::DialectOf dialect_of,
+         base::Published<share::DesiredAssignments>& desired,
          base::Published<device::SharedDevices>& servers);
 
-  /// The first look is over, or the context is another one now.
-  void Set(Context context);
+  /// Call when the first reading of all devices is over, and whenever the context changes.
+  void Set(LabelContext context);
 
   base::Published<LabelSet>& published() { return published_; }
   bool begun() const { return begun_; }
@@ -55,15 +59,16 @@ class Labels {
 
   inventory::Inventory& inventory_;
   share::DialectOf dialect_of_;
-  base::Published<share::Wished>& wished_;
+  base::Published<share::DesiredAssignments>& desired_;
   base::Published<device::SharedDevices>& servers_;
-  Shares shares_;
-  Context context_;
+  LabelShares shares_;
+  LabelContext context_;
   bool begun_ = false;
-  std::uint64_t facts_generation_ = 0;  // of what was computed last, with the devices that were gone then
+  // The facts and the gone devices of the last computation.
+  std::uint64_t facts_generation_ = 0;
   std::vector<bool> gone_;
   base::Published<LabelSet> published_;
-  base::Subscription on_inventory_, on_wished_, on_servers_;
+  base::Subscription on_inventory_, on_desired_, on_servers_;
 };
 
 }  // namespace penstock::node::label

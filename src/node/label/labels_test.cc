@@ -1,4 +1,4 @@
-// Which labels a node has when, with vendors made up. The catalogue of real machines is in tests/.
+// Tests the labels of a node with invented vendors. The catalogue of real machines is in tests/.
 #include "node/label/labels.h"
 
 #include <gmock/gmock.h>
@@ -22,8 +22,8 @@ using testing::Pair;
 
 constexpr base::WallTime kNow{std::chrono::seconds(1700000000)};
 
-Context WithoutFeatures() {
-  Context context;
+LabelContext WithoutFeatures() {
+  LabelContext context;
   context.host_features = false;
   return context;
 }
@@ -35,39 +35,41 @@ void Fill(inventory::Inventory& inventory, int count) {
   inventory.SetFacts("acme", std::move(devices), "pulled", kNow);
 }
 
-/// What labels follow beside the inventory, with nobody who changes it but the test.
+/// The inputs about sharing, which only the test changes.
 struct Sharing {
-  base::Published<share::Wished> wished;
+  base::Published<share::DesiredAssignments> desired;
   base::Published<device::SharedDevices> servers;
 };
 
-/// Labels that were published, in order.
+/// The published label sets, in order.
 struct Heard {
-  explicit Heard(Labels& labels) : on(labels.published().Subscribe([this](const auto& set) { all.push_back(*set); })) {}
+  explicit Heard(Labels& labels)
+      : on(labels.published().Subscribe([this](const auto& set) { all.push_back(*set); })) {}
   std::vector<LabelSet> all;
   base::Subscription on;
 };
 
-// GFD#71, DP#733: labels that went away while the agent was starting again.
-TEST(Labels, DP733AreNotToldBeforeTheFirstLookIsOver) {
+// GFD#71, DP#733: labels disappeared while the agent restarted.
+TEST(Labels, DP733AreNotReportedBeforeTheFirstLookIsOver) {
   inventory::Inventory inventory;
   Sharing sharing;
-  Labels labels(inventory, FindAcme, sharing.wished, sharing.servers);
+  Labels labels(inventory, FindAcme, sharing.desired, sharing.servers);
   const Heard heard(labels);
   Fill(inventory, 2);
   EXPECT_TRUE(heard.all.empty());
   EXPECT_FALSE(labels.begun());
   labels.Set(WithoutFeatures());
   EXPECT_TRUE(labels.begun());
-  EXPECT_THAT(heard.all, ElementsAre(ElementsAre(Pair("acme.com/gpu.count", "2"), Pair("acme.com/gpu.first", "G0"))));
+  EXPECT_THAT(heard.all, ElementsAre(ElementsAre(Pair("acme.com/gpu.count", "2"),
+                                                 Pair("acme.com/gpu.first", "G0"))));
 }
 
-// DP#733: a driver that comes late.
+// DP#733: a driver that is loaded late.
 TEST(Labels, DP733ComeWithADriverThatComesLate) {
   inventory::Inventory inventory;
   inventory.SetVendor({"acme", nullptr, "no driver"});
   Sharing sharing;
-  Labels labels(inventory, FindAcme, sharing.wished, sharing.servers);
+  Labels labels(inventory, FindAcme, sharing.desired, sharing.servers);
   const Heard heard(labels);
   labels.Set(WithoutFeatures());
   EXPECT_THAT(heard.all, ElementsAre(LabelSet{})) << "none is an answer too";
@@ -79,7 +81,7 @@ TEST(Labels, ChangeWithTheDevicesAndWithNothingElse) {
   inventory::Inventory inventory;
   Fill(inventory, 2);
   Sharing sharing;
-  Labels labels(inventory, FindAcme, sharing.wished, sharing.servers);
+  Labels labels(inventory, FindAcme, sharing.desired, sharing.servers);
   const Heard heard(labels);
   labels.Set(WithoutFeatures());
   labels.Set(WithoutFeatures());
@@ -88,11 +90,13 @@ TEST(Labels, ChangeWithTheDevicesAndWithNothingElse) {
   inventory.SetReading("G0", reading, kNow);
   inventory.SetHealth("G0", device::HealthState::kHealthy, "", kNow);
   inventory.SetHealth("G0", device::HealthState::kUnhealthy, "XID 48", kNow);
-  inventory.SetVendor({"acme", std::make_shared<const device::Driver>(AcmeDriver()), "said otherwise"});
+  inventory.SetVendor(
+      {"acme", std::make_shared<const device::Driver>(AcmeDriver()), "said otherwise"});
   EXPECT_EQ(heard.all.size(), 1u);
   inventory.SetFacts("acme", {AcmeDevice(1, 2)}, "pulled", kNow);
   ASSERT_EQ(heard.all.size(), 2u) << "at once";
-  EXPECT_THAT(heard.all.back(), ElementsAre(Pair("acme.com/gpu.count", "1"), Pair("acme.com/gpu.first", "G1")));
+  EXPECT_THAT(heard.all.back(),
+              ElementsAre(Pair("acme.com/gpu.count", "1"), Pair("acme.com/gpu.first", "G1")));
   Fill(inventory, 2);
   EXPECT_EQ(heard.all.back(), heard.all.front());
 }
@@ -101,25 +105,28 @@ TEST(Labels, FollowTheSharingAndStayQuietOtherwise) {
   inventory::Inventory inventory;
   Fill(inventory, 2);
   Sharing sharing;
-  Labels labels(inventory, FindAcme, sharing.wished, sharing.servers);
+  Labels labels(inventory, FindAcme, sharing.desired, sharing.servers);
   const Heard heard(labels);
   labels.Set(WithoutFeatures());
-  share::Wished wished;
-  wished.wishes["G0"] = {.door = "kubelet", .resource = "acme.com/gpu", .shape = {device::Sharing::kMps, 4}};
-  sharing.wished.Set(wished);
+  share::DesiredAssignments desired;
+  desired.assignments["G0"] = {
+      .allocator = "kubelet", .resource = "acme.com/gpu", .shape = {device::Sharing::kMps, 4}};
+  sharing.desired.Set(desired);
   ASSERT_EQ(heard.all.size(), 2u);
-  EXPECT_EQ(heard.all.back().at("acme.com/gpu.shares"), "4.mps.none_1.none.hardware") << "no server yet: it holds nothing";
-  device::SharedDevice server{.set = "acme.com/gpu", .ready = true, .isolation = device::Isolation::kMemoryPerProcess};
+  EXPECT_EQ(heard.all.back().at("acme.com/gpu.shares"), "4.mps.none_1.none.hardware")
+      << "no server yet: it holds nothing";
+  device::SharedDevice server{
+      .set = "acme.com/gpu", .ready = true, .isolation = device::Isolation::kMemoryPerProcess};
   sharing.servers.Set({{"G0", server}});
   ASSERT_EQ(heard.all.size(), 3u);
   EXPECT_EQ(heard.all.back().at("acme.com/gpu.shares"), "4.mps.memory-per-process_1.none.hardware");
   server.clients = 7;
   sharing.servers.Set({{"G0", server}});
-  wished.remarks = {"one"};
-  wished.wishes["G0"].door = "local";
-  sharing.wished.Set(wished);
+  desired.remarks = {"one"};
+  desired.assignments["G0"].allocator = "local";
+  sharing.desired.Set(desired);
   EXPECT_EQ(heard.all.size(), 3u) << "clients, remarks and doors are no label";
-  sharing.wished.Set(share::Wished{});
+  sharing.desired.Set(share::DesiredAssignments{});
   EXPECT_THAT(heard.all.back(), Not(Contains(Key("acme.com/gpu.shares"))));
 }
 
@@ -127,24 +134,28 @@ TEST(Labels, FollowTheirContext) {
   inventory::Inventory inventory;
   Fill(inventory, 1);
   Sharing sharing;
-  Labels labels(inventory, FindAcme, sharing.wished, sharing.servers);
-  Context context = WithoutFeatures();
+  Labels labels(inventory, FindAcme, sharing.desired, sharing.servers);
+  LabelContext context = WithoutFeatures();
   labels.Set(context);
-  EXPECT_THAT(*labels.published().Get(), Not(Contains(Key("feature.node.kubernetes.io/kernel-version.full"))));
+  EXPECT_THAT(*labels.published().Get(),
+              Not(Contains(Key("feature.node.kubernetes.io/kernel-version.full"))));
   context.host_features = true;
   context.machine.kernel = "6.1.0";
   labels.Set(context);
-  EXPECT_THAT(*labels.published().Get(), Contains(Pair("feature.node.kubernetes.io/kernel-version.full", "6.1.0")));
+  EXPECT_THAT(*labels.published().Get(),
+              Contains(Pair("feature.node.kubernetes.io/kernel-version.full", "6.1.0")));
 }
 
 TEST(Labels, KnowAnAcceleratorOnTheBusWithoutADriver) {
   inventory::Snapshot snapshot;
   snapshot.vendors = {{"acme", nullptr, "no driver"}};
-  Context context;
-  context.machine.pci = {
-      {"0000:01:00.0", 0xacce, 1, 0x030200, ""}, {"0000:01:00.1", 0xacce, 2, 0x040300, ""}, {"0000:02:00.0", 0x8086, 3, 0x030000, ""}};
-  EXPECT_THAT(ComputeLabels(snapshot, FindAcme, context), ElementsAre(Pair("feature.node.kubernetes.io/pci-0302_acce.present", "true"),
-                                                                      Pair("feature.node.kubernetes.io/pci-acce.present", "true")));
+  LabelContext context;
+  context.machine.pci = {{"0000:01:00.0", 0xacce, 1, 0x030200, ""},
+                         {"0000:01:00.1", 0xacce, 2, 0x040300, ""},
+                         {"0000:02:00.0", 0x8086, 3, 0x030000, ""}};
+  EXPECT_THAT(ComputeLabels(snapshot, FindAcme, context),
+              ElementsAre(Pair("feature.node.kubernetes.io/pci-0302_acce.present", "true"),
+                          Pair("feature.node.kubernetes.io/pci-acce.present", "true")));
 }
 
 TEST(Labels, KnowAnAcceleratorThatCameAfterTheBusWasRead) {
@@ -158,7 +169,8 @@ TEST(Labels, KnowAnAcceleratorThatCameAfterTheBusWasRead) {
                     Contains(Pair("feature.node.kubernetes.io/pci-acce.present", "true"))));
   facts.details["pci.class"] = "nonsense";
   inventory.SetFacts("acme", {facts}, "", kNow);
-  EXPECT_THAT(ComputeLabels(*inventory.published().Get(), FindAcme, {}), Not(Contains(Key("feature.node.kubernetes.io/pci-acce.present"))));
+  EXPECT_THAT(ComputeLabels(*inventory.published().Get(), FindAcme, {}),
+              Not(Contains(Key("feature.node.kubernetes.io/pci-acce.present"))));
 }
 
 TEST(Labels, LeaveOutWhatKubernetesWouldRefuse) {
@@ -167,19 +179,23 @@ TEST(Labels, LeaveOutWhatKubernetesWouldRefuse) {
   device::Facts facts = AcmeDevice(0, 1);
   facts.id = "no value";
   inventory.SetFacts("acme", {facts}, "", kNow);
-  Context context;
+  LabelContext context;
   context.machine.os_id = "my linux";
   context.machine.cpu_flags = {"AVX2", "A B"};
   EXPECT_THAT(ComputeLabels(*inventory.published().Get(), FindAcme, context),
-              ElementsAre(Pair("acme.com/gpu.count", "1"), Pair("feature.node.kubernetes.io/cpu-cpuid.AVX2", "true")));
+              ElementsAre(Pair("acme.com/gpu.count", "1"),
+                          Pair("feature.node.kubernetes.io/cpu-cpuid.AVX2", "true")));
   facts.id = "_" + std::string(70, 'a') + "_";
   inventory.SetFacts("acme", {facts}, "", kNow);
-  EXPECT_EQ(ComputeLabels(*inventory.published().Get(), FindAcme, {}).at("acme.com/gpu.first"), std::string(63, 'a')) << "cut";
+  EXPECT_EQ(ComputeLabels(*inventory.published().Get(), FindAcme, {}).at("acme.com/gpu.first"),
+            std::string(63, 'a'))
+      << "cut";
 }
 
 LabelSet Features(const os::MachineFacts& machine) {
   LabelSet labels;
-  for (const auto& [key, value] : HostFeatures(machine, {})) labels[key.substr(key.find('/') + 1)] = value;
+  for (const auto& [key, value] : HostFeatures(machine, {}))
+    labels[key.substr(key.find('/') + 1)] = value;
   return labels;
 }
 
@@ -189,30 +205,36 @@ TEST(HostFeatures, TakeVersionsApartAsNfdDoes) {
     machine.kernel = release;
     return Features(machine);
   };
-  EXPECT_THAT(kernel("6.1.0-18-amd64"), ElementsAre(Pair("kernel-version.full", "6.1.0-18-amd64"), Pair("kernel-version.major", "6"),
-                                                    Pair("kernel-version.minor", "1"), Pair("kernel-version.revision", "0")));
-  EXPECT_THAT(kernel("5.15.133+"), ElementsAre(Pair("kernel-version.full", "5.15.133"), Pair("kernel-version.major", "5"),
-                                               Pair("kernel-version.minor", "15"), Pair("kernel-version.revision", "133")));
+  EXPECT_THAT(
+      kernel("6.1.0-18-amd64"),
+      ElementsAre(Pair("kernel-version.full", "6.1.0-18-amd64"), Pair("kernel-version.major", "6"),
+                  Pair("kernel-version.minor", "1"), Pair("kernel-version.revision", "0")));
+  EXPECT_THAT(
+      kernel("5.15.133+"),
+      ElementsAre(Pair("kernel-version.full", "5.15.133"), Pair("kernel-version.major", "5"),
+                  Pair("kernel-version.minor", "15"), Pair("kernel-version.revision", "133")));
   EXPECT_THAT(kernel("4.18.0-553.el8_10.x86_64"), Contains(Pair("kernel-version.revision", "0")));
   EXPECT_THAT(kernel("6.12"), Not(Contains(Key("kernel-version.revision"))));
-  EXPECT_THAT(kernel("6.1.0+deb12"), ElementsAre(Pair("kernel-version.full", "6.1.0_deb12"))) << "no number after all";
+  EXPECT_THAT(kernel("6.1.0+deb12"), ElementsAre(Pair("kernel-version.full", "6.1.0_deb12")))
+      << "no number after all";
   EXPECT_THAT(kernel(""), ElementsAre());
 }
 
-TEST(HostFeatures, TellTheDistribution) {
+TEST(HostFeatures, ReportTheDistribution) {
   os::MachineFacts machine;
   machine.os_id = "ubuntu";
   machine.os_version_id = "22.04";
-  EXPECT_THAT(Features(machine),
-              ElementsAre(Pair("system-os_release.ID", "ubuntu"), Pair("system-os_release.VERSION_ID", "22.04"),
-                          Pair("system-os_release.VERSION_ID.major", "22"), Pair("system-os_release.VERSION_ID.minor", "04")));
+  EXPECT_THAT(Features(machine), ElementsAre(Pair("system-os_release.ID", "ubuntu"),
+                                             Pair("system-os_release.VERSION_ID", "22.04"),
+                                             Pair("system-os_release.VERSION_ID.major", "22"),
+                                             Pair("system-os_release.VERSION_ID.minor", "04")));
   machine.os_version_id = "12";
   EXPECT_THAT(Features(machine), Not(Contains(Key("system-os_release.VERSION_ID.minor"))));
   machine.os_version_id = "rolling";
   EXPECT_THAT(Features(machine), Not(Contains(Key("system-os_release.VERSION_ID.major"))));
 }
 
-TEST(HostFeatures, TellTheProcessorWithoutWhatNobodySelectsOn) {
+TEST(HostFeatures, ReportTheProcessorWithoutWhatNoOneSelectsOn) {
   os::MachineFacts machine;
   EXPECT_THAT(Features(machine), ElementsAre());
   machine.cpu_vendor = "AMD";
@@ -221,9 +243,11 @@ TEST(HostFeatures, TellTheProcessorWithoutWhatNobodySelectsOn) {
   machine.cpu_flags = {"AVX2", "SSE2", "BMI1", "AESNI"};
   machine.multithreading = false;
   machine.numa_nodes = 2;
-  EXPECT_THAT(Features(machine), ElementsAre(Pair("cpu-cpuid.AESNI", "true"), Pair("cpu-cpuid.AVX2", "true"),
-                                             Pair("cpu-hardware_multithreading", "false"), Pair("cpu-model.family", "25"),
-                                             Pair("cpu-model.id", "1"), Pair("cpu-model.vendor_id", "AMD"), Pair("memory-numa", "true")));
+  EXPECT_THAT(Features(machine),
+              ElementsAre(Pair("cpu-cpuid.AESNI", "true"), Pair("cpu-cpuid.AVX2", "true"),
+                          Pair("cpu-hardware_multithreading", "false"),
+                          Pair("cpu-model.family", "25"), Pair("cpu-model.id", "1"),
+                          Pair("cpu-model.vendor_id", "AMD"), Pair("memory-numa", "true")));
   machine.numa_nodes = 1;
   EXPECT_THAT(Features(machine), Not(Contains(Key("memory-numa"))));
 }

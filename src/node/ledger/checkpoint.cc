@@ -1,4 +1,4 @@
-// The checkpoint's JSON. The only file of the ledger that knows nlohmann.
+// The only file of the ledger that uses nlohmann::json.
 #include "node/ledger/checkpoint.h"
 
 #include <algorithm>
@@ -16,7 +16,8 @@ using base::Error;
 using nlohmann::json;
 
 constexpr int kVersion = 1;
-// Of a lease. A control group tells its own; without one, the others are found by their ancestors and by their environment.
+// Per lease. The remaining processes are found again: a control group lists its own; without one,
+// they are found by their ancestors and their environment.
 constexpr std::size_t kMostProcesses = 16;
 constexpr std::size_t kMostCommandBytes = 256;
 
@@ -30,19 +31,23 @@ json ToJson(const Slot& slot) {
   return out;
 }
 
-/// A character that is cut in two is replaced when it is written.
+/// May cut a multi-byte character in two; the JSON encoder replaces it.
 std::string Cut(const std::string& command) { return command.substr(0, kMostCommandBytes); }
 
 json ToJson(const Process& process) {
-  return {{"pid", process.pid}, {"start", process.start}, {"user", process.user}, {"command", Cut(process.command)}};
+  return {{"pid", process.pid},
+          {"start", process.start},
+          {"user", process.user},
+          {"command", Cut(process.command)}};
 }
 
 json ToJson(const Lease& lease) {
   json slots = json::array(), processes = json::array();
   for (const Slot& slot : lease.slots) slots.push_back(ToJson(slot));
-  for (std::size_t i = 0; i < std::min(lease.processes.size(), kMostProcesses); ++i) processes.push_back(ToJson(lease.processes[i]));
+  for (std::size_t i = 0; i < std::min(lease.processes.size(), kMostProcesses); ++i)
+    processes.push_back(ToJson(lease.processes[i]));
   json out = {{"id", lease.id},
-              {"door", lease.door},
+              {"door", lease.allocator},
               {"slots", slots},
               {"state", lease.state == LeaseState::kHeld ? "held" : "handed"},
               {"enforcement", std::string(ToString(lease.enforcement))},
@@ -62,7 +67,8 @@ device::Shape ReadShape(base::MapReader& reader) {
   const auto sharing = reader.OneOf("sharing", {"time-slicing", "mps"});
   const auto shares = reader.Int("shares", 2, INT32_MAX);
   if (!sharing || !shares) return {};
-  return {*sharing == "mps" ? device::Sharing::kMps : device::Sharing::kTimeSlicing, static_cast<int>(*shares)};
+  return {*sharing == "mps" ? device::Sharing::kMps : device::Sharing::kTimeSlicing,
+          static_cast<int>(*shares)};
 }
 
 std::vector<Slot> ReadSlots(const base::Value* list, base::Problems& problems) {
@@ -70,12 +76,14 @@ std::vector<Slot> ReadSlots(const base::Value* list, base::Problems& problems) {
   if (list == nullptr) return slots;
   for (const base::Value& item : *list->list) {
     base::MapReader reader(item, "slot", problems);
-    Slot slot{.id = reader.String("id").value_or(""), .device = reader.String("device").value_or("")};
+    Slot slot{.id = reader.String("id").value_or(""),
+              .device = reader.String("device").value_or("")};
     slot.resource = reader.String("resource").value_or("");
     slot.shape = ReadShape(reader);
     slots.push_back(WithShape(std::move(slot)));
     reader.Finish();
-    if (slots.back().id.empty() || slots.back().device.empty()) problems.Add(item.mark, "a slot needs an id and a device");
+    if (slots.back().id.empty() || slots.back().device.empty())
+      problems.Add(item.mark, "a slot needs an id and a device");
   }
   return slots;
 }
@@ -102,11 +110,13 @@ Lease ReadLease(const base::Value& value, base::Problems& problems) {
   for (const char* key : {"id", "door", "slots"}) reader.Require(key);
   Lease lease;
   lease.id = reader.String("id").value_or("");
-  lease.door = reader.String("door").value_or("");
+  lease.allocator = reader.String("door").value_or("");
   lease.slots = ReadSlots(reader.List("slots"), problems);
-  lease.state = reader.OneOf("state", {"held", "handed"}) == "held" ? LeaseState::kHeld : LeaseState::kHanded;
-  lease.enforcement =
-      reader.OneOf("enforcement", {"devices", "visibility"}) == "visibility" ? Enforcement::kVisibility : Enforcement::kDevices;
+  lease.state = reader.OneOf("state", {"held", "handed"}) == "held" ? LeaseState::kHeld
+                                                                    : LeaseState::kAllocated;
+  lease.enforcement = reader.OneOf("enforcement", {"devices", "visibility"}) == "visibility"
+                          ? Enforcement::kVisibility
+                          : Enforcement::kDevices;
   lease.since = base::ParseTime(reader.String("since").value_or(""));
   lease.processes = ReadProcesses(reader.List("processes"), problems);
   lease.user = reader.String("user").value_or("");
@@ -131,7 +141,8 @@ std::string EncodeCheckpoint(const Snapshot& snapshot, std::string_view boot_id)
          "\n";
 }
 
-base::Result<std::vector<Lease>> DecodeCheckpoint(std::string_view text, std::string_view boot_id, std::string_view file) {
+base::Result<std::vector<Lease>> DecodeCheckpoint(std::string_view text, std::string_view boot_id,
+                                                  std::string_view file) {
   const auto damaged = [](const Error& error) { return Error(Code::kDataLoss, error.message()); };
   auto document = base::ParseJson(text, file, {.bytes = kMostCheckpointBytes});
   if (!document.ok()) return damaged(document.error());

@@ -1,4 +1,4 @@
-// The ledger on disk: a hint for the next start, never the truth.
+// Encodes and decodes the ledger's checkpoint on disk: a hint for the next start, never the truth.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,18 @@
 
 namespace penstock::node::ledger {
 
-/// What is written is smaller: a share of 32 GPUs in 128 each has at most some 30 KiB.
+/// Real checkpoints are smaller: one lease for each share of 32 GPUs with 128 shares each, of 30
+/// KiB each at most.
 inline constexpr std::size_t kMostCheckpointBytes = 128u << 20;
 
-/// JSON with a version, the boot id it belongs to, and the leases; of each the first processes alone, with their commands cut, so that
-/// somebody with many children does not make it large.
+/// Returns JSON with a version, the boot id it belongs to, and the leases. Of each lease only the
+/// first processes are written, with their commands truncated, so that a holder with many child
+/// processes does not make the file large.
 std::string EncodeCheckpoint(const Snapshot& snapshot, std::string_view boot_id);
 
-/// The leases in a checkpoint of this boot; none of another boot. kFailedPrecondition where a newer version of the agent wrote it,
-/// kDataLoss where it is damaged.
-base::Result<std::vector<Lease>> DecodeCheckpoint(std::string_view text, std::string_view boot_id, std::string_view file);
+/// Returns the leases of a checkpoint of this boot; none for another boot. kFailedPrecondition
+/// where a newer version of the agent wrote it, kDataLoss where it is corrupt.
+base::Result<std::vector<Lease>> DecodeCheckpoint(std::string_view text, std::string_view boot_id,
+                                                  std::string_view file);
 
 }  // namespace penstock::node::ledger

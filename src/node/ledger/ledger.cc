@@ -1,4 +1,4 @@
-// Changes to the ledger: all or nothing, one publication each.
+// Changes the ledger: all or nothing, one publication for each change.
 #include "node/ledger/ledger.h"
 
 #include <algorithm>
@@ -12,29 +12,37 @@ using base::Error;
 
 namespace {
 
-constexpr std::int64_t kMostShares = 1'000'000;  // more than anybody configures: numbers come from others
+// More than any configuration has; limits numbers that come from other programs' ids.
+constexpr std::int64_t kMostShares = 1'000'000;
 
 }  // namespace
 
-std::string_view ToString(Enforcement enforcement) { return enforcement == Enforcement::kDevices ? "devices" : "visibility"; }
+std::string_view ToString(Enforcement enforcement) {
+  return enforcement == Enforcement::kDevices ? "devices" : "visibility";
+}
 
 Slot WithShape(Slot slot) {
   if (slot.id == slot.device || slot.shape.sharing != device::Sharing::kNone) return slot;
   const auto end = slot.id.find_last_not_of("0123456789");
-  const auto number = base::ParseInt(std::string_view(slot.id).substr(end == std::string::npos ? 0 : end + 1)).value_or(0);
-  slot.shape = {device::Sharing::kTimeSlicing, static_cast<int>(std::clamp<std::int64_t>(number + 1, 2, kMostShares))};
+  const auto number =
+      base::ParseInt(std::string_view(slot.id).substr(end == std::string::npos ? 0 : end + 1))
+          .value_or(0);
+  slot.shape = {device::Sharing::kTimeSlicing,
+                static_cast<int>(std::clamp<std::int64_t>(number + 1, 2, kMostShares))};
   return slot;
 }
 
 const Lease* Snapshot::FindLease(std::string_view id) const {
   const auto found =
-      std::lower_bound(leases.begin(), leases.end(), id, [](const Lease& lease, std::string_view i) { return lease.id < i; });
+      std::lower_bound(leases.begin(), leases.end(), id,
+                       [](const Lease& lease, std::string_view i) { return lease.id < i; });
   return found == leases.end() || found->id != id ? nullptr : &*found;
 }
 
 const Lease* Snapshot::HolderOf(std::string_view device) const {
   const auto found = std::find_if(leases.begin(), leases.end(), [device](const Lease& lease) {
-    return std::any_of(lease.slots.begin(), lease.slots.end(), [device](const Slot& slot) { return slot.device == device; });
+    return std::any_of(lease.slots.begin(), lease.slots.end(),
+                       [device](const Slot& slot) { return slot.device == device; });
   });
   return found == leases.end() ? nullptr : &*found;
 }
@@ -43,26 +51,33 @@ namespace {
 
 bool IsWhole(const Slot& slot) { return slot.id == slot.device; }
 
-/// Whether both are shares, and of a device that cannot be shared in both ways at once. A server gives all its clients the same limits.
+/// Whether both are shares of a device that cannot be shared in both ways at once. A server gives
+/// all its clients the same limits.
 bool SharedOtherwise(const Slot& a, const Slot& b) {
-  if (a.shape.sharing == device::Sharing::kNone || b.shape.sharing == device::Sharing::kNone) return false;
-  return a.shape.sharing == device::Sharing::kMps ? a.shape != b.shape : a.shape.sharing != b.shape.sharing;
+  if (a.shape.sharing == device::Sharing::kNone || b.shape.sharing == device::Sharing::kNone)
+    return false;
+  return a.shape.sharing == device::Sharing::kMps ? a.shape != b.shape
+                                                  : a.shape.sharing != b.shape.sharing;
 }
 
 bool Excludes(const Slot& a, const Slot& b) {
-  return a.id == b.id || (a.device == b.device && (IsWhole(a) || IsWhole(b) || SharedOtherwise(a, b)));
+  return a.id == b.id ||
+         (a.device == b.device && (IsWhole(a) || IsWhole(b) || SharedOtherwise(a, b)));
 }
 
 }  // namespace
 
 const Lease* Snapshot::InTheWayOf(const Slot& slot) const {
   const auto found = std::find_if(leases.begin(), leases.end(), [&slot](const Lease& lease) {
-    return std::any_of(lease.slots.begin(), lease.slots.end(), [&slot](const Slot& taken) { return Excludes(slot, taken); });
+    return std::any_of(lease.slots.begin(), lease.slots.end(),
+                       [&slot](const Slot& taken) { return Excludes(slot, taken); });
   });
   return found == leases.end() ? nullptr : &*found;
 }
 
-bool Snapshot::Free(std::string_view device) const { return HolderOf(device) == nullptr && !outside.contains(std::string(device)); }
+bool Snapshot::Free(std::string_view device) const {
+  return HolderOf(device) == nullptr && !outside.contains(std::string(device));
+}
 
 void Ledger::Publish(Snapshot next) {
   ++next.generation;
@@ -72,28 +87,32 @@ void Ledger::Publish(Snapshot next) {
 base::Status Ledger::Hand(Lease lease) {
   const auto now = Get();
   std::transform(lease.slots.begin(), lease.slots.end(), lease.slots.begin(), WithShape);
-  if (now->FindLease(lease.id) != nullptr) return Error(Code::kAlreadyExists, "there is a lease " + lease.id + " already");
+  if (now->FindLease(lease.id) != nullptr)
+    return Error(Code::kAlreadyExists, "there is a lease " + lease.id + " already");
   for (auto slot = lease.slots.begin(); slot != lease.slots.end(); ++slot) {
-    if (const Lease* other = now->InTheWayOf(*slot)) return Error(Code::kAlreadyExists, slot->id + " is held by " + other->id);
+    if (const Lease* other = now->InTheWayOf(*slot))
+      return Error(Code::kAlreadyExists, slot->id + " is held by " + other->id);
     for (auto before = lease.slots.begin(); before != slot; ++before)
-      if (Excludes(*before, *slot)) return Error(Code::kInvalidArgument, slot->id + " cannot be handed beside " + before->id);
+      if (Excludes(*before, *slot))
+        return Error(Code::kInvalidArgument, slot->id + " cannot be handed beside " + before->id);
   }
   Snapshot next = *now;
-  const auto place =
-      std::lower_bound(next.leases.begin(), next.leases.end(), lease, [](const Lease& a, const Lease& b) { return a.id < b.id; });
+  const auto place = std::lower_bound(next.leases.begin(), next.leases.end(), lease,
+                                      [](const Lease& a, const Lease& b) { return a.id < b.id; });
   next.leases.insert(place, std::move(lease));
   Publish(std::move(next));
   return {};
 }
 
-// What changes nothing is found out before anything is copied: those who look at every holder ask for each of thousands.
+// Detects an update without changes before it copies the snapshot: callers that look at every
+// holder call this for thousands of leases.
 base::Status Ledger::Update(const Lease& lease) {
   const auto now = Get();
   const Lease* found = now->FindLease(lease.id);
   if (found == nullptr) return Error(Code::kNotFound, "there is no lease " + lease.id);
   Lease updated = lease;
   updated.slots = found->slots;
-  updated.door = found->door;
+  updated.allocator = found->allocator;
   updated.since = found->since;
   if (updated == *found) return {};
   const auto place = found - now->leases.data();
@@ -118,7 +137,8 @@ void Ledger::SetGraphics(const std::string& device, std::vector<Process> process
   Set(&Snapshot::graphics, device, std::move(processes));
 }
 
-void Ledger::Set(ByDevice Snapshot::*which, const std::string& device, std::vector<Process> processes) {
+void Ledger::Set(ByDevice Snapshot::*which, const std::string& device,
+                 std::vector<Process> processes) {
   const auto now = Get();
   const auto found = ((*now).*which).find(device);
   if (found == ((*now).*which).end() ? processes.empty() : found->second == processes) return;

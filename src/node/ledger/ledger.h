@@ -1,4 +1,4 @@
-// Who holds what: the one truth about use on this node. Knows no door's protocol and no vendor.
+// Records who holds which slot: the only source of truth about allocations on this node.
 #pragma once
 
 #include <cstdint>
@@ -19,27 +19,31 @@ namespace penstock::node::ledger {
 /// A process that uses a device.
 struct Process {
   pid_t pid = 0;
-  std::uint64_t start = 0;  ///< tells it from a later one with the same pid (proc(5) field 22)
+  std::uint64_t start = 0;  ///< distinguishes it from a later process with the same pid (proc(5)
+                            ///< field 22)
   std::string user;
   std::string command;
   bool operator==(const Process&) const = default;
 };
 
-/// What one consumer can hold: a device, or one share of it. A whole device's slot has the device's own id.
+/// What one holder can hold: a device, or one share of it. The slot of a whole device has the
+/// device's own id.
 struct Slot {
   std::string id;
   std::string device;
-  std::string resource;  ///< the name under which it is given out; empty where that is not known (an older checkpoint)
-  device::Shape shape;   ///< of the device when it was given out
+  std::string resource;  ///< the name under which it is allocated; empty where that is not known
+                         ///< (an older checkpoint)
+  device::Shape shape;   ///< of the device when it was allocated
   bool operator==(const Slot&) const = default;
 };
 
-/// The slot with a shape where it is a share and nobody knows of what (an older checkpoint, the kubelet's ids alone): time-sliced, into as
-/// many as its number at least says.
+/// Returns the slot with a shape, where it is a share whose shape is not known (from an older
+/// checkpoint, or from the kubelet, which reports only ids): time-slicing, with at least as many
+/// shares as its number requires.
 Slot WithShape(Slot slot);
 
 enum class LeaseState {
-  kHanded,  ///< given out, holder not known yet
+  kAllocated,  ///< allocated, holder not known yet
   kHeld,
 };
 
@@ -50,62 +54,69 @@ enum class Enforcement {
 };
 std::string_view ToString(Enforcement enforcement);
 
-/// Slots given to one consumer, all or none.
+/// Slots allocated to one holder, all or none.
 struct Lease {
   std::string id;
-  std::string door;  ///< "kubelet", "local"
+  std::string allocator;  ///< "kubelet", "local"
   std::vector<Slot> slots;
-  LeaseState state = LeaseState::kHanded;
+  LeaseState state = LeaseState::kAllocated;
   Enforcement enforcement = Enforcement::kDevices;
   base::WallTime since{};
 
   // The holder, as far as it is known.
   std::vector<Process> processes;
-  std::string cgroup;  ///< of a run's own control group the path in the unified hierarchy; not kept, since the group itself is
+  std::string cgroup;  ///< path of a run's own control group in the unified hierarchy; not written
+                       ///< to the checkpoint, since the group itself persists
   std::string user;
   std::string command;
   std::string pod, pod_uid, namespace_name, container;
-  std::map<std::string, std::string> labels;  ///< of the pod, or given with the run; those that are wanted
+  std::map<std::string, std::string>
+      labels;  ///< the configured subset of the labels of the pod, or of those given with the run
 
   bool operator==(const Lease&) const = default;
 };
 
-/// Everything at one moment.
+/// All leases and processes at one moment.
 struct Snapshot {
   std::uint64_t generation = 0;
-  std::vector<Lease> leases;                            ///< by id
-  std::map<std::string, std::vector<Process>> outside;  ///< device id → processes that nobody handed it to
-  /// Device id → processes that only draw on it and were not given it: shown, and in nobody's way.
+  std::vector<Lease> leases;  ///< by id
+  std::map<std::string, std::vector<Process>>
+      outside;  ///< device id → processes on it to which it was not allocated
+  /// Device id → processes that only draw on it and to which it was not allocated. They are
+  /// reported and block no allocation.
   std::map<std::string, std::vector<Process>> graphics;
 
   const Lease* FindLease(std::string_view id) const;
-  /// The first lease that has a slot on the device; null where it is free of leases.
+  /// Returns the first lease that has a slot of the device; null where no lease does.
   const Lease* HolderOf(std::string_view device) const;
-  /// The first lease that keeps this slot from being handed: one that has the slot itself, the whole device, a share of what is wanted
-  /// whole, or one of a device that is shared in another way. Null where none does.
+  /// Returns the first lease that prevents this slot from being allocated: a lease of the slot
+  /// itself, of the whole device, of a share where the slot is the whole device, or of a device
+  /// that is shared in another way. Null where there is none.
   const Lease* InTheWayOf(const Slot& slot) const;
-  bool Free(std::string_view device) const;  ///< no lease and nobody outside
+  bool Free(std::string_view device) const;  ///< no lease and no outside process
 };
 
-/// Keeps the snapshot. On the control executor; each change publishes once.
+/// Keeps the snapshot. Runs on the control executor. Each change publishes once.
 class Ledger {
  public:
   base::Published<Snapshot>& published() { return published_; }
   base::Published<Snapshot>::Snapshot Get() const { return published_.Get(); }
 
-  /// Records a lease whose slots are all free (InTheWayOf), each WithShape. kAlreadyExists names a slot that is not, and its holder;
-  /// kInvalidArgument one that excludes another of the same lease. Then nothing is recorded.
+  /// Records a lease whose slots are all free (InTheWayOf); each slot is completed by WithShape.
+  /// kAlreadyExists names a slot that is not free, and its holder; kInvalidArgument names a slot
+  /// that excludes another one of the same lease. On an error nothing is recorded.
   base::Status Hand(Lease lease);
 
-  /// Changes what is known of a lease's holder; its slots, door and since stay. kNotFound where there is no such lease.
+  /// Changes what is known of a lease's holder; slots, allocator and `since` stay. kNotFound where
+  /// there is no such lease.
   base::Status Update(const Lease& lease);
 
-  /// Gives the slots back. Nothing happens where there is no such lease.
+  /// Releases the slots. Does nothing where there is no such lease.
   void Release(const std::string& id);
 
-  /// Who is on a device without a lease; empty: nobody.
+  /// Sets the outside processes on a device: those without a lease. Empty: none.
   void SetOutside(const std::string& device, std::vector<Process> processes);
-  /// Who only draws on it without a lease.
+  /// Sets the processes that only draw on a device and have no lease of it.
   void SetGraphics(const std::string& device, std::vector<Process> processes);
 
  private:

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 Lease MakeLease(const std::string& id, std::vector<std::string> devices) {
   Lease lease;
   lease.id = id;
-  lease.door = "local";
+  lease.allocator = "local";
   for (const std::string& device : devices) lease.slots.push_back({device, device});
   lease.since = base::WallTime(1000s);
   return lease;
@@ -44,7 +44,7 @@ TEST(Ledger, AnUpdateCannotMoveSlots) {
   EXPECT_EQ(ledger.Update(MakeLease("x", {})).error().code(), Code::kNotFound);
 }
 
-TEST(Ledger, SomebodyOutsideMakesADeviceNotFree) {
+TEST(Ledger, SomeoneOutsideMakesADeviceNotFree) {
   Ledger ledger;
   ledger.SetOutside("G0", {{42, 7, "root", "python"}});
   EXPECT_FALSE(ledger.Get()->Free("G0"));
@@ -54,9 +54,11 @@ TEST(Ledger, SomebodyOutsideMakesADeviceNotFree) {
 
 constexpr device::Shape kFour{device::Sharing::kTimeSlicing, 4}, kMpsFour{device::Sharing::kMps, 4};
 
-Lease MakeShares(const std::string& id, const std::vector<std::string>& slots, device::Shape shape = kFour) {
+Lease MakeShares(const std::string& id, const std::vector<std::string>& slots,
+                 device::Shape shape = kFour) {
   Lease lease = MakeLease(id, {});
-  for (const std::string& slot : slots) lease.slots.push_back({slot, slot.substr(0, slot.find("::")), "acme.com/gpu", shape});
+  for (const std::string& slot : slots)
+    lease.slots.push_back({slot, slot.substr(0, slot.find("::")), "acme.com/gpu", shape});
   return lease;
 }
 
@@ -64,7 +66,8 @@ TEST(Ledger, GivesEachShareOfADeviceToOneHolder) {
   Ledger ledger;
   ASSERT_TRUE(ledger.Hand(MakeShares("a", {"G0::0", "G0::1"})).ok());
   EXPECT_TRUE(ledger.Hand(MakeShares("b", {"G0::3", "G1::0"})).ok());
-  EXPECT_THAT(ledger.Hand(MakeShares("c", {"G0::2", "G0::1"})).error().message(), HasSubstr("G0::1 is held by a"));
+  EXPECT_THAT(ledger.Hand(MakeShares("c", {"G0::2", "G0::1"})).error().message(),
+              HasSubstr("G0::1 is held by a"));
   EXPECT_EQ(ledger.Get()->InTheWayOf(MakeShares("", {"G0::3"}).slots[0])->id, "b");
   EXPECT_EQ(ledger.Get()->InTheWayOf(MakeShares("", {"G0::2"}).slots[0]), nullptr);
   ledger.Release("a");
@@ -82,8 +85,10 @@ TEST(Ledger, AWholeHolderIsAlone) {
 TEST(Ledger, ADeviceIsSharedInOneWayAtATime) {
   Ledger ledger;
   ASSERT_TRUE(ledger.Hand(MakeShares("a", {"G0::0"}, kMpsFour)).ok());
-  EXPECT_THAT(ledger.Hand(MakeShares("b", {"G0::1"})).error().message(), HasSubstr("G0::1 is held by a"));
-  EXPECT_EQ(ledger.Hand(MakeShares("b", {"G0::1"}, {device::Sharing::kMps, 8})).error().code(), Code::kAlreadyExists)
+  EXPECT_THAT(ledger.Hand(MakeShares("b", {"G0::1"})).error().message(),
+              HasSubstr("G0::1 is held by a"));
+  EXPECT_EQ(ledger.Hand(MakeShares("b", {"G0::1"}, {device::Sharing::kMps, 8})).error().code(),
+            Code::kAlreadyExists)
       << "limits are the same for all";
   EXPECT_TRUE(ledger.Hand(MakeShares("b", {"G0::1"}, kMpsFour)).ok());
   ASSERT_TRUE(ledger.Hand(MakeShares("c", {"G1::1"})).ok());
@@ -100,7 +105,7 @@ TEST(Ledger, ALeaseCannotExcludeItself) {
   EXPECT_TRUE(ledger.Get()->leases.empty());
 }
 
-TEST(Ledger, AShareThatNobodyKnowsTheShapeOfGetsALikelyOne) {
+TEST(Ledger, AShareThatNoOneKnowsTheShapeOfGetsALikelyOne) {
   Ledger ledger;
   ASSERT_TRUE(ledger.Hand(MakeShares("a", {"G0::5", "G1::0"}, {})).ok());
   const auto slots = ledger.Get()->FindLease("a")->slots;
@@ -111,7 +116,7 @@ TEST(Ledger, AShareThatNobodyKnowsTheShapeOfGetsALikelyOne) {
   EXPECT_EQ(WithShape({"G0", "G0", "", {}}).shape, device::Shape{});
 }
 
-TEST(Ledger, TellsOnlyChanges) {
+TEST(Ledger, ReportsOnlyChanges) {
   Ledger ledger;
   ASSERT_TRUE(ledger.Hand(MakeLease("a", {"G0"})).ok());
   const auto before = ledger.Get()->generation;
@@ -131,20 +136,23 @@ TEST(Checkpoint, ReadsBackWhatItWrote) {
   lease.pod_uid = "u";
   lease.labels = {{"experiment", "lr=0.1"}};
   ASSERT_TRUE(ledger.Hand(lease).ok());
-  const auto back = DecodeCheckpoint(EncodeCheckpoint(*ledger.Get(), "boot-1"), "boot-1", "ledger.json");
+  const auto back =
+      DecodeCheckpoint(EncodeCheckpoint(*ledger.Get(), "boot-1"), "boot-1", "ledger.json");
   ASSERT_TRUE(back.ok()) << back.error().message();
   ASSERT_EQ(back->size(), 1u);
   EXPECT_EQ((*back)[0], lease);
 }
 
 TEST(Checkpoint, OfManyProcessesItWritesFewAndReadsWhatItWrote) {
-  constexpr int kLeases = 4096;          // 32 devices in 128 shares each
+  constexpr int kLeases = 4096;          // 32 devices with 128 shares each
   const std::string worst(300, '\x01');  // each byte is written as six
   Snapshot snapshot;
   for (int i = 0; i < kLeases; ++i) {
-    Lease lease = MakeShares("r-" + std::to_string(i), {"G" + std::to_string(i / 128) + "::" + std::to_string(i % 128)});
+    Lease lease = MakeShares("r-" + std::to_string(i),
+                             {"G" + std::to_string(i / 128) + "::" + std::to_string(i % 128)});
     lease.command = worst;
-    for (int pid = 1; pid <= (i == 0 ? 1100 : 17); ++pid) lease.processes.push_back({pid, 7, "ann", worst});
+    for (int pid = 1; pid <= (i == 0 ? 1100 : 17); ++pid)
+      lease.processes.push_back({pid, 7, "ann", worst});
     snapshot.leases.push_back(std::move(lease));
   }
   const std::string text = EncodeCheckpoint(snapshot, "boot-1");
@@ -164,7 +172,8 @@ TEST(Checkpoint, ReadsBackResourcesAndShapes) {
   ASSERT_TRUE(ledger.Hand(MakeShares("a", {"G0::3", "G1::0"}, kMpsFour)).ok());
   ASSERT_TRUE(ledger.Hand(MakeShares("b", {"G2::1"})).ok());
   ASSERT_TRUE(ledger.Hand(MakeLease("c", {"G3"})).ok());
-  const auto back = DecodeCheckpoint(EncodeCheckpoint(*ledger.Get(), "boot-1"), "boot-1", "ledger.json");
+  const auto back =
+      DecodeCheckpoint(EncodeCheckpoint(*ledger.Get(), "boot-1"), "boot-1", "ledger.json");
   ASSERT_TRUE(back.ok()) << back.error().message();
   EXPECT_EQ(*back, ledger.Get()->leases);
 }
@@ -185,12 +194,14 @@ TEST(Checkpoint, OfAnotherBootHoldsNothing) {
 }
 
 TEST(Checkpoint, ANewerOneIsLeftAloneAndADamagedOneIsSaid) {
-  EXPECT_EQ(DecodeCheckpoint(R"({"version": 2, "strange": []})", "b", "f").error().code(), Code::kFailedPrecondition);
-  for (const char* text :
-       {"", "{", R"({"version": "1"})", R"({"version": 1, "leases": [{"id": "a"}]})",
-        R"({"version": 1, "leases": [{"id": "a", "door": "l", "slots": [1]}]})",
-        R"({"version": 1, "leases": [{"id": "a", "door": "l", "slots": [], "processes": [{"start": 7}]}]})",
-        R"({"version": 1, "leases": [{"id": "a", "door": "l", "slots": [{"id": "G::1", "device": "G", "sharing": "so"}]}]})"})
+  EXPECT_EQ(DecodeCheckpoint(R"({"version": 2, "strange": []})", "b", "f").error().code(),
+            Code::kFailedPrecondition);
+  for (
+      const char* text :
+      {"", "{", R"({"version": "1"})", R"({"version": 1, "leases": [{"id": "a"}]})",
+       R"({"version": 1, "leases": [{"id": "a", "door": "l", "slots": [1]}]})",
+       R"({"version": 1, "leases": [{"id": "a", "door": "l", "slots": [], "processes": [{"start": 7}]}]})",
+       R"({"version": 1, "leases": [{"id": "a", "door": "l", "slots": [{"id": "G::1", "device": "G", "sharing": "so"}]}]})"})
     EXPECT_EQ(DecodeCheckpoint(text, "b", "f").error().code(), Code::kDataLoss) << text;
 }
 

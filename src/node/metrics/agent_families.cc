@@ -1,4 +1,4 @@
-// What the page tells of Penstock itself.
+// Adds the metrics about Penstock itself.
 #include <map>
 #include <string>
 #include <utility>
@@ -11,7 +11,7 @@ namespace {
 void AddDrivers(const inventory::Snapshot& inventory, Exposition& page) {
   page.Family("penstock_driver_present");
   for (const inventory::VendorEntry& vendor : inventory.vendors) {
-    Labels labels;
+    LabelText labels;
     labels.Add("vendor", vendor.vendor).Add("version", vendor.driver ? vendor.driver->version : "");
     page.Add(labels.text(), {}, vendor.driver != nullptr);
   }
@@ -19,11 +19,13 @@ void AddDrivers(const inventory::Snapshot& inventory, Exposition& page) {
 
 void AddLeases(const ledger::Snapshot& ledger, Exposition& page) {
   std::map<std::pair<std::string_view, std::string_view>, std::uint64_t> counts;
-  for (const std::string_view door : {share::kKubeletDoor, share::kLocalDoor})
-    for (const std::string_view state : {"handed", "held"}) counts[{door, state}] = 0;
-  for (const ledger::Lease& lease : ledger.leases) ++counts[{lease.door, lease.state == ledger::LeaseState::kHeld ? "held" : "handed"}];
+  for (const std::string_view allocator : {share::kKubeletAllocator, share::kLocalAllocator})
+    for (const std::string_view state : {"handed", "held"}) counts[{allocator, state}] = 0;
+  for (const ledger::Lease& lease : ledger.leases)
+    ++counts[{lease.allocator, lease.state == ledger::LeaseState::kHeld ? "held" : "handed"}];
   page.Family("penstock_leases");
-  for (const auto& [key, count] : counts) page.Add(Labels().Add("door", key.first).Add("state", key.second).text(), count);
+  for (const auto& [key, count] : counts)
+    page.Add(LabelText().Add("door", key.first).Add("state", key.second).text(), count);
 }
 
 void AddReloads(const ConfigReloads& reloads, Exposition& page) {
@@ -52,7 +54,8 @@ void AddApiRequests(const ApiRequests& requests, Exposition& page) {
 
 void AddHttp(const HttpCounts& counts, Exposition& page) {
   page.Family("penstock_http_answers_total");
-  for (const auto& [status, count] : counts.answers) page.Add(Labels().Add("status", std::to_string(status)).text(), count);
+  for (const auto& [status, count] : counts.answers)
+    page.Add(LabelText().Add("status", std::to_string(status)).text(), count);
   page.Family("penstock_http_connections");
   page.Add({}, std::uint64_t{counts.open});
   page.Family("penstock_http_connections_cut_total");
@@ -61,7 +64,7 @@ void AddHttp(const HttpCounts& counts, Exposition& page) {
   page.Add({}, counts.refused);
 }
 
-void AddWebConfig(const WebConfig& config, Exposition& page) {
+void AddWebConfig(const WebConfigCounts& config, Exposition& page) {
   page.Family("penstock_web_config_reloads_total");
   page.Add(R"(result="applied")", config.applied);
   page.Add(R"(result="refused")", config.refused);
@@ -73,7 +76,8 @@ void AddWebConfig(const WebConfig& config, Exposition& page) {
 
 }  // namespace
 
-void AddAgent(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger, const Figures& figures, Exposition& page) {
+void AddAgent(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
+              const PageInputs& figures, Exposition& page) {
   AddDrivers(inventory, page);
   AddLeases(ledger, page);
   page.Family("penstock_queue_length");
@@ -81,15 +85,18 @@ void AddAgent(const inventory::Snapshot& inventory, const ledger::Snapshot& ledg
   AddReloads(figures.reloads, page);
   if (figures.api_requests) AddApiRequests(*figures.api_requests, page);
   page.Family("penstock_process_resident_memory_bytes");
-  for (const ProcessCost& cost : figures.processes) page.Add(Labels().Add("process", cost.process).text(), cost.resident_bytes);
+  for (const ProcessCost& cost : figures.processes)
+    page.Add(LabelText().Add("process", cost.process).text(), cost.resident_bytes);
   page.Family("penstock_process_cpu_seconds_total");
-  for (const ProcessCost& cost : figures.processes) page.Add(Labels().Add("process", cost.process).text(), cost.cpu_seconds);
+  for (const ProcessCost& cost : figures.processes)
+    page.Add(LabelText().Add("process", cost.process).text(), cost.cpu_seconds);
   if (figures.http) AddHttp(*figures.http, page);
   if (figures.web_config) AddWebConfig(*figures.web_config, page);
   page.Family("penstock_page_duration_seconds");
-  if (figures.page_took > base::Duration::zero()) page.Add({}, std::chrono::duration<double>(figures.page_took).count());
+  if (figures.page_took > base::Duration::zero())
+    page.Add({}, std::chrono::duration<double>(figures.page_took).count());
   page.Family("penstock_build_info");
-  page.Add(Labels().Add("version", figures.version).text(), {}, true);
+  page.Add(LabelText().Add("version", figures.version).text(), {}, true);
 }
 
 }  // namespace penstock::node::metrics

@@ -1,4 +1,3 @@
-// What is older than the window goes as newer samples come.
 #include "node/metrics/bit_window.h"
 
 #include <algorithm>
@@ -10,9 +9,11 @@ constexpr std::size_t kMostSamples = 4096;
 
 }  // namespace
 
-void BitWindow::See(const std::string& device, base::WallTime taken, std::uint64_t bits, base::TimePoint now) {
+void BitWindow::See(const std::string& device, base::WallTime taken, std::uint64_t bits,
+                    base::TimePoint now) {
   Seen& seen = devices_[device];
-  while (!seen.samples.empty() && (now - seen.samples.front().first > window_ || seen.samples.size() > kMostSamples))
+  while (!seen.samples.empty() &&
+         (now - seen.samples.front().first > window_ || seen.samples.size() > kMostSamples))
     seen.samples.pop_front();
   if (seen.last == taken) return;
   seen.last = taken;
@@ -23,8 +24,8 @@ std::uint64_t BitWindow::Count(std::string_view device, std::uint64_t bit) const
   const auto found = devices_.find(device);
   if (found == devices_.end()) return 0;
   const auto& samples = found->second.samples;
-  return static_cast<std::uint64_t>(
-      std::count_if(samples.begin(), samples.end(), [bit](const auto& one) { return (one.second & bit) != 0; }));
+  return static_cast<std::uint64_t>(std::count_if(
+      samples.begin(), samples.end(), [bit](const auto& one) { return (one.second & bit) != 0; }));
 }
 
 void BitRises::See(const std::string& device, base::WallTime taken, std::uint64_t bits) {

@@ -1,4 +1,4 @@
-// Counts of a value's bits over its samples: in how many within a window each was set, and how often each became so. Knows no quantity.
+// Counts in how many samples each bit of a value was set, within a window or in total.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,17 @@
 
 namespace penstock::node::metrics {
 
-/// On one thread. Of each device the last 4096 samples at most.
+/// Counts set bits within a sliding time window. On one thread. Keeps at most the last 4096 samples
+/// per device.
 class BitWindow {
  public:
   void SetWindow(base::Duration window) { window_ = window; }
 
-  /// A device's newest value, and when it was taken: one that was seen before counts once.
-  void See(const std::string& device, base::WallTime taken, std::uint64_t bits, base::TimePoint now);
+  /// Adds a device's newest value and the time it was taken; a repeated sample counts once.
+  void See(const std::string& device, base::WallTime taken, std::uint64_t bits,
+           base::TimePoint now);
 
-  /// In how many samples the bit was set. 0 also of a device that nothing is known of.
+  /// In how many samples the bit was set; 0 also for an unknown device.
   std::uint64_t Count(std::string_view device, std::uint64_t bit) const;
 
  private:
@@ -32,10 +34,11 @@ class BitWindow {
   std::map<std::string, Seen, std::less<>> devices_;
 };
 
-/// How often each bit was set in a sample and not in the one before it. What the first sample has is no change. On one thread.
+/// Counts how often each bit was set in a sample but not in the one before. The bits of the first
+/// sample do not count. On one thread.
 class BitRises {
  public:
-  /// As BitWindow::See.
+  /// Same as BitWindow::See.
   void See(const std::string& device, base::WallTime taken, std::uint64_t bits);
 
   std::uint64_t Count(std::string_view device, std::uint64_t bit) const;

@@ -34,14 +34,17 @@ TEST(BitWindow, WhatIsOlderThanTheWindowIsForgotten) {
   EXPECT_EQ(window.Count("G0", 1), 2u);
   window.See("G0", base::WallTime(3s), 0, base::TimePoint{} + 11s);
   EXPECT_EQ(window.Count("G0", 1), 1u);
-  for (int i = 0; i < 10'000; ++i) window.See("G0", base::WallTime(10s + i * 1ms), 1, base::TimePoint{} + 12s);
+  for (int i = 0; i < 10'000; ++i)
+    window.See("G0", base::WallTime(10s + i * 1ms), 1, base::TimePoint{} + 12s);
   EXPECT_LE(window.Count("G0", 1), 4097u) << "however often somebody looks";
 }
 
 TEST(BitRises, CountsHowOftenABitBecameSet) {
   BitRises rises;
   int second = 0;
-  const auto see = [&](std::uint64_t bits) { rises.See("G0", base::WallTime(std::chrono::seconds(++second)), bits); };
+  const auto see = [&](std::uint64_t bits) {
+    rises.See("G0", base::WallTime(std::chrono::seconds(++second)), bits);
+  };
   see(0b001);
   EXPECT_EQ(rises.Count("G0", 1), 0u) << "it was so before anybody looked";
   see(0b101);

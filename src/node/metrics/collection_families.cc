@@ -1,4 +1,4 @@
-// What the page tells of the collecting: ages, failures, what devices cannot tell, and what is kept out.
+// Adds the metrics about sampling: ages, failures, unsupported quantities and rejected values.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -11,58 +11,71 @@ namespace {
 
 using std::chrono::duration;
 
-/// The kubelet tells who a device was given to some time after it was given.
+/// The kubelet reports the pod of an allocation some time after the allocation.
 constexpr base::Duration kSettled = std::chrono::seconds(30);
 
-void AddAges(const std::vector<Device>& devices, Exposition& page) {
+void AddAges(const std::vector<DeviceRow>& devices, Exposition& page) {
   page.Family("accelerator_sample_timestamp_seconds");
-  for (const Device& device : devices)
-    if (device.asked != nullptr && device.asked->at != base::WallTime{}) page.Add(device.labels, UnixTime(device.asked->at));
+  for (const DeviceRow& device : devices)
+    if (device.asked != nullptr && device.asked->at != base::WallTime{})
+      page.Add(device.labels, UnixTime(device.asked->at));
   page.Family("accelerator_sample_failed");
-  for (const Device& device : devices)
+  for (const DeviceRow& device : devices)
     if (device.asked != nullptr) page.Add(device.labels, {}, !device.asked->problem.empty());
   page.Family("accelerator_collections_total");
-  for (const Device& device : devices)
+  for (const DeviceRow& device : devices)
     if (device.asked != nullptr) page.Add(device.labels, device.asked->collections);
   page.Family("accelerator_collection_failures_total");
-  for (const Device& device : devices)
+  for (const DeviceRow& device : devices)
     if (device.asked != nullptr) page.Add(device.labels, device.asked->failures);
   page.Family("accelerator_collection_duration_seconds");
-  for (const Device& device : devices)
-    if (device.asked != nullptr) page.Add(device.labels, duration<double>(device.asked->took).count());
+  for (const DeviceRow& device : devices)
+    if (device.asked != nullptr)
+      page.Add(device.labels, duration<double>(device.asked->took).count());
 }
 
-/// By model, since devices of one model cannot tell the same.
-void AddUnsupported(const std::vector<Device>& devices, const Press::DialectOf& dialect_of, Exposition& page) {
+/// By model, because devices of one model do not support the same quantities.
+void AddUnsupported(const std::vector<DeviceRow>& devices,
+                    const MetricsRenderer::DialectOf& dialect_of, Exposition& page) {
   if (!page.Family("accelerator_unsupported")) return;
   std::map<std::pair<std::string_view, std::string_view>, std::uint64_t> counts;
-  for (const Device& device : devices) {
-    const device::Dialect* dialect = device.asked == nullptr ? nullptr : dialect_of(device.entry->facts->vendor);
+  for (const DeviceRow& device : devices) {
+    const device::Dialect* dialect =
+        device.asked == nullptr ? nullptr : dialect_of(device.entry->facts->vendor);
     if (dialect == nullptr) continue;
     const auto quantities = dialect->Quantities();
     for (const device::QuantityId id : device.asked->unsupported)
       if (id < quantities.size()) ++counts[{device.entry->facts->model, quantities[id].key}];
   }
-  for (const auto& [what, count] : counts) page.Add(Labels().Add("model", what.first).Add("quantity", what.second).text(), count);
+  for (const auto& [what, count] : counts)
+    page.Add(LabelText().Add("model", what.first).Add("quantity", what.second).text(), count);
 }
 
 void AddCollecting(const sample::Snapshot& samples, Exposition& page) {
   page.Family("accelerator_values_rejected_total");
   for (const sample::Rejected& rejected : samples.rejected)
-    page.Add(Labels().Add("device", rejected.device).Add("quantity", rejected.key).Add("reason", rejected.why).text(), rejected.count);
+    page.Add(LabelText()
+                 .Add("device", rejected.device)
+                 .Add("quantity", rejected.key)
+                 .Add("reason", rejected.why)
+                 .text(),
+             rejected.count);
   page.Family("penstock_collection_interval_seconds");
   page.Add({}, duration<double>(samples.interval).count());
   page.Family("penstock_collection_round_duration_seconds");
-  for (const auto& [vendor, round] : samples.rounds) page.Add(Labels().Add("vendor", vendor).text(), duration<double>(round.took).count());
+  for (const auto& [vendor, round] : samples.rounds)
+    page.Add(LabelText().Add("vendor", vendor).text(), duration<double>(round.took).count());
 }
 
-/// At the kubelet's door; at the local one it is the holder who asks.
+/// Only for the kubelet's leases; a local lease names its holder from the start.
 void AddAttribution(const ledger::Snapshot& ledger, base::WallTime now, Exposition& page) {
   page.Family("penstock_attribution_up");
-  const bool up = std::all_of(ledger.leases.begin(), ledger.leases.end(), [now](const ledger::Lease& lease) {
-    return lease.door != share::kKubeletDoor || !lease.pod.empty() || now - lease.since < kSettled;
-  });
-  page.Add(Labels().Add("door", share::kKubeletDoor).text(), {}, up);
+  const bool up =
+      std::all_of(ledger.leases.begin(), ledger.leases.end(), [now](const ledger::Lease& lease) {
+        return lease.allocator != share::kKubeletAllocator || !lease.pod.empty() ||
+               now - lease.since < kSettled;
+      });
+  page.Add(LabelText().Add("door", share::kKubeletAllocator).text(), {}, up);
 }
 
 void AddRecords(const usage::Snapshot& usage, Exposition& page) {
@@ -79,7 +92,8 @@ void AddRecords(const usage::Snapshot& usage, Exposition& page) {
 
 }  // namespace
 
-void AddCollection(const std::vector<Device>& devices, const Snapshots& node, const Press::DialectOf& dialect_of, base::WallTime now,
+void AddCollection(const std::vector<DeviceRow>& devices, const Snapshots& node,
+                   const MetricsRenderer::DialectOf& dialect_of, base::WallTime now,
                    Exposition& page) {
   AddAges(devices, page);
   AddUnsupported(devices, dialect_of, page);
@@ -91,8 +105,9 @@ void AddCollection(const std::vector<Device>& devices, const Snapshots& node, co
 void AddUnavailable(const std::vector<Unavailable>& unavailable, Exposition& page) {
   if (!page.Family("penstock_metric_unavailable")) return;
   for (const Unavailable& one : unavailable) {
-    if (one.models.empty()) page.Add(Labels().Add("metric", one.family).text(), {}, true);
-    for (const std::string& model : one.models) page.Add(Labels().Add("metric", one.family).Add("model", model).text(), {}, true);
+    if (one.models.empty()) page.Add(LabelText().Add("metric", one.family).text(), {}, true);
+    for (const std::string& model : one.models)
+      page.Add(LabelText().Add("metric", one.family).Add("model", model).text(), {}, true);
   }
 }
 

@@ -1,4 +1,4 @@
-// The two formats differ in types, in escapes of HELP, in units and in how the page ends.
+// The two formats differ in types, in the escaping of HELP, in units and in the end of the page.
 #include "node/metrics/exposition.h"
 
 #include <array>
@@ -15,7 +15,7 @@ namespace {
 
 using Type = Exposition::Type;
 
-/// Escapes as the formats want it: backslash and line feed, and, if wanted, the quote.
+/// Escapes backslash and line feed, and the quote if `quote`, as both formats require.
 void AppendEscaped(std::string& text, std::string_view value, bool quote) {
   const bool utf8 = base::IsUtf8(value);
   for (const char c : value) {
@@ -32,28 +32,32 @@ void AppendEscaped(std::string& text, std::string_view value, bool quote) {
   }
 }
 
-/// Without its ending, where it has that.
+/// Removes the ending, if the name has it.
 std::string_view Without(std::string_view name, std::string_view ending) {
   return name.ends_with(ending) ? name.substr(0, name.size() - ending.size()) : name;
 }
 
-/// What OpenMetrics calls the family whose samples are called `name`.
+/// OpenMetrics' name of the family whose samples are named `name`.
 std::string_view FamilyOf(std::string_view name, Type type) {
-  return type == Type::kCounter ? Without(name, "_total") : type == Type::kInfo ? Without(name, "_info") : name;
+  return type == Type::kCounter ? Without(name, "_total")
+         : type == Type::kInfo  ? Without(name, "_info")
+                                : name;
 }
 
-std::string_view ToString(Type type, Format format) {
+std::string_view ToString(Type type, PageFormat format) {
   switch (type) {
     case Type::kCounter: return "counter";
-    case Type::kInfo: return format == Format::kText ? "gauge" : "info";
-    case Type::kUnknown: return format == Format::kText ? "untyped" : "unknown";
+    case Type::kInfo: return format == PageFormat::kText ? "gauge" : "info";
+    case Type::kUnknown: return format == PageFormat::kText ? "untyped" : "unknown";
     case Type::kGauge: break;
   }
   return "gauge";
 }
 
 Type TypeOf(api::MetricType type) {
-  return type == api::MetricType::kCounter ? Type::kCounter : type == api::MetricType::kInfo ? Type::kInfo : Type::kGauge;
+  return type == api::MetricType::kCounter ? Type::kCounter
+         : type == api::MetricType::kInfo  ? Type::kInfo
+                                           : Type::kGauge;
 }
 
 template <typename Number>
@@ -64,14 +68,16 @@ std::string_view Written(std::array<char, 32>& buffer, Number value) {
 
 }  // namespace
 
-std::string_view ContentTypeOf(Format format) {
-  return format == Format::kText ? "text/plain; version=0.0.4; charset=utf-8"
-                                 : "application/openmetrics-text; version=1.0.0; charset=utf-8";
+std::string_view ContentTypeOf(PageFormat format) {
+  return format == PageFormat::kText ? "text/plain; version=0.0.4; charset=utf-8"
+                                     : "application/openmetrics-text; version=1.0.0; charset=utf-8";
 }
 
-double UnixTime(base::WallTime time) { return std::chrono::duration<double>(time.time_since_epoch()).count(); }
+double UnixTime(base::WallTime time) {
+  return std::chrono::duration<double>(time.time_since_epoch()).count();
+}
 
-Labels& Labels::Add(std::string_view name, std::string_view value) {
+LabelText& LabelText::Add(std::string_view name, std::string_view value) {
   if (!text_.empty()) text_ += ',';
   text_.append(name).append("=\"");
   AppendEscaped(text_, value, true);
@@ -84,9 +90,12 @@ bool Exposition::Family(std::string_view name) {
   return Family(family->name, TypeOf(family->type), family->help, family->unit);
 }
 
-bool Exposition::Family(std::string_view name, Type type, std::string_view help, std::string_view unit) {
+bool Exposition::Family(std::string_view name, Type type, std::string_view help,
+                        std::string_view unit) {
   name_ = name;
-  type_ = type == Type::kCounter && format_ == Format::kOpenMetrics && !name.ends_with("_total") ? Type::kUnknown : type;
+  type_ = type == Type::kCounter && format_ == PageFormat::kOpenMetrics && !name.ends_with("_total")
+              ? Type::kUnknown
+              : type;
   help_ = help;
   unit_ = unit;
   announced_ = false;
@@ -97,12 +106,17 @@ bool Exposition::Family(std::string_view name, Type type, std::string_view help,
 void Exposition::Announce() {
   announced_ = true;
   names_.insert(name_);
-  const bool open_metrics = format_ == Format::kOpenMetrics;
+  const bool open_metrics = format_ == PageFormat::kOpenMetrics;
   const std::string_view family = open_metrics ? FamilyOf(name_, type_) : name_;
   text_.append("# HELP ").append(family).append(" ");
   AppendEscaped(text_, help_, open_metrics);
-  text_.append("\n# TYPE ").append(family).append(" ").append(ToString(type_, format_)).append("\n");
-  if (open_metrics && !unit_.empty()) text_.append("# UNIT ").append(family).append(" ").append(unit_).append("\n");
+  text_.append("\n# TYPE ")
+      .append(family)
+      .append(" ")
+      .append(ToString(type_, format_))
+      .append("\n");
+  if (open_metrics && !unit_.empty())
+    text_.append("# UNIT ").append(family).append(" ").append(unit_).append("\n");
 }
 
 void Exposition::Write(std::string_view labels, std::string_view more, std::string_view value) {
@@ -129,7 +143,7 @@ void Exposition::Add(std::string_view labels, std::string_view more, std::uint64
 }
 
 std::string Exposition::Take() {
-  if (format_ == Format::kOpenMetrics) text_ += "# EOF\n";
+  if (format_ == PageFormat::kOpenMetrics) text_ += "# EOF\n";
   names_.clear();
   wanted_ = false;
   return std::exchange(text_, {});

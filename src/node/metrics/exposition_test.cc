@@ -12,26 +12,29 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Type = Exposition::Type;
 
-TEST(Labels, WhateverAValueIsItStaysOne) {
+TEST(LabelText, WhateverAValueIsItStaysOne) {
   const std::string evil = "x\"} 1\nfake_metric{a=\"\\\r\x7f\t";
-  EXPECT_EQ(Labels().Add("a", evil).Add("b", "ü").text(), R"(a="x\"} 1\nfake_metric{a=\"\\???",b="ü")");
-  EXPECT_EQ(Labels().Add("a", "\xff\xc0 ok").text(), R"(a="?? ok")") << "not UTF-8: a scraper would refuse the page";
-  EXPECT_EQ(Labels(R"(a="1")").Add("b", "2").text(), R"(a="1",b="2")");
+  EXPECT_EQ(LabelText().Add("a", evil).Add("b", "ü").text(),
+            R"(a="x\"} 1\nfake_metric{a=\"\\???",b="ü")");
+  EXPECT_EQ(LabelText().Add("a", "\xff\xc0 ok").text(), R"(a="?? ok")")
+      << "not UTF-8: a scraper would refuse the page";
+  EXPECT_EQ(LabelText(R"(a="1")").Add("b", "2").text(), R"(a="1",b="2")");
 }
 
 TEST(Exposition, TextHasHelpAndTypeOnce) {
-  Exposition page(Format::kText);
+  Exposition page(PageFormat::kText);
   EXPECT_TRUE(page.Family("x", Type::kCounter, "a \"b\" \\ \nc"));
   page.Add({}, 1.5);
   page.Add(R"(a="1")", std::uint64_t{18446744073709551615u});
   page.Add(R"(a="1")", R"(b="2")", true);
   page.Add({}, R"(b="2")", 0.1);
   EXPECT_EQ(page.Take(),
-            "# HELP x a \"b\" \\\\ \\nc\n# TYPE x counter\nx 1.5\nx{a=\"1\"} 18446744073709551615\nx{a=\"1\",b=\"2\"} 1\nx{b=\"2\"} 0.1\n");
+            "# HELP x a \"b\" \\\\ \\nc\n# TYPE x counter\nx 1.5\nx{a=\"1\"} "
+            "18446744073709551615\nx{a=\"1\",b=\"2\"} 1\nx{b=\"2\"} 0.1\n");
 }
 
 TEST(Exposition, WhatIsNoNumberIsLeftOutAndAFamilyWithoutSamplesToo) {
-  Exposition page(Format::kText);
+  Exposition page(PageFormat::kText);
   page.Family("x", Type::kGauge, "x");
   page.Add({}, std::numeric_limits<double>::quiet_NaN());
   page.Add({}, std::numeric_limits<double>::infinity());
@@ -39,9 +42,10 @@ TEST(Exposition, WhatIsNoNumberIsLeftOutAndAFamilyWithoutSamplesToo) {
   EXPECT_EQ(page.Take(), "");
 }
 
-// dcgm-exporter's pages had a second HELP line where two collectors had the same counter; Prometheus refuses such a page.
+// dcgm-exporter's pages had a second HELP line if two collectors had the same counter; Prometheus
+// refuses such a page.
 TEST(Exposition, NoFamilyIsThereTwice) {
-  Exposition page(Format::kText);
+  Exposition page(PageFormat::kText);
   page.Family("x", Type::kGauge, "one");
   page.Add({}, 1.0);
   EXPECT_FALSE(page.Family("x", Type::kCounter, "two"));
@@ -53,7 +57,7 @@ TEST(Exposition, NoFamilyIsThereTwice) {
 }
 
 TEST(Exposition, WhatIsNotWantedIsNotThere) {
-  Exposition page(Format::kText, [](std::string_view name) { return name != "x"; });
+  Exposition page(PageFormat::kText, [](std::string_view name) { return name != "x"; });
   EXPECT_FALSE(page.Family("x", Type::kGauge, "x"));
   page.Add({}, 1.0);
   EXPECT_TRUE(page.Family("y", Type::kGauge, "y"));
@@ -62,7 +66,7 @@ TEST(Exposition, WhatIsNotWantedIsNotThere) {
 }
 
 TEST(Exposition, OpenMetricsHasItsOwnTypesUnitsAndEnd) {
-  Exposition page(Format::kOpenMetrics);
+  Exposition page(PageFormat::kOpenMetrics);
   page.Family("accelerator_energy_joules_total");
   page.Add(R"(device="G0")", 2.5);
   page.Family("accelerator_info");
@@ -89,7 +93,7 @@ odd 1
 }
 
 TEST(Exposition, InTextInfosAreGaugesAndUnknownIsUntyped) {
-  Exposition page(Format::kText);
+  Exposition page(PageFormat::kText);
   page.Family("accelerator_info");
   page.Add({}, {}, true);
   page.Family("odd", Type::kUnknown, "odd");

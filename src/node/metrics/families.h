@@ -1,4 +1,5 @@
-// Groups of families of the metrics page, each in a file of its own. For press.cc only.
+// Declares the groups of families of the metrics page; each group has a file of its own. Only for
+// renderer.cc.
 #pragma once
 
 #include <string>
@@ -11,30 +12,30 @@
 
 namespace penstock::node::metrics {
 
-/// A device and the labels that all its series carry.
-struct Device {
+/// A device with the labels of all its series.
+struct DeviceRow {
   const inventory::Entry* entry;
-  const sample::DeviceSample* sample;  ///< null: none, or so old that it says nothing of now
-  const sample::DeviceSample* asked;   ///< likewise, whatever its age
+  const sample::DeviceSample* sample;  ///< null: none, or too old to describe the present
+  const sample::DeviceSample* asked;   ///< the same at any age
   std::string_view labels;
 };
 
-/// Who has a device, or had it.
+/// A current or earlier holder of a device.
 struct Holder {
   const usage::HolderUsage* usage;
   std::string_view labels;        ///< of series of the holder on the device
-  std::string_view lease_labels;  ///< of those of all that it has
-  std::string_view own_labels;    ///< that the holder has by itself: a pod's
-  bool first = false;             ///< of its lease
+  std::string_view lease_labels;  ///< of series of the whole lease
+  std::string_view own_labels;    ///< the holder's own labels: a pod's
+  bool first = false;             ///< the first one of its lease
 };
 
 /// A process on a device.
-struct Process {
+struct ProcessRow {
   usage::ProcessUsage usage;
   std::string labels;
 };
 
-/// A family of what is measured: the quantities that make it, by vendor.
+/// A family of measured values and the quantities that it consists of, by vendor.
 struct Measured {
   std::string_view family;
   struct Part {
@@ -45,34 +46,39 @@ struct Measured {
   std::vector<Part> parts;
 };
 
-/// By family, as the catalogue has them. `dialects` outlive it.
+/// In the catalogue's order of families. `dialects` must outlive the result.
 std::vector<Measured> MeasuredFamilies(const std::vector<const device::Dialect*>& dialects);
 
-/// Facts, and whether it can be used.
-void AddDevices(const std::vector<Device>& devices, const inventory::Snapshot& inventory, Exposition& page);
+/// Facts and health of the devices.
+void AddDevices(const std::vector<DeviceRow>& devices, const inventory::Snapshot& inventory,
+                Exposition& page);
 
-/// What is measured.
-void AddTelemetry(const std::vector<Device>& devices, const std::vector<Measured>& families, Exposition& page);
+/// Measured values.
+void AddTelemetry(const std::vector<DeviceRow>& devices, const std::vector<Measured>& families,
+                  Exposition& page);
 
-/// What was heard of devices, how often they changed, what was done about it.
-void AddHealth(const std::vector<Device>& devices, const Figures& figures, Exposition& page);
+/// Evidence, health transitions and resets.
+void AddHealth(const std::vector<DeviceRow>& devices, const PageInputs& figures, Exposition& page);
 
-/// Into how many shares devices are cut, who has them, what keeps these apart, and the servers behind them.
-void AddSharing(const std::vector<Device>& devices, const Snapshots& node, Exposition& page);
+/// How devices are shared, which shares are held, their isolation, and the MPS servers.
+void AddSharing(const std::vector<DeviceRow>& devices, const Snapshots& node, Exposition& page);
 
-/// Who holds what, and what it uses. `held`: the labels of a series for each slot that somebody has.
-void AddHolders(const std::vector<Device>& devices, const std::vector<std::string>& held, const std::vector<Holder>& holders,
-                const ledger::Snapshot& ledger, Exposition& page);
-void AddProcesses(const std::vector<Process>& processes, Exposition& page);
+/// Holders and their usage. `held`: the labels of one series for each held slot.
+void AddHolders(const std::vector<DeviceRow>& devices, const std::vector<std::string>& held,
+                const std::vector<Holder>& holders, const ledger::Snapshot& ledger,
+                Exposition& page);
+void AddProcesses(const std::vector<ProcessRow>& processes, Exposition& page);
 
-/// How the collecting does.
-void AddCollection(const std::vector<Device>& devices, const Snapshots& node, const Press::DialectOf& dialect_of, base::WallTime now,
+/// How the collection of samples works.
+void AddCollection(const std::vector<DeviceRow>& devices, const Snapshots& node,
+                   const MetricsRenderer::DialectOf& dialect_of, base::WallTime now,
                    Exposition& page);
 
-/// Families that were asked for and stay empty.
+/// Requested families that stay empty.
 void AddUnavailable(const std::vector<Unavailable>& unavailable, Exposition& page);
 
-/// Penstock itself.
-void AddAgent(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger, const Figures& figures, Exposition& page);
+/// Metrics about Penstock itself.
+void AddAgent(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
+              const PageInputs& figures, Exposition& page);
 
 }  // namespace penstock::node::metrics

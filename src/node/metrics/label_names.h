@@ -1,4 +1,4 @@
-// Names of labels from keys that others chose: valid ones, and no two the same. Pure; any thread.
+// Turns arbitrary keys into valid and unique names of Prometheus labels. Pure; any thread.
 #pragma once
 
 #include <map>
@@ -9,14 +9,16 @@
 
 namespace penstock::node::metrics {
 
-/// As kube-state-metrics names the labels of objects (its internal/store/utils.go): "label_" and the key, in which all but letters and
-/// digits is '_', in lower case with a '_' where it changed within a word. Of several that come to be called the same each has
-/// "_conflict1",
-/// "_conflict2", ... behind it, in the order of their keys.
+/// Names labels as kube-state-metrics names the labels of objects (its internal/store/utils.go):
+/// "label_" and the key in snake case, with '_' for all characters except letters and digits. Keys
+/// that result in the same name get "_conflict1", "_conflict2", ... appended, in the order of the
+/// keys.
 device::ExporterLabels KubeLabels(const std::map<std::string, std::string>& labels);
 
-/// As vendors' exporters name pods' labels: the key, in which all but letters and digits is '_'. What would be no valid name then, one of
-/// Prometheus' own ("__name__"), one that is taken in `others` already or by a key before it gets KubeLabels' name.
-device::ExporterLabels PlainLabels(const std::map<std::string, std::string>& labels, const device::ExporterLabels& others);
+/// Names labels as vendors' exporters name the labels of pods: the key with '_' for all characters
+/// except letters and digits. A key uses the name of KubeLabels instead if its name would be
+/// invalid, reserved by Prometheus ("__name__"), or already taken in `others` or by an earlier key.
+device::ExporterLabels PlainLabels(const std::map<std::string, std::string>& labels,
+                                   const device::ExporterLabels& others);
 
 }  // namespace penstock::node::metrics

@@ -1,4 +1,4 @@
-// The metrics page as it is served: made once, never changed afterwards, shared by all who read it.
+// Defines a rendered metrics page, which is immutable and shared by all its readers.
 #pragma once
 
 #include <cstdint>
@@ -8,26 +8,27 @@
 
 namespace penstock::node::metrics {
 
-/// In which form a scraper wants the page.
-enum class Format {
+/// The format that a scraper asks for.
+enum class PageFormat {
   kText,         ///< Prometheus' text exposition format 0.0.4
   kOpenMetrics,  ///< OpenMetrics 1.0
 };
 
-/// How closely a reader may look at processes: their command lines may hold secrets.
+/// How much a reader may see of processes: their command lines may hold secrets.
 enum class Detail {
   kHolders,    ///< sums over the processes of a holder, without process ids and command lines
-  kProcesses,  ///< each process, with both
+  kProcesses,  ///< each process, with its id and command line
 };
 
-/// What an HTTP answer calls it.
-std::string_view ContentTypeOf(Format format);
+/// The Content-Type of an HTTP response.
+std::string_view ContentTypeOf(PageFormat format);
 
-/// A page that was made. As long as nothing changes the same text is given out again, so that its address says whether what was made of it
-/// (a compressed copy) still holds.
-struct Page {
+/// A rendered page. While nothing changes, the same text object is returned, so that its address
+/// shows whether data derived from it (a compressed copy) is still valid.
+struct RenderedPage {
   std::shared_ptr<const std::string> text;
-  std::uint64_t generation = 0;  ///< ascending with each page that is made, over all kinds of them
+  /// Ascending with each rendered page, over all formats and details.
+  std::uint64_t generation = 0;
 };
 
 }  // namespace penstock::node::metrics

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "node/metrics/metrics_fixture.h"
+#include "node/metrics/testing/metrics_fixture.h"
 
 namespace penstock::node::metrics {
 namespace {
@@ -33,10 +33,13 @@ TEST_F(UnavailableTest, NothingWhereEveryDeviceHasAll) { EXPECT_THAT(Of(), IsEmp
 
 TEST_F(UnavailableTest, WhatADefaultOrACountersFileAsksForAndAModelDoesNotHave) {
   Without("G0", {fixture::kClock, fixture::kPower});
-  EXPECT_THAT(Of(), ElementsAre(Unavailable{"ACME_CLOCK", {"Acme Small"}, "only on: Anvils"})) << "nobody asked for power";
+  EXPECT_THAT(Of(), ElementsAre(Unavailable{"ACME_CLOCK", {"Acme Small"}, "only on: Anvils"}))
+      << "nobody asked for power";
   config_.counters = {{"ACME_POWER", "gauge", "Power."}, {"ACME_SECRET", "gauge", "Secret."}};
   Without("G1", {fixture::kPower});
-  EXPECT_THAT(Of(), ElementsAre(Unavailable{"ACME_POWER", {"Acme Big", "Acme Small"}, "the driver does not tell it"},
+  EXPECT_THAT(Of(), ElementsAre(Unavailable{"ACME_POWER",
+                                            {"Acme Big", "Acme Small"},
+                                            "the driver does not tell it"},
                                 Unavailable{"ACME_SECRET", {}, "the vendor keeps it to itself"}));
   node_.inventory.devices[0].health.state = device::HealthState::kGone;
   EXPECT_THAT(Of().front().models, ElementsAre("Acme Big"));

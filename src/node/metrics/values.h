@@ -1,4 +1,4 @@
-// Measured values: those that are of now, and in the units that pages show. Pure; any thread.
+// Selects current values of a sample and converts them to the units of the page. Pure; any thread.
 #pragma once
 
 #include <span>
@@ -10,17 +10,21 @@
 
 namespace penstock::node::metrics {
 
-/// Of a quantity: the device's first, if it has one, then its links'.
-std::span<const sample::Latest> ValuesOf(const sample::DeviceSample& sample, device::QuantityId quantity);
+/// The values of a quantity: first the device's own, if it has one, then its links'.
+std::span<const sample::Latest> ValuesOf(const sample::DeviceSample& sample,
+                                         device::QuantityId quantity);
 
-/// False where a value came again and again and has not for five minutes, although the device answers.
-bool IsOfNow(const sample::Latest& latest, const sample::DeviceSample& sample, const device::Quantity& quantity);
+/// Returns false for a repeatedly sampled value that is more than five minutes older than the
+/// device's last sample.
+bool IsOfNow(const sample::Latest& latest, const sample::DeviceSample& sample,
+             const device::Quantity& quantity);
 
-/// In the unit's base unit; what is whole stays exact where it can.
+/// Converts to the base unit of `unit`; integers stay exact where possible.
 device::Number InBaseUnit(const device::Number& number, device::Unit unit);
 
-/// As a vendor's exporter writes the value of a field, under its older or its newer naming: whole ("%d"), or with six decimals ("%f").
-/// Empty where it cannot be written so.
-std::string AsExporter(const device::Number& number, const device::ExporterField& field, bool new_naming);
+/// Formats the value of a field as the vendor's exporter does, under its older or newer naming: as
+/// an integer ("%d"), or with six decimals ("%f"). Empty if it cannot be formatted so.
+std::string AsExporter(const device::Number& number, const device::ExporterField& field,
+                       bool new_naming);
 
 }  // namespace penstock::node::metrics

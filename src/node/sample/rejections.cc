@@ -1,4 +1,3 @@
-// What cannot be, is not: bounds of quantities, and those that a device's own memory sets.
 #include "node/sample/rejections.h"
 
 #include <cmath>
@@ -11,14 +10,17 @@ namespace {
 
 constexpr double kMostPercent = 100;
 
-/// "accelerator_memory_used_bytes", "..._free_bytes", "..._reserved_bytes": parts of the device's memory.
+/// "accelerator_memory_used_bytes", "..._free_bytes", "..._reserved_bytes": parts of the device's
+/// memory.
 bool IsOfMemory(const device::Quantity& quantity) {
-  return quantity.family.starts_with("accelerator_memory_") && quantity.family.ends_with("_bytes") && !quantity.counter;
+  return quantity.family.starts_with("accelerator_memory_") &&
+         quantity.family.ends_with("_bytes") && !quantity.counter;
 }
 
 }  // namespace
 
-bool IsTooLarge(const device::Quantity& quantity, const device::Number& number, const device::Facts& device) {
+bool IsTooLarge(const device::Quantity& quantity, const device::Number& number,
+                const device::Facts& device) {
   const double value = device::ToDouble(number);
   if (!std::isfinite(value)) return true;
   if (quantity.most > 0 && value > quantity.most) return true;
@@ -26,7 +28,8 @@ bool IsTooLarge(const device::Quantity& quantity, const device::Number& number, 
          value * device::BaseOf(quantity.unit).factor > static_cast<double>(device.memory.count);
 }
 
-std::vector<std::string_view> TakeOutNonsense(device::ProcessSample& process, const device::Facts& device) {
+std::vector<std::string_view> RemoveNonsense(device::ProcessSample& process,
+                                             const device::Facts& device) {
   std::vector<std::string_view> nonsense;
   if (process.memory && device.memory.count > 0 && *process.memory > device.memory) {
     process.memory.reset();
@@ -47,13 +50,15 @@ std::vector<std::string_view> TakeOutNonsense(device::ProcessSample& process, co
 void Rejections::Count(const std::string& device, std::string_view key, std::string_view why) {
   std::uint64_t& count = counts_[{device, std::string(key), std::string(why)}];
   if (++count == 1)
-    base::Log(base::kWarn, "a driver's value is nonsense and is kept out", {{"device", device}, {"quantity", key}, {"why", why}});
+    base::Log(base::kWarn, "a driver's value is nonsense and is kept out",
+              {{"device", device}, {"quantity", key}, {"why", why}});
 }
 
 std::vector<Rejected> Rejections::List() const {
   std::vector<Rejected> list;
   list.reserve(counts_.size());
-  for (const auto& [key, count] : counts_) list.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), count});
+  for (const auto& [key, count] : counts_)
+    list.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), count});
   return list;
 }
 

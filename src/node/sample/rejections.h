@@ -1,4 +1,4 @@
-// Answers of drivers that are nonsense: what makes them so, and how many there were. Pure.
+// Detects and counts values from drivers that cannot be true. Pure.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,27 @@ namespace penstock::node::sample {
 
 inline constexpr std::string_view kTooLarge = "too-large", kWentBack = "went-back";
 
-/// Whether a value is larger than the quantity can be, or than the device's memory where it tells of that; or no number at all.
-bool IsTooLarge(const device::Quantity& quantity, const device::Number& number, const device::Facts& device);
+/// Whether a value is not a finite number, or exceeds the quantity's maximum or the device's
+/// memory, where that is known.
+bool IsTooLarge(const device::Quantity& quantity, const device::Number& number,
+                const device::Facts& device);
 
-/// Takes from processes what cannot be: more than 100 percent, more memory than the device has. What they were is said by its key:
-/// "process.memory", "process.compute".
-std::vector<std::string_view> TakeOutNonsense(device::ProcessSample& process, const device::Facts& device);
+/// Clears values of a process that are impossible: more than 100 percent, more memory than the
+/// device has. Returns the keys of the cleared values: "process.memory", "process.compute".
+std::vector<std::string_view> RemoveNonsense(device::ProcessSample& process,
+                                             const device::Facts& device);
 
-/// Counts since it was made.
+/// Counts rejected values since construction.
 class Rejections {
  public:
-  /// Logged as well, the first time.
+  /// Also logs the first one.
   void Count(const std::string& device, std::string_view key, std::string_view why);
 
   std::vector<Rejected> List() const;
 
  private:
-  std::map<std::tuple<std::string, std::string, std::string>, std::uint64_t> counts_;  // by device, key, why
+  // By device, key, why.
+  std::map<std::tuple<std::string, std::string, std::string>, std::uint64_t> counts_;
 };
 
 }  // namespace penstock::node::sample

@@ -1,39 +1,44 @@
-// The vendors' rounds side by side, and what they found as one snapshot.
+// Runs one poll loop per vendor and publishes their samples as one snapshot.
 #include "node/sample/sampler.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "node/sample/rounds.h"
+#include "node/sample/poll_loop.h"
 
 namespace penstock::node::sample {
 namespace {
 
 constexpr base::Duration kHurried = std::chrono::seconds(1);
-constexpr base::Duration kAtOnceApart = std::chrono::milliseconds(100);  // between two rounds, though each was wanted at once
+// Between two rounds, even if each is requested at once.
+constexpr base::Duration kAtOnceApart = std::chrono::milliseconds(100);
 constexpr base::Duration kHurryLasts = std::chrono::seconds(5);
-/// How long what a round found may wait for the round's end, so that a device that hangs holds up no other's values.
+/// How long new samples may wait for the end of the round before they are published, so that a
+/// device that hangs does not delay the others' values.
 constexpr base::Duration kLongestUnpublished = std::chrono::milliseconds(200);
 
 }  // namespace
 
 struct Sampler::State : std::enable_shared_from_this<State> {
-  State(base::Executor& c, inventory::Inventory& i, Callbacks b) : control(c), inventory(i), callbacks(std::move(b)) {}
+  State(base::Executor& c, inventory::Inventory& i, Callbacks b)
+      : control(c), inventory(i), callbacks(std::move(b)) {}
 
   void Add(Source source) {
-    lines.push_back(std::make_unique<Rounds>(Rounds::Host{.control = control,
-                                                          .inventory = inventory,
-                                                          .rejections = rejections,
-                                                          .interval = [this] { return Interval(); },
-                                                          .collected = [this](bool whole) { whole ? Publish() : PublishSoon(); },
-                                                          .processes_differ =
-                                                              [this](const std::string& vendor, const std::string& device) {
-                                                                if (callbacks.processes_differ) callbacks.processes_differ(vendor, device);
-                                                              }},
-                                             std::move(source)));
+    loops.push_back(std::make_unique<PollLoop>(
+        PollLoop::Host{.control = control,
+                       .inventory = inventory,
+                       .rejections = rejections,
+                       .interval = [this] { return Interval(); },
+                       .collected = [this](bool whole) { whole ? Publish() : PublishSoon(); },
+                       .processes_differ =
+                           [this](const std::string& vendor, const std::string& device) {
+                             if (callbacks.processes_differ)
+                               callbacks.processes_differ(vendor, device);
+                           }},
+        std::move(source)));
   }
 
-  /// The inventory says what has changed while it is being changed: looked at right after.
+  /// The inventory publishes in the middle of a change: look right after it.
   void Follow() {
     on_inventory = inventory.published().Subscribe([this](const auto&) {
       if (std::exchange(looks, true)) return;
@@ -45,7 +50,7 @@ struct Sampler::State : std::enable_shared_from_this<State> {
 
   void Look() {
     looks = false;
-    for (const auto& line : lines) line->Look();
+    for (const auto& loop : loops) loop->Look();
   }
 
   base::Duration Interval() const {
@@ -63,9 +68,9 @@ struct Sampler::State : std::enable_shared_from_this<State> {
     Snapshot next;
     next.generation = published.Get()->generation + 1;
     next.interval = Interval();
-    for (const auto& line : lines) {
-      line->Show(next.devices);
-      next.rounds.emplace(line->vendor(), line->last());
+    for (const auto& loop : loops) {
+      loop->Show(next.devices);
+      next.rounds.emplace(loop->vendor(), loop->last());
     }
     next.rejected = rejections.List();
     published.Set(std::move(next));
@@ -77,14 +82,15 @@ struct Sampler::State : std::enable_shared_from_this<State> {
   Options options;
   Rejections rejections;
   base::TimePoint hurried_until{};
-  base::TimerId timer = 0;  // until what was collected is published
+  base::TimerId timer = 0;  // pending until the new samples are published
   bool looks = false;
   base::Published<Snapshot> published;
-  std::vector<std::unique_ptr<Rounds>> lines;
+  std::vector<std::unique_ptr<PollLoop>> loops;
   base::Subscription on_inventory;
 };
 
-Sampler::Sampler(base::Executor& control, inventory::Inventory& inventory, std::vector<Source> sources, Callbacks callbacks)
+Sampler::Sampler(base::Executor& control, inventory::Inventory& inventory,
+                 std::vector<Source> sources, Callbacks callbacks)
     : state_(std::make_shared<State>(control, inventory, std::move(callbacks))) {
   for (Source& source : sources) state_->Add(std::move(source));
   state_->Follow();
@@ -97,16 +103,16 @@ Sampler::~Sampler() {
 
 void Sampler::Configure(Options options) {
   state_->options = std::move(options);
-  for (const auto& line : state_->lines) line->Configure(state_->options);
+  for (const auto& loop : state_->loops) loop->Configure(state_->options);
 }
 
-void Sampler::Hurry() {
+void Sampler::RequestSoon() {
   state_->hurried_until = state_->control.clock().Now() + kHurryLasts;
-  for (const auto& line : state_->lines) line->Soon(kHurried);
+  for (const auto& loop : state_->loops) loop->Soon(kHurried);
 }
 
 void Sampler::AtOnce() {
-  for (const auto& line : state_->lines) line->Soon(kAtOnceApart);
+  for (const auto& loop : state_->loops) loop->Soon(kAtOnceApart);
 }
 
 const base::Published<Snapshot>& Sampler::published() const { return state_->published; }

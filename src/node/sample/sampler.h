@@ -1,4 +1,5 @@
-// Collects what devices measure, at each quantity's own rate; keeps nonsense out. Joins nothing with who holds what.
+// Samples all devices, each quantity at its own rate, and rejects impossible values. Does not
+// relate samples to holders.
 #pragma once
 
 #include <cstdint>
@@ -19,37 +20,44 @@
 
 namespace penstock::node::sample {
 
-/// On the control executor. One call at a time with each vendor; a device that is gone, or lost, is not asked. Time that is stepped harms
-/// nothing: it waits by the steady clock and only stamps by the other.
+/// On the control executor. At most one call at a time per vendor; devices that are gone or
+/// unreachable are not asked. Steps of the wall clock do no harm: intervals use the steady clock,
+/// the wall clock only stamps samples.
 class Sampler {
  public:
   struct Source {
     const device::Dialect* dialect = nullptr;
     device::AsyncBackend* backend = nullptr;
-    /// Number of the connection to the driver whose devices are described (inventory::Discovery::session); nothing while there is none.
+    /// Number of the session with the driver whose devices the inventory describes
+    /// (inventory::Discovery::session); nothing while there is none.
     std::function<std::optional<std::uint64_t>()> session;
   };
   struct Callbacks {
-    /// A device has other processes than its last reading says: those who attribute them want to know.
+    /// A device has other processes than its last reading says, so that their attribution needs a
+    /// new reading.
     std::function<void(const std::string& vendor, const std::string& device)> processes_differ;
   };
   struct Options {
     base::Duration interval = std::chrono::seconds(10);
     bool processes = true;
-    std::map<std::string, std::set<std::string, std::less<>>, std::less<>> left_out;  ///< by vendor, keys of quantities that nobody wants
+    /// By vendor, the keys of quantities that are not needed.
+    std::map<std::string, std::set<std::string, std::less<>>, std::less<>> left_out;
   };
 
   /// Collects nothing before Configure.
-  Sampler(base::Executor& control, inventory::Inventory& inventory, std::vector<Source> sources, Callbacks callbacks = {});
+  Sampler(base::Executor& control, inventory::Inventory& inventory, std::vector<Source> sources,
+          Callbacks callbacks = {});
   ~Sampler();
 
-  /// Collects from now on, or otherwise than before.
+  /// Starts collecting, or changes the options.
   void Configure(Options options);
 
-  /// Somebody looks: collections come each second for the next few, whatever the interval says.
-  void Hurry();
+  /// A client is watching: collects every second for the next few seconds, whatever the interval
+  /// is.
+  void RequestSoon();
 
-  /// Very many wait for a collection: the next one comes a tenth of a second after the last one began, or now.
+  /// Many requests wait for a collection: starts the next one a tenth of a second after the start
+  /// of the last one, or now.
   void AtOnce();
 
   const base::Published<Snapshot>& published() const;

@@ -1,10 +1,10 @@
-// When devices are asked, and what is published.
+// Tests when devices are asked, and what is published.
 #include "node/sample/sampler.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "node/sample/sampler_fixture.h"
+#include "node/sample/testing/sampler_fixture.h"
 
 namespace penstock::node::sample::testing {
 namespace {
@@ -22,7 +22,8 @@ using ::testing::SizeIs;
 TEST_F(SamplerTest, CollectsAtOnceThenASecondLaterAndThenAtItsInterval) {
   Start();
   EXPECT_EQ(Value("A", kUtilization), 40);
-  EXPECT_THAT(TimesOver("at-A", 32s), ElementsAre(1, 11, 21, 31)) << "what needs two samples has its value after a second";
+  EXPECT_THAT(TimesOver("at-A", 32s), ElementsAre(1, 11, 21, 31))
+      << "what needs two samples has its value after a second";
 }
 
 TEST_F(SamplerTest, AsksOneDeviceAtATime) {
@@ -45,13 +46,15 @@ TEST_F(SamplerTest, VendorsDoNotWaitForEachOther) {
   facts.vendor = "emca";
   facts.address = "at-E";
   inventory_.SetFacts("emca", {facts}, "", executor_.clock().Wall());
-  Sampler both(executor_, inventory_, {{&other, &slow, [] { return 1; }}, {&dialect_, &backend_, [] { return 1; }}});
+  Sampler both(executor_, inventory_,
+               {{&other, &slow, [] { return 1; }}, {&dialect_, &backend_, [] { return 1; }}});
   both.Configure({.interval = 1s});
   executor_.RunUntilIdle();
   backend_.asked.clear();
   executor_.Advance(13s);
   EXPECT_EQ(backend_.Take("at-A").size(), 13u);
-  EXPECT_EQ(both.published().Get()->Find("E")->collections, 2u) << "a slow driver has a rest as long as it worked";
+  EXPECT_EQ(both.published().Get()->Find("E")->collections, 2u)
+      << "a slow driver has a rest as long as it worked";
 }
 
 TEST_F(SamplerTest, PublishesOnceInARound) {
@@ -84,7 +87,7 @@ TEST_F(SamplerTest, ASlowDeviceHoldsUpNoOthersValues) {
   EXPECT_EQ(Value("A", kUtilization), 77);
 }
 
-TEST_F(SamplerTest, WhatWasNotSentBlamesNobody) {
+TEST_F(SamplerTest, WhatWasNotSentBlamesNoOne) {
   Start();
   executor_.Advance(2s);
   backend_.failures.emplace("at-A", Error(Code::kCancelled, "not asked: the worker was given up"));
@@ -93,7 +96,7 @@ TEST_F(SamplerTest, WhatWasNotSentBlamesNobody) {
   EXPECT_EQ(Of("A")->problem, "");
 }
 
-TEST_F(SamplerTest, ResumesSoonWhenAWorkerIsStartedAnew) {
+TEST_F(SamplerTest, ResumesSoonWhenAWorkerIsRestarted) {
   Start();
   executor_.Advance(1s);
   session_ = std::nullopt;
@@ -102,7 +105,7 @@ TEST_F(SamplerTest, ResumesSoonWhenAWorkerIsStartedAnew) {
   EXPECT_THAT(TimesOver("at-A", 2s), Not(IsEmpty()));
 }
 
-TEST_F(SamplerTest, WhatAnotherSessionSaysIsOfNobodyKnowsWhichDevice) {
+TEST_F(SamplerTest, WhatAnotherSessionSaysIsOfNoOneKnowsWhichDevice) {
   Start();
   executor_.Advance(1s);
   backend_.takes["at-A"] = 1s;
@@ -114,7 +117,7 @@ TEST_F(SamplerTest, WhatAnotherSessionSaysIsOfNobodyKnowsWhichDevice) {
   EXPECT_EQ(Of("A")->failures, 0u);
 }
 
-TEST_F(SamplerTest, AsksNobodyWhoIsGoneOrLostAndForgetsTheGone) {
+TEST_F(SamplerTest, AsksNoOneWhoIsGoneOrLostAndForgetsTheGone) {
   Start();
   SetDevices({"A"});
   executor_.RunUntilIdle();
@@ -146,7 +149,7 @@ TEST_F(SamplerTest, ANewDeviceIsAskedSoon) {
   EXPECT_EQ(Value("C", kUtilization), 40);
 }
 
-TEST_F(SamplerTest, ALostDeviceHurriesNobody) {
+TEST_F(SamplerTest, ALostDeviceHurriesNoOne) {
   SetDevices({"A", "B", "C"});
   inventory_.SetReading("C", {.reachable = false}, executor_.clock().Wall());
   Start();
@@ -159,10 +162,10 @@ TEST_F(SamplerTest, ALostDeviceHurriesNobody) {
   EXPECT_THAT(backend_.Take("at-A"), SizeIs(1));
 }
 
-TEST_F(SamplerTest, SomebodyWhoLooksHurriesItForAFewSeconds) {
+TEST_F(SamplerTest, SomeoneWhoLooksHurriesItForAFewSeconds) {
   Start();
   executor_.Advance(5s);
-  sampler_.Hurry();
+  sampler_.RequestSoon();
   executor_.RunUntilIdle();
   EXPECT_EQ(Of("A")->at, executor_.clock().Wall());
   EXPECT_EQ(Get()->interval, 1s);
@@ -175,7 +178,7 @@ TEST_F(SamplerTest, HurryingOftenIsOnceASecond) {
   executor_.Advance(5s);
   backend_.asked.clear();
   for (int i = 0; i < 100; ++i) {
-    sampler_.Hurry();
+    sampler_.RequestSoon();
     executor_.Advance(50ms);
   }
   EXPECT_THAT(backend_.Take("at-A"), SizeIs(AllOf(Ge(5u), Le(6u))));
@@ -194,7 +197,7 @@ TEST_F(SamplerTest, WhereManyWaitItComesATenthOfASecondAfterTheLastTime) {
 
 TEST_F(SamplerTest, HurryMakesNothingSlower) {
   Start({.interval = 200ms});
-  sampler_.Hurry();
+  sampler_.RequestSoon();
   EXPECT_THAT(TimesOver("at-A", 2s), SizeIs(10));
 }
 
@@ -237,7 +240,7 @@ TEST_F(SamplerTest, AClockThatIsSteppedChangesStampsAlone) {
   }
 }
 
-TEST_F(SamplerTest, TellsOfProcessesThatAReadingDoesNotKnowOnce) {
+TEST_F(SamplerTest, ReportsOfProcessesThatAReadingDoesNotKnowOnce) {
   Start();
   executor_.Advance(1s);
   inventory_.SetReading("A", {}, executor_.clock().Wall());
@@ -248,7 +251,8 @@ TEST_F(SamplerTest, TellsOfProcessesThatAReadingDoesNotKnowOnce) {
   backend_.processes = {{.pid = 7}, {.pid = 8}};
   executor_.Advance(10s);
   EXPECT_THAT(differ_, ElementsAre("A", "A"));
-  inventory_.SetReading("A", {.processes = {{.pid = 8, .memory = {}}, {.pid = 7, .memory = {}}}}, executor_.clock().Wall());
+  inventory_.SetReading("A", {.processes = {{.pid = 8, .memory = {}}, {.pid = 7, .memory = {}}}},
+                        executor_.clock().Wall());
   executor_.Advance(10s);
   EXPECT_THAT(differ_, SizeIs(2));
   backend_.processes.clear();
@@ -258,7 +262,8 @@ TEST_F(SamplerTest, TellsOfProcessesThatAReadingDoesNotKnowOnce) {
 
 TEST_F(SamplerTest, ADeviceWhoseSampleHungIsNotAskedWhileAWorkerHangs) {
   Start();
-  backend_.failures.emplace("at-B", base::Error(base::Code::kDeadlineExceeded, "no answer within 5s"));
+  backend_.failures.emplace("at-B",
+                            base::Error(base::Code::kDeadlineExceeded, "no answer within 5s"));
   executor_.Advance(10s);
   backend_.abandoned_ = 1;
   EXPECT_TRUE(TimesOver("at-B", 30min).empty());
@@ -270,7 +275,7 @@ TEST_F(SamplerTest, ADeviceWhoseSampleHungIsNotAskedWhileAWorkerHangs) {
   EXPECT_EQ(Of("B")->problem, "");
 }
 
-TEST_F(SamplerTest, TellsHowItWent) {
+TEST_F(SamplerTest, ReportsHowItWent) {
   backend_.takes["at-A"] = 30ms;
   Start();
   executor_.Advance(1s);
@@ -280,8 +285,9 @@ TEST_F(SamplerTest, TellsHowItWent) {
 }
 
 TEST_F(SamplerTest, NothingRunsAfterItsEnd) {
-  auto sampler =
-      std::make_unique<Sampler>(executor_, inventory_, std::vector<Sampler::Source>{{&dialect_, &backend_, [this] { return session_; }}});
+  auto sampler = std::make_unique<Sampler>(
+      executor_, inventory_,
+      std::vector<Sampler::Source>{{&dialect_, &backend_, [this] { return session_; }}});
   backend_.takes["at-A"] = 1s;
   sampler->Configure({.interval = 1s});
   executor_.RunUntilIdle();

@@ -1,4 +1,3 @@
-// Looking values up.
 #include "node/sample/samples.h"
 
 #include <algorithm>
@@ -7,7 +6,8 @@
 namespace penstock::node::sample {
 namespace {
 
-/// A collection is some dozen calls of microseconds each. The others of the vendor wait for a device that takes this long.
+/// A collection normally makes a few dozen calls of microseconds each. While a device takes this
+/// long, the vendor's other devices wait for it.
 constexpr base::Duration kSlow = std::chrono::seconds(1);
 
 }  // namespace
@@ -15,21 +15,26 @@ constexpr base::Duration kSlow = std::chrono::seconds(1);
 std::string ProblemOf(const DeviceSample& sample) {
   if (!sample.problem.empty()) return "its measurements are missing: " + sample.problem;
   if (sample.took >= kSlow)
-    return "its driver answers slowly: a collection of its measurements took more than " + base::FormatDuration(kSlow);
+    return "its driver answers slowly: a collection of its measurements took more than " +
+           base::FormatDuration(kSlow);
   return "";
 }
 
 const Latest* DeviceSample::Find(device::QuantityId quantity, int link) const {
-  const auto found = std::lower_bound(values.begin(), values.end(), std::pair(quantity, link), [](const Latest& one, const auto& key) {
-    return std::pair(one.value.quantity, one.value.link) < key;
-  });
-  return found != values.end() && found->value.quantity == quantity && found->value.link == link ? &*found : nullptr;
+  const auto found = std::lower_bound(values.begin(), values.end(), std::pair(quantity, link),
+                                      [](const Latest& one, const auto& key) {
+                                        return std::pair(one.value.quantity, one.value.link) < key;
+                                      });
+  return found != values.end() && found->value.quantity == quantity && found->value.link == link
+             ? &*found
+             : nullptr;
 }
 
 std::map<std::string, std::string> ProblemsOf(const Snapshot& samples) {
   std::map<std::string, std::string> problems;
   for (const auto& [id, sample] : samples.devices)
-    if (std::string problem = ProblemOf(*sample); !problem.empty()) problems.emplace(id, std::move(problem));
+    if (std::string problem = ProblemOf(*sample); !problem.empty())
+      problems.emplace(id, std::move(problem));
   return problems;
 }
 

@@ -1,4 +1,5 @@
-// What the devices of this node measure, as one published snapshot: the newest values with their ages, and what was kept out.
+// Defines the published snapshot of the values measured on this node's devices: the newest values
+// with their times, and the rejected ones.
 #pragma once
 
 #include <cstdint>
@@ -13,63 +14,67 @@
 
 namespace penstock::node::sample {
 
-/// The newest value of a quantity that made sense.
+/// The newest accepted value of a quantity.
 struct Latest {
-  device::Value value;
-  base::WallTime at{};  ///< when it was asked for
+  device::SampleValue value;
+  base::WallTime at{};  ///< when it was requested
 };
 
-/// What people look at first (glance.h), over the last collections, oldest first.
+/// The last collections of one headline metric (headline_metrics.h), oldest first.
 struct History {
-  std::string name;           ///< "utilization"
-  std::vector<float> values;  ///< a value for each collection, in the base unit; not a number where there was none
+  std::string name;  ///< "utilization"
+  /// One value per collection, in the base unit; NaN for a missing one.
+  std::vector<float> values;
 };
 
-/// One device. Values of a device that does not answer stay, with their ages; they are dropped when the device is gone. What a device that
-/// answers has no value of any more, asked three times, is dropped too.
+/// The samples of one device. A device that does not answer keeps its values with their times; they
+/// are dropped when the device is gone. A value that a device no longer returns is dropped after
+/// three requests.
 struct DeviceSample {
   std::string device, vendor;  ///< ids
-  base::WallTime at{};         ///< of the last collection that was answered; the epoch: none
+  base::WallTime at{};         ///< of the last successful collection; the epoch: none
   std::uint64_t collections = 0, failures = 0;
-  base::Duration took{};       ///< the last one, answered or not
-  std::string problem;         ///< why the last one failed; empty: it did not
+  base::Duration took{};       ///< the last collection, successful or not
+  std::string problem;         ///< why the last collection failed; empty: it succeeded
   std::vector<Latest> values;  ///< by quantity, then link
   std::vector<device::ProcessSample> processes;
   base::WallTime processes_at{};
-  std::vector<device::QuantityId> unsupported;  ///< that were asked for
-  std::vector<History> history;                 ///< of few quantities
+  std::vector<device::QuantityId> unsupported;  ///< requested, but not supported by the device
+  std::vector<History> history;                 ///< of the headline metrics that have one
 
   const Latest* Find(device::QuantityId quantity, int link = -1) const;
 };
 
-/// Why a device's measurements are missing or come late, one sentence that stays the same while it is so; empty: they come.
+/// Why a device's samples are missing or late: one sentence that stays the same while the cause
+/// does; empty: they are on time.
 std::string ProblemOf(const DeviceSample& sample);
 
-/// Values that were nonsense and are not shown, counted since the agent started.
+/// Impossible values that were rejected, counted since the agent started.
 struct Rejected {
   std::string device, key;
   std::string why;  ///< "too-large", "went-back"
   std::uint64_t count = 0;
 };
 
-/// The collections of one vendor's devices, one after the other.
+/// The rounds over one vendor's devices.
 struct Round {
-  std::uint64_t count = 0;  ///< that have ended
-  base::WallTime at{};      ///< when the last one of these began
-  base::Duration took{};    ///< it
+  std::uint64_t count = 0;  ///< of completed rounds
+  base::WallTime at{};      ///< when the last completed round started
+  base::Duration took{};    ///< that round
 };
 
 struct Snapshot {
   std::uint64_t generation = 0;
-  base::Duration interval{};                                                        ///< between two collections, as it is now
-  std::map<std::string, std::shared_ptr<const DeviceSample>, std::less<>> devices;  ///< by id; the same object where nothing came
-  std::map<std::string, Round, std::less<>> rounds;                                 ///< by vendor
+  base::Duration interval{};  ///< between two collections, as it is now
+  /// By id; the same object as before if nothing changed.
+  std::map<std::string, std::shared_ptr<const DeviceSample>, std::less<>> devices;
+  std::map<std::string, Round, std::less<>> rounds;  ///< by vendor
   std::vector<Rejected> rejected;
 
   const DeviceSample* Find(std::string_view device) const;
 };
 
-/// ProblemOf each device that has one, by id.
+/// Maps the id of each device with a problem to ProblemOf.
 std::map<std::string, std::string> ProblemsOf(const Snapshot& samples);
 
 }  // namespace penstock::node::sample

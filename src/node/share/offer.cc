@@ -1,11 +1,11 @@
-// Offers from snapshots, device by device.
+// Computes the offers device by device.
 #include "node/share/offer.h"
 
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
 
-#include "node/share/wish.h"
+#include "node/share/assignment.h"
 
 namespace penstock::node::share {
 namespace {
@@ -14,31 +14,34 @@ using device::Sharing;
 using ledger::Lease;
 using ledger::Slot;
 
-std::string Describe(const Lease& lease) { return lease.pod.empty() ? lease.id : lease.namespace_name + "/" + lease.pod; }
+std::string HolderName(const Lease& lease) {
+  return lease.pod.empty() ? lease.id : lease.namespace_name + "/" + lease.pod;
+}
 
 bool IsWhole(const Slot& slot) { return slot.id == slot.device; }
 
-/// A slot that somebody has.
+/// A slot that a lease holds.
 struct Holding {
-  std::string holder, door;
+  std::string holder, allocator;
   Slot slot;
   bool operator==(const Holding&) const = default;
 };
 
-/// All that one device's slots follow from.
+/// All inputs of one device's slots.
 struct Basis {
   std::string device;
   std::optional<int> numa_node;
-  Wish wish;
+  Assignment assignment;
   device::Shape shape;        // in force
-  std::string reason;         // why the device cannot be used
-  std::string server_reason;  // why its server cannot
+  std::string reason;         // why the device is not usable
+  std::string server_reason;  // why its server is not usable
   device::Isolation isolation = device::Isolation::kHardware;
   std::vector<Holding> held;
   bool operator==(const Basis&) const = default;
 };
 
-using Held = std::unordered_map<std::string_view, std::vector<std::pair<const Lease*, const Slot*>>>;
+using Held =
+    std::unordered_map<std::string_view, std::vector<std::pair<const Lease*, const Slot*>>>;
 
 Held HeldByDevice(const ledger::Snapshot& ledger) {
   Held held;
@@ -49,46 +52,62 @@ Held HeldByDevice(const ledger::Snapshot& ledger) {
 
 std::string ReasonNotUsable(const inventory::Entry& entry, const ledger::Snapshot& ledger) {
   if (entry.health.state != device::HealthState::kHealthy)
-    return entry.health.reason.empty() ? std::string(device::ToString(entry.health.state)) : entry.health.reason;
+    return entry.health.reason.empty() ? std::string(device::ToString(entry.health.state))
+                                       : entry.health.reason;
   const auto outside = ledger.outside.find(entry.facts->id);
   if (outside == ledger.outside.end()) return "";
-  // Goes to the kubelet, and from there into other people's events: whose process it is, and not what it is.
-  return "in use by a process of " + outside->second.front().user + " that was not given it; `penstock ps` shows it";
+  // This text reaches the kubelet, and from there other users' events: it names the owner of the
+  // process, but not the program.
+  return "in use by a process of " + outside->second.front().user +
+         " that was not given it; `penstock ps` shows it";
 }
 
-/// Where the shape has no server, one that is there is a former one: until it has ended nobody can use the device beside it.
-std::string ReasonOfServer(const std::string& device, Sharing sharing, const device::SharedDevices& servers) {
+/// For a shape without a server, a server that still exists is a former one. No other process can
+/// use the device until that server has ended.
+std::string ReasonOfServer(const std::string& device, Sharing sharing,
+                           const device::SharedDevices& servers) {
   const auto server = servers.find(device);
-  if (sharing != Sharing::kMps) return server == servers.end() ? "" : "the server that shared it until now has not ended yet";
+  if (sharing != Sharing::kMps)
+    return server == servers.end() ? "" : "the server that shared it until now has not ended yet";
   if (server == servers.end()) return "its server is not there yet";
   return server->second.ready ? "" : server->second.reason;
 }
 
-/// Cut for a caller of the local door out of a device that the configuration wants whole: so it stays while anybody holds a share.
-device::Shape ShapeInForce(const Wish& wish, const std::vector<Holding>& held) {
-  if (wish.door != kLocalDoor || wish.shape.shares != 1) return wish.shape;
+/// A share cut for a request of the local allocator, from a device that the configuration assigns
+/// whole, determines the shape while any share is held.
+device::Shape ShapeInForce(const Assignment& assignment, const std::vector<Holding>& held) {
+  if (assignment.allocator != kLocalAllocator || assignment.shape.shares != 1)
+    return assignment.shape;
   for (const Holding& one : held)
-    if (one.door == kLocalDoor && !IsWhole(one.slot) && one.slot.shape.sharing == Sharing::kTimeSlicing) return one.slot.shape;
-  return wish.shape;
+    if (one.allocator == kLocalAllocator && !IsWhole(one.slot) &&
+        one.slot.shape.sharing == Sharing::kTimeSlicing)
+      return one.slot.shape;
+  return assignment.shape;
 }
 
-Basis BasisOf(const inventory::Entry& entry, const Wish& wish, const Held& held, const ledger::Snapshot& ledger,
-              const device::SharedDevices& servers) {
-  Basis basis{.device = entry.facts->id, .numa_node = entry.facts->numa_node, .wish = wish, .reason = ReasonNotUsable(entry, ledger)};
+Basis BasisOf(const inventory::Entry& entry, const Assignment& assignment, const Held& held,
+              const ledger::Snapshot& ledger, const device::SharedDevices& servers) {
+  Basis basis{.device = entry.facts->id,
+              .numa_node = entry.facts->numa_node,
+              .assignment = assignment,
+              .reason = ReasonNotUsable(entry, ledger)};
   if (const auto holders = held.find(basis.device); holders != held.end())
-    for (const auto& [lease, slot] : holders->second) basis.held.push_back({Describe(*lease), lease->door, *slot});
-  basis.shape = ShapeInForce(wish, basis.held);
+    for (const auto& [lease, slot] : holders->second)
+      basis.held.push_back({HolderName(*lease), lease->allocator, *slot});
+  basis.shape = ShapeInForce(assignment, basis.held);
   basis.server_reason = ReasonOfServer(basis.device, basis.shape.sharing, servers);
   basis.isolation = IsolationOf(basis.device, basis.shape, servers);
   return basis;
 }
 
-/// What those who hold a device already leave of its slots.
+/// Determines which of a device's slots its holders leave free.
 class Takers {
  public:
-  Takers(const Basis& basis, const std::vector<OfferedSlot>& slots) : basis_(basis), taker_(slots.size(), nullptr) {
+  Takers(const Basis& basis, const std::vector<OfferedSlot>& slots)
+      : basis_(basis), taker_(slots.size(), nullptr) {
     std::unordered_map<std::string_view, std::size_t> places;
-    for (std::size_t place = 0; place < slots.size(); ++place) places.emplace(slots[place].slot.id, place);
+    for (std::size_t place = 0; place < slots.size(); ++place)
+      places.emplace(slots[place].slot.id, place);
     int beyond = 0;
     for (const Holding& one : basis.held) {
       const auto place = places.find(one.slot.id);
@@ -105,7 +124,7 @@ class Takers {
       if (taker_[--kept_from_] == nullptr) --beyond;
   }
 
-  /// Why the door must not give this slot out; empty where it may, or has.
+  /// Why the allocator must not allocate this slot; empty where it may, or has done so itself.
   std::string ReasonOf(std::size_t place) const {
     const Holding* taker = taker_[place];
     if (taker != nullptr && IsKnown(*taker)) return "";
@@ -114,35 +133,42 @@ class Takers {
     return taker == nullptr ? "" : "still held by " + taker->holder + " as it was offered before";
   }
 
-  /// Whether it is held in a shape that is not in force any more.
-  bool IsFormer(std::size_t place) const { return taker_[place] != nullptr && !Fits(*taker_[place]); }
-
- private:
-  /// The door counts it as taken by itself.
-  bool IsKnown(const Holding& one) const {
-    return one.door == basis_.wish.door && (one.slot.resource.empty() || one.slot.resource == basis_.wish.resource);
+  /// Whether the slot is held in a shape that is no longer in force.
+  bool IsFormer(std::size_t place) const {
+    return taker_[place] != nullptr && !Fits(*taker_[place]);
   }
 
-  /// Can be there beside the slots of the shape in force. A server gives all its clients the same limits.
+ private:
+  /// The allocator itself counts this slot as taken.
+  bool IsKnown(const Holding& one) const {
+    return one.allocator == basis_.assignment.allocator &&
+           (one.slot.resource.empty() || one.slot.resource == basis_.assignment.resource);
+  }
+
+  /// Whether this slot and the slots of the shape in force can be held together. A server gives all
+  /// its clients the same limits.
   bool Fits(const Holding& one) const {
-    if (IsWhole(one.slot) || basis_.shape.shares == 1) return IsWhole(one.slot) && basis_.shape.shares == 1;
-    return basis_.shape.sharing == Sharing::kMps ? one.slot.shape == basis_.shape : one.slot.shape.sharing == basis_.shape.sharing;
+    if (IsWhole(one.slot) || basis_.shape.shares == 1)
+      return IsWhole(one.slot) && basis_.shape.shares == 1;
+    return basis_.shape.sharing == Sharing::kMps ? one.slot.shape == basis_.shape
+                                                 : one.slot.shape.sharing == basis_.shape.sharing;
   }
 
   const Basis& basis_;
-  std::vector<const Holding*> taker_;  // by place
-  const Holding* unlike_ = nullptr;    // beside whom nobody else can be there
-  const Holding* former_ = nullptr;    // has a share that is not in the list
-  std::size_t kept_from_ = 0;          // from here on free shares stay free for those who have such ones
+  std::vector<const Holding*> taker_;  // by position
+  const Holding* unlike_ = nullptr;    // a holder that excludes all others
+  const Holding* former_ = nullptr;    // holds a share that is not in the list
+  std::size_t kept_from_ = 0;  // from here on, free shares stay free for the holders of such shares
 };
 
 std::vector<OfferedSlot> SlotsOf(const Basis& basis) {
   std::vector<OfferedSlot> slots;
   slots.reserve(static_cast<std::size_t>(basis.shape.shares));
-  const bool cut = basis.shape != basis.wish.shape;
+  const bool cut = basis.shape != basis.assignment.shape;
   const std::string& reason = basis.reason.empty() ? basis.server_reason : basis.reason;
   for (int share = 0; share < basis.shape.shares; ++share)
-    slots.push_back({{SlotId(basis.device, basis.shape, share), basis.device, basis.wish.resource, basis.shape},
+    slots.push_back({{SlotId(basis.device, basis.shape, share), basis.device,
+                      basis.assignment.resource, basis.shape},
                      reason.empty(),
                      reason,
                      basis.numa_node,
@@ -162,13 +188,15 @@ std::vector<OfferedSlot> SlotsOf(const Basis& basis) {
 
 }  // namespace
 
-device::Isolation IsolationOf(const std::string& device, const device::Shape& shape, const device::SharedDevices& servers) {
+device::Isolation IsolationOf(const std::string& device, const device::Shape& shape,
+                              const device::SharedDevices& servers) {
   if (shape.sharing == Sharing::kNone) return device::Isolation::kHardware;
   const auto server = servers.find(device);
-  return shape.sharing == Sharing::kMps && server != servers.end() ? server->second.isolation : device::Isolation::kNone;
+  return shape.sharing == Sharing::kMps && server != servers.end() ? server->second.isolation
+                                                                   : device::Isolation::kNone;
 }
 
-bool NotLookedAt(const inventory::Entry& entry) {
+bool NeverRead(const inventory::Entry& entry) {
   return entry.health.state == device::HealthState::kUnknown && entry.read_at == base::WallTime{};
 }
 
@@ -180,25 +208,29 @@ struct OfferBook::Page {
 OfferBook::OfferBook() = default;
 OfferBook::~OfferBook() = default;
 
-bool OfferBook::Update(const Wishes& wishes, const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
-                       const device::SharedDevices& servers) {
+bool OfferBook::Update(const Assignments& assignments, const inventory::Snapshot& inventory,
+                       const ledger::Snapshot& ledger, const device::SharedDevices& servers) {
   std::unordered_map<std::string, Page*> before;
   for (Page& page : pages_) before.emplace(page.basis.device, &page);
   const Held held = HeldByDevice(ledger);
   std::vector<Page> pages;
   bool changed = false;
   for (const inventory::Entry& entry : inventory.devices) {
-    const auto wish = wishes.find(entry.facts->id);
-    if (wish == wishes.end() || wish->second.door.empty() || !entry.facts->withheld.empty() || NotLookedAt(entry)) continue;
-    Basis basis = BasisOf(entry, wish->second, held, ledger, servers);
+    const auto assignment = assignments.find(entry.facts->id);
+    if (assignment == assignments.end() || assignment->second.allocator.empty() ||
+        !entry.facts->withheld.empty() || NeverRead(entry))
+      continue;
+    Basis basis = BasisOf(entry, assignment->second, held, ledger, servers);
     const auto known = before.find(basis.device);
-    changed |= known == before.end() || static_cast<std::size_t>(known->second - pages_.data()) != pages.size();
+    changed |= known == before.end() ||
+               static_cast<std::size_t>(known->second - pages_.data()) != pages.size();
     if (known != before.end() && known->second->basis == basis) {
       pages.push_back(std::move(*known->second));
       continue;
     }
     std::vector<OfferedSlot> slots = SlotsOf(basis);
-    changed |= known == before.end() || slots != known->second->slots || basis.wish != known->second->basis.wish;
+    changed |= known == before.end() || slots != known->second->slots ||
+               basis.assignment != known->second->basis.assignment;
     pages.push_back({std::move(basis), std::move(slots)});
   }
   changed |= pages.size() != pages_.size();
@@ -209,20 +241,25 @@ bool OfferBook::Update(const Wishes& wishes, const inventory::Snapshot& inventor
 std::vector<Offer> OfferBook::Get() const {
   std::vector<Offer> offers;
   for (const Page& page : pages_) {
-    const Wish& wish = page.basis.wish;
-    auto offer = std::find_if(offers.begin(), offers.end(),
-                              [&](const Offer& one) { return one.resource == wish.resource && one.door == wish.door; });
-    if (offer == offers.end()) offer = offers.insert(offers.end(), Offer{.resource = wish.resource, .door = wish.door});
+    const Assignment& assignment = page.basis.assignment;
+    auto offer = std::find_if(offers.begin(), offers.end(), [&](const Offer& one) {
+      return one.resource == assignment.resource && one.allocator == assignment.allocator;
+    });
+    if (offer == offers.end())
+      offer = offers.insert(
+          offers.end(), Offer{.resource = assignment.resource, .allocator = assignment.allocator});
     offer->slots.insert(offer->slots.end(), page.slots.begin(), page.slots.end());
-    offer->single = offer->single || wish.single;
+    offer->single = offer->single || assignment.single;
   }
   return offers;
 }
 
-std::vector<Offer> ComputeOffers(const Wishes& wishes, const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
+std::vector<Offer> ComputeOffers(const Assignments& assignments,
+                                 const inventory::Snapshot& inventory,
+                                 const ledger::Snapshot& ledger,
                                  const device::SharedDevices& servers) {
   OfferBook book;
-  book.Update(wishes, inventory, ledger, servers);
+  book.Update(assignments, inventory, ledger, servers);
   return book.Get();
 }
 

@@ -1,4 +1,4 @@
-// Which slots are offered under which name, at which door. Pure.
+// Computes which slots each allocator offers, and under which resource names. Pure.
 #pragma once
 
 #include <functional>
@@ -15,74 +15,91 @@
 
 namespace penstock::node::share {
 
-/// The doors a device can belong to.
-inline constexpr std::string_view kKubeletDoor = "kubelet";
-inline constexpr std::string_view kLocalDoor = "local";
+/// The allocators that a device can belong to.
+inline constexpr std::string_view kKubeletAllocator = "kubelet";
+inline constexpr std::string_view kLocalAllocator = "local";
 
-/// Says which door a device belongs to; "" for none.
-using DoorOf = std::function<std::string(const inventory::Entry&)>;
+/// Returns the allocator that a device belongs to; "" for none.
+using AllocatorOf = std::function<std::string(const inventory::Entry&)>;
 
-/// Says what the doors are to have of a device.
-struct Wish {
-  std::string door;      ///< "" for none
-  std::string reason;    ///< why it is offered nowhere, or not as was asked for: one sentence that says what to do
-  std::string resource;  ///< "nvidia.com/gpu"
+/// How a device is assigned: its allocator, resource name and shape.
+struct Assignment {
+  std::string allocator;  ///< "" for none
+  std::string reason;     ///< why it is not offered, or not as requested: one sentence that says
+                          ///< what to do
+  std::string resource;   ///< "nvidia.com/gpu"
   device::Shape shape;
-  bool renamed = false;  ///< the resource's name tells that it is shared
-  bool single = false;   ///< one request may have one share only
-  bool operator==(const Wish&) const = default;
+  bool renamed = false;  ///< the resource's name says that it is shared
+  bool single = false;   ///< a request may have only one share
+  bool operator==(const Assignment&) const = default;
 };
-using Wishes = std::map<std::string, Wish>;  ///< by device id; one that is not there is offered nowhere
+using Assignments = std::map<std::string, Assignment>;  ///< by device id; a device that is missing
+                                                        ///< here is not offered
 
-/// A slot as a door shows it.
+/// A slot as an allocator offers it.
 struct OfferedSlot {
   ledger::Slot slot;
   bool usable = false;
   std::string reason;  ///< why it is not usable
   std::optional<int> numa_node;
-  device::Isolation isolation = device::Isolation::kHardware;  ///< from those who have other shares of the device
-  bool cut = false;   ///< a share for a caller, of a device that is wished whole and is so again once nobody holds one
-  bool held = false;  ///< not usable because of somebody who holds the device as it was offered before, and only until they let go
+  device::Isolation isolation =
+      device::Isolation::kHardware;  ///< from the holders of other shares of the device
+  bool cut = false;   ///< a share cut for a request from a device that is assigned whole, and is
+                      ///< whole again once no share of it is held
+  bool held = false;  ///< not usable because a lease still holds the device as it was offered
+                      ///< before, and only until that lease ends
   bool operator==(const OfferedSlot&) const = default;
 };
 
-/// A resource name and what is behind it at one door, in order of index and share.
+/// The slots that one allocator offers under one resource name, in order of index and share.
 struct Offer {
   std::string resource;
-  std::string door;
+  std::string allocator;
   std::vector<OfferedSlot> slots;
-  bool single = false;  ///< one request may have one slot only
+  bool single = false;  ///< a request may have only one slot
   bool operator==(const Offer&) const = default;
 };
 
-/// What keeps the holders of a device in this shape apart, by what its server says now.
-device::Isolation IsolationOf(const std::string& device, const device::Shape& shape, const device::SharedDevices& servers);
+/// What isolates the holders of a device in this shape from each other, as its server reports now.
+device::Isolation IsolationOf(const std::string& device, const device::Shape& shape,
+                              const device::SharedDevices& servers);
 
-/// Whether a device was not read since it first appeared. Nothing speaks against it, so it must not be shown as unusable; one that is back
-/// after it was gone was offered before and stays.
-bool NotLookedAt(const inventory::Entry& entry);
+/// Whether a device has not been read since it first appeared. No fault is known against it, so it
+/// must not be shown as unusable. A device that returns after it was gone was offered before and
+/// stays offered.
+bool NeverRead(const inventory::Entry& entry);
 
 using DialectOf = std::function<const device::Dialect*(std::string_view vendor)>;
 
-/// The offers that follow from wishes, facts, health, ledger and servers. A device with somebody outside on it is not usable while that
-/// lasts; one that is withheld by its facts, or was never looked at, is not offered at all. What is held in another shape than the wish's
-/// stays held and stands in the way of what it excludes: a whole holder of every share, any holder of the whole, a holder in another kind
-/// of sharing (or of other limits, where a server holds them) of all that is free, a holder of a share that is not in the list any more of
-/// as many free shares, the last ones. A share held at another door or under another resource's name is not usable under this one. Nothing
-/// that is usable makes more holders of a device than it is cut into. A device of the local door that is wished whole, and of which
-/// somebody holds a share that was cut for them, is offered in that shape while anybody does.
-std::vector<Offer> ComputeOffers(const Wishes& wishes, const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
+/// Computes the offers from assignments, facts, health, ledger and servers. A device with an
+/// outside process is not usable while that process is there. A device that its facts withhold, or
+/// that was never read, is not offered at all.
+///
+/// A slot that is held in a shape other than the assigned one stays held and blocks what it
+/// excludes. A holder of the whole device blocks every share. Any holder blocks the whole device. A
+/// holder of another kind of sharing (or of other limits, where a server enforces them) blocks
+/// everything that is free. A holder of a share that is no longer in the list blocks one free
+/// share, from the end of the list. A share that is held through another allocator or under another
+/// resource name is not usable under this one. The usable slots never allow more holders of a
+/// device than it has shares.
+///
+/// A device of the local allocator that is assigned whole, and of which a share that was cut for a
+/// request is held, is offered in the shape of that share while any such share is held.
+std::vector<Offer> ComputeOffers(const Assignments& assignments,
+                                 const inventory::Snapshot& inventory,
+                                 const ledger::Snapshot& ledger,
                                  const device::SharedDevices& servers);
 
-/// ComputeOffers at each change of something: computes a device's slots only where something changed that they follow from.
+/// Computes the same offers incrementally: recomputes a device's slots only where its inputs
+/// changed.
 class OfferBook {
  public:
   OfferBook();
   ~OfferBook();
 
-  /// Whether the offers are others than before.
-  bool Update(const Wishes& wishes, const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
-              const device::SharedDevices& servers);
+  /// Returns whether the offers changed.
+  bool Update(const Assignments& assignments, const inventory::Snapshot& inventory,
+              const ledger::Snapshot& ledger, const device::SharedDevices& servers);
   std::vector<Offer> Get() const;
 
  private:

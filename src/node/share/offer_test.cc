@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "device/testing/acme.h"
-#include "node/share/wish.h"
+#include "node/share/assignment.h"
 
 namespace penstock::node::share {
 namespace {
@@ -27,40 +27,50 @@ constexpr Shape kWhole{};
 constexpr Shape Sliced(int shares) { return {Sharing::kTimeSlicing, shares}; }
 constexpr Shape Mps(int shares) { return {Sharing::kMps, shares}; }
 
-/// One or more devices whose wishes, holders and servers a test sets.
+/// One or more devices whose assignments, holders and servers the test sets.
 struct Node {
   explicit Node(int devices = 1, Shape shape = kWhole) {
     for (int i = 0; i < devices; ++i) {
       auto facts = std::make_shared<const device::Facts>(device::testing::AcmeDevice(i, devices));
-      wishes[facts->id] = {.door = "kubelet", .resource = kGpu, .shape = shape};
+      assignments[facts->id] = {.allocator = "kubelet", .resource = kGpu, .shape = shape};
       inventory.devices.push_back({std::move(facts), {HealthState::kHealthy, "", {}}, nullptr, {}});
     }
   }
 
-  void Wish(Shape shape, const std::string& resource = kGpu, const std::string& door = "kubelet") {
-    for (auto& [id, wish] : wishes) wish = {.door = door, .resource = resource, .shape = shape};
+  void Assign(Shape shape, const std::string& resource = kGpu,
+              const std::string& allocator = "kubelet") {
+    for (auto& [id, assignment] : assignments)
+      assignment = {.allocator = allocator, .resource = resource, .shape = shape};
   }
-  void Hold(const std::string& slot, Shape shape, const std::string& resource = kGpu, const std::string& door = "kubelet") {
-    ledger::Lease lease{.id = "held-" + slot, .door = door, .slots = {{slot, DeviceOf(slot), resource, shape}}};
+  void Hold(const std::string& slot, Shape shape, const std::string& resource = kGpu,
+            const std::string& allocator = "kubelet") {
+    ledger::Lease lease{.id = "held-" + slot,
+                        .allocator = allocator,
+                        .slots = {{slot, DeviceOf(slot), resource, shape}}};
     ledger.leases.push_back(std::move(lease));
   }
-  std::vector<Offer> Offers() const { return ComputeOffers(wishes, inventory, ledger, servers); }
+  std::vector<Offer> Offers() const {
+    return ComputeOffers(assignments, inventory, ledger, servers);
+  }
 
-  /// Ids at the only offer that the door may give out and has not given out already.
+  /// Ids in the only offer that the allocator may allocate and has not allocated yet.
   std::vector<std::string> Free() const {
     std::vector<std::string> free;
     const auto offers = Offers();
     for (const OfferedSlot& slot : offers.at(0).slots) {
-      const bool held = std::any_of(ledger.leases.begin(), ledger.leases.end(), [&](const ledger::Lease& lease) {
-        return lease.door == offers[0].door && lease.slots[0].resource == offers[0].resource && lease.slots[0].id == slot.slot.id;
-      });
+      const bool held =
+          std::any_of(ledger.leases.begin(), ledger.leases.end(), [&](const ledger::Lease& lease) {
+            return lease.allocator == offers[0].allocator &&
+                   lease.slots[0].resource == offers[0].resource &&
+                   lease.slots[0].id == slot.slot.id;
+          });
       if (slot.usable && !held) free.push_back(slot.slot.id);
       if (slot.usable != slot.reason.empty()) ADD_FAILURE() << slot.slot.id << ": " << slot.reason;
     }
     return free;
   }
 
-  Wishes wishes;
+  Assignments assignments;
   inventory::Snapshot inventory;
   ledger::Snapshot ledger;
   device::SharedDevices servers;
@@ -79,17 +89,21 @@ TEST(Offer, ASharedDeviceIsSoManySlots) {
   EXPECT_THAT(node.Free(), ElementsAre("G0::0", "G0::1", "G1::0", "G1::1"));
 }
 
-TEST(Offer, EachResourceAndDoorIsAnOfferOfItsOwn) {
+TEST(Offer, EachResourceAndAllocatorIsAnOfferOfItsOwn) {
   Node node(3);
-  node.wishes["G1"] = {.door = "kubelet", .resource = "acme.com/slice", .shape = Sliced(2), .renamed = true, .single = true};
-  node.wishes["G2"].door = "local";
+  node.assignments["G1"] = {.allocator = "kubelet",
+                            .resource = "acme.com/slice",
+                            .shape = Sliced(2),
+                            .renamed = true,
+                            .single = true};
+  node.assignments["G2"].allocator = "local";
   const auto offers = node.Offers();
   ASSERT_THAT(offers, SizeIs(3));
   EXPECT_THAT(offers[0].slots, SizeIs(1));
   EXPECT_FALSE(offers[0].single);
   EXPECT_EQ(offers[1].resource, "acme.com/slice");
   EXPECT_TRUE(offers[1].single);
-  EXPECT_EQ(offers[2].door, "local");
+  EXPECT_EQ(offers[2].allocator, "local");
 }
 
 TEST(Offer, Issue1929AReplicaSetOnABadGpuIsUnusableAsAWholeAndItsNeighboursAreNot) {
@@ -101,11 +115,12 @@ TEST(Offer, Issue1929AReplicaSetOnABadGpuIsUnusableAsAWholeAndItsNeighboursAreNo
   EXPECT_THAT(node.Free(), ElementsAre("G1::0", "G1::1", "G1::2"));
 }
 
-TEST(Offer, SomebodyOutsideKeepsEveryShareFromBeingUsed) {
+TEST(Offer, SomeoneOutsideKeepsEveryShareFromBeingUsed) {
   Node node(1, Sliced(2));
   node.ledger.outside["G0"] = {{42, 1, "ann", "python"}};
   EXPECT_THAT(node.Free(), IsEmpty());
-  EXPECT_THAT(node.Offers().at(0).slots[1].reason, HasSubstr("in use by a process of ann that was not given it"));
+  EXPECT_THAT(node.Offers().at(0).slots[1].reason,
+              HasSubstr("in use by a process of ann that was not given it"));
 }
 
 // --- holders of what was offered before
@@ -125,21 +140,22 @@ TEST(Offer, AWholeHolderKeepsEveryShareAndAShareKeepsTheWhole) {
 TEST(Offer, AConfigThatShrinksReplicasBelowWhatIsHeldGivesOutNoMore) {
   Node node(1, Sliced(4));
   for (const char* slot : {"G0::0", "G0::2", "G0::3"}) node.Hold(slot, Sliced(4));
-  node.Wish(Sliced(2));
+  node.Assign(Sliced(2));
   EXPECT_THAT(node.Free(), IsEmpty()) << "three hold what may have two";
   node.ledger.leases.erase(node.ledger.leases.begin());
-  EXPECT_THAT(node.Free(), IsEmpty()) << "two hold what may have two, under names that the list has no more";
+  EXPECT_THAT(node.Free(), IsEmpty())
+      << "two hold what may have two, under names that the list has no more";
   node.ledger.leases.erase(node.ledger.leases.begin());
   EXPECT_THAT(node.Free(), ElementsAre("G0::0")) << "the last free ones are kept from";
   node.ledger.leases.clear();
   EXPECT_THAT(node.Free(), ElementsAre("G0::0", "G0::1"));
 }
 
-TEST(Offer, ASlotInTheListThatSomebodyHoldsStaysUsableForThem) {
+TEST(Offer, ASlotInTheListThatSomeoneHoldsStaysUsableForThem) {
   Node node(1, Sliced(4));
   node.Hold("G0::0", Sliced(4));
   node.Hold("G0::3", Sliced(4));
-  node.Wish(Sliced(2));
+  node.Assign(Sliced(2));
   const auto slots = node.Offers().at(0).slots;
   EXPECT_TRUE(slots[0].usable) << "a pod's device must not look ill because of a configuration";
   EXPECT_FALSE(slots[1].usable);
@@ -148,21 +164,21 @@ TEST(Offer, ASlotInTheListThatSomebodyHoldsStaysUsableForThem) {
 TEST(Offer, MoreReplicasAreThereAtOnce) {
   Node node(1, Sliced(2));
   node.Hold("G0::0", Sliced(2));
-  node.Wish(Sliced(4));
+  node.Assign(Sliced(4));
   EXPECT_THAT(node.Free(), ElementsAre("G0::1", "G0::2", "G0::3"));
 }
 
-TEST(Offer, WhatIsHeldUnderAnotherNameOrAtAnotherDoorIsNotGivenOutTwice) {
+TEST(Offer, WhatIsHeldUnderAnotherNameOrAtAnotherAllocatorIsNotGivenOutTwice) {
   Node node(1, Sliced(3));
   node.Hold("G0::1", Sliced(3));
-  node.Wish(Sliced(3), "acme.com/gpu.shared");
+  node.Assign(Sliced(3), "acme.com/gpu.shared");
   EXPECT_THAT(node.Free(), ElementsAre("G0::0", "G0::2"));
-  node.Wish(Sliced(3), kGpu, "local");
+  node.Assign(Sliced(3), kGpu, "local");
   EXPECT_THAT(node.Free(), ElementsAre("G0::0", "G0::2"));
 
   Node whole(1);
   whole.Hold("G0", kWhole);
-  whole.Wish(kWhole, "acme.com/big");
+  whole.Assign(kWhole, "acme.com/big");
   EXPECT_THAT(whole.Free(), IsEmpty());
   EXPECT_FALSE(whole.Offers().at(0).slots[0].usable);
 }
@@ -176,24 +192,25 @@ TEST(Offer, AHolderWhoseResourceIsNotKnownIsTakenForOneOfThisName) {
 TEST(Offer, TimeSlicingAndMpsAreNeverSideBySideOnADevice) {
   Node node(1, Sliced(2));
   node.Hold("G0::0", Sliced(2));
-  node.Wish(Mps(2));
+  node.Assign(Mps(2));
   EXPECT_THAT(node.Free(), IsEmpty());
   const auto slots = node.Offers().at(0).slots;
   EXPECT_TRUE(slots[0].usable) << "its holder needs no server";
-  EXPECT_EQ(slots[1].reason, "still held by held-G0::0 as it was offered before") << "for which the server waits, too";
+  EXPECT_EQ(slots[1].reason, "still held by held-G0::0 as it was offered before")
+      << "for which the server waits, too";
 
   Node back(1, Mps(2));
   back.Hold("G0::1", Mps(2));
-  back.Wish(Sliced(2));
+  back.Assign(Sliced(2));
   EXPECT_THAT(back.Free(), IsEmpty());
 }
 
-TEST(Offer, LimitsOfAServerChangeOnlyWhenNobodyHasTheFormerOnes) {
+TEST(Offer, LimitsOfAServerChangeOnlyWhenNoOneHasTheFormerOnes) {
   Node node(1, Mps(2));
   node.servers["G0"] = {.set = kGpu, .ready = true, .isolation = Isolation::kMemoryPerProcess};
   node.Hold("G0::0", Mps(2));
   EXPECT_THAT(node.Free(), ElementsAre("G0::1"));
-  node.Wish(Mps(4));
+  node.Assign(Mps(4));
   EXPECT_THAT(node.Free(), IsEmpty()) << "half and three quarters are more than there is";
   node.ledger.leases.clear();
   EXPECT_THAT(node.Free(), SizeIs(4));
@@ -203,10 +220,11 @@ TEST(Offer, LimitsOfAServerChangeOnlyWhenNobodyHasTheFormerOnes) {
 
 TEST(Offer, Issue1595ASlotIsUsableOnceItsServerIsReady) {
   Node node(2, Mps(2));
-  node.wishes["G1"].shape = Sliced(2);
+  node.assignments["G1"].shape = Sliced(2);
   EXPECT_THAT(node.Free(), ElementsAre("G1::0", "G1::1"));
   EXPECT_EQ(node.Offers().at(0).slots[0].reason, "its server is not there yet");
-  node.servers["G0"] = {.set = kGpu, .ready = false, .reason = "the MPS control daemon ended with status 1"};
+  node.servers["G0"] = {
+      .set = kGpu, .ready = false, .reason = "the MPS control daemon ended with status 1"};
   EXPECT_EQ(node.Offers().at(0).slots[1].reason, "the MPS control daemon ended with status 1");
   node.Hold("G0::0", Mps(2));
   EXPECT_FALSE(node.Offers().at(0).slots[0].usable) << "those who use it see that it died";
@@ -219,21 +237,22 @@ TEST(Offer, ADeviceIsWholeOrSlicedOnlyOnceItsFormerServerHasEnded) {
     Node node(1, Mps(2));
     node.servers["G0"] = {.set = kGpu, .ready = true};
     EXPECT_THAT(node.Free(), SizeIs(2));
-    node.Wish(shape);
+    node.Assign(shape);
     EXPECT_THAT(node.Free(), IsEmpty()) << "it is not known yet that the server goes";
     node.servers["G0"].ready = false;
     node.servers["G0"].reason = "ends with its last client";
     EXPECT_THAT(node.Free(), IsEmpty());
-    EXPECT_EQ(node.Offers().at(0).slots[0].reason, "the server that shared it until now has not ended yet");
+    EXPECT_EQ(node.Offers().at(0).slots[0].reason,
+              "the server that shared it until now has not ended yet");
     node.servers.clear();
     EXPECT_THAT(node.Free(), SizeIs(shape.shares));
   }
 }
 
-TEST(Offer, Issue1690And467TellsTheIsolationThatTheServerHoldsAndNeverMore) {
+TEST(Offer, Issue1690And467ReportsTheIsolationThatTheServerHoldsAndNeverMore) {
   Node node(3, Mps(2));
-  node.wishes["G1"].shape = Sliced(2);
-  node.wishes["G2"].shape = kWhole;
+  node.assignments["G1"].shape = Sliced(2);
+  node.assignments["G2"].shape = kWhole;
   EXPECT_EQ(node.Offers().at(0).slots[0].isolation, Isolation::kNone);
   node.servers["G0"] = {.ready = true, .isolation = Isolation::kMemoryCompute};
   const auto slots = node.Offers().at(0).slots;
@@ -242,11 +261,11 @@ TEST(Offer, Issue1690And467TellsTheIsolationThatTheServerHoldsAndNeverMore) {
   EXPECT_EQ(slots[4].isolation, Isolation::kHardware);
 }
 
-// --- cut for a caller of the local door
+// --- cut for a request of the local allocator
 
-TEST(Offer, ADeviceIsCutForACallerOfTheLocalDoorAsLongAsOneHoldsAShare) {
+TEST(Offer, ADeviceIsCutForACallerOfTheLocalAllocatorAsLongAsOneHoldsAShare) {
   Node node;
-  node.Wish(kWhole, kGpu, "local");
+  node.Assign(kWhole, kGpu, "local");
   node.Hold("G0::1", Sliced(4), kGpu, "local");
   EXPECT_THAT(node.Free(), ElementsAre("G0::0", "G0::2", "G0::3"));
   EXPECT_TRUE(node.Offers().at(0).slots[0].cut);
@@ -255,7 +274,7 @@ TEST(Offer, ADeviceIsCutForACallerOfTheLocalDoorAsLongAsOneHoldsAShare) {
   EXPECT_FALSE(node.Offers().at(0).slots[0].cut);
 }
 
-TEST(Offer, NobodyCutsADeviceOfTheKubelet) {
+TEST(Offer, NoOneCutsADeviceOfTheKubelet) {
   Node node;
   node.Hold("G0::1", Sliced(4), kGpu, "local");
   const auto slots = node.Offers().at(0).slots;
@@ -263,12 +282,14 @@ TEST(Offer, NobodyCutsADeviceOfTheKubelet) {
   EXPECT_FALSE(slots[0].usable) << "it was moved there with somebody on it";
 }
 
-// --- the book
+// --- OfferBook
 
 TEST(OfferBook, SaysWhetherAnythingChangedAndAlwaysAgreesWithComputeOffers) {
   Node node(3, Sliced(2));
   OfferBook book;
-  const auto update = [&] { return book.Update(node.wishes, node.inventory, node.ledger, node.servers); };
+  const auto update = [&] {
+    return book.Update(node.assignments, node.inventory, node.ledger, node.servers);
+  };
   EXPECT_TRUE(update());
   EXPECT_FALSE(update());
   node.inventory.devices[0].read_at += std::chrono::seconds(1);
@@ -278,16 +299,16 @@ TEST(OfferBook, SaysWhetherAnythingChangedAndAlwaysAgreesWithComputeOffers) {
       [&] {
         node.inventory.devices[2].health = {HealthState::kUnhealthy, "XID 79", {}};
       },
-      [&] { node.wishes["G1"].single = true; },
-      [&] { node.wishes["G1"].resource = "acme.com/slice"; },
+      [&] { node.assignments["G1"].single = true; },
+      [&] { node.assignments["G1"].resource = "acme.com/slice"; },
       [&] {
         node.ledger.outside["G0"] = {{42, 1, "ann", "python"}};
       },
       [&] { std::swap(node.inventory.devices[0], node.inventory.devices[1]); },
-      [&] { node.wishes["G0"].door = ""; },
+      [&] { node.assignments["G0"].allocator = ""; },
       [&] { node.inventory.devices.erase(node.inventory.devices.begin()); },
-      [&] { node.wishes["G0"].door = "local"; },
-      [&] { node.wishes.clear(); },
+      [&] { node.assignments["G0"].allocator = "local"; },
+      [&] { node.assignments.clear(); },
   };
   for (std::size_t i = 0; i < changes.size(); ++i) {
     changes[i]();
@@ -299,13 +320,15 @@ TEST(OfferBook, SaysWhetherAnythingChangedAndAlwaysAgreesWithComputeOffers) {
 
 TEST(OfferBook, TakesEveryChangeAmongFiveThousandSlots) {
   Node node(16, Sliced(313));
-  for (int i = 0; i < 200; ++i) node.Hold("G" + std::to_string(i % 16) + "::" + std::to_string(i), Sliced(313));
+  for (int i = 0; i < 200; ++i)
+    node.Hold("G" + std::to_string(i % 16) + "::" + std::to_string(i), Sliced(313));
   OfferBook book;
-  book.Update(node.wishes, node.inventory, node.ledger, node.servers);
+  book.Update(node.assignments, node.inventory, node.ledger, node.servers);
   std::size_t slots = 0;
   for (int i = 0; i < 10; ++i) {
-    node.inventory.devices[3].health = {i % 2 == 0 ? HealthState::kUnhealthy : HealthState::kHealthy, "", {}};
-    ASSERT_TRUE(book.Update(node.wishes, node.inventory, node.ledger, node.servers));
+    node.inventory.devices[3].health = {
+        i % 2 == 0 ? HealthState::kUnhealthy : HealthState::kHealthy, "", {}};
+    ASSERT_TRUE(book.Update(node.assignments, node.inventory, node.ledger, node.servers));
     slots += book.Get().at(0).slots.size();
     EXPECT_EQ(book.Get(), node.Offers()) << i;
   }

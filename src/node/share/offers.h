@@ -1,49 +1,52 @@
-// The offers as they stand, published whenever they change.
+// Publishes the current offers whenever they change.
 #pragma once
 
 #include <utility>
 #include <vector>
 
 #include "base/published.h"
-#include "node/share/wish.h"
+#include "node/share/assignment.h"
 
 namespace penstock::node::share {
 
-/// Follows configuration, inventory, ledger and servers. On the control executor; publishes on it, at once, and only changes. Those who are
-/// told may change what is followed.
+/// Follows configuration, inventory, ledger and servers. Runs on the control executor and publishes
+/// there, immediately, and only where something changed. Subscribers may change what this follows.
 class Offers {
  public:
-  Offers(inventory::Inventory& inventory, ledger::Ledger& ledger, DialectOf dialect_of, OpenDoors open);
+  Offers(inventory::Inventory& inventory, ledger::Ledger& ledger, DialectOf dialect_of,
+         EnabledAllocators open);
 
-  /// The configuration in force is another one.
+  /// Takes a new configuration.
   void Configure(const api::NodeConfig& config);
-  /// Devices were moved by hand.
+  /// Takes the manual moves of devices.
   void SetMoves(Moves moves);
-  /// The servers of a vendor's driver, which must outlive this.
+  /// Follows the servers of a vendor's driver, which must outlive this.
   void FollowServers(base::Published<device::SharedDevices>& servers);
 
-  /// Who is told of these finds the wishes that they follow from.
+  /// When subscribers are called, desired() already has the assignments that the offers follow
+  /// from.
   base::Published<std::vector<Offer>>& published() { return published_; }
-  /// Published right before the offers that follow from them: who needs both follows the offers too.
-  base::Published<Wished>& wished() { return wished_; }
+  /// Published right before the offers that follow from them. A reader that needs both also
+  /// subscribes to the offers.
+  base::Published<DesiredAssignments>& desired() { return desired_; }
   /// Of all vendors.
   base::Published<device::SharedDevices>& servers() { return servers_; }
 
  private:
-  void Wish();
+  void Recompute();
   void Changed();
   void Compute();
 
   inventory::Inventory& inventory_;
   ledger::Ledger& ledger_;
   const DialectOf dialect_of_;
-  const OpenDoors open_;
+  const EnabledAllocators open_;
   api::NodeConfig config_;
-  std::uint64_t facts_generation_ = 0;  // that the wishes were computed of
-  bool wish_anew_ = false, changed_ = false, telling_ = false;
+  std::uint64_t facts_generation_ = 0;  // of the facts that the assignments were computed from
+  bool recompute_ = false, changed_ = false, reporting_ = false;
   Moves moves_;
   OfferBook book_;
-  base::Published<Wished> wished_;
+  base::Published<DesiredAssignments> desired_;
   base::Published<device::SharedDevices> servers_;
   base::Published<std::vector<Offer>> published_;
   std::vector<base::Subscription> subscriptions_;

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 const base::WallTime kNow{1'000s};
 
-/// An inventory that is told what Discovery and the health monitor tell it, in their order.
+/// An inventory that gets what Discovery and the health monitor report, in their order.
 class OffersTest : public testing::Test {
  protected:
   void Appear() { inventory_.SetFacts("acme", {AcmeDevice(0, 2), AcmeDevice(1, 2)}, "", kNow); }
@@ -26,7 +26,7 @@ class OffersTest : public testing::Test {
     inventory_.SetReading(id, {.reachable = state == HealthState::kHealthy}, kNow);
   }
 
-  std::vector<OfferedSlot> Slots() {
+  std::vector<OfferedSlot> PciOccupancy() {
     const auto offers = offers_.published().Get();
     return offers->empty() ? std::vector<OfferedSlot>{} : offers->at(0).slots;
   }
@@ -44,28 +44,28 @@ TEST_F(OffersTest, ADeviceIsOfferedOnceItWasLookedAtAndNeverAsUnusableBefore) {
       for (const OfferedSlot& slot : offer.slots) shown_unusable |= !slot.usable;
   });
   Appear();
-  EXPECT_THAT(Slots(), IsEmpty());
+  EXPECT_THAT(PciOccupancy(), IsEmpty());
   Read(1);
-  ASSERT_EQ(Slots().size(), 1u);
-  EXPECT_EQ(Slots()[0].slot.device, AcmeDevice(1, 2).id);
+  ASSERT_EQ(PciOccupancy().size(), 1u);
+  EXPECT_EQ(PciOccupancy()[0].slot.device, AcmeDevice(1, 2).id);
   Read(0);
-  EXPECT_EQ(Slots().size(), 2u);
+  EXPECT_EQ(PciOccupancy().size(), 2u);
   EXPECT_FALSE(shown_unusable);
 }
 
 TEST_F(OffersTest, ADeviceWhoseFirstLookHangsIsOfferedAsUnusable) {
   Appear();
   Read(0, HealthState::kUnknown, "a driver call about it hangs");
-  ASSERT_EQ(Slots().size(), 1u);
-  EXPECT_FALSE(Slots()[0].usable);
-  EXPECT_EQ(Slots()[0].reason, "a driver call about it hangs");
+  ASSERT_EQ(PciOccupancy().size(), 1u);
+  EXPECT_FALSE(PciOccupancy()[0].usable);
+  EXPECT_EQ(PciOccupancy()[0].reason, "a driver call about it hangs");
 }
 
 TEST_F(OffersTest, ADeviceOfWhichBadIsHeardBeforeTheFirstLookIsOfferedAsUnusable) {
   Appear();
   inventory_.SetHealth(AcmeDevice(0, 2).id, HealthState::kUnhealthy, "on fire", kNow);
-  ASSERT_EQ(Slots().size(), 1u);
-  EXPECT_FALSE(Slots()[0].usable);
+  ASSERT_EQ(PciOccupancy().size(), 1u);
+  EXPECT_FALSE(PciOccupancy()[0].usable);
 }
 
 TEST_F(OffersTest, ADeviceThatWasOfferedDoesNotVanishWhenItIsGoneAndBack) {
@@ -73,17 +73,18 @@ TEST_F(OffersTest, ADeviceThatWasOfferedDoesNotVanishWhenItIsGoneAndBack) {
   Read(0);
   Read(1);
   std::size_t fewest = 2;
-  const auto subscription = offers_.published().Subscribe(
-      [&](const auto& offers) { fewest = std::min(fewest, offers->empty() ? 0 : offers->at(0).slots.size()); });
+  const auto subscription = offers_.published().Subscribe([&](const auto& offers) {
+    fewest = std::min(fewest, offers->empty() ? 0 : offers->at(0).slots.size());
+  });
   inventory_.SetFacts("acme", {}, "the driver is gone", kNow + 1s);
-  EXPECT_FALSE(Slots()[0].usable);
+  EXPECT_FALSE(PciOccupancy()[0].usable);
   Appear();
-  EXPECT_FALSE(Slots()[0].usable) << "back, and not looked at yet";
+  EXPECT_FALSE(PciOccupancy()[0].usable) << "back, and not looked at yet";
   device::Facts changed = AcmeDevice(1, 2);
   changed.model = "described anew";
   inventory_.SetFacts("acme", {AcmeDevice(0, 2), changed}, "", kNow + 2s);
   Read(0);
-  EXPECT_TRUE(Slots()[0].usable);
+  EXPECT_TRUE(PciOccupancy()[0].usable);
   EXPECT_EQ(fewest, 2u);
 }
 
@@ -95,62 +96,66 @@ api::NodeConfig Shared(api::ShareStrategy strategy, int replicas) {
   return config;
 }
 
-TEST_F(OffersTest, WhoIsToldOfOffersFindsTheWishesThatTheyFollowFrom) {
+TEST_F(OffersTest, ASubscriberOfOffersFindsTheRequestsThatTheyFollowFrom) {
   Appear();
   Read(0);
   Read(1);
-  int told = 0;
+  int reported = 0;
   const auto subscription = offers_.published().Subscribe([&](const auto& offers) {
-    ++told;
+    ++reported;
     for (const OfferedSlot& slot : offers->at(0).slots)
-      EXPECT_EQ(slot.slot.shape, offers_.wished().Get()->wishes.at(slot.slot.device).shape);
+      EXPECT_EQ(slot.slot.shape, offers_.desired().Get()->assignments.at(slot.slot.device).shape);
   });
   offers_.Configure(Shared(api::ShareStrategy::kTimeSlicing, 4));
-  EXPECT_EQ(Slots().size(), 8u);
+  EXPECT_EQ(PciOccupancy().size(), 8u);
   offers_.Configure(Shared(api::ShareStrategy::kTimeSlicing, 2));
   offers_.Configure(Shared(api::ShareStrategy::kTimeSlicing, 2));
-  EXPECT_EQ(told, 2);
+  EXPECT_EQ(reported, 2);
 }
 
-TEST_F(OffersTest, ServersThatAreStartedForNewWishesAreFoundInTheOffers) {
+TEST_F(OffersTest, ServersThatAreStartedForNewRequestsAreFoundInTheOffers) {
   Appear();
   Read(1);
   offers_.FollowServers(servers_);
-  // As the agent does: who is told of wishes wants servers, and they answer at once.
-  const auto subscription = offers_.wished().Subscribe([&](const auto& wished) {
+  // As in the agent: a subscriber to assignments requests servers, which answer at once.
+  const auto subscription = offers_.desired().Subscribe([&](const auto& desired) {
     device::SharedDevices now;
-    for (const auto& set : SetsOf(wished->wishes, *inventory_.published().Get(), *ledger_.Get()))
+    for (const auto& set :
+         SetsOf(desired->assignments, *inventory_.published().Get(), *ledger_.Get()))
       for (const auto& member : set.members)
-        now[member.device->id] = {.set = set.name, .ready = true, .isolation = device::Isolation::kMemoryPerProcess};
+        now[member.device->id] = {
+            .set = set.name, .ready = true, .isolation = device::Isolation::kMemoryPerProcess};
     servers_.Set(std::move(now));
   });
   offers_.Configure(Shared(api::ShareStrategy::kMps, 2));
-  ASSERT_EQ(Slots().size(), 2u);
-  EXPECT_TRUE(Slots()[1].usable) << Slots()[1].reason;
-  EXPECT_EQ(Slots()[1].isolation, device::Isolation::kMemoryPerProcess);
+  ASSERT_EQ(PciOccupancy().size(), 2u);
+  EXPECT_TRUE(PciOccupancy()[1].usable) << PciOccupancy()[1].reason;
+  EXPECT_EQ(PciOccupancy()[1].isolation, device::Isolation::kMemoryPerProcess);
 }
 
-TEST_F(OffersTest, WhoIsToldMayHandAtOnce) {
+TEST_F(OffersTest, ASubscriberMayHandAtOnce) {
   Appear();
   Read(0);
   const auto subscription = offers_.published().Subscribe([&](const auto& offers) {
     if (!ledger_.Get()->leases.empty() || offers->empty()) return;
-    EXPECT_TRUE(ledger_.Hand({.id = "r-1", .door = "local", .slots = {offers->at(0).slots.at(0).slot}}).ok());
+    EXPECT_TRUE(
+        ledger_.Hand({.id = "r-1", .allocator = "local", .slots = {offers->at(0).slots.at(0).slot}})
+            .ok());
   });
   inventory_.SetHealth(AcmeDevice(0, 2).id, HealthState::kUnhealthy, "on fire", kNow);
   ASSERT_EQ(ledger_.Get()->leases.size(), 1u);
   inventory_.SetHealth(AcmeDevice(0, 2).id, HealthState::kHealthy, "", kNow);
-  EXPECT_FALSE(Slots()[0].usable) << "held at the other door";
+  EXPECT_FALSE(PciOccupancy()[0].usable) << "held at the other door";
 }
 
-TEST_F(OffersTest, ReadingsAloneTellNobodyAnything) {
+TEST_F(OffersTest, ReadingsAloneReportNoOneAnything) {
   Appear();
   Read(0);
   Read(1);
-  int told = 0;
-  const auto subscription = offers_.published().Subscribe([&](const auto&) { ++told; });
+  int reported = 0;
+  const auto subscription = offers_.published().Subscribe([&](const auto&) { ++reported; });
   for (int i = 0; i < 10; ++i) Read(i % 2);
-  EXPECT_EQ(told, 0);
+  EXPECT_EQ(reported, 0);
 }
 
 }  // namespace

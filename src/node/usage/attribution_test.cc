@@ -1,4 +1,5 @@
-// Ten thousand holders that come and go at random, against a reference that counts seconds one by one.
+// Tests attribution with ten thousand holders that come and go at random, against a reference that
+// counts second by second.
 #include <cmath>
 #include <map>
 #include <random>
@@ -6,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "node/usage/tally.h"
+#include "node/usage/usage_accumulator.h"
 
 namespace penstock::node::usage {
 namespace {
@@ -14,19 +15,19 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kDevices = 8, kShares = 4, kHolders = 10'000;
-constexpr double kSlip = 1e-3;  // of joules: sums of some hundred parts
+constexpr double kSlip = 1e-3;  // in joules: the rounding error of sums of several hundred parts
 
 std::string DeviceName(int device) { return "G" + std::to_string(device); }
 bool IsShared(int device) { return device % 2 == 1; }
 
-/// Somebody as they really are.
+/// The true state of a holder.
 struct Person {
   std::string pod;
   int device = 0;
   pid_t pid = 0;
-  double compute = 0;  // of their process, from the next sample on
+  double compute = 0;  // of its process, from the next sample on
   int began = 0, ended = -1;
-  double told = 0;  // what samples told of it last
+  double reported = 0;  // in the last samples
   double energy = 0, busy = 0;
 };
 
@@ -34,7 +35,7 @@ class World {
  public:
   explicit World(unsigned seed) : random_(seed) {}
 
-  /// Until `holders` have come and all have gone.
+  /// Runs until `holders` holders have come and all have gone.
   void Live(int holders) {
     while (begun_ < holders || !here_.empty()) Step(begun_ < holders);
     Second(30);
@@ -56,12 +57,12 @@ class World {
       ASSERT_FALSE(::testing::Test::HasFailure()) << "after " << begun_ << " holders";
     }
     EXPECT_NEAR(energy, given_, 1) << "energy is neither lost nor made";
-    EXPECT_EQ(tally_->running(), 0u);
-    EXPECT_TRUE(tally_->Keep(now_).empty());
+    EXPECT_EQ(accumulator_->running(), 0u);
+    EXPECT_TRUE(accumulator_->Keep(now_).empty());
     Second(3600);
-    tally_->Tick(now_);
-    EXPECT_TRUE(tally_->Show(now_).empty());
-    EXPECT_FALSE(tally_->due());
+    accumulator_->Tick(now_);
+    EXPECT_TRUE(accumulator_->Show(now_).empty());
+    EXPECT_FALSE(accumulator_->due());
   }
 
   int restarts() const { return restarts_; }
@@ -72,35 +73,38 @@ class World {
   void Step(bool come) {
     const int dice = Some(100);
     if (dice < 45 && come) Come();
-    if (dice >= 45 && dice < 80 && !here_.empty()) Go(*std::next(here_.begin(), Some(static_cast<int>(here_.size()))));
+    if (dice >= 45 && dice < 80 && !here_.empty())
+      Go(*std::next(here_.begin(), Some(static_cast<int>(here_.size()))));
     if (dice >= 80 && dice < 90) Change();
     if (dice >= 90 && dice < 99) Second(Some(3));
     if (dice == 99 && Some(10) == 0) Restart();
     if (Some(4) == 0) SampleAll();
   }
 
-  /// Time passes; counters of energy grow.
+  /// Lets time pass; energy counters grow.
   void Second(int count) {
     time_ += count;
     now_.steady += std::chrono::seconds(count);
     now_.wall += std::chrono::seconds(count);
-    if (Some(50) == 0) now_.wall += std::chrono::seconds(Some(7200) - 3600);  // somebody sets the clock
+    if (Some(50) == 0)
+      now_.wall += std::chrono::seconds(Some(7200) - 3600);  // the wall clock is set
   }
 
-  void Follow() { tally_->Follow(ledger_.Get(), now_); }
+  void Follow() { accumulator_->Follow(ledger_.Get(), now_); }
 
   void Come() {
     const int device = Some(kDevices);
     const std::string name = DeviceName(device), lease = "k-" + std::to_string(begun_);
     const std::string slot = IsShared(device) ? name + "::" + std::to_string(Some(kShares)) : name;
-    ledger::Lease one{.id = lease, .door = "kubelet", .slots = {{slot, name, "", {}}}};
+    ledger::Lease one{.id = lease, .allocator = "kubelet", .slots = {{slot, name, "", {}}}};
     one.since = now_.wall;
     if (!ledger_.Hand(one).ok()) return;
     ++begun_;
     Follow();
     here_.insert(lease);
-    people_[lease] = {.pod = "pod-" + lease, .device = device, .pid = 1000 + begun_, .began = time_};
-    if (Some(3) != 0) Name(lease);  // who it is may be known later
+    people_[lease] = {
+        .pod = "pod-" + lease, .device = device, .pid = 1000 + begun_, .began = time_};
+    if (Some(3) != 0) Name(lease);  // the pod may become known later
   }
 
   void Name(const std::string& lease) {
@@ -111,7 +115,7 @@ class World {
     Follow();
   }
 
-  void Go(std::string lease) {  // a copy: it may be the one that is erased
+  void Go(std::string lease) {  // a copy: the argument may be the element that is erased
     Name(lease);
     people_.at(lease).ended = time_;
     here_.erase(lease);
@@ -128,28 +132,29 @@ class World {
     }
   }
 
-  /// The next agent has what this one kept, and the kubelet's leases.
+  /// Starts the next agent with the state that this one kept, and the kubelet's leases.
   void Restart() {
     Collect();
-    auto kept = tally_->Keep(now_);
-    const auto energy = tally_->KeepEnergy();
-    // Counters tell of the time between, utilization does not: so that the reference stays simple, samples come just before and after.
+    auto kept = accumulator_->Keep(now_);
+    const auto energy = accumulator_->KeepEnergy();
+    // Counters cover the time of the restart, utilization does not: to keep the reference simple,
+    // samples come just before and after.
     SampleAll();
     Collect();
-    kept = tally_->Keep(now_);
-    auto next = MakeTally();
-    next->Recall(kept, tally_->KeepEnergy());
-    tally_ = std::move(next);
+    kept = accumulator_->Keep(now_);
+    auto next = MakeUsage();
+    next->Recall(kept, accumulator_->KeepEnergy());
+    accumulator_ = std::move(next);
     Follow();
-    tally_->Settle();
+    accumulator_->Settle();
     SampleAll();
     ++restarts_;
   }
 
-  static std::unique_ptr<Tally> MakeTally() {
-    auto tally = std::make_unique<Tally>([](const std::string&) { return ""; });
-    tally->Configure({.keep_ended = 300s, .most_ended = 100'000});
-    return tally;
+  static std::unique_ptr<UsageAccumulator> MakeUsage() {
+    auto accumulator = std::make_unique<UsageAccumulator>([](const std::string&) { return ""; });
+    accumulator->Configure({.keep_ended = 300s, .most_ended = 100'000});
+    return accumulator;
   }
 
   void SampleAll() {
@@ -170,14 +175,16 @@ class World {
       const Person& person = people_.at(lease);
       if (person.device != device) continue;
       utilization += person.compute;
-      if (Knows(lease)) processes.push_back({.pid = person.pid, .memory = base::Mebibytes(1), .compute = person.compute * 100});
+      if (Knows(lease))
+        processes.push_back(
+            {.pid = person.pid, .memory = base::Mebibytes(1), .compute = person.compute * 100});
     }
-    Figures figures{.watts = 1e9, .joules = counters_[device], .processes = true};
+    DeviceActivity figures{.watts = 1e9, .joules = counters_[device], .processes = true};
     if (!IsShared(device)) {
       figures.utilization = utilization;
       if (last_sample_ >= 0) Busy(device, utilization);
     }
-    tally_->Take(DeviceName(device), figures, processes, 1h, now_);
+    accumulator_->Take(DeviceName(device), figures, processes, 1h, now_);
   }
 
   bool Knows(const std::string& lease) const {
@@ -195,7 +202,7 @@ class World {
       }
   }
 
-  /// Second by second.
+  /// Computes the expected usage second by second.
   void Reference(int device, double taken) {
     std::vector<Person*> on;
     for (auto* people : {&here_, &gone_})
@@ -203,8 +210,8 @@ class World {
         Person& person = people_.at(lease);
         if (person.device != device) continue;
         on.push_back(&person);
-        if (people == &here_) person.told = Knows(lease) ? person.compute : 0;
-        if (people == &gone_) person.told = 0;  // its process is not told of any more
+        if (people == &here_) person.reported = Knows(lease) ? person.compute : 0;
+        if (people == &gone_) person.reported = 0;  // samples no longer contain its process
       }
     given_ += taken;
     const double each = taken / std::max(time_ - last_sample_, 1);
@@ -214,34 +221,35 @@ class World {
       for (Person* person : on) {
         if (person->began > second || (person->ended >= 0 && person->ended <= second)) continue;
         there.push_back(person);
-        computed += person->told;
+        computed += person->reported;
       }
       if (there.empty()) nobodys_ += each;
       for (Person* person : there) {
-        const double part = computed > 0 ? person->told / computed : 1.0 / static_cast<double>(there.size());
+        const double part =
+            computed > 0 ? person->reported / computed : 1.0 / static_cast<double>(there.size());
         person->energy += each * part;
-        if (IsShared(device)) person->busy += person->told;
+        if (IsShared(device)) person->busy += person->reported;
       }
     }
   }
 
   void Collect() {
-    tally_->Tick(now_);
-    for (Record& record : tally_->TakeEnded()) {
+    accumulator_->Tick(now_);
+    for (Record& record : accumulator_->TakeEnded()) {
       ASSERT_FALSE(records_.contains(record.lease)) << record.lease << " has ended twice";
       records_.emplace(record.lease, std::move(record));
     }
   }
 
   std::mt19937 random_;
-  Moment now_{base::TimePoint(1000s), base::WallTime(1000000s)};
+  base::Timestamp now_{base::TimePoint(1000s), base::WallTime(1000000s)};
   int time_ = 0, last_sample_ = -1, begun_ = 0, restarts_ = 0;
   double given_ = 0, nobodys_ = 0;
   std::map<int, double> counters_;
   std::map<std::string, Person> people_;
   std::set<std::string> here_, gone_;
   ledger::Ledger ledger_;
-  std::unique_ptr<Tally> tally_ = MakeTally();
+  std::unique_ptr<UsageAccumulator> accumulator_ = MakeUsage();
   std::map<std::string, Record> records_;
 };
 

@@ -1,4 +1,5 @@
-// The state is named by its hash, so that neither a crash between two files nor an agent that knows only one of them confuses the two.
+// The file names its state by hash, so that neither a crash between the two files nor an agent that
+// only knows one of them pairs the wrong ones.
 #include "node/usage/clean_end.h"
 
 #include <nlohmann/json.hpp>
@@ -39,11 +40,14 @@ std::string EncodeCleanEnd(const std::vector<Hidden>& hidden, std::string_view s
                        {"busySeconds", one.busy_seconds},
                        {"energyJoules", one.energy_joules},
                        {"measuredSeconds", one.measured_seconds}});
-  const json document = {{"version", kVersion}, {"state", std::to_string(base::Hash(state))}, {"holders", holders}};
+  const json document = {
+      {"version", kVersion}, {"state", std::to_string(base::Hash(state))}, {"holders", holders}};
   return document.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-base::Result<std::optional<std::vector<Hidden>>> DecodeCleanEnd(std::string_view text, std::string_view state, std::string_view file) {
+base::Result<std::optional<std::vector<Hidden>>> DecodeCleanEnd(std::string_view text,
+                                                                std::string_view state,
+                                                                std::string_view file) {
   const auto document = base::ParseJson(text, file, {.bytes = os::kMostFileBytes});
   if (!document.ok()) return Error(Code::kDataLoss, document.error().message());
   base::Problems problems{std::string(file)};

@@ -1,5 +1,5 @@
-// What an agent that ended cleanly leaves beside its state of usage: that it did, and how much of what was used its page did not show.
-// Reads and writes no file.
+// Encodes the file by which an agent that ends cleanly says so, and how much of the usage its
+// metrics page did not show. Does no I/O.
 #pragma once
 
 #include <optional>
@@ -8,15 +8,18 @@
 #include <vector>
 
 #include "base/core/result.h"
-#include "node/usage/tally.h"
+#include "node/usage/usage_accumulator.h"
 
 namespace penstock::node::usage {
 
-/// `state` is the text of the state that was written last.
+/// `state` is the text of the usage state that was written last.
 std::string EncodeCleanEnd(const std::vector<Hidden>& hidden, std::string_view state);
 
-/// What was hidden; nothing where it belongs to another state, one that was written by an agent that did not end cleanly.
-/// kFailedPrecondition where a newer version of the agent wrote it, kDataLoss where it is damaged.
-base::Result<std::optional<std::vector<Hidden>>> DecodeCleanEnd(std::string_view text, std::string_view state, std::string_view file);
+/// Returns what was hidden; nothing if the file belongs to another state, that is, if an agent that
+/// did not end cleanly wrote the current state. Returns kFailedPrecondition if a newer version of
+/// the agent wrote the text, kDataLoss if it is damaged.
+base::Result<std::optional<std::vector<Hidden>>> DecodeCleanEnd(std::string_view text,
+                                                                std::string_view state,
+                                                                std::string_view file);
 
 }  // namespace penstock::node::usage

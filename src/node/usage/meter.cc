@@ -1,4 +1,4 @@
-// One loop of events: the ledger changed, a sample came, a timer ran.
+// Reacts to three kinds of events: the ledger changed, a sample came, a timer fired.
 #include "node/usage/meter.h"
 
 #include <algorithm>
@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "base/log.h"
+#include "node/usage/cgroup_usage_reader.h"
 #include "node/usage/clean_end.h"
-#include "node/usage/figures.h"
-#include "node/usage/groups.h"
+#include "node/usage/device_activity.h"
 #include "node/usage/recorder.h"
 #include "node/usage/sums.h"
-#include "node/usage/tally.h"
+#include "node/usage/usage_accumulator.h"
 #include "os/core/file.h"
 #include "os/kept_file.h"
 
@@ -21,20 +21,23 @@ namespace penstock::node::usage {
 namespace {
 
 constexpr base::Duration kSave = std::chrono::minutes(1);
-/// The kubelet has told by then what its pods hold (door/kubelet_pods.h).
+/// By then the kubelet has reported which devices its pods hold (adapter/kubelet/pod_tracker.h).
 constexpr base::Duration kSettle = std::chrono::minutes(1);
-constexpr base::Duration kFresh = std::chrono::seconds(1);  // a sample that is not older says how the counters stand now
-constexpr std::size_t kCrowd = 250;                         // that ended and wait for a sample, each with some 1.5 KiB
-constexpr std::size_t kPiece = 256u << 10;                  // of a file that is summed in one go
+// A sample of at most this age shows the current state of the counters.
+constexpr base::Duration kFresh = std::chrono::seconds(1);
+constexpr std::size_t kCrowd = 250;  // ended holders that wait for a sample, each of some 1.5 KiB
+constexpr std::size_t kPiece = 256u << 10;  // bytes of a file that are summed in one go
 
-Tally::Settings SettingsOf(const api::NodeConfig& config) {
+UsageAccumulator::Settings SettingsOf(const api::NodeConfig& config) {
   return {.labels = config.telemetry.holder_labels,
           .keep_ended = config.telemetry.keep_ended,
           .idle_after = config.usage.idle_after,
           .idle_below = config.usage.idle_below};
 }
 
-RecordFiles::Limits LimitsOf(const api::NodeConfig& config) { return {.file_size = config.usage.file_size, .files = config.usage.files}; }
+RecordFiles::Limits LimitsOf(const api::NodeConfig& config) {
+  return {.file_size = config.usage.file_size, .files = config.usage.files};
+}
 
 }  // namespace
 
@@ -42,15 +45,17 @@ struct Meter::State : std::enable_shared_from_this<State> {
   State(Node n, const api::NodeConfig& c)
       : node(std::move(n)),
         config(c),
-        tally([this](const std::string& device) { return ModelOf(device); }),
-        groups(node.control, node.io, node.proc_root, [this](const std::string& lease, const os::CgroupUsage& usage) {
-          tally.SetGroup(lease, usage.cpu, usage.memory_peak ? usage.memory_peak : usage.memory);
-          Changed();
-        }) {
-    tally.Configure(SettingsOf(c));
+        accumulator([this](const std::string& device) { return ModelOf(device); }),
+        groups(node.control, node.io, node.proc_root,
+               [this](const std::string& lease, const os::CgroupUsage& usage) {
+                 accumulator.SetGroup(lease, usage.cpu,
+                                      usage.memory_peak ? usage.memory_peak : usage.memory);
+                 Changed();
+               }) {
+    accumulator.Configure(SettingsOf(c));
   }
 
-  Moment Now() const { return {node.control.clock().Now(), node.control.clock().Wall()}; }
+  base::Timestamp Now() const { return {node.control.clock().Now(), node.control.clock().Wall()}; }
 
   std::string ModelOf(const std::string& device) const {
     const auto inventory = node.inventory.published().Get();
@@ -64,11 +69,11 @@ struct Meter::State : std::enable_shared_from_this<State> {
     groups.Follow(*ledger);
     const bool others = Ids(*ledger) != Ids(*last_ledger);
     last_ledger = ledger;
-    tally.Follow(ledger, Now());
+    accumulator.Follow(ledger, Now());
     if (others) {
       if (recorder) recorder->Touch();
       if (Now().steady - last_sample > kFresh) node.hurry();
-      if (tally.waiting() >= kCrowd) node.at_once();
+      if (accumulator.waiting() >= kCrowd) node.at_once();
     }
     Settled();
   }
@@ -86,8 +91,8 @@ struct Meter::State : std::enable_shared_from_this<State> {
       if (std::exchange(last.sample, sample) == sample) continue;
       const device::Dialect* dialect = node.dialect_of(sample->vendor);
       if (dialect == nullptr) continue;
-      const Figures figures = TakeFigures(*sample, *dialect, RolesFor(*dialect), last.used);
-      tally.Take(id, figures, sample->processes, samples->interval, Now());
+      const DeviceActivity figures = TakeActivity(*sample, *dialect, RolesFor(*dialect), last.used);
+      accumulator.Take(id, figures, sample->processes, samples->interval, Now());
       WriteEnded();
       any = true;
     }
@@ -100,15 +105,16 @@ struct Meter::State : std::enable_shared_from_this<State> {
 
   const Roles& RolesFor(const device::Dialect& dialect) {
     const auto found = roles.find(dialect.vendor());
-    return found != roles.end() ? found->second : roles.emplace(dialect.vendor(), RolesOf(dialect)).first->second;
+    return found != roles.end() ? found->second
+                                : roles.emplace(dialect.vendor(), RolesOf(dialect)).first->second;
   }
 
-  /// Something was told to the tally: what has ended is recorded, and what is due later is waited for.
+  /// Call after a change of the accumulator: records ended holders and schedules the next Tick.
   void Settled() {
-    tally.Tick(Now());
+    accumulator.Tick(Now());
     WriteEnded();
     node.control.Cancel(std::exchange(tick, 0));
-    if (const auto due = tally.due()) tick = After(*due - Now().steady, &State::Settled);
+    if (const auto due = accumulator.due()) tick = After(*due - Now().steady, &State::Settled);
     Changed();
   }
 
@@ -123,8 +129,8 @@ struct Meter::State : std::enable_shared_from_this<State> {
     changed = false;
     Snapshot next;
     next.generation = published.Get()->generation + 1;
-    next.holders = tally.Show(Now());
-    next.forgotten = tally.forgotten();
+    next.holders = accumulator.Show(Now());
+    next.forgotten = accumulator.forgotten();
     if (recorder) next.records = recorder->counts();
     if (!refused.empty()) next.records.problem = refused;
     published.Set(std::move(next));
@@ -133,7 +139,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
   // Records.
 
   void WriteEnded() {
-    for (Record& record : tally.TakeEnded()) Write(std::move(record));
+    for (Record& record : accumulator.TakeEnded()) Write(std::move(record));
   }
 
   void Write(Record record) {
@@ -146,24 +152,29 @@ struct Meter::State : std::enable_shared_from_this<State> {
     boot_id = boot;
     const std::string path = config.paths.state_dir + "/usage.json";
     std::string state_text;
-    auto state = os::LoadKept<usage::State>(path, "what was used so far", [&](const std::string& text) {
-      state_text = text;
-      return DecodeState(text, path);
-    });
+    auto state =
+        os::LoadKept<usage::State>(path, "what was used so far", [&](const std::string& text) {
+          state_text = text;
+          return DecodeState(text, path);
+        });
     if (!state.ok()) {
       refused = state.error().message();
       base::Log(base::kWarn, "usage is not recorded", {{"why", refused}});
       return;
     }
-    const std::string folder = config.usage.dir.empty() ? config.paths.state_dir + "/usage" : config.usage.dir;
+    const std::string folder =
+        config.usage.dir.empty() ? config.paths.state_dir + "/usage" : config.usage.dir;
     recorder.emplace(
-        node.control, node.io, Recorder::Options{.folder = folder, .state_path = path, .limits = LimitsOf(config)},
+        node.control, node.io,
+        Recorder::Options{.folder = folder, .state_path = path, .limits = LimitsOf(config)},
         [this] { return Keep(); }, [this] { Changed(); });
     recorder->Recover(state->pending);
     const bool same_boot = state->boot_id == boot_id;
-    tally.Recall(std::move(state->holders), same_boot ? std::move(state->energy) : std::map<std::string, EnergyReading>(),
-                 TakeCleanEnd(state_text));
-    if (!same_boot) tally.Settle();
+    accumulator.Recall(
+        std::move(state->holders),
+        same_boot ? std::move(state->energy) : std::map<std::string, EnergyReading>(),
+        TakeCleanEnd(state_text));
+    if (!same_boot) accumulator.Settle();
     settle = After(kSettle, &State::SettleAll);
     save = After(kSave, &State::Save);
     checkpoint = After(config.usage.checkpoint, &State::Checkpoint);
@@ -172,12 +183,14 @@ struct Meter::State : std::enable_shared_from_this<State> {
 
   std::string CleanEndPath() const { return config.paths.state_dir + "/usage-end.json"; }
 
-  /// What the agent before us left when it ended cleanly, once: from now on the page goes beyond it.
+  /// Reads and removes what the previous agent left when it ended cleanly: it is outdated once this
+  /// agent's page shows more.
   std::optional<std::vector<Hidden>> TakeCleanEnd(const std::string& state_text) const {
     using Left = std::optional<std::vector<Hidden>>;
     const std::string path = CleanEndPath();
-    const auto left = os::LoadKept<Left>(path, "what the page showed of usage",
-                                         [&](const std::string& text) { return DecodeCleanEnd(text, state_text, path); });
+    const auto left = os::LoadKept<Left>(
+        path, "what the page showed of usage",
+        [&](const std::string& text) { return DecodeCleanEnd(text, state_text, path); });
     (void)std::remove(path.c_str());
     return left.ok() ? *left : std::nullopt;
   }
@@ -185,44 +198,51 @@ struct Meter::State : std::enable_shared_from_this<State> {
   void End() {
     if (!recorder) return;
     if (const auto text = recorder->End(); text.ok())
-      if (const auto done = os::WriteFileAtomically(CleanEndPath(), EncodeCleanEnd(tally.KeepHidden(), *text), 0600); !done.ok())
-        base::Log(base::kWarn, "counters of holders begin at 0 with the next agent", {{"why", done.error().message()}});
+      if (const auto done = os::WriteFileAtomically(
+              CleanEndPath(), EncodeCleanEnd(accumulator.KeepHidden(), *text), 0600);
+          !done.ok())
+        base::Log(base::kWarn, "counters of holders begin at 0 with the next agent",
+                  {{"why", done.error().message()}});
     recorder.reset();
   }
 
   void SettleAll() {
-    tally.Settle();
+    accumulator.Settle();
     Settled();
   }
 
   usage::State Keep() {
-    usage::State state{.boot_id = boot_id, .holders = tally.Keep(Now()), .energy = tally.KeepEnergy()};
+    usage::State state{
+        .boot_id = boot_id, .holders = accumulator.Keep(Now()), .energy = accumulator.KeepEnergy()};
     for (Kept& kept : state.holders) kept.record.node = node.name;
     return state;
   }
 
   void Save() {
-    if (tally.running() > 0) recorder->Touch();
+    if (accumulator.running() > 0) recorder->Touch();
     save = After(kSave, &State::Save);
   }
 
   void Checkpoint() {
-    for (Kept& kept : tally.Keep(Now()))
+    for (Kept& kept : accumulator.Keep(Now()))
       if (!kept.record.ended) Write(std::move(kept.record));
     checkpoint = After(config.usage.checkpoint, &State::Checkpoint);
   }
 
   base::TimerId After(base::Duration delay, void (State::*what)()) {
-    return node.control.PostAfter(std::max(delay, base::Duration::zero()), [weak = weak_from_this(), what] {
-      if (const auto self = weak.lock()) (self.get()->*what)();
-    });
+    return node.control.PostAfter(std::max(delay, base::Duration::zero()),
+                                  [weak = weak_from_this(), what] {
+                                    if (const auto self = weak.lock()) (self.get()->*what)();
+                                  });
   }
 
   // Sums.
 
-  /// A look at all records, a piece of a file at a time, so that others have their turn on the I/O executor.
+  /// A query over all records. It processes a piece of a file at a time, so that other work gets
+  /// its turn on the I/O executor.
   struct Summing {
-    Summing(api::UsageQuery query, std::vector<Record> records) : sums(std::move(query)), open(std::move(records)) {}
+    Summing(api::UsageQuery query, std::vector<Record> records)
+        : sums(std::move(query)), open(std::move(records)) {}
 
     void Add(std::string_view line) {
       const auto record = DecodeRecord(line);
@@ -230,7 +250,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
     }
 
     Sums sums;
-    std::vector<Record> open;  // of those who still hold something, for the end
+    std::vector<Record> open;  // of running holders, added at the end
     std::optional<LineReader> files;
     std::vector<std::string> pending;
     std::uint64_t damaged = 0;
@@ -238,7 +258,8 @@ struct Meter::State : std::enable_shared_from_this<State> {
   };
 
   void Sum(const std::shared_ptr<Summing>& sum) {
-    const auto start = [weak = weak_from_this(), sum](LineReader files, std::vector<std::string> pending) {
+    const auto start = [weak = weak_from_this(), sum](LineReader files,
+                                                      std::vector<std::string> pending) {
       sum->files = std::move(files);
       sum->pending = std::move(pending);
       if (const auto self = weak.lock()) self->SumNext(sum);
@@ -267,7 +288,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
     });
   }
 
-  /// The last sample of a device, and when its values were asked for.
+  /// The last sample of a device, and when its values were requested.
   struct Seen {
     std::shared_ptr<const sample::DeviceSample> sample;
     Used used;
@@ -275,24 +296,27 @@ struct Meter::State : std::enable_shared_from_this<State> {
 
   const Node node;
   api::NodeConfig config;
-  Tally tally;
-  Groups groups;
+  UsageAccumulator accumulator;
+  CgroupUsageReader groups;
   std::map<std::string, Seen> seen;                 // by device
   std::map<std::string, Roles, std::less<>> roles;  // by vendor
   std::shared_ptr<const ledger::Snapshot> last_ledger = std::make_shared<const ledger::Snapshot>();
   base::TimePoint last_sample{};
   std::string boot_id, refused;
-  std::optional<Recorder> recorder;  // from Serve on
+  std::optional<Recorder> recorder;  // set by Serve
   base::TimerId tick = 0, settle = 0, save = 0, checkpoint = 0;
   bool changed = false, summing = false;
   base::Published<Snapshot> published;
   base::Subscription on_ledger, on_samples;
 };
 
-Meter::Meter(Node node, const api::NodeConfig& config) : state_(std::make_shared<State>(std::move(node), config)) {
+Meter::Meter(Node node, const api::NodeConfig& config)
+    : state_(std::make_shared<State>(std::move(node), config)) {
   State* const state = state_.get();
-  state->on_ledger = state->node.ledger.published().Subscribe([state](const auto& ledger) { state->LedgerChanged(ledger); }, true);
-  state->on_samples = state->node.samples.Subscribe([state](const auto& samples) { state->SampleCame(samples); }, true);
+  state->on_ledger = state->node.ledger.published().Subscribe(
+      [state](const auto& ledger) { state->LedgerChanged(ledger); }, true);
+  state->on_samples = state->node.samples.Subscribe(
+      [state](const auto& samples) { state->SampleCame(samples); }, true);
 }
 
 Meter::~Meter() {
@@ -304,7 +328,7 @@ Meter::~Meter() {
 void Meter::Configure(const api::NodeConfig& config) {
   const bool pace = config.usage.checkpoint != state_->config.usage.checkpoint;
   state_->config = config;
-  state_->tally.Configure(SettingsOf(config));
+  state_->accumulator.Configure(SettingsOf(config));
   if (state_->recorder) state_->recorder->SetLimits(LimitsOf(config));
   if (state_->recorder && pace) {
     state_->node.control.Cancel(state_->checkpoint);
@@ -318,12 +342,15 @@ void Meter::Serve(const std::string& boot_id) { state_->Serve(boot_id); }
 const base::Published<Snapshot>& Meter::published() const { return state_->published; }
 base::Published<Snapshot>& Meter::published() { return state_->published; }
 
-void Meter::Sum(const api::UsageQuery& query, std::function<void(base::Result<api::UsageReport>)> done) {
-  if (const auto checked = api::CheckUsageKeys(query.by); !checked.ok()) return done(checked.error());
+void Meter::Sum(const api::UsageQuery& query,
+                std::function<void(base::Result<api::UsageReport>)> done) {
+  if (const auto checked = api::CheckUsageKeys(query.by); !checked.ok())
+    return done(checked.error());
   if (std::exchange(state_->summing, true))
-    return done(base::Error(base::Code::kUnavailable, "the agent sums usage for somebody else just now; ask again"));
+    return done(base::Error(base::Code::kUnavailable,
+                            "the agent sums usage for somebody else just now; ask again"));
   std::vector<Record> open;
-  for (Kept& kept : state_->tally.Keep(state_->Now())) {
+  for (Kept& kept : state_->accumulator.Keep(state_->Now())) {
     kept.record.node = state_->node.name;
     open.push_back(std::move(kept.record));
   }
@@ -335,27 +362,29 @@ void Meter::Sum(const api::UsageQuery& query, std::function<void(base::Result<ap
 std::vector<api::IdleHolder> Meter::Idle() const {
   std::vector<api::IdleHolder> idle;
   const auto inventory = state_->node.inventory.published().Get();
-  const Moment now = state_->Now();
-  for (const auto& usage : state_->tally.Show(now)) {
+  const base::Timestamp now = state_->Now();
+  for (const auto& usage : state_->accumulator.Show(now)) {
     if (!usage->idle) continue;
     const ledger::Lease& lease = *usage->holder;
     const auto* entry = inventory->Find(usage->device);
-    idle.push_back({.lease = lease.id,
-                    .namespace_name = lease.namespace_name,
-                    .pod = lease.pod,
-                    .container = lease.container,
-                    .user = lease.user,
-                    .command = lease.command,
-                    .device = usage->device,
-                    .index = entry == nullptr ? -1 : entry->facts->index,
-                    .model = usage->model,
-                    .slot = usage->slot,
-                    .since = usage->since,
-                    .last_busy = usage->last_busy,
-                    .idle_seconds = std::chrono::duration<double>(now.wall - usage->last_busy).count(),
-                    .memory_bytes = usage->memory_used.value_or(base::Bytes{}).count});
+    idle.push_back(
+        {.lease = lease.id,
+         .namespace_name = lease.namespace_name,
+         .pod = lease.pod,
+         .container = lease.container,
+         .user = lease.user,
+         .command = lease.command,
+         .device = usage->device,
+         .index = entry == nullptr ? -1 : entry->facts->index,
+         .model = usage->model,
+         .slot = usage->slot,
+         .since = usage->since,
+         .last_busy = usage->last_busy,
+         .idle_seconds = std::chrono::duration<double>(now.wall - usage->last_busy).count(),
+         .memory_bytes = usage->memory_used.value_or(base::Bytes{}).count});
   }
-  std::stable_sort(idle.begin(), idle.end(), [](const auto& a, const auto& b) { return a.idle_seconds > b.idle_seconds; });
+  std::stable_sort(idle.begin(), idle.end(),
+                   [](const auto& a, const auto& b) { return a.idle_seconds > b.idle_seconds; });
   return idle;
 }
 

@@ -1,4 +1,5 @@
-// Who used what: joins samples with the ledger, publishes it, writes records of it, and sums these. Calls no vendor.
+// Measures the usage of holders: combines samples with the ledger, publishes usage, writes records
+// of it, and sums records.
 #pragma once
 
 #include <functional>
@@ -7,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/node_config.h"
+#include "api/config/node_config.h"
 #include "api/usage.h"
 #include "base/executor.h"
 #include "base/published.h"
@@ -22,7 +23,7 @@ namespace penstock::node::usage {
 /// On the control executor.
 class Meter {
  public:
-  /// The node, as far as usage needs it. All must outlive the meter.
+  /// The parts of the node that usage needs. All must outlive the meter.
   struct Node {
     base::Executor& control;
     base::Executor& io;
@@ -30,30 +31,31 @@ class Meter {
     ledger::Ledger& ledger;
     base::Published<sample::Snapshot>& samples;
     std::function<const device::Dialect*(std::string_view)> dialect_of;
-    std::function<void()> hurry;    ///< a sample is wanted soon: somebody came or went
-    std::function<void()> at_once;  ///< a sample is wanted now: very many wait for it
+    std::function<void()> hurry;    ///< requests a sample soon: a lease began or ended
+    std::function<void()> at_once;  ///< requests a sample now: many ended leases wait for it
     std::string proc_root;
-    std::string name;  ///< in records
+    std::string name;  ///< the node's name in records
   };
 
   Meter(Node node, const api::NodeConfig& config);
-  ~Meter();  ///< writes what there is for the next agent; blocks
+  ~Meter();  ///< writes the state for the next agent; blocks
 
-  /// What a running agent can change follows this configuration from now on.
+  /// Applies the settings that can change at run time.
   void Configure(const api::NodeConfig& config);
 
-  /// This agent serves the node: takes up what the one before it knew of running holders, and writes records from now on. Before any lease
-  /// is taken over. Where that cannot be read, nothing is written, and records say why. Blocks.
+  /// Call when this agent serves the node, before any lease is restored: restores the previous
+  /// agent's usage of running holders, and starts writing records. If that state cannot be read, no
+  /// records are written, and RecordCounts::problem says why. Blocks.
   void Serve(const std::string& boot_id);
 
   const base::Published<Snapshot>& published() const;
   base::Published<Snapshot>& published();
 
-  /// Sums the records and what runs. `done` runs on the control executor. One question at a time; kUnavailable while there is another one,
-  /// kInvalidArgument for keys that there are not.
+  /// Sums the records and the running leases. `done` runs on the control executor. One query at a
+  /// time: returns kUnavailable during another one, kInvalidArgument for unknown keys.
   void Sum(const api::UsageQuery& query, std::function<void(base::Result<api::UsageReport>)> done);
 
-  /// Who holds a device and does not use it, the longest first.
+  /// Holders that do not use their device, the longest idle first.
   std::vector<api::IdleHolder> Idle() const;
 
  private:

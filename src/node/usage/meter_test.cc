@@ -9,7 +9,7 @@
 #include "node/usage/record.h"
 #include "node/usage/record_files.h"
 #include "os/core/file.h"
-#include "os/temporary_folder.h"
+#include "os/testing/temporary_folder.h"
 
 namespace penstock::node::usage {
 namespace {
@@ -21,12 +21,13 @@ using namespace std::chrono_literals;
 
 enum : device::QuantityId { kUtilization, kMemoryUsed, kPower, kEnergy };
 
-/// A node with the devices G0 and G1, and samples that the test makes.
+/// A node with the devices G0 and G1, whose samples the test makes.
 class MeterTest : public ::testing::Test {
  protected:
   MeterTest() {
     config_.paths.state_dir = folder_.path();
-    inventory_.SetFacts("acme", {device::testing::AcmeDevice(0, 2), device::testing::AcmeDevice(1, 2)}, "", {});
+    inventory_.SetFacts(
+        "acme", {device::testing::AcmeDevice(0, 2), device::testing::AcmeDevice(1, 2)}, "", {});
     executor_.Advance(1000s);
     Start("boot");
   }
@@ -34,30 +35,33 @@ class MeterTest : public ::testing::Test {
   void Start(const std::string& boot) {
     meter_.reset();
     ledger_ = std::make_unique<ledger::Ledger>();
-    meter_ = std::make_unique<Meter>(Meter::Node{.control = executor_,
-                                                 .io = executor_,
-                                                 .inventory = inventory_,
-                                                 .ledger = *ledger_,
-                                                 .samples = samples_,
-                                                 .dialect_of = [this](std::string_view) { return &dialect_; },
-                                                 .hurry = [this] { ++hurried_; },
-                                                 .at_once = [this] { ++at_once_; },
-                                                 .proc_root = folder_ / "proc",
-                                                 .name = "n1"},
-                                     config_);
+    meter_ = std::make_unique<Meter>(
+        Meter::Node{.control = executor_,
+                    .io = executor_,
+                    .inventory = inventory_,
+                    .ledger = *ledger_,
+                    .samples = samples_,
+                    .dialect_of = [this](std::string_view) { return &dialect_; },
+                    .hurry = [this] { ++hurried_; },
+                    .at_once = [this] { ++at_once_; },
+                    .proc_root = folder_ / "proc",
+                    .name = "n1"},
+        config_);
     meter_->Serve(boot);
   }
 
   void Hand(const std::string& id, const std::string& device, base::WallTime since) {
-    ledger::Lease lease{.id = id, .door = "local", .slots = {{device, device, "", {}}}};
+    ledger::Lease lease{.id = id, .allocator = "local", .slots = {{device, device, "", {}}}};
     lease.since = since;
     lease.user = "eva";
     lease.labels = {{"experiment", "x"}};
     ASSERT_TRUE(ledger_->Hand(lease).ok());
   }
-  void Hand(const std::string& id, const std::string& device) { Hand(id, device, executor_.clock().Wall()); }
+  void Hand(const std::string& id, const std::string& device) {
+    Hand(id, device, executor_.clock().Wall());
+  }
 
-  /// Ten seconds later, both devices tell this.
+  /// Ten seconds later, both devices report these values.
   void Sample(std::uint64_t percent, std::uint64_t joules) {
     executor_.Advance(10s);
     const base::WallTime at = executor_.clock().Wall();
@@ -68,7 +72,9 @@ class MeterTest : public ::testing::Test {
       made->device = id;
       made->vendor = "acme";
       made->at = made->processes_at = at;
-      made->values = {{{kUtilization, -1, percent}, at}, {{kMemoryUsed, -1, std::uint64_t{100}}, at}, {{kEnergy, -1, joules * 1000}, at}};
+      made->values = {{{kUtilization, -1, percent}, at},
+                      {{kMemoryUsed, -1, std::uint64_t{100}}, at},
+                      {{kEnergy, -1, joules * 1000}, at}};
       next.devices[id] = std::move(made);
     }
     samples_.Set(std::move(next));
@@ -79,7 +85,8 @@ class MeterTest : public ::testing::Test {
     executor_.Advance(3s);
     std::vector<Record> records;
     LineReader reader(RecordFiles(folder_ / "usage").List());
-    while (reader.Read(1u << 20, [&](std::string_view line) { records.push_back(*DecodeRecord(line)); })) {}
+    while (reader.Read(1u << 20,
+                       [&](std::string_view line) { records.push_back(*DecodeRecord(line)); })) {}
     return records;
   }
 
@@ -103,7 +110,7 @@ class MeterTest : public ::testing::Test {
   std::unique_ptr<Meter> meter_;
 };
 
-TEST_F(MeterTest, TellsWhatAHolderUsesAsSoonAsASampleComes) {
+TEST_F(MeterTest, ReportsWhatAHolderUsesAsSoonAsASampleComes) {
   Sample(0, 1000);
   Hand("r", "G0");
   executor_.RunUntilIdle();
@@ -118,7 +125,7 @@ TEST_F(MeterTest, TellsWhatAHolderUsesAsSoonAsASampleComes) {
   EXPECT_NEAR(holders[0]->busy_seconds, 5, 1e-6);
 }
 
-TEST_F(MeterTest, AsksForASampleWhenSomebodyComesOrGoes) {
+TEST_F(MeterTest, AsksForASampleWhenSomeoneComesOrGoes) {
   Sample(0, 0);
   Hand("r", "G0");
   EXPECT_EQ(hurried_, 0) << "the last sample was just now";
@@ -137,7 +144,8 @@ TEST_F(MeterTest, WhereManyHaveEndedASampleIsWantedAtOnceAndEachIsWrittenWithIt)
   }
   EXPECT_GT(at_once_, 0);
   executor_.RunUntilIdle();
-  EXPECT_THAT(meter_->published().Get()->holders, SizeIs(250)) << "thousands are not published for each that comes";
+  EXPECT_THAT(meter_->published().Get()->holders, SizeIs(250))
+      << "thousands are not published for each that comes";
   at_once_ = 0;
   Sample(0, 700);
   Hand("next", "G0");
@@ -227,11 +235,13 @@ TEST_F(MeterTest, AfterABadEndThePageBeginsAtNothingAndStaysBelowTheRecord) {
   Start("boot");
   Hand("r", "G0", since);
   executor_.RunUntilIdle();
-  EXPECT_EQ(energy(), 0) << "what the page showed last is not known: it may have been more than was kept";
+  EXPECT_EQ(energy(), 0)
+      << "what the page showed last is not known: it may have been more than was kept";
   Sample(100, 1500);
   EXPECT_EQ(energy(), 500);
 
-  Start("boot");  // after a clean end the page goes on where it was, and does not leap by what it left out
+  Start("boot");  // after a clean end the page continues with its last value, without a jump by the
+                  // usage that it did not show
   Hand("r", "G0", since);
   executor_.RunUntilIdle();
   EXPECT_EQ(energy(), 500);
@@ -255,7 +265,7 @@ TEST_F(MeterTest, WhoDidNotComeBackHasEnded) {
   EXPECT_TRUE(Records()[0].ended);
 }
 
-TEST_F(MeterTest, AfterARebootNobodyIsLeft) {
+TEST_F(MeterTest, AfterARebootNoOneIsLeft) {
   Hand("r", "G0");
   Sample(100, 0);
   Start("another boot");
@@ -297,7 +307,8 @@ TEST_F(MeterTest, SumsWhatIsWrittenWhatWaitsAndWhatRuns) {
 }
 
 TEST_F(MeterTest, OneQuestionAtATimeAndOnlyWithKeysThatThereAre) {
-  base::Result<api::UsageReport> first = base::Error(base::Code::kUnknown, ""), second = first, odd = first;
+  base::Result<api::UsageReport> first = base::Error(base::Code::kUnknown, ""), second = first,
+                                 odd = first;
   meter_->Sum({.by = {"nmespace"}}, [&](auto answer) { odd = std::move(answer); });
   EXPECT_EQ(odd.error().code(), base::Code::kInvalidArgument);
   EXPECT_THAT(odd.error().message(), ::testing::HasSubstr("\"namespace\""));

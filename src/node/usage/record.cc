@@ -1,4 +1,3 @@
-// The record's JSON. The only file of this room, with state.cc, that knows nlohmann.
 #include "node/usage/record.h"
 
 #include <cmath>
@@ -15,21 +14,28 @@ using nlohmann::json;
 constexpr int kVersion = 1;
 constexpr std::size_t kMostCommandBytes = 512;
 constexpr double kMostNumber = 1e300;
-constexpr double kMostSeconds = 4e9;  // more than a hundred years; nanoseconds of it still are a number
+// More than a hundred years; as nanoseconds it still fits.
+constexpr double kMostSeconds = 4e9;
 
-/// A thousandth is what a reader can make something of.
+/// Thousandths are precise enough for readers.
 double Rounded(double value) { return std::round(value * 1000) / 1000; }
 
 void PutText(json& out, const char* key, const std::string& text) {
   if (!text.empty()) out[key] = text;
 }
 
-std::string Text(base::MapReader& reader, const char* key) { return reader.String(key).value_or(""); }
-double Number(base::MapReader& reader, const char* key) { return reader.Number(key, 0, kMostNumber).value_or(0); }
+std::string Text(base::MapReader& reader, const char* key) {
+  return reader.String(key).value_or("");
+}
+double Number(base::MapReader& reader, const char* key) {
+  return reader.Number(key, 0, kMostNumber).value_or(0);
+}
 
-double Seconds(base::MapReader& reader, const char* key) { return reader.Number(key, 0, kMostSeconds).value_or(0); }
+double Seconds(base::MapReader& reader, const char* key) {
+  return reader.Number(key, 0, kMostSeconds).value_or(0);
+}
 
-/// Of these two centuries: others are damage, and beyond what a count of nanoseconds holds.
+/// Accepts the years 1970 to 2199: other times are damage, and beyond the range of nanoseconds.
 base::WallTime Time(base::MapReader& reader, const char* key) {
   const std::string text = Text(reader, key);
   if (text >= "1970" && text < "2200") return base::ParseTime(text);
@@ -43,7 +49,7 @@ std::uint64_t Count(base::MapReader& reader, const char* key) {
 
 void ReadHolder(base::MapReader& reader, Record& record) {
   record.lease = Text(reader, "lease");
-  record.door = Text(reader, "door");
+  record.allocator = Text(reader, "door");
   record.namespace_name = Text(reader, "namespace");
   record.pod = Text(reader, "pod");
   record.pod_uid = Text(reader, "podUid");
@@ -72,7 +78,8 @@ void ReadUse(base::MapReader& reader, Record& record) {
   record.energy_joules = Number(reader, "energyJoules");
   record.memory_peak = {Count(reader, "memoryPeakBytes")};
   record.cpu_seconds = reader.Number("cpuSeconds", 0, kMostNumber);
-  if (reader.Has("hostMemoryPeakBytes")) record.host_memory_peak = base::Bytes{Count(reader, "hostMemoryPeakBytes")};
+  if (reader.Has("hostMemoryPeakBytes"))
+    record.host_memory_peak = base::Bytes{Count(reader, "hostMemoryPeakBytes")};
 }
 
 }  // namespace
@@ -81,7 +88,7 @@ Record ToRecord(const HolderUsage& usage, base::WallTime now) {
   const ledger::Lease& lease = *usage.holder;
   Record record{.ended = usage.until.has_value(),
                 .lease = lease.id,
-                .door = lease.door,
+                .allocator = lease.allocator,
                 .namespace_name = lease.namespace_name,
                 .pod = lease.pod,
                 .pod_uid = lease.pod_uid,
@@ -113,7 +120,7 @@ std::string EncodeRecord(const Record& record) {
   json out = {{"version", kVersion},
               {"kind", record.ended ? "end" : "checkpoint"},
               {"lease", record.lease},
-              {"door", record.door},
+              {"door", record.allocator},
               {"device", record.device},
               {"slot", record.slot},
               {"slots", record.slots},
@@ -144,10 +151,12 @@ base::Result<Record> DecodeRecord(std::string_view line) {
   const auto damaged = [](const Error& error) { return Error(Code::kDataLoss, error.message()); };
   const auto document = base::ParseJson(line, "record");
   if (!document.ok()) return damaged(document.error());
-  if (document->kind != base::Value::Kind::kMap) return Error(Code::kDataLoss, "record: is no object");
+  if (document->kind != base::Value::Kind::kMap)
+    return Error(Code::kDataLoss, "record: is no object");
   base::Problems problems("record");
   base::MapReader reader(*document, "", problems);
-  for (const char* key : {"version", "kind", "lease", "device", "since", "until", "seconds"}) reader.Require(key);
+  for (const char* key : {"version", "kind", "lease", "device", "since", "until", "seconds"})
+    reader.Require(key);
   Record record;
   if (reader.Int("version", 1, INT32_MAX).value_or(kVersion) > kVersion)
     return Error(Code::kDataLoss, "record: a newer version of the agent wrote it");

@@ -1,4 +1,4 @@
-// The line that is written of a holder: what it had, from when to when, and what it used. Reads and writes no file.
+// Defines the usage record of a holder and its line of JSON. Does no I/O.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,12 @@
 
 namespace penstock::node::usage {
 
-/// One lease on one device, up to `until`. The fields are documented in docs/reference/usage-records.md.
+/// One lease on one device, up to `until`. The fields are documented in
+/// docs/reference/usage-records.md.
 struct Record {
-  bool ended = false;  ///< kind "end"; else "checkpoint": it goes on
+  bool ended = false;  ///< kind "end"; else "checkpoint": the lease continues
   std::string node;
-  std::string lease, door;
+  std::string lease, allocator;
   std::string namespace_name, pod, pod_uid, container;
   std::string user, command;
   std::map<std::string, std::string> labels;
@@ -30,18 +31,19 @@ struct Record {
   base::WallTime since{}, until{};
   double seconds = 0, measured_seconds = 0, busy_seconds = 0, energy_joules = 0;
   base::Bytes memory_peak;
-  std::optional<double> cpu_seconds;            ///< of the lease: in the record of its first device, so that sums are right
-  std::optional<base::Bytes> host_memory_peak;  ///< likewise
+  /// Of the lease: only in the record of its first device, so that sums are right.
+  std::optional<double> cpu_seconds;
+  std::optional<base::Bytes> host_memory_peak;  ///< only in the record of the first device
   bool operator==(const Record&) const = default;
 };
 
-/// What there is to write of a holder now.
+/// The record of a holder at this time.
 Record ToRecord(const HolderUsage& usage, base::WallTime now);
 
 /// One line of JSON, with its line feed.
 std::string EncodeRecord(const Record& record);
 
-/// kDataLoss where it is no such line. Keys that a newer agent adds are passed over.
+/// Returns kDataLoss if the line is no record. Ignores keys that a newer agent may have added.
 base::Result<Record> DecodeRecord(std::string_view line);
 
 }  // namespace penstock::node::usage

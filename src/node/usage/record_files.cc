@@ -1,4 +1,4 @@
-// Each batch opens the newest file anew: it may have been moved away by somebody who collects them.
+// Each batch opens the newest file again: a log collector may have moved it away.
 #include "node/usage/record_files.h"
 
 #include <algorithm>
@@ -27,20 +27,25 @@ constexpr std::size_t kMostLine = 1u << 20;
 
 /// Nothing for another name.
 std::optional<std::uint64_t> NumberOf(std::string_view name) {
-  if (name.size() <= kPrefix.size() + kSuffix.size() || !name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
-  return base::ParseUint(name.substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size()));
+  if (name.size() <= kPrefix.size() + kSuffix.size() || !name.starts_with(kPrefix) ||
+      !name.ends_with(kSuffix))
+    return std::nullopt;
+  return base::ParseUint(
+      name.substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size()));
 }
 
 std::string NameOf(std::uint64_t number) {
   std::array<char, 40> name{};
-  std::snprintf(name.data(), name.size(), "usage-%06llu.jsonl", static_cast<unsigned long long>(number));
+  std::snprintf(name.data(), name.size(), "usage-%06llu.jsonl",
+                static_cast<unsigned long long>(number));
   return name.data();
 }
 
 std::vector<std::uint64_t> Numbers(const std::string& folder) {
   std::vector<std::uint64_t> numbers;
   for (const std::string& name : os::ListDirectory(folder).value_or({}))
-    if (const auto number = NumberOf(name); number && NameOf(*number) == name) numbers.push_back(*number);
+    if (const auto number = NumberOf(name); number && NameOf(*number) == name)
+      numbers.push_back(*number);
   std::sort(numbers.begin(), numbers.end());
   return numbers;
 }
@@ -56,31 +61,34 @@ base::Status SyncFolder(const std::string& folder) {
   return {};
 }
 
-/// Whether a crash left a line without its end.
+/// Whether a crash left a line without its line feed.
 bool IsTorn(int fd, std::uint64_t size) {
   char last = '\n';
   return size > 0 && ::pread(fd, &last, 1, static_cast<off_t>(size - 1)) == 1 && last != '\n';
 }
 
 base::Status AppendTo(const std::string& path, std::string text) {
-  const os::UniqueFd fd(::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640));
+  const os::UniqueFd fd(
+      ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640));
   if (!fd) return ErrnoError(errno, "open " + path);
   struct stat before {};
   if (::fstat(fd.get(), &before) != 0) return ErrnoError(errno, "look at " + path);
   if (IsTorn(fd.get(), static_cast<std::uint64_t>(before.st_size))) text.insert(0, "\n");
   base::Status written = os::WriteAll(fd.get(), text, path);
   if (written.ok() && ::fdatasync(fd.get()) != 0) written = ErrnoError(errno, "sync " + path);
-  if (!written.ok() && ::ftruncate(fd.get(), before.st_size) != 0) return written.error().Within("a half line could not be taken back");
+  if (!written.ok() && ::ftruncate(fd.get(), before.st_size) != 0)
+    return written.error().Within("a half line could not be taken back");
   return written;
 }
 
-/// The end of the newest two files, as long as it takes.
+/// The last `most` bytes and more of each of the newest two files.
 std::string Tail(const std::vector<std::string>& files, std::size_t most) {
   std::string tail;
   for (std::size_t i = files.size() < 2 ? 0 : files.size() - 2; i < files.size(); ++i) {
     const os::UniqueFd fd(::open(files[i].c_str(), O_RDONLY | O_CLOEXEC));
     const auto size = SizeOf(files[i]);
-    if (!fd || ::lseek(fd.get(), static_cast<off_t>(size > most ? size - most : 0), SEEK_SET) < 0) continue;
+    if (!fd || ::lseek(fd.get(), static_cast<off_t>(size > most ? size - most : 0), SEEK_SET) < 0)
+      continue;
     tail += "\n" + os::ReadAll(fd.get(), files[i], most + kMostLine).value_or("");
   }
   return tail;
@@ -88,7 +96,8 @@ std::string Tail(const std::vector<std::string>& files, std::size_t most) {
 
 }  // namespace
 
-base::Status RecordFiles::Append(const std::vector<std::string>& lines, const Limits& limits) const {
+base::Status RecordFiles::Append(const std::vector<std::string>& lines,
+                                 const Limits& limits) const {
   if (lines.empty()) return {};
   std::string text;
   const auto add = [](std::size_t sum, const std::string& line) { return sum + line.size(); };
@@ -103,7 +112,8 @@ base::Status RecordFiles::Append(const std::vector<std::string>& lines, const Li
   if (!numbers.empty() && numbers.back() == number) return {};
   numbers.push_back(number);
   const auto most = static_cast<std::size_t>(std::max(limits.files, 1));
-  for (std::size_t i = 0; i + most < numbers.size(); ++i) ::unlink((folder_ + "/" + NameOf(numbers[i])).c_str());
+  for (std::size_t i = 0; i + most < numbers.size(); ++i)
+    ::unlink((folder_ + "/" + NameOf(numbers[i])).c_str());
   return SyncFolder(folder_);
 }
 
@@ -120,7 +130,8 @@ std::vector<std::string> RecordFiles::Missing(const std::vector<std::string>& li
 
 std::vector<std::string> RecordFiles::List() const {
   std::vector<std::string> files;
-  for (const std::uint64_t number : Numbers(folder_)) files.push_back(folder_ + "/" + NameOf(number));
+  for (const std::uint64_t number : Numbers(folder_))
+    files.push_back(folder_ + "/" + NameOf(number));
   return files;
 }
 
@@ -138,8 +149,10 @@ bool LineReader::Fill(std::size_t bytes) {
     const os::UniqueFd fd(::open(file.path.c_str(), O_RDONLY | O_CLOEXEC));
     const std::size_t kept = buffer_.size();
     if (!fd || kept > kMostLine) continue;
-    buffer_.resize(kept + static_cast<std::size_t>(std::min<std::uint64_t>(bytes, file.size - offset_)));
-    const ssize_t got = ::pread(fd.get(), buffer_.data() + kept, buffer_.size() - kept, static_cast<off_t>(offset_));
+    buffer_.resize(kept +
+                   static_cast<std::size_t>(std::min<std::uint64_t>(bytes, file.size - offset_)));
+    const ssize_t got = ::pread(fd.get(), buffer_.data() + kept, buffer_.size() - kept,
+                                static_cast<off_t>(offset_));
     if (got <= 0) continue;
     buffer_.resize(kept + static_cast<std::size_t>(got));
     offset_ += static_cast<std::uint64_t>(got);

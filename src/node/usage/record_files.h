@@ -1,4 +1,4 @@
-// The folder of usage records: numbered files of JSON lines, of which the oldest go. Knows nothing of what is in a line.
+// Manages the folder of usage records: numbered files of lines, of which the oldest are deleted.
 #pragma once
 
 #include <cstdint>
@@ -10,38 +10,43 @@
 
 namespace penstock::node::usage {
 
-/// "usage-000001.jsonl" and so on. The agent alone writes there, to the one with the highest number. Not thread-safe; all calls block.
+/// The files are named "usage-000001.jsonl" and so on. Only the agent writes to the folder, and
+/// only to the file with the highest number. Not thread-safe; all calls block.
 class RecordFiles {
  public:
   struct Limits {
-    base::Bytes file_size = base::Mebibytes(16);  ///< a file that would be larger is followed by the next
-    int files = 16;                               ///< that are kept
+    /// A file that would exceed this is followed by the next one.
+    base::Bytes file_size = base::Mebibytes(16);
+    int files = 16;  ///< number of files to keep
   };
 
   explicit RecordFiles(std::string folder) : folder_(std::move(folder)) {}
 
-  /// Adds lines, each with its line feed, and waits until they are on the disk. All or nothing: a line that was half written is taken back,
-  /// and one that a crash left half written is ended. New files are 0640, the folder 0750 where it is made.
+  /// Appends lines, each with its line feed, and syncs them to disk. All or nothing: a partial
+  /// write is truncated again, and a partial line that a crash left is terminated. New files have
+  /// mode 0640; a missing folder is created with 0750.
   base::Status Append(const std::vector<std::string>& lines, const Limits& limits) const;
 
-  /// Those of the lines that are not at the end of the newest files.
+  /// The lines that are not at the end of the newest two files.
   std::vector<std::string> Missing(const std::vector<std::string>& lines) const;
 
-  /// Paths, the oldest first; none where the folder is not there.
+  /// Paths, oldest first; empty if the folder does not exist.
   std::vector<std::string> List() const;
 
  private:
   const std::string folder_;
 };
 
-/// Reads records line by line, a piece at a time, so that a large folder needs little memory. Not thread-safe; blocks.
+/// Reads records line by line, in pieces, so that a large folder needs little memory. Not
+/// thread-safe; blocks.
 class LineReader {
  public:
-  /// Of each file what is in it now. A file that goes meanwhile is passed over.
+  /// Reads each file up to its present size. A file that is deleted meanwhile is skipped.
   explicit LineReader(std::vector<std::string> files);
 
-  /// Calls back with each whole line of the next `bytes`, without its line feed. False: there is nothing more. What follows the last line
-  /// feed of a file was torn by a crash, and is no line.
+  /// Calls back with each complete line of the next `bytes`, without its line feed. Returns false
+  /// at the end. The text after the last line feed of a file is a partial line of a crash, and is
+  /// skipped.
   template <typename Function>
   bool Read(std::size_t bytes, Function function) {
     if (!Fill(bytes)) return false;
@@ -60,9 +65,9 @@ class LineReader {
     std::uint64_t size = 0;
   };
   std::vector<File> files_;
-  std::size_t next_ = 0;      // the file that is read
-  std::uint64_t offset_ = 0;  // in it
-  std::string buffer_;        // what follows the last whole line
+  std::size_t next_ = 0;      // index of the current file
+  std::uint64_t offset_ = 0;  // in the current file
+  std::string buffer_;        // text after the last complete line
 };
 
 }  // namespace penstock::node::usage

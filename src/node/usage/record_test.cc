@@ -16,7 +16,7 @@ Record Example() {
   return {.ended = true,
           .node = "n1",
           .lease = "r-1",
-          .door = "kubelet",
+          .allocator = "kubelet",
           .namespace_name = "ml",
           .pod = "train-0",
           .pod_uid = "u-1",
@@ -54,7 +54,8 @@ TEST(Record, WhatIsNotKnownIsLeftOut) {
   record.lease = "r";
   record.device = "G";
   const std::string line = EncodeRecord(record);
-  for (const char* key : {"cpuSeconds", "hostMemoryPeakBytes", "pod", "labels", "user"}) EXPECT_THAT(line, Not(HasSubstr(key)));
+  for (const char* key : {"cpuSeconds", "hostMemoryPeakBytes", "pod", "labels", "user"})
+    EXPECT_THAT(line, Not(HasSubstr(key)));
   EXPECT_EQ(DecodeRecord(line)->cpu_seconds, std::nullopt);
   EXPECT_FALSE(DecodeRecord(line)->ended);
 }
@@ -71,9 +72,10 @@ TEST(Record, NothingElseIsALine) {
   std::string far = EncodeRecord(Example()), long_ago = far;
   far.replace(far.find("1970-"), 4, "9999");
   long_ago.replace(long_ago.find("\"seconds\":10.0"), 14, "\"seconds\":1e99");
-  for (const std::string& text : {far, long_ago}) EXPECT_EQ(DecodeRecord(text).error().code(), base::Code::kDataLoss) << text;
-  for (const char* text :
-       {"", "{", "[]", "7", "{}", R"({"version":1,"kind":"other"})", "\xff", R"({"version":1,"kind":"end","lease":"a"})"})
+  for (const std::string& text : {far, long_ago})
+    EXPECT_EQ(DecodeRecord(text).error().code(), base::Code::kDataLoss) << text;
+  for (const char* text : {"", "{", "[]", "7", "{}", R"({"version":1,"kind":"other"})", "\xff",
+                           R"({"version":1,"kind":"end","lease":"a"})"})
     EXPECT_EQ(DecodeRecord(text).error().code(), base::Code::kDataLoss) << text;
 }
 
@@ -95,9 +97,10 @@ TEST(State, ReadsWhatItWrites) {
 }
 
 TEST(State, ANewerOneIsLeftAloneAndADamagedOneIsSaid) {
-  EXPECT_EQ(DecodeState(R"({"version":2,"strange":1})", "f").error().code(), base::Code::kFailedPrecondition);
-  for (const char* text :
-       {"", "{", R"({"version":1,"holders":[{}]})", R"({"version":1,"holders":[{"record":"x","began":1,"lastBusy":1}]})"})
+  EXPECT_EQ(DecodeState(R"({"version":2,"strange":1})", "f").error().code(),
+            base::Code::kFailedPrecondition);
+  for (const char* text : {"", "{", R"({"version":1,"holders":[{}]})",
+                           R"({"version":1,"holders":[{"record":"x","began":1,"lastBusy":1}]})"})
     EXPECT_EQ(DecodeState(text, "f").error().code(), base::Code::kDataLoss) << text;
 }
 

@@ -1,4 +1,4 @@
-// One write at a time; what comes meanwhile goes with the next.
+// Runs one write at a time; lines that arrive meanwhile are part of the next one.
 #include "node/usage/recorder.h"
 
 #include <algorithm>
@@ -13,7 +13,8 @@ namespace penstock::node::usage {
 namespace {
 
 constexpr base::Duration kRest = std::chrono::seconds(2);
-constexpr std::size_t kMuch = 256u << 10;  // of lines: they are not kept for the sake of fewer writes
+// With so many bytes of lines pending, the next write starts at once.
+constexpr std::size_t kMuch = 256u << 10;
 constexpr base::Duration kRestMost = std::chrono::minutes(1);
 
 struct Line {
@@ -32,8 +33,14 @@ std::vector<std::string> Texts(const std::deque<Line>& lines, std::uint64_t afte
 }  // namespace
 
 struct Recorder::Shared : std::enable_shared_from_this<Shared> {
-  Shared(base::Executor& c, base::Executor& i, Options o, std::function<State()> s, std::function<void()> ch)
-      : control(c), io(i), options(std::move(o)), state(std::move(s)), changed(std::move(ch)), files(options.folder) {}
+  Shared(base::Executor& c, base::Executor& i, Options o, std::function<State()> s,
+         std::function<void()> ch)
+      : control(c),
+        io(i),
+        options(std::move(o)),
+        state(std::move(s)),
+        changed(std::move(ch)),
+        files(options.folder) {}
 
   void Touch(base::Duration delay) {
     again = true;
@@ -70,7 +77,8 @@ struct Recorder::Shared : std::enable_shared_from_this<Shared> {
   void Written(const base::Status& done, std::uint64_t last) {
     writes = false;
     if (!done.ok()) return Failed(done.error());
-    if (!counts.problem.empty()) base::Log(base::kInfo, "usage records are written again", {{"waited", counts.pending}});
+    if (!counts.problem.empty())
+      base::Log(base::kInfo, "usage records are written again", {{"waited", counts.pending}});
     counts.problem.clear();
     rest = kRest;
     for (; !lines.empty() && lines.front().number <= last; lines.pop_front()) {
@@ -84,7 +92,8 @@ struct Recorder::Shared : std::enable_shared_from_this<Shared> {
   void Failed(const base::Error& error) {
     ++counts.failures;
     if (counts.problem.empty())
-      base::Log(base::kError, "usage records cannot be written; they are kept in memory and tried again",
+      base::Log(base::kError,
+                "usage records cannot be written; they are kept in memory and tried again",
                 {{"folder", options.folder}, {"why", error.message()}});
     counts.problem = error.message();
     Count();
@@ -97,11 +106,13 @@ struct Recorder::Shared : std::enable_shared_from_this<Shared> {
     changed();
   }
 
-  /// The oldest checkpoint says nothing that a later line does not say; a line of an end is the last word on somebody.
+  /// A later line repeats all that a checkpoint says, so checkpoints are dropped first; an end line
+  /// is the last one of its holder.
   void Bound() {
     const std::size_t most = counts.problem.empty() ? kMostBurstBytes : kMostPendingBytes;
     while (bytes > most && !lines.empty()) {
-      auto victim = std::find_if(lines.begin(), lines.end(), [](const Line& line) { return line.is_checkpoint; });
+      auto victim = std::find_if(lines.begin(), lines.end(),
+                                 [](const Line& line) { return line.is_checkpoint; });
       if (victim == lines.end()) victim = lines.begin();
       bytes -= victim->text.size();
       lines.erase(victim);
@@ -120,18 +131,19 @@ struct Recorder::Shared : std::enable_shared_from_this<Shared> {
   std::uint64_t next = 1;
   bool writes = false, again = false;
   base::TimerId timer = 0;  // of the next write
-  bool hurried = false;     // that one comes at once
+  bool hurried = false;     // the next write is at once
   base::Duration rest = kRest;
   RecordCounts counts;
 
   std::mutex writing;            // held while files are written
-  bool ended = false;            // written under it
-  std::uint64_t written_to = 0;  // number of the last line in the files; under it
+  bool ended = false;            // protected by `writing`
+  std::uint64_t written_to = 0;  // number of the last line in the files; protected by `writing`
 };
 
-Recorder::Recorder(base::Executor& control, base::Executor& io, Options options, std::function<State()> state,
-                   std::function<void()> changed)
-    : shared_(std::make_shared<Shared>(control, io, std::move(options), std::move(state), std::move(changed))) {}
+Recorder::Recorder(base::Executor& control, base::Executor& io, Options options,
+                   std::function<State()> state, std::function<void()> changed)
+    : shared_(std::make_shared<Shared>(control, io, std::move(options), std::move(state),
+                                       std::move(changed))) {}
 
 Recorder::~Recorder() {
   if (!shared_->ended) (void)End();
@@ -146,7 +158,8 @@ base::Result<std::string> Recorder::End() {
   const std::string text = EncodeState(kept);
   const base::Status written = os::WriteFileAtomically(shared_->options.state_path, text, 0600);
   if (written.ok()) return text;
-  base::Log(base::kError, "what is known of usage cannot be written down for the next agent", {{"why", written.error().message()}});
+  base::Log(base::kError, "what is known of usage cannot be written down for the next agent",
+            {{"why", written.error().message()}});
   return written.error();
 }
 
@@ -168,7 +181,8 @@ void Recorder::Touch() { shared_->Touch(kRest); }
 
 const RecordCounts& Recorder::counts() const { return shared_->counts; }
 
-void Recorder::Read(std::function<void(LineReader files, std::vector<std::string> pending)> function) const {
+void Recorder::Read(
+    std::function<void(LineReader files, std::vector<std::string> pending)> function) const {
   shared_->io.Post([self = shared_, lines = shared_->lines, function = std::move(function)] {
     const std::lock_guard lock(self->writing);
     if (!self->ended) function(LineReader(self->files.List()), Texts(lines, self->written_to));

@@ -1,4 +1,5 @@
-// Gets records and the state behind them onto the disk, and keeps what cannot be written yet. Knows nothing of what is in a line.
+// Writes usage records and the usage state to disk, and queues records while they cannot be
+// written.
 #pragma once
 
 #include <functional>
@@ -13,37 +14,43 @@
 
 namespace penstock::node::usage {
 
-/// On the control executor; files are written on the I/O executor. First the state with the lines that are to be written, then the lines:
-/// after a crash between the two the next agent knows them, and finds out by the files' ends which are there. A failure (a full disk) is
-/// said once and tried again, ever more seldom, up to every minute; lines that wait are bounded by kMostPendingBytes, or kMostBurstBytes
-/// where nothing failed, then the oldest checkpoints go, then the oldest others, counted.
+/// On the control executor; files are written on the I/O executor. Each write first saves the state
+/// together with the pending lines, and then appends the lines to the files. After a crash between
+/// the two, the next agent knows the pending lines and finds by the end of the files which were
+/// written. A failure (a full disk) is logged once and retried with growing delays of up to a
+/// minute. The pending lines are limited to kMostPendingBytes, or to kMostBurstBytes while no write
+/// has failed; beyond that the oldest checkpoints are dropped, then the oldest other lines, and the
+/// dropped lines are counted.
 class Recorder {
  public:
   struct Options {
     std::string folder, state_path;
     RecordFiles::Limits limits;
   };
-  /// `state` answers what is to be kept now, but for its pending lines.
-  Recorder(base::Executor& control, base::Executor& io, Options options, std::function<State()> state, std::function<void()> changed);
-  /// End, where that was not called.
+  /// `state` returns the state to write, without its pending lines.
+  Recorder(base::Executor& control, base::Executor& io, Options options,
+           std::function<State()> state, std::function<void()> changed);
+  /// Calls End, if that was not called.
   ~Recorder();
 
-  /// Writes the state with what could not be written any more, and nothing after that; returns its text. Blocks.
+  /// Writes the state with the lines that were not written yet, and nothing after that; returns the
+  /// text of the state. Blocks.
   base::Result<std::string> End();
 
   void SetLimits(RecordFiles::Limits limits);
 
-  /// Lines of an agent before us that it may have written or not. Blocks.
+  /// Adds the pending lines of the previous agent that are missing in the files. Blocks.
   void Recover(const std::vector<std::string>& lines);
 
   void Add(std::string line, bool is_checkpoint);
 
-  /// The state has changed: it is written within two seconds.
+  /// The state has changed: writes it within two seconds.
   void Touch();
 
   const RecordCounts& counts() const;
 
-  /// For a look at all records: `function` runs on the I/O executor with the files there are and the lines that are in none of them yet.
+  /// For a query over all records: runs `function` on the I/O executor with the existing files and
+  /// the lines that are not in them yet.
   void Read(std::function<void(LineReader files, std::vector<std::string> pending)> function) const;
 
   static constexpr std::size_t kMostPendingBytes = 2u << 20, kMostBurstBytes = 4u << 20;

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "os/core/file.h"
-#include "os/temporary_folder.h"
+#include "os/testing/temporary_folder.h"
 
 namespace penstock::node::usage {
 namespace {
@@ -42,17 +42,21 @@ TEST_F(RecordFilesTest, AppendsAndReadsBackInPieces) {
 }
 
 TEST_F(RecordFilesTest, ALargeFileIsFollowedByTheNextAndTheOldestGo) {
-  for (int i = 0; i < 9; ++i) ASSERT_TRUE(files_.Append({"12345" + std::to_string(i) + "\n"}, {.file_size = {14}, .files = 3}).ok());
-  EXPECT_THAT(files_.List(), ElementsAre(dir_ + "/usage-000003.jsonl", dir_ + "/usage-000004.jsonl", dir_ + "/usage-000005.jsonl"));
+  for (int i = 0; i < 9; ++i)
+    ASSERT_TRUE(
+        files_.Append({"12345" + std::to_string(i) + "\n"}, {.file_size = {14}, .files = 3}).ok());
+  EXPECT_THAT(files_.List(), ElementsAre(dir_ + "/usage-000003.jsonl", dir_ + "/usage-000004.jsonl",
+                                         dir_ + "/usage-000005.jsonl"));
   EXPECT_THAT(AllLines(files_), ElementsAre("123454", "123455", "123456", "123457", "123458"));
 }
 
-TEST_F(RecordFilesTest, ALineThatACrashToreIsEndedAndReadByNobody) {
+TEST_F(RecordFilesTest, ALineThatACrashToreIsEndedAndReadByNoOne) {
   ASSERT_TRUE(files_.Append({"one\n"}, {}).ok());
   std::ofstream(dir_ + "/usage-000001.jsonl", std::ios::app) << "{\"tor";
   EXPECT_THAT(AllLines(files_), ElementsAre("one"));
   ASSERT_TRUE(files_.Append({"two\n"}, {}).ok());
-  EXPECT_THAT(AllLines(files_), ElementsAre("one", "{\"tor", "two")) << "what cannot be read is for the reader to count";
+  EXPECT_THAT(AllLines(files_), ElementsAre("one", "{\"tor", "two"))
+      << "what cannot be read is for the reader to count";
 }
 
 TEST_F(RecordFilesTest, OthersFilesAreLeftAlone) {
@@ -64,7 +68,7 @@ TEST_F(RecordFilesTest, OthersFilesAreLeftAlone) {
   EXPECT_TRUE(os::Exists(dir_ + "/usage-7.jsonl"));
 }
 
-TEST_F(RecordFilesTest, AFileThatIsMovedAwayIsMadeAnew) {
+TEST_F(RecordFilesTest, AFileThatIsMovedAwayIsMadeAgain) {
   ASSERT_TRUE(files_.Append({"one\n"}, {}).ok());
   std::filesystem::rename(dir_ + "/usage-000001.jsonl", dir_ + "/taken");
   ASSERT_TRUE(files_.Append({"two\n"}, {}).ok());
@@ -89,12 +93,12 @@ class RecorderTest : public RecordFilesTest {
  protected:
   void Start() {
     recorder_ = std::make_unique<Recorder>(
-        executor_, executor_, Recorder::Options{.folder = dir_, .state_path = path_}, [] { return State{.boot_id = "b"}; },
-        [this] { ++changes_; });
+        executor_, executor_, Recorder::Options{.folder = dir_, .state_path = path_},
+        [] { return State{.boot_id = "b"}; }, [this] { ++changes_; });
   }
   void SetUp() override { Start(); }
 
-  /// No folder can be made where a file lies.
+  /// A file in its place prevents creation of the folder.
   void Block() { folder_.Write("usage", ""); }
   void Unblock() { std::filesystem::remove(dir_); }
 
@@ -174,7 +178,8 @@ TEST_F(RecorderTest, WhatAnAgentHadNoTimeToWriteTheNextOneWrites) {
 TEST_F(RecorderTest, WhatACrashLeftBetweenStateAndLinesIsWrittenOnce) {
   recorder_->Add("one\n", false);
   executor_.Advance(2s);
-  const auto pending = DecodeState(*os::ReadFile(path_), "")->pending;  // as a crash just now would leave it
+  // What a crash at this moment would leave.
+  const auto pending = DecodeState(*os::ReadFile(path_), "")->pending;
   EXPECT_THAT(pending, ElementsAre("one\n"));
   Start();
   recorder_->Recover(pending);

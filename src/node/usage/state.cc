@@ -1,4 +1,5 @@
-// Times of the steady clock are nanoseconds since the boot, so they mean something in the same boot only.
+// Times of the steady clock are nanoseconds since the boot, so they are only valid in the same
+// boot.
 #include "node/usage/state.h"
 
 #include <utility>
@@ -17,7 +18,9 @@ using nlohmann::json;
 
 constexpr int kVersion = 1;
 
-std::int64_t ToCount(base::TimePoint time) { return std::chrono::duration_cast<base::Duration>(time.time_since_epoch()).count(); }
+std::int64_t ToCount(base::TimePoint time) {
+  return std::chrono::duration_cast<base::Duration>(time.time_since_epoch()).count();
+}
 
 base::TimePoint ReadTime(base::MapReader& reader, const char* key) {
   return base::TimePoint(base::Duration(reader.Int(key, INT64_MIN, INT64_MAX).value_or(0)));
@@ -33,18 +36,21 @@ void ReadHolder(const base::Value& item, base::Problems& problems, State& state)
   state.holders.push_back(std::move(kept));
 }
 
-std::string Text(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+std::string Text(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
 
-/// A list of the document, an element a line.
+/// Adds a list to the document, one element per line.
 template <typename Elements, typename ToJson>
 void AddList(std::string_view key, const Elements& elements, std::string& text, ToJson to_json) {
   text.append(",\n \"").append(key).append("\": [");
   std::string_view before = "\n  ";
-  for (const auto& element : elements) text.append(std::exchange(before, ",\n  ")).append(Text(to_json(element)));
+  for (const auto& element : elements)
+    text.append(std::exchange(before, ",\n  ")).append(Text(to_json(element)));
   text += ']';
 }
 
-/// Of the text, or a little more: quotes within lines take two bytes.
+/// The size of the text or a little more: quotes in lines are escaped and take two bytes.
 std::size_t SizeOf(const State& state) {
   constexpr std::size_t kHolder = 800;
   std::size_t size = 1024 + (state.holders.size() + state.energy.size()) * kHolder;
@@ -61,16 +67,20 @@ void ReadEnergy(const base::Value& item, base::Problems& problems, State& state)
 
 }  // namespace
 
-// One document of all holders would take many times the memory of its text: after a burst there are thousands.
+// Builds the text piece by piece, since one JSON document of all holders would need many times its
+// memory: after a burst there are thousands.
 std::string EncodeState(const State& state) {
   std::string text;
   text.reserve(SizeOf(state));
   text += "{\n \"version\": " + std::to_string(kVersion) + ",\n \"bootId\": " + Text(state.boot_id);
   AddList("holders", state.holders, text, [](const Kept& kept) {
-    return json{{"record", EncodeRecord(kept.record)}, {"began", ToCount(kept.began)}, {"lastBusy", ToCount(kept.last_busy)}};
+    return json{{"record", EncodeRecord(kept.record)},
+                {"began", ToCount(kept.began)},
+                {"lastBusy", ToCount(kept.last_busy)}};
   });
   AddList("energy", state.energy, text, [](const auto& one) {
-    return json{{"device", one.first}, {"joules", one.second.joules}, {"at", ToCount(one.second.at)}};
+    return json{
+        {"device", one.first}, {"joules", one.second.joules}, {"at", ToCount(one.second.at)}};
   });
   AddList("pending", state.pending, text, [](const std::string& line) { return json(line); });
   text += "\n}\n";

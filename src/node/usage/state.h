@@ -1,4 +1,4 @@
-// What an agent keeps of usage for the one after it, as JSON. Reads and writes no file.
+// Encodes the usage state that one agent leaves for the next, as JSON. Does no I/O.
 #pragma once
 
 #include <map>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/core/result.h"
-#include "node/usage/tally.h"
+#include "node/usage/usage_accumulator.h"
 
 namespace penstock::node::usage {
 
@@ -15,12 +15,13 @@ struct State {
   std::string boot_id;
   std::vector<Kept> holders;
   std::map<std::string, EnergyReading> energy;  ///< by device
-  std::vector<std::string> pending;             ///< lines that were to be written next
+  std::vector<std::string> pending;             ///< lines still to be written
 };
 
 std::string EncodeState(const State& state);
 
-/// kFailedPrecondition where a newer version of the agent wrote it, kDataLoss where it is damaged.
+/// Returns kFailedPrecondition if a newer version of the agent wrote the text, kDataLoss if it is
+/// damaged.
 base::Result<State> DecodeState(std::string_view text, std::string_view file);
 
 }  // namespace penstock::node::usage

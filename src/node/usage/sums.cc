@@ -1,4 +1,5 @@
-// A line's time ends at `until` and is as long as its seconds: the clock of people may have been set meanwhile.
+// A line's time ends at `until` and is as long as its seconds, because the wall clock may have been
+// set meanwhile.
 #include "node/usage/sums.h"
 
 #include <algorithm>
@@ -13,14 +14,18 @@ using std::chrono::floor;
 constexpr std::string_view kLabel = "label:";
 
 std::string KeyOf(const Record& record) {
-  return record.node + '\n' + record.lease + '\n' + record.device + '\n' + base::FormatTime(record.since);
+  return record.node + '\n' + record.lease + '\n' + record.device + '\n' +
+         base::FormatTime(record.since);
 }
 
 base::WallTime::duration ToWall(double seconds) {
-  return std::chrono::duration_cast<base::WallTime::duration>(std::chrono::duration<double>(seconds));
+  return std::chrono::duration_cast<base::WallTime::duration>(
+      std::chrono::duration<double>(seconds));
 }
 
-double Seconds(base::WallTime::duration duration) { return std::chrono::duration<double>(duration).count(); }
+double Seconds(base::WallTime::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
 
 std::string ValueOf(const Record& record, const std::string& key, base::WallTime day) {
   if (key == "day") return base::FormatTime(day).substr(0, 10);
@@ -31,9 +36,10 @@ std::string ValueOf(const Record& record, const std::string& key, base::WallTime
   if (key == "device") return record.device;
   if (key == "model") return record.model;
   if (key == "node") return record.node;
-  if (key == "door") return record.door;
+  if (key == "door") return record.allocator;
   if (key == "lease") return record.lease;
-  const auto label = key.starts_with(kLabel) ? record.labels.find(key.substr(kLabel.size())) : record.labels.end();
+  const auto label =
+      key.starts_with(kLabel) ? record.labels.find(key.substr(kLabel.size())) : record.labels.end();
   return label == record.labels.end() ? "" : label->second;
 }
 
@@ -65,7 +71,7 @@ Sums::Step Sums::StepTo(const Record& record) {
 
 void Sums::Spread(const Record& record, const Step& step) {
   const base::WallTime end = record.until, begin = end - ToWall(step.seconds);
-  if (begin == end) {  // all at once
+  if (begin == end) {  // a step without duration
     if (end >= query_.since && end < query_.until) AddTo(record, step, 1, floor<days>(end));
     return;
   }
@@ -100,7 +106,8 @@ void Sums::AddTo(const Record& record, const Step& step, double part, base::Wall
 base::Result<api::UsageReport> Sums::Finish() {
   if (too_many_)
     return base::Error(base::Code::kResourceExhausted,
-                       "there are more than " + std::to_string(kMostRows) + " rows: ask for a shorter time, or sum by fewer keys");
+                       "there are more than " + std::to_string(kMostRows) +
+                           " rows: ask for a shorter time, or sum by fewer keys");
   api::UsageReport report{.query = query_};
   for (auto& [values, row] : rows_) {
     row.sum.holders = row.leases.size();

@@ -1,4 +1,3 @@
-// A hostile file tree, by descriptors. Knows nothing of containers.
 #include "os/core/confined_tree.h"
 
 #include <algorithm>
@@ -32,15 +31,17 @@ int OpenConfined(int root, const char* path, int flags, std::uint64_t resolve) {
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags);
   how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve;
-  // EAGAIN: something on the way was renamed meanwhile, and the kernel cannot tell whether ".." was safe (openat2(2)). Somebody who renames
-  // without end gets an error.
+  // EAGAIN: a folder on the way was renamed meanwhile, and the kernel cannot decide whether ".."
+  // was safe (openat2(2)). The limit on attempts ends the loop against a process that renames
+  // without end.
   for (int attempt = 0;; ++attempt) {
     const long fd = ::syscall(SYS_openat2, root, path, &how, sizeof how);
-    if (fd >= 0 || (errno != EAGAIN && errno != EINTR) || attempt == 1000) return static_cast<int>(fd);
+    if (fd >= 0 || (errno != EAGAIN && errno != EINTR) || attempt == 1000)
+      return static_cast<int>(fd);
   }
 }
 
-// openat2 takes the empty path for none.
+// Replaces the empty path, which openat2 rejects.
 std::string Below(const std::string& path) {
   const auto start = path.find_first_not_of('/');
   return start == std::string::npos ? "." : path.substr(start);
@@ -56,13 +57,16 @@ Status RefuseSystemRoot(int fd, const std::string& path) {
   ASSIGN(const struct stat here, StatusOf(fd, path));
   struct stat system {};
   if (::stat("/", &system) == 0 && here.st_dev == system.st_dev && here.st_ino == system.st_ino)
-    return Error(Code::kInvalidArgument, path + " is this machine's own root directory, not a container's");
+    return Error(Code::kInvalidArgument,
+                 path + " is this machine's own root directory, not a container's");
   return {};
 }
 
-// An O_PATH descriptor as one to read from: the only way from the one to the other that cannot meet a different file.
+// Opens the file of an O_PATH descriptor for reading: the only way that cannot open a different
+// file.
 UniqueFd Reopen(int fd, int flags) {
-  return UniqueFd(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), flags | O_CLOEXEC | O_NOCTTY));
+  return UniqueFd(
+      ::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), flags | O_CLOEXEC | O_NOCTTY));
 }
 
 struct Place {
@@ -79,18 +83,23 @@ Result<Place> Split(const std::string& path) {
 
 Result<std::string> RandomName() {
   std::uint64_t number = 0;
-  if (::getrandom(&number, sizeof number, 0) != sizeof number) return ErrnoError(errno, "get a random number");
+  if (::getrandom(&number, sizeof number, 0) != sizeof number)
+    return ErrnoError(errno, "get a random number");
   std::array<char, 40> name{};
-  std::snprintf(name.data(), name.size(), ".penstock-%016llx", static_cast<unsigned long long>(number));
+  std::snprintf(name.data(), name.size(), ".penstock-%016llx",
+                static_cast<unsigned long long>(number));
   return std::string(name.data());
 }
 
-/// Something new beside its place under a random name, gone again unless it is put there.
+/// A new file or link beside its final place, under a random name; removed unless it is put in
+/// place.
 class Beside {
  public:
-  static Result<Beside> File(int folder, const std::string& path, std::string_view content, unsigned mode) {
+  static Result<Beside> File(int folder, const std::string& path, std::string_view content,
+                             unsigned mode) {
     ASSIGN(std::string name, RandomName());
-    const UniqueFd file(::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    const UniqueFd file(
+        ::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!file) return ErrnoError(errno, "create a file beside " + path);
     Beside beside(folder, std::move(name), path);
     TRY(WriteAll(file.get(), content, path));
@@ -100,11 +109,15 @@ class Beside {
 
   static Result<Beside> Link(int folder, const std::string& path, const std::string& target) {
     ASSIGN(std::string name, RandomName());
-    if (::symlinkat(target.c_str(), folder, name.c_str()) != 0) return ErrnoError(errno, "create a link beside " + path);
+    if (::symlinkat(target.c_str(), folder, name.c_str()) != 0)
+      return ErrnoError(errno, "create a link beside " + path);
     return Beside(folder, std::move(name), path);
   }
 
-  Beside(Beside&& other) noexcept : folder_(other.folder_), name_(std::exchange(other.name_, {})), path_(std::move(other.path_)) {}
+  Beside(Beside&& other) noexcept
+      : folder_(other.folder_),
+        name_(std::exchange(other.name_, {})),
+        path_(std::move(other.path_)) {}
   Beside& operator=(Beside&&) = delete;
   ~Beside() {
     if (!name_.empty()) ::unlinkat(folder_, name_.c_str(), 0);
@@ -115,18 +128,22 @@ class Beside {
       name_.clear();
       return {};
     }
-    if (errno == EISDIR) return Error(Code::kAlreadyExists, "cannot replace " + path_ + ": a directory stands there");
+    if (errno == EISDIR)
+      return Error(Code::kAlreadyExists, "cannot replace " + path_ + ": a directory stands there");
     return ErrnoError(errno, "replace " + path_);
   }
 
-  // By a second name, since link(2) never replaces anything; the first one goes with this object.
+  // Puts it in place under a second name, since link(2) never replaces anything; the destructor
+  // removes the first name.
   Status Occupy(const std::string& name) && {
-    if (::linkat(folder_, name_.c_str(), folder_, name.c_str(), 0) != 0) return ErrnoError(errno, "create " + path_);
+    if (::linkat(folder_, name_.c_str(), folder_, name.c_str(), 0) != 0)
+      return ErrnoError(errno, "create " + path_);
     return {};
   }
 
  private:
-  Beside(int folder, std::string name, std::string path) : folder_(folder), name_(std::move(name)), path_(std::move(path)) {}
+  Beside(int folder, std::string name, std::string path)
+      : folder_(folder), name_(std::move(name)), path_(std::move(path)) {}
   int folder_;
   std::string name_;
   std::string path_;
@@ -135,7 +152,8 @@ class Beside {
 bool SaysTheSame(int folder, const std::string& name, const std::string& target) {
   std::string there(target.size() + 1, '\0');
   const ssize_t length = ::readlinkat(folder, name.c_str(), there.data(), there.size());
-  return length >= 0 && static_cast<std::size_t>(length) == target.size() && there.compare(0, target.size(), target) == 0;
+  return length >= 0 && static_cast<std::size_t>(length) == target.size() &&
+         there.compare(0, target.size(), target) == 0;
 }
 
 }  // namespace
@@ -148,22 +166,25 @@ Result<ConfinedTree> ConfinedTree::Open(const std::string& path) {
 
 Result<ConfinedTree> ConfinedTree::Take(UniqueFd directory, std::string path) {
   TRY(RefuseSystemRoot(directory.get(), path));
-  // A filter that does not know the call may answer anything, so ask whether it opens what is known to open.
+  // A seccomp filter that does not know openat2 may return any errno, so test with a call that must
+  // succeed.
   const UniqueFd self(OpenConfined(directory.get(), ".", kDirectory, 0));
   if (!self)
     return Error(Code::kUnimplemented,
-                 "this kernel cannot confine paths to " + path + ": openat2 needs Linux 5.6, and no filter that refuses it");
+                 "this kernel cannot confine paths to " + path +
+                     ": openat2 needs Linux 5.6, and no filter that refuses it");
   return ConfinedTree(std::move(path), std::move(directory));
 }
 
 UniqueFd ConfinedTree::TryOpen(const std::string& path, int flags, Mounts mounts) const {
-  return UniqueFd(OpenConfined(fd_.get(), os::Below(path).c_str(), flags | O_CLOEXEC, mounts == Mounts::kOwn ? RESOLVE_NO_XDEV : 0));
+  return UniqueFd(OpenConfined(fd_.get(), os::Below(path).c_str(), flags | O_CLOEXEC,
+                               mounts == Mounts::kOwn ? RESOLVE_NO_XDEV : 0));
 }
 
 Error ConfinedTree::Explain(int error, const std::string& doing, const std::string& path) const {
   if (error == EXDEV)
-    return {Code::kFailedPrecondition,
-            "cannot " + doing + " " + path + " in " + path_ + ": it is on a mount of its own, which is left alone"};
+    return {Code::kFailedPrecondition, "cannot " + doing + " " + path + " in " + path_ +
+                                           ": it is on a mount of its own, which is left alone"};
   return ErrnoError(error, doing + " " + path + " in " + path_);
 }
 
@@ -178,12 +199,15 @@ Result<ConfinedTree> ConfinedTree::Below(const std::string& path) const {
   return ConfinedTree(path_ + CleanPath(path), std::move(fd));
 }
 
-Result<UniqueFd> ConfinedTree::Locate(const std::string& path) const { return Open(path, O_PATH, Mounts::kAll); }
+Result<UniqueFd> ConfinedTree::Locate(const std::string& path) const {
+  return Open(path, O_PATH, Mounts::kAll);
+}
 
 Result<UniqueFd> ConfinedTree::OpenRegular(const std::string& path) const {
   ASSIGN(const UniqueFd found, Locate(path));
   ASSIGN(const struct stat status, StatusOf(found.get(), path));
-  if (!S_ISREG(status.st_mode)) return Error(Code::kInvalidArgument, path + " in " + path_ + " is not a regular file");
+  if (!S_ISREG(status.st_mode))
+    return Error(Code::kInvalidArgument, path + " in " + path_ + " is not a regular file");
   UniqueFd file = Reopen(found.get(), O_RDONLY);
   if (!file) return Explain(errno, "read", path);
   return file;
@@ -205,11 +229,13 @@ Result<std::vector<TreeEntry>> ConfinedTree::List(const std::string& path, std::
     const std::string_view name = entry->d_name;
     if (name == "." || name == "..") continue;
     if (entries.size() == most)
-      return Error(Code::kResourceExhausted, path + " in " + path_ + " has more than " + std::to_string(most) + " entries");
+      return Error(Code::kResourceExhausted,
+                   path + " in " + path_ + " has more than " + std::to_string(most) + " entries");
     entries.push_back({std::string(name), entry->d_type});
   }
   if (errno != 0) return Explain(errno, "list", path);
-  std::sort(entries.begin(), entries.end(), [](const TreeEntry& a, const TreeEntry& b) { return a.name < b.name; });
+  std::sort(entries.begin(), entries.end(),
+            [](const TreeEntry& a, const TreeEntry& b) { return a.name < b.name; });
   return entries;
 }
 
@@ -217,7 +243,8 @@ Result<std::string> ConfinedTree::ReadLink(const std::string& path) const {
   ASSIGN(const UniqueFd fd, Open(path, O_PATH | O_NOFOLLOW, Mounts::kAll));
   std::string target(4096, '\0');
   const ssize_t length = ::readlinkat(fd.get(), "", target.data(), target.size());
-  // The empty path names a link only; for anything else the kernel says ENOENT, where readlink(2) says EINVAL.
+  // readlinkat with the empty path works only for links; for anything else the kernel returns
+  // ENOENT, where readlink(2) returns EINVAL.
   if (length < 0) return Explain(errno == ENOENT ? EINVAL : errno, "read the link", path);
   target.resize(static_cast<std::size_t>(length));
   return target;
@@ -233,19 +260,22 @@ Result<UniqueFd> ConfinedTree::MakeDirectories(const std::string& path, unsigned
   do {
     const std::size_t begin = end + 1;
     end = clean.find('/', begin);
-    ASSIGN(folder, EnterOrMake(folder.get(), clean.substr(0, end), clean.substr(begin, end - begin), mode));
+    ASSIGN(folder,
+           EnterOrMake(folder.get(), clean.substr(0, end), clean.substr(begin, end - begin), mode));
   } while (end != std::string::npos);
   return folder;
 }
 
-Result<UniqueFd> ConfinedTree::EnterOrMake(int parent, const std::string& path, const std::string& name, unsigned mode) const {
+Result<UniqueFd> ConfinedTree::EnterOrMake(int parent, const std::string& path,
+                                           const std::string& name, unsigned mode) const {
   UniqueFd folder = TryOpen(path, kDirectory, Mounts::kOwn);
   if (!folder && errno == ENOENT) {
-    if (::mkdirat(parent, name.c_str(), mode) != 0 && errno != EEXIST) return Explain(errno, "make the directory", path);
+    if (::mkdirat(parent, name.c_str(), mode) != 0 && errno != EEXIST)
+      return Explain(errno, "make the directory", path);
     folder = TryOpen(path, kDirectory, Mounts::kOwn);
     if (!folder && errno == ENOENT)
-      return Error(Code::kFailedPrecondition,
-                   "cannot make the directory " + path + " in " + path_ + ": a link stands there that leads nowhere");
+      return Error(Code::kFailedPrecondition, "cannot make the directory " + path + " in " + path_ +
+                                                  ": a link stands there that leads nowhere");
   }
   if (!folder) return Explain(errno, "open", path);
   return folder;
@@ -258,7 +288,8 @@ Status ConfinedTree::Write(const std::string& path, std::string_view content, un
   return std::move(file).Replace(place.name);
 }
 
-Status ConfinedTree::Create(const std::string& path, std::string_view content, unsigned mode) const {
+Status ConfinedTree::Create(const std::string& path, std::string_view content,
+                            unsigned mode) const {
   ASSIGN(const Place place, Split(path));
   ASSIGN(const UniqueFd folder, MakeDirectories(place.folder));
   ASSIGN(Beside file, Beside::File(folder.get(), path, content, mode));
@@ -277,13 +308,15 @@ Status ConfinedTree::Remove(const std::string& path) const {
   ASSIGN(const Place place, Split(path));
   const UniqueFd folder = TryOpen(place.folder, kDirectory, Mounts::kOwn);
   if (!folder) return errno == ENOENT ? Status() : Status(Explain(errno, "remove", path));
-  if (::unlinkat(folder.get(), place.name.c_str(), 0) != 0 && errno != ENOENT) return Explain(errno, "remove", path);
+  if (::unlinkat(folder.get(), place.name.c_str(), 0) != 0 && errno != ENOENT)
+    return Explain(errno, "remove", path);
   return {};
 }
 
 Status ConfinedTree::ChangeMode(const std::string& path, unsigned mode) const {
   ASSIGN(const UniqueFd found, Open(path, O_PATH, Mounts::kOwn));
-  if (::chmod(("/proc/self/fd/" + std::to_string(found.get())).c_str(), mode) != 0) return Explain(errno, "set the mode of", path);
+  if (::chmod(("/proc/self/fd/" + std::to_string(found.get())).c_str(), mode) != 0)
+    return Explain(errno, "set the mode of", path);
   return {};
 }
 

@@ -1,4 +1,5 @@
-// What an ELF file says of itself, read with bounds from a descriptor: files of a driver, and of container images, which are hostile.
+// Reads facts of an ELF file from a descriptor, with limits: of driver files, and of files in
+// container images, which may be hostile.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +14,17 @@ struct ElfFacts {
   bool wide = true;           ///< 64-bit
   std::uint16_t machine = 0;  ///< e_machine: 62 x86-64, 183 aarch64
   std::uint32_t flags = 0;    ///< e_flags
-  std::string soname;         ///< empty: has none
+  std::string soname;         ///< empty if it has none
   std::vector<std::string> needed;
 };
 
-/// kInvalidArgument: no ELF file, or a broken one; the name is for the message. Reads by pread(2), at most some pages.
+/// kInvalidArgument: not an ELF file, or a broken one; `name` is used in the message. Reads with
+/// pread(2), at most some pages.
 base::Result<ElfFacts> ReadElf(int fd, const std::string& name);
 
-/// The content of a section, e.g. ".note.cuda.fwd_compatibility"; kNotFound where there is none, kResourceExhausted over `most` bytes.
-base::Result<std::string> ReadElfSection(int fd, const std::string& name, const std::string& section, std::size_t most = 64u << 10);
+/// The content of a section, e.g. ".note.cuda.fwd_compatibility"; kNotFound if there is none,
+/// kResourceExhausted if it is larger than `most` bytes.
+base::Result<std::string> ReadElfSection(int fd, const std::string& name,
+                                         const std::string& section, std::size_t most = 64u << 10);
 
 }  // namespace penstock::os

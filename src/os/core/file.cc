@@ -1,4 +1,3 @@
-// Whole files by plain system calls. Knows nothing of what is in them.
 #include "os/core/file.h"
 
 #include <algorithm>
@@ -22,7 +21,8 @@ std::string Folder(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-base::Status FillAndRename(UniqueFd file, const std::string& temporary, const std::string& path, std::string_view content, unsigned mode) {
+base::Status FillAndRename(UniqueFd file, const std::string& temporary, const std::string& path,
+                           std::string_view content, unsigned mode) {
   TRY(WriteAll(file.get(), content, path));
   if (::fchmod(file.get(), mode) != 0) return ErrnoError(errno, "set the mode of " + path);
   if (::fsync(file.get()) != 0) return ErrnoError(errno, "sync " + path);
@@ -32,10 +32,12 @@ base::Status FillAndRename(UniqueFd file, const std::string& temporary, const st
 }
 
 bool EndsInOneOf(std::string_view name, std::span<const std::string_view> suffixes) {
-  return std::any_of(suffixes.begin(), suffixes.end(), [name](std::string_view suffix) { return name.ends_with(suffix); });
+  return std::any_of(suffixes.begin(), suffixes.end(),
+                     [name](std::string_view suffix) { return name.ends_with(suffix); });
 }
 
-// A rename is only safe from a crash once the directory is on disk too; a file system that cannot sync directories has nothing to lose.
+// A rename survives a crash only after the directory is synced, too. A file system that cannot sync
+// directories needs no sync.
 void SyncFolder(const std::string& folder) {
   const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd) ::fsync(fd.get());
@@ -53,7 +55,9 @@ base::Result<std::string> ReadAll(int fd, const std::string& name, std::size_t m
     if (got < 0) return ErrnoError(errno, "read " + name);
     if (got == 0) break;
     filled += static_cast<std::size_t>(got);
-    if (filled > most) return base::Error(base::Code::kResourceExhausted, name + " is larger than " + std::to_string(most) + " bytes");
+    if (filled > most)
+      return base::Error(base::Code::kResourceExhausted,
+                         name + " is larger than " + std::to_string(most) + " bytes");
   }
   content.resize(filled);
   return content;
@@ -73,7 +77,8 @@ base::Result<std::string> ReadRegular(int fd, const std::string& name, std::size
   struct stat status {};
   if (::fstat(fd, &status) != 0) return ErrnoError(errno, "look at " + name);
   if (S_ISDIR(status.st_mode)) return ErrnoError(EISDIR, "read " + name);
-  if (!S_ISREG(status.st_mode)) return base::Error(base::Code::kInvalidArgument, name + " is not a regular file");
+  if (!S_ISREG(status.st_mode))
+    return base::Error(base::Code::kInvalidArgument, name + " is not a regular file");
   return ReadAll(fd, name, most);
 }
 
@@ -107,7 +112,9 @@ base::Status WriteControlFile(const std::string& path, std::string_view content)
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
   if (!fd) return ErrnoError(errno, "open " + path);
   ssize_t written = 0;
-  do { written = ::write(fd.get(), content.data(), content.size()); } while (written < 0 && errno == EINTR);
+  do {
+    written = ::write(fd.get(), content.data(), content.size());
+  } while (written < 0 && errno == EINTR);
   if (written < 0) return ErrnoError(errno, "write to " + path);
   if (static_cast<std::size_t>(written) != content.size())
     return base::Error(base::Code::kDataLoss, path + " took only a part of what was written");
@@ -123,10 +130,11 @@ base::Status MakeDirectories(const std::string& path, unsigned mode) {
     if (::mkdir(folder.c_str(), mode) == 0) {
       const UniqueFd made(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
       if (!made || ::fchmod(made.get(), mode) != 0)
-        return ErrnoError(errno, "set the mode of " + folder);  // the umask may have taken from it
+        return ErrnoError(errno, "set the mode of " + folder);  // the umask may have removed bits
       continue;
     }
-    // Whatever mkdir objects to (it exists, or stands on a read-only file system) does not matter where there is a directory.
+    // Any mkdir error (it exists, or is on a read-only file system) is irrelevant if the directory
+    // exists.
     const int error = errno;
     struct stat status {};
     if (::stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) continue;
@@ -157,13 +165,15 @@ base::Result<std::vector<std::string>> ListDirectory(const std::string& path) {
   return ListAll(std::move(fd), path);
 }
 
-std::vector<FolderFile> ReadFolder(const std::string& folder, std::span<const std::string_view> suffixes, std::size_t most) {
+std::vector<FolderFile> ReadFolder(const std::string& folder,
+                                   std::span<const std::string_view> suffixes, std::size_t most) {
   UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   const int error = errno;
   if (!fd && error == ENOENT) return {};
   struct stat status {};
   if (!fd && ::lstat(folder.c_str(), &status) == 0 && S_ISLNK(status.st_mode))
-    return {{folder, base::Error(base::Code::kFailedPrecondition, folder + " is a symbolic link; make it a directory")}};
+    return {{folder, base::Error(base::Code::kFailedPrecondition,
+                                 folder + " is a symbolic link; make it a directory")}};
   if (!fd) return {{folder, ErrnoError(error, "list " + folder)}};
   const auto names = ListAll(std::move(fd), folder);
   if (!names.ok()) return {{folder, names.error()}};
@@ -171,7 +181,8 @@ std::vector<FolderFile> ReadFolder(const std::string& folder, std::span<const st
   for (const std::string& name : *names) {
     const std::string path = folder + "/" + name;
     if (!EndsInOneOf(name, suffixes)) continue;
-    if (::lstat(path.c_str(), &status) != 0 || S_ISDIR(status.st_mode)) continue;  // gone meanwhile, or a folder
+    if (::lstat(path.c_str(), &status) != 0 || S_ISDIR(status.st_mode))
+      continue;  // removed meanwhile, or a folder
     files.push_back({path, ReadFile(path, most)});
   }
   return files;

@@ -1,4 +1,4 @@
-// The layout of ld.so.cache (glibc, sysdeps/generic/dl-cache.h and elf/cache.c). Knows nothing of where the file or the libraries lie.
+// The layout of ld.so.cache (glibc, sysdeps/generic/dl-cache.h and elf/cache.c). Does no I/O.
 #include "os/core/ld_cache.h"
 
 #include <algorithm>
@@ -31,9 +31,9 @@ struct Header {
   char magic[20];
   std::uint32_t count;
   std::uint32_t text_bytes;
-  std::uint8_t flags;  // 0: nothing said, 2: little-endian, 3: big-endian
+  std::uint8_t flags;  // 0: not stated, 2: little-endian, 3: big-endian
   std::uint8_t padding[3];
-  std::uint32_t extension;  // where it lies from this header's begin; 0: none
+  std::uint32_t extension;  // its offset from this header's start; 0: none
   std::uint32_t unused[3];
 };
 static_assert(sizeof(Header) == 48);
@@ -41,7 +41,7 @@ constexpr std::uint8_t kOwnByteOrder = std::endian::native == std::endian::littl
 
 struct Entry {
   std::int32_t flags;
-  std::uint32_t soname;  // both names from the header's begin
+  std::uint32_t soname;  // both names are offsets from the header's start
   std::uint32_t path;
   std::uint32_t os_version;
   std::uint64_t hwcap;
@@ -63,20 +63,25 @@ struct Section {
 constexpr std::uint32_t kGenerator = 0;
 constexpr std::uint32_t kHwcapsNames = 1;
 constexpr std::size_t kMostSections = 64;
-constexpr std::size_t kMostHwcaps = 64;  // in all sections together; glibc knows five for all of its processors
+constexpr std::size_t kMostHwcaps =
+    64;  // in all sections together; glibc defines five for all of its processors
 constexpr std::size_t kMostHwcapsName = 255;
 
-// An entry of a glibc-hwcaps folder: bit 62 set and nothing else in the upper half but the instruction set's level; the lower half is an
-// index into the names of such folders.
+// An entry of a glibc-hwcaps folder: the upper half has bit 62 and the instruction set's level, and
+// the lower half is an index into the names of such folders.
 constexpr std::uint64_t kHwcapsBit = std::uint64_t{1} << 62;
 constexpr std::uint64_t kLevelMask = std::uint64_t{0x3ff} << 32;
 constexpr std::uint64_t kIndexMask = 0xffffffff;
 
-bool IsHwcapsEntry(std::uint64_t hwcap) { return (hwcap & ~(kLevelMask | kIndexMask)) == kHwcapsBit; }
+bool IsHwcapsEntry(std::uint64_t hwcap) {
+  return (hwcap & ~(kLevelMask | kIndexMask)) == kHwcapsBit;
+}
 
-Error Broken(const std::string& what) { return {Code::kInvalidArgument, "broken ld.so.cache: " + what}; }
+Error Broken(const std::string& what) {
+  return {Code::kInvalidArgument, "broken ld.so.cache: " + what};
+}
 
-/// A list of libraries in the new format; offsets count from the begin of `bytes`.
+/// Reads a list of libraries in the new format; offsets count from the start of `bytes`.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
@@ -96,7 +101,8 @@ class Reader {
  private:
   template <typename T>
   Result<T> At(std::size_t offset) const {
-    if (offset > bytes_.size() || bytes_.size() - offset < sizeof(T)) return Broken("it is shorter than it says");
+    if (offset > bytes_.size() || bytes_.size() - offset < sizeof(T))
+      return Broken("it is shorter than it says");
     T value;
     std::memcpy(&value, bytes_.data() + offset, sizeof value);
     return value;
@@ -105,8 +111,10 @@ class Reader {
   base::Status ReadHeader() {
     ASSIGN(header_, At<Header>(0));
     if (const auto order = header_.flags & 3; order != 0 && order != kOwnByteOrder)
-      return Error(Code::kInvalidArgument, "this ld.so.cache is for machines of the other byte order");
-    if (header_.count > kMostEntries || header_.count > (bytes_.size() - sizeof(Header)) / sizeof(Entry))
+      return Error(Code::kInvalidArgument,
+                   "this ld.so.cache is for machines of the other byte order");
+    if (header_.count > kMostEntries ||
+        header_.count > (bytes_.size() - sizeof(Header)) / sizeof(Entry))
       return Broken("it cannot hold " + std::to_string(header_.count) + " entries");
     return {};
   }
@@ -114,10 +122,12 @@ class Reader {
   base::Status ReadHwcapsNames() {
     if (header_.extension == 0) return {};
     ASSIGN(const Extension extension, At<Extension>(header_.extension));
-    if (extension.magic != kExtensionMagic) return {};  // ld.so does not look at it, either
-    if (extension.count > kMostSections) return Broken("its extension has " + std::to_string(extension.count) + " sections");
+    if (extension.magic != kExtensionMagic) return {};  // ld.so ignores it, too
+    if (extension.count > kMostSections)
+      return Broken("its extension has " + std::to_string(extension.count) + " sections");
     for (std::size_t i = 0; i < extension.count; ++i) {
-      ASSIGN(const Section section, At<Section>(header_.extension + sizeof(Extension) + i * sizeof(Section)));
+      ASSIGN(const Section section,
+             At<Section>(header_.extension + sizeof(Extension) + i * sizeof(Section)));
       if (section.tag == kHwcapsNames) TRY(ReadNames(section));
     }
     return {};
@@ -125,10 +135,15 @@ class Reader {
 
   base::Status ReadNames(const Section& section) {
     for (std::size_t i = 0; i < section.bytes / sizeof(std::uint32_t); ++i) {
-      ASSIGN(const std::uint32_t offset, At<std::uint32_t>(std::size_t{section.offset} + i * sizeof(std::uint32_t)));
-      if (hwcaps_.size() == kMostHwcaps) return Broken("it names more than " + std::to_string(kMostHwcaps) + " glibc-hwcaps folders");
+      ASSIGN(const std::uint32_t offset,
+             At<std::uint32_t>(std::size_t{section.offset} + i * sizeof(std::uint32_t)));
+      if (hwcaps_.size() == kMostHwcaps)
+        return Broken("it names more than " + std::to_string(kMostHwcaps) +
+                      " glibc-hwcaps folders");
       ASSIGN(std::string name, Text(offset));
-      if (name.size() > kMostHwcapsName) return Broken("the name of a glibc-hwcaps folder has " + std::to_string(name.size()) + " bytes");
+      if (name.size() > kMostHwcapsName)
+        return Broken("the name of a glibc-hwcaps folder has " + std::to_string(name.size()) +
+                      " bytes");
       hwcaps_.push_back(std::move(name));
     }
     return {};
@@ -141,7 +156,8 @@ class Reader {
     ASSIGN(entry.path, Text(raw.path));
     if (IsHwcapsEntry(raw.hwcap)) {
       const std::uint64_t index = raw.hwcap & kIndexMask;
-      if (index >= hwcaps_.size()) return Broken("an entry is of a glibc-hwcaps folder that it does not name");
+      if (index >= hwcaps_.size())
+        return Broken("an entry is of a glibc-hwcaps folder that it does not name");
       TRY(CountText(hwcaps_[index].size()));
       entry.hwcaps = hwcaps_[index];
       entry.hwcap &= ~kIndexMask;
@@ -159,7 +175,8 @@ class Reader {
 
   base::Status CountText(std::size_t bytes) {
     text_ += bytes;
-    if (text_ > kMostText) return Broken("its names come to more than " + std::to_string(kMostText) + " bytes");
+    if (text_ > kMostText)
+      return Broken("its names come to more than " + std::to_string(kMostText) + " bytes");
     return {};
   }
 
@@ -169,13 +186,14 @@ class Reader {
   std::size_t text_ = 0;
 };
 
-// Where the new format begins; after an old list it is aligned to 8 bytes.
+// Finds the start of the new format; after an old list it is aligned to 8 bytes.
 Result<std::string_view> FindNewFormat(std::string_view bytes) {
   if (bytes.starts_with(kNewMagic)) return bytes;
   OldHeader old;
   if (bytes.starts_with(kOldMagic) && bytes.size() >= sizeof old) {
     std::memcpy(&old, bytes.data(), sizeof old);
-    const std::size_t end = (sizeof old + std::size_t{old.count} * kOldEntryBytes + 7) & ~std::size_t{7};
+    const std::size_t end =
+        (sizeof old + std::size_t{old.count} * kOldEntryBytes + 7) & ~std::size_t{7};
     if (end < bytes.size() && bytes.substr(end).starts_with(kNewMagic)) return bytes.substr(end);
   }
   return Error(Code::kInvalidArgument, "no ld.so.cache in glibc's format 1.1");
@@ -183,8 +201,8 @@ Result<std::string_view> FindNewFormat(std::string_view bytes) {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// ld.so counts in an int, and longer numbers wrap around in it: a library whose name bears a date to the second is found by that order
-// only.
+// ld.so accumulates numbers in an int, and longer ones wrap around; the order must match ld.so's,
+// or libraries with a timestamp in their name are not found.
 std::int32_t TakeNumber(std::string_view& text) {
   std::uint32_t number = 0;
   for (; !text.empty() && IsDigit(text.front()); text.remove_prefix(1))
@@ -192,22 +210,25 @@ std::int32_t TakeNumber(std::string_view& text) {
   return static_cast<std::int32_t>(number);
 }
 
-// The order of ldconfig (glibc, elf/cache.c, compare): everything descending, but the names of glibc-hwcaps folders.
+// The order of ldconfig (glibc, elf/cache.c, compare): all fields descending, except the names of
+// glibc-hwcaps folders.
 bool StandsBefore(const LdCacheEntry& left, const LdCacheEntry& right) {
-  if (const int names = CompareLibraryNames(left.soname, right.soname); names != 0) return names > 0;
+  if (const int names = CompareLibraryNames(left.soname, right.soname); names != 0)
+    return names > 0;
   if (left.flags != right.flags) return left.flags > right.flags;
   if (left.hwcaps.empty() != right.hwcaps.empty()) return right.hwcaps.empty();
   if (left.hwcaps != right.hwcaps) return left.hwcaps < right.hwcaps;
   return left.hwcap > right.hwcap;
 }
 
-/// Collects names, which must stay where they are; each stands once.
+/// Collects names at fixed offsets; each name is stored once.
 class Texts {
  public:
   Texts(std::size_t begin, std::size_t names) : begin_(begin) { places_.reserve(names); }
 
   std::uint32_t Place(const std::string& text) {
-    const auto [found, added] = places_.try_emplace(text, static_cast<std::uint32_t>(begin_ + bytes_.size()));
+    const auto [found, added] =
+        places_.try_emplace(text, static_cast<std::uint32_t>(begin_ + bytes_.size()));
     if (added) bytes_.append(text.c_str(), text.size() + 1);
     return found->second;
   }
@@ -227,25 +248,35 @@ void Append(std::string& bytes, const T& value) {
 std::string WriteExtension(std::size_t begin, const std::vector<std::uint32_t>& hwcaps) {
   constexpr std::string_view generator = "ldconfig (Penstock) " PENSTOCK_VERSION;
   const std::uint32_t sections = hwcaps.empty() ? 1 : 2;
-  const auto names = static_cast<std::uint32_t>(begin + sizeof(Extension) + sections * sizeof(Section));
+  const auto names =
+      static_cast<std::uint32_t>(begin + sizeof(Extension) + sections * sizeof(Section));
   const auto names_bytes = static_cast<std::uint32_t>(hwcaps.size() * sizeof(std::uint32_t));
   std::string bytes;
   Append(bytes, Extension{.magic = kExtensionMagic, .count = sections});
-  Append(bytes, Section{.tag = kGenerator, .offset = names + names_bytes, .bytes = static_cast<std::uint32_t>(generator.size())});
-  if (!hwcaps.empty()) Append(bytes, Section{.tag = kHwcapsNames, .offset = names, .bytes = names_bytes});
+  Append(bytes, Section{.tag = kGenerator,
+                        .offset = names + names_bytes,
+                        .bytes = static_cast<std::uint32_t>(generator.size())});
+  if (!hwcaps.empty())
+    Append(bytes, Section{.tag = kHwcapsNames, .offset = names, .bytes = names_bytes});
   for (const std::uint32_t name : hwcaps) Append(bytes, name);
   return bytes.append(generator);
 }
 
-std::string WriteFile(std::size_t count, const std::string& list, const std::string& texts, const std::vector<std::uint32_t>& hwcaps) {
-  Header header{.count = static_cast<std::uint32_t>(count), .text_bytes = static_cast<std::uint32_t>(texts.size()), .flags = kOwnByteOrder};
+std::string WriteFile(std::size_t count, const std::string& list, const std::string& texts,
+                      const std::vector<std::uint32_t>& hwcaps) {
+  Header header{.count = static_cast<std::uint32_t>(count),
+                .text_bytes = static_cast<std::uint32_t>(texts.size()),
+                .flags = kOwnByteOrder};
   std::memcpy(header.magic, kNewMagic.data(), kNewMagic.size());
   const std::size_t used = sizeof header + list.size() + texts.size();
   const std::size_t extension = (used + 3) & ~std::size_t{3};
   header.extension = static_cast<std::uint32_t>(extension);
   std::string bytes;
   Append(bytes, header);
-  return bytes.append(list).append(texts).append(extension - used, '\0').append(WriteExtension(extension, hwcaps));
+  return bytes.append(list)
+      .append(texts)
+      .append(extension - used, '\0')
+      .append(WriteExtension(extension, hwcaps));
 }
 
 }  // namespace
@@ -260,9 +291,12 @@ std::string WriteLdCache(const std::vector<LdCacheEntry>& entries) {
   order.reserve(entries.size());
   for (const LdCacheEntry& entry : entries) order.push_back(&entry);
   std::stable_sort(order.begin(), order.end(),
-                   [](const LdCacheEntry* left, const LdCacheEntry* right) { return StandsBefore(*left, *right); });
+                   [](const LdCacheEntry* left, const LdCacheEntry* right) {
+                     return StandsBefore(*left, *right);
+                   });
   Texts texts(sizeof(Header) + entries.size() * sizeof(Entry), 2 * entries.size());
-  std::map<std::string, std::uint32_t> hwcaps;  // ld.so wants these names in order, and the entries' indices are places in it
+  std::map<std::string, std::uint32_t>
+      hwcaps;  // ld.so requires these names sorted; entries refer to them by index
   for (const LdCacheEntry& entry : entries) {
     if (!entry.hwcaps.empty()) hwcaps[entry.hwcaps] = 0;
   }
@@ -274,8 +308,13 @@ std::string WriteLdCache(const std::vector<LdCacheEntry>& entries) {
   std::string list;
   list.reserve(entries.size() * sizeof(Entry));
   for (const LdCacheEntry* entry : order) {
-    const std::uint64_t hwcap = entry->hwcaps.empty() ? entry->hwcap : (entry->hwcap & kLevelMask) | kHwcapsBit | hwcaps[entry->hwcaps];
-    Append(list, Entry{.flags = entry->flags, .soname = texts.Place(entry->soname), .path = texts.Place(entry->path), .hwcap = hwcap});
+    const std::uint64_t hwcap =
+        entry->hwcaps.empty() ? entry->hwcap
+                              : (entry->hwcap & kLevelMask) | kHwcapsBit | hwcaps[entry->hwcaps];
+    Append(list, Entry{.flags = entry->flags,
+                       .soname = texts.Place(entry->soname),
+                       .path = texts.Place(entry->path),
+                       .hwcap = hwcap});
   }
   return WriteFile(entries.size(), list, texts.bytes(), hwcaps_places);
 }
@@ -286,7 +325,8 @@ int CompareLibraryNames(std::string_view left, std::string_view right) {
     const char b = right.empty() ? '\0' : right.front();
     if (IsDigit(a) && IsDigit(b)) {
       const std::int32_t number = TakeNumber(left);
-      if (const std::int32_t other = TakeNumber(right); number != other) return number < other ? -1 : 1;
+      if (const std::int32_t other = TakeNumber(right); number != other)
+        return number < other ? -1 : 1;
       continue;
     }
     if (IsDigit(a) || IsDigit(b)) return IsDigit(a) ? 1 : -1;
@@ -303,7 +343,8 @@ std::optional<std::int32_t> LdCacheFlags(const ElfFacts& library) {
   switch (library.machine) {
     case EM_X86_64: return library.wide ? kGlibc | 0x0300 : kGlibc | 0x0800;  // the latter is x32
     case EM_386: return kGlibc;
-    case EM_AARCH64: return library.wide ? std::optional<std::int32_t>(kGlibc | 0x0a00) : std::nullopt;
+    case EM_AARCH64:
+      return library.wide ? std::optional<std::int32_t>(kGlibc | 0x0a00) : std::nullopt;
     default: return std::nullopt;
   }
 }

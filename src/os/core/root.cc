@@ -1,4 +1,4 @@
-// Paths below a root, by openat2. Never resolves a path by itself.
+// Opens paths below a root with openat2; never resolves a path itself.
 #include "os/core/root.h"
 
 #include <cerrno>
@@ -19,26 +19,33 @@ int OpenInRoot(int root, const char* path, int flags) {
   how.flags = static_cast<std::uint64_t>(flags);
   how.mode = (flags & O_CREAT) != 0 ? 0644 : 0;
   how.resolve = RESOLVE_IN_ROOT;
-  // EAGAIN: something on the way was renamed meanwhile, and the kernel cannot tell whether ".." was safe (openat2(2)).
+  // EAGAIN: a folder on the way was renamed meanwhile, and the kernel cannot decide whether ".."
+  // was safe (openat2(2)).
   for (int attempt = 0;; ++attempt) {
     const long fd = ::syscall(SYS_openat2, root, path, &how, sizeof how);
-    if (fd >= 0 || (errno != EAGAIN && errno != EINTR) || attempt == 100) return static_cast<int>(fd);
+    if (fd >= 0 || (errno != EAGAIN && errno != EINTR) || attempt == 100)
+      return static_cast<int>(fd);
   }
 }
 
 bool IsSystemRoot(int fd) {
   struct stat here {
   }, system{};
-  return ::fstat(fd, &here) == 0 && ::stat("/", &system) == 0 && here.st_dev == system.st_dev && here.st_ino == system.st_ino;
+  return ::fstat(fd, &here) == 0 && ::stat("/", &system) == 0 && here.st_dev == system.st_dev &&
+         here.st_ino == system.st_ino;
 }
 
-// A filter that does not know the call may answer anything, so ask whether it opens what is known to open.
-bool KernelConfines(int root) { return static_cast<bool>(UniqueFd(OpenInRoot(root, ".", O_PATH | O_CLOEXEC))); }
+// A seccomp filter that does not know openat2 may return any errno, so test with a call that must
+// succeed.
+bool KernelConfines(int root) {
+  return static_cast<bool>(UniqueFd(OpenInRoot(root, ".", O_PATH | O_CLOEXEC)));
+}
 
-/// proc(5): what the kernel would say to getcwd(2) if it were a folder.
+/// Like getcwd(2) for any descriptor (proc(5)).
 base::Result<std::string> PathOfDescriptor(int fd) {
   std::string path(4096, '\0');
-  const ssize_t length = ::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path.data(), path.size());
+  const ssize_t length =
+      ::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path.data(), path.size());
   if (length < 0) return ErrnoError(errno, "read /proc/self/fd");
   path.resize(static_cast<std::size_t>(length));
   return path;
@@ -55,10 +62,11 @@ base::Result<Root> Root::Open(const std::string& path) {
 
 base::Result<UniqueFd> Root::OpenFile(const std::string& path, int flags) const {
   flags |= O_CLOEXEC;
-  if ((flags & O_PATH) == 0) flags |= O_NOCTTY;  // openat2 refuses what O_PATH would ignore
+  if ((flags & O_PATH) == 0) flags |= O_NOCTTY;  // openat2 rejects flags that O_PATH would ignore
   const auto start = path.find_first_not_of('/');
   const std::string below = start == std::string::npos ? "." : path.substr(start);
-  UniqueFd fd(confined_ ? OpenInRoot(fd_.get(), below.c_str(), flags) : ::openat(fd_.get(), below.c_str(), flags, 0644));
+  UniqueFd fd(confined_ ? OpenInRoot(fd_.get(), below.c_str(), flags)
+                        : ::openat(fd_.get(), below.c_str(), flags, 0644));
   if (!fd) return ErrnoError(errno, "open " + path + (path_ == "/" ? "" : " in " + path_));
   return fd;
 }
@@ -77,7 +85,8 @@ base::Result<std::string> Root::ReadLink(const std::string& path) const {
   ASSIGN(const UniqueFd fd, OpenFile(path, O_PATH | O_NOFOLLOW));
   std::string target(4096, '\0');
   const ssize_t length = ::readlinkat(fd.get(), "", target.data(), target.size());
-  // The empty path names a link only; for anything else the kernel says ENOENT, where readlink(2) says EINVAL.
+  // readlinkat with the empty path works only for links; for anything else the kernel returns
+  // ENOENT, where readlink(2) returns EINVAL.
   if (length < 0) return ErrnoError(errno == ENOENT ? EINVAL : errno, "read the link " + path);
   target.resize(static_cast<std::size_t>(length));
   return target;
@@ -89,10 +98,11 @@ base::Result<std::string> Root::PathOf(const UniqueFd& file) const {
   if (root == "/") root.clear();
   struct stat there {
   }, opened{};
-  const bool is_there = ::lstat(path.c_str(), &there) == 0 && ::fstat(file.get(), &opened) == 0 && there.st_ino == opened.st_ino &&
-                        there.st_dev == opened.st_dev;
+  const bool is_there = ::lstat(path.c_str(), &there) == 0 && ::fstat(file.get(), &opened) == 0 &&
+                        there.st_ino == opened.st_ino && there.st_dev == opened.st_dev;
   if (path == root) return std::string("/");
-  if (!path.starts_with(root + "/") || !is_there) return base::Error(base::Code::kNotFound, path + " is not below " + path_);
+  if (!path.starts_with(root + "/") || !is_there)
+    return base::Error(base::Code::kNotFound, path + " is not below " + path_);
   return path.substr(root.size());
 }
 

@@ -1,4 +1,4 @@
-// Instructions of classic BPF by hand (Documentation/userspace-api/seccomp_filter.rst).
+// Assembles classic BPF filters for seccomp (Documentation/userspace-api/seccomp_filter.rst).
 #include "os/core/system_calls.h"
 
 #include <cerrno>
@@ -26,7 +26,7 @@ const char* ended = "";
 
 void Say(const char* text) { (void)!::write(STDERR_FILENO, text, std::strlen(text)); }
 
-// In a signal handler: nothing that allocates.
+// Runs in a signal handler, so it must not allocate.
 void SayAndEnd(int, siginfo_t* about, void*) {
   char digits[12] = {};
   char* first = digits + sizeof digits - 1;
@@ -43,18 +43,24 @@ sock_filter Statement(unsigned code, std::size_t value) {
   return BPF_STMT(static_cast<std::uint16_t>(code), static_cast<std::uint32_t>(value));
 }
 sock_filter SkipIf(std::size_t value, std::uint8_t if_equal, std::uint8_t otherwise = 0) {
-  return BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(value), if_equal, otherwise);
+  return BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(value), if_equal,
+                  otherwise);
 }
 sock_filter SkipIfAny(std::uint32_t bits, std::uint8_t if_any, std::uint8_t otherwise) {
   return BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, if_any, otherwise);
 }
 
-constexpr std::ptrdiff_t kAfterNumber = 4;  // of the filter: the number of the call is loaded from there on
+constexpr std::ptrdiff_t kAfterNumber =
+    4;  // index in the filter after which the call's number is loaded
 
-/// What the calls of the list get, all others, and those of another kind than the processor's own.
-std::vector<sock_filter> Filter(std::span<const int> calls, std::uint32_t listed, std::uint32_t others, std::uint32_t foreign) {
-  std::vector<sock_filter> program = {Statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)), SkipIf(kMachine, 1),
-                                      Statement(BPF_RET | BPF_K, foreign), Statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+/// Builds a filter with three results: for listed calls, for other calls, and for calls of a
+/// foreign ABI.
+std::vector<sock_filter> Filter(std::span<const int> calls, std::uint32_t listed,
+                                std::uint32_t others, std::uint32_t foreign) {
+  std::vector<sock_filter> program = {
+      Statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)), SkipIf(kMachine, 1),
+      Statement(BPF_RET | BPF_K, foreign),
+      Statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
   for (const int call : calls) {
     program.push_back(SkipIf(static_cast<std::size_t>(call), 0, 1));
     program.push_back(Statement(BPF_RET | BPF_K, listed));
@@ -63,10 +69,12 @@ std::vector<sock_filter> Filter(std::span<const int> calls, std::uint32_t listed
   return program;
 }
 
-/// For good, for this thread and those that it starts.
+/// Permanent, for this thread and those that it starts.
 base::Status PutInForce(std::vector<sock_filter> instructions) {
   const sock_fprog filter{static_cast<unsigned short>(instructions.size()), instructions.data()};
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0) return {};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+      ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0)
+    return {};
   return base::ErrnoError(errno, "confine the process to the system calls that it needs");
 }
 
@@ -87,19 +95,24 @@ base::Status AllowOnly(std::span<const int> calls, const char* program) {
 
 base::Status DenyCalls(std::span<const int> calls) {
   constexpr std::uint32_t kRefuse = SECCOMP_RET_ERRNO | EPERM;
-  // Not CLONE_NEWTIME, whose bit is of the exit signal here: only clone3 and unshare know it.
-  constexpr std::uint32_t kNamespaces =
-      CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+  // CLONE_NEWTIME is not included: its bit is part of clone's exit signal, and only clone3 and
+  // unshare support it.
+  constexpr std::uint32_t kNamespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
+                                        CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
   std::vector<sock_filter> program = Filter(calls, kRefuse, SECCOMP_RET_ALLOW, kRefuse);
-  // The flags are the lower half of the first argument, on processors of either kind.
-  program.insert(program.begin() + kAfterNumber,
-                 {SkipIf(SYS_clone3, 0, 1), Statement(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS), SkipIf(SYS_clone, 0, 4),
-                  Statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)), SkipIfAny(kNamespaces, 0, 1),
-                  Statement(BPF_RET | BPF_K, kRefuse), Statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))});
+  // The flags are the lower half of the first argument, on processors of either byte order.
+  program.insert(
+      program.begin() + kAfterNumber,
+      {SkipIf(SYS_clone3, 0, 1), Statement(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+       SkipIf(SYS_clone, 0, 4), Statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)),
+       SkipIfAny(kNamespaces, 0, 1), Statement(BPF_RET | BPF_K, kRefuse),
+       Statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))});
 #if defined(__x86_64__)
-  // Those of x32 are of the same kind to the filter, with a bit of their own (arch/x86/include/uapi/asm/unistd.h).
+  // x32 calls have the same architecture value in the filter, but set a bit of their own in the
+  // number (arch/x86/include/uapi/asm/unistd.h).
   constexpr std::uint32_t kX32 = 0x40000000;
-  program.insert(program.begin() + kAfterNumber, {SkipIfAny(kX32, 0, 1), Statement(BPF_RET | BPF_K, kRefuse)});
+  program.insert(program.begin() + kAfterNumber,
+                 {SkipIfAny(kX32, 0, 1), Statement(BPF_RET | BPF_K, kRefuse)});
 #endif
   return PutInForce(std::move(program));
 }

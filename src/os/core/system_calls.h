@@ -1,4 +1,4 @@
-// Which system calls a process may make from now on (seccomp(2)), without a library.
+// Restricts which system calls this process may make from now on (seccomp(2)), without a library.
 #pragma once
 
 #include <initializer_list>
@@ -11,16 +11,20 @@
 
 namespace penstock::os {
 
-/// A filter that admits these calls of the processor's own kind (no 32-bit ones), and sends SIGSYS for any other.
+/// A filter that allows these calls of the processor's native ABI (no 32-bit calls), and sends
+/// SIGSYS for any other.
 std::vector<sock_filter> AllowedCalls(std::span<const int> calls);
 
-/// Puts it in force, for good, for this thread and those that it starts. Whoever makes another call is ended with status 1 and a line on
-/// standard error that names `program` (which must live as long) and the call's number. kUnimplemented where the kernel has no filters.
+/// Installs that filter permanently for this thread and the threads that it starts. Any other call
+/// ends the process with status 1 and a line on standard error that names `program` (which must
+/// stay valid) and the number of the call. kUnimplemented if the kernel has no seccomp filters.
 base::Status AllowOnly(std::span<const int> calls, const char* program);
 
-/// Refuses these calls with EPERM, and every call of another kind than the processor's own, for good, to this thread and those that it
-/// starts, and to the programs that these become. Also refuses clone with new namespaces, and answers clone3 with ENOSYS, as before
-/// Linux 5.3: a filter cannot see its flags, and whoever calls it knows to call clone then. kUnimplemented where the kernel has no filters.
+/// Refuses these calls, and every call that is not of the processor's native ABI, with EPERM:
+/// permanently, for this thread, the threads and processes that it starts, and the programs that
+/// they execute. Also refuses clone with new namespaces, and answers clone3 with ENOSYS, as before
+/// Linux 5.3: a filter cannot see clone3's flags, and callers of clone3 fall back to clone.
+/// kUnimplemented if the kernel has no seccomp filters.
 base::Status DenyCalls(std::span<const int> calls);
 
 }  // namespace penstock::os

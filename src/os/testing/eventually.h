@@ -1,4 +1,4 @@
-// For tests that wait for threads and processes of their own.
+// Waits in tests for conditions that other threads or processes bring about.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@
 
 namespace penstock::os {
 
-/// Asks until the answer is true; false after a minute. Blocks.
+/// Calls `holds` until it returns true; false after a minute. Blocks.
 inline bool Eventually(const std::function<bool()>& holds) {
   const auto late = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (!holds()) {

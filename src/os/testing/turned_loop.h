@@ -1,4 +1,4 @@
-// A loop whose time stands still until a test moves it. For tests only.
+// A loop whose time moves only when a test advances it. For tests only.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,9 @@
 
 namespace penstock::os {
 
-/// Descriptors and posted functions as in any loop, on a thread of its own; timers by a clock that moves with Advance alone, so that no
-/// deadline passes because the machine was busy. All functions from the test's thread.
+/// Descriptors and posted functions work as in any loop, on a thread of its own. Timers use a clock
+/// that only Advance moves, so that no deadline passes because the machine was busy. Call all
+/// functions from the test's thread.
 class TurnedLoop {
  public:
   explicit TurnedLoop(std::string name) : loop_(std::move(name), clock_) {}
@@ -34,19 +35,21 @@ class TurnedLoop {
     ran.get_future().wait();
   }
 
-  /// Returns when all that was due, posted or readable has had its turn, and what it posted.
+  /// Returns after everything that was due, posted or readable has run, including what it posted.
   void Settle() {
-    for (int round = 0; round < 100; ++round) Run([] {});  // a reader may take what is readable piece by piece
+    for (int round = 0; round < 100; ++round) Run([] {});  // a reader may read in several pieces
   }
 
-  /// Lets everything have its turn, then moves the clock by all of this; timers that became due have run when it returns.
+  /// Runs everything that is due, then advances the clock by the whole duration; timers that became
+  /// due have run when it returns.
   void Advance(base::Duration by) {
     Settle();
     Run([&] { clock_.Advance(by); });
     Settle();
   }
 
-  /// Moves the clock by steps, for what waits for other processes and threads too, until something holds; false after a minute.
+  /// Advances the clock in steps until `holds` returns true, for conditions that also depend on
+  /// other processes and threads; false after a minute.
   bool AdvanceUntil(base::Duration step, const std::function<bool()>& holds) {
     const auto late = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (!holds()) {

@@ -1,0 +1,39 @@
+// Reads the environment that the engine wrote; parts of it may come from an image's author.
+#include "hook/nvidia/prestart.h"
+
+#include "base/core/printable.h"
+#include "hook/container.h"
+
+namespace penstock::hook {
+namespace {
+
+using base::Code;
+using base::Error;
+
+constexpr std::string_view kVariable = "NVIDIA_VISIBLE_DEVICES=";
+constexpr std::size_t kMostShown = 80;
+
+std::string Shown(std::string_view value) {
+  return "\"" + base::Printable(value.substr(0, kMostShown)) +
+         (value.size() > kMostShown ? "...\"" : "\"");
+}
+
+}  // namespace
+
+base::Status CheckPrestart(std::string_view state) {
+  ASSIGN(const auto environment, ReadEnvironment(state));
+  std::string_view asked;
+  for (const std::string& variable : environment)
+    if (variable.starts_with(kVariable))
+      asked =
+          std::string_view(variable).substr(kVariable.size());  // docker adds its own value last
+  if (asked.empty() || asked == "void") return {};
+  return Error(Code::kFailedPrecondition,
+               "this container asks for GPUs (--gpus, or NVIDIA_VISIBLE_DEVICES=" + Shown(asked) +
+                   ") under a runtime that gives it none. Start it with --runtime=nvidia (compose: "
+                   "`runtime: nvidia`) beside --gpus, or make "
+                   "that the default: penstock runtime configure --runtime docker --set-as-default "
+                   "--restart-mode systemd");
+}
+
+}  // namespace penstock::hook

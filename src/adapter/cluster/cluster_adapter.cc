@@ -1,0 +1,423 @@
+// Each piece of work (labels, NodeFeature, NodeState, node status) is level-triggered and fails
+// independently: a write that fails does not block the others.
+#include "adapter/cluster/cluster_adapter.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "adapter/cluster/configuration_watch.h"
+#include "adapter/cluster/counters_watch.h"
+#include "adapter/cluster/node_labels.h"
+#include "adapter/cluster/node_state_object.h"
+#include "adapter/cluster/node_status.h"
+#include "adapter/cluster/object_reconciler.h"
+#include "adapter/cluster/reconcile_loop.h"
+#include "api/node_state.h"
+#include "base/core/strings.h"
+#include "protocol/kube/events.h"
+#include "view/node_events.h"
+
+namespace penstock::adapter::cluster {
+
+using api::Switch;
+using base::Code;
+using base::Status;
+using protocol::kube::ApiResponse;
+using protocol::kube::Json;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr char kLabels[] = "labels", kFeature[] = "NodeFeature", kNodeState[] = "NodeState",
+               kNodeStatus[] = "node status";
+constexpr std::string_view kHostFeatures = "feature.node.kubernetes.io/";
+
+constexpr base::Duration kSettle = 200ms;  // NodeState: further changes usually follow
+constexpr base::Duration kSpacing = 1s;    // NodeState: minimum time between two writes
+constexpr base::Duration kBeginning = 1s;  // after a start, allocators are open by then or not soon
+constexpr base::Duration kOfTheStart = 5s;     // times this early count as start times
+constexpr base::Duration kLookAgain = 10min;   // interval of rereading our own objects
+constexpr base::Duration kNumbersAreNew = 3s;  // older ones are left to the kubelet's own update
+
+/// Whether a NodeFeature object carries the labels to the Node.
+enum class Carried { kUnknown, kNo, kYes };
+
+/// Whether the error is transient: there is no answer now, which says nothing about the request.
+bool IsPassing(const Status& status) {
+  if (status.ok()) return false;
+  const Code code = status.error().code();
+  return code == Code::kUnavailable || code == Code::kDeadlineExceeded ||
+         code == Code::kResourceExhausted || code == Code::kAborted ||
+         code == Code::kUnauthenticated || code == Code::kDataLoss;
+}
+
+Status NothingTried() { return base::Error(Code::kCancelled, "nothing to do"); }
+
+Status NotInstalled(const Status& status, const std::string& kind, const std::string& what_to_do) {
+  if (status.ok() || status.error().code() != Code::kNotFound) return status;
+  return base::Error(Code::kNotFound, "this cluster has no " + kind + ": " + what_to_do);
+}
+
+}  // namespace
+
+bool ClusterUpdate::operator==(const ClusterUpdate& other) const {
+  const auto last = [](const auto& reported) {
+    return reported.empty() ? 0 : reported.back().number + 1;
+  };
+  return labels == other.labels && last(notices) == last(other.notices) &&
+         ToJson(report) == ToJson(other.report);
+}
+
+struct ClusterAdapter::State : std::enable_shared_from_this<State> {
+  State(protocol::kube::Api& a, Options o, Callbacks c)
+      : api(a),
+        options(std::move(o)),
+        callbacks(std::move(c)),
+        carried(options.labels.node_feature == Switch::kOff ? Carried::kNo : Carried::kUnknown),
+        work(api.executor(), [this] { ReportState(); }),
+        watch(api, options.node, Where(options),
+              {.node = [this] { NodeChanged(); },
+               .remote = [this](const api::RemoteConfig& remote) { callbacks.remote(remote); },
+               .problem =
+                   [this](const std::string& what, ReconcileLoop::Problem problem) {
+                     work.Say(what, std::move(problem));
+                   }}),
+        feature(api, {.resource = {"nfd.k8s-sigs.io", "v1alpha1", "nodefeatures"},
+                      .namespace_name = options.namespace_name,
+                      .name = "penstock-features-for-" + options.node,
+                      .content = "/spec/labels"}),
+        node_state(api, {.resource = {std::string(api::kNodeStateGroup),
+                                      std::string(api::kNodeStateVersion),
+                                      std::string(api::kNodeStatePlural)},
+                         .name = options.node,
+                         .content = "/status"}),
+        recorder(api, "penstock", options.node),
+        counters(api, options.counters_map,
+                 {.reported =
+                      [this](const api::RemoteConfig& remote) {
+                        if (callbacks.counters) callbacks.counters(remote);
+                      },
+                  .problem =
+                      [this](ReconcileLoop::Problem problem) {
+                        work.Say("counters", std::move(problem));
+                      }}),
+        pods(api, options.node, options.holder_labels,
+             {.changed =
+                  [this](std::shared_ptr<const PodsOfNode> now) {
+                    if (callbacks.pods) callbacks.pods(std::move(now));
+                  },
+              .problem =
+                  [this](ReconcileLoop::Problem problem) {
+                    work.Say("pods", std::move(problem));
+                  }}) {
+    work.Add({.name = kLabels,
+              .work = [this](const Done& done) { WriteLabels(done); },
+              .settle = 10ms,
+              .spacing = 100ms});
+    work.Add({.name = kFeature,
+              .work = [this](const Done& done) { WriteFeature(done); },
+              .settle = 10ms,
+              .may_be_missing = options.labels.node_feature == Switch::kAuto});
+    work.Add({.name = kNodeState,
+              .work = [this](const Done& done) { WriteNodeState(done); },
+              .settle = kSettle,
+              .spacing = kSpacing,
+              .may_be_missing = options.config.node_state == Switch::kAuto});
+    work.Add({.name = kNodeStatus, .work = [this](const Done& done) { WriteNodeStatus(done); }});
+  }
+
+  using Done = ReconcileLoop::Done;
+
+  static api::ConfigMapConfig Where(const Options& options) {
+    api::ConfigMapConfig where = options.config.config_map;
+    if (where.namespace_name.empty()) where.namespace_name = options.namespace_name;
+    return where;
+  }
+
+  void Start() {
+    ReportState();
+    watch.Start();
+    counters.Start();
+    pods.Start();
+  }
+
+  base::TimePoint Now() const { return api.executor().clock().Now(); }
+
+  // Inputs.
+
+  void Show(ClusterUpdate now) {
+    if (!now.labels && news) now.labels = news->labels;
+    if (news && *news == now) return;
+    news = std::move(now);
+    if (!news->labels) return;  // the devices were not read yet: nothing can be concluded
+    if (!begun) begun = Now();
+    ReportNfd();
+    WriteAll();
+    ReportEvents();
+  }
+
+  /// Reports whether NFD labels this node with features that it found itself. Labels from our own
+  /// NodeFeature object do not count.
+  void ReportNfd() {
+    const ObservedNode* node = watch.node();
+    const bool may_carry = carried != Carried::kNo;
+    if (node == nullptr || (may_carry && !begun)) return;
+    const bool labels =
+        std::any_of(node->nfd.begin(), node->nfd.end(), [&](const std::string& key) {
+          return key.starts_with(kHostFeatures) && !(may_carry && news->labels->contains(key));
+        });
+    if (nfd == labels) return;
+    nfd = labels;
+    callbacks.nfd(labels);
+  }
+
+  void WriteAll() {
+    if (options.labels.node_feature != Switch::kOff) work.Soon(kFeature);
+    work.Soon(kLabels);
+    if (options.config.node_state == Switch::kOff) return;
+    if (Now() - *begun < kBeginning) {
+      work.After(kNodeState, kBeginning - (Now() - *begun));
+    } else {
+      work.Soon(kNodeState);
+    }
+  }
+
+  void ShowKubeletHas(const adapter::kubelet::KubeletAmounts& resources) {
+    if (options.config.node_status == Switch::kOff) return;
+    if (resources.empty()) return amounts.reset();
+    amounts = resources;
+    amounts_at = Now();
+    work.Soon(kNodeStatus);
+  }
+
+  void NodeChanged() {
+    ReportState();
+    if (const ObservedNode* node = watch.node()) {
+      ReportNfd();
+      if (amounts) work.Soon(kNodeStatus);
+      const auto seen = std::tie(node->uid, node->labels, node->ours, node->nfd);
+      if (known && std::tie(known->uid, known->labels, known->ours, known->nfd) == seen) return;
+      known = *node;
+    }
+    if (begun) {
+      WriteAll();
+      ReportEvents();
+    }
+  }
+
+  // Writes.
+
+  NodeLabelSet DesiredLabels() const {
+    NodeLabelSet labels = *news->labels;
+    if (nfd.value_or(false) && options.labels.host_features == Switch::kAuto)
+      std::erase_if(labels,
+                    [](const auto& label) { return label.first.starts_with(kHostFeatures); });
+    return labels;
+  }
+
+  void WriteLabels(const Done& done) {
+    const ObservedNode* node = watch.node();
+    if (!begun || node == nullptr || carried == Carried::kUnknown ||
+        options.labels.node == Switch::kOff)
+      return done({});
+    if (!watch.owners_known()) return AskForOwners(done);
+    const LabelPlan plan =
+        keeper.Decide(*node, DesiredLabels(),
+                      carried == Carried::kYes && options.labels.node == Switch::kAuto, Now());
+    work.Say("contested labels",
+             {plan.contested.empty() ? "" : "others change labels of ours: " + plan.contested});
+    if (plan.again) work.After(kLabels, *plan.again);
+    if (!plan.write) return done({});
+    // The uid prevents the apply from creating a Node that was just deleted.
+    const Json object = {
+        {"apiVersion", "v1"},
+        {"kind", "Node"},
+        {"metadata", {{"name", node->name}, {"uid", node->uid}, {"labels", plan.set}}}};
+    api.Do(protocol::kube::Apply({"", "v1", "nodes"}, "", object, kLabelsManager),
+           [weak = weak_from_this(), set = plan.set, done](const auto& answer) {
+             if (const auto self = weak.lock()) self->LabelsWritten(set, answer, done);
+           });
+  }
+
+  void AskForOwners(const Done& done) {
+    api.Do(protocol::kube::Get({"", "v1", "nodes"}, "", options.node),
+           [weak = weak_from_this(), done](const auto& answer) {
+             const auto self = weak.lock();
+             if (!self) return;
+             const auto node = protocol::kube::Parse(answer);
+             if (!node.ok())
+               return done(node.error().code() == Code::kNotFound
+                               ? Status()
+                               : Status(node.error()));  // the watch reports the deletion
+             self->watch.Adopt(*node);
+             if (self->watch.owners_known()) return self->WriteLabels(done);
+             self->work.Soon(kLabels);
+             done({});
+           });
+  }
+
+  void LabelsWritten(const NodeLabelSet& set, const base::Result<ApiResponse>& answer,
+                     const Done& done) {
+    if (!answer.ok()) return done(answer.error());
+    keeper.Wrote(set, Now());
+    if (const auto node = protocol::kube::Parse(answer); node.ok()) watch.Adopt(*node);
+    done({});
+  }
+
+  std::string NodeUid() const { return watch.node() == nullptr ? "" : watch.node()->uid; }
+  /// Objects that the Node owns are written once the Node is known, or once it is known that
+  /// reading it is forbidden.
+  bool OwnerKnown() const { return watch.node() != nullptr || watch.node_forbidden(); }
+
+  void WriteFeature(const Done& done) {
+    if (!begun || !OwnerKnown()) return done({});
+    work.After(kFeature, kLookAgain);
+    feature.Bring(
+        [this](const Json*) { return NodeFeatureOf(options.node, NodeUid(), DesiredLabels()); },
+        [this, done](const Status& status) {
+          if (!IsPassing(status)) SetCarried(status.ok() ? Carried::kYes : Carried::kNo);
+          done(
+              NotInstalled(status, "NodeFeature", "install NFD, or set labels.nodeFeature to off"));
+        });
+  }
+
+  void SetCarried(Carried now) {
+    if (std::exchange(carried, now) != now) work.Soon(kLabels);
+  }
+
+  void WriteNodeState(const Done& done) {
+    if (!begun || !OwnerKnown()) return done({});
+    work.After(kNodeState, kLookAgain);
+    node_state.Bring(
+        [this](const Json* found) { return WantedNodeState(found); },
+        [this, done](const Status& status) {
+          if (!status.ok() && !IsPassing(status)) Remember(nullptr);
+          done(NotInstalled(status, "NodeState",
+                            "apply the CRD of the chart, or set cluster.nodeState to off"));
+        });
+  }
+
+  Json WantedNodeState(const Json* found) {
+    Remember(found);
+    api::Report report = news->report;
+    for (api::AllocatorReport& allocator : report.allocators)
+      if (allocator.name == "cluster") allocator = OwnAllocator(true);
+    Json object = OwnedNodeState(report, NodeUid());
+    times.PutInto(object, Now() - *begun < kOfTheStart);
+    return object;
+  }
+
+  /// Restores what was reported before this agent started; null: unknown.
+  void Remember(const Json* found) {
+    if (std::exchange(remembered, true)) return;
+    if (found != nullptr) {
+      times.Remember(*found);
+      if (const auto before = api::ReportOf(*found); before.ok()) events.Remember(*before);
+    }
+    ReportEvents();
+  }
+
+  void WriteNodeStatus(const Done& done) {
+    const ObservedNode* node = watch.node();
+    if (!amounts || node == nullptr) return done(NothingTried());
+    const auto patch = StatusPatch(node->numbers, *amounts);
+    if (!patch || Now() - amounts_at > kNumbersAreNew) {
+      amounts.reset();
+      return done(NothingTried());
+    }
+    api.Do(
+        protocol::kube::Patch({"", "v1", "nodes"}, "", options.node,
+                              protocol::kube::kStrategicMergePatch, *patch, "penstock", "status"),
+        [weak = weak_from_this(), sent = *amounts, done](const auto& answer) {
+          if (const auto self = weak.lock()) self->NodeStatusWritten(sent, answer, done);
+        });
+  }
+
+  void NodeStatusWritten(const adapter::kubelet::KubeletAmounts& sent,
+                         const base::Result<ApiResponse>& answer, const Done& done) {
+    const bool refused = !answer.ok() && answer.error().code() == Code::kPermissionDenied;
+    if ((answer.ok() || refused) && amounts == sent) amounts.reset();
+    if (!answer.ok()) return done(answer.error());
+    if (const auto node = protocol::kube::Parse(answer); node.ok()) watch.Adopt(*node);
+    done({});
+  }
+
+  void ReportEvents() {
+    if (options.config.events == Switch::kOff || !begun || !OwnerKnown()) return;
+    if (!remembered && options.config.node_state != Switch::kOff)
+      return;  // the earlier report is still being read
+    const protocol::kube::ObjectReference about{"v1", "Node", "", options.node, NodeUid()};
+    for (const view::NodeEvent& event : events.Next(news->report, news->notices))
+      event.warning ? recorder.Warning(about, event.reason, event.message)
+                    : recorder.Normal(about, event.reason, event.message);
+  }
+
+  /// `lasting`: the state as written into the NodeState object, without transient problems: a short
+  /// outage of the API server is not worth a write after it.
+  api::AllocatorReport OwnAllocator(bool lasting) const {
+    const bool reads = lasting || (watch.node() != nullptr && !work.problems().contains("node"));
+    api::AllocatorReport report{.name = "cluster", .state = reads ? "open" : "waiting"};
+    std::vector<std::string> reasons;
+    for (const auto& [what, problem] : work.problems())
+      if (problem.lasting || !lasting) reasons.push_back(problem.text);
+    if (reasons.empty() && !reads) reasons.push_back("asking the API server for this node");
+    report.reason = base::Join(reasons, "; ");
+    return report;
+  }
+
+  void ReportState() {
+    const api::AllocatorReport report = OwnAllocator(false);
+    if (reported && reported->state == report.state && reported->reason == report.reason) return;
+    reported = report;
+    callbacks.state(report);
+  }
+
+  protocol::kube::Api& api;
+  const Options options;
+  const Callbacks callbacks;
+
+  std::optional<ClusterUpdate> news;
+  std::optional<base::TimePoint> begun;  // first update after the devices were read
+  std::optional<adapter::kubelet::KubeletAmounts> amounts;
+  base::TimePoint amounts_at{};
+  std::optional<ObservedNode> known;  // the last Node that was acted upon
+  std::optional<bool> nfd;
+  std::optional<api::AllocatorReport> reported;
+  Carried carried;
+  bool remembered = false;
+
+  NodeLabelReconciler keeper;
+  StartTimes times;
+  view::ReportEvents events;
+  ReconcileLoop work;
+  ConfigurationWatch watch;
+  ObjectReconciler feature, node_state;
+  protocol::kube::EventRecorder recorder;
+  CountersWatch counters;
+  PodLabelWatch pods;
+};
+
+ClusterAdapter::ClusterAdapter(protocol::kube::Api& api, Options options, Callbacks callbacks)
+    : state_(std::make_shared<State>(api, std::move(options), std::move(callbacks))) {}
+
+ClusterAdapter::~ClusterAdapter() = default;
+
+void ClusterAdapter::Start() { state_->Start(); }
+
+void ClusterAdapter::Show(ClusterUpdate news) {
+  state_->api.executor().Post([weak = std::weak_ptr(state_), news = std::move(news)]() mutable {
+    if (const auto state = weak.lock()) state->Show(std::move(news));
+  });
+}
+
+void ClusterAdapter::ShowKubeletHas(const adapter::kubelet::KubeletAmounts& resources) {
+  state_->api.executor().Post([weak = std::weak_ptr(state_), resources] {
+    if (const auto state = weak.lock()) state->ShowKubeletHas(resources);
+  });
+}
+
+}  // namespace penstock::adapter::cluster

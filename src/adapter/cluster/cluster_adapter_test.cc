@@ -1,0 +1,715 @@
+// Tests ClusterAdapter against a fake API server in this process.
+#include "adapter/cluster/cluster_adapter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/core/strings.h"
+#include "protocol/kube/fake/fake_api.h"
+
+namespace penstock::adapter::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+using api::Switch;
+using nlohmann::json;
+using protocol::kube::FakeApi;
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+using Labels = std::map<std::string, std::string>;
+
+constexpr char kNode[] = "/api/v1/nodes/n1";
+constexpr char kNodeState[] = "/apis/penstock.io/v1alpha1/nodestates/n1";
+constexpr char kFeature[] =
+    "/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/penstock/nodefeatures/penstock-features-for-n1";
+constexpr char kMap[] = "/api/v1/namespaces/penstock/configmaps/configs";
+
+class ClusterAdapterTest : public testing::Test {
+ protected:
+  ClusterAdapterTest() {
+    api_.Put(
+        kNode,
+        json::parse(R"({"apiVersion": "v1", "kind": "Node", "metadata": {"labels": {"zone": "a"}},
+                                    "status": {"capacity": {"cpu": "8"}, "allocatable": {"cpu": "8"}}})"),
+        "kubelet");
+    options_.node = "n1";
+    options_.namespace_name = "penstock";
+    news_.report.node = "n1";
+    news_.report.version = "0.1.0";
+    news_.report.vendors = {{.vendor = "nvidia", .driver = "550.54.15"}};
+    for (int i = 0; i < 2; ++i)
+      news_.report.devices.push_back({.id = "GPU-" + std::to_string(i),
+                                      .vendor = "nvidia",
+                                      .model = "NVIDIA A100",
+                                      .index = i,
+                                      .health_state = "healthy",
+                                      .health_since = "2026-11-21T03:42:00.000Z",
+                                      .allocator = "kubelet"});
+    news_.report.configuration = {.origin = "defaults", .since = "2026-11-21T03:42:00.000Z"};
+    news_.report.conditions = {
+        {.type = "Ready", .status = true, .reason = "Ready", .since = "2026-11-21T03:42:00.000Z"}};
+    news_.labels = Labels{{"nvidia.com/gpu.count", "2"}, {"nvidia.com/gfd.timestamp", "100"}};
+  }
+
+  void Start() {
+    adapter_ = std::make_unique<ClusterAdapter>(
+        api_, options_,
+        ClusterAdapter::Callbacks{
+            .remote = [this](const api::RemoteConfig& remote) { assignments_.push_back(remote); },
+            .nfd = [this](bool nfd) { nfd_.push_back(nfd); },
+            .state = [this](const api::AllocatorReport& report) { Reported(report); }});
+    adapter_->Start();
+  }
+
+  /// As in the agent: the report contains the adapter's own state.
+  void Reported(const api::AllocatorReport& report) {
+    state_ = report;
+    auto& allocators = news_.report.allocators;
+    std::erase_if(allocators, [](const api::AllocatorReport& allocator) {
+      return allocator.name == "cluster";
+    });
+    allocators.push_back(report);
+    if (shown_)
+      executor_.Post([this] {
+        if (adapter_) adapter_->Show(news_);
+      });
+  }
+
+  void Show() {
+    shown_ = true;
+    adapter_->Show(news_);
+    executor_.RunUntilIdle();
+  }
+
+  /// Starts, shows the state and waits until it is published.
+  void Converge() {
+    Start();
+    Show();
+    executor_.Advance(10s);
+    api_.ForgetCalls();
+  }
+
+  /// As after a kill and a restart: the agent's times are those of its new start.
+  void Restart() {
+    adapter_.reset();
+    for (auto& device : news_.report.devices) device.health_since = "2026-11-22T00:00:00.000Z";
+    for (auto& condition : news_.report.conditions) condition.since = "2026-11-22T00:00:00.000Z";
+    news_.report.configuration.since = "2026-11-22T00:00:00.000Z";
+    (*news_.labels)["nvidia.com/gfd.timestamp"] = "200";
+    Start();
+  }
+
+  std::string Label(const std::string& key) const {
+    return api_.Find(kNode)->at("metadata").at("labels").value(key, "(none)");
+  }
+  json Status() const {
+    return api_.Find(kNodeState) == nullptr ? json(nullptr) : api_.Find(kNodeState)->at("status");
+  }
+  std::string Shown(const std::string& list) const {
+    return api_.Find(kNode)->at("status").at(list).value("nvidia.com/gpu", "(none)");
+  }
+
+  /// Reasons of all posted Events.
+  std::vector<std::string> Events() const {
+    std::vector<std::string> reasons;
+    for (const auto& call : api_.calls())
+      if (call.method == "POST" && call.path.find("/events") != std::string::npos)
+        reasons.push_back(json::parse(call.body).value("reason", ""));
+    return reasons;
+  }
+
+  base::ManualExecutor executor_;
+  FakeApi api_{executor_};
+  ClusterAdapter::Options options_;
+  ClusterUpdate news_;
+  std::vector<api::RemoteConfig> assignments_;
+  std::vector<bool> nfd_;
+  api::AllocatorReport state_;
+  bool shown_ = false;
+  std::unique_ptr<ClusterAdapter> adapter_;
+};
+
+// Steady state.
+
+TEST_F(ClusterAdapterTest, AtRestNothingIsWritten) {
+  Converge();
+  executor_.Advance(1h);
+  EXPECT_EQ(api_.Writes(), 0u);
+  EXPECT_EQ(api_.Count("list"), 0u);
+  EXPECT_LE(api_.Count("get"), 6u) << "one look at its own object each ten minutes";
+  EXPECT_EQ(state_.state, "open");
+  EXPECT_EQ(state_.reason, "");
+}
+
+TEST_F(ClusterAdapterTest, AnAgentRestartedWritesNothingWhereNothingChanged) {
+  Converge();
+  executor_.Advance(1h);
+  Restart();
+  Show();
+  executor_.Advance(1h);
+  EXPECT_EQ(api_.Writes(), 0u);
+  EXPECT_EQ(Status()["devices"][0]["health"]["since"], "2026-11-21T03:42:00Z");
+}
+
+TEST_F(ClusterAdapterTest, ReadsOneNodeOnly) {
+  options_.config.config_map.name = "configs";
+  Start();
+  Show();
+  executor_.Advance(10s);
+  for (const auto& call : api_.calls()) {
+    if (call.method != "GET" || call.path == kNode || call.path == kNodeState) continue;
+    EXPECT_TRUE(call.query.contains("fieldSelector")) << call.path;
+  }
+  EXPECT_EQ(api_.OpenStreams(), 2u);
+}
+
+// Labels.
+
+TEST_F(ClusterAdapterTest, LabelsTheNodeAndFollowsWhatChanges) {
+  Start();
+  Show();
+  executor_.Advance(100ms);
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "2");
+  EXPECT_EQ(Label("zone"), "a");
+  EXPECT_THAT(api_.ManagersOf(kNode, "/metadata/labels/nvidia.com~1gpu.count"),
+              ElementsAre("penstock-labels"));
+  executor_.Advance(1min);
+  news_.labels = Labels{{"nvidia.com/gpu.product", "A100"}};
+  Show();
+  executor_.Advance(900ms);
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "(none)");
+  EXPECT_EQ(Label("nvidia.com/gpu.product"), "A100");
+}
+
+TEST_F(ClusterAdapterTest, MissingDataTakesNoLabelAway) {
+  Converge();
+  Restart();
+  news_.labels.reset();
+  Show();
+  executor_.Advance(1h);
+  EXPECT_EQ(api_.Writes(), 0u);
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "2");
+  news_.labels = Labels{{"nvidia.com/gpu.count", "3"}};
+  Show();
+  executor_.Advance(1s);
+  news_.labels.reset();
+  news_.report.devices[0].health_state = "unhealthy";
+  Show();
+  executor_.Advance(1h);
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "3");
+  EXPECT_EQ(Status()["summary"]["healthy"], 1);
+}
+
+TEST_F(ClusterAdapterTest, AFightOverALabelIsNotFought) {
+  Converge();
+  for (int i = 0; i < 3600; ++i) {
+    if (Label("nvidia.com/gpu.count") == "2")
+      api_.Merge(kNode, {{"metadata", {{"labels", {{"nvidia.com/gpu.count", "9"}}}}}},
+                 "kubectl-label");
+    executor_.Advance(1s);
+  }
+  EXPECT_LE(api_.Count("apply"), 30u) << "labels alone: the fight is no news for the object";
+  EXPECT_THAT(state_.reason, AllOf(HasSubstr("nvidia.com/gpu.count"), HasSubstr("kubectl-label")));
+  EXPECT_EQ(state_.state, "open");
+  executor_.Advance(20min);
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "2");
+  EXPECT_EQ(state_.reason, "");
+}
+
+TEST_F(ClusterAdapterTest, AWatchThatLagsBehindOurOwnWriteIsNotTakenForSomeoneElse) {
+  Converge();
+  json old = *api_.Find(kNode);
+  old["metadata"]["resourceVersion"] = "1";
+  old["metadata"]["labels"].erase("nvidia.com/gpu.count");
+  api_.SendLine("/api/v1/nodes", json{{"type", "MODIFIED"}, {"object", old}}.dump());
+  executor_.Advance(10s);
+  EXPECT_EQ(api_.Writes(), 0u);
+  EXPECT_EQ(api_.Count("get"), 0u);
+}
+
+TEST_F(ClusterAdapterTest, ALabelThatSomeoneSetOnceIsMendedOnce) {
+  Converge();
+  api_.Merge(kNode, {{"metadata", {{"labels", {{"nvidia.com/gpu.count", nullptr}}}}}},
+             "kubectl-label");
+  executor_.Advance(2s);
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "2");
+  EXPECT_EQ(api_.Count("apply"), 1u);
+  executor_.Advance(1h);
+  EXPECT_EQ(api_.Count("apply"), 1u);
+}
+
+TEST_F(ClusterAdapterTest, LabelsOfOthersAreNeverTouched) {
+  Converge();
+  api_.Merge(kNode, {{"metadata", {{"labels", {{"nvidia.com/mig.config", "all-1g.5gb"}}}}}},
+             "kubectl-label");
+  news_.labels = Labels{{"nvidia.com/gpu.count", "1"}};
+  Show();
+  executor_.Advance(1s);
+  EXPECT_EQ(Label("nvidia.com/mig.config"), "all-1g.5gb");
+  EXPECT_EQ(Label("zone"), "a");
+}
+
+TEST_F(ClusterAdapterTest, NoNodeIsMadeByLabellingOneThatIsGone) {
+  Converge();
+  api_.Fail({.status = 0, .times = 1, .method = "PATCH", .path = kNode});
+  (*news_.labels)["a/b"] = "1";
+  Show();
+  api_.Remove(kNode);
+  executor_.Advance(1h);
+  EXPECT_EQ(api_.Find(kNode), nullptr);
+  EXPECT_EQ(state_.state, "waiting");
+  EXPECT_THAT(state_.reason, HasSubstr("there is no Node n1"));
+}
+
+TEST_F(ClusterAdapterTest, ANodeThatIsMadeAgainIsLabelledAgain) {
+  Converge();
+  api_.Remove(kNode);
+  executor_.Advance(1s);
+  api_.Put(kNode,
+           json::parse(R"({"apiVersion": "v1", "kind": "Node", "status": {"capacity": {}}})"),
+           "kubelet");
+  executor_.Advance(10s);
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "2");
+  EXPECT_EQ(api_.Find(kNodeState)->at("metadata").at("ownerReferences").at(0).at("uid"),
+            api_.Find(kNode)->at("metadata").at("uid"));
+}
+
+TEST_F(ClusterAdapterTest, AnNfdBesideUsIsReportedAndLeftAlone) {
+  api_.Merge(kNode, json::parse(R"({"metadata": {
+    "annotations": {"nfd.node.kubernetes.io/feature-labels": "pci-10de.present,nvidia.com/gpu.count"},
+    "labels": {"feature.node.kubernetes.io/pci-10de.present": "true", "nvidia.com/gpu.count": "8"}}})"),
+             "nfd-master");
+  news_.labels = Labels{{"nvidia.com/gpu.count", "2"},
+                        {"a/b", "1"},
+                        {"feature.node.kubernetes.io/pci-10de.present", "true"},
+                        {"feature.node.kubernetes.io/x", "1"}};
+  Converge();
+  EXPECT_THAT(nfd_, ElementsAre(true));
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "8");
+  EXPECT_EQ(Label("a/b"), "1");
+  EXPECT_EQ(Label("feature.node.kubernetes.io/x"), "(none)");
+  executor_.Advance(1h);
+  EXPECT_EQ(api_.Writes(), 0u);
+  api_.Merge(
+      kNode,
+      json::parse(R"({"metadata": {"annotations": {"nfd.node.kubernetes.io/feature-labels": null},
+    "labels": {"feature.node.kubernetes.io/pci-10de.present": null, "nvidia.com/gpu.count": null}}})"),
+      "nfd-master");
+  executor_.Advance(1s);
+  EXPECT_THAT(nfd_, ElementsAre(true, false));
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "2");
+  EXPECT_EQ(Label("feature.node.kubernetes.io/pci-10de.present"), "true");
+}
+
+// Labels through NFD.
+
+TEST_F(ClusterAdapterTest, ANodeFeatureCarriesTheLabelsInsteadOfTheNode) {
+  options_.labels.node_feature = Switch::kAuto;
+  Converge();
+  ASSERT_NE(api_.Find(kFeature), nullptr);
+  EXPECT_EQ(api_.Find(kFeature)->at("spec").at("labels").at("nvidia.com/gpu.count"), "2");
+  EXPECT_EQ(api_.Find(kFeature)->at("metadata").at("labels").at("nfd.node.kubernetes.io/node-name"),
+            "n1");
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "(none)");
+  news_.labels = Labels{{"nvidia.com/gpu.count", "1"}};
+  Show();
+  executor_.Advance(900ms);
+  EXPECT_EQ(api_.Find(kFeature)->at("spec").at("labels"), json({{"nvidia.com/gpu.count", "1"}}));
+  executor_.Advance(1h);
+  EXPECT_EQ(api_.Writes(), 1u);
+}
+
+TEST_F(ClusterAdapterTest, WhatNfdHasFromOurOwnObjectIsNotItsOwnFinding) {
+  options_.labels.node_feature = Switch::kOn;
+  news_.labels = Labels{{"feature.node.kubernetes.io/pci-10de.present", "true"}};
+  Converge();
+  const auto nfd_lists = [this](const std::string& keys) {
+    api_.Merge(kNode,
+               {{"metadata", {{"annotations", {{"nfd.node.kubernetes.io/feature-labels", keys}}}}}},
+               "nfd-master");
+    executor_.Advance(1s);
+  };
+  nfd_lists("pci-10de.present");
+  EXPECT_THAT(nfd_, ElementsAre(false));
+  nfd_lists("pci-10de.present,kernel-version.full");
+  EXPECT_THAT(nfd_, ElementsAre(false, true));
+  EXPECT_FALSE(api_.Find(kFeature)->contains(
+      json::json_pointer("/spec/labels/feature.node.kubernetes.io~1pci-10de.present")));
+  const auto writes = api_.Writes();
+  executor_.Advance(1h);
+  EXPECT_EQ(api_.Writes(), writes);
+}
+
+TEST_F(ClusterAdapterTest, WithoutNfdTheLabelsGoStraightOnTheNode) {
+  options_.labels.node_feature = Switch::kAuto;
+  api_.NotInstalled("/apis/nfd.k8s-sigs.io/");
+  Converge();
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "2");
+  EXPECT_EQ(state_.reason, "") << "nobody asked for NFD";
+  executor_.Advance(1h);
+  EXPECT_LE(api_.Requests(), 12u * 2 + 6u + 16u)
+      << "looked for every five minutes, beside its own object and the watches";
+  api_.Heal();
+  executor_.Advance(6min);
+  ASSERT_NE(api_.Find(kFeature), nullptr);
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "2") << "no gap while NFD has not taken it up";
+}
+
+// Remote configuration.
+
+class RemoteTest : public ClusterAdapterTest {
+ protected:
+  RemoteTest() { options_.config.config_map.name = "configs"; }
+  void PutMap(const json& data) {
+    api_.Put(kMap, {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"data", data}}, "kubectl");
+  }
+  const api::RemoteConfig& Last() const { return assignments_.back(); }
+};
+
+TEST_F(RemoteTest, TheLabelChoosesAndEveryChangeIsReportedAtOnce) {
+  PutMap({{"a100", "replicas: 4"}, {"t4", "replicas: 2"}});
+  api_.Merge(kNode, {{"metadata", {{"labels", {{"nvidia.com/device-plugin.config", "t4"}}}}}});
+  Start();
+  executor_.Advance(100ms);
+  ASSERT_EQ(assignments_.size(), 1u) << "no other wish while only half of it is known";
+  EXPECT_EQ(Last().text, "replicas: 2");
+  api_.Merge(kNode, {{"metadata", {{"labels", {{"nvidia.com/device-plugin.config", "a100"}}}}}});
+  executor_.Advance(100ms);
+  EXPECT_EQ(Last().text, "replicas: 4");
+  EXPECT_EQ(Last().origin,
+            "ConfigMap penstock/configs, key a100 (label nvidia.com/device-plugin.config)");
+  EXPECT_EQ(assignments_.size(), 2u);
+}
+
+TEST_F(RemoteTest, GO412AndGO1144AnEditOfTheConfigMapIsSeenAtOnce) {
+  PutMap({{"any", "replicas: 4"}});
+  Start();
+  executor_.Advance(100ms);
+  PutMap({{"any", "replicas: 8"}});
+  executor_.Advance(100ms);
+  EXPECT_EQ(Last().text, "replicas: 8");
+}
+
+TEST_F(RemoteTest, DP364AKeyOrAConfigMapThatIsTakenAwayIsAProblemUntilItIsBack) {
+  PutMap({{"any", "replicas: 4"}, {"b", "x: 1"}});
+  api_.Merge(kNode, {{"metadata", {{"labels", {{"nvidia.com/device-plugin.config", "any"}}}}}});
+  Start();
+  executor_.Advance(100ms);
+  EXPECT_THAT(Last().problem, IsEmpty());
+  PutMap({{"b", "x: 1"}});
+  executor_.Advance(100ms);
+  EXPECT_THAT(Last().problem, HasSubstr("there is no key any"));
+  api_.Remove(kMap);
+  executor_.Advance(100ms);
+  EXPECT_THAT(Last().problem, HasSubstr("there is no ConfigMap penstock/configs"));
+  PutMap({{"any", "replicas: 4"}});
+  executor_.Advance(100ms);
+  EXPECT_EQ(Last().text, "replicas: 4");
+  EXPECT_THAT(Last().problem, IsEmpty());
+}
+
+TEST_F(RemoteTest, ARightThatIsMissingIsReportedByName) {
+  api_.Forbid("GET", "/api/v1/namespaces/penstock/configmaps");
+  api_.Forbid("WATCH", "/api/v1/namespaces/penstock/configmaps");
+  Start();
+  Show();
+  executor_.Advance(1min);
+  EXPECT_THAT(Last().problem, HasSubstr("configmaps"));
+  EXPECT_THAT(state_.reason, HasSubstr("configmaps"));
+  EXPECT_EQ(state_.state, "open");
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "2") << "the rest goes on";
+  api_.Heal();
+  PutMap({{"any", "replicas: 4"}});
+  executor_.Advance(10min);
+  EXPECT_EQ(Last().text, "replicas: 4");
+  EXPECT_EQ(state_.reason, "");
+}
+
+TEST_F(ClusterAdapterTest, WithoutAConfigMapNothingIsDesired) {
+  Converge();
+  EXPECT_THAT(assignments_, ElementsAre(api::RemoteConfig{}));
+}
+
+// The NodeState object.
+
+TEST_F(ClusterAdapterTest, TheNodesObjectIsWrittenOnceASecondAtMostAndTheLastStateWins) {
+  Converge();
+  ASSERT_FALSE(Status().is_null());
+  EXPECT_EQ(api_.Find(kNodeState)->at("metadata").at("ownerReferences").at(0).at("name"), "n1");
+  for (int i = 0; i < 50; ++i) {
+    news_.report.devices[0].health_reason = "look " + std::to_string(i);
+    Show();
+    executor_.Advance(100ms);
+  }
+  executor_.Advance(2s);
+  EXPECT_LE(api_.Writes(), 7u);
+  EXPECT_GE(api_.Writes(), 4u);
+  EXPECT_EQ(Status()["devices"][0]["health"]["reason"], "look 49");
+}
+
+TEST_F(ClusterAdapterTest, AChangeShowsOnTheNodesObjectWithinASecond) {
+  Converge();
+  news_.report.devices[0].health_state = "unhealthy";
+  Show();
+  executor_.Advance(900ms);
+  EXPECT_EQ(Status()["summary"]["healthy"], 1);
+}
+
+TEST_F(ClusterAdapterTest, WithoutItsKindTheNodesObjectIsLookedForRarelyAndInSilence) {
+  api_.NotInstalled("/apis/penstock.io/");
+  Converge();
+  EXPECT_EQ(state_.reason, "");
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "2");
+  for (int i = 0; i < 60; ++i) {
+    news_.report.devices[0].health_reason = std::to_string(i);
+    Show();
+    executor_.Advance(1min);
+  }
+  EXPECT_LE(api_.Count("get") + api_.Count("apply"), 26u);
+  api_.Heal();
+  executor_.Advance(6min);
+  EXPECT_EQ(Status()["devices"][0]["health"]["reason"], "59");
+}
+
+TEST_F(ClusterAdapterTest, AnObjectThatIsAskedForAndCannotBeIsReportedWithWhatToDo) {
+  options_.config.node_state = Switch::kOn;
+  api_.NotInstalled("/apis/penstock.io/");
+  Converge();
+  EXPECT_THAT(state_.reason, HasSubstr("cluster.nodeState"));
+}
+
+TEST_F(ClusterAdapterTest, ANodesObjectThatWasDeletedComesBack) {
+  Converge();
+  api_.Remove(kNodeState);
+  executor_.Advance(11min);
+  EXPECT_FALSE(Status().is_null());
+}
+
+TEST_F(ClusterAdapterTest, SwitchedOffThereIsNoObjectAndNoEvent) {
+  options_.config.node_state = options_.config.events = options_.config.node_status = Switch::kOff;
+  options_.labels.node = Switch::kOff;
+  Converge();
+  news_.report.devices[0].health_state = "unhealthy";
+  Show();
+  adapter_->ShowKubeletHas({{"nvidia.com/gpu", {2, 1}}});
+  executor_.Advance(1h);
+  EXPECT_EQ(api_.Writes(), 0u);
+  EXPECT_TRUE(Status().is_null());
+}
+
+// Node status.
+
+TEST_F(ClusterAdapterTest, WhatTheKubeletHasShowsOnTheNodeAtOnceByOnePatch) {
+  Converge();
+  adapter_->ShowKubeletHas({{"nvidia.com/gpu", {2, 1}}});
+  executor_.Advance(50ms);
+  EXPECT_EQ(Shown("capacity"), "2");
+  EXPECT_EQ(Shown("allocatable"), "1");
+  EXPECT_EQ(api_.Writes(), 1u);
+  ASSERT_FALSE(api_.calls().empty());
+  const auto patch = std::find_if(api_.calls().begin(), api_.calls().end(),
+                                  [](const auto& call) { return call.method == "PATCH"; });
+  EXPECT_EQ(patch->path, std::string(kNode) + "/status");
+  EXPECT_EQ(patch->content_type, protocol::kube::kStrategicMergePatch);
+  adapter_->ShowKubeletHas({{"nvidia.com/gpu", {2, 1}}});
+  executor_.Advance(1h);
+  EXPECT_EQ(api_.Writes(), 1u) << "the Node says so already";
+}
+
+TEST_F(ClusterAdapterTest, WhatTheKubeletWroteItselfIsNotWrittenAgain) {
+  Converge();
+  api_.Merge(
+      kNode,
+      {{"status",
+        {{"capacity", {{"nvidia.com/gpu", "2"}}}, {"allocatable", {{"nvidia.com/gpu", "2"}}}}}},
+      "kubelet");
+  executor_.RunUntilIdle();
+  adapter_->ShowKubeletHas({{"nvidia.com/gpu", {2, 2}}});
+  executor_.Advance(1s);
+  EXPECT_EQ(api_.Writes(), 0u);
+}
+
+TEST_F(ClusterAdapterTest, ANewerOfferOvertakesNumbersThatCouldNotBeWritten) {
+  Converge();
+  api_.Fail({.status = 503, .times = 1, .method = "PATCH"});
+  adapter_->ShowKubeletHas({{"nvidia.com/gpu", {2, 2}}});
+  executor_.RunUntilIdle();
+  adapter_->ShowKubeletHas({{"nvidia.com/gpu", {2, 1}}});
+  executor_.Advance(2s);
+  EXPECT_EQ(Shown("allocatable"), "1");
+}
+
+TEST_F(ClusterAdapterTest, NumbersThatTheKubeletMayNotHaveAnyMoreAreNotWritten) {
+  Converge();
+  api_.Fail({.status = 503, .times = 1, .method = "PATCH"});
+  adapter_->ShowKubeletHas({{"nvidia.com/gpu", {8, 8}}});
+  executor_.RunUntilIdle();
+  adapter_->ShowKubeletHas({});
+  executor_.Advance(2s);
+  EXPECT_EQ(Shown("capacity"), "(none)");
+  adapter_->ShowKubeletHas({{"nvidia.com/gpu", {2, 2}}});
+  executor_.Advance(2s);
+  EXPECT_EQ(Shown("capacity"), "2");
+}
+
+TEST_F(ClusterAdapterTest, NumbersThatAreNotNewAnyMoreAreNotWritten) {
+  Converge();
+  api_.Fail({.status = 503, .times = -1, .method = "PATCH"});
+  adapter_->ShowKubeletHas({{"nvidia.com/gpu", {2, 2}}});
+  executor_.Advance(5s);
+  api_.Heal();
+  executor_.Advance(1h);
+  EXPECT_EQ(Shown("capacity"), "(none)");
+  EXPECT_EQ(state_.reason, "");
+}
+
+TEST_F(ClusterAdapterTest, WithoutTheRightToPatchNodeStatusTheKubeletsTickHasToDo) {
+  api_.Forbid("PATCH", std::string(kNode) + "/status");
+  Converge();
+  adapter_->ShowKubeletHas({{"nvidia.com/gpu", {2, 2}}});
+  executor_.Advance(1s);
+  EXPECT_THAT(state_.reason, HasSubstr("/status"));
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "2");
+  EXPECT_EQ(api_.Count("patch"), 1u);
+  executor_.Advance(10min);
+  EXPECT_THAT(state_.reason, HasSubstr("/status")) << "nothing was tried since";
+  EXPECT_THAT(Status()["doors"][0]["reason"].get<std::string>(), HasSubstr("/status"))
+      << "who has no shell on the node sees it, too";
+  api_.Heal();
+  adapter_->ShowKubeletHas({{"nvidia.com/gpu", {2, 1}}});
+  executor_.Advance(1s);
+  EXPECT_EQ(Shown("allocatable"), "1");
+  EXPECT_EQ(state_.reason, "");
+}
+
+// Events.
+
+TEST_F(ClusterAdapterTest, ReportsWhatHappenedAsEventsOnTheNode) {
+  Converge();
+  EXPECT_THAT(Events(), IsEmpty());
+  news_.report.devices[1].health_state = "unhealthy";
+  news_.report.devices[1].health_reason = "XID 79";
+  Show();
+  executor_.Advance(1s);
+  EXPECT_THAT(Events(), ElementsAre("DeviceUnhealthy"));
+  for (const auto& call : api_.calls()) {
+    if (call.method != "POST") continue;
+    const json event = json::parse(call.body);
+    EXPECT_EQ(event["involvedObject"]["kind"], "Node");
+    EXPECT_EQ(event["involvedObject"]["name"], "n1");
+    EXPECT_EQ(event["type"], "Warning");
+  }
+}
+
+TEST_F(ClusterAdapterTest, AnAgentRestartedReportsOnlyWhatChangedMeanwhile) {
+  news_.report.devices[1].health_state = "unhealthy";
+  Converge();
+  Restart();
+  news_.report.devices[0].health_state = "gone";
+  Show();
+  executor_.Advance(10s);
+  EXPECT_THAT(Events(), ElementsAre("DeviceGone"));
+}
+
+TEST_F(ClusterAdapterTest, EventsDoNotWaitForAnObjectThatCannotBe) {
+  api_.Forbid("", "/apis/penstock.io/");
+  Converge();
+  EXPECT_THAT(state_.reason, HasSubstr("nodestates"));
+  news_.report.devices[0].health_state = "gone";
+  Show();
+  executor_.Advance(1s);
+  EXPECT_THAT(Events(), ElementsAre("DeviceGone"));
+}
+
+// Faults.
+
+TEST_F(ClusterAdapterTest, ARightOnNodesThatIsMissingIsReportedAndTheRestGoesOn) {
+  api_.Forbid("", "/api/v1/nodes");
+  Converge();
+  EXPECT_EQ(state_.state, "waiting");
+  EXPECT_THAT(state_.reason, HasSubstr("nodes"));
+  EXPECT_FALSE(Status().is_null());
+  executor_.Advance(1h);
+  EXPECT_LE(api_.Requests(), 300u);
+  api_.Heal();
+  executor_.Advance(10min);
+  EXPECT_EQ(state_.state, "open");
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "2");
+}
+
+TEST_F(ClusterAdapterTest, LabelsThatMayNotBeWrittenAreTriedRarely) {
+  api_.Forbid("PATCH", kNode);
+  Converge();
+  EXPECT_THAT(state_.reason, HasSubstr("nodes"));
+  EXPECT_FALSE(Status().is_null());
+  for (int i = 0; i < 60; ++i) {
+    (*news_.labels)["a/b"] = std::to_string(i);
+    Show();
+    executor_.Advance(1min);
+  }
+  EXPECT_LE(api_.Count("apply"), 30u);
+  api_.Heal();
+  executor_.Advance(6min);
+  EXPECT_EQ(Label("a/b"), "59");
+  EXPECT_EQ(state_.reason, "");
+}
+
+TEST_F(ClusterAdapterTest, AnApiServerThatIsAwayIsWaitedForAndThenHasTheLastState) {
+  Converge();
+  api_.SetUp(false);
+  executor_.Advance(1min);
+  for (int i = 3; i < 20; ++i) {
+    (*news_.labels)["nvidia.com/gpu.count"] = std::to_string(i);
+    news_.report.devices[0].health_reason = std::to_string(i);
+    Show();
+    executor_.Advance(10s);
+  }
+  EXPECT_NE(state_.reason, "");
+  EXPECT_EQ(state_.state, "waiting");
+  api_.ForgetCalls();
+  api_.SetUp(true);
+  executor_.Advance(2min);
+  EXPECT_LE(api_.Count("apply"), 2u) << "one for the labels, one for the object";
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "19");
+  EXPECT_EQ(Status()["devices"][0]["health"]["reason"], "19");
+  EXPECT_EQ(state_.state, "open");
+  EXPECT_EQ(state_.reason, "");
+}
+
+TEST_F(ClusterAdapterTest, AWriteWhoseAnswerIsLostIsNotTakenForSomeoneElses) {
+  Converge();
+  api_.Fail({.status = 0, .times = 1, .method = "PATCH", .after_the_deed = true});
+  (*news_.labels)["nvidia.com/gpu.count"] = "3";
+  Show();
+  executor_.Advance(1min);
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "3");
+  EXPECT_EQ(state_.reason, "");
+}
+
+TEST_F(ClusterAdapterTest, AAllocatorThatIsGoneAnswersNothing) {
+  Start();
+  Show();
+  api_.SetSilent(true);
+  executor_.Advance(5ms);
+  const std::uint64_t asked = api_.Requests();
+  const std::size_t assignments = assignments_.size(), answers = nfd_.size();
+  const std::string state_before = state_.state + state_.reason;
+  EXPECT_GT(asked, 0u);
+  adapter_.reset();
+  api_.SetSilent(false);
+  executor_.Advance(1min);
+  EXPECT_EQ(api_.Requests(), asked);
+  EXPECT_EQ(api_.OpenStreams(), 0u);
+  EXPECT_EQ(assignments_.size(), assignments);
+  EXPECT_EQ(nfd_.size(), answers);
+  EXPECT_EQ(state_.state + state_.reason, state_before);
+}
+
+}  // namespace
+}  // namespace penstock::adapter::cluster

@@ -1,0 +1,75 @@
+#include "adapter/cluster/pod_labels.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "node/share/offer.h"
+
+namespace penstock::adapter::cluster {
+
+using node::ledger::Lease;
+
+Lease WithPod(Lease lease, const PodsOfNode& pods) {
+  if (lease.allocator != node::share::kKubeletAllocator || lease.pod.empty()) return lease;
+  const auto pod = pods.find({lease.namespace_name, lease.pod});
+  if (pod == pods.end() || (!lease.pod_uid.empty() && lease.pod_uid != pod->second.uid))
+    return lease;
+  lease.pod_uid = pod->second.uid;
+  lease.labels = pod->second.labels;
+  return lease;
+}
+
+namespace {
+
+Lease WithoutLabels(Lease lease) {
+  if (lease.allocator == node::share::kKubeletAllocator) lease.labels.clear();
+  return lease;
+}
+
+}  // namespace
+
+struct PodLabels::State : std::enable_shared_from_this<State> {
+  State(base::Executor& c, node::ledger::Ledger& l) : control(c), ledger(l) {}
+
+  /// Posts the update, since a publisher must not be called from its own notification.
+  void Soon() {
+    if (!reported || std::exchange(coming, true)) return;
+    control.Post([weak = weak_from_this()] {
+      if (const auto state = weak.lock()) state->Apply();
+    });
+  }
+
+  void Apply() {
+    coming = false;
+    const auto snapshot = ledger.Get();  // keeps the snapshot: each Update publishes another
+    for (const Lease& lease : snapshot->leases) {
+      const Lease now = pods ? WithPod(lease, *pods) : WithoutLabels(lease);
+      if (now == lease) continue;
+      if (const base::Status done = ledger.Update(now); !done.ok())
+        base::Log(base::kDebug, "a lease ended before it had its labels", {{"lease", lease.id}});
+    }
+  }
+
+  base::Executor& control;
+  node::ledger::Ledger& ledger;
+  std::shared_ptr<const PodsOfNode> pods;
+  bool reported = false;  // whether Take was called
+  bool coming = false;
+  base::Subscription on_ledger;
+};
+
+PodLabels::PodLabels(base::Executor& control, node::ledger::Ledger& ledger)
+    : state_(std::make_shared<State>(control, ledger)) {
+  state_->on_ledger =
+      ledger.published().Subscribe([state = state_.get()](const auto&) { state->Soon(); });
+}
+
+PodLabels::~PodLabels() { state_->on_ledger.Reset(); }
+
+void PodLabels::Take(std::shared_ptr<const PodsOfNode> pods) {
+  state_->pods = std::move(pods);
+  state_->reported = true;
+  state_->Soon();
+}
+
+}  // namespace penstock::adapter::cluster

@@ -1,0 +1,87 @@
+// A series of questions belongs to one offer: a newer offer ends it.
+#include "adapter/kubelet/allocatable_confirmation.h"
+
+#include <algorithm>
+#include <array>
+
+namespace penstock::adapter::kubelet {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::array<base::Duration, 4> kFirst = {
+    5ms, 15ms, 30ms, 50ms};  // between two questions: at 5, 20, 50 and 100 ms
+constexpr base::Duration kLater = 200ms;
+constexpr base::Duration kAtMost = 2s;
+
+}  // namespace
+
+struct AllocatableConfirmation::State : std::enable_shared_from_this<State> {
+  State(base::Executor& e, Ask a, std::function<void(const KubeletAmounts&)> f)
+      : executor(e), ask(std::move(a)), agrees(std::move(f)) {}
+
+  void Expect(std::map<std::string, Offered> now) {
+    offered = std::move(now);
+    ++round;
+    asked = 0;
+    executor.Cancel(timer);
+    if (offered.empty()) return;
+    begun = executor.clock().Now();
+    AskLater();
+  }
+
+  void AskLater() {
+    const base::Duration wait = asked < kFirst.size() ? kFirst[asked] : kLater;
+    ++asked;
+    timer = executor.PostAfter(wait, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->AskNow();
+    });
+  }
+
+  void AskNow() {
+    ask([weak = weak_from_this(), of = round](const Answer& answer) {
+      const auto self = weak.lock();
+      if (self && self->round == of) self->Answered(answer);
+    });
+  }
+
+  void Answered(const Answer& answer) {
+    if (answer.ok() && Agrees(*answer)) return agrees(Amounts());
+    if (executor.clock().Now() - begun < kAtMost) AskLater();
+  }
+
+  bool Agrees(const std::map<std::string, std::vector<std::string>>& list) const {
+    return std::all_of(offered.begin(), offered.end(), [&list](const auto& one) {
+      const auto found = list.find(one.first);
+      return found == list.end() ? one.second.usable.empty() : found->second == one.second.usable;
+    });
+  }
+
+  KubeletAmounts Amounts() const {
+    KubeletAmounts amounts;
+    for (const auto& [resource, one] : offered) amounts[resource] = {one.all, one.usable.size()};
+    return amounts;
+  }
+
+  base::Executor& executor;
+  const Ask ask;
+  const std::function<void(const KubeletAmounts&)> agrees;
+  std::map<std::string, Offered> offered;
+  std::uint64_t round = 0;
+  std::size_t asked = 0;
+  base::TimePoint begun{};
+  base::TimerId timer = 0;
+};
+
+AllocatableConfirmation::AllocatableConfirmation(base::Executor& executor, Ask ask,
+                                                 std::function<void(const KubeletAmounts&)> agrees)
+    : state_(std::make_shared<State>(executor, std::move(ask), std::move(agrees))) {}
+
+AllocatableConfirmation::~AllocatableConfirmation() { state_->executor.Cancel(state_->timer); }
+
+void AllocatableConfirmation::Expect(std::map<std::string, Offered> offered) {
+  state_->Expect(std::move(offered));
+}
+
+}  // namespace penstock::adapter::kubelet

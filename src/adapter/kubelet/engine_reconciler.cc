@@ -1,0 +1,116 @@
+// Runs one EngineConfigurator for each engine process and desired setup.
+#include "adapter/kubelet/engine_reconciler.h"
+
+#include <optional>
+#include <utility>
+
+#include "base/log.h"
+#include "protocol/engine/apply/engine_configurator.h"
+
+namespace penstock::adapter::kubelet {
+
+using base::Result;
+using protocol::engine::ConfigureOptions;
+using protocol::engine::ConfigureResult;
+using protocol::engine::DesiredConfig;
+using protocol::engine::EngineConfigurator;
+using protocol::engine::EngineInstall;
+using protocol::engine::Restart;
+using protocol::engine::cri::Cdi;
+using protocol::engine::cri::EngineAbilities;
+using protocol::engine::cri::EngineStatus;
+
+struct EngineReconciler::State {
+  State(os::Loop& c, protocol::engine::cri::EngineWatcher& e, Options o)
+      : control(c), engine(e), options(std::move(o)) {
+    on_engine = engine.published().Subscribe([this](const auto&) { Look(); });
+  }
+
+  void Configure(api::EngineSetup next) {
+    if (std::exchange(wanted, next) == next) return;
+    problem.clear();
+    looked_at.reset();
+    Look();
+  }
+
+  bool IsAsWanted(const EngineAbilities& now) const {
+    if (wanted == api::EngineSetup::kOff) return true;
+    return wanted == api::EngineSetup::kCdi && now.cdi != Cdi::kOff;
+  }
+
+  DesiredConfig DesiredOf() const {
+    DesiredConfig desired{.cdi = true};
+    if (wanted == api::EngineSetup::kRuntime)
+      desired.handlers.push_back({"nvidia", options.runtime});
+    return desired;
+  }
+
+  void Look() {
+    const auto known = engine.published().Get();
+    if (!known->engine || running || !problem.empty() || looked_at == *known->engine ||
+        IsAsWanted(*known->engine))
+      return;
+    looked_at = *known->engine;
+    auto install = protocol::engine::InstallOfSocket(options.proc_root, known->engine->socket);
+    if (!install.ok()) return Failed(install.error());
+    ConfigureOptions how{.desired = DesiredOf(),
+                         .beside = true,
+                         .respect = true,
+                         .state_dir = options.state_dir,
+                         .proc_root = options.proc_root};
+    // The engine has no systemd unit, so it is unknown who supervises it: do not restart it. It
+    // reads the new configuration at its next start.
+    how.restart = install->supervised ? Restart::kSystemd : Restart::kNone;
+    const bool starts_later = !install->supervised;
+    running = std::make_unique<EngineConfigurator>(
+        control, *install, std::move(how),
+        [](const std::string& what) {
+          base::Log(base::kInfo, "engine", {{"what", what}});
+        },
+        [this, name = install->name, starts_later](Result<ConfigureResult> done) {
+          // Posted, since this may be called before `running` is set, and the configurator must not
+          // be destroyed inside its own callback.
+          control.Post([this, name, starts_later, done = std::move(done)] {
+            running.reset();
+            Done(name, starts_later, done);
+          });
+        });
+  }
+
+  void Done(const std::string& name, bool starts_later, const Result<ConfigureResult>& done) {
+    if (!done.ok()) return Failed(done.error());
+    for (const auto& file : done->change.files)
+      base::Log(base::kInfo, "engine configured", {{"engine", name}, {"file", file.path}});
+    if (!done->change.files.empty() && starts_later)
+      base::Log(base::kWarn, "engine configured, which counts when it starts the next time",
+                {{"engine", name}});
+    engine.AskAgain();
+    Look();
+  }
+
+  void Failed(const base::Error& error) {
+    problem = "the container engine was not configured: " + error.message();
+    base::Log(base::kWarn, "engine not configured", {{"why", error.message()}});
+  }
+
+  os::Loop& control;
+  protocol::engine::cri::EngineWatcher& engine;
+  const Options options;
+  api::EngineSetup wanted = api::EngineSetup::kOff;
+  std::string problem;
+  std::optional<EngineAbilities> looked_at;  // what it was when it was last configured
+  std::unique_ptr<EngineConfigurator> running;
+  base::Subscription on_engine;
+};
+
+EngineReconciler::EngineReconciler(os::Loop& control, protocol::engine::cri::EngineWatcher& engine,
+                                   Options options)
+    : state_(std::make_unique<State>(control, engine, std::move(options))) {}
+
+EngineReconciler::~EngineReconciler() = default;
+
+void EngineReconciler::Configure(api::EngineSetup wanted) { state_->Configure(wanted); }
+
+const std::string& EngineReconciler::problem() const { return state_->problem; }
+
+}  // namespace penstock::adapter::kubelet

@@ -1,0 +1,217 @@
+// Tests EngineReconciler against an engine, containerd 2.1, that is this process on a fake machine
+// in a folder.
+#include "adapter/kubelet/engine_reconciler.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <future>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "os/core/file.h"
+#include "os/testing/eventually.h"
+#include "os/testing/temporary_folder.h"
+#include "protocol/engine/cri/fake/fake_engine.h"
+#include "protocol/engine/testing/fake_machine.h"
+
+namespace penstock::adapter::kubelet {
+namespace {
+
+using api::EngineSetup::kCdi;
+using api::EngineSetup::kOff;
+using api::EngineSetup::kRuntime;
+using protocol::engine::cri::EngineWatcher;
+using protocol::engine::cri::FakeEngine;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using namespace std::chrono_literals;
+
+constexpr char kCdiOff[] = R"({"enableCDI":false})", kCdiOn[] = R"({"enableCDI":true})";
+
+class EngineSetupTest : public testing::Test {
+ protected:
+  EngineSetupTest() {
+    folder_.Write("etc/config.toml", "version = 3\n");
+    machine_.SeeItsFiles();
+    BeTheEngine("/containerd");
+    WriteProgram(program_, "[ \"$1\" = --version ] && echo containerd v2.1.0 && exit\ncat " +
+                               drop_in_ + " 2>/dev/null || echo 'version = 3'");
+    loop_.Start();
+    io_.Start();
+  }
+  ~EngineSetupTest() override {
+    On([this] {
+      setup_.reset();
+      watcher_.reset();
+    });
+    loop_.Stop();
+    io_.Stop();
+  }
+
+  void Begin(const char* says_of_cdi, api::EngineSetup wanted) {
+    engine_.Start({.version = "2.1.0", .config = says_of_cdi});
+    On([&] {
+      watcher_ = std::make_unique<EngineWatcher>(
+          loop_, io_,
+          EngineWatcher::Options{
+              .socket = socket_, .within = 60s, .retry = 1ms, .retry_most = 20ms});
+      setup_ = std::make_unique<EngineReconciler>(
+          loop_, *watcher_,
+          EngineReconciler::Options{.state_dir = folder_ / "state",
+                                    .proc_root = machine_.proc(),
+                                    .runtime = "/opt/penstock-runtime"});
+      setup_->Configure(wanted);
+    });
+  }
+  void Configure(api::EngineSetup wanted) {
+    On([&] { setup_->Configure(wanted); });
+  }
+  /// Whether the engine answered with this version and the answer was processed.
+  bool IsKnownAs(const std::string& version) {
+    return os::Eventually([&] {
+      bool is_known = false;
+      On([&] {
+        const auto known = watcher_->published().Get();
+        is_known = known->engine && known->engine->version == version;
+      });
+      return is_known;
+    });
+  }
+
+  std::string Problem() {
+    std::string problem;
+    On([&] { problem = setup_->problem(); });
+    return problem;
+  }
+  std::string DropIn() const { return os::ReadFile(drop_in_).value_or(""); }
+  /// How often the engine's program was asked for its version, with which each attempt starts.
+  std::size_t Attempts() const { return os::ReadFile(folder_ / "asked").value_or("").size(); }
+
+  void On(const std::function<void()>& function) {
+    std::promise<void> done;
+    loop_.Post([&] {
+      function();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+  void WriteProgram(const std::string& path, const std::string& lines) const {
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    ASSERT_TRUE(os::WriteFileAtomically(path,
+                                        "#!/bin/sh\n[ \"$1\" != --version ] || printf x >> " +
+                                            folder_ / "asked" + "\n" + lines + "\n",
+                                        0700)
+                    .ok());
+  }
+  /// Makes this process the one that listens for the engine, with this executable.
+  void BeTheEngine(const std::string& program) {
+    machine_.Process(::getpid(), program, "containerd --config " + folder_ / "etc/config.toml");
+    machine_.Cgroup(::getpid(), "/");
+  }
+
+  const os::TemporaryFolder folder_;
+  protocol::engine::FakeMachine machine_;
+  const std::string program_ = machine_.ProgramHere("/containerd");
+  const std::string socket_ = folder_ / "engine.sock",
+                    drop_in_ = folder_ / "etc/conf.d/99-penstock.toml";
+  FakeEngine engine_{socket_};
+  os::Loop loop_{"test"}, io_{"io"};
+  std::unique_ptr<EngineWatcher> watcher_;
+  std::unique_ptr<EngineReconciler> setup_;
+};
+
+// One change is made at a time: once another one is done, an attempt before it would have been
+// counted.
+TEST_F(EngineSetupTest, SwitchesCdiOnWhereItIsOffAndAsksTheEngineAgain) {
+  Begin(kCdiOff, kCdi);
+  EXPECT_TRUE(os::Eventually([this] { return engine_.asked() >= 2; }));
+  EXPECT_THAT(DropIn(), HasSubstr("enable_cdi = true"));
+  EXPECT_THAT(DropIn(), Not(HasSubstr("penstock-runtime")));
+  EXPECT_EQ(Problem(), "");
+  EXPECT_TRUE(os::Exists(folder_ / "state/engines")) << "so that it can be undone";
+  Configure(kRuntime);
+  EXPECT_TRUE(os::Eventually([this] { return engine_.asked() >= 3; }));
+  EXPECT_THAT(DropIn(), HasSubstr("/opt/penstock-runtime"));
+  EXPECT_THAT(DropIn(), HasSubstr("enable_cdi = true"));
+  EXPECT_EQ(Attempts(), 2u)
+      << "an engine that says what it said before is not configured once more";
+}
+
+TEST_F(EngineSetupTest, LeavesAnEngineAloneThatHasWhatIsWanted) {
+  Begin(kCdiOn, kCdi);
+  ASSERT_TRUE(IsKnownAs("2.1.0"));
+  EXPECT_EQ(DropIn(), "");
+  Configure(kRuntime);
+  EXPECT_TRUE(os::Eventually([this] { return engine_.asked() >= 2; }));
+  EXPECT_THAT(DropIn(), HasSubstr("/opt/penstock-runtime"));
+  EXPECT_EQ(Attempts(), 1u);
+}
+
+TEST_F(EngineSetupTest, DoesNothingUntilSomethingIsWanted) {
+  Begin(kCdiOff, kOff);
+  ASSERT_TRUE(IsKnownAs("2.1.0"));
+  EXPECT_EQ(Problem(), "");
+  Configure(kCdi);
+  EXPECT_TRUE(os::Eventually([this] { return engine_.asked() >= 2; }));
+  EXPECT_THAT(DropIn(), HasSubstr("enable_cdi = true"));
+  EXPECT_EQ(Attempts(), 1u);
+}
+
+TEST_F(EngineSetupTest, WhatFailedIsSaidAndNotTriedAgainUntilSomethingElseIsWanted) {
+  WriteProgram(program_,
+               "[ \"$1\" = --version ] && echo containerd v2.1.0 && exit\necho 'no table of mine' "
+               ">&2; exit 1");
+  Begin(kCdiOff, kCdi);
+  EXPECT_TRUE(os::Eventually([this] { return !Problem().empty(); }));
+  EXPECT_EQ(Problem(),
+            "the container engine was not configured: containerd refuses its configuration: no "
+            "table of mine");
+  Configure(kCdi);
+  engine_.Stop();
+  engine_.Start({.version = "2.1.1", .config = kCdiOff});
+  ASSERT_TRUE(IsKnownAs("2.1.1"));
+  EXPECT_NE(Problem(), "");
+  Configure(kRuntime);
+  EXPECT_TRUE(os::Eventually([this] { return !Problem().empty(); }));
+  EXPECT_EQ(Attempts(), 2u);
+  EXPECT_EQ(DropIn(), "");
+}
+
+TEST_F(EngineSetupTest, AProgramThatIsNoEngineIsNamed) {
+  BeTheEngine("/usr/bin/socat");
+  Begin(kCdiOff, kCdi);
+  EXPECT_TRUE(os::Eventually([this] { return !Problem().empty(); }));
+  EXPECT_EQ(Problem(),
+            "the container engine was not configured: at " + socket_ + " listens " +
+                machine_.ProgramHere("/usr/bin/socat") +
+                ", which is none of containerd, crio and dockerd: say --runtime and --config");
+  EXPECT_EQ(DropIn(), "");
+}
+
+/// The test's programs come before those of the machine in PATH.
+class SupervisedEngineSetup : public EngineSetupTest {
+ protected:
+  SupervisedEngineSetup() : path_(std::getenv("PATH")) {
+    machine_.Cgroup(::getpid(), "/system.slice/containerd.service");
+    WriteProgram(folder_ / "bin/systemctl", "echo \"$@\" >> " + calls_);
+    ::setenv("PATH", (folder_ / "bin:" + path_).c_str(), 1);
+  }
+  ~SupervisedEngineSetup() override { ::setenv("PATH", path_.c_str(), 1); }
+
+  const std::string path_, calls_ = folder_ / "calls";
+};
+
+TEST_F(SupervisedEngineSetup, TheUnitOfTheEngineIsRestarted) {
+  Begin(kCdiOff, kCdi);
+  EXPECT_TRUE(os::Eventually([this] { return engine_.asked() >= 2; }));
+  EXPECT_EQ(os::ReadFile(calls_).value_or(""), "restart containerd.service\n");
+  EXPECT_THAT(DropIn(), HasSubstr("enable_cdi = true"));
+  EXPECT_EQ(Problem(), "");
+}
+
+}  // namespace
+}  // namespace penstock::adapter::kubelet

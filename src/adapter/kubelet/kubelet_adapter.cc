@@ -1,0 +1,344 @@
+// Requests from gRPC threads are posted to the control loop, which makes all decisions.
+#include "adapter/kubelet/kubelet_adapter.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "adapter/kubelet/advertisement_filter.h"
+#include "adapter/kubelet/allocate_handler.h"
+#include "adapter/kubelet/plugin_set.h"
+#include "adapter/kubelet/pod_tracker.h"
+#include "base/core/strings.h"
+#include "base/log.h"
+#include "node/share/assignment.h"
+#include "protocol/kubelet/pod_resources.h"
+
+namespace penstock::adapter::kubelet {
+
+using base::Result;
+using node::ledger::Lease;
+using node::ledger::Slot;
+using node::share::Offer;
+using protocol::kubelet::AllocateRequest;
+using protocol::kubelet::ContainerEdits;
+using protocol::kubelet::PluginDevice;
+using protocol::kubelet::PluginState;
+using protocol::kubelet::PreferRequest;
+using protocol::kubelet::Reply;
+
+namespace {
+
+std::vector<PluginDevice> ToPluginDevices(const Offer& offer) {
+  std::vector<PluginDevice> devices;
+  devices.reserve(offer.slots.size());
+  for (const auto& slot : offer.slots)
+    devices.push_back({slot.slot.id, slot.usable,
+                       slot.numa_node ? std::vector<int>{*slot.numa_node} : std::vector<int>{}});
+  return devices;
+}
+
+/// What the kubelet should have of a resource; empty if it is no longer offered.
+AllocatableConfirmation::Offered OfferedOf(const Offer* offer) {
+  AllocatableConfirmation::Offered offered;
+  if (offer == nullptr) return offered;
+  offered.all = offer->slots.size();
+  for (const auto& slot : offer->slots)
+    if (slot.usable) offered.usable.push_back(slot.slot.id);
+  std::sort(offered.usable.begin(), offered.usable.end());
+  return offered;
+}
+
+bool HoldsOf(const Lease& lease, const std::string& resource) {
+  return lease.allocator == node::share::kKubeletAllocator &&
+         std::any_of(lease.slots.begin(), lease.slots.end(),
+                     [&](const Slot& slot) { return slot.resource == resource; });
+}
+
+}  // namespace
+
+struct KubeletAdapter::State {
+  State(os::Loop& c, base::Executor& i, Options o, node::inventory::Inventory& inv,
+        node::ledger::Ledger& l, node::share::Offers& off, node::share::DialectOf d)
+      : control(c),
+        options(std::move(o)),
+        inventory(inv),
+        ledger(l),
+        offers(off),
+        dialect_of(std::move(d)),
+        pods(c, i, options.kubelet_dir, options.proc_root, l, off.published(),
+             [this](const std::string& resource, const std::vector<std::string>& ids) {
+               return IsOurs(resource, ids);
+             }),
+        resources(c, options.kubelet_dir),
+        allocate({c.clock(), inv, l, off, dialect_of}),
+        list(
+            c, [this](auto done) { resources.GetAllocatable(std::move(done)); },
+            options.kubelet_has),
+        plugins(c, {options.kubelet_dir, options.proc_root}, PluginCallbacks()) {}
+
+  void Open() {
+    open = true;
+    const auto again = [this](const auto&) { Advertise(); };
+    on_offers = offers.published().Subscribe(again);
+    if (options.written != nullptr) on_written = options.written->Subscribe(again);
+    if (options.engine != nullptr) on_engine = options.engine->published().Subscribe(again);
+    Advertise();
+    on_ledger = ledger.published().Subscribe([this](const auto&) { plugins.LookAtLeaving(); });
+    pods.Look();
+  }
+
+  /// The specifications written now; null if none are written on this node.
+  std::shared_ptr<const node::cdi::Written> Written() const {
+    return options.written != nullptr ? options.written->Get() : nullptr;
+  }
+
+  /// Shows the kubelet what it may allocate now.
+  void Advertise() {
+    if (!open) return;
+    const auto written = Written();
+    const auto engine = options.engine != nullptr ? options.engine->published().Get() : nullptr;
+    const api::ContainersConfig config = options.containers();
+    const auto before = std::tuple(listing, not_here, gated.withheld());
+    Decide(ChooseDeviceList(config, engine.get(), written != nullptr ? options.cdi_folder : ""));
+    not_here = MissingClasses(config.device_classes, Dialects(), written.get());
+    AdvertisementFilter::Gate gate{listing, written.get(), {}};
+    for (const std::string& one : config.required_classes)
+      if (std::find(not_here.begin(), not_here.end(), one) != not_here.end())
+        gate.missing.push_back(one);
+    shown.Set(gated.Show(*offers.published().Get(), gate));
+    const auto now = shown.Get();
+    std::map<std::string, std::vector<PluginDevice>> lists;
+    for (const Offer& offer : *now) lists.emplace(offer.resource, ToPluginDevices(offer));
+    plugins.Offer(std::move(lists));
+    AskForList(*now);
+    if (before != std::tuple(listing, not_here, gated.withheld())) options.containers_differ();
+  }
+
+  void Decide(DeviceListChoice next) {
+    if (next == listing) return;
+    listing = std::move(next);
+    if (!listing.decided) return;
+    base::Log(base::kInfo, "containers get devices",
+              {{"by", base::Join(listing.Words(), ", ")}, {"why", listing.reason}});
+  }
+
+  std::vector<const device::Dialect*> Dialects() const {
+    std::vector<const device::Dialect*> dialects;
+    for (const auto& vendor : inventory.published().Get()->vendors)
+      if (const device::Dialect* dialect = dialect_of(vendor.vendor); dialect != nullptr)
+        dialects.push_back(dialect);
+    return dialects;
+  }
+
+  /// Asks the kubelet until it has the current offer, for the resources that it reads from us.
+  void AskForList(const std::vector<Offer>& now) {
+    if (!options.kubelet_has) return;
+    std::map<std::string, AllocatableConfirmation::Offered> offered;
+    for (const auto& [resource, one] : plugins.standings())
+      if (one.state.phase == PluginState::Phase::kServing)
+        offered[resource] = OfferedOf(FindOffer(now, resource));
+    if (asked_for == offered) return;
+    asked_for = offered;
+    options.kubelet_has({});
+    list.Expect(std::move(offered));
+  }
+
+  /// Whether pods that hold these ids hold devices of ours. Recognizes resource names that are in
+  /// use or were in use at allocation, and the devices themselves, since an earlier agent may have
+  /// used a resource name that is unknown now. Any thread: reads snapshots and tables.
+  bool IsOurs(const std::string& resource, const std::vector<std::string>& ids) const {
+    const auto snapshot = inventory.published().Get();
+    const auto known = [&](const std::string& id) {
+      return snapshot->Find(node::share::DeviceOf(id)) != nullptr;
+    };
+    if (std::any_of(ids.begin(), ids.end(), known)) return true;
+    const auto of_vendor = [&](const auto& vendor) {
+      const device::Dialect* dialect = dialect_of(vendor.vendor);
+      return dialect != nullptr && dialect->resource() == resource;
+    };
+    if (std::any_of(snapshot->vendors.begin(), snapshot->vendors.end(), of_vendor)) return true;
+    const auto desired = offers.desired().Get();
+    const auto named = [&](const auto& assignment) {
+      return assignment.second.resource == resource;
+    };
+    return std::any_of(desired->assignments.begin(), desired->assignments.end(), named) ||
+           IsHeld(resource);
+  }
+
+  bool IsHeld(const std::string& resource) const {
+    const auto snapshot = ledger.Get();
+    return std::any_of(snapshot->leases.begin(), snapshot->leases.end(),
+                       [&](const Lease& lease) { return HoldsOf(lease, resource); });
+  }
+
+  PluginSet::Callbacks PluginCallbacks() {
+    return {.allocate =
+                [this](const std::string& resource, AllocateRequest request,
+                       Reply<std::vector<ContainerEdits>> reply) {
+                  control.Post([this, resource, request = std::move(request),
+                                reply = std::move(reply)] { reply(Allocate(resource, request)); });
+                },
+            .prefer =
+                [this](const std::string& resource, const PreferRequest& request,
+                       const Reply<std::vector<std::vector<std::string>>>& reply) {
+                  reply(Prefer(resource, request));
+                },
+            .state = [this](const std::string& resource,
+                            const PluginState& state) { StateChanged(resource, state); },
+            .held = [this](const std::string& resource) { return IsHeld(resource); }};
+  }
+
+  void StateChanged(const std::string& resource, const PluginState& state) {
+    const bool bad = state.phase == PluginState::Phase::kRefused ||
+                     state.phase == PluginState::Phase::kSteppedBack;
+    base::Log(bad ? base::kWarn : base::kInfo, "kubelet",
+              {{"resource", resource}, {"state", ToString(state.phase)}, {"why", state.reason}});
+    if (state.phase == PluginState::Phase::kServing) {
+      pods.LookAfterKubeletStart();
+      if (options.engine != nullptr) options.engine->AskAgain();
+    }
+    asked_for.reset();
+    AskForList(*shown.Get());
+  }
+
+  Result<std::vector<ContainerEdits>> Allocate(const std::string& resource,
+                                               const AllocateRequest& request) {
+    const auto now = shown.Get();
+    const auto written = Written();
+    const api::ContainersConfig config = options.containers();
+    const DeviceListChoice by = listing;
+    auto answers = allocate.Allocate(resource, request,
+                                     {*now,
+                                      {.listing = by,
+                                       .config = config,
+                                       .consumer = options.consumer(),
+                                       .written = written.get(),
+                                       .unique = "",
+                                       .host_path = options.host_path}});
+    if (answers.ok()) pods.LookSoon();
+    return answers;
+  }
+
+  /// On gRPC threads: reads only snapshots.
+  std::vector<std::vector<std::string>> Prefer(const std::string& resource,
+                                               const PreferRequest& request) const {
+    const auto snapshot = inventory.published().Get();
+    const auto now = shown.Get();
+    const Offer* offer = FindOffer(*now, resource);
+    std::vector<std::vector<std::string>> answers(request.containers.size());
+    if (offer == nullptr) return answers;
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      const auto& container = request.containers[i];
+      if (container.size < 1) continue;
+      answers[i] = node::allocate::Prefer(
+          {container.available, container.must_include, static_cast<std::size_t>(container.size)},
+          *offer, options.share_policy(), *snapshot);
+    }
+    return answers;
+  }
+
+  /// Passes the devices that the kubelet counts under the resources that it reads from us.
+  void AskCounted(std::function<void(Result<std::set<std::string>>)> done) {
+    std::set<std::string> names;
+    for (const auto& [resource, one] : plugins.standings())
+      if (one.state.phase == PluginState::Phase::kServing ||
+          one.state.phase == PluginState::Phase::kRegistering)
+        names.insert(resource);
+    if (names.empty()) return done(std::set<std::string>());
+    resources.GetAllocatable(
+        [names = std::move(names), done = std::move(done)](const auto& answer) {
+          if (!answer.ok()) return done(answer.error());
+          std::set<std::string> counted;
+          for (const auto& [resource, ids] : *answer)
+            if (names.contains(resource))
+              for (const std::string& id : ids) counted.insert(node::share::DeviceOf(id));
+          done(std::move(counted));
+        });
+  }
+
+  os::Loop& control;
+  const Options options;
+  node::inventory::Inventory& inventory;
+  node::ledger::Ledger& ledger;
+  node::share::Offers& offers;
+  const node::share::DialectOf dialect_of;
+  bool open = false;
+  DeviceListChoice listing{.decided = false};
+  std::vector<std::string> not_here;  // configured classes of devices that are missing
+  AdvertisementFilter gated;
+  base::Published<std::vector<Offer>> shown;
+  PodTracker pods;
+  base::Subscription on_offers, on_ledger, on_written, on_engine;
+  protocol::kubelet::PodResources resources;
+  AllocateHandler allocate;
+  AllocatableConfirmation list;
+  std::optional<std::map<std::string, AllocatableConfirmation::Offered>> asked_for;
+  PluginSet plugins;
+};
+
+KubeletAdapter::KubeletAdapter(os::Loop& control, base::Executor& io, Options options,
+                               node::inventory::Inventory& inventory, node::ledger::Ledger& ledger,
+                               node::share::Offers& offers, node::share::DialectOf dialect_of)
+    : state_(std::make_unique<State>(control, io, std::move(options), inventory, ledger, offers,
+                                     std::move(dialect_of))) {}
+
+KubeletAdapter::~KubeletAdapter() = default;
+
+void KubeletAdapter::Recover(const std::vector<Lease>& checkpoint) {
+  for (const Lease& lease : checkpoint)
+    if (lease.allocator == node::share::kKubeletAllocator)
+      (void)state_->ledger.Hand(lease);  // refused if a slot has changed its allocator since
+}
+
+void KubeletAdapter::Open() { state_->Open(); }
+
+void KubeletAdapter::ContainersChanged() { state_->Advertise(); }
+
+const std::map<std::string, std::string>& KubeletAdapter::withheld() const {
+  return state_->gated.withheld();
+}
+
+void KubeletAdapter::AskCounted(std::function<void(Result<std::set<std::string>>)> done) {
+  state_->AskCounted(std::move(done));
+}
+
+void KubeletAdapter::AwaitReleases(bool has_waiters) { state_->pods.AwaitReleases(has_waiters); }
+
+// Plugins may be in different states: the allocator is open if the kubelet reads one of them, and
+// the reason says why it does not read the others.
+api::AllocatorReport KubeletAdapter::Report() const {
+  api::AllocatorReport report;
+  report.name = node::share::kKubeletAllocator;
+  report.state = "waiting";
+  std::map<std::string, std::vector<std::string>> reasons;  // reason → resources
+  bool open = false, stepped_back = false;
+  for (const auto& [resource, standing] : state_->plugins.standings()) {
+    if (standing.leaving) continue;
+    report.resources.push_back(resource);
+    open |= standing.state.phase == PluginState::Phase::kServing;
+    stepped_back |= standing.state.phase == PluginState::Phase::kSteppedBack;
+    if (!standing.state.reason.empty()) reasons[standing.state.reason].push_back(resource);
+  }
+  for (const auto& [reason, resources] : reasons) {
+    const bool of_all = resources.size() == report.resources.size();
+    report.reason += (report.reason.empty() ? "" : "; ") +
+                     (of_all ? "" : base::Join(resources, ", ") + ": ") + reason;
+  }
+  if (report.resources.empty())
+    report.reason =
+        state_->open ? "no device is offered to the kubelet" : "looking at the devices first";
+  if (stepped_back) report.state = "stepped-back";
+  if (open) report.state = "open";
+  if (open) report.enforcement = ToString(node::ledger::Enforcement::kDevices);
+  if (!state_->open) return report;
+  if (report.resources.empty() && !withheld().empty()) report.reason = withheld().begin()->second;
+  if (state_->listing.decided) report.device_list = state_->listing.Words();
+  report.device_list_reason = state_->listing.reason;
+  if (!state_->not_here.empty())
+    report.device_list_reason += "; not on this node: " + base::Join(state_->not_here, ", ");
+  return report;
+}
+
+}  // namespace penstock::adapter::kubelet

@@ -1,0 +1,138 @@
+// Tests KubeletAdapter against a fake kubelet in this process, which behaves like the real one.
+#include "adapter/kubelet/kubelet_adapter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "adapter/kubelet/testing/kubelet_adapter_fixture.h"
+
+namespace penstock::adapter::kubelet {
+namespace {
+
+using device::HealthState;
+using node::ledger::Lease;
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST_F(KubeletAdapterTest, AnswersWithTheDialectsEditsAndRecordsALease) {
+  Open();
+  const auto answer = kubelet_.Allocate(kGpu, {"G3", "G1"});
+  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
+  EXPECT_EQ(answer->environment.at("ACME"), "G1,G3");
+  EXPECT_THAT(answer->files, Contains("/dev/acme3:/host/dev/acme3:rw"));
+  EXPECT_THAT(answer->files, Contains("/dev/acmectl:/host/dev/acmectl:rw"));
+  EXPECT_FALSE(ledger_.Get()->Free("G1"));
+  EXPECT_TRUE(ledger_.Get()->Free("G0"));
+}
+
+TEST_F(KubeletAdapterTest, NamesThePodOnceTheKubeletDoes) {
+  Open();
+  ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G2"}).ok());
+  kubelet_.SetPods({{"ml", "train", "main", kGpu, {"G2"}}});
+  EXPECT_TRUE(WaitForLedger([](const auto& ledger) {
+    return ledger.HolderOf("G2") != nullptr && ledger.HolderOf("G2")->pod == "train";
+  }));
+}
+
+TEST_F(KubeletAdapterTest, TheKubeletHearsOfHealthAndOfStrangersAndOfTheirEnd) {
+  Open();
+  On([this] {
+    inventory_.SetHealth("G0", HealthState::kUnhealthy, "XID 79", control_.clock().Wall());
+  });
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 3));
+  On([this] { ledger_.SetOutside("G1", {{42, 1, "ann", "python"}}); });
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 2));
+  const auto refused = kubelet_.Allocate(kGpu, {"G1"});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(), AllOf(HasSubstr("in use by a process of ann"),
+                                               Not(HasSubstr("python")), Not(HasSubstr("42"))));
+  On([this] {
+    inventory_.SetHealth("G0", HealthState::kHealthy, "", control_.clock().Wall());
+    ledger_.SetOutside("G1", {});
+  });
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
+}
+
+TEST_F(KubeletAdapterTest, ReportsOnceTheKubeletHasTheListAndEachTimeItHasAnother) {
+  Open();
+  EXPECT_TRUE(WaitForKubeletHas(4, 4));
+  On([this] {
+    inventory_.SetHealth("G0", HealthState::kUnhealthy, "XID 79", control_.clock().Wall());
+  });
+  EXPECT_TRUE(WaitForKubeletHas(4, 3));
+}
+
+TEST_F(KubeletAdapterTest, ReportsNoNumbersWhileTheKubeletIsBehindTheList) {
+  Open();
+  ASSERT_TRUE(WaitForKubeletHas(4, 4));
+  kubelet_.CountLate(true);
+  const int messages = kubelet_.Messages(kGpu);
+  On([this] {
+    inventory_.SetHealth("G0", HealthState::kUnhealthy, "XID 79", control_.clock().Wall());
+  });
+  EXPECT_TRUE(kubelet_has_.Get()->empty());
+  ASSERT_TRUE(kubelet_.WaitForMessages(kGpu, messages + 1));
+  ASSERT_TRUE(kubelet_.WaitForRequests(kubelet_.Requests() + 2));
+  EXPECT_TRUE(kubelet_has_.Get()->empty());
+  kubelet_.CountLate(false);
+  EXPECT_TRUE(WaitForKubeletHas(4, 3));
+}
+
+TEST_F(KubeletAdapterTest, ReportsNoNumbersOnceTheKubeletHasDroppedTheList) {
+  Open();
+  ASSERT_TRUE(WaitForKubeletHas(4, 4));
+  kubelet_.Refuse("not now");
+  kubelet_.EndStream(kGpu);
+  EXPECT_TRUE(WaitForKubeletHas({}));
+  kubelet_.Refuse("");
+  EXPECT_TRUE(WaitForKubeletHas(4, 4));
+}
+
+TEST_F(KubeletAdapterTest, WhatTheKubeletGivesOutAgainItsFormerHolderHasGivenBack) {
+  Open();
+  ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G0", "G1"}).ok());
+  const std::string former = ledger_.Get()->HolderOf("G0")->id;
+  ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G1"}).ok());
+  EXPECT_EQ(ledger_.Get()->FindLease(former), nullptr);
+  EXPECT_TRUE(ledger_.Get()->Free("G0"));
+  EXPECT_FALSE(ledger_.Get()->Free("G1"));
+}
+
+TEST_F(KubeletAdapterTest, RefusesWhatAnotherAllocatorHolds) {
+  Open();
+  On([this] {
+    Lease lease;
+    lease.id = "r-1";
+    lease.allocator = "local";
+    lease.slots = {{"G0", "G0"}};
+    EXPECT_TRUE(ledger_.Hand(lease).ok());
+  });
+  const auto refused = kubelet_.Allocate(kGpu, {"G1", "G0"});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(), HasSubstr("held by r-1"));
+  EXPECT_TRUE(ledger_.Get()->Free("G1"));
+}
+
+TEST_F(KubeletAdapterTest, RemembersWhatPodsHeldUntilTheKubeletDeniesIt) {
+  Lease lease;
+  lease.id = "k-1";
+  lease.allocator = "kubelet";
+  lease.slots = {{"G0", "G0"}};
+  lease.state = node::ledger::LeaseState::kHeld;
+  On([&] { adapter_->Recover({lease}); });
+  EXPECT_FALSE(ledger_.Get()->Free("G0"));
+  Open();
+  EXPECT_TRUE(WaitForLedger([](const auto& ledger) { return ledger.Free("G0"); }));
+}
+
+TEST_F(KubeletAdapterTest, PrefersLinkedDevices) {
+  Open();
+  const auto chosen = kubelet_.Prefer(kGpu, {"G3", "G1", "G2"}, {}, 2);
+  ASSERT_TRUE(chosen.ok());
+  EXPECT_THAT(*chosen, testing::ElementsAre("G2", "G3"));
+}
+
+}  // namespace
+}  // namespace penstock::adapter::kubelet

@@ -1,0 +1,392 @@
+// Tests shares and resource names: what changes of the configuration do to the kubelet's lists
+// while pods hold devices.
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "adapter/kubelet/plugin_set.h"
+#include "adapter/kubelet/testing/kubelet_adapter_fixture.h"
+
+namespace penstock::adapter::kubelet {
+namespace {
+
+using base::Code;
+using node::ledger::Lease;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kShared[] = "acme.com/gpu.shared";
+
+api::NodeConfig Shared(int replicas, const std::string& rename = "",
+                       std::vector<std::string> devices = {}) {
+  api::NodeConfig config;
+  config.sharing.rules = {{.devices = std::move(devices),
+                           .strategy = api::ShareStrategy::kTimeSlicing,
+                           .replicas = replicas,
+                           .rename = rename}};
+  return config;
+}
+
+class KubeletSharesTest : public KubeletAdapterTest {
+ protected:
+  /// Resources whose plugins have a socket, from the names of the sockets.
+  std::set<std::string> Sockets() const {
+    std::set<std::string> names;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(kubelet_.kubelet_dir() + "/device-plugins")) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with("penstock-"))
+        names.insert(name.substr(0, name.find("-" + std::to_string(::getpid()))));
+    }
+    return names;
+  }
+
+  bool WaitForSockets(const std::set<std::string>& names) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (std::chrono::steady_clock::now() < until) {
+      if (Sockets() == names) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return false;
+  }
+
+  Lease HolderOf(const std::string& device) {
+    const Lease* lease = ledger_.Get()->HolderOf(device);
+    return lease == nullptr ? Lease{} : *lease;
+  }
+};
+
+TEST_F(KubeletSharesTest, Issue628OneGpuIsSharedAndTheOthersStayExclusive) {
+  Configure(Shared(3, kShared, {"3"}));
+  On([this] { adapter_->Open(); });
+  EXPECT_TRUE(WaitForIds(kGpu, {"G0", "G1", "G2"}));
+  EXPECT_TRUE(WaitForIds(kShared, {"G3::0", "G3::1", "G3::2"}));
+  ASSERT_TRUE(kubelet_.Allocate(kShared, {"G3::1"}).ok());
+  const auto slots = HolderOf("G3").slots;
+  ASSERT_EQ(slots.size(), 1u);
+  EXPECT_EQ(slots[0],
+            (node::ledger::Slot{"G3::1", "G3", kShared, {device::Sharing::kTimeSlicing, 3}}));
+  EXPECT_TRUE(kubelet_.Allocate(kShared, {"G3::0"}).ok());
+  On([this] {
+    EXPECT_EQ(adapter_->Report().resources, (std::vector<std::string>{kGpu, kShared}));
+  });
+}
+
+TEST_F(KubeletSharesTest, WhatIsSoOfAllNamesIsSaidOnce) {
+  kubelet_.Kill();
+  Configure(Shared(3, kShared, {"3"}));
+  On([this] { adapter_->Open(); });
+  std::string reason;
+  const auto said_once = [&reason] {  // without a resource's name before it
+    return reason.starts_with("nobody answers at") &&
+           reason.find("nobody answers") == reason.rfind("nobody answers");
+  };
+  for (int i = 0; i < 1000 && !said_once(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    On([&] { reason = adapter_->Report().reason; });
+  }
+  EXPECT_TRUE(said_once()) << reason;
+}
+
+TEST_F(KubeletSharesTest, Issue424EachModelHasAResourceOnRequest) {
+  Open();
+  api::NodeConfig config;
+  config.resource_per_model = true;
+  Configure(config);
+  EXPECT_TRUE(WaitForIds("acme.com/small", {"G0"}));
+  EXPECT_TRUE(WaitForIds("acme.com/big", {"G1", "G2", "G3"}));
+  EXPECT_TRUE(WaitForIds(kGpu, {}));
+}
+
+TEST_F(KubeletSharesTest, ASingleShareOnlyIsRefusedInNvidiasWords) {
+  api::NodeConfig config = Shared(4);
+  config.sharing.rules[0].fail_requests_greater_than_one = true;
+  Configure(config);
+  On([this] { adapter_->Open(); });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
+  const auto refused = kubelet_.Allocate(kGpu, {"G0::0", "G1::0", "G0::1"});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(
+      refused.error().message(),
+      HasSubstr("invalid request: maximum request size for shared resources is 1; found 3"));
+  EXPECT_TRUE(ledger_.Get()->Free("G0"));
+  EXPECT_TRUE(kubelet_.Allocate(kGpu, {"G0::0"}).ok());
+}
+
+TEST_F(KubeletSharesTest, ANameThatIsNotOfferedAnyMoreGoesAndComesBack) {
+  Open();
+  for (int round = 0; round < 3; ++round) {
+    Configure(Shared(2, kShared));
+    EXPECT_TRUE(kubelet_.WaitForHealthy(kShared, 8));
+    EXPECT_TRUE(WaitForIds(kGpu, {}));
+    EXPECT_TRUE(WaitForSockets({"penstock-acme.com-gpu.shared"}))
+        << "the plugin of a name without devices has ended";
+    Configure({});
+    EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
+    EXPECT_TRUE(WaitForIds(kShared, {}));
+    EXPECT_TRUE(WaitForSockets({"penstock-acme.com-gpu"}));
+  }
+}
+
+TEST_F(KubeletSharesTest, ANameThatComesBackAtOnceKeepsItsPlugin) {
+  Open();
+  On([this] {
+    offers_.Configure(Shared(2, kShared));
+    offers_.Configure({});
+  });
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
+  EXPECT_TRUE(WaitForSockets({"penstock-acme.com-gpu"}));
+  EXPECT_EQ(kubelet_.Registrations(kGpu), 1);
+}
+
+TEST_F(KubeletSharesTest, APluginStaysWhileAnythingOfItsNameIsHeld) {
+  Open();
+  ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G0"}).ok());
+  kubelet_.SetPods({{"ml", "train", "main", kGpu, {"G0"}}});
+  ASSERT_TRUE(WaitForLedger([](const auto& ledger) {
+    return ledger.HolderOf("G0") != nullptr && ledger.HolderOf("G0")->pod == "train";
+  }));
+  Configure(Shared(2, kShared));
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kShared, 6)) << "not those of the GPU that is held whole";
+  EXPECT_TRUE(WaitForIds(kGpu, {}));
+  const auto refused = kubelet_.Allocate(kShared, {"G0::0"});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(), HasSubstr("ml/train"));
+  On([this] { adapter_->AwaitReleases(true); });
+  EXPECT_EQ(Sockets().size(), 2u) << "held";
+  EXPECT_EQ(HolderOf("G0").pod, "train") << "the kubelet lists it under the former name";
+  kubelet_.SetPods({});
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kShared, 8));
+  EXPECT_TRUE(WaitForSockets({"penstock-acme.com-gpu.shared"}));
+}
+
+TEST_F(KubeletSharesTest, SeveralSharesOfOneGpuNameItOnceToTheContainer) {
+  Configure(Shared(4));
+  On([this] { adapter_->Open(); });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
+  const auto answer = kubelet_.Allocate(kGpu, {"G1::0", "G1::3", "G2::0"});
+  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
+  EXPECT_EQ(answer->environment.at("ACME"), "G1,G2");
+  EXPECT_EQ(std::count(answer->files.begin(), answer->files.end(), "/dev/acme1:/host/dev/acme1:rw"),
+            1);
+  EXPECT_EQ(HolderOf("G1").slots.size(), 3u);
+}
+
+TEST_F(KubeletSharesTest, PodsUnderANameThatAnAgentBeforeUsGaveAreKnown) {
+  kubelet_.SetPods({{"ml", "old", "main", "acme.com/forgotten", {"G2"}}});
+  On([this] { adapter_->Open(); });
+  EXPECT_TRUE(WaitForLedger([](const auto& ledger) { return ledger.HolderOf("G2") != nullptr; }));
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 3)) << "held under another name";
+}
+
+TEST_F(KubeletSharesTest, PodsFoundAfterARestartHoldSharesAsTheyWere) {
+  kubelet_.SetPods({{"ml", "old", "main", kGpu, {"G2::1", "G2::3"}}});
+  Configure(Shared(4));
+  On([this] { adapter_->Open(); });
+  EXPECT_TRUE(WaitForLedger([](const auto& ledger) { return ledger.HolderOf("G2") != nullptr; }));
+  const auto slots = HolderOf("G2").slots;
+  ASSERT_EQ(slots.size(), 2u);
+  EXPECT_EQ(slots[1],
+            (node::ledger::Slot{"G2::3", "G2", kGpu, {device::Sharing::kTimeSlicing, 4}}));
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
+}
+
+TEST_F(KubeletSharesTest, WhatIsHandedAgainWasGivenBackOnlyUnderTheSameName) {
+  Configure(Shared(2));
+  On([this] { adapter_->Open(); });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 8));
+  ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G0::0"}).ok());
+  ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G0::1"}).ok());
+  const auto before = ledger_.Get()->leases;
+  ASSERT_EQ(before.size(), 2u);
+  ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G0::0"}).ok());
+  const auto after = ledger_.Get()->leases;
+  ASSERT_EQ(after.size(), 2u);
+  EXPECT_EQ(ledger_.Get()->FindLease(before[0].id), nullptr);
+  EXPECT_NE(ledger_.Get()->FindLease(before[1].id), nullptr) << "the other share's holder";
+}
+
+TEST_F(KubeletSharesTest, AChangeOfSharingReachesTheKubeletWhilePodsHoldShares) {
+  Configure(Shared(4));
+  On([this] { adapter_->Open(); });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
+  for (const char* id : {"G0::0", "G0::3", "G1::2"})
+    ASSERT_TRUE(kubelet_.Allocate(kGpu, {id}).ok());
+  Configure(Shared(2));
+  EXPECT_TRUE(
+      kubelet_.WaitForDevices(kGpu, [](const auto& devices) { return devices.size() == 8; }));
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 6))
+      << "of G0 both shares are held, of G1 one, by former numbers";
+  EXPECT_EQ(ledger_.Get()->leases.size(), 3u);
+  Configure(Shared(6));
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 24));
+}
+
+TEST_F(KubeletSharesTest, AChangeOfFiveThousandSharesIsOneMessage) {
+  Configure(Shared(1250));
+  On([this] { adapter_->Open(); });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 5000));
+  const int before = kubelet_.Messages(kGpu);
+  On([this] {
+    inventory_.SetHealth("G2", device::HealthState::kUnhealthy, "XID 79", control_.clock().Wall());
+  });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 3750));
+  EXPECT_EQ(kubelet_.Messages(kGpu), before + 1);
+  EXPECT_TRUE(kubelet_.Allocate(kGpu, {"G3::1249"}).ok());
+}
+
+TEST_F(KubeletSharesTest, Issue1929AReplicaSetOnABadGpuIsUnhealthyAsAWholeAndItsNeighboursAreNot) {
+  Configure(Shared(4));
+  On([this] { adapter_->Open(); });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
+  On([this] {
+    inventory_.SetHealth("G1", device::HealthState::kUnhealthy, "XID 79", control_.clock().Wall());
+  });
+  EXPECT_TRUE(kubelet_.WaitForDevices(kGpu, [](const auto& devices) {
+    return std::all_of(devices.begin(), devices.end(), [](const auto& one) {
+      return one.second.healthy != one.first.starts_with("G1::");
+    });
+  }));
+}
+
+TEST_F(KubeletSharesTest, Issue231OneGpuOffTheBusFailsNoPreference) {
+  Open();
+  On([this] {
+    inventory_.SetHealth("G0", device::HealthState::kGone, "fell off the bus",
+                         control_.clock().Wall());
+  });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 3));
+  const auto chosen = kubelet_.Prefer(kGpu, {"G1", "G2", "G3"}, {}, 2);
+  ASSERT_TRUE(chosen.ok());
+  EXPECT_THAT(*chosen, ElementsAre("G2", "G3"));
+}
+
+TEST_F(KubeletSharesTest, Issue1223ADriverThatIsLostLeavesNoHealthyDeviceAtOnce) {
+  Configure(Shared(2, kShared, {"3"}));
+  On([this] { adapter_->Open(); });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kShared, 2));
+  On([this] {
+    inventory_.SetVendor({"acme", nullptr, "the library is not there"});
+    inventory_.SetFacts("acme", {}, "the driver is gone", control_.clock().Wall());
+  });
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 0));
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kShared, 0));
+  EXPECT_TRUE(WaitForIds(kShared, {"G3::0", "G3::1"})) << "capacity stays: they are coming back";
+}
+
+TEST_F(KubeletSharesTest, Issue118559AKubeletThatIsRestartedHasAllItsListsAgain) {
+  Configure(Shared(2, kShared, {"3"}));
+  On([this] { adapter_->Open(); });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kShared, 2));
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 3));
+  kubelet_.Restart();
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kShared, 2));
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 3));
+  EXPECT_TRUE(kubelet_.Allocate(kShared, {"G3::1"}).ok());
+}
+
+TEST_F(KubeletSharesTest, Issue426DeviceFilesAreInEachAnswerSoThatADaemonReloadKeepsThem) {
+  Configure(Shared(2));
+  On([this] { adapter_->Open(); });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 8));
+  const auto answer = kubelet_.Allocate(kGpu, {"G1::1"});
+  ASSERT_TRUE(answer.ok());
+  EXPECT_THAT(answer->files, testing::UnorderedElementsAre("/dev/acme1:/host/dev/acme1:rw",
+                                                           "/dev/acmectl:/host/dev/acmectl:rw"));
+}
+
+TEST_F(KubeletSharesTest, Issue386SharesAreSpreadOrPackedAsThePolicySays) {
+  Configure(Shared(4));
+  On([this] { adapter_->Open(); });
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 16));
+  ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G2::0"}).ok());
+  const std::vector<std::string> left = {"G0::0", "G1::0", "G1::1", "G2::1", "G2::2", "G3::0"};
+  policy_ = api::SharePolicy::kPacked;
+  const auto packed =
+      kubelet_.Prefer(kGpu, {"G1::0", "G1::1", "G1::2", "G1::3", "G2::1", "G2::2", "G2::3"}, {}, 1);
+  ASSERT_TRUE(packed.ok());
+  EXPECT_THAT(*packed, ElementsAre("G2::1"));
+  policy_ = api::SharePolicy::kDistributed;
+  const auto spread =
+      kubelet_.Prefer(kGpu, {"G1::0", "G1::1", "G1::2", "G1::3", "G2::1", "G2::2", "G2::3"}, {}, 1);
+  ASSERT_TRUE(spread.ok());
+  EXPECT_THAT(*spread, ElementsAre("G1::0"));
+  const auto two = kubelet_.Prefer(kGpu, left, {}, 2);
+  ASSERT_TRUE(two.ok() && two->size() == 2);
+  EXPECT_NE((*two)[0].substr(0, 2), (*two)[1].substr(0, 2))
+      << "two shares of one request are of two GPUs";
+}
+
+/// Three of four devices are shared through a server; the first one has none.
+class KubeletServersTest : public KubeletSharesTest {
+ protected:
+  KubeletServersTest() {
+    On([this] { offers_.FollowServers(servers_); });
+    api::NodeConfig config;
+    config.sharing.rules = {
+        {.devices = {"1", "2", "3"}, .strategy = api::ShareStrategy::kMps, .replicas = 2}};
+    Configure(config);
+    On([this] { adapter_->Open(); });
+  }
+
+  void Servers(bool ready, const std::string& reason = "") {
+    device::SharedDevice device{.set = kGpu, .ready = ready, .reason = reason};
+    if (ready) device.isolation = device::Isolation::kMemoryPerProcess;
+    device.container.environment["MPS_PIPE"] = "/mps/pipe";
+    device.container.mounts = {{"/mps/pipe", "/run/mps/gpu/pipe", false},
+                               {"/dev/shm/mps", "/run/mps/gpu/shm", true}};
+    On([&] {
+      servers_.Set(device::SharedDevices{{"G1", device}, {"G2", device}, {"G3", device}});
+    });
+  }
+};
+
+TEST_F(KubeletServersTest, Issue634NothingIsGivenOutBeforeTheServerIsReady) {
+  EXPECT_TRUE(WaitForIds(kGpu, {"G0", "G1::0", "G1::1", "G2::0", "G2::1", "G3::0", "G3::1"}));
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 1)) << "the GPU that is not shared waits for no server";
+  Servers(false, "its MPS server is being started");
+  const auto refused = kubelet_.Allocate(kGpu, {"G1::0"});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(), HasSubstr("its MPS server is being started"));
+  Servers(true);
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 7));
+  EXPECT_TRUE(kubelet_.Allocate(kGpu, {"G1::0"}).ok());
+}
+
+TEST_F(KubeletServersTest, Issue1132TheServersFoldersAreMountedBesideThePodsOwnSharedMemory) {
+  Servers(true);
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 7));
+  const auto answer = kubelet_.Allocate(kGpu, {"G1::0", "G2::0"});
+  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
+  EXPECT_EQ(answer->environment.at("MPS_PIPE"), "/mps/pipe");
+  EXPECT_EQ(answer->environment.at("ACME"), "G1,G2");
+  EXPECT_THAT(answer->mounts,
+              ElementsAre("/mps/pipe:/run/mps/gpu/pipe", "/dev/shm/mps:/run/mps/gpu/shm"))
+      << "each once";
+  EXPECT_TRUE(kubelet_.Allocate(kGpu, {"G0"})->mounts.empty());
+}
+
+TEST_F(KubeletServersTest, Issue647AServerThatDiesTakesItsSharesOutOfTheListUntilItIsBack) {
+  Servers(true);
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 7));
+  ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G1::0"}).ok());
+  Servers(false, "its MPS control daemon has died");
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 1));
+  EXPECT_EQ(ledger_.Get()->leases.size(), 1u) << "who has a share keeps it";
+  Servers(true);
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 7));
+}
+
+TEST(SocketPrefixOf, IsShortEnoughAndDistinguishesLongNames) {
+  EXPECT_EQ(SocketPrefixOf("nvidia.com/gpu.shared"), "penstock-nvidia.com-gpu.shared");
+  const std::string one = SocketPrefixOf("nvidia.com/" + std::string(50, 'a') + "1"),
+                    other = SocketPrefixOf("nvidia.com/" + std::string(50, 'a') + "2");
+  EXPECT_NE(one, other);
+  EXPECT_LE(std::string("/var/lib/kubelet/device-plugins/").size() + one.size() +
+                std::string("-4194304-01234567.sock").size(),
+            107u);
+}
+
+}  // namespace
+}  // namespace penstock::adapter::kubelet

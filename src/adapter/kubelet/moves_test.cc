@@ -1,0 +1,119 @@
+// Tests moves of devices between allocators with a kubelet that has the devices.
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "adapter/kubelet/testing/kubelet_adapter_fixture.h"
+#include "node/assign/device_moves.h"
+#include "node/assign/manual_assignments_writer.h"
+
+namespace penstock::adapter::kubelet {
+namespace {
+
+class MovesWithAKubelet : public KubeletAdapterTest {
+ protected:
+  MovesWithAKubelet() {
+    On([this] {
+      moves_ = std::make_unique<node::assign::DeviceMoves>(
+          control_, io_, node::assign::DeviceMoves::Node{inventory_, ledger_, offers_},
+          node::share::EnabledAllocators{.kubelet = true, .local = true},
+          node::assign::DeviceMoves::Kubelet{
+              .ask_counted = [this](auto done) { adapter_->AskCounted(std::move(done)); },
+              .await_releases = [this](bool waits) { adapter_->AwaitReleases(waits); }},
+          folder_ / "doors.json", node::assign::ManualAssignments{});
+      moves_->Configure({});
+    });
+  }
+  ~MovesWithAKubelet() override {
+    On([this] { moves_.reset(); });
+  }
+
+  /// Assigns devices manually; the future gets the answer.
+  std::future<base::Result<std::vector<node::assign::DeviceMove>>> Set(
+      const node::assign::MoveRequest& request) {
+    auto promise =
+        std::make_shared<std::promise<base::Result<std::vector<node::assign::DeviceMove>>>>();
+    On([&] {
+      moves_->Set(
+          request, [](const node::assign::DeviceMove&) {},
+          [promise](const auto& answer) { promise->set_value(answer); });
+    });
+    return promise->get_future();
+  }
+
+  std::string AllocatorOf(const std::string& device) {
+    for (const auto& offer : *offers_.published().Get())
+      for (const auto& slot : offer.slots)
+        if (slot.slot.device == device) return offer.allocator;
+    return "";
+  }
+
+  /// Waits until the kubelet was asked this many times which pods hold devices.
+  bool WaitForLists(int count) {
+    const auto late = std::chrono::steady_clock::now() + kPatience;
+    while (kubelet_.Lists() < count) {
+      if (std::chrono::steady_clock::now() > late) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return true;
+  }
+
+  static constexpr auto kPatience = std::chrono::seconds(60);
+  std::unique_ptr<node::assign::DeviceMoves> moves_;
+};
+
+TEST_F(MovesWithAKubelet, ADeviceIsOfferedLocallyOnceTheKubeletHasTheShorterList) {
+  Open();
+  auto answer = Set({{"2"}, "local"});
+  ASSERT_EQ(answer.wait_for(kPatience), std::future_status::ready);
+  EXPECT_TRUE(answer.get().ok());
+  EXPECT_EQ(AllocatorOf("G2"), "local");
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 3, std::chrono::milliseconds(0)))
+      << "it had the list before";
+  EXPECT_FALSE(kubelet_.Allocate(kGpu, {"G2"}).ok());
+  auto back = Set({{"2"}, "default"});
+  ASSERT_EQ(back.wait_for(kPatience), std::future_status::ready);
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
+}
+
+TEST_F(MovesWithAKubelet, AllDevicesLeaveAndTheirPluginEnds) {
+  Open();
+  auto answer = Set({{"0", "1", "2", "3"}, "local"});
+  ASSERT_EQ(answer.wait_for(kPatience), std::future_status::ready);
+  EXPECT_TRUE(answer.get().ok());
+  EXPECT_TRUE(kubelet_.WaitForDevices(kGpu, [](const auto& devices) { return devices.empty(); }));
+  On([this] { EXPECT_THAT(adapter_->Report().resources, testing::IsEmpty()); });
+}
+
+TEST_F(MovesWithAKubelet, WaitsForAPodAndNoticesItsEnd) {
+  Open();
+  ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G1"}).ok());
+  kubelet_.SetPods({{"ml", "train", "main", kGpu, {"G1"}}});
+  ASSERT_TRUE(WaitForLedger([](const auto& ledger) {
+    return ledger.HolderOf("G1") != nullptr && ledger.HolderOf("G1")->pod == "train";
+  }));
+  auto answer = Set({{"1"}, "local", std::chrono::minutes(5)});
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 3));
+  // Of the next three looks at the kubelet's pods, the second begins after the request, and the
+  // third when the outcome of the second is known.
+  const int looks = kubelet_.Lists();
+  ASSERT_TRUE(WaitForLists(looks + 3));
+  EXPECT_EQ(answer.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  EXPECT_EQ(AllocatorOf("G1"), "");
+  kubelet_.SetPods({});
+  ASSERT_EQ(answer.wait_for(kPatience), std::future_status::ready);
+  EXPECT_TRUE(answer.get().ok());
+  EXPECT_EQ(AllocatorOf("G1"), "local");
+}
+
+TEST_F(MovesWithAKubelet, WithoutAKubeletNoOnesWordIsNeeded) {
+  Open();
+  kubelet_.Kill();
+  auto answer = Set({{"1"}, "local"});
+  ASSERT_EQ(answer.wait_for(kPatience), std::future_status::ready);
+  EXPECT_EQ(AllocatorOf("G1"), "local");
+}
+
+}  // namespace
+}  // namespace penstock::adapter::kubelet

@@ -1,0 +1,205 @@
+// A plugin must not be destroyed inside its own callbacks, so plugins are always ended from the
+// loop.
+#include "adapter/kubelet/plugin_set.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "base/log.h"
+#include "protocol/kubelet/pod_resources.h"
+
+namespace penstock::adapter::kubelet {
+
+using protocol::kubelet::AllocateRequest;
+using protocol::kubelet::ContainerEdits;
+using protocol::kubelet::DevicePlugin;
+using protocol::kubelet::PluginDevice;
+using protocol::kubelet::PluginState;
+using protocol::kubelet::PreferRequest;
+using protocol::kubelet::Reply;
+
+namespace {
+
+constexpr char kOurPrefix[] = "penstock-";
+// 107 bytes less the kubelet's folder, our prefix and the unique suffix.
+constexpr std::size_t kMostOfAName = 40;
+constexpr base::Duration kAskFirst = std::chrono::milliseconds(20);
+constexpr base::Duration kAskMost = std::chrono::seconds(5);
+
+/// FNV-1a: the same in every version of the agent.
+std::string Digest(const std::string& text) {
+  std::uint32_t hash = 2166136261U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  std::array<char, 9> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), hash, 16).ptr;
+  return {digits.data(), end};
+}
+
+/// Whether the kubelet may read this plugin's list now or soon.
+bool MayBeRead(const PluginState& state) {
+  return state.phase == PluginState::Phase::kServing ||
+         state.phase == PluginState::Phase::kRegistering;
+}
+
+}  // namespace
+
+std::string SocketPrefixOf(const std::string& resource) {
+  std::string name = resource;
+  std::replace(name.begin(), name.end(), '/', '-');
+  if (name.size() > kMostOfAName) {
+    const std::string digest = Digest(resource);
+    name = name.substr(0, kMostOfAName - digest.size() - 1) + "-" + digest;
+  }
+  return kOurPrefix + name;
+}
+
+struct PluginSet::State : std::enable_shared_from_this<State> {
+  struct Plugin {
+    std::unique_ptr<DevicePlugin> plugin;
+    bool leaving = false;
+    bool taken = false;  // the kubelet has the empty list
+  };
+
+  State(os::Loop& l, Options o, Callbacks c)
+      : loop(l),
+        options(std::move(o)),
+        callbacks(std::move(c)),
+        resources(l, options.kubelet_dir) {}
+
+  void Offer(std::map<std::string, std::vector<PluginDevice>> lists) {
+    bool some_leave = false;
+    for (auto& [resource, one] : plugins) {
+      if (lists.contains(resource)) continue;
+      if (!one.leaving) {
+        base::Log(base::kInfo, "nothing is offered to the kubelet under this name any more",
+                  {{"resource", resource}});
+        one.plugin->Update({});
+        one.leaving = some_leave = true;
+        one.taken = false;
+      }
+    }
+    for (auto& [resource, list] : lists) {
+      Plugin* one = Find(resource);
+      if (one == nullptr) continue;
+      one->leaving = false;
+      one->plugin->Update(std::move(list));
+    }
+    if (!some_leave) return;
+    ask_again = kAskFirst;
+    AskLater();
+  }
+
+  Plugin* Find(const std::string& resource) {
+    if (const auto found = plugins.find(resource); found != plugins.end()) return &found->second;
+    auto plugin = DevicePlugin::Create(
+        loop,
+        {.kubelet_dir = options.kubelet_dir,
+         .resource = resource,
+         .socket_prefix = SocketPrefixOf(resource),
+         .own_prefix = kOurPrefix,
+         .proc_root = options.proc_root},
+        {.allocate =
+             [this, resource](AllocateRequest request, Reply<std::vector<ContainerEdits>> reply) {
+               callbacks.allocate(resource, std::move(request), std::move(reply));
+             },
+         .prefer =
+             [this, resource](const PreferRequest& request,
+                              const Reply<std::vector<std::vector<std::string>>>& reply) {
+               callbacks.prefer(resource, request, reply);
+             },
+         .state = [this, resource](const PluginState& state) { Changed(resource, state); }});
+    if (!plugin.ok()) {
+      base::Log(base::kError, "the kubelet's door cannot open",
+                {{"resource", resource}, {"why", plugin.error().message()}});
+      return nullptr;
+    }
+    return &plugins.emplace(resource, Plugin{*std::move(plugin)}).first->second;
+  }
+
+  void Changed(const std::string& resource, const PluginState& state) {
+    callbacks.state(resource, state);
+    LookSoon();
+  }
+
+  void LookSoon() {
+    if (std::none_of(plugins.begin(), plugins.end(),
+                     [](const auto& one) { return one.second.leaving; }))
+      return;
+    loop.Post([weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->LookAtLeaving();
+    });
+  }
+
+  void LookAtLeaving() {
+    for (auto one = plugins.begin(); one != plugins.end();) {
+      const bool gone = one->second.taken || !MayBeRead(one->second.plugin->state());
+      if (!one->second.leaving || !gone || callbacks.held(one->first)) {
+        ++one;
+        continue;
+      }
+      base::Log(base::kInfo, "kubelet", {{"resource", one->first}, {"state", "ended"}});
+      one = plugins.erase(one);
+    }
+  }
+
+  bool SomeoneWaits() const {
+    return std::any_of(plugins.begin(), plugins.end(),
+                       [](const auto& one) { return one.second.leaving && !one.second.taken; });
+  }
+
+  void AskLater() {
+    loop.Cancel(timer);
+    timer = loop.PostAfter(ask_again, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->Ask();
+    });
+    ask_again = std::min(ask_again * 2, kAskMost);
+  }
+
+  /// Repeats the question if the kubelet does not answer: it may be a new one, which never had the
+  /// longer list.
+  void Ask() {
+    LookAtLeaving();
+    if (!SomeoneWaits()) return;
+    resources.GetAllocatable([weak = weak_from_this()](const auto& answer) {
+      const auto self = weak.lock();
+      if (!self) return;
+      if (answer.ok())
+        for (auto& [resource, one] : self->plugins)
+          if (const auto found = answer->find(resource);
+              found == answer->end() || found->second.empty())
+            one.taken = one.leaving;
+      self->LookAtLeaving();
+      if (self->SomeoneWaits()) self->AskLater();
+    });
+  }
+
+  os::Loop& loop;
+  const Options options;
+  const Callbacks callbacks;
+  protocol::kubelet::PodResources resources;
+  std::map<std::string, Plugin> plugins;
+  base::Duration ask_again = kAskFirst;
+  base::TimerId timer = 0;
+};
+
+PluginSet::PluginSet(os::Loop& loop, Options options, Callbacks callbacks)
+    : state_(std::make_shared<State>(loop, std::move(options), std::move(callbacks))) {}
+
+PluginSet::~PluginSet() { state_->loop.Cancel(state_->timer); }
+
+void PluginSet::Offer(std::map<std::string, std::vector<PluginDevice>> lists) {
+  state_->Offer(std::move(lists));
+}
+
+void PluginSet::LookAtLeaving() { state_->LookSoon(); }
+
+std::map<std::string, PluginSet::Standing> PluginSet::standings() const {
+  std::map<std::string, Standing> standings;
+  for (const auto& [resource, one] : state_->plugins)
+    standings[resource] = {one.plugin->state(), one.leaving};
+  return standings;
+}
+
+}  // namespace penstock::adapter::kubelet

@@ -1,0 +1,233 @@
+// Level-triggered: each look joins all sources again.
+#include "adapter/kubelet/pod_tracker.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/log.h"
+#include "os/watch/watch.h"
+
+namespace penstock::adapter::kubelet {
+
+using base::Result;
+using node::attribute::PodHolding;
+using protocol::kubelet::Checkpoint;
+using protocol::kubelet::CheckpointEntry;
+using protocol::kubelet::PodDevices;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr base::Duration kSoon = 150ms;  // while a holder is unknown
+// While a new kubelet may still be adopting the pods that it finds, or a caller waits for pods to
+// end.
+constexpr base::Duration kFresh = 1s;
+// Releases are not reported, nor are pods that return with the devices that they had.
+constexpr base::Duration kSteady = 10s;
+// The kubelet's own records may lag behind a lease by at most this much.
+constexpr base::Duration kSettled = 30s;
+constexpr int kSoonLooks = 100;
+constexpr int kFreshLooks = 30;
+
+/// The uid in the checkpoint for a container of List. Entries of deleted pods linger, so among
+/// several candidates the pod that has processes is chosen.
+std::string UidOf(const PodDevices& one, const std::vector<CheckpointEntry>& checkpoint,
+                  const std::set<std::string>& alive) {
+  std::vector<std::string> candidates;
+  for (const CheckpointEntry& entry : checkpoint)
+    if (entry.resource == one.resource && entry.container == one.container && entry.ids == one.ids)
+      candidates.push_back(entry.pod_uid);
+  if (candidates.size() == 1) return candidates.front();
+  const auto living =
+      std::find_if(candidates.begin(), candidates.end(),
+                   [&alive](const std::string& uid) { return alive.contains(uid); });
+  return living == candidates.end() ? "" : *living;
+}
+
+template <typename Entries>
+void KeepOurs(Entries& entries, const PodTracker::Ours& ours) {
+  std::erase_if(entries, [&ours](const auto& entry) {
+    return entry.ids.empty() || !ours(entry.resource, entry.ids);
+  });
+}
+
+/// Whether the checkpoint has an allocation that the list lacks.
+bool HasHidden(const std::vector<CheckpointEntry>& checkpoint,
+               const std::vector<PodDevices>& list) {
+  std::set<std::pair<std::string, std::string>> listed;  // resource, id
+  for (const PodDevices& one : list)
+    for (const std::string& id : one.ids) listed.emplace(one.resource, id);
+  return std::any_of(checkpoint.begin(), checkpoint.end(), [&listed](const CheckpointEntry& entry) {
+    return std::any_of(entry.ids.begin(), entry.ids.end(), [&](const std::string& id) {
+      return !listed.contains({entry.resource, id});
+    });
+  });
+}
+
+std::set<std::string> UidsIn(const std::vector<CheckpointEntry>& checkpoint) {
+  std::set<std::string> uids;
+  for (const CheckpointEntry& entry : checkpoint) uids.insert(entry.pod_uid);
+  return uids;
+}
+
+}  // namespace
+
+std::vector<PodHolding> JoinPods(const std::vector<PodDevices>& list,
+                                 const std::vector<CheckpointEntry>& checkpoint,
+                                 const std::set<std::string>& alive) {
+  std::vector<PodHolding> pods;
+  std::set<std::string> taken;
+  for (const PodDevices& one : list) {
+    taken.insert(one.ids.begin(), one.ids.end());
+    pods.push_back({UidOf(one, checkpoint, alive), one.pod, one.namespace_name, one.container,
+                    one.ids, one.resource});
+  }
+  for (const CheckpointEntry& entry : checkpoint) {
+    const bool known = std::any_of(entry.ids.begin(), entry.ids.end(),
+                                   [&taken](const std::string& id) { return taken.contains(id); });
+    if (known || !alive.contains(entry.pod_uid)) continue;
+    taken.insert(entry.ids.begin(), entry.ids.end());
+    pods.push_back({entry.pod_uid, "", "", entry.container, entry.ids, entry.resource});
+  }
+  return pods;
+}
+
+struct PodTracker::State : std::enable_shared_from_this<State> {
+  State(os::Loop& c, base::Executor& i, std::string dir, std::string proc, node::ledger::Ledger& l,
+        base::Published<std::vector<node::share::Offer>>& off, Ours o)
+      : control(c),
+        io(i),
+        kubelet_dir(std::move(dir)),
+        proc_root(std::move(proc)),
+        ledger(l),
+        offers(off),
+        ours(std::move(o)),
+        resources(c, kubelet_dir) {}
+
+  void Look() {
+    if (looking) {
+      again = true;
+      return;
+    }
+    looking = true;
+    again = coming = false;
+    control.Cancel(timer);
+    asked = control.clock().Wall();
+    resources.List([weak = weak_from_this()](Result<std::vector<PodDevices>> list) {
+      if (const auto self = weak.lock()) self->Listed(std::move(list));
+    });
+  }
+
+  void LookSoon() {
+    soon_looks = 0;
+    if (looking || coming) return;
+    coming = true;
+    control.Cancel(timer);
+    timer = control.PostAfter(kSoon, [this] { Look(); });
+  }
+
+  void Listed(Result<std::vector<PodDevices>> list) {
+    if (!list.ok()) return Done();  // no kubelet now: conclude nothing
+    KeepOurs(*list, ours);
+    io.Post([weak = weak_from_this(), list = *std::move(list)] {
+      const auto self = weak.lock();
+      if (!self) return;
+      auto checkpoint = protocol::kubelet::ReadCheckpoint(self->kubelet_dir);
+      std::set<std::string> alive;
+      if (checkpoint.ok()) {
+        KeepOurs(checkpoint->entries, self->ours);
+        // Scan all processes only if the list is incomplete or does not identify its pods.
+        if (checkpoint->entries.size() > list.size() || HasHidden(checkpoint->entries, list))
+          alive = node::attribute::PodsWithProcesses(self->proc_root, UidsIn(checkpoint->entries));
+      }
+      self->control.Post(
+          [weak, list, checkpoint = std::move(checkpoint), alive = std::move(alive)] {
+            if (const auto here = weak.lock()) here->Join(list, checkpoint, alive);
+          });
+    });
+  }
+
+  void Join(const std::vector<PodDevices>& list, const Result<Checkpoint>& checkpoint,
+            const std::set<std::string>& alive) {
+    if (!checkpoint.ok() && checkpoint.error().code() != base::Code::kNotFound)
+      base::Log(base::kWarn, "the kubelet's checkpoint cannot be read",
+                {{"why", checkpoint.error().message()}});
+    const std::vector<CheckpointEntry> entries =
+        checkpoint.ok() ? checkpoint->entries : std::vector<CheckpointEntry>{};
+    // The list omits pods in their init phase: without the checkpoint, no release can be concluded.
+    const bool complete = checkpoint.ok() || checkpoint.error().code() == base::Code::kNotFound;
+    node::attribute::ApplyPods(JoinPods(list, entries, alive),
+                               complete ? std::optional(asked - kSettled) : std::nullopt,
+                               control.clock().Wall(), ledger, *offers.Get());
+    Done();
+  }
+
+  void Done() {
+    looking = false;
+    if (again) return Look();
+    const auto snapshot = ledger.Get();
+    const auto of_kubelet = [](const node::ledger::Lease& lease) {
+      return lease.allocator == node::share::kKubeletAllocator;
+    };
+    const bool unknown = std::any_of(
+        snapshot->leases.begin(), snapshot->leases.end(), [&](const node::ledger::Lease& lease) {
+          return of_kubelet(lease) && (lease.pod.empty() || lease.pod_uid.empty());
+        });
+    soon_looks = unknown ? soon_looks + 1 : 0;
+    base::Duration next = kSteady;
+    if (fresh_looks > 0) {
+      --fresh_looks;
+      next = kFresh;
+    }
+    if (has_waiters) next = kFresh;
+    if (unknown && soon_looks < kSoonLooks) next = kSoon;
+    timer = control.PostAfter(next, [this] { Look(); });
+  }
+
+  os::Loop& control;
+  base::Executor& io;
+  const std::string kubelet_dir, proc_root;
+  node::ledger::Ledger& ledger;
+  base::Published<std::vector<node::share::Offer>>& offers;
+  const Ours ours;
+  protocol::kubelet::PodResources resources;
+  std::unique_ptr<os::PathWatch> watch;
+  base::TimerId timer = 0;
+  base::WallTime asked{};
+  bool looking = false, again = false;
+  bool coming = false;  // a requested look is scheduled
+  bool has_waiters = false;
+  int soon_looks = 0, fresh_looks = 0;
+};
+
+PodTracker::PodTracker(os::Loop& control, base::Executor& io, const std::string& kubelet_dir,
+                       const std::string& proc_root, node::ledger::Ledger& ledger,
+                       base::Published<std::vector<node::share::Offer>>& offers, Ours ours)
+    : state_(std::make_shared<State>(control, io, kubelet_dir, proc_root, ledger, offers,
+                                     std::move(ours))) {
+  state_->watch = std::make_unique<os::PathWatch>(
+      control, kubelet_dir + "/device-plugins/kubelet_internal_checkpoint",
+      [state = state_.get()] { state->Look(); });
+}
+
+PodTracker::~PodTracker() {
+  state_->control.Cancel(state_->timer);
+  state_->watch.reset();
+}
+
+void PodTracker::Look() { state_->Look(); }
+
+void PodTracker::LookSoon() { state_->LookSoon(); }
+
+void PodTracker::AwaitReleases(bool has_waiters) {
+  if (std::exchange(state_->has_waiters, has_waiters) != has_waiters && has_waiters) state_->Look();
+}
+
+void PodTracker::LookAfterKubeletStart() {
+  state_->fresh_looks = kFreshLooks;
+  state_->Look();
+}
+
+}  // namespace penstock::adapter::kubelet

@@ -1,0 +1,135 @@
+// Test fixture: a KubeletAdapter on a machine with four devices, against a fake kubelet in this
+// process.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "adapter/kubelet/kubelet_adapter.h"
+#include "device/testing/acme.h"
+#include "os/testing/temporary_folder.h"
+#include "protocol/kubelet/fake/fake_kubelet.h"
+
+namespace penstock::adapter::kubelet {
+
+inline constexpr char kGpu[] = "acme.com/gpu";
+
+class KubeletAdapterTest : public ::testing::Test {
+ protected:
+  KubeletAdapterTest() {
+    kubelet_.Start();
+    control_.Start();
+    io_.Start();
+    On([this] {
+      inventory_.SetVendor(
+          {"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
+      std::vector<device::Facts> facts;
+      for (int i = 0; i < 4; ++i) facts.push_back(device::testing::AcmeDevice(i, 4));
+      inventory_.SetFacts("acme", facts, "", control_.clock().Wall());
+      for (const auto& one : facts)
+        inventory_.SetHealth(one.id, device::HealthState::kHealthy, "", control_.clock().Wall());
+    });
+    Make();
+  }
+
+  /// Replaces the adapter, before Open, with one that asks an engine or writes specifications.
+  void Make(protocol::engine::cri::EngineWatcher* engine = nullptr,
+            base::Published<node::cdi::Written>* written = nullptr) {
+    On([&] {
+      adapter_ = std::make_unique<KubeletAdapter>(
+          control_, io_,
+          KubeletAdapter::Options{
+              .kubelet_dir = kubelet_.kubelet_dir(),
+              .host_path = [](const std::string& path) { return "/host" + path; },
+              .share_policy = [this] { return policy_.load(); },
+              .containers = [this] { return containers_; },
+              .engine = engine,
+              .written = written,
+              .kubelet_has = [this](const KubeletAmounts& amounts) { kubelet_has_.Set(amounts); }},
+          inventory_, ledger_, offers_, device::testing::FindAcme);
+    });
+  }
+  ~KubeletAdapterTest() override {
+    On([this] { adapter_.reset(); });
+    control_.Stop();
+    io_.Stop();
+  }
+
+  void Open() {
+    On([this] { adapter_->Open(); });
+    ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
+  }
+
+  /// Applies another configuration; the kubelet gets the result at once.
+  void Configure(const api::NodeConfig& config) {
+    On([&] { offers_.Configure(config); });
+  }
+
+  /// Waits until the kubelet knows exactly these devices of a resource, healthy or not.
+  bool WaitForIds(const std::string& resource, const std::set<std::string>& ids) {
+    return kubelet_.WaitForDevices(resource, [&ids](const auto& devices) {
+      std::set<std::string> seen;
+      for (const auto& [id, device] : devices) seen.insert(id);
+      return seen == ids;
+    });
+  }
+
+  template <typename Function>
+  void On(Function function) {
+    std::promise<void> done;
+    control_.Post([&] {
+      function();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+  /// Waits until the ledger satisfies the predicate.
+  bool WaitForLedger(const std::function<bool(const node::ledger::Snapshot&)>& predicate) {
+    std::promise<void> seen;
+    std::atomic<bool> reported = false;
+    auto subscription = ledger_.published().Subscribe(
+        [&](const auto& snapshot) {
+          if (predicate(*snapshot) && !reported.exchange(true)) seen.set_value();
+        },
+        true);
+    return seen.get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready;
+  }
+
+  bool WaitForKubeletHas(std::size_t capacity, std::size_t allocatable) {
+    return WaitForKubeletHas({{kGpu, {capacity, allocatable}}});
+  }
+
+  bool WaitForKubeletHas(const KubeletAmounts& wanted) {
+    std::promise<void> seen;
+    std::atomic<bool> reported = false;
+    auto subscription = kubelet_has_.Subscribe(
+        [&](const auto& amounts) {
+          if (*amounts == wanted && !reported.exchange(true)) seen.set_value();
+        },
+        true);
+    return seen.get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready;
+  }
+
+  api::ContainersConfig containers_;  // used on the control loop
+  std::atomic<api::SharePolicy> policy_ = api::SharePolicy::kDistributed;
+  base::Published<KubeletAmounts> kubelet_has_;
+  os::TemporaryFolder folder_;
+  protocol::kubelet::FakeKubelet kubelet_{folder_.path()};
+  os::Loop control_{"control"}, io_{"io"};
+  node::inventory::Inventory inventory_;
+  node::ledger::Ledger ledger_;
+  base::Published<device::SharedDevices> servers_;  // for tests in which the offers follow it
+  node::share::Offers offers_{
+      inventory_, ledger_, device::testing::FindAcme, {.kubelet = true, .local = true}};
+  std::unique_ptr<KubeletAdapter> adapter_;
+};
+
+}  // namespace penstock::adapter::kubelet

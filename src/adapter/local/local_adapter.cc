@@ -1,0 +1,456 @@
+#include "adapter/local/local_adapter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <unistd.h>
+
+#include "base/core/strings.h"
+#include "base/log.h"
+#include "node/allocate/allocate.h"
+#include "node/allocate/outlook.h"
+#include "os/process/process.h"
+
+namespace penstock::adapter::local {
+
+using base::Code;
+using base::Error;
+using node::allocate::Devices;
+using node::allocate::Waiting;
+using protocol::broker::Operation;
+using protocol::broker::Request;
+using protocol::broker::RunRequest;
+
+namespace {
+
+/// How long queued programs have after an agent restart to reclaim their places; they look for an
+/// agent twice a second.
+constexpr base::Duration kComeBackWithin = std::chrono::seconds(10);
+constexpr base::Duration kKeepWithin = std::chrono::milliseconds(20);
+/// Minimum time between two writes of queue.json, which every permitted user can cause: each write
+/// waits for the disk twice, and so does everything else that is written.
+constexpr base::Duration kKeepApart = std::chrono::milliseconds(200);
+/// Ticket numbers are reserved on disk in advance, so that a run that comes and goes changes
+/// nothing on disk, and no number is issued twice after a crash.
+constexpr std::uint64_t kTicketsAhead = 1000;
+
+protocol::broker::WaitingRun Describe(const Waiting& waiting, std::size_t position,
+                                      bool resumable) {
+  return {.ticket = waiting.ticket,
+          .position = static_cast<int>(position),
+          .reason = waiting.reason,
+          .user = waiting.user,
+          .command = waiting.command,
+          .count = waiting.request.count,
+          .share = waiting.request.share,
+          .model = waiting.request.model,
+          .devices = waiting.request.devices,
+          .since = base::FormatTime(waiting.since),
+          .time = waiting.time,
+          .expected_start = "",
+          .resumable = resumable};
+}
+
+/// "each user has 4 devices, 16 requests, 24h while others wait"; empty if there are no limits.
+std::string DescribeLimits(const api::QueueConfig& limits) {
+  std::vector<std::string> parts;
+  if (limits.gpus > 0) parts.push_back(std::to_string(limits.gpus) + " devices");
+  if (limits.waiting > 0) parts.push_back(std::to_string(limits.waiting) + " requests");
+  if (limits.time > base::Duration::zero()) parts.push_back(base::FormatDuration(limits.time));
+  return parts.empty()
+             ? ""
+             : "each user has " + base::Join(parts, ", ") + " while others wait (queue.perUser)";
+}
+
+protocol::broker::GrantedDevice Describe(const node::ledger::Slot& slot, const device::Facts& facts,
+                                         const device::SharedDevices& servers) {
+  return {.id = facts.id,
+          .index = facts.index,
+          .model = facts.model,
+          .slot = slot.id,
+          .shares = slot.shape.shares,
+          .sharing = std::string(device::ToString(slot.shape.sharing)),
+          .isolation = std::string(
+              device::ToString(node::share::IsolationOf(facts.id, slot.shape, servers)))};
+}
+
+void Refuse(const std::shared_ptr<protocol::broker::Session>& session, Code code,
+            const std::string& message) {
+  session->Answer(protocol::broker::EncodeError(Error(code, message)));
+}
+
+protocol::broker::AssignProgress ToBroker(const node::assign::DeviceMove& move) {
+  return {move.device, move.index, move.from, move.to, move.state, move.reason};
+}
+
+}  // namespace
+
+LocalAdapter::LocalAdapter(os::Loop& loop, base::Executor& io, Node node, Options options,
+                           Callbacks callbacks, node::lease::LocalLeases::OpenGroups open_groups)
+    : loop_(loop),
+      io_(io),
+      node_(std::move(node)),
+      options_(std::move(options)),
+      callbacks_(std::move(callbacks)),
+      leases_(loop, io, options_.proc_root, node_.inventory, node_.ledger, std::move(open_groups),
+              [this] {
+                queue_.Try();
+                KeepSoon();
+              }),
+      policy_(
+          loop, {node_.inventory, node_.ledger, node_.offers, leases_.terms()},
+          {[this](const std::string& lease, const std::string& why) { leases_.End(lease, why); },
+           [this] { queue_.Try(); }}),
+      queue_(loop, {[this](const Waiting& waiting, const Devices& kept_back) {
+                      return Attempt(waiting, kept_back);
+                    },
+                    [this](const Waiting& waiting) { return policy_.CouldUse(waiting); },
+                    [this](const Waiting& waiting) { return policy_.ClaimOf(waiting); },
+                    [this](uid_t uid) { return policy_.HeldBy(uid); },
+                    [this](const Waiting& waiting, std::size_t position) {
+                      ReportProgress(waiting, position);
+                    },
+                    [this](const Waiting& waiting, const base::Status& status) {
+                      ReportDone(waiting, status);
+                    }}),
+      self_(std::make_shared<LocalAdapter*>(this)),
+      server_(loop, options_.run_dir, options_.group,
+              [this](SessionPtr session, const Request& request) { Handle(session, request); }) {
+  on_offers_ = node_.offers.published().Subscribe([this](const auto&) { queue_.Try(); });
+  on_ledger_ = node_.ledger.published().Subscribe([this](const auto&) {
+    queue_.Try();
+    KeepSoon();
+  });
+  if (!options_.queue_file.empty() && options_.enabled)
+    memory_.emplace(
+        loop, io, options_.queue_file,
+        "who waits for devices cannot be written, and would lose the place by a restart");
+}
+
+LocalAdapter::~LocalAdapter() {
+  *self_ = nullptr;
+  on_offers_.Reset();
+  on_ledger_.Reset();
+  loop_.Cancel(keep_);
+  // The queued programs come back to the next agent.
+  if (memory_ && closed_reason_.empty()) memory_->Keep(Memory(queue_.next_ticket()));
+}
+
+void LocalAdapter::Recover(const std::vector<node::ledger::Lease>& checkpoint,
+                           node::lease::QueueCheckpoint memory) {
+  leases_.Recover(checkpoint, memory.runs);
+  std::erase_if(memory.waiting, [this](const Waiting& waiting) {
+    const auto start = os::ReadProcessStart(options_.proc_root, waiting.waiter.pid);
+    return !start.ok() || *start != waiting.waiter.start;
+  });
+  for (Waiting& waiting : memory.waiting) waiting.request.allocator = node::share::kLocalAllocator;
+  queue_.Restore(std::move(memory.waiting), memory.next_ticket, kComeBackWithin);
+}
+
+void LocalAdapter::Configure(const api::QueueConfig& limits) {
+  policy_.Configure(limits);
+  queue_.Configure(limits);
+}
+
+std::string LocalAdapter::Memory(std::uint64_t next_ticket) const {
+  node::lease::QueueCheckpoint memory{
+      .waiting = queue_.List(), .next_ticket = next_ticket, .runs = leases_.terms()};
+  std::erase_if(memory.waiting, [this](const Waiting& waiting) {
+    const auto requester = requesters_.find(waiting.ticket);
+    return requester != requesters_.end() && !requester->second.waits;
+  });
+  return node::lease::EncodeQueueCheckpoint(memory, options_.boot_id);
+}
+
+bool LocalAdapter::TicketsRunOut() const {
+  return queue_.next_ticket() + kTicketsAhead / 2 > tickets_noted_;
+}
+
+// Combines many changes into one write.
+void LocalAdapter::KeepSoon() {
+  if (!memory_ || keep_ != 0) return;
+  keep_ = loop_.PostAfter(std::max(kKeepWithin, keep_again_ - loop_.clock().Now()), [this] {
+    keep_ = 0;
+    keep_again_ = loop_.clock().Now() + kKeepApart;
+    if (TicketsRunOut()) tickets_noted_ = queue_.next_ticket() + kTicketsAhead;
+    memory_->Keep(Memory(tickets_noted_));
+  });
+}
+
+base::Status LocalAdapter::Open() {
+  const auto started = server_.Start();
+  closed_reason_ = started.ok() ? "" : started.error().message();
+  if (options_.enabled && !leases_.visibility_reason().empty())
+    base::Log(base::kWarn, "no control groups can be made, so leases are visibility only",
+              {{"reason", leases_.visibility_reason()}});
+  return started;
+}
+
+api::AllocatorReport LocalAdapter::Report() const {
+  api::AllocatorReport report;
+  report.name = node::share::kLocalAllocator;
+  if (!options_.enabled || !closed_reason_.empty()) {
+    report.state = "closed";
+    report.reason = options_.enabled ? closed_reason_
+                                     : "switched off in the configuration (doors.local.enabled)";
+    return report;
+  }
+  report.state = "open";
+  report.reason = server_.access();
+  report.enforcement =
+      ToString(leases_.visibility_reason().empty() ? node::ledger::Enforcement::kDevices
+                                                   : node::ledger::Enforcement::kVisibility);
+  if (!leases_.visibility_reason().empty())
+    report.reason += "; visibility only: " + leases_.visibility_reason();
+  if (const std::string limits = DescribeLimits(policy_.limits()); !limits.empty())
+    report.reason += "; " + limits;
+  for (const auto& offer : *node_.offers.published().Get())
+    if (offer.allocator == node::share::kLocalAllocator) report.resources.push_back(offer.resource);
+  report.closed_cgroups = leases_.closed().cgroups;
+  report.closed_problem = leases_.closed().problem;
+  return report;
+}
+
+void LocalAdapter::Handle(const SessionPtr& session, const Request& request) {
+  switch (request.operation) {
+    case Operation::kVersion:
+      return session->Answer(
+          protocol::broker::EncodeVersion({.version = PENSTOCK_VERSION, .pid = ::getpid()}));
+    case Operation::kRun: return HandleRun(session, request.run);
+    case Operation::kQueue: return HandleQueue(session);
+    case Operation::kCancel: return HandleCancel(session, request.ticket);
+    case Operation::kStatus: return HandleReport(session, false);
+    case Operation::kPs: return HandleReport(session, true);
+    case Operation::kPlan: return HandlePlan(session, request.plan);
+    case Operation::kDown: return HandleDown(session);
+    case Operation::kAssign: return HandleAssign(session, request.assign);
+    case Operation::kSamples: return HandleSamples(session);
+    case Operation::kUsage: return HandleUsage(session, request.usage);
+  }
+}
+
+// Looks up the user on the I/O thread, since a user database may be slow. Requests keep their order
+// there.
+void LocalAdapter::HandleRun(const SessionPtr& session, const RunRequest& run) {
+  if (!options_.enabled)
+    return Refuse(session, Code::kFailedPrecondition, "the local door is " + Report().reason);
+  const protocol::broker::Peer& peer = session->peer();
+  if (peer.pid <= 0)
+    return Refuse(
+        session, Code::kFailedPrecondition,
+        "the agent cannot see your process, which lives in another pid namespace (a container)");
+  if (!peer.pidfd) return session->Close();
+  const auto gone = std::make_shared<bool>(false);
+  session->OnClosed([gone] { *gone = true; });
+  io_.Post([self = self_, gone, &loop = loop_, proc = options_.proc_root, session, run,
+            pid = peer.pid, uid = peer.uid] {
+    node::ledger::Process process{pid, os::ReadProcessStart(proc, pid).value_or(0),
+                                  os::UserName(uid), run.command};
+    loop.Post([self, gone, session, run, process = std::move(process)] {
+      if (*self != nullptr && !*gone) (*self)->Enqueue(session, run, process);
+    });
+  });
+}
+
+void LocalAdapter::Enqueue(const SessionPtr& session, const RunRequest& run,
+                           node::ledger::Process process) {
+  if (const auto may = leases_.MayAdmit(process.pid); !may.ok())
+    return session->Answer(protocol::broker::EncodeError(may.error()));
+  Waiting waiting;
+  waiting.request = {.allocator = std::string(node::share::kLocalAllocator),
+                     .count = run.count,
+                     .share = run.share,
+                     .model = run.model,
+                     .devices = run.devices};
+  waiting.ticket = run.ticket;
+  waiting.time = run.time;
+  waiting.waiter = {session->peer().uid, process.pid, process.start};
+  waiting.user = process.user;
+  waiting.command = run.command;
+  waiting.since = loop_.clock().Wall();
+  const base::Duration wait = run.wait.value_or(node::allocate::Queue::kIndefinitely);
+  const bool waits = wait > base::Duration::zero();
+  const auto ticket = queue_.Add(std::move(waiting), wait);
+  if (!ticket.ok()) return session->Answer(protocol::broker::EncodeError(ticket.error()));
+  requesters_[*ticket] = {session, std::move(process), run.labels, {}, waits};
+  if (waits || TicketsRunOut()) KeepSoon();
+  session->OnClosed([self = self_, ticket = *ticket] {
+    if (*self != nullptr) (void)(*self)->queue_.Cancel(ticket, "the program that waited has gone");
+  });
+}
+
+const std::vector<node::share::Offer>& LocalAdapter::OffersWithout(const Devices& kept_back) {
+  auto offers = node_.offers.published().Get();
+  if (reduced_.from != offers || reduced_.without != kept_back)
+    reduced_ = {offers, kept_back, node::allocate::WithoutDevices(*offers, kept_back)};
+  return reduced_.offers;
+}
+
+base::Status LocalAdapter::Attempt(const Waiting& waiting, const Devices& kept_back) {
+  Requester& requester = requesters_.at(waiting.ticket);
+  const auto inventory = node_.inventory.published().Get();
+  ASSIGN(const auto slots, node::allocate::Reserve(waiting.request, *inventory, *node_.ledger.Get(),
+                                                   OffersWithout(kept_back)));
+  const auto servers = node_.offers.servers().Get();
+  ASSIGN(const auto edits, node::allocate::Commit(slots, node::allocate::ConsumerKind::kProcess,
+                                                  *inventory, node_.dialect_of, *servers));
+  if (!edits.mounts.empty())
+    return Error(Code::kFailedPrecondition,
+                 "device " + slots.front().device +
+                     " is shared through a server that meets its clients in containers only, "
+                     "because the kubelet's door is open on this "
+                     "machine: share what belongs to the local door by time-slicing");
+  ASSIGN(const auto lease,
+         leases_.Admit({slots, waiting.waiter.uid, waiting.user, waiting.command, requester.process,
+                        requester.session->peer().pidfd.get(), requester.labels, waiting.time}));
+  requester.granted.lease = lease.id;
+  requester.granted.environment = edits.environment;
+  requester.granted.time = waiting.time;
+  requester.granted.time_while_others_wait = policy_.TimeOf(waiting.waiter.uid);
+  requester.granted.enforcement = node::ledger::ToString(lease.enforcement);
+  if (lease.enforcement == node::ledger::Enforcement::kVisibility)
+    requester.granted.reason = leases_.visibility_reason();
+  for (const auto& slot : slots)
+    if (const auto* entry = inventory->Find(slot.device))
+      requester.granted.devices.push_back(Describe(slot, *entry->facts, *servers));
+  return {};
+}
+
+void LocalAdapter::ReportProgress(const Waiting& waiting, std::size_t position) {
+  requesters_.at(waiting.ticket)
+      .session->Progress(
+          protocol::broker::EncodeWaiting(Describe(waiting, position, memory_.has_value())));
+}
+
+void LocalAdapter::ReportDone(const Waiting& waiting, const base::Status& status) {
+  const auto requester = requesters_.extract(waiting.ticket);
+  if (!requester || requester.mapped().waits) KeepSoon();
+  if (!requester) return;
+  requester.mapped().session->Answer(
+      status.ok() ? protocol::broker::EncodeGranted(requester.mapped().granted)
+                  : protocol::broker::EncodeError(status.error()));
+}
+
+/// The ledger has users by name. The I/O thread looks the name up, see HandleRun; viewers who see
+/// everything need none.
+void LocalAdapter::WithViewer(const SessionPtr& session,
+                              std::function<void(const api::Viewer&)> then) {
+  if (MayAdminister(*session)) return then({.sees_all = true});
+  io_.Post([self = self_, &loop = loop_, uid = session->peer().uid, then = std::move(then)] {
+    loop.Post([self, viewer = api::Viewer{.user = os::UserName(uid)}, then] {
+      if (*self != nullptr) then(viewer);
+    });
+  });
+}
+
+bool LocalAdapter::MayAdminister(const Session& session) const {
+  return session.peer().uid == 0 || session.peer().uid == ::geteuid();
+}
+
+void LocalAdapter::HandleCancel(const SessionPtr& session, const std::string& ticket) {
+  const Waiting* waiting = queue_.Find(ticket);
+  if (waiting != nullptr && !MayAdminister(*session) && waiting->waiter.uid != session->peer().uid)
+    return Refuse(
+        session, Code::kPermissionDenied,
+        ticket + " is a ticket of " + waiting->user + ": only they and root may cancel it");
+  const auto cancelled =
+      queue_.Cancel(ticket, "cancelled by `penstock queue cancel " + ticket + "`");
+  session->Answer(cancelled.ok() ? protocol::broker::EncodeDone(ticket + " is cancelled")
+                                 : protocol::broker::EncodeError(cancelled.error()));
+}
+
+void LocalAdapter::HandleQueue(const SessionPtr& session) {
+  std::vector<protocol::broker::WaitingRun> queue;
+  const auto in_order = queue_.InOrder();
+  const auto& starts = policy_.ExpectedStarts(in_order);
+  for (const Waiting& waiting : in_order) {
+    queue.push_back(Describe(waiting, queue.size(), memory_.has_value()));
+    if (const auto start = starts.find(waiting.ticket); start != starts.end())
+      queue.back().expected_start = base::FormatTime(start->second);
+    if (!MayAdminister(*session) && waiting.waiter.uid != session->peer().uid)
+      queue.back().command = api::ProgramOf(waiting.command);
+  }
+  session->Answer(protocol::broker::EncodeQueue(queue));
+}
+
+void LocalAdapter::HandleReport(const SessionPtr& session, bool holders_only) {
+  WithViewer(session, [this, session, holders_only](const api::Viewer& viewer) {
+    leases_.RefreshProcesses([this, session, holders_only, viewer] {
+      api::Report report = callbacks_.report();
+      api::HideCommands(viewer, report);
+      session->Answer(holders_only ? api::HoldersToJson(report) : api::ToJson(report));
+    });
+  });
+}
+
+void LocalAdapter::HandleSamples(const SessionPtr& session) {
+  if (!callbacks_.samples)
+    return Refuse(session, Code::kUnimplemented, "this agent measures nothing");
+  WithViewer(session, [this, session](const api::Viewer& viewer) {
+    leases_.RefreshProcesses([this, session, viewer] {
+      api::Samples samples = callbacks_.samples();
+      api::HideCommands(viewer, samples);
+      session->Answer(api::ToJson(samples));
+    });
+  });
+}
+
+// Queued, since it reads records.
+void LocalAdapter::HandleUsage(const SessionPtr& session,
+                               const protocol::broker::UsageRequest& request) {
+  if (!callbacks_.usage)
+    return Refuse(session, Code::kUnimplemented, "this agent records no usage");
+  WithViewer(session, [this, session, request](const api::Viewer& viewer) {
+    sums_.Add(session, [&usage = callbacks_.usage, request, viewer](AnswerQueue::Done done) {
+      usage(request, viewer, std::move(done));
+    });
+  });
+}
+
+void LocalAdapter::HandlePlan(const SessionPtr& session,
+                              const protocol::broker::PlanRequest& request) {
+  if (!callbacks_.plan) return Refuse(session, Code::kUnimplemented, "this agent makes no plans");
+  plans_.Add(session, [&plan = callbacks_.plan, request](AnswerQueue::Done done) {
+    plan(request, std::move(done));
+  });
+}
+
+void LocalAdapter::HandleDown(const SessionPtr& session) {
+  if (!MayAdminister(*session))
+    return Refuse(session, Code::kPermissionDenied,
+                  "only root and the user that the agent runs as may end it");
+  base::Log(base::kInfo, "asked to end",
+            {{"uid", static_cast<long>(session->peer().uid)},
+             {"pid", static_cast<long>(session->peer().pid)}});
+  session->Answer(protocol::broker::EncodeDone("the agent ends"));
+  callbacks_.end();
+}
+
+// A closed session gets no further lines; a move that has begun continues.
+void LocalAdapter::HandleAssign(const SessionPtr& session,
+                                const protocol::broker::AssignRequest& request) {
+  if (!callbacks_.move)
+    return Refuse(session, Code::kUnimplemented, "this agent moves no devices between doors");
+  if (!request.dry_run && !MayAdminister(*session))
+    return Refuse(session, Code::kPermissionDenied,
+                  "only root and the user that the agent runs as may move devices between doors");
+  if (!request.dry_run)
+    base::Log(base::kInfo, "asked to move devices",
+              {{"devices", base::Join(request.devices, ",")},
+               {"door", request.allocator},
+               {"uid", static_cast<long>(session->peer().uid)}});
+  leases_.LookAtAllGroups();  // processes that just ended hold nothing
+  callbacks_.move(
+      {request.devices, request.allocator, request.wait, request.dry_run},
+      [session](const node::assign::DeviceMove& move) {
+        session->Progress(protocol::broker::EncodeMoving(ToBroker(move)));
+      },
+      [session](const base::Result<std::vector<node::assign::DeviceMove>>& moves) {
+        if (!moves.ok()) return session->Answer(protocol::broker::EncodeError(moves.error()));
+        std::vector<protocol::broker::AssignProgress> moved;
+        for (const node::assign::DeviceMove& move : *moves) moved.push_back(ToBroker(move));
+        session->Answer(protocol::broker::EncodeMoved(moved));
+      });
+}
+
+}  // namespace penstock::adapter::local

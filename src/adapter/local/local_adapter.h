@@ -1,0 +1,157 @@
+// Joins the broker's socket to the node: programs of this machine request devices, wait in the
+// queue and hold devices.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "adapter/local/answer_queue.h"
+#include "api/commands.h"
+#include "api/report.h"
+#include "api/samples.h"
+#include "base/executor.h"
+#include "node/allocate/queue.h"
+#include "node/allocate/queue_policy.h"
+#include "node/assign/device_moves.h"
+#include "node/lease/local_leases.h"
+#include "node/lease/queue_checkpoint.h"
+#include "node/share/offers.h"
+#include "os/kept_file.h"
+#include "os/loop.h"
+#include "protocol/broker/server.h"
+
+namespace penstock::adapter::local {
+
+/// Use on the control executor, which is `loop`.
+class LocalAdapter {
+ public:
+  struct Options {
+    std::string run_dir;
+    std::string group = "penstock";
+    std::string proc_root = "/proc";
+    /// False: allocates nothing; status, ps, queue and down are still answered.
+    bool enabled = true;
+    std::string queue_file = "";  ///< keeps the queue for the next agent; empty: not kept
+    std::string boot_id = "";
+  };
+  /// The parts of the node that this adapter uses. All must outlive the adapter.
+  struct Node {
+    node::inventory::Inventory& inventory;
+    node::ledger::Ledger& ledger;
+    node::share::Offers& offers;
+    node::share::DialectOf dialect_of;
+  };
+  struct Callbacks {
+    std::function<api::Report()> report;  ///< for status and ps
+    std::function<void()> end;            ///< a permitted user asked the agent to end
+    /// Passes what another configuration would change, as JSON, perhaps later; empty: unsupported.
+    std::function<void(const protocol::broker::PlanRequest&, AnswerQueue::Done)> plan = {};
+    /// DeviceMoves::Set; empty: this agent moves no devices.
+    std::function<void(const node::assign::MoveRequest&, node::assign::MoveRequests::Progress,
+                       node::assign::MoveRequests::Done)>
+        move = {};
+    /// Current measurements of the devices, for a viewer; empty: nothing is measured.
+    std::function<api::Samples()> samples = {};
+    /// Passes which user used what, as JSON (api/usage.h), as far as this viewer may see it,
+    /// perhaps later; empty: no usage is recorded.
+    std::function<void(const protocol::broker::UsageRequest&, const api::Viewer&,
+                       AnswerQueue::Done)>
+        usage = {};
+  };
+
+  /// `open_groups` is OpenCgroups in production. `io` reads /proc and the user database.
+  LocalAdapter(os::Loop& loop, base::Executor& io, Node node, Options options, Callbacks callbacks,
+               node::lease::LocalLeases::OpenGroups open_groups);
+  ~LocalAdapter();
+
+  /// Restores what an earlier agent allocated; `checkpoint` is a hint. Call before Open, and before
+  /// another adapter adds a lease. Blocks.
+  void Recover(const std::vector<node::ledger::Lease>& checkpoint,
+               node::lease::QueueCheckpoint memory = {});
+
+  /// Sets the limits of users from now on.
+  void Configure(const api::QueueConfig& limits);
+
+  /// LocalLeases::CloseDevices.
+  void CloseDevices(std::vector<std::string> cgroups) { leases_.CloseDevices(std::move(cgroups)); }
+
+  /// Starts to listen. The caller holds the run directory's lock.
+  base::Status Open();
+
+  /// "open", with who may connect and how firmly leases are enforced; or "closed" and why.
+  api::AllocatorReport Report() const;
+
+  /// Number of queued runs.
+  std::size_t waiting() const { return queue_.size(); }
+
+ private:
+  using Session = protocol::broker::Session;
+  using SessionPtr = std::shared_ptr<Session>;
+  /// A program that requested a run.
+  struct Requester {
+    SessionPtr session;
+    node::ledger::Process process;
+    std::map<std::string, std::string> labels;
+    protocol::broker::GrantedRun granted;
+    /// False: it leaves if the first attempt fails, so it has no place in the queue to keep.
+    bool waits = true;
+  };
+
+  void Handle(const SessionPtr& session, const protocol::broker::Request& request);
+  void HandleRun(const SessionPtr& session, const protocol::broker::RunRequest& run);
+  void HandleCancel(const SessionPtr& session, const std::string& ticket);
+  void HandleQueue(const SessionPtr& session);
+  void HandleReport(const SessionPtr& session, bool holders_only);
+  void HandleSamples(const SessionPtr& session);
+  void HandleUsage(const SessionPtr& session, const protocol::broker::UsageRequest& request);
+  void HandlePlan(const SessionPtr& session, const protocol::broker::PlanRequest& request);
+  void HandleDown(const SessionPtr& session);
+  void HandleAssign(const SessionPtr& session, const protocol::broker::AssignRequest& request);
+  void Enqueue(const SessionPtr& session, const protocol::broker::RunRequest& run,
+               node::ledger::Process process);
+
+  base::Status Attempt(const node::allocate::Waiting& waiting,
+                       const node::allocate::Devices& kept_back);
+  const std::vector<node::share::Offer>& OffersWithout(const node::allocate::Devices& kept_back);
+  std::string Memory(std::uint64_t next_ticket) const;
+  bool TicketsRunOut() const;
+  void KeepSoon();
+  void ReportProgress(const node::allocate::Waiting& waiting, std::size_t position);
+  void ReportDone(const node::allocate::Waiting& waiting, const base::Status& status);
+  bool MayAdminister(const Session& session) const;
+  /// Calls `then` with the viewer of the session, at once or later; not after this object ended.
+  void WithViewer(const SessionPtr& session, std::function<void(const api::Viewer&)> then);
+
+  os::Loop& loop_;
+  base::Executor& io_;
+  const Node node_;
+  const Options options_;
+  const Callbacks callbacks_;
+  node::lease::LocalLeases leases_;
+  node::allocate::QueuePolicy policy_;
+  std::map<std::string, Requester> requesters_;  // by ticket
+  node::allocate::Queue queue_;
+  base::TimerId keep_ = 0;
+  std::optional<os::KeptFile> memory_;  // queue.json
+  base::TimePoint keep_again_{};        // earliest time of the next write
+  std::uint64_t tickets_noted_ = 0;     // noted in it: no ticket from this number on was issued
+  /// The offers that were requested last: many queued runs need the same ones.
+  struct Reduced {
+    base::Published<std::vector<node::share::Offer>>::Snapshot from;
+    node::allocate::Devices without;
+    std::vector<node::share::Offer> offers;
+  } reduced_;
+  base::Subscription on_offers_, on_ledger_;
+  std::string closed_reason_ = "not open yet";  // empty while it listens
+  AnswerQueue plans_{"plan"}, sums_{"sum of usage"};
+  std::shared_ptr<LocalAdapter*> self_;  // null inside once destroyed: for pending functions
+  // Last: its sessions call back into the other members while they close.
+  protocol::broker::Server server_;
+};
+
+}  // namespace penstock::adapter::local

@@ -1,0 +1,558 @@
+// Tests LocalAdapter through its real socket, with a loop, clients, and the test's own groups.
+#include "adapter/local/local_adapter.h"
+
+#include <future>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "device/testing/acme.h"
+#include "node/lease/testing/fake_cgroup_manager.h"
+#include "os/process/process.h"
+#include "os/testing/temporary_folder.h"
+#include "protocol/broker/client.h"
+
+namespace penstock::adapter::local {
+namespace {
+
+using base::Code;
+using base::Error;
+using protocol::broker::Client;
+using protocol::broker::Request;
+using protocol::broker::RunAnswer;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr base::Duration kPatience = std::chrono::seconds(60);
+
+class LocalAdapterTest : public testing::Test {
+ protected:
+  explicit LocalAdapterTest(const base::Clock* clock = nullptr)
+      : loop_("control", clock != nullptr ? *clock : machine_clock_) {
+    loop_.Start();
+    io_.Start();
+    OnLoop([this] {
+      device::Driver driver;
+      driver.vendor = "acme";
+      inventory_.SetVendor({"acme", std::make_shared<const device::Driver>(driver), ""});
+      std::vector<device::Facts> facts(2);
+      for (int i = 0; i < 2; ++i) {
+        auto& one = facts[static_cast<std::size_t>(i)];
+        one.id = "G" + std::to_string(i);
+        one.vendor = "acme";
+        one.model = "Acme Big";
+        one.index = i;
+        one.files = {{"/dev/acme" + std::to_string(i), 195, static_cast<std::uint32_t>(i)}};
+      }
+      inventory_.SetFacts("acme", facts, "", loop_.clock().Wall());
+      for (const auto& one : facts)
+        inventory_.SetHealth(one.id, device::HealthState::kHealthy, "", loop_.clock().Wall());
+      for (const auto& one : facts) inventory_.SetReading(one.id, {}, loop_.clock().Wall());
+    });
+  }
+  ~LocalAdapterTest() override {
+    OnLoop([this] { adapter_.reset(); });
+    io_.Stop();
+    loop_.Stop();
+  }
+
+  void OnLoop(const std::function<void()>& function) {
+    std::promise<void> done;
+    loop_.Post([&] {
+      function();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+  void Start(bool enabled = true) {
+    OnLoop([this, enabled] {
+      adapter_ = std::make_unique<LocalAdapter>(
+          loop_, io_, LocalAdapter::Node{inventory_, ledger_, offers_, device::testing::FindAcme},
+          LocalAdapter::Options{run_dir_.path(), "no-such-group", "/proc", enabled, queue_file_,
+                                "boot"},
+          LocalAdapter::Callbacks{[this] { return MakeReport(); }, [this] { ++ended_; }, plan_,
+                                  move_, samples_},
+          [this]() -> base::Result<std::unique_ptr<node::lease::CgroupManager>> {
+            if (!no_rights_.empty()) return Error(Code::kPermissionDenied, no_rights_);
+            return std::unique_ptr<node::lease::CgroupManager>(
+                std::make_unique<node::lease::FakeCgroupManager>(kernel_));
+          });
+      const auto opened = adapter_->Open();
+      ASSERT_TRUE(opened.ok()) << opened.error().ToString();
+    });
+  }
+  api::Report MakeReport() const {
+    api::Report report;
+    report.node = "n1";
+    report.allocators = {adapter_->Report()};
+    return report;
+  }
+
+  Client Connect() { return std::move(*Client::Connect(run_dir_.path())); }
+  Client Ask(const std::string& line) {
+    Client client = Connect();
+    EXPECT_TRUE(client.SendLine(line).ok());
+    return client;
+  }
+  static base::Result<RunAnswer> Next(Client& client) {
+    ASSIGN(const auto line, client.ReadLine(kPatience));
+    return protocol::broker::DecodeRunAnswer(line);
+  }
+  /// Ends the processes of the lease that holds the device.
+  void EndHolderOf(const std::string& device) {
+    OnLoop([&] { kernel_.End(ledger_.Get()->HolderOf(device)->id); });
+  }
+  std::size_t Held() const { return ledger_.Get()->leases.size(); }
+  bool Soon(const std::function<bool()>& holds) {
+    for (const base::TimePoint late = loop_.clock().Now() + kPatience;
+         loop_.clock().Now() < late;) {
+      bool held = false;
+      OnLoop([&] { held = holds(); });
+      if (held) return true;
+      ::poll(nullptr, 0, 5);
+    }
+    return false;
+  }
+
+  os::TemporaryFolder run_dir_;
+  std::string queue_file_;
+  base::SystemClock machine_clock_;
+  os::Loop loop_, io_{"io"};
+  node::lease::FakeKernel kernel_;
+  std::string no_rights_;
+  std::function<void(const node::assign::MoveRequest&, node::assign::MoveRequests::Progress,
+                     node::assign::MoveRequests::Done)>
+      move_;
+  std::function<api::Samples()> samples_;
+  node::inventory::Inventory inventory_;
+  node::ledger::Ledger ledger_;
+  base::Published<device::SharedDevices> servers_;
+  node::share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {.local = true}};
+  std::unique_ptr<LocalAdapter> adapter_;
+  std::function<void(const protocol::broker::PlanRequest&, AnswerQueue::Done)> plan_;
+  int ended_ = 0;
+};
+
+TEST_F(LocalAdapterTest, GivesAFreeDeviceAtOnce) {
+  Start();
+  Client client = Ask(R"({"op":"run","command":"train"})");
+  const auto answer = Next(client);
+  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
+  ASSERT_TRUE(answer->granted);
+  ASSERT_THAT(answer->granted->devices, SizeIs(1));
+  const std::string id = answer->granted->devices[0].id;
+  EXPECT_EQ(answer->granted->environment.at("ACME"), id);
+  EXPECT_EQ(answer->granted->enforcement, "devices");
+  OnLoop([&] {
+    const auto* lease = ledger_.Get()->HolderOf(id);
+    ASSERT_NE(lease, nullptr);
+    EXPECT_EQ(lease->id, answer->granted->lease);
+    EXPECT_EQ(lease->command, "train");
+    EXPECT_EQ(lease->processes.at(0).pid, ::getpid());
+    EXPECT_EQ(lease->processes.at(0).start, *os::ReadProcessStart("/proc", ::getpid()));
+    EXPECT_THAT(kernel_.groups.at(lease->id).members, ElementsAre(::getpid()));
+  });
+}
+
+TEST_F(LocalAdapterTest, KeepsTheLeaseWhenTheConnectionCloses) {
+  Start();
+  { ASSERT_TRUE(Next(*std::make_unique<Client>(Ask(R"({"op":"run"})")))->granted); }
+  Client other = Connect();
+  ASSERT_TRUE(other.Ask(R"({"op":"version"})", kPatience).ok());
+  EXPECT_EQ(Held(), 1u);
+}
+
+TEST_F(LocalAdapterTest, ServesFirstComeFirst) {
+  Start();
+  Client holder = Ask(R"({"op":"run"})");
+  ASSERT_TRUE(Next(holder)->granted);
+  Client large = Ask(R"({"op":"run","gpus":2})");
+  const auto waits = Next(large);
+  ASSERT_TRUE(waits->waiting) << "one is free, two are wanted";
+  EXPECT_EQ(waits->waiting->position, 0);
+  EXPECT_THAT(waits->waiting->reason, HasSubstr("held by"));
+  Client small = Ask(R"({"op":"run"})");
+  EXPECT_EQ(Next(small)->waiting->position, 1) << "although one is free";
+  EndHolderOf("G0");
+  EXPECT_TRUE(Next(large)->granted);
+  EXPECT_EQ(Next(small)->waiting->position, 0);
+  EndHolderOf("G1");
+  EXPECT_TRUE(Next(small)->granted);
+}
+
+TEST_F(LocalAdapterTest, ForgetsOneWhoGoesWhileItWaits) {
+  Start();
+  Client holder = Ask(R"({"op":"run","gpus":2})");
+  ASSERT_TRUE(Next(holder)->granted);
+  { ASSERT_TRUE(Next(*std::make_unique<Client>(Ask(R"({"op":"run"})")))->waiting); }
+  EXPECT_TRUE(Soon([this] { return adapter_->waiting() == 0; }));
+}
+
+TEST_F(LocalAdapterTest, NeverLetsOneIntoTheLineWhoLeftBeforeItWasLookedUp) {
+  Start();
+  std::promise<void> blocked;
+  auto release = blocked.get_future().share();
+  io_.Post([release] { release.wait(); });  // a slow user database
+  { Client gone = Ask(R"({"op":"run"})"); }
+  Client alive = Ask(R"({"op":"run"})");
+  Client other = Connect();
+  ASSERT_TRUE(other.Ask(R"({"op":"version"})", kPatience).ok());
+  blocked.set_value();
+  EXPECT_TRUE(Next(alive)->granted);
+  EXPECT_EQ(Held(), 1u);
+}
+
+TEST_F(LocalAdapterTest, ListsAndCancelsWhoWaits) {
+  Start();
+  Client holder = Ask(R"({"op":"run","gpus":2})");
+  ASSERT_TRUE(Next(holder)->granted);
+  Client waiter = Ask(R"({"op":"run","model":"*Big","command":"sleep"})");
+  ASSERT_TRUE(Next(waiter)->waiting);
+  Client other = Connect();
+  const auto queue = protocol::broker::DecodeQueue(*other.Ask(R"({"op":"queue"})", kPatience));
+  ASSERT_THAT(*queue, SizeIs(1));
+  EXPECT_EQ(queue->at(0).ticket, "q-2");
+  EXPECT_EQ(queue->at(0).command, "sleep");
+  EXPECT_EQ(queue->at(0).model, "*Big");
+  EXPECT_TRUE(other.Ask(R"({"op":"cancel","ticket":"q-2"})", kPatience).ok());
+  EXPECT_EQ(Next(waiter).error().code(), Code::kCancelled);
+  EXPECT_EQ(other.Ask(R"({"op":"cancel","ticket":"q-2"})", kPatience).error().code(),
+            Code::kNotFound);
+}
+
+TEST_F(LocalAdapterTest, AnswersAWaitThatRanOutAndOneThatNeverCanEnd) {
+  Start();
+  Client holder = Ask(R"({"op":"run","gpus":2})");
+  ASSERT_TRUE(Next(holder)->granted);
+  Client hasty = Ask(R"({"op":"run","wait":"0s"})");
+  EXPECT_EQ(Next(hasty).error().code(), Code::kDeadlineExceeded);
+  Client greedy = Ask(R"({"op":"run","gpus":3})");
+  EXPECT_EQ(Next(greedy).error().code(), Code::kFailedPrecondition);
+}
+
+TEST_F(LocalAdapterTest, SaysThatItIsVisibilityOnlyAndWhy) {
+  no_rights_ = "root is needed";
+  Start();
+  Client client = Ask(R"({"op":"run"})");
+  const auto answer = Next(client);
+  EXPECT_EQ(answer->granted->enforcement, "visibility");
+  EXPECT_EQ(answer->granted->reason, "root is needed");
+  Client other = Connect();
+  EXPECT_THAT(*other.Ask(R"({"op":"status"})", kPatience),
+              HasSubstr("visibility only: root is needed"));
+}
+
+TEST_F(LocalAdapterTest, AnswersTheRestWhereItIsSwitchedOff) {
+  Start(false);
+  Client client = Ask(R"({"op":"run"})");
+  EXPECT_THAT(Next(client).error().message(), HasSubstr("switched off"));
+  const auto status = client.Ask(R"({"op":"status"})", kPatience);
+  ASSERT_TRUE(status.ok());
+  EXPECT_EQ(api::ParseReport(*status)->allocators.at(0).state, "closed");
+}
+
+TEST_F(LocalAdapterTest, ReportsItsStateAndResources) {
+  Start();
+  OnLoop([this] {
+    const auto report = adapter_->Report();
+    EXPECT_EQ(report.state, "open");
+    EXPECT_THAT(report.reason, HasSubstr("no group no-such-group"));
+    EXPECT_THAT(report.resources, ElementsAre("acme.com/gpu"));
+  });
+}
+
+TEST_F(LocalAdapterTest, PassesOnThatTheAgentShallEnd) {
+  Start();
+  Client client = Connect();
+  EXPECT_TRUE(client.Ask(R"({"op":"down"})", kPatience).ok());
+  OnLoop([this] { EXPECT_EQ(ended_, 1); });
+}
+
+TEST_F(LocalAdapterTest, EndsWithSomeoneInLine) {
+  Start();
+  Client holder = Ask(R"({"op":"run","gpus":2})");
+  ASSERT_TRUE(Next(holder)->granted);
+  Client waiter = Ask(R"({"op":"run"})");
+  ASSERT_TRUE(Next(waiter)->waiting);
+  OnLoop([this] { adapter_.reset(); });
+  EXPECT_EQ(Next(waiter).error().code(), Code::kUnavailable);
+  EXPECT_EQ(Held(), 1u) << "what was given out stays";
+}
+
+TEST_F(LocalAdapterTest, SaysWhatDevicesMeasureWhereSomethingDoes) {
+  Start();
+  EXPECT_EQ(Connect().Ask(R"({"op":"samples"})").error().code(), Code::kUnimplemented);
+  samples_ = [] { return api::Samples{.node = "n1"}; };
+  OnLoop([this] { adapter_.reset(); });
+  Start();
+  EXPECT_EQ(api::ParseSamples(*Connect().Ask(R"({"op":"samples"})"))->node, "n1");
+}
+
+TEST_F(LocalAdapterTest, AnswersWithAPlanWhereSomeoneCanMakeOne) {
+  Start();
+  EXPECT_EQ(Connect().Ask(R"({"op":"plan"})").error().code(), Code::kUnimplemented);
+  OnLoop([this] { adapter_.reset(); });
+  plan_ = [](const protocol::broker::PlanRequest& plan, const AnswerQueue::Done& done) {
+    if (!plan.text) return done(Error(Code::kInvalidArgument, plan.name + ": wrong"));
+    done("{\"text\":\"" + *plan.text + "\"}");
+  };
+  Start(false);
+  EXPECT_EQ(*Connect().Ask(R"({"op":"plan","text":"x"})"), R"({"text":"x"})");
+  EXPECT_EQ(Connect().Ask(R"({"op":"plan","name":"f"})").error().message(), "f: wrong");
+}
+
+TEST_F(LocalAdapterTest, MakesOnePlanAtATimeForEachUserAndAnswersTheRestMeanwhile) {
+  std::vector<AnswerQueue::Done> plans;
+  plan_ = [&plans](const protocol::broker::PlanRequest&, AnswerQueue::Done done) {
+    plans.push_back(std::move(done));
+  };
+  Start();
+  Client first = Ask(R"({"op":"plan"})");
+  ASSERT_TRUE(Soon([&] { return plans.size() == 1; }));
+  Client second = Connect();
+  EXPECT_EQ(second.Ask(R"({"op":"plan"})", kPatience).error().code(), Code::kUnavailable);
+  EXPECT_TRUE(second.Ask(R"({"op":"status"})", kPatience).ok());
+  OnLoop([&] { plans.at(0)(std::string("{}")); });
+  EXPECT_EQ(*first.ReadLine(kPatience), "{}");
+
+  { Client gone = Ask(R"({"op":"plan"})"); }
+  ASSERT_TRUE(Soon([&] { return plans.size() == 2; }));
+  OnLoop([&] { plans.at(1)(std::string("{}")); });
+  Client third = Ask(R"({"op":"plan"})");
+  EXPECT_TRUE(Soon([&] { return plans.size() == 3; }))
+      << "whoever goes leaves the turn to the next";
+}
+
+TEST_F(LocalAdapterTest, CutsAFreeDeviceForOneWhoAsksForAShareAndMakesItWholeAgain) {
+  Start();
+  Client first = Ask(R"({"op":"run","share":2,"devices":["1"]})");
+  const auto one = Next(first);
+  ASSERT_TRUE(one.ok() && one->granted) << one.error().ToString();
+  Client second = Ask(R"({"op":"run","share":2,"devices":["1"]})");
+  const auto other = Next(second);
+  ASSERT_TRUE(other.ok() && other->granted) << other.error().ToString();
+  EXPECT_EQ(
+      one->granted->devices.at(0),
+      (protocol::broker::GrantedDevice{"G1", 1, "Acme Big", "G1::0", 2, "time-slicing", "none"}));
+  EXPECT_EQ(other->granted->devices.at(0).slot, "G1::1");
+  EXPECT_EQ(one->granted->environment.at("ACME"), "G1");
+  EXPECT_EQ(other->granted->environment.at("ACME"), "G1");
+  OnLoop([&] {
+    for (const std::string& lease : {one->granted->lease, other->granted->lease})
+      EXPECT_THAT(kernel_.groups.at(lease).rules.admitted, ElementsAre(os::DeviceRange{195, 1, 1}))
+          << "both see the one device";
+  });
+  Client third = Ask(R"({"op":"run","share":2,"devices":["1"],"wait":"0s"})");
+  EXPECT_EQ(Next(third).error().code(), Code::kDeadlineExceeded);
+  Client whole = Ask(R"({"op":"run","devices":["1"]})");
+  ASSERT_TRUE(Next(whole)->waiting);
+  OnLoop([&] { kernel_.End(one->granted->lease); });
+  Client again = Connect();
+  ASSERT_TRUE(again.Ask(R"({"op":"version"})", kPatience).ok());
+  EXPECT_EQ(adapter_->waiting(), 1u) << "a share is held still";
+  OnLoop([&] { kernel_.End(other->granted->lease); });
+  RunAnswer answer;
+  do answer = *Next(whole);
+  while (!answer.granted);
+  EXPECT_EQ(answer.granted->devices.at(0).slot, "G1");
+  EXPECT_EQ(answer.granted->devices.at(0).isolation, "hardware");
+}
+
+TEST_F(LocalAdapterTest, OneWhoAsksForAShareWaitsBehindOneWhoAskedForTheWhole) {
+  Start();
+  Client holder = Ask(R"({"op":"run","gpus":2})");
+  ASSERT_TRUE(Next(holder)->granted);
+  Client whole = Ask(R"({"op":"run","gpus":2})");
+  ASSERT_TRUE(Next(whole)->waiting);
+  Client share = Ask(R"({"op":"run","share":4})");
+  EXPECT_EQ(Next(share)->waiting->position, 1);
+  Client other = Connect();
+  EXPECT_EQ(protocol::broker::DecodeQueue(*other.Ask(R"({"op":"queue"})", kPatience))->at(1).share,
+            4);
+}
+
+TEST_F(LocalAdapterTest, GivesOutWhatTheConfigurationShares) {
+  OnLoop([this] {
+    api::NodeConfig config;
+    config.sharing.rules = {{.devices = {"0"},
+                             .strategy = api::ShareStrategy::kTimeSlicing,
+                             .replicas = 3,
+                             .rename = "acme.com/third"}};
+    offers_.Configure(config);
+  });
+  Start();
+  Client client = Ask(R"({"op":"run","share":3})");
+  const auto answer = Next(client);
+  ASSERT_TRUE(answer.ok() && answer->granted);
+  EXPECT_EQ(answer->granted->devices.at(0).slot, "G0::0");
+  OnLoop(
+      [this] { EXPECT_EQ(ledger_.Get()->HolderOf("G0")->slots.at(0).resource, "acme.com/third"); });
+}
+
+TEST_F(LocalAdapterTest, RefusesWhatItCannotPutInPlaceForAProcess) {
+  OnLoop([this] {
+    api::NodeConfig config;
+    config.sharing.rules = {{.strategy = api::ShareStrategy::kMps, .replicas = 2}};
+    offers_.FollowServers(servers_);
+    offers_.Configure(config);
+    device::SharedDevice shared{.set = "acme.com/gpu", .ready = true};
+    shared.process.mounts = {{"/dev/shm", "/run/mps/shm"}};
+    servers_.Set({{"G0", shared}, {"G1", shared}});
+  });
+  Start();
+  Client client = Ask(R"({"op":"run","share":2})");
+  EXPECT_THAT(Next(client).error().message(), HasSubstr("in containers only"));
+  EXPECT_EQ(Held(), 0u);
+}
+
+TEST_F(LocalAdapterTest, MovesDevicesForThoseWhoMayAndReportsEachStep) {
+  Start();
+  EXPECT_EQ(Connect().Ask(R"({"op":"door","devices":["0"],"door":"kubelet"})").error().code(),
+            Code::kUnimplemented);
+  OnLoop([this] { adapter_.reset(); });
+  std::function<void()> go_on;
+  move_ = [&go_on](const node::assign::MoveRequest& request,
+                   const node::assign::MoveRequests::Progress& progress,
+                   const node::assign::MoveRequests::Done& done) {
+    if (request.devices.at(0) == "7") return done(Error(Code::kNotFound, "there is no device 7"));
+    node::assign::DeviceMove move{"G0", 0, "local", request.allocator, "waiting", "held by r-1"};
+    progress(move);
+    go_on = [move, done]() mutable {
+      move.state = "offered";
+      done(std::vector{move});
+    };
+  };
+  Start();
+  EXPECT_EQ(Connect().Ask(R"({"op":"door","devices":["7"],"door":"kubelet"})").error().message(),
+            "there is no device 7");
+  Client client = Ask(R"({"op":"door","devices":["0"],"door":"kubelet","wait":"1m"})");
+  const auto step = protocol::broker::DecodeAssignAnswer(*client.ReadLine(kPatience));
+  EXPECT_EQ(step->moving->reason, "held by r-1");
+  OnLoop([&] { go_on(); });
+  const auto end = protocol::broker::DecodeAssignAnswer(*client.ReadLine(kPatience));
+  EXPECT_EQ(end->moved->at(0).state, "offered");
+  { Ask(R"({"op":"door","devices":["0"],"door":"local"})"); }
+  Client other = Connect();
+  ASSERT_TRUE(other.Ask(R"({"op":"version"})", kPatience).ok());
+  OnLoop([&] { go_on(); });  // no client listens any more
+  ASSERT_TRUE(other.Ask(R"({"op":"version"})", kPatience).ok());
+}
+
+/// The kept queue, under the test's own clock.
+struct WithClock {
+  base::FakeClock clock_;
+};
+class QueueFileTest : protected WithClock, public LocalAdapterTest {
+ protected:
+  QueueFileTest() : LocalAdapterTest(&clock_) {
+    queue_file_ = state_dir_ / "queue.json";
+    Start();
+    EXPECT_TRUE(Next(*std::make_unique<Client>(Ask(R"({"op":"run","gpus":2})")))->granted);
+  }
+
+  /// Advances the clock by this long and lets all executors run.
+  void Turn(base::Duration by) {
+    OnLoop([&] { clock_.Advance(by); });
+    for (int round = 0; round < 3; ++round) {
+      OnLoop([] {});
+      OnIo([] {});
+    }
+    OnLoop([] {});
+    struct stat file {};
+    if (::stat(queue_file_.c_str(), &file) == 0 &&
+        std::exchange(inode_, file.st_ino) != file.st_ino)
+      ++writes_;
+  }
+  void OnIo(const std::function<void()>& function) {
+    std::promise<void> done;
+    io_.Post([&] {
+      function();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+  node::lease::QueueCheckpoint Kept() {
+    return *node::lease::DecodeQueueCheckpoint(*os::ReadFile(queue_file_), "boot", queue_file_);
+  }
+  std::vector<std::string> Places() {
+    std::vector<std::string> tickets;
+    for (const auto& waiting : Kept().waiting) tickets.push_back(waiting.ticket);
+    return tickets;
+  }
+  void Cancel(const std::string& ticket) {
+    EXPECT_TRUE(Connect().Ask(R"({"op":"cancel","ticket":")" + ticket + R"("})", kPatience).ok());
+  }
+
+  os::TemporaryFolder state_dir_;
+  ino_t inode_ = 0;
+  int writes_ = 0;  // of the file, which is replaced each time; as Turn sees it
+};
+
+TEST_F(QueueFileTest, HasAtTheEndWhoWaitsThenThoughAnOlderOneIsBeingWritten) {
+  std::vector<Client> waiting;
+  for (int i = 0; i < 3; ++i) {
+    waiting.push_back(Ask(R"({"op":"run"})"));
+    ASSERT_TRUE(Next(waiting.back())->waiting);
+  }
+  Turn(std::chrono::seconds(1));
+  EXPECT_THAT(Places(), ElementsAre("q-2", "q-3", "q-4"));
+  std::promise<void> blocked;
+  io_.Post([release = blocked.get_future().share()] { release.wait(); });  // a slow disk
+  for (const char* ticket : {"q-2", "q-3"}) {
+    Cancel(ticket);
+    OnLoop([&] { clock_.Advance(std::chrono::seconds(1)); });
+    OnLoop([] {});
+  }
+  OnLoop([this] { adapter_.reset(); });
+  blocked.set_value();
+  OnIo([] {});
+  EXPECT_THAT(Places(), ElementsAre("q-4"));
+  EXPECT_EQ(Kept().next_ticket, 5u);
+}
+
+TEST_F(QueueFileTest, IsNotWrittenForThoseWhoDoNotWait) {
+  Client waiter = Ask(R"({"op":"run"})");
+  ASSERT_TRUE(Next(waiter)->waiting);
+  Turn(std::chrono::seconds(1));
+  ASSERT_THAT(Places(), ElementsAre("q-2"));
+  writes_ = 0;
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(Next(*std::make_unique<Client>(Ask(R"({"op":"run","wait":"0s"})"))).error().code(),
+              Code::kDeadlineExceeded);
+    Turn(std::chrono::seconds(1));
+  }
+  EXPECT_EQ(writes_, 0);
+  EXPECT_GE(Kept().next_ticket, 103u) << "an agent after a crash gives none of these numbers again";
+}
+
+TEST_F(QueueFileTest, NotesMoreNumbersBeforeTheyRunOut) {
+  for (int i = 0; i < 3000; ++i) {
+    EXPECT_EQ(Next(*std::make_unique<Client>(Ask(R"({"op":"run","wait":"0s"})"))).error().code(),
+              Code::kDeadlineExceeded);
+    if (i % 100 != 0) continue;
+    Turn(std::chrono::seconds(1));
+    EXPECT_GT(Kept().next_ticket, static_cast<std::uint64_t>(i) + 2);
+  }
+  EXPECT_LE(writes_, 7);
+}
+
+TEST_F(QueueFileTest, IsWrittenFiveTimesASecondAtMost) {
+  Turn(std::chrono::seconds(1));
+  writes_ = 0;
+  for (int i = 0; i < 50; ++i) {
+    Client comes_and_goes = Ask(R"({"op":"run"})");
+    ASSERT_TRUE(Next(comes_and_goes)->waiting);
+    Turn(std::chrono::milliseconds(20));
+  }
+  EXPECT_LE(writes_, 6);
+}
+
+}  // namespace
+}  // namespace penstock::adapter::local

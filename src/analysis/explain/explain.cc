@@ -1,0 +1,317 @@
+// Explains the difference between the devices of a node and the numbers in the Node object.
+#include "analysis/explain/explain.h"
+
+#include <algorithm>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "analysis/objects.h"
+#include "base/core/quantity.h"
+#include "base/core/strings.h"
+
+namespace penstock::analysis {
+
+namespace {
+
+using api::DeviceReport;
+using api::Report;
+
+constexpr char kConfigLabel[] = "nvidia.com/device-plugin.config";
+
+const api::AllocatorReport* KubeletAllocator(const Report& report) {
+  const auto allocator = std::find_if(report.allocators.begin(), report.allocators.end(),
+                                      [](const auto& one) { return one.name == "kubelet"; });
+  return allocator == report.allocators.end() ? nullptr : &*allocator;
+}
+
+bool IsBehind(const DeviceReport& device, const std::string& resource) {
+  return device.allocator == "kubelet" && device.resource == resource;
+}
+
+bool Outside(const DeviceReport& device) {
+  return std::any_of(device.holders.begin(), device.holders.end(),
+                     [](const auto& holder) { return holder.state == "outside"; });
+}
+
+int Holders(const DeviceReport& device) {
+  return static_cast<int>(
+      std::count_if(device.holders.begin(), device.holders.end(),
+                    [](const auto& holder) { return holder.state != "outside"; }));
+}
+
+/// Whether the server behind the device is down: its slots are then unusable, whoever holds them.
+bool ServerIsDown(const DeviceReport& device, const Report& report) {
+  return std::any_of(
+      report.servers.begin(), report.servers.end(), [&device](const api::ServerReport& server) {
+        return server.state == "waiting" && std::find(server.devices.begin(), server.devices.end(),
+                                                      device.id) != server.devices.end();
+      });
+}
+
+/// The number of slots of a device that the kubelet may allocate or has allocated.
+int Usable(const DeviceReport& device, const Report& report) {
+  if (device.health_state != "healthy" || Outside(device) || ServerIsDown(device, report)) return 0;
+  return std::min(device.shares, device.free + Holders(device));
+}
+
+ResourceView ViewOf(const std::string& name, const NodeView& node, const PodsView& pods) {
+  const auto in = [&name](const auto& amounts) {
+    const auto found = amounts.find(name);
+    return found == amounts.end() ? 0 : found->second;
+  };
+  ResourceView view{.name = name,
+                    .capacity = in(node.capacity),
+                    .allocatable = in(node.allocatable),
+                    .requested = in(pods.requested)};
+  const api::AllocatorReport* allocator = node.report ? KubeletAllocator(*node.report) : nullptr;
+  if (allocator == nullptr || std::find(allocator->resources.begin(), allocator->resources.end(),
+                                        name) == allocator->resources.end())
+    return view;
+  view.ours = true;
+  for (const DeviceReport& device : node.report->devices) {
+    if (!IsBehind(device, name)) continue;
+    view.offered += device.shares;
+    view.usable += Usable(device, *node.report);
+    view.held += std::min(device.shares, Holders(device));
+  }
+  return view;
+}
+
+std::string Indices(const std::vector<const DeviceReport*>& devices) {
+  std::vector<std::string> indices;
+  for (const DeviceReport* device : devices)
+    indices.push_back(device->index < 0 ? device->id : std::to_string(device->index));
+  return (indices.size() == 1 ? "device " : "devices ") + base::Join(indices, ", ");
+}
+
+/// Devices with the same problem are reported together.
+using Groups = std::map<std::string, std::vector<const DeviceReport*>>;
+
+void AddUnwell(const Report& report, std::vector<ExplainFinding>& findings) {
+  Groups groups;
+  for (const DeviceReport& device : report.devices)
+    if (device.health_state != "healthy")
+      groups[device.health_state +
+             (device.health_reason.empty() ? "" : ": " + device.health_reason)]
+          .push_back(&device);
+  for (const auto& [reason, devices] : groups) {
+    const bool gone = devices.front()->health_state == "gone";
+    const bool probation =
+        std::all_of(devices.begin(), devices.end(),
+                    [](const auto* one) { return !one->probation_until.empty(); }) ||
+        reason.find("on probation") != std::string::npos;
+    findings.push_back(
+        {Indices(devices) + ": " + reason,
+         gone ? "bring it back (its power, its slot, its driver); it is offered again by itself"
+         : probation ? "wait: it comes back by itself when the probation is over"
+                     : "look the reason up in docs/operations.md; the device comes back by itself "
+                       "once the driver says it is well"});
+  }
+}
+
+/// Adds devices that fail repeatedly: their probation grows each time.
+void AddRelapsed(const Report& report, std::vector<ExplainFinding>& findings) {
+  constexpr int kMany = 3;
+  std::vector<const DeviceReport*> devices;
+  for (const DeviceReport& device : report.devices)
+    if (device.relapses >= kMany) devices.push_back(&device);
+  if (!devices.empty())
+    findings.push_back({Indices(devices) + ": unwell again soon after each recovery, " +
+                            std::to_string(devices.front()->relapses) + " times" +
+                            (devices.size() > 1 ? " or so" : "") +
+                            "; the probation grows each time",
+                        "have the hardware looked at: accelerator_evidence_total on the node's "
+                        "metrics page says what it tells"});
+}
+
+void AddServers(const Report& report, std::vector<ExplainFinding>& findings) {
+  for (const api::ServerReport& server : report.servers)
+    if (server.state == "waiting")
+      findings.push_back(
+          {"the " + server.kind + " server of " + server.set + " is " + server.state +
+               (server.reason.empty() ? "" : ": " + server.reason) +
+               "; the kubelet is told that its shares are unusable",
+           "the agent starts it again by itself; if it stays so, see docs/operations.md"});
+}
+
+void AddWithheld(const Report& report, std::vector<ExplainFinding>& findings) {
+  Groups withheld, otherwise;
+  std::vector<const DeviceReport*> outside, nowhere;
+  for (const DeviceReport& device : report.devices) {
+    if (!device.withheld.empty())
+      (device.resource.empty() ? withheld : otherwise)[device.withheld].push_back(&device);
+    if (Outside(device)) outside.push_back(&device);
+    if (device.allocator.empty() && device.withheld.empty()) nowhere.push_back(&device);
+  }
+  for (const auto& [reason, devices] : withheld)
+    findings.push_back({Indices(devices) + ": offered nowhere: " + reason,
+                        "change that on the node; the device is offered by itself then"});
+  for (const auto& [reason, devices] : otherwise)
+    findings.push_back({Indices(devices) + ": not offered as configured: " + reason,
+                        "it follows the configuration by itself then"});
+  if (!outside.empty())
+    findings.push_back({Indices(outside) + ": in use by processes that nobody gave them to, so the "
+                                           "kubelet is told that they are unusable",
+                        "`penstock ps` on the node names the processes; end them, or give their "
+                        "owner the device with `penstock run`"});
+  if (!nowhere.empty())
+    findings.push_back({Indices(nowhere) + ": the configuration gives them to no door that is open",
+                        "see `doors` in the agent's configuration"});
+}
+
+void AddAssign(const Report& report, std::vector<ExplainFinding>& findings) {
+  const api::AllocatorReport* allocator = KubeletAllocator(report);
+  if (allocator == nullptr || allocator->state == "open") return;
+  const std::string what = "the kubelet's door is " + allocator->state +
+                           (allocator->reason.empty() ? "" : ": " + allocator->reason);
+  if (allocator->state == "stepped-back") {
+    findings.push_back({what,
+                        "take the other device plugin away from this node; ours follows at once "
+                        "(`kubectl penstock migrate` says how)"});
+  } else if (allocator->state == "closed") {
+    findings.push_back(
+        {what,
+         "let the agent see the kubelet's folder (paths.kubeletDir), or switch doors.kubelet on"});
+  } else {
+    findings.push_back(
+        {what, "see that the kubelet runs; the door opens by itself when it answers"});
+  }
+}
+
+void AddConfiguration(const NodeView& node, const std::string& choice,
+                      std::vector<ExplainFinding>& findings) {
+  const api::ConfigurationReport& config = node.report->configuration;
+  if (!config.problem.empty())
+    findings.push_back({"a newer configuration (" + config.problem_origin + ") is not in force: " +
+                            base::Join(base::Split(config.problem, '\n'), "; "),
+                        "mend it (`penstock config check FILE` tells the same); it is taken up as "
+                        "soon as it is right"});
+  for (const std::string& one : config.not_yet)
+    findings.push_back({"not yet to be had: " + one,
+                        "nothing is needed; the rest of the configuration is in force"});
+  for (const std::string& one : config.remarks)
+    findings.push_back({"remark on the configuration: " + one,
+                        "correct it where that is not meant (`penstock config check FILE`)"});
+  const std::string key = choice.empty() ? "" : choice.substr(choice.find('=') + 1);
+  if (!key.empty() && config.problem.empty() &&
+      (config.origin + " ").find(", key " + key + " ") == std::string::npos)
+    findings.push_back(
+        {"the label " + choice + " has no effect: " +
+             (config.origin.empty() ? "nothing is configured" : config.origin + " is in force"),
+         "name the ConfigMap that has the key in the chart's value config.name (or config.map)"});
+}
+
+void AddNumbers(const ResourceView& resource, const NodeView& node,
+                std::vector<ExplainFinding>& findings) {
+  if (!resource.ours) {
+    if (resource.capacity == 0)
+      findings.push_back({resource.name + ": 0, left by a device plugin that is gone",
+                          "nothing is needed: no pod can get it. The kubelet keeps the name until "
+                          "it starts with a Node object that lacks it"});
+    return;
+  }
+  const api::AllocatorReport* allocator = KubeletAllocator(*node.report);
+  if (allocator == nullptr || allocator->state != "open") return;  // already reported
+  if (resource.capacity != resource.offered || resource.allocatable != resource.usable)
+    findings.push_back(
+        {resource.name + ": the Node object says " + std::to_string(resource.allocatable) + " of " +
+             std::to_string(resource.capacity) + ", the agent tells the kubelet " +
+             std::to_string(resource.usable) + " of " + std::to_string(resource.offered),
+         "wait 10 s, the kubelet's own beat; if it stays so, look at the kubelet's log and for "
+         "another plugin of the same name"});
+}
+
+void AddAgent(const NodeView& node, bool kind_missing, std::vector<ExplainFinding>& findings) {
+  for (const AgentPod& agent : node.agents)
+    if (!agent.ready)
+      findings.push_back({"the agent's pod " + agent.namespace_name + "/" + agent.name +
+                              " is not ready: " + agent.state,
+                          "kubectl -n " + agent.namespace_name + " logs " + agent.name});
+  if (!node.unreadable.empty())
+    findings.push_back(
+        {"its report cannot be read: " + node.unreadable, "use a penstock of the agent's version"});
+  if (node.report || !node.unreadable.empty()) return;
+  if (kind_missing) {
+    findings.push_back({"the cluster has no kind NodeState, so no agent can report here",
+                        "install the chart with penstock.nodeState.crd=true, or ask the node "
+                        "itself: `penstock status` there"});
+  } else if (node.agents.empty()) {
+    findings.push_back(
+        {"no report from this node, and no pod of Penstock on it",
+         "see that the DaemonSet's node selector, affinity and tolerations admit the node"});
+  } else {
+    findings.push_back(
+        {"no report from this node",
+         "kubectl -n " + node.agents.front().namespace_name + " logs " + node.agents.front().name});
+  }
+}
+
+void AddWaiting(const Explanation& explanation, std::vector<ExplainFinding>& findings) {
+  for (const ResourceView& resource : explanation.resources) {
+    std::vector<std::string> pods;
+    for (const WaitingPod& pod : explanation.pods.waiting)
+      if (pod.resource == resource.name)
+        pods.push_back(pod.namespace_name + "/" + pod.name + " (" + std::to_string(pod.amount) +
+                       ")");
+    const bool full = resource.ours && resource.requested >= resource.allocatable;
+    if (!pods.empty() && full)
+      findings.push_back({resource.name + ": all " + std::to_string(resource.allocatable) +
+                              " are given out, and " + std::to_string(pods.size()) +
+                              (pods.size() == 1 ? " pod waits" : " pods wait"),
+                          "end a pod that holds one, or add a node"});
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> ResourceNames(const NodeView& node) {
+  std::set<std::string> names;
+  const api::AllocatorReport* allocator = node.report ? KubeletAllocator(*node.report) : nullptr;
+  if (allocator != nullptr) names.insert(allocator->resources.begin(), allocator->resources.end());
+  // Nodes also have resources of other vendors (hugepages have no domain, network cards have one).
+  // List the resources of the agent's domains only, including those with amount zero.
+  std::set<std::string> domains = {"nvidia.com"};
+  for (const std::string& name : names) domains.insert(name.substr(0, name.find('/')));
+  for (const auto& [name, amount] : node.capacity)
+    if (domains.contains(name.substr(0, name.find('/')))) names.insert(name);
+  return {names.begin(), names.end()};
+}
+
+Explanation Explain(NodeView node, PodsView pods, bool kind_missing) {
+  Explanation explanation{.node = std::move(node), .pods = std::move(pods)};
+  const NodeView& one = explanation.node;
+  if (const auto label = one.labels.find(kConfigLabel); label != one.labels.end())
+    explanation.choice = label->first + "=" + label->second;
+  for (const std::string& name : ResourceNames(one))
+    explanation.resources.push_back(ViewOf(name, one, explanation.pods));
+  std::vector<ExplainFinding>& findings = explanation.findings;
+  if (!one.exists)
+    findings.push_back({"the cluster has no Node of this name, but a report",
+                        "kubectl delete nodestate " + one.name});
+  if (one.exists && !one.ready)
+    findings.push_back(
+        {"the node is not ready", "kubectl describe node " + one.name + " says why"});
+  if (one.cordoned)
+    findings.push_back(
+        {"the node is cordoned: no new pod is put on it", "kubectl uncordon " + one.name});
+  AddAgent(one, kind_missing, findings);
+  if (one.report) {
+    for (const api::VendorReport& vendor : one.report->vendors)
+      if (vendor.driver.empty())
+        findings.push_back({"no " + vendor.vendor + " driver" +
+                                (vendor.reason.empty() ? "" : ": " + vendor.reason),
+                            "install it; the agent takes it up by itself, without a restart"});
+    AddAssign(*one.report, findings);
+    AddUnwell(*one.report, findings);
+    AddRelapsed(*one.report, findings);
+    AddServers(*one.report, findings);
+    AddWithheld(*one.report, findings);
+    AddConfiguration(one, explanation.choice, findings);
+  }
+  for (const ResourceView& resource : explanation.resources) AddNumbers(resource, one, findings);
+  AddWaiting(explanation, findings);
+  return explanation;
+}
+
+}  // namespace penstock::analysis

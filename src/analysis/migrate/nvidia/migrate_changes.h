@@ -1,0 +1,31 @@
+// The parts of a migration plan: the changes to resources, labels and files, the users of what
+// disappears, and the commands. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/migrate/nvidia/migrate.h"
+
+namespace penstock::analysis {
+
+/// Adds the changes from NVIDIA's stack to Penstock. Applies, for each node, NVIDIA's rules for the
+/// present and Penstock's for the future; without nodes, to eight example GPUs for each
+/// configuration. `only`: this node; empty: all.
+void AddChanges(const Found& found, const std::string& only, Migration& plan);
+
+/// Adds the changes to metrics, scraping and RuntimeClasses. Part of AddChanges.
+void AddMonitoring(const Found& found, const std::string& only, Migration& plan);
+
+/// Formats names as "Pod a/b, Pod a/c and 7 more".
+std::string Named(const std::vector<std::string>& names);
+
+/// Adds the changes from Penstock to NVIDIA's stack.
+void AddChangesBack(const Found& found, const std::string& only, Migration& plan);
+
+/// Adds the commands in order. Call it after the changes: it reads `plan.as_nvidia`, `host_label`
+/// and `job`.
+void AddSteps(const Found& found, const std::string& node, Migration& plan);
+void AddStepsBack(const Found& found, Migration& plan);
+
+}  // namespace penstock::analysis

@@ -1,0 +1,228 @@
+// Computes the commands of a plan, in order. Each can be run as printed.
+#include <algorithm>
+#include <set>
+
+#include "analysis/migrate/nvidia/migrate_changes.h"
+#include "analysis/migrate/nvidia/migrate_offer.h"
+
+namespace penstock::analysis {
+
+namespace {
+
+/// Escapes dots within a key for kubectl's JSONPath.
+std::string EscapedDots(const std::string& key) {
+  std::string escaped;
+  for (const char letter : key)
+    escaped += letter == '.' ? std::string("\\.") : std::string(1, letter);
+  return escaped;
+}
+
+/// Quotes a word for the shell: manifests may contain any name.
+std::string Shell(const std::string& word) {
+  static constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+=,-";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char letter : word)
+    quoted += letter == '\'' ? std::string(R"('\'')") : std::string(1, letter);
+  return quoted + "'";
+}
+
+std::string Namespace(const std::string& name) {
+  return name.empty() ? "" : "-n " + Shell(name) + " ";
+}
+
+void AddCheckSteps(const Found& found, Migration& plan) {
+  std::set<std::string> reported;
+  for (const ConfigFile& one : found.configs)
+    if (!one.config_map.empty() &&
+        reported.insert(one.namespace_name + "/" + one.config_map).second)
+      plan.steps.push_back({"kubectl " + Namespace(one.namespace_name) + "get configmap " +
+                                Shell(one.config_map) +
+                                " -o yaml | penstock config check --lenient -",
+                            "what of its files is wrong, passed over or not to be had yet"});
+}
+
+std::string ReleaseNamespace(const Workload& one) {
+  return one.release_namespace.empty() ? one.namespace_name : one.release_namespace;
+}
+
+std::string FromConfigMap(const std::string& name, const std::string& default_key) {
+  return " --set config.name=" + Shell(name) +
+         (default_key.empty() ? "" : " --set config.default=" + Shell(default_key));
+}
+
+/// Reuses the exporter's counters file for the metrics page: by reference in the same namespace,
+/// else by a copy.
+void AddCounters(const Found& found, const std::string& space, std::string& values,
+                 Migration& plan) {
+  for (const ConfigFile& one : found.counters) {
+    const auto exporters = WorkloadsOf(found, {Part::kExporter});
+    const bool used = std::any_of(
+        exporters.begin(), exporters.end(),
+        [&one](const Workload* exporter) { return exporter->counters_map == one.config_map; });
+    if (one.config_map.empty() || !used) continue;
+    if (one.namespace_name == space) {
+      values += " --set penstock.telemetry.countersConfigMap=" + Shell(one.config_map) +
+                ",penstock.telemetry.countersKey=" + Shell(one.key);
+    } else {
+      plan.steps.push_back({"kubectl " + Namespace(one.namespace_name) + "get configmap " +
+                                Shell(one.config_map) + " -o jsonpath='{.data." +
+                                EscapedDots(one.key) + "}' > counters.csv",
+                            "the metrics that its exporter shows"});
+      values += " --set-file penstock.telemetry.counters=counters.csv";
+    }
+    return;
+  }
+}
+
+/// Installs Penstock in the namespace of its ConfigMaps, because it reads them only from the
+/// release's own namespace. Values of NVIDIA's chart for its container are not carried over: with
+/// another image, runtime class or security context the pod of Penstock would not work.
+void AddInstallStep(const Found& found, Migration& plan) {
+  static constexpr char kNotCarried[] =
+      " --set image.repository=localhost/penstock,image.tag=null --set runtimeClassName=null --set "
+      "securityContext=null";
+  std::string space = "penstock", values, why;
+  for (const Workload* one : WorkloadsOf(found, {Part::kDevicePlugin})) {
+    if (one->kind == "values") {
+      values = " -f " + Shell(one->name) + kNotCarried;
+    } else if (!one->release.empty()) {
+      plan.steps.push_back({"helm " + Namespace(ReleaseNamespace(*one)) + "get values " +
+                                Shell(one->release) + " -o yaml > values.yaml",
+                            "Penstock's chart has the same values under the same names"});
+      values = std::string(" -f values.yaml") + kNotCarried;
+    } else if (!one->config_map.empty()) {
+      values = FromConfigMap(one->config_map, one->default_key);
+    } else {
+      continue;
+    }
+    if (!one->namespace_name.empty()) space = one->namespace_name;
+    break;
+  }
+  for (const Policy& one : found.policies) {
+    if (one.config_map.empty() || !values.empty()) continue;
+    values = FromConfigMap(one.config_map, one.default_key);
+    for (const ConfigFile& file : found.configs)
+      if (file.config_map == one.config_map && !file.namespace_name.empty())
+        space = file.namespace_name;
+  }
+  AddCounters(found, space, values, plan);
+  if (!plan.host_label.empty()) values += " --set penstock.telemetry.hostLabel=" + plan.host_label;
+  if (!plan.job.empty())
+    values +=
+        " --set-json " +
+        Shell(
+            R"(penstock.metrics.serviceMonitor.relabelings=[{"targetLabel":"job","replacement":")" +
+            plan.job + R"("}])");
+  if (plan.as_nvidia) values += " --set penstock.config.devicePlugin.configFiles=as-nvidia";
+  why =
+      "its agents wait beside NVIDIA's plugin (`kubectl penstock nodes` says stepped-back) and "
+      "take over when it goes";
+  if (values.find("image.repository") != std::string::npos)
+    why += "; localhost/penstock stands for where your nodes find the image";
+  if (plan.as_nvidia)
+    why +=
+        "; the last setting keeps what NVIDIA's plugin makes of its configuration: leave it out to "
+        "have the other names";
+  plan.steps.push_back({"helm " + Namespace(space) + "install penstock deploy/helm/penstock" +
+                            (space == "penstock" ? " --create-namespace" : "") + values,
+                        why});
+}
+
+/// Adds the removal of the exporter as the last step: it can run beside the agent's page.
+void AddExporterRemoval(const Found& found, const std::string& node, Migration& plan) {
+  static constexpr char kWhy[] =
+      "when the dashboards and alerts were seen to work from Penstock's pages; until then both can "
+      "run";
+  for (const Workload* one : WorkloadsOf(found, {Part::kExporter})) {
+    if (one->kind == "values") continue;
+    if (!one->policy.empty() && node.empty()) {
+      plan.steps.push_back({"kubectl patch clusterpolicy " + Shell(one->policy) +
+                                R"( --type merge -p '{"spec":{"dcgmExporter":{"enabled":false}}}')",
+                            kWhy});
+    } else if (!one->policy.empty()) {
+      plan.steps.push_back({"kubectl label node " + Shell(node) +
+                                " nvidia.com/gpu.deploy.dcgm-exporter=false --overwrite",
+                            kWhy});
+    } else if (!one->release.empty()) {
+      plan.steps.push_back(
+          {"helm " + Namespace(ReleaseNamespace(*one)) + "uninstall " + Shell(one->release), kWhy});
+    } else {
+      plan.steps.push_back(
+          {"kubectl " + Namespace(one->namespace_name) + "delete daemonset " + Shell(one->name),
+           kWhy});
+    }
+  }
+}
+
+void AddRemovalSteps(const Found& found, const std::string& node, Migration& plan) {
+  const std::string why =
+      "Penstock's agent takes over at once; running pods keep their GPUs. A node where GPUs are "
+      "shared is better drained first";
+  std::set<std::string> done;
+  for (const Workload* one :
+       WorkloadsOf(found, {Part::kDevicePlugin, Part::kFeatureDiscovery, Part::kMps})) {
+    if (one->kind == "values" || !one->policy.empty()) continue;
+    if (!one->release.empty()) {
+      if (done.insert("helm " + one->release).second)
+        plan.steps.push_back(
+            {"helm " + Namespace(ReleaseNamespace(*one)) + "uninstall " + Shell(one->release),
+             why});
+    } else {
+      plan.steps.push_back(
+          {"kubectl " + Namespace(one->namespace_name) + "delete daemonset " + Shell(one->name),
+           why});
+    }
+  }
+  for (const Policy& one : found.policies) {
+    if (node.empty()) {
+      plan.steps.push_back(
+          {"kubectl patch clusterpolicy " + Shell(one.name) +
+               R"( --type merge -p '{"spec":{"devicePlugin":{"enabled":false},"gfd":{"enabled":false}}}')",
+           "the operator takes its device plugin and GPU Feature Discovery away and leaves the "
+           "driver and the toolkit"});
+    } else {
+      plan.steps.push_back({"kubectl label node " + Shell(node) +
+                                " nvidia.com/gpu.deploy.device-plugin=false "
+                                "nvidia.com/gpu.deploy.gpu-feature-discovery=false --overwrite",
+                            "the operator takes the two away from this node alone"});
+    }
+  }
+  AddExporterRemoval(found, node, plan);
+  if (!found.node_features.empty())
+    plan.steps.push_back({"kubectl get nodefeatures -A | grep nvidia-features-for-",
+                          "they go with GPU Feature Discovery; delete what is left, or NFD keeps "
+                          "labelling from it"});
+}
+
+}  // namespace
+
+void AddSteps(const Found& found, const std::string& node, Migration& plan) {
+  AddCheckSteps(found, plan);
+  AddInstallStep(found, plan);
+  AddRemovalSteps(found, node, plan);
+  plan.steps.push_back(
+      {node.empty() ? "kubectl penstock nodes" : "kubectl penstock explain " + Shell(node),
+       "says for each node who serves it, and what is wrong"});
+}
+
+void AddStepsBack(const Found& found, Migration& plan) {
+  std::string release = "penstock", space = "penstock";
+  for (const Workload* one : WorkloadsOf(found, {Part::kPenstock}))
+    if (!one->release.empty()) release = one->release, space = one->namespace_name;
+  plan.steps.push_back(
+      {"helm " + Namespace(space) + "get values " + Shell(release) + " -o yaml > values.yaml",
+       "values of NVIDIA's chart have their names here; those below `penstock` are ours alone: "
+       "take them out"});
+  plan.steps.push_back({"helm " + Namespace(space) + "uninstall " + Shell(release),
+                        "the kubelet sees the devices gone; running pods keep theirs"});
+  plan.steps.push_back({"kubectl penstock cleanup",
+                        "labels and objects of ours; the chart's own uninstall does that already"});
+  plan.steps.push_back(
+      {"helm " + Namespace(space) +
+           "install nvdp nvdp/nvidia-device-plugin -f values.yaml --set gfd.enabled=true",
+       "its plugin registers nvidia.com/gpu again"});
+}
+
+}  // namespace penstock::analysis

@@ -1,0 +1,132 @@
+// Translates the device plugin's settings for how containers receive devices. Reads nothing.
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "api/compat/nvidia/device_plugin_reader.h"
+#include "base/core/strings.h"
+
+namespace penstock::api::compat::internal {
+
+namespace {
+
+constexpr const char* kImexChannel = "imex=0";
+
+void SetItem(std::vector<std::string>& items, bool on, const std::string& item) {
+  std::erase(items, item);
+  if (on) items.push_back(item);
+}
+
+std::string_view FileName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+}  // namespace
+
+// The plugin, too, allows any combination of the four (api/config/v1/strategy.go); a repeated
+// strategy counts once.
+void ListStrategy(const TranslationContext& context, const Said& said) {
+  constexpr std::array kAll = {DeviceList::kEnvvar, DeviceList::kVolumeMounts,
+                               DeviceList::kCdiAnnotations, DeviceList::kCdiCri};
+  std::vector<std::string> names;
+  for (const DeviceList one : kAll) names.emplace_back(ToString(one));
+  if (said.list.empty()) context.Problem(said, "names no strategy");
+  std::vector<DeviceList> list;
+  for (const std::string& text : said.list) {
+    if (!context.OneOf(said, text, names)) continue;
+    const auto* one = std::find_if(kAll.begin(), kAll.end(), [&text](DeviceList candidate) {
+      return text == ToString(candidate);
+    });
+    if (std::find(list.begin(), list.end(), *one) == list.end()) list.push_back(*one);
+  }
+  context.config.containers.device_list = std::move(list);
+}
+
+void PassDeviceSpecs(const TranslationContext& context, const Said& said) {
+  context.config.containers.device_files = said.on ? Switch::kOn : Switch::kAuto;
+  if (!said.on)
+    context.Remark(said,
+                   "device files are given where the engine does not inject devices by CDI; a "
+                   "NodeConfig can say containers.deviceFiles: off");
+}
+
+void SetClass(const TranslationContext& context, bool on, const std::string& name) {
+  SetItem(context.config.containers.device_classes, on, name);
+  if (!on) std::erase(context.config.containers.required_classes, name);
+}
+
+void AnnotationPrefix(const TranslationContext& context, const Said& said) {
+  if (!said.text.empty()) context.config.containers.cdi_annotation_prefix = said.text;
+}
+
+// The plugin's default, and the path that the GPU Operator passes
+// (/usr/local/nvidia/toolkit/nvidia-cdi-hook), is NVIDIA's own program. It is gone once NVIDIA's
+// toolkit is uninstalled.
+void HookPath(const TranslationContext& context, const Said& said) {
+  const std::string_view name = FileName(said.text);
+  if (said.text.empty()) return;
+  if (name != "nvidia-ctk" && name != "nvidia-cdi-hook") {
+    context.config.cdi.hook = said.text;
+  } else if (said.text != "/usr/bin/nvidia-ctk" && said.text != "/usr/bin/nvidia-cdi-hook") {
+    context.Remark(said, "specifications run penstock-hook, which does what " + std::string(name) +
+                             " does; a NodeConfig can say cdi.hook");
+  }
+}
+
+// From NVIDIA container toolkit, pkg/nvcdi/api.go.
+void FeatureFlags(const TranslationContext& context, const Said& said) {
+  for (const std::string& flag : said.list) {
+    if (flag == "no-additional-gids-for-device-nodes") {
+      context.config.cdi.additional_gids = false;
+    } else if (flag == "disable-nvsandboxutils") {
+      context.Remark(said, "\"" + flag + "\": that library is not used here");
+    } else if (flag == "disable-multiple-csv-devices" ||
+               flag == "enable-explicit-driver-libraries") {
+      context.Remark(
+          said, "\"" + flag +
+                    "\" has no effect: specifications have the libraries that the driver brought");
+    } else if (flag == "enable-coherent-annotations" || flag == "disable-ipc-discoverer") {
+      context.NotYet(
+          said, "\"" + flag + "\" is not to be had yet; specifications are written as without it");
+    } else {
+      context.NotYet(
+          said, "\"" + flag + "\" is not known here; specifications are written as without it");
+    }
+  }
+}
+
+void DisableHooks(const TranslationContext& context, const Said& said) {
+  context.config.cdi.disable_hooks.clear();
+  for (const std::string& name : said.list) {
+    const bool known = name == "all" ||
+                       std::find(HookNames().begin(), HookNames().end(), name) != HookNames().end();
+    if (known) {
+      SetItem(context.config.cdi.disable_hooks, true, name);
+      std::erase(context.config.cdi.enable_hooks, name);
+    } else {
+      const auto near = base::Nearest(name, HookNames());
+      context.NotYet(said, "there is no hook \"" + name + "\" here" +
+                               (near ? "; did you mean \"" + *near + "\"?" : ""));
+    }
+  }
+}
+
+void ImexChannels(const TranslationContext& context, const Said& said) {
+  for (const std::string& channel : said.list)
+    if (channel != "0")
+      return context.Problem(
+          said, "\"" + channel + "\" is no channel that can be asked for: only 0 can, or none");
+  if (said.list.size() > 1) return context.Problem(said, "names a channel twice");
+  SetClass(context, !said.list.empty(), kImexChannel);
+}
+
+void ApplyImex(const TranslationContext& context) {
+  ContainersConfig& containers = context.config.containers;
+  const auto& classes = containers.device_classes;
+  if (!context.notes.imex_required) return;
+  const bool asked = std::find(classes.begin(), classes.end(), kImexChannel) != classes.end();
+  SetItem(containers.required_classes, *context.notes.imex_required && asked, kImexChannel);
+  if (*context.notes.imex_required && !asked)
+    context.notes.remarks.emplace_back(
+        "imex.required: has no effect without a channel (imex.channelIDs)");
+}
+
+}  // namespace penstock::api::compat::internal

@@ -1,0 +1,383 @@
+// Defines the effect of each setting of dcgm-exporter, in one table. Most of its switches concern
+// DCGM, which Penstock does not use. Reads nothing.
+#include <algorithm>
+
+#include "api/compat/label_patterns.h"
+#include "api/compat/nvidia/exporter_reader.h"
+#include "base/core/quantity.h"
+#include "base/core/strings.h"
+
+namespace penstock::api::compat::internal {
+
+namespace {
+
+constexpr std::string_view kNoDcgm =
+    "has no effect: there is no DCGM here, the driver is asked directly";
+
+template <bool TelemetryConfig::*kMember>
+void SetBool(ExporterWork& work, const ExporterSaid& said) {
+  work.config.telemetry.*kMember = said.on;
+}
+
+template <base::Duration TelemetryConfig::*kMember>
+void SetMilliseconds(ExporterWork& work, const ExporterSaid& said) {
+  constexpr std::uint64_t kMost = 86'400'000;
+  const auto number = base::ParseUint(said.value);
+  if (!number || *number == 0 || *number > kMost)
+    return said.Problem(work, "\"" + said.value + "\" is no number of milliseconds from 1 to " +
+                                  std::to_string(kMost));
+  work.config.telemetry.*kMember = std::chrono::milliseconds(*number);
+}
+
+void Collectors(ExporterWork& work, const ExporterSaid& said) {
+  if (said.value.empty()) return said.Problem(work, "must not be empty");
+  work.config.telemetry.counters_file = said.value;
+  work.config.telemetry.counters.clear();
+}
+
+void ConfigMapData(ExporterWork& work, const ExporterSaid& said) {
+  const bool none = said.value.empty() || said.value == "none";
+  work.config.telemetry.counters_map = none ? "" : said.value;
+  if (!none) work.config.telemetry.counters.clear();
+}
+
+void WriteTimeout(ExporterWork& work, const ExporterSaid& said) {
+  const auto deadline = base::ParseDuration(said.value);
+  if (!deadline.ok()) return said.Problem(work, deadline.error().message());
+  work.config.http.deadline = *deadline;
+}
+
+void PodLabels(ExporterWork& work, const ExporterSaid& said) {
+  work.pod_labels = said.on;
+  if (!said.on) work.config.telemetry.holder_labels.clear();
+}
+
+void LabelPatterns(ExporterWork& work, const ExporterSaid& said) {
+  for (const std::string& item : base::Split(said.value, ',')) {
+    const std::string_view pattern = base::Trim(item);
+    if (pattern.empty()) continue;
+    if (auto globs = GlobsOf(pattern); globs.ok()) {
+      work.label_globs.insert(work.label_globs.end(), globs->begin(), globs->end());
+    } else {
+      said.Problem(work, globs.error().message());
+    }
+  }
+  work.label_globs_where = said.where;
+}
+
+void IdType(ExporterWork& work, const ExporterSaid& said) {
+  if (said.value != "uid" && said.value != "device-name")
+    return said.Problem(work, "\"" + said.value + "\" is none of uid, device-name");
+  if (said.value != "uid")
+    said.Remark(
+        work,
+        "has no effect: the agent gives the devices out itself and knows them under every id");
+}
+
+void Devices(ExporterWork& work, const ExporterSaid& said) {
+  const DeviceChoice choice = ReadDeviceChoice(said.value);
+  if (!choice.wellformed)
+    return said.Problem(
+        work, "\"" + said.value +
+                  "\" is no choice of devices: write f, g, i or g+i, with numbers as g:0,2-4");
+  if (choice.some) {
+    said.NotYet(work, "\"" + said.value +
+                          "\": a choice by number is not to be had; all devices are shown. Drop "
+                          "series by their label \"gpu\" "
+                          "with metric_relabel_configs");
+  } else if (said.value != "f") {
+    said.Remark(work, "has no effect: GPUs are shown, and their instances where they have any");
+  }
+}
+
+/// Whether the address is on this machine: "localhost:5555", "tcp://[::1]:5555", "unix:///run/...".
+bool IsOfThisMachine(std::string_view engine) {
+  if (engine.starts_with("unix://") || engine.starts_with('/')) return true;
+  if (engine.starts_with("tcp://")) engine.remove_prefix(6);
+  const std::string_view host = engine.starts_with('[') ? engine.substr(0, engine.find(']') + 1)
+                                                        : engine.substr(0, engine.rfind(':'));
+  return host == "localhost" || host == "[::1]" || host.starts_with("127.");
+}
+
+void HostEngine(ExporterWork& work, const ExporterSaid& said) {
+  if (said.value.empty()) return;
+  if (IsOfThisMachine(said.value)) return said.Remark(work, std::string(kNoDcgm));
+  said.NotYet(work, "\"" + said.value +
+                        "\": no DCGM is asked; the page shows the GPUs of this machine. Where "
+                        "others are meant, run an agent there");
+}
+
+void OtherDevices(ExporterWork& work, const ExporterSaid& said) {
+  if (!ReadDeviceChoice(said.value).wellformed)
+    return said.Problem(
+        work, "\"" + said.value +
+                  "\" is no choice of devices: write f, g, i or g+i, with numbers as g:0,2-4");
+  if (said.value != "f")
+    said.Remark(work, "has no effect: NVML tells nothing of NVSwitches and CPUs");
+}
+
+void PodResources(ExporterWork& work, const ExporterSaid& said) {
+  static constexpr std::string_view kPlace = "/pod-resources/kubelet.sock";
+  if (said.value.size() <= kPlace.size() || !said.value.ends_with(kPlace))
+    return said.Problem(work, "\"" + said.value + "\" does not end with " + std::string(kPlace) +
+                                  ", where the kubelet has it");
+  work.config.paths.kubelet_dir = said.value.substr(0, said.value.size() - kPlace.size());
+}
+
+void LogFormat(ExporterWork& work, const ExporterSaid& said) {
+  if (said.value != "text" && said.value != "json")
+    return said.Problem(work, "\"" + said.value + "\" is none of text, json");
+  if (said.value == "json")
+    said.Remark(work, "has no effect: the log is lines of a message and key=value");
+}
+
+constexpr std::string_view kNewestOnly =
+    "has no effect: of each value the newest is kept, and two minutes of history";
+constexpr std::string_view kNoDumps = "has no effect: /debug/state shows what the agent knows";
+
+/// "0,2-4": numbers and ascending ranges.
+bool IsRange(std::string_view text) {
+  constexpr std::uint64_t kMost = 4096;
+  const auto items = base::Split(text, ',');
+  return std::all_of(items.begin(), items.end(), [](const std::string& item) {
+    const auto dash = item.find('-');
+    const auto first = base::ParseUint(std::string_view(item).substr(0, dash));
+    const auto last = dash == std::string::npos
+                          ? first
+                          : base::ParseUint(std::string_view(item).substr(dash + 1));
+    return first && last && *first <= *last && *last < kMost;
+  });
+}
+
+}  // namespace
+
+DeviceChoice ReadDeviceChoice(std::string_view text) {
+  if (text == "f") return {.wellformed = true};
+  DeviceChoice choice{.wellformed = true};
+  std::string seen;
+  for (const std::string& part : base::Split(text, '+')) {
+    const bool known = part.starts_with('g') || part.starts_with('i');
+    const bool ranged = part.size() > 1;
+    if (!known || seen.find(part.front()) != std::string::npos) return {};
+    if (ranged && (part[1] != ':' || !IsRange(std::string_view(part).substr(2)))) return {};
+    seen += part.front();
+    choice.some = choice.some || ranged;
+  }
+  return choice;
+}
+
+const std::vector<ExporterSetting>& ExporterSettings() {
+  static const std::vector<ExporterSetting> settings = {
+      {{{"--collectors", "-f"}, "DCGM_EXPORTER_COLLECTORS", "file of counters (CSV)", false, true},
+       Collectors},
+      {{{"--configmap-data", "-m"},
+        "DCGM_EXPORTER_CONFIGMAP_DATA",
+        "NAMESPACE:NAME of a ConfigMap with a file of counters under \"metrics\""},
+       ConfigMapData},
+      {{{"--address", "-a"}, "DCGM_EXPORTER_LISTEN", "as --listen"},
+       [](ExporterWork& work, const ExporterSaid& said) { work.config.http.listen = said.value; }},
+      {{{"--web-systemd-socket"},
+        "DCGM_EXPORTER_SYSTEMD_SOCKET",
+        "serve at the sockets that systemd has opened",
+        true},
+       [](ExporterWork& work, const ExporterSaid& said) {
+         if (said.on) work.config.http.listen = "systemd:";
+       }},
+      {{{"--web-config-file"},
+        "DCGM_EXPORTER_WEB_CONFIG_FILE",
+        "Prometheus' web configuration: TLS, users",
+        false,
+        true},
+       [](ExporterWork& work, const ExporterSaid& said) {
+         work.config.http.web_config_file = said.value;
+       }},
+      {{{"--web-write-timeout"},
+        "DCGM_EXPORTER_WEB_WRITE_TIMEOUT",
+        "most time for a whole connection"},
+       WriteTimeout},
+      {{{"--collect-interval", "-c"},
+        "DCGM_EXPORTER_INTERVAL",
+        "milliseconds between two collections"},
+       SetMilliseconds<&TelemetryConfig::interval>},
+      {{{"--kubernetes", "-k"},
+        "DCGM_EXPORTER_KUBERNETES",
+        "series of devices say which pod holds them [true]",
+        true},
+       SetBool<&TelemetryConfig::holders>},
+      {{{"--kubernetes-enable-pod-labels"},
+        "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS",
+        "series carry labels of pods",
+        true},
+       PodLabels},
+      {{{"--kubernetes-pod-label-allowlist-regex"},
+        "DCGM_EXPORTER_KUBERNETES_POD_LABEL_ALLOWLIST_REGEX",
+        "which labels: regular expressions over their keys, with commas; none: all"},
+       LabelPatterns},
+      {{{"--kubernetes-enable-pod-uid"},
+        "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID",
+        "the label pod_uid",
+        true},
+       SetBool<&TelemetryConfig::pod_uid>},
+      {{{"--kubernetes-gpu-id-type"},
+        "DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE",
+        "accepted: devices are known under every id"},
+       IdType},
+      {{{"--kubernetes-virtual-gpus"},
+        "KUBERNETES_VIRTUAL_GPUS",
+        "a series for each share of a shared device",
+        true},
+       [](ExporterWork& work, const ExporterSaid& said) {
+         work.config.telemetry.virtual_gpus = said.on ? Switch::kOn : Switch::kOff;
+       }},
+      {{{"--use-old-namespace", "-o"},
+        "DCGM_EXPORTER_USE_OLD_NAMESPACE",
+        "labels as in dcgm-exporter 1.x",
+        true},
+       SetBool<&TelemetryConfig::old_names>},
+      {{{"--no-hostname", "-n"}, "DCGM_EXPORTER_NO_HOSTNAME", "no label for the host", true},
+       [](ExporterWork& work, const ExporterSaid& said) {
+         if (said.on) work.config.telemetry.host_label = HostLabel::kNone;
+       }},
+      {{{"--replace-blanks-in-model-name", "--rbmn"},
+        "DCGM_EXPORTER_REPLACE_BLANKS_IN_MODEL_NAME",
+        "no blanks in models' names",
+        true},
+       SetBool<&TelemetryConfig::blanks_replaced>},
+      {{{"--xid-count-window-size", "-x"},
+        "DCGM_EXPORTER_XID_COUNT_WINDOW_SIZE",
+        "milliseconds in which XIDs are counted"},
+       SetMilliseconds<&TelemetryConfig::xid_window>},
+      {{{"--clock-events-count-window-size"},
+        "DCGM_EXPORTER_CLOCK_EVENTS_COUNT_WINDOW_SIZE",
+        "milliseconds in which clock events are counted"},
+       SetMilliseconds<&TelemetryConfig::clock_events_window>},
+      {{{"--devices", "-d"},
+        "DCGM_EXPORTER_DEVICES_STR",
+        "accepted: f, g, i or g+i; a choice by number is not to be had"},
+       Devices},
+      {{{"--switch-devices", "-s"},
+        "DCGM_EXPORTER_OTHER_DEVICES_STR",
+        "accepted: NVSwitches are not shown"},
+       OtherDevices},
+      {{{"--cpu-devices", "-p"}, "DCGM_EXPORTER_CPU_DEVICES_STR", "accepted: CPUs are not shown"},
+       OtherDevices},
+      {{{"--pod-resources-kubelet-socket"},
+        "DCGM_POD_RESOURCES_KUBELET_SOCKET",
+        "the kubelet's socket; says where --kubelet-dir is"},
+       PodResources},
+      {{{"--debug"}, "DCGM_EXPORTER_DEBUG", "as --verbose", true},
+       [](ExporterWork&, const ExporterSaid&) {}},
+      {{{"--log-format"}, "DCGM_EXPORTER_LOG_FORMAT", "accepted"}, LogFormat},
+      {{{"--fake-gpus"},
+        "DCGM_EXPORTER_USE_FAKE_GPUS",
+        "not to be had: penstock-sim has simulated machines",
+        true},
+       [](ExporterWork& work, const ExporterSaid& said) {
+         if (said.on)
+           said.NotYet(work,
+                       "no GPU is made up here; penstock-sim runs the agent on simulated machines");
+       }},
+      {{{"--hpc-job-mapping-dir"},
+        "DCGM_HPC_JOB_MAPPING_DIR",
+        "not yet: jobs of Slurm",
+        false,
+        true},
+       [](ExporterWork& work, const ExporterSaid& said) {
+         if (!said.value.empty())
+           said.NotYet(work,
+                       "files that map GPUs to jobs are not read yet; there is no label hpc_job");
+       }},
+      {{{"--kubernetes-enable-dra"},
+        "KUBERNETES_ENABLE_DRA",
+        "not yet: dynamic resource allocation",
+        true},
+       [](ExporterWork& work, const ExporterSaid& said) {
+         if (said.on)
+           said.NotYet(
+               work,
+               "devices are not allocated by ResourceClaims yet; there are no labels of claims");
+       }},
+      {{{"--container-labels"},
+        "DCGM_EXPORTER_CONTAINER_LABELS",
+        "not to be had: labels that container engines have",
+        true},
+       [](ExporterWork& work, const ExporterSaid& said) {
+         if (said.on)
+           said.NotYet(work,
+                       "labels that container engines have are not read; telemetry.holderLabels "
+                       "has those of pods and runs");
+       }},
+      {{{"--container-runtime-socket"}, "DCGM_CONTAINER_RUNTIME_SOCKET", "accepted"},
+       nullptr,
+       "has no effect: labels that container engines have are not read"},
+      {{{"--nvidia-resource-names"}, "NVIDIA_RESOURCE_NAMES", "accepted"},
+       nullptr,
+       "has no effect: the agent offers the devices itself and knows all their resources"},
+      {{{"--remote-hostengine-info", "-r"},
+        "DCGM_REMOTE_HOSTENGINE_INFO",
+        "accepted for this machine: there is no DCGM"},
+       HostEngine},
+      {{{"--enable-dcgm-log"}, "DCGM_EXPORTER_ENABLE_DCGM_LOG", "accepted: there is no DCGM", true},
+       nullptr,
+       kNoDcgm},
+      {{{"--dcgm-log-level"}, "DCGM_EXPORTER_DCGM_LOG_LEVEL", "accepted: there is no DCGM"},
+       nullptr,
+       kNoDcgm,
+       "NONE"},
+      {{{"--watch-max-keep-age"}, "DCGM_EXPORTER_WATCH_MAX_KEEP_AGE", "accepted"},
+       nullptr,
+       kNewestOnly},
+      {{{"--watch-max-keep-samples"}, "DCGM_EXPORTER_WATCH_MAX_KEEP_SAMPLES", "accepted"},
+       nullptr,
+       kNewestOnly},
+      {{{"--web-read-timeout"},
+        "DCGM_EXPORTER_WEB_READ_TIMEOUT",
+        "accepted: see --web-write-timeout"},
+       nullptr,
+       "has no effect: http.deadline is for a whole connection"},
+      {{{"--max-concurrent-scrapes"}, "DCGM_EXPORTER_MAX_CONCURRENT_SCRAPES", "accepted"},
+       nullptr,
+       "has no effect: pages are made before they are asked for; http.connections limits "
+       "connections"},
+      {{{"--enable-exporter-metrics"},
+        "DCGM_EXPORTER_ENABLE_EXPORTER_METRICS",
+        "accepted: see penstock_*",
+        true},
+       nullptr,
+       "has no effect: the families penstock_* tell of the agent, always"},
+      {{{"--health-require-gpus"}, "DCGM_EXPORTER_HEALTH_REQUIRE_GPUS", "accepted", true},
+       nullptr,
+       "has no effect: an agent that finds no GPU keeps looking and needs no restart"},
+      {{{"--disable-startup-validate"}, "DISABLE_STARTUP_VALIDATE", "accepted", true},
+       nullptr,
+       "has no effect: the agent starts whatever it finds, and tells it in status"},
+      {{{"--enable-gpu-bind-unbind-watch"},
+        "DCGM_EXPORTER_ENABLE_GPU_BIND_UNBIND_WATCH",
+        "accepted: GPUs are watched, always",
+        true},
+       nullptr,
+       "has no effect: GPUs that come and go are seen, always"},
+      {{{"--gpu-bind-unbind-poll-interval"},
+        "DCGM_EXPORTER_GPU_BIND_UNBIND_POLL_INTERVAL",
+        "accepted"},
+       nullptr,
+       "has no effect: the kernel tells when GPUs come and go",
+       "1s"},
+      {{{"--enable-pprof"}, "DCGM_EXPORTER_ENABLE_PPROF", "accepted", true},
+       nullptr,
+       "has no effect: the agent is no Go program"},
+      {{{"--dump-enabled"}, "DCGM_EXPORTER_DUMP_ENABLED", "accepted", true}, nullptr, kNoDumps},
+      {{{"--dump-directory"}, "DCGM_EXPORTER_DUMP_DIRECTORY", "accepted"},
+       nullptr,
+       kNoDumps,
+       "/tmp/dcgm-exporter-debug"},
+      {{{"--dump-retention"}, "DCGM_EXPORTER_DUMP_RETENTION", "accepted"}, nullptr, kNoDumps, "24"},
+      {{{"--dump-compression"}, "DCGM_EXPORTER_DUMP_COMPRESSION", "accepted", true},
+       nullptr,
+       kNoDumps,
+       "true"},
+  };
+  return settings;
+}
+
+}  // namespace penstock::api::compat::internal

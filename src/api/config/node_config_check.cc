@@ -1,0 +1,178 @@
+// Checks what one key alone cannot show, and rules for a value from any source (a file or a flag).
+// Touches no file.
+#include "api/config/node_config_check.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "api/labels.h"
+#include "api/listen.h"
+#include "base/core/strings.h"
+
+namespace penstock::api::internal {
+
+namespace {
+
+/// Room for the names of our sockets in <kubeletDir>/device-plugins; each registration needs a
+/// unique name (docs/reference/config.md).
+constexpr std::size_t kPluginSocketName = 40;
+
+void CheckPaths(const PathsConfig& paths, const ReportProblem& report) {
+  for (const PathOption& option : PathOptions()) {
+    const std::string& path = paths.*option.member;
+    const std::string key = "paths." + std::string(option.key);
+    const bool may_be_empty = option.member == &PathsConfig::nvml_library ||
+                              option.member == &PathsConfig::dev_root ||
+                              option.member == &PathsConfig::host_driver_root ||
+                              option.member == &PathsConfig::host_dev_root;
+    if (path.empty()) {
+      if (!may_be_empty) report(key, "must not be empty");
+    } else if (path.front() != '/') {
+      report(key, "\"" + path + "\" must be an absolute path");
+    } else if (path.find('\0') != std::string::npos) {
+      report(key, "has a zero byte in it");
+    }
+  }
+}
+
+void CheckSocketPath(const std::string& folder, std::size_t name, std::string_view what,
+                     std::string_view key, const ReportProblem& report) {
+  if (folder.size() + name <= kLongestSocketPath) return;
+  report(key, "is too long: the path of " + std::string(what) + " in it would have " +
+                  std::to_string(folder.size() + name) +
+                  " bytes, and a unix socket's has at most 107; choose a shorter folder");
+}
+
+/// Whether this is a path in the control group hierarchy. The root is excluded: it contains every
+/// process of every container.
+bool IsCgroup(const std::string& path) {
+  const auto parts = base::Split(std::string_view(path).substr(1), '/');
+  return std::none_of(parts.begin(), parts.end(), [](const std::string& part) {
+    return part.empty() || part == "." || part == ".." ||
+           part.find_first_of(" \t\n\"") != std::string::npos;
+  });
+}
+
+void CheckClosedCgroups(const std::vector<std::string>& cgroups, const ReportProblem& report) {
+  constexpr std::size_t kMost = 64;
+  if (cgroups.size() > kMost)
+    report("doors.local.closedCgroups",
+           "names more than " + std::to_string(kMost) + " control groups");
+  for (std::size_t i = 0; i < cgroups.size(); ++i) {
+    const std::string key = "doors.local.closedCgroups[" + std::to_string(i) + "]";
+    if (!IsCgroup(cgroups[i])) {
+      report(key, "\"" + cgroups[i] +
+                      "\" is no path of a control group below the root, as user.slice or "
+                      "system.slice/cron.service");
+    } else if (cgroups[i].starts_with("/kubepods")) {
+      report(key, "\"" + cgroups[i] +
+                      "\" holds pods, to which the kubelet gives devices and the container engine "
+                      "closes the others");
+    }
+  }
+}
+
+void CheckAllocators(const NodeConfig& config, const ReportProblem& report) {
+  CheckClosedCgroups(config.closed_cgroups, report);
+  if (config.local_group.empty() || config.local_group.find_first_of(": \t\n") != std::string::npos)
+    report("doors.local.group", "\"" + config.local_group + "\" is no name of a group");
+  for (std::size_t i = 0; i < config.assignments.size(); ++i) {
+    const AssignmentRule& rule = config.assignments[i];
+    const std::string key = "doors.assign[" + std::to_string(i) + "].door";
+    const bool closed = (rule.allocator == "kubelet" && config.kubelet_allocator == Switch::kOff) ||
+                        (rule.allocator == "local" && config.local_allocator == Switch::kOff);
+    if (closed)
+      report(key, "gives devices to the door \"" + rule.allocator +
+                      "\", which is switched off (doors." + rule.allocator + ".enabled)");
+  }
+}
+
+void CheckNodeName(const std::string& name, const ReportProblem& report) {
+  const bool printable = std::all_of(
+      name.begin(), name.end(), [](unsigned char c) { return std::isgraph(c) != 0 && c != '/'; });
+  if (!printable || name.size() > 253)
+    report("node.name",
+           (printable ? "\"" + name + "\"" : std::string("this")) +
+               " is no name of a node: at most 253 visible characters without blanks and slashes");
+}
+
+bool OnlyOf(std::string_view text, std::string_view others) {
+  return std::all_of(text.begin(), text.end(), [others](unsigned char c) {
+    return (c < 0x80 && std::isalnum(c) != 0) ||
+           others.find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
+bool EndsWell(std::string_view text) {
+  return OnlyOf(text.substr(0, 1), "") && OnlyOf(text.substr(text.size() - 1), "");
+}
+
+void CheckNamespace(std::string_view key, const std::string& name, const ReportProblem& report) {
+  if (!name.empty() && !IsObjectName(name, false))
+    report(key, "\"" + name + "\" is no name of a namespace");
+}
+
+void CheckCluster(const NodeConfig& config, const ReportProblem& report) {
+  CheckOptionalPath("labels.featuresFile", config.labels.features_file, report);
+  CheckOptionalPath("labels.machineTypeFile", config.labels.machine_type_file, report);
+  CheckOptionalPath("cluster.kubeconfig", config.cluster.kubeconfig, report);
+  CheckNamespace("cluster.namespace", config.cluster.namespace_name, report);
+  const ConfigMapConfig& map = config.cluster.config_map;
+  if (!map.name.empty() && !IsObjectName(map.name, true))
+    report("cluster.config.configMap", "\"" + map.name + "\" is no name of a ConfigMap");
+  CheckNamespace("cluster.config.namespace", map.namespace_name, report);
+  if (map.default_key.size() > 253 || !OnlyOf(map.default_key, "-_."))
+    report("cluster.config.default", "\"" + map.default_key + "\" can be no key of a ConfigMap");
+  if (!IsLabelKey(map.node_label))
+    report("cluster.config.nodeLabel", "\"" + map.node_label + "\" is no key of a label");
+}
+
+}  // namespace
+
+bool IsObjectName(std::string_view name, bool dots) {
+  return !name.empty() && name.size() <= (dots ? 253u : 63u) && name == base::ToLower(name) &&
+         OnlyOf(name, dots ? "-." : "-") && EndsWell(name);
+}
+
+void CheckOptionalPath(std::string_view key, const std::string& path, const ReportProblem& report) {
+  if (!path.empty() && path.front() != '/')
+    report(key, "\"" + path + "\" must be an absolute path");
+  if (path.find('\0') != std::string::npos) report(key, "has a zero byte in it");
+}
+
+void Check(const NodeConfig& config, const ReportProblem& report) {
+  CheckPaths(config.paths, report);
+  CheckSocketPath(config.paths.run_dir, std::string_view("/penstock.sock").size(), "the socket",
+                  "paths.runDir", report);
+  if (config.kubelet_allocator != Switch::kOff)
+    CheckSocketPath(config.paths.kubelet_dir,
+                    std::string_view("/device-plugins/").size() + kPluginSocketName,
+                    "a device plugin's socket", "paths.kubeletDir", report);
+  CheckAllocators(config, report);
+  CheckHealth(config.health, report);
+  CheckSharing(config, report);
+  CheckContainers(config, report);
+  CheckNodeName(config.node_name, report);
+  CheckTelemetry(config, report);
+  CheckCluster(config, report);
+}
+
+}  // namespace penstock::api::internal
+
+namespace penstock::api {
+
+base::Status Validate(const NodeConfig& config) {
+  std::vector<std::string> problems;
+  internal::Check(config, [&problems](std::string_view key, const std::string& message) {
+    std::string name(key);
+    for (const PathOption& option : PathOptions())
+      if (key == "paths." + std::string(option.key)) name += " (" + std::string(option.flag) + ")";
+    if (key == "node.name") name += " (--node-name)";
+    if (key == "http.listen") name += " (--listen)";
+    problems.push_back(name + ": " + message);
+  });
+  if (problems.empty()) return {};
+  return base::Error(base::Code::kInvalidArgument, base::Join(problems, "\n"));
+}
+
+}  // namespace penstock::api

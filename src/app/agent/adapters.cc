@@ -1,0 +1,157 @@
+#include "app/agent/adapters.h"
+
+#include "app/agent/paths.h"
+#include "backend/all.h"
+#include "base/log.h"
+#include "node/assign/manual_assignments_writer.h"
+#include "os/core/file.h"
+#include "os/kept_file.h"
+
+namespace penstock::app {
+namespace {
+
+bool IsOpen(api::Switch setting, bool automatic) {
+  return setting == api::Switch::kOn || (setting == api::Switch::kAuto && automatic);
+}
+
+std::string WhyNoKubelet(const api::NodeConfig& config) {
+  return config.kubelet_allocator == api::Switch::kOff
+             ? "switched off"
+             : "there is no kubelet: no folder " + config.paths.kubelet_dir;
+}
+
+std::string LedgerPath(const std::string& state_dir) { return state_dir + "/ledger.json"; }
+std::string MovesPath(const std::string& state_dir) { return state_dir + "/doors.json"; }
+
+std::string QueuePath(const std::string& state_dir) { return state_dir + "/queue.json"; }
+
+/// An unreadable queue only costs queued runs their place.
+node::lease::QueueCheckpoint RememberQueue(const std::string& path, const std::string& boot_id) {
+  auto queue = os::LoadKept<node::lease::QueueCheckpoint>(
+      path, "who waits for devices",
+      [&](const std::string& text) {
+        return node::lease::DecodeQueueCheckpoint(text, boot_id, path);
+      },
+      node::lease::kMostQueueBytes);
+  if (queue.ok()) return *std::move(queue);
+  base::Log(base::kWarn, "who waited for devices has lost the place",
+            {{"path", path}, {"why", queue.error().message()}});
+  return {};
+}
+
+node::allocate::ConsumerKind ConsumerOf(const api::NodeConfig& config) {
+  return config.device_ids == api::DeviceIds::kIndex
+             ? node::allocate::ConsumerKind::kContainerByIndex
+             : node::allocate::ConsumerKind::kContainer;
+}
+
+}  // namespace
+
+node::share::EnabledAllocators DecideAllocators(const api::NodeConfig& config) {
+  return {.kubelet = IsOpen(config.kubelet_allocator, os::Exists(config.paths.kubelet_dir)),
+          .local = IsOpen(config.local_allocator, true)};
+}
+
+base::Result<Adapters::Remembered> Adapters::Remember(const std::string& state_dir,
+                                                      const std::string& boot_id) {
+  Remembered remembered;
+  ASSIGN(remembered.leases,
+         node::ledger::LedgerCheckpointWriter::Load(LedgerPath(state_dir), boot_id));
+  ASSIGN(remembered.moved, node::assign::ManualAssignmentsWriter::Load(MovesPath(state_dir)));
+  remembered.queue = RememberQueue(QueuePath(state_dir), boot_id);
+  return remembered;
+}
+
+Adapters::Adapters(Node node, node::share::EnabledAllocators open, const api::NodeConfig& config,
+                   Remembered remembered, std::string boot_id, Callbacks callbacks)
+    : keeper_(node.control, node.io, node.ledger, LedgerPath(config.paths.state_dir), boot_id),
+      follow_(node.control, node.io, config.paths.proc_root, node.inventory, node.ledger,
+              [proc = config.paths.proc_root](const os::ProcessInfo& process) {
+                return backend::IsServer(proc, process);
+              }),
+      local_(node.control, node.io,
+             adapter::local::LocalAdapter::Node{node.inventory, node.ledger, node.offers,
+                                                backend::FindDialect},
+             adapter::local::LocalAdapter::Options{.run_dir = config.paths.run_dir,
+                                                   .group = config.local_group,
+                                                   .proc_root = config.paths.proc_root,
+                                                   .enabled = open.local,
+                                                   .queue_file = QueuePath(config.paths.state_dir),
+                                                   .boot_id = std::move(boot_id)},
+             adapter::local::LocalAdapter::Callbacks{
+                 .report = std::move(callbacks.report),
+                 .end = std::move(callbacks.end),
+                 .plan = std::move(callbacks.plan),
+                 .move =
+                     [this](const auto& request, auto progress, auto done) {
+                       moves_->Set(request, std::move(progress), std::move(done));
+                     },
+                 .samples = std::move(callbacks.samples),
+                 .usage = std::move(callbacks.usage)},
+             [&control = node.control, group = node::lease::CgroupNameFor(config.paths.run_dir)] {
+               return node::lease::OpenCgroups(control, group);
+             }),
+      why_no_kubelet_(open.kubelet ? "" : WhyNoKubelet(config)) {
+  local_.Recover(remembered.leases, std::move(remembered.queue));
+  local_.CloseDevices(config.closed_cgroups);
+  if (open.kubelet) MakeKubeletAdapter(node, config, std::move(callbacks), remembered.leases);
+  node::assign::DeviceMoves::Kubelet kubelet;
+  if (kubelet_)
+    kubelet = {
+        .ask_counted = [this](auto done) { kubelet_->AskCounted(std::move(done)); },
+        .await_releases = [this](bool has_waiters) { kubelet_->AwaitReleases(has_waiters); }};
+  moves_.emplace(node.control, node.io,
+                 node::assign::DeviceMoves::Node{node.inventory, node.ledger, node.offers}, open,
+                 std::move(kubelet), MovesPath(config.paths.state_dir),
+                 std::move(remembered.moved));
+}
+
+void Adapters::MakeKubeletAdapter(Node node, const api::NodeConfig& config, Callbacks callbacks,
+                                  const std::vector<node::ledger::Lease>& remembered) {
+  kubelet_.emplace(
+      node.control, node.io,
+      adapter::kubelet::KubeletAdapter::Options{
+          .kubelet_dir = config.paths.kubelet_dir,
+          .proc_root = config.paths.proc_root,
+          .host_path =
+              [config = callbacks.config](const std::string& path) {
+                return HostDevicePath(config()->paths, path);
+              },
+          .consumer = [config = callbacks.config] { return ConsumerOf(*config()); },
+          .share_policy = [config = callbacks.config] { return config()->sharing.policy; },
+          .containers = [config = callbacks.config] { return config()->containers; },
+          .engine = node.containers.engine(),
+          .written = node.containers.written(),
+          .cdi_folder = node.containers.folder(),
+          .containers_differ = std::move(callbacks.containers_differ),
+          .kubelet_has = std::move(callbacks.kubelet_has)},
+      node.inventory, node.ledger, node.offers, backend::FindDialect);
+  kubelet_->Recover(remembered);
+}
+
+void Adapters::Configure(const api::NodeConfig& config) {
+  moves_->Configure(config);
+  local_.CloseDevices(config.closed_cgroups);
+  local_.Configure(config.queue);
+  if (kubelet_) kubelet_->ContainersChanged();
+}
+
+void Adapters::OpenKubelet() {
+  if (kubelet_) kubelet_->Open();
+}
+
+std::vector<api::AllocatorReport> Adapters::Reports() const {
+  std::vector<api::AllocatorReport> allocators;
+  allocators.push_back(
+      kubelet_
+          ? kubelet_->Report()
+          : api::AllocatorReport{.name = "kubelet", .state = "closed", .reason = why_no_kubelet_});
+  allocators.push_back(local_.Report());
+  return allocators;
+}
+
+std::map<std::string, std::string> Adapters::Withheld() const {
+  return kubelet_ ? kubelet_->withheld() : std::map<std::string, std::string>();
+}
+
+}  // namespace penstock::app

@@ -1,0 +1,90 @@
+// Connects one vendor to the inventory: its worker, the discovery of its devices, and watches of
+// its driver's files.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/config/node_config.h"
+#include "device/dialect.h"
+#include "device/remote.h"
+#include "node/health/monitor.h"
+#include "node/inventory/discovery.h"
+#include "os/watch/watch.h"
+
+namespace penstock::app {
+
+/// The command that runs `worker`, the program, for a vendor, in the format of device::Remote.
+std::vector<std::string> WorkerCommand(const std::string& worker, std::string_view vendor,
+                                       const device::Paths& paths, bool restricted = false);
+
+/// On the control loop.
+class BackendConnection {
+ public:
+  BackendConnection(os::Loop& control, const api::NodeConfig& config, const std::string& worker,
+                    const device::Dialect& dialect, node::inventory::Inventory& inventory,
+                    node::health::Monitor& monitor);
+
+  /// `first_look` is called once, after the first look at the devices; `judged` each time after
+  /// evidence that waited for its device (see Hear) was processed.
+  void Start(
+      std::function<void()> first_look, std::function<void()> judged = [] {});
+
+  /// Whether evidence waits for its device to become known.
+  bool HasEarly() const { return !early_.empty(); }
+
+  /// Processes evidence of an event that happened `ago` before now, and reads its device soon. If
+  /// no devices are known yet, the evidence waits until they are.
+  void Hear(const device::Evidence& evidence, base::Duration ago = {});
+
+  /// Devices may have changed: looks now.
+  void LookNow() { discovery_.Refresh(); }
+
+  /// The state of this device differs from its last reading: reads it soon.
+  void ReadSoon(const std::string& device) { discovery_.ReadSoon(device); }
+
+  /// See inventory::Discovery::session.
+  std::optional<std::uint64_t> session() const { return discovery_.session(); }
+
+  /// For a reset: releases the driver, and opens it again.
+  void Release(std::function<void()> done) { discovery_.Release(std::move(done)); }
+  void Reopen() { discovery_.Reopen(); }
+
+  void SetPoll(base::Duration poll) { discovery_.SetPoll(poll); }
+
+  const std::string& vendor() const { return vendor_; }
+  const device::Dialect& dialect() const { return dialect_; }
+  device::AsyncBackend& backend() { return remote_; }
+  pid_t worker_pid() const { return remote_.pid(); }
+
+ private:
+  /// Evidence about a device that is not known yet.
+  struct Early {
+    device::Evidence evidence;
+    base::TimePoint heard{};
+    base::Duration ago{};
+  };
+  std::string ModuleInstance() const;
+  void DriverOpened();
+
+  os::Loop& control_;
+  const device::Dialect& dialect_;
+  const std::string vendor_;
+  node::inventory::Inventory& inventory_;
+  node::health::Monitor& monitor_;
+  const std::string sysfs_root_;
+  const std::vector<std::string> driver_paths_;
+  device::Remote remote_;
+  node::inventory::Discovery discovery_;
+  std::vector<std::unique_ptr<os::PathWatch>> watches_;
+  std::deque<Early> early_;
+  std::function<void()> judged_;
+};
+
+}  // namespace penstock::app

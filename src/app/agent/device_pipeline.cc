@@ -1,0 +1,182 @@
+#include "app/agent/device_pipeline.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "app/agent/paths.h"
+#include "backend/all.h"
+#include "base/log.h"
+
+namespace penstock::app {
+
+namespace {
+
+// The only vendor whose driver has servers through which devices are shared.
+constexpr char kServersOf[] = "nvidia";
+
+std::unique_ptr<device::SharingService> MakeServers(os::Loop& control,
+                                                    const api::NodeConfig& config,
+                                                    const std::string& worker,
+                                                    bool for_containers) {
+  const std::string& root = config.sharing.mps_root;
+  return backend::MakeSharingService(
+      kServersOf, control,
+      {.driver_root = config.paths.driver_root,
+       .proc_root = config.paths.proc_root,
+       .root = root,
+       .host_root = config.sharing.host_mps_root.empty() ? root : config.sharing.host_mps_root,
+       .for_containers = for_containers,
+       .launcher = worker});
+}
+
+}  // namespace
+
+DevicePipeline::DevicePipeline(os::Loop& control, base::Executor& io, const api::NodeConfig& config,
+                               const std::string& worker, node::share::EnabledAllocators open,
+                               std::string boot_id)
+    : servers_(MakeServers(control, config, worker, open.kubelet)),
+      monitor(
+          control, inventory, backend::FindDialect,
+          {.probation = config.health.probation,
+           .probation_most = config.health.probation_most,
+           .policy = config.health.policy,
+           .in_use =
+               [this](const std::string& id) { return ledger.Get()->HolderOf(id) != nullptr; }}),
+      offers(inventory, ledger, backend::FindDialect, open),
+      control_(control),
+      io_(io),
+      kernel_log_path_(OpenedPath(config.paths, "/dev/kmsg")),
+      state_dir_(config.paths.state_dir),
+      boot_id_(std::move(boot_id)) {
+  for (const device::Dialect* dialect : backend::Dialects()) {
+    connections_.push_back(std::make_unique<BackendConnection>(control_, config, worker, *dialect,
+                                                               inventory, monitor));
+    actions_.emplace(dialect->vendor(),
+                     backend::MakeActions(dialect->vendor(), control, PathsOf(config)));
+  }
+  on_remote_ =
+      offers.desired().Subscribe([this](const auto& remote) { LogRemarks(remote->remarks); });
+  Configure(config);
+  offers.FollowServers(servers_->published());
+}
+
+base::Status DevicePipeline::Recall() {
+  ASSIGN(node::health::HealthCheckpoint memory,
+         node::health::HealthCheckpointWriter::Load(state_dir_, boot_id_, control_.clock().Wall()));
+  // If the previous agent ran in this boot but saved no position in the log, its records are not
+  // processed again.
+  from_.after = memory.kernel_log;
+  from_.history = from_.after || !memory.this_boot;
+  monitor.Recall(std::move(memory));
+  return {};
+}
+
+/// Only records whose evidence was processed count as read: if the agent ends before that, the next
+/// agent reads them again.
+void DevicePipeline::NoteKernelLog() {
+  if (kernel_log_ && std::none_of(connections_.begin(), connections_.end(),
+                                  [](const auto& connection) { return connection->HasEarly(); }))
+    monitor.SetKernelLog(kernel_log_->last().value_or(0));
+}
+
+void DevicePipeline::ListenToKernel() {
+  if (from_.history && !from_.after) monitor.SetKernelLog(0);  // nothing was read yet
+  const auto heard = [this](std::string_view vendor, const device::Evidence& evidence,
+                            base::Duration ago) {
+    for (const auto& connection : connections_)
+      if (connection->vendor() == vendor) connection->Hear(evidence, ago);
+    NoteKernelLog();
+  };
+  auto feed = node::health::KernelLogFeed::Open(control_, kernel_log_path_, backend::Dialects(),
+                                                heard, from_);
+  if (feed.ok()) {
+    kernel_log_ = *std::move(feed);
+    NoteKernelLog();
+  } else {
+    base::Log(base::kWarn,
+              "the kernel's log cannot be read; errors are heard of from the driver alone",
+              {{"why", feed.error().message()}});
+  }
+}
+
+void DevicePipeline::Start(std::function<void()> first_look) {
+  connections_to_look_ = connections_.size();
+  for (const auto& connection : connections_)
+    connection->Start(
+        [this, first_look] {
+          if (--connections_to_look_ == 0) first_look();
+        },
+        [this] { NoteKernelLog(); });
+}
+
+void DevicePipeline::Configure(const api::NodeConfig& config) {
+  monitor.Configure(config.health);
+  for (const auto& connection : connections_) connection->SetPoll(config.health.poll);
+  offers.Configure(config);
+  reset_policy_ = config.health.reset;
+  if (resets_) resets_->SetPolicy(reset_policy_);
+}
+
+void DevicePipeline::Serve() {
+  keeper_.emplace(control_, io_, monitor, state_dir_, boot_id_);
+  resets_.emplace(control_, inventory, ledger, monitor,
+                  [this](std::string_view vendor) { return VendorFor(vendor); });
+  resets_->SetPolicy(reset_policy_);
+  on_offers_ = offers.published().Subscribe([this](const auto&) { WantServers(); });
+  // The last held share of a set may no longer be offered.
+  on_ledger_ = ledger.published().Subscribe([this](const auto&) { WantServers(); });
+  WantServers();
+}
+
+node::health::Resets::Vendor DevicePipeline::VendorFor(std::string_view vendor) {
+  const auto actions = actions_.find(vendor);
+  for (const auto& connection : connections_)
+    if (connection->vendor() == vendor && actions != actions_.end())
+      return {.actions = actions->second.get(),
+              .release = [&connection = *connection](
+                             std::function<void()> done) { connection.Release(std::move(done)); },
+              .reopen = [&connection = *connection] { connection.Reopen(); }};
+  return {};
+}
+
+void DevicePipeline::LogRemarks(const std::vector<std::string>& remarks) {
+  for (const std::string& remark : remarks)
+    if (std::find(remarks_.begin(), remarks_.end(), remark) == remarks_.end())
+      base::Log(base::kWarn, remark);
+  remarks_ = remarks;
+}
+
+void DevicePipeline::WantServers() {
+  auto sets = node::share::SetsOf(offers.desired().Get()->assignments, *inventory.published().Get(),
+                                  *ledger.Get());
+  if (sets == wanted_) return;
+  wanted_ = sets;
+  servers_->Want(std::move(sets));
+}
+
+void DevicePipeline::LookNow() {
+  for (const auto& connection : connections_) connection->LookNow();
+}
+
+std::vector<node::sample::Sampler::Source> DevicePipeline::Sources() {
+  std::vector<node::sample::Sampler::Source> sources;
+  for (const auto& connection : connections_)
+    sources.push_back({.dialect = &connection->dialect(),
+                       .backend = &connection->backend(),
+                       .session = [&connection = *connection] { return connection.session(); }});
+  return sources;
+}
+
+void DevicePipeline::ReadSoon(std::string_view vendor, const std::string& device) {
+  for (const auto& connection : connections_)
+    if (connection->vendor() == vendor) connection->ReadSoon(device);
+}
+
+std::map<std::string, pid_t> DevicePipeline::Workers() const {
+  std::map<std::string, pid_t> workers;
+  for (const auto& connection : connections_)
+    workers["worker-" + connection->vendor()] = connection->worker_pid();
+  return workers;
+}
+
+}  // namespace penstock::app

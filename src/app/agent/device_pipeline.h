@@ -1,0 +1,108 @@
+// Connects the parts between discovery and offers: inventory, ledger, health and offers of this
+// node's devices. Observing devices needs no lock; actions on devices start with Serve.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "app/agent/backend_connection.h"
+#include "device/actions.h"
+#include "device/sharing.h"
+#include "node/health/checkpoint_writer.h"
+#include "node/health/kernel_log.h"
+#include "node/health/monitor.h"
+#include "node/health/resets.h"
+#include "node/inventory/inventory.h"
+#include "node/ledger/ledger.h"
+#include "node/sample/sampler.h"
+#include "node/share/offers.h"
+#include "os/loop.h"
+
+namespace penstock::app {
+
+/// On the control loop.
+class DevicePipeline {
+ public:
+  /// `config` is the agent's configuration at its start; `worker` is the program that loads vendor
+  /// libraries.
+  DevicePipeline(os::Loop& control, base::Executor& io, const api::NodeConfig& config,
+                 const std::string& worker, node::share::EnabledAllocators open,
+                 std::string boot_id);
+
+  /// Starts to look for evidence in the kernel's log, if it is readable: in the records that the
+  /// previous agent did not read or that were written since the driver was loaded, and in new ones.
+  /// Call after Recall. Blocks while it reads the existing records.
+  void ListenToKernel();
+
+  /// Restores the previous agent's checkpoint of the devices' health. Returns an error if the file
+  /// cannot be read. Blocks. Call once, before Start.
+  base::Status Recall();
+
+  /// Starts discovery; `first_look` is called once, when it is done for each vendor, successfully
+  /// or not.
+  void Start(std::function<void()> first_look);
+
+  /// Applies the settings that can change at run time.
+  void Configure(const api::NodeConfig& config);
+
+  /// Call when this agent serves the node: from now on it also acts on devices (resets, MPS
+  /// servers), and saves its checkpoint.
+  void Serve();
+
+  /// Ends the servers that are not needed after the agent has ended for good.
+  void EndIdle() { servers_->EndIdle(); }
+
+  /// Devices may have changed: looks now.
+  void LookNow();
+
+  /// The state of this device differs from its last reading: reads it soon.
+  void ReadSoon(std::string_view vendor, const std::string& device);
+
+  std::size_t devices() const { return inventory.published().Get()->devices.size(); }
+
+  /// The sample sources of all vendors, valid as long as this object.
+  std::vector<node::sample::Sampler::Source> Sources();
+
+  /// The agent's processes that load vendor libraries, "worker-nvidia" → pid.
+  std::map<std::string, pid_t> Workers() const;
+
+ private:
+  const std::unique_ptr<device::SharingService> servers_;  // first: the offers subscribe to it
+
+ public:
+  // In the order of the data flow, which is the order of construction.
+  node::inventory::Inventory inventory;
+  node::ledger::Ledger ledger;
+  node::health::Monitor monitor;
+  node::share::Offers offers;
+
+ private:
+  void NoteKernelLog();
+  void WantServers();
+  void LogRemarks(const std::vector<std::string>& remarks);
+  node::health::Resets::Vendor VendorFor(std::string_view vendor);
+
+  os::Loop& control_;
+  base::Executor& io_;
+  const std::string kernel_log_path_, state_dir_, boot_id_;
+  std::vector<std::unique_ptr<BackendConnection>> connections_;
+  std::size_t connections_to_look_ = 0;
+  std::unique_ptr<node::health::KernelLogFeed> kernel_log_;
+  std::map<std::string, std::unique_ptr<device::Actions>, std::less<>> actions_;  // by vendor
+  node::health::KernelLogFeed::Options from_;  // where to start in the kernel's log
+  std::optional<node::health::HealthCheckpointWriter> keeper_;
+  std::optional<node::health::Resets> resets_;
+  api::ResetPolicy reset_policy_ = api::ResetPolicy::kNever;
+  std::vector<device::SharedSet> wanted_;
+  std::vector<std::string> remarks_;  // remarks on the configuration that were logged
+  base::Subscription on_offers_, on_ledger_, on_remote_;
+};
+
+}  // namespace penstock::app

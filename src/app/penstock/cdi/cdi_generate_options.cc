@@ -1,0 +1,352 @@
+// Flags, variables and defaults follow cmd/nvidia-ctk/cdi/generate/generate.go.
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+
+#include "app/penstock/cdi/cdi_generate.h"
+#include "app/penstock/common/programs.h"
+#include "backend/all.h"
+#include "base/core/strings.h"
+#include "base/toml.h"
+#include "os/core/file.h"
+
+namespace penstock::app {
+namespace {
+
+using base::Code;
+using base::Error;
+
+constexpr const char* kAuto = "auto";
+constexpr const char* kGroup = "As nvidia-ctk cdi generate has them";
+constexpr const char* kHook = "penstock-hook";
+constexpr const char* kUsualHook = "/usr/bin/penstock-hook";
+
+struct TextFlag {
+  const char* flags;
+  const char* variable;
+  std::string CdiRequest::*member;
+  const char* value;
+  const char* help;
+};
+constexpr std::array kTexts{
+    TextFlag{"--output", "NVIDIA_CTK_CDI_OUTPUT_FILE_PATH", &CdiRequest::output, "FILE",
+             "the file that is written [standard output]"},
+    TextFlag{"--format", "NVIDIA_CTK_CDI_GENERATE_OUTPUT_FORMAT", &CdiRequest::format, "FORMAT",
+             "yaml or json [by the file's name, else yaml]"},
+    TextFlag{"--mode,--discovery-mode", "NVIDIA_CTK_CDI_GENERATE_MODE", &CdiRequest::mode, "MODE",
+             "what is looked for, and how [auto]"},
+    TextFlag{"--vendor,--cdi-vendor", "NVIDIA_CTK_CDI_GENERATE_VENDOR", &CdiRequest::vendor,
+             "VENDOR", "first part of the kind [by the mode: nvidia.com, management.nvidia.com]"},
+    TextFlag{"--class,--cdi-class", "NVIDIA_CTK_CDI_GENERATE_CLASS", &CdiRequest::class_name,
+             "CLASS", "second part of the kind [by the mode: gpu, gds, imex-channel, ...]"},
+    TextFlag{"--nvidia-cdi-hook-path,--nvidia-ctk-path", "NVIDIA_CTK_CDI_HOOK_PATH",
+             &CdiRequest::hook, "PROGRAM",
+             "the hook that containers are started with, as the host calls it [penstock-hook "
+             "beside this program]"},
+    TextFlag{"--ldconfig-path", "NVIDIA_CTK_CDI_GENERATE_LDCONFIG_PATH", &CdiRequest::ldconfig,
+             "PROGRAM",
+             "ldconfig on the host, for hooks that need it; penstock-hook executes nothing"}};
+
+struct ListFlag {
+  const char* flags;
+  const char* variable;
+  std::vector<std::string> CdiRequest::*member;
+  const char* value;
+  const char* help;
+};
+constexpr std::array kLists{
+    ListFlag{"--device-name-strategy", "NVIDIA_CTK_CDI_GENERATE_DEVICE_NAME_STRATEGIES",
+             &CdiRequest::names, "STRATEGY", "index (0), uuid or type-index (gpu0) [index,uuid]"},
+    ListFlag{"--device-id,--device-ids,--device,--devices", "NVIDIA_CTK_CDI_GENERATE_DEVICE_IDS",
+             &CdiRequest::devices, "ID", "only these: indices, UUIDs, channels, or none [all]"},
+    ListFlag{"--config-search-path", "NVIDIA_CTK_CDI_GENERATE_CONFIG_SEARCH_PATHS",
+             &CdiRequest::configuration_folders, "DIR",
+             "folders of configuration files, before the usual ones"},
+    ListFlag{"--library-search-path", "NVIDIA_CTK_CDI_GENERATE_LIBRARY_SEARCH_PATHS",
+             &CdiRequest::library_folders, "DIR", "folders of libraries, before the usual ones"},
+    ListFlag{"--csv.file", "NVIDIA_CTK_CDI_GENERATE_CSV_FILES", &CdiRequest::lists, "FILE",
+             "lists of files, in mode csv [the system's]"},
+    ListFlag{"--csv.ignore-pattern", "NVIDIA_CTK_CDI_GENERATE_CSV_IGNORE_PATTERNS",
+             &CdiRequest::ignored_links, "GLOB",
+             "links of these lists that are left out; **/NAME by name"},
+    ListFlag{"--disable-hook,--disable-hooks", "NVIDIA_CTK_CDI_GENERATE_DISABLED_HOOKS",
+             &CdiRequest::disabled_hooks, "HOOK", "hooks that are left out; all"},
+    ListFlag{"--enable-hook,--enable-hooks", "NVIDIA_CTK_CDI_GENERATE_ENABLED_HOOKS",
+             &CdiRequest::enabled_hooks, "HOOK",
+             "hooks that are named, although they are not by default or left out"},
+    ListFlag{"--feature-flag,--feature-flags", "NVIDIA_CTK_CDI_GENERATE_FEATURE_FLAGS",
+             &CdiRequest::features, "NAME",
+             "no-additional-gids-for-device-nodes, which is so anyway; others say nothing here"}};
+
+constexpr const char* kNoAllVariable = "NVIDIA_CTK_CDI_GENERATE_NO_ALL_DEVICE";
+
+struct RootFlag {
+  const char* flag;
+  const char* variable;
+};
+constexpr std::array kRoots{RootFlag{"--driver-root", "NVIDIA_CTK_DRIVER_ROOT"},
+                            RootFlag{"--dev-root", "NVIDIA_CTK_DEV_ROOT"}};
+
+/// Returns the first of flags like "--mode,--discovery-mode".
+std::string FirstOf(const char* flags) { return base::Split(flags, ',').front(); }
+
+std::vector<std::string> Words(std::string_view value) {
+  std::vector<std::string> words;
+  for (const std::string& word : base::Split(value, ','))
+    if (const auto trimmed = base::Trim(word); !trimmed.empty()) words.emplace_back(trimmed);
+  return words;
+}
+
+/// Parses what Go's strconv.ParseBool accepts.
+std::optional<bool> ToBool(const std::string& value) {
+  constexpr std::array kTrue{"1", "t", "T", "TRUE", "true", "True"},
+      kFalse{"0", "f", "F", "FALSE", "false", "False"};
+  if (std::find(kTrue.begin(), kTrue.end(), value) != kTrue.end()) return true;
+  if (std::find(kFalse.begin(), kFalse.end(), value) != kFalse.end()) return false;
+  return std::nullopt;
+}
+
+std::string Absolute(const std::string& path) {
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(path, error).lexically_normal().string();
+  return error ? path : absolute;
+}
+
+std::string OnPath(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  for (const std::string& folder : base::Split(path == nullptr ? "" : path, ':'))
+    if (!folder.empty() && os::Exists(folder + "/" + name)) return Absolute(folder + "/" + name);
+  return "";
+}
+
+}  // namespace
+
+std::vector<std::string> CdiModes() {
+  std::vector<std::string> modes{"nvml", "compat32"};
+  for (const device::Dialect* dialect : backend::Dialects()) {
+    for (const auto& one : dialect->CdiClasses()) modes.push_back(one.mode);
+    for (const auto& one : dialect->CdiPlatforms()) modes.push_back(one.mode);
+  }
+  std::sort(modes.begin(), modes.end());
+  modes.insert(modes.begin(), kAuto);
+  return modes;
+}
+
+void AddCdiRequest(CLI::App& verb, CdiRequest& request) {
+  for (const TextFlag& one : kTexts) {
+    auto* option = verb.add_option(one.flags, request.*one.member, one.help)
+                       ->type_name(one.value)
+                       ->group(kGroup);
+    if (one.member == &CdiRequest::format)
+      option->check(CLI::IsMember({"yaml", "json"}, CLI::ignore_case));
+    if (one.member == &CdiRequest::mode) option->check(CLI::IsMember(CdiModes(), CLI::ignore_case));
+  }
+  for (const ListFlag& one : kLists) {
+    auto* option = verb.add_option(one.flags, request.*one.member, one.help)
+                       ->type_name(one.value)
+                       ->delimiter(',')
+                       ->group(kGroup);
+    option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    if (one.member == &CdiRequest::names)
+      option->check(CLI::IsMember({"index", "uuid", "type-index"}));
+  }
+  verb.add_flag("--no-all-device", request.no_all, "no device \"all\"")->group(kGroup);
+  verb.add_flag("--additional-gids", request.additional_gids,
+                "containers are in the groups of device files that not everybody may open; takes "
+                "CDI 0.7.0, which podman 4 cannot read");
+  verb.add_flag("--quiet", request.quiet, "say nothing but errors")->group(kGroup);
+  // Flags that scripts for nvidia-ctk may pass and that have no effect here.
+  verb.add_flag("--debug,-d", request.debug)->group("");
+  verb.add_option("--csv.compat-container-root", request.compat_root)->group("");
+}
+
+base::Status TakeCdiEnvironment(const CLI::App& verb, CdiRequest& request, Settings& settings,
+                                const std::function<const char*(const char*)>& lookup) {
+  const auto said = [&](const char* flag, const char* variable) -> const char* {
+    if (verb.get_option(flag)->count() > 0) return nullptr;
+    const char* value = lookup(variable);
+    return value != nullptr && *value != '\0' ? value : nullptr;
+  };
+  for (const TextFlag& one : kTexts)
+    if (const char* value = said(FirstOf(one.flags).c_str(), one.variable))
+      request.*one.member = value;
+  for (const ListFlag& one : kLists)
+    if (const char* value = said(FirstOf(one.flags).c_str(), one.variable))
+      request.*one.member = Words(value);
+  for (const RootFlag& one : kRoots)
+    if (const char* value = lookup(one.variable); value != nullptr && *value != '\0')
+      settings.flags.try_emplace(one.flag, value);
+  if (const char* value = said("--no-all-device", kNoAllVariable)) {
+    const auto no_all = ToBool(value);
+    if (!no_all)
+      return Error(Code::kInvalidArgument,
+                   std::string(kNoAllVariable) + " is \"" + value + "\": say true or false");
+    request.no_all = *no_all;
+  }
+  return {};
+}
+
+base::Result<std::string> RootOfToolkitConfig(std::string_view text, const std::string& file) {
+  ASSIGN(const base::Value document, base::ParseToml(text, file));
+  const base::Value* section = document.Find("nvidia-container-cli");
+  const base::Value* root = section == nullptr ? nullptr : section->Find("root");
+  return root != nullptr && root->kind == base::Value::Kind::kString ? root->text : std::string();
+}
+
+namespace {
+
+/// Builds an order and collects the problems of the request.
+class Reading {
+ public:
+  explicit Reading(const CdiRequest& request) : request_(request) {}
+
+  base::Result<CdiOrder> Understand() {
+    TakeMode();
+    TakeOutput();
+    TakeKind();
+    TakeNames();
+    TakeDevices();
+    TakeHooks();
+    TakeFeatures();
+    order_.options.all = !request_.no_all && !order_.none;
+    order_.options.ldconfig = request_.ldconfig;
+    order_.configuration_folders = request_.configuration_folders;
+    order_.library_folders = request_.library_folders;
+    for (const std::string& list : request_.lists) order_.platform.lists.push_back(Absolute(list));
+    order_.platform.ignored_links = request_.ignored_links;
+    order_.quiet = request_.quiet;
+    if (request_.debug)
+      order_.remarks.emplace_back(
+          "--debug has no effect: what was looked for and not found is always said");
+    if (!request_.compat_root.empty())
+      order_.remarks.push_back("--csv.compat-container-root " + request_.compat_root +
+                               " has no effect: CUDA's compatibility libraries are looked for in "
+                               "each image as it starts");
+    if (!problems_.empty()) return Error(Code::kInvalidArgument, base::Join(problems_, "\n"));
+    return std::move(order_);
+  }
+
+ private:
+  void TakeMode() {
+    order_.mode = request_.mode.empty() ? kAuto : base::ToLower(request_.mode);
+    const auto modes = CdiModes();
+    if (std::find(modes.begin(), modes.end(), order_.mode) == modes.end())
+      problems_.push_back("\"" + request_.mode + "\" is no mode: there are " +
+                          base::Join(modes, ", "));
+  }
+
+  /// Engines read only *.json and *.yaml: other names get the suffix (pkg/nvcdi/spec/spec.go).
+  void TakeOutput() {
+    const std::string format = base::ToLower(request_.format);
+    if (!format.empty() && format != "yaml" && format != "json")
+      problems_.push_back("\"" + request_.format + "\" is no format: say yaml or json");
+    order_.json = format == "json";
+    if (request_.output.empty()) return;
+    order_.path = Absolute(request_.output);
+    const std::string suffix = std::filesystem::path(order_.path).extension().string();
+    if (suffix == ".yml")
+      order_.path.replace(order_.path.size() - suffix.size(), suffix.size(), ".yaml");
+    const bool is_yaml = suffix == ".yml" || suffix == ".yaml", is_json = suffix == ".json";
+    if (!is_yaml && !is_json) order_.path += order_.json ? ".json" : ".yaml";
+    if (format.empty()) {
+      order_.json = is_json;
+    } else if ((is_yaml && order_.json) || (is_json && !order_.json)) {
+      order_.remarks.push_back(order_.path + " is written as " + format +
+                               ", which its name does not say");
+    }
+    if (order_.path != Absolute(request_.output))
+      order_.remarks.push_back("engines read *.json and *.yaml only: written to " + order_.path);
+  }
+
+  void TakeKind() {
+    order_.vendor = request_.vendor;
+    order_.class_name = request_.class_name;
+    const std::string kind = KindFor(order_, "nvidia.com/gpu");
+    if (const std::string why = api::cdi::WhyNoKind(kind); !why.empty())
+      problems_.push_back("\"" + kind + "\" is no kind: " + why);
+  }
+
+  void TakeNames() {
+    if (request_.names.empty()) return;
+    order_.options.names.clear();
+    for (const std::string& name : request_.names) {
+      if (name == "index") {
+        order_.options.names.push_back(device::CdiNames::kIndex);
+      } else if (name == "uuid") {
+        order_.options.names.push_back(device::CdiNames::kUuid);
+      } else if (name == "type-index") {
+        order_.options.names.push_back(device::CdiNames::kTypeIndex);
+      } else {
+        problems_.push_back("\"" + name + "\" is no strategy: say index, uuid or type-index");
+      }
+    }
+  }
+
+  void TakeDevices() {
+    order_.devices = request_.devices;
+    order_.none = std::erase(order_.devices, "none") > 0;
+    order_.every_device = request_.devices.empty() || std::erase(order_.devices, "all") > 0;
+  }
+
+  void TakeHooks() {
+    order_.options.disable_hooks = request_.disabled_hooks;
+    order_.options.enable_hooks = request_.enabled_hooks;
+    if (std::find(request_.enabled_hooks.begin(), request_.enabled_hooks.end(), "all") !=
+        request_.enabled_hooks.end())
+      problems_.push_back("hooks are enabled by their names, not by \"all\"");
+    order_.options.hook = Hook();
+  }
+
+  std::string Hook() {
+    const std::string& asked = request_.hook;
+    if (asked.find('/') != std::string::npos) return Absolute(asked);
+    if (!asked.empty()) {
+      if (std::string found = OnPath(asked); !found.empty()) return found;
+      problems_.push_back("there is no " + asked +
+                          " in the folders of PATH: say the hook with its whole path");
+      return "";
+    }
+    if (auto found = FindProgram(kHook); found.ok()) return *std::move(found);
+    if (std::string found = OnPath(kHook); !found.empty()) return found;
+    order_.remarks.push_back(
+        "there is no " + std::string(kHook) + " here: the specification names " + kUsualHook +
+        ", without which no container that uses it starts (see --nvidia-cdi-hook-path)");
+    return kUsualHook;
+  }
+
+  /// Group ids require a CDI version that some engines do not support
+  /// (NVIDIA/nvidia-container-toolkit#1860). They are added on request only, as in the agent.
+  void TakeFeatures() {
+    order_.options.additional_gids = request_.additional_gids;
+    for (const std::string& feature : request_.features) {
+      if (feature == "no-additional-gids-for-device-nodes") {
+        order_.options.additional_gids = false;
+      } else {
+        order_.remarks.push_back("the feature \"" + feature +
+                                 "\" says nothing to penstock and changes nothing");
+      }
+    }
+  }
+
+  const CdiRequest& request_;
+  CdiOrder order_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace
+
+base::Result<CdiOrder> UnderstandCdiRequest(const CdiRequest& request) {
+  return Reading(request).Understand();
+}
+
+std::string KindFor(const CdiOrder& order, std::string_view kind) {
+  const auto slash = kind.find('/');
+  return (order.vendor.empty() ? std::string(kind.substr(0, slash)) : order.vendor) + "/" +
+         (order.class_name.empty() ? std::string(kind.substr(slash + 1)) : order.class_name);
+}
+
+}  // namespace penstock::app

@@ -1,0 +1,209 @@
+// Finds what Penstock's field managers own by the objects' metadata.managedFields, and releases it.
+#include <algorithm>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "app/penstock/cluster/cleanup.h"
+#include "base/core/strings.h"
+
+namespace penstock::app {
+
+using base::Code;
+using base::Result;
+using protocol::kube::Resource;
+
+namespace {
+
+constexpr std::string_view kManagers = "penstock";  // and names with this prefix
+constexpr base::Duration kBetweenLooks = std::chrono::milliseconds(500);
+
+bool IsOurs(const std::string& manager) {
+  return manager == kManagers || manager.starts_with(std::string(kManagers) + "-");
+}
+
+/// Penstock's field managers that applied fields of the object itself, not of a subresource.
+std::vector<std::string> OurManagers(const Json& object) {
+  std::set<std::string> managers;
+  const Json& fields = analysis::At(object, {"metadata", "managedFields"});
+  if (fields.is_array())
+    for (const Json& entry : fields)
+      if (IsOurs(analysis::TextAt(entry, {"manager"})) &&
+          analysis::TextAt(entry, {"operation"}) == "Apply" &&
+          analysis::TextAt(entry, {"subresource"}).empty())
+        managers.insert(analysis::TextAt(entry, {"manager"}));
+  return {managers.begin(), managers.end()};
+}
+
+std::set<std::string> KeysAt(const Json& object, std::string_view map) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : analysis::TextsAt(object, {"metadata", map})) keys.insert(key);
+  return keys;
+}
+
+/// The keys that exist before and not after.
+std::vector<std::string> Vanished(const Json& before, const Json& after, std::string_view map) {
+  const auto had = KeysAt(before, map), has = KeysAt(after, map);
+  std::vector<std::string> gone;
+  std::set_difference(had.begin(), had.end(), has.begin(), has.end(), std::back_inserter(gone));
+  return gone;
+}
+
+/// Whether the node was deleted meanwhile ("uid mismatch"), possibly replaced by another of the
+/// same name ("metadata.uid ... is immutable").
+bool IsGone(const base::Error& error) {
+  const auto says = [&error](std::string_view text) {
+    return error.message().find(text) != std::string::npos;
+  };
+  return error.code() == Code::kNotFound ||
+         (error.code() == Code::kAborted && says("uid mismatch")) ||
+         (error.code() == Code::kInvalidArgument && says("metadata.uid"));
+}
+
+class Cleaner {
+ public:
+  Cleaner(const ApiServer& server, const CleanupOptions& options, CleanupOutcome& outcome)
+      : server_(server), options_(options), outcome_(outcome) {}
+
+  /// Returns false where the server does not respond: the caller then stops.
+  bool Nodes() {
+    const auto nodes = List(kinds::Nodes(), "");
+    if (!nodes.ok()) {
+      Fail("the nodes cannot be read", nodes.error());
+      return nodes.error().code() != Code::kUnavailable;
+    }
+    for (const Json& node : *nodes)
+      for (const std::string& manager : OurManagers(node)) GiveBack(node, manager);
+    return true;
+  }
+
+  void Objects(const Resource& kind, std::string_view namespace_name, const std::string& what,
+               bool only_ours) {
+    const auto there = HasKind(kind);
+    if (!there.ok())
+      return Fail("whether there are " + what + " objects is not known", there.error());
+    if (!*there) return;
+    const auto objects = List(kind, namespace_name);
+    if (!objects.ok()) return Fail(what + " objects cannot be read", objects.error());
+    for (const Json& object : *objects)
+      if (!only_ours || IsMadeByUs(object)) Remove(kind, object, what);
+  }
+
+ private:
+  Result<std::vector<Json>> List(const Resource& kind, std::string_view namespace_name) {
+    std::map<std::string, std::string> query;
+    if (!options_.cluster.node.empty() && namespace_name.empty())
+      query["fieldSelector"] = "metadata.name=" + options_.cluster.node;
+    return ListObjects(server_, kind, namespace_name, std::move(query));
+  }
+
+  /// Whether the server has the kind. Every user may list the API's kinds; listing objects of an
+  /// absent kind may be refused as forbidden instead of not found.
+  Result<bool> HasKind(const Resource& kind) {
+    const auto group =
+        protocol::kube::Parse(server_({.path = "/apis/" + kind.group + "/" + kind.version}));
+    if (!group.ok() && group.error().code() == Code::kNotFound) return false;
+    if (!group.ok()) return group.error();
+    const Json& resources = analysis::At(*group, {"resources"});
+    return resources.is_array() &&
+           std::any_of(resources.begin(), resources.end(), [&kind](const Json& one) {
+             return analysis::TextAt(one, {"name"}) == kind.plural;
+           });
+  }
+
+  bool IsMadeByUs(const Json& object) const {
+    const std::string& node = options_.cluster.node;
+    if (!node.empty() && analysis::TextAt(object, {"metadata", "labels",
+                                                   "nfd.node.kubernetes.io/node-name"}) != node)
+      return false;
+    return !OurManagers(object).empty();
+  }
+
+  /// Applies an empty configuration under the manager's name: the server then removes the fields
+  /// that only this manager owns. The uid prevents the server from recreating a node that was
+  /// deleted meanwhile.
+  void GiveBack(const Json& node, const std::string& manager) {
+    const std::string name = analysis::TextAt(node, {"metadata", "name"});
+    Json nothing = {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", name}}}};
+    if (const std::string uid = analysis::TextAt(node, {"metadata", "uid"}); !uid.empty())
+      nothing["metadata"]["uid"] = uid;
+    protocol::kube::ApiCall call = protocol::kube::Apply(kinds::Nodes(), "", nothing, manager);
+    if (options_.dry_run) call.query["dryRun"] = "All";
+    const auto after = protocol::kube::Parse(server_(std::move(call)));
+    if (!after.ok() && IsGone(after.error())) return;
+    if (!after.ok()) return Fail("node " + name, after.error());
+    for (const char* map : {"labels", "annotations"}) {
+      const auto gone = Vanished(node, *after, map);
+      const std::string what =
+          gone.size() == 1 ? std::string(map).substr(0, std::string_view(map).size() - 1) : map;
+      if (!gone.empty())
+        Removed("node " + name + ": " + std::to_string(gone.size()) + " " + what + " (" +
+                base::Join(gone, ", ") + ")");
+    }
+  }
+
+  void Remove(const Resource& kind, const Json& object, const std::string& what) {
+    const std::string name = analysis::TextAt(object, {"metadata", "name"}),
+                      space = analysis::TextAt(object, {"metadata", "namespace"});
+    protocol::kube::ApiCall call = protocol::kube::Delete(kind, space, name);
+    if (options_.dry_run) call.query["dryRun"] = "All";
+    const auto done = server_(std::move(call));
+    if (!done.ok() && done.error().code() == Code::kNotFound) return;
+    if (!done.ok()) return Fail(what + " " + name, done.error());
+    Removed(what + " " + (space.empty() ? name : space + "/" + name));
+  }
+
+  void Removed(std::string what) { outcome_.removed.push_back(std::move(what)); }
+  void Fail(const std::string& what, const base::Error& error) {
+    outcome_.failures.push_back(what + ": " + error.message());
+  }
+
+  const ApiServer& server_;
+  const CleanupOptions& options_;
+  CleanupOutcome& outcome_;
+};
+
+}  // namespace
+
+CleanupOutcome CleanCluster(const ApiServer& server, const CleanupOptions& options) {
+  CleanupOutcome outcome;
+  Cleaner cleaner(server, options, outcome);
+  if (!cleaner.Nodes()) return outcome;
+  cleaner.Objects(kinds::NodeStates(), "", "NodeState", false);
+  cleaner.Objects(kinds::NodeFeatures(), options.namespace_name, "NodeFeature", true);
+  return outcome;
+}
+
+std::vector<std::string> WaitForDaemonSet(const ApiServer& server, const std::string& name,
+                                          base::Duration timeout, const base::Clock& clock,
+                                          const Sleep& sleep) {
+  const auto slash = name.find('/');
+  if (slash == std::string::npos) return {name + ": a DaemonSet is named NAMESPACE/NAME"};
+  const auto end = clock.Now() + timeout;
+  std::string last;
+  while (true) {
+    const auto set = GetObject(server, {"apps", "v1", "daemonsets"}, name.substr(0, slash),
+                               name.substr(slash + 1));
+    if (set.ok()) {
+      const auto number = [&set](std::string_view key) {
+        const Json& value = analysis::At(*set, {"status", key});
+        return value.is_number_integer() ? value.get<std::int64_t>() : 0;
+      };
+      const Json& generation = analysis::At(*set, {"metadata", "generation"});
+      const bool seen = !generation.is_number_integer() ||
+                        number("observedGeneration") >= generation.get<std::int64_t>();
+      if (seen && number("numberReady") >= number("desiredNumberScheduled")) return {};
+      last = std::to_string(number("numberReady")) + " of " +
+             std::to_string(number("desiredNumberScheduled")) + " of its pods are ready";
+    } else {
+      if (set.error().code() == Code::kNotFound) return {};
+      last = set.error().message();
+    }
+    if (clock.Now() >= end)
+      return {"DaemonSet " + name + ": " + last + " after " + base::FormatDuration(timeout) +
+              "; going on without it"};
+    sleep(kBetweenLooks);
+  }
+}
+
+}  // namespace penstock::app

@@ -1,0 +1,136 @@
+// Removes what an agent leaves in its folders: known names only, so that other files in those
+// folders are kept.
+#include <array>
+#include <cerrno>
+#include <set>
+
+#include <unistd.h>
+
+#include "app/penstock/cluster/cleanup.h"
+#include "backend/all.h"
+#include "node/cdi/folder.h"
+#include "node/usage/record_files.h"
+#include "os/core/file.h"
+#include "os/lock_file.h"
+#include "protocol/engine/apply/engine_configurator.h"
+
+namespace penstock::app {
+
+namespace {
+
+constexpr char kLock[] = "agent.lock";
+
+/// The specification files that an agent has written, for any vendor.
+std::vector<std::string> OwnSpecifications(const std::string& folder) {
+  std::set<std::string> kinds;
+  for (const device::Dialect* dialect : backend::Dialects()) {
+    kinds.insert(std::string(dialect->cdi_kind()));
+    for (const device::CdiClass& one : dialect->CdiClasses()) kinds.insert(one.kind);
+  }
+  return node::cdi::OwnFiles(os::ListDirectory(folder).value_or({}), kinds);
+}
+
+/// Removes from the engines' configurations what an agent, or `penstock runtime configure`, wrote.
+/// In a container, the files are those in the root of the machine's first process.
+void UndoEngines(const api::NodeConfig& config, CleanupOutcome& outcome) {
+  const std::string& state_dir = config.paths.state_dir;
+  auto installs = protocol::engine::ConfiguredInstalls(state_dir);
+  if (!installs.ok()) outcome.failures.push_back(installs.error().message());
+  for (protocol::engine::EngineInstall& install :
+       installs.ok() ? *installs : std::vector<protocol::engine::EngineInstall>()) {
+    protocol::engine::SeeAsTheMachine(install, config.paths.proc_root);
+    protocol::engine::ConfigureOptions undo{.state_dir = state_dir,
+                                            .proc_root = config.paths.proc_root};
+    const auto running =
+        protocol::engine::InstallOfSocket(config.paths.proc_root, SocketHere(install));
+    if (running.ok() && running->supervised) undo.restart = protocol::engine::Restart::kSystemd;
+    const auto undone = protocol::engine::Configure(install, undo, nullptr);
+    if (undone.ok()) {
+      for (const auto& file : undone->change.files)
+        outcome.removed.push_back("our lines in " + file.path + " (" + install.name + ")");
+      for (const auto& link : undone->unlinked)
+        outcome.removed.push_back("our link " + link.path + " (" + install.name + ")");
+    } else {
+      outcome.failures.push_back("take our lines out of " + install.name + ": " +
+                                 undone.error().message());
+    }
+  }
+  ::unlink((state_dir + "/engines/lock").c_str());
+  ::rmdir((state_dir + "/engines").c_str());
+}
+
+/// The folder of usage records where it is Penstock's default. Empty for a configured folder: its
+/// records belong to the user and are kept.
+std::string OwnRecords(const api::NodeConfig& config) {
+  return config.usage.dir.empty() ? config.paths.state_dir + "/usage" : "";
+}
+
+/// The files to remove, the lock last: while it is held, no agent can start.
+std::vector<std::string> Files(const api::NodeConfig& config, bool with_lock) {
+  std::vector<std::string> files;
+  const auto add = [&files](const std::string& path) {
+    if (os::Exists(path)) files.push_back(path);
+  };
+  for (const char* name : {"configuration.json", "ledger.json", "health.json", "health-marks.json",
+                           "doors.json", "queue.json", "usage.json", "usage-end.json", "agent.log"})
+    add(config.paths.state_dir + "/" + name);
+  for (const std::string& file : node::usage::RecordFiles(OwnRecords(config)).List()) add(file);
+  if (!config.labels.features_file.empty()) add(config.labels.features_file);
+  for (const std::string& file : OwnSpecifications(config.paths.cdi_root))
+    add(config.paths.cdi_root + "/" + file);
+  if (!config.cdi.install.empty())
+    for (const char* program : {"penstock-hook", "penstock-runtime"})
+      add(config.cdi.install + "/" + program);
+  add(config.paths.run_dir + "/penstock.sock");
+  add(config.paths.run_dir + "/" + kLock + ".replaced");
+  if (with_lock) add(config.paths.run_dir + "/" + kLock);
+  return files;
+}
+
+}  // namespace
+
+std::vector<std::string> LeftOnHost(const api::NodeConfig& config) {
+  auto left = Files(config, true);
+  const std::string journals = config.paths.state_dir + "/engines";
+  for (const std::string& journal : os::ListDirectory(journals).value_or({}))
+    if (journal.ends_with(".json")) left.push_back(journals + "/" + journal);
+  return left;
+}
+
+base::Result<CleanupOutcome> CleanHost(const api::NodeConfig& config, bool dry_run) {
+  CleanupOutcome outcome;
+  if (dry_run) {
+    outcome.removed = LeftOnHost(config);
+    return outcome;
+  }
+  const std::string lock_path = config.paths.run_dir + "/" + kLock;
+  const bool locked_before = os::Exists(lock_path);
+  const bool has_folder = os::Exists(config.paths.run_dir);
+  std::optional<os::LockFile> lock;
+  if (has_folder) {
+    auto taken = os::LockFile::Take(lock_path);
+    if (!taken.ok()) return base::Error(base::Code::kFailedPrecondition, taken.error().message());
+    lock.emplace(*std::move(taken));
+  }
+  UndoEngines(config, outcome);
+  const auto remove_folder = [&outcome](const std::string& folder) {
+    if (!folder.empty() && ::rmdir(folder.c_str()) == 0) outcome.removed.push_back(folder);
+  };
+  for (const std::string& file : Files(config, has_folder)) {
+    if (file == lock_path)
+      remove_folder(config.cdi.install);  // removing the lock completes the removal
+    const bool reported = file != lock_path || locked_before;
+    if (::unlink(file.c_str()) == 0) {
+      if (reported) outcome.removed.push_back(file);
+    } else if (errno != ENOENT) {
+      outcome.failures.push_back(base::ErrnoError(errno, "remove " + file).message());
+    }
+  }
+  // Keeps mount points and folders that contain other files.
+  for (const std::string& folder :
+       {config.cdi.install, OwnRecords(config), config.paths.state_dir, config.paths.run_dir})
+    remove_folder(folder);
+  return outcome;
+}
+
+}  // namespace penstock::app

@@ -1,0 +1,114 @@
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "app/penstock/cluster/cleanup.h"
+#include "os/core/file.h"
+#include "os/lock_file.h"
+#include "os/testing/temporary_folder.h"
+
+namespace penstock::app {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class CleanHostTest : public testing::Test {
+ protected:
+  CleanHostTest() {
+    config_.paths.run_dir = folder_ / "run";
+    config_.paths.state_dir = folder_ / "state";
+    config_.paths.cdi_root = folder_ / "cdi";
+    config_.cdi.install = folder_ / "state/bin";
+    config_.labels.features_file = folder_ / "features.d/penstock";
+  }
+  void AgentWasHere() {
+    for (const char* file :
+         {"configuration.json", "ledger.json", "health.json", "health-marks.json", "doors.json",
+          "queue.json", "usage.json", "usage-end.json", "usage/usage-000001.jsonl"})
+      folder_.Write(std::string("state/") + file, "{}");
+    for (const char* file :
+         {"penstock-nvidia.com-gpu.json", "k8s.device-plugin.nvidia.com-gpu.json",
+          "k8s.device-plugin.nvidia.com-gds.json"})
+      folder_.Write(std::string("cdi/") + file, "{}");
+    for (const char* program : {"penstock-hook", "penstock-runtime"})
+      folder_.Write(std::string("state/bin/") + program, "");
+    folder_.Write("run/agent.lock", "1\n");
+    LockMode(0600);
+    folder_.Write("features.d/penstock", "nvidia.com/gpu.count=8\n");
+  }
+
+  void LockMode(int mode) {
+    std::filesystem::permissions(folder_ / "run/agent.lock",
+                                 static_cast<std::filesystem::perms>(mode));
+  }
+
+  os::TemporaryFolder folder_;
+  api::NodeConfig config_;
+};
+
+TEST_F(CleanHostTest, LeavesNothingOfAnAgentThatHasEnded) {
+  AgentWasHere();
+  EXPECT_EQ(LeftOnHost(config_).size(), 16u);
+  LockMode(0644);  // as written by 0.1.0
+  const auto outcome = CleanHost(config_, false);
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_THAT(outcome->failures, IsEmpty());
+  EXPECT_THAT(LeftOnHost(config_), IsEmpty());
+  EXPECT_FALSE(os::Exists(config_.paths.run_dir));
+  EXPECT_FALSE(os::Exists(config_.paths.state_dir));
+  const auto again = CleanHost(config_, false);
+  ASSERT_TRUE(again.ok());
+  EXPECT_THAT(again->removed, IsEmpty());
+}
+
+TEST_F(CleanHostTest, LeavesWhatIsNotOurs) {
+  AgentWasHere();
+  folder_.Write("state/notes.txt", "mine");
+  folder_.Write("cdi/nvidia.yaml", "theirs");
+  const auto outcome = CleanHost(config_, false);
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_TRUE(os::Exists(folder_ / "state/notes.txt"));
+  EXPECT_TRUE(os::Exists(folder_ / "cdi/nvidia.yaml"));
+  EXPECT_FALSE(os::Exists(folder_ / "state/ledger.json"));
+}
+
+TEST_F(CleanHostTest, LeavesUsageRecordsInAFolderThatSomeoneChose) {
+  AgentWasHere();
+  config_.usage.dir = folder_ / "state/usage";
+  const auto outcome = CleanHost(config_, false);
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_TRUE(os::Exists(folder_ / "state/usage/usage-000001.jsonl"));
+  EXPECT_FALSE(os::Exists(folder_ / "state/usage.json"));
+}
+
+TEST_F(CleanHostTest, SaysInADryRunWhatItWouldRemove) {
+  AgentWasHere();
+  const auto outcome = CleanHost(config_, true);
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_THAT(outcome->removed, Contains(folder_ / "state/ledger.json"));
+  EXPECT_EQ(LeftOnHost(config_).size(), 16u);
+}
+
+TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
+  AgentWasHere();
+  const auto lock = os::LockFile::Take(config_.paths.run_dir + "/agent.lock");
+  ASSERT_TRUE(lock.ok());
+  const auto outcome = CleanHost(config_, false);
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().code(), base::Code::kFailedPrecondition);
+  EXPECT_THAT(outcome.error().message(), HasSubstr(std::to_string(getpid())));
+  EXPECT_EQ(LeftOnHost(config_).size(), 16u);
+}
+
+TEST_F(CleanHostTest, MakesNoFolderWhereThereIsNone) {
+  const auto outcome = CleanHost(config_, false);
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_FALSE(os::Exists(config_.paths.run_dir));
+}
+
+}  // namespace
+}  // namespace penstock::app

@@ -1,0 +1,233 @@
+#include "app/penstock/cluster/cluster_verbs.h"
+
+#include <chrono>
+#include <iostream>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "api/node_state.h"
+#include "app/penstock/cluster/cleanup.h"
+#include "app/penstock/cluster/explain_show.h"
+#include "app/penstock/cluster/nodes_show.h"
+#include "app/penstock/local/show.h"
+#include "app/penstock/migrate/migrate_verb.h"
+#include "base/core/strings.h"
+
+namespace penstock::app {
+
+using base::Code;
+using base::Error;
+using base::Result;
+
+namespace {
+
+constexpr char kAgentPods[] = "app.kubernetes.io/name=penstock";
+
+constexpr char kNodesFooter[] = R"(Examples:
+  PROGRAM nodes
+  PROGRAM nodes -o wide
+  PROGRAM nodes -o json | jq -r '.nodes[] | select(.problems != []) | .name'
+
+Needs the right to list nodes and nodestates.penstock.io. Exit status: 0 shown, 1 the cluster could not be asked.)";
+
+constexpr char kExplainFooter[] = R"(Examples:
+  PROGRAM explain gpu-1
+  PROGRAM explain gpu-1 -o json | jq -r '.findings[].next'
+
+Exit status: 0 shown, 1 the cluster could not be asked, or has no such node.)";
+
+Style OutputStyle() { return StyleOf(STDOUT_FILENO); }
+base::WallTime Now() { return std::chrono::system_clock::now(); }
+
+Error NoKind() {
+  return {Code::kFailedPrecondition,
+          "this cluster has no NodeState objects (nodestates.penstock.io): install the chart with "
+          "penstock.nodeState.crd=true, or ask a "
+          "node's own agent there with `penstock status`"};
+}
+
+Error NoNode(const std::string& node, const std::vector<std::string>& names) {
+  const auto near = base::Nearest(node, names);
+  return {Code::kNotFound, "the cluster has no node \"" + node + "\"" +
+                               (near ? "; did you mean \"" + *near + "\"?" : "")};
+}
+
+/// Reads all reports; a specific error where the kind is missing.
+Result<std::vector<Json>> Reports(const ApiServer& server) {
+  auto reports = ListObjects(server, kinds::NodeStates());
+  if (!reports.ok() && reports.error().code() == Code::kNotFound) return NoKind();
+  return reports;
+}
+
+/// The agent's pods, which help to explain a missing report; empty where they cannot be read.
+std::vector<Json> AgentPods(const ApiServer& server,
+                            std::map<std::string, std::string> query = {}) {
+  query["labelSelector"] = kAgentPods;
+  return ListObjects(server, kinds::Pods(), "", std::move(query)).value_or({});
+}
+
+std::vector<std::string> NamesOf(const std::vector<Json>& objects) {
+  std::vector<std::string> names;
+  for (const Json& object : objects)
+    names.push_back(analysis::TextAt(object, {"metadata", "name"}));
+  return names;
+}
+
+/// One node's objects. The caller decides which of them must exist.
+struct OneNode {
+  analysis::NodeView view;
+  bool kind_missing = false;
+};
+
+Result<OneNode> ReadNode(const ApiServer& server, const std::string& name) {
+  OneNode one;
+  std::vector<Json> nodes, states;
+  auto node = GetObject(server, kinds::Nodes(), "", name);
+  if (node.ok()) {
+    nodes.push_back(*std::move(node));
+  } else if (node.error().code() != Code::kNotFound) {
+    return node.error();
+  }
+  auto state = GetObject(server, kinds::NodeStates(), "", name);
+  if (state.ok()) {
+    states.push_back(*std::move(state));
+  } else if (state.error().code() == Code::kNotFound) {
+    // A missing object and a missing kind both give kNotFound; a list distinguishes them.
+    auto any =
+        ListObjects(server, kinds::NodeStates(), "", {{"fieldSelector", "metadata.name=" + name}});
+    one.kind_missing = !any.ok() && any.error().code() == Code::kNotFound;
+  } else {
+    return state.error();
+  }
+  if (nodes.empty() && states.empty()) {
+    const auto all = ListObjects(server, kinds::Nodes());
+    return NoNode(name, all.ok() ? NamesOf(*all) : std::vector<std::string>{});
+  }
+  one.view = analysis::JoinNodes(nodes, states,
+                                 AgentPods(server, {{"fieldSelector", "spec.nodeName=" + name}}))
+                 .front();
+  return one;
+}
+
+/// The pods of a node and those without a node, as far as they can be read.
+analysis::PodsView PodsOf(const ApiServer& server, const analysis::NodeView& node) {
+  const auto resources = analysis::ResourceNames(node);
+  if (resources.empty()) return {};
+  std::vector<Json> pods;
+  for (const std::string& on : {node.name, std::string()}) {
+    auto some = ListObjects(server, kinds::Pods(), "", {{"fieldSelector", "spec.nodeName=" + on}});
+    if (!some.ok()) return {.unknown = some.error().message()};
+    for (Json& pod : *some) pods.push_back(std::move(pod));
+  }
+  return analysis::ReadPods(pods, node.name, resources);
+}
+
+std::string StatusOf(const analysis::NodeView& node, const Common& common) {
+  if (!node.report) return base::Join(analysis::ProblemsOf(node), "; ") + "\n";
+  std::string text = ShowStatus(*node.report, common.wide, OutputStyle(), Now());
+  const std::string age = AgeOf(node.reported_at, Now());
+  return age.empty() ? text : text + "\nnothing has changed for " + age + "\n";
+}
+
+Result<std::string> StatusOfOne(const ApiServer& server, const Common& common,
+                                const std::string& name) {
+  ASSIGN(const OneNode one, ReadNode(server, name));
+  if (one.kind_missing) return NoKind();
+  if (!one.view.report)
+    return Error(Code::kNotFound,
+                 "node " + name + ": " + base::Join(analysis::ProblemsOf(one.view), "; "));
+  return common.json ? api::ToJson(*one.view.report) : StatusOf(one.view, common);
+}
+
+int Print(std::string_view verb, const ClusterOptions& options,
+          const std::function<Result<std::string>(const ApiServer&)>& text_of) {
+  const auto cluster = FindCluster(options);
+  const auto text = cluster.ok() ? text_of(cluster->server) : Result<std::string>(cluster.error());
+  if (!text.ok()) {
+    std::cerr << "penstock " << verb << ": " << text.error().message() << "\n";
+    return 1;
+  }
+  std::cout << *text << (text->ends_with('\n') ? "" : "\n");
+  return std::cout.flush() ? 0 : 1;
+}
+
+}  // namespace
+
+Result<std::string> NodesText(const ApiServer& server, const Common& common) {
+  ASSIGN(const auto nodes, ListObjects(server, kinds::Nodes()));
+  ASSIGN(const auto states, Reports(server));
+  const auto views = analysis::JoinNodes(nodes, states, AgentPods(server));
+  return common.json ? NodesToJson(views) : ShowNodes(views, common.wide, OutputStyle(), Now());
+}
+
+Result<std::string> ExplainText(const ApiServer& server, const Common& common,
+                                const std::string& node) {
+  ASSIGN(OneNode one, ReadNode(server, node));
+  analysis::PodsView pods = PodsOf(server, one.view);
+  const analysis::Explanation explanation =
+      analysis::Explain(std::move(one.view), std::move(pods), one.kind_missing);
+  return common.json ? ExplanationToJson(explanation)
+                     : ShowExplanation(explanation, OutputStyle(), Now());
+}
+
+Result<std::string> NodeStatusText(const ApiServer& server, const Common& common,
+                                   const std::string& node) {
+  if (!node.empty()) return StatusOfOne(server, common, node);
+  ASSIGN(const auto states, Reports(server));
+  std::string text;
+  Json all = Json::array();
+  for (const analysis::NodeView& view : analysis::JoinNodes({}, states, {})) {
+    if (common.json && view.report) all.push_back(Json::parse(api::ToJson(*view.report)));
+    text += (text.empty() ? "" : "\n") + ("== node " + Printable(view.name)) + "\n" +
+            StatusOf(view, common);
+  }
+  if (common.json) return Json{{"reports", std::move(all)}}.dump();
+  return text.empty() ? "no agent has reported to this cluster yet\n" : text;
+}
+
+std::vector<std::string> NodeNames(const ClusterOptions& options) {
+  const auto cluster = FindCluster(options);
+  if (!cluster.ok()) return {};
+  const auto nodes = ListObjects(cluster->server, kinds::Nodes());
+  return nodes.ok() ? NamesOf(*nodes) : std::vector<std::string>{};
+}
+
+int NodeStatus(const Common& common, const ClusterOptions& options) {
+  return Print("status", options, [&](const ApiServer& server) {
+    return NodeStatusText(server, common, options.node);
+  });
+}
+
+void AddClusterVerbs(CLI::App& app, const Common& common, const std::string& program,
+                     int& exit_code) {
+  const auto options = std::make_shared<ClusterOptions>();
+  const auto add = [&](const char* name, const char* description, const char* footer,
+                       auto text_of) {
+    CLI::App* verb = app.add_subcommand(name, description)->fallthrough();
+    verb->footer(ForProgram(footer, program));
+    AddClusterOptions(*verb, *options);
+    verb->callback([&common, &exit_code, options, name = std::string(name), text_of] {
+      exit_code = Print(name, Completed(*options, common), [&](const ApiServer& server) {
+        return text_of(server, common, options->node);
+      });
+    });
+    return verb;
+  };
+  add("nodes",
+      "Show the nodes of a cluster: drivers, devices, doors, configuration and what is wrong",
+      kNodesFooter, [](const ApiServer& server, const Common& how, const std::string&) {
+        return NodesText(server, how);
+      });
+  add("explain", "Tell why a node has the capacity that it has, and what to do next",
+      kExplainFooter, ExplainText)
+      ->add_option("NODE", options->node, "the node's name")
+      ->required()
+      ->type_name("");
+  AddMigrate(app, common, exit_code);
+  AddCleanup(app, common, program != "penstock", exit_code);
+}
+
+}  // namespace penstock::app

@@ -1,0 +1,34 @@
+// `penstock nodes`, `explain` and `status --node`: query the API server and print text. Change
+// nothing.
+#pragma once
+
+#include <string>
+
+#include "app/penstock/cluster/cluster.h"
+#include "app/penstock/common/verbs.h"
+
+namespace penstock::app {
+
+/// The output of the verbs. kFailedPrecondition where the cluster does not have the kind NodeState;
+/// kNotFound where it has no such node.
+base::Result<std::string> NodesText(const ApiServer& server, const Common& common);
+base::Result<std::string> ExplainText(const ApiServer& server, const Common& common,
+                                      const std::string& node);
+
+/// Formats a node like `penstock status` on the node itself; all nodes where none is given.
+base::Result<std::string> NodeStatusText(const ApiServer& server, const Common& common,
+                                         const std::string& node);
+
+/// The names of the cluster's nodes, for shell completion; empty where the cluster cannot be
+/// queried.
+std::vector<std::string> NodeNames(const ClusterOptions& options);
+
+/// Prints a node's report and returns the exit status.
+int NodeStatus(const Common& common, const ClusterOptions& options);
+
+/// Adds nodes, explain, migrate and cleanup. `program`: the name that users call, "penstock" or
+/// "kubectl penstock".
+void AddClusterVerbs(CLI::App& app, const Common& common, const std::string& program,
+                     int& exit_code);
+
+}  // namespace penstock::app

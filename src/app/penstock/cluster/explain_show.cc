@@ -1,0 +1,121 @@
+#include "app/penstock/cluster/explain_show.h"
+
+#include <nlohmann/json.hpp>
+
+#include "app/penstock/cluster/cluster.h"
+#include "app/penstock/local/show.h"
+#include "base/core/strings.h"
+
+namespace penstock::app {
+
+namespace {
+
+constexpr std::size_t kMostPods = 5;
+
+std::string Number(const analysis::ResourceView& resource, int number) {
+  return resource.ours ? std::to_string(number) : "";
+}
+
+std::string Resources(const analysis::Explanation& explanation, const Style& style) {
+  Table table({"RESOURCE", "CAPACITY", "ALLOCATABLE", "OFFERED", "USABLE", "HELD", "REQUESTED"});
+  for (const analysis::ResourceView& resource : explanation.resources) {
+    const bool reported = !resource.ours || (resource.capacity == resource.offered &&
+                                             resource.allocatable == resource.usable);
+    table.Add({resource.name,
+               {std::to_string(resource.capacity), reported ? Color::kNone : Color::kYellow},
+               {std::to_string(resource.allocatable), reported ? Color::kNone : Color::kYellow},
+               Number(resource, resource.offered),
+               Number(resource, resource.usable),
+               Number(resource, resource.held),
+               explanation.pods.unknown.empty() ? std::to_string(resource.requested) : ""});
+  }
+  return table.empty() ? "it has no resources of accelerators\n"
+                       : table.Render(style) +
+                             "(CAPACITY and ALLOCATABLE: the Node object; OFFERED, USABLE, HELD: "
+                             "the agent; REQUESTED: its pods)\n";
+}
+
+std::string Configuration(const analysis::Explanation& explanation, base::WallTime now) {
+  std::string text;
+  if (explanation.node.report) {
+    const api::ConfigurationReport& config = explanation.node.report->configuration;
+    const std::string age = AgeOf(config.since, now);
+    if (!config.origin.empty())
+      text +=
+          "configuration: " + Printable(config.origin) + (age.empty() ? "" : ", for " + age) + "\n";
+  }
+  if (!explanation.choice.empty())
+    text += "wished for by its label " + Printable(explanation.choice) + "\n";
+  return text.empty() ? "" : "\n" + text;
+}
+
+std::string Pods(const analysis::PodsView& pods) {
+  std::string text;
+  if (!pods.unknown.empty())
+    return "\nwho asks for it is not known: " + Printable(pods.unknown) + "\n";
+  for (std::size_t i = 0; i < pods.waiting.size() && i < kMostPods; ++i) {
+    const analysis::WaitingPod& pod = pods.waiting[i];
+    text += "waiting: " + Printable(pod.namespace_name + "/" + pod.name) + " for " +
+            std::to_string(pod.amount) + " of " +
+            Printable(pod.resource + (pod.why.empty() ? "" : ": " + pod.why)) + "\n";
+  }
+  if (pods.waiting.size() > kMostPods)
+    text += "and " + std::to_string(pods.waiting.size() - kMostPods) + " more that wait\n";
+  return text.empty() ? "" : "\n" + text;
+}
+
+std::string Headline(const analysis::Explanation& explanation, base::WallTime now) {
+  const analysis::NodeView& node = explanation.node;
+  std::string text = "node " + Printable(node.name);
+  if (node.report) {
+    const analysis::DeviceCounts counts = analysis::CountDevices(*node.report);
+    text += ": " + std::to_string(counts.all) + (counts.all == 1 ? " device, " : " devices, ") +
+            std::to_string(counts.healthy) + " healthy, " + std::to_string(counts.held) + " held";
+    const std::string age = AgeOf(node.reported_at, now);
+    if (!age.empty()) text += "; nothing has changed for " + age;
+  }
+  return text + "\n\n";
+}
+
+}  // namespace
+
+std::string ShowExplanation(const analysis::Explanation& explanation, const Style& style,
+                            base::WallTime now) {
+  std::string text = Headline(explanation, now) + Resources(explanation, style) +
+                     Configuration(explanation, now) + Pods(explanation.pods);
+  if (explanation.findings.empty())
+    return text + "\n" + Paint("nothing is wrong", Color::kGreen, style) + "\n";
+  for (const analysis::ExplainFinding& finding : explanation.findings)
+    text += "\n" + Paint(Printable(finding.what), Color::kYellow, style) +
+            "\n  next: " + Printable(finding.step) + "\n";
+  return text;
+}
+
+std::string ExplanationToJson(const analysis::Explanation& explanation) {
+  Json resources = Json::array(), findings = Json::array(), waiting = Json::array();
+  for (const analysis::ResourceView& one : explanation.resources)
+    resources.push_back({{"name", one.name},
+                         {"ours", one.ours},
+                         {"capacity", one.capacity},
+                         {"allocatable", one.allocatable},
+                         {"offered", one.offered},
+                         {"usable", one.usable},
+                         {"held", one.held},
+                         {"requested", one.requested}});
+  for (const analysis::ExplainFinding& one : explanation.findings)
+    findings.push_back({{"what", one.what}, {"next", one.step}});
+  for (const analysis::WaitingPod& one : explanation.pods.waiting)
+    waiting.push_back({{"namespace", one.namespace_name},
+                       {"name", one.name},
+                       {"resource", one.resource},
+                       {"amount", one.amount},
+                       {"why", one.why}});
+  Json object = {{"node", explanation.node.name},   {"resources", std::move(resources)},
+                 {"findings", std::move(findings)}, {"waiting", std::move(waiting)},
+                 {"label", explanation.choice},     {"configuration", nullptr}};
+  if (explanation.node.report)
+    object["configuration"] = Json::parse(api::ToJson(*explanation.node.report))["configuration"];
+  return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace penstock::app

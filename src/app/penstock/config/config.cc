@@ -1,0 +1,250 @@
+#include "app/penstock/config/config.h"
+
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "api/compat/nvidia/counters.h"
+#include "app/penstock/common/table.h"
+#include "app/penstock/config/check_against.h"
+#include "app/penstock/config/config_documents.h"
+#include "app/penstock/local/show.h"
+#include "backend/all.h"
+#include "backend/counter_fields.h"
+#include "base/core/strings.h"
+#include "os/core/file.h"
+#include "view/unavailable_metrics.h"
+
+namespace penstock::app {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kOurs[] = "NodeConfig", kPlugin[] = "device plugin v1",
+               kCounters[] = "dcgm-exporter counters";
+
+/// A configuration and the result of its check.
+struct Checked {
+  ConfigDocument document;
+  std::string kind;  ///< "NodeConfig", "device plugin v1", "dcgm-exporter", "dcgm-exporter
+                     ///< counters", "values of ..."
+  base::Result<Resolved> resolved = Resolved{};
+  std::optional<view::Preview> preview;
+  std::vector<api::UnavailableMetric> unavailable;  ///< on the machine that it is checked against
+};
+
+base::Result<std::string> ReadText(const std::string& file) {
+  return file == "-" ? os::ReadAll(STDIN_FILENO, "standard input", 4u << 20) : ReadConfigText(file);
+}
+
+std::string KindOf(const std::string& text) {
+  switch (api::compat::Recognise(text)) {
+    case api::compat::Document::kNodeConfig: return kOurs;
+    case api::compat::Document::kDevicePlugin: return kPlugin;
+    case api::compat::Document::kExporter: return "dcgm-exporter";
+  }
+  return "";
+}
+
+base::Result<Resolved> ResolveCounters(const ConfigDocument& document) {
+  ASSIGN(auto counters,
+         api::compat::ParseCounters(document.text, document.name, backend::CounterFields()));
+  Resolved resolved{.remarks = std::move(counters.remarks)};
+  resolved.config.telemetry.counters = std::move(counters.rows);
+  return resolved;
+}
+
+Checked CheckValues(ConfigDocument document) {
+  Checked checked{.document = std::move(document)};
+  checked.kind = analysis::Describe(checked.document.chart);
+  const analysis::Chart chart = checked.document.chart;
+  const bool migrates =
+      chart == analysis::Chart::kDevicePlugin || chart == analysis::Chart::kOperator;
+  checked.resolved->remarks.push_back(
+      "is no configuration of a node: of what it holds, configurations and lists of counters alone "
+      "are checked" +
+      (migrates ? "; penstock migrate --manifests " + checked.document.name +
+                      " says what the other values become"
+                : ""));
+  return checked;
+}
+
+Checked Check(ConfigDocument document, base::ReadingMode reading) {
+  if (document.chart != analysis::Chart::kNone) return CheckValues(std::move(document));
+  const bool counters = api::compat::LooksLikeCounters(document.text);
+  Checked checked{.document = std::move(document)};
+  checked.kind = counters ? kCounters : KindOf(checked.document.text);
+  const Settings settings{.plugin_reading = reading};
+  checked.resolved = counters ? ResolveCounters(checked.document)
+                              : ResolveText(settings, checked.document.text, checked.document.name);
+  return checked;
+}
+
+/// Returns "GPU-...", "GPU-... in 4 shares (time-slicing)", and why a device cannot be used. Omits
+/// that no server runs, because the machine is only simulated.
+std::string DescribeSlots(const node::share::Offer& offer) {
+  std::vector<std::string> devices;
+  std::string last;
+  for (const auto& offered : offer.slots) {
+    const device::Shape& shape = offered.slot.shape;
+    if (std::exchange(last, offered.slot.device) == offered.slot.device) continue;
+    std::string text = offered.slot.device;
+    if (shape.shares > 1)
+      text += " in " + std::to_string(shape.shares) + " shares (" +
+              std::string(ToString(shape.sharing)) + ")";
+    if (!offered.usable && shape.sharing != device::Sharing::kMps)
+      text += " (" + offered.reason + ")";
+    devices.push_back(std::move(text));
+  }
+  return base::Join(devices, ", ");
+}
+
+void Show(const Checked& checked) {
+  if (!checked.resolved.ok()) {
+    std::cerr << checked.resolved.error().message() << "\n";
+    return;
+  }
+  std::cout << checked.document.title << ": OK"
+            << (checked.kind == kOurs ? "" : " (" + checked.kind + ")") << "\n";
+  for (const std::string& one : checked.resolved->not_yet)
+    std::cout << "  not yet: " << one << "\n";
+  for (const std::string& one : checked.resolved->remarks) std::cout << "  remark: " << one << "\n";
+  if (checked.kind == kCounters)
+    std::cout << "  shows " << checked.resolved->config.telemetry.counters.size() << " fields\n";
+  std::cout << ShowUnavailable(checked.unavailable, "  ");
+  if (checked.preview) std::cout << ShowPreview(*checked.preview);
+}
+
+Json PreviewJson(const view::Preview& preview) {
+  Json resources = Json::array();
+  for (const auto& offer : preview.offers) {
+    Json slots = Json::array();
+    for (const auto& offered : offer.slots)
+      slots.push_back({{"slot", offered.slot.id},
+                       {"device", offered.slot.device},
+                       {"sharing", ToString(offered.slot.shape.sharing)},
+                       {"usable", offered.usable},
+                       {"reason", offered.reason}});
+    resources.push_back(
+        {{"door", offer.allocator}, {"resource", offer.resource}, {"slots", std::move(slots)}});
+  }
+  Json labels = Json::object();
+  for (const auto& [key, value] : preview.labels) labels[key] = value;
+  return {{"resources", std::move(resources)}, {"labels", std::move(labels)}};
+}
+
+Json ToJson(const Checked& checked) {
+  Json document = {
+      {"name", checked.document.title}, {"kind", checked.kind}, {"ok", checked.resolved.ok()}};
+  document["problems"] = checked.resolved.ok()
+                             ? std::vector<std::string>{}
+                             : base::Split(checked.resolved.error().message(), '\n');
+  document["notYet"] =
+      checked.resolved.ok() ? checked.resolved->not_yet : std::vector<std::string>{};
+  document["remarks"] =
+      checked.resolved.ok() ? checked.resolved->remarks : std::vector<std::string>{};
+  for (const api::UnavailableMetric& one : checked.unavailable)
+    document["unavailableMetrics"].push_back(
+        {{"name", one.name}, {"models", one.models}, {"reason", one.reason}});
+  if (checked.preview) document.update(PreviewJson(*checked.preview));
+  return document;
+}
+
+void AddPreview(const view::PreviewNode& node, Checked& checked) {
+  checked.preview = view::MakePreview(checked.resolved->config, node);
+  auto& remarks = checked.resolved->remarks;
+  remarks.insert(remarks.end(), checked.preview->remarks.begin(), checked.preview->remarks.end());
+}
+
+/// Finds the metrics that the configuration requests and the machine lacks. A plugin's file
+/// requests none, and the counters of a file or ConfigMap that the configuration names are not
+/// available here.
+void AddUnavailable(const view::PreviewNode& node, const node::sample::Snapshot& samples,
+                    Checked& checked) {
+  const api::TelemetryConfig& telemetry = checked.resolved->config.telemetry;
+  const bool elsewhere = telemetry.counters.empty() &&
+                         (!telemetry.counters_file.empty() || !telemetry.counters_map.empty());
+  if (checked.kind == kPlugin || elsewhere) return;
+  checked.unavailable =
+      view::UnavailableMetrics(telemetry, backend::Dialects(), node.inventory, samples);
+  // Metrics that no machine has are among the remarks, with their line.
+  std::erase_if(checked.unavailable,
+                [](const api::UnavailableMetric& one) { return one.models.empty(); });
+}
+
+/// Computes what each configuration would offer and show. Skips configurations with problems.
+base::Status AddPreviews(const std::string& machine, std::vector<Checked>& all) {
+  return LookAt(machine,
+                [&all](const view::PreviewNode& node, const node::sample::Snapshot& samples) {
+                  for (Checked& checked : all) {
+                    if (!checked.resolved.ok() || checked.document.chart != analysis::Chart::kNone)
+                      continue;
+                    if (checked.kind != kCounters) AddPreview(node, checked);
+                    AddUnavailable(node, samples, checked);
+                  }
+                });
+}
+
+base::Result<std::vector<Checked>> CheckAll(const std::string& file, const std::string& against,
+                                            base::ReadingMode reading) {
+  ASSIGN(const std::string text, ReadText(file));
+  ASSIGN(auto documents, FindConfigurations(text, file == "-" ? "standard input" : file));
+  std::vector<Checked> all;
+  for (ConfigDocument& document : documents) all.push_back(Check(std::move(document), reading));
+  if (!against.empty()) TRY(AddPreviews(against, all));
+  return all;
+}
+
+}  // namespace
+
+std::string ShowPreview(const view::Preview& preview) {
+  std::string text = preview.offers.empty() ? "  offers nothing\n" : "";
+  for (const auto& offer : preview.offers)
+    text += "  offers " + std::to_string(offer.slots.size()) + " " + offer.resource +
+            " at the door \"" + offer.allocator + "\": " + DescribeSlots(offer) + "\n";
+  for (const auto& [key, value] : preview.labels) text += "  label " + key + "=" + value + "\n";
+  return text;
+}
+
+int CheckConfig(const Common& common, const std::string& file, const std::string& against,
+                bool lenient) {
+  const auto all =
+      CheckAll(file, against, lenient ? base::ReadingMode::kLenient : base::ReadingMode::kStrict);
+  if (!all.ok()) {
+    std::cerr << all.error().message() << "\n";
+    return 1;
+  }
+  bool well = true;
+  Json documents = Json::array();
+  for (const Checked& checked : *all) {
+    well = well && checked.resolved.ok();
+    if (common.json) {
+      documents.push_back(ToJson(checked));
+    } else {
+      Show(checked);
+    }
+  }
+  if (common.json)
+    std::cout << documents.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
+  return well ? 0 : 1;
+}
+
+int ShowConfig(const Common& common) {
+  Settings settings = common.settings;
+  TakeEnvironment(settings, ::getenv);
+  const auto config = Resolve(settings);
+  if (!config.ok()) {
+    std::cerr << config.error().message() << "\n";
+    return 1;
+  }
+  std::cout << ToYaml(*config);
+  return 0;
+}
+
+}  // namespace penstock::app

@@ -1,0 +1,180 @@
+// `penstock door`: lists the allocator of each device and moves devices to another allocator,
+// through the agent.
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "app/penstock/common/verbs.h"
+#include "app/penstock/local/query_agent.h"
+#include "app/penstock/local/show.h"
+#include "base/core/quantity.h"
+#include "base/core/strings.h"
+#include "protocol/broker/client.h"
+#include "protocol/broker/protocol.h"
+
+namespace penstock::app {
+namespace {
+
+using base::Code;
+using base::Error;
+using protocol::broker::AssignProgress;
+using Json = nlohmann::json;
+
+// The longest time without a change that the agent reports, apart from the wait for holders: it
+// waits for the kubelet's acknowledgement.
+constexpr base::Duration kPatience = std::chrono::minutes(2);
+
+constexpr char kFooter[] = R"(Examples:
+  penstock door list                          # which door each device is at
+  penstock door set 6 7 local                 # two GPUs for `penstock run` on this machine
+  penstock door set 6,7 kubelet --wait 10m    # back to the pods, once those who hold them have ended
+  penstock door set 3 none                    # to nobody: for maintenance
+  penstock door set 3 default                 # to where the configuration has it
+  penstock door set 6 local --dry-run
+
+A device belongs to one door at a time: it is withdrawn, then nobody must hold it and the kubelet must have taken the shorter list,
+then it is offered at the other door. Without --wait a device that is held is refused and nothing changes. A move goes on when this
+program is interrupted, and outlives the agent; it counts more than the configuration until `default`.
+
+Exit status: 0 done, 1 not done (the message says why).)";
+
+struct AllocatorOptions {
+  std::vector<std::string> words;
+  std::string wait;
+  bool dry_run = false;
+};
+
+base::Result<protocol::broker::Request> ToRequest(const AllocatorOptions& options) {
+  static const std::vector<std::string> kAllocators = {"kubelet", "local", "none", "default"};
+  protocol::broker::Request request;
+  request.operation = protocol::broker::Operation::kAssign;
+  request.assign.dry_run = options.dry_run;
+  request.assign.devices = options.words;
+  request.assign.allocator = options.words.back();
+  request.assign.devices.pop_back();
+  if (std::find(kAllocators.begin(), kAllocators.end(), request.assign.allocator) ==
+      kAllocators.end()) {
+    const auto near = base::Nearest(request.assign.allocator, kAllocators);
+    return Error(Code::kInvalidArgument,
+                 "\"" + request.assign.allocator +
+                     "\" is no door: the last word is kubelet, local, none or default" +
+                     (near ? "; did you mean \"" + *near + "\"?" : ""));
+  }
+  if (request.assign.devices.empty())
+    return Error(
+        Code::kInvalidArgument,
+        "which devices? Say their UUIDs or indices before the door: penstock door set 6 7 " +
+            request.assign.allocator);
+  if (options.wait.empty()) return request;
+  auto wait = base::ParseDuration(options.wait);
+  if (!wait.ok()) return wait.error().Within("--wait");
+  request.assign.wait = *wait;
+  return request;
+}
+
+std::string NameOf(const AssignProgress& move) {
+  return move.index < 0 ? move.device : "device " + std::to_string(move.index);
+}
+
+/// Formats a move: "device 3: kubelet -> local: waiting: held by ml/train-0".
+std::string Reported(const AssignProgress& move) {
+  return NameOf(move) + ": " +
+         (move.state == "unchanged" ? move.to : move.from + " -> " + move.to) + ": " +
+         (move.state == "would-move" ? "would move" : move.state) +
+         (move.reason.empty() ? "" : ": " + move.reason);
+}
+
+base::Result<std::vector<AssignProgress>> Ask(const std::string& run_dir,
+                                              const protocol::broker::Request& request,
+                                              std::string& answer) {
+  ASSIGN(auto client, protocol::broker::Client::Connect(run_dir));
+  TRY(client.SendLine(EncodeRequest(request)));
+  for (;;) {
+    ASSIGN(answer,
+           client.ReadLine(kPatience + request.assign.wait.value_or(base::Duration::zero())));
+    ASSIGN(const auto said, protocol::broker::DecodeAssignAnswer(answer));
+    if (said.moved) return *said.moved;
+    if (said.moving) std::cerr << Printable(Reported(*said.moving)) << std::endl;
+  }
+}
+
+base::Status Set(const Common& common, const AllocatorOptions& options) {
+  ASSIGN(const auto request, ToRequest(options));
+  ASSIGN(const auto config, Resolve(common.settings));
+  std::string answer;
+  ASSIGN(const auto moves, Ask(config.paths.run_dir, request, answer));
+  if (common.json) {
+    std::cout << answer << "\n";
+    return {};
+  }
+  for (const AssignProgress& move : moves) std::cout << Printable(Reported(move)) << "\n";
+  return {};
+}
+
+/// The part of the report with the allocators, as JSON.
+std::string ListJson(const std::string& report) {
+  const Json all = Json::parse(report);
+  Json devices = Json::array();
+  for (const Json& device : all.at("devices")) {
+    Json one = Json::object();
+    for (const char* key : {"id", "index", "model", "door", "resource", "sharing", "shares", "free",
+                            "isolation", "withheld"})
+      if (device.contains(key)) one[key] = device[key];
+    devices.push_back(std::move(one));
+  }
+  return Json{{"devices", std::move(devices)}, {"doors", all.at("doors")}}.dump(
+      -1, ' ', false, Json::error_handler_t::replace);
+}
+
+base::Status List(const Common& common) {
+  ASSIGN(const auto config, Resolve(common.settings));
+  ASSIGN(const std::string answer, AskLine(config.paths.run_dir, R"({"op":"status"})"));
+  ASSIGN(const api::Report report, api::ParseReport(answer));
+  std::cout << (common.json ? ListJson(answer) + "\n"
+                            : ShowAllocators(report, StyleOf(STDOUT_FILENO)));
+  return {};
+}
+
+int ToExitCode(const base::Status& status) {
+  if (!status.ok()) std::cerr << "penstock door: " << status.error().message() << "\n";
+  return status.ok() && std::cout.flush() ? 0 : 1;
+}
+
+}  // namespace
+
+void AddAssign(CLI::App& app, const Common& common, int& exit_code) {
+  CLI::App* allocator =
+      app.add_subcommand("door",
+                         "Show which door each device is at, or move devices to another one")
+          ->fallthrough();
+  allocator->footer(kFooter);
+  allocator->require_subcommand(0, 1);
+  allocator->add_subcommand("list", "Shows which door each device is at")->fallthrough();
+  CLI::App* set =
+      allocator
+          ->add_subcommand("set",
+                           "Moves devices to a door: set DEVICE... kubelet|local|none|default")
+          ->fallthrough();
+  const auto options = std::make_shared<AllocatorOptions>();
+  set->add_option(
+         "DEVICE... DOOR", options->words,
+         "UUIDs or indices, then kubelet, local, none, or default for what the configuration says")
+      ->required()
+      ->delimiter(',')
+      ->type_name("");
+  set->add_option("--wait", options->wait,
+                  "How long to wait for those who hold them, e.g. 10m [not at all]")
+      ->type_name("TIME");
+  set->add_flag("--dry-run", options->dry_run, "Only say what would be done");
+  allocator->callback([set, options, &common, &exit_code] {
+    exit_code = ToExitCode(set->parsed() ? Set(common, *options) : List(common));
+  });
+}
+
+}  // namespace penstock::app

@@ -1,0 +1,161 @@
+// Prints the broker's response to "plan".
+#include "app/penstock/local/plan.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <utility>
+
+#include <unistd.h>
+
+#include "app/penstock/local/query_agent.h"
+#include "base/core/strings.h"
+#include "os/core/file.h"
+#include "protocol/broker/protocol.h"
+
+namespace penstock::app {
+
+namespace {
+
+using protocol::broker::Operation;
+using protocol::broker::Request;
+
+base::Result<std::string> RequestFor(const std::string& file, bool explain) {
+  Request request{.operation = Operation::kPlan};
+  request.plan.explain = explain;
+  if (!file.empty()) {
+    ASSIGN(request.plan.text, file == "-" ? os::ReadAll(STDIN_FILENO, "standard input",
+                                                        protocol::broker::kMostLineBytes)
+                                          : ReadConfigText(file));
+    request.plan.name = file == "-" ? "standard input" : file;
+  }
+  std::string line = protocol::broker::EncodeRequest(request);
+  if (line.size() >= protocol::broker::kMostLineBytes)
+    return base::Error(
+        base::Code::kResourceExhausted,
+        request.plan.name + " is too large to ask about: a request has at most 64 KiB");
+  return line;
+}
+
+base::Result<std::string> PlanText(const Common& common, const std::string& file, bool explain) {
+  ASSIGN(const api::NodeConfig config, Resolve(common.settings));
+  ASSIGN(const std::string request, RequestFor(file, explain));
+  ASSIGN(std::string answer, AskLine(config.paths.run_dir, request));
+  if (common.json) return answer + "\n";
+  ASSIGN(const api::Plan plan, api::ParsePlan(answer));
+  return ShowPlan(plan, StyleOf(STDOUT_FILENO));
+}
+
+Cell EffectCell(api::Effect effect) {
+  return {std::string(ToString(effect)),
+          effect == api::Effect::kRestart ? Color::kYellow : Color::kNone};
+}
+
+std::string Shown(const std::optional<std::string>& value) { return value ? *value : "-"; }
+
+using Name = std::pair<std::string, std::string>;  // resource, allocator
+
+std::string ShowPlannedDevices(const api::Plan& plan, const Style& style) {
+  Table devices({"GPU", "MODEL", "RESOURCE", "DOOR", "FREE", "WHY NOT"});
+  for (const auto& one : plan.devices)
+    devices.Add({one.index < 0 ? "-" : std::to_string(one.index), one.model, one.resource,
+                 one.allocator,
+                 Cell(std::to_string(one.free) + " of " + std::to_string(one.slots),
+                      one.free > 0 ? Color::kNone : Color::kYellow),
+                 one.reason.empty() ? "-" : one.reason});
+  return devices.empty() ? "" : devices.Render(style);
+}
+
+/// A single kind of link is shown once; several kinds with their pairs, or with the number of
+/// pairs.
+std::string LinksCell(const api::PlannedChoice& choice) {
+  constexpr std::size_t kMostPairs = 6;
+  if (choice.links.size() == 1)
+    return choice.links[0].link + (choice.links[0].pairs.size() > 1 ? " each" : "");
+  std::vector<std::string> kinds;
+  for (const auto& kind : choice.links)
+    kinds.push_back(kind.link + ": " +
+                    (kind.pairs.size() > kMostPairs ? std::to_string(kind.pairs.size()) + " pairs"
+                                                    : base::Join(kind.pairs, " ")));
+  return base::Join(kinds, "; ");
+}
+
+std::string WhyCell(const api::PlannedChoice& choice) {
+  std::vector<std::string> parts;
+  if (!choice.links.empty()) parts.push_back(LinksCell(choice));
+  if (!choice.reason.empty()) parts.push_back(choice.reason);
+  if (!choice.exact && choice.reason.empty())
+    parts.push_back("a good set, too many to look at all");
+  return parts.empty() ? "-" : base::Join(parts, "; ");
+}
+
+std::string ShowChoices(const api::Plan& plan, const Style& style) {
+  std::map<std::string, int> index_of;
+  for (const auto& one : plan.devices) index_of[one.id] = one.index;
+  std::vector<Name> names;  // in the order of the plan
+  for (const auto& one : plan.choices)
+    if (const Name name{one.resource, one.allocator};
+        std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(name);
+  std::string text;
+  for (const Name& name : names) {
+    Table choices({"ASKED FOR", "GPUS", "SCORE", "SCORE LEFT", "WHY"});
+    for (const auto& one : plan.choices) {
+      if (Name{one.resource, one.allocator} != name) continue;
+      std::vector<std::string> gpus;
+      for (const std::string& id : one.devices) gpus.push_back(std::to_string(index_of[id]));
+      const bool none = gpus.empty();
+      choices.Add({std::to_string(one.size),
+                   none ? Cell("none", Color::kYellow) : Cell(base::Join(gpus, ",")),
+                   none ? "-" : std::to_string(one.within), none ? "-" : std::to_string(one.left),
+                   WhyCell(one)});
+    }
+    text += "\n" +
+            Paint("A request now for " + Printable(name.first) + " at the " +
+                      Printable(name.second) + " door:",
+                  Color::kBold, style) +
+            "\n" + choices.Render(style);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string ShowPlan(const api::Plan& plan, const Style& style) {
+  std::string text;
+  if (plan.changes.empty() && plan.resources.empty() && plan.labels.empty())
+    text += "Nothing would change.\n";
+  Table keys({"KEY", "FROM", "TO", "EFFECT"});
+  for (const auto& change : plan.changes)
+    keys.Add({change.key, change.from, change.to, EffectCell(change.effect)});
+  if (!keys.empty()) text += keys.Render(style);
+  Table resources({"RESOURCE", "DOOR", "BEFORE", "AFTER", "EFFECT", "HELD BY"});
+  for (const auto& one : plan.resources)
+    resources.Add({one.resource, one.allocator, std::to_string(one.before),
+                   std::to_string(one.after), EffectCell(one.effect),
+                   one.holders.empty() ? "-" : base::Join(one.holders, "; ")});
+  if (!resources.empty()) text += (text.empty() ? "" : "\n") + resources.Render(style);
+  Table labels({"LABEL", "BEFORE", "AFTER", "EFFECT"});
+  for (const auto& one : plan.labels)
+    labels.Add({one.key, Shown(one.before), Shown(one.after), EffectCell(one.effect)});
+  if (!labels.empty()) text += (text.empty() ? "" : "\n") + labels.Render(style);
+  for (const std::string& one : plan.not_yet)
+    text += Paint("not yet: ", Color::kYellow, style) + Printable(one) + "\n";
+  for (const std::string& one : plan.remarks) text += "remark: " + Printable(one) + "\n";
+  if (const std::string devices = ShowPlannedDevices(plan, style); !devices.empty())
+    text += "\n" + devices;
+  return text + ShowChoices(plan, style);
+}
+
+int Plan(const Common& common, const std::string& file, bool explain) {
+  const auto text = PlanText(common, file, explain);
+  if (!text.ok()) {
+    std::cerr << "penstock plan: " << text.error().message() << "\n";
+    return 1;
+  }
+  std::cout << *text;
+  return std::cout.flush() ? 0 : 1;
+}
+
+}  // namespace penstock::app

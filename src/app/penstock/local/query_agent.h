@@ -1,0 +1,22 @@
+// `penstock status` and `ps`: query a running agent. Change nothing.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "api/report.h"
+#include "app/penstock/common/verbs.h"
+#include "base/core/result.h"
+
+namespace penstock::app {
+
+/// Returns the response to one request of the broker's protocol (protocol/broker/protocol.h).
+base::Result<std::string> AskLine(const std::string& run_dir, std::string_view request);
+
+base::Result<api::Report> AskReport(const std::string& run_dir);
+
+// Print and return the exit status: 0, or 1 where no agent responds.
+int Status(const Common& common);
+int Ps(const Common& common);
+
+}  // namespace penstock::app

@@ -1,0 +1,435 @@
+// `penstock run`: requests devices from the agent, waits in the queue, and executes the command.
+// Reports on standard error what it waits for.
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "app/penstock/common/table.h"
+#include "app/penstock/common/verbs.h"
+#include "app/penstock/local/time_limit.h"
+#include "base/core/quantity.h"
+#include "base/core/strings.h"
+#include "protocol/broker/client.h"
+#include "protocol/broker/protocol.h"
+
+namespace penstock::app {
+namespace {
+
+using base::Code;
+using base::Error;
+using protocol::broker::GrantedRun;
+using protocol::broker::WaitingRun;
+
+constexpr int kWaitRanOut = 124;
+constexpr int kOwnFailure = 125;
+constexpr int kCannotExecute = 126;
+constexpr int kNoSuchCommand = 127;
+constexpr base::Duration kPatience = std::chrono::seconds(30);
+constexpr base::Duration kReturnWithin =
+    std::chrono::minutes(10);  // how long to wait for an agent that ended
+constexpr base::Duration kReturnPause = std::chrono::milliseconds(500);
+
+constexpr char kFooter[] = R"(Examples:
+  penstock run -- python train.py                      # one GPU, whichever is free
+  penstock run --gpus 2 --model 'A100*' -- ./train.sh
+  penstock run --device 0,3 --wait 10m -- nvidia-smi -L
+  penstock run --wait 0 -- ./probe                     # now or not at all
+  penstock run --time 2:00:00 -- ./train.sh            # ended after two hours; may go ahead of those who wait for more
+  penstock run --label experiment=lr01 -- ./train.sh   # what `penstock usage --by label:experiment` sums by
+  penstock run --share 4 -- python serve.py            # a GPU that up to three others use, too
+  penstock run --gpus 2 --share 2 --model 'T4*' -- ./infer.sh
+
+The command replaces this process: its terminal, signals and exit status are its own. It can open its own GPUs only, sees them
+in CUDA_VISIBLE_DEVICES and its kin, and PENSTOCK_LEASE names what it holds. The GPUs come back when it and everything it
+started have ended. Ctrl-C gives the place in line up. When the agent is started anew, those who wait keep their places.
+
+--time says how long the run lasts at most: MINUTES, HOURS:MINUTES:SECONDS, DAYS-HOURS as Slurm has it, or 90m, 2h30m. Then its processes
+get SIGTERM, and 30 s later SIGKILL. A run that says it may start before one that waits for more GPUs, where it cannot delay that one.
+
+--share N gives one share of a GPU that the configuration shares N ways, or else of a free one that is cut for you and whole again
+when its last share ends. The holders of shares take turns. Nothing keeps them from each other's memory unless the line that says what
+you got tells another isolation; docs/sharing.md has the table.
+
+Exit status: the command's own; 124 the wait ran out, 125 Penstock could not do it (the message says why), 126 the command
+cannot be executed, 127 there is no such command.)";
+
+struct RunOptions {
+  std::int64_t gpus = 1;
+  std::int64_t share = 1;
+  std::string model;
+  std::vector<std::string> devices;
+  std::string wait, time;
+  std::string memory, cores, compute;
+  std::vector<std::string> labels;
+};
+
+int Fail(int status, const std::string& message) {
+  std::cerr << "penstock: " << message << "\n";
+  return status;
+}
+
+int Fail(const Error& error) {
+  return Fail(error.code() == Code::kDeadlineExceeded ? kWaitRanOut : kOwnFailure, error.message());
+}
+
+/// On a terminal, one line that is updated in place; elsewhere only the first line is printed.
+class WaitLine {
+ public:
+  explicit WaitLine(bool terminal) : terminal_(terminal) {}
+  ~WaitLine() { Clear(); }
+
+  void Show(const WaitingRun& waiting) {
+    const std::string what = Amount(waiting);
+    const std::string text = "penstock: waiting for " + what + " as " + waiting.ticket +
+                             ", place " + std::to_string(waiting.position + 1) + ": " +
+                             waiting.reason;
+    if (terminal_)
+      std::cerr << "\r\x1b[K" << text.substr(0, Width()) << std::flush;
+    else if (!shown_)
+      std::cerr << text << std::endl;
+    shown_ = true;
+  }
+
+  /// Prints text that is not about the position in the queue.
+  void Say(const std::string& text) {
+    Clear();
+    std::cerr << "penstock: " << text << std::endl;
+  }
+
+  void Clear() {
+    if (terminal_ && shown_) std::cerr << "\r\x1b[K" << std::flush;
+    shown_ = false;
+  }
+
+ private:
+  /// Formats an amount: "2 GPUs", "one of 4 shares of 1 GPU".
+  static std::string Amount(const WaitingRun& waiting) {
+    const std::string gpus =
+        std::to_string(waiting.count) + (waiting.count == 1 ? " GPU" : " GPUs");
+    if (waiting.share <= 1) return gpus;
+    return "one of " + std::to_string(waiting.share) + " shares of " + gpus;
+  }
+
+  static std::size_t Width() {
+    winsize size{};
+    return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u
+                                                                             : 79u;
+  }
+  const bool terminal_;
+  bool shown_ = false;
+};
+
+// Refuses limits that nothing enforces yet: a limit that does not hold is worse than none.
+std::optional<std::string> RefusedLimit(const RunOptions& options) {
+  if (!options.memory.empty())
+    return "--memory: this version cannot enforce a memory limit inside a GPU, so it takes none; "
+           "leave it out, a whole GPU is given";
+  if (!options.cores.empty() || !options.compute.empty())
+    return std::string(options.cores.empty() ? "--compute" : "--cores") +
+           ": this version cannot enforce a compute limit inside a GPU, so it takes none; leave it "
+           "out, a whole GPU is given";
+  return std::nullopt;
+}
+
+/// Parses "key=value". The last value of a repeated key wins.
+base::Result<std::map<std::string, std::string>> ToLabels(const std::vector<std::string>& words) {
+  std::map<std::string, std::string> labels;
+  for (const std::string& word : words) {
+    const auto equals = word.find('=');
+    if (equals == std::string::npos)
+      return Error(
+          Code::kInvalidArgument,
+          "--label " + Printable(word) + ": say a key and a value, as --label experiment=lr01");
+    if (const auto checked =
+            protocol::broker::CheckLabel(word.substr(0, equals), word.substr(equals + 1));
+        !checked.ok())
+      return checked.error().Within("--label");
+    labels[word.substr(0, equals)] = word.substr(equals + 1);
+  }
+  if (labels.size() > protocol::broker::kMostLabels)
+    return Error(Code::kInvalidArgument,
+                 "--label: at most " + std::to_string(protocol::broker::kMostLabels));
+  return labels;
+}
+
+base::Result<protocol::broker::Request> ToRequest(const RunOptions& options, bool gpus_given,
+                                                  const std::vector<std::string>& command) {
+  if (options.gpus < 1 && gpus_given)
+    return Error(
+        Code::kInvalidArgument,
+        "--gpus " + std::to_string(options.gpus) +
+            ": ask for 1 or more; without GPUs no Penstock is needed, start the command itself");
+  if (options.gpus > protocol::broker::kMostDevices)
+    return Error(Code::kInvalidArgument, "--gpus " + std::to_string(options.gpus) + ": at most " +
+                                             std::to_string(protocol::broker::kMostDevices));
+  if (options.share < 1 || options.share > protocol::broker::kMostShares)
+    return Error(Code::kInvalidArgument, "--share " + std::to_string(options.share) +
+                                             ": a device is cut into 2 to " +
+                                             std::to_string(protocol::broker::kMostShares) +
+                                             " shares; 1, or no --share, is a whole one");
+  if (!options.devices.empty() && (gpus_given || !options.model.empty()))
+    return Error(Code::kInvalidArgument,
+                 "--device says already which GPUs and how many: leave --gpus and --model out");
+  protocol::broker::Request request;
+  request.operation = protocol::broker::Operation::kRun;
+  request.run = {.count = static_cast<int>(options.gpus),
+                 .share = static_cast<int>(options.share),
+                 .model = options.model,
+                 .devices = options.devices,
+                 .command = base::Join(command, " ")};
+  ASSIGN(request.run.labels, ToLabels(options.labels));
+  if (!options.time.empty()) {
+    const auto time = ParseTimeLimit(options.time);
+    if (!time.ok()) return time.error().Within("--time");
+    request.run.time = *time;
+  }
+  if (options.wait.empty()) return request;
+  if (options.wait == "0") {
+    request.run.wait = base::Duration::zero();
+    return request;
+  }
+  auto wait = base::ParseDuration(options.wait);
+  if (!wait.ok()) return wait.error().Within("--wait");
+  request.run.wait = *wait;
+  return request;
+}
+
+/// Waits in the queue, across restarts of the agent.
+class Wait {
+ public:
+  Wait(std::string run_dir, protocol::broker::Request request, WaitLine& line)
+      : run_dir_(std::move(run_dir)), request_(std::move(request)), line_(line) {}
+
+  base::Result<GrantedRun> Ask() {
+    auto granted = AskOnce();
+    while (!granted.ok() && may_return_ && granted.error().code() == Code::kUnavailable) {
+      line_.Say(granted.error().message() + "; waiting up to " +
+                base::FormatDuration(kReturnWithin) + " for it, to keep the place " +
+                request_.run.ticket);
+      granted = Return();
+    }
+    return granted;
+  }
+
+ private:
+  using Time = std::chrono::steady_clock;
+
+  /// Performs one request. The agent enforces the wait's timeout; the deadline here is for an agent
+  /// that stops responding.
+  base::Result<GrantedRun> AskOnce() {
+    may_return_ = false;
+    ASSIGN(auto client, protocol::broker::Client::Connect(run_dir_));
+    TRY(client.SendLine(EncodeRequest(request_)));
+    std::optional<base::Duration> patience = kPatience;
+    for (;;) {
+      const auto text = client.ReadLine(patience);
+      if (!text.ok())
+        return text.error().code() == Code::kDeadlineExceeded
+                   ? Error(Code::kUnavailable, text.error().message())
+                   : text.error();
+      ASSIGN(const auto answer, protocol::broker::DecodeRunAnswer(*text));
+      if (answer.granted) return *answer.granted;
+      if (answer.waiting) line_.Show(*answer.waiting);
+      may_return_ = answer.waiting && answer.waiting->resumable;
+      if (answer.waiting) request_.run.ticket = answer.waiting->ticket;
+      patience.reset();
+      if (request_.run.wait) patience = *request_.run.wait + kPatience;
+    }
+  }
+
+  /// Retries until an agent runs and accepts the request.
+  base::Result<GrantedRun> Return() {
+    const Time::time_point until = Time::now() + kReturnWithin;
+    for (;;) {
+      std::this_thread::sleep_for(kReturnPause);
+      if (wait_) {
+        request_.run.wait = *wait_ - (Time::now() - begun_);
+        if (*request_.run.wait <= base::Duration::zero())
+          return Error(Code::kDeadlineExceeded,
+                       "waited " + base::FormatDuration(*wait_) + " in vain: no agent answers");
+      }
+      auto granted = AskOnce();
+      if (granted.ok() || may_return_) return granted;
+      // An agent without tickets: go to the end of its queue.
+      if (granted.error().code() == Code::kInvalidArgument && !request_.run.ticket.empty()) {
+        request_.run.ticket.clear();
+        continue;
+      }
+      const bool later = granted.error().code() == Code::kUnavailable ||
+                         granted.error().code() == Code::kResourceExhausted;
+      if (!later || Time::now() >= until) return granted;
+    }
+  }
+
+  const std::string run_dir_;
+  protocol::broker::Request request_;
+  WaitLine& line_;
+  const Time::time_point begun_ = Time::now();
+  const std::optional<base::Duration> wait_ = request_.run.wait;
+  bool may_return_ = false;  // the agent keeps this run's place in the queue
+};
+
+/// Prints when the run will be ended.
+void ReportEnd(const GrantedRun& granted) {
+  const std::string how = ": SIGTERM, and SIGKILL 30 s later\n";
+  if (granted.time)
+    std::cerr << "penstock: this run is ended after " << base::FormatDuration(*granted.time)
+              << " (--time)" << how;
+  if (granted.time_while_others_wait &&
+      (!granted.time || *granted.time_while_others_wait < *granted.time))
+    std::cerr
+        << "penstock: after " << base::FormatDuration(*granted.time_while_others_wait)
+        << " this run may be ended for another user who waits for its GPUs (queue.perUser.time)"
+        << how;
+}
+
+/// Prints what the user of a share must know: which share it is, how the device is shared, and what
+/// sharing does not enforce.
+void ReportShares(const GrantedRun& granted) {
+  for (const auto& device : granted.devices) {
+    if (device.shares <= 1) continue;
+    const auto mark = device.slot.rfind("::");
+    const std::string which = mark == std::string::npos ? "" : device.slot.substr(mark + 2) + " ";
+    std::cerr << "penstock: share " << which << "of " << device.shares << " of "
+              << (device.index < 0 ? device.id : "GPU " + std::to_string(device.index)) << " ("
+              << Printable(device.model) << "), " << device.sharing
+              << "; isolation: " << device.isolation
+              << (device.isolation == "none" ? ", the others can take all its memory" : "") << "\n";
+  }
+}
+
+bool IsThere(const std::string& command) {
+  if (command.find('/') != std::string::npos)
+    return ::access(command.c_str(), F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+  const char* path = std::getenv("PATH");
+  for (const std::string& folder : base::Split(path != nullptr ? path : "/bin:/usr/bin", ':')) {
+    struct stat file {};
+    if (::stat(((folder.empty() ? "." : folder) + "/" + command).c_str(), &file) == 0 &&
+        !S_ISDIR(file.st_mode))
+      return true;
+  }
+  return false;
+}
+
+int Become(const std::vector<std::string>& command) {
+  std::vector<char*> arguments;
+  for (const std::string& argument : command)
+    arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  ::execvp(arguments[0], arguments.data());
+  const int error = errno;
+  return Fail(error == ENOENT ? kNoSuchCommand : kCannotExecute,
+              command[0] + ": " + std::strerror(error));
+}
+
+int Run(const Common& common, const RunOptions& options, bool gpus_given) {
+  const std::vector<std::string>& command = common.command;
+  if (command.empty())
+    return Fail(kOwnFailure,
+                "run what? Say the command after `--`: penstock run --gpus 1 -- python train.py");
+  if (const auto refused = RefusedLimit(options)) return Fail(kOwnFailure, *refused);
+  const auto request = ToRequest(options, gpus_given, command);
+  if (!request.ok()) return Fail(kOwnFailure, request.error().message());
+  if (!IsThere(command[0])) return Fail(kNoSuchCommand, command[0] + ": there is no such command");
+  const auto config = Resolve(common.settings);
+  if (!config.ok()) return Fail(kOwnFailure, config.error().message());
+
+  WaitLine line(common.terminal);
+  const auto granted = Wait(config->paths.run_dir, *request, line).Ask();
+  line.Clear();
+  if (!granted.ok()) return Fail(granted.error());
+  if (granted->enforcement == "visibility")
+    std::cerr << "penstock: visibility only: " << granted->reason << "\n";
+  ReportShares(*granted);
+  ReportEnd(*granted);
+  for (const auto& [name, value] : granted->environment) ::setenv(name.c_str(), value.c_str(), 1);
+  ::setenv("PENSTOCK_LEASE", granted->lease.c_str(), 1);
+  return Become(command);
+}
+
+// The number of words that an option takes on the command line: itself, and a value that is a
+// separate word.
+std::size_t WordsOf(const CLI::App& run, const std::string& word) {
+  const bool is_long = word.starts_with("--");
+  if (word.find('=') != std::string::npos || (!is_long && word.size() > 2)) return 1;
+  const CLI::Option* option = run.get_option_no_throw(word);
+  if (option == nullptr) option = run.get_parent()->get_option_no_throw(word);
+  return option != nullptr && option->get_items_expected_min() > 0 ? 2 : 1;
+}
+
+}  // namespace
+
+std::vector<std::string> CutCommand(const CLI::App& app, std::vector<std::string>& arguments) {
+  const CLI::App& run = *app.get_subcommand("run");
+  bool in_run = false;
+  for (std::size_t at = 0; at < arguments.size();) {
+    const std::string& word = arguments[at];
+    if (word.size() > 1 && word.front() == '-' && word != "--") {
+      at += WordsOf(run, word);
+    } else if (!in_run) {
+      if (word != run.get_name()) return {};
+      in_run = true;
+      ++at;
+    } else {
+      const auto cut = arguments.begin() + static_cast<std::ptrdiff_t>(at);
+      const std::vector<std::string> command(cut + (word == "--" ? 1 : 0), arguments.end());
+      arguments.erase(cut, arguments.end());
+      return command;
+    }
+  }
+  return {};
+}
+
+void AddRun(CLI::App& app, const Common& common, int& exit_code) {
+  CLI::App* run = app.add_subcommand("run",
+                                     "Run a command on GPUs of its own, after waiting for them: "
+                                     "penstock run [OPTIONS] -- COMMAND [ARGUMENTS...]");
+  run->footer(kFooter);
+  run->fallthrough();
+  const auto options = std::make_shared<RunOptions>();
+  CLI::Option* gpus = run->add_option("--gpus", options->gpus, "How many GPUs [1]")->type_name("N");
+  run->add_option("--share", options->share,
+                  "One share of each, of N that it is cut into, instead of the whole [1: whole]")
+      ->type_name("N");
+  run->add_option("--model", options->model,
+                  "Only GPUs whose model matches, e.g. 'A100*' or '*T4*'")
+      ->type_name("GLOB");
+  run->add_option("--device", options->devices,
+                  "Exactly these, by UUID or index, separated by commas")
+      ->type_name("UUID|INDEX")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  run->add_option("--label", options->labels,
+                  "What usage and metrics are to say of it, e.g. experiment=lr01; more than once")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  run->add_option("--wait", options->wait, "How long to wait, e.g. 10m; 0: not at all [for ever]")
+      ->type_name("TIME");
+  run->add_option("--time", options->time,
+                  "How long it runs at most, e.g. 90 (minutes), 2:00:00 or 2h; then it is ended")
+      ->type_name("TIME");
+  for (const auto& [flag, value] : {std::pair{"--memory", &options->memory},
+                                    {"--cores", &options->cores},
+                                    {"--compute", &options->compute}})
+    run->add_option(flag, *value, "Refused until it can be enforced")->type_name("LIMIT");
+  run->callback([gpus, options, &common, &exit_code] {
+    exit_code = Run(common, *options, gpus->count() > 0);
+  });
+}
+
+}  // namespace penstock::app

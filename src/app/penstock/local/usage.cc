@@ -1,0 +1,137 @@
+// `penstock usage`: prints how much users used, and which devices are held but unused. The agent
+// has the records.
+#include "api/usage.h"
+
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <unistd.h>
+
+#include "app/penstock/common/verbs.h"
+#include "app/penstock/local/usage_show.h"
+#include "app/penstock/local/usage_time.h"
+#include "protocol/broker/client.h"
+#include "protocol/broker/protocol.h"
+
+namespace penstock::app {
+namespace {
+
+using base::Code;
+using base::Error;
+
+constexpr base::Duration kPatience =
+    std::chrono::minutes(5);  // one response may require reading months of records
+
+constexpr char kFooter[] = R"(Examples:
+  penstock usage                                        # the last 30 days by namespace and user
+  penstock usage --by day --since 7d
+  penstock usage --by namespace,pod --since 2026-11-01 --until 2026-12-01 -o csv
+  penstock usage --by label:experiment                  # of runs: penstock run --label experiment=lr01 -- ...
+  penstock usage -o json | jq '.usage.rows[] | [.by.namespace, .energyJoules / 3.6e6] | @tsv'
+  penstock usage --idle                                 # who holds a GPU, does not use it, and since when
+
+Those who hold GPUs now are included up to now. A share of a GPU that is cut into four counts as a quarter of its hours; UTIL is what
+the holders made of the GPUs that they had. Days are those of UTC. Labels are kept where telemetry.holderLabels names them.
+docs/reference/usage-records.md tells what is recorded, where, and how sums are made.
+
+Exit status: 0 shown, 1 not (the message says why), 2 wrong use.)";
+
+struct UsageOptions {
+  std::vector<std::string> by = {"namespace", "user"};
+  std::string since = "30d", until, output;
+  bool idle = false;
+};
+
+base::Result<protocol::broker::Request> ToRequest(const UsageOptions& options, base::WallTime now) {
+  protocol::broker::Request request;
+  request.operation = protocol::broker::Operation::kUsage;
+  if (options.idle) {
+    request.usage.idle = true;
+    return request;
+  }
+  TRY(api::CheckUsageKeys(options.by));
+  request.usage.by = options.by;
+  ASSIGN(request.usage.since, ParseWhen(options.since, now));
+  if (!options.until.empty()) { ASSIGN(request.usage.until, ParseWhen(options.until, now)); }
+  if (request.usage.until.value_or(now) <= *request.usage.since)
+    return Error(Code::kInvalidArgument, "--since is to be before --until, and before now");
+  return request;
+}
+
+base::Result<std::string> Ask(const Common& common, const protocol::broker::Request& request) {
+  ASSIGN(const auto config, Resolve(common.settings));
+  ASSIGN(auto client, protocol::broker::Client::Connect(config.paths.run_dir));
+  return client.Ask(EncodeRequest(request), kPatience);
+}
+
+/// Prints on standard error what the sums do not include.
+void Remark(const api::UsageReport& report) {
+  if (report.damaged > 0)
+    std::cerr << "penstock usage: " << report.damaged
+              << " damaged lines of records were passed over\n";
+  if (!report.problem.empty())
+    std::cerr << "penstock usage: records are not written at the moment: " << report.problem
+              << "\n";
+}
+
+base::Result<std::string> Text(const Common& common, const UsageOptions& options) {
+  const base::WallTime now = std::chrono::system_clock::now();
+  ASSIGN(const auto request, ToRequest(options, now));
+  ASSIGN(std::string answer, Ask(common, request));
+  if (options.output == "json" || (options.output.empty() && common.json)) return answer + "\n";
+  const bool csv = options.output == "csv";
+  if (options.idle) {
+    ASSIGN(const auto idle, api::ParseIdleHolders(answer));
+    return csv ? IdleCsv(idle) : ShowIdle(idle, StyleOf(STDOUT_FILENO), now);
+  }
+  ASSIGN(const auto report, api::ParseUsageReport(answer));
+  Remark(report);
+  return csv ? UsageCsv(report) : ShowUsage(report, StyleOf(STDOUT_FILENO));
+}
+
+int Usage(const Common& common, const UsageOptions& options) {
+  const auto text = Text(common, options);
+  if (!text.ok()) {
+    std::cerr << "penstock usage: " << text.error().message() << "\n";
+    return 1;
+  }
+  std::cout << *text;
+  return std::cout.flush() ? 0 : 1;
+}
+
+}  // namespace
+
+void AddUsage(CLI::App& app, const Common& common, int& exit_code) {
+  CLI::App* usage = app.add_subcommand(
+      "usage", "Show who used how much, or with --idle what is held and not used");
+  usage->footer(kFooter);
+  usage->fallthrough();
+  const auto options = std::make_shared<UsageOptions>();
+  CLI::Option* by = usage->add_option("--by", options->by,
+                                      "By what sums are told apart, separated by commas: "
+                                      "namespace, pod, container, user, day, device, model, "
+                                      "node, door, lease, label:KEY [namespace,user]");
+  by->type_name("KEY")->delimiter(',')->allow_extra_args(false);
+  CLI::Option* since = usage->add_option(
+      "--since", options->since,
+      "From when: 2026-11-21, 2026-11-21T03:42:00Z, or how long ago: 24h, 7d [30d]");
+  since->type_name("TIME");
+  CLI::Option* until =
+      usage->add_option("--until", options->until, "Until when [now]")->type_name("TIME");
+  usage
+      ->add_flag("--idle", options->idle,
+                 "Who holds a GPU and has not used it for as long as usage.idleAfter says")
+      ->excludes(by)
+      ->excludes(since)
+      ->excludes(until);
+  usage->add_option("-o,--output", options->output, "table, csv or json")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"table", "csv", "json"}));
+  usage->callback([options, &common, &exit_code] { exit_code = Usage(common, *options); });
+}
+
+}  // namespace penstock::app

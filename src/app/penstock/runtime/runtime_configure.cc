@@ -1,0 +1,315 @@
+// Defines the options: those of `nvidia-ctk runtime configure`, and Penstock's own.
+#include "app/penstock/runtime/runtime_configure.h"
+
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "app/penstock/common/programs.h"
+#include "base/core/quantity.h"
+
+namespace penstock::app {
+
+using base::Code;
+using base::Error;
+using protocol::engine::ConfigureOptions;
+using protocol::engine::ConfigureResult;
+using protocol::engine::Engine;
+using protocol::engine::EngineInstall;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr char kConfigureFooter[] = R"(Examples:
+  penstock runtime configure --runtime containerd --cdi.enabled --dry-run   # what would be written, as a diff
+  penstock runtime configure --cdi.enabled --no-runtime --restart-mode systemd
+  penstock runtime configure --runtime docker --set-as-default --restart-mode systemd    # and `docker run --gpus` works
+  penstock runtime configure --runtime crio --nvidia-runtime-path /opt/penstock/penstock-runtime
+
+--runtime: auto (the engine that the kubelet uses), containerd, crio, docker, podman, or a distribution with files of its own: k3s, rke2,
+k0s, microk8s, microshift. The smallest change is made: a drop-in file where the engine merges them, else lines in its own file, whose
+comments, order and mode stay. What the engine says is in force is compared before and after; it starts anew only where that changed and
+--restart-mode says how, and where it does not come back the old files do. `unconfigure` undoes it all, to the byte.
+
+docker knows --gpus (compose: driver: nvidia) where it finds nvidia-container-runtime-hook or nvidia-cdi-hook on its PATH when it starts:
+links with these names to penstock-hook are made in --gpus-links where no other program has them; for a daemon with another --config only where
+--gpus-links is said.
+
+Exit status: 0 configured, or it was already; 1 not, and nothing has changed: the message says why, and which lines to write by hand where
+a file cannot be edited safely.)";
+
+constexpr char kUnconfigureFooter[] = R"(Examples:
+  penstock runtime unconfigure --dry-run
+  penstock runtime unconfigure --runtime containerd --restart-mode systemd
+  penstock runtime unconfigure --all --restart-mode systemd     # every engine that was configured here: before Penstock is removed
+
+Files that nobody else touched get their first text back, to the byte; elsewhere the lines that were added go, and what others wrote since
+stays.
+
+Exit status: 0 undone, or there was nothing; 1 not, and nothing has changed.)";
+
+struct ConfigureWords {
+  EngineOptions engine;
+  std::string name = "nvidia", path, mode, hook, links = protocol::engine::DesiredLinks().folder;
+  bool set_as_default = false, cdi = false, no_runtime = false;
+  bool runtime_said = false;  ///< the runtime's name or path was given
+  bool links_said = false;    ///< the links' folder was given
+};
+
+struct UnconfigureWords {
+  EngineOptions engine;
+  bool all = false;
+};
+
+int Fail(const std::string& verb, const Error& error) {
+  std::cerr << "penstock runtime " << verb << ": " << error.message() << "\n";
+  return 1;
+}
+
+base::Result<ConfigureOptions> Options(const EngineOptions& words, const api::NodeConfig& config) {
+  ConfigureOptions options;
+  options.dry_run = words.dry_run;
+  options.drop_in_wanted = words.drop_in_said && !words.drop_in.empty();
+  options.state_dir = config.paths.state_dir;
+  options.proc_root = config.paths.proc_root;
+  if (words.restart == "systemd") options.restart = protocol::engine::Restart::kSystemd;
+  if (words.restart == "signal") options.restart = protocol::engine::Restart::kSignal;
+  if (words.source == "command") options.source = protocol::engine::Source::kCommand;
+  if (words.source == "file") options.source = protocol::engine::Source::kFile;
+  auto patience = base::ParseDuration(words.timeout);
+  if (!patience.ok()) return patience.error().Within("--timeout");
+  options.patience = *patience;
+  return options;
+}
+
+base::Result<protocol::engine::DesiredConfig> DesiredOf(const ConfigureWords& words,
+                                                        Engine engine) {
+  protocol::engine::DesiredConfig desired{.cdi = words.cdi};
+  // podman runs `--runtime PATH` without configuration, and always reads CDI specifications.
+  const bool asked = words.set_as_default || words.runtime_said;
+  if (engine == Engine::kPodman) desired.cdi = true;
+  if (words.no_runtime || (engine == Engine::kPodman && !asked)) return desired;
+  std::string path = words.path;
+  if (path.empty()) {
+    auto found = FindProgram("penstock-runtime");
+    if (!found.ok())
+      return found.error().Within("which program shall runtime " + words.name +
+                                  " be? Say --nvidia-runtime-path");
+    path = *found;
+  }
+  desired.handlers = {{words.name, path}};
+  if (words.set_as_default) desired.default_handler = words.name;
+  return desired;
+}
+
+constexpr char kHook[] = "penstock-hook";
+
+/// The links for Docker's `--gpus`: penstock-hook beside the given runtime, else beside this
+/// program. A daemon with a configuration file of its own may have a PATH of its own as well, so
+/// its links require an explicit folder.
+std::optional<protocol::engine::DesiredLinks> LinksOf(const ConfigureWords& words,
+                                                      const EngineInstall& install) {
+  if (install.engine != Engine::kDocker || words.links.empty()) return std::nullopt;
+  if (!words.links_said && install.config != protocol::engine::RecipeOf("docker")->config)
+    return std::nullopt;
+  protocol::engine::DesiredLinks desired{.program = words.hook, .folder = words.links};
+  while (desired.folder.size() > 1 && desired.folder.ends_with('/')) desired.folder.pop_back();
+  // Scripts for nvidia-ctk name NVIDIA's own hook program; Penstock's links never lead to it.
+  if (!desired.program.ends_with(kHook)) desired.program.clear();
+  if (desired.program.empty() && !words.path.empty())
+    desired.program = words.path.substr(0, words.path.find_last_of('/') + 1) + kHook;
+  if (desired.program.empty()) desired.program = FindProgram(kHook).value_or(kHook);
+  return desired;
+}
+
+protocol::engine::ConfigureProgress Reported(const Common& common) {
+  if (common.json) return nullptr;
+  return [](const std::string& what) { std::cerr << what << "\n"; };
+}
+
+int Configure(const Common& common, const ConfigureWords& words) {
+  constexpr char kVerb[] = "configure";
+  if (words.mode == "hook" || words.mode == "oci-hook")
+    return Fail(kVerb, Error(Code::kUnimplemented,
+                             "--config-mode=" + words.mode +
+                                 ": no hooks are written below /usr/share/containers/oci/hooks.d, "
+                                 "since a hook runs when a container's "
+                                 "devices are settled already. Leave the option out: `penstock "
+                                 "runtime configure --runtime crio` writes a "
+                                 "runtime, and CRI-O has CDI on by itself"));
+  if (words.no_runtime && (words.set_as_default || words.runtime_said || !words.cdi))
+    return Fail(kVerb, Error(Code::kInvalidArgument,
+                             "--no-runtime says that CDI alone is wanted: say --cdi.enabled, and "
+                             "nothing of a runtime"));
+  const auto config = Resolve(common.settings);
+  if (!config.ok()) return Fail(kVerb, config.error());
+  auto options = Options(words.engine, *config);
+  if (!options.ok()) return Fail(kVerb, options.error());
+  const auto install =
+      FindInstall(words.engine, config->paths.proc_root, config->paths.kubelet_dir);
+  if (!install.ok()) return Fail(kVerb, install.error());
+  auto desired = DesiredOf(words, install->engine);
+  if (!desired.ok()) return Fail(kVerb, desired.error());
+  options->desired = *std::move(desired);
+  options->beside = true;
+  options->links = LinksOf(words, *install);
+  if (!words.hook.empty() && (!options->links || options->links->program != words.hook) &&
+      !common.json)
+    std::cerr << "penstock runtime: --nvidia-runtime-hook-path " << words.hook
+              << " has no effect: only docker needs a hook, and that is " << kHook << "\n";
+  const auto done = protocol::engine::Configure(*install, *options, Reported(common));
+  return done.ok() ? ShowConfigured(*install, *done, common, words.engine.dry_run)
+                   : Fail(kVerb, done.error());
+}
+
+int Unconfigure(const Common& common, const UnconfigureWords& words) {
+  constexpr char kVerb[] = "unconfigure";
+  const auto config = Resolve(common.settings);
+  if (!config.ok()) return Fail(kVerb, config.error());
+  const auto options = Options(words.engine, *config);
+  if (!options.ok()) return Fail(kVerb, options.error());
+  std::vector<EngineInstall> installs;
+  if (words.all) {
+    auto configured = protocol::engine::ConfiguredInstalls(config->paths.state_dir);
+    if (!configured.ok()) return Fail(kVerb, configured.error());
+    installs = *std::move(configured);
+    if (installs.empty() && !common.json) std::cout << "No engine was configured here.\n";
+  } else {
+    auto install = FindInstall(words.engine, config->paths.proc_root, config->paths.kubelet_dir);
+    if (!install.ok()) return Fail(kVerb, install.error());
+    installs.push_back(*std::move(install));
+  }
+  int status = 0;
+  for (const EngineInstall& install : installs) {
+    const auto done = protocol::engine::Configure(install, *options, Reported(common));
+    const int one = done.ok() ? ShowConfigured(install, *done, common, words.engine.dry_run)
+                              : Fail(kVerb, done.error());
+    status = std::max(status, one);
+  }
+  return status;
+}
+
+Json LinksJson(const std::vector<protocol::engine::GpusLink>& links) {
+  Json list = Json::array();
+  for (const auto& link : links) list.push_back({{"path", link.path}, {"target", link.target}});
+  return list;
+}
+
+void AddEngineOptions(CLI::App& verb, EngineOptions& options) {
+  verb.add_option("--runtime", options.runtime, "container engine or distribution")
+      ->type_name("NAME")
+      ->capture_default_str();
+  verb.add_option("--config", options.config,
+                  "its configuration file, where it is not the usual one")
+      ->type_name("PATH");
+  verb.add_option("--socket", options.socket, "where it listens, instead of --runtime")
+      ->type_name("PATH");
+  verb.add_option("--executable-path", options.program,
+                  "its program, which is asked what is in force")
+      ->type_name("PATH");
+  verb.add_option("--config-source", options.source,
+                  "command: ask the engine what is in force, or fail; file: its files alone")
+      ->check(CLI::IsMember({"command", "file"}));
+  verb.add_option("--restart-mode", options.restart,
+                  "how it starts anew, where what is in force changed")
+      ->check(CLI::IsMember({"systemd", "signal", "none"}))
+      ->capture_default_str();
+  verb.add_option("--timeout", options.timeout, "how long it may take to come back")
+      ->type_name("DURATION")
+      ->capture_default_str();
+  verb.add_flag("--dry-run", options.dry_run, "show the change as a diff, and make none");
+}
+
+}  // namespace
+
+int ShowConfigured(const EngineInstall& install, const ConfigureResult& done, const Common& common,
+                   bool dry_run) {
+  if (common.json) {
+    Json files = Json::array();
+    for (const auto& file : done.change.files) files.push_back(file.path);
+    std::cout << Json{{"engine", install.name},
+                      {"config", install.config},
+                      {"files", files},
+                      {"links",
+                       {{"made", LinksJson(done.linked)}, {"removed", LinksJson(done.unlinked)}}},
+                      {"diff", done.diff},
+                      {"restarted", done.restarted},
+                      {"remarks", done.remarks},
+                      {"dryRun", dry_run}}
+                     .dump(2)
+              << "\n";
+    return 0;
+  }
+  if (dry_run) std::cout << done.diff;
+  if (done.diff.empty())
+    std::cout << install.name << ": nothing " << (dry_run ? "would change" : "changed") << "\n";
+  if (!dry_run) {
+    for (const auto& link : done.unlinked) std::cout << "removed " << link.path << "\n";
+    for (const auto& link : done.linked)
+      std::cout << "wrote " << link.path << ", a link to " << link.target << "\n";
+    for (const auto& file : done.change.files)
+      std::cout << (file.to ? file.from ? "changed " : "wrote " : "removed ") << file.path << "\n";
+  }
+  if (done.restarted) std::cout << install.name << " is there again\n";
+  for (const std::string& remark : done.remarks)
+    std::cerr << "penstock runtime: " << remark << "\n";
+  return 0;
+}
+
+void AddRuntimeConfigure(CLI::App& runtime, const Common& common, int& exit_code) {
+  auto words = std::make_shared<ConfigureWords>();
+  CLI::App* verb =
+      runtime
+          .add_subcommand("configure",
+                          "Have a container engine inject devices by CDI, and know our runtime")
+          ->fallthrough();
+  verb->footer(kConfigureFooter);
+  AddEngineOptions(*verb, words->engine);
+  CLI::Option* drop_in = verb->add_option("--drop-in-config,--drop-in", words->engine.drop_in,
+                                          "the file of ours; \"\": none, its own file is edited");
+  drop_in->type_name("PATH");
+  CLI::Option* name =
+      verb->add_option("--nvidia-runtime-name", words->name, "what the runtime is called")
+          ->type_name("NAME");
+  name->capture_default_str();
+  CLI::Option* path = verb->add_option(
+      "--nvidia-runtime-path,--runtime-path", words->path,
+      "its program, as the engine sees it; left out: penstock-runtime beside this one");
+  path->type_name("PATH");
+  verb->add_flag("--nvidia-set-as-default,--set-as-default", words->set_as_default,
+                 "containers that name no runtime get this one");
+  verb->add_flag("--cdi.enabled,--cdi.enable,--enable-cdi", words->cdi,
+                 "devices are injected by CDI");
+  verb->add_flag("--no-runtime", words->no_runtime, "CDI alone: the engine learns of no runtime");
+  CLI::Option* links = verb->add_option("--gpus-links", words->links,
+                                        "docker: the folder on dockerd's PATH for the links that "
+                                        "make it know --gpus; \"\": none are made");
+  links->type_name("DIR")->capture_default_str();
+  verb->add_option("--nvidia-runtime-hook-path,--oci-hook-path", words->hook,
+                   "docker: penstock-hook as the engine sees it, to which these links lead; left "
+                   "out: beside the runtime, or this program")
+      ->type_name("PATH");
+  // Options that scripts for nvidia-ctk may pass and that have no effect here.
+  verb->add_option("--config-mode", words->mode)->group("");
+  verb->callback([words, &common, &exit_code, drop_in, name, path, links] {
+    words->links_said = links->count() > 0;
+    words->engine.drop_in_said = drop_in->count() > 0;
+    words->runtime_said = name->count() > 0 || path->count() > 0;
+    exit_code = Configure(common, *words);
+  });
+}
+
+void AddRuntimeUnconfigure(CLI::App& runtime, const Common& common, int& exit_code) {
+  auto words = std::make_shared<UnconfigureWords>();
+  CLI::App* verb =
+      runtime.add_subcommand("unconfigure", "Take out again what `configure` wrote")->fallthrough();
+  verb->footer(kUnconfigureFooter);
+  AddEngineOptions(*verb, words->engine);
+  verb->add_flag("--all", words->all, "every engine that was configured on this machine");
+  verb->callback([words, &common, &exit_code] { exit_code = Unconfigure(common, *words); });
+}
+
+}  // namespace penstock::app

@@ -1,0 +1,57 @@
+// The registry of all vendors: the one place that names them. Backends are linked into workers,
+// dialects also into the agent.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/actions.h"
+#include "device/backend.h"
+#include "device/dialect.h"
+#include "device/sharing.h"
+#include "os/loop.h"
+#include "os/process/process.h"
+
+namespace penstock::backend {
+
+/// The vendors whose backends a worker can run: "nvidia".
+std::vector<std::string_view> Names();
+
+/// Creates the backend of a vendor; null for an unknown name.
+std::unique_ptr<device::Backend> MakeBackend(std::string_view vendor, const device::Paths& paths);
+
+/// The dialects of all vendors, with static lifetime. Links no backend.
+const std::vector<const device::Dialect*>& Dialects();
+
+/// The dialect of a vendor; null for an unknown name.
+const device::Dialect* FindDialect(std::string_view vendor);
+
+/// Creates the actions on a vendor's devices, on this loop; null for an unknown name. Links no
+/// backend.
+std::unique_ptr<device::Actions> MakeActions(std::string_view vendor, os::Loop& control,
+                                             const device::Paths& paths);
+
+/// What a vendor's sharing servers need to know of this machine.
+struct ServerOptions {
+  std::string driver_root = "/";
+  std::string proc_root = "/proc";
+  std::string root;            ///< folder of the servers' pipes and logs, as this process sees it
+  std::string host_root;       ///< the same folder as the host sees it
+  bool for_containers = true;  ///< false: processes of this machine use them
+  std::string launcher;  ///< the program that gives the servers a mount namespace and a control
+                         ///< group of their own (os/process/launch.h)
+};
+
+/// Creates a vendor's sharing service, on this loop; null for a vendor that has none. Links no
+/// backend.
+std::unique_ptr<device::SharingService> MakeSharingService(std::string_view vendor,
+                                                           os::Loop& control,
+                                                           const ServerOptions& options);
+
+/// Whether a process is a sharing server of any vendor, which uses a device on behalf of all its
+/// clients. Reads /proc: call it on an I/O thread.
+bool IsServer(const std::string& proc_root, const os::ProcessInfo& process);
+
+}  // namespace penstock::backend

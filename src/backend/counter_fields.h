@@ -1,0 +1,13 @@
+// The fields of the vendors' own exporters, for parsing their counters files. Does no I/O.
+#pragma once
+
+#include <span>
+
+#include "api/compat/nvidia/counters.h"
+
+namespace penstock::backend {
+
+/// The fields of all vendors, with static lifetime. Any thread.
+std::span<const api::compat::CounterField> CounterFields();
+
+}  // namespace penstock::backend

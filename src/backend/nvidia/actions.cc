@@ -1,0 +1,149 @@
+// Runs nvidia-smi -i UUID,... -r: its exit status is the result, its output the reason.
+#include "backend/nvidia/actions.h"
+
+#include <algorithm>
+#include <set>
+
+#include "backend/nvidia/programs.h"
+#include "base/core/strings.h"
+#include "base/log.h"
+#include "os/process/command.h"
+
+namespace penstock::backend::nvidia {
+namespace {
+
+using base::Code;
+using base::Error;
+using device::Facts;
+
+constexpr base::Duration kDeadline = std::chrono::minutes(25);
+constexpr base::Duration kProgress = std::chrono::minutes(1);
+constexpr std::size_t kMostLines = 3, kMostWords = 400;
+constexpr int kNoPermission = 4;  // nvidia-smi(1), "RETURN VALUE"
+
+bool IsBeforeAmpere(const Facts& device) {
+  const auto major = base::ParseInt(base::Split(device.architecture_version, '.').front());
+  return !major || *major < 8;
+}
+
+/// All devices linked with this one by NVLink, directly or over others, including itself.
+std::vector<std::string> Linked(const Facts& device, const std::vector<const Facts*>& all) {
+  std::set<std::string> found{device.id};
+  std::vector<const Facts*> open{&device};
+  while (!open.empty()) {
+    const Facts* const one = open.back();
+    open.pop_back();
+    for (const device::Link& link : one->links) {
+      if (link.fabric_lanes == 0 || !found.insert(link.peer).second) continue;
+      const auto peer = std::find_if(all.begin(), all.end(),
+                                     [&](const Facts* other) { return other->id == link.peer; });
+      if (peer != all.end()) open.push_back(*peer);
+    }
+  }
+  return {found.begin(), found.end()};
+}
+
+/// The last lines of the output, joined into one.
+std::string Words(const std::string& output) {
+  std::vector<std::string> lines;
+  for (const std::string& line : base::Split(output, '\n'))
+    if (const std::string_view text = base::Trim(line); !text.empty()) lines.emplace_back(text);
+  if (lines.size() > kMostLines) lines.erase(lines.begin(), lines.end() - kMostLines);
+  const std::string words = base::Join(lines, " ");
+  return words.size() <= kMostWords ? words : words.substr(0, kMostWords) + "...";
+}
+
+base::Status StatusOf(const base::Result<os::Command::Outcome>& outcome) {
+  if (!outcome.ok()) return outcome.error().Within("nvidia-smi");
+  if (outcome->status == 0) return {};
+  const std::string words = Words(outcome->output);
+  const std::string said = words.empty()
+                               ? "it ended with status " + std::to_string(outcome->status)
+                               : words + " (status " + std::to_string(outcome->status) + ")";
+  return Error(
+      outcome->status == kNoPermission ? Code::kPermissionDenied : Code::kFailedPrecondition,
+      "nvidia-smi: " + said);
+}
+
+class NvidiaActions final : public device::Actions {
+ public:
+  NvidiaActions(os::Loop& control, device::Paths paths)
+      : control_(control), paths_(std::move(paths)) {}
+  ~NvidiaActions() override {
+    alive_.reset();
+    control_.Cancel(progress_);
+  }
+
+  // nvidia-smi(1), --gpu-reset: from Ampere on, each GPU can be reset alone; before, all GPUs that
+  // are connected by NVLink must be reset in one command. This also holds on Ampere's NVSwitch
+  // systems without a running Fabric Manager; nvidia-smi then refuses and says so.
+  std::vector<std::string> ResetTogether(const Facts& device,
+                                         const std::vector<const Facts*>& all) const override {
+    return IsBeforeAmpere(device) ? Linked(device, all) : std::vector<std::string>{device.id};
+  }
+
+  void Reset(const std::vector<Facts>& devices, std::function<void(base::Status)> done) override {
+    if (command_)
+      return Later(std::move(done), Error(Code::kFailedPrecondition, "another reset is under way"));
+    auto program = FindProgram(paths_.driver_root, "nvidia-smi");
+    if (!program.ok()) return Later(std::move(done), program.error());
+    std::vector<std::string> ids;
+    for (const Facts& device : devices) ids.push_back(device.id);
+    os::Command::Options options;
+    options.spawn.arguments = program->command;
+    options.spawn.arguments.insert(options.spawn.arguments.end(),
+                                   {"-i", base::Join(ids, ","), "-r"});
+    options.spawn.environment = program->environment;
+    options.deadline = kDeadline;
+    begun_ = control_.clock().Now();
+    LogProgress(base::Join(ids, ","));
+    command_ = std::make_unique<os::Command>(
+        control_, std::move(options),
+        [this, done = std::move(done)](const base::Result<os::Command::Outcome>& outcome) {
+          Ended(outcome, done);
+        });
+  }
+
+ private:
+  void Later(std::function<void(base::Status)> done, const Error& error) {
+    control_.Post([alive = std::weak_ptr(alive_), done = std::move(done), error] {
+      if (!alive.expired()) done(error);
+    });
+  }
+
+  void LogProgress(const std::string& ids) {
+    progress_ = control_.PostAfter(kProgress, [this, ids] {
+      base::Log(base::kInfo, "a reset is still under way",
+                {{"devices", ids}, {"for", control_.clock().Now() - begun_}});
+      LogProgress(ids);
+    });
+  }
+
+  void Ended(const base::Result<os::Command::Outcome>& outcome,
+             const std::function<void(base::Status)>& done) {
+    control_.Cancel(progress_);
+    const base::Status status = StatusOf(outcome);
+    // command_ is still running this function: the command, which owns `done`, must outlive the
+    // call.
+    control_.Post([alive = std::weak_ptr(alive_), this, done, status] {
+      if (alive.expired()) return;
+      command_.reset();
+      done(status);
+    });
+  }
+
+  os::Loop& control_;
+  const device::Paths paths_;
+  std::unique_ptr<os::Command> command_;
+  base::TimePoint begun_{};
+  base::TimerId progress_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace
+
+std::unique_ptr<device::Actions> MakeActions(os::Loop& control, const device::Paths& paths) {
+  return std::make_unique<NvidiaActions>(control, paths);
+}
+
+}  // namespace penstock::backend::nvidia

@@ -1,0 +1,249 @@
+// Holds an initialized NVML and the described GPUs, and detects changes of the driver.
+#include "backend/nvidia/backend.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "backend/nvidia/dialect/kinds.h"
+#include "backend/nvidia/events.h"
+#include "backend/nvidia/facts.h"
+#include "backend/nvidia/reading.h"
+#include "backend/nvidia/sampling/sampling.h"
+#include "base/core/strings.h"
+
+namespace penstock::backend::nvidia {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Result;
+
+constexpr unsigned kMostGpus = 1024;
+
+/// NVML between nvmlInit and nvmlShutdown.
+class Session {
+ public:
+  static Result<std::shared_ptr<Session>> Start(Nvml nvml) {
+    const abi::Return answer = nvml->init();
+    if (answer != abi::kSuccess) return ToError(answer, nvml->init.name);
+    return std::shared_ptr<Session>(new Session(std::move(nvml)));
+  }
+  ~Session() {
+    sampling.reset();
+    events.reset();
+    nvml->shutdown();
+  }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  const Nvml nvml;
+  const base::SystemClock clock;
+  std::unique_ptr<Events> events;
+  std::unique_ptr<Sampling> sampling;
+  std::map<std::string, Gpu> gpus;  // by address, as last described
+
+ private:
+  explicit Session(Nvml loaded)
+      : nvml(std::move(loaded)),
+        events(std::make_unique<Events>(nvml)),
+        sampling(std::make_unique<Sampling>(nvml.functions(), clock)) {}
+};
+
+/// nvmlInit's errors as sentences that say what to do.
+Error CannotInitialize(const Error& error, const std::string& module_version) {
+  if (error.code() == Code::kFailedPrecondition) {
+    const std::string module = module_version.empty()
+                                   ? "the loaded kernel module"
+                                   : "the loaded kernel module (" + module_version + ")";
+    return {Code::kFailedPrecondition, "the NVIDIA driver library and " + module +
+                                           " are of different versions: reboot, or reload the "
+                                           "kernel module, to finish the driver's update"};
+  }
+  if (error.code() == Code::kUnavailable && module_version.empty())
+    return {Code::kNotFound,
+            "the NVIDIA kernel driver is not loaded: run \"modprobe nvidia\", or install the "
+            "driver for this kernel"};
+  if (error.code() == Code::kPermissionDenied)
+    return {Code::kFailedPrecondition,
+            "the NVIDIA driver may not be used here (" + error.message() +
+                "): see the rights of /dev/nvidiactl and the device rules of this cgroup"};
+  if (error.code() == Code::kNotFound)
+    return {Code::kNotFound, "the NVIDIA driver sees no GPU (" + error.message() + ")"};
+  return {Code::kUnavailable,
+          "the NVIDIA driver does not start (" + error.message() + "); see the kernel's log"};
+}
+
+std::string VersionText(int cuda) {
+  return std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10);
+}
+
+class NvidiaBackend final : public device::Backend {
+ public:
+  explicit NvidiaBackend(const device::Paths& paths) : paths_(paths), files_(paths) {}
+
+  std::string vendor() const override { return std::string(kVendor); }
+  Result<device::Driver> Open() override;
+  Result<std::vector<std::string>> List() override;
+  Result<device::Facts> Describe(const std::string& address) override;
+  Result<device::Reading> Read(const std::string& address) override;
+  Result<device::Sample> TakeSample(const std::string& address,
+                                    const device::SampleRequest& request) override;
+  Result<std::vector<device::Evidence>> Wait(std::chrono::milliseconds most) override;
+  void Close() override { Use(nullptr); }
+
+ private:
+  std::shared_ptr<Session> Current() const {
+    std::lock_guard lock(mutex_);
+    return session_;
+  }
+  void Use(std::shared_ptr<Session> session) {
+    std::lock_guard lock(mutex_);
+    session_.swap(session);
+  }
+  base::Status CheckDriver() const;
+  static Error NotOpen() { return {Code::kUnavailable, "the NVIDIA driver is not open"}; }
+  static Error Gone(const Error& error) {
+    return {Code::kUnavailable, "the NVIDIA driver went away: " + error.message()};
+  }
+
+  const device::Paths paths_;
+  const MachineFiles files_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<Session> session_;  // Wait runs in parallel with the others, so they copy it
+  std::string module_at_open_;
+};
+
+Result<device::Driver> NvidiaBackend::Open() {
+  Close();
+  ASSIGN(Nvml nvml, Nvml::Load(paths_));
+  module_at_open_ = files_.ModuleVersion().value_or("");
+  auto started = Session::Start(std::move(nvml));
+  if (!started.ok()) return CannotInitialize(started.error(), module_at_open_);
+  const std::shared_ptr<Session> session = *std::move(started);
+
+  device::Driver driver;
+  driver.vendor = kVendor;
+  std::array<char, abi::kVersionLength + 1> version{};
+  if (session->nvml->driver_version(version.data(), abi::kVersionLength) == abi::kSuccess)
+    driver.version = version.data();
+  int cuda = 0;
+  if (session->nvml->cuda_version(&cuda) == abi::kSuccess && cuda > 0)
+    driver.runtime_version = VersionText(cuda);
+  driver.files = files_.ControlFiles();
+  driver.guarded = files_.GuardedNumbers();
+  Use(session);
+  return driver;
+}
+
+/// The library answers from what it knew at initialization; the module's file shows what the kernel
+/// has now. Without such a file at Open (a simulated /sys, another kernel) there is nothing to
+/// compare. A file that cannot be read now, for lack of memory or descriptors, counts as unchanged,
+/// because every GPU is withdrawn if the driver went away.
+base::Status NvidiaBackend::CheckDriver() const {
+  if (module_at_open_.empty()) return {};
+  const auto now = files_.ModuleVersion();
+  if (!now.ok() && now.error().code() == Code::kNotFound)
+    return Error(Code::kNotFound, "the NVIDIA driver went away: its kernel module was unloaded");
+  if (!now.ok() || now->empty() || *now == module_at_open_) return {};
+  return Error(Code::kFailedPrecondition,
+               "the NVIDIA driver " + module_at_open_ + " was replaced by " + *now);
+}
+
+Result<std::vector<std::string>> NvidiaBackend::List() {
+  const auto session = Current();
+  if (!session) return NotOpen();
+  TRY(CheckDriver());
+  unsigned count = 0;
+  const abi::Return answer = session->nvml->count(&count);
+  if (answer == abi::kDriverNotLoaded)
+    return Error(Code::kNotFound, "the NVIDIA driver was unloaded");
+  if (answer != abi::kSuccess) return Gone(ToError(answer, session->nvml->count.name));
+  if (count > kMostGpus)
+    return Error(Code::kInternal,
+                 "the NVIDIA driver claims to have " + std::to_string(count) + " GPUs");
+  std::vector<std::string> addresses;
+  for (unsigned index = 0; index < count; ++index) addresses.push_back(std::to_string(index));
+  std::erase_if(session->gpus, [count](const auto& gpu) {
+    return base::ParseUint(gpu.first).value_or(count) >= count;
+  });
+  session->events->Expect(count);
+  return addresses;
+}
+
+/// Looks up a handle by address; on failure `answer` is the reason.
+Result<abi::Device> FindHandle(const Session& session, const std::string& address,
+                               abi::Return& answer) {
+  const auto index = base::ParseUint(address);
+  if (!index || *index >= kMostGpus)
+    return Error(Code::kInvalidArgument, "\"" + address + "\" is no index of a GPU");
+  abi::Device handle = nullptr;
+  answer = session.nvml->handle_by_index(static_cast<unsigned>(*index), &handle);
+  if (answer == abi::kSuccess && handle != nullptr) return handle;
+  const Error error = ToError(answer, session.nvml->handle_by_index.name);
+  if (SaysDriverGone(answer))
+    return Error(Code::kUnavailable, "the NVIDIA driver went away: " + error.message());
+  if (answer == abi::kInvalidArgument || answer == abi::kNotFound)
+    return Error(Code::kNotFound, "there is no GPU " + address);
+  return Error(Code::kDataLoss, "GPU " + address + " does not answer: " + error.message());
+}
+
+Result<device::Facts> NvidiaBackend::Describe(const std::string& address) {
+  const auto session = Current();
+  if (!session) return NotOpen();
+  abi::Return answer = abi::kSuccess;
+  ASSIGN(const abi::Device handle, FindHandle(*session, address, answer));
+  ASSIGN(device::Facts facts, GatherFacts(session->nvml, files_, handle, address));
+  Gpu& gpu = session->gpus[address];
+  const std::string changeable = Changeable(session->nvml, handle);
+  // In another mode the device answers other calls.
+  if (gpu.id != facts.id || gpu.changeable != changeable) session->sampling->Forget(address);
+  gpu = {handle, facts.id, facts.pci, CountLanes(session->nvml, files_, handle), changeable};
+  facts.links = GatherLinks(session->nvml, gpu, session->gpus);
+  session->events->Register(handle, facts.id);
+  return facts;
+}
+
+Result<device::Reading> NvidiaBackend::Read(const std::string& address) {
+  const auto session = Current();
+  if (!session) return NotOpen();
+  const auto known = session->gpus.find(address);
+  const std::string id = known != session->gpus.end() ? known->second.id : "";
+  abi::Return answer = abi::kSuccess;
+  const auto handle = FindHandle(*session, address, answer);
+  if (handle.ok()) {
+    ASSIGN(device::Reading reading, TakeReading(session->nvml, *handle, id));
+    if (reading.reachable && known != session->gpus.end())
+      reading.facts_changed = Changeable(session->nvml, *handle) != known->second.changeable;
+    return reading;
+  }
+  // A lost GPU may show only here.
+  if (handle.error().code() == Code::kDataLoss)
+    return Unreachable(answer, session->nvml->handle_by_index.name, id);
+  return handle.error();
+}
+
+Result<device::Sample> NvidiaBackend::TakeSample(const std::string& address,
+                                                 const device::SampleRequest& request) {
+  const auto session = Current();
+  if (!session) return NotOpen();
+  abi::Return answer = abi::kSuccess;
+  ASSIGN(const abi::Device handle, FindHandle(*session, address, answer));
+  return session->sampling->Take(handle, address, request);
+}
+
+Result<std::vector<device::Evidence>> NvidiaBackend::Wait(std::chrono::milliseconds most) {
+  const auto session = Current();
+  if (!session) return NotOpen();
+  return session->events->Wait(most);
+}
+
+}  // namespace
+
+std::unique_ptr<device::Backend> MakeBackend(const device::Paths& paths) {
+  return std::make_unique<NvidiaBackend>(paths);
+}
+
+}  // namespace penstock::backend::nvidia

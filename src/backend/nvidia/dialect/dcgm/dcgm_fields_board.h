@@ -1,0 +1,73 @@
+// DCGM's fields: facts, clocks, temperatures, power, utilization, memory, modes.
+#pragma once
+
+#include "backend/nvidia/dialect/dcgm/dcgm_fields.h"
+
+namespace penstock::backend::nvidia {
+
+// clang-format off
+inline constexpr device::ExporterField kDcgmBoardFields[] = {
+    {.name = "DCGM_FI_DRIVER_VERSION", .new_name = "DCGM_FI_SYSTEM_DRIVER_VERSION", .number = 1, .source = device::FieldSource::kFact},
+    {.name = "DCGM_FI_NVML_VERSION", .new_name = "DCGM_FI_SYSTEM_NVML_VERSION", .number = 2, .source = device::FieldSource::kFact},
+    {.name = "DCGM_FI_CUDA_DRIVER_VERSION", .number = 5, .source = device::FieldSource::kFact},
+    {.name = "DCGM_FI_DEV_NAME", .new_name = "DCGM_FI_DEV_GPU_NAME", .number = 50, .source = device::FieldSource::kFact},
+    {.name = "DCGM_FI_DEV_BRAND", .new_name = "DCGM_FI_DEV_GPU_BRAND", .number = 51, .source = device::FieldSource::kFact},
+    {.name = "DCGM_FI_DEV_NVML_INDEX", .number = 52, .source = device::FieldSource::kFact},
+    {.name = "DCGM_FI_DEV_SERIAL", .new_name = "DCGM_FI_DEV_BOARD_SERIAL", .number = 53, .source = device::FieldSource::kFact},
+    {.name = "DCGM_FI_DEV_UUID", .new_name = "DCGM_FI_DEV_GPU_UUID", .number = 54, .source = device::FieldSource::kFact},
+    {.name = "DCGM_FI_DEV_MINOR_NUMBER", .new_name = "DCGM_FI_DEV_GPU_MINOR_NUMBER", .number = 55, .source = device::FieldSource::kFact},
+    {.name = "DCGM_FI_DEV_OEM_INFOROM_VER", .new_name = "DCGM_FI_DEV_INFOROM_OEM_VERSION", .number = 56, .source = device::FieldSource::kFact},
+    {.name = "DCGM_FI_DEV_PCI_BUSID", .new_name = "DCGM_FI_DEV_PCI_BUS_ID", .number = 57, .source = device::FieldSource::kFact},
+    {.name = "DCGM_FI_DEV_CUDA_COMPUTE_CAPABILITY", .new_name = "DCGM_FI_CUDA_GPU_COMPUTE_CAPABILITY", .number = 63, .source = device::FieldSource::kFact},
+    {.name = "DCGM_FI_DEV_COMPUTE_MODE", .new_name = "DCGM_FI_DEV_GPU_COMPUTE_MODE", .number = 65, .from = "mode.compute"},
+    {.name = "DCGM_FI_DEV_PERSISTENCE_MODE", .new_name = "DCGM_FI_DEV_GPU_PERSISTENCE_MODE", .number = 66, .from = "mode.persistence"},
+    {.name = "DCGM_FI_DEV_MIG_MODE", .number = 67, .from = "mode.mig"},
+    {.name = "DCGM_FI_DEV_ECC_INFOROM_VER", .new_name = "DCGM_FI_DEV_INFOROM_ECC_VERSION", .number = 80, .source = device::FieldSource::kFact},
+    {.name = "DCGM_FI_DEV_POWER_INFOROM_VER", .new_name = "DCGM_FI_DEV_INFOROM_POWER_VERSION", .number = 81, .source = device::FieldSource::kFact},
+    {.name = "DCGM_FI_DEV_INFOROM_IMAGE_VER", .new_name = "DCGM_FI_DEV_INFOROM_IMAGE_VERSION", .number = 82, .source = device::FieldSource::kFact},
+    {.name = "DCGM_FI_DEV_VBIOS_VERSION", .number = 85, .source = device::FieldSource::kFact},
+    {.name = "DCGM_FI_DEV_BAR1_TOTAL", .new_name = "DCGM_FI_DEV_BAR1_CAPACITY_BYTES", .number = 90, .from = "bar1.total", .divisor = kMebibyte},
+    {.name = "DCGM_FI_DEV_BAR1_USED", .new_name = "DCGM_FI_DEV_BAR1_USED_BYTES", .number = 92, .from = "bar1.used", .divisor = kMebibyte},
+    {.name = "DCGM_FI_DEV_BAR1_FREE", .new_name = "DCGM_FI_DEV_BAR1_FREE_BYTES", .number = 93, .from = "bar1.free", .divisor = kMebibyte},
+    {.name = "DCGM_FI_DEV_SM_CLOCK", .new_name = "DCGM_FI_DEV_SM_CLOCK_HERTZ", .number = 100, .from = "clock.sm", .new_divisor = 1e-6},
+    {.name = "DCGM_FI_DEV_MEM_CLOCK", .new_name = "DCGM_FI_DEV_MEMORY_CLOCK_HERTZ", .number = 101, .from = "clock.memory", .new_divisor = 1e-6},
+    {.name = "DCGM_FI_DEV_VIDEO_CLOCK", .new_name = "DCGM_FI_DEV_VIDEO_CLOCK_HERTZ", .number = 102, .from = "clock.video", .new_divisor = 1e-6},
+    {.name = "DCGM_FI_DEV_APP_SM_CLOCK", .new_name = "DCGM_FI_DEV_SM_APP_CLOCK_HERTZ", .number = 110, .from = "clock.application.sm", .new_divisor = 1e-6},
+    {.name = "DCGM_FI_DEV_APP_MEM_CLOCK", .new_name = "DCGM_FI_DEV_MEMORY_APP_CLOCK_HERTZ", .number = 111, .from = "clock.application.memory", .new_divisor = 1e-6},
+    {.name = "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", .number = 112, .from = "clocks.reasons"},
+    {.name = "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", .new_name = "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", .number = 112, .from = "clocks.reasons"},
+    {.name = "DCGM_FI_DEV_MAX_SM_CLOCK", .new_name = "DCGM_FI_DEV_SM_MAX_CLOCK_HERTZ", .number = 113, .from = "clock.max.sm", .new_divisor = 1e-6},
+    {.name = "DCGM_FI_DEV_MAX_MEM_CLOCK", .new_name = "DCGM_FI_DEV_MEMORY_MAX_CLOCK_HERTZ", .number = 114, .from = "clock.max.memory", .new_divisor = 1e-6},
+    {.name = "DCGM_FI_DEV_MAX_VIDEO_CLOCK", .new_name = "DCGM_FI_DEV_VIDEO_MAX_CLOCK_HERTZ", .number = 115, .from = "clock.max.video", .new_divisor = 1e-6},
+    {.name = "DCGM_FI_DEV_MEMORY_TEMP", .new_name = "DCGM_FI_DEV_MEMORY_TEMP_CELSIUS", .number = 140, .from = "temperature.memory"},
+    {.name = "DCGM_FI_DEV_GPU_TEMP", .new_name = "DCGM_FI_DEV_GPU_TEMP_CELSIUS", .number = 150, .from = "temperature.gpu"},
+    {.name = "DCGM_FI_DEV_MEM_MAX_OP_TEMP", .new_name = "DCGM_FI_DEV_MEMORY_MAX_OP_TEMP_CELSIUS", .number = 151, .from = "temperature.limit.memory"},
+    {.name = "DCGM_FI_DEV_GPU_MAX_OP_TEMP", .new_name = "DCGM_FI_DEV_GPU_MAX_OP_TEMP_CELSIUS", .number = 152, .from = "temperature.limit.gpu"},
+    {.name = "DCGM_FI_DEV_GPU_TEMP_LIMIT", .new_name = "DCGM_FI_DEV_GPU_TEMP_MARGIN_CELSIUS", .number = 153, .from = "temperature.margin"},
+    {.name = "DCGM_FI_DEV_POWER_USAGE", .new_name = "DCGM_FI_DEV_BOARD_POWER_WATTS", .number = 155, .from = "power", .divisor = 1000, .new_divisor = 1000, .real = true, .new_real = true},
+    {.name = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", .new_name = "DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL", .number = 156, .from = "energy", .new_divisor = 1000, .new_real = true},
+    {.name = "DCGM_FI_DEV_POWER_USAGE_INSTANT", .new_name = "DCGM_FI_DEV_BOARD_POWER_RAW_WATTS", .number = 157, .from = "power.instant", .divisor = 1000, .new_divisor = 1000, .real = true, .new_real = true},
+    {.name = "DCGM_FI_DEV_SLOWDOWN_TEMP", .new_name = "DCGM_FI_DEV_GPU_TEMP_SLOWDOWN_CELSIUS", .number = 158, .from = "temperature.limit.slowdown"},
+    {.name = "DCGM_FI_DEV_SHUTDOWN_TEMP", .new_name = "DCGM_FI_DEV_GPU_TEMP_SHUTDOWN_CELSIUS", .number = 159, .from = "temperature.limit.shutdown"},
+    {.name = "DCGM_FI_DEV_POWER_MGMT_LIMIT", .new_name = "DCGM_FI_DEV_BOARD_POWER_LIMIT_REQUESTED_WATTS", .number = 160, .from = "power.limit", .divisor = 1000, .new_divisor = 1000, .real = true, .new_real = true},
+    {.name = "DCGM_FI_DEV_POWER_MGMT_LIMIT_MIN", .new_name = "DCGM_FI_DEV_BOARD_POWER_LIMIT_MIN_WATTS", .number = 161, .from = "power.limit.min", .divisor = 1000, .new_divisor = 1000, .real = true, .new_real = true},
+    {.name = "DCGM_FI_DEV_POWER_MGMT_LIMIT_MAX", .new_name = "DCGM_FI_DEV_BOARD_POWER_LIMIT_MAX_WATTS", .number = 162, .from = "power.limit.max", .divisor = 1000, .new_divisor = 1000, .real = true, .new_real = true},
+    {.name = "DCGM_FI_DEV_POWER_MGMT_LIMIT_DEF", .new_name = "DCGM_FI_DEV_BOARD_POWER_LIMIT_DEFAULT_WATTS", .number = 163, .from = "power.limit.default", .divisor = 1000, .new_divisor = 1000, .real = true, .new_real = true},
+    {.name = "DCGM_FI_DEV_ENFORCED_POWER_LIMIT", .new_name = "DCGM_FI_DEV_BOARD_POWER_LIMIT_ENFORCED_WATTS", .number = 164, .from = "power.limit.enforced", .divisor = 1000, .new_divisor = 1000, .real = true, .new_real = true},
+    {.name = "DCGM_FI_DEV_FABRIC_CLUSTER_UUID", .number = 172, .source = device::FieldSource::kFact},
+    {.name = "DCGM_FI_DEV_PSTATE", .new_name = "DCGM_FI_DEV_GPU_PSTATE", .number = 190, .from = "performance_state"},
+    {.name = "DCGM_FI_DEV_FAN_SPEED", .new_name = "DCGM_FI_DEV_FAN_SPEED_RATIO", .number = 191, .from = "fan", .new_divisor = 100, .new_real = true},
+    {.name = "DCGM_FI_DEV_GPU_UTIL", .new_name = "DCGM_FI_DEV_GPU_UTIL_RATIO", .number = 203, .from = "utilization.gpu", .new_divisor = 100, .new_real = true},
+    {.name = "DCGM_FI_DEV_MEM_COPY_UTIL", .new_name = "DCGM_FI_DEV_MEMORY_COPY_UTIL_RATIO", .number = 204, .from = "utilization.memory", .new_divisor = 100, .new_real = true},
+    {.name = "DCGM_FI_DEV_ENC_UTIL", .new_name = "DCGM_FI_DEV_ENC_UTIL_RATIO", .number = 206, .from = "utilization.encoder", .new_divisor = 100, .new_real = true},
+    {.name = "DCGM_FI_DEV_DEC_UTIL", .new_name = "DCGM_FI_DEV_DEC_UTIL_RATIO", .number = 207, .from = "utilization.decoder", .new_divisor = 100, .new_real = true},
+    {.name = "DCGM_FI_DEV_FB_TOTAL", .new_name = "DCGM_FI_DEV_FB_CAPACITY_BYTES", .number = 250, .from = "memory.total", .divisor = kMebibyte},
+    {.name = "DCGM_FI_DEV_FB_FREE", .new_name = "DCGM_FI_DEV_FB_FREE_BYTES", .number = 251, .from = "memory.free", .divisor = kMebibyte},
+    {.name = "DCGM_FI_DEV_FB_USED", .new_name = "DCGM_FI_DEV_FB_USED_BYTES", .number = 252, .from = "memory.used", .divisor = kMebibyte},
+    {.name = "DCGM_FI_DEV_FB_RESERVED", .new_name = "DCGM_FI_DEV_FB_RESERVED_BYTES", .number = 253, .from = "memory.reserved", .divisor = kMebibyte},
+    {.name = "DCGM_FI_DEV_FB_USED_PERCENT", .new_name = "DCGM_FI_DEV_FB_USED_RATIO", .number = 254, .from = "memory.used_ratio", .real = true, .new_real = true},
+    {.name = "DCGM_FI_DEV_VGPU_LICENSE_STATUS", .number = 526, .from = "license"},
+};
+// clang-format on
+
+}  // namespace penstock::backend::nvidia

@@ -1,0 +1,223 @@
+#include "backend/nvidia/dialect/dialect.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "backend/nvidia/dialect/auxiliary_classes.h"
+#include "backend/nvidia/dialect/containers.h"
+#include "backend/nvidia/dialect/dcgm/dcgm.h"
+#include "backend/nvidia/dialect/kernel_log.h"
+#include "backend/nvidia/dialect/kinds.h"
+#include "backend/nvidia/dialect/labels.h"
+#include "backend/nvidia/dialect/quantities.h"
+#include "backend/nvidia/dialect/xid.h"
+#include "base/core/strings.h"
+#include "device/kinds.h"
+
+namespace penstock::backend::nvidia {
+namespace {
+
+constexpr std::int64_t kFallenOffTheBus = 79;
+
+using device::Driver;
+using device::Edits;
+using device::Evidence;
+using device::Facts;
+using device::Severity;
+using device::Verdict;
+
+using Devices = std::span<const Facts* const>;
+
+std::string Names(Devices devices, device::DeviceNames names = device::DeviceNames::kIds) {
+  std::vector<std::string> all;
+  for (const Facts* facts : devices)
+    all.push_back(names == device::DeviceNames::kIds ? facts->id : std::to_string(facts->index));
+  return base::Join(all, ",");
+}
+
+void AddFiles(Edits& edits, const std::vector<device::DeviceFile>& files) {
+  for (const device::DeviceFile& file : files) {
+    if (file.path.starts_with("/dev/dri/"))
+      continue;  // as in NVIDIA's plugin; CDI specifications have them where graphics is requested
+    const Edits::File edit{file.path, file.path, "rw"};
+    if (std::find(edits.files.begin(), edits.files.end(), edit) == edits.files.end())
+      edits.files.push_back(edit);
+  }
+}
+
+std::vector<Edits::File> Files(Devices devices, const Driver& driver) {
+  Edits edits;
+  for (const Facts* facts : devices) AddFiles(edits, facts->files);
+  if (!devices.empty()) AddFiles(edits, driver.files);
+  return edits.files;
+}
+
+/// Resource names are Kubernetes qualified names, by convention in lower case.
+std::string ModelResourceOf(const Facts& device) {
+  std::string key = ModelKey(device.model);
+  for (char& c : key)
+    c = c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return "nvidia.com/" + (key.empty() ? "gpu" : key);
+}
+
+/// NVIDIA, "Multi-Process Service": clients per device. The device plugin (mps/device.go) compares
+/// with 7.5 and so allows Volta only 16.
+std::string WhyNoMps(const Facts& device, const device::Shape& shape) {
+  constexpr int kMostClients = 48, kMostBeforeVolta = 16;
+  if (shape.sharing != device::Sharing::kMps) return "";
+  const auto mig = std::find_if(device.modes.begin(), device.modes.end(),
+                                [](const device::Mode& mode) { return mode.name == "mig"; });
+  if (!device.parent.empty() || (mig != device.modes.end() && mig->current == "enabled"))
+    return "MPS cannot share a GPU in MIG mode, or a part of one: switch MIG off, or use "
+           "timeSlicing";
+  const auto capability = base::Split(device.architecture_version, '.');
+  const auto major = base::ParseInt(capability.front()), minor = base::ParseInt(capability.back());
+  if (!major || !minor || *major < 3 || (*major == 3 && *minor < 5))
+    return "a " + device.model + " (compute capability " + device.architecture_version +
+           ") has no MPS: use timeSlicing";
+  const int most = *major >= 7 ? kMostClients : kMostBeforeVolta;
+  if (shape.shares > most)
+    return std::to_string(shape.shares) + " shares are more than MPS has clients (" +
+           std::to_string(most) + "): ask for fewer replicas";
+  return "";
+}
+
+class NvidiaDialect final : public device::Dialect {
+ public:
+  std::string_view vendor() const override { return kVendor; }
+
+  std::string_view resource() const override { return "nvidia.com/gpu"; }
+
+  std::string ModelResource(const Facts& device) const override { return ModelResourceOf(device); }
+
+  std::string WhyNotShared(const Facts& device, const device::Shape& shape) const override {
+    return WhyNoMps(device, shape);
+  }
+
+  // NVIDIA_VISIBLE_DEVICES: NVIDIA container toolkit, "User guide"; "void" means a container
+  // without GPUs.
+  Edits ForContainer(Devices devices, const Driver& driver,
+                     device::DeviceNames names) const override {
+    return {{{"NVIDIA_VISIBLE_DEVICES", devices.empty() ? "void" : Names(devices, names)}},
+            Files(devices, driver)};
+  }
+
+  // NVIDIA container toolkit, internal/config/image/cuda_image.go; how the device plugin uses it:
+  // its internal/plugin/server.go.
+  device::ListForms ContainerListForms() const override {
+    return {.variable = "NVIDIA_VISIBLE_DEVICES",
+            .nothing = "void",
+            .folder = "/var/run/nvidia-container-devices",
+            .classes = {{"gds", {"NVIDIA_GDS", "enabled", ""}},
+                        {"gdrcopy", {"NVIDIA_GDRCOPY", "enabled", ""}},
+                        {"imex", {"NVIDIA_IMEX_CHANNELS", "", "imex"}},
+                        {"mofed", {"NVIDIA_MOFED", "enabled", ""}},
+                        {"nvswitch", {"NVIDIA_NVSWITCH", "enabled", ""}}}};
+  }
+
+  // CUDA programming guide, "CUDA environment variables": only devices before an invalid index are
+  // visible, so -1 hides all. An empty value also hides all, but is lost where environments are
+  // passed on.
+  Edits ForProcess(Devices devices, const Driver& driver) const override {
+    return {{{"CUDA_DEVICE_ORDER", "PCI_BUS_ID"},
+             {"CUDA_VISIBLE_DEVICES", devices.empty() ? "-1" : Names(devices)},
+             {"NVIDIA_VISIBLE_DEVICES", devices.empty() ? "void" : Names(devices)}},
+            Files(devices, driver)};
+  }
+
+  std::span<const device::Quantity> Quantities() const override { return TheQuantities(); }
+
+  const device::Exporter* exporter() const override { return &DcgmExporter(); }
+
+  std::string_view cdi_kind() const override { return kCdiKind; }
+
+  std::vector<std::string> CdiNamesOf(const Facts& device, const Facts* parent,
+                                      std::span<const device::CdiNames> strategies) const override {
+    return CdiDeviceNames(device, parent, strategies);
+  }
+
+  device::ContainerDriver DriverForContainers(const Driver& driver) const override {
+    return ContainerDriverOf(driver);
+  }
+
+  std::vector<device::CdiClass> CdiClasses() const override { return AuxiliaryCdiClasses(); }
+
+  std::vector<device::CdiPlatform> CdiPlatforms() const override { return OtherPlatforms(); }
+
+  Verdict Judge(const Evidence& evidence) const override {
+    const auto& kind = evidence.kind;
+    const auto said = [&](std::string_view otherwise) {
+      return evidence.text.empty() ? std::string(otherwise) : evidence.text;
+    };
+    if (kind == kXid) {
+      auto verdict = JudgeXid(evidence.code, evidence.text);
+      verdict.silences = evidence.code == kFallenOffTheBus;
+      return verdict;
+    }
+    if (kind == kRecoveryAction) return JudgeRecoveryAction(evidence.code);
+    if (kind == kLost)
+      return {Severity::kGone, "the GPU is lost: " + said("it does not answer"), true};
+    if (kind == kResetRequired)
+      return {Severity::kReset, "the driver says that the GPU must be reset"};
+    if (kind == kUnavailable)
+      return {Severity::kReset, "the driver says that the GPU is unavailable"};
+    if (kind == kRemapFailure)
+      return {Severity::kReset,
+              "a memory row could not be remapped: the GPU may have to be replaced"};
+    if (kind == kPoison && evidence.code != 0)
+      return {Severity::kReset, "poisoned data that could not be contained"};
+    if (kind == kPoison) return {Severity::kWarn, "poisoned data, contained"};
+    if (kind == kRemapPending)
+      return {Severity::kWarn, "a memory row is remapped with the next reset"};
+    if (kind == kEccUncorrectable)
+      return {Severity::kWarn,
+              "uncorrectable ECC errors since the last reset: " + std::to_string(evidence.code)};
+    if (kind == device::kDriverLoaded || kind.starts_with(device::kResetCounter))
+      return {Severity::kIgnore, said(kind)};
+    if (kind == kRecoveryChanged)
+      return {Severity::kIgnore, "the driver's recovery action changed"};
+    if (kind == kSxid)
+      return {Severity::kWarn,
+              "SXID " + std::to_string(evidence.code) + " of an NVSwitch: " + said("no text")};
+    return {Severity::kWarn, said(kind)};
+  }
+
+  std::vector<std::string> DriverPaths(const device::Paths& paths) const override {
+    const auto below = [](const std::string& root, std::string_view path) {
+      return (root == "/" ? "" : root) + std::string(path);
+    };
+    std::vector<std::string> found{below(paths.sysfs_root, "/module/nvidia"),
+                                   below(paths.dev_root, "/dev/nvidiactl")};
+    // Its entries are the GPUs that are bound to the driver.
+    found.push_back(below(paths.sysfs_root, "/bus/pci/drivers/nvidia"));
+    // For a dev root that is itself a /dev.
+    found.push_back(below(paths.dev_root, "/nvidiactl"));
+    if (!paths.library.empty()) {
+      found.push_back(paths.library);
+      return found;
+    }
+    for (const std::string_view folder : kLibraryFolders)
+      found.push_back(
+          below(paths.driver_root, std::string(folder) + "/" + std::string(kLibraryName)));
+    return found;
+  }
+
+  std::optional<Evidence> FromKernelLog(std::string_view line) const override {
+    return ParseKernelLine(line);
+  }
+
+  std::uint16_t pci_vendor() const override { return kPciVendor; }
+
+  std::map<std::string, std::string> Labels(const device::LabelFacts& facts) const override {
+    return NodeLabels(facts);
+  }
+};
+
+}  // namespace
+
+const device::Dialect& TheDialect() {
+  static const NvidiaDialect dialect;
+  return dialect;
+}
+
+}  // namespace penstock::backend::nvidia

@@ -1,0 +1,28 @@
+// A row of the table of quantities: the quantity and the call that reads it. Only for the files of
+// the table.
+#pragma once
+
+#include "backend/nvidia/dialect/quantities.h"
+
+namespace penstock::backend::nvidia {
+
+struct QuantityRow {
+  device::Quantity quantity;
+  Way way;
+};
+
+// The largest possible values; drivers mark "not available" by values above them.
+inline constexpr double kMostMegahertz = 50e3;
+inline constexpr double kMostCelsius = 200;
+inline constexpr double kMostMilliwatts = 5e6;
+inline constexpr double kMostBytes = 1e14;
+inline constexpr double kMostBytesPerSecond = 1e13;
+inline constexpr double kMostCount = 9e18;   ///< of a 64-bit counter
+inline constexpr double kMostFew = 4.294e9;  ///< of a 32-bit counter
+
+template <typename E>
+constexpr unsigned Number(E value) {
+  return static_cast<unsigned>(value);
+}
+
+}  // namespace penstock::backend::nvidia

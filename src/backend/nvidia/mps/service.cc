@@ -1,0 +1,227 @@
+// Keeps one supervisor per desired set and publishes the state of each device. supervisor.h has the
+// life of a single set.
+#include "backend/nvidia/mps/service.h"
+
+#include <algorithm>
+#include <charconv>
+#include <list>
+
+#include "backend/nvidia/mps/supervisor.h"
+#include "base/core/strings.h"
+
+namespace penstock::backend::nvidia {
+namespace {
+
+using device::Isolation;
+using device::SharedDevice;
+using device::SharedDevices;
+using device::SharedSet;
+
+/// The first compute capability whose GPUs enforce limits on clients (NVIDIA's MPS manual, "Volta
+/// MPS").
+constexpr double kFirstWithLimits = 7.0;
+
+double ComputeCapability(const device::Facts& device) {
+  double version = 0;
+  const std::string& text = device.architecture_version;
+  std::from_chars(text.data(), text.data() + text.size(), version, std::chars_format::fixed);
+  return version;
+}
+
+class MpsService final : public device::SharingService {
+ public:
+  MpsService(os::Loop& loop, MpsOptions options)
+      : loop_(loop), options_(std::move(options)), since_(loop.clock().Now()) {}
+
+  void Want(std::vector<SharedSet> sets) override;
+  base::Published<SharedDevices>& published() override { return published_; }
+  void EndIdle() override;
+
+ private:
+  using Supervisors = std::list<std::unique_ptr<mps::Supervisor>>;
+
+  void FindEarlier();
+  void Reconcile();
+  void Publish();
+  mps::Supervisor* Of(const SharedSet& set);
+  const mps::Supervisor* InTheWay(const SharedSet& set) const;
+  SharedDevice Describe(const SharedSet& set, std::size_t member) const;
+  void Serve(const mps::Supervisor& supervisor, const SharedSet& set, std::size_t member,
+             SharedDevice& device) const;
+  void AddEdits(const SharedSet& set, bool own_shm, SharedDevice& device) const;
+  void Add(mps::ServerSpec spec);
+
+  os::Loop& loop_;
+  const MpsOptions options_;
+  const base::TimePoint since_;
+  bool looked_ = false;
+  std::vector<SharedSet> wanted_;
+  Supervisors supervisors_;
+  base::Published<SharedDevices> published_;
+};
+
+void MpsService::Want(std::vector<SharedSet> sets) {
+  wanted_ = std::move(sets);
+  std::erase_if(wanted_, [](const SharedSet& set) { return set.members.empty(); });
+  if (!std::exchange(looked_, true)) FindEarlier();
+  Reconcile();
+}
+
+void MpsService::Add(mps::ServerSpec spec) {
+  supervisors_.push_back(
+      std::make_unique<mps::Supervisor>(loop_, options_, std::move(spec), [this] { Reconcile(); }));
+  supervisors_.back()->Begin();
+}
+
+// Adds the sets that a previous agent started, desired or not.
+void MpsService::FindEarlier() {
+  for (mps::ServerSpec& spec : mps::ReadNotes(options_.root)) Add(std::move(spec));
+}
+
+/// Servers found running are kept for a while: a new agent first has to learn which sets are
+/// desired.
+void MpsService::Reconcile() {
+  supervisors_.remove_if([](const auto& supervisor) { return supervisor->ended(); });
+  const base::Duration settle =
+      std::max<base::Duration>(since_ + options_.settle - loop_.clock().Now(), base::Duration{});
+  for (const auto& supervisor : supervisors_) {
+    const auto same = [&](const SharedSet& set) { return mps::SpecOf(set) == supervisor->spec(); };
+    if (std::none_of(wanted_.begin(), wanted_.end(), same))
+      supervisor->End(settle);
+    else
+      (void)supervisor->Keep();
+  }
+  for (const SharedSet& set : wanted_)
+    if (Of(set) == nullptr && InTheWay(set) == nullptr) Add(mps::SpecOf(set));
+  Publish();
+}
+
+// This service's loop ends with the agent, so the work runs on a loop of its own, in a service that
+// finds the servers as the next agent would.
+void MpsService::EndIdle() {
+  wanted_.clear();
+  supervisors_.clear();
+  looked_ = false;
+  MpsOptions options = options_;
+  options.settle = {};
+  options.ask_often = std::min<base::Duration>(options.ask_often, std::chrono::milliseconds(100));
+  os::Loop loop("mps-ending");
+  MpsService ending(loop, std::move(options));
+  ending.Want({});
+  const auto only_busy = [&ending] {
+    return std::all_of(ending.supervisors_.begin(), ending.supervisors_.end(),
+                       [](const auto& supervisor) { return supervisor->view().clients > 0; });
+  };
+  const base::Subscription news = ending.published().Subscribe([&](const auto&) {
+    if (only_busy()) loop.Stop();
+  });
+  loop.PostAfter(options_.end_deadline, [&loop] { loop.Stop(); });
+  if (!only_busy()) loop.Run();
+  published_.Set(ending.published().Get());
+}
+
+mps::Supervisor* MpsService::Of(const SharedSet& set) {
+  const mps::ServerSpec spec = mps::SpecOf(set);
+  const auto at = std::find_if(supervisors_.begin(), supervisors_.end(),
+                               [&](const auto& one) { return one->spec() == spec; });
+  return at == supervisors_.end() ? nullptr : at->get();
+}
+
+// A set that has not ended yet and has the same folder or one of the same GPUs.
+const mps::Supervisor* MpsService::InTheWay(const SharedSet& set) const {
+  const std::string folder = mps::FoldersOf(options_.root, set.name).all;
+  for (const auto& supervisor : supervisors_) {
+    if (mps::FoldersOf(options_.root, supervisor->spec().set).all == folder)
+      return supervisor.get();
+    for (const mps::ServerSpec::Gpu& gpu : supervisor->spec().gpus)
+      for (const SharedSet::Member& member : set.members)
+        if (member.device->id == gpu.id) return supervisor.get();
+  }
+  return nullptr;
+}
+
+void MpsService::Publish() {
+  SharedDevices devices;
+  for (const SharedSet& set : wanted_)
+    for (std::size_t i = 0; i < set.members.size(); ++i)
+      devices[set.members[i].device->id] = Describe(set, i);
+  // Also sets that are ending: until they have ended, their devices may have clients.
+  for (const auto& supervisor : supervisors_) {
+    for (const mps::ServerSpec::Gpu& gpu : supervisor->spec().gpus) {
+      const auto [at, fresh] = devices.try_emplace(gpu.id);
+      at->second.servers.insert(at->second.servers.end(), supervisor->view().servers.begin(),
+                                supervisor->view().servers.end());
+      if (!fresh) continue;
+      at->second.set = supervisor->spec().set;
+      at->second.clients = supervisor->view().clients;
+      at->second.reason = "its MPS server is not wanted any more and ends with its last client";
+    }
+  }
+  if (devices != *published_.Get()) published_.Set(std::move(devices));
+}
+
+SharedDevice MpsService::Describe(const SharedSet& set, std::size_t member) const {
+  SharedDevice device;
+  device.set = set.name;
+  const mps::ServerSpec spec = mps::SpecOf(set);
+  for (const auto& supervisor : supervisors_) {
+    if (supervisor->spec() != spec) continue;
+    Serve(*supervisor, set, member, device);
+    return device;
+  }
+  AddEdits(set, options_.own_shm, device);
+  if (const mps::Supervisor* other = InTheWay(set); other != nullptr) {
+    device.clients = other->view().clients;
+    device.reason = "its MPS server is as it was before a change (" + other->spec().set + ", " +
+                    std::to_string(other->view().clients) +
+                    " clients) and is replaced when its last client has gone";
+  }
+  return device;
+}
+
+// The state of the set's server, as far as it concerns this device.
+void MpsService::Serve(const mps::Supervisor& supervisor, const SharedSet& set, std::size_t member,
+                       SharedDevice& device) const {
+  const mps::View& view = supervisor.view();
+  AddEdits(set, view.ready ? view.own_shm : options_.own_shm, device);
+  device.ready = view.ready;
+  device.reason = view.reason;
+  device.clients = view.clients;
+  if (!view.ready) return;
+  std::vector<std::string> remarks = view.remarks;
+  const base::Bytes asked = supervisor.spec().gpus[member].memory, held = view.memory[member];
+  const bool holds = ComputeCapability(*set.members[member].device) >= kFirstWithLimits;
+  if (!holds) {
+    remarks.emplace_back("MPS holds no limits on this model (compute capability 7.0 is needed)");
+  } else {
+    device.memory = held;
+    device.compute_percent = view.percentage;
+    if (held != asked)
+      remarks.push_back("MPS of this driver does not hold the memory limit of " +
+                        base::FormatBytes(asked) + " that was asked for");
+    else if (view.exclusive[member])
+      device.isolation = Isolation::kMemoryPerProcess;
+  }
+  device.reason = base::Join(remarks, "; ");
+}
+
+void MpsService::AddEdits(const SharedSet& set, bool own_shm, SharedDevice& device) const {
+  static constexpr const char* kVariable = "CUDA_MPS_PIPE_DIRECTORY";
+  const mps::Folders host = mps::FoldersOf(options_.host_root, set.name);
+  const std::string inside = "/mps/" + set.name + "/pipe";
+  const std::string shm = own_shm ? host.shm : "/dev/shm";
+  device.container.environment[kVariable] = inside;
+  device.container.mounts = {{inside, host.pipe, true}, {"/dev/shm", shm, false}};
+  device.process.environment[kVariable] = host.pipe;
+  // A process without a mount namespace of its own cannot get this mount, and cannot use this
+  // server.
+  if (own_shm) device.process.mounts = {{"/dev/shm", shm, false}};
+}
+
+}  // namespace
+
+std::unique_ptr<device::SharingService> MakeMpsService(os::Loop& control, MpsOptions options) {
+  return std::make_unique<MpsService>(control, std::move(options));
+}
+
+}  // namespace penstock::backend::nvidia

@@ -1,0 +1,41 @@
+// Runs NVIDIA's MPS for sets of GPUs: starts, watches, restarts and ends one control daemon per
+// set. The caller decides what is shared.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "device/sharing.h"
+#include "os/loop.h"
+
+namespace penstock::backend::nvidia {
+
+struct MpsOptions {
+  std::string driver_root = "/";
+  std::string root = "/run/nvidia/mps";  ///< folder of the sets' folders, as this process sees it
+  std::string host_root = "/run/nvidia/mps";  ///< the same folder as the host sees it
+  std::string proc_root = "/proc";
+  /// True: containers use the servers, and each set has its own /dev/shm, which its containers get.
+  /// False: the machine's /dev/shm is used, and processes of the machine need only an environment
+  /// variable.
+  bool own_shm = true;
+  std::string launcher;  ///< penstock-worker, which sets up the own /dev/shm and control group
+                         ///< (os/process/launch.h); empty: neither of them
+
+  base::Duration answer_deadline = std::chrono::seconds(5);  ///< of one question
+  base::Duration start_deadline = std::chrono::seconds(20);  ///< of a start, until the first answer
+  base::Duration ask_every = std::chrono::seconds(10);       ///< in the normal state
+  base::Duration ask_often = std::chrono::seconds(1);        ///< while waiting for a change
+  base::Duration first_retry = std::chrono::seconds(1);      ///< doubled with each failure ...
+  base::Duration last_retry = std::chrono::minutes(2);       ///< ... up to this
+  base::Duration end_deadline =
+      std::chrono::seconds(8);  ///< most that EndIdle takes; it blocks, since the agent's loop ends
+  base::Duration settle = std::chrono::seconds(
+      10);  ///< how long servers found running are kept before a set needs them
+};
+
+/// Creates the service. It lives on the control executor; its servers outlive it.
+std::unique_ptr<device::SharingService> MakeMpsService(os::Loop& control, MpsOptions options);
+
+}  // namespace penstock::backend::nvidia

@@ -1,0 +1,382 @@
+// Tests the service with the simulated programs and, for faults that these do not have, with a
+// script.
+#include "backend/nvidia/mps/service.h"
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "backend/nvidia/mps/processes.h"
+#include "backend/nvidia/mps/testing/testing.h"
+#include "os/core/file.h"
+
+namespace penstock::backend::nvidia {
+namespace {
+
+using device::Isolation;
+using device::SharedDevice;
+using device::SharedSet;
+using mps::Client;
+using mps::RunningService;
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+/// Options with quick retries, and deadlines that no test is meant to miss.
+MpsOptions Quick(const std::string& driver_root, const std::string& root) {
+  MpsOptions options;
+  options.driver_root = driver_root;
+  options.root = options.host_root = root;
+  options.own_shm = false;
+  options.answer_deadline = options.start_deadline = std::chrono::minutes(1);
+  options.ask_every = milliseconds(50);
+  options.ask_often = milliseconds(20);
+  options.first_retry = milliseconds(20);
+  options.last_retry = milliseconds(100);
+  options.settle = {};
+  return options;
+}
+
+class Mps : public testing::Test {
+ protected:
+  void SetUp() override {
+    gpus_ = mps::GpusOf(machine_);
+    ASSERT_EQ(gpus_.size(), 8u);
+    Restart();
+  }
+  void TearDown() override {
+    machine_.Sim({"heal", "mps"});
+    service_->EndIdle();
+    EXPECT_TRUE(service_->WaitUntilEmpty());
+  }
+
+  void Restart(base::Duration answer_deadline = std::chrono::minutes(1)) {
+    service_.reset();
+    MpsOptions options = Quick(machine_.root(), root());
+    options.answer_deadline = answer_deadline;
+    service_ = std::make_unique<RunningService>(options);
+  }
+  std::string root() const { return folder_ / "mps"; }
+  std::string pipe() const { return root() + "/nvidia.com-gpu/pipe"; }
+  const std::string& id(std::size_t i) const { return gpus_[i]->id; }
+  SharedSet Set(std::vector<std::size_t> gpus, int shares) const {
+    SharedSet set{"nvidia.com/gpu", {}};
+    for (const std::size_t i : gpus) set.members.push_back({gpus_[i], shares});
+    return set;
+  }
+  std::string DaemonPid() const { return mps::DaemonPid(root()); }
+  std::string ComputeMode(std::size_t i) const {
+    std::array<char, 128> line{};
+    FILE* output =
+        ::popen((machine_.root() +
+                 "/usr/bin/nvidia-smi --query-gpu=compute_mode --format=csv,noheader -i " + id(i))
+                    .c_str(),
+                "re");
+    if (std::fgets(line.data(), line.size(), output) == nullptr) line[0] = '\0';
+    ::pclose(output);
+    return std::string(base::Trim(line.data()));
+  }
+  bool WaitForClients(std::size_t i, int clients) {
+    return service_->WaitFor(id(i),
+                             [&](const SharedDevice& device) { return device.clients == clients; });
+  }
+
+  const SimulatedMachine machine_{"dgx-a100"};
+  const os::TemporaryFolder folder_;
+  std::vector<std::shared_ptr<const device::Facts>> gpus_;
+  std::unique_ptr<RunningService> service_;
+};
+
+TEST_F(Mps, HoldsTheLimitsThatTheSharesStandFor) {
+  service_->Want({Set({0, 3}, 4)});
+  ASSERT_TRUE(service_->WaitUntilReady(id(3))) << service_->Of(id(3)).reason;
+  const SharedDevice device = service_->Of(id(3));
+  EXPECT_EQ(device.set, "nvidia.com/gpu");
+  EXPECT_EQ(device.isolation, Isolation::kMemoryPerProcess) << device.reason;
+  EXPECT_EQ(device.memory, base::Mebibytes(gpus_[3]->memory.mebibytes() / 4));
+  EXPECT_EQ(device.compute_percent, 25);
+  EXPECT_EQ(device.reason, "");
+  EXPECT_EQ(ComputeMode(3), "Exclusive_Process");
+  EXPECT_EQ(ComputeMode(1), "Default");
+
+  const std::string limit = std::to_string(device.memory.mebibytes());
+  Client fits(machine_, pipe(), {"--device", "1", "--allocate", limit, "--hold"});
+  EXPECT_THAT(fits.Line(), HasSubstr("mps server "));
+  EXPECT_EQ(fits.Line(), "limit " + limit + " 25.0");
+  EXPECT_EQ(fits.Line(), "allocated " + limit);
+  ASSERT_TRUE(WaitForClients(3, 1));
+  EXPECT_EQ(service_->Of(id(0)).servers.size(), 1u);
+  Client greedy(machine_, pipe(), {"--device", "1", "--allocate", limit, "--allocate", "1"});
+  EXPECT_EQ(greedy.Status(), 2) << "out of memory";
+  (void)fits.End();
+  EXPECT_TRUE(WaitForClients(3, 0));
+}
+
+TEST_F(Mps, ReportsContainersAndProcessesHowToReachIt) {
+  service_->Want({Set({0}, 2)});
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  const SharedDevice device = service_->Of(id(0));
+  EXPECT_EQ(device.container.environment.at("CUDA_MPS_PIPE_DIRECTORY"), "/mps/nvidia.com/gpu/pipe");
+  ASSERT_EQ(device.container.mounts.size(), 2u);
+  EXPECT_EQ(device.container.mounts[0],
+            (device::Edits::Mount{"/mps/nvidia.com/gpu/pipe", pipe(), true}));
+  EXPECT_EQ(device.container.mounts[1], (device::Edits::Mount{"/dev/shm", "/dev/shm", false}));
+  EXPECT_EQ(device.process.environment.at("CUDA_MPS_PIPE_DIRECTORY"), pipe());
+  EXPECT_TRUE(device.process.mounts.empty());
+}
+
+TEST_F(Mps, LeavesAloneWhatIsAsItWas) {
+  service_->Want({Set({0}, 4)});
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  const std::string pid = DaemonPid();
+  service_->Want({Set({0}, 4)});
+  Client client(machine_, pipe(), {"--hold"});
+  EXPECT_THAT(client.Line(), HasSubstr("mps server "));
+  ASSERT_TRUE(WaitForClients(0, 1));
+  EXPECT_EQ(DaemonPid(), pid);
+}
+
+TEST_F(Mps, EndsASetThatIsNotWantedAnyMoreAndLeavesNothing) {
+  service_->Want({Set({0}, 4)});
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  service_->Want({});
+  ASSERT_TRUE(service_->WaitUntilEmpty());
+  EXPECT_EQ(ComputeMode(0), "Default");
+  EXPECT_FALSE(os::Exists(root() + "/nvidia.com-gpu"));
+}
+
+TEST_F(Mps, Issue669AServerIsNeverRestartedUnderLiveClients) {
+  service_->Want({Set({0}, 4)});
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  Client client(machine_, pipe(), {"--hold"});
+  EXPECT_THAT(client.Line(), HasSubstr("mps server "));
+  ASSERT_TRUE(WaitForClients(0, 1));
+  const std::string pid = DaemonPid();
+  service_->Want({Set({0}, 2)});
+  ASSERT_TRUE(
+      service_->WaitUntilNot(id(0), "1 clients) and is replaced when its last client has gone"));
+  EXPECT_EQ(DaemonPid(), pid);
+  EXPECT_EQ(client.End(), 128 + SIGKILL) << "it lived until now";
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  EXPECT_NE(DaemonPid(), pid);
+  EXPECT_EQ(service_->Of(id(0)).compute_percent, 50);
+}
+
+TEST_F(Mps, ASetThatIsWantedAfterAllIsKept) {
+  service_->Want({Set({0}, 4)});
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  Client client(machine_, pipe(), {"--hold"});
+  EXPECT_THAT(client.Line(), HasSubstr("mps server "));
+  ASSERT_TRUE(WaitForClients(0, 1));
+  const std::string pid = DaemonPid();
+  service_->Want({});
+  service_->Want({Set({0}, 4)});
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  (void)client.End();
+  ASSERT_TRUE(WaitForClients(0, 0));
+  EXPECT_EQ(DaemonPid(), pid);
+}
+
+TEST_F(Mps, IsTakenOverByTheNextAgent) {
+  service_->Want({Set({0, 1}, 4)});
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  Client client(machine_, pipe(), {"--hold"});
+  EXPECT_THAT(client.Line(), HasSubstr("mps server "));
+  const std::string pid = DaemonPid();
+  Restart();
+  service_->Want({Set({0, 1}, 4)});
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  ASSERT_TRUE(WaitForClients(0, 1));
+  EXPECT_EQ(DaemonPid(), pid);
+  EXPECT_EQ(service_->Of(id(0)).isolation, Isolation::kMemoryPerProcess);
+}
+
+TEST_F(Mps, WhatAnEarlierAgentLeftAndNoOneWantsEnds) {
+  service_->Want({Set({0}, 4)});
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  Restart();
+  service_->Want({});
+  EXPECT_TRUE(service_->WaitUntilEmpty());
+  EXPECT_EQ(ComputeMode(0), "Default");
+  EXPECT_FALSE(os::Exists(root() + "/nvidia.com-gpu"));
+}
+
+TEST_F(Mps, ADaemonWhoseFolderWasTakenAwayIsReplacedWhenItsClientsHaveGone) {
+  service_->Want({Set({0}, 4)});
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  Client client(machine_, pipe(), {"--hold"});
+  EXPECT_THAT(client.Line(), HasSubstr("mps server "));
+  service_.reset();
+  std::filesystem::remove_all(root());
+  Restart();
+  service_->Want({Set({0}, 4)});
+  ASSERT_TRUE(service_->WaitUntilNot(
+      id(0), "it is started again when the clients of its server have gone"));
+  EXPECT_EQ(client.End(), 128 + SIGKILL);
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  EXPECT_NE(DaemonPid(), "none") << "there is one";
+}
+
+TEST_F(Mps, ADaemonThatDiesIsStartedAgain) {
+  service_->Want({Set({0}, 4)});
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  const std::string pid = DaemonPid();
+  machine_.Sim({"fault", "mps", "die"});
+  ASSERT_TRUE(service_->WaitFor(
+      id(0), [&](const SharedDevice& device) { return device.ready && DaemonPid() != pid; }));
+}
+
+TEST_F(Mps, ADaemonThatDiesUnderClientsIsStartedAgainWhenTheyHaveGone) {
+  service_->Want({Set({0}, 4)});
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  Client client(machine_, pipe(), {"--hold"});
+  EXPECT_THAT(client.Line(), HasSubstr("mps server "));
+  ASSERT_TRUE(WaitForClients(0, 1));
+  machine_.Sim({"fault", "mps", "die"});
+  ASSERT_TRUE(service_->WaitUntilNot(
+      id(0), "has died; it is started again when the clients of its server have gone"));
+  EXPECT_EQ(client.End(), 128 + SIGKILL);
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+}
+
+TEST_F(Mps, ADaemonThatHangsIsNotReadyAndIsReplaced) {
+  service_->Want({Set({0}, 4)});
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  Restart(milliseconds(500));
+  machine_.Sim({"fault", "mps", "hang"});
+  service_->Want({Set({0}, 4)});
+  ASSERT_TRUE(service_->WaitUntilNot(id(0), "did not answer within 500ms"));
+  machine_.Sim({"heal", "mps"});
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+}
+
+TEST_F(Mps, ADaemonThatHangsUnderClientsIsWaitedFor) {
+  service_->Want({Set({0}, 4)});
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  Client client(machine_, pipe(), {"--hold"});
+  EXPECT_THAT(client.Line(), HasSubstr("mps server "));
+  ASSERT_TRUE(WaitForClients(0, 1));
+  const std::string pid = DaemonPid();
+  Restart(milliseconds(500));
+  service_->Want({Set({0}, 4)});
+  machine_.Sim({"fault", "mps", "hang"});
+  ASSERT_TRUE(service_->WaitUntilNot(
+      id(0), "it is started again when the clients of its server have gone"));
+  machine_.Sim({"heal", "mps"});
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  EXPECT_EQ(DaemonPid(), pid);
+  EXPECT_EQ(client.End(), 128 + SIGKILL) << "it lived until now";
+}
+
+TEST_F(Mps, ADaemonThatAnswersNonsenseIsNotReady) {
+  machine_.Sim({"fault", "mps", "nonsense"});
+  service_->Want({Set({0}, 4)});
+  ASSERT_TRUE(
+      service_->WaitUntilNot(id(0), "answers \"??%s 3 pears ?\" where a percentage is expected"));
+  machine_.Sim({"heal", "mps"});
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+}
+
+TEST_F(Mps, ADaemonThatEndsAtOnceIsNotReady) {
+  machine_.Sim({"fault", "mps", "exit"});
+  service_->Want({Set({0}, 4)});
+  ASSERT_TRUE(service_->WaitUntilNot(id(0), "ends as soon as it has started"));
+  machine_.Sim({"heal", "mps"});
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+}
+
+TEST_F(Mps, Issue569AModelThatHoldsNoLimitsIsSharedAndSaysSo) {
+  auto pascal = std::make_shared<device::Facts>(*gpus_[0]);
+  pascal->architecture_version = "6.1";
+  service_->Want({{"nvidia.com/gpu", {{pascal, 4}}}});
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  const SharedDevice device = service_->Of(id(0));
+  EXPECT_EQ(device.isolation, Isolation::kNone);
+  EXPECT_EQ(device.memory, base::Bytes{});
+  EXPECT_THAT(device.reason, HasSubstr("compute capability 7.0 is needed"));
+}
+
+TEST_F(Mps, WhenTheAgentGoesForGoodIdleServersHaveEndedAndBusyOnesStay) {
+  SharedSet other = Set({1}, 2);
+  other.name = "nvidia.com/gpu.shared";
+  service_->Want({Set({0}, 4), other});
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)) && service_->WaitUntilReady(id(1)));
+  Client client(machine_, pipe(), {"--hold"});
+  EXPECT_THAT(client.Line(), HasSubstr("mps server "));
+  ASSERT_TRUE(WaitForClients(0, 1));
+  service_->EndIdle();
+  EXPECT_FALSE(os::Exists(root() + "/nvidia.com-gpu.shared"));
+  EXPECT_EQ(ComputeMode(1), "Default");
+  EXPECT_TRUE(os::Exists(pipe() + "/control"));
+  EXPECT_EQ(client.End(), 128 + SIGKILL) << "it lived until now";
+}
+
+TEST_F(Mps, EachSetHasItsOwnServer) {
+  SharedSet other = Set({1}, 2);
+  other.name = "nvidia.com/gpu.shared";
+  service_->Want({Set({0}, 4), other});
+  ASSERT_TRUE(service_->WaitUntilReady(id(0)));
+  ASSERT_TRUE(service_->WaitUntilReady(id(1)));
+  EXPECT_EQ(service_->Of(id(1)).compute_percent, 50);
+  EXPECT_TRUE(os::Exists(root() + "/nvidia.com-gpu.shared/pipe/control"));
+}
+
+TEST(MpsWithoutPrograms, SaysWhatIsMissing) {
+  const os::TemporaryFolder folder;
+  RunningService service(Quick(folder.path(), folder / "mps"));
+  const auto gpu = std::make_shared<device::Facts>(device::Facts{.id = "GPU-a"});
+  service.Want({{"nvidia.com/gpu", {{gpu, 4}}}});
+  EXPECT_TRUE(
+      service.WaitUntilNot("GPU-a", "there is no nvidia-cuda-mps-control below " + folder.path()));
+}
+
+/// A driver's control program without memory limits, and no nvidia-smi beside it.
+class OldDriver : public testing::Test {
+ protected:
+  OldDriver() {
+    const std::string bin = machine_.root() + "/usr/bin/",
+                      program = bin + "nvidia-cuda-mps-control";
+    std::filesystem::create_directories(machine_.root() + "/usr/libexec");
+    std::filesystem::rename(program, machine_.root() + "/usr/libexec/nvidia-cuda-mps-control");
+    std::filesystem::remove(bin + "nvidia-smi");
+    EXPECT_TRUE(os::WriteFileAtomically(program, R"(#!/bin/sh
+real="${0%/*}/../libexec/nvidia-cuda-mps-control"
+[ "$1" = -d ] && exec "$real" -d
+read command rest
+case "$command" in
+  get_default_active_thread_percentage) echo 100.0;;
+  get_server_list | quit) echo "$command" | "$real";;
+  *) echo "Unknown command";;
+esac
+)",
+                                        0755)
+                    .ok());
+  }
+  const SimulatedMachine machine_{"a100-40gb-x1"};
+  const os::TemporaryFolder folder_;
+};
+
+TEST_F(OldDriver, IsReadyAndClaimsNoIsolationThatItDoesNotGive) {
+  RunningService service(Quick(machine_.root(), folder_ / "mps"));
+  const auto gpu = std::make_shared<device::Facts>(device::Facts{
+      .id = "GPU-a", .memory = base::Mebibytes(16384), .architecture_version = "7.0"});
+  service.Want({{"nvidia.com/gpu", {{gpu, 4}}}});
+  ASSERT_TRUE(service.WaitUntilReady("GPU-a")) << service.Of("GPU-a").reason;
+  const SharedDevice device = service.Of("GPU-a");
+  EXPECT_EQ(device.isolation, Isolation::kNone);
+  EXPECT_THAT(device.reason, HasSubstr("does not hold the memory limit of 4 GiB"));
+  EXPECT_THAT(device.reason, HasSubstr("there is no nvidia-smi"));
+  EXPECT_THAT(device.reason, HasSubstr("holds 100% of computing where 25% was asked for"));
+  service.EndIdle();
+  EXPECT_TRUE(service.WaitUntilEmpty());
+}
+
+TEST_F(OldDriver, SaysThatAFolderIsTooDeepForSockets) {
+  RunningService service(Quick(machine_.root(), folder_ / std::string(90, 'm')));
+  const auto gpu = std::make_shared<device::Facts>(device::Facts{.id = "GPU-a"});
+  service.Want({{"nvidia.com/gpu", {{gpu, 4}}}});
+  EXPECT_TRUE(service.WaitUntilNot("GPU-a", "is too long for a socket"));
+}
+
+}  // namespace
+}  // namespace penstock::backend::nvidia

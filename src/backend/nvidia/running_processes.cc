@@ -1,0 +1,57 @@
+#include "backend/nvidia/running_processes.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+namespace penstock::backend::nvidia {
+namespace {
+
+constexpr unsigned kMostProcesses = 1u << 16;
+
+using Found = std::map<std::int32_t, RunningProcess>;
+constexpr int kGraphics = 1;  // index in Functions::processes
+
+/// Adds one list of processes, in the library's version of the record.
+template <typename Record>
+void AskList(NvmlDevice& nvml_device, int list, Found& found) {
+  const Function<abi::Device, unsigned*, void*>& function = nvml_device.nvml().processes[list];
+  std::vector<Record> records(16);
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    auto count = static_cast<unsigned>(records.size());
+    if (nvml_device.Ask(function, &count, static_cast<void*>(records.data()))) {
+      records.resize(std::min<std::size_t>(count, records.size()));
+      break;
+    }
+    // A failed call returns the count if the buffer was too small; more processes may start
+    // meanwhile.
+    if (count <= records.size() || count > kMostProcesses) return;
+    records.assign(count + 16, Record{});
+    if (attempt == 3) return;
+  }
+  for (const Record& record : records) {
+    if (record.pid == 0 ||
+        record.pid > static_cast<unsigned>(std::numeric_limits<std::int32_t>::max()))
+      continue;
+    RunningProcess& process = found[static_cast<std::int32_t>(record.pid)];
+    process.graphics_only = process.graphics_only && list == kGraphics;
+    if (record.used_memory != abi::kNotAvailable)
+      process.memory = std::max<std::uint64_t>(process.memory.value_or(0), record.used_memory);
+  }
+}
+
+}  // namespace
+
+Found AskRunningProcesses(NvmlDevice& nvml_device) {
+  Found found;  // a process that computes and draws is in two lists with the same memory
+  for (int list = 0; list < 3; ++list) {
+    if (nvml_device.nvml().short_processes[list]) {
+      AskList<abi::ProcessInfoV1>(nvml_device, list, found);
+    } else {
+      AskList<abi::ProcessInfo>(nvml_device, list, found);
+    }
+  }
+  return found;
+}
+
+}  // namespace penstock::backend::nvidia

@@ -1,0 +1,20 @@
+// The processes on a GPU, as the driver lists them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "backend/nvidia/nvml_device.h"
+
+namespace penstock::backend::nvidia {
+
+struct RunningProcess {
+  std::optional<std::uint64_t> memory;  ///< nothing if the driver does not report it
+  bool graphics_only = true;            ///< only in the list of graphics processes
+};
+
+/// All processes that compute, draw, or compute through MPS, by pid.
+std::map<std::int32_t, RunningProcess> AskRunningProcesses(NvmlDevice& nvml_device);
+
+}  // namespace penstock::backend::nvidia

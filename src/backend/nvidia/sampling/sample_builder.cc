@@ -1,0 +1,61 @@
+#include "backend/nvidia/sampling/sample_builder.h"
+
+#include <algorithm>
+
+namespace penstock::backend::nvidia {
+
+SampleBuilder::SampleBuilder(NvmlDevice& a_device, SampledGpu& a_gpu,
+                             const device::SampleRequest& request, base::TimePoint a_now)
+    : nvml_device(a_device), gpu(a_gpu), now(a_now) {
+  for (const device::QuantityId id : request.quantities) {
+    if (id >= gpu.missing.size()) continue;
+    if (gpu.missing[id]) {
+      sample.unsupported.push_back(id);
+    } else {
+      wanted_.push_back({id, WayOf(id)});
+    }
+  }
+  std::stable_sort(wanted_.begin(), wanted_.end(),
+                   [](const Wanted& a, const Wanted& b) { return a.way.call < b.way.call; });
+}
+
+std::span<const Wanted> SampleBuilder::Of(NvmlCall call) const {
+  const auto first = std::find_if(wanted_.begin(), wanted_.end(),
+                                  [call](const Wanted& wanted) { return wanted.way.call == call; });
+  const auto last = std::find_if(first, wanted_.end(),
+                                 [call](const Wanted& wanted) { return wanted.way.call != call; });
+  return {first, last};
+}
+
+void SampleBuilder::Missing(device::QuantityId id) {
+  gpu.missing[id] = true;
+  sample.unsupported.push_back(id);
+}
+
+void SampleBuilder::Missing(std::span<const Wanted> wanted) {
+  for (const Wanted& one : wanted) Missing(one.id);
+}
+
+bool SampleBuilder::Answered(bool answered, std::span<const Wanted> wanted) {
+  if (!answered && SaysNever(nvml_device.last())) Missing(wanted);
+  return answered;
+}
+
+const std::vector<unsigned>* SampleBuilder::Links() {
+  if (gpu.links) return &*gpu.links;
+  std::vector<unsigned> links;
+  for (unsigned link = 0; link < abi::kMostNvLinks; ++link) {
+    unsigned state = 0;
+    if (nvml_device.Ask(nvml_device.nvml().nvlink_state, link, &state)) {
+      links.push_back(link);
+    } else if (!SaysNever(nvml_device.last())) {
+      return nullptr;
+    } else if (nvml_device.last() == abi::kFunctionNotFound) {
+      break;
+    }
+  }
+  gpu.links = std::move(links);
+  return &*gpu.links;
+}
+
+}  // namespace penstock::backend::nvidia

@@ -1,0 +1,114 @@
+// The order of a sample: collects the due quantities, requests them in as few calls as possible,
+// and reads the answers.
+#include "backend/nvidia/sampling/sampling.h"
+
+#include <array>
+
+#include "backend/nvidia/sampling/sampling_calls.h"
+#include "backend/nvidia/sampling/sampling_processes.h"
+#include "backend/nvidia/sampling/sampling_traffic.h"
+#include "base/core/strings.h"
+
+namespace penstock::backend::nvidia {
+
+using base::Code;
+using base::Error;
+using base::Result;
+
+struct Sampling::State {
+  const Functions& nvml;
+  const base::Clock& clock;
+  unsigned driver = 0;                     // see DriverNumber
+  std::map<std::string, SampledGpu> gpus;  // by address
+};
+
+namespace {
+
+/// Branch and number within it: 580065 for "580.65.06". 0 if the driver does not report it.
+unsigned DriverNumber(const Functions& nvml) {
+  std::array<char, abi::kVersionLength + 1> version{};
+  if (nvml.driver_version(version.data(), abi::kVersionLength) != abi::kSuccess) return 0;
+  const std::vector<std::string> parts = base::Split(version.data(), '.');
+  const auto branch = base::ParseUint(parts[0]);
+  const auto minor = parts.size() > 1 ? base::ParseUint(parts[1]) : std::nullopt;
+  return branch && minor && *branch < 100000 && *minor < 1000
+             ? static_cast<unsigned>(*branch * 1000 + *minor)
+             : 0;
+}
+
+/// The number by which a driver knows the field of the first of three reasons. The fields were
+/// renumbered between 580.65 and 580.82. The same numbers otherwise belong to fields of power
+/// smoothing, so no driver refuses them.
+unsigned FirstReasonField(unsigned driver) {
+  if (driver >= 580082) return kFirstReasonField;
+  return driver >= 575000 ? 251 : 0;
+}
+
+void PrepareReasonFields(unsigned driver, SampledGpu& gpu) {
+  gpu.first_reason_field = FirstReasonField(driver);
+  if (gpu.first_reason_field != 0) return;
+  for (device::QuantityId id = 0; id < gpu.missing.size(); ++id)
+    if (WayOf(id).call == NvmlCall::kField && IsReasonField(WayOf(id).number))
+      gpu.missing[id] = true;
+}
+
+bool NeedsGpm(const SampleBuilder& builder) {
+  for (const NvmlCall call : {NvmlCall::kGpm, NvmlCall::kPcieTraffic, NvmlCall::kPcieRate,
+                              NvmlCall::kFabricRate, NvmlCall::kFabricLinkRate})
+    if (!builder.Of(call).empty()) return true;
+  return false;
+}
+
+/// Requests all quantities that share one call or two samples of counters.
+void AskBatches(SampleBuilder& builder) {
+  const std::optional<bool> gpm =
+      NeedsGpm(builder) ? builder.gpu.gpm.Supported(builder.nvml_device) : std::nullopt;
+  FieldBatch fields;
+  GpmBatch metrics;
+  FieldQuantities of_fields(builder, fields);
+  GpmQuantities of_gpm(builder, gpm, metrics);
+  PcieTraffic pcie(builder, gpm, fields, metrics);
+  LinkTraffic links(builder, gpm, fields, metrics);
+  fields.Run(builder.nvml_device);
+  metrics.Run(builder);
+  of_fields.Give();
+  of_gpm.Give();
+  pcie.Give();
+  links.Give();
+}
+
+}  // namespace
+
+Sampling::Sampling(const Functions& nvml, const base::Clock& clock)
+    : state_(new State{nvml, clock, DriverNumber(nvml), {}}) {}
+Sampling::~Sampling() = default;
+
+Result<device::Sample> Sampling::Take(abi::Device device, const std::string& address,
+                                      const device::SampleRequest& request) {
+  const auto [known, unknown] = state_->gpus.try_emplace(address, state_->nvml);
+  SampledGpu& gpu = known->second;
+  if (unknown) PrepareReasonFields(state_->driver, gpu);
+  NvmlDevice nvml_device(state_->nvml, device);
+  SampleBuilder builder(nvml_device, gpu, request, state_->clock.Now());
+  AskBoard(builder);
+  if (!nvml_device.gone() && !nvml_device.lost()) {
+    AskCondition(builder);
+    AskLinks(builder);
+    AskBatches(builder);
+    if (request.processes) AskProcessUse(builder);
+  }
+  if (nvml_device.gone())
+    return Error(Code::kUnavailable,
+                 "the NVIDIA driver went away: " + nvml_device.gone()->message());
+  if (nvml_device.lost()) {
+    Forget(address);
+    return Error(Code::kDataLoss,
+                 "GPU " + address + " does not answer: " +
+                     ToError(nvml_device.lost_code(), nvml_device.lost_function()).message());
+  }
+  return std::move(builder.sample);
+}
+
+void Sampling::Forget(const std::string& address) { state_->gpus.erase(address); }
+
+}  // namespace penstock::backend::nvidia

@@ -1,0 +1,12 @@
+// Samples the use of a GPU by single processes.
+#pragma once
+
+#include "backend/nvidia/sampling/sample_builder.h"
+
+namespace penstock::backend::nvidia {
+
+/// Samples the memory of each running process, and the share of GPU time of each process that used
+/// the GPU since the last sample.
+void AskProcessUse(SampleBuilder& builder);
+
+}  // namespace penstock::backend::nvidia

@@ -1,0 +1,20 @@
+#include "backend/nvidia/sampling/sampling_rates.h"
+
+namespace penstock::backend::nvidia {
+
+std::optional<double> Rate::Add(base::TimePoint now, std::uint64_t count) {
+  const auto anew = [&]() -> std::optional<double> {
+    before_.emplace(now, count);
+    return std::nullopt;
+  };
+  if (!before_ || count < before_->second) return anew();
+  const auto window = now - before_->first;
+  if (window < kLeastWindow) return std::nullopt;
+  if (window > kMostWindow) return anew();
+  const double rate =
+      static_cast<double>(count - before_->second) / std::chrono::duration<double>(window).count();
+  if (window >= kGoodWindow) before_.emplace(now, count);
+  return rate;
+}
+
+}  // namespace penstock::backend::nvidia

@@ -1,0 +1,82 @@
+// Moves devices from one allocator to another: withdraws each, waits until its holders and the
+// kubelet have released it, and then lets it be offered by the new allocator. Decides only when a
+// device may be offered again; node/share makes the offers.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/config/node_config.h"
+#include "base/core/result.h"
+#include "base/executor.h"
+#include "node/assign/manual_assignments.h"
+#include "node/assign/move_requests.h"
+#include "node/inventory/inventory.h"
+#include "node/ledger/ledger.h"
+#include "node/share/offers.h"
+
+namespace penstock::node::assign {
+
+/// A request to move devices to another allocator.
+struct MoveRequest {
+  std::vector<std::string> devices;  ///< ids or indices
+  std::string allocator;  ///< "kubelet", "local", "none", "default": what the configuration assigns
+  std::optional<base::Duration> wait;  ///< how long to wait for holders; nothing: a device that is
+                                       ///< held is refused
+  bool dry_run = false;                ///< only answer what would be done
+};
+
+/// Runs on the control executor. A device belongs to one allocator at a time: a device that the
+/// configuration or a manual assignment gives to another allocator is not offered until no lease
+/// holds it and the kubelet no longer counts it. Reports this to Offers with SetMoves, for every
+/// device that it knows, so that a new configuration alone moves no device. Manual assignments, and
+/// manual moves in progress, are kept in a file.
+class DeviceMoves {
+ public:
+  /// The parts of the node that this uses. All must outlive it.
+  struct Node {
+    inventory::Inventory& inventory;
+    ledger::Ledger& ledger;
+    share::Offers& offers;
+  };
+  struct Kubelet {
+    /// KubeletAdapter::AskCounted; null where no kubelet adapter runs: then devices of the kubelet
+    /// need no acknowledgement.
+    std::function<void(std::function<void(base::Result<std::set<std::string>>)>)> ask_counted =
+        nullptr;
+    /// KubeletAdapter::AwaitReleases.
+    std::function<void(bool)> await_releases = nullptr;
+  };
+
+  /// `path` is that of doors.json, which is written on `io`; `remembered` is what
+  /// ManualAssignmentsWriter::Load read from it.
+  DeviceMoves(base::Executor& control, base::Executor& io, Node node, share::EnabledAllocators open,
+              Kubelet kubelet, const std::string& path, ManualAssignments remembered);
+  ~DeviceMoves();
+
+  /// Takes a new configuration. Call it before Offers::Configure.
+  void Configure(const api::NodeConfig& config);
+
+  /// Moves devices at a user's request. `progress` is called for each change of each device and
+  /// `done` once, at the end; `done` may be called before this returns. Neither is called after the
+  /// destructor. Errors that change nothing: kNotFound, kFailedPrecondition (the allocator is
+  /// disabled, or a device is held and the request does not wait), kInvalidArgument. Later errors:
+  /// kDeadlineExceeded where devices returned to their former allocator because they were still
+  /// held after the request's wait; kCancelled where another request took over one of them.
+  using Progress = MoveRequests::Progress;
+  using Done = MoveRequests::Done;
+  void Set(const MoveRequest& request, Progress progress, Done done);
+
+  /// The manual assignments, for plans.
+  share::Moves manual() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace penstock::node::assign

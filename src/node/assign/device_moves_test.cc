@@ -1,0 +1,397 @@
+// Tests moves of devices between allocators, with real offers and a simulated kubelet.
+#include "node/assign/device_moves.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "device/testing/acme.h"
+#include "node/assign/manual_assignments_writer.h"
+#include "os/core/file.h"
+#include "os/testing/temporary_folder.h"
+
+namespace penstock::node::assign {
+namespace {
+
+using namespace std::chrono_literals;
+using base::Code;
+using ledger::Lease;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+api::NodeConfig Assign(std::vector<std::string> devices, const std::string& allocator) {
+  api::NodeConfig config;
+  config.assignments = {{std::move(devices), allocator}};
+  return config;
+}
+
+/// An executor whose wall clock a test can set.
+class SetExecutor final : public base::Executor {
+ public:
+  const base::Clock& clock() const override { return set_; }
+  void Post(std::function<void()> function) override { executor_.Post(std::move(function)); }
+  base::TimerId PostAfter(base::Duration delay, std::function<void()> function) override {
+    return executor_.PostAfter(delay, std::move(function));
+  }
+  void Cancel(base::TimerId timer) override { executor_.Cancel(timer); }
+
+  void RunUntilIdle() { executor_.RunUntilIdle(); }
+  void Advance(base::Duration by) { executor_.Advance(by); }
+  void SetWallBack(base::Duration by) { set_.back += by; }
+
+ private:
+  struct Set final : base::Clock {
+    explicit Set(const base::Clock& its_own) : own(its_own) {}
+    base::TimePoint Now() const override { return own.Now(); }
+    base::WallTime Wall() const override { return own.Wall() - back; }
+    const base::Clock& own;
+    base::Duration back{};
+  };
+  base::ManualExecutor executor_;
+  Set set_{executor_.clock()};
+};
+
+class DeviceMovesTest : public testing::Test {
+ protected:
+  DeviceMovesTest() {
+    inventory_.SetVendor(
+        {"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
+    std::vector<device::Facts> facts;
+    for (int i = 0; i < 3; ++i) facts.push_back(device::testing::AcmeDevice(i, 4));
+    inventory_.SetFacts("acme", facts, "", executor_.clock().Wall());
+    for (const auto& one : facts)
+      inventory_.SetHealth(one.id, device::HealthState::kHealthy, "", executor_.clock().Wall());
+    Start({});
+  }
+
+  /// Starts the module as an agent does.
+  void Start(const api::NodeConfig& config) {
+    moves_.reset();
+    offers_ =
+        std::make_unique<share::Offers>(inventory_, ledger_, device::testing::FindAcme, open_);
+    auto remembered = ManualAssignmentsWriter::Load(Path());
+    ASSERT_TRUE(remembered.ok()) << remembered.error().ToString();
+    moves_ = std::make_unique<DeviceMoves>(
+        executor_, executor_, DeviceMoves::Node{inventory_, ledger_, *offers_}, open_,
+        DeviceMoves::Kubelet{.ask_counted = [this](auto done) { Ask(std::move(done)); },
+                             .await_releases = [this](bool awaits) { awaits_ = awaits; }},
+        Path(), *remembered);
+    Configure(config);
+    executor_.RunUntilIdle();
+  }
+
+  void Configure(const api::NodeConfig& config) {
+    moves_->Configure(config);
+    offers_->Configure(config);
+    executor_.RunUntilIdle();
+  }
+
+  void Ask(std::function<void(base::Result<std::set<std::string>>)> done) {
+    ++asked_;
+    if (silent_) return done(base::Error(Code::kUnavailable, "no kubelet"));
+    done(counts_);
+  }
+
+  /// Makes a request; its answers go into told_ and answer_.
+  void Set(MoveRequest request) {
+    reported_.clear();
+    answer_.reset();
+    moves_->Set(
+        request,
+        [this](const DeviceMove& move) {
+          reported_.push_back(move.device + " " + move.state + " " + move.reason);
+        },
+        [this](const auto& answer) { answer_ = answer; });
+    executor_.RunUntilIdle();
+  }
+
+  /// Ids of the devices that an allocator offers.
+  std::vector<std::string> At(const std::string& allocator) {
+    std::vector<std::string> ids;
+    for (const auto& offer : *offers_->published().Get())
+      for (const auto& slot : offer.slots)
+        if (offer.allocator == allocator) ids.push_back(slot.slot.id);
+    return ids;
+  }
+
+  void Hold(const std::string& device, const std::string& allocator = "kubelet") {
+    Lease lease;
+    lease.id = "lease-of-" + device;
+    lease.allocator = allocator;
+    lease.slots = {{device, device, "acme.com/gpu", {}}};
+    if (allocator == "kubelet") {
+      lease.namespace_name = "ml";
+      lease.pod = "train";
+    }
+    ASSERT_TRUE(ledger_.Hand(lease).ok());
+    executor_.RunUntilIdle();
+  }
+  void GiveBack(const std::string& device) {
+    ledger_.Release("lease-of-" + device);
+    executor_.RunUntilIdle();
+  }
+
+  std::string Reason(const std::string& device) {
+    return offers_->desired().Get()->assignments.at(device).reason;
+  }
+  std::string Path() const { return folder_ / "doors.json"; }
+
+  os::TemporaryFolder folder_;
+  const share::EnabledAllocators open_{.kubelet = true, .local = true};
+  SetExecutor executor_;
+  inventory::Inventory inventory_;
+  ledger::Ledger ledger_;
+  std::unique_ptr<share::Offers> offers_;
+  std::set<std::string> counts_;  // the devices that the kubelet counts
+  bool silent_ = false, awaits_ = false;
+  int asked_ = 0;
+  std::vector<std::string> reported_;
+  std::optional<base::Result<std::vector<DeviceMove>>> answer_;
+  std::unique_ptr<DeviceMoves> moves_;
+};
+
+TEST_F(DeviceMovesTest, AConfigurationMovesADeviceOnceTheKubeletCountsItNoMore) {
+  counts_ = {"G0", "G1", "G2"};
+  std::vector<std::string> seen;
+  const auto subscription = offers_->published().Subscribe([&](const auto&) {
+    std::string now = "-";
+    for (const char* allocator : {"kubelet", "local"})
+      for (const std::string& id : At(allocator)) now = id == "G1" ? allocator : now;
+    if (seen.empty() || seen.back() != now) seen.push_back(now);
+  });
+  Configure(Assign({"1"}, "local"));
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2"));
+  EXPECT_THAT(At("local"), IsEmpty());
+  EXPECT_EQ(Reason("G1"), "on its way to the local door: the kubelet still counts it");
+  executor_.Advance(1min);
+  EXPECT_THAT(At("local"), IsEmpty());
+  EXPECT_GT(asked_, 10);
+  counts_ = {"G0", "G2"};
+  executor_.Advance(1s);
+  EXPECT_THAT(At("local"), ElementsAre("G1"));
+  EXPECT_EQ(Reason("G1"), "");
+  EXPECT_THAT(seen, ElementsAre("-", "local"))
+      << "never at both doors, and never back at the first";
+  const int asked = asked_;
+  executor_.Advance(1h);
+  EXPECT_EQ(asked_, asked) << "nothing is awaited any more";
+}
+
+TEST_F(DeviceMovesTest, FactsThatChangeWhatARuleMeansMoveNothingBeforeItMayBe) {
+  Configure(Assign({"1"}, "local"));
+  executor_.Advance(1s);
+  ASSERT_THAT(At("local"), ElementsAre("G1"));
+  counts_ = {"G0", "G2"};
+  auto first = device::testing::AcmeDevice(0, 4), second = device::testing::AcmeDevice(1, 4),
+       third = device::testing::AcmeDevice(2, 4);
+  first.index = 1;
+  second.index = 0;
+  inventory_.SetFacts("acme", {first, second, third}, "", executor_.clock().Wall());
+  EXPECT_THAT(At("local"), ElementsAre("G1")) << "its number changed; it did not";
+  executor_.RunUntilIdle();
+  EXPECT_THAT(At("local"), IsEmpty());
+  EXPECT_THAT(At("kubelet"), ElementsAre("G1", "G2"))
+      << "nobody else had had G1, and G0 waits for the kubelet's word";
+}
+
+TEST_F(DeviceMovesTest, WhatIsHeldStaysHeldAndComesToTheNewAllocatorAfterwards) {
+  Hold("G1");
+  Configure(Assign({"1"}, "local"));
+  executor_.Advance(1h);
+  EXPECT_THAT(At("local"), IsEmpty());
+  EXPECT_EQ(Reason("G1"), "on its way to the local door: held by pod ml/train");
+  EXPECT_FALSE(awaits_) << "nobody asks the kubelet every second for days";
+  GiveBack("G1");
+  executor_.Advance(1s);
+  EXPECT_THAT(At("local"), ElementsAre("G1"));
+}
+
+TEST_F(DeviceMovesTest, AConfigurationThatIsTakenBackPutsTheDeviceBackAtOnce) {
+  Hold("G1");
+  Configure(Assign({"1"}, "local"));
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2"));
+  Configure({});
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
+}
+
+TEST_F(DeviceMovesTest, AMoveByHandReportsEachStepAndIsAnswered) {
+  counts_ = {"G0", "G1"};
+  Set({{"0", "G2"}, "local"});
+  EXPECT_THAT(reported_, ElementsAre("G0 waiting the kubelet still counts it",
+                                     "G2 waiting the kubelet still counts it"));
+  executor_.Advance(10ms);
+  EXPECT_THAT(At("local"), ElementsAre("G2"));
+  EXPECT_FALSE(answer_);
+  counts_ = {"G1"};
+  executor_.Advance(1s);
+  EXPECT_THAT(At("local"), ElementsAre("G0", "G2"));
+  ASSERT_TRUE(answer_ && answer_->ok());
+  EXPECT_THAT(**answer_, ElementsAre(DeviceMove{"G0", 0, "kubelet", "local", "offered", ""},
+                                     DeviceMove{"G2", 2, "kubelet", "local", "offered", ""}));
+  EXPECT_THAT(reported_, ElementsAre("G0 waiting the kubelet still counts it",
+                                     "G2 waiting the kubelet still counts it", "G2 acknowledged ",
+                                     "G2 offered ", "G0 acknowledged ", "G0 offered "));
+  EXPECT_EQ(moves_->manual().size(), 2u);
+}
+
+TEST_F(DeviceMovesTest, ToNoAllocatorAndBackToTheConfiguration) {
+  Set({{"1"}, "none"});
+  executor_.Advance(1s);
+  ASSERT_TRUE(answer_ && answer_->ok());
+  EXPECT_EQ((*answer_)->at(0).state, "acknowledged");
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2"));
+  Set({{"1"}, "none"});
+  EXPECT_EQ((*answer_)->at(0).state, "unchanged");
+  Set({{"1"}, "default"});
+  EXPECT_EQ((*answer_)->at(0), (DeviceMove{"G1", 1, "none", "kubelet", "offered", ""}));
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
+  EXPECT_TRUE(moves_->manual().empty());
+}
+
+TEST_F(DeviceMovesTest, WhatIsHeldIsRefusedAndNothingChanges) {
+  Hold("G1");
+  Set({{"0", "1"}, "local"});
+  ASSERT_TRUE(answer_ && !answer_->ok());
+  EXPECT_EQ(answer_->error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(answer_->error().message(),
+            "GPU 1 (G1) is held by pod ml/train: end that first, or wait for it with --wait");
+  executor_.Advance(1s);
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
+  EXPECT_FALSE(os::Exists(Path()));
+}
+
+TEST_F(DeviceMovesTest, ADryRunSaysWhatWouldBeAndChangesNothing) {
+  Hold("G1");
+  Set({{"0", "1"}, "local", std::nullopt, true});
+  ASSERT_TRUE(answer_ && answer_->ok());
+  EXPECT_THAT(**answer_, ElementsAre(DeviceMove{"G0", 0, "kubelet", "local", "would-move", ""},
+                                     DeviceMove{"G1", 1, "kubelet", "local", "would-move",
+                                                "held by pod ml/train"}));
+  Set({{"2"}, "kubelet", std::nullopt, true});
+  EXPECT_EQ((*answer_)->at(0).state, "unchanged");
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
+}
+
+TEST_F(DeviceMovesTest, RefusesWhatIsNotThere) {
+  Set({{"7"}, "local"});
+  EXPECT_EQ(answer_->error().code(), Code::kNotFound);
+  Set({{"1", "G1"}, "local"});
+  EXPECT_EQ(answer_->error().code(), Code::kInvalidArgument);
+}
+
+TEST_F(DeviceMovesTest, WaitsNoLongerWhereTheClockIsSetBack) {
+  Hold("G1");
+  Set({{"1"}, "local", 10min});
+  executor_.SetWallBack(1h);
+  executor_.Advance(11min);
+  EXPECT_TRUE(answer_.has_value());
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2")) << "it stays where it is held";
+}
+
+TEST_F(DeviceMovesTest, WaitsForHoldersAndLooksForTheirEndMeanwhile) {
+  Hold("G1");
+  Set({{"1"}, "local", 10min});
+  EXPECT_THAT(reported_, ElementsAre("G1 waiting held by pod ml/train"));
+  EXPECT_TRUE(awaits_);
+  executor_.Advance(5min);
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2")) << "so that nobody else gets it";
+  GiveBack("G1");
+  executor_.Advance(1s);
+  ASSERT_TRUE(answer_ && answer_->ok());
+  EXPECT_THAT(At("local"), ElementsAre("G1"));
+  EXPECT_FALSE(awaits_);
+  executor_.Advance(1h);
+  EXPECT_THAT(At("local"), ElementsAre("G1")) << "its time to go back is over";
+}
+
+TEST_F(DeviceMovesTest, WhatIsStillHeldAfterTheWaitGoesBack) {
+  Hold("G1");
+  Set({{"0", "1"}, "local", 10min});
+  executor_.Advance(1min);
+  EXPECT_THAT(At("local"), ElementsAre("G0"));
+  executor_.Advance(10min);
+  ASSERT_TRUE(answer_ && !answer_->ok());
+  EXPECT_EQ(answer_->error().code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(answer_->error().message(),
+            "GPU 1 (G1) is still held by pod ml/train and stays at the kubelet door");
+  EXPECT_THAT(At("kubelet"), ElementsAre("G1", "G2"));
+  EXPECT_THAT(At("local"), ElementsAre("G0"));
+  EXPECT_EQ(moves_->manual().size(), 1u);
+}
+
+TEST_F(DeviceMovesTest, TheLastWordAboutADeviceCounts) {
+  Hold("G1");
+  Set({{"1"}, "local", 10min});
+  std::optional<base::Result<std::vector<DeviceMove>>> second;
+  moves_->Set(
+      {{"1"}, "kubelet"}, [](const DeviceMove&) {}, [&](const auto& answer) { second = answer; });
+  executor_.RunUntilIdle();
+  ASSERT_TRUE(answer_ && !answer_->ok());
+  EXPECT_EQ(answer_->error().code(), Code::kCancelled);
+  ASSERT_TRUE(second && second->ok());
+  EXPECT_EQ((*second)->at(0).state, "unchanged");
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
+}
+
+TEST_F(DeviceMovesTest, AKubeletThatDoesNotAnswerIsNamedAndAskedAgain) {
+  silent_ = true;
+  Set({{"1"}, "local"});
+  executor_.Advance(1min);
+  EXPECT_THAT(Reason("G1"), HasSubstr("the kubelet does not say what it counts"));
+  silent_ = false;
+  executor_.Advance(1s);
+  EXPECT_THAT(At("local"), ElementsAre("G1"));
+}
+
+TEST_F(DeviceMovesTest, AnAgentRestartedKeepsWhatWasMovedByHand) {
+  Set({{"1"}, "local"});
+  executor_.Advance(1s);
+  Start({});
+  EXPECT_THAT(At("local"), ElementsAre("G1"));
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2"));
+}
+
+TEST_F(DeviceMovesTest, AMoveGoesOnInTheNextAgentAndKeepsItsTime) {
+  Hold("G1");
+  Set({{"1"}, "local", 10min});
+  executor_.Advance(1min);
+  Start({});
+  EXPECT_THAT(At("local"), IsEmpty());
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2"));
+  EXPECT_EQ(Reason("G1"), "on its way to the local door: held by pod ml/train");
+  executor_.Advance(10min);
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
+  Start({});
+  EXPECT_TRUE(moves_->manual().empty());
+}
+
+TEST_F(DeviceMovesTest, ADamagedFileAndANewerOneAreSetAside) {
+  ASSERT_TRUE(os::WriteFileAtomically(Path(), "{\"version\":1,").ok());
+  Start({});
+  EXPECT_TRUE(os::Exists(Path() + ".damaged"));
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
+  ASSERT_TRUE(os::WriteFileAtomically(Path(), R"({"version":2,"devices":[],"more":1})").ok());
+  const auto newer = ManualAssignmentsWriter::Load(Path());
+  ASSERT_TRUE(newer.ok()) << newer.error().ToString();
+  EXPECT_THAT(*newer, IsEmpty());
+  EXPECT_TRUE(os::Exists(Path() + ".newer"));
+}
+
+TEST(AllocatorsFile, ReadsWhatItWrites) {
+  const ManualAssignments devices = {
+      {"G0", {.allocator = "none"}},
+      {"G1",
+       {.allocator = "local",
+        .way = ManualAssignment::Way{"kubelet", "none", base::WallTime(1700000000s)}}},
+      {"G2", {.way = ManualAssignment::Way{"", std::nullopt, std::nullopt}}},
+  };
+  const auto read = DecodeManualAssignments(EncodeManualAssignments(devices), "doors.json");
+  ASSERT_TRUE(read.ok()) << read.error().ToString();
+  EXPECT_EQ(*read, devices);
+  for (const char* text : {"", "[]", "{}", R"({"version":1})", R"({"version":1,"devices":[{}]})",
+                           R"({"version":1,"devices":[{"device":"G0","door":"back"}]})"})
+    EXPECT_EQ(DecodeManualAssignments(text, "doors.json").error().code(), Code::kDataLoss) << text;
+}
+
+}  // namespace
+}  // namespace penstock::node::assign

@@ -1,0 +1,40 @@
+// Encodes and decodes doors.json, which keeps manual assignments of devices over restarts of the
+// agent. Does no I/O.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/core/clock.h"
+#include "base/core/result.h"
+
+namespace penstock::node::assign {
+
+/// A device whose allocator was assigned manually.
+struct ManualAssignment {
+  std::optional<std::string>
+      allocator;  ///< "kubelet", "local", "none"; nothing: as the configuration says
+
+  /// Set while the device moves to its new allocator.
+  struct Way {
+    std::string from;                     ///< the allocator that it left; "" for none
+    std::optional<std::string> back;      ///< the manual assignment before this one; nothing: there
+                                          ///< was none
+    std::optional<base::WallTime> until;  ///< when the device returns; nothing: it waits
+                                          ///< indefinitely
+    bool operator==(const Way&) const = default;
+  };
+  std::optional<Way> way;
+  bool operator==(const ManualAssignment&) const = default;
+};
+using ManualAssignments = std::map<std::string, ManualAssignment>;  ///< by device id
+
+std::string EncodeManualAssignments(const ManualAssignments& devices);
+
+/// kFailedPrecondition where a newer version of the agent wrote it, kDataLoss where it is corrupt.
+base::Result<ManualAssignments> DecodeManualAssignments(std::string_view text,
+                                                        std::string_view file);
+
+}  // namespace penstock::node::assign

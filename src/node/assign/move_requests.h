@@ -1,0 +1,58 @@
+// Keeps the requests to move devices that are still open: which state each caller saw last, and
+// when a request is done. DeviceMoves does the moving.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/core/result.h"
+
+namespace penstock::node::assign {
+
+/// The state of a device's move from one allocator to another.
+struct DeviceMove {
+  std::string device;  ///< id
+  int index = -1;
+  std::string from, to;  ///< "kubelet", "local", "none"
+  /// "unchanged": the device already belongs to `to`; "would-move": a dry run; "waiting": the
+  /// device is withdrawn and waits for `reason`; "acknowledged": no holder is left, which is the
+  /// final state of a move to "none"; "offered": the final state of any other move.
+  std::string state;
+  std::string reason;  ///< what it waits for; in a dry run: who holds it now
+  bool operator==(const DeviceMove&) const = default;
+};
+
+/// Used on one thread.
+class MoveRequests {
+ public:
+  using Progress = std::function<void(const DeviceMove&)>;
+  using Done = std::function<void(base::Result<std::vector<DeviceMove>>)>;
+  /// Callbacks to call, in order, once the caller can cope with everything that they may do.
+  using Notifications = std::vector<std::function<void()>>;
+
+  /// Adds a request. Earlier requests for any of these devices are answered with kCancelled: the
+  /// last request for a device wins.
+  Notifications Begin(const std::vector<DeviceMove>& moves, Progress progress, Done done);
+
+  /// The device was still held at the request's deadline and returns to its former allocator.
+  /// `sentence` becomes part of the request's error (kDeadlineExceeded).
+  void TimedOut(const std::string& device, const std::string& sentence);
+
+  /// Reports what changed. Answers each request none of whose devices is "waiting" any more.
+  Notifications Update(const std::function<DeviceMove(const DeviceMove&)>& now_of);
+
+ private:
+  struct Order {
+    std::vector<std::string> devices;
+    std::map<std::string, DeviceMove> reported;  // as last reported
+    std::vector<std::string> gone_back;          // one sentence for each device that returned
+    Progress progress;
+    Done done;
+  };
+  static base::Result<std::vector<DeviceMove>> AnswerOf(const Order& order);
+  std::vector<Order> orders_;
+};
+
+}  // namespace penstock::node::assign

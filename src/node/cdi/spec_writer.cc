@@ -1,0 +1,285 @@
+// Runs one look at a time; changes during a look cause another one after it.
+#include "node/cdi/spec_writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/core/strings.h"
+#include "base/log.h"
+#include "node/cdi/folder.h"
+#include "node/cdi/modes.h"
+#include "os/core/file.h"
+#include "os/watch/watch.h"
+
+namespace penstock::node::cdi {
+namespace {
+
+/// The installation of a driver changes many files: waits this long after the first change before
+/// it looks.
+constexpr base::Duration kGather = std::chrono::milliseconds(100);
+/// Folders such as /dev also change for unrelated reasons.
+constexpr base::Duration kRest = std::chrono::milliseconds(500);
+constexpr base::Duration kRetry = std::chrono::seconds(10);
+
+/// The inputs of a look; owns what it points at.
+struct Subject {
+  const device::Dialect* dialect = nullptr;
+  std::shared_ptr<const device::Driver> driver;
+  std::vector<std::shared_ptr<const device::Facts>> devices;
+
+  Input input() const {
+    Input input{dialect, driver.get(), {}};
+    for (const auto& facts : devices) input.devices.push_back(facts.get());
+    return input;
+  }
+};
+
+/// What a look found and did.
+struct Outcome {
+  Written written;
+  std::set<std::string> watched;  ///< folders that the specifications were made from
+  bool retry = false;
+};
+
+/// Collects what a look finds.
+class Finder {
+ public:
+  Finder(const CdiSpecWriter::Settings& settings, Outcome& outcome)
+      : settings_(settings), outcome_(outcome) {}
+
+  void Look(const Subject& subject) {
+    const Input input = subject.input();
+    for (const device::CdiClass& one : subject.dialect->CdiClasses()) WatchNodes(one);
+    auto generated = Generate(input, settings_.places, settings_.options);
+    if (!generated.ok()) {
+      outcome_.written.problems.push_back(generated.error().message());
+      if (generated.error().code() == base::Code::kFailedPrecondition)
+        outcome_.written.mismatched[std::string(subject.dialect->vendor())] =
+            generated.error().message();
+      outcome_.retry = true;
+      return;
+    }
+    if (generated->narrow) specs_.push_back(std::move(*generated->narrow));
+    for (const auto& facts : subject.devices) ids_.insert(facts->id);
+    Add(*generated, [this](const api::cdi::Device& device) { return ids_.contains(device.name); });
+    for (const device::CdiClass& one : subject.dialect->CdiClasses()) {
+      auto auxiliary = GenerateClass(one, input, settings_.places, settings_.options);
+      // Classes with the driver's files are for programs that manage the node's devices; the
+      // kubelet allocates them no devices.
+      if (auxiliary.ok())
+        Add(*auxiliary, [&one](const api::cdi::Device&) { return !one.with_driver; });
+      if (!auxiliary.ok() && auxiliary.error().code() != base::Code::kNotFound)
+        outcome_.written.problems.push_back(auxiliary.error().message());
+    }
+  }
+
+  std::vector<api::cdi::Spec> specs() const { return specs_; }
+
+  /// Sets what may be passed to the kubelet: devices of the kinds that are written.
+  void Notify(const std::vector<std::string>& kinds) {
+    for (const api::cdi::Spec& spec : specs_) {
+      if (!IsKubeletKind(spec.kind) || !std::binary_search(kinds.begin(), kinds.end(), spec.kind))
+        continue;
+      for (const api::cdi::Device& device : spec.devices) {
+        if (ids_.contains(device.name)) {
+          outcome_.written.devices.insert(device.name);
+        } else {
+          outcome_.written.others.insert(spec.kind + "=" + device.name);
+        }
+      }
+    }
+  }
+
+ private:
+  /// Adds the specification for users unchanged, and for the kubelet with only the devices that it
+  /// names.
+  void Add(Generated& generated, const std::function<bool(const api::cdi::Device&)>& for_kubelet) {
+    auto& remarks = generated.remarks;
+    outcome_.written.remarks.insert(outcome_.written.remarks.end(), remarks.begin(), remarks.end());
+    outcome_.watched.insert(generated.folders.begin(), generated.folders.end());
+    api::cdi::Spec kubelets = generated.spec;
+    kubelets.kind = KubeletKind(kubelets.kind);
+    std::erase_if(kubelets.devices,
+                  [&](const api::cdi::Device& device) { return !for_kubelet(device); });
+    for (api::cdi::Spec* spec : {&generated.spec, &kubelets})
+      if (!spec->devices.empty()) specs_.push_back(std::move(*spec));
+  }
+
+  void WatchNodes(const device::CdiClass& one) {
+    for (const std::string& node : one.nodes)
+      if (const std::string folder = settings_.places.dev_root + node.substr(0, node.rfind('/'));
+          os::Exists(folder))
+        outcome_.watched.insert(folder);
+  }
+
+  const CdiSpecWriter::Settings& settings_;
+  Outcome& outcome_;
+  std::vector<api::cdi::Spec> specs_;
+  std::set<std::string> ids_;
+};
+
+Outcome Look(const CdiSpecWriter::Settings& settings, const std::vector<Subject>& subjects,
+             const std::set<std::string>& kinds) {
+  Outcome outcome;
+  outcome.watched.insert(settings.folder);
+  Finder finder(settings, outcome);
+  for (const Subject& subject : subjects) finder.Look(subject);
+  FolderState state = Write(settings.folder, finder.specs(), kinds);
+  finder.Notify(state.kinds);
+  outcome.written.kinds = std::move(state.kinds);
+  auto& problems = outcome.written.problems;
+  problems.insert(problems.end(), state.problems.begin(), state.problems.end());
+  outcome.retry = outcome.retry || state.retry;
+  return outcome;
+}
+
+}  // namespace
+
+struct CdiSpecWriter::State : std::enable_shared_from_this<State> {
+  State(os::Loop& c, base::Executor& i, inventory::Inventory& inv, share::DialectOf d, Settings s)
+      : control(c), io(i), inventory(inv), dialect_of(std::move(d)), settings(std::move(s)) {}
+
+  void Begin() {
+    begun = true;
+    on_inventory = inventory.published().Subscribe([this](const auto& snapshot) {
+      if (Changed(*snapshot)) LookNow();
+    });
+    (void)Changed(*inventory.published().Get());
+    LookNow();
+  }
+
+  /// Also compares which devices are gone, because a device that disappears and returns unchanged
+  /// changes no fact.
+  bool Changed(const inventory::Snapshot& snapshot) {
+    std::set<std::string> now_gone;
+    for (const auto& entry : snapshot.devices)
+      if (entry.health.state == device::HealthState::kGone) now_gone.insert(entry.facts->id);
+    const bool other_facts =
+        std::exchange(generation, snapshot.facts_generation) != snapshot.facts_generation;
+    return std::exchange(gone, now_gone) != now_gone || other_facts;
+  }
+
+  /// Vendors that have a driver, with their present devices; and the kinds of all vendors, whose
+  /// files are the agent's.
+  std::vector<Subject> Subjects(std::set<std::string>& kinds) const {
+    const auto snapshot = inventory.published().Get();
+    std::vector<Subject> subjects;
+    for (const auto& vendor : snapshot->vendors) {
+      Subject subject{dialect_of(vendor.vendor), vendor.driver, {}};
+      if (subject.dialect == nullptr) continue;
+      kinds.insert(std::string(subject.dialect->cdi_kind()));
+      for (const device::CdiClass& one : subject.dialect->CdiClasses()) kinds.insert(one.kind);
+      if (subject.driver == nullptr) continue;
+      for (const auto& entry : snapshot->devices)
+        if (entry.facts->vendor == vendor.vendor &&
+            entry.health.state != device::HealthState::kGone)
+          subject.devices.push_back(entry.facts);
+      if (!subject.devices.empty()) subjects.push_back(std::move(subject));
+    }
+    return subjects;
+  }
+
+  void LookNow() {
+    if (!begun) return;
+    if (std::exchange(looking, true)) {
+      again = true;
+      return;
+    }
+    std::set<std::string> kinds;
+    auto subjects = Subjects(kinds);
+    io.Post([self = shared_from_this(), settings = settings, subjects = std::move(subjects),
+             kinds = std::move(kinds)] {
+      auto outcome = Look(settings, subjects, kinds);
+      self->control.Post(
+          [self, outcome = std::move(outcome)]() mutable { self->Looked(std::move(outcome)); });
+    });
+  }
+
+  void Looked(Outcome outcome) {
+    looking = false;
+    if (ended) return;
+    Watch(outcome.watched);
+    Notify(outcome.written);
+    if (outcome.retry) LookAfter(kRetry);
+    if (*published.Get() != outcome.written) published.Set(std::move(outcome.written));
+    if (std::exchange(again, false)) LookNow();
+  }
+
+  void Notify(const Written& now) const {
+    const auto before = published.Get();
+    if (before->kinds != now.kinds)
+      base::Log(base::kInfo, "CDI",
+                {{"folder", settings.folder}, {"kinds", base::Join(now.kinds, ", ")}});
+    for (const std::string& problem : now.problems)
+      if (std::find(before->problems.begin(), before->problems.end(), problem) ==
+          before->problems.end())
+        base::Log(base::kWarn, "CDI specification not written", {{"why", problem}});
+  }
+
+  void Watch(const std::set<std::string>& folders) {
+    std::erase_if(watches, [&](const auto& watch) { return !folders.contains(watch.first); });
+    for (const std::string& folder : folders)
+      if (!watches.contains(folder))
+        watches.emplace(
+            folder, std::make_unique<os::PathWatch>(control, folder, [this] { FilesChanged(); }));
+  }
+
+  /// Looks soon after a quiet period, so that a new driver is noticed soon, and at most twice a
+  /// second.
+  void FilesChanged() {
+    if (std::exchange(due, true)) return;
+    const auto rested = control.clock().Now() - last_files;
+    control.PostAfter(std::max(kGather, kRest - rested), [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (!self || self->ended) return;
+      self->due = false;
+      self->last_files = self->control.clock().Now();
+      self->LookNow();
+    });
+  }
+
+  void LookAfter(base::Duration time) {
+    if (std::exchange(retrying, true)) return;
+    control.PostAfter(time, [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (!self || self->ended) return;
+      self->retrying = false;
+      self->LookNow();
+    });
+  }
+
+  os::Loop& control;
+  base::Executor& io;
+  inventory::Inventory& inventory;
+  const share::DialectOf dialect_of;
+  Settings settings;
+  base::Published<Written> published;
+  bool begun = false, looking = false, again = false, due = false, retrying = false, ended = false;
+  std::uint64_t generation = 0;
+  std::set<std::string> gone;  // of the devices known at the last change
+  base::TimePoint last_files{};
+  std::map<std::string, std::unique_ptr<os::PathWatch>> watches;
+  base::Subscription on_inventory;
+};
+
+CdiSpecWriter::CdiSpecWriter(os::Loop& control, base::Executor& io, inventory::Inventory& inventory,
+                             share::DialectOf dialect_of, Settings settings)
+    : state_(std::make_shared<State>(control, io, inventory, std::move(dialect_of),
+                                     std::move(settings))) {}
+
+CdiSpecWriter::~CdiSpecWriter() {
+  state_->ended = true;
+  state_->on_inventory.Reset();
+  state_->watches.clear();
+}
+
+void CdiSpecWriter::Begin() { state_->Begin(); }
+
+void CdiSpecWriter::Configure(Options options) {
+  state_->settings.options = std::move(options);
+  state_->LookNow();
+}
+
+base::Published<Written>& CdiSpecWriter::published() { return state_->published; }
+
+}  // namespace penstock::node::cdi

@@ -1,0 +1,66 @@
+// Keeps this node's CDI specifications on disk current: writes a device's specification before the
+// device is announced, and removes it with its driver.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/executor.h"
+#include "base/published.h"
+#include "node/cdi/folder.h"
+#include "node/cdi/generate.h"
+#include "node/inventory/inventory.h"
+#include "node/share/offer.h"
+#include "os/loop.h"
+
+namespace penstock::node::cdi {
+
+/// What the agent has written to the folder.
+struct Written {
+  std::set<std::string> devices;      ///< ids that specifications for the kubelet name
+  std::set<std::string> others;       ///< devices of further classes that are written, qualified:
+                                      ///< "k8s.device-plugin.nvidia.com/gds=all"
+  std::vector<std::string> kinds;     ///< all that are written, sorted
+  std::vector<std::string> problems;  ///< what is not written, why, and what to do
+  std::map<std::string, std::string> mismatched;  ///< vendor → why programs cannot use its driver:
+                                                  ///< the libraries are of another version
+  std::vector<std::string> remarks;  ///< what was not found of the driver
+  bool operator==(const Written&) const = default;
+};
+
+/// Runs on the control loop. Writes where something changed in the facts of devices, in a driver,
+/// or in the folders that a specification is made from. Files are read and written on the I/O
+/// executor, each as a whole, and only where their text differs from what is there. Other programs'
+/// files stay; where one defines the same devices, the agent's is not written. What cannot be
+/// written is retried every 10 s.
+class CdiSpecWriter {
+ public:
+  struct Settings {
+    std::string folder = "/var/run/cdi";
+    Places places;
+    Options options;
+  };
+
+  CdiSpecWriter(os::Loop& control, base::Executor& io, inventory::Inventory& inventory,
+                share::DialectOf dialect_of, Settings settings);
+  ~CdiSpecWriter();
+
+  /// Writes now and on each change. Call it after the first look at all vendors: before that, the
+  /// absence of devices would mean nothing.
+  void Begin();
+
+  /// Applies the options as if the agent had started with them.
+  void Configure(Options options);
+
+  base::Published<Written>& published();
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace penstock::node::cdi

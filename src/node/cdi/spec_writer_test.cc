@@ -1,0 +1,171 @@
+// Tests that specifications follow inventory and files, with a fictitious vendor, on real loops and
+// a real folder. The tests wait for what is published.
+#include "node/cdi/spec_writer.h"
+
+#include <condition_variable>
+#include <future>
+#include <mutex>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "device/testing/acme.h"
+#include "os/core/file.h"
+#include "os/testing/temporary_folder.h"
+
+namespace penstock::node::cdi {
+namespace {
+
+using device::testing::AcmeDevice;
+using device::testing::AcmeDriver;
+using device::testing::FindAcme;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr char kForPeople[] = "/cdi/penstock-acme.com-gpu.json";
+
+class KeeperTest : public testing::Test {
+ protected:
+  KeeperTest() {
+    control_.Start();
+    io_.Start();
+    for (const char* file : {"dev/acmectl", "dev/acme0", "dev/acme1"}) folder_.Write(file, "");
+  }
+  ~KeeperTest() override {
+    OnLoop([this] {
+      heard_.Reset();
+      keeper_.reset();
+    });
+    io_.Stop();
+    control_.Stop();
+  }
+
+  void OnLoop(const std::function<void()>& function) {
+    std::promise<void> done;
+    control_.Post([&] {
+      function();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+  /// Sets the existing devices and the driver; without devices the driver is gone.
+  void SetDevices(int count) {
+    std::vector<device::Facts> devices;
+    for (int i = 0; i < count; ++i) devices.push_back(AcmeDevice(i, 2));
+    OnLoop([&] {
+      inventory_.SetVendor(
+          {"acme", count == 0 ? nullptr : std::make_shared<const device::Driver>(AcmeDriver()),
+           ""});
+      inventory_.SetFacts("acme", std::move(devices), "pulled", base::WallTime{});
+    });
+  }
+
+  void Begin() {
+    OnLoop([this] {
+      const Places places{.driver_root = folder_.path(),
+                          .dev_root = folder_.path(),
+                          .sysfs_root = folder_ / "sys",
+                          .proc_root = folder_ / "proc"};
+      keeper_.emplace(control_, io_, inventory_, FindAcme,
+                      CdiSpecWriter::Settings{folder_ / "cdi", places, {.hook = ""}});
+      heard_ = keeper_->published().Subscribe([this](const auto&) { changed_.notify_all(); });
+      keeper_->Begin();
+    });
+  }
+
+  /// Waits for the expected state and returns what is published then, or at the timeout.
+  Written WaitFor(const std::function<bool(const Written&)>& wanted) {
+    std::unique_lock lock(mutex_);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!wanted(*keeper_->published().Get()) && std::chrono::steady_clock::now() < deadline)
+      changed_.wait_for(lock, std::chrono::milliseconds(20));
+    return *keeper_->published().Get();
+  }
+  Written WaitForDevices(std::set<std::string> ids) {
+    return WaitFor(
+        [ids = std::move(ids)](const Written& written) { return written.devices == ids; });
+  }
+
+  os::TemporaryFolder folder_;
+  os::Loop control_{"control"}, io_{"io"};
+  inventory::Inventory inventory_;
+  std::optional<CdiSpecWriter> keeper_;
+  base::Subscription heard_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
+TEST_F(KeeperTest, FilesAreThereBeforeAnyoneIsReported) {
+  SetDevices(2);
+  Begin();
+  const Written written = WaitForDevices({"G0", "G1"});
+  EXPECT_THAT(written.devices, ElementsAre("G0", "G1"));
+  EXPECT_THAT(written.kinds, ElementsAre("acme.com/gpu", "k8s.device-plugin.acme.com/gpu"));
+  EXPECT_THAT(written.problems, IsEmpty());
+  EXPECT_TRUE(os::Exists(folder_.path() + kForPeople));
+}
+
+TEST_F(KeeperTest, TheKubeletNamesDevicesByIdAndHasNoAll) {
+  SetDevices(2);
+  Begin();
+  WaitForDevices({"G0", "G1"});
+  const std::string path = folder_ / "cdi/k8s.device-plugin.acme.com-gpu.json";
+  const auto spec = api::cdi::Parse(os::ReadFile(path).value_or(""), path);
+  ASSERT_TRUE(spec.ok()) << spec.error().message();
+  std::vector<std::string> names;
+  for (const auto& device : spec->devices) names.push_back(device.name);
+  EXPECT_THAT(names, ElementsAre("G0", "G1"));
+}
+
+TEST_F(KeeperTest, FollowsDevicesThatComeAndGoAndLeavesNothingOfADriverThatIsGone) {
+  SetDevices(1);
+  Begin();
+  EXPECT_THAT(WaitForDevices({"G0"}).devices, ElementsAre("G0"));
+  SetDevices(2);
+  EXPECT_THAT(WaitForDevices({"G0", "G1"}).devices, ElementsAre("G0", "G1"));
+  SetDevices(0);
+  EXPECT_THAT(WaitForDevices({}).kinds, IsEmpty());
+  EXPECT_FALSE(os::Exists(folder_.path() + kForPeople));
+}
+
+TEST_F(KeeperTest, DevicesThatComeBackAsTheyWereAreWrittenAgain) {
+  SetDevices(2);
+  Begin();
+  WaitForDevices({"G0", "G1"});
+  SetDevices(0);
+  EXPECT_THAT(WaitForDevices({}).kinds, IsEmpty());
+  SetDevices(2);
+  EXPECT_THAT(WaitForDevices({"G0", "G1"}).devices, ElementsAre("G0", "G1"));
+}
+
+TEST_F(KeeperTest, AFileThatSomeoneRemovesComesBack) {
+  SetDevices(1);
+  Begin();
+  WaitForDevices({"G0"});
+  const std::string path = folder_.path() + kForPeople;
+  ASSERT_EQ(::unlink(path.c_str()), 0);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!os::Exists(path) && std::chrono::steady_clock::now() < deadline) OnLoop([] {});
+  EXPECT_TRUE(os::Exists(path));
+}
+
+TEST_F(KeeperTest, AnotherFilesDevicesAreLeftToItWhileItIsThere) {
+  SetDevices(1);
+  Begin();
+  WaitForDevices({"G0"});
+  const std::string other =
+      "---\ncdiVersion: 0.5.0\nkind: acme.com/gpu\ndevices: [{name: all, containerEdits: {env: "
+      "[A=b]}}]\n";
+  ASSERT_TRUE(os::WriteFileAtomically(folder_ / "cdi/acme.yaml", other).ok());
+  const Written without = WaitFor([](const Written& written) { return !written.problems.empty(); });
+  EXPECT_THAT(without.problems, ElementsAre(HasSubstr("acme.yaml")));
+  EXPECT_THAT(without.kinds, ElementsAre("k8s.device-plugin.acme.com/gpu"));
+  ASSERT_EQ(::unlink((folder_ / "cdi/acme.yaml").c_str()), 0);
+  EXPECT_THAT(WaitFor([](const Written& written) { return written.problems.empty(); }).kinds,
+              testing::SizeIs(2));
+}
+
+}  // namespace
+}  // namespace penstock::node::cdi

@@ -1,0 +1,493 @@
+#include "node/health/monitor.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "device/kinds.h"
+#include "node/health/policy.h"
+
+namespace penstock::node::health {
+
+using device::HealthState;
+using device::Severity;
+
+namespace {
+
+constexpr std::size_t kMostFaults = 32;  // per device, counted separately
+
+constexpr base::Duration kDeparturesCount = std::chrono::hours(1);
+constexpr std::size_t kMostDepartures = 3;
+
+constexpr int kReadingsThatProveAReset = 3;  // consecutive; a single one may be wrong
+
+bool TakesOut(Severity severity) { return severity >= Severity::kDrain; }
+
+/// Evidence from the agent itself, not from a vendor: a call that hangs, or fails without a
+/// meaning.
+bool IsOurs(const device::Evidence& evidence) {
+  return evidence.kind == device::kHang || evidence.kind == device::kUnreadable ||
+         evidence.kind == device::kDriverSilent;
+}
+
+ResetCounters CountersIn(const device::Reading& reading) {
+  ResetCounters counters;
+  for (const device::Evidence& one : reading.evidence)
+    if (one.kind.starts_with(device::kResetCounter))
+      counters[one.kind.substr(device::kResetCounter.size())] = one.code;
+  return counters;
+}
+
+std::string With(const std::string& reason, const std::string& more) {
+  return more.empty() ? reason : reason + "; " + more;
+}
+
+}  // namespace
+
+Monitor::Monitor(base::Executor& executor, inventory::Inventory& inventory, DialectOf dialect_of,
+                 Options options)
+    : executor_(executor),
+      inventory_(inventory),
+      dialect_of_(std::move(dialect_of)),
+      options_(std::move(options)) {
+  on_inventory_ =
+      inventory_.published().Subscribe([this](const auto& snapshot) { See(*snapshot); }, true);
+}
+
+Monitor::~Monitor() {
+  for (auto& [id, tracked] : devices_) executor_.Cancel(tracked.timer);
+}
+
+void Monitor::See(const inventory::Snapshot& snapshot) {
+  for (const inventory::Entry& entry : snapshot.devices) Follow(entry, snapshot);
+  if (std::exchange(seen_facts_, snapshot.facts_generation) != snapshot.facts_generation)
+    Changed();  // the occupancy may have changed
+  for (const std::string& left : history_.See(snapshot)) {
+    if (const auto tracked = devices_.find(left); tracked != devices_.end()) {
+      executor_.Cancel(tracked->second.timer);
+      devices_.erase(tracked);
+    }
+    events_.Forget(left);
+  }
+}
+
+/// Notes a device that is now gone. If its driver is gone as well, the device is not at fault, and
+/// OnDriverOpened finds out whether the driver was reloaded. If the driver stayed, the departure
+/// ends the device's faults.
+void Monitor::Follow(const inventory::Entry& entry, const inventory::Snapshot& snapshot) {
+  const bool gone = entry.health.state == HealthState::kGone;
+  const auto known = devices_.find(entry.facts->id);
+  if (known == devices_.end() || !gone || known->second.away) return;
+  Tracked& tracked = known->second;
+  tracked.away = true;
+  const inventory::VendorEntry* vendor = snapshot.FindVendor(entry.facts->vendor);
+  if (vendor != nullptr && vendor->driver == nullptr) return;
+  EndFaults(tracked);
+  const base::TimePoint now = executor_.clock().Now();
+  std::erase_if(tracked.departures,
+                [now](base::TimePoint at) { return now - at > kDeparturesCount; });
+  if (tracked.departures.size() < kMostDepartures) tracked.departures.push_back(now);
+}
+
+/// The device was gone and answers again. One that disappears repeatedly starts a probation.
+void Monitor::Return(Tracked& tracked) {
+  tracked.away = false;
+  if (tracked.departures.size() < kMostDepartures) return;
+  if (tracked.reason.empty())
+    tracked.reason =
+        "it was away " + std::to_string(kMostDepartures) + " times and more within an hour";
+  tracked.recovery.Fall(executor_.clock().Now());
+  Changed();
+}
+
+std::string Monitor::IdOf(const device::Evidence& evidence) const {
+  if (!evidence.device.empty() || !evidence.pci) return evidence.device;
+  // The kernel's log does not contain the PCI function.
+  device::PciAddress wanted = *evidence.pci;
+  for (const inventory::Entry& entry : inventory_.published().Get()->devices) {
+    if (!entry.facts->pci || !entry.facts->parent.empty()) continue;
+    wanted.function = entry.facts->pci->function;
+    if (*entry.facts->pci == wanted) return entry.facts->id;
+  }
+  return "";
+}
+
+device::Verdict Monitor::Judge(const std::string& id, const device::Evidence& evidence) const {
+  const auto snapshot = inventory_.published().Get();
+  const inventory::Entry* entry = snapshot->Find(id);
+  const device::Dialect* dialect = entry != nullptr ? dialect_of_(entry->facts->vendor) : nullptr;
+  // At most a drain: only the vendor's documentation can say that a reset helps.
+  if (IsOurs(evidence) || dialect == nullptr) return {Severity::kDrain, evidence.text};
+  return dialect->Judge(evidence);
+}
+
+Severity Monitor::ByPolicy(const device::Evidence& evidence, Severity by_vendor) const {
+  return IsOurs(evidence) ? by_vendor
+                          : Apply(options_.policy, evidence.kind, evidence.code, by_vendor);
+}
+
+std::string Monitor::OnEvidence(const device::Evidence& evidence, base::Duration ago) {
+  const std::string id = IdOf(evidence);
+  if (id.empty()) {
+    base::Log(base::kWarn, "evidence of an unknown device",
+              {{"kind", evidence.kind}, {"text", evidence.text}});
+    return id;
+  }
+  const bool history = ago > base::Duration(0);
+  const device::Verdict verdict = Judge(id, evidence);
+  const Severity severity = ByPolicy(evidence, verdict.severity);
+  // The second source may report more details of the same event: the higher severity applies.
+  if (history || events_.IsNew(id, evidence, executor_.clock().Now())) {
+    events_.Count(id, evidence, severity, executor_.clock(), ago);
+  } else if (!events_.Worsen(id, evidence, severity)) {
+    return id;
+  }
+  // One message text for all codes, so that the log's rate limit also holds back a storm of many
+  // codes.
+  const char* const message =
+      TakesOut(severity) ? "an error takes a device out of use" : "a device reports an error";
+  const base::LogLevel level = TakesOut(severity)            ? base::kError
+                               : severity == Severity::kWarn ? base::kWarn
+                                                             : base::kInfo;
+  base::Log(level, message,
+            {{"device", id}, {"what", verdict.reason}, {"severity", ToString(severity)}});
+  if (!TakesOut(severity)) return id;
+  Tracked& tracked = devices_[id];
+  Latch(tracked, evidence, verdict, severity, ago);
+  tracked.last.reset();  // a reading from before the event is outdated
+  if (!history) Evaluate(id, tracked);
+  return id;
+}
+
+void Monitor::Latch(Tracked& tracked, const device::Evidence& evidence,
+                    const device::Verdict& verdict, Severity severity, base::Duration ago) {
+  const bool history = ago > base::Duration(0);
+  const base::WallTime now =
+      executor_.clock().Wall() - std::chrono::duration_cast<base::WallTime::duration>(ago);
+  if (history) tracked.remembered_since = std::min(tracked.remembered_since.value_or(now), now);
+  // A counter that fell before the event must not end it. For an event from the log's history, the
+  // known counters may be older than the event.
+  tracked.before = history ? ResetCounters() : tracked.counters;
+  tracked.set_back = 0;
+  Code code(evidence.kind, evidence.code);
+  if (tracked.happened.size() >= kMostFaults && !tracked.happened.contains(code))
+    code = {"other", kOtherCodes};
+  const auto [at, fresh] =
+      tracked.happened.try_emplace(code, Fault{verdict, severity, now, false, history});
+  Fault& fault = at->second;
+  if (fresh) return Changed();
+  const bool was_over = std::exchange(fault.proven_over, false);
+  if (was_over) fault.at = now;
+  fault.from_history = fault.from_history && history;
+  const bool worse = severity > fault.severity;
+  if (worse) fault = {verdict, severity, fault.at, false, fault.from_history};
+  if (was_over || worse) Changed();
+}
+
+/// A reset of the device or a reload of the driver is proven: the faults until then are over.
+void Monitor::EndFaults(Tracked& tracked, std::optional<base::WallTime> until) {
+  for (auto& [what, fault] : tracked.happened) {
+    if (fault.proven_over || (until && fault.at > *until)) continue;
+    fault.proven_over = true;
+    Changed();
+  }
+  tracked.before.clear();
+  tracked.set_back = 0;
+}
+
+/// The device answers after an error that silences it until a reset: it was reset, which also ended
+/// the faults before that error.
+void Monitor::EndSilence(Tracked& tracked) {
+  std::optional<base::WallTime> silent;
+  for (const auto& [what, fault] : tracked.happened)
+    if (fault.verdict.silences && !fault.proven_over)
+      silent = std::max(silent.value_or(fault.at), fault.at);
+  if (silent) EndFaults(tracked, silent);
+}
+
+/// A driver that reports whether action is needed knows better than the log's history whether an
+/// old fault is over.
+void Monitor::TakeDriverReport(Tracked& tracked) {
+  if (std::erase_if(tracked.happened, [](const auto& one) { return one.second.from_history; }) == 0)
+    return;
+  tracked.remembered_since.reset();
+  Changed();
+}
+
+/// Detects a reset: a counter that only a reset clears fell below its value at the last error, in
+/// several consecutive readings.
+void Monitor::LookForReset(const std::string& id, Tracked& tracked,
+                           const device::Reading& reading) {
+  tracked.counters = CountersIn(reading);
+  const ResetCounters& now = tracked.counters;
+  const bool waits = std::any_of(tracked.happened.begin(), tracked.happened.end(),
+                                 [](const auto& one) { return !one.second.proven_over; });
+  if (!waits) return;
+  if (tracked.before.empty() && !now.empty()) {
+    tracked.before = now;
+    return Changed();
+  }
+  const auto fell =
+      std::find_if(tracked.before.begin(), tracked.before.end(), [&now](const auto& before) {
+        const auto found = now.find(before.first);
+        return found != now.end() && found->second < before.second;
+      });
+  tracked.set_back = fell == tracked.before.end() ? 0 : tracked.set_back + 1;
+  if (tracked.set_back < kReadingsThatProveAReset) return;
+  base::Log(base::kInfo, "a counter was set back: the device was reset, or its driver loaded anew",
+            {{"device", id},
+             {"counter", fell->first},
+             {"was", fell->second},
+             {"is", now.at(fell->first)}});
+  EndFaults(tracked);
+}
+
+void Monitor::OnReading(const std::string& id, const device::Reading& reading) {
+  Tracked& tracked = devices_[id];
+  if (reading.reachable) {
+    EndSilence(tracked);
+    if (reading.reports_recovery) TakeDriverReport(tracked);
+    LookForReset(id, tracked, reading);
+  }
+  tracked.last = reading;
+  if (tracked.away && reading.reachable) Return(tracked);
+  Evaluate(id, tracked);
+}
+
+void Monitor::OnDriverOpened(const std::string& vendor, const LoadedDriver& driver) {
+  const auto known = drivers_.find(vendor);
+  const std::optional<LoadedDriver> before =
+      known == drivers_.end() ? std::nullopt : std::optional(known->second);
+  drivers_[vendor] = driver;
+  Changed();
+  if (!before) return;
+  const bool reports = !driver.instance.empty() && !before->instance.empty();
+  const bool reloaded =
+      driver.version != before->version || (reports && driver.instance != before->instance);
+  const auto snapshot = inventory_.published().Get();
+  for (auto& [id, tracked] : devices_) {
+    const inventory::Entry* entry = snapshot->Find(id);
+    if (entry == nullptr || entry->facts->vendor != vendor) continue;
+    // If the module's instances cannot be told apart, a device that was gone together with its
+    // driver counts as reloaded.
+    if (reloaded || (!reports && tracked.away)) EndFaults(tracked);
+  }
+}
+
+std::optional<Monitor::CurrentFault> Monitor::FaultInReading(const std::string& id,
+                                                             const Tracked& tracked) const {
+  std::optional<CurrentFault> worst;
+  for (const device::Evidence& evidence : tracked.last->evidence) {
+    const device::Verdict verdict = Judge(id, evidence);
+    const Severity severity = ByPolicy(evidence, verdict.severity);
+    if (!TakesOut(severity) || (worst && worst->severity >= severity)) continue;
+    const bool of_driver = evidence.kind == device::kDriverSilent;
+    worst = CurrentFault{severity, verdict.reason, "", evidence.kind == device::kHang || of_driver,
+                         false,    of_driver};
+  }
+  if (!worst && !tracked.last->reachable)
+    worst = CurrentFault{Severity::kDrain, "it does not answer", "", false};
+  return worst;
+}
+
+/// Without a reading, no fault is over.
+bool Monitor::IsOver(const std::string& id, const Tracked& tracked, const Fault& fault) const {
+  if (!tracked.last) return false;
+  if (fault.proven_over) return true;
+  if (fault.severity != Severity::kDrain) return tracked.last->reports_recovery;
+  return !options_.in_use || !options_.in_use(id);
+}
+
+/// A driver that reports that action is needed gives no reason: while it does so, the latched
+/// faults are the reason.
+std::vector<Concern> Monitor::ConcernsOf(const std::string& id, const Tracked& tracked) const {
+  std::vector<Concern> concerns;
+  const bool driver_says_so =
+      tracked.last && tracked.last->reports_recovery && FaultInReading(id, tracked).has_value();
+  for (const auto& [what, fault] : tracked.happened) {
+    const bool still = driver_says_so && !fault.proven_over && fault.severity > Severity::kDrain;
+    if (still || !IsOver(id, tracked, fault))
+      concerns.push_back({what.first, what.second, fault.severity});
+  }
+  if (!tracked.last) return concerns;
+  for (const device::Evidence& evidence : tracked.last->evidence)
+    if (const Severity severity = ByPolicy(evidence, Judge(id, evidence).severity);
+        severity != Severity::kIgnore)
+      concerns.push_back({evidence.kind, evidence.code, severity});
+  return concerns;
+}
+
+std::optional<Monitor::CurrentFault> Monitor::LatchedFault(const std::string& id,
+                                                           const Tracked& tracked) const {
+  std::optional<CurrentFault> worst;
+  base::WallTime since{};
+  for (const auto& [what, fault] : tracked.happened) {
+    if (worst && (worst->severity > fault.severity ||
+                  (worst->severity == fault.severity && since <= fault.at)))
+      continue;
+    if (IsOver(id, tracked, fault)) continue;
+    std::string advice;
+    if (tracked.last)
+      advice =
+          fault.severity == Severity::kDrain
+              ? "it gets no new work until what runs on it has ended"
+              : "this driver cannot say when it is over: reset the device or reload the driver";
+    worst = CurrentFault{fault.severity, fault.verdict.reason, std::move(advice), false, true};
+    since = fault.at;
+  }
+  return worst;
+}
+
+std::optional<Monitor::CurrentFault> Monitor::WorstFault(const std::string& id,
+                                                         const Tracked& tracked) const {
+  auto happened = LatchedFault(id, tracked);
+  if (!tracked.last) return happened;
+  auto standing = FaultInReading(id, tracked);
+  if (standing && standing->hangs && happened)
+    return CurrentFault{standing->severity, happened->reason, "", true, true};
+  return !happened || (standing && standing->severity > happened->severity) ? standing : happened;
+}
+
+void Monitor::Evaluate(const std::string& id, Tracked& tracked) {
+  executor_.Cancel(tracked.timer);
+  tracked.probation_until.reset();
+  tracked.needs_reset = false;
+  if (!tracked.held.empty()) return Set(id, tracked, HealthState::kUnhealthy, tracked.held);
+  if (const auto against = WorstFault(id, tracked)) return EvaluateUnhealthy(id, tracked, *against);
+  if (!tracked.last) return Set(id, tracked, HealthState::kUnknown, "not looked at yet");
+  EvaluateHealthy(id, tracked);
+}
+
+void Monitor::EvaluateUnhealthy(const std::string& id, Tracked& tracked,
+                                const CurrentFault& against) {
+  if (against.of_driver) {
+    if (tracked.recovery.unwell()) tracked.recovery.Watch();
+    return Set(id, tracked, HealthState::kUnknown, against.reason);
+  }
+  if (!tracked.recovery.unwell()) Changed();
+  tracked.recovery.Fall(executor_.clock().Now());
+  // A reason from a reading is replaced by an event of the same severity, and by a milder event
+  // once a new reading exists; before that reading the worse finding may still hold.
+  const bool reports_more =
+      against.event && !tracked.of_event && (against.severity == tracked.worst || tracked.last);
+  if (tracked.reason.empty() || against.severity > tracked.worst || reports_more) {
+    tracked.reason = against.reason;
+    tracked.worst = against.severity;
+    tracked.of_event = against.event;
+    Changed();
+  }
+  tracked.needs_reset = tracked.last && against.severity == Severity::kReset;
+  if (tracked.recovery.Flaps() > 0)
+    return Set(id, tracked, HealthState::kUnhealthy, FlappingReason(tracked));
+  // The first fault explains more than its consequences.
+  const std::string& reason = tracked.happened.empty() ? against.reason : tracked.reason;
+  Set(id, tracked, against.hangs ? HealthState::kUnknown : HealthState::kUnhealthy,
+      With(With(reason, against.advice), tracked.note));
+}
+
+void Monitor::EvaluateHealthy(const std::string& id, Tracked& tracked) {
+  const bool was_unwell = tracked.recovery.unwell();
+  const base::Duration left = tracked.recovery.OnHealthy(executor_.clock().Now(), terms());
+  if (left <= base::Duration(0)) {
+    tracked.happened.clear();
+    tracked.reason.clear();
+    tracked.note.clear();
+    tracked.worst = Severity::kIgnore;
+    if (was_unwell) Changed();
+    return Set(id, tracked, HealthState::kHealthy, "");
+  }
+  tracked.timer = executor_.PostAfter(left, [this, id] {
+    if (const auto found = devices_.find(id); found != devices_.end()) Evaluate(id, found->second);
+  });
+  if (tracked.recovery.Flaps() > 0)
+    return Set(id, tracked, HealthState::kUnhealthy, FlappingReason(tracked));
+  tracked.probation_until = executor_.clock().Wall() + left;
+  Set(id, tracked, HealthState::kUnhealthy,
+      (tracked.reason.empty() ? "it was unwell" : tracked.reason) +
+          "; looks well again, on probation for " +
+          base::FormatDuration(tracked.recovery.Probation(terms())));
+}
+
+/// The text is the same with and without a current fault, so that a change is published only once.
+std::string Monitor::FlappingReason(const Tracked& tracked) const {
+  return tracked.reason + "; it comes and goes (" + std::to_string(tracked.recovery.Flaps()) +
+         " times and more) and must look well without a break for " +
+         base::FormatDuration(tracked.recovery.Probation(terms()));
+}
+
+void Monitor::Set(const std::string& id, Tracked& tracked, HealthState state,
+                  const std::string& reason) {
+  const auto before = inventory_.published().Get();
+  const inventory::Entry* entry = before->Find(id);
+  if (entry == nullptr || entry->health.state == HealthState::kGone) return;
+  if (entry->health.state == state && entry->health.reason == reason) return;
+  if (entry->health.state != state)
+    base::Log(state == HealthState::kHealthy ? base::kInfo : base::kError, "health changed",
+              {{"device", id},
+               {"from", ToString(entry->health.state)},
+               {"to", ToString(state)},
+               {"why", reason}});
+  // A fault restored from the previous agent keeps its time.
+  const auto since =
+      state == HealthState::kUnhealthy && entry->health.state == HealthState::kUnknown
+          ? std::exchange(tracked.remembered_since, std::nullopt)
+          : std::nullopt;
+  inventory_.SetHealth(id, state, reason, since.value_or(executor_.clock().Wall()));
+}
+
+void Monitor::Configure(const api::HealthConfig& config) {
+  const bool same_policy = options_.policy == config.policy;
+  if (same_policy && options_.probation == config.probation &&
+      options_.probation_most == config.probation_most)
+    return;
+  std::map<std::string, bool> spoke;
+  for (const auto& [id, tracked] : devices_) spoke[id] = WorstFault(id, tracked).has_value();
+  options_.probation = config.probation;
+  options_.probation_most = config.probation_most;
+  options_.policy = config.policy;
+  for (auto& [id, tracked] : devices_) {
+    if (!same_policy) Repolicy(id, tracked, spoke[id]);
+    if (tracked.last || !same_policy) Evaluate(id, tracked);
+  }
+}
+
+void Monitor::Repolicy(const std::string& id, Tracked& tracked, bool spoke) {
+  bool dropped = false;
+  for (auto at = tracked.happened.begin(); at != tracked.happened.end();) {
+    Fault& fault = at->second;
+    fault.severity =
+        Apply(options_.policy, at->first.first, at->first.second, fault.verdict.severity);
+    if (TakesOut(fault.severity)) {
+      ++at;
+      continue;
+    }
+    base::Log(
+        base::kInfo, "an error holds a device back no more, as the configuration wants it",
+        {{"device", id}, {"what", fault.verdict.reason}, {"severity", ToString(fault.severity)}});
+    dropped = true;
+    at = tracked.happened.erase(at);
+  }
+  if (dropped) Changed();
+  const auto speaks = WorstFault(id, tracked);
+  if (!dropped && speaks.has_value() == spoke) return;
+  tracked.reason = speaks ? speaks->reason : "";
+  tracked.worst = speaks ? speaks->severity : Severity::kIgnore;
+  tracked.of_event = speaks && speaks->event;
+  if (!speaks && (spoke || tracked.happened.empty())) tracked.recovery.Forgive();
+}
+
+HealthStatuses Monitor::statuses() const {
+  HealthStatuses statuses;
+  const base::TimePoint now = executor_.clock().Now();
+  for (const inventory::Entry& entry : inventory_.published().Get()->devices) {
+    HealthStatus& status = statuses[entry.facts->id] = history_.Of(entry.facts->id);
+    const auto tracked = devices_.find(entry.facts->id);
+    if (tracked == devices_.end()) continue;
+    status.probation_until = tracked->second.probation_until;
+    status.relapses = tracked->second.recovery.relapses(now);
+    status.resetting = !tracked->second.held.empty();
+    status.concerns = ConcernsOf(entry.facts->id, tracked->second);
+  }
+  return statuses;
+}
+
+}  // namespace penstock::node::health

@@ -1,0 +1,629 @@
+// Tests leases from start to end, with fake groups and a fake clock.
+#include "node/lease/local_leases.h"
+
+#include <csignal>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "node/allocate/outlook.h"
+#include "node/lease/lease_note.h"
+#include "node/lease/testing/fake_cgroup_manager.h"
+#include "os/process/process.h"
+
+namespace penstock::node::lease {
+namespace {
+
+using allocate::kKillWait;
+using base::Code;
+using base::Error;
+using ledger::Enforcement;
+using ledger::Lease;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr uid_t kEva = 1000;
+
+/// A child process of the test.
+class Sleeper {
+ public:
+  Sleeper() : child_(*os::Spawn({.arguments = {"/bin/sleep", "600"}})) {}
+  ~Sleeper() { End(); }
+  void End() {
+    if (ended_) return;
+    ::kill(child_.pid, SIGKILL);
+    ::waitid(P_PID, static_cast<id_t>(child_.pid), nullptr, WEXITED);
+    ended_ = true;
+  }
+  pid_t pid() const { return child_.pid; }
+  int pidfd() const { return child_.pidfd.get(); }
+
+ private:
+  os::Child child_;
+  bool ended_ = false;
+};
+
+class LocalLeasesTest : public testing::Test {
+ protected:
+  LocalLeasesTest() {
+    device::Driver driver;
+    driver.vendor = "nvidia";
+    driver.guarded = {{195, 0, 127}};
+    inventory_.SetVendor({"nvidia", std::make_shared<const device::Driver>(driver), ""});
+    std::vector<device::Facts> facts(2);
+    for (int i = 0; i < 2; ++i) {
+      auto& one = facts[static_cast<std::size_t>(i)];
+      one.id = "GPU-" + std::to_string(i);
+      one.vendor = "nvidia";
+      one.index = i;
+      one.files = {{"/dev/nvidia" + std::to_string(i), 195, static_cast<std::uint32_t>(i)}};
+    }
+    inventory_.SetFacts("nvidia", facts, "", executor_.clock().Wall());
+    pidfd_ = *os::OpenPidfd(::getpid());
+    StartAgent();
+  }
+
+  void StartAgent(const std::vector<Lease>& checkpoint = {},
+                  const std::map<std::string, Term>& terms = {}, base::Executor* io = nullptr) {
+    leases_.reset();
+    ledger_ = std::make_unique<ledger::Ledger>();
+    leases_ = std::make_unique<LocalLeases>(
+        executor_, io != nullptr ? *io : executor_, "/proc", inventory_, *ledger_,
+        [this]() -> base::Result<std::unique_ptr<CgroupManager>> {
+          if (!no_rights_.empty()) return Error(Code::kPermissionDenied, no_rights_);
+          return std::unique_ptr<CgroupManager>(std::make_unique<FakeCgroupManager>(kernel_));
+        },
+        [this] { ++reported_to_end_; });
+    leases_->Recover(checkpoint, terms);
+  }
+  void Refresh() {
+    bool refreshed = false;
+    leases_->RefreshProcesses([&refreshed] { refreshed = true; });
+    executor_.RunUntilIdle();
+    EXPECT_TRUE(refreshed);
+  }
+  base::Result<Lease> Admit(const std::string& device, int pidfd = 0) {
+    const std::uint64_t start = *os::ReadProcessStart("/proc", ::getpid());
+    const int requester = pidfd == 0 ? pidfd_.get() : pidfd;
+    return leases_->Admit(
+        {{{device, device}}, kEva, "eva", "train", {::getpid(), start, "eva", "train"}, requester});
+  }
+  base::Result<Lease> Admit(const Sleeper& requester) {
+    const std::uint64_t start = *os::ReadProcessStart("/proc", requester.pid());
+    return leases_->Admit({{{"GPU-1", "GPU-1"}},
+                           kEva,
+                           "eva",
+                           "train",
+                           {requester.pid(), start, "eva", "train"},
+                           requester.pidfd()});
+  }
+  std::vector<Lease> Held() const { return ledger_->Get()->leases; }
+
+  base::ManualExecutor executor_;
+  inventory::Inventory inventory_;
+  FakeKernel kernel_;
+  std::string no_rights_;
+  int reported_to_end_ = 0;
+  os::UniqueFd pidfd_;
+  std::unique_ptr<ledger::Ledger> ledger_;
+  std::unique_ptr<LocalLeases> leases_;
+};
+
+TEST_F(LocalLeasesTest, PutsTheProcessIntoAGroupThatAdmitsItsDevicesOnly) {
+  const auto lease = Admit("GPU-1");
+  ASSERT_TRUE(lease.ok()) << lease.error().ToString();
+  EXPECT_EQ(lease->enforcement, Enforcement::kDevices);
+  const auto& group = kernel_.groups.at(lease->id);
+  EXPECT_THAT(group.rules.guarded, ElementsAre(os::DeviceRange{195, 0, 127}));
+  EXPECT_THAT(group.rules.admitted, ElementsAre(os::DeviceRange{195, 1, 1}));
+  EXPECT_THAT(group.members, ElementsAre(::getpid()));
+  EXPECT_THAT(Held(), ElementsAre(*lease));
+}
+
+TEST_F(LocalLeasesTest, GivesTheDevicesBackWhenTheGroupIsEmpty) {
+  const std::string id = Admit("GPU-1")->id;
+  kernel_.groups.at(id).changed();
+  EXPECT_THAT(Held(), SizeIs(1)) << "not empty yet";
+  kernel_.End(id);
+  EXPECT_THAT(Held(), IsEmpty());
+  EXPECT_THAT(kernel_.groups, IsEmpty());
+}
+
+TEST_F(LocalLeasesTest, RemovesAGroupLaterThatTheKernelStillHolds) {
+  const std::string id = Admit("GPU-1")->id;
+  kernel_.busy = 3;
+  kernel_.End(id);
+  EXPECT_THAT(Held(), IsEmpty()) << "the devices do not wait for that";
+  EXPECT_THAT(kernel_.groups, SizeIs(1));
+  executor_.Advance(seconds(2));
+  EXPECT_THAT(kernel_.groups, IsEmpty());
+}
+
+TEST_F(LocalLeasesTest, OneThatIsEndingWhenItIsAdmittedHoldsNothing) {
+  kernel_.ending = true;
+  const auto lease = Admit("GPU-0");
+  ASSERT_FALSE(lease.ok());
+  EXPECT_EQ(lease.error().code(), Code::kCancelled);
+  EXPECT_THAT(Held(), IsEmpty()) << "nobody would tell that its group is empty";
+  EXPECT_THAT(kernel_.groups, IsEmpty());
+}
+
+TEST_F(LocalLeasesTest, HoldsNothingAfterAFailureAtAnyStep) {
+  for (const char* call : {"create", "watch", "enter"}) {
+    kernel_.fail = call;
+    const auto lease = Admit("GPU-1");
+    ASSERT_FALSE(lease.ok()) << call;
+    EXPECT_EQ(lease.error().code(), Code::kAborted)
+        << "or it would stand in line for devices that are free";
+    EXPECT_THAT(Held(), IsEmpty()) << call;
+    EXPECT_THAT(kernel_.groups, IsEmpty()) << call;
+  }
+  kernel_.fail.clear();
+  EXPECT_TRUE(Admit("GPU-1").ok());
+}
+
+TEST_F(LocalLeasesTest, NoticesAProcessThatEndedOnTheWay) {
+  EXPECT_EQ(Admit("GPU-1", -1).error().code(), Code::kCancelled);
+  Sleeper requester;
+  kernel_.entering = [&requester] { requester.End(); };
+  const auto lease = Admit(requester);
+  EXPECT_EQ(lease.error().code(), Code::kCancelled);
+  EXPECT_THAT(Held(), IsEmpty());
+}
+
+TEST_F(LocalLeasesTest, MovesNoOneWhoGotTheNumberWhileTheGroupWasMade) {
+  Sleeper requester;
+  kernel_.created = [&requester] { requester.End(); };
+  kernel_.entering = [] {
+    ADD_FAILURE() << "whatever has the number now is not the one that asked";
+  };
+  EXPECT_EQ(Admit(requester).error().code(), Code::kCancelled);
+  EXPECT_THAT(kernel_.groups, IsEmpty());
+  EXPECT_THAT(Held(), IsEmpty());
+}
+
+TEST_F(LocalLeasesTest, PutsBackWhoGotTheNumberInTheLastMoment) {
+  Sleeper requester, bystander;
+  kernel_.entering = [&] {
+    requester.End();
+    kernel_.groups.begin()->second.members = {bystander.pid()};
+  };
+  EXPECT_EQ(Admit(requester).error().code(), Code::kCancelled);
+  EXPECT_EQ(kernel_.moved[bystander.pid()], *os::ReadUnifiedCgroup("/proc", ::getpid()))
+      << "where its parent is";
+  EXPECT_THAT(kernel_.groups, IsEmpty());
+  EXPECT_THAT(Held(), IsEmpty());
+}
+
+TEST_F(LocalLeasesTest, AGroupLiesWhereItsCallersLimitsHold) {
+  const auto lease = Admit("GPU-1");
+  ASSERT_TRUE(lease.ok()) << lease.error().ToString();
+  const std::string place = *os::ReadUnifiedCgroup("/proc", ::getpid()) + "/" + lease->id;
+  EXPECT_EQ(kernel_.groups.at(lease->id).place, place);
+  EXPECT_EQ(lease->cgroup, place);
+  StartAgent();
+  EXPECT_EQ(Held().at(0).cgroup, place);
+}
+
+TEST_F(LocalLeasesTest, GivesNothingToOneWhoseGroupHasNoPlaceForAnother) {
+  kernel_.refusal = "it belongs to a job";
+  EXPECT_THAT(leases_->MayAdmit(::getpid()).error().message(), HasSubstr("a job"));
+  const auto lease = Admit("GPU-1");
+  EXPECT_EQ(lease.error().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(Held(), IsEmpty());
+  no_rights_ = "root is needed";
+  StartAgent();
+  EXPECT_TRUE(leases_->MayAdmit(::getpid()).ok()) << "nobody is moved";
+}
+
+TEST_F(LocalLeasesTest, DoesNotGiveADeviceTwice) {
+  ASSERT_TRUE(Admit("GPU-1").ok());
+  EXPECT_EQ(Admit("GPU-1").error().code(), Code::kAlreadyExists);
+  EXPECT_THAT(kernel_.groups, SizeIs(1));
+}
+
+TEST_F(LocalLeasesTest, TakesOverItsLeasesAfterARestart) {
+  const auto lease = Admit("GPU-1");
+  StartAgent();
+  ASSERT_THAT(Held(), SizeIs(1));
+  const Lease taken = Held().at(0);
+  EXPECT_EQ(taken.id, lease->id);
+  EXPECT_EQ(taken.slots, lease->slots);
+  EXPECT_EQ(taken.user, "eva");
+  EXPECT_EQ(taken.command, "train");
+  EXPECT_EQ(base::FormatTime(taken.since), base::FormatTime(lease->since));
+  EXPECT_EQ(taken.processes.at(0).pid, ::getpid());
+  kernel_.End(lease->id);
+  EXPECT_THAT(Held(), IsEmpty());
+}
+
+TEST_F(LocalLeasesTest, ARunsLabelsComeBackWithItsGroup) {
+  const std::uint64_t start = *os::ReadProcessStart("/proc", ::getpid());
+  const std::map<std::string, std::string> labels = {{"experiment", "lr=0.1"}};
+  ASSERT_TRUE(leases_
+                  ->Admit({{{"GPU-1", "GPU-1"}},
+                           kEva,
+                           "eva",
+                           "train",
+                           {::getpid(), start, "eva", "train"},
+                           pidfd_.get(),
+                           labels})
+                  .ok());
+  EXPECT_EQ(Held().at(0).labels, labels);
+  StartAgent();
+  EXPECT_EQ(Held().at(0).labels, labels);
+}
+
+TEST_F(LocalLeasesTest, RemovesAtStartWhatEndedWhileNoAgentRan) {
+  const std::string id = Admit("GPU-1")->id;
+  leases_.reset();
+  kernel_.groups.at(id).members.clear();
+  StartAgent();
+  EXPECT_THAT(Held(), IsEmpty());
+  EXPECT_THAT(kernel_.groups, IsEmpty());
+}
+
+TEST_F(LocalLeasesTest, FallsBackToTheCheckpointForADamagedNote) {
+  const auto lease = Admit("GPU-1");
+  kernel_.groups.at(lease->id).note = "{\"lease\":";
+  StartAgent({*lease});
+  ASSERT_THAT(Held(), SizeIs(1));
+  EXPECT_EQ(Held().at(0).slots, lease->slots);
+}
+
+TEST_F(LocalLeasesTest, TakesOverALeaseByItsProcessesWhereGroupsCannotBeOpened) {
+  const auto lease = Admit("GPU-1");
+  no_rights_ = "no space left";
+  StartAgent({*lease});
+  ASSERT_THAT(Held(), SizeIs(1));
+  EXPECT_EQ(Held().at(0).slots, lease->slots);
+  EXPECT_EQ(Admit("GPU-1").error().code(), Code::kAlreadyExists);
+}
+
+TEST_F(LocalLeasesTest, LeavesTheProcessesOfAnUnknownGroupAlone) {
+  kernel_.groups["r-0-1"] = {"/r-0-1", {}, "rubbish", {::getpid()}, {}};
+  StartAgent();
+  EXPECT_THAT(Held(), IsEmpty());
+  kernel_.End("r-0-1");
+  EXPECT_THAT(kernel_.groups, IsEmpty()) << "but tidies up after them";
+}
+
+TEST_F(LocalLeasesTest, NamesNoLeaseTwiceOverRestarts) {
+  const std::string first = Admit("GPU-1")->id;
+  executor_.Advance(seconds(1));
+  StartAgent();
+  EXPECT_NE(Admit("GPU-0")->id, first);
+}
+
+TEST_F(LocalLeasesTest, FollowsTheProcessWithoutRightsForGroups) {
+  no_rights_ = "root is needed";
+  StartAgent();
+  EXPECT_EQ(leases_->visibility_reason(), "root is needed");
+  auto child = os::Spawn({.arguments = {"/bin/sleep", "600"}});
+  ASSERT_TRUE(child.ok());
+  const auto lease =
+      leases_->Admit({{{"GPU-0", "GPU-0"}},
+                      ::getuid(),
+                      os::UserName(::getuid()),
+                      "sleep",
+                      {child->pid, *os::ReadProcessStart("/proc", child->pid), "", ""},
+                      child->pidfd.get()});
+  ASSERT_TRUE(lease.ok());
+  EXPECT_EQ(lease->enforcement, Enforcement::kVisibility);
+  executor_.Advance(seconds(3));
+  ASSERT_THAT(Held(), SizeIs(1));
+
+  StartAgent({Held().at(0)});
+  ASSERT_THAT(Held(), SizeIs(1)) << "a restart is lived through, by the checkpoint";
+  ::kill(child->pid, SIGKILL);
+  ::waitid(P_PID, static_cast<id_t>(child->pid), nullptr, WEXITED);
+  executor_.Advance(seconds(2));
+  EXPECT_THAT(Held(), IsEmpty());
+}
+
+TEST_F(LocalLeasesTest, FindsOutThatRightsCameLater) {
+  no_rights_ = "read-only";
+  StartAgent();
+  no_rights_.clear();
+  executor_.Advance(seconds(60));
+  EXPECT_EQ(Admit("GPU-0")->enforcement, Enforcement::kDevices);
+  EXPECT_EQ(leases_->visibility_reason(), "");
+}
+
+TEST_F(LocalLeasesTest, BringsTheProcessesOfAGroupUpToDate) {
+  const std::string id = Admit("GPU-0")->id;
+  kernel_.groups.at(id).members = {::getppid()};
+  Refresh();
+  EXPECT_EQ(Held().at(0).processes.at(0).pid, ::getppid());
+}
+
+TEST_F(LocalLeasesTest, ReadsProcessesOnTheOtherThreadInOneLookForAllWhoAskMeanwhile) {
+  base::ManualExecutor io;
+  StartAgent({}, {}, &io);
+  kernel_.groups.at(Admit("GPU-0")->id).members = {::getppid()};
+  std::vector<int> answered;
+  for (int requester = 0; requester < 3; ++requester)
+    leases_->RefreshProcesses([&answered, requester] { answered.push_back(requester); });
+  executor_.RunUntilIdle();
+  EXPECT_THAT(answered, IsEmpty()) << "nothing is read on the control executor";
+  io.RunUntilIdle();
+  executor_.RunUntilIdle();
+  EXPECT_THAT(answered, ElementsAre(0)) << "the others came while it looked";
+  io.RunUntilIdle();
+  executor_.RunUntilIdle();
+  EXPECT_THAT(answered, ElementsAre(0, 1, 2));
+  EXPECT_EQ(Held().at(0).processes.at(0).pid, ::getppid());
+}
+
+TEST_F(LocalLeasesTest, AnswersWithWhatIsKnownWhereReadingTakesLong) {
+  base::ManualExecutor io;
+  StartAgent({}, {}, &io);
+  kernel_.groups.at(Admit("GPU-0")->id).members = {::getppid()};
+  int answered = 0;
+  leases_->RefreshProcesses([&answered] { ++answered; });
+  leases_->RefreshProcesses([&answered] { ++answered; });
+  executor_.Advance(LocalLeases::kLongestLook);
+  EXPECT_EQ(answered, 2);
+  EXPECT_EQ(Held().at(0).processes.at(0).pid, ::getpid());
+  io.RunUntilIdle();
+  executor_.RunUntilIdle();
+  EXPECT_EQ(answered, 2) << "each once";
+  EXPECT_EQ(Held().at(0).processes.at(0).pid, ::getppid());
+}
+
+TEST_F(LocalLeasesTest, ClosesDevicesToGroupsAndLooksAgain) {
+  leases_->CloseDevices({"/user.slice", "/x"});
+  EXPECT_THAT(kernel_.closed, ElementsAre("/user.slice", "/x"));
+  EXPECT_THAT(kernel_.closed_devices, ElementsAre(os::DeviceRange{195, 0, 127}));
+  EXPECT_THAT(leases_->closed().cgroups, ElementsAre("/user.slice", "/x"));
+  EXPECT_EQ(leases_->closed().problem, "");
+
+  kernel_.fail = "close /x";  // the group was removed
+  executor_.Advance(LocalLeases::kCloseAgain);
+  EXPECT_THAT(leases_->closed().cgroups, ElementsAre("/user.slice"));
+  EXPECT_EQ(leases_->closed().problem, "/x: close /x fails");
+  kernel_.fail.clear();
+  executor_.Advance(LocalLeases::kCloseAgain);
+  EXPECT_EQ(leases_->closed().problem, "");
+
+  device::Facts another;
+  another.id = "GPU-2";
+  another.vendor = "nvidia";
+  another.files = {{"/dev/dri/card9", 226, 9}};
+  inventory_.SetFacts("nvidia", {another}, "", executor_.clock().Wall());
+  executor_.RunUntilIdle();
+  EXPECT_THAT(kernel_.closed_devices, testing::Contains(os::DeviceRange{226, 9, 9}))
+      << "as soon as it is described";
+  const int closings = kernel_.closings;
+  inventory_.SetHealth("GPU-2", device::HealthState::kHealthy, "", executor_.clock().Wall());
+  executor_.RunUntilIdle();
+  EXPECT_EQ(kernel_.closings, closings) << "nothing was described";
+
+  leases_->CloseDevices({});
+  EXPECT_THAT(kernel_.closed, IsEmpty());
+  EXPECT_THAT(leases_->closed().cgroups, IsEmpty());
+}
+
+TEST_F(LocalLeasesTest, ClosesNothingWhileALeaseLivesThatHasNoGroup) {
+  no_rights_ = "read-only";
+  StartAgent();
+  Sleeper requester;
+  const std::uint64_t start = *os::ReadProcessStart("/proc", requester.pid());
+  const std::string user = os::UserName(::getuid());
+  const auto lease = leases_->Admit({{{"GPU-1", "GPU-1"}},
+                                     ::getuid(),
+                                     user,
+                                     "train",
+                                     {requester.pid(), start, user, "train"},
+                                     requester.pidfd()});
+  ASSERT_EQ(lease->enforcement, Enforcement::kVisibility);
+  leases_->CloseDevices({"/user.slice"});
+  no_rights_.clear();
+  executor_.Advance(seconds(60));
+  EXPECT_EQ(leases_->visibility_reason(), "") << "there are rights now";
+  EXPECT_THAT(kernel_.closed, IsEmpty()) << "its processes could open its device no more";
+  EXPECT_THAT(leases_->closed().cgroups, IsEmpty());
+  EXPECT_THAT(leases_->closed().problem, HasSubstr(lease->id));
+
+  StartAgent({Held().at(0)});  // now with the permissions from the start
+  leases_->CloseDevices({"/user.slice"});
+  EXPECT_THAT(kernel_.closed, IsEmpty());
+  ASSERT_TRUE(Admit("GPU-0").ok()) << "one with a group is in nobody's way";
+  requester.End();
+  executor_.Advance(seconds(5));
+  ASSERT_THAT(Held(), SizeIs(1));
+  EXPECT_THAT(kernel_.closed, ElementsAre("/user.slice"));
+  EXPECT_EQ(leases_->closed().problem, "");
+}
+
+TEST_F(LocalLeasesTest, SaysWhyNothingCanBeClosed) {
+  no_rights_ = "read-only";
+  StartAgent();
+  leases_->CloseDevices({"/user.slice"});
+  EXPECT_THAT(leases_->closed().cgroups, IsEmpty());
+  EXPECT_EQ(leases_->closed().problem, "devices cannot be closed: read-only");
+}
+
+TEST_F(LocalLeasesTest, ALookThatOutlivesTheLeasesHarmsNothing) {
+  base::ManualExecutor io;
+  StartAgent({}, {}, &io);
+  ASSERT_TRUE(Admit("GPU-0").ok());
+  leases_->RefreshProcesses([] { FAIL(); });
+  leases_.reset();
+  io.RunUntilIdle();
+  executor_.Advance(LocalLeases::kLongestLook);
+}
+
+TEST_F(LocalLeasesTest, GivesBackWhatHasEndedAlsoWhereTheKernelHasNotReportedYet) {
+  const std::string id = Admit("GPU-0")->id;
+  kernel_.busy = 1;
+  kernel_.groups.at(id).members.clear();
+  Refresh();
+  EXPECT_THAT(Held(), IsEmpty());
+  Refresh();  // a removal is already pending
+  executor_.Advance(seconds(1));
+  EXPECT_THAT(kernel_.groups, IsEmpty());
+}
+
+TEST(LeaseNote, ReadsWhatItWrites) {
+  Lease lease;
+  lease.id = "r-1";
+  lease.slots = {{"a", "b"}, {"c", "d"}};
+  lease.user = "eva";
+  lease.command = "x \"y\" \xff";
+  const auto read = DecodeNote(EncodeNote(lease), "r-1");
+  ASSERT_TRUE(read.ok()) << read.error().ToString();
+  EXPECT_EQ(read->slots, lease.slots);
+  EXPECT_EQ(read->allocator, "local");
+}
+
+TEST(LeaseNote, IsRefusedWhereItIsDamaged) {
+  Lease lease;
+  lease.id = "r-1";
+  lease.slots = {{"a", "b"}};
+  EXPECT_THAT(DecodeNote(EncodeNote(lease), "r-2").error().message(), HasSubstr("names lease r-1"));
+  for (const char* note :
+       {"", "x", "{}", "[]", R"({"lease":"r-1"})", R"({"lease":"r-1","slots":[]})",
+        R"({"lease":"r-1","slots":[{"id":"a"}]})", R"({"lease":"r-1","slots":[7]})",
+        R"({"lease":"r-1","lease":"r-1","slots":[{"id":"a","device":"b"}]})"})
+    EXPECT_EQ(DecodeNote(note, "r-1").error().code(), Code::kDataLoss) << note;
+}
+
+TEST(CgroupManager, AreNamedAfterTheRunDirectory) {
+  EXPECT_EQ(CgroupNameFor("/run/penstock"), "penstock");
+  EXPECT_NE(CgroupNameFor("/tmp/a"), CgroupNameFor("/tmp/b"));
+  EXPECT_THAT(CgroupNameFor("/tmp/a"), testing::StartsWith("penstock-"));
+}
+
+TEST_F(LocalLeasesTest, AnAgentRestartedKnowsWhatAShareIsOneOf) {
+  const std::uint64_t start = *os::ReadProcessStart("/proc", ::getpid());
+  const ledger::Slot share{
+      "GPU-1::2", "GPU-1", "nvidia.com/gpu.shared", {device::Sharing::kMps, 4}};
+  ASSERT_TRUE(
+      leases_
+          ->Admit(
+              {{share}, kEva, "eva", "train", {::getpid(), start, "eva", "train"}, pidfd_.get()})
+          .ok());
+  StartAgent();
+  ASSERT_THAT(Held(), SizeIs(1));
+  EXPECT_THAT(Held()[0].slots, ElementsAre(share));
+}
+
+TEST(LeaseNote, OfAnAgentThatKnewNoSharesIsOfWholeDevices) {
+  const auto lease = DecodeNote(R"({"lease":"r-1","slots":[{"id":"G0","device":"G0"}]})", "r-1");
+  ASSERT_TRUE(lease.ok()) << lease.error().ToString();
+  EXPECT_THAT(lease->slots, ElementsAre(ledger::Slot{"G0", "G0", "", {}}));
+}
+
+TEST(LeaseNote, OneShareOfADeviceIsTheWholeDevice) {
+  const auto lease = DecodeNote(
+      R"({"lease":"r-1","slots":[{"id":"G0","device":"G0","sharing":"mps","shares":1}]})", "r-1");
+  ASSERT_TRUE(lease.ok()) << lease.error().ToString();
+  EXPECT_THAT(lease->slots, ElementsAre(ledger::Slot{"G0", "G0", "", {}}));
+}
+
+TEST_F(LocalLeasesTest, OfManyProcessesThoseThatAreKnownStay) {
+  const std::string id = Admit("GPU-1")->id;
+  const pid_t parent = ::getppid();
+  Lease lease = Held().at(0);
+  lease.processes.push_back(
+      {parent, *os::ReadProcessStart("/proc", parent), "eva", "shell"});  // found on a device
+  ASSERT_TRUE(ledger_->Update(lease).ok());
+  auto& members = kernel_.groups.at(id).members;
+  members.clear();
+  for (pid_t pid = 1; members.size() < 100; ++pid)
+    members.push_back(pid);  // most of them do not exist
+  members.push_back(::getpid());
+  members.push_back(parent);
+  Refresh();
+  const auto processes = Held().at(0).processes;
+  for (const pid_t pid : {::getpid(), parent})
+    EXPECT_TRUE(std::any_of(processes.begin(), processes.end(), [pid](const auto& one) {
+      return one.pid == pid;
+    })) << pid;
+  EXPECT_LE(processes.size(), 64u);
+}
+
+using Signals = std::vector<std::pair<std::string, int>>;
+
+TEST_F(LocalLeasesTest, EndsALeaseWhoseTimeIsOver) {
+  const std::uint64_t start = *os::ReadProcessStart("/proc", ::getpid());
+  const auto lease = leases_->Admit({{{"GPU-1", "GPU-1"}},
+                                     kEva,
+                                     "eva",
+                                     "train",
+                                     {::getpid(), start, "eva", "train"},
+                                     pidfd_.get(),
+                                     {},
+                                     seconds(100)});
+  ASSERT_TRUE(lease.ok());
+  executor_.Advance(seconds(99));
+  EXPECT_THAT(kernel_.signals, IsEmpty());
+  executor_.Advance(seconds(1));
+  EXPECT_EQ(kernel_.signals, (Signals{{lease->id, SIGTERM}, {lease->id, SIGCONT}}));
+  EXPECT_TRUE(leases_->terms().at(lease->id).killed);
+  executor_.Advance(kKillWait);
+  EXPECT_EQ(kernel_.signals.back(), std::pair(lease->id, SIGKILL));
+  kernel_.End(lease->id);
+  executor_.RunUntilIdle();
+  const auto sent = kernel_.signals.size();
+  executor_.Advance(seconds(100));
+  EXPECT_EQ(kernel_.signals.size(), sent) << "it has ended";
+  EXPECT_THAT(leases_->terms(), IsEmpty());
+}
+
+TEST_F(LocalLeasesTest, EndsWhatAnAgentBeforeItGaveAnEnd) {
+  const std::string id = Admit("GPU-1")->id;
+  Term term = leases_->terms().at(id);
+  EXPECT_FALSE(term.ends);
+  term.ends = executor_.clock().Now() + seconds(5);
+  StartAgent({}, {{id, term}});
+  EXPECT_EQ(leases_->terms().at(id), term);
+  executor_.Advance(seconds(5));
+  EXPECT_EQ(kernel_.signals.front(), std::pair(id, SIGTERM));
+}
+
+TEST_F(LocalLeasesTest, KillsWhatAnAgentBeforeItAskedToEndAndAsksItNoMore) {
+  const std::string id = Admit("GPU-1")->id;
+  leases_->End(id, "said so");
+  executor_.RunUntilIdle();
+  EXPECT_EQ(reported_to_end_, 1) << "somebody keeps its term";
+  leases_->End(id, "said so again");
+  EXPECT_EQ(reported_to_end_, 1);
+  executor_.Advance(seconds(10));
+  kernel_.signals.clear();
+  const Term term = leases_->terms().at(id);
+  EXPECT_EQ(term.killed, executor_.clock().Now() + kKillWait - seconds(10));
+  StartAgent({}, {{id, term}});
+  executor_.Advance(kKillWait - seconds(11));
+  EXPECT_THAT(kernel_.signals, IsEmpty());
+  executor_.Advance(seconds(1));
+  EXPECT_EQ(kernel_.signals, (Signals{{id, SIGKILL}}));
+}
+
+TEST_F(LocalLeasesTest, KnowsWhoseARunIsWhereAnOlderFileDoesNotSay) {
+  const std::string id = Admit("GPU-1")->id;
+  EXPECT_EQ(leases_->terms().at(id).uid, kEva);
+  StartAgent({}, {{id, Term{executor_.clock().Now()}}});
+  EXPECT_EQ(leases_->terms().at(id).uid, ::getuid()) << "the process is the test's own";
+}
+
+TEST_F(LocalLeasesTest, EndsWithoutRightsTheProcessesThatItKnows) {
+  no_rights_ = "read-only";
+  kernel_ = {};
+  StartAgent();
+  Sleeper requester;
+  const std::string id = Admit(requester)->id;
+  leases_->End(id, "said so");
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(requester.pid()), &ended, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(ended.si_status, SIGTERM);
+}
+
+}  // namespace
+}  // namespace penstock::node::lease

@@ -1,0 +1,307 @@
+#include "node/metrics/exporter/exporter_families.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "base/core/strings.h"
+#include "node/metrics/values.h"
+
+namespace penstock::node::metrics {
+namespace {
+
+using device::ExporterField;
+using device::FieldSource;
+
+device::ExporterStyle StyleOf(const api::TelemetryConfig& config, const std::string& node) {
+  device::ExporterStyle style{.old_names = config.old_names,
+                              .blanks_replaced = config.blanks_replaced};
+  if (node.empty()) return style;
+  style.hostname = node;
+  const auto is = [&config](api::HostLabel one) {
+    return config.host_label == one || config.host_label == api::HostLabel::kBoth;
+  };
+  if (is(api::HostLabel::kOld)) style.hostname_labels.emplace_back("Hostname");
+  if (is(api::HostLabel::kNew)) style.hostname_labels.emplace_back("hostname");
+  return style;
+}
+
+/// Names of labels that only some series have: the label of a pod must not use them.
+device::ExporterLabels Reserved(const device::Exporter& exporter,
+                                const device::ExporterStyle& style) {
+  device::ExporterLabels reserved = exporter.LabelsOf({}, nullptr, 0, style);
+  const auto add = [&reserved](const device::ExporterLabels& more) {
+    reserved.insert(reserved.end(), more.begin(), more.end());
+  };
+  add(exporter.ErrorLabels(0));
+  add(exporter.HolderLabels({"-", "-", "-", "-", "-"}, style));
+  for (const ExporterField& field : exporter.fields()) {
+    add(exporter.PartLabels(field, "-", {}, 0));
+    if (field.source == FieldSource::kHealth) add(exporter.WatchLabels({}));
+    if (field.source == FieldSource::kFact)
+      add({{std::string(field.name), ""}, {std::string(exporter.NewLabel(field.name)), ""}});
+  }
+  return reserved;
+}
+
+/// The usage of the holder's lease on the device, if the lease has not ended; null if it is
+/// unknown.
+const usage::HolderUsage* FindHolder(const usage::Snapshot* usage, const std::string& lease,
+                                     const std::string& device) {
+  if (usage == nullptr || lease.empty()) return nullptr;
+  const auto& holders = usage->holders;
+  auto found = std::partition_point(holders.begin(), holders.end(), [&](const auto& one) {
+    return std::tie(one->holder->id, one->device) < std::tie(lease, device);
+  });
+  for (; found != holders.end() && (*found)->holder->id == lease && (*found)->device == device;
+       ++found)
+    if (!(*found)->until) return found->get();
+  return nullptr;
+}
+
+/// The holder's own value in the quantity's unit; nothing if it is unknown.
+std::optional<device::Number> OwnValue(const usage::HolderUsage* own, Own what, device::Unit unit) {
+  if (own == nullptr) return std::nullopt;
+  const double factor = device::BaseOf(unit).factor;
+  if (what == Own::kMemory && own->memory_used)
+    return static_cast<std::uint64_t>(static_cast<double>(own->memory_used->count) / factor);
+  if (what == Own::kUtilization && own->utilization)
+    return static_cast<std::uint64_t>(std::llround(*own->utilization / factor));
+  return std::nullopt;
+}
+
+// Values of a field of kHealth.
+constexpr std::int64_t kWell = 0, kWarned = 10, kUnwell = 20;
+
+std::int64_t HealthOf(device::HealthState state) {
+  return state == device::HealthState::kHealthy   ? kWell
+         : state == device::HealthState::kUnknown ? kWarned
+                                                  : kUnwell;
+}
+
+std::string PartOf(std::int64_t code) { return code < 0 ? "other" : std::to_string(code); }
+
+}  // namespace
+
+ExporterFamilies::ExporterFamilies(const device::Dialect& dialect,
+                                   const api::TelemetryConfig& config, const std::string& node)
+    : dialect_(dialect), config_(config), rows_(RowsOf(dialect, config)) {
+  const device::ExporterStyle style = StyleOf(config, node);
+  look_ = {.exporter = dialect.exporter(),
+           .config = &config_,
+           .style = style,
+           .rows = rows_.labels,
+           .reserved = {}};
+  look_.reserved = Reserved(*dialect.exporter(), style);
+  reasons_.SetWindow(config.clock_events_window);
+}
+
+void ExporterFamilies::See(const sample::DeviceSample& sample, base::TimePoint now) {
+  // A family under both namings sees the same sample twice; it counts once.
+  for (const ExporterRow& row : rows_.families) {
+    const FieldSource source = row.field->source;
+    if (source != FieldSource::kReasonsInWindow && source != FieldSource::kReasonsTotal) continue;
+    const sample::Latest* latest = sample.Find(*row.quantity);
+    const auto* bits =
+        latest == nullptr ? nullptr : std::get_if<std::uint64_t>(&latest->value.number);
+    if (bits == nullptr) continue;
+    if (source == FieldSource::kReasonsInWindow)
+      reasons_.See(sample.device, latest->at, *bits, now);
+    if (source == FieldSource::kReasonsTotal) rises_.See(sample.device, latest->at, *bits);
+  }
+}
+
+void ExporterFamilies::Relabel(const inventory::Snapshot& inventory,
+                               const ledger::Snapshot& ledger) {
+  views_ = ViewsOf(look_, dialect_.vendor(), inventory, ledger);
+  link_texts_.assign(views_.size(), {});
+}
+
+void ExporterFamilies::Add(const std::vector<DeviceRow>& devices, const Snapshots& node,
+                           const PageInputs& figures, Exposition& page) {
+  const inventory::VendorEntry* vendor = node.inventory->FindVendor(dialect_.vendor());
+  driver_ = vendor == nullptr ? nullptr : vendor->driver.get();
+  std::vector<Shown> all;
+  std::size_t at = 0;
+  for (const ExporterView& view : views_) {
+    while (at < devices.size() && devices[at].entry->facts != view.device) ++at;
+    if (at == devices.size()) break;
+    all.push_back({&view, &devices[at], FindHolder(node.usage.get(), view.lease, view.device->id),
+                   link_texts_[all.size()].data()});
+  }
+  for (const ExporterRow& row : rows_.families)
+    if (page.Family(row.name, row.type, row.help)) AddRow(row, all, figures, page);
+}
+
+/// A device's own value never occurs next to those of its holders: a sum would count it twice.
+bool ExporterFamilies::IsIn(const Shown& shown, const ExporterRow& row,
+                            const std::vector<Shown>& all) const {
+  if (shown.view->shows == Shows::kAll) return true;
+  if (row.own == Own::kNothing) return shown.view->shows == Shows::kOthers;
+  if (shown.view->shows == Shows::kOwn) return true;
+  const device::Unit unit = dialect_.Quantities()[*row.quantity].unit;
+  return std::none_of(all.begin(), all.end(), [&](const Shown& one) {
+    return one.view->device == shown.view->device && OwnValue(one.own, row.own, unit).has_value();
+  });
+}
+
+void ExporterFamilies::AddRow(const ExporterRow& row, const std::vector<Shown>& all,
+                              const PageInputs& figures, Exposition& page) {
+  for (const Shown& shown : all) {
+    if (!IsIn(shown, row, all)) continue;
+    switch (row.field->source) {
+      case FieldSource::kQuantity: AddQuantity(row, shown, page); break;
+      case FieldSource::kFact: AddFact(row, shown, page); break;
+      case FieldSource::kLastError: AddLastError(row, shown, figures, page); break;
+      case FieldSource::kErrorsInWindow: AddErrors(row, shown, figures, page); break;
+      case FieldSource::kReasonsInWindow: AddReasons(row, shown, page); break;
+      case FieldSource::kPeers: AddPeers(row, shown, all, page); break;
+      case FieldSource::kErrorsTotal: AddErrorTotals(row, shown, figures, page); break;
+      case FieldSource::kReasonsTotal: AddReasonTotals(row, shown, page); break;
+      case FieldSource::kHealth: AddHealth(row, shown, figures, page); break;
+      case FieldSource::kUnavailable: break;  // no row has such a field
+    }
+  }
+}
+
+void ExporterFamilies::AddQuantity(const ExporterRow& row, const Shown& shown, Exposition& page) {
+  const sample::DeviceSample* sample = shown.device->sample;
+  if (sample == nullptr) return;
+  const std::string& text = shown.view->texts[row.new_naming ? 1 : 0];
+  const device::Quantity& quantity = dialect_.Quantities()[*row.quantity];
+  if (row.own != Own::kNothing && !shown.view->lease.empty()) {
+    if (const auto own = OwnValue(shown.own, row.own, quantity.unit))
+      page.AddWritten(text, AsExporter(*own, *row.field, row.new_naming));
+    return;
+  }
+  for (const sample::Latest& latest : ValuesOf(*sample, *row.quantity)) {
+    const int link = latest.value.link;
+    if ((row.field->link ? link < 0 : link != row.field->one_link) ||
+        !IsOfNow(latest, *sample, quantity))
+      continue;
+    const std::string value = AsExporter(latest.value.number, *row.field, row.new_naming);
+    if (!value.empty()) page.AddWritten(row.field->link ? LinkText(row, shown, link) : text, value);
+  }
+}
+
+void ExporterFamilies::AddFact(const ExporterRow& row, const Shown& shown, Exposition& page) {
+  const inventory::Entry& entry = *shown.device->entry;
+  const std::string value = look_.exporter->Fact(*row.field, *entry.facts, driver_);
+  if (base::ParseInt(value)) page.AddWritten(shown.view->texts[row.new_naming ? 1 : 0], value);
+}
+
+void ExporterFamilies::AddLastError(const ExporterRow& row, const Shown& shown,
+                                    const PageInputs& figures, Exposition& page) {
+  const health::EvidenceCount* last = nullptr;
+  for (const health::EvidenceCount& count : figures.evidence)
+    if (count.device == shown.view->device->id && count.kind == row.field->from &&
+        count.code >= 0 && (last == nullptr || count.last > last->last))
+      last = &count;
+  const std::int64_t code = last == nullptr ? 0 : last->code;
+  page.AddWritten(
+      TextOf(look_, *shown.view, row.new_naming, -1, {}, look_.exporter->ErrorLabels(code)),
+      std::to_string(code));
+}
+
+void ExporterFamilies::AddErrors(const ExporterRow& row, const Shown& shown,
+                                 const PageInputs& figures, Exposition& page) {
+  bool any = false;
+  for (const health::EvidenceCount& count : figures.recent_evidence) {
+    if (count.device != shown.view->device->id || count.kind != row.field->from) continue;
+    AddPart(row, shown, PartOf(count.code), config_.xid_window,
+            static_cast<std::int64_t>(count.count), page);
+    any = true;
+  }
+  if (!any) AddPart(row, shown, "", config_.xid_window, 0, page);
+}
+
+void ExporterFamilies::AddReasons(const ExporterRow& row, const Shown& shown, Exposition& page) {
+  bool any = false;
+  for (const auto& [bit, name] : look_.exporter->reasons()) {
+    const std::uint64_t count = reasons_.Count(shown.view->device->id, bit);
+    if (count > 0)
+      AddPart(row, shown, name, config_.clock_events_window, static_cast<std::int64_t>(count),
+              page);
+    any = any || count > 0;
+  }
+  if (!any) AddPart(row, shown, "", config_.clock_events_window, 0, page);
+}
+
+/// Only errors that occurred: the exporter's counters, too, start with the first event.
+void ExporterFamilies::AddErrorTotals(const ExporterRow& row, const Shown& shown,
+                                      const PageInputs& figures, Exposition& page) {
+  for (const health::EvidenceCount& count : figures.evidence)
+    if (count.device == shown.view->device->id && count.kind == row.field->from && count.code != 0)
+      AddPart(row, shown, PartOf(count.code), {}, static_cast<std::int64_t>(count.count), page);
+}
+
+void ExporterFamilies::AddReasonTotals(const ExporterRow& row, const Shown& shown,
+                                       Exposition& page) {
+  for (const auto& [bit, name] : look_.exporter->reasons())
+    if (const std::uint64_t count = rises_.Count(shown.view->device->id, bit); count > 0)
+      AddPart(row, shown, name, {}, static_cast<std::int64_t>(count), page);
+}
+
+/// The whole device, then its parts, each with the most severe concern about it. The parts of a
+/// device in state unknown are omitted.
+void ExporterFamilies::AddHealth(const ExporterRow& row, const Shown& shown,
+                                 const PageInputs& figures, Exposition& page) {
+  const device::Exporter& exporter = *look_.exporter;
+  const device::HealthState state = shown.device->entry->health.state;
+  const auto status = figures.health.find(shown.view->device->id);
+  const auto worst = [&](std::string_view watch) -> const health::Concern* {
+    const health::Concern* found = nullptr;
+    if (status == figures.health.end()) return found;
+    for (const health::Concern& concern : status->second.concerns)
+      if ((watch.empty() || exporter.WatchOf(concern.kind, concern.code).watch == watch) &&
+          (found == nullptr || concern.severity > found->severity))
+        found = &concern;
+    return found;
+  };
+  const auto add = [&](std::string_view watch, const health::Concern* concern, std::int64_t value) {
+    std::string_view error =
+        concern == nullptr ? "" : exporter.WatchOf(concern->kind, concern->code).error;
+    if (error.empty()) error = exporter.UnknownError();
+    const device::ExporterLabels labels =
+        exporter.WatchLabels({watch, value == kWell ? std::string_view() : error});
+    page.AddWritten(TextOf(look_, *shown.view, row.new_naming, -1, labels, {}),
+                    std::to_string(value));
+  };
+  add({}, worst({}), HealthOf(state));
+  if (state == device::HealthState::kUnknown) return;
+  for (const std::string_view watch : exporter.watches()) {
+    const health::Concern* concern = worst(watch);
+    add(watch, concern,
+        concern == nullptr                             ? kWell
+        : concern->severity == device::Severity::kWarn ? kWarned
+                                                       : kUnwell);
+  }
+}
+
+void ExporterFamilies::AddPeers(const ExporterRow& row, const Shown& shown,
+                                const std::vector<Shown>& all, Exposition& page) {
+  for (const device::Link& link : shown.view->device->links) {
+    const auto peer = std::find_if(all.begin(), all.end(), [&link](const Shown& one) {
+      return one.view->device->id == link.peer;
+    });
+    if (peer != all.end())
+      AddPart(row, shown, std::to_string(peer->view->device->index), {},
+              look_.exporter->PeerValue(link), page);
+  }
+}
+
+void ExporterFamilies::AddPart(const ExporterRow& row, const Shown& shown, std::string_view part,
+                               base::Duration window, std::int64_t value, Exposition& page) {
+  const device::ExporterLabels labels = look_.exporter->PartLabels(*row.field, part, window, value);
+  page.AddWritten(TextOf(look_, *shown.view, row.new_naming, -1, labels, {}),
+                  std::to_string(value));
+}
+
+const std::string& ExporterFamilies::LinkText(const ExporterRow& row, const Shown& shown,
+                                              int link) {
+  std::string& text = shown.links[row.new_naming ? 1 : 0][link];
+  if (text.empty()) text = TextOf(look_, *shown.view, row.new_naming, link, {}, {});
+  return text;
+}
+
+}  // namespace penstock::node::metrics

@@ -1,0 +1,142 @@
+// Chooses the holder in the labels: the one holder of a whole device; for a shared device none, or
+// each holder in series of its own, as telemetry.virtualGpus says.
+#include "node/metrics/exporter/exporter_labels.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/core/strings.h"
+#include "node/metrics/exposition.h"
+#include "node/metrics/label_names.h"
+
+namespace penstock::node::metrics {
+namespace {
+
+using device::ExporterLabels;
+
+void Append(ExporterLabels& labels, const ExporterLabels& more) {
+  labels.insert(labels.end(), more.begin(), more.end());
+}
+
+/// A lease's slots on a device.
+struct Hold {
+  const ledger::Lease* lease = nullptr;
+  const ledger::Slot* slot = nullptr;  // its first slot on the device
+};
+
+std::vector<Hold> HoldsOf(const std::string& device, const ledger::Snapshot& ledger) {
+  std::vector<Hold> holds;
+  for (const ledger::Lease& lease : ledger.leases) {
+    const auto slot =
+        std::find_if(lease.slots.begin(), lease.slots.end(),
+                     [&device](const ledger::Slot& one) { return one.device == device; });
+    if (slot != lease.slots.end()) holds.push_back({&lease, &*slot});
+  }
+  return holds;
+}
+
+bool IsShare(const Hold& hold) { return hold.slot->id != hold.slot->device; }
+
+/// "3" of "GPU-...::3".
+std::string_view NumberOf(const ledger::Slot& slot) {
+  const auto end = slot.id.rfind("::");
+  return end == std::string::npos ? std::string_view() : std::string_view(slot.id).substr(end + 2);
+}
+
+/// The labels that a glob selects for series.
+std::map<std::string, std::string> Wanted(const std::map<std::string, std::string>& labels,
+                                          const std::vector<std::string>& globs) {
+  std::map<std::string, std::string> wanted;
+  for (const auto& label : labels)
+    if (std::any_of(globs.begin(), globs.end(), [&label](const std::string& glob) {
+          return base::GlobMatch(glob, label.first);
+        }))
+      wanted.insert(label);
+  return wanted;
+}
+
+void ReportHolder(const ExporterLook& look, const Hold& hold, ExporterView& view) {
+  const ledger::Lease& lease = *hold.lease;
+  device::ExporterHolder holder{
+      .pod = lease.pod, .namespace_name = lease.namespace_name, .container = lease.container};
+  if (look.config->pod_uid) holder.pod_uid = lease.pod_uid;
+  if (IsShare(hold)) holder.share = NumberOf(*hold.slot);
+  view.holder = look.exporter->HolderLabels(holder, look.style);
+  ExporterLabels taken = look.reserved;
+  for (const ExporterLabels* labels : {&view.first, &view.facts, &view.holder})
+    Append(taken, *labels);
+  Append(view.facts, PlainLabels(Wanted(lease.labels, look.config->holder_labels), taken));
+}
+
+ExporterView ViewOf(const ExporterLook& look, const inventory::Entry& entry,
+                    const inventory::Snapshot& inventory) {
+  ExporterView view{.device = entry.facts};
+  const inventory::Entry* parent =
+      entry.facts->parent.empty() ? nullptr : inventory.Find(entry.facts->parent);
+  if (parent != nullptr) view.parent = parent->facts;
+  view.first = look.exporter->LabelsOf(*entry.facts, view.parent.get(), -1, look.style);
+  const inventory::VendorEntry* vendor = inventory.FindVendor(entry.facts->vendor);
+  for (const device::ExporterField* row : look.rows) {
+    std::string value =
+        look.exporter->Fact(*row, *entry.facts, vendor == nullptr ? nullptr : vendor->driver.get());
+    if (!value.empty()) view.facts.emplace_back(row->name, std::move(value));
+  }
+  return view;
+}
+
+}  // namespace
+
+std::string TextOf(const ExporterLook& look, const ExporterView& view, bool new_naming, int link,
+                   const ExporterLabels& more_facts, const ExporterLabels& more_holder) {
+  ExporterLabels all =
+      link < 0 ? view.first
+               : look.exporter->LabelsOf(*view.device, view.parent.get(), link, look.style);
+  const auto add = [&all](ExporterLabels group, const ExporterLabels& more) {
+    Append(group, more);
+    std::sort(group.begin(), group.end());
+    Append(all, group);
+  };
+  ExporterLabels facts = view.facts;
+  if (new_naming)
+    for (auto& [name, value] : facts) name = look.exporter->NewLabel(name);
+  add(std::move(facts), more_facts);
+  add(view.holder, more_holder);
+  LabelText labels;
+  for (const auto& [name, value] : all) labels.Add(name, value);
+  return labels.Take();
+}
+
+std::vector<ExporterView> ViewsOf(const ExporterLook& look, std::string_view vendor,
+                                  const inventory::Snapshot& inventory,
+                                  const ledger::Snapshot& ledger) {
+  std::vector<ExporterView> views;
+  for (const inventory::Entry& entry : inventory.devices) {
+    if (entry.facts->vendor != vendor || entry.health.state == device::HealthState::kGone) continue;
+    const ExporterView view = ViewOf(look, entry, inventory);
+    std::vector<Hold> holds =
+        look.config->holders ? HoldsOf(entry.facts->id, ledger) : std::vector<Hold>();
+    const bool shared = std::any_of(holds.begin(), holds.end(), IsShare);
+    const api::Switch each = look.config->virtual_gpus;
+    // Without a pod its series would not name the holder.
+    if (shared && each == api::Switch::kAuto)
+      std::erase_if(holds, [](const Hold& hold) { return hold.lease->pod.empty(); });
+    if (holds.empty() || (shared && each != api::Switch::kOn)) {
+      views.push_back(view);
+      if (holds.empty() || each == api::Switch::kOff) continue;
+      views.back().shows = Shows::kOthers;
+    }
+    for (const Hold& hold : holds) {
+      views.push_back(view);
+      if (shared) views.back().lease = hold.lease->id;
+      if (shared && each == api::Switch::kAuto) views.back().shows = Shows::kOwn;
+      ReportHolder(look, hold, views.back());
+      if (!shared) break;
+    }
+  }
+  for (ExporterView& view : views)
+    for (const bool new_naming : {false, true})
+      view.texts[new_naming ? 1 : 0] = TextOf(look, view, new_naming, -1, {}, {});
+  return views;
+}
+
+}  // namespace penstock::node::metrics

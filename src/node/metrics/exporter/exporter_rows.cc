@@ -1,0 +1,107 @@
+#include "node/metrics/exporter/exporter_rows.h"
+
+#include <algorithm>
+#include <set>
+#include <span>
+
+namespace penstock::node::metrics {
+namespace {
+
+using api::MetricNames;
+using device::CounterRow;
+using device::ExporterField;
+using device::FieldSource;
+
+std::vector<CounterRow> RowsIn(const api::TelemetryConfig& config,
+                               const device::Exporter& exporter) {
+  if (config.counters.empty()) return exporter.DefaultRows();
+  std::vector<CounterRow> rows;
+  for (const api::MetricRow& row : config.counters) rows.push_back({row.field, row.type, row.help});
+  return rows;
+}
+
+Exposition::Type TypeOf(std::string_view type) {
+  return type == "counter" ? Exposition::Type::kCounter
+         : type == "gauge" ? Exposition::Type::kGauge
+                           : Exposition::Type::kUnknown;
+}
+
+Own OwnOf(const device::Quantity& quantity) {
+  return quantity.family == "accelerator_utilization_ratio"   ? Own::kUtilization
+         : quantity.family == "accelerator_memory_used_bytes" ? Own::kMemory
+                                                              : Own::kNothing;
+}
+
+/// The help of a field with the unit replaced, for a field whose unit differs under the newer
+/// naming: "SM clock frequency (in MHz).".
+std::string NewHelp(const std::string& help, const device::Quantity& quantity) {
+  const auto begin = help.find("(in ");
+  const auto end = help.find(')', begin);
+  if (begin == std::string::npos || end == std::string::npos) return help;
+  const std::string unit(device::BaseOf(quantity.unit).name);
+  return help.substr(0, begin) + (unit == "ratio" ? "(0 to 1" : "(in " + unit) + help.substr(end);
+}
+
+/// Sets the quantity that the values come from. Returns false if there is none, so that the family
+/// would stay empty.
+bool FindQuantity(std::span<const device::Quantity> quantities, ExporterRow& row) {
+  const FieldSource source = row.field->source;
+  if (source != FieldSource::kQuantity && source != FieldSource::kReasonsInWindow &&
+      source != FieldSource::kReasonsTotal)
+    return source != FieldSource::kUnavailable;
+  const auto found =
+      std::find_if(quantities.begin(), quantities.end(),
+                   [&row](const device::Quantity& one) { return one.key == row.field->from; });
+  if (found == quantities.end()) return false;
+  row.quantity = static_cast<device::QuantityId>(found - quantities.begin());
+  if (source == FieldSource::kQuantity && !row.field->link && row.field->one_link < 0)
+    row.own = OwnOf(*found);
+  return true;
+}
+
+}  // namespace
+
+ExporterRows RowsOf(const device::Dialect& dialect, const api::TelemetryConfig& config) {
+  const auto wants = [&config](MetricNames names) {
+    return std::find(config.names.begin(), config.names.end(), names) != config.names.end();
+  };
+  const bool old_naming = wants(MetricNames::kExporter),
+             new_naming = wants(MetricNames::kExporterNew);
+  ExporterRows rows;
+  if (!old_naming && !new_naming) return rows;
+  std::set<std::string, std::less<>> names;
+  const auto add = [&](const ExporterField& field, const CounterRow& counter, bool newer) {
+    ExporterRow row{
+        .field = &field,
+        .new_naming = newer,
+        .name = std::string(newer && !field.new_name.empty() ? field.new_name : field.name)};
+    row.type = TypeOf(counter.type);
+    row.help = counter.help;
+    if (!FindQuantity(dialect.Quantities(), row) || !names.insert(row.name).second) return;
+    if (newer && row.quantity && field.divisor != field.new_divisor)
+      row.help = NewHelp(row.help, dialect.Quantities()[*row.quantity]);
+    rows.families.push_back(std::move(row));
+  };
+  const auto fields = dialect.exporter()->fields();
+  for (const CounterRow& counter : RowsIn(config, *dialect.exporter())) {
+    const auto field =
+        std::find_if(fields.begin(), fields.end(), [&counter](const ExporterField& one) {
+          return one.name == counter.field || one.new_name == counter.field;
+        });
+    if (field == fields.end()) continue;
+    if (counter.type == "label") {
+      if (field->source == FieldSource::kFact) rows.labels.push_back(&*field);
+      continue;
+    }
+    if (field->source == FieldSource::kUnavailable) rows.unavailable.push_back(&*field);
+    if (old_naming) add(*field, counter, false);
+    if (new_naming) add(*field, counter, true);
+  }
+  std::stable_sort(rows.families.begin(), rows.families.end(),
+                   [](const ExporterRow& one, const ExporterRow& other) {
+                     return one.field->number < other.field->number;
+                   });
+  return rows;
+}
+
+}  // namespace penstock::node::metrics

@@ -1,0 +1,33 @@
+#include "node/share/allocator_rules.h"
+
+#include <algorithm>
+
+#include "base/core/strings.h"
+
+namespace penstock::node::share {
+bool Selects(const std::vector<std::string>& devices, const inventory::Entry& entry) {
+  const device::Facts& facts = *entry.facts;
+  return devices.empty() ||
+         std::any_of(devices.begin(), devices.end(), [&](const std::string& wanted) {
+           return wanted == facts.id ||
+                  (entry.number >= 0 && base::ParseInt(wanted) == entry.number) ||
+                  device::ModelMatches(wanted, facts.model);
+         });
+}
+
+AllocatorOf AssignAllocators(const api::NodeConfig& config, bool kubelet_open, bool local_open) {
+  return [rules = config.assignments, kubelet_open,
+          local_open](const inventory::Entry& entry) -> std::string {
+    const auto open = [&](std::string_view allocator) -> std::string {
+      return std::string((allocator == kKubeletAllocator && kubelet_open) ||
+                                 (allocator == kLocalAllocator && local_open)
+                             ? allocator
+                             : "");
+    };
+    for (const api::AssignmentRule& rule : rules)
+      if (Selects(rule.devices, entry)) return open(rule.allocator);
+    return open(kubelet_open ? kKubeletAllocator : kLocalAllocator);
+  };
+}
+
+}  // namespace penstock::node::share

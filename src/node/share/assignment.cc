@@ -1,0 +1,246 @@
+#include "node/share/assignment.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "base/core/strings.h"
+#include "node/share/allocator_rules.h"
+
+namespace penstock::node::share {
+namespace {
+
+constexpr std::string_view kSeparator = "::";  // NVIDIA's device plugin, internal/rm/devices.go
+
+device::Shape ShapeOf(const api::SharingRule& rule) {
+  if (rule.replicas <= 1 || rule.strategy == api::ShareStrategy::kNone) return {};
+  return {rule.strategy == api::ShareStrategy::kMps ? device::Sharing::kMps
+                                                    : device::Sharing::kTimeSlicing,
+          rule.replicas};
+}
+
+/// Determines the resource names of whole devices by rules; remembers which rules matched a device.
+class Namer {
+ public:
+  explicit Namer(const api::NodeConfig& config)
+      : config_(config), matches_(config.resources.size(), false) {}
+
+  std::string ResourceOf(const device::Facts& facts, const device::Dialect& dialect) {
+    const api::ResourceRule* first = nullptr;
+    for (std::size_t i = 0; i < config_.resources.size(); ++i) {
+      if (!device::ModelMatches(config_.resources[i].pattern, facts.model)) continue;
+      matches_[i] = true;
+      if (first == nullptr) first = &config_.resources[i];
+    }
+    if (first != nullptr) return first->name;
+    return config_.resource_per_model ? dialect.ModelResource(facts)
+                                      : std::string(dialect.resource());
+  }
+
+  void AddRemarks(std::vector<std::string>& remarks) const {
+    for (std::size_t i = 0; i < matches_.size(); ++i)
+      if (!matches_[i])
+        remarks.push_back("resources[" + std::to_string(i) + "]: matches no device of this node");
+  }
+
+ private:
+  const api::NodeConfig& config_;
+  std::vector<bool> matches_;
+};
+
+/// Applies sharing rules to one device after another, because a rule may be limited to a number of
+/// devices.
+class Sharer {
+ public:
+  explicit Sharer(const std::vector<api::SharingRule>& rules) {
+    for (const api::SharingRule& rule : rules)
+      uses_.push_back({&rule, 0, 0, std::vector<bool>(rule.devices.size(), false)});
+  }
+
+  /// `counts`: the device counts towards the rule's `most`.
+  const api::SharingRule* RuleFor(const inventory::Entry& entry, const std::string& resource,
+                                  bool counts) {
+    const api::SharingRule* first = nullptr;
+    for (Use& use : uses_) {
+      if (!Matches(use, entry, resource)) continue;
+      ++use.matches;
+      if (first != nullptr || (counts && use.rule->most > 0 && use.used >= use.rule->most))
+        continue;
+      use.used += counts ? 1 : 0;
+      first = use.rule;
+    }
+    return first;
+  }
+
+  void AddRemarks(std::vector<std::string>& remarks) const {
+    for (std::size_t i = 0; i < uses_.size(); ++i) {
+      const Use& use = uses_[i];
+      const std::string key = "sharing.rules[" + std::to_string(i) + "]: ";
+      for (std::size_t name = 0; use.matches > 0 && name < use.named.size(); ++name)
+        if (!use.named[name])
+          remarks.push_back(key + "no device of this node is \"" + use.rule->devices[name] + "\"");
+      if (use.matches == 0) {
+        remarks.push_back(key + "matches no device of this node");
+      } else if (use.used == 0) {
+        remarks.push_back(
+            key + "is for no device of this node: rules before it are for all that it matches");
+      } else if (use.used < use.rule->most) {
+        remarks.push_back(key + "asks for " + std::to_string(use.rule->most) +
+                          " devices and is for " + std::to_string(use.used));
+      }
+    }
+  }
+
+ private:
+  struct Use {
+    const api::SharingRule* rule;
+    int matches, used;
+    std::vector<bool> named;  // which of its devices exist
+  };
+
+  static bool Matches(Use& use, const inventory::Entry& entry, const std::string& resource) {
+    if (!use.rule->resource.empty() && use.rule->resource != resource) return false;
+    bool any = use.named.empty();
+    for (std::size_t i = 0; i < use.named.size(); ++i) {
+      if (!Selects({use.rule->devices[i]}, entry)) continue;
+      use.named[i] = any = true;
+    }
+    return any;
+  }
+
+  std::vector<Use> uses_;
+};
+
+/// By PCI address, because indices shift while a device is missing.
+std::vector<const inventory::Entry*> InAddressOrder(const inventory::Snapshot& inventory) {
+  std::vector<const inventory::Entry*> order;
+  for (const inventory::Entry& entry : inventory.devices) order.push_back(&entry);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const inventory::Entry* a, const inventory::Entry* b) {
+                     return std::tie(a->facts->vendor, a->facts->pci) <
+                            std::tie(b->facts->vendor, b->facts->pci);
+                   });
+  return order;
+}
+
+/// The device is gone, and another one is at its PCI address.
+bool IsReplaced(const inventory::Entry& gone, const inventory::Snapshot& inventory) {
+  return gone.health.state == device::HealthState::kGone && gone.facts->pci &&
+         std::any_of(inventory.devices.begin(), inventory.devices.end(),
+                     [&gone](const inventory::Entry& other) {
+                       return other.health.state != device::HealthState::kGone &&
+                              other.facts->vendor == gone.facts->vendor &&
+                              other.facts->pci == gone.facts->pci;
+                     });
+}
+
+bool IsOpen(const EnabledAllocators& open, std::string_view allocator) {
+  return allocator.empty() ||
+         (allocator == kKubeletAllocator ? open.kubelet
+                                         : allocator == kLocalAllocator && open.local);
+}
+
+void Share(const api::SharingRule& rule, const device::Facts& facts, const device::Dialect& dialect,
+           Assignment& assignment, std::vector<std::string>& remarks) {
+  const device::Shape shape = ShapeOf(rule);
+  if (shape.shares == 1) return;
+  if (std::string why = dialect.WhyNotShared(facts, shape); !why.empty()) {
+    remarks.push_back("sharing: " + facts.model + " " + facts.id + " is offered nowhere: " + why);
+    assignment.allocator.clear();
+    assignment.reason = std::move(why);
+    return;
+  }
+  assignment.shape = shape;
+  assignment.renamed = !rule.rename.empty() && rule.rename != assignment.resource;
+  if (assignment.renamed) assignment.resource = rule.rename;
+  assignment.single = rule.fail_requests_greater_than_one;
+}
+
+/// A manual move takes precedence over the configuration, but enables no allocator.
+void Apply(const Move& move, const EnabledAllocators& open, Assignment& assignment) {
+  assignment.allocator = IsOpen(open, move.allocator) ? move.allocator : "";
+  assignment.reason = move.reason;
+  if (assignment.allocator != move.allocator)
+    assignment.reason =
+        "it was moved to the " + move.allocator + " door, which is closed on this node";
+}
+
+}  // namespace
+
+DesiredAssignments ComputeAssignments(const api::NodeConfig& config, EnabledAllocators open,
+                                      const Moves& moves, const inventory::Snapshot& inventory,
+                                      const DialectOf& dialect_of) {
+  DesiredAssignments desired;
+  const AllocatorOf allocator_of = AssignAllocators(config, open.kubelet, open.local);
+  Namer namer(config);
+  Sharer sharer(config.sharing.rules);
+  for (const inventory::Entry* entry : InAddressOrder(inventory)) {
+    const device::Facts& facts = *entry->facts;
+    const device::Dialect* dialect = dialect_of(facts.vendor);
+    if (dialect == nullptr) continue;
+    Assignment assignment{.allocator = allocator_of(*entry),
+                          .resource = namer.ResourceOf(facts, *dialect)};
+    if (const auto move = moves.find(facts.id); move != moves.end())
+      Apply(move->second, open, assignment);
+    if (const api::SharingRule* rule =
+            sharer.RuleFor(*entry, assignment.resource, !IsReplaced(*entry, inventory)))
+      Share(*rule, facts, *dialect, assignment, desired.remarks);
+    desired.assignments.emplace(facts.id, std::move(assignment));
+  }
+  if (inventory.devices.empty()) return desired;
+  namer.AddRemarks(desired.remarks);
+  sharer.AddRemarks(desired.remarks);
+  return desired;
+}
+
+std::vector<device::SharedSet> SetsOf(const Assignments& assignments,
+                                      const inventory::Snapshot& inventory,
+                                      const ledger::Snapshot& ledger) {
+  std::map<std::string_view, const ledger::Slot*>
+      held;  // device → the slot that represents all held slots of it
+  for (const ledger::Lease& lease : ledger.leases)
+    for (const ledger::Slot& slot : lease.slots) {
+      const auto [known, first] = held.emplace(slot.device, &slot);
+      if (!first && known->second->shape < slot.shape) known->second = &slot;
+    }
+  std::map<std::string, device::SharedSet> sets;
+  for (const inventory::Entry& entry : inventory.devices) {
+    const auto holder = held.find(entry.facts->id);
+    const auto assignment = assignments.find(entry.facts->id);
+    device::Shape shape;
+    std::string name;
+    if (assignment != assignments.end() && !assignment->second.allocator.empty()) {
+      shape = assignment->second.shape;
+      name = assignment->second.resource;
+    }
+    if (holder != held.end()) {
+      shape = holder->second->shape;
+      if (!holder->second->resource.empty()) name = holder->second->resource;
+    }
+    if (shape.sharing != device::Sharing::kMps || name.empty()) continue;
+    sets[name].name = name;
+    sets[name].members.push_back({entry.facts, shape.shares});
+  }
+  std::vector<device::SharedSet> list;
+  for (auto& [name, set] : sets) list.push_back(std::move(set));
+  return list;
+}
+
+std::map<std::string, device::LabelShare> LabelSharesOf(const Assignments& assignments,
+                                                        const device::SharedDevices& servers) {
+  std::map<std::string, device::LabelShare> shares;
+  for (const auto& [id, assignment] : assignments)
+    shares[id] = {assignment.shape, assignment.renamed,
+                  std::string(device::ToString(IsolationOf(id, assignment.shape, servers)))};
+  return shares;
+}
+
+std::string SlotId(const std::string& device, const device::Shape& shape, int share) {
+  return shape.shares == 1 ? device : device + std::string(kSeparator) + std::to_string(share);
+}
+
+std::string DeviceOf(std::string_view slot_id) {
+  return std::string(slot_id.substr(0, slot_id.find(kSeparator)));
+}
+
+}  // namespace penstock::node::share

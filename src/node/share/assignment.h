@@ -1,0 +1,65 @@
+// Computes each device's desired assignment from the configuration: its allocator, its resource
+// name and its number of shares. Pure.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "api/config/node_config.h"
+#include "device/sharing.h"
+#include "node/inventory/inventory.h"
+#include "node/ledger/ledger.h"
+#include "node/share/offer.h"
+
+namespace penstock::node::share {
+
+/// Which allocators are enabled on this machine.
+struct EnabledAllocators {
+  bool kubelet = false, local = false;
+};
+
+/// A manual move of a device, which takes precedence over the configuration.
+struct Move {
+  std::string allocator;  ///< "" while it moves: withdrawn, not offered yet
+  std::string reason;     ///< why it is still moving
+  bool operator==(const Move&) const = default;
+};
+using Moves = std::map<std::string, Move>;  ///< by device id
+
+struct DesiredAssignments {
+  Assignments assignments;
+  std::vector<std::string> remarks;  ///< rules that match no device, and devices that cannot be
+                                     ///< shared as requested; each begins with a key of the
+                                     ///< configuration
+  bool operator==(const DesiredAssignments&) const = default;
+};
+
+/// Applies the rules in order; the first that matches decides: doors.assign, resources,
+/// sharing.rules. A device that cannot be shared as its rule says is not offered, with the reason;
+/// nor is a device that was moved to a disabled allocator. A missing device keeps its assignment
+/// and still counts towards a rule's `most`, so that other devices are not reassigned, unless
+/// another device now occupies its PCI address.
+DesiredAssignments ComputeAssignments(const api::NodeConfig& config, EnabledAllocators open,
+                                      const Moves& moves, const inventory::Snapshot& inventory,
+                                      const DialectOf& dialect_of);
+
+/// Returns the sets of devices that need a server of the driver: devices that are assigned such
+/// sharing, once no lease holds them in another shape, and devices of which such a share is still
+/// held, in the shape of that share. Neither health nor absence changes a set.
+std::vector<device::SharedSet> SetsOf(const Assignments& assignments,
+                                      const inventory::Snapshot& inventory,
+                                      const ledger::Snapshot& ledger);
+
+/// Returns what labels say about each device's sharing. `servers`: see device::SharingService.
+std::map<std::string, device::LabelShare> LabelSharesOf(const Assignments& assignments,
+                                                        const device::SharedDevices& servers);
+
+/// "GPU-...::3"; the device's own id where it is not shared.
+std::string SlotId(const std::string& device, const device::Shape& shape, int share);
+
+/// The inverse of SlotId: returns the device's id. The kubelet sends these ids, so they may contain
+/// anything.
+std::string DeviceOf(std::string_view slot_id);
+
+}  // namespace penstock::node::share

@@ -1,0 +1,309 @@
+#include "node/share/assignment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "device/testing/acme.h"
+
+namespace penstock::node::share {
+namespace {
+
+using api::ShareStrategy;
+using api::SharingRule;
+using device::HealthState;
+using device::Shape;
+using device::Sharing;
+using device::testing::AcmeDevice;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+constexpr Shape kWhole{};
+constexpr Shape kFour{Sharing::kTimeSlicing, 4};
+
+inventory::Entry Entry(device::Facts facts, HealthState state = HealthState::kHealthy) {
+  const int number = facts.index;
+  return {std::make_shared<const device::Facts>(std::move(facts)),
+          {state, "", {}},
+          nullptr,
+          {},
+          "",
+          "",
+          number};
+}
+
+/// Acme's devices: the first is small, the others are big.
+inventory::Snapshot Box(int count) {
+  inventory::Snapshot box;
+  for (int i = 0; i < count; ++i) box.devices.push_back(Entry(AcmeDevice(i, count)));
+  return box;
+}
+
+SharingRule Rule(std::vector<std::string> devices, ShareStrategy strategy, int replicas,
+                 const std::string& rename = "") {
+  SharingRule rule;
+  rule.devices = std::move(devices);
+  rule.strategy = strategy;
+  rule.replicas = replicas;
+  rule.rename = rename;
+  return rule;
+}
+
+SharingRule Sliced(std::vector<std::string> devices, int replicas, const std::string& rename = "") {
+  return Rule(std::move(devices), ShareStrategy::kTimeSlicing, replicas, rename);
+}
+
+DesiredAssignments AssignmentsOf(const api::NodeConfig& config, const inventory::Snapshot& box,
+                                 const Moves& moves = {},
+                                 EnabledAllocators open = {.kubelet = true, .local = true}) {
+  return ComputeAssignments(config, open, moves, box, device::testing::FindAcme);
+}
+
+DesiredAssignments AssignmentsOf(std::vector<SharingRule> rules, const inventory::Snapshot& box) {
+  api::NodeConfig config;
+  config.sharing.rules = std::move(rules);
+  return AssignmentsOf(config, box);
+}
+
+std::vector<std::string> Shared(const DesiredAssignments& desired) {
+  std::vector<std::string> ids;
+  for (const auto& [id, assignment] : desired.assignments)
+    if (assignment.shape.shares > 1) ids.push_back(id);
+  return ids;
+}
+
+// Items of reference/device-plugin-gfd-mig.md §8 by number.
+
+TEST(Assignments, Issue424MixedModelsHaveOneNameOrOnRequestOneEach) {
+  const auto box = Box(3);
+  for (const auto& [id, assignment] : AssignmentsOf(api::NodeConfig{}, box).assignments)
+    EXPECT_EQ(assignment.resource, "acme.com/gpu") << id;
+  api::NodeConfig config;
+  config.resource_per_model = true;
+  EXPECT_EQ(AssignmentsOf(config, box).assignments.at("G0").resource, "acme.com/small");
+  EXPECT_EQ(AssignmentsOf(config, box).assignments.at("G1").resource, "acme.com/big");
+}
+
+TEST(Assignments, Issue1024AResourcePatternNamesTheModelsThatItMatches) {
+  api::NodeConfig config;
+  config.resources = {{"*Big", "acme.com/train"}, {"*", "acme.com/rest"}};
+  const auto assignments = AssignmentsOf(config, Box(2)).assignments;
+  EXPECT_EQ(assignments.at("G0").resource, "acme.com/rest");
+  EXPECT_EQ(assignments.at("G1").resource, "acme.com/train")
+      << "the first rule that matches counts";
+}
+
+TEST(Assignments, Issue628OnlyOneGpuIsSharedAndTheOthersStayWhole) {
+  const auto desired = AssignmentsOf({Sliced({"3"}, 4, "acme.com/slice")}, Box(4));
+  EXPECT_THAT(Shared(desired), ElementsAre("G3"));
+  EXPECT_EQ(
+      desired.assignments.at("G3"),
+      (Assignment{
+          .allocator = "kubelet", .resource = "acme.com/slice", .shape = kFour, .renamed = true}));
+  EXPECT_EQ(desired.assignments.at("G0"),
+            (Assignment{.allocator = "kubelet", .resource = "acme.com/gpu"}));
+  EXPECT_THAT(desired.remarks, IsEmpty());
+}
+
+TEST(Assignments, Issue353EachGpuOfANodeCanBeSharedInAnotherWay) {
+  const auto assignments =
+      AssignmentsOf({Sliced({"G0"}, 2), Rule({"1"}, ShareStrategy::kMps, 8),
+                     Rule({"2"}, ShareStrategy::kNone, 1), Sliced({"*Big"}, 4)},
+                    Box(4))
+          .assignments;
+  EXPECT_EQ(assignments.at("G0").shape, (Shape{Sharing::kTimeSlicing, 2}));
+  EXPECT_EQ(assignments.at("G1").shape, (Shape{Sharing::kMps, 8}));
+  EXPECT_EQ(assignments.at("G2").shape, kWhole);
+  EXPECT_EQ(assignments.at("G3").shape, kFour);
+}
+
+TEST(Assignments, ARuleIsForTheResourceThatItNames) {
+  api::NodeConfig config;
+  config.resources = {{"*Small", "acme.com/small"}};
+  config.sharing.rules = {Sliced({}, 4)};
+  config.sharing.rules[0].resource = "acme.com/small";
+  EXPECT_THAT(Shared(AssignmentsOf(config, Box(3))), ElementsAre("G0"));
+}
+
+TEST(Assignments, Issue1022ReplicasOneIsNoSharing) {
+  auto one = Sliced({"0"}, 1, "acme.com/slice");
+  one.fail_requests_greater_than_one = true;
+  const auto desired = AssignmentsOf({one, Sliced({}, 4)}, Box(2));
+  EXPECT_EQ(desired.assignments.at("G0"),
+            (Assignment{.allocator = "kubelet", .resource = "acme.com/gpu"}))
+      << "and it keeps its name";
+  EXPECT_EQ(desired.assignments.at("G1").shape, kFour) << "one rule switches it off for one device";
+}
+
+TEST(Assignments, ACountOfDevicesTakesTheFirstOnesAndSaysWhereThereAreTooFew) {
+  auto two = Sliced({}, 4);
+  two.most = 2;
+  EXPECT_THAT(Shared(AssignmentsOf({two}, Box(4))), ElementsAre("G0", "G1"));
+  two.most = 6;
+  const auto desired = AssignmentsOf({two}, Box(4));
+  EXPECT_EQ(Shared(desired).size(), 4u);
+  EXPECT_THAT(desired.remarks, ElementsAre("sharing.rules[0]: asks for 6 devices and is for 4"));
+}
+
+TEST(Assignments, ACountOfDevicesMeansTheSameOnesWhileOneOfThemIsAway) {
+  auto two = Sliced({}, 4);
+  two.most = 2;
+  auto box = Box(4);
+  const auto before = AssignmentsOf({two}, box).assignments;
+  box.devices[1].health.state = HealthState::kGone;
+  EXPECT_EQ(AssignmentsOf({two}, box).assignments, before);
+
+  // The driver renumbers the devices that it still sees.
+  for (const int moved_up : {2, 3}) {
+    auto facts = AcmeDevice(moved_up, 4);
+    facts.index = moved_up - 1;
+    box.devices[static_cast<std::size_t>(moved_up)] = Entry(facts);
+  }
+  std::reverse(box.devices.begin(), box.devices.end());
+  EXPECT_EQ(AssignmentsOf({two}, box).assignments, before);
+}
+
+TEST(Assignments, ADeviceInThePlaceOfAnotherTakesItsPlaceInTheCount) {
+  auto two = Sliced({}, 4);
+  two.most = 2;
+  auto box = Box(4);
+  box.devices[1].health.state = HealthState::kGone;
+  auto successor = AcmeDevice(1, 4);
+  successor.id = "G9";
+  box.devices.push_back(Entry(successor));
+  const auto assignments = AssignmentsOf({two}, box).assignments;
+  EXPECT_EQ(assignments.at("G9").shape, kFour);
+  EXPECT_EQ(assignments.at("G2").shape, kWhole);
+}
+
+TEST(Assignments, DevicesThatDoNotExistAreRemarked) {
+  const auto desired =
+      AssignmentsOf({Sliced({"0", "9", "G-none"}, 2), Sliced({"7"}, 2), Sliced({"G0"}, 3)}, Box(2));
+  EXPECT_THAT(Shared(desired), ElementsAre("G0"));
+  EXPECT_THAT(desired.remarks, ElementsAre("sharing.rules[0]: no device of this node is \"9\"",
+                                           "sharing.rules[0]: no device of this node is \"G-none\"",
+                                           "sharing.rules[1]: matches no device of this node",
+                                           "sharing.rules[2]: is for no device of this node: rules "
+                                           "before it are for all that it matches"));
+  api::NodeConfig config;
+  config.resources = {{"H100*", "acme.com/h100"}};
+  EXPECT_THAT(AssignmentsOf(config, Box(1)).remarks,
+              ElementsAre("resources[0]: matches no device of this node"));
+  EXPECT_THAT(AssignmentsOf(config, Box(0)).remarks, IsEmpty())
+      << "before any device was found nothing can be said";
+}
+
+TEST(Assignments, MpsOnAModelThatCannotIsOfferedNowhereAndSaysWhatToDo) {
+  const auto desired = AssignmentsOf({Rule({}, ShareStrategy::kMps, 4)}, Box(2));
+  EXPECT_EQ(desired.assignments.at("G0").allocator, "");
+  EXPECT_EQ(desired.assignments.at("G0").reason, "an Acme Small has no server; use time-slicing");
+  EXPECT_THAT(desired.remarks, ElementsAre("sharing: Acme Small G0 is offered nowhere: an Acme "
+                                           "Small has no server; use time-slicing"));
+  EXPECT_EQ(desired.assignments.at("G1").shape, (Shape{Sharing::kMps, 4}))
+      << "one that cannot does not keep another from it";
+}
+
+TEST(Assignments, AMoveCountsMoreThanTheConfigurationButOpensNoAllocator) {
+  const Moves moves = {{"G0", {"local", ""}},
+                       {"G1", {"", "withdrawn from the kubelet, which still counts it"}}};
+  const auto assignments = AssignmentsOf(api::NodeConfig{}, Box(3), moves).assignments;
+  EXPECT_EQ(assignments.at("G0").allocator, "local");
+  EXPECT_EQ(assignments.at("G1").allocator, "");
+  EXPECT_EQ(assignments.at("G1").reason, "withdrawn from the kubelet, which still counts it");
+  EXPECT_EQ(assignments.at("G2").allocator, "kubelet");
+  const auto closed =
+      AssignmentsOf(api::NodeConfig{}, Box(1), moves, {.kubelet = true}).assignments;
+  EXPECT_EQ(closed.at("G0").allocator, "");
+  EXPECT_THAT(closed.at("G0").reason, HasSubstr("local door, which is closed"));
+}
+
+// --- sets of devices behind a server
+
+ledger::Lease Lease(const std::string& id, const std::string& slot, const std::string& device,
+                    const std::string& resource, Shape shape) {
+  return {.id = id, .allocator = "kubelet", .slots = {{slot, device, resource, shape}}};
+}
+
+std::vector<std::string> Describe(const std::vector<device::SharedSet>& sets) {
+  std::vector<std::string> text;
+  for (const auto& set : sets) {
+    text.push_back(set.name + ":");
+    for (const auto& member : set.members)
+      text.back() += " " + member.device->id + "/" + std::to_string(member.shares);
+  }
+  return text;
+}
+
+TEST(SetsOf, AreByResourceAndDoNotDependOnHealthOrAbsence) {
+  auto box = Box(4);
+  const auto desired = AssignmentsOf({Rule({"1", "2"}, ShareStrategy::kMps, 4),
+                                      Rule({"3"}, ShareStrategy::kMps, 2, "acme.com/half")},
+                                     box);
+  const auto sets = SetsOf(desired.assignments, box, {});
+  EXPECT_THAT(Describe(sets), ElementsAre("acme.com/gpu: G1/4 G2/4", "acme.com/half: G3/2"));
+  box.devices[1].health.state = HealthState::kUnhealthy;
+  box.devices[2].health.state = HealthState::kGone;
+  ledger::Snapshot ledger;
+  ledger.outside["G3"] = {{42, 1, "ann", "python"}};
+  EXPECT_EQ(SetsOf(desired.assignments, box, ledger), sets);
+}
+
+TEST(SetsOf, Issue669ADeviceKeepsItsShapeAndSetWhileAnyoneHoldsAShare) {
+  const auto box = Box(3);
+  const Shape four{Sharing::kMps, 4};
+  const ledger::Snapshot ledger{.leases = {Lease("k-1", "G1::0", "G1", "acme.com/gpu", four)}};
+  EXPECT_THAT(
+      Describe(SetsOf(AssignmentsOf({Rule({"1", "2"}, ShareStrategy::kMps, 8)}, box).assignments,
+                      box, ledger)),
+      ElementsAre("acme.com/gpu: G1/4 G2/8"));
+  EXPECT_THAT(
+      Describe(SetsOf(
+          AssignmentsOf({Rule({"1"}, ShareStrategy::kMps, 4, "acme.com/new")}, box).assignments,
+          box, ledger)),
+      ElementsAre("acme.com/gpu: G1/4"));
+  EXPECT_THAT(Describe(SetsOf(AssignmentsOf({Sliced({}, 2)}, box).assignments, box, ledger)),
+              ElementsAre("acme.com/gpu: G1/4"));
+  EXPECT_THAT(SetsOf(AssignmentsOf({Sliced({}, 2)}, box).assignments, box, {}), IsEmpty());
+}
+
+TEST(SetsOf, ADeviceJoinsOnlyWhenThoseWhoHoldItOtherwiseHaveGone) {
+  const auto box = Box(3);
+  const auto assignments =
+      AssignmentsOf({Rule({"1", "2"}, ShareStrategy::kMps, 4)}, box).assignments;
+  for (const Shape former : {kWhole, kFour}) {
+    const ledger::Snapshot ledger{
+        .leases = {Lease("k-1", former == kWhole ? "G1" : "G1::3", "G1", "acme.com/gpu", former)}};
+    EXPECT_THAT(Describe(SetsOf(assignments, box, ledger)), ElementsAre("acme.com/gpu: G2/4"))
+        << "its server would shut them out";
+  }
+}
+
+TEST(LabelSharesOf, ReportWhatTheDriverReallyHolds) {
+  const auto box = Box(3);
+  const auto desired =
+      AssignmentsOf({Sliced({"0"}, 4, "acme.com/slice"), Rule({"1"}, ShareStrategy::kMps, 2)}, box);
+  device::SharedDevices servers;
+  servers["G1"] = {
+      .set = "acme.com/gpu", .ready = true, .isolation = device::Isolation::kMemoryPerProcess};
+  const auto shares = LabelSharesOf(desired.assignments, servers);
+  EXPECT_EQ(shares.at("G0").shape, kFour);
+  EXPECT_TRUE(shares.at("G0").renamed);
+  EXPECT_EQ(shares.at("G0").isolation, "none");
+  EXPECT_EQ(shares.at("G1").isolation, "memory-per-process");
+  EXPECT_FALSE(shares.at("G1").renamed);
+  EXPECT_EQ(shares.at("G2").isolation, "hardware");
+  EXPECT_EQ(LabelSharesOf(desired.assignments, {}).at("G1").isolation, "none")
+      << "no server, no limit";
+}
+
+TEST(SlotId, IsAsTheDevicePluginSpellsIt) {
+  EXPECT_EQ(SlotId("GPU-1", kWhole, 0), "GPU-1");
+  EXPECT_EQ(SlotId("GPU-1", kFour, 3), "GPU-1::3");
+  EXPECT_EQ(DeviceOf("GPU-1::3"), "GPU-1");
+  EXPECT_EQ(DeviceOf("GPU-1"), "GPU-1");
+  EXPECT_EQ(DeviceOf("::"), "");
+}
+
+}  // namespace
+}  // namespace penstock::node::share

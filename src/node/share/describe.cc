@@ -1,0 +1,43 @@
+// Texts are short, because they are used inside sentences.
+#include "node/share/describe.h"
+
+#include <algorithm>
+
+#include "node/share/offer.h"
+
+namespace penstock::node::share {
+
+using ledger::Lease;
+
+std::string DescribeAllocator(const std::string& allocator) {
+  return allocator.empty() ? "no door" : "the " + allocator + " door";
+}
+
+std::string Describe(const device::Facts& facts) {
+  return facts.index < 0 ? facts.id : "GPU " + std::to_string(facts.index) + " (" + facts.id + ")";
+}
+
+std::string Describe(const Lease& lease) {
+  if (!lease.pod.empty()) return "pod " + lease.namespace_name + "/" + lease.pod;
+  return lease.user.empty() ? lease.id : lease.id + " of " + lease.user;
+}
+
+DeviceHolders HoldersOf(const ledger::Snapshot& ledger, const std::string& device) {
+  DeviceHolders holders;
+  int more = 0;
+  for (const Lease& lease : ledger.leases) {
+    if (std::none_of(lease.slots.begin(), lease.slots.end(),
+                     [&](const auto& slot) { return slot.device == device; }))
+      continue;
+    holders.of_kubelet |= lease.allocator == kKubeletAllocator;
+    if (holders.text.empty()) {
+      holders.text = Describe(lease);
+    } else {
+      ++more;
+    }
+  }
+  if (more > 0) holders.text += " and " + std::to_string(more) + " more";
+  return holders;
+}
+
+}  // namespace penstock::node::share

@@ -1,0 +1,29 @@
+// Notifies when something changes at a path, even one that does not exist yet. Falls back to
+// polling if inotify is exhausted.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "os/loop.h"
+
+namespace penstock::os {
+
+/// Calls back on the loop's thread when the file or directory at `path`, or the nearest existing
+/// folder on the way to it, changes: created, removed, renamed, written, its entries changed. The
+/// callback carries no details: it must read the current state. Bursts within 10 ms become one
+/// call. Where no inotify watch is available, it is called every second instead.
+class PathWatch {
+ public:
+  PathWatch(Loop& loop, std::string path, std::function<void()> callback);
+  ~PathWatch();  ///< on the loop's thread, or after it has stopped
+  PathWatch(const PathWatch&) = delete;
+  PathWatch& operator=(const PathWatch&) = delete;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace penstock::os

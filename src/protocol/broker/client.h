@@ -1,0 +1,47 @@
+// Sends requests to the agent over the broker's socket and reads its answers, line by line. Blocks,
+// without threads; for programs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/core/clock.h"
+#include "base/core/result.h"
+#include "os/core/fd.h"
+
+namespace penstock::protocol::broker {
+
+/// "<run_dir>/penstock.sock".
+std::string SocketPath(const std::string& run_dir);
+
+/// A connection to the agent of a run directory. Not thread-safe. The descriptor is close-on-exec.
+class Client {
+ public:
+  /// kUnavailable if no agent answers, kPermissionDenied if the caller may not use it; both errors
+  /// say what to do.
+  static base::Result<Client> Connect(const std::string& run_dir);
+
+  /// Sends a line and adds the newline.
+  base::Status SendLine(std::string_view line);
+
+  /// Returns the next line without its newline. Waits indefinitely, or up to `timeout`
+  /// (kDeadlineExceeded). kUnavailable if the agent closed the connection. Answers may be long (a
+  /// status report): at most 16 MiB.
+  base::Result<std::string> ReadLine(std::optional<base::Duration> timeout = std::nullopt);
+
+  /// Calls SendLine and ReadLine: one answer to one request. An {"error": ...} answer becomes that
+  /// error.
+  base::Result<std::string> Ask(std::string_view line,
+                                base::Duration timeout = std::chrono::seconds(10));
+
+  int fd() const { return fd_.get(); }
+
+ private:
+  Client(os::UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+  os::UniqueFd fd_;
+  std::string path_;
+  std::string buffer_;
+};
+
+}  // namespace penstock::protocol::broker

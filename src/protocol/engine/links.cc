@@ -1,0 +1,145 @@
+#include "protocol/engine/links.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "base/core/strings.h"
+#include "os/core/file.h"
+#include "os/kept_file.h"
+
+namespace penstock::protocol::engine {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Status;
+using Json = nlohmann::ordered_json;
+
+constexpr int kVersion = 1;
+/// dockerd gives `--gpus` to AMD's driver if this is on its PATH and NVIDIA's hook is not.
+constexpr char kAmdRuntime[] = "amd-container-runtime";
+
+bool Contains(const std::vector<GpusLink>& links, const GpusLink& link) {
+  return std::find(links.begin(), links.end(), link) != links.end();
+}
+
+bool IsOurs(const std::vector<GpusLink>& ours, const std::string& path,
+            const LinkOccupant& occupant) {
+  return occupant.target && Contains(ours, {path, *occupant.target});
+}
+
+}  // namespace
+
+std::vector<std::string_view> LinkNames(int major, int minor) {
+  if (major > 29 || (major == 29 && minor >= 2)) return {kCdiHook};
+  return {kRuntimeHook, kCdiHook};
+}
+
+LinkPlan PlanLinks(const DesiredLinks& desired, const std::vector<std::string_view>& names,
+                   const std::vector<std::string>& path, const std::vector<GpusLink>& ours,
+                   const std::function<LinkOccupant(const std::string&)>& look) {
+  LinkPlan plan;
+  std::vector<std::string> folders = path;
+  if (folders.empty()) {
+    folders = UsualPath();
+    folders.insert(folders.begin(), desired.folder);
+  }
+  const auto unset = [&plan](const std::string& why) {
+    plan.remarks.push_back("`docker run --gpus` was not set up: " + why);
+    return std::move(plan);
+  };
+  if (std::find(folders.begin(), folders.end(), desired.folder) == folders.end())
+    return unset(desired.folder + " is not on dockerd's PATH (" + base::Join(folders, ":") +
+                 "); say one of these folders with --gpus-links");
+  if (!look(desired.program).there)
+    return unset(desired.program + " is not there; say --nvidia-runtime-hook-path");
+  for (const std::string& folder : folders)
+    if (const std::string amd = folder + "/" + kAmdRuntime; look(amd).there)
+      return unset(amd + " is there, and docker gives `--gpus` to AMD's devices");
+  for (const std::string_view name : names) {
+    std::string others;
+    for (const std::string& folder : folders) {
+      const std::string at = folder + "/" + std::string(name);
+      const LinkOccupant occupant = look(at);
+      if (others.empty() && occupant.there && !IsOurs(ours, at, occupant)) others = at;
+    }
+    if (others.empty())
+      plan.wanted.push_back({desired.folder + "/" + std::string(name), desired.program});
+    else
+      plan.remarks.push_back(others +
+                             " is there already and stays: `docker run --gpus` goes by it");
+  }
+  return plan;
+}
+
+Status MoveLinks(const ConfigFiles& files, const std::vector<GpusLink>& from,
+                 const std::vector<GpusLink>& to) {
+  for (const GpusLink& link : from)
+    if (!Contains(to, link)) TRY(files.RemoveLink(link.path, link.target));
+  for (const GpusLink& link : to)
+    if (files.LinkTarget(link.path) != link.target) TRY(files.MakeLink(link.path, link.target));
+  return {};
+}
+
+std::vector<std::string> SearchPath(const std::string& proc_root, pid_t pid) {
+  std::vector<std::string> folders;
+  if (pid <= 1) return folders;  // systemd listens for it
+  const auto environment = os::ReadFile(proc_root + "/" + std::to_string(pid) + "/environ");
+  for (const std::string& variable : base::Split(environment.value_or(""), '\0'))
+    if (variable.starts_with("PATH="))
+      for (std::string& folder : base::Split(std::string_view(variable).substr(5), ':'))
+        if (folder.starts_with('/')) folders.push_back(std::move(folder));
+  return folders;
+}
+
+const std::vector<std::string>& UsualPath() {
+  static const std::vector<std::string> folders = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
+                                                   "/usr/bin",        "/sbin",          "/bin"};
+  return folders;
+}
+
+std::string LinksPath(const std::string& journal_path) {
+  return journal_path.substr(0, journal_path.rfind('.')) + ".links";
+}
+
+base::Result<std::vector<GpusLink>> LoadLinks(const std::string& path) {
+  const auto text = os::ReadFile(path);
+  if (!text.ok() && text.error().code() == Code::kNotFound) return std::vector<GpusLink>();
+  if (!text.ok()) return text.error();
+  ASSIGN(const base::Value document, base::ParseJson(*text, path, {}));
+  base::Problems problems{path};
+  base::MapReader reader(document, "", problems);
+  TRY(os::CheckKeptVersion(reader, path, kVersion));
+  std::vector<GpusLink> links;
+  const base::Value* list = reader.List("links");
+  for (const base::Value& item : list != nullptr ? *list->list : std::vector<base::Value>()) {
+    base::MapReader inner(item, "links", problems);
+    links.push_back({inner.String("path").value_or(""), inner.String("target").value_or("")});
+    inner.Finish();
+  }
+  reader.Finish();
+  if (!problems.empty())
+    return Error(Code::kDataLoss,
+                 "what Penstock remembers of the links it put is damaged (" +
+                     problems.ToError().message() +
+                     "): remove by hand those that lead to penstock-hook, and that file");
+  return links;
+}
+
+Status SaveLinks(const std::string& path, const std::vector<GpusLink>& links) {
+  if (links.empty()) {
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT)
+      return base::ErrnoError(errno, "remove " + path);
+    return {};
+  }
+  Json list = Json::array();
+  for (const GpusLink& link : links) list.push_back({{"path", link.path}, {"target", link.target}});
+  return os::WriteFileAtomically(path, Json{{"version", kVersion}, {"links", list}}.dump(2) + "\n",
+                                 0600);
+}
+
+}  // namespace penstock::protocol::engine

@@ -1,0 +1,333 @@
+// Implements optimistic concurrency, subresources and resourceVersions as an API server does.
+#include "protocol/kube/fake/store.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "base/core/strings.h"
+
+namespace penstock::protocol::kube::fake {
+namespace {
+
+constexpr std::size_t kMostHistory = 100'000;
+
+constexpr std::array<Kind, 9> kKinds = {
+    {{.collection = "/api/v1/nodes", .kind = "Node", .status = true},
+     {.collection = "/api/v1/pods", .kind = "Pod", .status = true},
+     {.collection = "/api/v1/configmaps", .kind = "ConfigMap"},
+     {.collection = "/api/v1/events", .kind = "Event"},
+     {.collection = "/api/v1/namespaces", .kind = "Namespace"},
+     {.collection = "/apis/apps/v1/daemonsets",
+      .kind = "DaemonSet",
+      .status = true,
+      .generation = true},
+     {.collection = "/apis/coordination.k8s.io/v1/leases", .kind = "Lease"},
+     {.collection = "/apis/penstock.io/v1alpha1/nodestates", .kind = "NodeState"},
+     {.collection = "/apis/nfd.k8s-sigs.io/v1alpha1/nodefeatures", .kind = "NodeFeature"}}};
+
+Reply NotFound(const Place& place) { return Failure(404, "NotFound", Named(place) + " not found"); }
+
+Reply Conflict(const Place& place, const std::string& why) {
+  return Failure(409, "Conflict", "Operation cannot be fulfilled on " + Named(place) + ": " + why);
+}
+
+bool HasStatus(const Place& place) {
+  const Kind* kind = KindOf(place.collection);
+  return kind != nullptr && kind->status;
+}
+
+std::string VersionOf(const Json& object) {
+  return object.value("/metadata/resourceVersion"_json_pointer, std::string());
+}
+
+// Kubernetes' own groups have a scheme; custom resources do not support strategic merge.
+bool IsBuiltIn(const std::string& collection) {
+  const auto parts = base::Split(collection, '/');  // "", "apis", group, …
+  if (parts.size() < 3 || parts[1] == "api") return true;
+  return parts[2].find('.') == std::string::npos || parts[2].ends_with(".k8s.io");
+}
+
+}  // namespace
+
+std::optional<Place> PlaceOf(std::string_view path) {
+  std::vector<std::string> parts = base::Split(path, '/');
+  const std::size_t head = parts.size() > 1 && parts[1] == "api" ? 3 : 4;
+  if (parts.size() <= head || !parts[0].empty()) return std::nullopt;
+  Place place;
+  std::size_t at = head;
+  if (parts[at] == "namespaces" && parts.size() > at + 2) {
+    place.namespace_name = parts[at + 1];
+    at += 2;
+  }
+  place.collection = base::Join(std::span(parts).first(head), "/") + "/" + parts[at];
+  if (parts.size() > at + 1) place.name = parts[at + 1];
+  if (parts.size() > at + 2) place.subresource = parts[at + 2];
+  return place;
+}
+
+const Kind* KindOf(std::string_view collection) {
+  const auto found = std::ranges::find(kKinds, collection, &Kind::collection);
+  return found == kKinds.end() ? nullptr : &*found;
+}
+
+Json ResourcesOf(std::string_view group_version) {
+  Json resources = Json::array();
+  for (const Kind& kind : kKinds) {
+    const std::size_t slash = kind.collection.rfind('/');
+    if (kind.collection.substr(0, slash) != group_version) continue;
+    resources.push_back({{"name", kind.collection.substr(slash + 1)}, {"kind", kind.kind}});
+  }
+  return resources.empty() ? Json() : resources;
+}
+
+std::string Named(const Place& place) {
+  const auto parts = base::Split(place.collection, '/');
+  std::string text = parts.back();
+  if (parts.size() == 5) text += "." + parts[2];
+  return place.name.empty() ? text : text + " \"" + place.name + "\"";
+}
+
+Reply PageNotFound() { return {404, "404 page not found\n"}; }
+
+Reply Failure(int status, std::string reason, std::string message) {
+  return {status, Json{{"kind", "Status"},
+                       {"apiVersion", "v1"},
+                       {"metadata", Json::object()},
+                       {"status", "Failure"},
+                       {"message", std::move(message)},
+                       {"reason", std::move(reason)},
+                       {"code", status}}};
+}
+
+Json Store::Described(Entry entry) const {
+  entry.object["metadata"]["managedFields"] = ManagedFieldsOf(entry.managers);
+  return std::move(entry.object);
+}
+
+Reply Store::Get(const Place& place) const {
+  const auto found = objects_.find(KeyOf(place));
+  if (found == objects_.end()) return NotFound(place);
+  return {200, Described(found->second)};
+}
+
+const Json* Store::Find(const Place& place) const {
+  const auto found = objects_.find(KeyOf(place));
+  return found == objects_.end() ? nullptr : &found->second.object;
+}
+
+std::vector<std::string> Store::ManagersOf(const Place& place, const std::string& pointer) const {
+  std::vector<std::string> names;
+  const auto found = objects_.find(KeyOf(place));
+  if (found == objects_.end()) return names;
+  for (const auto& [manager, owned] : found->second.managers) {
+    if (owned.contains(pointer)) names.push_back(manager.name);
+  }
+  return names;
+}
+
+std::vector<Json> Store::Matching(const std::string& collection, const Selector& selector) const {
+  std::vector<Json> matching;
+  for (const auto& [key, entry] : objects_) {
+    if (key.collection == collection && selector.Matches(entry.object))
+      matching.push_back(Described(entry));
+  }
+  return matching;
+}
+
+// A list continues in the state of its first page. A list of any version (0) comes from a cache,
+// which has no pages.
+Reply Store::List(const Place& place, const std::map<std::string, std::string>& query) {
+  const auto value = [&query](const char* key) {
+    const auto found = query.find(key);
+    return found == query.end() ? std::string() : found->second;
+  };
+  std::vector<Json> rest;
+  std::int64_t at_version = version_;
+  if (const std::string token = value("continue"); token.empty()) {
+    rest = Matching(place.collection, SelectorOf(place, query));
+  } else {
+    const auto page = pages_.find(token);
+    if (page == pages_.end())
+      return Failure(
+          410, "Expired",
+          "The provided continue parameter is too old to display a consistent list result.");
+    std::tie(at_version, rest) = page->second;
+  }
+  std::size_t limit =
+      value("resourceVersion") == "0" ? 0 : base::ParseUint(value("limit")).value_or(0);
+  if (limit == 0) limit = rest.size();
+  Json items = Json::array();
+  for (Json& item : std::span(rest).first(std::min(limit, rest.size()))) {
+    item.erase("kind");
+    item.erase("apiVersion");
+    items.push_back(std::move(item));
+  }
+  Json metadata = {{"resourceVersion", std::to_string(at_version)}};
+  if (items.size() < rest.size()) {
+    const std::string token = "page-" + std::to_string(pages_.size());
+    rest.erase(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(items.size()));
+    pages_[token] = {at_version, std::move(rest)};
+    metadata["continue"] = token;
+  }
+  const auto parts = base::Split(place.collection, '/');
+  const std::string api_version = parts[1] == "api" ? "v1" : parts[2] + "/" + parts[3];
+  const std::string kind = std::string(KindOf(place.collection)->kind) + "List";
+  return {200, Json{{"kind", kind},
+                    {"apiVersion", api_version},
+                    {"metadata", std::move(metadata)},
+                    {"items", std::move(items)}}};
+}
+
+// Writes an object that differs from the stored one, with everything that the server adds.
+Reply Store::Write(const Place& place, Json object, Managers managers, bool dry_run) {
+  const Key key = KeyOf(place);
+  const auto found = objects_.find(key);
+  Json before = found == objects_.end() ? Json() : found->second.object;
+  Json& metadata = object["metadata"];
+  if (!metadata.is_object()) metadata = Json::object();
+  metadata.erase("managedFields");
+  metadata["name"] = place.name;
+  if (!place.namespace_name.empty()) metadata["namespace"] = place.namespace_name;
+  if (before.is_null()) {
+    const std::string number = std::to_string(next_uid_++);
+    metadata["uid"] =
+        uid_prefix + std::string(12 - std::min<std::size_t>(12, number.size()), '0') + number;
+    metadata["creationTimestamp"] = base::FormatTime(clock_.Wall()).substr(0, 19) + "Z";
+  } else {
+    metadata["uid"] = before["metadata"]["uid"];
+    metadata["creationTimestamp"] = before["metadata"]["creationTimestamp"];
+    metadata["resourceVersion"] = before["metadata"]["resourceVersion"];
+    if (object == before && managers == found->second.managers)
+      return {200, Described(found->second)};
+  }
+  if (dry_run)
+    return {before.is_null() ? 201 : 200, Described({std::move(object), std::move(managers)})};
+  if (KindOf(place.collection)->generation) {
+    const bool changed =
+        before.is_null() || before.value("spec", Json()) != object.value("spec", Json());
+    const std::int64_t last =
+        before.is_null() ? 0 : before.value("/metadata/generation"_json_pointer, std::int64_t{0});
+    metadata["generation"] = changed ? last + 1 : last;
+  }
+  metadata["resourceVersion"] = std::to_string(++version_);
+  Entry& entry = objects_[key];
+  entry = {object, std::move(managers)};
+  history_.push_back({version_, place.collection, before, Described(entry)});
+  if (history_.size() > kMostHistory) {
+    oldest_ = history_.front().version;
+    history_.pop_front();
+  }
+  return {before.is_null() ? 201 : 200, Described(entry)};
+}
+
+Json Store::WithinSubresource(const Place& place, const Json& before, Json object) const {
+  if (place.subresource == "status") {
+    Json changed = before;
+    if (object.contains("status")) changed["status"] = object["status"];
+    if (IsBuiltIn(place.collection) && object.contains("metadata"))
+      changed["metadata"] = object["metadata"];
+    return changed;
+  }
+  if (!HasStatus(place) || before.is_null()) return object;
+  object.erase("status");
+  if (before.contains("status")) object["status"] = before["status"];
+  return object;
+}
+
+Reply Store::WriteAs(const Place& place, const Entry& before, Json object,
+                     const std::string& manager) {
+  if (const std::string version = VersionOf(object);
+      !version.empty() && version != VersionOf(before.object))
+    return Conflict(place,
+                    "the object has been modified; please apply your changes to the latest version "
+                    "and try again");
+  object = WithinSubresource(place, before.object, std::move(object));
+  Managers managers =
+      OwnChanges(before.object, object, before.managers, {manager, "Update", place.subresource});
+  return Write(place, std::move(object), std::move(managers));
+}
+
+Reply Store::Create(const Place& place, Json object, const std::string& manager) {
+  if (objects_.contains(KeyOf(place)))
+    return Failure(409, "AlreadyExists", Named(place) + " already exists");
+  Managers managers = OwnChanges(Json::object(), object, {}, {manager, "Update", ""});
+  return Write(place, std::move(object), std::move(managers));
+}
+
+Reply Store::Replace(const Place& place, Json object, const std::string& manager) {
+  const auto found = objects_.find(KeyOf(place));
+  if (found == objects_.end()) return NotFound(place);
+  return WriteAs(place, found->second, std::move(object), manager);
+}
+
+Reply Store::Apply(const Place& place, const Json& wanted, const std::string& manager, bool force,
+                   bool dry_run) {
+  const auto found = objects_.find(KeyOf(place));
+  const std::string uid = wanted.value("/metadata/uid"_json_pointer, "");
+  Entry before;
+  before.object = {
+      {"apiVersion", wanted["apiVersion"]}, {"kind", wanted["kind"]}, {"metadata", Json::object()}};
+  if (found != objects_.end()) before = found->second;
+  if (!uid.empty() && found == objects_.end())
+    return Conflict(place, "uid mismatch: the provided object specified uid " + uid +
+                               ", and no existing object was found");
+  if (!uid.empty() && before.object["metadata"]["uid"] != uid) {
+    return Failure(422, "Invalid",
+                   std::string(KindOf(place.collection)->kind) + " \"" + place.name +
+                       "\" is invalid: metadata.uid: Invalid value: \"" + uid +
+                       "\": field is immutable");
+  }
+  // Fields that the path does not reach are ignored.
+  Json reached = wanted;
+  if (HasStatus(place)) reached.erase("status");
+  Applied applied =
+      ApplyFields(before.object, before.managers, reached, {manager, "Apply", ""}, force);
+  if (!applied.conflicts.empty()) {
+    const std::size_t count = applied.conflicts.size();
+    return Failure(409, "Conflict",
+                   "Apply failed with " + std::to_string(count) +
+                       (count == 1 ? " conflict: " : " conflicts: ") +
+                       base::Join(applied.conflicts, ", "));
+  }
+  return Write(place, std::move(applied.object), std::move(applied.managers), dry_run);
+}
+
+Reply Store::Patch(const Place& place, std::string_view content_type, const Json& patch,
+                   const std::string& manager, bool force, bool dry_run) {
+  if (content_type == kApplyPatch) return Apply(place, patch, manager, force, dry_run);
+  const auto found = objects_.find(KeyOf(place));
+  if (found == objects_.end()) return NotFound(place);
+  Json object = found->second.object;
+  if (content_type == kMergePatch) {
+    object.merge_patch(patch);
+  } else {
+    object = StrategicMerge(object, patch);
+  }
+  return WriteAs(place, found->second, std::move(object), manager);
+}
+
+Reply Store::Delete(const Place& place, bool dry_run) {
+  const auto found = objects_.find(KeyOf(place));
+  if (found == objects_.end()) return NotFound(place);
+  const Reply done = {200, Json{{"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Success"}}};
+  if (dry_run) return done;
+  history_.push_back({++version_, place.collection, Described(found->second), Json()});
+  objects_.erase(found);
+  return done;
+}
+
+const Change* Store::After(std::int64_t version) const {
+  const auto next = std::ranges::upper_bound(history_, version, {}, &Change::version);
+  return next == history_.end() ? nullptr : &*next;
+}
+
+void Store::ForgetHistory() {
+  oldest_ = ++version_;
+  history_.clear();
+  pages_.clear();
+}
+
+}  // namespace penstock::protocol::kube::fake

@@ -1,0 +1,392 @@
+// Makes one attempt after another: a list, or a watch that continues from a version. The end of an
+// attempt decides the next one.
+#include "protocol/kube/informer.h"
+
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/backoff.h"
+#include "base/log.h"
+#include "protocol/kube/object_cache.h"
+#include "protocol/kube/watch.h"
+
+namespace penstock::protocol::kube {
+
+using base::Code;
+using base::Duration;
+using base::Error;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr Duration kLongestWait = 15s;
+constexpr Duration kRefused = 30s;  // a missing permission or kind is rarely added soon
+constexpr Duration kWell = 10s;     // a stream that lived this long was good: resets the back-off
+constexpr Duration kPageDeadline = 30s;    // for 500 objects of a busy server
+constexpr Duration kAnswerDeadline = 10s;  // for a watch's first byte
+constexpr Duration kListsIn = 60s;         // a streaming list has ended by then, or never will
+constexpr Duration kGrace = 30s;           // a server that ends no watch by then has forgotten it
+
+constexpr const char* kPageSize = "500";  // as client-go
+
+// Transient errors. Any other error in a streaming list's events says that the server does not
+// support it.
+bool Passes(int code) { return code == 429 || code == 503 || code == 504; }
+
+bool IsRefusal(const base::Status& why) {
+  return !why.ok() &&
+         (why.error().code() == Code::kPermissionDenied || why.error().code() == Code::kNotFound);
+}
+
+Error OfEvent(const WatchEvent& event) {
+  const std::string message =
+      event.message.empty() ? "the API server sent an error without words" : event.message;
+  if (event.code == 410) return {Code::kOutOfRange, message};
+  if (event.code == 403) return {Code::kPermissionDenied, message};
+  return {Passes(event.code) || event.code >= 500 ? Code::kUnavailable : Code::kUnknown, message};
+}
+
+}  // namespace
+
+struct Informer::State : std::enable_shared_from_this<State> {
+  State(Api& its_api, Options its_options, Handlers its_handlers)
+      : api(its_api),
+        options(std::move(its_options)),
+        handlers(std::move(its_handlers)),
+        cache(options.most_objects, options.most_bytes),
+        backoff(std::max<Duration>(options.spread, 1s), std::max(options.spread, kLongestWait)) {}
+
+  base::TimePoint Now() const { return api.executor().clock().Now(); }
+
+  Duration AnyUpTo(Duration most) {
+    return Duration(std::uniform_int_distribution<Duration::rep>(
+        0, std::max<Duration::rep>(0, most.count()))(random));
+  }
+
+  // The function runs only if the current attempt is still the current one then.
+  std::function<void()> ForThisAttempt(void (State::*function)()) {
+    return [weak = weak_from_this(), function, number = attempt] {
+      if (const auto state = weak.lock(); state && state->attempt == number)
+        (state.get()->*function)();
+    };
+  }
+
+  void After(Duration delay, void (State::*function)()) {
+    api.executor().Cancel(timer);
+    timer = api.executor().PostAfter(delay, ForThisAttempt(function));
+  }
+
+  std::map<std::string, std::string> Selectors() const {
+    std::map<std::string, std::string> query;
+    if (!options.field_selector.empty()) query["fieldSelector"] = options.field_selector;
+    if (!options.label_selector.empty()) query["labelSelector"] = options.label_selector;
+    return query;
+  }
+
+  std::string Accept(std::string_view metadata) const {
+    return options.metadata_only ? std::string(metadata) : "";
+  }
+
+  // Attempts.
+  void Begin() {
+    began = Now();
+    if (!version.empty()) return OpenStream();
+    listing = true;
+    no_room = false;
+    cache.BeginList();
+    if (can_stream && !pages_once) return OpenStream();
+    pages_once = false;
+    AskPage("");
+  }
+
+  void OpenStream() {
+    asked = std::chrono::duration_cast<std::chrono::seconds>(options.watch_for +
+                                                             AnyUpTo(options.watch_for));
+    ApiCall call{.path = options.resource.Path(options.namespace_name),
+                 .query = Selectors(),
+                 .accept = Accept(kMetadataOfEvents),
+                 .deadline = kAnswerDeadline};
+    call.query["watch"] = "1";
+    call.query["allowWatchBookmarks"] = "true";
+    call.query["timeoutSeconds"] = std::to_string(asked.count());
+    if (listing) {
+      call.query["sendInitialEvents"] = "true";
+      call.query["resourceVersionMatch"] = "NotOlderThan";
+    } else {
+      call.query["resourceVersion"] = version;
+    }
+    if (listing) {
+      After(kListsIn, &State::ListIsStuck);
+    } else {
+      After(kAnswerDeadline + 1s, &State::SeemsWell);
+    }
+    stream = api.Open(
+        std::move(call),
+        [weak = weak_from_this(), number = attempt](std::string_view line) {
+          if (const auto state = weak.lock(); state && state->attempt == number)
+            state->Within([&] { state->OnLine(line); });
+        },
+        [weak = weak_from_this(), number = attempt](base::Status why) {
+          if (const auto state = weak.lock(); state && state->attempt == number)
+            state->Within([&] { state->OnEnd(why); });
+        });
+  }
+
+  // The first list may be any state that the server has at hand (resourceVersion 0: from its cache,
+  // etcd is not asked). After an expired version it must be the newest one: a lagging server would
+  // go back in time.
+  void AskPage(const std::string& next) {
+    ApiCall call{.path = options.resource.Path(options.namespace_name),
+                 .query = Selectors(),
+                 .accept = Accept(kMetadataOfLists),
+                 .deadline = kPageDeadline};
+    call.query["limit"] = kPageSize;
+    if (!next.empty()) {
+      call.query["continue"] = next;
+    } else if (!newest) {
+      call.query["resourceVersion"] = "0";
+    }
+    api.Do(std::move(call),
+           [weak = weak_from_this(), number = attempt](base::Result<ApiResponse> answer) {
+             if (const auto state = weak.lock(); state && state->attempt == number)
+               state->OnPage(answer);
+           });
+  }
+
+  void OnPage(const base::Result<ApiResponse>& answer) {
+    if (!answer.ok()) return OnEnd(answer.error());
+    const auto page = DecodePage(answer->body, options.without);
+    if (!page.ok()) return OnEnd(page.error());
+    if (!page->kind.empty() && !IsKind(page->kind)) return;
+    const std::uint64_t number = attempt;
+    for (const Object& object : page->objects) {
+      Keep(*MetaOf(*object), object);
+      if (ended || attempt != number) return;
+    }
+    if (!page->next.empty()) return AskPage(page->next);
+    EndList(page->version);
+    if (ended) return;
+    ++attempt;
+    Begin();
+  }
+
+  // A stream must not be destroyed inside its own callback.
+  template <typename Function>
+  void Within(Function function) {
+    in_stream = true;
+    function();
+    in_stream = false;
+  }
+
+  void DropStream() {
+    ++attempt;
+    if (stream && in_stream)
+      api.executor().Post([old = std::shared_ptr<WatchStream>(std::move(stream))] {});
+    stream.reset();
+  }
+
+  // Lines of a stream.
+  void OnLine(std::string_view line) {
+    if (line.empty()) return;
+    if (line.size() > options.most_bytes) {
+      return OnEnd(Error(Code::kResourceExhausted, "an object of " + std::to_string(line.size()) +
+                                                       " bytes is more than is kept here"));
+    }
+    const auto event = DecodeEvent(line, options.without);
+    if (!event.ok()) return OnEnd(event.error());
+    if (event->type == WatchEvent::Type::kError) return OnError(*event);
+    const std::uint64_t number = attempt;
+    OnChange(*event);
+    if (ended || attempt != number) return;
+    if (listing && event->ends_list) return EndList(event->meta.version);
+    if (listing) return;
+    version = event->meta.version;
+    Well();
+  }
+
+  void OnChange(const WatchEvent& event) {
+    if (event.type == WatchEvent::Type::kBookmark) return;
+    if (!event.meta.kind.empty() && !IsKind(event.meta.kind)) return;
+    if (event.type == WatchEvent::Type::kDeleted)
+      return Forget({event.meta.namespace_name, event.meta.name});
+    Keep(event.meta, event.object);
+  }
+
+  void OnError(const WatchEvent& event) {
+    if (event.code == 410) return OnEnd(OfEvent(event));
+    if (listing && !Passes(event.code)) return ListInPages();
+    // A server that cannot continue from our version for another reason may have lost it.
+    if (!Passes(event.code)) ListNewest();
+    OnEnd(OfEvent(event));
+  }
+
+  void ListInPages() {
+    if (can_stream)
+      base::Log(base::kInfo, "the API server has no streaming lists; asking for pages",
+                {{"kind", options.resource.plural}});
+    can_stream = false;
+    Restart({}, {});
+  }
+
+  void ListNewest() {
+    version.clear();
+    newest = true;
+  }
+
+  // Objects of another kind than before are not ours.
+  bool IsKind(const std::string& its) {
+    if (kind.empty()) kind = its;
+    if (kind == its) return true;
+    OnEnd(Error(Code::kDataLoss,
+                "the API server sent a " + its + " where " + kind + " was asked for"));
+    return false;
+  }
+
+  void Keep(const ObjectMeta& meta, const Object& object) {
+    switch (cache.Put(meta, object)) {
+      case ObjectCache::Kept::kSame: return;
+      case ObjectCache::Kept::kChanged:
+        if (handlers.changed) handlers.changed(*object);
+        return;
+      case ObjectCache::Kept::kNoRoom: no_room = true; return Complain(NoRoom());
+    }
+  }
+
+  void Forget(const ObjectCache::Key& key) {
+    if (cache.Remove(key) && handlers.removed) handlers.removed(key.first, key.second);
+  }
+
+  void EndList(const std::string& its_version) {
+    listing = false;
+    newest = false;
+    version = its_version;
+    After(asked + kGrace, &State::IsForgotten);
+    for (const ObjectCache::Key& key : cache.EndList()) {
+      if (!ended && handlers.removed) handlers.removed(key.first, key.second);
+    }
+    if (!ended && !std::exchange(synced, true) && handlers.synced) handlers.synced();
+    if (!ended) Well();
+  }
+
+  // How an attempt ends.
+  void OnEnd(const base::Status& why) {
+    if (Now() - began >= kWell) {
+      backoff.Reset();
+      expired = false;
+    }
+    if (!why.ok() &&
+        (why.error().code() == Code::kOutOfRange || IsFromTheFuture(why.error().message())))
+      return Relist();
+    if (!why.ok() && why.error().code() == Code::kInvalidArgument) {
+      if (listing && stream) return ListInPages();
+      ListNewest();
+    }
+    // Bookmarks and events come for the requested time; an earlier end means that the server shuts
+    // down.
+    const bool in_time = why.ok() && !listing && Now() - began >= asked - 1s;
+    // A starting server refuses everything for a moment, since it does not know its roles yet.
+    refusals = IsRefusal(why) ? refusals + 1 : 0;
+    Restart(why, in_time        ? Duration(0)
+                 : refusals > 1 ? kRefused + AnyUpTo(kRefused)
+                                : AnyUpTo(backoff.Next()));
+  }
+
+  void Relist() {
+    // If a list expires while it is read, or the watch that began with it does, the server loses
+    // its history again and again.
+    const bool again = std::exchange(expired, true) || version.empty();
+    ListNewest();
+    Restart({}, AnyUpTo(again ? std::max(options.spread, backoff.Next()) : options.spread));
+  }
+
+  void Restart(const base::Status& why, Duration delay) {
+    DropStream();
+    After(delay, &State::Begin);
+    if (!why.ok()) Complain(why.error());
+  }
+
+  void ListIsStuck() {
+    pages_once = true;
+    Restart(Error(Code::kDeadlineExceeded,
+                  "the API server did not end its streaming list; asking for pages"),
+            {});
+  }
+
+  void SeemsWell() {
+    After(asked + kGrace, &State::IsForgotten);
+    Well();
+  }
+
+  void IsForgotten() {
+    OnEnd(Error(Code::kDeadlineExceeded, "the API server did not end a watch in its time"));
+  }
+
+  // Reports each trouble once.
+  void Complain(const Error& why) {
+    if (trouble == why.code()) return;
+    trouble = why.code();
+    if (handlers.trouble) handlers.trouble(why);
+  }
+
+  Error NoRoom() const {
+    return {Code::kResourceExhausted,
+            "there are more " + options.resource.plural +
+                " than are kept here: " + std::to_string(options.most_objects) + " objects, " +
+                std::to_string(options.most_bytes) + " bytes"};
+  }
+
+  void Well() {
+    if (no_room) return Complain(NoRoom());
+    if (!std::exchange(trouble, std::nullopt)) return;
+    if (handlers.trouble) handlers.trouble({});
+  }
+
+  Api& api;
+  const Options options;
+  Handlers handlers;
+  ObjectCache cache;
+  base::Backoff backoff;
+  std::minstd_rand random{std::random_device{}()};
+
+  std::unique_ptr<WatchStream> stream;
+  std::uint64_t attempt = 0;
+  int refusals = 0;  ///< consecutive ones
+  base::TimerId timer = 0;
+  base::TimePoint began;
+  std::chrono::seconds asked{};
+
+  std::string version;  ///< to continue from; empty: list first
+  std::string kind;
+  std::optional<Code> trouble;  ///< as last reported
+  bool can_stream = true, pages_once = false;
+  bool expired = false;  ///< a version has, and no stream has been good since
+  bool newest = false;   ///< the next list must not be an old one
+  bool listing = false, synced = false, no_room = false, in_stream = false, started = false,
+       ended = false;
+};
+
+Informer::Informer(Api& api, Options options, Handlers handlers)
+    : state_(std::make_shared<State>(api, std::move(options), std::move(handlers))) {}
+
+Informer::~Informer() {
+  state_->ended = true;
+  state_->api.executor().Cancel(state_->timer);
+  state_->DropStream();
+}
+
+void Informer::Start() {
+  if (!std::exchange(state_->started, true)) state_->After({}, &State::Begin);
+}
+
+const Json* Informer::Find(const std::string& namespace_name, const std::string& name) const {
+  return state_->cache.Find({namespace_name, name});
+}
+std::size_t Informer::size() const { return state_->cache.size(); }
+std::size_t Informer::bytes() const { return state_->cache.bytes(); }
+bool Informer::synced() const { return state_->synced; }
+
+}  // namespace penstock::protocol::kube

@@ -1,0 +1,64 @@
+// Keeps a list of objects up to date with a watch, within limits of number and size. Reads only the
+// metadata of an object.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "protocol/kube/api.h"
+
+namespace penstock::protocol::kube {
+
+/// Use on the api's executor. Starts with a streaming list (sendInitialEvents) if the server
+/// supports it, else with a list in pages and a watch from its resourceVersion. Continues from the
+/// last bookmark after a break. Lists again after 410, at a random time within `spread`, so that a
+/// thousand informers do not list at once. After a break it waits a random time, at first within
+/// `spread`, then longer; a watch that ended at its requested timeout is renewed at once. Handlers
+/// may call everything, including the informer's destructor.
+class Informer {
+ public:
+  struct Options {
+    Resource resource;
+    std::string namespace_name;  ///< empty: all namespaces, or not namespaced
+    /// Objects have only their metadata, if the server can omit the rest.
+    bool metadata_only = false;
+    std::string field_selector, label_selector;
+    /// JSON pointers of what is not kept, besides metadata.managedFields.
+    std::vector<std::string> without;
+    /// More are an error, reported through `trouble` until the next list; the known ones stay.
+    std::size_t most_objects = 20'000;
+    std::size_t most_bytes = 256u << 20;                 ///< of all objects as text
+    base::Duration watch_for = std::chrono::minutes(8);  ///< timeoutSeconds, times a random 1 to 2
+    /// Maximum of the random delay of the first retry after a break, or of a new list.
+    base::Duration spread = std::chrono::seconds(5);
+  };
+  struct Handlers {
+    std::function<void(const Json& object)> changed;  ///< also for each object of the first list
+    std::function<void(const std::string& namespace_name, const std::string& name)> removed;
+    std::function<void()> synced;  ///< once, after the first complete list
+    /// Ok once it is over; a second error is only reported if its code differs.
+    std::function<void(const base::Status& why)> trouble;
+  };
+
+  Informer(Api& api, Options options, Handlers handlers);
+  ~Informer();
+
+  void Start();
+
+  /// The object as last seen, or null. Valid until the next handler runs.
+  const Json* Find(const std::string& namespace_name, const std::string& name) const;
+  std::size_t size() const;
+  std::size_t bytes() const;
+  bool synced() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace penstock::protocol::kube

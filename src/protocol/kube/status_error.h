@@ -1,0 +1,23 @@
+// Translates unsuccessful answers (HTTP status codes and metav1.Status) to our errors, in one
+// place.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/core/result.h"
+#include "protocol/kube/api.h"
+
+namespace penstock::protocol::kube {
+
+/// The error of an answer with a status of 300 or more. `body` may be anything: if it is a Status
+/// object, its message is used. A 403 by RBAC names the missing rule; the codes are those in api.h.
+/// Pure.
+base::Error StatusError(int status, std::string_view body, const ApiCall& call);
+
+/// The RBAC rule that permits a call, as in a Role: `apiGroups: [""], resources: ["nodes/status"],
+/// resourceNames: ["n1"], verbs: ["patch"]`. Kubernetes:
+/// docs/reference/access-authn-authz/authorization, "Determine the request verb".
+std::string MissingRule(const ApiCall& call);
+
+}  // namespace penstock::protocol::kube

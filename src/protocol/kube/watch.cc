@@ -1,0 +1,169 @@
+// Nothing here throws: every access checks the type first.
+#include "protocol/kube/watch.h"
+
+#include <array>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace penstock::protocol::kube {
+namespace {
+
+using base::Code;
+using base::Error;
+
+// Copying and comparing Json is recursive; an API server itself refuses much less deep objects of
+// its own kinds.
+constexpr int kMostDepth = 128;
+
+const Json* Member(const Json& value, const char* name) {
+  if (!value.is_object()) return nullptr;
+  const auto found = value.find(name);
+  return found == value.end() ? nullptr : &*found;
+}
+
+std::string Text(const Json& value, const char* name) {
+  const Json* member = Member(value, name);
+  return member != nullptr && member->is_string() ? member->get<std::string>() : std::string();
+}
+
+Error Malformed(std::string_view what, std::string_view text) {
+  constexpr std::size_t kShown = 80;
+  std::string shown(text.substr(0, kShown));
+  for (char& c : shown) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return {Code::kDataLoss, std::string(what) + ": " + shown + (text.size() > kShown ? "…" : "")};
+}
+
+// metadata.managedFields is as large as all the rest, so the parser skips it.
+base::Result<Json> Read(std::string_view text) {
+  bool too_deep = false;
+  // Whether the key that is open at this depth is "metadata".
+  std::array<bool, kMostDepth + 1> in_metadata{};
+  const auto keep = [&](int depth, Json::parse_event_t event, const Json& parsed) {
+    too_deep = too_deep || depth > kMostDepth;
+    if (too_deep) return false;
+    if (event != Json::parse_event_t::key || depth < 1) return true;
+    const std::string& key = parsed.get_ref<const std::string&>();
+    in_metadata[static_cast<std::size_t>(depth)] = key == "metadata";
+    return key != "managedFields" || !in_metadata[static_cast<std::size_t>(depth) - 1];
+  };
+  Json value = Json::parse(text.begin(), text.end(), keep, false);
+  if (too_deep) return Malformed("the API server sent JSON that is too deep", text);
+  if (value.is_discarded() || !value.is_object())
+    return Malformed("the API server sent no JSON object", text);
+  return value;
+}
+
+void Erase(Json& object, const std::string& pointer) {
+  Json* at = &object;
+  std::size_t begin = 1;
+  for (std::size_t end; (end = pointer.find('/', begin)) != std::string::npos; begin = end + 1) {
+    const auto found = at->is_object() ? at->find(pointer.substr(begin, end - begin)) : at->end();
+    if (found == at->end()) return;
+    at = &*found;
+  }
+  if (at->is_object()) at->erase(pointer.substr(begin));
+}
+
+Object Keep(Json object, const std::vector<std::string>& without) {
+  for (const std::string& pointer : without) Erase(object, pointer);
+  return std::make_shared<const Json>(std::move(object));
+}
+
+bool TypeOf(const std::string& name, WatchEvent::Type& type) {
+  using Type = WatchEvent::Type;
+  static constexpr std::array<std::pair<std::string_view, Type>, 5> kTypes = {
+      {{"ADDED", Type::kAdded},
+       {"MODIFIED", Type::kModified},
+       {"DELETED", Type::kDeleted},
+       {"BOOKMARK", Type::kBookmark},
+       {"ERROR", Type::kError}}};
+  for (const auto& [its_name, its_type] : kTypes) {
+    if (its_name != name) continue;
+    type = its_type;
+    return true;
+  }
+  return false;
+}
+
+void ReadError(const Json& status, WatchEvent& event) {
+  event.message = Text(status, "message");
+  if (const Json* code = Member(status, "code"); code != nullptr && code->is_number_integer())
+    event.code = code->get<int>();
+}
+
+base::Status ReadBookmark(const Json& object, WatchEvent& event) {
+  const Json* metadata = Member(object, "metadata");
+  event.meta.version = metadata == nullptr ? "" : Text(*metadata, "resourceVersion");
+  if (event.meta.version.empty())
+    return Error(Code::kDataLoss, "the API server sent a bookmark without resourceVersion");
+  const Json* annotations = Member(*metadata, "annotations");
+  event.ends_list =
+      annotations != nullptr && Text(*annotations, "k8s.io/initial-events-end") == "true";
+  return {};
+}
+
+}  // namespace
+
+base::Result<ObjectMeta> MetaOf(const Json& object) {
+  const Json* metadata = Member(object, "metadata");
+  if (metadata == nullptr)
+    return Error(Code::kDataLoss, "the API server sent an object without metadata");
+  ObjectMeta meta{Text(object, "kind"), Text(*metadata, "namespace"), Text(*metadata, "name"),
+                  Text(*metadata, "resourceVersion")};
+  if (meta.name.empty() || meta.version.empty())
+    return Error(Code::kDataLoss,
+                 "the API server sent an object without metadata.name or metadata.resourceVersion");
+  return meta;
+}
+
+base::Result<WatchEvent> DecodeEvent(std::string_view line,
+                                     const std::vector<std::string>& without) {
+  ASSIGN(Json frame, Read(line));
+  WatchEvent event;
+  const auto object = frame.find("object");
+  if (object == frame.end() || !object->is_object() || !TypeOf(Text(frame, "type"), event.type))
+    return Malformed("the API server sent a line that is no watch event", line);
+  if (event.type == WatchEvent::Type::kError) {
+    ReadError(*object, event);
+    return event;
+  }
+  if (event.type == WatchEvent::Type::kBookmark) {
+    TRY(ReadBookmark(*object, event));
+    return event;
+  }
+  ASSIGN(event.meta, MetaOf(*object));
+  event.object = Keep(std::move(*object), without);
+  return event;
+}
+
+base::Result<ListPage> DecodePage(std::string_view body, const std::vector<std::string>& without) {
+  ASSIGN(Json list, Read(body));
+  ListPage page;
+  const std::string kind = Text(list, "kind"), api_version = Text(list, "apiVersion");
+  const auto items = list.find("items");
+  const Json* metadata = Member(list, "metadata");
+  if (!kind.ends_with("List") || metadata == nullptr || items == list.end() ||
+      !(items->is_array() || items->is_null()))
+    return Malformed("the API server answered a list with something else", body);
+  page.kind = kind.substr(0, kind.size() - 4);
+  page.version = Text(*metadata, "resourceVersion");
+  page.next = Text(*metadata, "continue");
+  if (page.version.empty())
+    return Error(Code::kDataLoss, "the API server sent a list without resourceVersion");
+  for (Json& item : *items) {
+    TRY(MetaOf(item));
+    if (!page.kind.empty() && !item.contains("kind")) item["kind"] = page.kind;
+    if (!item.contains("apiVersion")) item["apiVersion"] = api_version;
+    page.objects.push_back(Keep(std::move(item), without));
+  }
+  return page;
+}
+
+bool IsFromTheFuture(std::string_view message) {
+  return message.find("Too large resource version") != std::string_view::npos;
+}
+
+}  // namespace penstock::protocol::kube

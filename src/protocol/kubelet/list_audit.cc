@@ -1,0 +1,109 @@
+// Uses one timer; drops an answer that comes after a change.
+#include "protocol/kubelet/list_audit.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/backoff.h"
+
+namespace penstock::protocol::kubelet {
+namespace {
+
+/// Whether the list has healthy devices and none of them is counted.
+bool CountsNone(const std::vector<PluginDevice>& list, const std::vector<std::string>& counted) {
+  const auto healthy = [](const PluginDevice& device) { return device.healthy; };
+  const auto is_counted = [&](const PluginDevice& device) {
+    return device.healthy && std::binary_search(counted.begin(), counted.end(), device.id);
+  };
+  return std::any_of(list.begin(), list.end(), healthy) &&
+         std::none_of(list.begin(), list.end(), is_counted);
+}
+
+}  // namespace
+
+struct ListAudit::State : std::enable_shared_from_this<State> {
+  State(base::Executor& e, AuditTimes t, Callbacks c)
+      : executor(e), times(t), callbacks(std::move(c)), rarely(times.every, times.most) {}
+
+  void Changed() {
+    reading = true;
+    changed_at = executor.clock().Now();
+    asked_of = callbacks.list();
+    suspected = false;
+    ++round;
+    AskAfter(times.settled);
+  }
+
+  void Stop() {
+    reading = suspected = false;
+    rarely.Reset();
+    not_before = {};
+    ++round;
+    executor.Cancel(timer);
+  }
+
+  void AskAfter(base::Duration delay) {
+    executor.Cancel(timer);
+    const base::TimePoint now = executor.clock().Now();
+    due = std::max(now + delay, not_before);
+    timer = executor.PostAfter(due - now, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->Ask();
+    });
+  }
+
+  void Hint() {
+    if (!reading || suspected) return;
+    const base::TimePoint now = executor.clock().Now();
+    const base::TimePoint at = std::max(now + times.soon, changed_at + times.settled);
+    if (at < due) AskAfter(at - now);
+  }
+
+  void Ask() {
+    if (callbacks.list() != asked_of) return Changed();
+    AskAfter(times.every);  // in case no answer comes
+    callbacks.ask([weak = weak_from_this(), of = round](const Counted& counted) {
+      const auto self = weak.lock();
+      if (self && self->round == of) self->Answered(counted);
+    });
+  }
+
+  void Answered(const Counted& counted) {
+    const List list = callbacks.list();
+    if (list != asked_of) return Changed();
+    const bool none = counted.ok() && list != nullptr && CountsNone(*list, *counted);
+    if (!none) {
+      suspected = false;
+      if (counted.ok()) rarely.Reset();
+      return;
+    }
+    if (!std::exchange(suspected, true)) return AskAfter(times.again);
+    suspected = false;
+    not_before = executor.clock().Now() + rarely.Next();
+    AskAfter(times.every);
+    callbacks.lost();
+  }
+
+  base::Executor& executor;
+  const AuditTimes times;
+  const Callbacks callbacks;
+  base::Backoff rarely;
+  bool reading = false;
+  bool suspected = false;  // one answer counted none
+  base::TimePoint changed_at{}, due{}, not_before{};
+  List asked_of;            // the list at the last change
+  std::uint64_t round = 0;  // of questions: answers to earlier rounds are dropped
+  base::TimerId timer = 0;
+};
+
+ListAudit::ListAudit(base::Executor& executor, AuditTimes times, Callbacks callbacks)
+    : state_(std::make_shared<State>(executor, times, std::move(callbacks))) {}
+
+ListAudit::~ListAudit() { state_->executor.Cancel(state_->timer); }
+
+void ListAudit::Changed() { state_->Changed(); }
+
+void ListAudit::Hint() { state_->Hint(); }
+
+void ListAudit::Stop() { state_->Stop(); }
+
+}  // namespace penstock::protocol::kubelet

@@ -1,0 +1,164 @@
+#include "view/preview.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "node/share/allocator_rules.h"
+#include "node/share/describe.h"
+
+namespace penstock::view {
+
+namespace {
+
+using Name = std::pair<std::string, std::string>;  // allocator, resource
+
+bool IsOpen(api::Switch setting, bool automatic) {
+  return setting == api::Switch::kOn || (setting == api::Switch::kAuto && automatic);
+}
+
+std::map<Name, const node::share::Offer*> ByName(const std::vector<node::share::Offer>& offers) {
+  std::map<Name, const node::share::Offer*> named;
+  for (const auto& offer : offers) named[{offer.allocator, offer.resource}] = &offer;
+  return named;
+}
+
+std::map<std::string, device::Shape> SlotsOf(
+    const std::map<Name, const node::share::Offer*>& offers, const Name& name) {
+  std::map<std::string, device::Shape> slots;
+  const auto offer = offers.find(name);
+  if (offer == offers.end()) return slots;
+  for (const auto& offered : offer->second->slots)
+    slots.emplace(offered.slot.id, offered.slot.shape);
+  return slots;
+}
+
+std::vector<std::string> HoldersOf(const std::set<std::string>& slots,
+                                   const node::ledger::Snapshot& ledger) {
+  std::vector<std::string> holders;
+  for (const auto& lease : ledger.leases)
+    if (std::any_of(lease.slots.begin(), lease.slots.end(),
+                    [&](const auto& slot) { return slots.contains(slot.id); }))
+      holders.push_back(node::share::Describe(lease));
+  return holders;
+}
+
+void AddResources(const Preview& before, const Preview& after, const node::ledger::Snapshot& ledger,
+                  api::Effect effect, api::Plan& plan) {
+  const auto old_offers = ByName(before.offers), new_offers = ByName(after.offers);
+  std::set<Name> names;
+  for (const auto& [name, offer] : old_offers) names.insert(name);
+  for (const auto& [name, offer] : new_offers) names.insert(name);
+  for (const Name& name : names) {
+    const auto had = SlotsOf(old_offers, name), has = SlotsOf(new_offers, name);
+    if (had == has) continue;
+    std::set<std::string> lost;
+    for (const auto& [id, shape] : had)
+      if (const auto still = has.find(id);
+          still == has.end() || still->second.sharing != shape.sharing)
+        lost.insert(id);
+    plan.resources.push_back(
+        {name.first, name.second, had.size(), has.size(), effect, HoldersOf(lost, ledger)});
+  }
+}
+
+/// A device that is held is not taken from its holder.
+void AddWaits(const Preview& before, const Preview& after, const PreviewNode& node,
+              std::vector<std::string>& remarks) {
+  for (const auto& entry : node.inventory.devices) {
+    const auto was = before.assignments.find(entry.facts->id),
+               will = after.assignments.find(entry.facts->id);
+    if (was == before.assignments.end() || will == after.assignments.end() ||
+        was->second.allocator.empty())
+      continue;
+    const std::string holders = node::share::HoldersOf(node.ledger, entry.facts->id).text;
+    if (holders.empty()) continue;
+    const std::string held = node::share::Describe(*entry.facts) + " is held by " + holders;
+    if (was->second.allocator != will->second.allocator) {
+      remarks.push_back(held + (will->second.allocator.empty()
+                                    ? " and stays so; nobody gets it afterwards"
+                                    : " and comes to " +
+                                          node::share::DescribeAllocator(will->second.allocator) +
+                                          " when that has ended"));
+    } else if (was->second.shape != will->second.shape ||
+               was->second.resource != will->second.resource) {
+      remarks.push_back(held +
+                        " as it is offered now; that stays held, and keeps as much of it from "
+                        "being given out anew");
+    }
+  }
+}
+
+std::optional<std::string> ValueOf(const node::label::LabelSet& labels, const std::string& key) {
+  const auto found = labels.find(key);
+  return found == labels.end() ? std::nullopt : std::optional(found->second);
+}
+
+void AddLabels(const Preview& before, const Preview& after, api::Effect effect, api::Plan& plan) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : before.labels) keys.insert(key);
+  for (const auto& [key, value] : after.labels) keys.insert(key);
+  for (const std::string& key : keys) {
+    auto was = ValueOf(before.labels, key), will = ValueOf(after.labels, key);
+    if (was != will) plan.labels.push_back({key, std::move(was), std::move(will), effect});
+  }
+}
+
+/// A rule that matches no device is more often a mistake than a plan for future devices.
+void AddRulesWithoutDevices(const api::NodeConfig& config,
+                            const node::inventory::Snapshot& inventory,
+                            std::vector<std::string>& remarks) {
+  for (std::size_t i = 0; i < config.assignments.size(); ++i) {
+    const bool matches =
+        std::any_of(inventory.devices.begin(), inventory.devices.end(), [&](const auto& entry) {
+          return node::share::Selects(config.assignments[i].devices, entry);
+        });
+    if (!matches)
+      remarks.push_back("doors.assign[" + std::to_string(i) + "]: matches no device of this node");
+  }
+}
+
+}  // namespace
+
+Preview MakePreview(const api::NodeConfig& config, const PreviewNode& node) {
+  const node::share::EnabledAllocators open{
+      .kubelet = IsOpen(config.kubelet_allocator, node.kubelet_exists),
+      .local = IsOpen(config.local_allocator, true)};
+  auto desired =
+      node::share::ComputeAssignments(config, open, node.moves, node.inventory, node.dialect_of);
+  AddRulesWithoutDevices(config, node.inventory, desired.remarks);
+  const node::label::LabelContext context{
+      .machine = node.machine,
+      .timestamp = node.timestamp,
+      .config = config.labels,
+      .host_features = IsOpen(config.labels.host_features, !node.nfd)};
+  Preview preview{.offers = node::share::ComputeOffers(desired.assignments, node.inventory,
+                                                       node.ledger, node.servers),
+                  .labels = node::label::ComputeLabels(
+                      node.inventory, node.dialect_of, context,
+                      node::share::LabelSharesOf(desired.assignments, node.servers)),
+                  .remarks = std::move(desired.remarks)};
+  preview.assignments = std::move(desired.assignments);
+  return preview;
+}
+
+void AddDifference(const Preview& before, const Preview& after,
+                   const node::ledger::Snapshot& ledger, api::Effect effect, api::Plan& plan) {
+  AddResources(before, after, ledger, effect, plan);
+  AddLabels(before, after, effect, plan);
+}
+
+api::Plan MakePlan(const api::NodeConfig& now, const api::NodeConfig& at_once,
+                   const api::NodeConfig& after_restart, const PreviewNode& node) {
+  api::Plan plan{.changes = api::Changes(now, after_restart)};
+  const Preview first = MakePreview(now, node), second = MakePreview(at_once, node),
+                last = MakePreview(after_restart, node);
+  AddDifference(first, second, node.ledger, api::Effect::kNow, plan);
+  AddDifference(second, last, node.ledger, api::Effect::kRestart, plan);
+  plan.remarks = last.remarks;
+  AddWaits(first, second, node, plan.remarks);
+  return plan;
+}
+
+}  // namespace penstock::view

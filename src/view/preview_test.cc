@@ -1,0 +1,156 @@
+#include "view/preview.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "device/testing/acme.h"
+
+namespace penstock::view {
+namespace {
+
+using api::Effect;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Key;
+using testing::Not;
+using testing::SizeIs;
+
+constexpr base::WallTime kNow{std::chrono::seconds(1700000000)};
+
+/// Two healthy devices, the first held by a pod and the second by a user.
+class PreviewTest : public testing::Test {
+ protected:
+  PreviewTest() {
+    inventory_.SetVendor(
+        {"acme", std::make_shared<const device::Driver>(device::testing::AcmeDriver()), ""});
+    inventory_.SetFacts(
+        "acme", {device::testing::AcmeDevice(0, 2), device::testing::AcmeDevice(1, 2)}, "", kNow);
+    for (const char* id : {"G0", "G1"}) {
+      inventory_.SetReading(id, {}, kNow);
+      inventory_.SetHealth(id, device::HealthState::kHealthy, "", kNow);
+    }
+    node::ledger::Lease pod{.id = "k-1", .allocator = "kubelet", .slots = {{"G0", "G0"}}};
+    pod.pod = "train-0";
+    pod.namespace_name = "ml";
+    ledger_.leases = {pod};
+    machine_.os_id = "debian";
+  }
+
+  PreviewNode Node() {
+    return {.inventory = *(snapshot_ = inventory_.published().Get()),
+            .ledger = ledger_,
+            .dialect_of = device::testing::FindAcme,
+            .machine = machine_};
+  }
+
+  node::inventory::Inventory inventory_;
+  std::shared_ptr<const node::inventory::Snapshot> snapshot_;
+  node::ledger::Snapshot ledger_;
+  os::MachineFacts machine_;
+};
+
+TEST_F(PreviewTest, ShowsWhatEachAllocatorWouldOfferAndTheLabels) {
+  const Preview preview = MakePreview({}, Node());
+  ASSERT_THAT(preview.offers, SizeIs(1));
+  EXPECT_EQ(preview.offers[0].allocator, "kubelet");
+  EXPECT_THAT(preview.offers[0].slots, SizeIs(2));
+  EXPECT_THAT(preview.labels, Contains(Key("acme.com/gpu.count")));
+}
+
+TEST_F(PreviewTest, EqualConfigurationsMakeAnEmptyPlan) {
+  EXPECT_EQ(MakePlan({}, {}, {}, Node()), api::Plan{});
+}
+
+TEST_F(PreviewTest, NamesWhatMovesAndWhoHoldsIt) {
+  api::NodeConfig next;
+  next.assignments = {{.devices = {"0"}, .allocator = "local"}};
+  const api::Plan plan = MakePlan({}, api::KeepUntilRestart({}, next), next, Node());
+  EXPECT_THAT(plan.changes,
+              ElementsAre(api::ConfigChange{"doors.assign", "[]", "[{devices: [0], door: local}]",
+                                            Effect::kNow}));
+  EXPECT_THAT(
+      plan.resources,
+      ElementsAre(
+          api::PlannedResource{"kubelet", "acme.com/gpu", 2, 1, Effect::kNow, {"pod ml/train-0"}},
+          api::PlannedResource{"local", "acme.com/gpu", 0, 1, Effect::kNow, {}}));
+  EXPECT_THAT(plan.labels, IsEmpty());
+  EXPECT_THAT(
+      plan.remarks,
+      ElementsAre(
+          "GPU 0 (G0) is held by pod ml/train-0 and comes to the local door when that has ended"));
+}
+
+TEST_F(PreviewTest, ShowsWhatSharingWouldMakeOfEachResourceAndWhoIsTouched) {
+  api::NodeConfig next;
+  next.sharing.rules = {{.strategy = api::ShareStrategy::kTimeSlicing,
+                         .replicas = 4,
+                         .rename = "acme.com/gpu.shared"}};
+  const api::Plan plan = MakePlan({}, next, next, Node());
+  EXPECT_THAT(
+      plan.resources,
+      ElementsAre(
+          api::PlannedResource{"kubelet", "acme.com/gpu", 2, 0, Effect::kNow, {"pod ml/train-0"}},
+          api::PlannedResource{"kubelet", "acme.com/gpu.shared", 0, 8, Effect::kNow, {}}));
+  EXPECT_THAT(plan.remarks, ElementsAre("GPU 0 (G0) is held by pod ml/train-0 as it is offered "
+                                        "now; that stays held, and keeps as much of it "
+                                        "from being given out anew"));
+  EXPECT_THAT(plan.labels,
+              Contains(testing::Field(&api::PlannedLabel::key, "acme.com/gpu.shares")));
+}
+
+TEST_F(PreviewTest, ShowsThatSharesWouldBeCutOtherwise) {
+  api::NodeConfig now, next;
+  now.sharing.rules = {{.strategy = api::ShareStrategy::kTimeSlicing, .replicas = 4}};
+  next = now;
+  next.sharing.rules[0].strategy = api::ShareStrategy::kMps;
+  ledger_.leases[0].slots = {{"G1::2", "G1", "acme.com/gpu", {device::Sharing::kTimeSlicing, 4}}};
+  const api::Plan plan = MakePlan(now, next, next, Node());
+  EXPECT_THAT(plan.resources,
+              ElementsAre(api::PlannedResource{
+                  "kubelet", "acme.com/gpu", 8, 4, Effect::kNow, {"pod ml/train-0"}}))
+      << "an Acme Small has no server";
+  EXPECT_THAT(plan.remarks, Contains(testing::HasSubstr("an Acme Small has no server")));
+  next.sharing.rules[0] = {.strategy = api::ShareStrategy::kTimeSlicing, .replicas = 2};
+  EXPECT_THAT(MakePlan(now, next, next, Node()).resources,
+              ElementsAre(api::PlannedResource{
+                  "kubelet", "acme.com/gpu", 8, 4, Effect::kNow, {"pod ml/train-0"}}));
+}
+
+TEST_F(PreviewTest, WhatWasMovedByHandStaysWhereItIs) {
+  PreviewNode node = Node();
+  node.moves = {{"G1", {"local", ""}}};
+  api::NodeConfig next;
+  next.assignments = {{.devices = {"1"}, .allocator = "none"}};
+  EXPECT_THAT(MakePlan({}, next, next, node).resources, IsEmpty());
+}
+
+TEST_F(PreviewTest, RemarksOnRulesThatMatchNothing) {
+  api::NodeConfig next;
+  next.assignments = {{.devices = {"0"}, .allocator = "none"},
+                      {.devices = {"7", "*H100*"}, .allocator = "none"},
+                      {.devices = {}, .allocator = "local"}};
+  EXPECT_THAT(MakePreview(next, Node()).remarks,
+              ElementsAre("doors.assign[1]: matches no device of this node"));
+  EXPECT_THAT(MakePlan({}, {}, next, Node()).remarks, SizeIs(1));
+}
+
+TEST_F(PreviewTest, ShowsLabelsThatComeAndGoAtOnce) {
+  api::NodeConfig next;
+  next.labels.host_features = api::Switch::kOff;
+  const api::Plan plan = MakePlan({}, next, next, Node());
+  EXPECT_THAT(plan.resources, IsEmpty());
+  EXPECT_THAT(plan.labels,
+              Contains(api::PlannedLabel{"feature.node.kubernetes.io/system-os_release.ID",
+                                         "debian", std::nullopt, Effect::kNow}));
+}
+
+TEST_F(PreviewTest, LeavesTheHostsFeaturesToNfdWhereItIsThere) {
+  PreviewNode node = Node();
+  node.nfd = true;
+  EXPECT_THAT(MakePreview({}, node).labels,
+              Not(Contains(Key("feature.node.kubernetes.io/system-os_release.ID"))));
+}
+
+}  // namespace
+}  // namespace penstock::view

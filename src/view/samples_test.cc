@@ -1,0 +1,131 @@
+#include "view/samples.h"
+
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "device/testing/acme.h"
+
+namespace penstock::view {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+const base::WallTime kWhen{1700000000s};
+
+api::HolderReport Holder(const std::string& lease, std::vector<std::int64_t> pids) {
+  api::HolderReport holder;
+  holder.device = "G0";
+  holder.index = 0;
+  holder.kind = "pod";
+  holder.lease = lease;
+  holder.pids = std::move(pids);
+  holder.pod = lease + "-pod";
+  holder.namespace_name = "ml";
+  holder.command = "the first one";
+  return holder;
+}
+
+struct Fixture {
+  Fixture() {
+    api::DeviceReport device;
+    device.id = "G0";
+    device.vendor = "acme";
+    device.model = "Acme Big";
+    device.index = 0;
+    device.memory_bytes = 1 << 30;
+    device.health_state = "healthy";
+    device.sharing = "time-slicing";
+    device.shares = 4;
+    device.free = 2;
+    report.node = "n1";
+    report.devices = {device};
+    auto sample = std::make_shared<node::sample::DeviceSample>();
+    sample->device = "G0";
+    sample->at = kWhen - 1s;
+    sample->values = {{{0, -1, std::uint64_t{40}}, kWhen},
+                      {{1, -1, std::uint64_t{512}}, kWhen},
+                      {{2, -1, std::uint64_t{250500}}, kWhen}};
+    sample->history = {{"utilization", {0.5F, std::numeric_limits<float>::quiet_NaN()}}};
+    sample->processes = {{.pid = 11, .memory = base::Mebibytes(100), .compute = 25}, {.pid = 12}};
+    samples.interval = 1s;
+    samples.devices["G0"] = sample;
+  }
+  api::Samples Make() const {
+    return MakeSamples(report, ledger, samples, device::testing::FindAcme, kWhen);
+  }
+
+  api::Report report;
+  node::ledger::Snapshot ledger;
+  node::sample::Snapshot samples;
+};
+
+TEST(MakeSamples, ReportsDevicesInBaseUnits) {
+  const api::Samples samples = Fixture().Make();
+  EXPECT_EQ(samples.node, "n1");
+  EXPECT_EQ(samples.interval_seconds, 1);
+  const api::SampledDevice& device = samples.devices.at(0);
+  EXPECT_EQ(device.utilization, 0.4);
+  EXPECT_EQ(device.memory_used, 512.0 * 1048576);
+  EXPECT_EQ(device.power, 250.5);
+  EXPECT_EQ(device.temperature, std::nullopt);
+  EXPECT_EQ(device.collected, base::FormatTime(kWhen - 1s));
+  EXPECT_EQ(device.free, 2);
+  EXPECT_THAT(device.history.at("utilization"), ElementsAre(0.5, std::nullopt));
+}
+
+TEST(MakeSamples, JoinsProcessesWithTheirHolders) {
+  Fixture fixture;
+  fixture.report.devices[0].holders = {Holder("lease-a", {10, 11}), Holder("lease-b", {99})};
+  node::ledger::Lease lease;
+  lease.processes = {{.pid = 10, .user = "ann", .command = "the first one"},
+                     {.pid = 11, .user = "ann", .command = "python train.py"}};
+  fixture.ledger.leases = {lease};
+  const auto processes = fixture.Make().processes;
+  ASSERT_THAT(processes, SizeIs(3));
+  EXPECT_EQ(processes[0].pid, 11);
+  EXPECT_EQ(processes[0].pod, "lease-a-pod");
+  EXPECT_EQ(processes[0].command, "python train.py") << "its own, not the holder's";
+  EXPECT_EQ(processes[0].user, "ann");
+  EXPECT_EQ(processes[0].compute, 0.25);
+  EXPECT_EQ(processes[0].memory_bytes, 100u << 20);
+  EXPECT_EQ(processes[1].pid, 12);
+  EXPECT_EQ(processes[1].kind, "") << "nobody knows yet";
+  EXPECT_EQ(processes[1].device, "G0");
+  EXPECT_EQ(processes[2].pid, 0) << "it holds the device and has no process there";
+  EXPECT_EQ(processes[2].lease, "lease-b");
+}
+
+TEST(MakeSamples, AHolderOfSeveralSharesIsReportedOnce) {
+  Fixture fixture;
+  fixture.report.devices[0].holders = {Holder("lease-a", {}), Holder("lease-a", {}),
+                                       Holder("lease-b", {11}), Holder("lease-b", {11})};
+  const auto processes = fixture.Make().processes;
+  ASSERT_THAT(processes, SizeIs(3));
+  EXPECT_EQ(processes[0].lease, "lease-b");
+  EXPECT_EQ(processes[2].lease, "lease-a");
+}
+
+TEST(MakeSamples, AnOutsiderWhoHasEndedIsNotReported) {
+  Fixture fixture;
+  api::HolderReport outside = Holder("", {77});
+  outside.kind = "outside";
+  fixture.report.devices[0].holders = {outside};
+  EXPECT_THAT(fixture.Make().processes, SizeIs(2));
+}
+
+TEST(MakeSamples, ADeviceThatWasNotSampledIsReportedWithoutValues) {
+  Fixture fixture;
+  fixture.samples.devices.clear();
+  const api::Samples samples = fixture.Make();
+  EXPECT_EQ(samples.devices.at(0).utilization, std::nullopt);
+  EXPECT_EQ(samples.devices.at(0).collected, "");
+  EXPECT_THAT(samples.processes, IsEmpty());
+}
+
+}  // namespace
+}  // namespace penstock::view
