@@ -1,4 +1,4 @@
-# What every room has in common: language, warnings, sanitizers, precompiled headers, and the functions that turn a folder into a library or
+# What every module has in common: language, warnings, sanitizers, precompiled headers, and the functions that turn a folder into a library or
 # a program with its tests.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -174,8 +174,8 @@ function(penstock_room name)
   endif()
 endfunction()
 
-# penstock_program(NAME [ROOM room [GROUPS folder...]] DEPS target...): the .cc files of this folder become the program NAME. With ROOM, main.cc alone does, and
-# the rest is a room of that name, so that it can be tested.
+# penstock_program(NAME [ROOM module [GROUPS folder...]] DEPS target...): the .cc files of this folder become the program NAME. With ROOM, main.cc alone does, and
+# the rest is a module of that name, so that it can be tested.
 function(penstock_program name)
   cmake_parse_arguments(program "" "ROOM" "GROUPS;DEPS;TEST_DEPS" ${ARGN})
   if(program_ROOM)

@@ -12,32 +12,32 @@ GENERATED = re.compile(r"\.pb\.h$")  # made by protoc in the build folder
 
 
 def read_table(text: str) -> tuple[dict[str, list[str]], list[set[str]]]:
-    """The rooms with what each may include, in the table's order; and the steps of node/, each a set of siblings."""
+    """The modules with what each may include, in the table's order; and the steps of node/, each a set of siblings."""
     table = text.split("<!-- include table -->")[1].split("<!-- end -->")[0]
     rows = [[re.findall(r"`([^`]+)`", cell) for cell in line.strip("|").split("|")] for line in table.splitlines() if line.startswith("| `")]
     order = next(line for line in table.splitlines() if line.startswith("Order in `node/`"))
     steps = [set(re.findall(r"`([a-z]+)`", step)) for step in order.split(":", 1)[1].split("<")]
-    return {room: row[1] for row in rows for room in row[0]}, steps
+    return {module: row[1] for row in rows for module in row[0]}, steps
 
 
-def find_room(file: str, table: dict[str, list[str]]) -> str | None:
+def find_module(file: str, table: dict[str, list[str]]) -> str | None:
     """The first row whose pattern the path begins with; `*` stands for one folder and is kept, so that siblings differ."""
-    for room in table:
-        if match := re.match(re.escape(room).replace(r"\*", "[^/]+") + "(?=/|$)", file):
+    for module in table:
+        if match := re.match(re.escape(module).replace(r"\*", "[^/]+") + "(?=/|$)", file):
             return match.group()
     return None
 
 
 def allowed(file: str, included: str, table: dict[str, list[str]], steps: list[set[str]]) -> bool:
-    room, other = find_room(file, table), find_room(included, table)
-    if room == other:
+    module, other = find_module(file, table), find_module(included, table)
+    if module == other:
         return True
-    row = next(row for row in table if re.fullmatch(re.escape(row).replace(r"\*", "[^/]+"), room))
+    row = next(row for row in table if re.fullmatch(re.escape(row).replace(r"\*", "[^/]+"), module))
     if row == "src/node/*" and included.startswith("src/node/"):
         place = {name: i for i, step in enumerate(steps) for name in step}
         return place.get(included.split("/")[2], len(steps)) < place.get(file.split("/")[2], -1)
     # A star in both cells is the same folder: a vendor's backend may include its own dialect.
-    star = re.fullmatch(re.escape(row).replace(r"\*", "([^/]+)"), room).groups()
+    star = re.fullmatch(re.escape(row).replace(r"\*", "([^/]+)"), module).groups()
     folder = re.escape(star[0]) if star else "[^/]+"
     return any(re.match(re.escape(pattern).replace(r"\*", folder) + "(/|$)", included) for pattern in table[row])
 
@@ -48,8 +48,8 @@ def problems() -> list[str]:
     sources = [path for top in ("src", "sim", "hook", "guard") for path in sorted((root / top).rglob("*")) if path.suffix in (".h", ".cc", ".c")]
     for path in sources:
         file = str(path.relative_to(root))
-        if find_room(file, table) is None:
-            found.append(f"{file}: its room is not in the table of docs/architecture.md")
+        if find_module(file, table) is None:
+            found.append(f"{file}: its module is not in the table of docs/architecture.md")
             continue
         text = path.read_text(errors="replace")
         for match in INCLUDE.finditer(text):
@@ -64,7 +64,7 @@ def problems() -> list[str]:
             if not (root / included).exists():
                 found.append(f"{file}:{line}: no such file: {named}")
             elif not allowed(file, included, table, steps):
-                found.append(f"{file}:{line}: {find_room(file, table)} may not include {named}")
+                found.append(f"{file}:{line}: {find_module(file, table)} may not include {named}")
     if not sources:
         found.append(f"no sources under {root}")
     return found
@@ -85,7 +85,11 @@ def self_test():
             ("src/adapter/local/local_adapter.cc", "src/app/agent/main.h", False), ("src/app/agent/main.cc", "src/adapter/local/local_adapter.h", True),
             ("sim/nvml/library.cc", "src/backend/nvidia/nvml_abi.h", False), ("sim/nvml/library.cc", "src/base/result.h", False),
             ("sim/main.cc", "src/base/result.h", True), ("src/device/model.cc", "src/os/fd.h", False),
-            ("src/device/remote.cc", "src/os/fd.h", True)]:
+            ("src/device/remote.cc", "src/os/fd.h", True),
+            ("src/adapter/cluster/a.cc", "src/adapter/kubelet/a.h", True), ("src/adapter/kubelet/a.cc", "src/adapter/cluster/a.h", False),
+            ("src/view/a.cc", "src/node/ledger/ledger.h", True), ("src/view/a.cc", "src/protocol/kube/a.h", False),
+            ("src/analysis/a.cc", "src/backend/all.h", True), ("src/analysis/a.cc", "src/backend/nvidia/nvml.h", False),
+            ("src/analysis/a.cc", "src/app/penstock/a.h", False)]:
         if allowed(file, included, table, steps) != answer:
             sys.exit(f"the check is broken: {file} including {included} should be {'allowed' if answer else 'refused'}")
 

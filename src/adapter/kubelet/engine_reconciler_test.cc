@@ -31,9 +31,9 @@ using namespace std::chrono_literals;
 
 constexpr char kCdiOff[] = R"({"enableCDI":false})", kCdiOn[] = R"({"enableCDI":true})";
 
-class EngineSetupTest : public testing::Test {
+class EngineReconcilerTest : public testing::Test {
  protected:
-  EngineSetupTest() {
+  EngineReconcilerTest() {
     folder_.Write("etc/config.toml", "version = 3\n");
     machine_.SeeItsFiles();
     BeTheEngine("/containerd");
@@ -42,7 +42,7 @@ class EngineSetupTest : public testing::Test {
     loop_.Start();
     io_.Start();
   }
-  ~EngineSetupTest() override {
+  ~EngineReconcilerTest() override {
     On([this] {
       setup_.reset();
       watcher_.reset();
@@ -126,7 +126,7 @@ class EngineSetupTest : public testing::Test {
 
 // One change is made at a time: once another one is done, an attempt before it would have been
 // counted.
-TEST_F(EngineSetupTest, SwitchesCdiOnWhereItIsOffAndAsksTheEngineAgain) {
+TEST_F(EngineReconcilerTest, SwitchesCdiOnWhereItIsOffAndAsksTheEngineAgain) {
   Begin(kCdiOff, kCdi);
   EXPECT_TRUE(os::Eventually([this] { return engine_.asked() >= 2; }));
   EXPECT_THAT(DropIn(), HasSubstr("enable_cdi = true"));
@@ -141,7 +141,7 @@ TEST_F(EngineSetupTest, SwitchesCdiOnWhereItIsOffAndAsksTheEngineAgain) {
       << "an engine that says what it said before is not configured once more";
 }
 
-TEST_F(EngineSetupTest, LeavesAnEngineAloneThatHasWhatIsWanted) {
+TEST_F(EngineReconcilerTest, LeavesAnEngineAloneThatHasWhatIsWanted) {
   Begin(kCdiOn, kCdi);
   ASSERT_TRUE(IsKnownAs("2.1.0"));
   EXPECT_EQ(DropIn(), "");
@@ -151,7 +151,7 @@ TEST_F(EngineSetupTest, LeavesAnEngineAloneThatHasWhatIsWanted) {
   EXPECT_EQ(Attempts(), 1u);
 }
 
-TEST_F(EngineSetupTest, DoesNothingUntilSomethingIsWanted) {
+TEST_F(EngineReconcilerTest, DoesNothingUntilSomethingIsWanted) {
   Begin(kCdiOff, kOff);
   ASSERT_TRUE(IsKnownAs("2.1.0"));
   EXPECT_EQ(Problem(), "");
@@ -161,7 +161,7 @@ TEST_F(EngineSetupTest, DoesNothingUntilSomethingIsWanted) {
   EXPECT_EQ(Attempts(), 1u);
 }
 
-TEST_F(EngineSetupTest, WhatFailedIsSaidAndNotTriedAgainUntilSomethingElseIsWanted) {
+TEST_F(EngineReconcilerTest, WhatFailedIsSaidAndNotTriedAgainUntilSomethingElseIsWanted) {
   WriteProgram(program_,
                "[ \"$1\" = --version ] && echo containerd v2.1.0 && exit\necho 'no table of mine' "
                ">&2; exit 1");
@@ -181,7 +181,7 @@ TEST_F(EngineSetupTest, WhatFailedIsSaidAndNotTriedAgainUntilSomethingElseIsWant
   EXPECT_EQ(DropIn(), "");
 }
 
-TEST_F(EngineSetupTest, AProgramThatIsNoEngineIsNamed) {
+TEST_F(EngineReconcilerTest, AProgramThatIsNoEngineIsNamed) {
   BeTheEngine("/usr/bin/socat");
   Begin(kCdiOff, kCdi);
   EXPECT_TRUE(os::Eventually([this] { return !Problem().empty(); }));
@@ -193,19 +193,19 @@ TEST_F(EngineSetupTest, AProgramThatIsNoEngineIsNamed) {
 }
 
 /// The test's programs come before those of the machine in PATH.
-class SupervisedEngineSetup : public EngineSetupTest {
+class SupervisedEngineReconciler : public EngineReconcilerTest {
  protected:
-  SupervisedEngineSetup() : path_(std::getenv("PATH")) {
+  SupervisedEngineReconciler() : path_(std::getenv("PATH")) {
     machine_.Cgroup(::getpid(), "/system.slice/containerd.service");
     WriteProgram(folder_ / "bin/systemctl", "echo \"$@\" >> " + calls_);
     ::setenv("PATH", (folder_ / "bin:" + path_).c_str(), 1);
   }
-  ~SupervisedEngineSetup() override { ::setenv("PATH", path_.c_str(), 1); }
+  ~SupervisedEngineReconciler() override { ::setenv("PATH", path_.c_str(), 1); }
 
   const std::string path_, calls_ = folder_ / "calls";
 };
 
-TEST_F(SupervisedEngineSetup, TheUnitOfTheEngineIsRestarted) {
+TEST_F(SupervisedEngineReconciler, TheUnitOfTheEngineIsRestarted) {
   Begin(kCdiOff, kCdi);
   EXPECT_TRUE(os::Eventually([this] { return engine_.asked() >= 2; }));
   EXPECT_EQ(os::ReadFile(calls_).value_or(""), "restart containerd.service\n");

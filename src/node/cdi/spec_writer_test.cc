@@ -25,14 +25,14 @@ using testing::IsEmpty;
 
 constexpr char kForPeople[] = "/cdi/penstock-acme.com-gpu.json";
 
-class KeeperTest : public testing::Test {
+class CdiSpecWriterTest : public testing::Test {
  protected:
-  KeeperTest() {
+  CdiSpecWriterTest() {
     control_.Start();
     io_.Start();
     for (const char* file : {"dev/acmectl", "dev/acme0", "dev/acme1"}) folder_.Write(file, "");
   }
-  ~KeeperTest() override {
+  ~CdiSpecWriterTest() override {
     OnLoop([this] {
       heard_.Reset();
       keeper_.reset();
@@ -97,7 +97,7 @@ class KeeperTest : public testing::Test {
   std::condition_variable changed_;
 };
 
-TEST_F(KeeperTest, FilesAreThereBeforeAnyoneIsReported) {
+TEST_F(CdiSpecWriterTest, FilesAreThereBeforeSubscribersAreNotified) {
   SetDevices(2);
   Begin();
   const Written written = WaitForDevices({"G0", "G1"});
@@ -107,7 +107,7 @@ TEST_F(KeeperTest, FilesAreThereBeforeAnyoneIsReported) {
   EXPECT_TRUE(os::Exists(folder_.path() + kForPeople));
 }
 
-TEST_F(KeeperTest, TheKubeletNamesDevicesByIdAndHasNoAll) {
+TEST_F(CdiSpecWriterTest, TheKubeletNamesDevicesByIdAndHasNoAll) {
   SetDevices(2);
   Begin();
   WaitForDevices({"G0", "G1"});
@@ -119,7 +119,7 @@ TEST_F(KeeperTest, TheKubeletNamesDevicesByIdAndHasNoAll) {
   EXPECT_THAT(names, ElementsAre("G0", "G1"));
 }
 
-TEST_F(KeeperTest, FollowsDevicesThatComeAndGoAndLeavesNothingOfADriverThatIsGone) {
+TEST_F(CdiSpecWriterTest, FollowsDevicesThatComeAndGoAndLeavesNothingOfADriverThatIsGone) {
   SetDevices(1);
   Begin();
   EXPECT_THAT(WaitForDevices({"G0"}).devices, ElementsAre("G0"));
@@ -130,7 +130,7 @@ TEST_F(KeeperTest, FollowsDevicesThatComeAndGoAndLeavesNothingOfADriverThatIsGon
   EXPECT_FALSE(os::Exists(folder_.path() + kForPeople));
 }
 
-TEST_F(KeeperTest, DevicesThatComeBackAsTheyWereAreWrittenAgain) {
+TEST_F(CdiSpecWriterTest, DevicesThatComeBackAsTheyWereAreWrittenAgain) {
   SetDevices(2);
   Begin();
   WaitForDevices({"G0", "G1"});
@@ -140,7 +140,7 @@ TEST_F(KeeperTest, DevicesThatComeBackAsTheyWereAreWrittenAgain) {
   EXPECT_THAT(WaitForDevices({"G0", "G1"}).devices, ElementsAre("G0", "G1"));
 }
 
-TEST_F(KeeperTest, AFileThatSomeoneRemovesComesBack) {
+TEST_F(CdiSpecWriterTest, AFileThatSomeoneRemovesComesBack) {
   SetDevices(1);
   Begin();
   WaitForDevices({"G0"});
@@ -151,7 +151,7 @@ TEST_F(KeeperTest, AFileThatSomeoneRemovesComesBack) {
   EXPECT_TRUE(os::Exists(path));
 }
 
-TEST_F(KeeperTest, AnotherFilesDevicesAreLeftToItWhileItIsThere) {
+TEST_F(CdiSpecWriterTest, AnotherFilesDevicesAreLeftToItWhileItIsThere) {
   SetDevices(1);
   Begin();
   WaitForDevices({"G0"});

@@ -77,9 +77,9 @@ TEST(HealthCheckpoint, DamagedTextIsNoMemoryAndANewerOneIsLeftAlone) {
   EXPECT_EQ(newer.error().code(), base::Code::kFailedPrecondition);
 }
 
-class KeeperTest : public ::testing::Test {
+class HealthCheckpointWriterTest : public ::testing::Test {
  protected:
-  KeeperTest() {
+  HealthCheckpointWriterTest() {
     inventory_.SetFacts("acme", {device::testing::AcmeDevice(0, 1)}, "", control_.clock().Wall());
     monitor_.OnReading("G0", {});
   }
@@ -103,7 +103,7 @@ class KeeperTest : public ::testing::Test {
   Monitor monitor_{control_, inventory_, device::testing::FindAcme, {}};
 };
 
-TEST_F(KeeperTest, WritesOffTheControlThreadAndOnceASecondAtMost) {
+TEST_F(HealthCheckpointWriterTest, WritesOffTheControlThreadAndOnceASecondAtMost) {
   const HealthCheckpointWriter keeper(control_, io_, monitor_, folder_.path(), "boot");
   control_.RunUntilIdle();
   EXPECT_FALSE(os::Exists(path_)) << "only the I/O executor writes";
@@ -117,7 +117,7 @@ TEST_F(KeeperTest, WritesOffTheControlThreadAndOnceASecondAtMost) {
   EXPECT_EQ(Load().devices.at("G0").faults.size(), 1u);
 }
 
-TEST_F(KeeperTest, WritesWhatIsNotWrittenYetWhenItEnds) {
+TEST_F(HealthCheckpointWriterTest, WritesWhatIsNotWrittenYetWhenItEnds) {
   {
     const HealthCheckpointWriter keeper(control_, io_, monitor_, folder_.path(), "boot");
     Run();
@@ -126,7 +126,7 @@ TEST_F(KeeperTest, WritesWhatIsNotWrittenYetWhenItEnds) {
   EXPECT_EQ(Load().devices.at("G0").faults.size(), 1u);
 }
 
-TEST_F(KeeperTest, AFullDiskIsTriedAgain) {
+TEST_F(HealthCheckpointWriterTest, AFullDiskIsTriedAgain) {
   folder_.Write("health.json/in-the-way", "");  // a folder, which cannot be replaced by a file
   const HealthCheckpointWriter keeper(control_, io_, monitor_, folder_.path(), "boot");
   Run();
@@ -136,7 +136,7 @@ TEST_F(KeeperTest, AFullDiskIsTriedAgain) {
   EXPECT_TRUE(os::Exists(path_));
 }
 
-TEST_F(KeeperTest, ADamagedFileAndANewerOneAreSetAside) {
+TEST_F(HealthCheckpointWriterTest, ADamagedFileAndANewerOneAreSetAside) {
   folder_.Write("health.json", "{ half");
   EXPECT_TRUE(Load().devices.empty());
   EXPECT_TRUE(os::Exists(path_ + ".damaged"));
@@ -152,7 +152,7 @@ TEST_F(KeeperTest, ADamagedFileAndANewerOneAreSetAside) {
   EXPECT_FALSE(os::Exists(path_));
 }
 
-TEST_F(KeeperTest, KeepsWhatReportsAReset) {
+TEST_F(HealthCheckpointWriterTest, KeepsWhatReportsAReset) {
   monitor_.OnDriverOpened("acme", {"1.0", "77"});
   monitor_.SetKernelLog(4711);
   Fault(3);

@@ -11,14 +11,14 @@
 namespace penstock::node::ledger {
 namespace {
 
-class KeeperTest : public ::testing::Test {
+class LedgerCheckpointWriterTest : public ::testing::Test {
  protected:
-  KeeperTest()
+  LedgerCheckpointWriterTest()
       : folder_(testing::TempDir() + "keeper-" + std::to_string(getpid()) + "-" +
                 testing::UnitTest::GetInstance()->current_test_info()->name()) {
     std::filesystem::create_directories(folder_);
   }
-  ~KeeperTest() override { std::filesystem::remove_all(folder_); }
+  ~LedgerCheckpointWriterTest() override { std::filesystem::remove_all(folder_); }
 
   static Lease One(const std::string& id) {
     Lease lease;
@@ -33,7 +33,7 @@ class KeeperTest : public ::testing::Test {
   Ledger ledger_;
 };
 
-TEST_F(KeeperTest, WritesOnceForManyChangesAndOnlyAfterThem) {
+TEST_F(LedgerCheckpointWriterTest, WritesOnceForManyChangesAndOnlyAfterThem) {
   LedgerCheckpointWriter keeper(executor_, executor_, ledger_, path_, "boot");
   ASSERT_TRUE(ledger_.Hand(One("a")).ok());
   ASSERT_TRUE(ledger_.Hand(One("b")).ok());
@@ -42,7 +42,7 @@ TEST_F(KeeperTest, WritesOnceForManyChangesAndOnlyAfterThem) {
   EXPECT_EQ(LedgerCheckpointWriter::Load(path_, "boot")->size(), 2u);
 }
 
-TEST_F(KeeperTest, WritesAtOnceAndRestsBeforeTheNextTime) {
+TEST_F(LedgerCheckpointWriterTest, WritesAtOnceAndRestsBeforeTheNextTime) {
   LedgerCheckpointWriter keeper(executor_, executor_, ledger_, path_, "boot");
   ASSERT_TRUE(ledger_.Hand(One("a")).ok());
   executor_.RunUntilIdle();
@@ -54,7 +54,7 @@ TEST_F(KeeperTest, WritesAtOnceAndRestsBeforeTheNextTime) {
   EXPECT_EQ(LedgerCheckpointWriter::Load(path_, "boot")->size(), 2u);
 }
 
-TEST_F(KeeperTest, TriesAgainAfterAFailedWrite) {
+TEST_F(LedgerCheckpointWriterTest, TriesAgainAfterAFailedWrite) {
   std::filesystem::remove_all(folder_);
   LedgerCheckpointWriter keeper(executor_, executor_, ledger_, path_, "boot");
   ASSERT_TRUE(ledger_.Hand(One("a")).ok());
@@ -64,7 +64,7 @@ TEST_F(KeeperTest, TriesAgainAfterAFailedWrite) {
   EXPECT_EQ(LedgerCheckpointWriter::Load(path_, "boot")->size(), 1u);
 }
 
-TEST_F(KeeperTest, SetsADamagedFileAndANewerOneAside) {
+TEST_F(LedgerCheckpointWriterTest, SetsADamagedFileAndANewerOneAside) {
   ASSERT_TRUE(os::WriteFileAtomically(path_, "{half").ok());
   EXPECT_TRUE(LedgerCheckpointWriter::Load(path_, "boot")->empty());
   EXPECT_EQ(*os::ReadFile(path_ + ".damaged"), "{half");
@@ -73,7 +73,7 @@ TEST_F(KeeperTest, SetsADamagedFileAndANewerOneAside) {
   EXPECT_EQ(*os::ReadFile(path_ + ".newer"), R"({"version": 99})");
 }
 
-TEST_F(KeeperTest, RefusesAFileThatCannotBeRead) {
+TEST_F(LedgerCheckpointWriterTest, RefusesAFileThatCannotBeRead) {
   std::filesystem::create_directories(path_);
   const auto loaded = LedgerCheckpointWriter::Load(path_, "boot");
   ASSERT_FALSE(loaded.ok());

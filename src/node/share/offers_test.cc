@@ -148,7 +148,7 @@ TEST_F(OffersTest, ASubscriberMayHandAtOnce) {
   EXPECT_FALSE(PciOccupancy()[0].usable) << "held at the other door";
 }
 
-TEST_F(OffersTest, ReadingsAloneReportNoOneAnything) {
+TEST_F(OffersTest, ReadingsAloneNotifyNoSubscriber) {
   Appear();
   Read(0);
   Read(1);
